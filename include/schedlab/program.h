@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * program.h - what runs: the flat form of a workload.
+ *
+ * python/schedlab compiles a TOML workload and a seed into this file; every
+ * host interprets the same bytes, so every host gets the same work. Nothing in
+ * it is random any more, and nothing depends on how fast a machine is.
+ * Little-endian, naturally aligned, offsets from the start of the file.
+ *
+ *	header | tasks | ops | objects | values (u64) | strings (NUL-ended)
+ *
+ * Whoever reads a program calls sl_program_check() first: after it, no index
+ * in the file leaves its table.
+ *
+ * Read next: player/program.c for the check, hosts/sim/interpret.c for a reader.
+ */
+#ifndef SCHEDLAB_PROGRAM_H
+#define SCHEDLAB_PROGRAM_H
+
+#include <scx/types.h>
+
+#define SL_PROGRAM_MAGIC "SLPROG\0\1"
+#define SL_PROGRAM_VERSION 1
+#define SL_PROGRAM_SLOTS_MAX 16		/* loop counters and cursors per task */
+#define SL_PROGRAM_NONE 0xffffffffU
+#define SL_PROGRAM_TASKS_MAX 1000000
+
+struct sl_program_header {
+	char magic[8];
+	u32 version;
+	u32 header_bytes;
+	u64 total_bytes;
+	u64 seed;		/* the seed its random numbers were drawn from */
+	u64 horizon_ns;		/* end the run here; 0: when all tasks have ended */
+	u32 nr_tasks;
+	u32 nr_ops;
+	u32 nr_objects;
+	u32 nr_values;
+	u32 strings_bytes;
+	u32 nr_cpus_min;	/* a run on fewer CPUs is refused; 0: any */
+	u64 tasks_off;
+	u64 ops_off;
+	u64 objects_off;
+	u64 values_off;
+	u64 strings_off;
+	u32 name;		/* string: name of the workload */
+	u32 flags;
+};
+
+/* Task i has pid i + 1 on hosts that choose pids. */
+struct sl_program_task {
+	u64 arrival_ns;		/* ~0: started by a SPAWN of its parent */
+	u64 deadline_ns;
+	u64 burst_ns;
+	u32 name;		/* string: the [[task]] it came from */
+	u32 class_idx;		/* number of that [[task]], for grouping */
+	u32 parent;		/* index of the task that spawns it, or NONE */
+	u32 op_first;
+	u32 nr_ops;		/* >= 1; the last is EXIT */
+	u32 affinity;		/* index into values of a mask, or NONE */
+	u32 affinity_words;	/* u64 words in that mask */
+	u32 attr_given;		/* bit 1 << TASK_ATTR_* */
+	s32 nice;		/* -20..19 */
+	s32 priority;
+	u32 tickets;
+	s32 credits;
+	u32 cap_percent;
+	u32 group;
+	u32 weight;		/* 1..10000; from nice where not given */
+	u32 reserved;
+};
+
+enum sl_verb {
+	SL_VERB_EXIT = 0,
+	SL_VERB_RUN,		/* b: ns of CPU time */
+	SL_VERB_WORK,		/* a: enum sl_work; b: count of units */
+	SL_VERB_SLEEP,		/* b: ns from now */
+	SL_VERB_PERIOD,		/* b: ns; sleep to the next multiple since arrival */
+	SL_VERB_READ,		/* b: bytes; a: bytes per call */
+	SL_VERB_WRITE,		/* b: bytes; a: bytes per call */
+	SL_VERB_YIELD,
+	SL_VERB_LOCK,		/* a: object */
+	SL_VERB_UNLOCK,		/* a: object */
+	SL_VERB_SEND,		/* a: object (pipe); b: bytes */
+	SL_VERB_RECV,		/* a: object (pipe); b: bytes */
+	SL_VERB_BARRIER,	/* a: object */
+	SL_VERB_SPAWN,		/* a: first task; b: how many, one per execution */
+	SL_VERB_WAIT,		/* a: children to wait for, 0: all spawned so far */
+	SL_VERB_SET,		/* a: enum task_attr_key; b: value */
+	SL_VERB_LOOP,		/* b: rounds, 0: for ever; a: index of its END */
+	SL_VERB_END,		/* a: index of its LOOP */
+	SL_NR_VERBS,
+};
+
+enum sl_work {
+	SL_WORK_PI,		/* terms of the Leibniz series */
+	SL_WORK_MATMUL,		/* multiply-adds of a square product */
+	SL_WORK_SPIN,		/* rounds of an empty loop */
+	SL_NR_WORKS,
+};
+
+/* Flags of an op. */
+#define SL_OP_TABLE	0x01	/* b is first << 32 | count into values: take the */
+				/* next one each time, wrapping; slot is the cursor */
+#define SL_OP_SYNC	0x02	/* READ, WRITE: wait for the device on every call */
+#define SL_OP_DIRECT	0x04	/* READ, WRITE: past the page cache */
+
+/* Indices in `a` of LOOP and END are relative to the task's op_first. */
+struct sl_program_op {
+	u8 verb;		/* enum sl_verb */
+	u8 flags;		/* SL_OP_* */
+	u16 slot;		/* < SL_PROGRAM_SLOTS_MAX: LOOP, END, SPAWN, TABLE */
+	u32 a;
+	u64 b;
+};
+
+enum sl_object_kind {
+	SL_OBJECT_LOCK = 1,
+	SL_OBJECT_PIPE,		/* param: capacity in bytes */
+	SL_OBJECT_BARRIER,	/* param: number of parties */
+};
+
+struct sl_program_object {
+	u32 kind;		/* enum sl_object_kind */
+	u32 name;		/* string */
+	u64 param;
+};
+
+_Static_assert(sizeof(struct sl_program_header) == 112, "header is fixed");
+_Static_assert(sizeof(struct sl_program_task) == 88, "task is fixed");
+_Static_assert(sizeof(struct sl_program_op) == 16, "op is fixed");
+_Static_assert(sizeof(struct sl_program_object) == 16, "object is fixed");
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * native.h - sched_ext's programming interface, for policies compiled natively.
+ *
+ * Declares what a policy calls; core/ implements it. Where Linux needs a
+ * compiler trick (maps, iterators), the trick here has the same spelling.
+ *
+ * Maps: a map variable is a struct of pointers whose types carry its sizes, as
+ * libbpf defined it. Each call on a map leaves one `sl_map_site` in a section
+ * of the policy, with those sizes read off the declaration; the loader walks
+ * the section before the policy starts and has the host allocate every map. The
+ * first pointer of the variable then holds the map's handle.
+ *
+ * Read next: core/policy.h, the loader's side of this.
+ */
+#ifndef SCX_NATIVE_H
+#define SCX_NATIVE_H
+
+#include <scx/types.h>
+
+/* ---- compiler words ---------------------------------------------------- */
+
+#define SEC(name) __attribute__((used))
+#define __ksym
+#define __kptr
+#define __percpu
+#define __rcu
+#define __contains(...)
+#define __arg_trusted
+#define __arg_nullable
+#ifndef __weak
+#define __weak __attribute__((weak))
+#endif
+#define __hidden __attribute__((visibility("hidden")))
+#ifndef __noinline
+#define __noinline __attribute__((noinline))
+#endif
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#define __maybe_unused __attribute__((unused))
+#define private(name) __attribute__((aligned(8)))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define barrier_var(var) __asm__ volatile("" : "+r"(var))
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, val) (*(volatile __typeof__(x) *)&(x) = (val))
+#ifndef ARRAY_SIZE
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#endif
+#ifndef container_of
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+#endif
+
+#define bpf_ksym_exists(sym) 1
+#define bpf_core_enum_value_exists(type, value) 1
+#define bpf_core_enum_value(type, value) (value)
+#define bpf_core_field_exists(...) 1
+#define bpf_core_type_exists(...) 1
+#define bpf_core_read(dst, bytes, src) \
+	(__builtin_memcpy((dst), (src), (bytes)), 0)
+#define BPF_CORE_READ(src, a) ((src)->a)
+#define bpf_probe_read_kernel(dst, bytes, src) bpf_core_read(dst, bytes, src)
+#define MEMBER_VPTR(base, member) (&((base)member))
+#define ARRAY_ELEM_PTR(arr, i, n) \
+	((u64)(i) < (u64)(n) ? &(arr)[i] : (__typeof__(&(arr)[0]))NULL)
+
+/* ---- the policy itself ------------------------------------------------- */
+
+#define BPF_STRUCT_OPS(name, ...) name(__VA_ARGS__)
+#define BPF_STRUCT_OPS_SLEEPABLE(name, ...) name(__VA_ARGS__)
+
+/* One per place in the policy that names a map; see the head of this file. */
+struct sl_map_site {
+	void *map;		/* the map variable */
+	u32 type;		/* BPF_MAP_TYPE_* */
+	u32 key_bytes;
+	u32 value_bytes;
+	u32 max_entries;	/* 0: one per task (task storage) */
+};
+
+/* What the loader looks up in a compiled policy: the one symbol it exports. */
+struct sl_policy {
+	struct sched_ext_ops *ops;
+	struct sl_map_site *sites;
+	struct sl_map_site *sites_end;
+};
+
+extern struct sl_map_site __start_sl_map_sites[]
+	__attribute__((weak, visibility("hidden")));
+extern struct sl_map_site __stop_sl_map_sites[]
+	__attribute__((weak, visibility("hidden")));
+
+#define SCX_OPS_DEFINE(name, ...)					\
+	struct sched_ext_ops name = { __VA_ARGS__ };			\
+	struct sl_policy sl_policy = {					\
+		.ops = &name,						\
+		.sites = __start_sl_map_sites,				\
+		.sites_end = __stop_sl_map_sites,			\
+	}
+
+/* ---- maps -------------------------------------------------------------- */
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_HASH = 5,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+
+#define BPF_ANY 0
+#define BPF_NOEXIST 1
+#define BPF_EXIST 2
+#define BPF_F_NO_PREALLOC 1
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+
+#define __uint(name, val) __scx_uint_##name(val)
+#define __scx_uint_type(val) int (*type)[val]
+#define __scx_uint_max_entries(val) int (*max_entries)[val]
+#define __scx_uint_map_flags(val) int (*map_flags)[val]
+#define __scx_uint_map_extra(val) int (*map_extra)[val]
+#define __scx_uint_pinning(val) int (*pinning)[val]
+#define __scx_uint_key_size(val) char (*key)[val]
+#define __scx_uint_value_size(val) char (*value)[val]
+#define __type(name, val) __typeof__(val) *name
+
+#define SL_MAP_SITE(m, nr_max)						\
+	({								\
+		static struct sl_map_site ___site			\
+			__attribute__((section("sl_map_sites"), used)) = { \
+			.map = (m),					\
+			.type = sizeof(*(m)->type) / sizeof(int),	\
+			.key_bytes = sizeof(*(m)->key),			\
+			.value_bytes = sizeof(*(m)->value),		\
+			.max_entries = (nr_max),			\
+		};							\
+		*(struct sl_map **)___site.map;				\
+	})
+#define SL_MAP(m) SL_MAP_SITE(m, sizeof(*(m)->max_entries) / sizeof(int))
+
+struct sl_map;
+void *sl_map_lookup(struct sl_map *map, const void *key);
+void *sl_map_lookup_percpu(struct sl_map *map, const void *key, u32 cpu);
+long sl_map_update(struct sl_map *map, const void *key, const void *value,
+		   u64 flags);
+long sl_map_delete(struct sl_map *map, const void *key);
+void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
+			  const void *value, u64 flags);
+long sl_task_storage_delete(struct sl_map *map, struct task_struct *p);
+
+#define bpf_map_lookup_elem(m, key) sl_map_lookup(SL_MAP(m), (key))
+#define bpf_map_lookup_percpu_elem(m, key, cpu) \
+	sl_map_lookup_percpu(SL_MAP(m), (key), (cpu))
+#define bpf_map_update_elem(m, key, value, flags) \
+	sl_map_update(SL_MAP(m), (key), (value), (flags))
+#define bpf_map_delete_elem(m, key) sl_map_delete(SL_MAP(m), (key))
+#define bpf_task_storage_get(m, p, value, flags) \
+	sl_task_storage_get(SL_MAP_SITE(m, 0), (p), (value), (flags))
+#define bpf_task_storage_delete(m, p) \
+	sl_task_storage_delete(SL_MAP_SITE(m, 0), (p))
+
+/* ---- loops and iterators ----------------------------------------------- */
+
+#define bpf_for(i, start, end)						\
+	for (__typeof__(i) ___end = (((i) = (start)), (end)); (i) < ___end; (i)++)
+#define bpf_repeat(n) for (int ___i = 0, ___n = (n); ___i < ___n; ___i++)
+#define can_loop 1
+
+#define bpf_for_each(type, cur, ...)					\
+	for (struct bpf_iter_##type ___it				\
+		     __attribute__((cleanup(bpf_iter_##type##_destroy))), \
+	     *___unused __attribute__((unused)) =			\
+		     (bpf_iter_##type##_new(&___it, __VA_ARGS__),	\
+		      (struct bpf_iter_##type *)NULL);			\
+	     ((cur) = bpf_iter_##type##_next(&___it));)
+#define BPF_FOR_EACH_ITER (&___it)
+
+/* Walks the tasks that were in a queue when the walk began, in queue order. */
+struct bpf_iter_scx_dsq {
+	void *dsq;
+	void *next;
+	struct task_struct *cur;
+	u64 seq;
+	u64 flags;
+	u64 slice;
+	u64 vtime;
+	bool has_slice;
+	bool has_vtime;
+};
+int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags);
+struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it);
+void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it);
+
+/* Limit as on Linux: 8 Mi rounds. Return: rounds done, or -E2BIG. */
+long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx,
+		 u64 flags);
+#define bpf_loop(nr, callback, ctx, flags) \
+	sl_bpf_loop((nr), (long (*)(u64, void *))(callback), (ctx), (flags))
+
+/* ---- locks, timers, random numbers, text ------------------------------- */
+
+struct bpf_spin_lock {
+	u32 val;
+};
+void bpf_spin_lock(struct bpf_spin_lock *lock);
+void bpf_spin_unlock(struct bpf_spin_lock *lock);
+static inline void bpf_rcu_read_lock(void) { }
+static inline void bpf_rcu_read_unlock(void) { }
+
+#ifndef CLOCK_MONOTONIC
+#define CLOCK_MONOTONIC 1
+#endif
+#define BPF_F_TIMER_ABS 1
+#define BPF_F_TIMER_CPU_PIN 2
+struct bpf_timer {
+	u64 opaque[2];
+};
+long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 flags);
+long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags);
+long bpf_timer_cancel(struct bpf_timer *timer);
+long sl_timer_set_callback(struct bpf_timer *timer,
+			   int (*callback)(void *map, void *key, void *value));
+#define bpf_timer_init(timer, m, flags) \
+	sl_timer_init((timer), SL_MAP(m), (flags))
+#define bpf_timer_set_callback(timer, callback) \
+	sl_timer_set_callback((timer), (int (*)(void *, void *, void *))(callback))
+
+u32 bpf_get_prandom_u32(void);
+u64 bpf_ktime_get_ns(void);
+u64 scx_bpf_now(void);
+u32 bpf_get_smp_processor_id(void);
+long sl_printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define bpf_printk(fmt, ...) sl_printk(fmt "", ##__VA_ARGS__)
+
+/* ---- tasks ------------------------------------------------------------- */
+
+struct task_struct *bpf_get_current_task_btf(void);
+struct task_struct *bpf_task_from_pid(s32 pid);
+struct task_struct *bpf_task_acquire(struct task_struct *p);
+void bpf_task_release(struct task_struct *p);
+bool scx_bpf_task_running(const struct task_struct *p);
+s32 scx_bpf_task_cpu(const struct task_struct *p);
+bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);
+bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime);
+static inline bool is_migration_disabled(const struct task_struct *p)
+{
+	return p->migration_disabled;
+}
+
+/* ---- dispatch queues --------------------------------------------------- */
+
+s32 scx_bpf_create_dsq(u64 dsq_id, s32 node);
+void scx_bpf_destroy_dsq(u64 dsq_id);
+s32 scx_bpf_dsq_nr_queued(u64 dsq_id);
+struct task_struct *scx_bpf_dsq_peek(u64 dsq_id);
+bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
+			u64 enq_flags);
+bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
+			      u64 vtime, u64 enq_flags);
+bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags);
+/* Linux 7.1 added the flags; earlier sources give the queue alone. */
+#define SL_MOVE_TO_LOCAL(dsq_id, enq_flags, ...) \
+	sl_dsq_move_to_local((dsq_id), (enq_flags))
+#define scx_bpf_dsq_move_to_local(...) SL_MOVE_TO_LOCAL(__VA_ARGS__, 0, 0)
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+		      u64 dsq_id, u64 enq_flags);
+bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+			    u64 dsq_id, u64 enq_flags);
+void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice);
+void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime);
+u32 scx_bpf_dispatch_nr_slots(void);
+void scx_bpf_dispatch_cancel(void);
+u32 scx_bpf_reenqueue_local(void);
+
+/* ---- CPUs -------------------------------------------------------------- */
+
+u32 scx_bpf_nr_cpu_ids(void);
+u32 scx_bpf_nr_node_ids(void);
+s32 scx_bpf_cpu_node(s32 cpu);
+void scx_bpf_kick_cpu(s32 cpu, u64 flags);
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+			   bool *is_idle);
+s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+			   const struct cpumask *cpus_allowed, u64 flags);
+const struct cpumask *scx_bpf_get_possible_cpumask(void);
+const struct cpumask *scx_bpf_get_online_cpumask(void);
+const struct cpumask *scx_bpf_get_idle_cpumask(void);
+const struct cpumask *scx_bpf_get_idle_smtmask(void);
+void scx_bpf_put_cpumask(const struct cpumask *mask);
+void scx_bpf_put_idle_cpumask(const struct cpumask *mask);
+bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);
+s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags);
+s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags);
+u32 scx_bpf_cpuperf_cap(s32 cpu);
+u32 scx_bpf_cpuperf_cur(s32 cpu);
+void scx_bpf_cpuperf_set(s32 cpu, u32 perf);
+
+struct bpf_cpumask *bpf_cpumask_create(void);
+void bpf_cpumask_release(struct bpf_cpumask *mask);
+struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *mask);
+u32 bpf_cpumask_first(const struct cpumask *mask);
+u32 bpf_cpumask_first_zero(const struct cpumask *mask);
+u32 bpf_cpumask_first_and(const struct cpumask *a, const struct cpumask *b);
+u32 bpf_cpumask_any_distribute(const struct cpumask *mask);
+u32 bpf_cpumask_any_and_distribute(const struct cpumask *a,
+				   const struct cpumask *b);
+u32 bpf_cpumask_weight(const struct cpumask *mask);
+void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask);
+void bpf_cpumask_clear_cpu(u32 cpu, struct bpf_cpumask *mask);
+bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask);
+bool bpf_cpumask_test_and_set_cpu(u32 cpu, struct bpf_cpumask *mask);
+bool bpf_cpumask_test_and_clear_cpu(u32 cpu, struct bpf_cpumask *mask);
+void bpf_cpumask_setall(struct bpf_cpumask *mask);
+void bpf_cpumask_clear(struct bpf_cpumask *mask);
+bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *a,
+		     const struct cpumask *b);
+void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *a,
+		    const struct cpumask *b);
+void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a,
+		     const struct cpumask *b);
+bool bpf_cpumask_equal(const struct cpumask *a, const struct cpumask *b);
+bool bpf_cpumask_intersects(const struct cpumask *a, const struct cpumask *b);
+bool bpf_cpumask_subset(const struct cpumask *a, const struct cpumask *b);
+bool bpf_cpumask_empty(const struct cpumask *mask);
+bool bpf_cpumask_full(const struct cpumask *mask);
+void bpf_cpumask_copy(struct bpf_cpumask *dst, const struct cpumask *src);
+#define cast_mask(mask) ((const struct cpumask *)(mask))
+#define bpf_kptr_xchg(slot, ptr) \
+	__atomic_exchange_n((slot), (ptr), __ATOMIC_ACQ_REL)
+
+/* ---- ending ------------------------------------------------------------ */
+
+void sl_scx_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void sl_scx_exit(s64 code, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void sl_scx_dump(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define scx_bpf_error(fmt, ...) sl_scx_error(fmt "", ##__VA_ARGS__)
+#define scx_bpf_exit(code, fmt, ...) sl_scx_exit((code), fmt "", ##__VA_ARGS__)
+#define scx_bpf_dump(fmt, ...) sl_scx_dump(fmt "", ##__VA_ARGS__)
+
+struct user_exit_info {
+	int kind;
+	s64 exit_code;
+	char reason[128];
+	char msg[SCX_EXIT_MSG_LEN];
+};
+void sl_uei_record(struct user_exit_info *uei, const struct scx_exit_info *ei);
+#define UEI_DEFINE(name) struct user_exit_info name
+#define UEI_RECORD(name, ei) sl_uei_record(&(name), (ei))
+
+#endif
