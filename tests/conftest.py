@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""What all tests share: suites, tools that may be missing, and builds.
+
+Suites grow: `quick` (every commit) is what carries no marker, `full` (the
+default) adds what is marked so, `nightly` adds the rest.
+
+A test that needs a tool asks for it with `need("clang-19")`. On a machine
+without it the test is skipped with the reason; with SCHEDLAB_TOOLS_REQUIRED=1,
+as in CI, it fails, so that a broken set-up cannot pass for a green run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITES = ("quick", "full", "nightly")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--suite",
+        choices=SUITES,
+        default="full",
+        help="how much to run: quick (unmarked tests), full (the default), nightly (all)",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = SUITES[SUITES.index(config.getoption("--suite")) + 1 :]
+    chosen, dropped = [], []
+    for item in items:
+        is_dropped = any(item.get_closest_marker(suite) for suite in left_out)
+        (dropped if is_dropped else chosen).append(item)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = chosen
+
+
+def missing(what: str, remedy: str) -> None:
+    """Skip the calling test because `what` is not here; fail where it must be."""
+    reason = f"{what} is missing; to have it: {remedy}"
+    if os.environ.get("SCHEDLAB_TOOLS_REQUIRED"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def need():
+    """Function that returns a tool's path, or skips the test with the remedy."""
+
+    def find(tool: str, remedy: str = "./lab setup, as root or with sudo") -> str:
+        path = shutil.which(tool)
+        if path is None:
+            missing(tool, remedy)
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+def _run(*command: str | Path, env: dict[str, str] | None = None) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    if done.returncode:
+        words = " ".join(map(str, command))
+        pytest.fail(f"{words}\n{done.stdout}{done.stderr}", pytrace=False)
+
+
+def meson_build(folder: Path, *options: str, compiler: str | None = None) -> Path:
+    """Configure `folder` where needed, and bring it up to date.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Build folder; kept from one test run to the next, since ninja knows
+        best what has changed.
+    *options : str
+        Options of `meson setup`, such as `-Doptimization=0`.
+    compiler : str, optional
+        Value of CC; the default is meson's choice.
+
+    Returns
+    -------
+    pathlib.Path
+        `folder`.
+    """
+    env = dict(os.environ)
+    # Programs of this interpreter's environment first, active or not.
+    env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
+    if compiler:
+        env["CC"] = compiler
+    cache = ROOT / ".cache"
+    cache.mkdir(exist_ok=True)
+    # ./lab holds the same lock while it builds.
+    with open(cache / "lab.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "build.ninja").is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            _run("meson", "setup", folder, ROOT, *options, env=env)
+        _run("ninja", "-C", folder, env=env)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def build() -> Path:
+    """The build of this checkout, up to date."""
+    return meson_build(ROOT / "build")
+
+
+@pytest.fixture(scope="session")
+def simulator(build) -> Path:
+    """The simulator of this checkout, up to date."""
+    return build / "hosts" / "sim" / "schedlab-sim"
+
+
+@pytest.fixture(scope="session")
+def build_variant(need):
+    """Function that builds the checkout with another compiler or level.
+
+    `build_variant("clang-19", "0")` gives `build-clang-19-O0/`, with warnings
+    as errors. A compiler that is not here skips the test.
+    """
+
+    def make(compiler: str, optimization: str, *options: str) -> Path:
+        need(compiler)
+        name = "-".join(
+            [f"build-{compiler}-O{optimization}", *(o.removeprefix("-D") for o in options)]
+        )
+        return meson_build(
+            ROOT / name.replace("=", "_"),
+            f"-Doptimization={optimization}",
+            "-Dwerror=true",
+            *options,
+            compiler=compiler,
+        )
+
+    return make
