@@ -1,0 +1,864 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * bpf.h - sched_ext's programming interface, for policies compiled for Linux.
+ *
+ * The counterpart of native.h: the same names, declared so that `clang -target
+ * bpf` makes an object which a running kernel loads. It needs no header of the
+ * kernel and none of libbpf. Structures are partial: the loader finds each
+ * field by its name in the running kernel (CO-RE), so that one object works on
+ * every kernel that has the fields. Enumerators that a policy computes with are
+ * looked up in the same way; those that C wants as constants (flags inside
+ * SCX_OPS_DEFINE, array sizes, `case` labels) are plain enumerators, with the
+ * values of Linux 7.2.
+ *
+ * Linux renames functions now and then. Where it did, the newest name is tried
+ * first and the old one is the fall-back; a "___suffix" after a function's name
+ * is not part of the name that the loader looks up.
+ *
+ * Read next: policies/fifo.bpf.c, the shortest user.
+ */
+#ifndef SCX_BPF_H
+#define SCX_BPF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef signed char s8;
+typedef short s16;
+typedef int s32;
+typedef long long s64;
+typedef u8 __u8;
+typedef u16 __u16;
+typedef u32 __u32;
+typedef u64 __u64;
+typedef s8 __s8;
+typedef s16 __s16;
+typedef s32 __s32;
+typedef s64 __s64;
+
+/* ---- compiler words ---------------------------------------------------- */
+
+#define SEC(name) __attribute__((section(name), used))
+#define __ksym __attribute__((section(".ksyms")))
+#define __kptr __attribute__((btf_type_tag("kptr")))
+#define __percpu __attribute__((btf_type_tag("percpu")))
+#define __rcu __attribute__((btf_type_tag("rcu")))
+#define __contains(type, node) \
+	__attribute__((btf_decl_tag("contains:" #type ":" #node)))
+#define __arg_trusted __attribute__((btf_decl_tag("arg:trusted")))
+#define __arg_nullable __attribute__((btf_decl_tag("arg:nullable")))
+#ifndef __weak
+#define __weak __attribute__((weak))
+#endif
+#define __hidden __attribute__((visibility("hidden")))
+#ifndef __noinline
+#define __noinline __attribute__((noinline))
+#endif
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#define __maybe_unused __attribute__((unused))
+/* A lock outside a map must have a data section of its own. */
+#define private(name) \
+	SEC(".data." #name) __hidden __attribute__((aligned(8)))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define barrier_var(var) __asm__ volatile("" : "+r"(var))
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, val) (*(volatile __typeof__(x) *)&(x) = (val))
+#ifndef ARRAY_SIZE
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#endif
+#ifndef container_of
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+#endif
+
+/* The n-th argument and the number of arguments (0 to 12) of a macro. */
+#define SL_ARG_13(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, n, ...) n
+#define SL_NR_ARGS(...) \
+	SL_ARG_13(_, ##__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define SL_JOIN_(a, b) a##b
+#define SL_JOIN(a, b) SL_JOIN_(a, b)
+
+/* ---- CO-RE ------------------------------------------------------------- */
+
+/* Numbers that clang's relocation builtins and the loader agree on. */
+#define SL_CORE_FIELD_EXISTS 2
+#define SL_CORE_TYPE_EXISTS 0
+#define SL_CORE_ENUMVAL_EXISTS 0
+#define SL_CORE_ENUMVAL_VALUE 1
+
+#define bpf_ksym_exists(sym) (!!(void *)(sym))
+#define bpf_core_type_exists(type) \
+	__builtin_preserve_type_info(*(type *)0, SL_CORE_TYPE_EXISTS)
+#define SL_CORE_FIELD_1(field) \
+	__builtin_preserve_field_info(field, SL_CORE_FIELD_EXISTS)
+#define SL_CORE_FIELD_2(type, field) SL_CORE_FIELD_1(((type *)0)->field)
+#define bpf_core_field_exists(...) \
+	SL_JOIN(SL_CORE_FIELD_, SL_NR_ARGS(__VA_ARGS__))(__VA_ARGS__)
+
+/*
+ * For the enumerators declared below with "___core" (which is not part of the
+ * name that is looked up). The plain name is a macro, hence the two names.
+ */
+#define bpf_core_enum_value_exists(type, value)				\
+	__builtin_preserve_enum_value(*(type *)value##___core,		\
+				      SL_CORE_ENUMVAL_EXISTS)
+#define bpf_core_enum_value(type, value)				\
+	__builtin_preserve_enum_value(*(type *)value##___core,		\
+				      SL_CORE_ENUMVAL_VALUE)
+/* A flag that the running kernel does not have is 0 there. */
+#define SL_CORE_FLAG(type, value)					\
+	(bpf_core_enum_value_exists(enum type, value) ?			\
+	 bpf_core_enum_value(enum type, value) : 0ULL)
+
+/* ---- types ------------------------------------------------------------- */
+
+#define SCX_CPUS_MAX 1024
+#define TASK_COMM_LEN 16
+#define SCX_EXIT_MSG_LEN 1024
+#define SCX_CPUPERF_ONE 1024
+
+#define PF_IDLE		0x00000002
+#define PF_EXITING	0x00000004
+#define PF_KTHREAD	0x00200000
+
+enum scx_ops_flags {
+	SCX_OPS_KEEP_BUILTIN_IDLE	= 1ULL << 0,
+	SCX_OPS_ENQ_LAST		= 1ULL << 1,
+	SCX_OPS_ENQ_EXITING		= 1ULL << 2,
+	SCX_OPS_SWITCH_PARTIAL		= 1ULL << 3,
+	SCX_OPS_ENQ_MIGRATION_DISABLED	= 1ULL << 4,
+	SCX_OPS_ALLOW_QUEUED_WAKEUP	= 1ULL << 5,
+	SCX_OPS_BUILTIN_IDLE_PER_NODE	= 1ULL << 6,
+};
+
+enum scx_ent_flags {
+	SCX_TASK_QUEUED			= 1U << 0,
+};
+
+enum scx_dsq_iter_flags {
+	SCX_DSQ_ITER_REV		= 1U << 16,
+};
+
+enum scx_exit_kind {
+	SCX_EXIT_NONE,
+	SCX_EXIT_DONE,
+	SCX_EXIT_UNREG = 64,
+	SCX_EXIT_UNREG_BPF,
+	SCX_EXIT_UNREG_KERN,
+	SCX_EXIT_SYSRQ,
+	SCX_EXIT_PARENT,
+	SCX_EXIT_ERROR = 1024,
+	SCX_EXIT_ERROR_BPF,
+	SCX_EXIT_ERROR_STALL,
+};
+
+enum scx_dsq_id_flags {
+	SCX_DSQ_FLAG_BUILTIN___core	= 1ULL << 63,
+	SCX_DSQ_FLAG_LOCAL_ON___core	= 1ULL << 62,
+	SCX_DSQ_INVALID___core		= 1ULL << 63,
+	SCX_DSQ_GLOBAL___core		= 1ULL << 63 | 1,
+	SCX_DSQ_LOCAL___core		= 1ULL << 63 | 2,
+	SCX_DSQ_BYPASS___core		= 1ULL << 63 | 3,
+	SCX_DSQ_LOCAL_ON___core		= 3ULL << 62,
+	SCX_DSQ_LOCAL_CPU_MASK___core	= 0xffffffffULL,
+};
+#define SL_DSQ_ID(name) bpf_core_enum_value(enum scx_dsq_id_flags, name)
+#define SCX_DSQ_FLAG_BUILTIN	SL_DSQ_ID(SCX_DSQ_FLAG_BUILTIN)
+#define SCX_DSQ_FLAG_LOCAL_ON	SL_DSQ_ID(SCX_DSQ_FLAG_LOCAL_ON)
+#define SCX_DSQ_INVALID		SL_DSQ_ID(SCX_DSQ_INVALID)
+#define SCX_DSQ_GLOBAL		SL_DSQ_ID(SCX_DSQ_GLOBAL)
+#define SCX_DSQ_LOCAL		SL_DSQ_ID(SCX_DSQ_LOCAL)
+#define SCX_DSQ_BYPASS		SL_DSQ_ID(SCX_DSQ_BYPASS)
+#define SCX_DSQ_LOCAL_ON	SL_DSQ_ID(SCX_DSQ_LOCAL_ON)
+#define SCX_DSQ_LOCAL_CPU_MASK	SL_DSQ_ID(SCX_DSQ_LOCAL_CPU_MASK)
+
+enum scx_public_consts {
+	SCX_SLICE_DFL___core		= 20ULL * 1000000,
+	SCX_SLICE_BYPASS___core		= 5ULL * 1000000,
+	SCX_SLICE_INF___core		= ~0ULL,
+};
+#define SL_SLICE(name) bpf_core_enum_value(enum scx_public_consts, name)
+#define SCX_SLICE_DFL		SL_SLICE(SCX_SLICE_DFL)
+#define SCX_SLICE_BYPASS	SL_CORE_FLAG(scx_public_consts, SCX_SLICE_BYPASS)
+#define SCX_SLICE_INF		SL_SLICE(SCX_SLICE_INF)
+
+enum scx_wake_flags {
+	SCX_WAKE_FORK___core		= 0x04,
+	SCX_WAKE_TTWU___core		= 0x08,
+	SCX_WAKE_SYNC___core		= 0x10,
+};
+#define SCX_WAKE_FORK		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_FORK)
+#define SCX_WAKE_TTWU		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_TTWU)
+#define SCX_WAKE_SYNC		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_SYNC)
+
+enum scx_enq_flags {
+	SCX_ENQ_WAKEUP___core		= 1ULL << 0,
+	SCX_ENQ_HEAD___core		= 1ULL << 16,
+	SCX_ENQ_CPU_SELECTED___core	= 1ULL << 20,
+	SCX_ENQ_PREEMPT___core		= 1ULL << 32,
+	SCX_ENQ_REENQ___core		= 1ULL << 40,
+	SCX_ENQ_LAST___core		= 1ULL << 41,
+};
+#define SCX_ENQ_WAKEUP		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_WAKEUP)
+#define SCX_ENQ_HEAD		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_HEAD)
+#define SCX_ENQ_CPU_SELECTED	SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_CPU_SELECTED)
+#define SCX_ENQ_PREEMPT		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_PREEMPT)
+#define SCX_ENQ_REENQ		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_REENQ)
+#define SCX_ENQ_LAST		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_LAST)
+
+enum scx_deq_flags {
+	SCX_DEQ_SLEEP___core		= 1ULL << 0,
+	SCX_DEQ_CORE_SCHED_EXEC___core	= 1ULL << 32,
+	SCX_DEQ_SCHED_CHANGE___core	= 1ULL << 33,
+};
+#define SCX_DEQ_SLEEP		SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_SLEEP)
+#define SCX_DEQ_CORE_SCHED_EXEC	SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_CORE_SCHED_EXEC)
+#define SCX_DEQ_SCHED_CHANGE	SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_SCHED_CHANGE)
+
+enum scx_kick_flags {
+	SCX_KICK_IDLE___core		= 1U << 0,
+	SCX_KICK_PREEMPT___core		= 1U << 1,
+	SCX_KICK_WAIT___core		= 1U << 2,
+};
+#define SCX_KICK_IDLE		SL_CORE_FLAG(scx_kick_flags, SCX_KICK_IDLE)
+#define SCX_KICK_PREEMPT	SL_CORE_FLAG(scx_kick_flags, SCX_KICK_PREEMPT)
+#define SCX_KICK_WAIT		SL_CORE_FLAG(scx_kick_flags, SCX_KICK_WAIT)
+
+enum scx_pick_idle_cpu_flags {
+	SCX_PICK_IDLE_CORE___core	= 1U << 0,
+	SCX_PICK_IDLE_IN_NODE___core	= 1U << 1,
+};
+#define SCX_PICK_IDLE_CORE \
+	SL_CORE_FLAG(scx_pick_idle_cpu_flags, SCX_PICK_IDLE_CORE)
+#define SCX_PICK_IDLE_IN_NODE \
+	SL_CORE_FLAG(scx_pick_idle_cpu_flags, SCX_PICK_IDLE_IN_NODE)
+
+/* From here on, every field access is relocated to the running kernel. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), \
+			     apply_to = record)
+
+struct cpumask {
+	unsigned long bits[SCX_CPUS_MAX / (8 * sizeof(unsigned long))];
+};
+typedef struct cpumask cpumask_t;
+
+struct bpf_cpumask {
+	cpumask_t cpumask;
+};
+
+struct scx_exit_info {
+	enum scx_exit_kind kind;
+	s64 exit_code;
+	u64 flags;
+	const char *reason;
+	unsigned long *bt;
+	u32 bt_len;
+	char *msg;
+	char *dump;
+};
+
+struct scx_init_task_args {
+	bool fork;
+};
+
+struct scx_exit_task_args {
+	bool cancelled;
+};
+
+struct scx_dump_ctx {
+	enum scx_exit_kind kind;
+	s64 exit_code;
+	const char *reason;
+	u64 at_ns;
+	u64 at_jiffies;
+};
+
+struct sched_ext_entity {
+	u64 slice;
+	u64 dsq_vtime;
+	u32 flags;
+	u32 weight;
+	s32 sticky_cpu;
+	s32 selected_cpu;
+	bool disallow;
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
+struct task_struct {
+	struct sched_ext_entity scx;
+	const cpumask_t *cpus_ptr;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct sched_entity se;
+	u64 start_time;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	s32 pid;
+	s32 tgid;
+	u32 flags;
+	s32 prio;
+	s32 static_prio;
+	s32 normal_prio;
+	u32 policy;
+	s32 nr_cpus_allowed;
+	u16 migration_disabled;
+	char comm[TASK_COMM_LEN];
+};
+
+#pragma clang attribute pop
+
+/* The loader copies the members that are set to the kernel's, by name. */
+struct sched_ext_ops {
+	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
+	void (*enqueue)(struct task_struct *p, u64 enq_flags);
+	void (*dequeue)(struct task_struct *p, u64 deq_flags);
+	void (*dispatch)(s32 cpu, struct task_struct *prev);
+	void (*tick)(struct task_struct *p);
+	void (*runnable)(struct task_struct *p, u64 enq_flags);
+	void (*running)(struct task_struct *p);
+	void (*stopping)(struct task_struct *p, bool runnable);
+	void (*quiescent)(struct task_struct *p, u64 deq_flags);
+	bool (*yield)(struct task_struct *from, struct task_struct *to);
+	void (*set_weight)(struct task_struct *p, u32 weight);
+	void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
+	void (*update_idle)(s32 cpu, bool idle);
+	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
+	void (*enable)(struct task_struct *p);
+	void (*disable)(struct task_struct *p);
+	void (*dump)(struct scx_dump_ctx *ctx);
+	void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
+	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
+	s32 (*init)(void);
+	void (*exit)(struct scx_exit_info *info);
+	u32 dispatch_max_batch;
+	u64 flags;
+	u32 timeout_ms;
+	u32 exit_dump_len;
+	u64 hotplug_seq;
+	char name[128];
+};
+
+/* ---- the policy itself ------------------------------------------------- */
+
+/*
+ * The kernel calls a program with a pointer to an array of its arguments. The
+ * function that the policy writes is the inner one, which has named arguments;
+ * the outer one takes them out of the array. The pointers in between only keep
+ * clang from asking whether an integer was meant.
+ */
+#define SL_CTX_0
+#define SL_CTX_1 , (void *)ctx[0]
+#define SL_CTX_2 SL_CTX_1, (void *)ctx[1]
+#define SL_CTX_3 SL_CTX_2, (void *)ctx[2]
+#define SL_CTX_4 SL_CTX_3, (void *)ctx[3]
+#define SL_CTX_5 SL_CTX_4, (void *)ctx[4]
+#define SL_CTX_ARGS(...) SL_JOIN(SL_CTX_, SL_NR_ARGS(__VA_ARGS__))
+
+#define SL_STRUCT_OPS(section, name, ...)				\
+SEC(section #name) name(u64 *ctx);					\
+static __always_inline __typeof__(name(NULL))				\
+sl_inner_##name(u64 *ctx, ##__VA_ARGS__);				\
+__typeof__(name(NULL)) name(u64 *ctx)					\
+{									\
+	_Pragma("clang diagnostic push")				\
+	_Pragma("clang diagnostic ignored \"-Wint-conversion\"")	\
+	return sl_inner_##name(ctx SL_CTX_ARGS(__VA_ARGS__));		\
+	_Pragma("clang diagnostic pop")					\
+}									\
+static __always_inline __typeof__(name(NULL))				\
+sl_inner_##name(u64 *ctx __maybe_unused, ##__VA_ARGS__)
+
+#define BPF_STRUCT_OPS(name, ...) \
+	SL_STRUCT_OPS("struct_ops/", name, ##__VA_ARGS__)
+#define BPF_STRUCT_OPS_SLEEPABLE(name, ...) \
+	SL_STRUCT_OPS("struct_ops.s/", name, ##__VA_ARGS__)
+
+#define SCX_OPS_DEFINE(name, ...) \
+	SEC(".struct_ops.link") struct sched_ext_ops name = { __VA_ARGS__ }
+
+/* ---- maps -------------------------------------------------------------- */
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_HASH = 5,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+
+#define BPF_ANY 0
+#define BPF_NOEXIST 1
+#define BPF_EXIST 2
+#define BPF_F_NO_PREALLOC 1
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+
+#define __uint(name, val) int (*name)[val]
+#define __type(name, val) __typeof__(val) *name
+
+/* A helper of the kernel is called by its number. */
+#define SL_HELPER(nr, type, name, ...) \
+	static type (*const name)(__VA_ARGS__) __maybe_unused = (void *)nr
+
+struct bpf_spin_lock {
+	u32 val;
+};
+struct bpf_timer {
+	u64 opaque[2];
+} __attribute__((aligned(8)));
+
+SL_HELPER(1, void *, bpf_map_lookup_elem, void *map, const void *key);
+SL_HELPER(2, long, bpf_map_update_elem, void *map, const void *key,
+	  const void *value, u64 flags);
+SL_HELPER(3, long, bpf_map_delete_elem, void *map, const void *key);
+SL_HELPER(5, u64, bpf_ktime_get_ns, void);
+SL_HELPER(7, u32, bpf_get_prandom_u32, void);
+SL_HELPER(8, u32, bpf_get_smp_processor_id, void);
+SL_HELPER(93, long, bpf_spin_lock, struct bpf_spin_lock *lock);
+SL_HELPER(94, long, bpf_spin_unlock, struct bpf_spin_lock *lock);
+SL_HELPER(113, long, bpf_probe_read_kernel, void *dst, u32 bytes,
+	  const void *src);
+SL_HELPER(115, long, bpf_probe_read_kernel_str, void *dst, u32 bytes,
+	  const void *src);
+SL_HELPER(156, void *, bpf_task_storage_get, void *map, struct task_struct *p,
+	  void *value, u64 flags);
+SL_HELPER(157, long, bpf_task_storage_delete, void *map, struct task_struct *p);
+SL_HELPER(158, struct task_struct *, bpf_get_current_task_btf, void);
+SL_HELPER(169, long, bpf_timer_init, struct bpf_timer *timer, void *map,
+	  u64 flags);
+SL_HELPER(170, long, bpf_timer_set_callback, struct bpf_timer *timer,
+	  void *callback);
+SL_HELPER(171, long, bpf_timer_start, struct bpf_timer *timer, u64 nsecs,
+	  u64 flags);
+SL_HELPER(172, long, bpf_timer_cancel, struct bpf_timer *timer);
+SL_HELPER(177, long, bpf_trace_vprintk, const char *fmt, u32 fmt_bytes,
+	  const void *data, u32 data_bytes);
+SL_HELPER(181, long, bpf_loop, u32 nr_loops, void *callback, void *ctx,
+	  u64 flags);
+SL_HELPER(194, void *, bpf_kptr_xchg, void *slot, void *ptr);
+SL_HELPER(195, void *, bpf_map_lookup_percpu_elem, void *map, const void *key,
+	  u32 cpu);
+
+#ifndef CLOCK_MONOTONIC
+#define CLOCK_MONOTONIC 1
+#endif
+#define BPF_F_TIMER_ABS 1
+#define BPF_F_TIMER_CPU_PIN 2
+
+#define bpf_core_read(dst, bytes, src)					\
+	bpf_probe_read_kernel((dst), (bytes),				\
+			      __builtin_preserve_access_index(src))
+#define BPF_CORE_READ(src, a)						\
+	({								\
+		__typeof__((src)->a) ___value;				\
+		bpf_core_read(&___value, sizeof(___value), &(src)->a);	\
+		___value;						\
+	})
+
+/*
+ * A pointer to a member or element that the verifier believes in, or NULL where
+ * the index is out of range. In assembly, since a compiler may check one copy
+ * of the index and use another, and the verifier then refuses the program.
+ */
+#define SL_CHECKED_PTR(start, off, last)				\
+	({								\
+		u64 ___start = (u64)(start);				\
+		u64 ___off = (off);					\
+		__asm__ volatile("if %0 > %2 goto 1f\n"			\
+				 "%0 += %1\n"				\
+				 "goto 2f\n"				\
+				 "1: %0 = 0\n"				\
+				 "2:\n"					\
+				 : "+&r"(___off)				\
+				 : "r"(___start), "ri"(last));		\
+		___off;							\
+	})
+#define MEMBER_VPTR(base, member)					\
+	((__typeof__((base)member) *)SL_CHECKED_PTR(			\
+		&(base), (u64)&((base)member) - (u64)&(base),		\
+		sizeof(base) - sizeof((base)member)))
+#define ARRAY_ELEM_PTR(arr, i, n)					\
+	((__typeof__(&(arr)[0]))SL_CHECKED_PTR(				\
+		(arr), (u64)&(arr)[i] - (u64)(arr),			\
+		sizeof((arr)[0]) * ((n) - 1)))
+
+/* ---- loops and iterators ----------------------------------------------- */
+
+struct bpf_iter_num {
+	u64 opaque[1];
+} __attribute__((aligned(8)));
+int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym __weak;
+int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym __weak;
+void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
+
+struct bpf_iter_scx_dsq {
+	u64 opaque[6];
+} __attribute__((aligned(8)));
+int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id,
+			 u64 flags) __ksym __weak;
+struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it)
+	__ksym __weak;
+void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
+
+/*
+ * clang leaves a function that is named in a cleanup attribute only out of the
+ * object's type information; naming it once more, as a value, puts it in.
+ */
+#define SL_ITER(type, ...)						\
+	struct bpf_iter_##type ___it					\
+		__attribute__((cleanup(bpf_iter_##type##_destroy))),	\
+	*___unused __maybe_unused =					\
+		(bpf_iter_##type##_new(&___it, __VA_ARGS__),		\
+		 (void)bpf_iter_##type##_destroy, NULL)
+
+/* The comparison tells the verifier what the iterator knows already. */
+#define SL_NUM_NEXT(i, start, end)					\
+	({								\
+		int *___next = bpf_iter_num_next(&___it);		\
+		int ___value = ___next ? *___next : 0;			\
+		bool ___more = ___next && ___value >= (int)(start) &&	\
+			       ___value < (int)(end);			\
+		if (___more)						\
+			(i) = ___value;					\
+		___more;						\
+	})
+#define bpf_for(i, start, end) \
+	for (SL_ITER(num, (start), (end)); SL_NUM_NEXT(i, start, end);)
+#define bpf_repeat(n) for (SL_ITER(num, 0, (n)); bpf_iter_num_next(&___it);)
+#define bpf_for_each(type, cur, ...) \
+	for (SL_ITER(type, __VA_ARGS__); ((cur) = bpf_iter_##type##_next(&___it));)
+#define BPF_FOR_EACH_ITER (&___it)
+
+/* True until the kernel decides that a loop has taken too long. */
+#define can_loop							\
+	({								\
+		__label__ ___too_long, ___out;				\
+		bool ___go_on = true;					\
+		__asm__ goto("may_goto %l[___too_long]"			\
+			     : : : : ___too_long);			\
+		goto ___out;						\
+	___too_long:							\
+		___go_on = false;					\
+	___out:								\
+		___go_on;						\
+	})
+
+/* ---- tasks ------------------------------------------------------------- */
+
+void bpf_rcu_read_lock(void) __ksym __weak;
+void bpf_rcu_read_unlock(void) __ksym __weak;
+struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
+struct task_struct *bpf_task_acquire(struct task_struct *p) __ksym __weak;
+void bpf_task_release(struct task_struct *p) __ksym __weak;
+bool scx_bpf_task_running(const struct task_struct *p) __ksym __weak;
+s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym __weak;
+u64 scx_bpf_now___core(void) __ksym __weak;
+bool scx_bpf_task_set_slice___core(struct task_struct *p, u64 slice) __ksym __weak;
+bool scx_bpf_task_set_dsq_vtime___core(struct task_struct *p,
+				       u64 vtime) __ksym __weak;
+
+/* Since 6.14. */
+static inline u64 scx_bpf_now(void)
+{
+	return bpf_ksym_exists(scx_bpf_now___core) ?
+		scx_bpf_now___core() : bpf_ktime_get_ns();
+}
+
+/* Since 6.19; before, policies wrote the field. */
+static inline bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_slice___core))
+		return scx_bpf_task_set_slice___core(p, slice);
+	p->scx.slice = slice;
+	return true;
+}
+
+static inline bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_dsq_vtime___core))
+		return scx_bpf_task_set_dsq_vtime___core(p, vtime);
+	p->scx.dsq_vtime = vtime;
+	return true;
+}
+
+/*
+ * Entering a program may itself disable migration of the current task, once;
+ * for that task a count of one says nothing.
+ */
+static inline bool is_migration_disabled(const struct task_struct *p)
+{
+	if (!bpf_core_field_exists(p->migration_disabled))
+		return false;
+	if (p->migration_disabled == 1)
+		return bpf_get_current_task_btf() != p;
+	return p->migration_disabled;
+}
+
+/* ---- dispatch queues --------------------------------------------------- */
+
+struct scx_bpf_dsq_insert_vtime_args {
+	u64 dsq_id;
+	u64 slice;
+	u64 vtime;
+	u64 enq_flags;
+};
+
+s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym __weak;
+void scx_bpf_destroy_dsq(u64 dsq_id) __ksym __weak;
+s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym __weak;
+struct task_struct *scx_bpf_dsq_peek(u64 dsq_id) __ksym __weak;
+u32 scx_bpf_dispatch_nr_slots(void) __ksym __weak;
+void scx_bpf_dispatch_cancel(void) __ksym __weak;
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+		      u64 dsq_id, u64 enq_flags) __ksym __weak;
+bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+			    u64 dsq_id, u64 enq_flags) __ksym __weak;
+void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it,
+				u64 slice) __ksym __weak;
+void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it,
+				u64 vtime) __ksym __weak;
+
+bool scx_bpf_dsq_insert___v2___core(struct task_struct *p, u64 dsq_id, u64 slice,
+				    u64 enq_flags) __ksym __weak;
+void scx_bpf_dsq_insert___core(struct task_struct *p, u64 dsq_id, u64 slice,
+			       u64 enq_flags) __ksym __weak;
+bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
+				struct scx_bpf_dsq_insert_vtime_args *args)
+	__ksym __weak;
+void scx_bpf_dsq_insert_vtime___core(struct task_struct *p, u64 dsq_id,
+				     u64 slice, u64 vtime,
+				     u64 enq_flags) __ksym __weak;
+bool scx_bpf_dsq_move_to_local___v2___core(u64 dsq_id,
+					   u64 enq_flags) __ksym __weak;
+bool scx_bpf_dsq_move_to_local___core(u64 dsq_id) __ksym __weak;
+void scx_bpf_reenqueue_local___v2___core(void) __ksym __weak;
+u32 scx_bpf_reenqueue_local___core(void) __ksym __weak;
+
+/* The form that returns whether the insertion took place came with 6.19. */
+static inline bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id,
+				      u64 slice, u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___core))
+		return scx_bpf_dsq_insert___v2___core(p, dsq_id, slice, enq_flags);
+	scx_bpf_dsq_insert___core(p, dsq_id, slice, enq_flags);
+	return true;
+}
+
+static inline bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id,
+					    u64 slice, u64 vtime, u64 enq_flags)
+{
+	if (bpf_ksym_exists(__scx_bpf_dsq_insert_vtime)) {
+		struct scx_bpf_dsq_insert_vtime_args args = {
+			.dsq_id = dsq_id,
+			.slice = slice,
+			.vtime = vtime,
+			.enq_flags = enq_flags,
+		};
+
+		return __scx_bpf_dsq_insert_vtime(p, &args);
+	}
+	scx_bpf_dsq_insert_vtime___core(p, dsq_id, slice, vtime, enq_flags);
+	return true;
+}
+
+/* Flags came with 7.1; earlier kernels and sources give the queue alone. */
+static inline bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___core))
+		return scx_bpf_dsq_move_to_local___v2___core(dsq_id, enq_flags);
+	return scx_bpf_dsq_move_to_local___core(dsq_id);
+}
+#define SL_MOVE_TO_LOCAL(dsq_id, enq_flags, ...) \
+	sl_dsq_move_to_local((dsq_id), (enq_flags))
+#define scx_bpf_dsq_move_to_local(...) SL_MOVE_TO_LOCAL(__VA_ARGS__, 0, 0)
+
+/* The newer form works later, and so does not know how many there were: 0. */
+static inline u32 scx_bpf_reenqueue_local(void)
+{
+	if (bpf_ksym_exists(scx_bpf_reenqueue_local___v2___core)) {
+		scx_bpf_reenqueue_local___v2___core();
+		return 0;
+	}
+	return scx_bpf_reenqueue_local___core();
+}
+
+/* ---- CPUs -------------------------------------------------------------- */
+
+struct scx_bpf_select_cpu_and_args {
+	s32 prev_cpu;
+	u64 wake_flags;
+	u64 flags;
+};
+
+u32 scx_bpf_nr_cpu_ids(void) __ksym __weak;
+u32 scx_bpf_nr_node_ids(void) __ksym __weak;
+s32 scx_bpf_cpu_node(s32 cpu) __ksym __weak;
+void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym __weak;
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+			   bool *is_idle) __ksym __weak;
+s32 __scx_bpf_select_cpu_and(struct task_struct *p,
+			     const struct cpumask *cpus_allowed,
+			     struct scx_bpf_select_cpu_and_args *args)
+	__ksym __weak;
+s32 scx_bpf_select_cpu_and___core(struct task_struct *p, s32 prev_cpu,
+				  u64 wake_flags,
+				  const struct cpumask *cpus_allowed,
+				  u64 flags) __ksym __weak;
+const struct cpumask *scx_bpf_get_possible_cpumask(void) __ksym __weak;
+const struct cpumask *scx_bpf_get_online_cpumask(void) __ksym __weak;
+const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym __weak;
+const struct cpumask *scx_bpf_get_idle_smtmask(void) __ksym __weak;
+void scx_bpf_put_cpumask(const struct cpumask *mask) __ksym __weak;
+void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym __weak;
+bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym __weak;
+s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
+s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
+u32 scx_bpf_cpuperf_cap(s32 cpu) __ksym __weak;
+u32 scx_bpf_cpuperf_cur(s32 cpu) __ksym __weak;
+void scx_bpf_cpuperf_set(s32 cpu, u32 perf) __ksym __weak;
+
+static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu,
+					 u64 wake_flags,
+					 const struct cpumask *cpus_allowed,
+					 u64 flags)
+{
+	if (bpf_ksym_exists(__scx_bpf_select_cpu_and)) {
+		struct scx_bpf_select_cpu_and_args args = {
+			.prev_cpu = prev_cpu,
+			.wake_flags = wake_flags,
+			.flags = flags,
+		};
+
+		return __scx_bpf_select_cpu_and(p, cpus_allowed, &args);
+	}
+	return scx_bpf_select_cpu_and___core(p, prev_cpu, wake_flags,
+					     cpus_allowed, flags);
+}
+
+struct bpf_cpumask *bpf_cpumask_create(void) __ksym __weak;
+void bpf_cpumask_release(struct bpf_cpumask *mask) __ksym __weak;
+struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *mask) __ksym __weak;
+u32 bpf_cpumask_first(const struct cpumask *mask) __ksym __weak;
+u32 bpf_cpumask_first_zero(const struct cpumask *mask) __ksym __weak;
+u32 bpf_cpumask_first_and(const struct cpumask *a,
+			  const struct cpumask *b) __ksym __weak;
+u32 bpf_cpumask_any_distribute(const struct cpumask *mask) __ksym __weak;
+u32 bpf_cpumask_any_and_distribute(const struct cpumask *a,
+				   const struct cpumask *b) __ksym __weak;
+u32 bpf_cpumask_weight(const struct cpumask *mask) __ksym __weak;
+void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym __weak;
+void bpf_cpumask_clear_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym __weak;
+bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask) __ksym __weak;
+bool bpf_cpumask_test_and_set_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym __weak;
+bool bpf_cpumask_test_and_clear_cpu(u32 cpu,
+				    struct bpf_cpumask *mask) __ksym __weak;
+void bpf_cpumask_setall(struct bpf_cpumask *mask) __ksym __weak;
+void bpf_cpumask_clear(struct bpf_cpumask *mask) __ksym __weak;
+bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *a,
+		     const struct cpumask *b) __ksym __weak;
+void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *a,
+		    const struct cpumask *b) __ksym __weak;
+void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a,
+		     const struct cpumask *b) __ksym __weak;
+bool bpf_cpumask_equal(const struct cpumask *a,
+		       const struct cpumask *b) __ksym __weak;
+bool bpf_cpumask_intersects(const struct cpumask *a,
+			    const struct cpumask *b) __ksym __weak;
+bool bpf_cpumask_subset(const struct cpumask *a,
+			const struct cpumask *b) __ksym __weak;
+bool bpf_cpumask_empty(const struct cpumask *mask) __ksym __weak;
+bool bpf_cpumask_full(const struct cpumask *mask) __ksym __weak;
+void bpf_cpumask_copy(struct bpf_cpumask *dst,
+		      const struct cpumask *src) __ksym __weak;
+#define cast_mask(mask) ((const struct cpumask *)(mask))
+
+/* ---- text and ending --------------------------------------------------- */
+
+void scx_bpf_error_bstr(char *fmt, u64 *data, u32 data__sz) __ksym __weak;
+void scx_bpf_exit_bstr(s64 exit_code, char *fmt, u64 *data,
+		       u32 data__sz) __ksym __weak;
+void scx_bpf_dump_bstr(char *fmt, u64 *data, u32 data__sz) __ksym __weak;
+
+/* The arguments of a text as the array of u64 that the kernel wants. */
+#define SL_U64_0() 0
+#define SL_U64_1(a) (u64)(a)
+#define SL_U64_2(a, ...) (u64)(a), SL_U64_1(__VA_ARGS__)
+#define SL_U64_3(a, ...) (u64)(a), SL_U64_2(__VA_ARGS__)
+#define SL_U64_4(a, ...) (u64)(a), SL_U64_3(__VA_ARGS__)
+#define SL_U64_5(a, ...) (u64)(a), SL_U64_4(__VA_ARGS__)
+#define SL_U64_6(a, ...) (u64)(a), SL_U64_5(__VA_ARGS__)
+#define SL_U64_7(a, ...) (u64)(a), SL_U64_6(__VA_ARGS__)
+#define SL_U64_8(a, ...) (u64)(a), SL_U64_7(__VA_ARGS__)
+#define SL_U64_9(a, ...) (u64)(a), SL_U64_8(__VA_ARGS__)
+#define SL_U64_10(a, ...) (u64)(a), SL_U64_9(__VA_ARGS__)
+#define SL_U64_11(a, ...) (u64)(a), SL_U64_10(__VA_ARGS__)
+#define SL_U64_12(a, ...) (u64)(a), SL_U64_11(__VA_ARGS__)
+#define SL_U64_ARRAY(...) \
+	{ SL_JOIN(SL_U64_, SL_NR_ARGS(__VA_ARGS__))(__VA_ARGS__) }
+
+static inline __attribute__((format(printf, 1, 2)))
+void sl_check_format(const char *fmt __maybe_unused, ...)
+{
+}
+
+/* The kernel writes to neither, but wants both where it could write. */
+#define SL_TEXT(fmt, ...)						\
+	static char ___fmt[] = fmt;					\
+	u64 ___data[] = SL_U64_ARRAY(__VA_ARGS__);			\
+	if (0)								\
+		sl_check_format(fmt, ##__VA_ARGS__)
+#define scx_bpf_error(fmt, ...)						\
+	({								\
+		SL_TEXT(fmt, ##__VA_ARGS__);				\
+		scx_bpf_error_bstr(___fmt, ___data, sizeof(___data));	\
+	})
+#define scx_bpf_exit(code, fmt, ...)					\
+	({								\
+		SL_TEXT(fmt, ##__VA_ARGS__);				\
+		scx_bpf_exit_bstr((code), ___fmt, ___data,		\
+				  sizeof(___data));			\
+	})
+#define scx_bpf_dump(fmt, ...)						\
+	({								\
+		SL_TEXT(fmt, ##__VA_ARGS__);				\
+		scx_bpf_dump_bstr(___fmt, ___data, sizeof(___data));	\
+	})
+#define bpf_printk(fmt, ...)						\
+	({								\
+		SL_TEXT(fmt, ##__VA_ARGS__);				\
+		bpf_trace_vprintk(___fmt, sizeof(___fmt), ___data,	\
+				  sizeof(___data));			\
+	})
+
+/* What the loader reads after the policy has ended; the same as native. */
+struct user_exit_info {
+	int kind;
+	s64 exit_code;
+	char reason[128];
+	char msg[SCX_EXIT_MSG_LEN];
+};
+#define UEI_DEFINE(name) struct user_exit_info name SEC(".data")
+
+/* The kind comes last: the loader waits for it to be other than 0. */
+#define UEI_RECORD(uei, ei)						\
+	({								\
+		bpf_probe_read_kernel_str((uei).reason,			\
+					  sizeof((uei).reason),		\
+					  (ei)->reason);		\
+		bpf_probe_read_kernel_str((uei).msg, sizeof((uei).msg),	\
+					  (ei)->msg);			\
+		(uei).exit_code = (ei)->exit_code;			\
+		WRITE_ONCE((uei).kind, (ei)->kind);			\
+	})
+
+#endif
