@@ -16,14 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* As in Linux a u64 is a long long, so that "%llu" fits it on every host. */
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
-typedef uint64_t u64;
+typedef unsigned long long u64;
 typedef int8_t s8;
 typedef int16_t s16;
 typedef int32_t s32;
-typedef int64_t s64;
+typedef long long s64;
 typedef u8 __u8;
 typedef u16 __u16;
 typedef u32 __u32;
@@ -71,7 +72,7 @@ struct bpf_cpumask {
 /* scx_enq_flags */
 #define SCX_ENQ_WAKEUP		0x0001ULL
 #define SCX_ENQ_HEAD		0x10000ULL
-#define SCX_ENQ_CPU_SELECTED	0x20000ULL
+#define SCX_ENQ_CPU_SELECTED	0x100000ULL
 #define SCX_ENQ_PREEMPT		(1ULL << 32)
 #define SCX_ENQ_REENQ		(1ULL << 40)
 #define SCX_ENQ_LAST		(1ULL << 41)
