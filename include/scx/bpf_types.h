@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * bpf_types.h - what a policy sees of the kernel, on Linux itself.
+ *
+ * The counterpart of types.h. Structures are partial: the loader finds each
+ * field by its name in the running kernel (CO-RE), so that one object works on
+ * every kernel that has the fields. Enumerators that a policy computes with are
+ * looked up in the same way; those that C wants as constants (flags inside
+ * SCX_OPS_DEFINE, array sizes, `case` labels) are plain enumerators, with the
+ * values of Linux 7.2.
+ *
+ * Read next: bpf.h, the functions that work on these types.
+ */
+#ifndef SCX_BPF_TYPES_H
+#define SCX_BPF_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef signed char s8;
+typedef short s16;
+typedef int s32;
+typedef long long s64;
+typedef u8 __u8;
+typedef u16 __u16;
+typedef u32 __u32;
+typedef u64 __u64;
+typedef s8 __s8;
+typedef s16 __s16;
+typedef s32 __s32;
+typedef s64 __s64;
+
+/* ---- compiler words ---------------------------------------------------- */
+
+#define SEC(name) __attribute__((section(name), used))
+#define __ksym __attribute__((section(".ksyms")))
+#define __kptr __attribute__((btf_type_tag("kptr")))
+#define __percpu __attribute__((btf_type_tag("percpu")))
+#define __rcu __attribute__((btf_type_tag("rcu")))
+#define __contains(type, node) \
+	__attribute__((btf_decl_tag("contains:" #type ":" #node)))
+#define __arg_trusted __attribute__((btf_decl_tag("arg:trusted")))
+#define __arg_nullable __attribute__((btf_decl_tag("arg:nullable")))
+#ifndef __weak
+#define __weak __attribute__((weak))
+#endif
+#define __hidden __attribute__((visibility("hidden")))
+#ifndef __noinline
+#define __noinline __attribute__((noinline))
+#endif
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#define __maybe_unused __attribute__((unused))
+/* A lock outside a map must have a data section of its own. */
+#define private(name) \
+	SEC(".data." #name) __hidden __attribute__((aligned(8)))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define barrier_var(var) __asm__ volatile("" : "+r"(var))
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, val) (*(volatile __typeof__(x) *)&(x) = (val))
+#ifndef ARRAY_SIZE
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#endif
+#ifndef container_of
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+#endif
+
+/* The n-th argument and the number of arguments (0 to 12) of a macro. */
+#define SL_ARG_13(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, n, ...) n
+#define SL_NR_ARGS(...) \
+	SL_ARG_13(_, ##__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define SL_JOIN_(a, b) a##b
+#define SL_JOIN(a, b) SL_JOIN_(a, b)
+
+/* ---- CO-RE ------------------------------------------------------------- */
+
+/* Numbers that clang's relocation builtins and the loader agree on. */
+#define SL_CORE_FIELD_EXISTS 2
+#define SL_CORE_TYPE_EXISTS 0
+#define SL_CORE_ENUMVAL_EXISTS 0
+#define SL_CORE_ENUMVAL_VALUE 1
+
+#define bpf_ksym_exists(sym) (!!(void *)(sym))
+#define bpf_core_type_exists(type) \
+	__builtin_preserve_type_info(*(type *)0, SL_CORE_TYPE_EXISTS)
+#define SL_CORE_FIELD_1(field) \
+	__builtin_preserve_field_info(field, SL_CORE_FIELD_EXISTS)
+#define SL_CORE_FIELD_2(type, field) SL_CORE_FIELD_1(((type *)0)->field)
+#define bpf_core_field_exists(...) \
+	SL_JOIN(SL_CORE_FIELD_, SL_NR_ARGS(__VA_ARGS__))(__VA_ARGS__)
+
+/*
+ * For the enumerators declared below with "___core" (which is not part of the
+ * name that is looked up). The plain name is a macro, hence the two names.
+ */
+#define bpf_core_enum_value_exists(type, value)				\
+	__builtin_preserve_enum_value(*(type *)value##___core,		\
+				      SL_CORE_ENUMVAL_EXISTS)
+#define bpf_core_enum_value(type, value)				\
+	__builtin_preserve_enum_value(*(type *)value##___core,		\
+				      SL_CORE_ENUMVAL_VALUE)
+/* A flag that the running kernel does not have is 0 there. */
+#define SL_CORE_FLAG(type, value)					\
+	(bpf_core_enum_value_exists(enum type, value) ?			\
+	 bpf_core_enum_value(enum type, value) : 0ULL)
+
+/* ---- types ------------------------------------------------------------- */
+
+#define SCX_CPUS_MAX 1024
+#define TASK_COMM_LEN 16
+#define SCX_EXIT_MSG_LEN 1024
+#define SCX_CPUPERF_ONE 1024
+
+#define PF_IDLE		0x00000002
+#define PF_EXITING	0x00000004
+#define PF_KTHREAD	0x00200000
+
+enum scx_ops_flags {
+	SCX_OPS_KEEP_BUILTIN_IDLE	= 1ULL << 0,
+	SCX_OPS_ENQ_LAST		= 1ULL << 1,
+	SCX_OPS_ENQ_EXITING		= 1ULL << 2,
+	SCX_OPS_SWITCH_PARTIAL		= 1ULL << 3,
+	SCX_OPS_ENQ_MIGRATION_DISABLED	= 1ULL << 4,
+	SCX_OPS_ALLOW_QUEUED_WAKEUP	= 1ULL << 5,
+	SCX_OPS_BUILTIN_IDLE_PER_NODE	= 1ULL << 6,
+};
+
+enum scx_ent_flags {
+	SCX_TASK_QUEUED			= 1U << 0,
+};
+
+enum scx_dsq_iter_flags {
+	SCX_DSQ_ITER_REV		= 1U << 16,
+};
+
+enum scx_exit_kind {
+	SCX_EXIT_NONE,
+	SCX_EXIT_DONE,
+	SCX_EXIT_UNREG = 64,
+	SCX_EXIT_UNREG_BPF,
+	SCX_EXIT_UNREG_KERN,
+	SCX_EXIT_SYSRQ,
+	SCX_EXIT_PARENT,
+	SCX_EXIT_ERROR = 1024,
+	SCX_EXIT_ERROR_BPF,
+	SCX_EXIT_ERROR_STALL,
+};
+
+enum scx_dsq_id_flags {
+	SCX_DSQ_FLAG_BUILTIN___core	= 1ULL << 63,
+	SCX_DSQ_FLAG_LOCAL_ON___core	= 1ULL << 62,
+	SCX_DSQ_INVALID___core		= 1ULL << 63,
+	SCX_DSQ_GLOBAL___core		= 1ULL << 63 | 1,
+	SCX_DSQ_LOCAL___core		= 1ULL << 63 | 2,
+	SCX_DSQ_BYPASS___core		= 1ULL << 63 | 3,
+	SCX_DSQ_LOCAL_ON___core		= 3ULL << 62,
+	SCX_DSQ_LOCAL_CPU_MASK___core	= 0xffffffffULL,
+};
+#define SL_DSQ_ID(name) bpf_core_enum_value(enum scx_dsq_id_flags, name)
+#define SCX_DSQ_FLAG_BUILTIN	SL_DSQ_ID(SCX_DSQ_FLAG_BUILTIN)
+#define SCX_DSQ_FLAG_LOCAL_ON	SL_DSQ_ID(SCX_DSQ_FLAG_LOCAL_ON)
+#define SCX_DSQ_INVALID		SL_DSQ_ID(SCX_DSQ_INVALID)
+#define SCX_DSQ_GLOBAL		SL_DSQ_ID(SCX_DSQ_GLOBAL)
+#define SCX_DSQ_LOCAL		SL_DSQ_ID(SCX_DSQ_LOCAL)
+#define SCX_DSQ_BYPASS		SL_DSQ_ID(SCX_DSQ_BYPASS)
+#define SCX_DSQ_LOCAL_ON	SL_DSQ_ID(SCX_DSQ_LOCAL_ON)
+#define SCX_DSQ_LOCAL_CPU_MASK	SL_DSQ_ID(SCX_DSQ_LOCAL_CPU_MASK)
+
+enum scx_public_consts {
+	SCX_SLICE_DFL___core		= 20ULL * 1000000,
+	SCX_SLICE_BYPASS___core		= 5ULL * 1000000,
+	SCX_SLICE_INF___core		= ~0ULL,
+};
+#define SL_SLICE(name) bpf_core_enum_value(enum scx_public_consts, name)
+#define SCX_SLICE_DFL		SL_SLICE(SCX_SLICE_DFL)
+#define SCX_SLICE_BYPASS	SL_CORE_FLAG(scx_public_consts, SCX_SLICE_BYPASS)
+#define SCX_SLICE_INF		SL_SLICE(SCX_SLICE_INF)
+
+enum scx_wake_flags {
+	SCX_WAKE_FORK___core		= 0x04,
+	SCX_WAKE_TTWU___core		= 0x08,
+	SCX_WAKE_SYNC___core		= 0x10,
+};
+#define SCX_WAKE_FORK		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_FORK)
+#define SCX_WAKE_TTWU		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_TTWU)
+#define SCX_WAKE_SYNC		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_SYNC)
+
+enum scx_enq_flags {
+	SCX_ENQ_WAKEUP___core		= 1ULL << 0,
+	SCX_ENQ_HEAD___core		= 1ULL << 16,
+	SCX_ENQ_CPU_SELECTED___core	= 1ULL << 20,
+	SCX_ENQ_PREEMPT___core		= 1ULL << 32,
+	SCX_ENQ_REENQ___core		= 1ULL << 40,
+	SCX_ENQ_LAST___core		= 1ULL << 41,
+};
+#define SCX_ENQ_WAKEUP		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_WAKEUP)
+#define SCX_ENQ_HEAD		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_HEAD)
+#define SCX_ENQ_CPU_SELECTED	SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_CPU_SELECTED)
+#define SCX_ENQ_PREEMPT		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_PREEMPT)
+#define SCX_ENQ_REENQ		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_REENQ)
+#define SCX_ENQ_LAST		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_LAST)
+
+enum scx_deq_flags {
+	SCX_DEQ_SLEEP___core		= 1ULL << 0,
+	SCX_DEQ_CORE_SCHED_EXEC___core	= 1ULL << 32,
+	SCX_DEQ_SCHED_CHANGE___core	= 1ULL << 33,
+};
+#define SCX_DEQ_SLEEP		SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_SLEEP)
+#define SCX_DEQ_CORE_SCHED_EXEC	SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_CORE_SCHED_EXEC)
+#define SCX_DEQ_SCHED_CHANGE	SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_SCHED_CHANGE)
+
+enum scx_kick_flags {
+	SCX_KICK_IDLE___core		= 1U << 0,
+	SCX_KICK_PREEMPT___core		= 1U << 1,
+	SCX_KICK_WAIT___core		= 1U << 2,
+};
+#define SCX_KICK_IDLE		SL_CORE_FLAG(scx_kick_flags, SCX_KICK_IDLE)
+#define SCX_KICK_PREEMPT	SL_CORE_FLAG(scx_kick_flags, SCX_KICK_PREEMPT)
+#define SCX_KICK_WAIT		SL_CORE_FLAG(scx_kick_flags, SCX_KICK_WAIT)
+
+enum scx_pick_idle_cpu_flags {
+	SCX_PICK_IDLE_CORE___core	= 1U << 0,
+	SCX_PICK_IDLE_IN_NODE___core	= 1U << 1,
+};
+#define SCX_PICK_IDLE_CORE \
+	SL_CORE_FLAG(scx_pick_idle_cpu_flags, SCX_PICK_IDLE_CORE)
+#define SCX_PICK_IDLE_IN_NODE \
+	SL_CORE_FLAG(scx_pick_idle_cpu_flags, SCX_PICK_IDLE_IN_NODE)
+
+/* From here on, every field access is relocated to the running kernel. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), \
+			     apply_to = record)
+
+struct cpumask {
+	unsigned long bits[SCX_CPUS_MAX / (8 * sizeof(unsigned long))];
+};
+typedef struct cpumask cpumask_t;
+
+struct bpf_cpumask {
+	cpumask_t cpumask;
+};
+
+struct scx_exit_info {
+	enum scx_exit_kind kind;
+	s64 exit_code;
+	u64 flags;
+	const char *reason;
+	unsigned long *bt;
+	u32 bt_len;
+	char *msg;
+	char *dump;
+};
+
+struct scx_init_task_args {
+	bool fork;
+};
+
+struct scx_exit_task_args {
+	bool cancelled;
+};
+
+struct scx_dump_ctx {
+	enum scx_exit_kind kind;
+	s64 exit_code;
+	const char *reason;
+	u64 at_ns;
+	u64 at_jiffies;
+};
+
+struct sched_ext_entity {
+	u64 slice;
+	u64 dsq_vtime;
+	u32 flags;
+	u32 weight;
+	s32 sticky_cpu;
+	s32 selected_cpu;
+	bool disallow;
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
+struct task_struct {
+	struct sched_ext_entity scx;
+	const cpumask_t *cpus_ptr;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct sched_entity se;
+	u64 start_time;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	s32 pid;
+	s32 tgid;
+	u32 flags;
+	s32 prio;
+	s32 static_prio;
+	s32 normal_prio;
+	u32 policy;
+	s32 nr_cpus_allowed;
+	u16 migration_disabled;
+	char comm[TASK_COMM_LEN];
+};
+
+#pragma clang attribute pop
+
+/* The loader copies the members that are set to the kernel's, by name. */
+struct sched_ext_ops {
+	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
+	void (*enqueue)(struct task_struct *p, u64 enq_flags);
+	void (*dequeue)(struct task_struct *p, u64 deq_flags);
+	void (*dispatch)(s32 cpu, struct task_struct *prev);
+	void (*tick)(struct task_struct *p);
+	void (*runnable)(struct task_struct *p, u64 enq_flags);
+	void (*running)(struct task_struct *p);
+	void (*stopping)(struct task_struct *p, bool runnable);
+	void (*quiescent)(struct task_struct *p, u64 deq_flags);
+	bool (*yield)(struct task_struct *from, struct task_struct *to);
+	void (*set_weight)(struct task_struct *p, u32 weight);
+	void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
+	void (*update_idle)(s32 cpu, bool idle);
+	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
+	void (*enable)(struct task_struct *p);
+	void (*disable)(struct task_struct *p);
+	void (*dump)(struct scx_dump_ctx *ctx);
+	void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
+	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
+	s32 (*init)(void);
+	void (*exit)(struct scx_exit_info *info);
+	u32 dispatch_max_batch;
+	u64 flags;
+	u32 timeout_ms;
+	u32 exit_dump_len;
+	u64 hotplug_seq;
+	char name[128];
+};
+
+#endif
