@@ -4,12 +4,7 @@
  *
  * The counterpart of native.h: the same names, declared so that `clang -target
  * bpf` makes an object which a running kernel loads. It needs no header of the
- * kernel and none of libbpf. Structures are partial: the loader finds each
- * field by its name in the running kernel (CO-RE), so that one object works on
- * every kernel that has the fields. Enumerators that a policy computes with are
- * looked up in the same way; those that C wants as constants (flags inside
- * SCX_OPS_DEFINE, array sizes, `case` labels) are plain enumerators, with the
- * values of Linux 7.2.
+ * kernel and none of libbpf.
  *
  * Linux renames functions now and then. Where it did, the newest name is tried
  * first and the old one is the fall-back; a "___suffix" after a function's name
