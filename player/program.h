@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * program.h - reading a workload program that may be damaged or hostile.
+ *
+ * The file format itself is include/schedlab/program.h. This header is what a
+ * host uses on it: one check, after which the accessors below stay inside the
+ * file whatever it says.
+ *
+ * Read next: program.c, then player.h.
+ */
+#ifndef PLAYER_PROGRAM_H
+#define PLAYER_PROGRAM_H
+
+#include <schedlab/program.h>
+
+/* Deepest nesting of LOOPs in one task: one slot each. */
+#define SL_PROGRAM_DEPTH_MAX SL_PROGRAM_SLOTS_MAX
+
+/* NR_TASK_ATTRS of scx/task_attr.h, which only a policy can include. */
+#define SL_PROGRAM_NR_ATTRS 8
+
+/* No operand is larger, so that adding two cannot wrap; 146 years in ns. */
+#define SL_PROGRAM_OPERAND_MAX ((1ULL << 62) - 1)
+
+/**
+ * sl_program_check - is this a program that a host may run?
+ * @data: the file's bytes, aligned to 8
+ * @bytes: how many there are
+ * @why: what is wrong, NUL-ended; "" when nothing is
+ * @why_bytes: size of @why; a text that does not fit is cut
+ *
+ * After a good check no index in the program leaves its table; a task has one
+ * EXIT, its last op; loops nest, own their slot and contain an op that can take
+ * time; a task that is spawned stands behind its parent, which has exactly one
+ * SPAWN for it, and any other has an arrival time; no verb names an object of
+ * the wrong kind; and no period, chunk, pipe or barrier is empty.
+ *
+ * Context: any; no memory is allocated and nothing is kept. Takes time linear
+ * in tasks and ops, if tasks that share their ops stand together.
+ *
+ * Return: 0, or -1 with @why filled in.
+ */
+int sl_program_check(const void *data, u64 bytes, char *why, u64 why_bytes);
+
+static inline const struct sl_program_header *
+sl_program_header(const void *data)
+{
+	return data;
+}
+
+static inline const struct sl_program_task *sl_program_tasks(const void *data)
+{
+	return (const void *)((const u8 *)data +
+			      sl_program_header(data)->tasks_off);
+}
+
+static inline const struct sl_program_op *sl_program_ops(const void *data)
+{
+	return (const void *)((const u8 *)data +
+			      sl_program_header(data)->ops_off);
+}
+
+static inline const struct sl_program_object *
+sl_program_objects(const void *data)
+{
+	return (const void *)((const u8 *)data +
+			      sl_program_header(data)->objects_off);
+}
+
+static inline const u64 *sl_program_values(const void *data)
+{
+	return (const void *)((const u8 *)data +
+			      sl_program_header(data)->values_off);
+}
+
+/* The string at @off of the string table; "" for SL_PROGRAM_NONE. */
+static inline const char *sl_program_string(const void *data, u32 off)
+{
+	if (off == SL_PROGRAM_NONE)
+		return "";
+	return (const char *)data + sl_program_header(data)->strings_off + off;
+}
+
+/**
+ * sl_program_operand - the b of an op, drawn from its table if it has one
+ * @data: a checked program
+ * @op: one of its ops
+ * @cursors: the task's SL_PROGRAM_SLOTS_MAX slots; the table's is moved on
+ *
+ * Return: at most SL_PROGRAM_OPERAND_MAX; what the file says beyond that is cut.
+ */
+static inline u64 sl_program_operand(const void *data,
+				     const struct sl_program_op *op,
+				     u64 *cursors)
+{
+	u64 value = op->b;
+
+	if (op->flags & SL_OP_TABLE) {
+		u32 first = op->b >> 32;
+		u32 count = (u32)op->b;
+
+		value = sl_program_values(data)[first +
+						cursors[op->slot]++ % count];
+	}
+	return value < SL_PROGRAM_OPERAND_MAX ? value : SL_PROGRAM_OPERAND_MAX;
+}
+
+#endif
