@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Where the files that schedlab needs are, in a checkout and in a wheel.
+
+Everything that is not Python (headers, policies, workloads, the simulator) is
+found from one root, so that nothing else in the package guesses a place.
+
+Must stay true: this module imports nothing heavy; every command starts here.
+Read next: policy.py, the main caller.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+#: A file that only a schedlab tree has; its presence makes a folder a root.
+MARKER = Path("include") / "scx" / "common.bpf.h"
+
+SIMULATOR_IN_CHECKOUT = Path("build") / "hosts" / "sim" / "schedlab-sim"
+SIMULATOR_IN_WHEEL = Path("bin") / "schedlab-sim"
+
+
+def resource_root() -> Path:
+    """Folder that holds `include/`, `policies/` and `workloads/`.
+
+    Returns
+    -------
+    pathlib.Path
+        `$SCHEDLAB_ROOT` when it is set, else the checkout around this file,
+        else the package's own `_data` folder.
+
+    Raises
+    ------
+    schedlab.errors.SchedlabError
+        If `$SCHEDLAB_ROOT` is set to a folder without `include/scx`, or if
+        neither a checkout nor a complete installation is found.
+    """
+    from .errors import SchedlabError
+
+    given = os.environ.get("SCHEDLAB_ROOT")
+    if given:
+        root = Path(given).expanduser().resolve()
+        if not (root / MARKER).is_file():
+            raise SchedlabError(
+                f"SCHEDLAB_ROOT={given}: no {MARKER} in that folder; set it to a "
+                "schedlab checkout, or unset it"
+            )
+        return root
+    package = Path(__file__).resolve().parent
+    for root in (package.parent.parent, package / "_data"):
+        if (root / MARKER).is_file():
+            return root
+    raise SchedlabError(
+        f"{package}: neither a checkout ({MARKER} beside python/) nor the _data folder "
+        "of a wheel; reinstall schedlab, or set SCHEDLAB_ROOT to a checkout"
+    )
+
+
+def in_checkout() -> bool:
+    """Whether the root is a source tree (it has `core/`) rather than a wheel."""
+    return (resource_root() / "core").is_dir()
+
+
+def include_folder() -> Path:
+    """Folder given to the compiler with `-I`."""
+    return resource_root() / "include"
+
+
+def policies_folder() -> Path:
+    """Folder with one `NAME.bpf.c` per policy."""
+    return resource_root() / "policies"
+
+
+def simulator() -> Path:
+    """Path of `schedlab-sim`, whether or not it has been built.
+
+    Returns
+    -------
+    pathlib.Path
+        The simulator of the checkout's build folder, or the wheel's.
+    """
+    root = resource_root()
+    for place in (root / SIMULATOR_IN_WHEEL, root / SIMULATOR_IN_CHECKOUT):
+        if place.is_file():
+            return place
+    return root / (SIMULATOR_IN_CHECKOUT if in_checkout() else SIMULATOR_IN_WHEEL)
+
+
+def cache_folder(name: str) -> Path:
+    """Folder for what can be made again, created when missing.
+
+    Parameters
+    ----------
+    name : str
+        Sub-folder: one per kind of content, such as `"policies"`.
+
+    Returns
+    -------
+    pathlib.Path
+        Below `$XDG_CACHE_HOME/schedlab` when that is set, else below the
+        checkout's `.cache`, else below `~/.cache/schedlab`; a private
+        temporary folder when none of these can be written.
+    """
+    given = os.environ.get("XDG_CACHE_HOME")
+    if given:
+        base = Path(given) / "schedlab"
+    elif in_checkout():
+        base = resource_root() / ".cache"
+    else:
+        base = Path.home() / ".cache" / "schedlab"
+    for candidate in (base, Path(tempfile.gettempdir()) / f"schedlab-{os.getuid()}"):
+        folder = candidate / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        # Code is loaded from here: a folder that others may write is not ours.
+        status = folder.stat()
+        if os.access(folder, os.W_OK) and status.st_uid == os.getuid():
+            return folder
+    return Path(tempfile.mkdtemp(prefix=f"schedlab-{name}-"))
