@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""What the documentation tells a reader to type works, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+#: Run by this very test run, or by ./lab test as a whole.
+RUN_ELSEWHERE = {"./lab test", "./lab test --suite quick", "tools/tidy"}
+
+
+def documents() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "*.md"], capture_output=True, text=True, check=True
+    )
+    return [ROOT / name for name in listed.stdout.split()]
+
+
+def commands(document: Path) -> list[str]:
+    blocks = [body for kind, body in FENCE.findall(document.read_text()) if kind == "console"]
+    return [line[2:] for body in blocks for line in body.splitlines() if line.startswith("$ ")]
+
+
+def test_the_readme_begins_with_the_two_commands():
+    assert commands(ROOT / "README.md")[:2] == ["./lab demo", "./lab test"]
+
+
+def test_commands_are_written_in_console_blocks():
+    """A block of another kind would not be run by the test below."""
+    kinds = {kind for name in ("README.md", "CONTRIBUTING.md") for kind, _ in FENCE.findall((ROOT / name).read_text())}
+    assert kinds <= {"console", ""}
+    plain = [body for kind, body in FENCE.findall((ROOT / "README.md").read_text()) if not kind]
+    assert not any("./lab" in body for body in plain)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory, build) -> Path:
+    """A copy of what git tracks, so that a command may write beside its input.
+
+    The environment and the build are this checkout's: test_fresh_clone.py is
+    about making them.
+    """
+    folder = tmp_path_factory.mktemp("readme") / "schedlab"
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    # A `lab` of the same words that skips set-up: it runs this checkout's.
+    (folder / "lab").write_text(f'#!/bin/sh\nexec "{ROOT}/lab" "$@"\n')
+    return folder
+
+
+@pytest.mark.full
+def test_every_command_of_the_readme_works(copy):
+    for command in commands(ROOT / "README.md"):
+        if command in RUN_ELSEWHERE:
+            continue
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=copy,
+            env={**os.environ, "LAB_NO_ROOT": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+        assert done.stdout.strip() or command.startswith("cp "), f"$ {command} said nothing"
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_that_are_there(document):
+    text = FENCE.sub("", document.read_text())
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+    local = [target for target in targets if "://" not in target]
+    missing = [target for target in local if not (document.parent / target).exists()]
+    assert missing == []

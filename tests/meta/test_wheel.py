@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""The wheel holds what is needed at run time, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def wheel(root, build, tmp_path_factory) -> Path:
+    """A wheel built from this checkout's working tree."""
+    folder = tmp_path_factory.mktemp("wheel")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, root],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def tracked(root: Path, folder: str) -> set[str]:
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", folder], capture_output=True, text=True, check=True
+    )
+    names = set(listed.stdout.split())
+    return {name for name in names if not name.endswith("meson.build")}
+
+
+def test_it_holds_each_runtime_file_and_nothing_else(root, wheel):
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    wanted = {name.removeprefix("python/") for name in tracked(root, "python/schedlab")}
+    for folder in ("include", "policies", "workloads"):
+        wanted |= {f"schedlab/_data/{name}" for name in tracked(root, folder)}
+    wanted |= {"schedlab/_data/bin/schedlab-sim", "schedlab/_data/VERSION"}
+    assert held - wanted == set(), "too much"
+    assert wanted - held == set(), "missing"
+
+
+def test_its_version_is_the_one_of_the_file(root, wheel):
+    assert wheel.name.split("-")[1] == (root / "VERSION").read_text().strip()
+
+
+def test_it_carries_both_licences(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert any(name.endswith("/LICENSE") for name in names)
+    assert any(name.endswith("/GPL-2.0-only.txt") for name in names)
+
+
+def test_installed_in_an_empty_environment_it_runs_a_workload(wheel, tmp_path):
+    """Outside the checkout, with the dependencies of this environment."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", wheel], check=True)
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    # Dependencies come from here: pip has fetched them once already.
+    here = next(path for path in sys.path if path.endswith("site-packages"))
+    with open(Path(site) / "dependencies.pth", "w") as file:
+        file.write(here + "\n")
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SCHEDLAB_ROOT")}
+    env["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    code = "import schedlab; print(schedlab.__file__)"
+    done = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, env=env, cwd=tmp_path, check=True
+    )
+    assert done.stdout.startswith(str(tmp_path)), "the package is the wheel's"
+    done = subprocess.run(
+        [tmp_path / "venv" / "bin" / "schedlab", "run", "mixed", "--policy", "rr", "--json"],
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"status": "ok"' in done.stdout or '"status":"ok"' in done.stdout
