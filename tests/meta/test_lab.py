@@ -8,7 +8,6 @@ needs nothing from outside, so that a whole set-up takes two seconds.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -67,18 +66,6 @@ def lab(checkout: Path, *arguments: str, **changes: str) -> subprocess.Completed
         check=False,
         timeout=120,
     )
-
-
-def programs_without(folder: Path, *names: str) -> str:
-    """A PATH with the system's programs less some, by pattern."""
-    hidden = re.compile("|".join(names))
-    folder.mkdir()
-    for place in ("/usr/bin", "/bin"):
-        for program in Path(place).iterdir():
-            link = folder / program.name
-            if not hidden.fullmatch(program.name) and not link.is_symlink():
-                link.symlink_to(program)
-    return str(folder)
 
 
 def test_the_first_start_sets_up_and_the_second_does_nothing(checkout):
@@ -177,8 +164,8 @@ def test_the_exit_code_is_schedlab_s(checkout):
     assert lab(checkout, "fail", "--help").returncode == 1
 
 
-def test_no_compiler_is_said_with_the_remedy(checkout, tmp_path):
-    path = programs_without(tmp_path / "bin", r"(.*-)?(gcc|cc|c99|c89|clang)(-[\d.]+)?")
+def test_no_compiler_is_said_with_the_remedy(checkout, programs_without):
+    path = programs_without(r"(.*-)?(gcc|cc|c99|c89|clang)(-[\d.]+)?")
     done = lab(checkout, "--help", PATH=path)
     assert done.returncode == 3
     assert "there is no C compiler" in done.stderr
@@ -191,8 +178,8 @@ def test_a_compiler_that_does_not_compile_is_named(checkout):
     assert "CC=false does not compile" in done.stderr
 
 
-def test_no_python_is_said_with_the_remedy(checkout, tmp_path):
-    path = programs_without(tmp_path / "bin", r"python.*")
+def test_no_python_is_said_with_the_remedy(checkout, programs_without):
+    path = programs_without(r"python.*")
     # The last resort is named by its full path: an old one must not be taken.
     script = (checkout / "lab").read_text().replace(" /usr/bin/python3;", ";")
     (checkout / "lab").write_text(script)
@@ -202,8 +189,8 @@ def test_no_python_is_said_with_the_remedy(checkout, tmp_path):
     assert "sudo apt-get install python3 python3-venv" in done.stderr
 
 
-def test_an_older_python_is_not_taken(checkout, tmp_path):
-    path = programs_without(tmp_path / "bin", r"python.*")
+def test_an_older_python_is_not_taken(checkout, programs_without):
+    path = programs_without(r"python.*")
     old = Path(path) / "python3"
     old.write_text('#!/bin/sh\nexit 1 # as `sys.version_info < (3, 11)` would\n')
     old.chmod(0o755)
