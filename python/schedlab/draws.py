@@ -133,7 +133,8 @@ def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int 
         if not len(outside):
             break
         values[outside] = _sample(distribution, keys[outside], attempt=attempt)
-    return np.clip(values, low, high).reshape(nr_instances, nr_draws)
+    is_negative = values >= np.uint64(2**63)
+    return np.where(is_negative, low, np.clip(values, low, high)).reshape(nr_instances, nr_draws)
 
 
 def _sample(distribution: Distribution, keys: np.ndarray, *, attempt: int) -> np.ndarray:

@@ -206,8 +206,9 @@ class PhaseReader:
         return Distribution("constant", (number,))
 
     def timed(self, value: object, blank: Phase) -> list[Phase]:
-        """Read run, sleep, period."""
-        return [replace(blank, amount=self._amount(value, self._time))]
+        """Read run, sleep (0 is allowed, for params that switch one off), period."""
+        minimum = 1 if blank.verb == "period" else 0
+        return [replace(blank, amount=self._amount(value, self._time, minimum))]
 
     def work(self, value: object, blank: Phase) -> list[Phase]:
         """Read ``{kernel = "pi", count = 1000}``."""

@@ -18,8 +18,8 @@ from fractions import Fraction
 from .errors import UnitError, did_you_mean
 
 U32_MAX = 2**32 - 1
-#: Times stay below 2**63 ns (292 years), so that a sum of two fits a u64.
-TIME_MAX_NS = 2**63 - 1
+#: Times stay below 2**62 ns (146 years), as player/program.h demands: sums fit a u64.
+TIME_MAX_NS = 2**62 - 1
 
 #: Nanoseconds in one unit.
 TIME_UNITS = {
@@ -185,7 +185,7 @@ def parse_size(text: object) -> int:
     Returns
     -------
     int
-        Bytes, from 0 to 2**63 - 1.
+        Bytes, from 0 to `TIME_MAX_NS`.
 
     Raises
     ------
