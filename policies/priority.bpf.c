@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * priority.bpf.c - eleven priorities, with ageing (report 1).
+ *
+ * One queue per level, 0 (highest) to 10, and round-robin within a level. A free
+ * CPU takes from the highest level that has a task. A task that has waited
+ * ageing_ns in its queue moves one level up, again and again, until it runs; then
+ * it is back at its own level. At each tick a running task makes way for a task of
+ * a higher level, once it has run for min_slice_ns.
+ *
+ * The level is the task's priority, 5 where none is given; without attributes it
+ * follows nice: one level per factor of two in weight, 100 being level 5.
+ *
+ *	tick on a CPU --> a higher level has a task? --> slice := 0 --+
+ *	                                                              v
+ *	level 0 [t t t]   <--+                                     dispatch:
+ *	level 1 [t]       <--+ ageing, one level per ageing_ns     first task of
+ *	  ...             <--+                                     the highest
+ *	level 10 [t t]                                             level
+ *
+ * Good at: one urgent task among many; what is urgent never waits for more than a
+ * tick.
+ * Bad at: shares; how much each level gets follows from ageing and is hard to
+ * foresee, and without ageing lower levels starve (Linux unloads the policy after
+ * 30 seconds of that). It knows nothing of locks: an urgent task that waits for
+ * one held by a task of a low level waits for that level. On several CPUs the
+ * first CPU that ticks makes way, even if another one runs something less urgent.
+ *
+ * Two rules of the report are here only to reproduce it: pid_rule forces tasks
+ * with a PID above 100 to level 5, without ageing, and short_fifo serves level 5
+ * first come, first served. A policy cannot kill, so its end after 10,000 ticks is
+ * the workload's business.
+ *
+ * @knob slice_ns ns 1 10000000000  turn within a level (default 10 ms, one tick)
+ * @knob ageing_ns ns 0 1000000000000  wait per level (default 500 ms, 50 ticks); 0: none
+ * @knob min_slice_ns ns 0 10000000000  time without preemption (default 0)
+ * @knob short_fifo bool 0 1  level 5 runs until it blocks (default 0)
+ * @knob pid_rule bool 0 1  PIDs above 100 are at level 5 (default 0)
+ * @knob sched_log bool 0 1  print each switch, as sched_log() did (default 0)
+ * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @source report 1, sections 5 and 8
+ *
+ * Read next: policies/mlfq.bpf.c, which finds out the levels by itself.
+ */
+#include <scx/common.bpf.h>
+#include <scx/task_attr.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define NR_LEVELS 11
+#define DEFAULT_LEVEL 5
+#define DEFAULT_WEIGHT 100
+#define REPORT_TICK_NS 10000000
+#define REPORT_PID_MAX 100
+
+const volatile u64 slice_ns = 10000000;
+const volatile u64 ageing_ns = 500000000;
+const volatile u64 min_slice_ns = 0;
+const volatile u32 short_fifo = 0;
+const volatile u32 pid_rule = 0;
+const volatile u32 sched_log = 0;
+
+struct task_ctx {
+	u32 level;		/* where it is, or last was, queued; aged */
+	u64 since_ns;		/* when it came to that level's queue */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+/*
+ * No task in a queue is due for ageing before this. Written by any CPU without a
+ * lock: the worst that comes of it is one sweep too many.
+ */
+u64 next_ageing_ns;
+u64 nr_switches;
+
+static struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+static bool is_forced(const struct task_struct *p)
+{
+	return pid_rule && p->pid > REPORT_PID_MAX;
+}
+
+/* The level without ageing. */
+static u32 own_level(struct task_struct *p)
+{
+	struct task_attr *attr = task_attr(p);
+	u32 weight = p->scx.weight;
+	u32 level = DEFAULT_LEVEL;
+	int i;
+
+	if (is_forced(p))
+		return DEFAULT_LEVEL;
+	if (task_attr_given(attr, TASK_ATTR_PRIORITY)) {
+		if (attr->priority < 0)
+			return 0;
+		return attr->priority < NR_LEVELS ? attr->priority :
+						    NR_LEVELS - 1;
+	}
+	for (i = 0; i < NR_LEVELS && weight >= 2 * DEFAULT_WEIGHT && level > 0; i++) {
+		weight /= 2;
+		level--;
+	}
+	for (i = 0; i < NR_LEVELS && weight <= DEFAULT_WEIGHT / 2 &&
+	     level < NR_LEVELS - 1; i++) {
+		weight *= 2;
+		level++;
+	}
+	return level;
+}
+
+s32 BPF_STRUCT_OPS(priority_select_cpu, struct task_struct *p, s32 prev_cpu,
+		   u64 wake_flags)
+{
+	bool is_idle = false;
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+
+	if (is_idle)
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
+	return cpu;
+}
+
+/* On a wake-up, even one that goes straight to an idle CPU; on a new attribute. */
+void BPF_STRUCT_OPS(priority_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		tc->level = own_level(p);
+}
+
+void BPF_STRUCT_OPS(priority_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+	s32 cpu;
+
+	if (!tc) {
+		scx_bpf_dsq_insert(p, DEFAULT_LEVEL, slice_ns, enq_flags);
+		return;
+	}
+	tc->since_ns = scx_bpf_now();
+	scx_bpf_dsq_insert(p, tc->level, slice_ns, enq_flags);
+	if (enq_flags & SCX_ENQ_CPU_SELECTED)
+		return;
+	/* It made way for a task that is bound here; another CPU may be idle. */
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+/*
+ * Move what is due from @level to the level above. Queues are in order of
+ * arrival, so that the walk ends at the first task that is not due.
+ * Return: when that one is due, or @due_ns if that is earlier.
+ */
+static u64 age_level(u32 level, u64 now_ns, u64 due_ns)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, level, 0) {
+		struct task_ctx *tc = task_ctx(p);
+		u64 task_due_ns;
+
+		if (!tc || is_forced(p))
+			continue;
+		task_due_ns = tc->since_ns + ageing_ns;
+		if (time_after(task_due_ns, now_ns))
+			return time_before(task_due_ns, due_ns) ? task_due_ns :
+								  due_ns;
+		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, level - 1, 0))
+			continue;
+		tc->level = level - 1;
+		tc->since_ns = task_due_ns;
+	}
+	return due_ns;
+}
+
+/*
+ * From the lowest level up, so that who is late by several levels makes them all
+ * at once. What is queued from now on is due no sooner than in ageing_ns.
+ */
+static void age(void)
+{
+	u64 now_ns = scx_bpf_now();
+	u64 due_ns = now_ns + ageing_ns;
+	int level;
+
+	if (!ageing_ns || time_before(now_ns, next_ageing_ns))
+		return;
+	bpf_for(level, 1, NR_LEVELS) {
+		u32 from = NR_LEVELS - level;
+
+		if (scx_bpf_dsq_nr_queued(from) > 0)
+			due_ns = age_level(from, now_ns, due_ns);
+	}
+	next_ageing_ns = due_ns;
+}
+
+/* Those of the level of @prev go before it, since it had its turn. */
+void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
+{
+	u32 nr_levels = NR_LEVELS;
+	struct task_ctx *tc = NULL;
+	int level;
+
+	age();
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
+		tc = task_ctx(prev);
+		if (tc) {
+			tc->level = own_level(prev);
+			nr_levels = tc->level + 1;
+			if (short_fifo && tc->level == DEFAULT_LEVEL)
+				nr_levels--;
+		}
+	}
+	bpf_for(level, 0, nr_levels) {
+		if (scx_bpf_dsq_move_to_local(level))
+			return;
+	}
+	/* Otherwise it would get the kernel's default slice, not ours. */
+	if (prev && tc)
+		scx_bpf_task_set_slice(prev, slice_ns);
+}
+
+/* A slice that is longer than ours is the kernel's; it has run for nothing. */
+void BPF_STRUCT_OPS(priority_tick, struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+	u64 left_ns = p->scx.slice;
+	int level;
+
+	if (!tc || (left_ns < slice_ns ? slice_ns - left_ns : 0) < min_slice_ns)
+		return;
+	bpf_for(level, 0, tc->level) {
+		if (scx_bpf_dsq_nr_queued(level) > 0) {
+			scx_bpf_task_set_slice(p, 0);
+			return;
+		}
+	}
+}
+
+void BPF_STRUCT_OPS(priority_running, struct task_struct *p)
+{
+	struct task_ctx *tc;
+
+	if (!sched_log)
+		return;
+	tc = task_ctx(p);
+	__sync_fetch_and_add(&nr_switches, 1);
+	bpf_printk("tick %llu pid %d priority %u switches %llu",
+		   scx_bpf_now() / REPORT_TICK_NS, p->pid,
+		   tc ? tc->level : DEFAULT_LEVEL, nr_switches);
+}
+
+/* It has run: what it gained by ageing is spent. */
+void BPF_STRUCT_OPS(priority_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc && runnable)
+		tc->level = own_level(p);
+}
+
+s32 BPF_STRUCT_OPS(priority_init_task, struct task_struct *p,
+		   struct scx_init_task_args *args)
+{
+	struct task_ctx *tc = bpf_task_storage_get(&task_ctxs, p, NULL,
+						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!tc)
+		return -12;	/* ENOMEM */
+	tc->level = DEFAULT_LEVEL;
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(priority_init)
+{
+	int level;
+	s32 err;
+
+	bpf_for(level, 0, NR_LEVELS) {
+		err = scx_bpf_create_dsq(level, -1);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+SCX_OPS_DEFINE(priority_ops,
+	       .select_cpu = (void *)priority_select_cpu,
+	       .runnable = (void *)priority_runnable,
+	       .enqueue = (void *)priority_enqueue,
+	       .dispatch = (void *)priority_dispatch,
+	       .tick = (void *)priority_tick,
+	       .running = (void *)priority_running,
+	       .stopping = (void *)priority_stopping,
+	       .init_task = (void *)priority_init_task,
+	       .init = (void *)priority_init,
+	       .name = "priority");
