@@ -241,9 +241,21 @@ static int check_op(const void *data, const struct sl_program_op *op,
 	return 0;
 }
 
-/* The children of one SPAWN: @task's own, after those of its earlier SPAWNs. */
+/* The children that a task's SPAWNs start, by the slot that counts them. */
+struct spawns {
+	struct {
+		u32 first;
+		u32 nr;		/* 0: no SPAWN has this slot so far */
+	} of_slot[SL_PROGRAM_SLOTS_MAX];
+	u64 to;			/* index behind the last child so far */
+};
+
+/*
+ * The children of one SPAWN: @task's own, behind those of its earlier SPAWNs;
+ * or just those of an earlier one, if both count them in the same slot.
+ */
 static int check_spawn(const void *data, u32 task,
-		       const struct sl_program_op *op, u64 *spawned_to,
+		       const struct sl_program_op *op, struct spawns *spawns,
 		       struct report *r)
 {
 	const struct sl_program_header *h = data;
@@ -252,14 +264,23 @@ static int check_spawn(const void *data, u32 task,
 
 	if (!op->b || op->b > h->nr_tasks || op->a > h->nr_tasks - op->b)
 		return fail(r, "children leave the tasks", op->a, h->nr_tasks);
-	if (op->a < *spawned_to)
+	if (spawns->of_slot[op->slot].nr) {
+		if (spawns->of_slot[op->slot].first != op->a ||
+		    spawns->of_slot[op->slot].nr != op->b)
+			return fail(r, "slot of a spawn of other children",
+				    op->slot, SL_PROGRAM_SLOTS_MAX - 1);
+		return 0;
+	}
+	if (op->a < spawns->to)
 		return fail(r, "a child that an earlier spawn starts", op->a,
-			    *spawned_to);
+			    spawns->to);
 	for (i = op->a; i < op->a + op->b; i++)
 		if (tasks[i].parent != task)
 			return fail(r, "a child whose parent is another task",
 				    tasks[i].parent, task);
-	*spawned_to = op->a + op->b;
+	spawns->of_slot[op->slot].first = op->a;
+	spawns->of_slot[op->slot].nr = op->b;
+	spawns->to = op->a + op->b;
 	return 0;
 }
 
@@ -339,7 +360,7 @@ static int check_ops(const void *data, u32 task, struct report *r)
 	const struct sl_program_op *ops = sl_program_ops(data) + t->op_first;
 	struct nest nest = { .depth = 0 };
 	u64 task_used = r->used;
-	u64 spawned_to = 0;
+	struct spawns spawns = { .to = 0 };
 	int failed = 0;
 	u32 i;
 
@@ -358,7 +379,7 @@ static int check_ops(const void *data, u32 task, struct report *r)
 		else if (ops[i].verb == SL_VERB_END)
 			failed = close_loop(&nest, ops, i, r);
 		else if (ops[i].verb == SL_VERB_SPAWN)
-			failed = check_spawn(data, task, &ops[i], &spawned_to, r);
+			failed = check_spawn(data, task, &ops[i], &spawns, r);
 		else if (ops[i].verb == SL_VERB_EXIT && i + 1 < t->nr_ops)
 			failed = fail_plain(r, "exit before the last op");
 	}
@@ -369,7 +390,7 @@ static int check_ops(const void *data, u32 task, struct report *r)
 	r->used = task_used;
 	if (check_slots(ops, t->nr_ops, r))
 		return -1;
-	return spawned_to ? 1 : 0;
+	return spawns.to ? 1 : 0;
 }
 
 static int check_affinity(const void *data, const struct sl_program_task *t,

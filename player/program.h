@@ -31,8 +31,8 @@
  *
  * After a good check no index in the program leaves its table; a task has one
  * EXIT, its last op; loops nest, own their slot and contain an op that can take
- * time; a task that is spawned stands behind its parent, which has exactly one
- * SPAWN for it, and any other has an arrival time; no verb names an object of
+ * time; a task that is spawned stands behind its parent, whose SPAWNs for it
+ * count in one slot, and any other has an arrival time; no verb names an object of
  * the wrong kind; and no period, chunk, pipe or barrier is empty.
  *
  * Context: any; no memory is allocated and nothing is kept. Takes time linear

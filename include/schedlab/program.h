@@ -84,7 +84,8 @@ enum sl_verb {
 	SL_VERB_SEND,		/* a: object (pipe); b: bytes */
 	SL_VERB_RECV,		/* a: object (pipe); b: bytes */
 	SL_VERB_BARRIER,	/* a: object */
-	SL_VERB_SPAWN,		/* a: first task; b: how many, one per execution */
+	SL_VERB_SPAWN,		/* a: first task; b: how many, one per execution; */
+				/* SPAWNs of the same children share their slot */
 	SL_VERB_WAIT,		/* a: children to wait for, 0: all spawned so far */
 	SL_VERB_SET,		/* a: enum task_attr_key; b: value */
 	SL_VERB_LOOP,		/* b: rounds, 0: for ever; a: index of its END */

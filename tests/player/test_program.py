@@ -93,8 +93,20 @@ BAD = {
         "task 1: its parent does not spawn it",
     ),
     "spawned twice": (
-        Program([Task([("spawn", 1, 1), ("spawn", 1, 1), EXIT]), Task([EXIT], SPAWNED, 0)]),
+        Program(
+            [Task([("spawn", 1, 1), ("spawn", 1, 1, 0, 1), EXIT]), Task([EXIT], SPAWNED, 0)]
+        ),
         "a child that an earlier spawn starts",
+    ),
+    "spawn slot": (
+        Program(
+            [
+                Task([("spawn", 1, 1), ("spawn", 2, 1), EXIT]),
+                Task([EXIT], SPAWNED, 0),
+                Task([EXIT], SPAWNED, 0),
+            ]
+        ),
+        "slot of a spawn of other children",
     ),
     "own parent": (Program([Task([EXIT], SPAWNED, 0)]), "parent must stand before"),
     "neither": (one(EXIT, arrival_ns=SPAWNED), "either a parent or an arrival"),
@@ -107,6 +119,16 @@ BAD = {
     "barrier": (Program([Task([EXIT])], [(3, 9)]), "object 0: parties of the barrier"),
     "pipe": (Program([Task([EXIT])], [(2, 0)]), "object 0: a pipe that holds 0 bytes"),
 }  # fmt: skip
+
+
+def test_spawns_of_the_same_children_share_a_slot(tool):
+    """A task may start its children from several places, counted in one slot."""
+    children = [Task([EXIT], SPAWNED, 0), Task([EXIT], SPAWNED, 0)]
+    parent = Task([("spawn", 1, 2), ("run", 0, 5), ("spawn", 1, 2), EXIT])
+    program = Program([parent, *children]).pack()
+    assert tool("check", program) == "ok"
+    lines = tool("play", program, 0).splitlines()
+    assert [line for line in lines if "spawn" in line] == ["0 spawn 1 0", "5 spawn 2 0"]
 
 
 @pytest.mark.parametrize("name", BAD)
