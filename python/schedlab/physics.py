@@ -35,7 +35,10 @@ class Expectations:
     Attributes
     ----------
     work_ns : array_like of int, shape (n_program_tasks,), optional
-        CPU time that each task's program takes; -1 where it is not known.
+        CPU time that each task's program declares; -1 where it is not known.
+    has_host_work : array_like of bool, shape (n_program_tasks,), optional
+        Tasks that take more than they declare, by what their system calls cost
+        on the host; their declared work is only the least they receive.
     arrival_ns : array_like of uint64, shape (n_program_tasks,), optional
         When each task arrives; 2**64 - 1 for those that a parent starts.
     affinity : sequence, shape (n_program_tasks,), optional
@@ -56,6 +59,7 @@ class Expectations:
     """
 
     work_ns: object = None
+    has_host_work: object = None
     arrival_ns: object = None
     affinity: object = None
     is_capped: object = None
@@ -388,6 +392,8 @@ def _declared_work(timeline: Timeline, expected: Expectations) -> Violation | No
     stops = np.add.reduceat(is_stop.astype(np.int64), tasks.first) if len(tasks.first) else 0
     slack = expected.tolerance_ns * np.maximum(stops, 1)
     more = received > work + slack
+    if expected.has_host_work is not None:
+        more &= ~_per_task(np.asarray(expected.has_host_work, bool), tasks.keys, default=True)
     less = has_ended & (received < work - slack)
     last = tasks.last
     wrong = _first(

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: MIT
+"""The command `schedlab`.
+
+Each command reads its arguments, calls one function of the package and shows
+what it returns. Modules that take long to import (NumPy, Polars, Rich's tables)
+are imported by the command that needs them, so that `--help` answers at once.
+
+Must stay true: with `--json`, standard output carries one JSON object and
+nothing else. Exit codes: 0 good, 1 ran but a check failed, 2 usage or spec,
+3 backend unavailable.
+Read next: run.py, behind `schedlab run`; show.py, which draws the tables.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .errors import (
+    EXIT_CHECK_FAILED,
+    EXIT_GOOD,
+    EXIT_UNAVAILABLE,
+    SchedlabError,
+    UnavailableError,
+    UsageError,
+)
+
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="schedlab",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Write a CPU scheduler once, as a Linux sched_ext policy in C; run, measure and "
+    "compare it. Start with: schedlab demo",
+)
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+]
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        app()
+    except SchedlabError as error:
+        print("\n".join(f"error: {line}" if i == 0 else line
+                        for i, line in enumerate(str(error).split("\n"))), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone, which is its right.
+        sys.stderr.close()
+        sys.exit(EXIT_GOOD)
+
+
+def _split(values: list[str]) -> list[str]:
+    """Names given apart, or together with commas."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def _print_json(value: dict) -> None:
+    print(json.dumps(value, allow_nan=False))
+
+
+@app.command()
+def run(
+    workloads: Annotated[
+        list[str], typer.Argument(metavar="WORKLOAD...", help="Names or TOML files.")
+    ],
+    policy: Annotated[
+        list[str],
+        typer.Option("--policy", "-p", help="Names or C files, with commas between; 'all'."),
+    ],
+    host: Annotated[str, typer.Option(help="sim, uthreads, kernel, linux or guest.")] = "sim",
+    cpus: Annotated[int | None, typer.Option(help="CPUs; default: the workload's.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 1,
+    seed: Annotated[int, typer.Option(help="The first seed; 0: no jitter.")] = 1,
+    settings: Annotated[
+        list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="mlfq.boost_ns=100ms")
+    ] = [],  # noqa: B006, Typer copies it
+    cost: Annotated[
+        list[str], typer.Option("--cost", metavar="NAME=TIME", help="switch_ns=2us; also migrate_ns, "
+                                "wakeup_ns, tick_ns, ipi_ns.")
+    ] = [],  # noqa: B006
+    tick: Annotated[
+        str | None, typer.Option(help="Time between ticks, such as 1ms; default: the workload's.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")
+    ] = None,
+    timeout: Annotated[str, typer.Option(help="Longest wall-clock time of one run.")] = "300s",
+    as_json: JsonOption = False,
+) -> None:
+    """Run workloads under policies and compare the results."""
+    from .policy import list_policies
+    from .run import Plan, run_plan
+    from .units import parse_duration
+
+    policies = [
+        name for given in _split(policy) for name in (list_policies() if given == "all" else [given])
+    ]
+    plan = Plan(
+        workloads=workloads,
+        policies=policies,
+        out=out or _fresh_folder(),
+        host=host,
+        cpus=cpus,
+        nr_seeds=seeds,
+        first_seed=seed,
+        settings=settings,
+        tick_ns=None if tick is None else parse_duration(tick),
+        costs=[_cost(text) for text in cost],
+        timeout_seconds=parse_duration(timeout) / 1e9,
+    )
+    if as_json:
+        result = run_plan(plan)
+        print(result.as_json())
+    else:
+        from .show import Progress, show_runs
+
+        with Progress(len(plan.workloads) * len(plan.policies) * plan.nr_seeds) as progress:
+            result = run_plan(plan, on_result=progress.advance)
+        show_runs(result)
+    _leave_with(result)
+
+
+def _cost(text: str) -> str:
+    """Let a cost carry a unit: switch_ns=2us is switch_ns=2000."""
+    from .units import parse_duration
+
+    name, equals, value = text.partition("=")
+    if not equals or value.isdecimal():
+        return text
+    try:
+        return f"{name}={parse_duration(value)}"
+    except UsageError as error:
+        raise UsageError(f"--cost {text}: {error}") from error
+
+
+def _leave_with(result) -> None:
+    """Exit code of a set of runs."""
+    if result.is_interrupted:
+        print(f"interrupted; {len(result.runs)} finished runs are in {result.out}", file=sys.stderr)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if not result.is_good:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _fresh_folder() -> Path:
+    """A folder below `out/` that does not exist yet."""
+    from datetime import datetime
+
+    stem = datetime.now().strftime("%Y%m%d-%H%M%S")
+    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
+        path = Path("out") / (stem + suffix)
+        if not path.exists():
+            return path
+    raise UsageError("out/ is full; name a folder with --out")
+
+
+@app.command()
+def policies(
+    name: Annotated[str | None, typer.Argument(help="One policy in full; a name or a C file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the policies with their knobs."""
+    from .policy import list_policies, load_policy, show_value
+    from .policy_build import build_policy
+
+    entries = []
+    for each in [name] if name else list_policies():
+        policy = load_policy(each)
+        built = build_policy(policy)
+        entries.append(
+            {
+                "name": policy.name,
+                "path": str(policy.path),
+                "summary": policy.summary,
+                "work_conserving": policy.work_conserving,
+                "work_conserving_reason": policy.work_conserving_reason,
+                "source": policy.source_text,
+                "policy_hash": built.policy_hash,
+                "knobs": [
+                    {
+                        "name": knob.name,
+                        "unit": knob.unit,
+                        "minimum": knob.minimum,
+                        "maximum": knob.maximum,
+                        "default": built.values[knob.name],
+                        "default_text": show_value(knob, built.values[knob.name]),
+                        "range_text": f"{show_value(knob, knob.minimum)} .. "
+                        f"{show_value(knob, knob.maximum)}",
+                        "text": knob.text,
+                    }
+                    for knob in policy.knobs.values()
+                ],
+            }
+        )
+    if as_json:
+        _print_json({"policies": entries})
+    else:
+        from .show import show_policies
+
+        show_policies(entries)
+
+
+@app.command()
+def workloads(as_json: JsonOption = False) -> None:
+    """List the workloads."""
+    from .spec import list_workloads
+
+    entries = [
+        {
+            "name": info.name,
+            "title": info.title,
+            "question": info.question,
+            "cpus": info.cpus,
+            "tasks": info.nr_tasks,
+            "params": dict(info.params),
+            "path": str(info.path),
+        }
+        for info in list_workloads()
+    ]
+    if as_json:
+        _print_json({"workloads": entries})
+    else:
+        from .show import show_workloads
+
+        show_workloads(entries)
+
+
+@app.command()
+def metrics(
+    name: Annotated[str | None, typer.Argument(help="One metric in full.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain every metric: unit, formula, direction, source."""
+    from dataclasses import asdict
+
+    from .metrics import DICTIONARY, find_metric
+
+    entries = [asdict(m) for m in ([find_metric(name)] if name else DICTIONARY.values())]
+    if as_json:
+        _print_json({"metrics": entries})
+    else:
+        from .show import show_metrics
+
+        show_metrics(entries)
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Say what works on this machine, and how to mend what does not."""
+    from .doctor import examine
+
+    findings = examine()
+    if as_json:
+        _print_json({"checks": findings})
+    else:
+        from .show import show_findings
+
+        show_findings(findings)
+    if any(finding["needed"] and finding["status"] != "ok" for finding in findings):
+        raise typer.Exit(EXIT_UNAVAILABLE)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("out/demo"),
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 3,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the reports' schedulers on the reports' workloads."""
+    from .demo import demo_plan
+    from .run import run_plan
+
+    plan = demo_plan(out=out, nr_seeds=seeds)
+    if as_json:
+        result = run_plan(plan)
+        print(result.as_json())
+    else:
+        from .show import Progress, show_demo
+
+        with Progress(len(plan.workloads) * len(plan.policies) * plan.nr_seeds) as progress:
+            result = run_plan(plan, on_result=progress.advance)
+        show_demo(result)
+    _leave_with(result)
+
+
+@app.command()
+def selfbench(
+    host: Annotated[str, typer.Argument(help="What to measure: sim.")] = "sim",
+    quick: Annotated[bool, typer.Option(help="Shorter and less exact.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure schedlab's own speed, beside its peers."""
+    from . import paths
+
+    script = paths.resource_root() / "bench" / "selfbench.py"
+    if not script.is_file():
+        raise UnavailableError("selfbench needs a checkout of schedlab: it is not part of the wheel")
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("schedlab_selfbench", script)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    result = module.measure(host, is_quick=quick)
+    if as_json:
+        _print_json(result)
+    else:
+        from .show import show_benchmarks
+
+        show_benchmarks(result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""Where a policy can run, and how the rest of schedlab talks to such a place.
+
+A host takes a job (a compiled policy, a program, a number of CPUs) and leaves
+a record file. What it says besides is an `Outcome`; every number is computed
+from the records, by the same code for all hosts.
+
+Must stay true: a host never raises for what a policy did; that is an outcome.
+Read next: sim.py, the first host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ..errors import NotFoundError, UnavailableError, did_you_mean
+from ..policy_build import BuiltPolicy
+
+#: What a user may write after `--host`.
+HOST_NAMES = ("sim", "uthreads", "kernel", "linux", "guest")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be done.
+
+    Attributes
+    ----------
+    label : str
+        For messages: workload, policy and seed.
+    policy : BuiltPolicy
+        Who decides.
+    program : pathlib.Path
+        What runs.
+    records : pathlib.Path
+        Where to write what happened.
+    nr_cpus : int
+        Number of CPUs, at least 1.
+    seed : int
+        Of the random numbers that the policy draws.
+    tick_ns : int
+        Time between ticks in nanoseconds.
+    options : tuple of (str, str)
+        Further options of this host, such as `("--cost", "switch_ns=2000")`.
+    """
+
+    label: str
+    policy: BuiltPolicy
+    program: Path
+    records: Path
+    nr_cpus: int
+    seed: int
+    tick_ns: int
+    options: tuple = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a host says about one run.
+
+    Attributes
+    ----------
+    error : str or None
+        Why it failed, for people; None: it did not.
+    error_kind : str or None
+        One word: `stall`, `policy`, `crash`, `spin`, `deadlock`, `program`,
+        `usage`, `timeout`, `host`.
+    task : int or None
+        Pid of the task that the failure is about.
+    cpus : list of dict or None
+        `busy_ns`, `idle_ns`, `overhead_ns` of each CPU as the host counted.
+    answer : dict
+        All that the host said, as it said it.
+    """
+
+    error: str | None = None
+    error_kind: str | None = None
+    task: int | None = None
+    cpus: list | None = None
+    answer: dict = field(default_factory=dict)
+
+
+class Session(Protocol):
+    """One worker's connection to a host; used by one thread at a time."""
+
+    def run(self, job: Job) -> Outcome:
+        """Do one job and wait for it."""
+
+    def interrupt(self) -> None:
+        """Make a job under way come back at once; from any thread."""
+
+    def close(self) -> None:
+        """End what the session started; from the thread that uses it."""
+
+
+class Host(Protocol):
+    """A place where policies run."""
+
+    name: str
+
+    def unavailable(self) -> str | None:
+        """Why it cannot be used here, with the remedy; None: it can."""
+
+    def environment(self) -> dict:
+        """What a reader must know to repeat a run; goes into `run.json`."""
+
+    def latency_ns(self, job: Job) -> int:
+        """How long a CPU may take to notice work, by the host's own statement."""
+
+    def session(self, *, timeout_seconds: float) -> Session:
+        """Open a connection for one worker."""
+
+
+def _sim() -> Host:
+    """Import the simulator's driver only when it is asked for."""
+    from .sim import SimHost
+
+    return SimHost()
+
+
+_BUILT: dict[str, Callable[[], Host]] = {"sim": _sim}
+
+#: Hosts that the project has a place for but no code yet.
+_NOT_BUILT = {
+    "uthreads": "preemptive user threads",
+    "kernel": "the RISC-V teaching kernel",
+    "linux": "Linux's own scheduling classes and sched_ext",
+    "guest": "Linux with sched_ext in a virtual machine",
+}
+
+
+def unavailable_reason(name: str) -> str | None:
+    """Why a host cannot be used here.
+
+    Parameters
+    ----------
+    name : str
+        One of `HOST_NAMES`.
+
+    Returns
+    -------
+    str or None
+        The reason with its remedy, or None when the host can be used.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no host of that name; the message has the nearest one.
+    """
+    if name in _BUILT:
+        return _BUILT[name]().unavailable()
+    if name in _NOT_BUILT:
+        return f"{_NOT_BUILT[name]}: not built yet; use --host sim"
+    raise NotFoundError(f"unknown host '{name}'{did_you_mean(name, HOST_NAMES)}")
+
+
+def open_host(name: str) -> Host:
+    """Get a host that can be used here.
+
+    Parameters
+    ----------
+    name : str
+        One of `HOST_NAMES`.
+
+    Returns
+    -------
+    Host
+        Ready for sessions.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no host of that name.
+    UnavailableError
+        If it cannot be used here; the message has the reason and the remedy.
+    """
+    reason = unavailable_reason(name)
+    if reason is not None:
+        raise UnavailableError(f"host '{name}' is unavailable here: {reason}")
+    return _BUILT[name]()

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT
+"""Fetch what the guest is made of: a Linux kernel with sched_ext, and libbpf.
+
+Both come from Debian through apt, which checks their signatures, from the
+mirror that this machine already uses. Nothing is installed: packages are
+unpacked into the cache, under a private apt state, so that no root is needed
+and the machine's own package lists stay as they are.
+
+Must stay true: what is in the cache is complete (it is moved there in one
+step), and is used again without asking the mirror.
+Read next: guest.py, which boots it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UnavailableError
+from ..paths import cache_folder
+
+#: Debian suites that have a kernel with sched_ext; the highest version wins.
+KERNEL_SUITES = ("sid", "forky")
+KERNEL_PACKAGE = "linux-image-cloud-amd64"
+#: A libbpf that knows struct_ops links (1.4) and still links with Debian 12's libc.
+LIBBPF_SUITE = "bookworm-backports"
+LIBBPF_PACKAGE = "libbpf-dev"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+#: Longest wait for the mirror, in seconds; the whole takes about 15.
+FETCH_TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class GuestParts:
+    """What was fetched.
+
+    Attributes
+    ----------
+    kernel : pathlib.Path
+        A bootable `vmlinuz`.
+    kernel_version : str
+        Debian's version of the package it came from, such as `"7.2.13-1"`.
+    libbpf : pathlib.Path
+        Folder with `usr/include/bpf` and a static `libbpf.a` below `usr/lib`.
+    libbpf_version : str
+        Debian's version of it.
+    """
+
+    kernel: Path
+    kernel_version: str
+    libbpf: Path
+    libbpf_version: str
+
+    @property
+    def libbpf_archive(self) -> Path:
+        """The static library itself."""
+        return next(self.libbpf.glob("usr/lib/**/libbpf.a"))
+
+
+def fetch_guest_parts(*, refresh: bool = False) -> GuestParts:
+    """Return the kernel and libbpf, fetching them on the first call.
+
+    Parameters
+    ----------
+    refresh : bool, default False
+        Ask the mirror for a newer kernel even though there is one here.
+
+    Returns
+    -------
+    GuestParts
+        Paths into the cache.
+
+    Raises
+    ------
+    UnavailableError
+        With reason and remedy: not Debian's amd64, apt is missing or knows no
+        Debian mirror yet, the mirror cannot be reached or has no such kernel.
+    """
+    folder = cache_folder("guest")
+    with _locked(folder / "lock"):
+        found = _cached(folder)
+        if found is None or refresh:
+            _fetch(folder)
+            found = _cached(folder)
+    if found is None:
+        raise UnavailableError(
+            f"{folder}: no kernel there after a fetch that gave no error; remove the folder "
+            "and try again"
+        )
+    return found
+
+
+def _cached(folder: Path) -> GuestParts | None:
+    """Newest complete kernel and libbpf of the cache; None where one is missing."""
+    newest = {}
+    for kind, pattern in (("kernel", "usr/lib/modules/*/vmlinuz"), ("libbpf", "usr/lib/**/libbpf.a")):
+        for place in sorted(folder.glob(f"{kind}-*"), key=lambda path: _version_key(path.name)):
+            files = sorted(place.glob(pattern)) or sorted(place.glob("boot/vmlinuz-*"))
+            if files:
+                newest[kind] = (files[0], place, place.name.removeprefix(f"{kind}-"))
+    if len(newest) < 2:
+        return None
+    kernel, _, kernel_version = newest["kernel"]
+    _, libbpf, libbpf_version = newest["libbpf"]
+    return GuestParts(kernel, kernel_version, libbpf, libbpf_version)
+
+
+def _version_key(name: str) -> list:
+    """Sort key under which 7.2.13 comes after 7.2.9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+@contextmanager
+def _locked(path: Path):
+    """Hold a lock file, so that two test runs do not fetch at once."""
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(folder: Path) -> None:
+    """Fetch both packages and move them into the cache."""
+    if os.uname().machine != "x86_64":
+        raise UnavailableError(
+            f"the guest needs an x86_64 machine (this is {os.uname().machine}); "
+            "use --host sim"
+        )
+    for tool in ("apt-get", "dpkg"):
+        if shutil.which(tool) is None:
+            raise UnavailableError(
+                f"{tool} is missing: the guest's kernel comes from Debian's packages; use "
+                "--host sim, or a Debian machine"
+            )
+    with tempfile.TemporaryDirectory(dir=folder, prefix="fetch-") as name:
+        apt = _Apt(Path(name), _mirror())
+        apt.run("apt-get", "update")
+        image = apt.dependency(KERNEL_PACKAGE, r"linux-image-\d.*-cloud-amd64")
+        for kind, package in (
+            ("kernel", image.replace("linux-image-", "linux-binary-", 1)),
+            ("libbpf", f"{LIBBPF_PACKAGE}/{LIBBPF_SUITE}"),
+        ):
+            unpacked, version = apt.unpack(package)
+            place = folder / f"{kind}-{version}"
+            if not place.exists():
+                os.replace(unpacked, place)
+
+
+def _mirror() -> str:
+    """Address of the Debian mirror that this machine uses."""
+    done = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)|$(LABEL)|$(COMPONENT)",
+         "Identifier: Packages"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    for line in done.stdout.splitlines():
+        address, label, component = line.split("|")
+        if label == "Debian" and component == "main":
+            return address
+    raise UnavailableError(
+        "apt knows no Debian mirror yet, and the guest's kernel comes from there; "
+        "to mend it: sudo apt-get update"
+    )
+
+
+class _Apt:
+    """Debian's apt with a state of its own.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where the state and what is downloaded go.
+    mirror : str
+        Address of the Debian archive.
+    """
+
+    def __init__(self, folder: Path, mirror: str):
+        self.folder = folder
+        sources = folder / "sources"
+        for place in (sources, folder / "lists" / "partial", folder / "archives" / "partial"):
+            place.mkdir(parents=True)
+        signed = f"Signed-By: {KEYRING}\n" if KEYRING.exists() else ""
+        (sources / "guest.sources").write_text(
+            f"Types: deb\nURIs: {mirror}\nSuites: {' '.join((*KERNEL_SUITES, LIBBPF_SUITE))}\n"
+            f"Components: main\nArchitectures: amd64\n{signed}"
+        )
+        settings = {
+            "Dir::State::Lists": folder / "lists",
+            "Dir::Cache": folder,
+            "Dir::Cache::Archives": folder / "archives",
+            "Dir::Etc::SourceList": "/dev/null",
+            "Dir::Etc::SourceParts": sources,
+            "Dir::Etc::Preferences": "/dev/null",
+            "Dir::Etc::PreferencesParts": "/dev/null",
+            "APT::Architecture": "amd64",
+            "APT::Sandbox::User": "root",
+            "APT::Get::List-Cleanup": "false",
+            "Acquire::Languages": "none",
+            "Acquire::Retries": 3,
+            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+            "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled": "false",
+            "Debug::NoLocking": "true",
+        }
+        self.options = [
+            word for name, value in settings.items() for word in ("-o", f"{name}={value}")
+        ]
+
+    def run(self, tool: str, *words: str) -> str:
+        """Run an apt tool in `folder`; its output, or `UnavailableError`."""
+        try:
+            done = subprocess.run(
+                [tool, *self.options, *words], cwd=self.folder, capture_output=True,
+                text=True, check=False, timeout=FETCH_TIMEOUT_S,
+                env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise UnavailableError(
+                f"{tool} {' '.join(words)} gave no answer within {FETCH_TIMEOUT_S} s; look at the "
+                "network, then try again"
+            ) from error
+        # An index that cannot be read is only a warning to apt-get update.
+        if done.returncode or "\nE: " in f"\n{done.stderr}":
+            raise UnavailableError(
+                f"{tool} {' '.join(words)} failed; the guest's kernel comes from Debian's "
+                f"archive: look at the network, then try again\n{done.stderr.strip()}"
+            )
+        return done.stdout
+
+    def dependency(self, package: str, pattern: str) -> str:
+        """Name of the package that `package` depends on and that fits `pattern`."""
+        said = self.run("apt-cache", "depends", package)
+        found = re.search(rf"Depends: ({pattern})\s*$", said, re.MULTILINE)
+        if not found:
+            raise UnavailableError(
+                f"Debian's {' and '.join(KERNEL_SUITES)} name no kernel behind {package}; "
+                "use --host sim"
+            )
+        return found[1]
+
+    def unpack(self, package: str) -> tuple[Path, str]:
+        """Download `package`, unpack it; its folder and its version."""
+        before = set(self.folder.glob("*.deb"))
+        self.run("apt-get", "download", package)
+        (archive,) = set(self.folder.glob("*.deb")) - before
+        version = subprocess.run(
+            ["dpkg-deb", "--field", archive, "Version"],
+            capture_output=True, text=True, check=True,
+        ).stdout.strip()  # fmt: skip
+        place = self.folder / f"unpacked-{archive.stem}"
+        subprocess.run(["dpkg-deb", "--extract", archive, place], check=True)
+        return place, version.replace(":", "_")

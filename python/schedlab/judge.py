@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Turn what a host left of one run into a verdict and, if it is good, numbers.
+
+The order is the point: records are checked for form, then for physics, and only
+a run that passes both gets metrics.
+
+Must stay true: nothing is computed from a run that failed.
+Read next: physics.py, metrics.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from . import layout, physics
+from .calibration import DEFAULT_CALIBRATION
+from .errors import SchedlabError
+from .hosts import Outcome
+from .metrics import compute_metrics, metrics_table, tasks_table
+from .records import hash_file, read_records, records_table
+from .timeline import Timeline
+
+_HOST_VERBS = ("read", "write")
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How one run is to be judged.
+
+    Attributes
+    ----------
+    latency_ns : int
+        How long the host says a CPU may take to notice work.
+    work_conserving : bool
+        What the policy declares.
+    tables_folder : pathlib.Path or None
+        Where to write the derived tables; None: nowhere.
+    """
+
+    latency_ns: int
+    work_conserving: bool
+    tables_folder: Path | None
+
+    def verdict(self, program, records_path: Path, outcome: Outcome) -> dict:
+        """Judge a run.
+
+        Parameters
+        ----------
+        program : Program
+            What ran.
+        records_path : pathlib.Path
+            What the host wrote.
+        outcome : Outcome
+            What the host said.
+
+        Returns
+        -------
+        dict
+            `error`, `error_kind`, `record_hash`, `physics` and `metrics` of the
+            run. `physics` is None when there was nothing to check, `metrics`
+            is empty unless all is well.
+        """
+        result = {"error": None, "error_kind": None, "record_hash": None, "physics": None,
+                  "metrics": {}}
+        if outcome.error is not None:
+            # What a failed run left may be cut short; it is kept, not judged.
+            result["error"] = _with_task_name(outcome, program)
+            result["error_kind"] = outcome.error_kind or "host"
+            return result
+        try:
+            self._fill(result, program, records_path, outcome)
+        except SchedlabError as error:
+            result["error"], result["error_kind"] = str(error), "records"
+        except OSError as error:
+            result["error"], result["error_kind"] = f"{error}", "host"
+        return result
+
+    def _fill(self, result: dict, program, records_path: Path, outcome: Outcome) -> None:
+        """Read, check, compute."""
+        records = read_records(records_path)
+        result["record_hash"] = hash_file(records_path)
+        timeline = Timeline(records)
+        result["physics"] = physics.check(timeline, self._expectations(program, outcome))
+        if self.tables_folder is not None:
+            table = records_table(records)
+            table.write_parquet(self.tables_folder / "records.parquet", compression="lz4")
+        if result["physics"] != "ok":
+            result["error"] = (
+                f"the run breaks physics, so its numbers are withheld: {result['physics']}"
+            )
+            result["error_kind"] = "physics"
+            return
+        tasks = program.tasks
+        metrics = compute_metrics(timeline, weight=tasks["weight"])
+        result["metrics"] = metrics.run
+        if self.tables_folder is not None:
+            table = tasks_table(metrics, names=tasks["name"], classes=tasks["class_idx"])
+            table.write_parquet(self.tables_folder / "tasks.parquet")
+            metrics_table(metrics).write_parquet(self.tables_folder / "metrics.parquet")
+
+    def _expectations(self, program, outcome: Outcome) -> physics.Expectations:
+        """What the program and the host say about the run beforehand."""
+        rows = program.task_rows
+        return physics.Expectations(
+            work_ns=program.work_ns(DEFAULT_CALIBRATION),
+            has_host_work=_has_host_work(program),
+            arrival_ns=rows["arrival_ns"],
+            affinity=_affinity(program),
+            is_capped=rows["cap_percent"] > 0,
+            horizon_ns=program.horizon_ns,
+            work_conserving=self.work_conserving,
+            latency_ns=self.latency_ns,
+            host_cpus=outcome.cpus,
+        )
+
+
+def _with_task_name(outcome: Outcome, program) -> str:
+    """The host's message, with the name that the workload gives the task."""
+    names = program.tasks["name"]
+    if outcome.task and 1 <= outcome.task <= len(names):
+        return f"{outcome.error} (task {outcome.task} is '{names[outcome.task - 1]}')"
+    return outcome.error
+
+
+def _has_host_work(program) -> np.ndarray:
+    """Which tasks have a phase whose CPU time is the host's to say; bool, per task."""
+    rows = program.task_rows
+    verbs = [layout.VERB_NUMBER[verb] for verb in _HOST_VERBS]
+    before = np.concatenate(([0], np.cumsum(np.isin(program.ops["verb"], verbs))))
+    first = rows["op_first"].astype(np.int64)
+    return before[first + rows["nr_ops"]] > before[first]
+
+
+def _affinity(program) -> list:
+    """CPUs that each task may run on, None where it may run on all."""
+    cache: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def cpus(first: int, nr_words: int) -> tuple[int, ...]:
+        if (first, nr_words) not in cache:
+            words = program.values[first : first + nr_words].tolist()
+            cache[first, nr_words] = tuple(
+                64 * i + bit for i, word in enumerate(words) for bit in range(64) if word >> bit & 1
+            )
+        return cache[first, nr_words]
+
+    rows = program.task_rows
+    if (rows["affinity"] == layout.NONE).all():
+        return []
+    return [
+        None if first == layout.NONE else cpus(first, nr_words)
+        for first, nr_words in zip(
+            rows["affinity"].tolist(), rows["affinity_words"].tolist(), strict=True
+        )
+    ]

@@ -1,0 +1,523 @@
+# SPDX-License-Identifier: MIT
+"""Run workloads under policies, seed by seed, and leave a directory per run.
+
+	DIR/runs.json                               what `--json` prints
+	DIR/WORKLOAD/programs/seed-N.slprog         the program that all policies got
+	DIR/WORKLOAD/POLICY/seed-N/run.json         spec, hashes, environment, verdict
+	                          /records.slr      the raw records: canonical
+	                          /records.parquet, tasks.parquet, metrics.parquet
+
+Each worker thread has one session with the host. A run's `run.json` is written
+last, so a directory that has one is whole, whatever interrupted the rest.
+
+Must stay true: no run's failure keeps another from being done; numbers appear
+only beside `physics: "ok"`.
+Read next: hosts/sim.py for how a run is done, compare.py for what follows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import queue
+import re
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .calibration import DEFAULT_CALIBRATION
+from .compare import compare_runs
+from .errors import PolicyError, SchedlabError, SpecError, UnavailableError, UsageError
+from .hosts import Host, Job, open_host
+from .judge import Judge
+from .policy import Policy, load_policy, parse_settings
+from .policy_build import BuiltPolicy, build_policy, find_compiler
+
+CPUS_MAX = 1024
+SEEDS_MAX = 100_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `schedlab run` was asked to do.
+
+    Attributes
+    ----------
+    workloads : sequence of str
+        Names or paths.
+    policies : sequence of str
+        Names or paths.
+    out : pathlib.Path
+        Where the run directories go.
+    host : str, default "sim"
+        One of `hosts.HOST_NAMES`.
+    cpus : int, optional
+        Number of CPUs; default: what each workload is meant for.
+    nr_seeds : int, default 1
+        How many seeds.
+    first_seed : int, default 1
+        The first of them; seed 0 means no jitter.
+    settings : sequence of str
+        `POLICY.KNOB=VALUE`.
+    tick_ns : int, optional
+        Time between ticks; default: what each workload says.
+    costs : sequence of str
+        `NAME=NS` of the simulator's cost model, such as `"switch_ns=2000"`.
+    timeout_seconds : float, default 300
+        Longest time on the wall clock for one run.
+    keep_parquet : bool, default True
+        Whether to write the tables that are derived from the records.
+    """
+
+    workloads: Sequence[str]
+    policies: Sequence[str]
+    out: Path
+    host: str = "sim"
+    cpus: int | None = None
+    nr_seeds: int = 1
+    first_seed: int = 1
+    settings: Sequence[str] = ()
+    tick_ns: int | None = None
+    costs: Sequence[str] = ()
+    timeout_seconds: float = 300.0
+    keep_parquet: bool = True
+
+
+@dataclass
+class RunSet:
+    """What came of a plan.
+
+    Attributes
+    ----------
+    runs : list of dict
+        One per run, in the order of the plan; as `--json` prints them.
+    comparisons : list of dict
+        Of every two policies; see `compare.compare_runs`.
+    out : pathlib.Path
+        Where the run directories are.
+    is_interrupted : bool
+        Whether Ctrl-C kept some runs from being done.
+    """
+
+    runs: list = field(default_factory=list)
+    comparisons: list = field(default_factory=list)
+    out: Path = Path()
+    is_interrupted: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every run is good and no comparison was refused."""
+        return (
+            not self.is_interrupted
+            and all(run["status"] == "ok" for run in self.runs)
+            and not any(comparison["error"] for comparison in self.comparisons)
+        )
+
+    def as_json(self) -> str:
+        """The one object that `--json` prints, without end of line."""
+        return json.dumps({"runs": self.runs, "comparisons": self.comparisons}, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One run to be done, before it is known whether it can be."""
+
+    position: int
+    workload: object
+    policy_name: str
+    seed: int
+    nr_cpus: int
+    tick_ns: int
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """All that the workers share."""
+
+    plan: Plan
+    host: Host
+    policies: dict  # name -> Policy
+    built: dict  # name -> BuiltPolicy, or the PolicyError that kept it from being built
+    programs: _Programs
+    environment: dict
+
+
+def run_plan(plan: Plan, *, on_result: Callable[[dict], None] | None = None) -> RunSet:
+    """Do every run of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    on_result : callable, optional
+        Called with each run's dict when it is done, in the caller's thread.
+
+    Returns
+    -------
+    RunSet
+        Every run, failed ones included; those that Ctrl-C left undone are not
+        in it.
+
+    Raises
+    ------
+    UsageError, NotFoundError, SpecError
+        Before anything is run, if the plan itself is wrong.
+    UnavailableError
+        If the host cannot be used here or there is no C compiler.
+
+    Notes
+    -----
+    Ctrl-C ends the runs under way and returns what is finished.
+    """
+    _check_plan(plan)
+    workloads = _load_workloads(plan)
+    policies, broken = _load_policies(plan)
+    values = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
+    host = open_host(plan.host)
+    if set(policies) - set(broken):
+        find_compiler()
+    cases = _cases(plan, workloads, list(policies))
+    _make_folder(plan.out)
+    ready = _Ready(
+        plan=plan,
+        host=host,
+        policies=policies,
+        built=broken | _build_all(policies, broken, values),
+        programs=_Programs(plan.out),
+        environment=_environment(host),
+    )
+    runs, is_interrupted = _run_cases(ready, cases, on_result)
+    result = RunSet(runs=runs, out=plan.out, is_interrupted=is_interrupted)
+    result.comparisons = compare_runs(runs)
+    _write_text(plan.out / "runs.json", result.as_json() + "\n")
+    return result
+
+
+# ---- before anything runs ---------------------------------------------------
+
+
+def _check_plan(plan: Plan) -> None:
+    """Refuse numbers that make no sense, all at once."""
+    problems = []
+    if not plan.workloads:
+        problems.append("no workload given; `schedlab workloads` lists them")
+    if not plan.policies:
+        problems.append("no policy given; `schedlab policies` lists them")
+    if plan.cpus is not None and not 1 <= plan.cpus <= CPUS_MAX:
+        problems.append(f"--cpus must be 1 to {CPUS_MAX} (got {plan.cpus})")
+    if not 1 <= plan.nr_seeds <= SEEDS_MAX:
+        problems.append(f"--seeds must be 1 to {SEEDS_MAX} (got {plan.nr_seeds})")
+    if not 0 <= plan.first_seed < 1 << 63:
+        problems.append(f"--seed must be 0 to 2**63 - 1 (got {plan.first_seed})")
+    if not plan.timeout_seconds > 0:
+        problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
+    for cost in plan.costs:
+        if not re.fullmatch(r"(switch|migrate|wakeup|tick|ipi)_ns=\d+", cost):
+            problems.append(
+                f"--cost {cost}: should read NAME=NS with NAME one of switch_ns, migrate_ns, "
+                "wakeup_ns, tick_ns, ipi_ns"
+            )
+    if problems:
+        raise UsageError("\n".join(problems))
+
+
+def _load_workloads(plan: Plan) -> list:
+    """Load every workload; all faults of all files are reported together."""
+    from .spec import load_workload
+
+    workloads, problems, faults = {}, [], []
+    for name in plan.workloads:
+        try:
+            workload = load_workload(name)
+        except SpecError as error:
+            faults += error.faults
+        except UsageError as error:
+            problems.append(str(error))
+        else:
+            if workload.name in workloads:
+                problems.append(f"workload '{workload.name}' is given twice")
+            workloads[workload.name] = workload
+            if plan.cpus is not None and plan.cpus < workload.cpus_min:
+                problems.append(
+                    f"workload '{workload.name}' needs at least {workload.cpus_min} CPUs "
+                    f"(got --cpus {plan.cpus})"
+                )
+    if faults and not problems:
+        raise SpecError(faults)
+    if faults or problems:
+        raise UsageError("\n".join([*map(str, faults), *problems]))
+    return list(workloads.values())
+
+
+def _load_policies(plan: Plan) -> tuple[dict[str, Policy], dict[str, PolicyError]]:
+    """Read every policy's header; a policy that is there but damaged fails its own runs only."""
+    policies: dict[str, Policy] = {}
+    broken: dict[str, PolicyError] = {}
+    problems = []
+    for name in plan.policies:
+        try:
+            policy = load_policy(name)
+        except PolicyError as error:
+            label = re.sub(r"(\.bpf)?\.c$", "", Path(name).name)
+            broken[label] = error
+            policies[label] = None
+            continue
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if policy.name in policies:
+            problems.append(f"two policies are called '{policy.name}'; rename one of the files")
+        policies[policy.name] = policy
+    if problems:
+        raise UsageError("\n".join(problems))
+    return policies, broken
+
+
+def _build_all(policies, broken, values) -> dict[str, BuiltPolicy | PolicyError]:
+    """Compile all policies, several at once; a failure takes the policy's place."""
+
+    def build(name: str):
+        try:
+            return build_policy(policies[name], values[name])
+        except PolicyError as error:
+            return error
+
+    names = [name for name in policies if name not in broken]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return dict(zip(names, pool.map(build, names), strict=True))
+
+
+def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[_Case]:
+    """Every workload under every policy with every seed."""
+    cases = []
+    for workload in workloads:
+        nr_cpus = plan.cpus or max(workload.cpus, workload.cpus_min, 1)
+        for policy in policies:
+            for seed in range(plan.first_seed, plan.first_seed + plan.nr_seeds):
+                cases.append(
+                    _Case(
+                        position=len(cases),
+                        workload=workload,
+                        policy_name=policy,
+                        seed=seed,
+                        nr_cpus=nr_cpus,
+                        tick_ns=plan.tick_ns if plan.tick_ns is not None else workload.tick_ns,
+                    )
+                )
+    return cases
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder, or say why not."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {path}: cannot be made: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise UsageError(f"--out {path}: may not be written")
+
+
+def _environment(host: Host) -> dict:
+    """What a reader must know to repeat the runs."""
+    from . import __version__
+
+    return {
+        "schedlab": __version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "compiler": find_compiler()[1] if _has_compiler() else None,
+        **host.environment(),
+    }
+
+
+def _has_compiler() -> bool:
+    try:
+        find_compiler()
+    except UnavailableError:
+        return False
+    return True
+
+
+class _Programs:
+    """Programs by workload and seed, compiled once and shared by all policies."""
+
+    def __init__(self, out: Path):
+        self._out = out
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, int], tuple] = {}
+
+    def get(self, workload, seed: int) -> tuple:
+        """Return the program and its file."""
+        from .program import compile_workload
+
+        with self._lock:
+            key = (workload.name, seed)
+            if key not in self._made:
+                program = compile_workload(workload, seed=seed)
+                path = self._out / folder_name(workload.name) / "programs" / f"seed-{seed}.slprog"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(program.data)
+                self._made[key] = (program, path.resolve())
+            return self._made[key]
+
+
+def folder_name(name: str) -> str:
+    """Turn a workload's or policy's name into a relative path that stays below its parent.
+
+    Parameters
+    ----------
+    name : str
+        Such as `"report-1/mixed"`.
+
+    Returns
+    -------
+    str
+        The name, with everything replaced that a path cannot safely hold.
+
+    Examples
+    --------
+    >>> folder_name("report-1/mixed"), folder_name("../x")
+    ('report-1/mixed', '_/x')
+    """
+    parts = [re.sub(r"[^\w.,:=+-]", "_", part) for part in name.split("/")]
+    return "/".join("_" if part in ("", ".", "..") else part for part in parts)
+
+
+# ---- the runs ---------------------------------------------------------------
+
+
+def _run_cases(ready: _Ready, cases: list[_Case], on_result) -> tuple[list[dict], bool]:
+    """Do the cases with one worker per CPU of this machine; (runs, interrupted)."""
+    todo: queue.SimpleQueue = queue.SimpleQueue()
+    done: queue.SimpleQueue = queue.SimpleQueue()
+    for case in cases:
+        todo.put(case)
+    stop = threading.Event()
+    sessions = []
+
+    def work(session) -> None:
+        try:
+            while not stop.is_set():
+                case = todo.get_nowait()
+                run = _run_case(ready, case, session)
+                if not stop.is_set():
+                    done.put((case.position, run))
+        except queue.Empty:
+            pass
+        except BaseException as error:  # carried to the caller's thread
+            done.put((None, error))
+        finally:
+            session.close()
+            done.put((None, None))
+
+    workers = []
+    for _ in range(max(1, min(os.cpu_count() or 1, len(cases)))):
+        sessions.append(ready.host.session(timeout_seconds=ready.plan.timeout_seconds))
+        workers.append(threading.Thread(target=work, args=(sessions[-1],), daemon=True))
+    results: dict[int, dict] = {}
+    is_interrupted = False
+    try:
+        for worker in workers:
+            worker.start()
+        nr_working = len(workers)
+        while nr_working:
+            position, value = done.get()
+            if isinstance(value, BaseException):
+                raise value
+            if value is None:
+                nr_working -= 1
+                continue
+            results[position] = value
+            if on_result:
+                on_result(value)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    finally:
+        stop.set()
+        for session in sessions:
+            session.interrupt()
+        for worker in workers:
+            if worker.ident is not None:
+                worker.join(10)
+    return [results[position] for position in sorted(results)], is_interrupted
+
+
+def _run_case(ready: _Ready, case: _Case, session) -> dict:
+    """Do one run, judge it, and write its directory."""
+    plan = ready.plan
+    directory = (
+        plan.out
+        / folder_name(case.workload.name)
+        / folder_name(case.policy_name)
+        / f"seed-{case.seed}"
+    )
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    program, program_path = ready.programs.get(case.workload, case.seed)
+    built = ready.built[case.policy_name]
+    run = {
+        "workload": case.workload.name,
+        "policy": case.policy_name,
+        "host": ready.host.name,
+        "cpus": case.nr_cpus,
+        "seed": case.seed,
+        "status": "failed",
+        "error": None,
+        "error_kind": None,
+        "program_hash": program.program_hash,
+        "policy_hash": None,
+        "record_hash": None,
+        "physics": None,
+        "environment": ready.environment,
+        "tick_ns": case.tick_ns,
+        "costs": list(plan.costs),
+        "knobs": {},
+        "directory": str(directory),
+        "metrics": {},
+    }
+    if isinstance(built, SchedlabError):
+        run["error"], run["error_kind"] = str(built), "compile"
+    else:
+        run["policy_hash"], run["knobs"] = built.policy_hash, built.values
+        job = Job(
+            label=f"{case.workload.name}, {case.policy_name}, seed {case.seed}",
+            policy=built,
+            program=program_path,
+            records=(directory / "records.slr").resolve(),
+            nr_cpus=case.nr_cpus,
+            seed=case.seed,
+            tick_ns=case.tick_ns,
+            options=_options(plan),
+        )
+        outcome = session.run(job)
+        run["host_answer"] = outcome.answer
+        judge = Judge(
+            latency_ns=ready.host.latency_ns(job),
+            work_conserving=bool(built.policy.work_conserving),
+            tables_folder=directory if plan.keep_parquet else None,
+        )
+        run |= judge.verdict(program, job.records, outcome)
+    run["status"] = "ok" if run["error"] is None else "failed"
+    _write_text(directory / "run.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
+    return {name: value for name, value in run.items() if name != "host_answer"}
+
+
+def _options(plan: Plan) -> tuple:
+    """Further options of the simulator, the calibration included."""
+    work = [
+        ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
+        for name in ("pi_ps", "matmul_ps", "spin_ps")
+    ]
+    return (*(("--cost", cost) for cost in plan.costs), *work)
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    scratch = path.with_name(path.name + ".part")
+    scratch.write_text(text, encoding="utf-8")
+    os.replace(scratch, path)

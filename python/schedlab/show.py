@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: MIT
+"""Draw tables for people, with Rich; nothing here computes a result.
+
+Must stay true: the physics verdict is printed before any number.
+Read next: cli.py.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .metrics import DICTIONARY
+
+#: Columns of the table of runs: metric, heading, how the seeds are put together.
+COLUMNS = (
+    ("turnaround_ns_mean", "turnaround\nmean"),
+    ("response_ns_mean", "response\nmean"),
+    ("wakeup_ns_p99", "wake-up\np99"),
+    ("starvation_ns", "longest\nwait"),
+    ("slowdown_mean", "slowdown\nmean"),
+    ("throughput_per_s", "tasks\nper s"),
+    ("switches", "switches"),
+    ("fairness_jain", "fairness"),
+    ("cpu_utilisation", "CPU\nbusy"),
+)
+
+
+class Progress:
+    """A bar on standard error, where that is a terminal."""
+
+    def __init__(self, total: int):
+        self._total = total
+        self._bar = None
+
+    def __enter__(self) -> Progress:
+        """Show the bar."""
+        if sys.stderr.isatty():
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                console=Console(stderr=True), transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("running", total=self._total)
+        return self
+
+    def __exit__(self, *exception) -> None:
+        """Remove the bar."""
+        if self._bar:
+            self._bar.stop()
+
+    def advance(self, run: dict) -> None:
+        """Count one run.
+
+        Parameters
+        ----------
+        run : dict
+            The run that is done.
+        """
+        if self._bar:
+            self._bar.update(self._task, advance=1, description=f"{run['workload']} {run['policy']}")
+
+
+def _console() -> Console:
+    """Standard output; wide when nobody measures it, so that lines stay whole."""
+    console = Console()
+    return console if console.is_terminal else Console(width=140)
+
+
+def _mean(runs: list[dict], name: str) -> float | None:
+    """Mean over the seeds that have the metric."""
+    values = [run["metrics"][name] for run in runs if run["metrics"].get(name) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def show_number(name: str, value: float | None) -> str:
+    """Write a metric's value with its unit, in few digits.
+
+    Parameters
+    ----------
+    name : str
+        Name in the dictionary.
+    value : float or None
+        Its value; None is not defined.
+
+    Returns
+    -------
+    str
+        Such as `"12.5 ms"`, `"0.97"` or `"-"`.
+    """
+    if value is None:
+        return "-"
+    if DICTIONARY[name].unit == "ns":
+        return _short_time(value)
+    if name == "cpu_utilisation" or name.endswith("_share"):
+        return f"{100 * value:.1f} %"
+    if value == int(value) and abs(value) < 1e9 and "fairness" not in name:
+        return f"{int(value):,}"
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _short_time(value_ns: float) -> str:
+    """Three digits and a unit; 999.9 us is still us."""
+    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if abs(value_ns) >= 0.9995 * scale:
+            return f"{value_ns / scale:,.3g} {unit}" if value_ns < 1000 * scale else (
+                f"{value_ns / scale:,.0f} {unit}")
+    return f"{value_ns:.3g} ns"
+
+
+def show_runs(result) -> None:
+    """Print what came of a plan: the verdict, a table per workload, the failures.
+
+    Parameters
+    ----------
+    result : RunSet
+        What `run_plan` returned.
+    """
+    console = _console()
+    _show_verdict(console, result)
+    groups: dict[tuple, dict[str, list[dict]]] = {}
+    for run in result.runs:
+        key = (run["workload"], run["host"], run["cpus"])
+        groups.setdefault(key, {}).setdefault(run["policy"], []).append(run)
+    for (workload, host, cpus), policies in groups.items():
+        console.print()
+        console.print(_run_table(workload, host, cpus, policies))
+    for comparison in result.comparisons:
+        if comparison["error"]:
+            console.print(
+                f"[red]{escape(comparison['workload'])}, {escape(comparison['policy_a'])} against "
+                f"{escape(comparison['policy_b'])}: {escape(comparison['error'])}[/red]"
+            )
+    console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
+
+
+def _show_verdict(console: Console, result) -> None:
+    """Say first whether the numbers may be believed."""
+    failed = [run for run in result.runs if run["status"] != "ok"]
+    good = len(result.runs) - len(failed)
+    if good:
+        console.print(f"Physics: ok in {good} of {len(result.runs)} runs", style="green")
+    seen = set()
+    for run in failed:
+        where = f"{run['workload']}, {run['policy']}"
+        if (where, run["error"]) in seen:
+            continue
+        seen.add((where, run["error"]))
+        console.print(f"[red bold]failed[/] {escape(where)}, seed {run['seed']}: "
+                      f"{escape(run['error'])}", soft_wrap=True, highlight=False)
+
+
+def _run_table(workload: str, host: str, cpus: int, policies: dict[str, list[dict]]) -> Table:
+    """One row per policy: means over the seeds."""
+    seeds = max(len(runs) for runs in policies.values())
+    title = f"{workload} on {host}, {cpus} CPU{'s' if cpus > 1 else ''}"
+    title += f", mean of {seeds} seeds" if seeds > 1 else ""
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
+    table.add_column("policy")
+    means = {
+        name: {policy: _mean(runs, name) for policy, runs in policies.items()}
+        for name, _ in COLUMNS
+    }
+    # A workload without sleepers has no wake-ups: a column of dashes says nothing.
+    shown = [(name, head) for name, head in COLUMNS if any(v is not None for v in means[name].values())]
+    for _, head in shown:
+        table.add_column(head, justify="right")
+    table.add_column("physics")
+    for policy, runs in policies.items():
+        cells = [_cell(name, means[name], policy) for name, _ in shown]
+        bad = sum(run["status"] != "ok" for run in runs)
+        verdict = "ok" if not bad else f"[red]{bad} of {len(runs)} failed[/red]"
+        table.add_row(escape(policy), *cells, verdict)
+    return table
+
+
+def _cell(name: str, values: dict[str, float | None], policy: str) -> str:
+    """A value; in bold when it is the best of its column and not all are equal."""
+    value = values[policy]
+    text = show_number(name, value)
+    known = [v for v in values.values() if v is not None]
+    direction = DICTIONARY[name].direction
+    if value is None or direction == "none" or max(known) - min(known) <= 1e-9 * abs(max(known)):
+        return text
+    best = min(known) if direction == "lower" else max(known)
+    return f"[bold]{text}[/bold]" if value == best else text
+
+
+def show_demo(result) -> None:
+    """Print the demo's tables and how to go on.
+
+    Parameters
+    ----------
+    result : RunSet
+        What `run_plan` returned.
+    """
+    show_runs(result)
+    console = _console()
+    console.print(
+        "Each row is one policy on the same work: same tasks, same arrivals, same seeds.\n"
+        "Bold is the best of its column. `schedlab metrics` explains the columns.\n"
+        "Your own policy: copy policies/rr.bpf.c to mine.bpf.c, change it, then\n"
+        "  ./lab run mixed --policy rr,./mine.bpf.c --seeds 10",
+        highlight=False, markup=False,
+    )  # fmt: skip
+
+
+def show_policies(entries: list[dict]) -> None:
+    """Print the policies with their knobs.
+
+    Parameters
+    ----------
+    entries : list of dict
+        As `schedlab policies --json` prints them.
+    """
+    console = _console()
+    for entry in entries:
+        declared = {True: "work-conserving", False: "not work-conserving", None: ""}
+        console.print(
+            f"[bold]{escape(entry['name'])}[/]  {escape(entry['summary'])}"
+            + (f" [dim]({declared[entry['work_conserving']]})[/]"
+               if entry["work_conserving"] is not None else ""),
+            highlight=False,
+        )
+        for knob in entry["knobs"]:
+            console.print(
+                f"    {escape(knob['name'])} = {knob['default_text']}  [dim]{knob['range_text']}[/]  "
+                f"{escape(knob['text'])}", highlight=False,
+            )  # fmt: skip
+
+
+def _table_of(rows: list[dict], columns: tuple[str, ...]) -> Table:
+    """A plain table of some keys of dicts."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(row[column])) for column in columns))
+    return table
+
+
+def show_workloads(entries: list[dict]) -> None:
+    """Print the workloads.
+
+    Parameters
+    ----------
+    entries : list of dict
+        As `schedlab workloads --json` prints them.
+    """
+    _console().print(_table_of(entries, ("name", "tasks", "cpus", "title", "question")))
+
+
+def show_metrics(entries: list[dict]) -> None:
+    """Print the metric dictionary.
+
+    Parameters
+    ----------
+    entries : list of dict
+        As `schedlab metrics --json` prints them.
+    """
+    rows = [
+        entry | {"better": "" if entry["direction"] == "none" else entry["direction"]}
+        for entry in entries
+    ]
+    columns = ("name", "unit", "better", "level", "formula", "reference")
+    _console().print(_table_of(rows, columns))
+
+
+def show_findings(findings: list[dict]) -> None:
+    """Print what `doctor` found.
+
+    Parameters
+    ----------
+    findings : list of dict
+        As `schedlab doctor --json` prints them.
+    """
+    console = _console()
+    for finding in findings:
+        style = "green" if finding["status"] == "ok" else "red" if finding["needed"] else "yellow"
+        console.print(
+            f"[{style}]{finding['status']:>8}[/]  {escape(finding['name'])}: "
+            f"{escape(finding['detail'])}", highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+def show_benchmarks(result: dict) -> None:
+    """Print what `selfbench` measured.
+
+    Parameters
+    ----------
+    result : dict
+        As `schedlab selfbench --json` prints it.
+    """
+    rows = []
+    for entry in result["benchmarks"]:
+        row = dict(entry)
+        for key in ("value", "peer_value", "ratio"):
+            row[key] = "-" if entry[key] is None else f"{entry[key]:,.4g}"
+        row["peer"] = entry["peer"] or "-"
+        rows.append(row)
+    columns = ("name", "value", "unit", "better", "peer", "peer_value", "ratio")
+    _console().print(_table_of(rows, columns))
