@@ -76,8 +76,8 @@ struct {
  * No task in a queue is due for ageing before this. Written by any CPU without a
  * lock: the worst that comes of it is one sweep too many.
  */
-u64 next_ageing_ns;
-u64 nr_switches;
+static u64 next_ageing_ns;
+static u64 nr_switches;
 
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
