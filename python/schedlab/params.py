@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from .errors import UnitError, did_you_mean
 from .source import Source
-from .units import Quantity, parse_quantity
+from .units import Quantity, format_duration, format_size, parse_quantity
 
 _KEYS = ("default", "choices", "min", "max", "about")
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
@@ -34,6 +34,9 @@ _TOKEN = re.compile(
 class Param:
     """One parameter, as declared and as set.
 
+    The name of a workload shows `text`, so it must not depend on how the user
+    wrote the value: "20ms" and "0.02s" are the same parameter.
+
     Attributes
     ----------
     name : str
@@ -46,6 +49,8 @@ class Param:
         The words allowed; empty for a number.
     about : str
         One line for people.
+    is_default : bool
+        Whether the value is that of the default.
     """
 
     name: str
@@ -53,11 +58,18 @@ class Param:
     value: Quantity | str
     choices: tuple[str, ...] = ()
     about: str = ""
+    is_default: bool = True
 
     @property
     def text(self) -> str:
-        """The value as text, such as ``"50"`` or ``"20000000ns"``."""
-        return self.value if isinstance(self.value, str) else self.value.text()
+        """The value as text, such as ``"50"`` or ``"20ms"``."""
+        if isinstance(self.value, str):
+            return self.value
+        if self.value.dimension == "time" and self.value.value >= 0:
+            return format_duration(round(self.value.value))
+        if self.value.dimension == "size" and self.value.value >= 0:
+            return format_size(round(self.value.value))
+        return self.value.text()
 
 
 def read_params(
@@ -111,7 +123,7 @@ def _read_param(name: str, declared: object, given: object, tick_ns: int) -> Par
         for word in (str(default), str(text)):
             if word not in choices:
                 raise UnitError(f"unknown choice {word!r}{did_you_mean(word, choices)}")
-        return Param(name, str(default), str(text), choices, about)
+        return Param(name, str(default), str(text), choices, about, str(text) == str(default))
     expected = parse_quantity(default, tick_ns=tick_ns)
     value = parse_quantity(text, tick_ns=tick_ns)
     if value.dimension != expected.dimension and value.value != 0:
@@ -126,7 +138,7 @@ def _read_param(name: str, declared: object, given: object, tick_ns: int) -> Par
         if is_wrong(value.value, bound.value):
             side = "at least" if key == "min" else "at most"
             raise UnitError(f"must be {side} {table[key]} (got {text})")
-    return Param(name, str(default), value, (), about)
+    return Param(name, str(default), value, (), about, value == expected)
 
 
 def substitute(

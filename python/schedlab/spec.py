@@ -273,16 +273,7 @@ def _tick_of(source: Source) -> int:
 
 def _changed(params: Mapping[str, Param]) -> str:
     """Params that differ from their default, as `load_workload` accepts them."""
-    from .units import parse_quantity
-
-    parts = []
-    for param in params.values():
-        if isinstance(param.value, str):
-            is_default = param.value == param.default
-        else:
-            is_default = parse_quantity(param.default).value == param.value.value
-        if not is_default:
-            parts.append(f"{param.name}={param.text}")
+    parts = [f"{param.name}={param.text}" for param in params.values() if not param.is_default]
     return ":" + ",".join(parts) if parts else ""
 
 
