@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * load.c - loads a policy into the kernel with libbpf.
+ *
+ * The verifier's text is asked for at once, into a buffer of fixed size: left
+ * alone, libbpf loads a refused program again and again with ever more detail,
+ * which takes minutes for one with an endless loop.
+ *
+ * Read next: play.c, what runs under the policy.
+ */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+#define LOG_BYTES (64 * 1024)
+#define LOG_STATS 4		/* BPF_LOG_STATS: errors and one line of counts */
+#define STATE_PATH "/sys/kernel/sched_ext/state"
+#define DETACH_TRIES 500	/* of 10 ms */
+
+struct policy {
+	struct bpf_object *object;
+	struct bpf_link *link;
+	struct bpf_map *ops;
+	int kmsg_fd;		/* what the kernel says from attaching on */
+	bool is_loaded;
+	bool was_attached;
+};
+
+/* What libbpf itself says; of use only when loading fails. */
+static char said[16384];
+static u64 said_bytes;
+
+static int on_print(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	int n;
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	n = vsnprintf(said + said_bytes, sizeof(said) - said_bytes, fmt, args);
+	if (n > 0)
+		said_bytes += n;
+	if (said_bytes >= sizeof(said))
+		said_bytes = sizeof(said) - 1;
+	return 0;
+}
+
+static int refuse(const char *what, int error)
+{
+	frame_text("refused", "%s: %s\n%.*s", what, strerror(abs(error)),
+		   (int)said_bytes, said);
+	return -1;
+}
+
+struct policy *policy_open(const char *path)
+{
+	struct policy *policy = calloc(1, sizeof(*policy));
+	struct bpf_map *map;
+
+	said_bytes = 0;
+	libbpf_set_print(on_print);
+	policy->kmsg_fd = -1;
+	policy->object = bpf_object__open_file(path, NULL);
+	if (!policy->object) {
+		refuse("the object file cannot be read", errno);
+		free(policy);
+		return NULL;
+	}
+	bpf_object__for_each_map(map, policy->object)
+		if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS)
+			policy->ops = map;
+	if (!policy->ops) {
+		frame_text("refused", "no SCX_OPS_DEFINE in the policy\n");
+		policy_close(policy);
+		return NULL;
+	}
+	return policy;
+}
+
+#define KNOBS ".rodata"	/* where `const volatile` globals are */
+
+/* Where a knob lies among the constants, by the type information. */
+static const struct btf_var_secinfo *find_knob(const struct bpf_object *object,
+					       const char *name)
+{
+	const struct btf *btf = bpf_object__btf(object);
+	s32 id = btf ? btf__find_by_name_kind(btf, KNOBS, BTF_KIND_DATASEC) : -1;
+	const struct btf_type *section;
+	const struct btf_var_secinfo *var;
+	int i;
+
+	if (id < 0)
+		return NULL;
+	section = btf__type_by_id(btf, id);
+	var = btf_var_secinfos(section);
+	for (i = 0; i < btf_vlen(section); i++, var++) {
+		const struct btf_type *type = btf__type_by_id(btf, var->type);
+
+		if (!strcmp(btf__name_by_offset(btf, type->name_off), name))
+			return var;
+	}
+	return NULL;
+}
+
+int policy_set(struct policy *policy, const char *knob, u64 value)
+{
+	const struct btf_var_secinfo *var = find_knob(policy->object, knob);
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, policy->object) {
+		const char *dot = strchr(bpf_map__name(map), '.');
+		size_t bytes = 0;
+		char *data;
+
+		if (!var || !dot || strcmp(dot, KNOBS))
+			continue;
+		data = bpf_map__initial_value(map, &bytes);
+		if (!data || var->size > sizeof(value) ||
+		    var->offset + var->size > bytes)
+			break;
+		memcpy(data + var->offset, &value, var->size);
+		return 0;
+	}
+	frame_text("refused", "the policy has no knob %s\n", knob);
+	return -1;
+}
+
+int policy_load(struct policy *policy)
+{
+	struct bpf_program *program;
+	static char logs[64][LOG_BYTES];
+	int n = 0;
+	int failed;
+
+	if (policy->is_loaded)
+		return 0;
+	bpf_object__for_each_program(program, policy->object) {
+		if (n == 64)
+			break;
+		logs[n][0] = '\0';
+		bpf_program__set_log_level(program, LOG_STATS);
+		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
+	}
+	failed = bpf_object__load(policy->object);
+	n = 0;
+	bpf_object__for_each_program(program, policy->object) {
+		const char *counts = strstr(logs[n], "processed ");
+		u32 insns = counts ? strtoul(counts + 10, NULL, 10) : 0;
+
+		if (logs[n][0])
+			frame_text("program", "%s %u\n%s",
+				   bpf_program__name(program), insns, logs[n]);
+		if (++n == 64)
+			break;
+	}
+	if (failed)
+		return refuse("the kernel refuses the policy", failed);
+	policy->is_loaded = true;
+	frame_text("loaded", "%s", "");
+	return 0;
+}
+
+int policy_attach(struct policy *policy)
+{
+	policy->kmsg_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	if (policy->kmsg_fd >= 0)
+		lseek(policy->kmsg_fd, 0, SEEK_END);
+	policy->link = bpf_map__attach_struct_ops(policy->ops);
+	if (!policy->link)
+		return refuse("the policy's init fails", errno);
+	policy->was_attached = true;
+	return 0;
+}
+
+static bool state_is(const char *state)
+{
+	char text[32] = "";
+	int fd = open(STATE_PATH, O_RDONLY);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return n > 0 && !strncmp(text, state, strlen(state));
+}
+
+bool policy_is_attached(const struct policy *policy)
+{
+	return policy->link && state_is("enabled");
+}
+
+int policy_map(struct policy *policy, const char *name, u32 *value_bytes)
+{
+	struct bpf_map *map =
+		bpf_object__find_map_by_name(policy->object, name);
+
+	if (!map)
+		return -1;
+	*value_bytes = bpf_map__value_size(map);
+	return bpf_map__fd(map);
+}
+
+/* The kernel's lines about sched_ext since attaching, without their heads. */
+static void report_kernel(int kmsg_fd)
+{
+	char record[8192];
+	char text[8192];
+	u64 used = 0;
+	ssize_t n;
+
+	text[0] = '\0';
+	while ((n = read(kmsg_fd, record, sizeof(record) - 1)) > 0 ||
+	       (n < 0 && errno == EPIPE)) {
+		char *line;
+
+		if (n < 0)
+			continue;	/* overwritten: go on behind it */
+		record[n] = '\0';
+		line = strchr(record, ';');
+		if (!line || !strstr(line, "sched_ext"))
+			continue;
+		line[1 + strcspn(line + 1, "\n")] = '\0';
+		n = snprintf(text + used, sizeof(text) - used, "%s\n", line + 1);
+		if (used + n >= sizeof(text))
+			break;
+		used += n;
+	}
+	frame_text("kernel", "%s", text);
+}
+
+void policy_close(struct policy *policy)
+{
+	const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+	int i;
+
+	if (!policy)
+		return;
+	if (policy->was_attached) {
+		frame_text("ended", "%s", policy_is_attached(policy) ?
+			   "by us" : "by the kernel");
+		bpf_link__destroy(policy->link);
+		for (i = 0; i < DETACH_TRIES && !state_is("disabled"); i++)
+			nanosleep(&pause, NULL);
+	}
+	if (policy->kmsg_fd >= 0) {
+		report_kernel(policy->kmsg_fd);
+		close(policy->kmsg_fd);
+	}
+	bpf_object__close(policy->object);
+	free(policy);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * play.c - real processes play a workload program under a policy.
+ *
+ * All processes are made before the policy is attached, those too that a parent
+ * will spawn: making a process costs Linux half a tick here, which the program
+ * does not ask for. Each then waits for its time, or its parent, asleep; to the
+ * policy that is a wake-up. Their attributes are in place before that.
+ *
+ *	load policy -> fork -> arm timers one by one -> attach policy
+ *	-> time 0: traced until all have ended or the horizon -> detach -> send
+ *
+ * Read next: verbs.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+#define MS 1000000ULL
+#define ATTACH_MS 200	/* from arming to time 0; attaching takes about 20 */
+#define ATTRS_BYTES 40	/* sizeof(struct task_attr) */
+
+struct run {
+	const void *program;
+	u64 program_bytes;
+	u64 shared_bytes;
+	struct shared *shared;
+};
+
+static u32 nr_tasks(const struct run *run)
+{
+	return sl_program_header(run->program)->nr_tasks;
+}
+
+static int open_program(struct run *run, const char *path)
+{
+	char why[200];
+	struct stat st;
+	int fd = open(path, O_RDONLY);
+
+	if (fd < 0 || fstat(fd, &st)) {
+		frame_text("fatal", "%s: %s", path, strerror(errno));
+		return -1;
+	}
+	run->program_bytes = st.st_size;
+	run->program = mmap(NULL, st.st_size, PROT_READ,
+			    MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	close(fd);
+	if (run->program == MAP_FAILED ||
+	    sl_program_check(run->program, st.st_size, why, sizeof(why))) {
+		frame_text("fatal", "%s: %s", path, why);
+		return -1;
+	}
+	return 0;
+}
+
+static int make_shared(struct run *run)
+{
+	const struct sl_program_header *h = run->program;
+	struct shared *s;
+
+	run->shared_bytes = sizeof(*s) + sizeof(*s->tasks) * h->nr_tasks +
+			    sizeof(*s->objects) * h->nr_objects;
+	s = mmap(NULL, run->shared_bytes, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (s == MAP_FAILED) {
+		frame_text("fatal", "shared memory: %s", strerror(errno));
+		return -1;
+	}
+	s->tasks = (void *)(s + 1);
+	s->objects = (void *)(s->tasks + h->nr_tasks);
+	s->nr_left = h->nr_tasks;
+	run->shared = s;
+	return 0;
+}
+
+/* The lower 64 CPUs are all that a guest has. */
+static void bind_cpus(const struct run *run, const struct sl_program_task *task)
+{
+	cpu_set_t set;
+	u32 cpu;
+
+	if (task->affinity == SL_PROGRAM_NONE)
+		return;
+	CPU_ZERO(&set);
+	for (cpu = 0; cpu < 64; cpu++)
+		if (sl_program_values(run->program)[task->affinity] >> cpu & 1)
+			CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void wait_for(u32 *word)
+{
+	while (!__atomic_load_n(word, __ATOMIC_ACQUIRE))
+		futex_wait(word, 0, ~0ULL);
+}
+
+/* Asleep until the task's arrival; then its time, in ns since time 0. */
+static u64 await_arrival(struct shared *s, struct shared_task *me, u64 arrival_ns)
+{
+	struct timespec at;
+	u64 at_ns;
+
+	wait_for(&me->may_arm);
+	__atomic_add_fetch(&s->nr_armed, 1, __ATOMIC_RELEASE);
+	futex_wake(&s->nr_armed, 1);
+	if (arrival_ns == ~0ULL) {
+		wait_for(&me->started);
+		return monotonic_ns() - s->start_ns;
+	}
+	at_ns = s->start_ns + arrival_ns;
+	at.tv_sec = at_ns / (1000 * MS);
+	at.tv_nsec = at_ns % (1000 * MS);
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+	return arrival_ns;
+}
+
+static void be_task(const struct run *run, u32 i)
+{
+	const struct sl_program_task *task = &sl_program_tasks(run->program)[i];
+	struct shared *s = run->shared;
+	struct shared_task *me = &s->tasks[i];
+	struct sl_player player = {
+		.program = run->program,
+		.task = i,
+		.ops = &verbs,
+		.host = s,
+	};
+
+	prctl(PR_SET_TIMERSLACK, 1);
+	bind_cpus(run, task);
+	player.arrival_ns = await_arrival(s, me, task->arrival_ns);
+	me->result = sl_player_run(&player);
+	if (task->parent != SL_PROGRAM_NONE) {
+		u32 *ended = &s->tasks[task->parent].children_ended;
+
+		__atomic_add_fetch(ended, 1, __ATOMIC_RELEASE);
+		futex_wake(ended, 1);
+	}
+	if (!__atomic_sub_fetch(&s->nr_left, 1, __ATOMIC_ACQ_REL))
+		futex_wake(&s->nr_left, 1);
+	_exit(0);
+}
+
+static int fork_tasks(struct run *run)
+{
+	u32 i;
+
+	for (i = 0; i < nr_tasks(run); i++) {
+		pid_t pid = fork();
+
+		if (pid < 0) {
+			frame_text("fatal", "task %u: fork: %s", i,
+				   strerror(errno));
+			return -1;
+		}
+		if (!pid)
+			be_task(run, i);
+		run->shared->tasks[i].pid = pid;
+		if (attrs_write(run->shared->attrs_fd, pid,
+				&sl_program_tasks(run->program)[i])) {
+			frame_text("fatal", "task %u: attributes: %s", i,
+				   strerror(errno));
+			return -1;
+		}
+		frame_text("task", "%u %d", i, pid);
+	}
+	return 0;
+}
+
+/* One by one, so that timers for the same time go off in the tasks' order. */
+static void arm_tasks(struct run *run)
+{
+	const struct timespec moment = { .tv_nsec = 200 * 1000 };
+	struct shared *s = run->shared;
+	u32 i;
+
+	/* The last one needs as long as the first: 300 us each is ample. */
+	s->start_ns = monotonic_ns() + ATTACH_MS * MS + nr_tasks(run) * MS;
+	for (i = 0; i < nr_tasks(run); i++) {
+		__atomic_store_n(&s->tasks[i].may_arm, 1, __ATOMIC_RELEASE);
+		futex_wake(&s->tasks[i].may_arm, 1);
+		while (__atomic_load_n(&s->nr_armed, __ATOMIC_ACQUIRE) <= i)
+			futex_wait(&s->nr_armed, i, ~0ULL);
+		nanosleep(&moment, NULL);
+	}
+}
+
+static void await_end(struct run *run)
+{
+	u64 horizon_ns = sl_program_header(run->program)->horizon_ns;
+	u64 until_ns = horizon_ns ? run->shared->start_ns + horizon_ns : ~0ULL;
+	u32 *left = &run->shared->nr_left;
+	u32 seen;
+
+	while ((seen = __atomic_load_n(left, __ATOMIC_ACQUIRE)) &&
+	       monotonic_ns() < until_ns)
+		futex_wait(left, seen, until_ns);
+}
+
+static void kill_tasks(struct run *run)
+{
+	u32 i;
+
+	for (i = 0; i < nr_tasks(run); i++)
+		if (run->shared->tasks[i].pid > 0)
+			kill(run->shared->tasks[i].pid, SIGKILL);
+	/* SIGCHLD is ignored, so this returns when the last one is gone. */
+	while (wait(NULL) > 0 || errno == EINTR)
+		;
+}
+
+static void play_attached(struct policy *policy, struct run *run)
+{
+	struct shared *s = run->shared;
+	u64 end_ns;
+	u32 i;
+
+	arm_tasks(run);
+	if (policy_attach(policy))
+		return;
+	if (monotonic_ns() + 5 * MS > s->start_ns) {
+		frame_text("fatal", "attaching took longer than %d ms", ATTACH_MS);
+		return;
+	}
+	trace_start();
+	await_end(run);
+	end_ns = monotonic_ns();
+	trace_stop();
+	frame_text("played", "%llu %llu %u %s", s->start_ns, end_ns - s->start_ns,
+		   s->nr_left, policy_is_attached(policy) ? "attached" : "thrown out");
+	for (i = 0; i < nr_tasks(run); i++)
+		if (s->tasks[i].result)
+			frame_text("result", "%u %d", i, s->tasks[i].result);
+}
+
+void play(struct policy *policy, const char *path)
+{
+	struct run run = { 0 };
+	u32 value_bytes = 0;
+
+	if (open_program(&run, path) || policy_load(policy) || make_shared(&run))
+		return;
+	run.shared->attrs_fd = policy_map(policy, "task_attrs", &value_bytes);
+	if (run.shared->attrs_fd >= 0 && value_bytes != ATTRS_BYTES) {
+		frame_text("fatal", "task_attrs holds %u bytes, not %d: another "
+			   "version of scx/task_attr.h", value_bytes, ATTRS_BYTES);
+	} else if (verbs_open(run.program, run.shared)) {
+		frame_text("fatal", "pipe: %s", strerror(errno));
+	} else {
+		if (!fork_tasks(&run))
+			play_attached(policy, &run);
+		kill_tasks(&run);
+		trace_send();
+	}
+	verbs_close(run.program, run.shared);
+	munmap(run.shared, run.shared_bytes);
+	munmap((void *)run.program, run.program_bytes);
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""Build what runs in the guest: its one program, policies for BPF, an initramfs.
+
+Must stay true: equal inputs give an equal initramfs, bit by bit, or a guest run
+could not be repeated; so files have no times and no owners in it.
+Read next: guest.py, which boots it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ..errors import PolicyError, UnavailableError
+from ..paths import cache_folder, include_folder, resource_root
+from .guest_image import GuestParts
+
+BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
+#: -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
+BPF_OPTIONS = ("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g", "-Wall")
+INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")
+
+
+def find_bpf_compiler() -> str:
+    """Path of a clang that can compile for BPF.
+
+    Returns
+    -------
+    str
+        Absolute path.
+
+    Raises
+    ------
+    UnavailableError
+        If there is none; the message has the remedy.
+    """
+    for name in BPF_COMPILERS:
+        path = shutil.which(name)
+        if path:
+            return path
+    raise UnavailableError(
+        "clang-19 is missing, and a policy for Linux is compiled with it; to have it: "
+        "./lab setup, or sudo apt-get install clang-19"
+    )
+
+
+def compile_for_bpf(source: Path, *, defines: tuple[str, ...] = ()) -> bytes:
+    """Compile one policy for Linux.
+
+    Parameters
+    ----------
+    source : pathlib.Path
+        A `NAME.bpf.c`.
+    defines : tuple of str, default ()
+        Macros, such as `"TASK_ATTRS_MAX=100"`.
+
+    Returns
+    -------
+    bytes
+        The object file, which libbpf loads.
+
+    Raises
+    ------
+    PolicyError
+        With the compiler's message on the user's line.
+    UnavailableError
+        If there is no clang.
+    """
+    compiler = find_bpf_compiler()
+    with tempfile.TemporaryDirectory(prefix="schedlab-bpf-") as folder:
+        target = Path(folder) / "policy.bpf.o"
+        done = subprocess.run(
+            [compiler, *BPF_OPTIONS, *(f"-D{define}" for define in defines),
+             f"-I{include_folder()}", "-c", source, "-o", target],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise PolicyError(f"{source} does not compile for Linux:\n{done.stderr.strip()}")
+        return target.read_bytes()
+
+
+def build_init(parts: GuestParts) -> bytes:
+    """Compile the guest's one program, or take it from the cache.
+
+    Parameters
+    ----------
+    parts : GuestParts
+        Where libbpf is.
+
+    Returns
+    -------
+    bytes
+        A static executable.
+
+    Raises
+    ------
+    UnavailableError
+        With the compiler's message, if it cannot be built: most often because
+        libelf-dev or zlib1g-dev is missing.
+    """
+    root = resource_root()
+    folders = [root / "hosts" / "linux" / "guest", root / "player"]
+    sources = sorted(path for folder in folders for path in folder.glob("*.c"))
+    if not sources:
+        raise UnavailableError(
+            f"{folders[0]}: the sources of the guest's program are not there; use a checkout"
+        )
+    headers = sorted(path for folder in folders for path in folder.glob("*.h"))
+    headers += sorted(include_folder().glob("*/*.h"))
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    digest = hashlib.sha256(repr((compiler, INIT_OPTIONS, parts.libbpf_version)).encode())
+    for path in (*sources, *headers):
+        digest.update(path.read_bytes())
+    target = cache_folder("guest") / f"init-{digest.hexdigest()[:16]}"
+    if not target.exists():
+        _compile_init(compiler, sources, folders, parts, target)
+    return target.read_bytes()
+
+
+def _compile_init(compiler, sources, folders, parts: GuestParts, target: Path) -> None:
+    """Compile and link into `target`, in one step for whoever looks at it."""
+    made = target.with_suffix(f".{os.getpid()}")
+    includes = [f"-I{folder}" for folder in (include_folder(), *folders)]
+    command = [
+        *compiler, *INIT_OPTIONS, *includes, f"-I{parts.libbpf / 'usr' / 'include'}",
+        "-o", made, *sources, parts.libbpf_archive, *_libelf(), "-Wl,-s",
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise UnavailableError(f"{compiler[0]} is missing; install a C compiler") from error
+    if done.returncode:
+        raise UnavailableError(
+            "the guest's program cannot be built; to have what it needs: ./lab setup, or sudo "
+            f"apt-get install libelf-dev zlib1g-dev libc6-dev\n{done.stderr.strip()}"
+        )
+    os.replace(made, target)
+
+
+def _libelf() -> list[str]:
+    """Linker words for a static libelf; newer ones need zstd beside zlib."""
+    try:
+        done = subprocess.run(
+            ["pkg-config", "--static", "--libs", "libelf"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return ["-lelf", "-lz"]
+    return done.stdout.split()
+
+
+def make_initramfs(files: dict[str, bytes]) -> bytes:
+    """Pack files the way the kernel unpacks them at boot.
+
+    Parameters
+    ----------
+    files : dict of str to bytes
+        Contents by path without a leading slash; `init` is what is run.
+
+    Returns
+    -------
+    bytes
+        A gzip-compressed cpio archive ("newc").
+
+    Notes
+    -----
+    Folders are made as needed; everything is root's, executable, and of time 0.
+    """
+    folders = {str(parent) for name in files for parent in Path(name).parents} - {"."}
+    entries = [(name, 0o040755, b"") for name in sorted(folders)]
+    entries += [(name, 0o100755, files[name]) for name in sorted(files)]
+    entries.append(("TRAILER!!!", 0, b""))
+    archive = b"".join(
+        _cpio_entry(number, name, mode, data)
+        for number, (name, mode, data) in enumerate(entries, start=1)
+    )
+    return gzip.compress(archive, compresslevel=1, mtime=0)
+
+
+def _cpio_entry(inode: int, name: str, mode: int, data: bytes) -> bytes:
+    """One file: fourteen numbers in hexadecimal, the name, the contents."""
+    encoded = name.encode() + b"\0"
+    numbers = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(encoded), 0)
+    head = b"070701" + b"".join(b"%08X" % number for number in numbers) + encoded
+    return head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
