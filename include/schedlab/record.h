@@ -28,7 +28,7 @@ struct sl_record_header {
 
 /*
  * kind       cpu             flags         arg
- * ARRIVE     cpu of parent   0             pid of the parent, 0: none
+ * ARRIVE     chosen cpu      0             pid of the parent, 0: none
  * WAKE       chosen cpu      0             pid of the waker, 0: a timer or device
  * RUN        where           0             DSQ id it came from, 0: unknown
  * STOP       where           SL_STOP_*     ns it ran since RUN

@@ -73,6 +73,7 @@
 /* One per place in the policy that names a map; see the head of this file. */
 struct sl_map_site {
 	void *map;		/* the map variable */
+	const char *name;	/* as the call spells it: "&NAME" */
 	u32 type;		/* BPF_MAP_TYPE_* */
 	u32 key_bytes;
 	u32 value_bytes;
@@ -131,6 +132,7 @@ enum bpf_map_type {
 		static struct sl_map_site ___site			\
 			__attribute__((section("sl_map_sites"), used)) = { \
 			.map = (m),					\
+			.name = #m,					\
 			.type = sizeof(*(m)->type) / sizeof(int),	\
 			.key_bytes = sizeof(*(m)->key),			\
 			.value_bytes = sizeof(*(m)->value),		\
@@ -179,10 +181,10 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p);
 
 /* Walks the tasks that were in a queue when the walk began, in queue order. */
 struct bpf_iter_scx_dsq {
+	struct bpf_iter_scx_dsq *link;	/* other walks of the same queue */
 	void *dsq;
-	void *next;
-	struct task_struct *cur;
-	u64 seq;
+	void *next;			/* where the walk goes on */
+	u64 seq;			/* tasks queued later are not visited */
 	u64 flags;
 	u64 slice;
 	u64 vtime;

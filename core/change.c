@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * change.c - changing a task that may be anywhere: weight, affinity,
+ * attributes; and taking it off whatever queue it is on.
+ *
+ * Called by hosts. As on Linux (S17), a runnable task is taken off its queue,
+ * changed, and queued again, so that a policy sees the change at a place where
+ * it decides.
+ *
+ * Read next: policy.c, which takes all tasks off at once.
+ */
+#include "core.h"
+
+#define DEQUEUE_SAVE 0x2ULL
+#define ENQUEUE_RESTORE 0x2ULL
+
+/*
+ * Take @t, which is runnable but not running, from wherever it is: a queue, or
+ * the policy. Context: @cpu, whose lock is held, is the CPU of @t.
+ * Return: false if it is on its way between two places: drop the lock, retry.
+ */
+bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
+{
+	struct sl_dsq *q = sl_load(&t->dsq);
+	u64 state;
+	bool was_on;
+
+	if (q == &cpu->local) {
+		sl_dsq_remove(q, t);
+		return true;
+	}
+	if (q) {
+		if (q->is_local)
+			return false;
+		sl_lock(&q->lock);
+		was_on = t->dsq == q;
+		if (was_on)
+			sl_dsq_remove(q, t);
+		sl_unlock(&q->lock);
+		return was_on;
+	}
+	state = sl_load(&t->ops_state);
+	return (state & SL_OPSS_MASK) == SL_OPSS_QUEUED &&
+	       sl_cas_u64(&t->ops_state, state,
+			  (state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
+}
+
+/* How a task was found, so that it is left the same way. */
+struct change {
+	struct sl_cpu *cpu;	/* locked */
+	bool was_queued;
+	bool was_running;
+};
+
+static struct change begin_change(struct sl_task *t)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct change c;
+
+	for (;;) {
+		c.cpu = sl_lock_cpu_of(t);
+		c.was_running = t->state == SL_TASK_RUNNING;
+		c.was_queued = t->state == SL_TASK_RUNNABLE;
+		if (t->state != SL_TASK_WAKING &&
+		    (!c.was_queued || sl_take_from_queue(c.cpu, t)))
+			break;
+		sl_unlock(&c.cpu->lock);
+		sl_host_relax();
+	}
+	here->holds_lock = true;
+	if (c.was_queued)
+		sl_end_custody(t, SCX_DEQ_SCHED_CHANGE);
+	if (c.was_running) {
+		sl_charge(t, sl_host_now_ns());
+		if (SL_HAS_OP(stopping))
+			SL_CALL_VOID(here, SL_CTX_NONE, stopping, t, &t->p,
+				     false);
+	}
+	if ((c.was_queued || c.was_running) && SL_HAS_OP(quiescent))
+		SL_CALL_VOID(here, SL_CTX_NONE, quiescent, t, &t->p,
+			     DEQUEUE_SAVE | SCX_DEQ_SCHED_CHANGE);
+	return c;
+}
+
+static void end_change(struct sl_task *t, struct change c)
+{
+	struct sl_cpu *here = sl_this_cpu();
+
+	if (c.was_running) {
+		if (SL_HAS_OP(runnable))
+			SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p,
+				     ENQUEUE_RESTORE);
+		if (SL_HAS_OP(running))
+			SL_CALL_VOID(here, SL_CTX_NONE, running, t, &t->p);
+		if (!sl_may_run_on(t, c.cpu->id))
+			sl_host_kick(c.cpu->id);
+	} else if (c.was_queued && sl_may_run_on(t, c.cpu->id)) {
+		if (SL_HAS_OP(runnable))
+			SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p,
+				     ENQUEUE_RESTORE);
+		sl_enqueue(c.cpu, t, ENQUEUE_RESTORE);
+		if (!c.cpu->curr)
+			sl_host_kick(c.cpu->id);
+	} else if (c.was_queued) {
+		/* S18: it goes where it may run; no other lock while we hold
+		 * this one. */
+		t->p.scx.flags &= ~SCX_TASK_QUEUED;
+		t->state = SL_TASK_WAKING;
+		here->migrate = t;
+	}
+	here->holds_lock = false;
+	sl_unlock(&c.cpu->lock);
+	sl_flush(here);
+}
+
+/* @weight: 1..10000. Context: no lock held, any CPU. */
+void sl_task_set_weight(struct sl_task *t, u32 weight)
+{
+	struct change c;
+
+	SL_ASSERT(weight >= 1 && weight <= 10000);
+	c = begin_change(t);
+	t->p.scx.weight = weight;
+	if (SL_HAS_OP(set_weight))
+		SL_CALL_VOID(sl_this_cpu(), SL_CTX_NONE, set_weight, t, &t->p,
+			     weight);
+	end_change(t, c);
+}
+
+/*
+ * @mask: at least one CPU of this machine; it must stay as long as the task
+ * uses it. Context: no lock held, any CPU.
+ */
+void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
+{
+	struct change c = begin_change(t);
+	u32 nr = 0;
+
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		nr += sl_mask_test(mask, i);
+	SL_ASSERT(nr > 0);
+	t->p.cpus_ptr = mask;
+	t->p.nr_cpus_allowed = (s32)nr;
+	if (SL_HAS_OP(set_cpumask))
+		SL_CALL_VOID(sl_this_cpu(), SL_CTX_NONE, set_cpumask, t, &t->p,
+			     mask);
+	end_change(t, c);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * core.c - the core's memory: CPUs, topology, and the table of tasks.
+ *
+ * Called by a host once at start, and for every task at its birth and end. All
+ * memory comes from sl_host_alloc() here and in maps.c, none while scheduling.
+ *
+ * Read next: wake.c, where an attached task starts.
+ */
+#include "core.h"
+
+struct sl_core sl_core;
+
+static int alloc_masks(void)
+{
+	u64 bytes = sl_core.nr_cpus * sizeof(struct cpumask);
+
+	sl_core.smt_mask = sl_host_alloc(bytes);
+	sl_core.llc_mask = sl_host_alloc(bytes);
+	sl_core.node_mask = sl_host_alloc(bytes);
+	sl_core.smt = sl_host_alloc(sl_core.nr_cpus * 3 * sizeof(u16));
+	if (!sl_core.smt_mask || !sl_core.llc_mask || !sl_core.node_mask ||
+	    !sl_core.smt)
+		return -12;
+	sl_core.llc = sl_core.smt + sl_core.nr_cpus;
+	sl_core.node = sl_core.llc + sl_core.nr_cpus;
+	return 0;
+}
+
+static void set_bit(struct cpumask *mask, u32 cpu)
+{
+	mask->bits[cpu / 64] |= 1UL << (cpu % 64);
+}
+
+static void set_topology(const struct sl_config *config)
+{
+	u32 nr = sl_core.nr_cpus;
+
+	for (u32 i = 0; i < nr; i++) {
+		sl_core.smt[i] = config->smt_of_cpu ? config->smt_of_cpu[i] :
+						      (u16)i;
+		sl_core.llc[i] = config->llc_of_cpu ? config->llc_of_cpu[i] : 0;
+		sl_core.node[i] = config->node_of_cpu ? config->node_of_cpu[i] : 0;
+		if (sl_core.node[i] >= sl_core.nr_nodes)
+			sl_core.nr_nodes = sl_core.node[i] + 1U;
+	}
+	for (u32 i = 0; i < nr; i++) {
+		for (u32 j = 0; j < nr; j++) {
+			bool same_smt = sl_core.smt[i] == sl_core.smt[j];
+			bool same_llc = sl_core.llc[i] == sl_core.llc[j];
+			bool same_node = sl_core.node[i] == sl_core.node[j];
+
+			if (same_smt)
+				set_bit(&sl_core.smt_mask[i], j);
+			if (same_llc)
+				set_bit(&sl_core.llc_mask[i], j);
+			if (same_node)
+				set_bit(&sl_core.node_mask[i], j);
+			sl_core.has_smt |= same_smt && i != j;
+			sl_core.has_llcs |= !same_llc;
+			sl_core.has_nodes |= !same_node;
+		}
+	}
+}
+
+static int init_cpus(void)
+{
+	u32 nr = sl_core.nr_cpus;
+
+	for (u32 i = 0; i < nr; i++) {
+		struct sl_cpu *cpu = &sl_core.cpus[i];
+
+		cpu->id = (s32)i;
+		cpu->idle_cursor = -1;
+		sl_lock_init(&cpu->lock);
+		sl_dsq_init(&cpu->local, SCX_DSQ_LOCAL_ON | i, (s32)i);
+		cpu->kicks = sl_host_alloc(nr * sizeof(u16));
+		cpu->kick_flags = sl_host_alloc(nr);
+		if (!cpu->kicks || !cpu->kick_flags)
+			return -12;
+		set_bit(&sl_core.possible, i);
+		set_bit(&sl_core.idle, i);
+		set_bit(&sl_core.idle_smt, i);
+	}
+	return 0;
+}
+
+/**
+ * sl_core_init - set up an idle machine without a policy
+ * @config: see struct sl_config; copied
+ *
+ * Context: once, before any other call of the core.
+ * Return: 0, -EINVAL, or -ENOMEM.
+ */
+int sl_core_init(const struct sl_config *config)
+{
+	SL_ASSERT(!sl_core.cpus);
+	if (config->nr_cpus < 1 || config->nr_cpus > SCX_CPUS_MAX ||
+	    config->tasks_max < 1)
+		return -22;
+	sl_core.nr_cpus = config->nr_cpus;
+	sl_core.tasks_max = config->tasks_max;
+	sl_core.builtin_idle = true;
+	sl_core.bypass = true;
+	sl_dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
+	sl_lock_init(&sl_core.dsqs_lock);
+	sl_lock_init(&sl_core.tasks_lock);
+	sl_lock_init(&sl_core.maps_lock);
+	sl_lock_init(&sl_core.timers_lock);
+	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
+	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
+	sl_core.tasks = sl_host_alloc(sl_core.tasks_max *
+				      sizeof(struct sl_task *));
+	if (!sl_core.cpus || !sl_core.dsqs || !sl_core.tasks || alloc_masks())
+		return -12;
+	set_topology(config);
+	return init_cpus();
+}
+
+/* Give all memory back. Context: no CPU is in the core any more. */
+void sl_core_exit(void)
+{
+	u32 nr = sl_core.nr_cpus;
+
+	for (u32 i = 0; i < nr; i++) {
+		sl_host_free(sl_core.cpus[i].kicks, nr * sizeof(u16));
+		sl_host_free(sl_core.cpus[i].kick_flags, nr);
+	}
+	sl_host_free(sl_core.smt_mask, nr * sizeof(struct cpumask));
+	sl_host_free(sl_core.llc_mask, nr * sizeof(struct cpumask));
+	sl_host_free(sl_core.node_mask, nr * sizeof(struct cpumask));
+	sl_host_free(sl_core.smt, nr * 3 * sizeof(u16));
+	sl_host_free(sl_core.tasks, sl_core.tasks_max * sizeof(struct sl_task *));
+	sl_host_free(sl_core.dsqs, 2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
+	sl_host_free(sl_core.cpus, nr * sizeof(struct sl_cpu));
+	__builtin_memset(&sl_core, 0, sizeof(sl_core));
+}
+
+/* Fill a zeroed task with what every task starts from; the host may change
+ * weight, parent, flags and affinity before it attaches the task. */
+void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
+{
+	u32 i = 0;
+
+	t->p.pid = pid;
+	t->p.tgid = pid;
+	t->p.group_leader = &t->p;
+	t->p.real_parent = &t->p;
+	t->p.static_prio = 120;
+	t->p.normal_prio = 120;
+	t->p.prio = 120;
+	t->p.policy = 7;	/* SCHED_EXT */
+	t->p.cpus_ptr = &sl_core.possible;
+	t->p.nr_cpus_allowed = (s32)sl_core.nr_cpus;
+	t->p.scx.weight = 100;
+	t->p.scx.slice = SCX_SLICE_DFL;
+	t->p.scx.sticky_cpu = -1;
+	t->p.scx.selected_cpu = -1;
+	t->ddsp_dsq_id = SCX_DSQ_INVALID;
+	t->last_cpu = -1;
+	for (; comm[i] && i < TASK_COMM_LEN - 1; i++)
+		t->p.comm[i] = comm[i];
+}
+
+static int take_slot(struct sl_task *t)
+{
+	u32 idx;
+	int err = -12;
+
+	sl_lock(&sl_core.tasks_lock);
+	for (u32 i = 0; i < sl_core.tasks_max; i++) {
+		idx = (sl_core.free_hint + i) % sl_core.tasks_max;
+		if (sl_core.tasks[idx])
+			continue;
+		t->idx = idx;
+		sl_core.tasks[idx] = t;
+		sl_core.free_hint = idx + 1;
+		if (idx >= sl_core.nr_tasks_end)
+			sl_core.nr_tasks_end = idx + 1;
+		err = 0;
+		break;
+	}
+	sl_unlock(&sl_core.tasks_lock);
+	return err;
+}
+
+/**
+ * sl_task_attach - make a task known to the core and to the policy
+ * @t: set up, not attached
+ * @is_fork: created while the system runs, as opposed to found by the policy
+ *
+ * Context: no lock held. May take long: the policy allocates its state here.
+ * Return: 0, -ENOMEM when the table is full, or what ops.init_task() returned.
+ */
+int sl_task_attach(struct sl_task *t, bool is_fork)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct scx_init_task_args args = { .fork = is_fork };
+	int err;
+
+	SL_ASSERT(!t->is_attached);
+	SL_ASSERT(t->state == SL_TASK_NEW);
+	t->cpu = sl_any_allowed_cpu(t, here->id);
+	err = take_slot(t);
+	if (err)
+		return err;
+	t->is_attached = true;
+	if (SL_HAS_OP(init_task)) {
+		err = SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args);
+		if (err)
+			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+					"ops.init_task() failed (%d) for %s[%d]",
+					err, t->p.comm, t->p.pid);
+	}
+	if (SL_HAS_OP(enable))
+		SL_CALL_VOID(here, SL_CTX_NONE, enable, t, &t->p);
+	if (SL_HAS_OP(set_weight))
+		SL_CALL_VOID(here, SL_CTX_NONE, set_weight, t, &t->p,
+			     t->p.scx.weight);
+	sl_flush(here);
+	return 0;
+}
+
+/**
+ * sl_task_detach - forget a task
+ * @t: dead, or never started, or blocked for good; its stack is out of use
+ *
+ * Context: no lock held; nobody else uses @t any more.
+ */
+void sl_task_detach(struct sl_task *t)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct scx_exit_task_args args = { .cancelled = t->state == SL_TASK_NEW };
+
+	SL_ASSERT(t->is_attached);
+	SL_ASSERT(t->state != SL_TASK_RUNNABLE && t->state != SL_TASK_RUNNING);
+	if (SL_HAS_OP(disable))
+		SL_CALL_VOID(here, SL_CTX_NONE, disable, t, &t->p);
+	if (SL_HAS_OP(exit_task))
+		SL_CALL_VOID(here, SL_CTX_NONE, exit_task, t, &t->p, &args);
+	sl_maps_forget_task(t);
+	sl_lock(&sl_core.tasks_lock);
+	sl_core.tasks[t->idx] = NULL;
+	sl_core.free_hint = t->idx;
+	sl_unlock(&sl_core.tasks_lock);
+	t->is_attached = false;
+	sl_flush(here);
+}

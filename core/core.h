@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * core.h - sched_ext's semantics, for any host: queues, CPUs, and what a host
+ * calls. docs/semantics.md states the rules (S1, S2, ...) that the code cites.
+ *
+ * Locks. Each CPU has one, each user and the global queue has one. A CPU's
+ * local queue and its running task are under the CPU's lock; a task on a user
+ * queue is under that queue's. Order: CPU, then queue, and never two CPUs at
+ * once: what a CPU wants from another CPU's local queue waits on its `moves`
+ * list until its own lock is dropped. That rule alone excludes deadlock.
+ *
+ * Stacks. A task becomes visible to other CPUs when it is queued, which may be
+ * before its host has left its stack. So whoever picks it waits for `on_cpu`
+ * to fall. A CPU chooses its next task before it queues its previous one, so
+ * these waits cannot form a circle (docs/design/0002).
+ *
+ * Read next: schedule.c, the heart; then wake.c and dispatch.c.
+ */
+#ifndef SL_CORE_H
+#define SL_CORE_H
+
+#include <schedlab/host.h>
+#include <scx/native.h>
+#include <scx/attrs.h>
+
+#define SL_DISPATCH_BATCH_MAX 64
+#define SL_DISPATCH_LOOPS_MAX 32
+#define SL_DSQS_MAX 16384
+#define SL_MAPS_MAX 64
+#define SL_TIMERS_MAX 256
+#define SL_MASK_WORDS (SCX_CPUS_MAX / 64)
+
+struct sl_dsq {
+	u64		id;	/* SCX_DSQ_* or the policy's; constant */
+	bool		is_local;
+	s32		cpu;	/* whose local queue; -1: none's */
+	sl_lock_t	lock;	/* unused by local queues: the CPU's lock serves */
+	/* lock protects: */
+	struct sl_task	*first;	/* next to run; read without lock as a hint */
+	struct sl_task	*last;
+	struct sl_task	*root;	/* tree by vtime; NULL while FIFO */
+	u32		nr;	/* length; read without lock as a hint */
+	u64		seq;	/* insertions so far */
+	struct bpf_iter_scx_dsq *walks;	/* iterators standing on a task */
+	bool		is_dead;
+};
+
+/* Which helpers a callback may use, as Linux's verifier enforces. */
+enum sl_context {
+	SL_CTX_NONE,		/* a callback that may not insert */
+	SL_CTX_UNLOCKED,	/* init, init_task, timers: may create queues */
+	SL_CTX_SELECT_CPU,
+	SL_CTX_ENQUEUE,
+	SL_CTX_DISPATCH,
+};
+
+struct sl_insert {
+	struct sl_task	*task;
+	u64		ops_seq;	/* which turn of the task is meant */
+	u64		dsq_id;
+	u64		enq_flags;
+};
+
+struct sl_cpu {
+	sl_lock_t	lock;
+	/* lock protects: */
+	struct sl_dsq	local;
+	struct sl_task	*curr;		/* NULL: idle */
+	bool		is_scheduling;	/* between the start of a pick and its end */
+	u64		ops_seq;
+
+	/* This CPU alone touches: */
+	s32		id;
+	bool		holds_lock;	/* its own, and so must not take another's */
+	enum sl_context	context;
+	const char	*callback;	/* name of the one running, for reports */
+	struct sl_task	*callback_task;
+	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */
+	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];
+	u32		nr_inserts;
+	u32		nr_moved;	/* into local queues by this dispatch */
+	struct sl_task	*moves;		/* see "Locks" above; linked by `next` */
+	struct sl_task	*moves_last;
+	struct sl_task	*migrate;	/* ran here, may no longer: to be re-queued */
+	u16		*kicks;		/* CPUs to kick once the lock is dropped */
+	u8		*kick_flags;	/* by CPU: SCX_KICK_* | SL_KICK_LISTED */
+	u32		nr_kicks;
+	s32		idle_cursor;	/* where the last idle CPU was found */
+
+	/* Accounting, ns; written under lock: */
+	u64		nr_switches;
+	u64		idle_since_ns;
+	u64		idle_ns;
+} __attribute__((aligned(64)));
+
+struct sl_config {
+	u32 nr_cpus;			/* 1..SCX_CPUS_MAX */
+	u32 tasks_max;
+	const u16 *smt_of_cpu;		/* group numbers, shape (nr_cpus,); NULL: */
+	const u16 *llc_of_cpu;		/* every CPU is its own core, and all share */
+	const u16 *node_of_cpu;		/* one cache and one node */
+};
+
+struct sl_core {
+	u32		nr_cpus;
+	u32		tasks_max;
+	struct sl_cpu	*cpus;		/* [nr_cpus] */
+	u16		*smt, *llc, *node;
+	struct cpumask	possible;
+	struct cpumask	*smt_mask;	/* [nr_cpus] siblings, itself included */
+	struct cpumask	*llc_mask;
+	struct cpumask	*node_mask;
+	u32		nr_nodes;
+	bool		has_smt, has_llcs, has_nodes;
+
+	struct sched_ext_ops ops;	/* a copy; constant while loaded */
+	bool		is_loaded;
+	bool		bypass;		/* built-in FIFO; the policy is not asked */
+	bool		builtin_idle;	/* this core keeps the idle masks */
+	u32		dispatch_batch;
+
+	struct sl_dsq	global;
+	sl_lock_t	dsqs_lock;	/* protects the table below */
+	struct sl_dsq	**dsqs;		/* open addressing by id */
+	u32		nr_dsqs;
+
+	struct cpumask	idle;		/* atomic bits */
+	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
+
+	sl_lock_t	tasks_lock;	/* protects the table */
+	struct sl_task	**tasks;	/* [tasks_max], holes are NULL */
+	u32		nr_tasks_end;	/* one past the last used slot */
+	u32		free_hint;
+
+	sl_lock_t	maps_lock;
+	struct sl_map	*maps;
+	u32		nr_maps;
+	struct sl_map	*attr_map;	/* task_attrs of the policy, or NULL */
+	const struct sl_policy *policy;
+
+	struct sl_timer	*timers;
+	sl_lock_t	timers_lock;
+
+	u64		exit_claimed;	/* atomic: who reports the exit */
+	u64		exit_ready;	/* atomic: exit_info is complete */
+	u64		exit_done;	/* atomic: the hand-over has happened */
+	s32		exit_pid;
+	struct scx_exit_info exit_info;
+	char		exit_msg[SCX_EXIT_MSG_LEN];
+};
+
+extern struct sl_core sl_core;
+
+/* ---- what a host calls: core.c, schedule.c, wake.c, change.c, policy.c --- */
+
+int sl_core_init(const struct sl_config *config);
+void sl_core_exit(void);
+
+int sl_policy_enable(const struct sl_policy *policy);
+void sl_policy_disable(void);
+u64 sl_watchdog_period_ns(void);
+void sl_watchdog(void);
+void sl_dump(void);
+
+void sl_task_setup(struct sl_task *t, s32 pid, const char *comm);
+int sl_task_attach(struct sl_task *t, bool is_fork);
+void sl_task_start(struct sl_task *t, s32 parent_pid);
+bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid);
+void sl_task_prepare_block(struct sl_task *t);
+void sl_task_detach(struct sl_task *t);
+void sl_task_set_weight(struct sl_task *t, u32 weight);
+void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
+int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
+int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr);
+
+enum sl_why {
+	SL_WHY_RESCHED,		/* the tick said so, or a kick */
+	SL_WHY_YIELD,
+	SL_WHY_BLOCK,		/* after sl_task_prepare_block() */
+	SL_WHY_EXIT,
+};
+
+struct sl_task *sl_schedule(enum sl_why why);
+void sl_switched(struct sl_task *prev);
+bool sl_tick(void);
+void sl_timers_run(void);
+
+/* ---- between the files of the core --------------------------------------- */
+
+static inline struct sl_cpu *sl_this_cpu(void)
+{
+	return &sl_core.cpus[sl_host_cpu()];
+}
+
+static inline bool sl_time_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+static inline bool sl_mask_test(const struct cpumask *mask, u32 cpu)
+{
+	return (mask->bits[cpu / 64] >> (cpu % 64)) & 1;
+}
+
+/* Atomic where it matters; plain moves on every machine we have. */
+#define sl_load(at) __atomic_load_n((at), __ATOMIC_ACQUIRE)
+#define sl_store(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
+#define sl_peek(at) __atomic_load_n((at), __ATOMIC_RELAXED)
+#define sl_poke(at, value) __atomic_store_n((at), (value), __ATOMIC_RELAXED)
+
+/* May @t run on @cpu: its affinity, and a disabled migration pins it. */
+static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
+{
+	return sl_mask_test(t->p.cpus_ptr, cpu) &&
+	       (!t->p.migration_disabled || t->cpu == cpu);
+}
+
+/*
+ * Call an operation of the policy, where it has one and is not bypassed.
+ * SL_HAS_OP is a statement of its own so that the caller can do the default.
+ */
+#define SL_HAS_OP(op) \
+	(sl_core.ops.op && !__builtin_expect(sl_peek(&sl_core.bypass), 0))
+#define SL_CALL(here, ctx, op, subject, ...)				\
+	({								\
+		enum sl_context ___ctx = (here)->context;		\
+		const char *___name = (here)->callback;			\
+		struct sl_task *___task = (here)->callback_task;	\
+		(here)->context = (ctx);				\
+		(here)->callback = #op;					\
+		(here)->callback_task = (subject);			\
+		__auto_type ___ret = sl_core.ops.op(__VA_ARGS__);	\
+		(here)->context = ___ctx;				\
+		(here)->callback = ___name;				\
+		(here)->callback_task = ___task;			\
+		___ret;							\
+	})
+#define SL_CALL_VOID(here, ctx, op, subject, ...)			\
+	do {								\
+		enum sl_context ___ctx = (here)->context;		\
+		const char *___name = (here)->callback;			\
+		struct sl_task *___task = (here)->callback_task;	\
+		(here)->context = (ctx);				\
+		(here)->callback = #op;					\
+		(here)->callback_task = (subject);			\
+		sl_core.ops.op(__VA_ARGS__);				\
+		(here)->context = ___ctx;				\
+		(here)->callback = ___name;				\
+		(here)->callback_task = ___task;			\
+	} while (0)
+
+/* dsq.c: one queue. The caller holds what protects it. */
+void sl_dsq_init(struct sl_dsq *q, u64 id, s32 cpu);
+void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head);
+bool sl_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime);
+void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t);
+
+/* dispatch.c: from the policy to the queues */
+struct sl_dsq *sl_dsq_find(u64 id);
+struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu);
+void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
+void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
+bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q);
+void sl_flush_inserts(struct sl_cpu *cpu);
+void sl_end_custody(struct sl_task *t, u64 deq_flags);
+void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
+	      u64 enq_flags, bool by_vtime);
+bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime);
+void sl_defer_move(struct sl_cpu *here, struct sl_task *t);
+void sl_flush(struct sl_cpu *here);
+
+/* schedule.c */
+void sl_charge(struct sl_task *t, u64 now_ns);
+
+/* wake.c */
+struct sl_cpu *sl_lock_cpu_of(struct sl_task *t);
+void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
+s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred);
+
+/* change.c */
+bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t);
+
+/* idle.c */
+s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
+			  const struct cpumask *allowed, u64 flags);
+void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change);
+void sl_kick(struct sl_cpu *here, s32 cpu, u64 flags);
+void sl_flush_kicks(struct sl_cpu *here);
+
+/* policy.c */
+void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void sl_policy_finish_failure(struct sl_cpu *here);
+static inline void sl_check_failure(struct sl_cpu *here)
+{
+	if (__builtin_expect(sl_peek(&sl_core.exit_ready), 0) &&
+	    !sl_peek(&sl_core.exit_done))
+		sl_policy_finish_failure(here);
+}
+
+/* maps.c, timer.c */
+int sl_maps_create(const struct sl_policy *policy);
+void sl_maps_destroy(void);
+void sl_maps_forget_task(struct sl_task *t);
+struct sl_map *sl_map_of_value(const void *value, const void **key,
+			       void **element);
+void sl_timers_destroy(void);
+
+/* print.c */
+u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args);
+u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dispatch.c - how a runnable task gets from the policy to a queue.
+ *
+ *	sl_enqueue --> ops.enqueue --> direct: SCX_DSQ_LOCAL    -> local queue
+ *	                          |            SCX_DSQ_LOCAL_ON -> `moves` list
+ *	                          |            global or user   -> that queue
+ *	                          \--> kept by the policy, until ops.dispatch
+ *	                               names it: buffered in `inserts`, placed
+ *	                               by sl_flush_inserts()
+ *
+ * Called by schedule.c and wake.c, and by policies through kfuncs_dsq.c.
+ * A task between two queues has ops_state DISPATCHING; whoever wants to take it
+ * away waits until it has arrived.
+ *
+ * Read next: schedule.c, which takes from the local queue.
+ */
+#include "core.h"
+
+/* Internal flag, as on Linux: insert by p->scx.dsq_vtime. */
+#define ENQ_DSQ_PRIQ (1ULL << 57)
+
+static u32 dsq_slot(u64 id)
+{
+	return (u32)((id * 0x9e3779b97f4a7c15ULL) >> 40) % (2 * SL_DSQS_MAX);
+}
+
+/* The user queue with this id, or NULL. Context: any; takes no lock. */
+struct sl_dsq *sl_dsq_find(u64 id)
+{
+	u32 slot = dsq_slot(id);
+	struct sl_dsq *q;
+
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+		q = sl_load(&sl_core.dsqs[slot]);
+		if (!q)
+			return NULL;
+		if (q->id == id)
+			return sl_peek(&q->is_dead) ? NULL : q;
+		slot = (slot + 1) % (2 * SL_DSQS_MAX);
+	}
+	return NULL;
+}
+
+/*
+ * The queue that @id means for @t. Local ids mean a queue of @local_cpu or of
+ * the CPU they name. An id that means nothing is the policy's error, and the
+ * global queue, so that @t still runs.
+ */
+struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu)
+{
+	struct sl_dsq *q;
+	u64 cpu;
+
+	if (!(id & SCX_DSQ_FLAG_BUILTIN)) {
+		q = sl_dsq_find(id);
+		if (q)
+			return q;
+	} else if (id == SCX_DSQ_LOCAL) {
+		return &local_cpu->local;
+	} else if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON) {
+		cpu = id & SCX_DSQ_LOCAL_CPU_MASK;
+		if (cpu < sl_core.nr_cpus)
+			return &sl_core.cpus[cpu].local;
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"invalid CPU %llu in SCX_DSQ_LOCAL_ON verdict for %s[%d]",
+				(unsigned long long)cpu, t->p.comm, t->p.pid);
+		return &sl_core.global;
+	} else if (id == SCX_DSQ_GLOBAL) {
+		return &sl_core.global;
+	}
+	sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+			"non-existent DSQ 0x%llx for %s[%d]",
+			(unsigned long long)id, t->p.comm, t->p.pid);
+	return &sl_core.global;
+}
+
+/* S22: the policy hears once that a task has left its custody. */
+void sl_end_custody(struct sl_task *t, u64 deq_flags)
+{
+	if (!t->in_custody)
+		return;
+	t->in_custody = false;
+	if (SL_HAS_OP(dequeue))
+		SL_CALL_VOID(sl_this_cpu(), SL_CTX_NONE, dequeue, t, &t->p,
+			     deq_flags);
+}
+
+/**
+ * sl_insert_local - put a task on a CPU's local queue
+ * @cpu: whose queue; its lock is held
+ * @t: runnable, on no queue
+ * @enq_flags: HEAD and PREEMPT put it first
+ *
+ * S5: an idle CPU is woken. S9: PREEMPT ends the running task's slice. A CPU
+ * that is just choosing needs neither, it will look at its queue next.
+ */
+void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
+{
+	struct sl_task *curr = cpu->curr;
+
+	sl_end_custody(t, 0);
+	sl_poke(&t->cpu, cpu->id);
+	sl_dsq_insert(&cpu->local, t,
+		      enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT));
+	sl_store(&t->ops_state, (t->ops_state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
+	if (cpu->is_scheduling)
+		return;
+	if (!curr) {
+		sl_host_kick(cpu->id);
+	} else if ((enq_flags & SCX_ENQ_PREEMPT) && curr != t) {
+		curr->p.scx.slice = 0;
+		sl_host_kick(cpu->id);
+	}
+}
+
+/* Put @t on a user queue or the global one. */
+static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
+{
+	bool by_vtime = enq_flags & ENQ_DSQ_PRIQ;
+	bool is_mixed;
+
+	if (q == &sl_core.global)
+		sl_end_custody(t, 0);
+	else
+		t->in_custody = true;
+	sl_lock(&q->lock);
+	if (by_vtime && q != &sl_core.global) {
+		is_mixed = !sl_dsq_insert_vtime(q, t, t->p.scx.dsq_vtime);
+	} else {
+		is_mixed = q->root;
+		if (!is_mixed)
+			sl_dsq_insert(q, t, enq_flags & (SCX_ENQ_HEAD |
+							 SCX_ENQ_PREEMPT));
+	}
+	sl_store(&t->ops_state, (t->ops_state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
+	sl_unlock(&q->lock);
+	if (by_vtime && q == &sl_core.global)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"cannot use vtime ordering for built-in DSQs");
+	if (!is_mixed)
+		return;
+	sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+			"DSQ 0x%llx holds tasks in %s order, %s[%d] was inserted in the other",
+			(unsigned long long)q->id, by_vtime ? "FIFO" : "vtime",
+			t->p.comm, t->p.pid);
+	insert_shared(&sl_core.global, t, 0);
+}
+
+/* Set @t aside for another CPU's local queue; sl_flush() puts it there. */
+void sl_defer_move(struct sl_cpu *here, struct sl_task *t)
+{
+	SL_ASSERT(!t->dsq);
+	sl_store(&t->ops_state,
+		 (t->ops_state & ~(u64)SL_OPSS_MASK) | SL_OPSS_DISPATCHING);
+	t->next = NULL;
+	if (here->moves)
+		here->moves_last->next = t;
+	else
+		here->moves = t;
+	here->moves_last = t;
+}
+
+/*
+ * Place @t where a verdict says. @cpu is the CPU whose lock is held, or NULL;
+ * SCX_DSQ_LOCAL means its queue, or this CPU's.
+ */
+static void place(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
+		  u64 dsq_id, u64 enq_flags)
+{
+	struct sl_dsq *q = sl_dsq_of(t, dsq_id, cpu ? cpu : here);
+
+	if (!q->is_local) {
+		insert_shared(q, t, enq_flags);
+		return;
+	}
+	if (!sl_may_run_on(t, q->cpu)) {
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"SCX_DSQ_LOCAL[_ON] target cpu %d not allowed for %s[%d]",
+				q->cpu, t->p.comm, t->p.pid);
+		insert_shared(&sl_core.global, t, 0);
+		return;
+	}
+	if (cpu && q->cpu == cpu->id) {
+		sl_insert_local(cpu, t, enq_flags);
+		return;
+	}
+	t->ddsp_dsq_id = SCX_DSQ_LOCAL_ON | (u64)q->cpu;
+	t->ddsp_enq_flags = enq_flags;
+	sl_defer_move(here, t);
+}
+
+static void place_direct(struct sl_cpu *here, struct sl_cpu *cpu,
+			 struct sl_task *t, u64 enq_flags)
+{
+	u64 dsq_id = t->ddsp_dsq_id;
+
+	enq_flags |= t->ddsp_enq_flags;
+	t->ddsp_dsq_id = SCX_DSQ_INVALID;
+	t->ddsp_enq_flags = 0;
+	place(here, cpu, t, dsq_id, enq_flags);
+}
+
+/**
+ * sl_enqueue - a runnable task needs a queue: ask the policy
+ * @cpu: the CPU the task is on; its lock is held
+ * @t: runnable, on no queue
+ * @enq_flags: SCX_ENQ_*
+ *
+ * S6: a task already placed by select_cpu skips ops.enqueue(). S19, S20: an
+ * exiting or migration-disabled task goes to the local queue unless the policy
+ * asked for it. S3: without ops.enqueue() everything goes to the global queue.
+ *
+ * Context: @cpu->lock held.
+ */
+void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	u64 flags = sl_core.ops.flags;
+	u64 seq;
+
+	if (!SL_HAS_OP(enqueue)) {
+		if (t->ddsp_dsq_id != SCX_DSQ_INVALID &&
+		    !sl_peek(&sl_core.bypass)) {
+			place_direct(here, cpu, t, enq_flags);
+			return;
+		}
+		t->ddsp_dsq_id = SCX_DSQ_INVALID;
+		t->p.scx.slice = SCX_SLICE_DFL;
+		insert_shared(&sl_core.global, t, enq_flags);
+		return;
+	}
+	if (t->ddsp_dsq_id != SCX_DSQ_INVALID) {
+		place_direct(here, cpu, t, enq_flags);
+		return;
+	}
+	if (((t->p.flags & PF_EXITING) && !(flags & SCX_OPS_ENQ_EXITING)) ||
+	    (t->p.migration_disabled &&
+	     !(flags & SCX_OPS_ENQ_MIGRATION_DISABLED))) {
+		t->p.scx.slice = SCX_SLICE_DFL;
+		sl_insert_local(cpu, t, enq_flags);
+		return;
+	}
+	seq = ++cpu->ops_seq * SL_OPSS_SEQ_ONE;
+	sl_store(&t->ops_state, seq | SL_OPSS_QUEUEING);
+	here->direct_task = t;
+	SL_CALL_VOID(here, SL_CTX_ENQUEUE, enqueue, t, &t->p, enq_flags);
+	here->direct_task = NULL;
+	if (t->ddsp_dsq_id != SCX_DSQ_INVALID) {
+		place_direct(here, cpu, t, enq_flags);
+		return;
+	}
+	/* S4: the policy holds it until it dispatches it. */
+	t->in_custody = true;
+	sl_store(&t->ops_state, seq | SL_OPSS_QUEUED);
+}
+
+/* Claim the task of one buffered insertion and place it; S21 if it is stale. */
+static void finish_insert(struct sl_cpu *cpu, const struct sl_insert *in)
+{
+	struct sl_task *t = in->task;
+	u64 state;
+
+	for (;;) {
+		state = sl_load(&t->ops_state);
+		if ((state & SL_OPSS_MASK) == SL_OPSS_QUEUEING) {
+			sl_host_relax();
+			continue;
+		}
+		if ((state & SL_OPSS_MASK) != SL_OPSS_QUEUED ||
+		    (state & ~(u64)SL_OPSS_MASK) != in->ops_seq)
+			return;
+		if (sl_cas_u64(&t->ops_state, state,
+			       in->ops_seq | SL_OPSS_DISPATCHING))
+			break;
+	}
+	place(cpu, cpu, t, in->dsq_id, in->enq_flags);
+}
+
+/* Context: @cpu is this CPU and its lock is held. */
+void sl_flush_inserts(struct sl_cpu *cpu)
+{
+	u32 nr = cpu->nr_inserts;
+
+	for (u32 i = 0; i < nr; i++)
+		finish_insert(cpu, &cpu->inserts[i]);
+	cpu->nr_moved += nr;
+	cpu->nr_inserts = 0;
+}
+
+/**
+ * sl_move_to_local - take the first task that may run here from a shared queue
+ * @cpu: this CPU; its lock is held
+ * @q: a user queue or the global one
+ *
+ * Return: whether a task was moved to the end of @cpu's local queue.
+ */
+bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q)
+{
+	struct sl_task *t;
+
+	if (!sl_peek(&q->first))
+		return false;
+	sl_lock(&q->lock);
+	for (t = q->first; t; t = t->next) {
+		if (sl_may_run_on(t, cpu->id))
+			break;
+	}
+	if (t) {
+		sl_dsq_remove(q, t);
+		sl_poke(&t->cpu, cpu->id);
+		t->from_dsq_id = q->id;
+	}
+	sl_unlock(&q->lock);
+	if (!t)
+		return false;
+	sl_insert_local(cpu, t, 0);
+	return true;
+}
+
+/* A task that may no longer run where it ran: queue it where it may. */
+static void finish_migration(struct sl_cpu *here)
+{
+	struct sl_task *t = here->migrate;
+	struct sl_cpu *cpu;
+
+	here->migrate = NULL;
+	cpu = &sl_core.cpus[sl_any_allowed_cpu(t, here->id)];
+	sl_lock(&cpu->lock);
+	sl_make_runnable(cpu, t, 0);
+	sl_unlock(&cpu->lock);
+}
+
+/**
+ * sl_flush - do what had to wait until no lock is held
+ * @here: this CPU
+ *
+ * Ends every call of a host into the core, and every callback outside one.
+ */
+void sl_flush(struct sl_cpu *here)
+{
+	struct sl_cpu *cpu;
+	struct sl_task *t;
+
+	SL_ASSERT(!here->holds_lock);
+	while (here->moves || here->migrate) {
+		if (here->migrate)
+			finish_migration(here);
+		t = here->moves;
+		if (!t)
+			continue;
+		here->moves = t->next;
+		cpu = &sl_core.cpus[t->ddsp_dsq_id & SCX_DSQ_LOCAL_CPU_MASK];
+		t->ddsp_dsq_id = SCX_DSQ_INVALID;
+		sl_lock(&cpu->lock);
+		sl_insert_local(cpu, t, t->ddsp_enq_flags);
+		sl_unlock(&cpu->lock);
+	}
+	if (here->nr_kicks)
+		sl_flush_kicks(here);
+	sl_check_failure(here);
+}
+
+/*
+ * Used by kfuncs_dsq.c: place a task that was taken off a queue, from dispatch
+ * (this CPU's lock is held) or from a place without locks.
+ */
+void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
+	      u64 enq_flags, bool by_vtime)
+{
+	struct sl_cpu *cpu = here->holds_lock ? here : NULL;
+
+	if (cpu)
+		sl_poke(&t->cpu, cpu->id);
+	place(here, cpu, t, dsq_id, by_vtime ? enq_flags | ENQ_DSQ_PRIQ :
+					       enq_flags);
+}
+
+/*
+ * Used by kfuncs_dsq.c: a verdict of select_cpu or enqueue is only noted, one
+ * of dispatch is buffered. Return: false if it was refused.
+ */
+bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct sl_insert *in;
+
+	if (by_vtime)
+		enq_flags |= ENQ_DSQ_PRIQ;
+	if (here->context == SL_CTX_DISPATCH) {
+		if (here->nr_inserts >= sl_core.dispatch_batch) {
+			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+					"dispatch buffer overflow");
+			return false;
+		}
+		in = &here->inserts[here->nr_inserts++];
+		in->task = t;
+		in->ops_seq = sl_load(&t->ops_state) & ~(u64)SL_OPSS_MASK;
+		in->dsq_id = dsq_id;
+		in->enq_flags = enq_flags;
+		return true;
+	}
+	if (here->context != SL_CTX_ENQUEUE &&
+	    here->context != SL_CTX_SELECT_CPU) {
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"scx_bpf_dsq_insert() called from ops.%s()",
+				here->callback ? here->callback : "?");
+		return false;
+	}
+	if (t != here->direct_task) {
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"inserting %s[%d] from ops.%s() of another task",
+				t->p.comm, t->p.pid, here->callback);
+		return false;
+	}
+	if (t->ddsp_dsq_id != SCX_DSQ_INVALID) {
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"%s[%d] already direct-dispatched",
+				t->p.comm, t->p.pid);
+		return false;
+	}
+	t->ddsp_dsq_id = dsq_id;
+	t->ddsp_enq_flags = enq_flags;
+	return true;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * idle.c - which CPUs are idle, choosing one of them, and kicking CPUs.
+ *
+ * Called by schedule.c when a CPU goes idle or comes back, by wake.c for the
+ * default choice, and by policies through kfuncs_cpu.c. The masks are hints
+ * that are claimed bit by bit: whoever clears a bit has the CPU (S23).
+ *
+ * Read next: kfuncs_cpu.c.
+ */
+#include "core.h"
+
+#define KICK_LISTED 0x80	/* the CPU is on the list of kicks already */
+
+/* Keep the mask of whole idle cores in step with the bit of @cpu. */
+static void update_core_idle(s32 cpu, bool is_idle)
+{
+	const struct cpumask *siblings = &sl_core.smt_mask[cpu];
+	bool all = is_idle;
+
+	for (u32 i = 0; all && i < sl_core.nr_cpus; i++) {
+		if (sl_mask_test(siblings, i) && !sl_mask_test(&sl_core.idle, i))
+			all = false;
+	}
+	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
+		if (!sl_mask_test(siblings, i))
+			continue;
+		if (all)
+			sl_bit_test_and_set((u64 *)sl_core.idle_smt.bits, i);
+		else
+			sl_bit_test_and_clear((u64 *)sl_core.idle_smt.bits, i);
+	}
+}
+
+static bool claim(s32 cpu)
+{
+	if (!sl_bit_test_and_clear((u64 *)sl_core.idle.bits, (u32)cpu))
+		return false;
+	if (sl_core.has_smt)
+		update_core_idle(cpu, false);
+	return true;
+}
+
+/**
+ * sl_update_idle - a CPU goes idle, stays idle, or starts to work
+ * @cpu: the CPU; its lock is held
+ * @is_idle: what it is now
+ * @is_change: false when an idle CPU looked for work and found none; its bit
+ *	may have been claimed meanwhile and is set again (S24)
+ */
+void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
+{
+	if (sl_core.builtin_idle) {
+		if (!is_idle)
+			claim(cpu->id);
+		else if (!sl_bit_test_and_set((u64 *)sl_core.idle.bits,
+					      (u32)cpu->id) && sl_core.has_smt)
+			update_core_idle(cpu->id, true);
+	}
+	if (is_change && SL_HAS_OP(update_idle))
+		SL_CALL_VOID(cpu, SL_CTX_NONE, update_idle, NULL, cpu->id,
+			     is_idle);
+}
+
+/*
+ * First CPU in @among and @allowed, going round from @after + 1, so that work
+ * spreads. Return: the CPU, or -1.
+ */
+static s32 next_in(const struct cpumask *among, const struct cpumask *allowed,
+		   s32 after)
+{
+	u32 nr_words = (sl_core.nr_cpus + 63) / 64;
+	u32 start = (u32)(after + 1) % sl_core.nr_cpus;
+	u64 word;
+
+	for (u32 i = 0; i <= nr_words; i++) {
+		u32 w = (start / 64 + i) % nr_words;
+
+		word = sl_peek(&among->bits[w]) & allowed->bits[w];
+		if (i == 0)
+			word &= ~0ULL << (start % 64);
+		else if (i == nr_words)
+			word &= (1ULL << (start % 64)) - 1;
+		if (word)
+			return (s32)(w * 64 + (u32)__builtin_ctzll(word));
+	}
+	return -1;
+}
+
+/* Claim an idle CPU of @allowed and, unless NULL, of @near. */
+static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
+		     bool whole_core)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	const struct cpumask *idle = whole_core && sl_core.has_smt ?
+				     &sl_core.idle_smt : &sl_core.idle;
+	struct cpumask both;
+	s32 cpu;
+
+	if (near) {
+		for (u32 w = 0; w < (sl_core.nr_cpus + 63) / 64; w++)
+			both.bits[w] = allowed->bits[w] & near->bits[w];
+		allowed = &both;
+	}
+	while ((cpu = next_in(idle, allowed, here->idle_cursor)) >= 0) {
+		if (claim(cpu)) {
+			here->idle_cursor = cpu;
+			return cpu;
+		}
+	}
+	return -1;
+}
+
+/*
+ * S23: built-in idle tracking is off when the policy does its own. Return:
+ * whether it may be asked.
+ */
+static bool check_builtin_idle(void)
+{
+	if (sl_core.builtin_idle)
+		return true;
+	sl_policy_error(SCX_EXIT_ERROR, 0,
+			"built-in idle tracking is disabled");
+	return false;
+}
+
+/**
+ * sl_select_cpu_default - an idle CPU for a task, the nearest first
+ * @t: the task
+ * @prev_cpu: where it was; tried first
+ * @wake_flags: SCX_WAKE_SYNC: the waker is about to sleep, its CPU will do
+ * @allowed: restrict to these as well; NULL: only to the task's own
+ * @flags: SCX_PICK_IDLE_CORE
+ *
+ * S25: whole idle cores come before idle siblings of busy ones; within each,
+ * the previous CPU, its cache, its node, then anywhere.
+ *
+ * Return: a CPU, whose idle bit is now claimed; or -EBUSY.
+ */
+s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
+			  const struct cpumask *allowed, u64 flags)
+{
+	struct cpumask both;
+	struct sl_cpu *here = sl_this_cpu();
+	const struct cpumask *may = t->p.cpus_ptr;
+	s32 cpu;
+
+	if (!check_builtin_idle())
+		return -16;
+	if (allowed) {
+		for (u32 w = 0; w < SL_MASK_WORDS; w++)
+			both.bits[w] = may->bits[w] & allowed->bits[w];
+		may = &both;
+	}
+	if ((wake_flags & SCX_WAKE_SYNC) && here->curr && !here->local.first &&
+	    sl_mask_test(may, (u32)here->id) &&
+	    next_in(&sl_core.idle, &sl_core.possible, here->id) >= 0) {
+		if (sl_core.llc[here->id] == sl_core.llc[prev_cpu] &&
+		    sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu))
+			return prev_cpu;
+		return here->id;
+	}
+	for (int whole_core = sl_core.has_smt; whole_core >= 0; whole_core--) {
+		if (sl_mask_test(may, (u32)prev_cpu) &&
+		    (!whole_core ||
+		     sl_mask_test(&sl_core.idle_smt, (u32)prev_cpu)) &&
+		    claim(prev_cpu))
+			return prev_cpu;
+		cpu = -1;
+		if (sl_core.has_llcs)
+			cpu = pick_idle(may, &sl_core.llc_mask[prev_cpu],
+					whole_core);
+		if (cpu < 0 && sl_core.has_nodes)
+			cpu = pick_idle(may, &sl_core.node_mask[prev_cpu],
+					whole_core);
+		if (cpu < 0)
+			cpu = pick_idle(may, NULL, whole_core);
+		if (cpu >= 0)
+			return cpu;
+		if (flags & SCX_PICK_IDLE_CORE)
+			break;
+	}
+	return -16;
+}
+
+bool scx_bpf_test_and_clear_cpu_idle(s32 cpu)
+{
+	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus || !check_builtin_idle())
+		return false;
+	return claim(cpu);
+}
+
+s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags)
+{
+	if (!check_builtin_idle())
+		return -16;
+	return pick_idle(allowed, NULL, flags & SCX_PICK_IDLE_CORE);
+}
+
+s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	s32 cpu = -1;
+
+	if (sl_core.builtin_idle)
+		cpu = pick_idle(allowed, NULL, flags & SCX_PICK_IDLE_CORE);
+	if (cpu < 0)
+		cpu = next_in(&sl_core.possible, allowed, here->idle_cursor);
+	if (cpu < 0)
+		return -16;
+	here->idle_cursor = cpu;
+	return cpu;
+}
+
+/**
+ * sl_kick - note a kick, to be sent when no lock is held
+ * @here: this CPU
+ * @cpu: the CPU to kick, checked by the caller
+ * @flags: SCX_KICK_*
+ */
+void sl_kick(struct sl_cpu *here, s32 cpu, u64 flags)
+{
+	if (!(here->kick_flags[cpu] & KICK_LISTED))
+		here->kicks[here->nr_kicks++] = (u16)cpu;
+	/* A plain kick is stronger than "only if idle". */
+	if (here->kick_flags[cpu] == 0 || !(flags & SCX_KICK_IDLE))
+		here->kick_flags[cpu] = (u8)(KICK_LISTED | flags |
+			(here->kick_flags[cpu] & SCX_KICK_PREEMPT));
+}
+
+/* Context: no lock held. */
+void sl_flush_kicks(struct sl_cpu *here)
+{
+	struct sl_cpu *cpu;
+	u8 flags;
+
+	for (u32 i = 0; i < here->nr_kicks; i++) {
+		cpu = &sl_core.cpus[here->kicks[i]];
+		flags = here->kick_flags[cpu->id];
+		here->kick_flags[cpu->id] = 0;
+		sl_lock(&cpu->lock);
+		if (!(flags & SCX_KICK_IDLE) || !cpu->curr) {
+			if ((flags & SCX_KICK_PREEMPT) && cpu->curr)
+				cpu->curr->p.scx.slice = 0;
+			sl_host_kick(cpu->id);
+		}
+		sl_unlock(&cpu->lock);
+	}
+	here->nr_kicks = 0;
+}
+
+/*
+ * S26: IDLE kicks only an idle CPU, PREEMPT ends the running task's slice.
+ * WAIT is the same as none: no host here lets a callback wait for another CPU.
+ */
+void scx_bpf_kick_cpu(s32 cpu, u64 flags)
+{
+	struct sl_cpu *here = sl_this_cpu();
+
+	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus) {
+		sl_policy_error(SCX_EXIT_ERROR, 0, "invalid cpu %d", cpu);
+		return;
+	}
+	if ((flags & SCX_KICK_IDLE) &&
+	    (flags & (SCX_KICK_PREEMPT | SCX_KICK_WAIT))) {
+		sl_policy_error(SCX_EXIT_ERROR, 0,
+				"PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");
+		return;
+	}
+	sl_kick(here, cpu, flags & ~SCX_KICK_WAIT);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kfuncs_cpu.c - what a policy calls about CPUs, tasks, masks, time and locks.
+ *
+ * Thin wrappers with Linux's names; include/scx/native.h lists them. Those that
+ * need more than a few lines are in idle.c and kfuncs_dsq.c.
+ *
+ * Read next: docs/semantics.md.
+ */
+#include "core.h"
+
+#define BPF_MAX_LOOPS (8U << 20)
+
+long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx,
+		 u64 flags)
+{
+	if (flags)
+		return -22;
+	if (nr_loops > BPF_MAX_LOOPS)
+		return -7;
+	for (u32 i = 0; i < nr_loops; i++) {
+		if (callback(i, ctx))
+			return i + 1;
+	}
+	return nr_loops;
+}
+
+void bpf_spin_lock(struct bpf_spin_lock *lock)
+{
+	while (__atomic_exchange_n(&lock->val, 1, __ATOMIC_ACQUIRE))
+		sl_host_relax();
+}
+
+void bpf_spin_unlock(struct bpf_spin_lock *lock)
+{
+	__atomic_store_n(&lock->val, 0, __ATOMIC_RELEASE);
+}
+
+u32 bpf_get_prandom_u32(void)
+{
+	return sl_host_random();
+}
+
+u64 bpf_ktime_get_ns(void)
+{
+	return sl_host_now_ns();
+}
+
+u64 scx_bpf_now(void)
+{
+	return sl_host_now_ns();
+}
+
+u32 bpf_get_smp_processor_id(void)
+{
+	return (u32)sl_host_cpu();
+}
+
+/* ---- tasks ------------------------------------------------------------- */
+
+struct task_struct *bpf_get_current_task_btf(void)
+{
+	struct sl_task *t = sl_this_cpu()->curr;
+
+	return t ? &t->p : NULL;
+}
+
+struct task_struct *bpf_task_from_pid(s32 pid)
+{
+	struct sl_task *t = sl_host_task(pid);
+
+	return t ? &t->p : NULL;
+}
+
+/* Tasks are not freed while a policy can name them: no count is needed. */
+struct task_struct *bpf_task_acquire(struct task_struct *p)
+{
+	return p;
+}
+
+void bpf_task_release(struct task_struct *p)
+{
+	(void)p;
+}
+
+bool scx_bpf_task_running(const struct task_struct *p)
+{
+	return sl_peek(&sl_task_of(p)->state) == SL_TASK_RUNNING;
+}
+
+s32 scx_bpf_task_cpu(const struct task_struct *p)
+{
+	return sl_peek(&sl_task_of(p)->cpu);
+}
+
+bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
+{
+	struct sl_task *t = sl_task_of(p);
+
+	p->scx.slice = slice;
+	if (sl_peek(&t->state) == SL_TASK_RUNNING)
+		sl_host_slice_changed(t);
+	return true;
+}
+
+bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime)
+{
+	p->scx.dsq_vtime = vtime;
+	return true;
+}
+
+/* ---- CPUs -------------------------------------------------------------- */
+
+u32 scx_bpf_nr_cpu_ids(void)
+{
+	return sl_core.nr_cpus;
+}
+
+u32 scx_bpf_nr_node_ids(void)
+{
+	return sl_core.nr_nodes;
+}
+
+s32 scx_bpf_cpu_node(s32 cpu)
+{
+	return (u32)cpu < sl_core.nr_cpus ? sl_core.node[cpu] : -1;
+}
+
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+			   bool *is_idle)
+{
+	s32 cpu = sl_select_cpu_default(sl_task_of(p), prev_cpu, wake_flags,
+					NULL, 0);
+
+	*is_idle = cpu >= 0;
+	return cpu >= 0 ? cpu : prev_cpu;
+}
+
+s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+			   const struct cpumask *cpus_allowed, u64 flags)
+{
+	return sl_select_cpu_default(sl_task_of(p), prev_cpu, wake_flags,
+				     cpus_allowed, flags);
+}
+
+const struct cpumask *scx_bpf_get_possible_cpumask(void)
+{
+	return &sl_core.possible;
+}
+
+const struct cpumask *scx_bpf_get_online_cpumask(void)
+{
+	return &sl_core.possible;
+}
+
+const struct cpumask *scx_bpf_get_idle_cpumask(void)
+{
+	return &sl_core.idle;
+}
+
+const struct cpumask *scx_bpf_get_idle_smtmask(void)
+{
+	return sl_core.has_smt ? &sl_core.idle_smt : &sl_core.idle;
+}
+
+void scx_bpf_put_cpumask(const struct cpumask *mask)
+{
+	(void)mask;
+}
+
+void scx_bpf_put_idle_cpumask(const struct cpumask *mask)
+{
+	(void)mask;
+}
+
+/* No host here changes clock speeds: full capacity, always. */
+u32 scx_bpf_cpuperf_cap(s32 cpu)
+{
+	(void)cpu;
+	return SCX_CPUPERF_ONE;
+}
+
+u32 scx_bpf_cpuperf_cur(s32 cpu)
+{
+	(void)cpu;
+	return SCX_CPUPERF_ONE;
+}
+
+void scx_bpf_cpuperf_set(s32 cpu, u32 perf)
+{
+	(void)cpu;
+	(void)perf;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kfuncs_dsq.c - what a policy calls to work on dispatch queues.
+ *
+ * Thin: checks what the policy gives, then uses dispatch.c and dsq.c. Names and
+ * meanings are Linux's; include/scx/native.h lists them.
+ *
+ * Read next: kfuncs_cpu.c.
+ */
+#include "core.h"
+
+s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
+{
+	struct sl_dsq *q;
+	u32 slot;
+	s32 err = 0;
+
+	(void)node;
+	if (dsq_id & SCX_DSQ_FLAG_BUILTIN)
+		return -22;
+	q = sl_host_alloc(sizeof(*q));
+	if (!q)
+		return -12;
+	sl_dsq_init(q, dsq_id, -1);
+	sl_lock(&sl_core.dsqs_lock);
+	slot = (u32)((dsq_id * 0x9e3779b97f4a7c15ULL) >> 40) % (2 * SL_DSQS_MAX);
+	if (sl_dsq_find(dsq_id))
+		err = -17;
+	else if (sl_core.nr_dsqs == SL_DSQS_MAX)
+		err = -28;
+	while (!err && sl_core.dsqs[slot])
+		slot = (slot + 1) % (2 * SL_DSQS_MAX);
+	if (!err) {
+		sl_core.nr_dsqs++;
+		sl_store(&sl_core.dsqs[slot], q);
+	}
+	sl_unlock(&sl_core.dsqs_lock);
+	if (err)
+		sl_host_free(q, sizeof(*q));
+	return err;
+}
+
+/*
+ * The queue is marked dead and found no more; its memory stays until the policy
+ * is unloaded, because another CPU may be looking at it.
+ */
+void scx_bpf_destroy_dsq(u64 dsq_id)
+{
+	struct sl_dsq *q = sl_dsq_find(dsq_id);
+
+	if (!q)
+		return;
+	sl_lock(&q->lock);
+	if (q->nr)
+		sl_policy_error(SCX_EXIT_ERROR, q->first->p.pid,
+				"destroying DSQ 0x%llx with %u tasks on it",
+				(unsigned long long)dsq_id, q->nr);
+	else
+		sl_poke(&q->is_dead, true);
+	sl_unlock(&q->lock);
+}
+
+static struct sl_dsq *find_any(u64 id)
+{
+	u64 cpu = id & SCX_DSQ_LOCAL_CPU_MASK;
+
+	if (!(id & SCX_DSQ_FLAG_BUILTIN))
+		return sl_dsq_find(id);
+	if (id == SCX_DSQ_LOCAL)
+		return &sl_this_cpu()->local;
+	if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON && cpu < sl_core.nr_cpus)
+		return &sl_core.cpus[cpu].local;
+	return id == SCX_DSQ_GLOBAL ? &sl_core.global : NULL;
+}
+
+/* Return: length, a hint when other CPUs are at work; -ENOENT. */
+s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
+{
+	struct sl_dsq *q = find_any(dsq_id);
+
+	return q ? (s32)sl_peek(&q->nr) : -2;
+}
+
+struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
+{
+	struct sl_dsq *q = sl_dsq_find(dsq_id);
+	struct sl_task *t = q ? sl_peek(&q->first) : NULL;
+
+	return t ? &t->p : NULL;
+}
+
+/* S10: a slice of 0 keeps what is left, or becomes the smallest there is. */
+static void give_slice(struct sl_task *t, u64 slice)
+{
+	if (slice)
+		t->p.scx.slice = slice;
+	else if (!t->p.scx.slice)
+		t->p.scx.slice = 1;
+}
+
+bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
+			u64 enq_flags)
+{
+	struct sl_task *t = sl_task_of(p);
+
+	if (!sl_verdict(t, dsq_id, enq_flags, false))
+		return false;
+	give_slice(t, slice);
+	return true;
+}
+
+bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
+			      u64 vtime, u64 enq_flags)
+{
+	struct sl_task *t = sl_task_of(p);
+
+	if (!sl_verdict(t, dsq_id, enq_flags, true))
+		return false;
+	give_slice(t, slice);
+	t->p.scx.dsq_vtime = vtime;
+	return true;
+}
+
+bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct sl_dsq *q;
+
+	(void)enq_flags;
+	if (here->context != SL_CTX_DISPATCH) {
+		sl_policy_error(SCX_EXIT_ERROR, 0,
+				"scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
+		return false;
+	}
+	if (here->nr_inserts)
+		sl_flush_inserts(here);
+	q = dsq_id == SCX_DSQ_GLOBAL ? &sl_core.global : sl_dsq_find(dsq_id);
+	if (!q) {
+		sl_policy_error(SCX_EXIT_ERROR, 0,
+				"invalid DSQ ID 0x%llx in scx_bpf_dsq_move_to_local()",
+				(unsigned long long)dsq_id);
+		return false;
+	}
+	if (!sl_move_to_local(here, q))
+		return false;
+	here->nr_moved++;
+	return true;
+}
+
+int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags)
+{
+	struct sl_dsq *q = dsq_id & SCX_DSQ_FLAG_BUILTIN ? NULL :
+							   sl_dsq_find(dsq_id);
+
+	__builtin_memset(it, 0, sizeof(*it));
+	it->flags = flags;
+	if (!q)
+		return -2;
+	it->dsq = q;
+	sl_lock(&q->lock);
+	it->next = flags & SCX_DSQ_ITER_REV ? q->last : q->first;
+	it->seq = q->seq;
+	it->link = q->walks;
+	q->walks = it;
+	sl_unlock(&q->lock);
+	return 0;
+}
+
+struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it)
+{
+	struct sl_dsq *q = it->dsq;
+	struct sl_task *t;
+
+	it->has_slice = false;
+	it->has_vtime = false;
+	if (!q)
+		return NULL;
+	sl_lock(&q->lock);
+	/* Tasks inserted since the walk began are not part of it (S27). */
+	for (t = it->next; t && t->dsq_seq >= it->seq;)
+		t = it->flags & SCX_DSQ_ITER_REV ? t->prev : t->next;
+	if (t)
+		it->next = it->flags & SCX_DSQ_ITER_REV ? t->prev : t->next;
+	else
+		it->next = NULL;
+	sl_unlock(&q->lock);
+	return t ? &t->p : NULL;
+}
+
+void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it)
+{
+	struct sl_dsq *q = it->dsq;
+	struct bpf_iter_scx_dsq **link;
+
+	if (!q)
+		return;
+	sl_lock(&q->lock);
+	for (link = &q->walks; *link != it; link = &(*link)->link)
+		;
+	*link = it->link;
+	sl_unlock(&q->lock);
+	it->dsq = NULL;
+}
+
+void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice)
+{
+	it->slice = slice;
+	it->has_slice = true;
+}
+
+void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime)
+{
+	it->vtime = vtime;
+	it->has_vtime = true;
+}
+
+/*
+ * Move @p from the walked queue. Fails, without harm, if it has left the queue
+ * since the walk saw it.
+ */
+static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+		 u64 dsq_id, u64 enq_flags, bool by_vtime)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct sl_task *t = sl_task_of(p);
+	struct sl_dsq *from = it->dsq;
+	bool is_there;
+
+	if (here->context != SL_CTX_DISPATCH &&
+	    here->context != SL_CTX_UNLOCKED) {
+		sl_policy_error(SCX_EXIT_ERROR, p->pid,
+				"scx_bpf_dsq_move() called from ops.%s()",
+				here->callback ? here->callback : "?");
+		return false;
+	}
+	if (!from)
+		return false;
+	sl_lock(&from->lock);
+	is_there = t->dsq == from && t->dsq_seq < it->seq;
+	if (is_there) {
+		sl_store(&t->ops_state,
+			 (t->ops_state & ~(u64)SL_OPSS_MASK) |
+			 SL_OPSS_DISPATCHING);
+		sl_dsq_remove(from, t);
+		t->from_dsq_id = from->id;
+		if (it->has_slice)
+			t->p.scx.slice = it->slice;
+		if (it->has_vtime)
+			t->p.scx.dsq_vtime = it->vtime;
+	}
+	sl_unlock(&from->lock);
+	it->has_slice = false;
+	it->has_vtime = false;
+	if (is_there)
+		sl_place(here, t, dsq_id, enq_flags, by_vtime);
+	return is_there;
+}
+
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+		      u64 dsq_id, u64 enq_flags)
+{
+	return move(it, p, dsq_id, enq_flags, false);
+}
+
+bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+			    u64 dsq_id, u64 enq_flags)
+{
+	return move(it, p, dsq_id, enq_flags, true);
+}
+
+u32 scx_bpf_dispatch_nr_slots(void)
+{
+	return sl_core.dispatch_batch - sl_this_cpu()->nr_inserts;
+}
+
+void scx_bpf_dispatch_cancel(void)
+{
+	struct sl_cpu *here = sl_this_cpu();
+
+	if (here->nr_inserts)
+		here->nr_inserts--;
+	else
+		sl_policy_error(SCX_EXIT_ERROR, 0, "dispatch buffer underflow");
+}

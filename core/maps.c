@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * maps.c - BPF maps for natively compiled policies: hash, array, per-CPU array
+ * and task storage.
+ *
+ * sl_maps_create() walks the map sites of a policy (include/scx/native.h) and
+ * allocates every map once; nothing is allocated later. A pointer into a map
+ * stays valid until the entry is deleted, as in Linux; the entry may then be
+ * reused at once, as with Linux's preallocated maps. The lock guards the
+ * chains, never the values: those are the policy's to synchronise.
+ *
+ *	hash:     buckets[hash(key)] -> entry -> entry -> 0   (numbers from 1)
+ *	          entry = next | key | value
+ *	array:    entries[key]                      = value
+ *	per-CPU:  entries[cpu * max_entries + key]  = value
+ *	storage:  entries[slot of the task]         = present | value
+ *
+ * Read next: timer.c, which finds a timer's map element.
+ */
+#include "core.h"
+
+#define E_NOENT (-2)
+#define E_2BIG (-7)
+#define E_NOMEM (-12)
+#define E_EXIST (-17)
+#define E_INVAL (-22)
+#define E_OPNOTSUPP (-95)
+
+struct sl_map {
+	void		*var;		/* the policy's map variable */
+	const char	*name;
+	u32		type;
+	u32		key_bytes;
+	u32		value_bytes;
+	u32		max_entries;
+	u32		value_off;	/* of the value within an entry */
+	u32		entry_bytes;
+	u64		nr_slots;	/* entries allocated */
+	u8		*entries;
+	sl_lock_t	lock;
+	/* lock protects, for hashes: */
+	u32		*buckets;
+	u32		nr_buckets;	/* a power of two */
+	u32		free_first;	/* deleted entries, linked by `next` */
+	u32		nr_touched;	/* entries beyond this were never used */
+};
+
+static u8 *entry_at(const struct sl_map *map, u64 idx)
+{
+	return map->entries + idx * map->entry_bytes;
+}
+
+static u32 *next_of(u8 *entry)
+{
+	return (u32 *)entry;
+}
+
+static u32 hash_key(const struct sl_map *map, const void *key)
+{
+	const u8 *bytes = key;
+	u64 h = 0xcbf29ce484222325ULL;
+	u32 word;
+
+	if (map->key_bytes == 4) {
+		__builtin_memcpy(&word, key, 4);
+		h = word * 0x9e3779b97f4a7c15ULL;
+		return (u32)(h >> 32) & (map->nr_buckets - 1);
+	}
+	for (u32 i = 0; i < map->key_bytes; i++)
+		h = (h ^ bytes[i]) * 0x100000001b3ULL;
+	return (u32)(h ^ (h >> 32)) & (map->nr_buckets - 1);
+}
+
+/* Context: map->lock held. Return: number of the entry, 0 if none. */
+static u32 find_entry(const struct sl_map *map, const void *key)
+{
+	u32 nr = map->buckets[hash_key(map, key)];
+
+	while (nr) {
+		u8 *entry = entry_at(map, nr - 1);
+
+		if (!__builtin_memcmp(entry + sizeof(u32), key, map->key_bytes))
+			return nr;
+		nr = *next_of(entry);
+	}
+	return 0;
+}
+
+void *sl_map_lookup_percpu(struct sl_map *map, const void *key, u32 cpu)
+{
+	u32 idx;
+	u32 nr;
+
+	SL_ASSERT(map);
+	if (map->type == BPF_MAP_TYPE_HASH) {
+		sl_lock(&map->lock);
+		nr = find_entry(map, key);
+		sl_unlock(&map->lock);
+		return nr ? entry_at(map, nr - 1) + map->value_off : NULL;
+	}
+	__builtin_memcpy(&idx, key, sizeof(idx));
+	if (idx >= map->max_entries || cpu >= sl_core.nr_cpus)
+		return NULL;
+	if (map->type == BPF_MAP_TYPE_PERCPU_ARRAY)
+		return entry_at(map, (u64)cpu * map->max_entries + idx);
+	return map->type == BPF_MAP_TYPE_ARRAY ? entry_at(map, idx) : NULL;
+}
+
+void *sl_map_lookup(struct sl_map *map, const void *key)
+{
+	return sl_map_lookup_percpu(map, key, (u32)sl_host_cpu());
+}
+
+/* Context: map->lock held, the key is not in the map. */
+static long insert_entry(struct sl_map *map, const void *key, const void *value)
+{
+	u32 *bucket = &map->buckets[hash_key(map, key)];
+	u32 nr = map->free_first;
+	u8 *entry;
+
+	if (nr)
+		map->free_first = *next_of(entry_at(map, nr - 1));
+	else if (map->nr_touched < map->max_entries)
+		nr = ++map->nr_touched;
+	else
+		return E_2BIG;
+	entry = entry_at(map, nr - 1);
+	__builtin_memcpy(entry + sizeof(u32), key, map->key_bytes);
+	__builtin_memcpy(entry + map->value_off, value, map->value_bytes);
+	*next_of(entry) = *bucket;
+	*bucket = nr;
+	return 0;
+}
+
+long sl_map_update(struct sl_map *map, const void *key, const void *value,
+		   u64 flags)
+{
+	void *at;
+	long err = 0;
+	u32 nr;
+
+	SL_ASSERT(map);
+	if (map->type != BPF_MAP_TYPE_HASH) {
+		at = sl_map_lookup(map, key);
+		if (!at)
+			return map->type == BPF_MAP_TYPE_TASK_STORAGE ?
+			       E_OPNOTSUPP : E_2BIG;
+		if (flags & BPF_NOEXIST)
+			return E_EXIST;
+		__builtin_memcpy(at, value, map->value_bytes);
+		return 0;
+	}
+	sl_lock(&map->lock);
+	nr = find_entry(map, key);
+	if (nr && (flags & BPF_NOEXIST))
+		err = E_EXIST;
+	else if (!nr && (flags & BPF_EXIST))
+		err = E_NOENT;
+	else if (nr)
+		__builtin_memcpy(entry_at(map, nr - 1) + map->value_off, value,
+				 map->value_bytes);
+	else
+		err = insert_entry(map, key, value);
+	sl_unlock(&map->lock);
+	return err;
+}
+
+long sl_map_delete(struct sl_map *map, const void *key)
+{
+	u32 *link;
+	u32 nr;
+	long err = E_NOENT;
+
+	SL_ASSERT(map);
+	if (map->type != BPF_MAP_TYPE_HASH)
+		return E_INVAL;
+	sl_lock(&map->lock);
+	link = &map->buckets[hash_key(map, key)];
+	while ((nr = *link)) {
+		u8 *entry = entry_at(map, nr - 1);
+
+		if (!__builtin_memcmp(entry + sizeof(u32), key, map->key_bytes)) {
+			*link = *next_of(entry);
+			*next_of(entry) = map->free_first;
+			map->free_first = nr;
+			err = 0;
+			break;
+		}
+		link = next_of(entry);
+	}
+	sl_unlock(&map->lock);
+	return err;
+}
+
+void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
+			  const void *value, u64 flags)
+{
+	struct sl_task *t = sl_task_of(p);
+	u8 *entry;
+
+	SL_ASSERT(map);
+	if (!p || map->type != BPF_MAP_TYPE_TASK_STORAGE || !t->is_attached)
+		return NULL;
+	entry = entry_at(map, t->idx);
+	if (!sl_load(next_of(entry))) {
+		if (!(flags & BPF_LOCAL_STORAGE_GET_F_CREATE))
+			return NULL;
+		if (value)
+			__builtin_memcpy(entry + map->value_off, value,
+					 map->value_bytes);
+		else
+			__builtin_memset(entry + map->value_off, 0,
+					 map->value_bytes);
+		sl_store(next_of(entry), 1);
+	}
+	return entry + map->value_off;
+}
+
+long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
+{
+	u8 *entry = entry_at(map, sl_task_of(p)->idx);
+
+	if (map->type != BPF_MAP_TYPE_TASK_STORAGE)
+		return E_INVAL;
+	if (!sl_load(next_of(entry)))
+		return E_NOENT;
+	sl_store(next_of(entry), 0);
+	return 0;
+}
+
+/* The task's slot will be somebody else's: its storage must not be found. */
+void sl_maps_forget_task(struct sl_task *t)
+{
+	for (u32 i = 0; i < sl_core.nr_maps; i++) {
+		struct sl_map *map = &sl_core.maps[i];
+
+		if (map->type == BPF_MAP_TYPE_TASK_STORAGE)
+			sl_store(next_of(entry_at(map, t->idx)), 0);
+	}
+	if (sl_core.attr_map)
+		sl_map_delete(sl_core.attr_map, &t->p.pid);
+}
+
+static int set_sizes(struct sl_map *map)
+{
+	u32 head_bytes = 0;
+
+	switch (map->type) {
+	case BPF_MAP_TYPE_HASH:
+		head_bytes = sizeof(u32) + map->key_bytes;
+		map->nr_slots = map->max_entries;
+		break;
+	case BPF_MAP_TYPE_ARRAY:
+		map->nr_slots = map->max_entries;
+		break;
+	case BPF_MAP_TYPE_PERCPU_ARRAY:
+		map->nr_slots = (u64)map->max_entries * sl_core.nr_cpus;
+		break;
+	case BPF_MAP_TYPE_TASK_STORAGE:
+		head_bytes = sizeof(u32);
+		map->nr_slots = sl_core.tasks_max;
+		break;
+	default:
+		return E_OPNOTSUPP;
+	}
+	if (!map->nr_slots || !map->value_bytes || !map->key_bytes)
+		return E_INVAL;
+	if (map->type != BPF_MAP_TYPE_HASH && map->key_bytes != sizeof(u32))
+		return E_INVAL;
+	map->value_off = (head_bytes + 7) & ~7U;
+	map->entry_bytes = (map->value_off + map->value_bytes + 7) & ~7U;
+	return 0;
+}
+
+static int create_map(struct sl_map *map, const struct sl_map_site *site)
+{
+	int err;
+
+	*map = (struct sl_map){
+		.var = site->map,
+		.name = site->name[0] == '&' ? site->name + 1 : site->name,
+		.type = site->type,
+		.key_bytes = site->key_bytes,
+		.value_bytes = site->value_bytes,
+		.max_entries = site->max_entries,
+	};
+	sl_lock_init(&map->lock);
+	err = set_sizes(map);
+	if (err)
+		return err;
+	map->entries = sl_host_alloc(map->nr_slots * map->entry_bytes);
+	if (!map->entries)
+		return E_NOMEM;
+	if (map->type != BPF_MAP_TYPE_HASH)
+		return 0;
+	map->nr_buckets = 1;
+	while (map->nr_buckets < map->max_entries)
+		map->nr_buckets *= 2;
+	map->buckets = sl_host_alloc(map->nr_buckets * sizeof(u32));
+	return map->buckets ? 0 : E_NOMEM;
+}
+
+static bool has_name(const struct sl_map *map, const char *name)
+{
+	return __builtin_strcmp(map->name, name) == 0;
+}
+
+/**
+ * sl_maps_create - allocate every map that a policy uses
+ * @policy: its map variables must be pristine
+ *
+ * Return: 0; -E2BIG for too many maps; -EOPNOTSUPP for a type we lack; -EINVAL
+ * for impossible sizes; -ENOMEM. On failure none is left.
+ */
+int sl_maps_create(const struct sl_policy *policy)
+{
+	struct sl_map *map;
+	int err = 0;
+
+	sl_core.nr_maps = 0;
+	sl_core.attr_map = NULL;
+	sl_core.maps = sl_host_alloc(SL_MAPS_MAX * sizeof(struct sl_map));
+	if (!sl_core.maps)
+		return E_NOMEM;
+	for (struct sl_map_site *s = policy->sites; s && s < policy->sites_end; s++) {
+		struct sl_map **handle = s->map;
+		bool is_known = false;
+
+		for (u32 i = 0; i < sl_core.nr_maps; i++)
+			is_known |= sl_core.maps[i].var == s->map;
+		if (is_known)
+			continue;
+		err = sl_core.nr_maps == SL_MAPS_MAX ? E_2BIG : 0;
+		if (err)
+			break;
+		map = &sl_core.maps[sl_core.nr_maps++];
+		err = create_map(map, s);
+		if (err)
+			break;
+		*handle = map;
+		if (has_name(map, "task_attrs"))
+			sl_core.attr_map = map;
+	}
+	if (err)
+		sl_maps_destroy();
+	return err;
+}
+
+void sl_maps_destroy(void)
+{
+	for (u32 i = 0; i < sl_core.nr_maps; i++) {
+		struct sl_map *map = &sl_core.maps[i];
+
+		*(struct sl_map **)map->var = NULL;
+		sl_host_free(map->entries, map->nr_slots * map->entry_bytes);
+		sl_host_free(map->buckets, map->nr_buckets * sizeof(u32));
+	}
+	sl_host_free(sl_core.maps, SL_MAPS_MAX * sizeof(struct sl_map));
+	sl_core.maps = NULL;
+	sl_core.attr_map = NULL;
+	sl_core.nr_maps = 0;
+}
+
+/*
+ * The map element that @value points into, for a timer's callback. @key is
+ * set for hashes only: an array's key is the element's number.
+ * Return: the map, or NULL if @value is in none.
+ */
+struct sl_map *sl_map_of_value(const void *value, const void **key,
+			       void **element)
+{
+	const u8 *at = value;
+
+	for (u32 i = 0; i < sl_core.nr_maps; i++) {
+		struct sl_map *map = &sl_core.maps[i];
+		u64 off = (u64)(at - map->entries);
+		u8 *entry;
+
+		if (at < map->entries || off >= map->nr_slots * map->entry_bytes)
+			continue;
+		entry = entry_at(map, off / map->entry_bytes);
+		*element = entry + map->value_off;
+		*key = map->type == BPF_MAP_TYPE_HASH ? entry + sizeof(u32) : NULL;
+		return map;
+	}
+	return NULL;
+}

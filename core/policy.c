@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * policy.c - a policy's life: loading, failing, unloading, and the dump.
+ *
+ *	enable:  copy ops -> create maps -> ops.init -> tasks are handed over
+ *	failure: first error wins -> bypass (built-in FIFO) -> every task is
+ *	         taken back -> ops.exit; the run goes on, no task is lost (S30)
+ *
+ * Called by hosts, and from everywhere in the core through sl_policy_error().
+ *
+ * Read next: maps.c.
+ */
+#include "core.h"
+
+static const char *exit_reason(enum scx_exit_kind kind)
+{
+	switch (kind) {
+	case SCX_EXIT_UNREG:
+		return "unregistered from user space";
+	case SCX_EXIT_UNREG_BPF:
+		return "unregistered from BPF";
+	case SCX_EXIT_ERROR:
+		return "runtime error";
+	case SCX_EXIT_ERROR_BPF:
+		return "scx_bpf_error";
+	case SCX_EXIT_ERROR_STALL:
+		return "runnable task stall";
+	default:
+		return "none";
+	}
+}
+
+static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
+		       const char *fmt, __builtin_va_list args)
+{
+	struct scx_exit_info *info = &sl_core.exit_info;
+
+	if (!sl_cas_u64(&sl_core.exit_claimed, 0, 1))
+		return;
+	sl_format(sl_core.exit_msg, sizeof(sl_core.exit_msg), fmt, args);
+	info->kind = kind;
+	info->exit_code = code;
+	info->reason = exit_reason(kind);
+	info->msg = sl_core.exit_msg;
+	sl_core.exit_pid = pid;
+	sl_poke(&sl_core.bypass, true);
+	sl_store(&sl_core.exit_ready, 1);
+}
+
+/**
+ * sl_policy_error - the policy did wrong
+ * @kind: SCX_EXIT_ERROR*
+ * @pid: the task concerned; 0: none
+ * @fmt: what it did, for a person
+ *
+ * The first report wins. From now on the policy is not asked; its tasks are
+ * taken back when this CPU drops its locks.
+ *
+ * Context: any, locks may be held.
+ */
+void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt, ...)
+{
+	__builtin_va_list args;
+
+	__builtin_va_start(args, fmt);
+	claim_exit(kind, 0, pid, fmt, args);
+	__builtin_va_end(args);
+}
+
+void sl_scx_error(const char *fmt, ...)
+{
+	struct sl_task *t = sl_this_cpu()->callback_task;
+	__builtin_va_list args;
+
+	__builtin_va_start(args, fmt);
+	claim_exit(SCX_EXIT_ERROR_BPF, 0, t ? t->p.pid : 0, fmt, args);
+	__builtin_va_end(args);
+}
+
+void sl_scx_exit(s64 code, const char *fmt, ...)
+{
+	__builtin_va_list args;
+
+	__builtin_va_start(args, fmt);
+	claim_exit(SCX_EXIT_UNREG_BPF, code, 0, fmt, args);
+	__builtin_va_end(args);
+}
+
+void sl_uei_record(struct user_exit_info *uei, const struct scx_exit_info *ei)
+{
+	sl_print_to(uei->reason, sizeof(uei->reason), "%s", ei->reason);
+	sl_print_to(uei->msg, sizeof(uei->msg), "%s", ei->msg ? ei->msg : "");
+	uei->exit_code = ei->exit_code;
+	sl_store(&uei->kind, (int)ei->kind);
+}
+
+/* Every runnable task goes to the global queue, whoever has it now. */
+static void take_back_task(struct sl_cpu *here, struct sl_task *t)
+{
+	struct sl_cpu *cpu;
+	bool is_ours;
+
+	for (;;) {
+		cpu = sl_lock_cpu_of(t);
+		is_ours = t->state == SL_TASK_RUNNABLE;
+		if (!is_ours || sl_take_from_queue(cpu, t))
+			break;
+		sl_unlock(&cpu->lock);
+		sl_host_relax();
+	}
+	if (is_ours) {
+		here->holds_lock = true;
+		t->in_custody = false;
+		t->ddsp_dsq_id = SCX_DSQ_INVALID;
+		sl_enqueue(cpu, t, 0);
+		here->holds_lock = false;
+	}
+	sl_unlock(&cpu->lock);
+}
+
+/* Context: bypass is on, no lock held. */
+static void take_back_all(struct sl_cpu *here)
+{
+	u32 end = sl_load(&sl_core.nr_tasks_end);
+
+	for (u32 i = 0; i < end; i++) {
+		struct sl_task *t = sl_load(&sl_core.tasks[i]);
+
+		if (t)
+			take_back_task(here, t);
+	}
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_host_kick((s32)i);
+}
+
+static void call_exit(struct sl_cpu *here)
+{
+	struct scx_exit_info *info = &sl_core.exit_info;
+
+	/* The one operation that is called although the policy is bypassed. */
+	if (sl_core.ops.exit)
+		SL_CALL_VOID(here, SL_CTX_NONE, exit, NULL, info);
+}
+
+/* The policy has failed, and this CPU may be the one that cleans up. */
+void sl_policy_finish_failure(struct sl_cpu *here)
+{
+	if (!sl_cas_u64(&sl_core.exit_done, 0, 1))
+		return;
+	SL_ASSERT(sl_peek(&sl_core.bypass));
+	take_back_all(here);
+	call_exit(here);
+	sl_host_policy_failed(&sl_core.exit_info, sl_core.exit_pid);
+}
+
+static int check_ops(const struct sched_ext_ops *ops)
+{
+	u32 i = 0;
+
+	while (i < sizeof(ops->name) && ops->name[i])
+		i++;
+	if (i == 0 || i == sizeof(ops->name))
+		return -22;
+	if (ops->timeout_ms > 30000 ||
+	    ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
+		return -7;
+	return 0;
+}
+
+static void hand_over_all(struct sl_cpu *here)
+{
+	struct scx_init_task_args args = { .fork = false };
+	u32 end = sl_load(&sl_core.nr_tasks_end);
+
+	for (u32 i = 0; i < end; i++) {
+		struct sl_task *t = sl_load(&sl_core.tasks[i]);
+
+		if (!t || t->state == SL_TASK_DEAD)
+			continue;
+		if (sl_core.ops.init_task &&
+		    SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args))
+			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+					"ops.init_task() failed for %s[%d]",
+					t->p.comm, t->p.pid);
+		if (sl_core.ops.enable)
+			SL_CALL_VOID(here, SL_CTX_NONE, enable, t, &t->p);
+	}
+}
+
+/**
+ * sl_policy_enable - load a policy; tasks that exist are handed to it
+ * @policy: what a compiled policy exports; its data is pristine
+ *
+ * Context: no lock held, no policy loaded, one CPU in the core.
+ * Return: 0; -EBUSY; -EINVAL (no name); -E2BIG (timeout or batch too large);
+ * -ENOMEM; or what ops.init() returned. On failure nothing stays loaded.
+ */
+int sl_policy_enable(const struct sl_policy *policy)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct sched_ext_ops *ops = policy->ops;
+	int err;
+
+	if (sl_core.is_loaded)
+		return -16;
+	err = check_ops(ops);
+	if (err)
+		return err;
+	sl_core.exit_claimed = 0;
+	sl_core.exit_ready = 0;
+	sl_core.exit_done = 0;
+	sl_core.exit_info = (struct scx_exit_info){ 0 };
+	err = sl_maps_create(policy);
+	if (err)
+		return err;
+	sl_core.ops = *ops;
+	sl_core.policy = policy;
+	sl_core.dispatch_batch = ops->dispatch_max_batch ?
+				 ops->dispatch_max_batch : 32;
+	sl_core.builtin_idle = !ops->update_idle ||
+			       (ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE);
+	if (ops->init)
+		err = SL_CALL(here, SL_CTX_UNLOCKED, init, NULL);
+	if (err) {
+		sl_core.ops = (struct sched_ext_ops){ 0 };
+		sl_core.builtin_idle = true;
+		sl_maps_destroy();
+		return err < 0 ? err : -22;
+	}
+	sl_core.is_loaded = true;
+	hand_over_all(here);
+	if (!sl_peek(&sl_core.exit_claimed))
+		sl_poke(&sl_core.bypass, false);
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_host_kick((s32)i);
+	sl_flush(here);
+	return 0;
+}
+
+static void destroy_dsqs(void)
+{
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+		struct sl_dsq *q = sl_core.dsqs[i];
+
+		if (!q)
+			continue;
+		SL_ASSERT(!q->first);
+		sl_host_free(q, sizeof(*q));
+		sl_core.dsqs[i] = NULL;
+	}
+	sl_core.nr_dsqs = 0;
+}
+
+/**
+ * sl_policy_disable - unload the policy; its tasks go on under built-in FIFO
+ *
+ * Context: no lock held, one CPU in the core. Does nothing without a policy.
+ */
+void sl_policy_disable(void)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct scx_exit_task_args args = { .cancelled = false };
+	bool has_failed = sl_peek(&sl_core.exit_claimed);
+	u32 end = sl_load(&sl_core.nr_tasks_end);
+
+	if (!sl_core.is_loaded)
+		return;
+	sl_flush(here);
+	sl_poke(&sl_core.bypass, true);
+	take_back_all(here);
+	for (u32 i = 0; i < end && !has_failed; i++) {
+		struct sl_task *t = sl_load(&sl_core.tasks[i]);
+
+		if (!t)
+			continue;
+		if (sl_core.ops.disable)
+			SL_CALL_VOID(here, SL_CTX_NONE, disable, t, &t->p);
+		if (sl_core.ops.exit_task)
+			SL_CALL_VOID(here, SL_CTX_NONE, exit_task, t, &t->p,
+				     &args);
+	}
+	if (!has_failed) {
+		sl_core.exit_info.kind = SCX_EXIT_UNREG;
+		sl_core.exit_info.reason = exit_reason(SCX_EXIT_UNREG);
+		sl_core.exit_info.msg = sl_core.exit_msg;
+		sl_core.exit_msg[0] = 0;
+		call_exit(here);
+	}
+	sl_core.ops = (struct sched_ext_ops){ 0 };
+	sl_core.builtin_idle = true;
+	sl_core.is_loaded = false;
+	sl_timers_destroy();
+	sl_maps_destroy();
+	destroy_dsqs();
+}
+
+static u64 timeout_ns(void)
+{
+	return (sl_core.ops.timeout_ms ? sl_core.ops.timeout_ms : 30000) *
+	       1000000ULL;
+}
+
+/* How often the host calls sl_watchdog(), ns of its clock. */
+u64 sl_watchdog_period_ns(void)
+{
+	return timeout_ns() / 2;
+}
+
+/**
+ * sl_watchdog - look for tasks that wait too long
+ *
+ * S29: a runnable task that has not run for the policy's timeout ends it. Looks
+ * at every task: half a timeout apart, that costs little.
+ *
+ * Context: no lock held.
+ */
+void sl_watchdog(void)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	u32 end = sl_load(&sl_core.nr_tasks_end);
+	u64 now_ns = sl_host_now_ns();
+
+	if (!sl_core.is_loaded || sl_peek(&sl_core.bypass))
+		return;
+	for (u32 i = 0; i < end; i++) {
+		struct sl_task *t = sl_load(&sl_core.tasks[i]);
+		struct sl_cpu *cpu;
+		u64 waited_ns = 0;
+
+		if (!t || sl_peek(&t->state) != SL_TASK_RUNNABLE)
+			continue;
+		cpu = sl_lock_cpu_of(t);
+		if (t->state == SL_TASK_RUNNABLE)
+			waited_ns = now_ns - t->runnable_at_ns;
+		sl_unlock(&cpu->lock);
+		if ((s64)waited_ns <= (s64)timeout_ns())
+			continue;
+		sl_policy_error(SCX_EXIT_ERROR_STALL, t->p.pid,
+				"%s[%d] failed to run for %llu.%03llus",
+				t->p.comm, t->p.pid,
+				(unsigned long long)(waited_ns / 1000000000),
+				(unsigned long long)(waited_ns / 1000000 % 1000));
+		break;
+	}
+	sl_flush(here);
+}
+
+static const char *state_name(const struct sl_task *t)
+{
+	static const char *const names[] = {
+		[SL_TASK_NEW] = "new",		[SL_TASK_BLOCKED] = "blocked",
+		[SL_TASK_WAKING] = "waking",	[SL_TASK_RUNNABLE] = "runnable",
+		[SL_TASK_RUNNING] = "running",	[SL_TASK_DEAD] = "dead",
+	};
+
+	return names[t->state];
+}
+
+/**
+ * sl_dump - print CPUs, queues and tasks, one format on every host
+ *
+ * Reads without locks, so that it works on a machine that is stuck: a line may
+ * contradict the next one. docs/semantics.md explains the columns.
+ */
+void sl_dump(void)
+{
+	char line[160];
+	u64 now_ns = sl_host_now_ns();
+
+	sl_print_to(line, sizeof(line), "t %llu ns, policy %s%s",
+		    (unsigned long long)now_ns,
+		    sl_core.is_loaded ? sl_core.ops.name : "(built-in fifo)",
+		    sl_core.bypass && sl_core.is_loaded ? " (bypassed)" : "");
+	sl_host_print(line);
+	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
+		struct sl_cpu *cpu = &sl_core.cpus[i];
+		struct sl_task *t = cpu->curr;
+
+		sl_print_to(line, sizeof(line),
+			    "cpu %u local %u switches %llu runs %s[%d] slice %llu",
+			    i, cpu->local.nr,
+			    (unsigned long long)cpu->nr_switches,
+			    t ? t->p.comm : "idle", t ? t->p.pid : 0,
+			    (unsigned long long)(t ? t->p.scx.slice : 0));
+		sl_host_print(line);
+	}
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+		struct sl_dsq *q = sl_core.dsqs[i];
+
+		if (!q || !q->nr)
+			continue;
+		sl_print_to(line, sizeof(line), "dsq 0x%llx queued %u first %d",
+			    (unsigned long long)q->id, q->nr,
+			    q->first ? q->first->p.pid : 0);
+		sl_host_print(line);
+	}
+	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
+		struct sl_task *t = sl_core.tasks[i];
+
+		if (!t || t->state == SL_TASK_BLOCKED || t->state == SL_TASK_NEW)
+			continue;
+		sl_print_to(line, sizeof(line),
+			    "task %s[%d] %s cpu %d dsq 0x%llx slice %llu waits %llu ns",
+			    t->p.comm, t->p.pid, state_name(t), t->cpu,
+			    (unsigned long long)(t->dsq ? t->dsq->id : 0),
+			    (unsigned long long)t->p.scx.slice,
+			    (unsigned long long)(t->state == SL_TASK_RUNNABLE ?
+						 now_ns - t->runnable_at_ns : 0));
+		sl_host_print(line);
+	}
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * print.c - formatted text without a C library: what bpf_printk() and
+ * scx_bpf_error() accept.
+ *
+ * Conversions: d i u x X p s c %, with l, ll, z, h, a width, 0 and -. Anything
+ * else is copied as it stands. Never writes past the buffer, always ends it.
+ *
+ * Read next: policy.c, the main user.
+ */
+#include "core.h"
+
+struct out {
+	char *to;
+	u32 bytes;
+	u32 used;
+};
+
+static void put(struct out *o, char c)
+{
+	if (o->used + 1 < o->bytes)
+		o->to[o->used++] = c;
+}
+
+struct spec {
+	u32 width;
+	bool zero;
+	bool left;
+	int longs;
+};
+
+static void put_padded(struct out *o, const char *text, u32 len,
+		       const struct spec *spec)
+{
+	u32 pad = spec->width > len ? spec->width - len : 0;
+	u32 start = 0;
+
+	if (spec->zero && !spec->left && len && text[0] == '-') {
+		put(o, '-');
+		start = 1;
+	}
+	for (u32 i = 0; i < pad && !spec->left; i++)
+		put(o, spec->zero ? '0' : ' ');
+	for (u32 i = start; i < len; i++)
+		put(o, text[i]);
+	for (u32 i = 0; i < pad && spec->left; i++)
+		put(o, ' ');
+}
+
+static void put_number(struct out *o, u64 value, bool is_negative, u32 base,
+		       bool is_upper, const struct spec *spec)
+{
+	const char *digits = is_upper ? "0123456789ABCDEF" : "0123456789abcdef";
+	char text[24];
+	u32 at = sizeof(text);
+
+	do {
+		text[--at] = digits[value % base];
+		value /= base;
+	} while (value);
+	if (is_negative)
+		text[--at] = '-';
+	put_padded(o, text + at, (u32)sizeof(text) - at, spec);
+}
+
+static const char *read_spec(const char *fmt, struct spec *spec)
+{
+	for (;; fmt++) {
+		if (*fmt == '0')
+			spec->zero = true;
+		else if (*fmt == '-')
+			spec->left = true;
+		else if (*fmt != '#' && *fmt != '+' && *fmt != ' ')
+			break;
+	}
+	for (; *fmt >= '0' && *fmt <= '9'; fmt++)
+		spec->width = (spec->width * 10 + (u32)(*fmt - '0')) % 1000;
+	for (;; fmt++) {
+		if (*fmt == 'l')
+			spec->longs++;
+		else if (*fmt == 'z')
+			spec->longs = 2;
+		else if (*fmt != 'h')
+			return fmt;
+	}
+}
+
+static void put_text(struct out *o, const char *text, const struct spec *spec)
+{
+	u32 len = 0;
+
+	if (!text)
+		text = "(null)";
+	while (text[len])
+		len++;
+	put_padded(o, text, len, spec);
+}
+
+/* Return: bytes written, without the ending NUL. */
+u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args)
+{
+	struct out o = { .to = to, .bytes = bytes };
+	s64 value;
+
+	for (; *fmt; fmt++) {
+		struct spec spec = { 0 };
+
+		if (*fmt != '%') {
+			put(&o, *fmt);
+			continue;
+		}
+		fmt = read_spec(fmt + 1, &spec);
+		switch (*fmt) {
+		case 'd':
+		case 'i':
+			value = spec.longs ? __builtin_va_arg(args, long long) :
+					     __builtin_va_arg(args, int);
+			put_number(&o, value < 0 ? 0 - (u64)value : (u64)value,
+				   value < 0, 10, false, &spec);
+			break;
+		case 'u':
+		case 'x':
+		case 'X':
+			put_number(&o, spec.longs ?
+				   __builtin_va_arg(args, unsigned long long) :
+				   __builtin_va_arg(args, unsigned int),
+				   false, *fmt == 'u' ? 10 : 16, *fmt == 'X',
+				   &spec);
+			break;
+		case 'p':
+			put_number(&o, (u64)(uintptr_t)
+				   __builtin_va_arg(args, void *),
+				   false, 16, false, &spec);
+			break;
+		case 's':
+			put_text(&o, __builtin_va_arg(args, const char *), &spec);
+			break;
+		case 'c':
+			put(&o, (char)__builtin_va_arg(args, int));
+			break;
+		case '\0':
+			fmt--;
+			break;
+		default:
+			put(&o, *fmt);
+		}
+	}
+	if (bytes)
+		to[o.used] = 0;
+	return o.used;
+}
+
+u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
+{
+	__builtin_va_list args;
+	u32 used;
+
+	__builtin_va_start(args, fmt);
+	used = sl_format(to, bytes, fmt, args);
+	__builtin_va_end(args);
+	return used;
+}
+
+/* A policy's bpf_printk(): one line to the host. */
+long sl_printk(const char *fmt, ...)
+{
+	char line[256];
+	__builtin_va_list args;
+	u32 used;
+
+	__builtin_va_start(args, fmt);
+	used = sl_format(line, sizeof(line), fmt, args);
+	__builtin_va_end(args);
+	if (used && line[used - 1] == '\n')
+		line[used - 1] = 0;
+	sl_host_print(line);
+	return used;
+}
+
+void sl_scx_dump(const char *fmt, ...)
+{
+	char line[256];
+	__builtin_va_list args;
+
+	__builtin_va_start(args, fmt);
+	sl_format(line, sizeof(line), fmt, args);
+	__builtin_va_end(args);
+	sl_host_print(line);
+}

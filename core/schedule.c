@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * schedule.c - what happens on a CPU: choose the next task, tick, charge time.
+ *
+ *	sl_schedule:  charge -> stop if blocking -> choose -> queue the previous
+ *	              task -> take the next -> drop the lock -> flush
+ *
+ * Called by hosts, on the CPU concerned. The order matters: the previous task
+ * is on no queue while the policy chooses (S8), and is queued only after the
+ * choice, so that nobody can take it while this CPU might still wait for it.
+ *
+ * Read next: hosts/sim/cpu.c, a caller.
+ */
+#include "core.h"
+
+/* S10: running uses up the slice; an endless one stays. */
+void sl_charge(struct sl_task *t, u64 now_ns)
+{
+	u64 ran_ns = now_ns - t->exec_start_ns;
+
+	if ((s64)ran_ns <= 0)
+		return;
+	t->exec_start_ns = now_ns;
+	t->charged_ns += ran_ns;
+	t->p.se.sum_exec_runtime += ran_ns;
+	if (t->p.scx.slice == SCX_SLICE_INF)
+		return;
+	t->p.scx.slice -= ran_ns < t->p.scx.slice ? ran_ns : t->p.scx.slice;
+}
+
+static bool is_queued(const struct sl_task *t)
+{
+	return t && (t->p.scx.flags & SCX_TASK_QUEUED);
+}
+
+/* The record and the counters of a task that leaves the CPU. */
+static void account_stop(struct sl_cpu *cpu, struct sl_task *t, enum sl_stop why)
+{
+	sl_host_record(SL_RECORD_STOP, t->p.pid, cpu->id, why, t->charged_ns);
+	if (why == SL_STOP_PREEMPTED)
+		t->p.nivcsw++;
+	else
+		t->p.nvcsw++;
+}
+
+/* S11: a task that blocks or ends leaves the policy's sight. */
+static void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
+{
+	if (SL_HAS_OP(stopping))
+		SL_CALL_VOID(cpu, SL_CTX_NONE, stopping, t, &t->p, false);
+	if (SL_HAS_OP(quiescent))
+		SL_CALL_VOID(cpu, SL_CTX_NONE, quiescent, t, &t->p,
+			     SCX_DEQ_SLEEP);
+	t->p.scx.flags &= ~SCX_TASK_QUEUED;
+	t->state = is_exit ? SL_TASK_DEAD : SL_TASK_BLOCKED;
+	account_stop(cpu, t, is_exit ? SL_STOP_EXITED : SL_STOP_BLOCKED);
+}
+
+/*
+ * Ask the policy for tasks until the local queue has one. S7: local queue,
+ * then global, then the policy.
+ */
+static bool dispatch(struct sl_cpu *cpu, struct sl_task *prev)
+{
+	u32 loops = SL_DISPATCH_LOOPS_MAX;
+
+	if (cpu->local.first || sl_move_to_local(cpu, &sl_core.global))
+		return true;
+	if (!SL_HAS_OP(dispatch))
+		return false;
+	do {
+		cpu->nr_moved = 0;
+		SL_CALL_VOID(cpu, SL_CTX_DISPATCH, dispatch, prev, cpu->id,
+			     prev ? &prev->p : NULL);
+		if (cpu->nr_inserts)
+			sl_flush_inserts(cpu);
+		/* S8: the policy may have renewed the slice of @prev. */
+		if (is_queued(prev) && prev->p.scx.slice)
+			return true;
+		if (cpu->local.first ||
+		    sl_move_to_local(cpu, &sl_core.global))
+			return true;
+		if (!--loops) {
+			/* It keeps others busy: come back, let @prev go on. */
+			sl_kick(cpu, cpu->id, 0);
+			return false;
+		}
+	} while (cpu->nr_moved && SL_HAS_OP(dispatch));
+	return false;
+}
+
+/* Return: true if @prev is to go on running. */
+static bool choose(struct sl_cpu *cpu, struct sl_task *prev)
+{
+	bool is_bypassed = sl_peek(&sl_core.bypass);
+	bool may_stay = is_queued(prev) && sl_may_run_on(prev, cpu->id);
+
+	/* S10: a task with slice left keeps the CPU. */
+	if (may_stay && prev->p.scx.slice && !is_bypassed)
+		return true;
+	if (dispatch(cpu, prev))
+		return may_stay && prev->p.scx.slice && !is_bypassed &&
+		       sl_may_run_on(prev, cpu->id);
+	/* S12: the last task stays, unless the policy wants to hear of it. */
+	return may_stay && (is_bypassed ||
+			    !(sl_core.ops.flags & SCX_OPS_ENQ_LAST));
+}
+
+/* The previous task is still runnable: it waits from now on. */
+static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
+		    u64 now_ns)
+{
+	bool is_last = !cpu->local.first;
+
+	if (SL_HAS_OP(stopping))
+		SL_CALL_VOID(cpu, SL_CTX_NONE, stopping, t, &t->p, true);
+	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
+						   SL_STOP_PREEMPTED);
+	t->state = SL_TASK_RUNNABLE;
+	t->runnable_at_ns = now_ns;
+	if (!sl_may_run_on(t, cpu->id)) {
+		/* S18: its affinity changed while it ran here. */
+		if (SL_HAS_OP(quiescent))
+			SL_CALL_VOID(cpu, SL_CTX_NONE, quiescent, t, &t->p, 0);
+		t->p.scx.flags &= ~SCX_TASK_QUEUED;
+		t->state = SL_TASK_WAKING;
+		cpu->migrate = t;
+		return;
+	}
+	sl_enqueue(cpu, t, is_last ? SCX_ENQ_LAST : 0);
+}
+
+/* Take the head of the local queue and make it the running task. */
+static struct sl_task *take_next(struct sl_cpu *cpu, u64 now_ns)
+{
+	struct sl_task *t = cpu->local.first;
+	u64 wait_ns;
+
+	if (!t)
+		return NULL;
+	SL_ASSERT(t->state == SL_TASK_RUNNABLE);
+	sl_dsq_remove(&cpu->local, t);
+	t->state = SL_TASK_RUNNING;
+	t->is_blocking = false;
+	wait_ns = now_ns - t->runnable_at_ns;
+	t->wait_ns += wait_ns;
+	if (wait_ns > t->wait_ns_max)
+		t->wait_ns_max = wait_ns;
+	/* S13: nobody runs with an empty slice. */
+	if (!t->p.scx.slice)
+		t->p.scx.slice = SCX_SLICE_DFL;
+	t->exec_start_ns = now_ns;
+	t->charged_ns = 0;
+	return t;
+}
+
+static void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
+			 bool is_idle)
+{
+	if (was_idle)
+		cpu->idle_ns += now_ns - cpu->idle_since_ns;
+	cpu->idle_since_ns = now_ns;
+	if (was_idle != is_idle || is_idle)
+		sl_update_idle(cpu, is_idle, was_idle != is_idle);
+}
+
+/**
+ * sl_schedule - leave the running task if need be, and choose what runs next
+ * @why: what brought the CPU here
+ *
+ * SL_WHY_BLOCK blocks only if no wake-up came since sl_task_prepare_block().
+ * If the result is another task than before, the host switches to it and then
+ * calls sl_switched(); NULL means idle.
+ *
+ * Context: on the CPU concerned, no lock held, see host.h.
+ * Return: the task to run, which may be the one that was running; or NULL.
+ */
+struct sl_task *sl_schedule(enum sl_why why)
+{
+	struct sl_cpu *cpu = sl_this_cpu();
+	struct sl_task *prev, *next;
+	u64 now_ns = sl_host_now_ns();
+
+	sl_lock(&cpu->lock);
+	cpu->holds_lock = true;
+	cpu->is_scheduling = true;
+	prev = cpu->curr;
+	if (prev) {
+		SL_ASSERT(prev->state == SL_TASK_RUNNING);
+		sl_charge(prev, now_ns);
+		if (why == SL_WHY_EXIT || (why == SL_WHY_BLOCK && prev->is_blocking))
+			stop_running(cpu, prev, why == SL_WHY_EXIT);
+		else if (why == SL_WHY_YIELD && SL_HAS_OP(yield))
+			SL_CALL(cpu, SL_CTX_NONE, yield, prev, &prev->p, NULL);
+		else if (why == SL_WHY_YIELD)
+			prev->p.scx.slice = 0;	/* S14 */
+	}
+	if (choose(cpu, prev)) {
+		if (!prev->p.scx.slice)
+			prev->p.scx.slice = SCX_SLICE_DFL;
+		next = prev;
+	} else {
+		if (is_queued(prev))
+			requeue(cpu, prev, why, now_ns);
+		next = take_next(cpu, now_ns);
+		cpu->curr = next;
+		account_idle(cpu, now_ns, !prev, !next);
+		if (next && SL_HAS_OP(running))
+			SL_CALL_VOID(cpu, SL_CTX_NONE, running, next, &next->p);
+		if (next)
+			cpu->nr_switches++;
+	}
+	cpu->is_scheduling = false;
+	cpu->holds_lock = false;
+	sl_unlock(&cpu->lock);
+	if (cpu->moves || cpu->migrate || cpu->nr_kicks ||
+	    sl_peek(&sl_core.exit_ready))
+		sl_flush(cpu);
+	/* Its last CPU may still stand on its stack. */
+	if (next && next != prev) {
+		while (sl_load(&next->on_cpu))
+			sl_host_relax();
+		sl_store(&next->on_cpu, true);
+	}
+	return next;
+}
+
+/**
+ * sl_switched - the task that sl_schedule() returned now runs
+ * @prev: the task that ran before, its stack is free; NULL if the CPU was idle
+ *
+ * Time is charged from here: what lies between is overhead, not the task's.
+ * Not called when sl_schedule() returned the task that was running. When it
+ * returned NULL, called with @prev as the CPU reaches its idle loop.
+ *
+ * Context: on the CPU concerned, no lock held.
+ */
+void sl_switched(struct sl_task *prev)
+{
+	struct sl_cpu *cpu = sl_this_cpu();
+	struct sl_task *t = cpu->curr;
+	u64 now_ns = sl_host_now_ns();
+
+	if (prev && prev != t)
+		sl_store(&prev->on_cpu, false);
+	if (!t)
+		return;
+	t->exec_start_ns = now_ns;
+	t->run_start_ns = now_ns;
+	if (t->last_cpu != cpu->id) {
+		if (t->last_cpu >= 0) {
+			t->nr_migrations++;
+			sl_host_record(SL_RECORD_MIGRATE, t->p.pid, cpu->id, 0,
+				       (u64)t->last_cpu);
+		}
+		t->last_cpu = cpu->id;
+	}
+	sl_host_record(SL_RECORD_RUN, t->p.pid, cpu->id, 0, t->from_dsq_id);
+	t->from_dsq_id = 0;
+}
+
+/**
+ * sl_tick - the periodic timer interrupt
+ *
+ * S15: charges the running task, asks ops.tick(); if the slice is used up, the
+ * CPU must schedule.
+ *
+ * Context: on the CPU concerned, no lock held.
+ * Return: whether the host must now call sl_schedule(SL_WHY_RESCHED).
+ */
+bool sl_tick(void)
+{
+	struct sl_cpu *cpu = sl_this_cpu();
+	struct sl_task *t;
+	bool is_over = false;
+
+	sl_lock(&cpu->lock);
+	cpu->holds_lock = true;
+	t = cpu->curr;
+	if (t) {
+		sl_charge(t, sl_host_now_ns());
+		if (sl_peek(&sl_core.bypass))
+			t->p.scx.slice = 0;
+		else if (SL_HAS_OP(tick))
+			SL_CALL_VOID(cpu, SL_CTX_NONE, tick, t, &t->p);
+		is_over = !t->p.scx.slice;
+	}
+	cpu->holds_lock = false;
+	sl_unlock(&cpu->lock);
+	sl_flush(cpu);
+	return is_over;
+}

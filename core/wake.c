@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wake.c - tasks becoming runnable: new ones, and those woken.
+ *
+ *	claim the task -> select_cpu (no lock) -> lock that CPU -> runnable,
+ *	enqueue -> wake the CPU if it is idle -> unlock -> flush
+ *
+ * Called by hosts, from any CPU. A wake-up and the task's own way into
+ * sl_schedule(SL_WHY_BLOCK) meet under the lock of the task's CPU, so none is
+ * lost: whoever comes second sees what the first did.
+ *
+ * Read next: dispatch.c, where enqueue leads.
+ */
+#include "core.h"
+
+/*
+ * Lock the CPU whose lock protects @t. It may change until it is held, since a
+ * task moves between CPUs under the new one's lock.
+ */
+struct sl_cpu *sl_lock_cpu_of(struct sl_task *t)
+{
+	struct sl_cpu *cpu;
+
+	for (;;) {
+		cpu = &sl_core.cpus[sl_peek(&t->cpu)];
+		sl_lock(&cpu->lock);
+		if (sl_peek(&t->cpu) == cpu->id)
+			return cpu;
+		sl_unlock(&cpu->lock);
+	}
+}
+
+/* @preferred if @t may run there, otherwise the first CPU where it may. */
+s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred)
+{
+	if (sl_may_run_on(t, preferred))
+		return preferred;
+	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
+		if (sl_may_run_on(t, (s32)i))
+			return (s32)i;
+	}
+	SL_ASSERT(!"a task that may run nowhere");
+	return preferred;
+}
+
+/*
+ * S16: select_cpu is asked about a task that can run on several CPUs; its
+ * answer is a hint, and what it inserted is placed when the task is enqueued.
+ */
+static s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
+		      u64 *enq_flags)
+{
+	s32 prev_cpu = sl_any_allowed_cpu(t, t->cpu);
+	s32 cpu;
+
+	if (t->p.nr_cpus_allowed == 1 || t->p.migration_disabled)
+		return prev_cpu;
+	*enq_flags |= SCX_ENQ_CPU_SELECTED;
+	if (!SL_HAS_OP(select_cpu)) {
+		cpu = sl_select_cpu_default(t, prev_cpu, wake_flags, NULL, 0);
+		if (cpu < 0)
+			return prev_cpu;
+		if (!sl_peek(&sl_core.bypass)) {
+			t->p.scx.slice = SCX_SLICE_DFL;
+			t->ddsp_dsq_id = SCX_DSQ_LOCAL;
+			t->ddsp_enq_flags = 0;
+		}
+		return cpu;
+	}
+	here->direct_task = t;
+	cpu = SL_CALL(here, SL_CTX_SELECT_CPU, select_cpu, t, &t->p, prev_cpu,
+		      wake_flags);
+	here->direct_task = NULL;
+	t->p.scx.selected_cpu = cpu;
+	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus) {
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"invalid CPU %d from ops.select_cpu() for %s[%d]",
+				cpu, t->p.comm, t->p.pid);
+		return prev_cpu;
+	}
+	return sl_any_allowed_cpu(t, cpu);
+}
+
+/**
+ * sl_make_runnable - put a claimed task onto a CPU
+ * @cpu: where; its lock is held
+ * @t: not queued, claimed by the caller
+ * @enq_flags: SCX_ENQ_*
+ *
+ * S5: an idle CPU is woken, wherever the policy queued the task.
+ */
+void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	bool held = here->holds_lock;
+
+	here->holds_lock = true;
+	sl_poke(&t->cpu, cpu->id);
+	t->state = SL_TASK_RUNNABLE;
+	t->is_blocking = false;
+	t->runnable_at_ns = sl_host_now_ns();
+	t->p.scx.flags |= SCX_TASK_QUEUED;
+	if (SL_HAS_OP(runnable))
+		SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p, enq_flags);
+	sl_enqueue(cpu, t, enq_flags);
+	if (!cpu->curr && !cpu->is_scheduling)
+		sl_host_kick(cpu->id);
+	here->holds_lock = held;
+}
+
+/* @kind and @origin_pid: the record of how it came to be runnable. */
+static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
+			       enum sl_record_kind kind, s32 origin_pid)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *cpu;
+
+	cpu = &sl_core.cpus[select_cpu(here, t, wake_flags, &enq_flags)];
+	sl_lock(&cpu->lock);
+	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
+	sl_make_runnable(cpu, t, enq_flags);
+	sl_unlock(&cpu->lock);
+	sl_flush(here);
+}
+
+/**
+ * sl_task_start - a new task becomes runnable for the first time
+ * @t: attached, never started
+ * @parent_pid: who created it; 0: the host
+ *
+ * Context: no lock held.
+ */
+void sl_task_start(struct sl_task *t, s32 parent_pid)
+{
+	SL_ASSERT(t->is_attached);
+	SL_ASSERT(t->state == SL_TASK_NEW);
+	t->state = SL_TASK_WAKING;
+	t->p.start_time = sl_host_now_ns();
+	select_and_enqueue(t, SCX_WAKE_FORK, 0, SL_RECORD_ARRIVE, parent_pid);
+}
+
+/**
+ * sl_task_wake - wake a task
+ * @t: any task; waking one that neither blocks nor is about to does nothing
+ * @wake_flags: SCX_WAKE_SYNC or 0
+ * @waker_pid: for the record; 0: a timer or device
+ *
+ * Context: no lock held.
+ * Return: whether the call made a difference.
+ */
+bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
+{
+	struct sl_cpu *cpu = sl_lock_cpu_of(t);
+	bool was_blocked = t->state == SL_TASK_BLOCKED;
+	bool was_blocking = t->state == SL_TASK_RUNNING && t->is_blocking;
+
+	if (was_blocked)
+		t->state = SL_TASK_WAKING;
+	else if (was_blocking)
+		t->is_blocking = false;
+	sl_unlock(&cpu->lock);
+	if (!was_blocked)
+		return was_blocking;
+	select_and_enqueue(t, wake_flags | SCX_WAKE_TTWU, SCX_ENQ_WAKEUP,
+			   SL_RECORD_WAKE, waker_pid);
+	return true;
+}
+
+/**
+ * sl_task_prepare_block - the running task announces that it will block
+ * @t: the task running on this CPU
+ *
+ * Comes before the task becomes visible to those who will wake it. A wake-up
+ * after this, and before sl_schedule(SL_WHY_BLOCK), keeps it from blocking.
+ */
+void sl_task_prepare_block(struct sl_task *t)
+{
+	struct sl_cpu *cpu = sl_lock_cpu_of(t);
+
+	SL_ASSERT(t->state == SL_TASK_RUNNING);
+	t->is_blocking = true;
+	sl_unlock(&cpu->lock);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cpu.c - one virtual CPU: runs a task's bursts, ticks, and schedules.
+ *
+ *	idle --schedule--> switching --its cost is over--> running
+ *	  ^                                                  |  |
+ *	  |                       burst over: interpret      |  | tick, kick:
+ *	  +------- blocked, ended, nothing else to run <-----+  | schedule
+ *
+ * A CPU has three instants of its own: the end of the burst (or switch), the
+ * next tick that matters, and a pending kick; tree.c holds the earliest. A tick
+ * matters when the slice will be used up by then (S15), or always, if the
+ * policy has ops.tick() or ticks cost time. Skipping the others changes
+ * nothing that can be seen: charging is linear.
+ *
+ * Called by loop.c. Read next: interpret.c.
+ */
+#include "sim.h"
+
+static void refresh_key(u32 idx)
+{
+	struct sim_cpu *c = &sim.cpus[idx];
+	u64 key = SIM_NEVER;
+	u64 other;
+
+	if (c->burst_at_ns != SIM_NEVER)
+		key = sim_key(c->burst_at_ns, SIM_CLASS_BURST);
+	if (c->resched_at_ns != SIM_NEVER) {
+		other = sim_key(c->resched_at_ns, SIM_CLASS_RESCHED);
+		key = other < key ? other : key;
+	}
+	if (c->tick_at_ns != SIM_NEVER) {
+		other = sim_key(c->tick_at_ns, SIM_CLASS_TICK);
+		key = other < key ? other : key;
+	}
+	sim_tree_update(idx, key);
+}
+
+/* First tick strictly after now, at or after @t_ns. */
+static u64 tick_at_or_after(u64 t_ns)
+{
+	u64 tick_ns = sim.options->tick_ns;
+	u64 at_ns;
+
+	if (t_ns <= sim_now_ns)
+		t_ns = sim_now_ns + 1;
+	at_ns = (t_ns + tick_ns - 1) / tick_ns * tick_ns;
+	return at_ns;
+}
+
+/*
+ * The next tick that matters for the running task. Its slice was right at
+ * exec_start_ns, which is not later than now by more than a stolen tick.
+ */
+static void set_tick(struct sim_cpu *c)
+{
+	const struct sl_task *t = &c->running->core;
+
+	if (sim.has_ticks || sl_core.bypass)
+		c->tick_at_ns = tick_at_or_after(0);
+	else if (t->p.scx.slice > SIM_NEVER / 8)
+		c->tick_at_ns = SIM_NEVER;
+	else
+		c->tick_at_ns = tick_at_or_after(t->exec_start_ns +
+						 t->p.scx.slice);
+}
+
+/*
+ * See sl_host_slice_changed(): the task may be any CPU's. On a machine it has
+ * been charged up to its last tick, so it is here, before the new slice counts.
+ */
+void sim_slice_changed(struct sl_task *t)
+{
+	struct sim_cpu *c = &sim.cpus[t->cpu];
+	u64 slice_ns = t->p.scx.slice;
+
+	if (!c->running || &c->running->core != t)
+		return;
+	sl_charge(t, sim_now_ns / sim.options->tick_ns * sim.options->tick_ns);
+	t->p.scx.slice = slice_ns;
+	set_tick(c);
+	refresh_key((u32)t->cpu);
+}
+
+/* What the cost model says about putting @t on @cpu. */
+static u64 switch_cost_ns(const struct sim_task *t, s32 cpu)
+{
+	const struct sim_costs *costs = &sim.options->costs;
+	s32 last = t->core.last_cpu;
+	u64 cost_ns = costs->switch_ns;
+
+	if (last < 0 || last == cpu)
+		return cost_ns;
+	cost_ns += costs->migrate_ns;
+	if (sl_core.llc[last] != sl_core.llc[cpu])
+		cost_ns += costs->migrate_llc_ns;
+	if (sl_core.node[last] != sl_core.node[cpu])
+		cost_ns += costs->migrate_node_ns;
+	return cost_ns;
+}
+
+/* The running task's burst has counted down to now. */
+static void count_down(struct sim_cpu *c)
+{
+	u64 ran_ns = sim_now_ns - c->run_from_ns;
+
+	SL_ASSERT(ran_ns <= c->running->remaining_ns);
+	c->running->remaining_ns -= ran_ns;
+	c->run_from_ns = sim_now_ns;
+}
+
+/* @t, which the core has chosen, is on the CPU from now on. */
+static void begin_run(struct sim_cpu *c, struct sim_task *t)
+{
+	c->running = t;
+	c->incoming = NULL;
+	c->run_start_ns = sim_now_ns;
+	c->run_from_ns = sim_now_ns;
+	c->stolen_ns = 0;
+	sl_switched(NULL);
+}
+
+static void end_run(struct sim_cpu *c)
+{
+	c->busy_ns += sim_now_ns - c->run_start_ns - c->stolen_ns;
+	c->running = NULL;
+}
+
+/*
+ * Let the core choose. Return: true if a task is now running, so that its burst
+ * must be looked at; false if the CPU is idle or switching.
+ */
+static bool schedule(u32 idx, enum sl_why why)
+{
+	struct sim_cpu *c = &sim.cpus[idx];
+	struct sim_task *prev = c->running;
+	struct sim_task *next;
+	u64 cost_ns;
+
+	c->resched_at_ns = SIM_NEVER;
+	c->burst_at_ns = SIM_NEVER;
+	c->tick_at_ns = SIM_NEVER;
+	next = (struct sim_task *)sl_schedule(why);
+	if (next && next == prev)
+		return true;
+	if (prev) {
+		prev->core.on_cpu = false;
+		end_run(c);
+	}
+	if (why == SL_WHY_EXIT)
+		sl_task_detach(&prev->core);
+	if (!next)
+		return false;
+	cost_ns = switch_cost_ns(next, (s32)idx);
+	if (cost_ns) {
+		c->incoming = next;
+		c->burst_at_ns = sim_now_ns + cost_ns;
+		c->overhead_ns += cost_ns;
+		return false;
+	}
+	begin_run(c, next);
+	return true;
+}
+
+/*
+ * A task runs whose burst may be over: go on with its program until the CPU has
+ * something that takes time, or nothing to do.
+ */
+static void go_on(u32 idx)
+{
+	struct sim_cpu *c = &sim.cpus[idx];
+	bool is_running = true;
+
+	while (is_running && !sim.is_over) {
+		struct sim_task *t = c->running;
+		enum sim_next next = SIM_NEXT_RUN;
+
+		if (!t->remaining_ns)
+			next = sim_interpret(t);
+		switch (next) {
+		case SIM_NEXT_RUN:
+			c->burst_at_ns = sim_now_ns + t->remaining_ns;
+			set_tick(c);
+			is_running = false;
+			break;
+		case SIM_NEXT_BLOCK:
+			is_running = schedule(idx, SL_WHY_BLOCK);
+			break;
+		case SIM_NEXT_YIELD:
+			is_running = schedule(idx, SL_WHY_YIELD);
+			break;
+		case SIM_NEXT_EXIT:
+			is_running = schedule(idx, SL_WHY_EXIT);
+			sim.nr_left--;
+			break;
+		}
+	}
+	refresh_key(idx);
+}
+
+/* A tick takes its cost from the task, without the task getting any further. */
+static void steal_tick(struct sim_cpu *c, u32 idx)
+{
+	u64 cost_ns = sim.options->costs.tick_ns;
+
+	if (!cost_ns)
+		return;
+	sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx, SL_OVERHEAD_TICK,
+		       cost_ns);
+	c->overhead_ns += cost_ns;
+	c->stolen_ns += cost_ns;
+	c->run_from_ns += cost_ns;
+	c->burst_at_ns += cost_ns;
+	c->running->core.exec_start_ns += cost_ns;
+}
+
+static void handle_tick(u32 idx)
+{
+	struct sim_cpu *c = &sim.cpus[idx];
+
+	c->tick_at_ns = SIM_NEVER;
+	if (!c->running) {
+		refresh_key(idx);
+		return;
+	}
+	count_down(c);
+	if (sl_tick()) {
+		if (schedule(idx, SL_WHY_RESCHED))
+			go_on(idx);
+		else
+			refresh_key(idx);
+		return;
+	}
+	steal_tick(c, idx);
+	set_tick(c);
+	refresh_key(idx);
+}
+
+static void handle_burst(u32 idx)
+{
+	struct sim_cpu *c = &sim.cpus[idx];
+
+	if (c->incoming) {
+		sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx,
+			       SL_OVERHEAD_SWITCH,
+			       switch_cost_ns(c->incoming, (s32)idx));
+		begin_run(c, c->incoming);
+	} else {
+		count_down(c);
+	}
+	c->burst_at_ns = SIM_NEVER;
+	go_on(idx);
+}
+
+static void handle_resched(u32 idx)
+{
+	struct sim_cpu *c = &sim.cpus[idx];
+
+	/* A kick during a switch or a stolen tick waits for its end. */
+	if (c->incoming || (c->running && c->run_from_ns > sim_now_ns)) {
+		c->resched_at_ns = c->incoming ? c->burst_at_ns : c->run_from_ns;
+		refresh_key(idx);
+		return;
+	}
+	if (c->running)
+		count_down(c);
+	if (schedule(idx, SL_WHY_RESCHED))
+		go_on(idx);
+	else
+		refresh_key(idx);
+}
+
+/* Handle the instant of @class that is due now on CPU @idx. */
+void sim_cpu_handle(u32 idx, enum sim_class class)
+{
+	sim_cpu_idx = (s32)idx;
+	if (class == SIM_CLASS_BURST)
+		handle_burst(idx);
+	else if (class == SIM_CLASS_RESCHED)
+		handle_resched(idx);
+	else
+		handle_tick(idx);
+}
+
+void sim_cpu_set_resched(u32 idx, u64 t_ns)
+{
+	struct sim_cpu *c = &sim.cpus[idx];
+
+	if (c->resched_at_ns <= t_ns)
+		return;
+	c->resched_at_ns = t_ns;
+	refresh_key(idx);
+}
+
+/* The run is over: account for, and record, what is on the CPUs. */
+void sim_cpu_end_all(void)
+{
+	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
+		struct sim_cpu *c = &sim.cpus[i];
+		struct sl_cpu *cpu = &sl_core.cpus[i];
+
+		if (c->incoming)
+			c->overhead_ns -= c->burst_at_ns - sim_now_ns;
+		if (!cpu->curr)
+			cpu->idle_ns += sim_now_ns - cpu->idle_since_ns;
+		if (!c->running)
+			continue;
+		if (c->run_from_ns > sim_now_ns) {
+			/* In the middle of a tick that takes time. */
+			c->overhead_ns -= c->run_from_ns - sim_now_ns;
+			c->stolen_ns -= c->run_from_ns - sim_now_ns;
+		}
+		sl_charge(&c->running->core, sim_now_ns);
+		sl_host_record(SL_RECORD_STOP, c->running->core.p.pid, (s32)i,
+			       SL_STOP_HORIZON, c->running->core.charged_ns);
+		end_run(c);
+	}
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * device.c - one block device with a queue.
+ *
+ * Works on up to `depth` requests at once, the rest wait in order of arrival. A
+ * request takes latency_ns plus its size; nothing else is modelled (no heads,
+ * no merging, no cache: the program says which calls reach the device).
+ *
+ * Called by interpret.c and loop.c. Read next: loop.c.
+ */
+#include "sim.h"
+
+static struct sim_task *first, *last;	/* waiting for the device */
+static u32 nr_active;
+
+static void start(struct sim_task *t)
+{
+	const struct sim_device_config *d = &sim.options->device;
+	u64 took_ns = d->latency_ns +
+		      (u64)(((unsigned __int128)t->need_bytes *
+			     d->ns_per_kib + 1023) / 1024);
+
+	nr_active++;
+	sim_heap_push(sim_now_ns + took_ns + sim.options->costs.wakeup_ns,
+		      SIM_EVENT_DEVICE, t);
+	sim.nr_wakes++;
+}
+
+/* The running task asks for @bytes; it blocks until loop.c wakes it. */
+void sim_device_request(struct sim_task *t, u64 bytes)
+{
+	t->need_bytes = bytes;
+	if (nr_active < sim.options->device.depth) {
+		start(t);
+		return;
+	}
+	t->next_waiter = NULL;
+	if (first)
+		last->next_waiter = t;
+	else
+		first = t;
+	last = t;
+}
+
+/* A request is done: begin the next one. */
+void sim_device_done(void)
+{
+	struct sim_task *t = first;
+
+	SL_ASSERT(nr_active > 0);
+	nr_active--;
+	if (!t)
+		return;
+	first = t->next_waiter;
+	start(t);
+}

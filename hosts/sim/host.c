@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host.c - the host contract (include/schedlab/host.h) in virtual time.
+ *
+ * A kick becomes an event of the kicked CPU; memory is the C library's; the
+ * clock is in host_inline.h. The functions stand in the contract's order.
+ *
+ * Read next: hosts/uthreads/host.c, the same with kernel threads as CPUs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "sim.h"
+
+u64 sim_now_ns;
+s32 sim_cpu_idx;
+
+void sl_host_kick(s32 cpu)
+{
+	sim_cpu_set_resched((u32)cpu, sim_now_ns + sim.options->costs.ipi_ns);
+}
+
+/* Large blocks are mapped: pages that are never touched cost nothing. */
+#define MAP_FROM_BYTES 65536
+
+void *sl_host_alloc(u64 bytes)
+{
+	void *mem;
+
+	if (bytes >= MAP_FROM_BYTES) {
+		mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		return mem == MAP_FAILED ? NULL : mem;
+	}
+	bytes = (bytes + 63) & ~63ULL;
+	mem = aligned_alloc(64, bytes ? bytes : 64);
+	if (mem)
+		memset(mem, 0, bytes);
+	return mem;
+}
+
+void sl_host_free(void *mem, u64 bytes)
+{
+	if (!mem)
+		return;
+	if (bytes >= MAP_FROM_BYTES)
+		munmap(mem, bytes);
+	else
+		free(mem);
+}
+
+/* splitmix64 (Steele, Lea and Flood 2014), its upper half. */
+u32 sl_host_random(void)
+{
+	u64 z = sim.random += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return (u32)((z ^ (z >> 31)) >> 32);
+}
+
+struct sl_task *sl_host_task(s32 pid)
+{
+	struct sl_task *t;
+
+	if (pid < 1 || (u32)pid > sim.nr_tasks)
+		return NULL;
+	t = &sim.tasks[pid - 1].core;
+	return t->is_attached ? t : NULL;
+}
+
+void sl_host_set_timer(u64 at_ns)
+{
+	if (at_ns < sim_now_ns)
+		at_ns = sim_now_ns;
+	if (at_ns == sim.timer_at_ns)
+		return;
+	sim.timer_at_ns = at_ns;
+	sim_heap_push(at_ns, SIM_EVENT_TIMER, NULL);
+}
+
+void sl_host_print(const char *line)
+{
+	fprintf(stderr, "%llu.%09llu %s\n",
+		(unsigned long long)(sim_now_ns / 1000000000),
+		(unsigned long long)(sim_now_ns % 1000000000), line);
+}
+
+void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
+{
+	struct sim_result *r = sim.result;
+
+	/* From now on every tick may matter: built-in FIFO ends slices. */
+	sim.has_ticks = true;
+	if (r->error_kind || info->kind == SCX_EXIT_UNREG_BPF)
+		return;
+	r->status = "failed";
+	r->error_kind = info->kind == SCX_EXIT_ERROR_STALL ? "stall" : "policy";
+	r->task = pid;
+	snprintf(r->error, sizeof(r->error), "%s: %s", info->reason, info->msg);
+}
+
+void sl_host_panic(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "schedlab bug: %s:%d: assertion failed: %s\n", file, line,
+		what);
+	fflush(stderr);
+	abort();
+}
+
+void sim_hang(void)
+{
+	sl_host_panic(__FILE__, __LINE__, "a wait that nobody can end");
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host_inline.h - the inline part of the host contract, for the simulator.
+ *
+ * One thread plays all CPUs, so locks are empty and atomics are plain. The
+ * clock is virtual: hosts/sim/loop.c moves it from event to event.
+ *
+ * Read next: host.c, the rest of the contract.
+ */
+#ifndef SIM_HOST_INLINE_H
+#define SIM_HOST_INLINE_H
+
+#include <scx/types.h>
+#include <schedlab/record.h>
+#include <schedlab/task.h>
+
+typedef struct { } sl_lock_t;
+
+static inline void sl_lock_init(sl_lock_t *lock)
+{
+	(void)lock;
+}
+
+static inline void sl_lock(sl_lock_t *lock)
+{
+	(void)lock;
+}
+
+static inline void sl_unlock(sl_lock_t *lock)
+{
+	(void)lock;
+}
+
+extern u64 sim_now_ns;
+extern s32 sim_cpu_idx;
+
+static inline u64 sl_host_now_ns(void)
+{
+	return sim_now_ns;
+}
+
+static inline s32 sl_host_cpu(void)
+{
+	return sim_cpu_idx;
+}
+
+/* Nobody else can end a wait here: to wait at all would be for ever. */
+_Noreturn void sim_hang(void);
+
+static inline void sl_host_relax(void)
+{
+	sim_hang();
+}
+
+static inline bool sl_bit_test_and_set(u64 *words, u32 bit)
+{
+	u64 mask = 1ULL << (bit % 64);
+	bool was = words[bit / 64] & mask;
+
+	words[bit / 64] |= mask;
+	return was;
+}
+
+static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
+{
+	u64 mask = 1ULL << (bit % 64);
+	bool was = words[bit / 64] & mask;
+
+	words[bit / 64] &= ~mask;
+	return was;
+}
+
+static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
+{
+	if (*at != old)
+		return false;
+	*at = new;
+	return true;
+}
+
+/* Where the next record goes; both NULL when records are off. */
+extern struct sl_record *sim_record_at;
+extern struct sl_record *sim_record_end;
+void sim_records_flush(void);
+
+static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+{
+	struct sl_record *r = sim_record_at;
+
+	if (!r)
+		return;
+	*r = (struct sl_record){
+		.t_ns = sim_now_ns,
+		.task = (u32)task,
+		.cpu = (u16)cpu,
+		.kind = kind,
+		.flags = flags,
+		.arg = arg,
+	};
+	sim_record_at = r + 1;
+	if (sim_record_at == sim_record_end)
+		sim_records_flush();
+}
+
+/* The simulator skips ticks that change nothing, so it must hear of slices. */
+void sim_slice_changed(struct sl_task *t);
+
+static inline void sl_host_slice_changed(struct sl_task *t)
+{
+	sim_slice_changed(t);
+}
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interpret.c - plays a task's program up to the next op that takes time.
+ *
+ * Called by cpu.c for the task that runs, when its burst is over. Whoever can
+ * complete another task's op does so: an unlock hands the lock over, data goes
+ * to the reader that waited longest. So nobody is woken in vain, and waiters
+ * leave in the order they came. player/player.c plays the same programs on
+ * hosts that run real code.
+ *
+ * Read next: device.c; include/schedlab/program.h for the verbs.
+ */
+#include "sim.h"
+
+#define ZERO_OPS_MAX 20000000
+
+static void add_waiter(struct sim_task **first, struct sim_task **last,
+		       struct sim_task *t)
+{
+	t->next_waiter = NULL;
+	if (*first)
+		(*last)->next_waiter = t;
+	else
+		*first = t;
+	*last = t;
+}
+
+static struct sim_task *take_waiter(struct sim_task **first)
+{
+	struct sim_task *t = *first;
+
+	if (t)
+		*first = t->next_waiter;
+	return t;
+}
+
+/* The running task will block until somebody completes its op. */
+static enum sim_next block(struct sim_task *t, const char *waits_for)
+{
+	sl_task_prepare_block(&t->core);
+	t->waits_for = waits_for;
+	return SIM_NEXT_BLOCK;
+}
+
+static void complete(struct sim_task *waiter, struct sim_task *by, u64 wake_flags)
+{
+	waiter->waits_for = NULL;
+	sl_task_wake(&waiter->core, wake_flags, by->core.p.pid);
+}
+
+static enum sim_next sleep_until(struct sim_task *t, u64 at_ns)
+{
+	enum sim_next next = block(t, "sleep");
+
+	sim_heap_push(at_ns + sim.options->costs.wakeup_ns, SIM_EVENT_WAKE, t);
+	sim.nr_wakes++;
+	return next;
+}
+
+/* Return: false if @t now waits for the lock, which will be handed to it. */
+static bool lock(struct sim_task *t, struct sim_object *o)
+{
+	if (!o->owner) {
+		o->owner = t;
+		return true;
+	}
+	if (o->owner == t) {
+		sim_fail("program", t->core.p.pid,
+			 "%s[%d] locks '%s', which it holds already",
+			 t->core.p.comm, t->core.p.pid, o->name);
+		return true;
+	}
+	block(t, "lock");
+	add_waiter(&o->first, &o->last, t);
+	return false;
+}
+
+static void unlock(struct sim_task *t, struct sim_object *o)
+{
+	if (o->owner != t) {
+		sim_fail("program", t->core.p.pid,
+			 "%s[%d] unlocks '%s', which it does not hold",
+			 t->core.p.comm, t->core.p.pid, o->name);
+		return;
+	}
+	o->owner = take_waiter(&o->first);
+	if (o->owner)
+		complete(o->owner, t, 0);
+}
+
+/* Move what can be moved for one waiter. Return: true if its op is complete. */
+static bool move_bytes(struct sim_task *w, struct sim_object *o, bool is_send)
+{
+	u64 can = is_send ? o->param - o->level : o->level;
+	u64 bytes = w->need_bytes < can ? w->need_bytes : can;
+
+	w->need_bytes -= bytes;
+	if (is_send)
+		o->level += bytes;
+	else
+		o->level -= bytes;
+	return !w->need_bytes;
+}
+
+/* After a change of a pipe: complete what has become possible, in order. */
+static void settle_pipe(struct sim_object *o, struct sim_task *by)
+{
+	bool has_changed = true;
+
+	while (has_changed) {
+		has_changed = false;
+		if (o->first && move_bytes(o->first, o, false)) {
+			complete(take_waiter(&o->first), by, SCX_WAKE_SYNC);
+			has_changed = true;
+		}
+		if (o->senders && move_bytes(o->senders, o, true)) {
+			complete(take_waiter(&o->senders), by, SCX_WAKE_SYNC);
+			has_changed = true;
+		}
+	}
+}
+
+/*
+ * A stream of bytes, like Unix's: a send is over when all its bytes are in the
+ * pipe, a receive when it has all it wants, whatever the pipe holds at once.
+ * Return: false if @t now waits.
+ */
+static bool use_pipe(struct sim_task *t, struct sim_object *o, u64 bytes,
+		     bool is_send)
+{
+	struct sim_task **first = is_send ? &o->senders : &o->first;
+	struct sim_task **last = is_send ? &o->senders_last : &o->last;
+	bool is_complete;
+
+	t->need_bytes = bytes;
+	is_complete = !*first && move_bytes(t, o, is_send);
+	if (!is_complete) {
+		/* Settling may complete it at once: then it will not block. */
+		block(t, is_send ? "room in pipe" : "data in pipe");
+		add_waiter(first, last, t);
+	}
+	settle_pipe(o, t);
+	return is_complete;
+}
+
+static bool reach_barrier(struct sim_task *t, struct sim_object *o)
+{
+	struct sim_task *w;
+
+	if (++o->level < o->param) {
+		block(t, "barrier");
+		add_waiter(&o->first, &o->last, t);
+		return false;
+	}
+	o->level = 0;
+	while ((w = take_waiter(&o->first)))
+		complete(w, t, 0);
+	return true;
+}
+
+/* Start the life of @t, on the CPU of @parent or, from outside, on CPU 0. */
+void sim_task_begin(struct sim_task *t, struct sim_task *parent)
+{
+	const struct sl_program_task *pt =
+		&sl_program_tasks(sim.program)[t - sim.tasks];
+	struct task_attr attr = {
+		.deadline_ns = pt->deadline_ns,
+		.burst_ns = pt->burst_ns,
+		.priority = pt->priority,
+		.tickets = pt->tickets,
+		.credits = pt->credits,
+		.cap_percent = pt->cap_percent,
+		.group = pt->group,
+		.given = pt->attr_given & ~(1U << TASK_ATTR_WEIGHT),
+	};
+
+	t->parent = parent;
+	t->arrival_ns = sim_now_ns;
+	t->core.p.real_parent = parent ? &parent->core.p : &t->core.p;
+	sim.nr_started++;
+	if (sl_task_give_attrs(&t->core, &attr) ||
+	    sl_task_attach(&t->core, true)) {
+		sim_fail("program", t->core.p.pid,
+			 "no room for task %s[%d]: the task_attrs map is full",
+			 t->core.p.comm, t->core.p.pid);
+		return;
+	}
+	sl_task_start(&t->core, parent ? parent->core.p.pid : 0);
+}
+
+static void spawn(struct sim_task *t, const struct sl_program_op *op)
+{
+	u64 which = t->slots[op->slot];
+
+	if (which >= op->b) {
+		sim_fail("program", t->core.p.pid,
+			 "%s[%d] spawns more than its %llu children",
+			 t->core.p.comm, t->core.p.pid,
+			 (unsigned long long)op->b);
+		return;
+	}
+	t->slots[op->slot]++;
+	t->nr_unawaited++;
+	sim_task_begin(&sim.tasks[op->a + which], t);
+}
+
+/* Return: false if @t waits for children that have not ended. */
+static bool wait_children(struct sim_task *t, u32 children)
+{
+	if (children > t->nr_unawaited) {
+		sim_fail("program", t->core.p.pid,
+			 "%s[%d] waits for %u children, of which only %u exist",
+			 t->core.p.comm, t->core.p.pid, children,
+			 t->nr_unawaited);
+		return true;
+	}
+	if (!children)
+		children = t->nr_unawaited;
+	t->nr_unawaited -= children;
+	if (t->nr_children >= children) {
+		t->nr_children -= children;
+		return true;
+	}
+	t->nr_children_needed = children;
+	return false;
+}
+
+static void exit_task(struct sim_task *t)
+{
+	struct sim_task *parent = t->parent;
+
+	t->core.p.flags |= PF_EXITING;
+	sim.result->nr_exited++;
+	if (!parent)
+		return;
+	parent->nr_children++;
+	if (!parent->nr_children_needed ||
+	    parent->nr_children < parent->nr_children_needed)
+		return;
+	parent->nr_children -= parent->nr_children_needed;
+	parent->nr_children_needed = 0;
+	complete(parent, t, 0);
+}
+
+/*
+ * One call of a read or write at a time: first its CPU time, then, if it goes
+ * to the device, the wait. Return: what the task does next; @is_done is set
+ * when all calls are over.
+ */
+static enum sim_next transfer(struct sim_task *t,
+			      const struct sl_program_op *op, bool *is_done)
+{
+	bool to_device = op->flags & (SL_OP_SYNC | SL_OP_DIRECT);
+	u64 call_bytes;
+
+	*is_done = false;
+	if (!t->io_left_bytes && !t->is_in_call) {
+		t->io_left_bytes = sl_program_operand(sim.program, op, t->slots);
+		if (!t->io_left_bytes) {
+			*is_done = true;
+			return SIM_NEXT_RUN;
+		}
+	}
+	call_bytes = op->a && op->a < t->io_left_bytes ? op->a :
+							 t->io_left_bytes;
+	if (!t->is_in_call && sim.options->device.call_ns) {
+		t->is_in_call = true;
+		t->remaining_ns = sim.options->device.call_ns;
+		return SIM_NEXT_RUN;
+	}
+	t->is_in_call = false;
+	t->io_left_bytes -= call_bytes;
+	*is_done = !t->io_left_bytes;
+	if (!to_device)
+		return SIM_NEXT_RUN;
+	sim_device_request(t, call_bytes);
+	return block(t, "device");
+}
+
+static void end_round(struct sim_task *t, const struct sl_program_op *op)
+{
+	const struct sl_program_op *loop = &t->ops[op->a];
+
+	if (!loop->b || --t->slots[op->slot])
+		t->pc = op->a;
+}
+
+static u64 next_period_ns(const struct sim_task *t, u64 period_ns)
+{
+	u64 since_ns = sim_now_ns - t->arrival_ns;
+
+	return t->arrival_ns + (since_ns / period_ns + 1) * period_ns;
+}
+
+/* Ops on objects. Return: false if the task has announced that it blocks. */
+static bool use_object(struct sim_task *t, const struct sl_program_op *op)
+{
+	struct sim_object *o = &sim.objects[op->a];
+
+	switch (op->verb) {
+	case SL_VERB_LOCK:
+		return lock(t, o);
+	case SL_VERB_UNLOCK:
+		unlock(t, o);
+		return true;
+	case SL_VERB_BARRIER:
+		return reach_barrier(t, o);
+	default:
+		return use_pipe(t, o,
+				sl_program_operand(sim.program, op, t->slots),
+				op->verb == SL_VERB_SEND);
+	}
+}
+
+static u64 work_ns(const struct sl_program_op *op, u64 units)
+{
+	return (u64)(((unsigned __int128)units *
+		      sim.options->work_ps[op->a]) / 1000);
+}
+
+/**
+ * sim_interpret - go on with a task's program
+ * @t: the running task; its burst is over
+ *
+ * An op that blocks is complete when the task is woken, so the program counter
+ * moves on before it blocks; only a transfer comes back to its op.
+ *
+ * Return: what it does next. With SIM_NEXT_BLOCK the core already knows.
+ */
+enum sim_next sim_interpret(struct sim_task *t)
+{
+	enum sim_next next;
+	bool is_done;
+
+	for (;;) {
+		const struct sl_program_op *op = &t->ops[t->pc];
+		u64 b;
+
+		if (sim.is_over || ++sim.nr_zero_ops > ZERO_OPS_MAX) {
+			sim_fail("program", t->core.p.pid,
+				 "%s[%d] executes ops without end and without taking time",
+				 t->core.p.comm, t->core.p.pid);
+			return SIM_NEXT_YIELD;
+		}
+		switch (op->verb) {
+		case SL_VERB_EXIT:
+			exit_task(t);
+			return SIM_NEXT_EXIT;
+		case SL_VERB_RUN:
+		case SL_VERB_WORK:
+			t->pc++;
+			b = sl_program_operand(sim.program, op, t->slots);
+			t->remaining_ns = op->verb == SL_VERB_RUN ?
+					  b : work_ns(op, b);
+			if (t->remaining_ns)
+				return SIM_NEXT_RUN;
+			break;
+		case SL_VERB_SLEEP:
+			t->pc++;
+			b = sl_program_operand(sim.program, op, t->slots);
+			return sleep_until(t, sim_now_ns + b);
+		case SL_VERB_PERIOD:
+			t->pc++;
+			b = sl_program_operand(sim.program, op, t->slots);
+			return sleep_until(t, next_period_ns(t, b));
+		case SL_VERB_READ:
+		case SL_VERB_WRITE:
+			next = transfer(t, op, &is_done);
+			if (is_done)
+				t->pc++;
+			if (next == SIM_NEXT_BLOCK || t->remaining_ns)
+				return next;
+			break;
+		case SL_VERB_YIELD:
+			t->pc++;
+			return SIM_NEXT_YIELD;
+		case SL_VERB_SPAWN:
+			t->pc++;
+			spawn(t, op);
+			break;
+		case SL_VERB_WAIT:
+			t->pc++;
+			if (!wait_children(t, op->a))
+				return block(t, "children");
+			break;
+		case SL_VERB_SET:
+			t->pc++;
+			if (sl_task_set_attr(&t->core, op->a, op->b))
+				sim_fail("program", t->core.p.pid,
+					 "%s[%d] sets attribute %u to an impossible value",
+					 t->core.p.comm, t->core.p.pid, op->a);
+			break;
+		case SL_VERB_LOOP:
+			t->slots[op->slot] = op->b;
+			t->pc++;
+			break;
+		case SL_VERB_END:
+			end_round(t, op);
+			t->pc++;
+			break;
+		default:
+			t->pc++;
+			if (!use_object(t, op))
+				return SIM_NEXT_BLOCK;
+		}
+	}
+}

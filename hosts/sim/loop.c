@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loop.c - moves virtual time from one event to the next, until the run is over.
+ *
+ * Three sources of events: arrivals (sorted once), the heap (wake-ups and
+ * timers), and the tree (one earliest instant per CPU). The smallest key of the
+ * three is next; keys carry time and kind, so ties are decided the same way on
+ * every machine.
+ *
+ * Called by worker.c. Read next: cpu.c.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "sim.h"
+
+#define ZERO_EVENTS_MAX 20000000
+
+struct sim sim;
+
+/* The first failure is the one that counts; the run ends at once. */
+void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
+{
+	struct sim_result *r = sim.result;
+	va_list args;
+
+	sim.is_over = true;
+	if (r->error_kind)
+		return;
+	r->status = "failed";
+	r->error_kind = kind;
+	r->task = pid;
+	va_start(args, fmt);
+	vsnprintf(r->error, sizeof(r->error), fmt, args);
+	va_end(args);
+}
+
+static void handle_heap_event(void)
+{
+	struct sim_event e = sim_heap_pop();
+	struct sl_task *t = &e.task->core;
+
+	switch ((enum sim_event_kind)e.kind) {
+	case SIM_EVENT_DEVICE:
+		sim_device_done();
+		/* fall through */
+	case SIM_EVENT_WAKE:
+		sim.nr_wakes--;
+		/* A timer interrupts the CPU on which its task went to sleep. */
+		sim_cpu_idx = t->cpu;
+		e.task->waits_for = NULL;
+		sl_task_wake(t, 0, 0);
+		break;
+	case SIM_EVENT_TIMER:
+		sim_cpu_idx = 0;
+		if (sim.timer_at_ns == sim_now_ns) {
+			sim.timer_at_ns = SIM_NEVER;
+			sl_timers_run();
+		}
+		break;
+	case SIM_EVENT_WATCHDOG:
+		sim_cpu_idx = 0;
+		sl_watchdog();
+		sim_heap_push(sim_now_ns + sl_watchdog_period_ns(),
+			      SIM_EVENT_WATCHDOG, NULL);
+		break;
+	case SIM_EVENT_DUMP:
+		sl_dump();
+		break;
+	}
+}
+
+static u64 arrival_key(void)
+{
+	const struct sl_program_task *tasks = sl_program_tasks(sim.program);
+
+	if (sim.next_arrival == sim.nr_arrivals)
+		return SIM_NEVER;
+	return sim_key(tasks[sim.arrivals[sim.next_arrival]].arrival_ns,
+		       SIM_CLASS_WAKE);
+}
+
+/* Every task that is left waits for another one. Say who waits for what. */
+static void report_deadlock(void)
+{
+	char text[512];
+	u32 used = 0;
+	u32 nr = 0;
+	s32 pid = 0;
+
+	for (u32 i = 0; i < sim.nr_tasks; i++) {
+		struct sim_task *t = &sim.tasks[i];
+
+		if (!t->waits_for)
+			continue;
+		if (!nr++)
+			pid = t->core.p.pid;
+		if (used < sizeof(text) - 64)
+			used += (u32)snprintf(text + used, sizeof(text) - used,
+					      "%s%s[%d] for %s", nr > 1 ? ", " : "",
+					      t->core.p.comm, t->core.p.pid,
+					      t->waits_for);
+	}
+	sim_fail("deadlock", pid, "nothing can happen any more, %u tasks wait: %s",
+		 nr, nr ? text : "none");
+}
+
+/* Has the run come to a point where only timers would go on for ever? */
+static bool is_stuck(void)
+{
+	if (sim_tree_first_key() != SIM_NEVER || sim.nr_wakes ||
+	    sim.next_arrival < sim.nr_arrivals)
+		return false;
+	for (u32 i = 0; i < sim.nr_tasks; i++) {
+		u8 state = sim.tasks[i].core.state;
+
+		/* The policy forgot it: the watchdog will say so. */
+		if (state == SL_TASK_RUNNABLE)
+			return false;
+	}
+	return true;
+}
+
+static void move_to(u64 t_ns)
+{
+	if (t_ns == sim_now_ns)
+		return;
+	SL_ASSERT(t_ns > sim_now_ns);
+	sim_now_ns = t_ns;
+	sim.nr_zero_ops = 0;
+}
+
+/* Return: the time at which the run must end, whatever is left; SIM_NEVER. */
+static u64 end_of_time_ns(void)
+{
+	u64 horizon_ns = sl_program_header(sim.program)->horizon_ns;
+	u64 end_ns = horizon_ns ? horizon_ns : SIM_NEVER;
+
+	if (sim.options->limit_ns && sim.options->limit_ns < end_ns)
+		end_ns = sim.options->limit_ns;
+	return end_ns;
+}
+
+static void end_at(u64 end_ns)
+{
+	u64 horizon_ns = sl_program_header(sim.program)->horizon_ns;
+
+	move_to(end_ns);
+	if (end_ns != horizon_ns)
+		sim_fail("limit", 0,
+			 "%u of %u tasks had not ended at the limit of %llu ns",
+			 sim.nr_left, sim.nr_tasks, (unsigned long long)end_ns);
+	sim.is_over = true;
+}
+
+static void step(u64 end_ns)
+{
+	u64 heap_key = sim_heap_first_key();
+	u64 tree_key = sim_tree_first_key();
+	u64 next_arrival_key = arrival_key();
+	u64 key = heap_key < tree_key ? heap_key : tree_key;
+
+	key = next_arrival_key <= key ? next_arrival_key : key;
+	if (key == SIM_NEVER || key / 4 >= end_ns) {
+		end_at(end_ns);
+		return;
+	}
+	if (++sim.nr_zero_ops > ZERO_EVENTS_MAX) {
+		sim_fail("policy", 0,
+			 "%llu events without time passing at %llu ns: the policy keeps kicking CPUs",
+			 (unsigned long long)sim.nr_zero_ops,
+			 (unsigned long long)sim_now_ns);
+		return;
+	}
+	move_to(key / 4);
+	if (key == next_arrival_key) {
+		sim_cpu_idx = 0;
+		sim_task_begin(&sim.tasks[sim.arrivals[sim.next_arrival++]], NULL);
+	} else if (key == heap_key) {
+		handle_heap_event();
+		if (sim_tree_first_key() == SIM_NEVER && is_stuck())
+			report_deadlock();
+	} else {
+		sim_cpu_handle(sim_tree_first_cpu(), key % 4);
+	}
+}
+
+/* Run to the end: all tasks ended, the horizon, or a failure of the program. */
+void sim_loop(void)
+{
+	u64 end_ns = end_of_time_ns();
+
+	sim_heap_push(sl_watchdog_period_ns(), SIM_EVENT_WATCHDOG, NULL);
+	if (sim.options->dump_at_ns)
+		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, NULL);
+	while (sim.nr_left && !sim.is_over)
+		step(end_ns);
+	sim_cpu_end_all();
+	sim.result->end_ns = sim_now_ns;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.c - writes the record file as the run goes on, in constant memory.
+ *
+ * sl_host_record() in host_inline.h fills a buffer; this file empties it. A
+ * write that fails is remembered and reported when the file is closed: the END
+ * record is then missing, and readers refuse the file.
+ *
+ * Read next: include/schedlab/record.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+#define BUFFER_RECORDS 32768
+
+struct sl_record *sim_record_at;
+struct sl_record *sim_record_end;
+
+static struct sl_record buffer[BUFFER_RECORDS];
+static int fd = -1;
+static int write_error;
+static u64 nr_written;
+
+static void write_all(const void *data, size_t bytes)
+{
+	const char *at = data;
+
+	while (bytes && !write_error) {
+		ssize_t n = write(fd, at, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			write_error = -errno;
+			return;
+		}
+		at += n;
+		bytes -= (size_t)n;
+	}
+}
+
+void sim_records_flush(void)
+{
+	size_t nr = (size_t)(sim_record_at - buffer);
+
+	write_all(buffer, nr * sizeof(buffer[0]));
+	nr_written += nr;
+	sim_record_at = buffer;
+}
+
+/* Return: 0 or -errno. Context: before the first record. */
+int sim_records_open(const char *path)
+{
+	struct sl_record_header h = {
+		.version = SL_RECORD_VERSION,
+		.header_bytes = sizeof(h),
+		.record_bytes = sizeof(struct sl_record),
+		.nr_cpus = sim.options->nr_cpus,
+		.tick_ns = sim.options->tick_ns,
+	};
+
+	memcpy(h.magic, SL_RECORD_MAGIC, sizeof(h.magic));
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	write_all(&h, sizeof(h));
+	sim_record_at = buffer;
+	sim_record_end = buffer + BUFFER_RECORDS;
+	return write_error;
+}
+
+u64 sim_records_count(void)
+{
+	return nr_written + (sim_record_at ? (u64)(sim_record_at - buffer) : 0);
+}
+
+/* Return: 0, or -errno of the first write that failed. */
+int sim_records_close(void)
+{
+	u64 nr = sim_records_count();
+
+	if (!sim_record_at)
+		return 0;
+	sl_host_record(SL_RECORD_END, 0, 0, 0, nr);
+	sim_records_flush();
+	sim_record_at = NULL;
+	if (close(fd) && !write_error)
+		write_error = -errno;
+	return write_error;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * serve.c - one process per simulation, forked from one that has the policy.
+ *
+ * The parent loads the policy and never runs it, so each child starts from
+ * pristine data. A child that dies without a word is reported in its stead.
+ * With --serve, requests come as lines of TAB-separated options, and each is
+ * answered by one line of JSON, in order.
+ *
+ * Called by main.c. Read next: worker.c.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+#define REQUEST_ARGS_MAX 256
+
+static void print_text(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, "\"%s\":", key);
+	if (!text) {
+		fputs("null", out);
+		return;
+	}
+	fputc('"', out);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < 32 || c > 126)
+			fprintf(out, "\\u%04x", c);
+		else
+			fputc(c, out);
+	}
+	fputc('"', out);
+}
+
+static void print_cpus(FILE *out, u64 *nr_switches)
+{
+	fputs("\"cpus\":[", out);
+	*nr_switches = 0;
+	for (u32 i = 0; sim.cpus && i < sl_core.nr_cpus; i++) {
+		const struct sl_cpu *cpu = &sl_core.cpus[i];
+
+		*nr_switches += cpu->nr_switches;
+		fprintf(out,
+			"%s{\"busy_ns\":%llu,\"idle_ns\":%llu,\"overhead_ns\":%llu,\"nr_switches\":%llu}",
+			i ? "," : "", (unsigned long long)sim.cpus[i].busy_ns,
+			(unsigned long long)cpu->idle_ns,
+			(unsigned long long)sim.cpus[i].overhead_ns,
+			(unsigned long long)cpu->nr_switches);
+	}
+	fputs("],", out);
+}
+
+/* One JSON object and a newline. Also called from a signal, once. */
+void sim_print_result(int fd, const struct sim_options *o,
+		      const struct sim_result *r)
+{
+	FILE *out = fdopen(fd, "w");
+	u64 nr_switches;
+
+	if (!out)
+		return;
+	fputc('{', out);
+	print_text(out, "id", o->id);
+	fputc(',', out);
+	print_text(out, "status", r->status);
+	fputc(',', out);
+	print_text(out, "error", r->error_kind ? r->error : NULL);
+	fputc(',', out);
+	print_text(out, "error_kind", r->error_kind);
+	fputc(',', out);
+	if (r->task)
+		fprintf(out, "\"task\":%d,", r->task);
+	else
+		fputs("\"task\":null,", out);
+	print_cpus(out, &nr_switches);
+	fprintf(out,
+		"\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",
+		(unsigned long long)r->end_ns, (unsigned long long)nr_switches,
+		(unsigned long long)r->nr_records, sim.nr_tasks, r->nr_exited);
+	fflush(out);
+}
+
+/* Pass on what the child writes. Return: bytes passed on. */
+static size_t copy_out(int fd)
+{
+	char buffer[4096];
+	size_t total = 0;
+	ssize_t n;
+
+	while ((n = read(fd, buffer, sizeof(buffer))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			break;
+		total += (size_t)n;
+		fwrite(buffer, 1, (size_t)n, stdout);
+	}
+	fflush(stdout);
+	return total;
+}
+
+static void report_death(const struct sim_options *o, int status)
+{
+	struct sim_result r = { .status = "failed", .error_kind = "crash" };
+
+	if (WIFSIGNALED(status))
+		snprintf(r.error, sizeof(r.error),
+			 "the simulation was ended by signal %d (%s)",
+			 WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(r.error, sizeof(r.error),
+			 "the simulation ended with code %d and no result",
+			 WEXITSTATUS(status));
+	sim_print_result(dup(STDOUT_FILENO), o, &r);
+}
+
+/* Print a failure that comes before any worker. */
+static void report_failure(const struct sim_options *o, const char *kind,
+			   const char *why)
+{
+	struct sim_result r = { .status = "failed", .error_kind = kind };
+
+	snprintf(r.error, sizeof(r.error), "%s", why);
+	fflush(stdout);
+	sim_print_result(dup(STDOUT_FILENO), o, &r);
+}
+
+/* Return: 0 if a result was printed; -errno if no process could be made. */
+int sim_run_forked(struct sim_options *o)
+{
+	int fds[2];
+	int status = 0;
+	pid_t pid;
+
+	if (o->no_fork)
+		return sim_worker(o, dup(STDOUT_FILENO));
+	if (pipe(fds))
+		return -errno;
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		close(fds[0]);
+		_exit(sim_worker(o, fds[1]));
+	}
+	close(fds[1]);
+	if (!copy_out(fds[0])) {
+		waitpid(pid, &status, 0);
+		report_death(o, status);
+	} else {
+		waitpid(pid, &status, 0);
+	}
+	close(fds[0]);
+	return 0;
+}
+
+static void serve_line(const struct sim_options *defaults, char *line,
+		       const char *load_error)
+{
+	struct sim_options o = *defaults;
+	char *args[REQUEST_ARGS_MAX];
+	char why[512];
+	int nr = 0;
+
+	args[nr++] = "schedlab-sim";
+	for (char *at = line; at && nr < REQUEST_ARGS_MAX - 1;) {
+		char *tab = strchr(at, '\t');
+
+		if (tab)
+			*tab++ = 0;
+		args[nr++] = at;
+		at = tab;
+	}
+	args[nr] = NULL;
+	if (sim_parse(&o, nr, args, why, sizeof(why)))
+		report_failure(&o, "usage", why);
+	else if (load_error)
+		report_failure(&o, "policy", load_error);
+	else if (!o.program_path)
+		report_failure(&o, "usage", "--program is missing");
+	else if (sim_run_forked(&o))
+		report_failure(&o, "crash", "no process for the simulation");
+}
+
+/* Answer requests until the input ends. Return: exit code. */
+int sim_serve(const struct sim_options *defaults)
+{
+	char why[1024];
+	const char *load_error = NULL;
+	char *line = NULL;
+	size_t allocated = 0;
+	ssize_t n;
+
+	signal(SIGPIPE, SIG_DFL);
+	if (sim_policy_load(defaults->policy_path, why, sizeof(why)))
+		load_error = why;
+	while ((n = getline(&line, &allocated, stdin)) > 0) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = 0;
+		if (line[0])
+			serve_line(defaults, line, load_error);
+	}
+	free(line);
+	return 0;
+}

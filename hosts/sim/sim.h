@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim.h - the simulator: virtual CPUs in virtual time.
+ *
+ *	main.c -> serve.c -> worker.c -> loop.c --> cpu.c ------> core/
+ *	 options   one fork    one run    events     one CPU      policy
+ *	           per run                   \-----> interpret.c -> device.c
+ *	                                             a task's program
+ *
+ * Order of what happens at one instant (docs/semantics.md, "Time in the
+ * simulator"): arrivals, wake-ups and timers; ends of bursts; CPUs that were
+ * kicked; ticks. Within a kind: in the order they were asked for, or by CPU.
+ *
+ * Read next: loop.c.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include "core.h"
+#include "program.h"
+
+#define SIM_NEVER (~0ULL)
+
+/* The kinds of instant, in the order they are handled; part of an event's key. */
+enum sim_class {
+	SIM_CLASS_WAKE,
+	SIM_CLASS_BURST,
+	SIM_CLASS_RESCHED,
+	SIM_CLASS_TICK,
+};
+
+/* Sort key of an event: time first. Times stay below 2^62 ns, 146 years. */
+static inline u64 sim_key(u64 t_ns, enum sim_class class)
+{
+	return t_ns * 4 + class;
+}
+
+struct sim_costs {
+	u64 switch_ns;		/* from one task to another, or from idle */
+	u64 migrate_ns;		/* more, when the task last ran elsewhere, ... */
+	u64 migrate_llc_ns;	/* ... and across caches, */
+	u64 migrate_node_ns;	/* ... and across nodes */
+	u64 wakeup_ns;		/* from a timer or device to the task's wake-up */
+	u64 tick_ns;		/* each tick takes this from the running task */
+	u64 ipi_ns;		/* from a kick to the kicked CPU's schedule */
+};
+
+struct sim_device_config {
+	u64 latency_ns;		/* per request */
+	u64 ns_per_kib;
+	u64 call_ns;		/* CPU time per read or write call */
+	u32 depth;		/* requests the device works on at once */
+};
+
+struct sim_options {
+	const char *policy_path;
+	const char *program_path;
+	const char *records_path;	/* NULL: none are kept */
+	const char *id;
+	u32 nr_cpus;
+	u64 seed;
+	u64 tick_ns;
+	u64 limit_ns;			/* of virtual time; 0: none */
+	u64 dump_at_ns;			/* 0: never */
+	u32 callback_limit_ms;		/* of CPU time in one callback */
+	bool has_detail;
+	bool no_fork;
+	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see core.h */
+	struct sim_costs costs;
+	struct sim_device_config device;
+	u64 work_ps[SL_NR_WORKS];	/* per unit */
+	const char *sets[64];		/* NAME=VALUE of knobs */
+	u32 nr_sets;
+};
+
+/* How a run ended; worker.c prints it. */
+struct sim_result {
+	const char *status;
+	const char *error_kind;		/* NULL: none */
+	char error[SCX_EXIT_MSG_LEN + 256];
+	s32 task;			/* pid, 0: none */
+	u64 end_ns;
+	u32 nr_exited;
+	u64 nr_records;
+};
+
+struct sim_object;
+
+struct sim_task {
+	struct sl_task	core;		/* first: a core task is ours as well */
+	const struct sl_program_op *ops;
+	u64		*slots;		/* loop counters and cursors */
+	u64		remaining_ns;	/* of the current burst */
+	u64		arrival_ns;
+	u32		pc;
+	u32		nr_children;	/* ended, not yet waited for */
+	u32		nr_children_needed;	/* blocked in wait for so many; 0: not */
+	u32		nr_unawaited;	/* spawned and not yet waited for */
+	u64		io_left_bytes;
+	u64		need_bytes;	/* what a blocked send or recv is about */
+	struct sim_task	*next_waiter;
+	struct sim_task	*parent;
+	bool		is_in_call;	/* the CPU part of an I/O call is done */
+	const char	*waits_for;	/* kind of the object it is blocked on */
+};
+
+struct sim_object {
+	u32 kind;
+	const char *name;
+	u64 param;
+	u64 level;			/* pipe: bytes in it; barrier: arrived */
+	struct sim_task *owner;		/* lock */
+	struct sim_task *first, *last;	/* waiting: for the lock, barrier, data */
+	struct sim_task *senders, *senders_last;
+};
+
+enum sim_event_kind {
+	SIM_EVENT_WAKE,			/* task: wake it */
+	SIM_EVENT_DEVICE,		/* task: its request is done */
+	SIM_EVENT_TIMER,		/* the core's timers */
+	SIM_EVENT_WATCHDOG,
+	SIM_EVENT_DUMP,
+};
+
+struct sim_event {
+	u64 key;			/* sim_key() */
+	u64 seq;			/* order among equal keys */
+	struct sim_task *task;
+	u32 kind;
+};
+
+struct sim_cpu {
+	struct sim_task	*running;	/* its burst counts down */
+	struct sim_task	*incoming;	/* chosen, the switch takes time */
+	u64		run_from_ns;	/* remaining_ns was right at this time */
+	u64		run_start_ns;	/* since when it has been on the CPU */
+	u64		burst_at_ns;	/* end of the burst, or of the switch */
+	u64		resched_at_ns;
+	u64		tick_at_ns;	/* next tick that matters */
+	u64		stolen_ns;	/* by ticks, since run_start_ns */
+	u64		busy_ns;
+	u64		overhead_ns;
+};
+
+struct sim {
+	struct sim_options *options;
+	struct sim_result *result;
+	const void	*program;
+	struct sim_task	*tasks;
+	u32		nr_tasks;
+	u32		nr_left;	/* not yet ended */
+	u32		nr_started;
+	u32		*arrivals;	/* task numbers by arrival */
+	u32		nr_arrivals;
+	u32		next_arrival;
+	struct sim_object *objects;
+	struct sim_cpu	*cpus;
+	u64		nr_zero_ops;	/* ops since time last moved */
+	u64		timer_at_ns;	/* asked for; SIM_NEVER: none */
+	u64		random;
+	u32		nr_wakes;	/* events that will wake a task */
+	bool		has_ticks;	/* every tick matters */
+	bool		is_over;
+};
+
+extern struct sim sim;
+
+static inline struct sim_task *sim_task_of(struct sl_task *t)
+{
+	return (struct sim_task *)t;
+}
+
+/* heap.c: what will happen to tasks and timers */
+void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task);
+bool sim_heap_is_empty(void);
+u64 sim_heap_first_key(void);
+struct sim_event sim_heap_pop(void);
+
+/* tree.c: which CPU is next */
+int sim_tree_init(u32 nr_cpus);
+void sim_tree_update(u32 cpu, u64 key);
+u64 sim_tree_first_key(void);
+u32 sim_tree_first_cpu(void);
+
+/* cpu.c */
+void sim_cpu_handle(u32 cpu, enum sim_class class);
+void sim_cpu_set_resched(u32 cpu, u64 t_ns);
+void sim_cpu_end_all(void);
+
+/* interpret.c */
+enum sim_next {
+	SIM_NEXT_RUN,			/* remaining_ns is set */
+	SIM_NEXT_BLOCK,			/* has announced it to the core */
+	SIM_NEXT_YIELD,
+	SIM_NEXT_EXIT,
+};
+enum sim_next sim_interpret(struct sim_task *t);
+void sim_task_begin(struct sim_task *t, struct sim_task *parent);
+
+/* device.c */
+void sim_device_request(struct sim_task *t, u64 bytes);
+void sim_device_done(void);
+
+/* loop.c */
+void sim_loop(void);
+void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* record.c */
+int sim_records_open(const char *path);
+int sim_records_close(void);
+u64 sim_records_count(void);
+
+/* load.c, worker.c, serve.c */
+int sim_policy_load(const char *path, char *why, u32 why_bytes);
+const struct sl_policy *sim_policy(void);
+int sim_policy_set(const char *assignment, char *why, u32 why_bytes);
+int sim_worker(struct sim_options *options, int out_fd);
+int sim_run_forked(struct sim_options *options);
+int sim_serve(const struct sim_options *defaults);
+int sim_parse(struct sim_options *options, int argc, char **argv, char *why,
+	      u32 why_bytes);
+void sim_print_result(int fd, const struct sim_options *options,
+		      const struct sim_result *result);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker.c - one simulation, in a process of its own.
+ *
+ * Reads the program, sets up core and policy, runs the loop, and writes one
+ * JSON object to a file descriptor. A policy that crashes, or stays in one
+ * callback for too long, is caught by a signal here: the process reports which
+ * callback and task it was, and ends.
+ *
+ * Called by serve.c. Read next: loop.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+#define CHECK_EVERY_MS 100
+
+static int result_fd;
+static struct sim_options *worker_options;
+static struct sim_result worker_result;
+static u32 nr_checks_in_callback;
+static u64 seen_switches_and_ops;
+
+static void fail_setup(const char *kind, const char *why)
+{
+	worker_result.status = "failed";
+	worker_result.error_kind = kind;
+	snprintf(worker_result.error, sizeof(worker_result.error), "%s", why);
+}
+
+/* Report from a signal: what the policy was doing, then end the process. */
+static void report_and_end(const char *kind, const char *what)
+{
+	struct sl_cpu *here = sl_core.cpus ? sl_this_cpu() : NULL;
+	struct sl_task *t = here ? here->callback_task : NULL;
+
+	worker_result.status = "failed";
+	worker_result.error_kind = kind;
+	worker_result.task = t ? t->p.pid : 0;
+	worker_result.end_ns = sim_now_ns;
+	if (here && here->callback)
+		snprintf(worker_result.error, sizeof(worker_result.error),
+			 "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu ns",
+			 sl_core.ops.name, what, here->callback,
+			 t ? t->p.comm : "-", t ? t->p.pid : 0, here->id,
+			 (unsigned long long)sim_now_ns);
+	else
+		snprintf(worker_result.error, sizeof(worker_result.error),
+			 "simulation %s outside the policy at %llu ns (a schedlab bug)",
+			 what, (unsigned long long)sim_now_ns);
+	sim_print_result(result_fd, worker_options, &worker_result);
+	_exit(0);
+}
+
+static void on_crash(int sig)
+{
+	signal(sig, SIG_DFL);
+	report_and_end("crash", sig == SIGABRT ? "aborted" :
+		       sig == SIGFPE ? "divided by zero" :
+		       sig == SIGILL ? "executed an illegal instruction" :
+		       "accessed invalid memory");
+}
+
+/* Time of this process is up by another CHECK_EVERY_MS. */
+static void on_check(int sig)
+{
+	const struct sl_cpu *here = sl_core.cpus ? sl_this_cpu() : NULL;
+	u64 seen = sim_now_ns + sim.nr_zero_ops;
+
+	(void)sig;
+	if (!here || !here->callback || seen != seen_switches_and_ops) {
+		seen_switches_and_ops = seen;
+		nr_checks_in_callback = 0;
+		return;
+	}
+	nr_checks_in_callback++;
+	if (nr_checks_in_callback * CHECK_EVERY_MS >=
+	    worker_options->callback_limit_ms)
+		report_and_end("spin", "did not return");
+}
+
+static void catch_signals(void)
+{
+	static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	struct sigaction act = { .sa_handler = on_crash };
+	struct itimerval every = {
+		.it_interval = { .tv_usec = CHECK_EVERY_MS * 1000 },
+		.it_value = { .tv_usec = CHECK_EVERY_MS * 1000 },
+	};
+	stack_t stack = { .ss_size = 1 << 18 };
+
+	/* A policy that recurses without end has no stack left for a handler. */
+	stack.ss_sp = malloc(stack.ss_size);
+	if (stack.ss_sp && !sigaltstack(&stack, NULL))
+		act.sa_flags = SA_ONSTACK;
+	for (u32 i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		sigaction(crashes[i], &act, NULL);
+	act.sa_handler = on_check;
+	act.sa_flags |= SA_RESTART;
+	sigaction(SIGPROF, &act, NULL);
+	setitimer(ITIMER_PROF, &every, NULL);
+}
+
+/* Return: 0, or -1 with a setup failure noted. */
+static int read_program(const char *path)
+{
+	char why[256];
+	char text[512];
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *data = MAP_FAILED;
+
+	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0)
+		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED) {
+		snprintf(text, sizeof(text), "program %s: %s", path,
+			 errno ? strerror(errno) : "empty file");
+		fail_setup("usage", text);
+		return -1;
+	}
+	close(fd);
+	if (sl_program_check(data, (u64)st.st_size, why, sizeof(why))) {
+		snprintf(text, sizeof(text), "program %s: %s", path, why);
+		fail_setup("usage", text);
+		return -1;
+	}
+	sim.program = data;
+	return 0;
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+	const struct sl_program_task *tasks = sl_program_tasks(sim.program);
+	u32 i = *(const u32 *)a;
+	u32 j = *(const u32 *)b;
+
+	if (tasks[i].arrival_ns != tasks[j].arrival_ns)
+		return tasks[i].arrival_ns < tasks[j].arrival_ns ? -1 : 1;
+	return i < j ? -1 : i > j;
+}
+
+/* Restrict @t to the CPUs of the program's mask that exist. */
+static int set_affinity(struct sim_task *t, const struct sl_program_task *pt)
+{
+	const u64 *words = sl_program_values(sim.program) + pt->affinity;
+	struct cpumask *mask = calloc(1, sizeof(*mask));
+	s32 nr = 0;
+
+	SL_ASSERT(mask);
+	for (u32 cpu = 0; cpu < sl_core.nr_cpus; cpu++) {
+		if (cpu / 64 >= pt->affinity_words ||
+		    !(words[cpu / 64] >> (cpu % 64) & 1))
+			continue;
+		mask->bits[cpu / 64] |= 1UL << (cpu % 64);
+		nr++;
+	}
+	if (!nr) {
+		char text[256];
+
+		free(mask);
+		snprintf(text, sizeof(text),
+			 "task '%s' may run on none of the %u CPUs of this run",
+			 sl_program_string(sim.program, pt->name),
+			 sl_core.nr_cpus);
+		fail_setup("usage", text);
+		return -1;
+	}
+	t->core.own_mask = mask;
+	t->core.p.cpus_ptr = mask;
+	t->core.p.nr_cpus_allowed = nr;
+	return 0;
+}
+
+static int create_tasks(void)
+{
+	const struct sl_program_task *pts = sl_program_tasks(sim.program);
+	u64 *slots;
+
+	sim.tasks = sl_host_alloc(sim.nr_tasks * sizeof(struct sim_task));
+	slots = sl_host_alloc((u64)sim.nr_tasks * SL_PROGRAM_SLOTS_MAX *
+			      sizeof(u64));
+	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
+	SL_ASSERT(sim.tasks && slots && sim.arrivals);
+	for (u32 i = 0; i < sim.nr_tasks; i++) {
+		struct sim_task *t = &sim.tasks[i];
+
+		sl_task_setup(&t->core, (s32)i + 1,
+			      sl_program_string(sim.program, pts[i].name));
+		t->ops = sl_program_ops(sim.program) + pts[i].op_first;
+		t->slots = slots + (u64)i * SL_PROGRAM_SLOTS_MAX;
+		t->core.p.scx.weight = pts[i].weight;
+		t->core.p.static_prio = 120 + pts[i].nice;
+		t->core.p.prio = t->core.p.static_prio;
+		t->core.p.normal_prio = t->core.p.static_prio;
+		if (pts[i].affinity != SL_PROGRAM_NONE &&
+		    set_affinity(t, &pts[i]))
+			return -1;
+		if (pts[i].parent == SL_PROGRAM_NONE)
+			sim.arrivals[sim.nr_arrivals++] = i;
+	}
+	qsort(sim.arrivals, sim.nr_arrivals, sizeof(u32), by_arrival);
+	return 0;
+}
+
+static void create_objects(void)
+{
+	const struct sl_program_object *pos = sl_program_objects(sim.program);
+	u32 nr = sl_program_header(sim.program)->nr_objects;
+
+	sim.objects = calloc(nr ? nr : 1, sizeof(*sim.objects));
+	SL_ASSERT(sim.objects);
+	for (u32 i = 0; i < nr; i++) {
+		sim.objects[i].kind = pos[i].kind;
+		sim.objects[i].param = pos[i].param;
+		sim.objects[i].name = sl_program_string(sim.program, pos[i].name);
+	}
+}
+
+static const u16 *groups_of(u32 nr_cpus, u32 cpus_per_group)
+{
+	u16 *groups;
+
+	if (!cpus_per_group)
+		return NULL;
+	groups = calloc(nr_cpus, sizeof(*groups));
+	SL_ASSERT(groups);
+	for (u32 i = 0; i < nr_cpus; i++)
+		groups[i] = (u16)(i / cpus_per_group);
+	return groups;
+}
+
+static int create_machine(const struct sim_options *o)
+{
+	struct sl_config config = {
+		.nr_cpus = o->nr_cpus,
+		.tasks_max = sim.nr_tasks,
+		.smt_of_cpu = groups_of(o->nr_cpus, o->smt),
+		.llc_of_cpu = groups_of(o->nr_cpus, o->llc),
+		.node_of_cpu = groups_of(o->nr_cpus, o->node),
+	};
+
+	sim.cpus = sl_host_alloc(o->nr_cpus * sizeof(struct sim_cpu));
+	if (sl_core_init(&config) || sim_tree_init(o->nr_cpus) || !sim.cpus) {
+		fail_setup("usage", "not enough memory for this many CPUs");
+		return -1;
+	}
+	for (u32 i = 0; i < o->nr_cpus; i++) {
+		sim.cpus[i].burst_at_ns = SIM_NEVER;
+		sim.cpus[i].resched_at_ns = SIM_NEVER;
+		sim.cpus[i].tick_at_ns = SIM_NEVER;
+	}
+	return 0;
+}
+
+static int start_policy(const struct sim_options *o)
+{
+	char why[512];
+	int err;
+
+	for (u32 i = 0; i < o->nr_sets; i++) {
+		if (sim_policy_set(o->sets[i], why, sizeof(why))) {
+			fail_setup("usage", why);
+			return -1;
+		}
+	}
+	err = sl_policy_enable(sim_policy());
+	if (err) {
+		snprintf(why, sizeof(why), "policy '%s' could not be loaded: %s",
+			 sim_policy()->ops->name, strerror(-err));
+		fail_setup("policy", why);
+		return -1;
+	}
+	sim.has_ticks = sl_core.ops.tick || o->costs.tick_ns;
+	return 0;
+}
+
+static int set_up(struct sim_options *o)
+{
+	int err;
+
+	sim.options = o;
+	sim.result = &worker_result;
+	sim.random = o->seed;
+	sim.timer_at_ns = SIM_NEVER;
+	if (read_program(o->program_path))
+		return -1;
+	sim.nr_tasks = sl_program_header(sim.program)->nr_tasks;
+	sim.nr_left = sim.nr_tasks;
+	if (o->nr_cpus < sl_program_header(sim.program)->nr_cpus_min) {
+		fail_setup("usage", "the program needs more CPUs than this run has");
+		return -1;
+	}
+	if (create_machine(o) || create_tasks())
+		return -1;
+	create_objects();
+	if (o->records_path && (err = sim_records_open(o->records_path))) {
+		char why[512];
+
+		snprintf(why, sizeof(why), "records %s: %s", o->records_path,
+			 strerror(-err));
+		fail_setup("usage", why);
+		return -1;
+	}
+	return start_policy(o);
+}
+
+/* Run one simulation and write its result to @out_fd. Return: 0. */
+int sim_worker(struct sim_options *o, int out_fd)
+{
+	int err;
+
+	result_fd = out_fd;
+	worker_options = o;
+	worker_result.status = "ok";
+	catch_signals();
+	if (!set_up(o)) {
+		sim_loop();
+		worker_result.nr_records = sim_records_count();
+		sl_policy_disable();
+	}
+	err = sim_records_close();
+	if (err && !worker_result.error_kind) {
+		char why[512];
+
+		snprintf(why, sizeof(why), "records %s: %s", o->records_path,
+			 strerror(-err));
+		fail_setup("usage", why);
+	}
+	sim_print_result(out_fd, o, &worker_result);
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host.h - what the core asks of the machine under it.
+ *
+ * The core never reads a clock, allocates memory or takes an OS lock by
+ * itself: it calls these functions. hosts/sim, hosts/uthreads and hosts/kernel
+ * implement them, each in its own host.c; tests/core/fake_host.c implements
+ * them for unit tests. What must be inline to be fast (locks, clock, current
+ * CPU, atomics, records) is in the host's host_inline.h, which this file
+ * includes from the include path:
+ *
+ *	sl_lock_t, sl_lock_init(), sl_lock(), sl_unlock()
+ *	u64  sl_host_now_ns(void)     time since the host started; never backward
+ *	s32  sl_host_cpu(void)        the CPU this code runs on
+ *	void sl_host_relax(void)      one turn of a busy wait
+ *	bool sl_bit_test_and_set(u64 *words, u32 bit)      atomic where hosts
+ *	bool sl_bit_test_and_clear(u64 *words, u32 bit)    have several CPUs
+ *	bool sl_cas_u64(u64 *at, u64 old, u64 new)         the same
+ *	void sl_host_record(kind, task, cpu, flags, arg)   see record.h; may drop
+ *	void sl_host_slice_changed(t)   a running task's slice was set by hand
+ *
+ * What a host owes the core: while a CPU is inside the core it is neither
+ * preempted nor interrupted by anything that calls the core on that CPU; a
+ * task that sl_schedule() returned is run until the next sl_schedule() of that
+ * CPU; sl_switched() is called once the old task's stack is out of use.
+ *
+ * Read next: core/core.h, what a host calls in turn.
+ */
+#ifndef SCHEDLAB_HOST_H
+#define SCHEDLAB_HOST_H
+
+#include <scx/types.h>
+#include <schedlab/record.h>
+#include <schedlab/task.h>
+
+#include <host_inline.h>
+
+/*
+ * Make @cpu call sl_schedule() soon: from its idle loop, or by interrupting its
+ * task. @cpu may be the caller's own. Kicking twice is the same as once.
+ * Context: any; locks of the core may be held; must not re-enter the core.
+ */
+void sl_host_kick(s32 cpu);
+
+/*
+ * Zeroed memory, aligned to 64 bytes, or NULL. Called at start and while a
+ * policy is loaded, never while it schedules.
+ */
+void *sl_host_alloc(u64 bytes);
+void sl_host_free(void *mem, u64 bytes);
+
+/* A random number; the same sequence for the same seed. */
+u32 sl_host_random(void);
+
+/* The attached task with this pid, or NULL. */
+struct sl_task *sl_host_task(s32 pid);
+
+/* Call sl_timers_run() on some CPU at or after @at_ns; a later call replaces. */
+void sl_host_set_timer(u64 at_ns);
+
+/* One line of text for a person: a policy's printk, a dump. No newline. */
+void sl_host_print(const char *line);
+
+/* The policy has failed: @info lives until the host ends. Called once. */
+void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid);
+
+/* A bug of ours: print and stop. */
+_Noreturn void sl_host_panic(const char *file, int line, const char *what);
+
+/* Always on, in every build: one condition each. */
+#define SL_ASSERT(cond)							\
+	do {								\
+		if (__builtin_expect(!(cond), 0))			\
+			sl_host_panic(__FILE__, __LINE__, #cond);	\
+	} while (0)
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task.h - a task as the core keeps it.
+ *
+ * A host allocates the structure (usually inside one of its own), zeroed, and
+ * gives it to sl_task_attach(). Everything but the members marked "host" is
+ * the core's. `p` is first, so that a policy's pointer is ours as well.
+ *
+ *              start                    picked
+ *	NEW ----------> RUNNABLE --------------------> RUNNING --> DEAD
+ *	                 ^  ^  \_ on a DSQ, or held     |   |
+ *	            wake |  |     by the policy         |   |
+ *	                 |  +---------------------------+   |
+ *	              WAKING       preempted, yielded       |
+ *	                 ^                                  |
+ *	                 +------------ BLOCKED <------------+
+ *
+ * Read next: core/core.h, where queues and CPUs are.
+ */
+#ifndef SCHEDLAB_TASK_H
+#define SCHEDLAB_TASK_H
+
+#include <scx/types.h>
+
+enum sl_task_state {
+	SL_TASK_NEW,
+	SL_TASK_BLOCKED,
+	SL_TASK_WAKING,		/* a waker has claimed it and is choosing a CPU */
+	SL_TASK_RUNNABLE,
+	SL_TASK_RUNNING,
+	SL_TASK_DEAD,
+};
+
+/*
+ * Who holds a runnable task, as in Linux: the low two bits of ops_state. The
+ * rest counts how often it was given to the policy, so that a late dispatch of
+ * an earlier turn is told from a valid one.
+ */
+enum sl_ops_state {
+	SL_OPSS_NONE,		/* the core: on a DSQ, running, or not runnable */
+	SL_OPSS_QUEUEING,	/* on its way to the policy */
+	SL_OPSS_QUEUED,		/* the policy */
+	SL_OPSS_DISPATCHING,	/* on its way back */
+	SL_OPSS_MASK = 3,
+	SL_OPSS_SEQ_ONE = 4,
+};
+
+struct sl_dsq;
+
+struct sl_task {
+	struct task_struct p;
+
+	/* The lock of the queue it is on, or of its CPU, protects: */
+	struct sl_dsq	*dsq;		/* read without lock, then checked */
+	struct sl_task	*next;		/* order on the queue */
+	struct sl_task	*prev;
+	struct sl_task	*left;		/* tree of a vtime queue */
+	struct sl_task	*right;
+	struct sl_task	*parent;
+	u64		dsq_seq;	/* the queue's count when it was inserted */
+	u64		key;		/* vtime it is queued under */
+
+	/* The lock of CPU `cpu` protects: */
+	s32		cpu;		/* whose lock; changes under the new one's */
+	s32		last_cpu;	/* where it last ran; -1: nowhere yet */
+	u8		state;		/* enum sl_task_state */
+	bool		is_blocking;	/* has announced that it will block */
+	bool		in_custody;	/* the policy is owed an ops.dequeue() */
+	bool		on_cpu;		/* its stack is in use; atomic */
+	u64		ops_state;	/* enum sl_ops_state and count; atomic */
+	u64		ddsp_dsq_id;	/* direct dispatch, or SCX_DSQ_INVALID */
+	u64		ddsp_enq_flags;
+	u64		exec_start_ns;	/* charged up to here while it runs */
+	u64		run_start_ns;	/* when it was last put on a CPU */
+	u64		charged_ns;	/* CPU time since then */
+	u64		runnable_at_ns;	/* since when it waits for a CPU */
+	u64		wait_ns;	/* total so far */
+	u64		wait_ns_max;
+	u64		nr_migrations;
+	u64		from_dsq_id;	/* the queue it was picked from */
+
+	/* Set once: */
+	u32		idx;		/* slot in the core's table */
+	bool		is_attached;
+	struct cpumask	*own_mask;	/* p.cpus_ptr points here when restricted */
+};
+
+/* Hosts and core turn a policy's pointer into ours with this. */
+static inline struct sl_task *sl_task_of(const struct task_struct *p)
+{
+	return (struct sl_task *)(uintptr_t)p;
+}
+
+#endif
