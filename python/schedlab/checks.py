@@ -159,6 +159,9 @@ def _check_flow(source: Source, task: Task, horizon_ns: int) -> None:
         if phase.verb in ("run", "sleep") and value and times and value * times > TIME_MAX_NS:
             _fault(source, task, phase,
                    f"{phase.verb}: {value} ns, {times} times, is more than {TIME_MAX_NS} ns")
+    if task.is_burst_from_run and not any(phase.verb == "run" for phase, _ in walk(task.phases)):
+        source.fault((*task.at, "burst"), f"task {task.name!r}",
+                     "burst: \"run\" takes the length of the first run, but there is none")
     if not ends and not horizon_ns:
         source.fault((*task.at, "phases"), f"task {task.name!r}",
                      "it never ends; give [workload] a horizon, or the loop a number of rounds")
@@ -260,19 +263,32 @@ def _follow_locks(
 
 
 def _check_waits(source: Source, task: Task) -> None:
-    spawned = sum(times or 0 for phase, times in walk(task.phases) if phase.verb == "spawn")
-    awaited = 0
-    for phase, times in walk(task.phases):
-        if phase.verb != "wait":
-            continue
-        number = phase.amount.constant if phase.amount else 0
-        if not spawned:
+    if any(phase.verb == "spawn" for phase, _ in walk(task.phases)):
+        _follow_waits(source, task, task.phases, 0)
+        return
+    for phase, _ in walk(task.phases):
+        if phase.verb == "wait":
             _fault(source, task, phase, "wait: this task spawns nothing")
-        elif number:
-            awaited += number * times if times is not None else spawned + 1
-            if awaited > spawned:
-                _fault(source, task, phase,
-                       f"wait: {spawned} children are spawned in all; it would wait for ever")
+
+
+def _follow_waits(
+    source: Source, task: Task, phases: tuple[Phase, ...], children: int
+) -> int:
+    """Count the children that may still be waited for; return how many are left."""
+    for phase in phases:
+        if phase.verb == "spawn":
+            children += 1
+        elif phase.verb == "wait":
+            number = phase.amount.constant if phase.amount else 0
+            if number and number > children:
+                _fault(source, task, phase, f"wait: for {number} children, but only {children} "
+                       "are spawned and not yet waited for")
+            children = max(children - number, 0) if number else 0
+        elif phase.verb == "loop":
+            after = _follow_waits(source, task, phase.body, children)
+            # Every later round gains or loses as much as the first one did.
+            children = max(children + (after - children) * max(phase.rounds, 1), 0)
+    return children
 
 
 def _check_names(source: Source, task: Task, objects: list[SyncObject]) -> None:
