@@ -164,6 +164,9 @@ LAWFUL_EDGES = {
         C + 'int f(void)\n{\n\t/* { */\n\tcall("{{");\n\treturn 1;\n}\n' + "int x;\n" * 80,
     ),
     "words about floats": ("core/good.c", C + "/* no double, no malloc() */\n"),
+    "arguments that are checked as printf's": (
+        "core/good.h", C + "void say(char *f, ...) __attribute__((format(printf, 1, 2)));\n",
+    ),
     "include guard": ("core/good.h", C + "#ifndef HOST_H\n#define HOST_H\n#endif\n"),
     "reminder with an issue": ("core/good.c", C + f"/* {TODO} #12: think */\n"),
     "docstring does not count": (
