@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""Make record files and timelines out of lists of events, for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedlab.records import RECORD_DTYPE, Kind, Records
+from schedlab.timeline import Timeline
+
+
+def timeline_of(events, *, nr_cpus=1, end_ns=None):
+    """Timeline of a list of (t_ns, task, cpu, kind, flags, arg)."""
+    array = np.array([tuple(map(int, event)) for event in events], RECORD_DTYPE)
+    if end_ns is None:
+        end_ns = int(array["t_ns"][-1]) if len(array) else 0
+    lost = int(array["arg"][array["kind"] == Kind.LOST].sum())
+    return Timeline(
+        Records(events=array, nr_cpus=nr_cpus, tick_ns=0, end_ns=end_ns, nr_lost=lost)
+    )
