@@ -121,7 +121,9 @@ def _with_task_name(outcome: Outcome, program) -> str:
     """The host's message, with the name that the workload gives the task."""
     names = program.tasks["name"]
     if outcome.task and 1 <= outcome.task <= len(names):
-        return f"{outcome.error} (task {outcome.task} is '{names[outcome.task - 1]}')"
+        name = names[outcome.task - 1]
+        if name not in outcome.error:
+            return f"{outcome.error} (task {outcome.task} is '{name}')"
     return outcome.error
 
 

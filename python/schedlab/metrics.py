@@ -96,7 +96,8 @@ _ENTRIES = [
     Metric("overhead_share", "1", "time in the scheduler / (CPUs x length of the run); idle time "
            "is not overhead", "lower", "run", "report 5, section 4.2.5, without its idle time"),
     Metric("fairness_jain", "1", "(sum x)^2 / (n sum x^2), x = CPU time received / CPU time "
-           "deserved by weight while runnable", "higher", "run", f"{_JAIN}; {_GPS}"),
+           "deserved by weight while runnable; tasks that ended without CPU time left out",
+           "higher", "run", f"{_JAIN}; {_GPS}"),
     Metric("fairness_turnaround_jain", "1", "(sum x)^2 / (n sum x^2), x = turnaround: what "
            "report 5 calls fairness", "none", "run", "report 5, section 4.2.4"),
     Metric("switches", "1", "times a CPU began a task other than the one it ran last without "
@@ -313,7 +314,8 @@ def _task_level(timeline: Timeline, weight) -> dict:
             np.where(is_stop & (tasks.flags == Stop.BLOCKED), duration, 0), first
         ),
         "deserved_ns": deserved,
-        "share": _ratio(run, deserved),
+        # A task that ended without ever wanting CPU time got all that it wanted.
+        "share": np.where((run == 0) & (end >= 0), np.nan, _ratio(run, deserved)),
         "slowdown": np.where(end >= 0, _ratio(turnaround, turnaround - wait_sum), np.nan),
         "wakeups": wakeups,
         "wakeup_ns_mean": _ratio(_sum_per_group(latency, first), wakeups),

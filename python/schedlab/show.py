@@ -146,14 +146,16 @@ def _show_verdict(console: Console, result) -> None:
     good = len(result.runs) - len(failed)
     if good:
         console.print(f"Physics: ok in {good} of {len(result.runs)} runs", style="green")
-    seen = set()
+    groups: dict[tuple, list[dict]] = {}
     for run in failed:
-        where = f"{run['workload']}, {run['policy']}"
-        if (where, run["error"]) in seen:
-            continue
-        seen.add((where, run["error"]))
-        console.print(f"[red bold]failed[/] {escape(where)}, seed {run['seed']}: "
-                      f"{escape(run['error'])}", soft_wrap=True, highlight=False)
+        # A policy that does not compile fails everywhere in the same words.
+        place = "every workload" if run["error_kind"] == "compile" else run["workload"]
+        groups.setdefault((place, run["policy"], run["error"]), []).append(run)
+    for (place, policy, error), runs in groups.items():
+        seeds = "" if place == "every workload" else f", seed {runs[0]['seed']}"
+        more = f" (and {len(runs) - 1} more seeds)" if seeds and len(runs) > 1 else ""
+        console.print(f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: "
+                      f"{escape(error)}", soft_wrap=True, highlight=False)
 
 
 def _run_table(workload: str, host: str, cpus: int, policies: dict[str, list[dict]]) -> Table:
@@ -180,6 +182,34 @@ def _run_table(workload: str, host: str, cpus: int, policies: dict[str, list[dic
     return table
 
 
+def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[dict]]) -> None:
+    """Say it where the CPU was busy throughout, so that no policy could be faster."""
+    makespans = [_mean(each, "makespan_ns") for each in runs.values()]
+    busy = [_mean(each, "cpu_utilisation") for each in runs.values()]
+    if None in makespans or None in busy or len(runs) < 2:
+        return
+    if min(busy) > 0.98 and max(makespans) - min(makespans) <= 0.001 * max(makespans):
+        console.print(
+            f"{escape(workload)}: the last task ends after {_short_time(max(makespans))} under every "
+            "policy; one CPU cannot do fixed work faster.", highlight=False,
+        )  # fmt: skip
+
+
+def _workload_table(name: str, groups: dict[str, dict[str, list[dict]]]) -> Table:
+    """One metric: a row per workload, a column per policy."""
+    metric = DICTIONARY[name]
+    table = Table(title=escape(f"{name}: {metric.formula}"), title_justify="left",
+                  title_style="bold")
+    table.add_column("workload")
+    policies = list(dict.fromkeys(policy for runs in groups.values() for policy in runs))
+    for policy in policies:
+        table.add_column(escape(policy), justify="right")
+    for workload, runs in groups.items():
+        values = {policy: _mean(runs.get(policy, []), name) for policy in policies}
+        table.add_row(escape(workload), *(_cell(name, values, policy) for policy in policies))
+    return table
+
+
 def _cell(name: str, values: dict[str, float | None], policy: str) -> str:
     """A value; in bold when it is the best of its column and not all are equal."""
     value = values[policy]
@@ -200,11 +230,25 @@ def show_demo(result) -> None:
     result : RunSet
         What `run_plan` returned.
     """
-    show_runs(result)
     console = _console()
+    _show_verdict(console, result)
+    main = next((run["workload"] for run in result.runs), None)
+    groups: dict[str, dict[str, list[dict]]] = {}
+    for run in result.runs:
+        groups.setdefault(run["workload"], {}).setdefault(run["policy"], []).append(run)
+    if main is not None:
+        first = groups[main]
+        console.print()
+        console.print(_run_table(main, result.runs[0]["host"], result.runs[0]["cpus"], first))
+        for name in ("turnaround_ns_mean", "response_ns_mean", "starvation_ns"):
+            console.print()
+            console.print(_workload_table(name, groups))
+    for workload, runs in groups.items():
+        _show_fixed_makespan(console, workload, runs)
+    console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
     console.print(
-        "Each row is one policy on the same work: same tasks, same arrivals, same seeds.\n"
-        "Bold is the best of its column. `schedlab metrics` explains the columns.\n"
+        "All policies got the same work: same tasks, same arrivals, same seeds, one CPU.\n"
+        "Bold is the best. `schedlab metrics` explains the columns.\n"
         "Your own policy: copy policies/rr.bpf.c to mine.bpf.c, change it, then\n"
         "  ./lab run mixed --policy rr,./mine.bpf.c --seeds 10",
         highlight=False, markup=False,
