@@ -70,19 +70,26 @@ static s32 next_in(const struct cpumask *among, const struct cpumask *allowed,
 		   s32 after)
 {
 	u32 nr_words = (sl_core.nr_cpus + 63) / 64;
-	u32 start = (u32)(after + 1) % sl_core.nr_cpus;
+	u32 start = (u32)(after + 1);
+	u32 w = start / 64;
+	u64 above = ~0ULL << (start % 64);
 	u64 word;
 
+	if (start >= sl_core.nr_cpus) {
+		w = 0;
+		above = ~0ULL;
+	}
+	/* The first word is looked at twice: its upper part, then its lower. */
 	for (u32 i = 0; i <= nr_words; i++) {
-		u32 w = (start / 64 + i) % nr_words;
-
 		word = sl_peek(&among->bits[w]) & allowed->bits[w];
 		if (i == 0)
-			word &= ~0ULL << (start % 64);
+			word &= above;
 		else if (i == nr_words)
-			word &= (1ULL << (start % 64)) - 1;
+			word &= ~above;
 		if (word)
 			return (s32)(w * 64 + (u32)__builtin_ctzll(word));
+		if (++w == nr_words)
+			w = 0;
 	}
 	return -1;
 }

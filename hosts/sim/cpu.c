@@ -50,15 +50,20 @@ static u64 tick_at_or_after(u64 t_ns)
 
 /*
  * The next tick that matters for the running task. Its slice was right at
- * exec_start_ns, which is not later than now by more than a stolen tick.
+ * exec_start_ns, which is not later than now by more than a stolen tick. If the
+ * burst ends before the slice does, this is called again before that tick. A
+ * tick that is due at this very instant stays due.
  */
 static void set_tick(struct sim_cpu *c)
 {
 	const struct sl_task *t = &c->running->core;
 
+	if (c->tick_at_ns == sim_now_ns)
+		return;
 	if (sim.has_ticks || sl_core.bypass)
 		c->tick_at_ns = tick_at_or_after(0);
-	else if (t->p.scx.slice > SIM_NEVER / 8)
+	else if (t->p.scx.slice > SIM_NEVER / 8 ||
+		 t->exec_start_ns + t->p.scx.slice > c->burst_at_ns)
 		c->tick_at_ns = SIM_NEVER;
 	else
 		c->tick_at_ns = tick_at_or_after(t->exec_start_ns +
@@ -135,14 +140,17 @@ static bool schedule(u32 idx, enum sl_why why)
 	struct sim_cpu *c = &sim.cpus[idx];
 	struct sim_task *prev = c->running;
 	struct sim_task *next;
+	u64 tick_at_ns = c->tick_at_ns;
 	u64 cost_ns;
 
 	c->resched_at_ns = SIM_NEVER;
 	c->burst_at_ns = SIM_NEVER;
 	c->tick_at_ns = SIM_NEVER;
 	next = (struct sim_task *)sl_schedule(why);
-	if (next && next == prev)
+	if (next && next == prev) {
+		c->tick_at_ns = tick_at_ns;
 		return true;
+	}
 	if (prev) {
 		prev->core.on_cpu = false;
 		end_run(c);
