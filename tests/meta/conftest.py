@@ -4,9 +4,37 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session")
+def tracked_files(root) -> list[str]:
+    """Names of the files that git tracks, relative to the checkout."""
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True, check=True
+    )
+    return [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
+
+
+@pytest.fixture(scope="session")
+def copy_tracked(root, tracked_files):
+    """Function that copies the tracked files, as they are now, into a folder.
+
+    Unlike a clone it has what is not committed yet, and unlike the checkout it
+    has nothing that git does not know.
+    """
+
+    def copy(folder: Path) -> Path:
+        for name in tracked_files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, folder / name)
+        return folder
+
+    return copy
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -42,20 +41,13 @@ def test_commands_are_written_in_console_blocks():
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory, build) -> Path:
+def copy(tmp_path_factory, build, copy_tracked) -> Path:
     """A copy of what git tracks, so that a command may write beside its input.
 
     The environment and the build are this checkout's: test_fresh_clone.py is
     about making them.
     """
-    folder = tmp_path_factory.mktemp("readme") / "schedlab"
-    listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=True
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+    folder = copy_tracked(tmp_path_factory.mktemp("readme") / "schedlab")
     # A `lab` of the same words that skips set-up: it runs this checkout's.
     (folder / "lab").write_text(f'#!/bin/sh\nexec "{ROOT}/lab" "$@"\n')
     return folder

