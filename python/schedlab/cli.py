@@ -89,9 +89,12 @@ def run(
         list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="mlfq.boost_ns=100ms")
     ] = [],  # noqa: B006, Typer copies it
     cost: Annotated[
-        list[str], typer.Option("--cost", metavar="NAME=TIME", help="switch_ns=2us; also migrate_ns, "
-                                "wakeup_ns, tick_ns, ipi_ns.")
+        list[str], typer.Option("--cost", metavar="NAME=TIME", help="What the machine charges: "
+                                "switch_ns=2us, migrate_ns, wakeup_ns, tick_ns, ipi_ns.")
     ] = [],  # noqa: B006
+    topology: Annotated[
+        str, typer.Option(metavar="smt=N,llc=N,node=N", help="CPUs per core, cache, NUMA node.")
+    ] = "",
     tick: Annotated[
         str | None, typer.Option(help="Time between ticks, such as 1ms; default: the workload's.")
     ] = None,
@@ -120,6 +123,7 @@ def run(
         settings=settings,
         tick_ns=None if tick is None else parse_duration(tick),
         costs=[_cost(text) for text in cost],
+        topology=topology,
         timeout_seconds=parse_duration(timeout) / 1e9,
     )
     if as_json:

@@ -39,6 +39,9 @@ from .policy_build import BuiltPolicy, build_policy, find_compiler
 
 CPUS_MAX = 1024
 SEEDS_MAX = 100_000
+#: What the simulator can be told to charge for, in nanoseconds each.
+COSTS = ("switch_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns", "wakeup_ns", "tick_ns",
+         "ipi_ns")
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,9 @@ class Plan:
         Time between ticks; default: what each workload says.
     costs : sequence of str
         `NAME=NS` of the simulator's cost model, such as `"switch_ns=2000"`.
+    topology : str, default ""
+        CPUs per core, cache and NUMA node of the simulated machine, such as
+        `"smt=2,llc=8"`.
     timeout_seconds : float, default 300
         Longest time on the wall clock for one run.
     keep_parquet : bool, default True
@@ -83,6 +89,7 @@ class Plan:
     settings: Sequence[str] = ()
     tick_ns: int | None = None
     costs: Sequence[str] = ()
+    topology: str = ""
     timeout_seconds: float = 300.0
     keep_parquet: bool = True
 
@@ -216,11 +223,14 @@ def _check_plan(plan: Plan) -> None:
     if not plan.timeout_seconds > 0:
         problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
     for cost in plan.costs:
-        if not re.fullmatch(r"(switch|migrate|wakeup|tick|ipi)_ns=\d+", cost):
+        name, _, value = cost.partition("=")
+        if name not in COSTS or not value.isdecimal():
             problems.append(
-                f"--cost {cost}: should read NAME=NS with NAME one of switch_ns, migrate_ns, "
-                "wakeup_ns, tick_ns, ipi_ns"
+                f"--cost {cost}: should read NAME=TIME, such as switch_ns=2us; "
+                f"NAME is one of {', '.join(COSTS)}"
             )
+    if plan.topology and not re.fullmatch(r"(smt|llc|node)=\d+(,(smt|llc|node)=\d+)*", plan.topology):
+        problems.append(f"--topology {plan.topology}: should read smt=2,llc=8,node=16, CPUs in each")
     if problems:
         raise UsageError("\n".join(problems))
 
@@ -476,6 +486,7 @@ def _run_case(ready: _Ready, case: _Case, session) -> dict:
         "environment": ready.environment,
         "tick_ns": case.tick_ns,
         "costs": list(plan.costs),
+        "topology": plan.topology,
         "knobs": {},
         "directory": str(directory),
         "metrics": {},
@@ -513,7 +524,8 @@ def _options(plan: Plan) -> tuple:
         ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
         for name in ("pi_ps", "matmul_ps", "spin_ps")
     ]
-    return (*(("--cost", cost) for cost in plan.costs), *work)
+    topology = [("--topology", plan.topology)] if plan.topology else []
+    return (*(("--cost", cost) for cost in plan.costs), *topology, *work)
 
 
 def _write_text(path: Path, text: str) -> None:

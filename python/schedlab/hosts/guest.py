@@ -227,14 +227,17 @@ def _boot(kernel: Path, folder: Path, cpus: int, timeout_s: float) -> bool:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         text=True, start_new_session=True,
     )  # fmt: skip
+    timed_out = False
     try:
         _, said = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        return True
+        timed_out = True
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _, said = process.communicate()
+    if timed_out:
+        return True
     if process.returncode:
         raise HostError(f"{QEMU} ended with {process.returncode}: {said.strip()}")
     return False
@@ -292,9 +295,11 @@ def _read_frame(answer: GuestAnswer, formats: dict, name: str, contents: bytes) 
     text = contents.decode(errors="replace") if not name.startswith("page ") else ""
     kind, _, number = name.partition(" ")
     if kind == "program":
-        callback, count = text.partition("\n")[0].split()
+        head, _, log = text.partition("\n")
+        callback, count = head.split()
         answer.instructions[callback] = int(count)
-        answer.refusal += text.partition("\n")[2] if not int(count) else ""
+        # The verifier stops at the first bad one, so the last log is that one's.
+        answer.refusal = log
     elif kind == "refused":
         answer.refusal += text
     elif kind == "loaded":

@@ -34,6 +34,8 @@ ANSWER_BYTES_MAX = 4 << 20
 STDERR_LINES_KEPT = 20
 #: How long a server may take to end by itself when its input is closed.
 CLOSE_SECONDS = 1.0
+#: Costs that stand between a runnable task and an idle CPU.
+_LATENCIES = ("ipi_ns", "switch_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns")
 
 
 class SimHost:
@@ -56,22 +58,20 @@ class SimHost:
         return {"simulator_hash": _simulator_hash(str(paths.simulator()))}
 
     def latency_ns(self, job: Job) -> int:
-        """Time from a wake-up to the moment at which an idle CPU sees it.
+        """Longest time from the moment a task may run on an idle CPU until it runs there.
 
         Parameters
         ----------
         job : Job
-            Its `--cost` options are what delays a wake-up.
+            Its `--cost` options are all that takes time in this host.
 
         Returns
         -------
         int
-            Nanoseconds: wake-up plus inter-processor interrupt.
+            Nanoseconds: the interrupt that tells the CPU, and the dearest switch.
         """
-        costs = dict(
-            value.split("=", 1) for option, value in job.options if option == "--cost"
-        )
-        return int(costs.get("wakeup_ns", 0)) + int(costs.get("ipi_ns", 0))
+        costs = [value.partition("=") for option, value in job.options if option == "--cost"]
+        return sum(int(value) for name, _, value in costs if name in _LATENCIES)
 
     def session(self, *, timeout_seconds: float) -> SimSession:
         """Open a connection for one worker.
