@@ -117,6 +117,7 @@ struct sl_core {
 	bool		is_loaded;
 	bool		bypass;		/* built-in FIFO; the policy is not asked */
 	bool		builtin_idle;	/* this core keeps the idle masks */
+	bool		has_detail;	/* host: write ENQUEUE records */
 	u32		dispatch_batch;
 
 	struct sl_dsq	global;

@@ -86,6 +86,12 @@ void sl_end_custody(struct sl_task *t, u64 deq_flags)
 			     deq_flags);
 }
 
+static void record_enqueue(const struct sl_task *t, u64 dsq_id)
+{
+	if (__builtin_expect(sl_core.has_detail, 0))
+		sl_host_record(SL_RECORD_ENQUEUE, t->p.pid, t->cpu, 0, dsq_id);
+}
+
 /**
  * sl_insert_local - put a task on a CPU's local queue
  * @cpu: whose queue; its lock is held
@@ -101,6 +107,7 @@ void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 
 	sl_end_custody(t, 0);
 	sl_poke(&t->cpu, cpu->id);
+	record_enqueue(t, cpu->local.id);
 	sl_dsq_insert(&cpu->local, t,
 		      enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT));
 	sl_store(&t->ops_state, (t->ops_state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
@@ -124,6 +131,7 @@ static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 		sl_end_custody(t, 0);
 	else
 		t->in_custody = true;
+	record_enqueue(t, q->id);
 	sl_lock(&q->lock);
 	if (by_vtime && q != &sl_core.global) {
 		is_mixed = !sl_dsq_insert_vtime(q, t, t->p.scx.dsq_vtime);

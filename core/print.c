@@ -161,14 +161,33 @@ u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
 	return used;
 }
 
-/* A policy's bpf_printk(): one line to the host. */
+/* See include/scx/note.h. Return: whether @fmt is a note. */
+static bool is_note(const char *fmt)
+{
+	static const char word[] = "schedlab-note ";
+
+	return !__builtin_strncmp(fmt, word, sizeof(word) - 1);
+}
+
+/* A policy's bpf_printk(): one line to the host, or a NOTE record. */
 long sl_printk(const char *fmt, ...)
 {
+	struct sl_cpu *here = sl_this_cpu();
+	struct sl_task *t = here->callback_task;
 	char line[256];
 	__builtin_va_list args;
 	u32 used;
+	u64 note;
 
 	__builtin_va_start(args, fmt);
+	if (is_note(fmt)) {
+		note = (u64)__builtin_va_arg(args, u32) << 32;
+		note |= __builtin_va_arg(args, u32);
+		__builtin_va_end(args);
+		sl_host_record(SL_RECORD_NOTE, t ? t->p.pid : 0, here->id, 0,
+			       note);
+		return 0;
+	}
 	used = sl_format(line, sizeof(line), fmt, args);
 	__builtin_va_end(args);
 	if (used && line[used - 1] == '\n')

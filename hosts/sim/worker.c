@@ -254,6 +254,7 @@ static int create_machine(const struct sim_options *o)
 		fail_setup("usage", "not enough memory for this many CPUs");
 		return -1;
 	}
+	sl_core.has_detail = o->has_detail;
 	for (u32 i = 0; i < o->nr_cpus; i++) {
 		sim.cpus[i].burst_at_ns = SIM_NEVER;
 		sim.cpus[i].resched_at_ns = SIM_NEVER;
