@@ -15,6 +15,7 @@ from . import layout
 from .calibration import WORK_KERNELS, Calibration
 
 _RUN, _WORK = layout.VERB_NUMBER["run"], layout.VERB_NUMBER["work"]
+MASK64 = 2**64 - 1
 _LOOP, _END = layout.VERB_NUMBER["loop"], layout.VERB_NUMBER["end"]
 
 
@@ -63,7 +64,7 @@ def _same_shape(rows: np.ndarray, ops: np.ndarray) -> list[np.ndarray]:
 def _sum_ops(ops: np.ndarray, values: np.ndarray, calibration: Calibration) -> np.ndarray:
     """Sum ops of equal shape; `ops` has shape (tasks, ops)."""
     total = np.zeros(len(ops), dtype=np.float64)
-    exact = np.zeros(len(ops), dtype=np.int64)
+    exact = np.zeros(len(ops), dtype=np.uint64)
     times: list[int | None] = [1]
     for index in range(ops.shape[1]):
         verb, op = int(ops["verb"][0, index]), ops[:, index]
@@ -76,30 +77,26 @@ def _sum_ops(ops: np.ndarray, values: np.ndarray, calibration: Calibration) -> n
             times.pop()
         elif verb in (_RUN, _WORK):
             part = _executed(op, times[-1], values, verb, calibration)
-            total += part.astype(np.float64)
-            exact += part
+            total += [float(amount) for amount in part]
+            exact += np.array([amount & MASK64 for amount in part], dtype=np.uint64)
     # Beyond 2**63 the integers have wrapped; the float sum says so.
-    return np.where(total < 2.0**63, exact, np.int64(2**63 - 1))
+    limit = np.uint64(2**63 - 1)
+    return np.where(total < 2.0**63, np.minimum(exact, limit), limit).astype(np.int64)
 
 
 def _executed(
     op: np.ndarray, times: int, values: np.ndarray, verb: int, calibration: Calibration
-) -> np.ndarray:
-    """CPU time of one op over all its executions, per task, as int64."""
-
-    def cost(amounts: np.ndarray) -> np.ndarray:
-        amounts = amounts.astype(np.int64)
-        if verb == _RUN:
-            return amounts
-        unit_ps = calibration.unit_ps(WORK_KERNELS[int(op["a"][0])])
-        return amounts // 1000 * unit_ps + amounts % 1000 * unit_ps // 1000
-
+) -> list[int]:
+    """CPU time in ns of one op over all its executions, for each task."""
+    unit_ps = 1000
+    if verb == _WORK:
+        unit_ps = calibration.unit_ps(WORK_KERNELS[int(op["a"][0]) % len(WORK_KERNELS)])
     if not op["flags"][0] & layout.OP_TABLE:
-        return cost(op["b"]) * np.int64(times)
-    result = np.zeros(len(op), dtype=np.int64)
-    for i, packed in enumerate(op["b"].tolist()):
+        return [amount * unit_ps // 1000 * times for amount in op["b"].tolist()]
+    result = []
+    for packed in op["b"].tolist():
         first, number = packed >> 32, packed & layout.NONE
-        table = cost(values[first : first + number])
+        table = [amount * unit_ps // 1000 for amount in values[first : first + number].tolist()]
         cycles, rest = divmod(times, number)
-        result[i] = int(table.sum()) * cycles + int(table[:rest].sum())
+        result.append(sum(table) * cycles + sum(table[:rest]))
     return result
