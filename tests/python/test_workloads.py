@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""The workloads that come with schedlab: pinned bytes, and what the reports say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schedlab import layout
+from schedlab.calibration import DEFAULT_CALIBRATION, Calibration
+from schedlab.errors import UsageError
+from schedlab.program import compile_workload
+from schedlab.spec import list_workloads, load_workload
+
+GOLDEN = Path(__file__).with_name("golden_programs.txt")
+SEEDS = (0, 1)
+NAMES = [info.name for info in list_workloads()]
+TICK_NS = 10_000_000
+
+
+def program_of(name, seed=0):
+    return compile_workload(load_workload(name), seed=seed)
+
+
+def golden_lines():
+    return [
+        f"{name} {seed} {program_of(name, seed).program_hash}" for name in NAMES for seed in SEEDS
+    ]
+
+
+def test_program_hashes_are_pinned():
+    """A changed line means that published results no longer compare: say why.
+
+    After an intended change: `python tests/python/test_workloads.py --bless`.
+    """
+    assert golden_lines() == GOLDEN.read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_workload_has_jitter_or_says_why_not(name):
+    """Seeds must differ, or repeated runs of a deterministic host are one run."""
+    workload = load_workload(name)
+    one, two = program_of(name, 1), program_of(name, 2)
+    if name.startswith("textbook/"):
+        assert workload.jitter_ns == 0
+        assert one.ops.tobytes() == two.ops.tobytes()
+    else:
+        assert one.tasks["arrival_ns"].tolist() != two.tasks["arrival_ns"].tolist()
+    assert program_of(name, 1).data == one.data
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_task_ends_by_itself(name):
+    assert (program_of(name).work_ns() >= 0).all()
+
+
+# ---- schedules worked out by hand --------------------------------------------------
+
+
+def simulate(tasks, pick, slice_ms):
+    """Schedule (name, arrival, burst) in steps of 1 ms; return when each ends.
+
+    `pick` chooses from the queue; a task that used its slice goes to the end,
+    behind those that have arrived by then.
+    """
+    left = {name: burst for name, _, burst in tasks}
+    finish, queue, running, used, now = {}, [], None, 0, 0
+    while len(finish) < len(tasks):
+        queue += [name for name, arrival, _ in tasks if arrival == now]
+        if running and (used == slice_ms or pick is shortest):
+            queue.append(running)
+            running = None
+        if not running and queue:
+            running = pick(queue, left)
+            queue.remove(running)
+            used = 0
+        now += 1
+        if running:
+            left[running] -= 1
+            used += 1
+            if not left[running]:
+                finish[running], running = now, None
+    return finish
+
+
+def first(queue, left):
+    return queue[0]
+
+
+def shortest(queue, left):
+    return min(queue, key=lambda name: left[name])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("textbook/")])
+def test_expected_schedules(name):
+    workload = load_workload(name)
+    program = program_of(name)
+    columns = zip(
+        program.tasks["name"].tolist(),
+        (program.tasks["arrival_ns"] // 1_000_000).tolist(),
+        (program.work_ns() // 1_000_000).tolist(),
+        strict=True,
+    )
+    tasks = list(columns)
+    assert workload.expected
+    for expected in workload.expected:
+        pick = shortest if expected.policy == "srtf" else first
+        slice_ms = expected.settings.get("slice_ns", 0) // 1_000_000
+        assert slice_ms or expected.policy in ("fifo", "srtf")
+        found = simulate(tasks, pick, slice_ms or -1)
+        assert {task: end * 1_000_000 for task, end in found.items()} == expected.finish_ns
+
+
+# ---- what the reports say -------------------------------------------------------------
+
+
+def ticks_of(name):
+    return program_of(name).work_ns().sum() / TICK_NS
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("report-1/cpu-heavy", 87),
+        ("report-1/switch", 70.5),
+        ("report-1/creation", 17),
+        ("report-1/short", 70),
+        ("report-1/starvation", 43.5),
+    ],
+)
+def test_report_1_round_robin_baseline(name, published):
+    """Under the default calibration the work fills the published ticks."""
+    assert ticks_of(name) == pytest.approx(published, rel=0.03)
+
+
+def test_report_1_io_bound_has_both_readings():
+    """Forks and the last sleeps of both batches: 52.5 ticks; half of it: 25."""
+    text, code = program_of("report-1/io-bound"), program_of("report-1/io-bound:processes=50")
+    assert (text.nr_tasks, code.nr_tasks) == (101, 51)
+    assert text.work_ns().sum() / TICK_NS + 2 * 10 == pytest.approx(52.5, rel=0.05)
+    assert code.work_ns().sum() / TICK_NS + 10 == pytest.approx(25, rel=0.1)
+    assert text.tasks["priority"].tolist() == [5] + [5, 0] * 50
+
+
+def test_report_1_mixed_cannot_take_fifty_ticks():
+    assert ticks_of("report-1/mixed") == pytest.approx(109, rel=0.01)
+
+
+def test_report_1_priorities():
+    tasks = program_of("report-1/starvation").tasks
+    assert tasks["priority"].tolist() == [0] + [5] * 5
+    tasks = program_of("report-1/mixed").tasks
+    assert tasks["priority"].tolist() == [0] * 5 + [10] * 5
+
+
+@pytest.mark.parametrize("name", ["cpu", "io", "mixed"])
+def test_report_5_forks(name):
+    program = program_of(f"report-5/{name}")
+    kinds, counts = np.unique(program.tasks["name"], return_counts=True)
+    found = dict(zip(kinds.tolist(), counts.tolist(), strict=True))
+    expected = {"cpu": {"loop": 40}, "io": {"file": 40}, "mixed": {"loop": 34, "file": 16}}
+    assert found == {"parent": 1, **expected[name]}
+
+
+def test_report_5_mixed_forks_two_loops_to_one_file_and_sleeps_every_five():
+    program = program_of("report-5/mixed")
+    events = played(program, 0)
+    forks = [name for name in events if name != "sleep"]
+    assert forks == ["loop", "loop", "file"] * 16 + ["loop", "loop"]
+    sleeps = [i for i, name in enumerate(events) if name == "sleep"]
+    assert [i - n for n, i in enumerate(sleeps)] == [5, 10, 15, 20, 25, 30, 35, 40, 45]
+
+
+def played(program, task):
+    """Names of the children that a task spawns, in order, and its sleeps."""
+    row = program.task_rows[task]
+    ops = program.ops[row["op_first"] : row["op_first"] + row["nr_ops"]]
+    slots, pc, events = {}, 0, []
+    while layout.VERBS[ops[pc]["verb"]] != "exit":
+        verb, slot = layout.VERBS[ops[pc]["verb"]], int(ops[pc]["slot"])
+        if verb == "loop":
+            slots[slot] = int(ops[pc]["b"])
+        elif verb == "end":
+            slots[slot] -= 1
+            pc = int(ops[pc]["a"]) if slots[slot] else pc
+        elif verb == "spawn":
+            child = int(ops[pc]["a"]) + slots.setdefault(slot, 0)
+            slots[slot] += 1
+            events.append(str(program.tasks["name"][child]))
+        elif verb == "sleep":
+            events.append("sleep")
+        pc += 1
+    return events
+
+
+def test_poisson_is_what_its_params_say():
+    program = program_of("poisson:count=20000,rho=0.5,mean=2ms", 3)
+    gaps = np.diff(program.tasks["arrival_ns"].astype(np.int64))
+    work = program.work_ns()
+    assert work.mean() == pytest.approx(2e6, rel=0.03)
+    assert gaps.mean() == pytest.approx(4e6, rel=0.03)
+    assert gaps.std() == pytest.approx(gaps.mean(), rel=0.05)  # exponential
+    assert abs(np.corrcoef(gaps, work[1:])[0, 1]) < 0.03
+    assert (program.tasks["burst_ns"] == work).all()
+
+
+def test_mixed_asks_for_shares_in_every_currency():
+    tasks = program_of("mixed").tasks
+    hogs = np.char.startswith(tasks["name"], "hog")
+    for column in ("weight", "tickets", "credits"):
+        assert tasks[column][hogs].tolist() == [400, 200, 100]
+    assert tasks["priority"][hogs].tolist() == [4, 5, 6]
+
+
+# ---- calibration --------------------------------------------------------------------------
+
+
+def test_calibration_is_outside_the_program():
+    program = program_of("report-1/cpu-heavy")
+    slow = Calibration(spin_ps=8_700)
+    assert (program.work_ns(slow) == 2 * program.work_ns()).all()
+    assert program.program_hash == program_of("report-1/cpu-heavy").program_hash
+
+
+def test_calibration_refuses_nonsense():
+    with pytest.raises(UsageError, match="spin_ps must be a whole number .* .got 0"):
+        Calibration(spin_ps=0)
+    with pytest.raises(UsageError, match=r"unknown kernel 'spn' \(did you mean 'spin'\?\)"):
+        DEFAULT_CALIBRATION.work_ns("spn", 1)
+
+
+def test_calibration_is_that_of_the_reports():
+    # Report 1: 87 ticks for 10 x 20 million; report 3: 199.9 ms for 256**3;
+    # report 4: 77.595 s for 20 x 100 million.
+    assert DEFAULT_CALIBRATION.work_ns("spin", 200_000_000) == 870_000_000
+    assert DEFAULT_CALIBRATION.work_ns("matmul", 256**3) == pytest.approx(199.9e6, rel=0.002)
+    assert DEFAULT_CALIBRATION.work_ns("pi", 2_000_000_000) == pytest.approx(77.595e9, rel=0.001)
+
+
+if __name__ == "__main__" and "--bless" in sys.argv:
+    GOLDEN.write_text("\n".join(golden_lines()) + "\n")
