@@ -25,27 +25,27 @@
  * the outer one takes them out of the array. The pointers in between only keep
  * clang from asking whether an integer was meant.
  */
-#define SL_CTX_0
-#define SL_CTX_1 , (void *)ctx[0]
-#define SL_CTX_2 SL_CTX_1, (void *)ctx[1]
-#define SL_CTX_3 SL_CTX_2, (void *)ctx[2]
-#define SL_CTX_4 SL_CTX_3, (void *)ctx[3]
-#define SL_CTX_5 SL_CTX_4, (void *)ctx[4]
-#define SL_CTX_ARGS(...) SL_JOIN(SL_CTX_, SL_NR_ARGS(__VA_ARGS__))
+#define SL_PASS_0
+#define SL_PASS_1 , (void *)sl_args[0]
+#define SL_PASS_2 SL_PASS_1, (void *)sl_args[1]
+#define SL_PASS_3 SL_PASS_2, (void *)sl_args[2]
+#define SL_PASS_4 SL_PASS_3, (void *)sl_args[3]
+#define SL_PASS_5 SL_PASS_4, (void *)sl_args[4]
+#define SL_PASS_ARGS(...) SL_JOIN(SL_PASS_, SL_NR_ARGS(__VA_ARGS__))
 
 #define SL_STRUCT_OPS(section, name, ...)				\
-SEC(section #name) name(u64 *ctx);					\
+SEC(section #name) name(u64 *sl_args);					\
 static __always_inline __typeof__(name(NULL))				\
-sl_inner_##name(u64 *ctx, ##__VA_ARGS__);				\
-__typeof__(name(NULL)) name(u64 *ctx)					\
+sl_inner_##name(u64 *sl_args, ##__VA_ARGS__);				\
+__typeof__(name(NULL)) name(u64 *sl_args)				\
 {									\
 	_Pragma("clang diagnostic push")				\
 	_Pragma("clang diagnostic ignored \"-Wint-conversion\"")	\
-	return sl_inner_##name(ctx SL_CTX_ARGS(__VA_ARGS__));		\
+	return sl_inner_##name(sl_args SL_PASS_ARGS(__VA_ARGS__));	\
 	_Pragma("clang diagnostic pop")					\
 }									\
 static __always_inline __typeof__(name(NULL))				\
-sl_inner_##name(u64 *ctx __maybe_unused, ##__VA_ARGS__)
+sl_inner_##name(u64 *sl_args __maybe_unused, ##__VA_ARGS__)
 
 #define BPF_STRUCT_OPS(name, ...) \
 	SL_STRUCT_OPS("struct_ops/", name, ##__VA_ARGS__)

@@ -4,7 +4,8 @@
  *
  * The verifier's text is asked for at once, into a buffer of fixed size: left
  * alone, libbpf loads a refused program again and again with ever more detail,
- * which takes minutes for one with an endless loop.
+ * which takes minutes for one with an endless loop. Only where the verifier came
+ * to its verdict soon is it asked once more, with the lines of the source.
  *
  * Read next: play.c, what runs under the policy.
  */
@@ -23,10 +24,22 @@
 
 #define LOG_BYTES (64 * 1024)
 #define LOG_STATS 4		/* BPF_LOG_STATS: errors and one line of counts */
+#define LOG_LINES 1		/* BPF_LOG_LEVEL1: all it looks at, with sources */
+#define LINES_INSNS_MAX 50000	/* beyond, writing them all takes minutes */
+#define PROGRAMS_MAX 64
+#define KNOBS_MAX 64
 #define STATE_PATH "/sys/kernel/sched_ext/state"
 #define DETACH_TRIES 500	/* of 10 ms */
 
+struct knob {
+	char name[128];
+	u64 value;
+};
+
 struct policy {
+	char path[256];
+	struct knob knobs[KNOBS_MAX];	/* set so far, to be set once more */
+	u32 nr_knobs;
 	struct bpf_object *object;
 	struct bpf_link *link;
 	struct bpf_map *ops;
@@ -67,6 +80,7 @@ struct policy *policy_open(const char *path)
 
 	said_bytes = 0;
 	libbpf_set_print(on_print);
+	snprintf(policy->path, sizeof(policy->path), "%s", path);
 	policy->kmsg_fd = -1;
 	policy->object = bpf_object__open_file(path, NULL);
 	if (!policy->object) {
@@ -110,6 +124,17 @@ static const struct btf_var_secinfo *find_knob(const struct bpf_object *object,
 	return NULL;
 }
 
+static void remember(struct policy *policy, const char *knob, u64 value)
+{
+	struct knob *k = &policy->knobs[policy->nr_knobs];
+
+	if (policy->nr_knobs == KNOBS_MAX)
+		return;
+	snprintf(k->name, sizeof(k->name), "%s", knob);
+	k->value = value;
+	policy->nr_knobs++;
+}
+
 int policy_set(struct policy *policy, const char *knob, u64 value)
 {
 	const struct btf_var_secinfo *var = find_knob(policy->object, knob);
@@ -127,42 +152,82 @@ int policy_set(struct policy *policy, const char *knob, u64 value)
 		    var->offset + var->size > bytes)
 			break;
 		memcpy(data + var->offset, &value, var->size);
+		remember(policy, knob, value);
 		return 0;
 	}
 	frame_text("refused", "the policy has no knob %s\n", knob);
 	return -1;
 }
 
-int policy_load(struct policy *policy)
+static char logs[PROGRAMS_MAX][LOG_BYTES];
+
+static int load_object(struct bpf_object *object, u32 log_level)
 {
 	struct bpf_program *program;
-	static char logs[64][LOG_BYTES];
 	int n = 0;
+
+	bpf_object__for_each_program(program, object) {
+		if (n == PROGRAMS_MAX)
+			break;
+		logs[n][0] = '\0';
+		bpf_program__set_log_level(program, log_level);
+		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
+	}
+	return bpf_object__load(object);
+}
+
+/* A frame per program that was looked at. Return: instructions of the last. */
+static u32 report_programs(struct bpf_object *object)
+{
+	struct bpf_program *program;
+	u32 insns = 0;
+	int n = 0;
+
+	bpf_object__for_each_program(program, object) {
+		char *counts = NULL;
+		char *found = logs[n];
+
+		if (!*found || n == PROGRAMS_MAX)
+			break;
+		while ((found = strstr(found, "processed ")))
+			counts = found++;
+		insns = counts ? strtoul(counts + 10, NULL, 10) : 0;
+		/* The end of a long text is where the fault is. */
+		found = logs[n] + (strlen(logs[n]) > 6000 ?
+				   strlen(logs[n]) - 6000 : 0);
+		frame_text("program", "%s %u\n%s", bpf_program__name(program),
+			   insns, found);
+		n++;
+	}
+	return insns;
+}
+
+/* Once more, for the text alone; the object cannot be loaded twice itself. */
+static void explain(const struct policy *policy)
+{
+	struct policy *again = policy_open(policy->path);
+	u32 i;
+
+	for (i = 0; again && i < policy->nr_knobs; i++)
+		policy_set(again, policy->knobs[i].name, policy->knobs[i].value);
+	if (again && load_object(again->object, LOG_LINES | LOG_STATS))
+		report_programs(again->object);
+	policy_close(again);
+}
+
+int policy_load(struct policy *policy)
+{
 	int failed;
 
 	if (policy->is_loaded)
 		return 0;
-	bpf_object__for_each_program(program, policy->object) {
-		if (n == 64)
-			break;
-		logs[n][0] = '\0';
-		bpf_program__set_log_level(program, LOG_STATS);
-		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
-	}
-	failed = bpf_object__load(policy->object);
-	n = 0;
-	bpf_object__for_each_program(program, policy->object) {
-		const char *counts = strstr(logs[n], "processed ");
-		u32 insns = counts ? strtoul(counts + 10, NULL, 10) : 0;
-
-		if (logs[n][0])
-			frame_text("program", "%s %u\n%s",
-				   bpf_program__name(program), insns, logs[n]);
-		if (++n == 64)
-			break;
-	}
-	if (failed)
+	failed = load_object(policy->object, LOG_STATS);
+	if (failed) {
+		if (report_programs(policy->object) < LINES_INSNS_MAX)
+			explain(policy);
 		return refuse("the kernel refuses the policy", failed);
+	}
+	report_programs(policy->object);
 	policy->is_loaded = true;
 	frame_text("loaded", "%s", "");
 	return 0;

@@ -31,6 +31,7 @@
 
 #define MS 1000000ULL
 #define ATTACH_MS 200	/* from arming to time 0; attaching takes about 20 */
+#define TICK_NS (4 * MS)	/* the guest's kernel has HZ=250 */
 #define ATTRS_BYTES 40	/* sizeof(struct task_attr) */
 
 struct run {
@@ -191,6 +192,8 @@ static void arm_tasks(struct run *run)
 
 	/* The last one needs as long as the first: 300 us each is ample. */
 	s->start_ns = monotonic_ns() + ATTACH_MS * MS + nr_tasks(run) * MS;
+	/* Linux's ticks are at multiples of the tick; time 0 is one, as in sim. */
+	s->start_ns += TICK_NS - s->start_ns % TICK_NS;
 	for (i = 0; i < nr_tasks(run); i++) {
 		__atomic_store_n(&s->tasks[i].may_arm, 1, __ATOMIC_RELEASE);
 		futex_wake(&s->tasks[i].may_arm, 1);

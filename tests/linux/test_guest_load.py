@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Every policy loads into a real kernel, and the kernel's complaints reach us."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from schedlab.errors import PolicyError
+from schedlab.hosts import guest, guest_build
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+POLICIES = sorted(path.name.removesuffix(".bpf.c") for path in (ROOT / "policies").glob("*.bpf.c"))
+#: A policy is read by people and verified at each load: neither may take long.
+INSTRUCTIONS_MAX = 100_000
+
+
+@pytest.mark.parametrize("name", [*POLICIES, "everything"])
+def test_policy_loads_and_leaves(load_answers, name):
+    answer = load_answers[name]
+    assert answer.is_loaded, answer.refusal or answer.fatal
+    assert answer.ended_by == "by us", answer.kernel_text
+    assert answer.disabled_reason == "unregistered from user space"
+    assert answer.fatal == []
+    assert answer.instructions and 0 < max(answer.instructions.values()) < INSTRUCTIONS_MAX
+
+
+def test_policy_that_forgets_tasks_is_thrown_out(load_answers):
+    answer = load_answers["stalls"]
+    assert answer.is_loaded and answer.ended_by == "by the kernel"
+    assert answer.disabled_reason == "runnable task stall"
+    assert re.search(r"\[\d+\] failed to run for \d+\.\d+s", answer.kernel_text)
+
+
+def test_policy_that_names_an_unknown_queue_is_thrown_out(load_answers):
+    answer = load_answers["unknown_dsq"]
+    assert answer.is_loaded and answer.ended_by == "by the kernel"
+    assert answer.disabled_reason == "runtime error"
+    assert "non-existent DSQ 0x63" in answer.kernel_text
+
+
+def test_policy_that_reports_an_error_is_thrown_out(load_answers):
+    answer = load_answers["gives_up"]
+    assert answer.ended_by == "by the kernel"
+    assert "gives_up: enough after 3" in answer.kernel_text
+
+
+def test_refusal_shows_the_line_of_the_source(load_answers):
+    answer = load_answers["no_null_check"]
+    assert not answer.is_loaded and answer.ended_by == ""
+    assert "invalid mem access 'map_value_or_null'" in answer.refusal
+    assert "attr->burst_ns" in answer.refusal
+
+
+@pytest.mark.full
+def test_knobs_are_set_by_name_and_unknown_ones_refused(guest_parts, bad_policies):
+    policy = guest_build.compile_for_bpf(bad_policies / "gives_up.bpf.c")
+    patient, wrong = guest.run_guest(
+        [
+            guest.GuestTask("patient", policy, knobs={"patience": 5}),
+            guest.GuestTask("wrong", policy, knobs={"patienc": 5}),
+        ]
+    )
+    assert "enough after 5" in patient.kernel_text
+    assert not wrong.is_loaded and "has no knob patienc" in wrong.refusal
+
+
+@pytest.mark.full
+def test_guest_that_never_ends_is_stopped(guest_parts, root):
+    policy = guest_build.compile_for_bpf(root / "policies" / "fifo.bpf.c")
+    (answer,) = guest.run_guest(
+        [guest.GuestTask("endless", policy, hold_ms=10**9)], timeout_s=8
+    )
+    assert "no end after 8 s" in answer.fatal[0]
+
+
+def test_error_of_the_compiler_names_the_users_line(guest_parts, tmp_path):
+    wrong = tmp_path / "wrong.bpf.c"
+    wrong.write_text('#include <scx/common.bpf.h>\nint x = nothing;\n')
+    with pytest.raises(PolicyError, match=r"wrong\.bpf\.c:2:9.*\n?.*nothing"):
+        guest_build.compile_for_bpf(wrong)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_policy_that_uses_everything_compiles_natively(need, root, bad_policies, tmp_path, compiler):
+    subprocess.run(
+        [need(compiler), "-std=gnu11", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror",
+         "-Wno-unused-parameter", f"-I{root / 'include'}", "-o", tmp_path / "everything.so",
+         bad_policies / "everything.bpf.c"],
+        check=True,
+    )  # fmt: skip
+
+
+def names_of(header: str) -> set[str]:
+    """What of Linux's interface a header declares or defines for policies."""
+    text = (ROOT / "include" / "scx" / header).read_text()
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return set(re.findall(r"\b((?:scx_bpf|bpf|SCX|BPF|__arg)_\w+)\b", text))
+
+
+def test_both_sides_of_the_contract_offer_the_same_names():
+    """Names in one header only are how the other side does it, not an offer."""
+    native = names_of("native.h") | names_of("types.h")
+    linux = names_of("bpf.h") | names_of("bpf_types.h")
+    assert sorted(native - linux) == ["SCX_NATIVE_H", "SCX_TYPES_H"]
