@@ -227,12 +227,7 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	u64 flags = sl_core.ops.flags;
 	u64 seq;
 
-	if (!SL_HAS_OP(enqueue)) {
-		if (t->ddsp_dsq_id != SCX_DSQ_INVALID &&
-		    !sl_peek(&sl_core.bypass)) {
-			place_direct(here, cpu, t, enq_flags);
-			return;
-		}
+	if (sl_peek(&sl_core.bypass)) {
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
 		t->p.scx.slice = SCX_SLICE_DFL;
 		insert_shared(&sl_core.global, t, enq_flags);
@@ -247,6 +242,11 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	     !(flags & SCX_OPS_ENQ_MIGRATION_DISABLED))) {
 		t->p.scx.slice = SCX_SLICE_DFL;
 		sl_insert_local(cpu, t, enq_flags);
+		return;
+	}
+	if (!sl_core.ops.enqueue) {
+		t->p.scx.slice = SCX_SLICE_DFL;
+		insert_shared(&sl_core.global, t, enq_flags);
 		return;
 	}
 	seq = ++cpu->ops_seq * SL_OPSS_SEQ_ONE;

@@ -155,7 +155,8 @@ void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
 	SL_ASSERT(q->nr > 0);
 	for (struct bpf_iter_scx_dsq *it = q->walks; it; it = it->link) {
 		if (it->next == t)
-			it->next = t->next;
+			it->next = it->flags & SCX_DSQ_ITER_REV ? t->prev :
+								  t->next;
 	}
 	if (q->root)
 		remove_from_tree(q, t);

@@ -140,7 +140,7 @@ static bool check_builtin_idle(void)
  * @flags: SCX_PICK_IDLE_CORE
  *
  * S25: whole idle cores come before idle siblings of busy ones; within each,
- * the previous CPU, its cache, its node, then anywhere.
+ * the previous CPU, its siblings, its cache, its node, then anywhere.
  *
  * Return: a CPU, whose idle bit is now claimed; or -EBUSY.
  */
@@ -152,20 +152,21 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	const struct cpumask *may = t->p.cpus_ptr;
 	s32 cpu;
 
-	if (!check_builtin_idle())
+	if (!sl_core.builtin_idle)
 		return -16;
 	if (allowed) {
 		for (u32 w = 0; w < SL_MASK_WORDS; w++)
 			both.bits[w] = may->bits[w] & allowed->bits[w];
 		may = &both;
 	}
-	if ((wake_flags & SCX_WAKE_SYNC) && here->curr && !here->local.first &&
-	    sl_mask_test(may, (u32)here->id) &&
-	    next_in(&sl_core.idle, &sl_core.possible, here->id) >= 0) {
+	if (wake_flags & SCX_WAKE_SYNC) {
 		if (sl_core.llc[here->id] == sl_core.llc[prev_cpu] &&
 		    sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu))
 			return prev_cpu;
-		return here->id;
+		if (here->curr && !(here->curr->p.flags & PF_EXITING) &&
+		    !here->local.first && sl_mask_test(may, (u32)here->id) &&
+		    next_in(&sl_core.idle, &sl_core.possible, here->id) >= 0)
+			return here->id;
 	}
 	for (int whole_core = sl_core.has_smt; whole_core >= 0; whole_core--) {
 		if (sl_mask_test(may, (u32)prev_cpu) &&
@@ -174,7 +175,9 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 		    claim(prev_cpu))
 			return prev_cpu;
 		cpu = -1;
-		if (sl_core.has_llcs)
+		if (sl_core.has_smt && !whole_core)
+			cpu = pick_idle(may, &sl_core.smt_mask[prev_cpu], false);
+		if (cpu < 0 && sl_core.has_llcs)
 			cpu = pick_idle(may, &sl_core.llc_mask[prev_cpu],
 					whole_core);
 		if (cpu < 0 && sl_core.has_nodes)
@@ -188,6 +191,42 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 			break;
 	}
 	return -16;
+}
+
+/* The default choice, as a policy asks for it. Return: see above; -EINVAL. */
+static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
+			     const struct cpumask *allowed, u64 flags)
+{
+	const struct cpumask *may = allowed ? allowed : t->p.cpus_ptr;
+
+	if (prev_cpu < 0 || (u32)prev_cpu >= sl_core.nr_cpus) {
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid, "invalid CPU %d",
+				prev_cpu);
+		return -22;
+	}
+	if (!check_builtin_idle())
+		return -16;
+	/* From ops.enqueue(), also asked about tasks that have no choice. */
+	if (t->p.nr_cpus_allowed == 1 || t->p.migration_disabled)
+		return sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu) ?
+		       prev_cpu : -16;
+	return sl_select_cpu_default(t, prev_cpu, wake_flags, allowed, flags);
+}
+
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+			   bool *is_idle)
+{
+	s32 cpu = select_for_policy(sl_task_of(p), prev_cpu, wake_flags, NULL, 0);
+
+	*is_idle = cpu >= 0;
+	return cpu >= 0 ? cpu : prev_cpu;
+}
+
+s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+			   const struct cpumask *cpus_allowed, u64 flags)
+{
+	return select_for_policy(sl_task_of(p), prev_cpu, wake_flags,
+				 cpus_allowed, flags);
 }
 
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu)

@@ -126,23 +126,6 @@ s32 scx_bpf_cpu_node(s32 cpu)
 	return (u32)cpu < sl_core.nr_cpus ? sl_core.node[cpu] : -1;
 }
 
-s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
-			   bool *is_idle)
-{
-	s32 cpu = sl_select_cpu_default(sl_task_of(p), prev_cpu, wake_flags,
-					NULL, 0);
-
-	*is_idle = cpu >= 0;
-	return cpu >= 0 ? cpu : prev_cpu;
-}
-
-s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
-			   const struct cpumask *cpus_allowed, u64 flags)
-{
-	return sl_select_cpu_default(sl_task_of(p), prev_cpu, wake_flags,
-				     cpus_allowed, flags);
-}
-
 const struct cpumask *scx_bpf_get_possible_cpumask(void)
 {
 	return &sl_core.possible;

@@ -184,6 +184,9 @@ static void hand_over_all(struct sl_cpu *here)
 					t->p.comm, t->p.pid);
 		if (sl_core.ops.enable)
 			SL_CALL_VOID(here, SL_CTX_NONE, enable, t, &t->p);
+		if (sl_core.ops.set_weight)
+			SL_CALL_VOID(here, SL_CTX_NONE, set_weight, t, &t->p,
+				     t->p.scx.weight);
 	}
 }
 

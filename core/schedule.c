@@ -108,10 +108,8 @@ static bool choose(struct sl_cpu *cpu, struct sl_task *prev)
 
 /* The previous task is still runnable: it waits from now on. */
 static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
-		    u64 now_ns)
+		    u64 now_ns, bool is_last)
 {
-	bool is_last = !cpu->local.first;
-
 	if (SL_HAS_OP(stopping))
 		SL_CALL_VOID(cpu, SL_CTX_NONE, stopping, t, &t->p, true);
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
@@ -119,10 +117,10 @@ static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 	t->state = SL_TASK_RUNNABLE;
 	t->runnable_at_ns = now_ns;
 	if (!sl_may_run_on(t, cpu->id)) {
-		/* S18: its affinity changed while it ran here. */
-		if (SL_HAS_OP(quiescent))
-			SL_CALL_VOID(cpu, SL_CTX_NONE, quiescent, t, &t->p, 0);
-		t->p.scx.flags &= ~SCX_TASK_QUEUED;
+		/*
+		 * S18: its affinity changed while it ran here. It moves without
+		 * ceasing to be runnable: the policy hears of the enqueue alone.
+		 */
 		t->state = SL_TASK_WAKING;
 		cpu->migrate = t;
 		return;
@@ -130,14 +128,11 @@ static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 	sl_enqueue(cpu, t, is_last ? SCX_ENQ_LAST : 0);
 }
 
-/* Take the head of the local queue and make it the running task. */
-static struct sl_task *take_next(struct sl_cpu *cpu, u64 now_ns)
+/* Take @t off the local queue and make it the running task. */
+static void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 {
-	struct sl_task *t = cpu->local.first;
 	u64 wait_ns;
 
-	if (!t)
-		return NULL;
 	SL_ASSERT(t->state == SL_TASK_RUNNABLE);
 	sl_dsq_remove(&cpu->local, t);
 	t->state = SL_TASK_RUNNING;
@@ -151,7 +146,6 @@ static struct sl_task *take_next(struct sl_cpu *cpu, u64 now_ns)
 		t->p.scx.slice = SCX_SLICE_DFL;
 	t->exec_start_ns = now_ns;
 	t->charged_ns = 0;
-	return t;
 }
 
 static void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
@@ -200,9 +194,16 @@ struct sl_task *sl_schedule(enum sl_why why)
 			prev->p.scx.slice = SCX_SLICE_DFL;
 		next = prev;
 	} else {
+		/*
+		 * @prev cannot pass who is chosen, even when the policy puts it
+		 * at the head of this queue; and when nobody is chosen, it
+		 * comes back by way of idle (S12).
+		 */
+		next = cpu->local.first;
 		if (is_queued(prev))
-			requeue(cpu, prev, why, now_ns);
-		next = take_next(cpu, now_ns);
+			requeue(cpu, prev, why, now_ns, !next);
+		if (next)
+			take_next(cpu, next, now_ns);
 		cpu->curr = next;
 		account_idle(cpu, now_ns, !prev, !next);
 		if (next && SL_HAS_OP(running))
@@ -212,6 +213,8 @@ struct sl_task *sl_schedule(enum sl_why why)
 	}
 	cpu->is_scheduling = false;
 	cpu->holds_lock = false;
+	if (!next && cpu->local.first)
+		sl_host_kick(cpu->id);
 	sl_unlock(&cpu->lock);
 	if (cpu->moves || cpu->migrate || cpu->nr_kicks ||
 	    sl_peek(&sl_core.exit_ready))

@@ -98,10 +98,13 @@ void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	sl_poke(&t->cpu, cpu->id);
 	t->state = SL_TASK_RUNNABLE;
 	t->is_blocking = false;
-	t->runnable_at_ns = sl_host_now_ns();
-	t->p.scx.flags |= SCX_TASK_QUEUED;
-	if (SL_HAS_OP(runnable))
-		SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p, enq_flags);
+	/* S18: one that only changes its CPU has been runnable all the time. */
+	if (!(t->p.scx.flags & SCX_TASK_QUEUED)) {
+		t->p.scx.flags |= SCX_TASK_QUEUED;
+		if (SL_HAS_OP(runnable))
+			SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p,
+				     enq_flags);
+	}
 	sl_enqueue(cpu, t, enq_flags);
 	if (!cpu->curr && !cpu->is_scheduling)
 		sl_host_kick(cpu->id);
@@ -117,6 +120,7 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
 
 	cpu = &sl_core.cpus[select_cpu(here, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
+	t->runnable_at_ns = sl_host_now_ns();
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
 	sl_make_runnable(cpu, t, enq_flags);
 	sl_unlock(&cpu->lock);
