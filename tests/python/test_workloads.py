@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -11,9 +12,12 @@ import pytest
 
 from schedlab import layout
 from schedlab.calibration import DEFAULT_CALIBRATION, Calibration
+from schedlab.distributions import PARAMETERS
 from schedlab.errors import UsageError
+from schedlab.phases import ATTRIBUTES, VERBS
 from schedlab.program import compile_workload
-from schedlab.spec import list_workloads, load_workload
+from schedlab.spec import list_workloads, load_workload, parse_workload
+from schedlab.tables import TaskTable, WorkloadTable
 
 GOLDEN = Path(__file__).with_name("golden_programs.txt")
 SEEDS = (0, 1)
@@ -238,6 +242,36 @@ def test_calibration_is_that_of_the_reports():
     assert DEFAULT_CALIBRATION.work_ns("spin", 200_000_000) == 870_000_000
     assert DEFAULT_CALIBRATION.work_ns("matmul", 256**3) == pytest.approx(199.9e6, rel=0.002)
     assert DEFAULT_CALIBRATION.work_ns("pi", 2_000_000_000) == pytest.approx(77.595e9, rel=0.001)
+
+
+# ---- docs/ --------------------------------------------------------------------------------
+
+
+def test_examples_of_the_reference_work(root):
+    text = (root / "docs" / "formats.md").read_text()
+    blocks = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    whole = [block for block in blocks if block.startswith("[workload]")]
+    parts = [block for block in blocks if not block.startswith("[workload]")]
+    assert whole and parts
+    for block in whole:
+        compile_workload(parse_workload(block, name="example.toml"), seed=1)
+    head = '[workload]\ntitle = "T"\nquestion = "Q?"\n[[task]]\nname = "a"\n'
+    for block in parts:
+        parse_workload(f'{head}phases = [{{run = "exp({{length / rho}})"}}]\n{block}')
+
+
+def test_reference_names_every_word(root):
+    """A verb, attribute, key or distribution that the page does not name is a gap."""
+    text = (root / "docs" / "formats.md").read_text()
+    words = [*VERBS, *ATTRIBUTES, *PARAMETERS, *WorkloadTable.model_fields, *TaskTable.model_fields]
+    assert [word for word in words if not re.search(rf"[`{{\" ]{word}[`\" ,=(]", text)] == []
+
+
+def test_page_of_workloads_names_every_workload(root):
+    text = (root / "docs" / "workloads.md").read_text()
+    for name in NAMES:
+        folder, _, leaf = name.rpartition("/")
+        assert name in text or re.search(rf"{folder}/\w+, .*\b{leaf}\b", text), name
 
 
 if __name__ == "__main__" and "--bless" in sys.argv:
