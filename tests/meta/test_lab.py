@@ -7,6 +7,7 @@ needs nothing from outside, so that a whole set-up takes two seconds.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -129,13 +130,19 @@ def test_an_interrupted_set_up_goes_on_at_the_next_start(checkout, tmp_path):
         stdout=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        # Where tests run in the background, SIGINT is ignored, and inherited so.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "started").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    # As a terminal does it: Ctrl-C goes to the whole group.
-    os.killpg(started.pid, signal.SIGINT)
-    _, errors = started.communicate(timeout=30)
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "started").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        # As a terminal does it: Ctrl-C goes to the whole group.
+        os.killpg(started.pid, signal.SIGINT)
+        _, errors = started.communicate(timeout=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
     assert started.returncode == 130
     assert "the next start goes on from here" in errors
     assert not list((checkout / ".venv").glob("lab-stamp*"))
