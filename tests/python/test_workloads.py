@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from schedlab.distributions import PARAMETERS
 from schedlab.errors import UsageError
 from schedlab.phases import ATTRIBUTES, VERBS
 from schedlab.program import compile_workload
+from schedlab.records import Kind, Stop, read_records
 from schedlab.spec import list_workloads, load_workload, parse_workload
 from schedlab.tables import TaskTable, WorkloadTable
 
@@ -116,6 +118,39 @@ def test_expected_schedules(name):
         assert slice_ms or expected.policy in ("fifo", "srtf")
         found = simulate(tasks, pick, slice_ms or -1)
         assert {task: end * 1_000_000 for task, end in found.items()} == expected.finish_ns
+
+
+def known_schedules():
+    for name in NAMES:
+        for expected in load_workload(name).expected:
+            yield pytest.param(name, expected, id=f"{name}-{expected.policy}")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "expected"), list(known_schedules()))
+def test_simulator_keeps_expected_schedules(name, expected, simulator, root, need, tmp_path):
+    source = root / "policies" / f"{expected.policy}.bpf.c"
+    if not source.is_file():
+        pytest.skip(f"there is no policy {expected.policy} yet")
+    policy, program, records = tmp_path / "p.so", tmp_path / "program", tmp_path / "records"
+    subprocess.run(
+        [need("cc"), "-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-semantic-interposition",
+         f"-I{root / 'include'}", "-o", policy, source],
+        check=True,
+    )  # fmt: skip
+    workload = load_workload(name)
+    compiled = compile_workload(workload, seed=0)
+    compiled.save(program)
+    settings = [word for key, value in expected.settings.items() for word in ("--set", f"{key}={value}")]
+    subprocess.run(
+        [simulator, "--policy", policy, "--program", program, "--cpus", "1", "--records", records,
+         "--tick-ns", str(workload.tick_ns), *settings],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    events = read_records(records).events
+    ends = events[(events["kind"] == Kind.STOP) & (events["flags"] == Stop.EXITED)]
+    found = {str(compiled.tasks["name"][end["task"] - 1]): int(end["t_ns"]) for end in ends}
+    assert found == expected.finish_ns
 
 
 # ---- what the reports say -------------------------------------------------------------
