@@ -341,7 +341,9 @@ s32 BPF_STRUCT_OPS(credit_select_cpu, struct task_struct *p, s32 prev_cpu,
 	s32 cpu = -1;
 
 	if (mode == MODE_XEN)
-		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+		/* Not behind a waker that may run on: another CPU is idle. */
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu,
+					     wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 	if (!is_idle && (wake_flags & SCX_WAKE_FORK))
 		cpu = deal_cpu(p);
 	if (cpu < 0)

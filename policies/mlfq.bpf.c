@@ -127,7 +127,9 @@ s32 BPF_STRUCT_OPS(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu,
 {
 	struct task_ctx *tc = task_ctx(p);
 	bool is_idle = false;
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	/* Not behind a waker that may run on: another CPU is idle now. */
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu,
+						 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
 	if (!is_idle || !tc)
 		return cpu;
