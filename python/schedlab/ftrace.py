@@ -6,8 +6,10 @@ page is fixed; that of an event is what the kernel says in its `format` files,
 which travel with the pages. From `sched_switch`, `sched_waking`, `sched_wakeup`
 and `sched_migrate_task` follow the same records that every other host writes.
 
-Must stay true: only tasks of the program get records of their own; what other
-processes and kernel threads use of a CPU is overhead, never idle time.
+Must stay true: only tasks of the program get records of their own. A kernel
+thread that interrupts a task, which then goes on, is treated as an interrupt
+is: its moment counts as the task's. What else others use of a CPU is overhead,
+never idle time.
 Read next: metrics.py, which cannot tell whose records it reads.
 """
 
@@ -186,6 +188,8 @@ class _Converter:
         self.start_ns = trace.start_ns
         self.tasks = {pid: _Task(number) for pid, number in trace.tasks.items()}
         self.records: list[list[int]] = []
+        #: By CPU: the task that an outsider has taken it from, and its STOP.
+        self.interrupted: dict[int, tuple[_Task, int, int]] = {}
         #: Who is on each CPU, and since when: for processes outside the program.
         self.outsiders: dict[int, tuple[int, int]] = {}
 
@@ -226,11 +230,20 @@ class _Converter:
 
     def switch(self, t_ns: int, cpu: int, event: dict) -> None:
         """One process leaves the CPU and another gets it."""
-        self._leave(t_ns, cpu, event["prev_pid"], event["prev_state"])
         pid = event["next_pid"]
         task = self.tasks.get(pid)
+        self._leave(t_ns, cpu, event["prev_pid"], event["prev_state"], to_outsider=task is None)
         if task is None:
             self.outsiders[cpu] = (pid, t_ns)
+            return
+        was, stop, since_ns = self.interrupted.pop(cpu, (None, 0, 0))
+        if was is task and task.state == RUNNABLE:
+            # It goes on where it was: nothing has happened but an interrupt.
+            task.state, task.since_ns = RUNNING, since_ns
+            self.records[stop:] = [
+                record for record in self.records[stop + 1 :] if record[3] != Kind.OVERHEAD
+                or record[2] != cpu
+            ]
             return
         if task.state in (NEW, BLOCKED):
             # Its wake-up was before the trace began, or was lost.
@@ -238,7 +251,7 @@ class _Converter:
         task.state, task.since_ns = RUNNING, t_ns
         self.add(t_ns, task.number, cpu, Kind.RUN)
 
-    def _leave(self, t_ns: int, cpu: int, pid: int, state: int) -> None:
+    def _leave(self, t_ns: int, cpu: int, pid: int, state: int, *, to_outsider: bool) -> None:
         task = self.tasks.get(pid)
         if task is None:
             outsider, since_ns = self.outsiders.pop(cpu, (0, 0))
@@ -255,6 +268,8 @@ class _Converter:
         else:
             is_yield = t_ns - task.yielded_ns < YIELD_NS_MAX
             why, task.state = Stop.YIELDED if is_yield else Stop.PREEMPTED, RUNNABLE
+        if to_outsider and why == Stop.PREEMPTED:
+            self.interrupted[cpu] = (task, len(self.records), task.since_ns)
         self.add(t_ns, task.number, cpu, Kind.STOP, why, t_ns - task.since_ns)
 
     def end(self, end_ns: int) -> None:

@@ -7,12 +7,16 @@
  * does not ask for. Each then waits for its time, or its parent, asleep; to the
  * policy that is a wake-up. Their attributes are in place before that.
  *
+ * The kernel's own threads are put above the policy, in a real-time class: they
+ * act as interrupts do, and the policy decides about the workload alone.
+ *
  *	load policy -> fork -> arm timers one by one -> attach policy
  *	-> time 0: traced until all have ended or the horizon -> detach -> send
  *
  * Read next: verbs.c.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -183,6 +187,35 @@ static int fork_tasks(struct run *run)
 	return 0;
 }
 
+#define KTHREADD 2	/* parent of all threads of the kernel */
+
+/* Those that may not be moved (the stop class) are above the policy already. */
+static void lift_kernel_threads(void)
+{
+	const struct sched_param lowest = { .sched_priority = 1 };
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	while (proc && (entry = readdir(proc))) {
+		char path[300];
+		int parent = 0;
+		FILE *stat;
+
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		stat = atoi(entry->d_name) ? fopen(path, "r") : NULL;
+		if (!stat)
+			continue;
+		if (fscanf(stat, "%*d (%*[^)]) %*c %d", &parent) == 1 &&
+		    parent == KTHREADD &&
+		    sched_getscheduler(atoi(entry->d_name)) == SCHED_OTHER)
+			sched_setscheduler(atoi(entry->d_name), SCHED_FIFO,
+					   &lowest);
+		fclose(stat);
+	}
+	if (proc)
+		closedir(proc);
+}
+
 /* One by one, so that timers for the same time go off in the tasks' order. */
 static void arm_tasks(struct run *run)
 {
@@ -203,6 +236,13 @@ static void arm_tasks(struct run *run)
 	}
 }
 
+/* SIGCHLD is ignored, so this returns when the last process is gone. */
+static void await_processes(void)
+{
+	while (wait(NULL) > 0 || errno == EINTR)
+		;
+}
+
 static void await_end(struct run *run)
 {
 	u64 horizon_ns = sl_program_header(run->program)->horizon_ns;
@@ -213,6 +253,8 @@ static void await_end(struct run *run)
 	while ((seen = __atomic_load_n(left, __ATOMIC_ACQUIRE)) &&
 	       monotonic_ns() < until_ns)
 		futex_wait(left, seen, until_ns);
+	if (!seen)
+		await_processes();
 }
 
 static void kill_tasks(struct run *run)
@@ -222,9 +264,7 @@ static void kill_tasks(struct run *run)
 	for (i = 0; i < nr_tasks(run); i++)
 		if (run->shared->tasks[i].pid > 0)
 			kill(run->shared->tasks[i].pid, SIGKILL);
-	/* SIGCHLD is ignored, so this returns when the last one is gone. */
-	while (wait(NULL) > 0 || errno == EINTR)
-		;
+	await_processes();
 }
 
 static void play_attached(struct policy *policy, struct run *run)
@@ -233,6 +273,7 @@ static void play_attached(struct policy *policy, struct run *run)
 	u64 end_ns;
 	u32 i;
 
+	lift_kernel_threads();
 	arm_tasks(run);
 	if (policy_attach(policy))
 		return;
