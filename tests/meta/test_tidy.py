@@ -66,6 +66,7 @@ def test_a_lawful_tree_has_no_findings(tidy):
 
 # Text that a violation needs is put together here, so that this file has none.
 TODO = "X" * 3
+EXCUSE = "tidy: long, because"
 SOMEBODYS_HOME = "/".join(["", "home", "somebody", "schedlab"])
 
 VIOLATIONS = {
@@ -137,6 +138,14 @@ VIOLATIONS = {
     "long Python function": (
         "tools/bad.py", PYTHON + "def f(x):\n" + "    x += 1\n" * 80, ":2: a function of 81 lines",
     ),
+    "excuse without a reason": (
+        "core/bad.c", C + f"/* {EXCUSE} */\n" + "int x;\n" * 700, ":1: a file of 702 lines",
+    ),
+    "excuse of another function": (
+        "core/bad.c",
+        C + f"/* {EXCUSE} of me, not of f. */\nint f(int x)\n{{\n" + LONG_BODY + "}\n",
+        ":3: a function of 83 lines",
+    ),
     "long file": ("core/bad.c", C + "int x;\n" * 700, ":1: a file of 701 lines; at most 700"),
     "dead code": ("core/bad.c", C + "#if 0\nint x;\n#endif\n", ":2: dead code"),
     "reminder": ("core/bad.c", C + f"/* {TODO}: think */\n", ":2: " + TODO),
@@ -169,6 +178,13 @@ LAWFUL_EDGES = {
     ),
     "include guard": ("core/good.h", C + "#ifndef HOST_H\n#define HOST_H\n#endif\n"),
     "reminder with an issue": ("core/good.c", C + f"/* {TODO} #12: think */\n"),
+    "long file that says why": (
+        "core/good.c", C + f"/* {EXCUSE} the tables are one. */\n" + "int x;\n" * 700,
+    ),
+    "long function that says why": (
+        "core/good.c",
+        C + f"static int f(int x)\n{{\n\t/* {EXCUSE} it is one table. */\n" + LONG_BODY + "}\n",
+    ),
     "docstring does not count": (
         "tools/good.py",
         PYTHON + 'def f():\n    """Long.\n' + "    line\n" * 90 + '    """\n    return 1\n',
