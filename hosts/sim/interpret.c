@@ -318,6 +318,32 @@ static u64 work_ns(const struct sl_program_op *op, u64 units)
 		      sim.options->work_ps[op->a]) / 1000);
 }
 
+static void start_burst(struct sim_task *t, const struct sl_program_op *op)
+{
+	u64 b = sl_program_operand(sim.program, op, t->slots);
+
+	t->remaining_ns = op->verb == SL_VERB_RUN ? b : work_ns(op, b);
+}
+
+static void set_attr(struct sim_task *t, const struct sl_program_op *op)
+{
+	if (sl_task_set_attr(&t->core, op->a, op->b))
+		sim_fail("program", t->core.p.pid,
+			 "%s[%d] sets attribute %u to an impossible value",
+			 t->core.p.comm, t->core.p.pid, op->a);
+}
+
+/* A loop of ops that take no time would hold virtual time still for ever. */
+static bool is_spinning(struct sim_task *t)
+{
+	if (!sim.is_over && ++sim.nr_zero_ops <= ZERO_OPS_MAX)
+		return false;
+	sim_fail("program", t->core.p.pid,
+		 "%s[%d] executes ops without end and without taking time",
+		 t->core.p.comm, t->core.p.pid);
+	return true;
+}
+
 /**
  * sim_interpret - go on with a task's program
  * @t: the running task; its burst is over
@@ -336,12 +362,8 @@ enum sim_next sim_interpret(struct sim_task *t)
 		const struct sl_program_op *op = &t->ops[t->pc];
 		u64 b;
 
-		if (sim.is_over || ++sim.nr_zero_ops > ZERO_OPS_MAX) {
-			sim_fail("program", t->core.p.pid,
-				 "%s[%d] executes ops without end and without taking time",
-				 t->core.p.comm, t->core.p.pid);
+		if (is_spinning(t))
 			return SIM_NEXT_YIELD;
-		}
 		switch (op->verb) {
 		case SL_VERB_EXIT:
 			exit_task(t);
@@ -349,9 +371,7 @@ enum sim_next sim_interpret(struct sim_task *t)
 		case SL_VERB_RUN:
 		case SL_VERB_WORK:
 			t->pc++;
-			b = sl_program_operand(sim.program, op, t->slots);
-			t->remaining_ns = op->verb == SL_VERB_RUN ?
-					  b : work_ns(op, b);
+			start_burst(t, op);
 			if (t->remaining_ns)
 				return SIM_NEXT_RUN;
 			break;
@@ -385,10 +405,7 @@ enum sim_next sim_interpret(struct sim_task *t)
 			break;
 		case SL_VERB_SET:
 			t->pc++;
-			if (sl_task_set_attr(&t->core, op->a, op->b))
-				sim_fail("program", t->core.p.pid,
-					 "%s[%d] sets attribute %u to an impossible value",
-					 t->core.p.comm, t->core.p.pid, op->a);
+			set_attr(t, op);
 			break;
 		case SL_VERB_LOOP:
 			t->slots[op->slot] = op->b;
