@@ -34,7 +34,7 @@
  * Pulling as in the report leaves a CPU idle beside another one's two waiting
  * threads, and takes the tail of UNDER only.
  *
- * @knob mode enum 0 1  0 report, 1 xen (default 0)
+ * @knob mode enum 0 1  0 report, 1 xen (default 1)
  * @knob slice_ns ns 1 10000000000  turn (default 30 ms)
  * @knob period_ns ns 1000000 10000000000  between two accountings (default 30 ms)
  * @knob credits_per_ms count 1 1000  price of running; mode 0 (default 2)
@@ -44,6 +44,8 @@
  * @work-conserving no  pulling leaves two waiting, push waits for a period, caps park
  * @source report 3, section 4; L. Cherkasova, D. Gupta and A. Vahdat, Comparison of
  *         the three CPU schedulers in Xen, 2007
+ *
+ * tidy: long, because a policy is one file, and its two modes are compared in it.
  *
  * Read next: policies/cfs.bpf.c, proportional shares with finer turns.
  */
@@ -56,7 +58,7 @@ enum { MODE_REPORT, MODE_XEN };
 enum { BALANCE_NONE, BALANCE_PULL, BALANCE_LONGEST, BALANCE_PUSH };
 enum { CLASS_BOOST, CLASS_UNDER, CLASS_OVER, CLASS_PARKED, NR_CLASSES };
 
-const volatile u32 mode = MODE_REPORT;
+const volatile u32 mode = MODE_XEN;
 const volatile u64 slice_ns = 30000000;
 const volatile u64 period_ns = 30000000;
 const volatile u32 credits_per_ms = 2;

@@ -142,7 +142,7 @@ s32 BPF_STRUCT_OPS(lottery_select_cpu, struct task_struct *p, s32 prev_cpu,
 	bool is_idle = false;
 	/* Not behind a waker that may run on: another CPU is idle now. */
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu,
-						 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
+					 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
 	if (is_idle)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
