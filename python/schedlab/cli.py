@@ -75,7 +75,7 @@ def _print_json(value: dict) -> None:
 @app.command()
 def run(
     workloads: Annotated[
-        list[str], typer.Argument(metavar="WORKLOAD...", help="Names or TOML files.")
+        list[str], typer.Argument(metavar="WORKLOAD", help="Names or TOML files.")
     ],
     policy: Annotated[
         list[str],

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""The command line: exit codes, one JSON object, and real runs in the simulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from schedlab.policy import list_policies
+from schedlab.records import hash_file, read_records
+
+RUN_KEYS = [
+    "workload", "policy", "host", "cpus", "seed", "status", "error", "program_hash",
+    "policy_hash", "record_hash", "physics", "environment", "metrics",
+]  # fmt: skip
+
+BAD_POLICIES = {
+    "crashes": "*(volatile int *)(p->pid * 0UL) = 0;",
+    "spins": "for (;;) __asm__ volatile(\"\");",
+    "loses": "return;",
+    "strays": "scx_bpf_dsq_insert(p, 0x63, 1, flags); return;",
+}
+BAD_POLICY = """\
+#include <scx/common.bpf.h>
+
+void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 flags)
+{
+	%s
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, flags);
+}
+
+SCX_OPS_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .timeout_ms = 2000, .name = "x");
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(root):
+    return os.environ | {"PYTHONPATH": str(root / "python"), "COLUMNS": "140", "NO_COLOR": "1"}
+
+
+@pytest.fixture
+def schedlab(environment, tmp_path):
+    """Function that runs the command in an empty folder; (exit code, stdout, stderr)."""
+
+    def call(*arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "schedlab", *map(str, arguments)],
+            capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=120,
+        )  # fmt: skip
+        return done.returncode, done.stdout, done.stderr
+
+    return call
+
+
+def test_help_needs_nothing_heavy(environment):
+    code = (
+        "import sys; sys.argv = ['schedlab', '--help']\n"
+        "from schedlab.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('numpy', 'polars', 'schedlab.run') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=environment, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "selfbench" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["runn"], 2, "runn"),
+        (["run"], 2, "WORKLOAD"),
+        (["run", "mixed"], 2, "--policy"),
+        (["run", "mixd", "-p", "rr"], 2, "did you mean 'mixed'"),
+        (["run", "mixed", "-p", "rrr"], 2, "did you mean 'rr'"),
+        (["run", "mixed", "-p", "rr", "--set", "rr.slice_ns=1mm"], 2, "unknown unit 'mm'"),
+        (["run", "mixed", "-p", "rr", "--tick", "soon"], 2, "soon"),
+        (["run", "mixed", "-p", "rr", "--cost", "switch_ns=soon"], 2, "--cost switch_ns=soon"),
+        (["run", "mixed", "-p", "rr", "--cpus", "many"], 2, "--cpus"),
+        (["run", "mixed", "-p", "rr", "--host", "lunix"], 2, "did you mean 'linux'"),
+        (["run", "mixed", "-p", "rr", "--host", "kernel"], 3, "not built yet"),
+        (["run", "mixed", "-p", "rr", "--host", "guest", "--json"], 3, "not built yet"),
+        (["policies", "rrr"], 2, "did you mean 'rr'"),
+        (["metrics", "makespann"], 2, "did you mean 'makespan_ns'"),
+        (["selfbench", "sim2"], 2, "did you mean 'sim'"),
+    ],
+)
+def test_wrong_use_exits_with_its_code_and_prints_no_result(
+    schedlab, simulator, arguments, code, message
+):
+    status, output, errors = schedlab(*arguments)
+    assert status == code
+    assert output == ""
+    assert message in errors
+    assert "Traceback" not in errors
+
+
+def test_lists_are_json(schedlab, simulator):
+    status, output, _ = schedlab("policies", "--json")
+    entries = {entry["name"]: entry for entry in json.loads(output)["policies"]}
+    assert status == 0
+    assert sorted(entries) == list_policies()
+    (knob,) = [k for k in entries["rr"]["knobs"] if k["name"] == "slice_ns"]
+    assert knob["minimum"] <= knob["default"] <= knob["maximum"]
+    status, output, _ = schedlab("workloads", "--json")
+    assert "mixed" in [entry["name"] for entry in json.loads(output)["workloads"]]
+    status, output, _ = schedlab("metrics", "--json")
+    assert {"name", "unit", "formula", "direction", "level", "reference"} == set(
+        json.loads(output)["metrics"][0]
+    )
+    status, output, _ = schedlab("doctor", "--json")
+    checks = {check["name"]: check["status"] for check in json.loads(output)["checks"]}
+    assert (status, checks["host sim"], checks["host kernel"]) == (0, "ok", "missing")
+
+
+@pytest.mark.parametrize("command", ["policies", "workloads", "metrics", "doctor"])
+def test_lists_are_readable(schedlab, simulator, command):
+    status, output, errors = schedlab(command)
+    assert (status, errors) == (0, "")
+    assert len(output.splitlines()) > 3
+
+
+def test_round_robin_by_hand_in_the_simulator(schedlab, simulator, tmp_path):
+    status, output, _ = schedlab(
+        "run", "textbook/rr", "--policy", "rr,fifo", "--set", "rr.slice_ns=2ms", "--seed", 0,
+        "--out", "runs", "--json",
+    )  # fmt: skip
+    assert status == 0
+    assert output.count("\n") == 1
+    result = json.loads(output)
+    assert list(result) == ["runs", "comparisons"]
+    by_policy = {run["policy"]: run for run in result["runs"]}
+    assert by_policy["rr"]["metrics"]["turnaround_ns_mean"] == 10_000_000
+    assert by_policy["rr"]["metrics"]["wait_ns_mean"] == 6_750_000
+    assert by_policy["fifo"]["metrics"]["turnaround_ns_mean"] == 8_750_000
+    for run in result["runs"]:
+        assert set(RUN_KEYS) <= set(run)
+        assert (run["status"], run["physics"], run["host"], run["cpus"]) == ("ok", "ok", "sim", 1)
+        folder = tmp_path / run["directory"]
+        assert hash_file(folder / "records.slr") == run["record_hash"]
+        assert len(read_records(folder / "records.slr").events) > 0
+    (comparison,) = result["comparisons"]
+    assert comparison["metrics"]["turnaround_ns_mean"]["difference"] == -1_250_000
+    assert result == json.loads((tmp_path / "runs" / "runs.json").read_text())
+
+
+def test_equal_input_gives_equal_records_and_seeds_differ(schedlab, simulator):
+    def hashes(out):
+        arguments = ("run", "mixed", "-p", "rr,lottery", "--seeds", 3, "--out", out, "--json")
+        runs = json.loads(schedlab(*arguments)[1])["runs"]
+        return [(run["program_hash"], run["policy_hash"], run["record_hash"]) for run in runs]
+
+    first = hashes("one")
+    assert first == hashes("two")
+    assert len({record for _, _, record in first}) == 6
+    assert [program for program, _, _ in first[:3]] == [program for program, _, _ in first[3:]]
+    assert len({program for program, _, _ in first}) == 3
+
+
+def test_bad_policies_harm_no_other_run(schedlab, simulator, tmp_path):
+    for name, line in BAD_POLICIES.items():
+        (tmp_path / f"{name}.bpf.c").write_text(BAD_POLICY % line)
+    (tmp_path / "typo.bpf.c").write_text(BAD_POLICY % "retrun;")
+    bad = [*BAD_POLICIES, "typo"]
+    policies = ",".join(["rr", *(f"./{name}.bpf.c" for name in bad), "fifo"])
+    status, output, errors = schedlab("run", "mixed", "-p", policies, "--json")
+    assert status == 1
+    assert "Traceback" not in errors
+    runs = {run["policy"]: run for run in json.loads(output)["runs"]}
+    assert list(runs) == ["rr", *bad, "fifo"]
+    assert [name for name, run in runs.items() if run["status"] == "ok"] == ["rr", "fifo"]
+    for name in bad:
+        assert (runs[name]["metrics"], runs[name]["physics"]) == ({}, None)
+        assert runs[name]["error"]
+    assert "invalid memory" in runs["crashes"]["error"]
+    assert "did not return" in runs["spins"]["error"]
+    assert "stall" in runs["loses"]["error"]
+    assert "non-existent DSQ 0x63" in runs["strays"]["error"]
+    assert "typo.bpf.c:5:" in runs["typo"]["error"]
+    status, output, _ = schedlab("run", "mixed", "-p", policies)
+    assert status == 1
+    assert "Physics: ok in 2 of 7 runs" in output.splitlines()[0]
+
+
+def test_costs_and_topology_reach_the_simulator(schedlab, simulator):
+    arguments = ("run", "mixed", "-p", "rr", "--cpus", 4, "--json")
+    plain = json.loads(schedlab(*arguments)[1])["runs"][0]
+    costly = ["--cost", "switch_ns=50us", "--cost", "ipi_ns=5us", "--cost", "tick_ns=10us"]
+    status, output, _ = schedlab(*arguments, *costly, "--topology", "smt=2")
+    run = json.loads(output)["runs"][0]
+    assert (status, run["physics"]) == (0, "ok")
+    assert plain["metrics"]["overhead_ns"] == 0
+    assert run["metrics"]["overhead_ns"] > 50_000 * 100
+
+
+def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):
+    out = tmp_path / "runs"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "schedlab", "run", "report-5/mixed", "-p", "rr,mlfq",
+         "--seeds", "5000", "--out", str(out), "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len(list(out.glob("*/*/*/*/run.json"))) < 5:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    runs = json.loads(output)["runs"]
+    assert 5 <= len(runs) < 10_000
+    for run in runs:
+        assert run["status"] == "ok"
+        read_records(Path(run["directory"]) / "records.slr")
+
+
+def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_path):
+    status, output, errors = schedlab("demo", "--seeds", 1)
+    assert (status, errors) == (0, "")
+    assert output.startswith("Physics: ok in ")
+    assert "mixed on sim, 1 CPU" in output
+    for workload in ("report-1/starvation", "report-5/io"):
+        assert workload in output
+    assert "under every policy; one CPU cannot do fixed work faster" in output
+    assert (tmp_path / "out" / "demo" / "runs.json").is_file()

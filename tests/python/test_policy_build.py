@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: MIT
+"""Policies: found, read, compiled, cached, and their knobs held to their ranges."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from schedlab import policy_build
+from schedlab.errors import NotFoundError, PolicyError, UnavailableError, UsageError
+from schedlab.policy import (
+    find_policy,
+    list_policies,
+    load_policy,
+    parse_settings,
+    policy_hash,
+    show_value,
+)
+from schedlab.policy_build import build_policy, compile_policy, find_compiler, read_symbols
+
+SOURCE = """\
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * mine.bpf.c - tasks run in the order of their arrival. More words.
+ *
+ * @knob slice_ns ns 100us 10s  how long a task may run
+ *	before the next one gets the CPU
+ * @knob depth levels 1 8  how deep
+ * @knob bias count -5 5  may be negative
+ * @knob is_odd bool 0 1  whether
+ * @work-conserving yes  one shared queue
+ * @source a test
+ */
+#include <scx/common.bpf.h>
+
+const volatile u64 slice_ns = 20000000;
+const volatile u32 depth = 4;
+const volatile s32 bias = -1;
+const volatile bool is_odd = false;
+char _license[] SEC("license") = "GPL";
+
+void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns, enq_flags);
+}
+
+SCX_OPS_DEFINE(mine_ops, .enqueue = (void *)mine_enqueue, .name = "mine");
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Function that writes a policy, with replacements, and returns its path."""
+
+    def make(*replacements: tuple[str, str], name="mine.bpf.c") -> str:
+        text = SOURCE
+        for old, new in replacements:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / name
+        path.write_text(text)
+        return str(path)
+
+    return make
+
+
+# ---- finding ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rrr", "unknown policy 'rrr' .did you mean 'rr'"),
+        ("", "unknown policy ''"),
+        ("./absent.bpf.c", "policy './absent.bpf.c': no such file"),
+        ("absent.c", "policy 'absent.c': no such file"),
+        ("/tmp/", "policy '/tmp/': is a folder"),
+    ],
+)
+def test_what_is_not_there_is_refused(name, message):
+    with pytest.raises(NotFoundError, match=message):
+        find_policy(name)
+
+
+def test_a_file_here_without_its_path_gets_a_hint(write, tmp_path, monkeypatch):
+    write()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotFoundError, match=r"write './mine\.bpf\.c'"):
+        find_policy("mine")
+    assert load_policy("./mine.bpf.c").name == "mine"
+
+
+def test_every_policy_of_the_project_loads():
+    for name in list_policies():
+        policy = load_policy(name)
+        assert policy.name == name
+        assert policy.summary
+        assert policy.work_conserving is not None
+
+
+# ---- the header comment -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("@knob depth levels 1 8  how deep", "@knob depth 1", r":7: '@knob depth 1' should read"),
+        ("levels 1 8", "levels 8 1", r":7: @knob depth: MIN 8 is above MAX 1"),
+        ("levels 1 8", "levels one 8", r":7: @knob depth: 'one' is not a number"),
+        ("levels 1 8", "levels 1ms 8", r":7: @knob depth: '1ms' is a time, but the unit is levels"),
+        ("@knob depth", "@knob slice_ns", r":7: @knob slice_ns is declared twice"),
+        ("@work-conserving yes", "@work-conserving maybe", r":10: .* yes or no, not 'maybe'"),
+    ],
+)
+def test_malformed_declarations_are_refused_with_their_line(write, old, new, message):
+    with pytest.raises(PolicyError, match=r"mine\.bpf\.c" + message):
+        load_policy(write((old, new)))
+
+
+def test_header_is_read(write):
+    policy = load_policy(write())
+    assert policy.summary == "tasks run in the order of their arrival"
+    assert (policy.work_conserving, policy.work_conserving_reason) == (True, "one shared queue")
+    assert policy.source_text == "a test"
+    assert list(policy.knobs) == ["slice_ns", "depth", "bias", "is_odd"]
+    knob = policy.knobs["slice_ns"]
+    assert (knob.unit, knob.minimum, knob.maximum, knob.line) == ("ns", 100_000, 10**10, 5)
+    assert knob.text == "how long a task may run before the next one gets the CPU"
+
+
+def test_a_policy_without_a_header_declares_nothing(tmp_path):
+    path = tmp_path / "bare.bpf.c"
+    path.write_text(SOURCE[SOURCE.index("#include") :])
+    policy = load_policy(str(path))
+    assert policy.knobs == {}
+    assert policy.work_conserving is None
+    assert build_policy(policy).values == {}
+
+
+# ---- settings ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("mine.slice=5ms", "has no knob 'slice' .did you mean 'slice_ns'"),
+        ("mime.slice_ns=5ms", "policy 'mime' takes no part in this run .did you mean 'mine'"),
+        ("slice_ns=5ms", "should read POLICY.KNOB=VALUE"),
+        ("mine.slice_ns", "should read POLICY.KNOB=VALUE"),
+        ("mine.slice_ns=", "should read POLICY.KNOB=VALUE"),
+        ("mine.slice_ns=11s", "11s is out of range: slice_ns goes from 100us to 10s"),
+        ("mine.slice_ns=0", "0 is out of range"),
+        ("mine.slice_ns=5MiB", "'5MiB' is a size, but the unit is ns"),
+        ("mine.slice_ns=5mss", "unknown unit 'mss'"),
+        ("mine.slice_ns=1000000.5", "not a whole number of ns"),
+        ("mine.depth=2ms", "'2ms' is a time, but the unit is levels"),
+        ("mine.is_odd=2", "2 is out of range: is_odd goes from no to yes"),
+    ],
+)
+def test_wrong_settings_are_refused(write, setting, message):
+    policy = load_policy(write())
+    with pytest.raises(UsageError, match=message):
+        parse_settings([setting], {"mine": policy})
+
+
+def test_all_wrong_settings_are_named_at_once(write):
+    policy = load_policy(write())
+    with pytest.raises(UsageError) as caught:
+        parse_settings(["mine.depth=9", "mine.depht=1"], {"mine": policy})
+    assert str(caught.value).count("--set") == 2
+
+
+def test_settings_are_read_with_units(write):
+    policy = load_policy(write())
+    settings = ["mine.slice_ns=100ms", "mine.depth=0x3", "mine.bias=-5", "mine.is_odd=yes",
+                "mine.slice_ns=2.5ms"]
+    values = parse_settings(settings, {"mine": policy})
+    assert values == {"mine": {"slice_ns": 2_500_000, "depth": 3, "bias": -5, "is_odd": 1}}
+    shown = [show_value(policy.knobs[name], value) for name, value in values["mine"].items()]
+    assert shown == ["2500us", "3", "-5", "yes"]
+    assert parse_settings(["mine.slice_ns=150000"], {"mine": policy})["mine"]["slice_ns"] == 150_000
+
+
+# ---- compiling --------------------------------------------------------------
+
+
+def line_of(text: str) -> int:
+    return SOURCE[: SOURCE.index(text)].count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("slice_ns, enq_flags);", "slice_ns, enq_flags)", "expected"),
+        ("scx_bpf_dsq_insert(p", "scx_bpf_dsq_inset(p", "scx_bpf_dsq_insert"),
+        ("scx_bpf_dsq_insert(p,", "scx_bpf_dsq_insert(enq_flags,", "struct task_struct"),
+    ],
+)
+def test_compile_errors_stand_on_the_users_line(write, old, new, message):
+    path = write((old, new))
+    with pytest.raises(PolicyError, match=message) as caught:
+        build_policy(load_policy(path))
+    lines = [line_of("scx_bpf_dsq_insert(p") + extra for extra in (0, 1)]
+    assert any(f"mine.bpf.c:{line}:" in str(caught.value) for line in lines)
+
+
+def test_long_messages_are_cut(write):
+    path = write(("u64 slice_ns", "\n".join(f"u46 a{i};" for i in range(300)) + "\nu64 slice_ns"))
+    with pytest.raises(PolicyError, match=r"\(\d+ more lines\)"):
+        build_policy(load_policy(path))
+
+
+def test_a_file_without_operations_is_refused(write):
+    path = write((SOURCE[SOURCE.index("SCX_OPS_DEFINE") :], ""))
+    with pytest.raises(PolicyError, match="defines no policy; end the file with SCX_OPS_DEFINE"):
+        build_policy(load_policy(path))
+
+
+def test_knobs_are_held_against_the_symbols(write):
+    path = write(("const volatile u32 depth", "const volatile u32 depht"))
+    with pytest.raises(PolicyError, match=r":7: @knob depth: .*did you mean 'depht'"):
+        build_policy(load_policy(path))
+    path = write(("volatile u32 depth = 4", "volatile u32 depth = 9"))
+    with pytest.raises(PolicyError, match=r":7: the default of depth is 9, outside its own range"):
+        build_policy(load_policy(path))
+
+
+def test_no_compiler_is_said_with_the_remedy(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    find_compiler.cache_clear()
+    try:
+        with pytest.raises(UnavailableError, match="CC=no-such-compiler.*apt-get install gcc"):
+            find_compiler()
+    finally:
+        find_compiler.cache_clear()
+
+
+def test_defaults_come_from_the_compiled_file(write):
+    built = build_policy(load_policy(write()))
+    assert built.values == {"slice_ns": 20_000_000, "depth": 4, "bias": -1, "is_odd": 0}
+    assert built.policy_hash == policy_hash(built.policy, built.values)
+
+
+def test_the_cache_is_used_and_keyed_by_content(write, monkeypatch):
+    first = compile_policy(load_policy(write()))
+    before = first.stat().st_mtime_ns
+
+    def refuse(*arguments, **options):
+        raise AssertionError("compiled again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(policy_build.subprocess, "run", refuse)
+        assert compile_policy(load_policy(write())) == first
+    assert first.stat().st_mtime_ns == before
+    assert compile_policy(load_policy(write(("enq_flags);", "enq_flags | 0);")))) != first
+    monkeypatch.setattr(policy_build, "FLAGS", (*policy_build.FLAGS, "-DX=1"))
+    assert compile_policy(load_policy(write())) != first
+    left = [path.name for path in first.parent.iterdir() if path.suffix != ".so"]
+    assert left == []
+
+
+def test_own_headers_take_part_in_hash_and_cache(write, tmp_path):
+    header = tmp_path / "own.h"
+    header.write_text("#define DEPTH 4\n")
+    path = write(
+        ("#include <scx/common.bpf.h>", '#include <scx/common.bpf.h>\n#include "own.h"'),
+        ("depth = 4", "depth = DEPTH"),
+    )
+    first = build_policy(load_policy(path))
+    header.write_text("#define DEPTH 5\n")
+    second = build_policy(load_policy(path))
+    assert (first.values["depth"], second.values["depth"]) == (4, 5)
+    assert first.policy_hash != second.policy_hash
+
+
+def test_the_hash_tells_knobs_apart_but_not_places(write):
+    policy = load_policy(write())
+    plain, other = build_policy(policy), build_policy(policy, {"depth": 5})
+    assert plain.policy_hash != other.policy_hash
+    assert plain.shared_object == other.shared_object
+    moved = build_policy(load_policy(write(name="moved.bpf.c")))
+    assert moved.policy_hash == plain.policy_hash
+
+
+# ---- symbols ----------------------------------------------------------------
+
+
+def test_what_is_no_object_is_refused(tmp_path):
+    path = tmp_path / "x.so"
+    path.write_bytes(b"\x7fELF\x01\x01 a 32-bit one")
+    with pytest.raises(PolicyError, match="not a 64-bit little-endian ELF file"):
+        read_symbols(path)
+
+
+def test_a_truncated_object_is_refused(write, tmp_path):
+    whole = compile_policy(load_policy(write())).read_bytes()
+    path = tmp_path / "cut.so"
+    for size in (60, 64, len(whole) // 2, len(whole) - 70):
+        path.write_bytes(whole[:size])
+        with pytest.raises(PolicyError, match="damaged ELF file"):
+            read_symbols(path)
+
+
+def test_symbols_without_bytes_in_the_file_are_zero(write):
+    path = write(("char _license", "u64 counter;\nchar _license"))
+    assert read_symbols(compile_policy(load_policy(path)))["counter"] == bytes(8)
+
+
+def test_the_cache_must_be_ones_own(tmp_path, monkeypatch):
+    from schedlab import paths
+
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where the folder should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    folder = paths.cache_folder("policies")
+    assert folder.is_dir()
+    assert folder.stat().st_uid == os.getuid()
+    assert not folder.is_relative_to(blocked)
+
+
+def test_the_root_must_be_one(monkeypatch, tmp_path, root):
+    from schedlab import paths
+    from schedlab.errors import SchedlabError
+
+    monkeypatch.setenv("SCHEDLAB_ROOT", str(tmp_path))
+    with pytest.raises(SchedlabError, match="SCHEDLAB_ROOT=.*set it to a schedlab checkout"):
+        paths.resource_root()
+    monkeypatch.setenv("SCHEDLAB_ROOT", str(root))
+    assert paths.resource_root() == Path(root)
+    assert paths.policies_folder() == Path(root) / "policies"

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: MIT
+"""Plans are checked whole, runs do not harm each other, verdicts come before numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schedlab import run as run_module
+from schedlab.compare import COMPARED, compare_runs, paired_interval, student_quantile
+from schedlab.errors import SpecError, UsageError
+from schedlab.hosts import Outcome
+from schedlab.records import Kind, Stop, read_records, write_records
+from schedlab.run import Plan, folder_name, run_plan
+
+MS = 1_000_000
+
+
+class FakeHost:
+    """Writes what a test wants instead of simulating."""
+
+    name = "sim"
+
+    def __init__(self, write):
+        self.write = write
+
+    def environment(self):
+        return {}
+
+    def latency_ns(self, job):
+        return 0
+
+    def session(self, *, timeout_seconds):
+        return self
+
+    def run(self, job):
+        return self.write(job) or Outcome()
+
+    def interrupt(self):
+        pass
+
+    close = interrupt
+
+
+@pytest.fixture
+def with_host(monkeypatch):
+    """Function that puts a fake in the place of every host."""
+
+    def put(write):
+        monkeypatch.setattr(run_module, "open_host", lambda name: FakeHost(write))
+
+    return put
+
+
+def plan(out, **fields):
+    plain = {"workloads": ["textbook/rr"], "policies": ["rr"], "first_seed": 0}
+    return Plan(out=Path(out), **(plain | fields))
+
+
+def first_in_first_out(job, *, lie_ns=0):
+    """Records of textbook/rr, one task after the other."""
+    events = [(0, pid, 0, Kind.ARRIVE, 0, 0) for pid in (1, 2, 3, 4)]
+    now = 0
+    for pid, work in enumerate((5, 3, 1, 4), 1):
+        events.append((now, pid, 0, Kind.RUN, 0, 0))
+        now += work * MS - lie_ns
+        events.append((now, pid, 0, Kind.STOP, Stop.EXITED, work * MS))
+    write_records(job.records, events, nr_cpus=1, tick_ns=job.tick_ns)
+
+
+# ---- plans ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "messages"),
+    [
+        ({"workloads": []}, ["no workload given"]),
+        ({"policies": []}, ["no policy given"]),
+        ({"cpus": 0}, ["--cpus must be 1 to 1024 (got 0)"]),
+        ({"cpus": 1025, "nr_seeds": 0}, ["--cpus must be", "--seeds must be 1 to 100000 (got 0)"]),
+        ({"first_seed": -1}, ["--seed must be 0 to"]),
+        ({"timeout_seconds": 0}, ["--timeout must be above 0"]),
+        ({"costs": ["swich_ns=1"]}, ["--cost swich_ns=1: should read", "switch_ns"]),
+        ({"costs": ["switch_ns=-1"]}, ["--cost switch_ns=-1"]),
+        ({"topology": "smt=x"}, ["--topology smt=x: should read"]),
+        ({"policies": ["rrr", "fifoo"]}, ["did you mean 'rr'", "did you mean 'fifo'"]),
+        ({"policies": ["rr", "rr"]}, ["two policies are called 'rr'"]),
+        ({"workloads": ["textbook/rr", "textbook/rr"]}, ["workload 'textbook/rr' is given twice"]),
+        ({"workloads": ["textbook/rrr"]}, ["unknown workload 'textbook/rrr'"]),
+        ({"settings": ["rr.slice_ns=0"]}, ["--set rr.slice_ns=0: 0 is out of range"]),
+    ],
+)
+def test_wrong_plans_are_refused_before_anything_runs(tmp_path, with_host, fields, messages):
+    with_host(None)
+    with pytest.raises(UsageError) as caught:
+        run_plan(plan(tmp_path / "out", **fields))
+    for message in messages:
+        assert message in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_faults_of_all_workloads_are_reported(tmp_path, with_host):
+    with_host(None)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text(
+            '[workload]\ntitle = "x"\nquestion = "y"\n'
+            '[[task]]\nname = "t"\nphases = [{runn = "5ms"}, {run = "5mss"}]\n'
+        )
+    with pytest.raises(SpecError) as caught:
+        run_plan(plan(tmp_path / "out", workloads=[str(tmp_path / "a.toml"), str(tmp_path / "b.toml")]))
+    text = str(caught.value)
+    assert text.count("runn") == text.count("5mss") == 2
+
+
+def test_a_folder_that_cannot_be_made_is_a_usage_error(tmp_path, with_host):
+    with_host(first_in_first_out)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="--out .*file/out: cannot be made"):
+        run_plan(plan(tmp_path / "file" / "out"))
+
+
+@given(st.text(max_size=30))
+def test_names_never_leave_the_folder(name):
+    path = Path("/base") / folder_name(name)
+    assert ".." not in path.parts
+    assert path.is_relative_to("/base")
+    assert "\0" not in str(path)
+
+
+# ---- verdicts ---------------------------------------------------------------
+
+
+def only_run(tmp_path, write, with_host, **fields):
+    with_host(write)
+    result = run_plan(plan(tmp_path, **fields))
+    assert len(result.runs) == 1
+    run = result.runs[0]
+    stored = json.loads((Path(run["directory"]) / "run.json").read_text())
+    assert {name: stored[name] for name in run} == run
+    return run, result
+
+
+def test_a_good_run_has_numbers_and_tables(tmp_path, with_host):
+    run, result = only_run(tmp_path, first_in_first_out, with_host)
+    assert (run["status"], run["physics"], run["error"]) == ("ok", "ok", None)
+    assert run["metrics"]["turnaround_ns_mean"] == 8.75 * MS
+    assert result.is_good
+    import polars as pl
+
+    folder = Path(run["directory"])
+    assert pl.read_parquet(folder / "tasks.parquet")["name"].to_list() == ["A", "B", "C", "D"]
+    assert len(pl.read_parquet(folder / "records.parquet")) == 12
+    table = pl.read_parquet(folder / "metrics.parquet")
+    assert table.filter(pl.col("metric") == "makespan_ns")["value"].to_list() == [13 * MS]
+
+
+def test_broken_physics_withholds_every_number(tmp_path, with_host):
+    run, result = only_run(tmp_path, lambda job: first_in_first_out(job, lie_ns=1000), with_host)
+    assert run["status"] == "failed"
+    assert "task 1 claims 5000000 ns of CPU time" in run["physics"]
+    assert run["physics"] in run["error"]
+    assert run["metrics"] == {}
+    assert not (Path(run["directory"]) / "metrics.parquet").exists()
+    assert not result.is_good
+
+
+def test_work_that_was_not_done_is_seen(tmp_path, with_host):
+    def half(job):
+        events = [(0, pid, 0, Kind.ARRIVE, 0, 0) for pid in (1, 2, 3, 4)]
+        for pid in (1, 2, 3, 4):
+            events += [((pid - 1) * MS, pid, 0, Kind.RUN, 0, 0),
+                       (pid * MS, pid, 0, Kind.STOP, Stop.EXITED, MS)]
+        write_records(job.records, events, nr_cpus=1)
+
+    run, _ = only_run(tmp_path, half, with_host)
+    assert "task 1 received 1000000 ns of CPU time, but its program is 5000000 ns" in run["physics"]
+
+
+def test_a_truncated_record_file_fails_its_run(tmp_path, with_host):
+    def cut(job):
+        first_in_first_out(job)
+        job.records.write_bytes(job.records.read_bytes()[:-10])
+
+    run, _ = only_run(tmp_path, cut, with_host)
+    assert (run["status"], run["error_kind"]) == ("failed", "records")
+    assert "at byte 352" in run["error"]
+    assert run["metrics"] == {}
+
+
+def test_a_host_that_writes_nothing_fails_its_run(tmp_path, with_host):
+    run, _ = only_run(tmp_path, lambda job: None, with_host)
+    assert "cannot be read: No such file" in run["error"]
+
+
+def test_a_failed_run_is_named_and_not_judged(tmp_path, with_host):
+    def fail(job):
+        first_in_first_out(job)
+        return Outcome(error="runnable task stall", error_kind="stall", task=3)
+
+    run, _ = only_run(tmp_path, fail, with_host)
+    assert run["error"] == "runnable task stall (task 3 is 'C')"
+    assert (run["error_kind"], run["physics"], run["metrics"]) == ("stall", None, {})
+
+
+def test_a_policy_that_does_not_compile_fails_only_its_own_runs(tmp_path, with_host):
+    with_host(first_in_first_out)
+    broken = tmp_path / "broken.bpf.c"
+    broken.write_text("int main(void) { return }\n")
+    damaged = tmp_path / "damaged.bpf.c"
+    damaged.write_text("/* @knob x */\n")
+    result = run_plan(plan(tmp_path / "out", policies=["rr", str(broken), str(damaged)], nr_seeds=2))
+    assert [(run["policy"], run["status"]) for run in result.runs] == [
+        ("rr", "ok"), ("rr", "ok"), ("broken", "failed"), ("broken", "failed"),
+        ("damaged", "failed"), ("damaged", "failed"),
+    ]  # fmt: skip
+    assert "broken.bpf.c:1:25: error" in result.runs[2]["error"]
+    assert "damaged.bpf.c:1: '@knob x' should read" in result.runs[4]["error"]
+    assert result.comparisons == []
+
+
+def test_an_old_run_is_replaced_whole(tmp_path, with_host):
+    run, _ = only_run(tmp_path, first_in_first_out, with_host)
+    assert (Path(run["directory"]) / "metrics.parquet").exists()
+    run, _ = only_run(tmp_path, lambda job: Outcome(error="x", error_kind="crash"), with_host)
+    assert not (Path(run["directory"]) / "metrics.parquet").exists()
+
+
+def test_an_interrupt_keeps_what_is_finished(tmp_path, with_host):
+    with_host(first_in_first_out)
+    seen = []
+
+    def stop_after_three(run):
+        seen.append(run)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    result = run_plan(plan(tmp_path, nr_seeds=400), on_result=stop_after_three)
+    assert result.is_interrupted
+    assert not result.is_good
+    assert 3 <= len(result.runs) < 400
+    for run in result.runs:
+        read_records(Path(run["directory"]) / "records.slr")
+    stored = json.loads((tmp_path / "runs.json").read_text())
+    assert [run["seed"] for run in stored["runs"]] == [run["seed"] for run in result.runs]
+
+
+def test_a_bug_in_a_worker_is_not_swallowed(tmp_path, with_host):
+    def bug(job):
+        raise ZeroDivisionError("of schedlab itself")
+
+    with_host(bug)
+    with pytest.raises(ZeroDivisionError):
+        run_plan(plan(tmp_path))
+
+
+# ---- comparisons ------------------------------------------------------------
+
+
+def run_of(policy, seed, value, *, program="p", status="ok"):
+    metrics = dict.fromkeys(COMPARED, value) if status == "ok" else {}
+    return {"workload": "w", "host": "sim", "cpus": 1, "policy": policy, "seed": seed,
+            "status": status, "program_hash": f"{program}{seed}", "metrics": metrics}
+
+
+def test_different_programs_are_refused():
+    runs = [run_of("a", 1, 1.0), run_of("b", 1, 2.0, program="q")]
+    (comparison,) = compare_runs(runs)
+    assert "refused: with seed 1 the two sides ran different programs" in comparison["error"]
+    assert comparison["metrics"] == {}
+
+
+def test_pairs_are_made_by_seed():
+    runs = [run_of("a", s, float(s)) for s in (1, 2, 3, 9)]
+    runs += [run_of("b", s, s + 10.0) for s in (3, 2, 1)] + [run_of("b", 9, 0, status="failed")]
+    (comparison,) = compare_runs(runs)
+    assert comparison["seeds"] == [1, 2, 3]
+    entry = comparison["metrics"]["turnaround_ns_mean"]
+    assert (entry["mean_a"], entry["mean_b"], entry["difference"]) == (2, 12, 10)
+    assert (entry["low"], entry["high"], entry["better"]) == (10, 10, "a")
+    assert comparison["metrics"]["fairness_jain"]["better"] == "b"
+
+
+def test_one_pair_has_no_interval_and_decides_nothing():
+    (comparison,) = compare_runs([run_of("a", 1, 1.0), run_of("b", 1, 2.0)])
+    entry = comparison["metrics"]["turnaround_ns_mean"]
+    assert (entry["low"], entry["high"], entry["better"]) == (None, None, None)
+
+
+def test_undefined_metrics_are_left_out():
+    runs = [run_of("a", 1, 1.0), run_of("b", 1, None)]
+    assert compare_runs(runs)[0]["metrics"] == {}
+
+
+@pytest.mark.parametrize(("p", "freedom"), [(0.5, 3), (1.0, 3), (0.975, 0)])
+def test_student_is_refused_outside_its_range(p, freedom):
+    with pytest.raises(ValueError, match="must be in"):
+        student_quantile(p, freedom)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "expected"),
+    # From the table in every textbook.
+    [(1, 12.7062), (2, 4.3027), (5, 2.5706), (9, 2.2622), (29, 2.0452), (120, 1.9799)],
+)
+def test_student_by_the_table(freedom, expected):
+    assert student_quantile(0.975, freedom) == pytest.approx(expected, abs=5e-5)
+
+
+def test_the_interval_covers_as_often_as_it_says():
+    import random
+
+    source = random.Random(7)
+    hits = 0
+    for _ in range(2000):
+        mean, low, high = paired_interval([source.gauss(3, 2) for _ in range(6)])
+        assert low <= mean <= high
+        hits += low <= 3 <= high
+    # 95 % of 2,000, give or take three standard deviations of 9.7.
+    assert abs(hits - 1900) < 30
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=10))
+def test_intervals_hold_their_mean(values):
+    mean, low, high = paired_interval(values)
+    assert math.isnan(low) if len(values) < 2 else low <= mean <= high
