@@ -211,7 +211,7 @@ def _shifted(high: np.ndarray, low: np.ndarray, shift: int) -> np.ndarray:
 
 
 def minus_log2_q48(raw: np.ndarray) -> np.ndarray:
-    """Minus the binary logarithm of a uniform number.
+    """Take minus the binary logarithm of a uniform number.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def minus_log2_q48(raw: np.ndarray) -> np.ndarray:
 
 
 def minus_ln_q48(raw: np.ndarray) -> np.ndarray:
-    """Minus the natural logarithm of a uniform number: an exponential deviate.
+    """Take minus the natural logarithm of a uniform number: an exponential deviate.
 
     Parameters
     ----------

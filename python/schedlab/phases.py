@@ -316,7 +316,7 @@ def read_attribute(name: str, value: object, *, tick_ns: int) -> int:
     Returns
     -------
     int
-        ns for deadline and burst, percent for cap, otherwise as it stands.
+        In ns for deadline and burst, in percent for cap, otherwise as it stands.
 
     Raises
     ------

@@ -360,8 +360,10 @@ def _order(tasks: tuple[Task, ...]) -> list[Task]:
     """
     by_name = {task.name: task for task in tasks}
     order = [task for task in tasks if not task.arrival.is_spawned]
+    placed = {task.name for task in order}
     for task in order:  # grows while it is walked
         for phase, _ in walk(task.phases):
-            if phase.verb == "spawn" and by_name[phase.name] not in order:
+            if phase.verb == "spawn" and phase.name not in placed:
+                placed.add(phase.name)
                 order.append(by_name[phase.name])
     return order

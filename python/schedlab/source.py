@@ -59,6 +59,9 @@ class Source:
             line = int(where[1]) if where else None
             message = str(error).split(" (at ")[0]
             raise SpecError([SpecFault(name, line, "", f"not TOML: {message}")]) from None
+        except RecursionError:
+            message = "values are nested too deeply to be read"
+            raise SpecError([SpecFault(name, None, "", message)]) from None
         self.lines = _Scanner(text.replace("\r\n", "\n")).scan()
 
     def fault(self, at: Sequence[str | int], place: str, message: str) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from . import paths
 from .checks import check_workload
 from .distributions import Distribution, looks_like_distribution, parse_distribution
-from .errors import NotFoundError, SpecError, SpecFault, UnitError, UsageError, did_you_mean
+from .errors import NotFoundError, UnitError, UsageError, did_you_mean
 from .model import Arrival, Expected, SyncObject, Task, Workload
 from .params import Param, read_params, substitute
 from .phases import PhaseReader
@@ -71,7 +71,13 @@ class WorkloadInfo:
 
 
 def workloads_folder() -> Path:
-    """Folder of the workloads that come with schedlab."""
+    """Find the folder of the workloads that come with schedlab.
+
+    Returns
+    -------
+    pathlib.Path
+        In the checkout, or inside the installed package.
+    """
     return paths.resource_root() / "workloads"
 
 
@@ -319,6 +325,7 @@ def _read_tasks(
 ) -> list[Task]:
     """Read every ``[[task]]``; names of those with mistakes go into `broken`."""
     tasks: list[Task] = []
+    names: set[str] = set()
     entries = _entries(source, values, "task")
     for number, (at, value) in enumerate(entries, start=1):
         name = value.get("name") if isinstance(value, dict) else None
@@ -334,8 +341,9 @@ def _read_tasks(
         if table is None:
             broken.add(str(name))
             continue
-        if table.name in [task.name for task in tasks]:
+        if table.name in names:
             source.fault((*at, "name"), place, "there is another task of that name")
+        names.add(table.name)
         if table.nice is not None and table.weight is not None:
             source.fault((*at, "weight"), place, "nice and weight contradict each other: keep one")
         arrival = _read_arrival(source, table, at, place, tick_ns)
@@ -438,7 +446,3 @@ def _read_expected(
         found.append(Expected(table.policy, table.set, table.finish))
     return found
 
-
-def spec_error(name: str, line: int | None, place: str, message: str) -> SpecError:
-    """Make an error with one fault, for readers of other formats."""
-    return SpecError([SpecFault(name, line, place, message)])

@@ -58,14 +58,16 @@ def load_textbook(path: Path) -> Workload:
     faults: list[SpecFault] = []
     columns = _columns(path, rows, faults)
     tasks: list[Task] = []
+    names: set[str] = set()
     for line, row in rows[1:] if columns else []:
         task = _task(path, line, dict(zip(columns, row, strict=False)), len(tasks), faults)
         if len(row) > len(columns):
             message = f"{len(row)} values for {len(columns)} columns"
             faults.append(SpecFault(str(path), line, "", message))
-        if task and task.name in [other.name for other in tasks]:
+        if task and task.name in names:
             faults.append(SpecFault(str(path), line, f"task {task.name!r}", "there is another"))
         if task:
+            names.add(task.name)
             tasks.append(task)
     if not tasks and not faults:
         faults.append(SpecFault(str(path), None, "", "there is no task"))

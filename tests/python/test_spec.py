@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlab import units
 from schedlab.errors import NotFoundError, SpecError, UnitError, UsageError
 from schedlab.params import evaluate
+from schedlab.program import compile_workload
 from schedlab.source import Source
 from schedlab.spec import list_workloads, load_workload, parse_workload
 
@@ -266,6 +268,42 @@ def test_one_mistake_is_one_fault(name):
 def test_a_broken_task_hides_nothing_of_another():
     found = faults(HEAD + task('{slep = "1ms"}') + task('{unlock = "m"}', name="b"))
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("depth", [100, 2000])
+def test_deep_nesting_is_refused_not_a_crash(depth):
+    text = "{loop = 2, do = [" * depth + RUN + "]}" * depth
+    assert re.search("needs 100 counters|nested too deeply", "\n".join(faults(HEAD + task(text))))
+
+
+JUNK = [
+    "0", "-1", "1e9", "nan", "-inf", "true", '""', '"x"', "[]", "{}", "[{}]", "1979-05-27", '"{"',
+    '"{x}"', '"{1/0}"', '"5ms"', '"-5ms"', '"1e300ms"', '"1e-300ms"', "9999999999999999999999",
+    '"exp(exp(5ms))"', '{dist = "exp"}', '{dist = "choice", values = [1, "x"]}', '"forever"',
+    '"spawned"', '"poisson()"', '"\\u0000"', '{loop = 1, do = "x"}', '"0-99999999999"', '"run"',
+    '"pareto(1ms, 0.001)"', '"lognormal(1ms, 999)"', '"normal(1ms, 1h)"', "sleep", "nice", "task",
+]  # fmt: skip
+SPOT = re.compile(r'(?<== )("[^"\n]*"|[\d_.]+|\[[^\]\n]*\])|(?<=[{, ])(\w+)(?= =)|(?<=\[\[)\w+(?=\]\])')
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(list_workloads()), st.lists(st.tuples(st.integers(0), st.sampled_from(JUNK)),
+       min_size=1, max_size=3))
+def test_no_damage_to_a_file_does_more_than_raise(info, changes):
+    """Whatever stands in the place of a value or key: faults, or a workload."""
+    text = info.path.read_text()
+    for where, junk in changes:
+        spots = list(SPOT.finditer(text))
+        spot = spots[where % len(spots)]
+        text = text[: spot.start()] + junk + text[spot.end() :]
+    try:
+        workload = parse_workload(text)
+    except SpecError as error:
+        assert all(fault.message for fault in error.faults)
+        return
+    if workload.nr_tasks < 3000:
+        program = compile_workload(workload, seed=1)
+        assert program.nr_tasks == workload.nr_tasks
 
 
 # ---- params -------------------------------------------------------------------
