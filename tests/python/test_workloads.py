@@ -204,6 +204,13 @@ def test_report_5_forks(name):
     assert found == {"parent": 1, **expected[name]}
 
 
+@pytest.mark.parametrize(("name", "per_million_cycles"), [("cpu", 0.8821), ("io", 0.9212)])
+def test_report_5_round_robin_throughput(name, per_million_cycles):
+    """Forty children and their forks fill three CPUs for the published time."""
+    published_ticks = 40 / per_million_cycles  # a tick is a million cycles
+    assert ticks_of(f"report-5/{name}") / 3 == pytest.approx(published_ticks, rel=0.03)
+
+
 def test_report_5_mixed_forks_two_loops_to_one_file_and_sleeps_every_five():
     program = program_of("report-5/mixed")
     events = played(program, 0)
