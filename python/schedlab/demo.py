@@ -32,8 +32,8 @@ def demo_plan(*, out: Path, nr_seeds: int) -> Plan:
     Returns
     -------
     Plan
-        The main workload and those of the reports, on one CPU as in the
-        reports, under each of the reports' schedulers that is there.
+        The main workload and those of the reports, each on the CPUs that it is
+        meant for, under each of the reports' schedulers that is there.
     """
     from .spec import list_workloads
 
@@ -45,6 +45,5 @@ def demo_plan(*, out: Path, nr_seeds: int) -> Plan:
         workloads=chosen,
         policies=[name for name in POLICIES if name in there],
         out=out,
-        cpus=1,
         nr_seeds=nr_seeds,
     )

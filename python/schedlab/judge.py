@@ -20,6 +20,7 @@ from .calibration import DEFAULT_CALIBRATION
 from .errors import SchedlabError
 from .hosts import Outcome
 from .metrics import compute_metrics, metrics_table, tasks_table
+from .phases import ATTRIBUTES
 from .records import hash_file, read_records, records_table
 from .timeline import Timeline
 
@@ -106,10 +107,10 @@ class Judge:
         rows = program.task_rows
         return physics.Expectations(
             work_ns=program.work_ns(DEFAULT_CALIBRATION),
-            has_host_work=_has_host_work(program),
+            has_host_work=has_host_work(program),
             arrival_ns=rows["arrival_ns"],
             affinity=_affinity(program),
-            is_capped=rows["cap_percent"] > 0,
+            is_capped=is_capped(program),
             horizon_ns=program.horizon_ns,
             work_conserving=self.work_conserving,
             latency_ns=self.latency_ns,
@@ -127,13 +128,47 @@ def _with_task_name(outcome: Outcome, program) -> str:
     return outcome.error
 
 
-def _has_host_work(program) -> np.ndarray:
-    """Which tasks have a phase whose CPU time is the host's to say; bool, per task."""
+def _have_any(program, chosen: np.ndarray) -> np.ndarray:
+    """Which tasks have one of the chosen ops; bool, per task."""
     rows = program.task_rows
-    verbs = [layout.VERB_NUMBER[verb] for verb in _HOST_VERBS]
-    before = np.concatenate(([0], np.cumsum(np.isin(program.ops["verb"], verbs))))
+    before = np.concatenate(([0], np.cumsum(chosen)))
     first = rows["op_first"].astype(np.int64)
     return before[first + rows["nr_ops"]] > before[first]
+
+
+def has_host_work(program) -> np.ndarray:
+    """Find the tasks with a phase whose CPU time is the host's to say.
+
+    Parameters
+    ----------
+    program : Program
+        What ran.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (nr_tasks,)
+        True where a task reads or writes: each call costs what the host says.
+    """
+    verbs = [layout.VERB_NUMBER[verb] for verb in _HOST_VERBS]
+    return _have_any(program, np.isin(program.ops["verb"], verbs))
+
+
+def is_capped(program) -> np.ndarray:
+    """Find the tasks that a policy may keep waiting beside an idle CPU.
+
+    Parameters
+    ----------
+    program : Program
+        What ran.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (nr_tasks,)
+        True where a task has a cap from the start, or sets one later.
+    """
+    ops = program.ops
+    sets_cap = (ops["verb"] == layout.VERB_NUMBER["set"]) & (ops["a"] == ATTRIBUTES["cap"][0])
+    return (program.task_rows["cap_percent"] > 0) | _have_any(program, sets_cap)
 
 
 def _affinity(program) -> list:

@@ -111,7 +111,7 @@ def _short_time(value_ns: float) -> str:
         if abs(value_ns) >= 0.9995 * scale:
             return f"{value_ns / scale:,.3g} {unit}" if value_ns < 1000 * scale else (
                 f"{value_ns / scale:,.0f} {unit}")
-    return f"{value_ns:.3g} ns"
+    return f"{value_ns:.3g} ns" if value_ns else "0"
 
 
 def show_runs(result) -> None:
@@ -191,7 +191,7 @@ def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[d
     if min(busy) > 0.98 and max(makespans) - min(makespans) <= 0.001 * max(makespans):
         console.print(
             f"{escape(workload)}: the last task ends after {_short_time(max(makespans))} under every "
-            "policy; one CPU cannot do fixed work faster.", highlight=False,
+            "policy; a busy CPU cannot do fixed work faster.", highlight=False,
         )  # fmt: skip
 
 
@@ -206,7 +206,9 @@ def _workload_table(name: str, groups: dict[str, dict[str, list[dict]]]) -> Tabl
         table.add_column(escape(policy), justify="right")
     for workload, runs in groups.items():
         values = {policy: _mean(runs.get(policy, []), name) for policy in policies}
-        table.add_row(escape(workload), *(_cell(name, values, policy) for policy in policies))
+        cpus = max(run["cpus"] for each in runs.values() for run in each)
+        label = escape(workload) + (f", {cpus} CPUs" if cpus > 1 else "")
+        table.add_row(label, *(_cell(name, values, policy) for policy in policies))
     return table
 
 
@@ -247,7 +249,7 @@ def show_demo(result) -> None:
         _show_fixed_makespan(console, workload, runs)
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
     console.print(
-        "All policies got the same work: same tasks, same arrivals, same seeds, one CPU.\n"
+        "All policies got the same work: same tasks, same arrivals, same seeds.\n"
         "Bold is the best. `schedlab metrics` explains the columns.\n"
         "Your own policy: copy policies/rr.bpf.c to mine.bpf.c, change it, then\n"
         "  ./lab run mixed --policy rr,./mine.bpf.c --seeds 10",

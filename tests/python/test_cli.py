@@ -232,5 +232,5 @@ def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_p
     assert "mixed on sim, 1 CPU" in output
     for workload in ("report-1/starvation", "report-5/io"):
         assert workload in output
-    assert "under every policy; one CPU cannot do fixed work faster" in output
+    assert "under every policy; a busy CPU cannot do fixed work faster" in output
     assert (tmp_path / "out" / "demo" / "runs.json").is_file()

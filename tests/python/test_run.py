@@ -15,8 +15,11 @@ from schedlab import run as run_module
 from schedlab.compare import COMPARED, compare_runs, paired_interval, student_quantile
 from schedlab.errors import SpecError, UsageError
 from schedlab.hosts import Outcome
+from schedlab.judge import has_host_work, is_capped
+from schedlab.program import compile_workload
 from schedlab.records import Kind, Stop, read_records, write_records
 from schedlab.run import Plan, folder_name, run_plan
+from schedlab.spec import parse_workload
 
 MS = 1_000_000
 
@@ -256,6 +259,31 @@ def test_a_bug_in_a_worker_is_not_swallowed(tmp_path, with_host):
     with_host(bug)
     with pytest.raises(ZeroDivisionError):
         run_plan(plan(tmp_path))
+
+
+def test_tasks_are_excused_by_their_own_phases():
+    text = """
+[workload]
+title = "x"
+question = "y"
+[[task]]
+name = "plain"
+phases = [{run = "1ms"}]
+[[task]]
+name = "capped"
+cap = 10
+phases = [{run = "1ms"}]
+[[task]]
+name = "capped-later"
+phases = [{run = "1ms"}, {set = {cap = 10}}, {run = "1ms"}]
+[[task]]
+name = "reader"
+phases = [{set = {priority = 3}}, {read = "4KiB"}]
+"""
+    program = compile_workload(parse_workload(text), seed=0)
+    assert program.tasks["name"].tolist() == ["plain", "capped", "capped-later", "reader"]
+    assert is_capped(program).tolist() == [False, True, True, False]
+    assert has_host_work(program).tolist() == [False, False, False, True]
 
 
 # ---- comparisons ------------------------------------------------------------
