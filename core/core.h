@@ -86,6 +86,7 @@ struct sl_cpu {
 	u8		*kick_flags;	/* by CPU: SCX_KICK_* | SL_KICK_LISTED */
 	u32		nr_kicks;
 	s32		idle_cursor;	/* where the last idle CPU was found */
+	struct sl_dsq	*last_dsq;	/* what sl_dsq_find() last found */
 
 	/* Accounting, ns; written under lock: */
 	u64		nr_switches;
@@ -219,35 +220,28 @@ static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 /*
  * Call an operation of the policy, where it has one and is not bypassed.
  * SL_HAS_OP is a statement of its own so that the caller can do the default.
+ * Only ops.dequeue() is called from within another operation; sl_end_custody()
+ * keeps what it finds.
  */
 #define SL_HAS_OP(op) \
 	(sl_core.ops.op && !__builtin_expect(sl_peek(&sl_core.bypass), 0))
+#define SL_ENTER(here, ctx, op, subject)				\
+	((here)->context = (ctx), (here)->callback = #op,		\
+	 (here)->callback_task = (subject))
+#define SL_LEAVE(here)							\
+	((here)->context = SL_CTX_NONE, (here)->callback = NULL)
 #define SL_CALL(here, ctx, op, subject, ...)				\
 	({								\
-		enum sl_context ___ctx = (here)->context;		\
-		const char *___name = (here)->callback;			\
-		struct sl_task *___task = (here)->callback_task;	\
-		(here)->context = (ctx);				\
-		(here)->callback = #op;					\
-		(here)->callback_task = (subject);			\
+		SL_ENTER(here, ctx, op, subject);			\
 		__auto_type ___ret = sl_core.ops.op(__VA_ARGS__);	\
-		(here)->context = ___ctx;				\
-		(here)->callback = ___name;				\
-		(here)->callback_task = ___task;			\
+		SL_LEAVE(here);						\
 		___ret;							\
 	})
 #define SL_CALL_VOID(here, ctx, op, subject, ...)			\
 	do {								\
-		enum sl_context ___ctx = (here)->context;		\
-		const char *___name = (here)->callback;			\
-		struct sl_task *___task = (here)->callback_task;	\
-		(here)->context = (ctx);				\
-		(here)->callback = #op;					\
-		(here)->callback_task = (subject);			\
+		SL_ENTER(here, ctx, op, subject);			\
 		sl_core.ops.op(__VA_ARGS__);				\
-		(here)->context = ___ctx;				\
-		(here)->callback = ___name;				\
-		(here)->callback_task = ___task;			\
+		SL_LEAVE(here);						\
 	} while (0)
 
 /* dsq.c: one queue. The caller holds what protects it. */

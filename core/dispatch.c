@@ -28,15 +28,23 @@ static u32 dsq_slot(u64 id)
 /* The user queue with this id, or NULL. Context: any; takes no lock. */
 struct sl_dsq *sl_dsq_find(u64 id)
 {
-	u32 slot = dsq_slot(id);
-	struct sl_dsq *q;
+	struct sl_cpu *here = sl_this_cpu();
+	struct sl_dsq *q = here->last_dsq;
+	u32 slot;
 
+	/* Most policies use one queue, or one per CPU, all the time. */
+	if (q && q->id == id && !sl_peek(&q->is_dead))
+		return q;
+	slot = dsq_slot(id);
 	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
 		q = sl_load(&sl_core.dsqs[slot]);
 		if (!q)
 			return NULL;
-		if (q->id == id)
-			return sl_peek(&q->is_dead) ? NULL : q;
+		/* A queue that was destroyed may have a successor further on. */
+		if (q->id == id && !sl_peek(&q->is_dead)) {
+			here->last_dsq = q;
+			return q;
+		}
 		slot = (slot + 1) % (2 * SL_DSQS_MAX);
 	}
 	return NULL;
@@ -75,15 +83,26 @@ struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu)
 	return &sl_core.global;
 }
 
-/* S22: the policy hears once that a task has left its custody. */
+/*
+ * S22: the policy hears once that a task has left its custody. That may be while
+ * it dispatches, so the outer callback's place is kept.
+ */
 void sl_end_custody(struct sl_task *t, u64 deq_flags)
 {
+	struct sl_cpu *here = sl_this_cpu();
+	enum sl_context context = here->context;
+	const char *callback = here->callback;
+	struct sl_task *subject = here->callback_task;
+
 	if (!t->in_custody)
 		return;
 	t->in_custody = false;
-	if (SL_HAS_OP(dequeue))
-		SL_CALL_VOID(sl_this_cpu(), SL_CTX_NONE, dequeue, t, &t->p,
-			     deq_flags);
+	if (!SL_HAS_OP(dequeue))
+		return;
+	SL_CALL_VOID(here, SL_CTX_NONE, dequeue, t, &t->p, deq_flags);
+	here->context = context;
+	here->callback = callback;
+	here->callback_task = subject;
 }
 
 static void record_enqueue(const struct sl_task *t, u64 dsq_id)

@@ -131,6 +131,15 @@ static bool check_builtin_idle(void)
 	return false;
 }
 
+static bool has_idle(const struct cpumask *may)
+{
+	u64 any = 0;
+
+	for (u32 w = 0; w < (sl_core.nr_cpus + 63) / 64; w++)
+		any |= sl_peek(&sl_core.idle.bits[w]) & may->bits[w];
+	return any;
+}
+
 /**
  * sl_select_cpu_default - an idle CPU for a task, the nearest first
  * @t: the task
@@ -168,6 +177,9 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 		    next_in(&sl_core.idle, &sl_core.possible, here->id) >= 0)
 			return here->id;
 	}
+	/* On a busy machine this is the answer nearly always. */
+	if (!has_idle(may))
+		return -16;
 	for (int whole_core = sl_core.has_smt; whole_core >= 0; whole_core--) {
 		if (sl_mask_test(may, (u32)prev_cpu) &&
 		    (!whole_core ||

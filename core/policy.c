@@ -251,6 +251,8 @@ static void destroy_dsqs(void)
 		sl_host_free(q, sizeof(*q));
 		sl_core.dsqs[i] = NULL;
 	}
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_core.cpus[i].last_dsq = NULL;
 	sl_core.nr_dsqs = 0;
 }
 
