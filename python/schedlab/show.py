@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import sys
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from .metrics import DICTIONARY
 
@@ -27,6 +29,9 @@ COLUMNS = (
     ("fairness_jain", "fairness"),
     ("cpu_utilisation", "CPU\nbusy"),
 )
+
+#: Columns that a narrow terminal does without, the first one first.
+DISPENSABLE = ("throughput_per_s", "cpu_utilisation", "slowdown_mean", "switches", "wakeup_ns_p99")
 
 
 class Progress:
@@ -128,9 +133,9 @@ def show_runs(result) -> None:
     for run in result.runs:
         key = (run["workload"], run["host"], run["cpus"])
         groups.setdefault(key, {}).setdefault(run["policy"], []).append(run)
-    for (workload, host, cpus), policies in groups.items():
+    for (workload, _, _), policies in groups.items():
         console.print()
-        console.print(_run_table(workload, host, cpus, policies))
+        console.print(_run_table(console, workload, policies))
     for comparison in result.comparisons:
         if comparison["error"]:
             console.print(
@@ -158,28 +163,47 @@ def _show_verdict(console: Console, result) -> None:
                       f"{escape(error)}", soft_wrap=True, highlight=False)
 
 
-def _run_table(workload: str, host: str, cpus: int, policies: dict[str, list[dict]]) -> Table:
+def _plain_table(console: Console, title: str) -> Table:
+    """A table without bars, and without a rule where that would cost too much width."""
+    return Table(title=escape(title), title_justify="left", title_style="bold",
+                 box=SIMPLE_HEAD if console.width >= 100 else None, show_edge=False,
+                 padding=(0, 1, 0, 0), header_style="underline")
+
+
+def _run_table(console: Console, workload: str, policies: dict[str, list[dict]]) -> Table:
     """One row per policy: means over the seeds."""
+    first = next(iter(policies.values()))[0]
     seeds = max(len(runs) for runs in policies.values())
-    title = f"{workload} on {host}, {cpus} CPU{'s' if cpus > 1 else ''}"
+    title = f"{workload} on {first['host']}, {first['cpus']} CPU{'s' if first['cpus'] > 1 else ''}"
     title += f", mean of {seeds} seeds" if seeds > 1 else ""
-    table = Table(title=escape(title), title_justify="left", title_style="bold")
-    table.add_column("policy")
-    means = {
-        name: {policy: _mean(runs, name) for policy, runs in policies.items()}
-        for name, _ in COLUMNS
-    }
-    # A workload without sleepers has no wake-ups: a column of dashes says nothing.
-    shown = [(name, head) for name, head in COLUMNS if any(v is not None for v in means[name].values())]
-    for _, head in shown:
-        table.add_column(head, justify="right")
-    table.add_column("physics")
-    for policy, runs in policies.items():
-        cells = [_cell(name, means[name], policy) for name, _ in shown]
-        bad = sum(run["status"] != "ok" for run in runs)
-        verdict = "ok" if not bad else f"[red]{bad} of {len(runs)} failed[/red]"
-        table.add_row(escape(policy), *cells, verdict)
+    columns = [("policy", [escape(policy) for policy in policies])]
+    for name, heading in COLUMNS:
+        values = {policy: _mean(runs, name) for policy, runs in policies.items()}
+        # A workload without sleepers has no wake-ups: a column of dashes says nothing.
+        if any(value is not None for value in values.values()):
+            columns.append((heading, [_cell(name, values, policy) for policy in policies]))
+    bad = [sum(run["status"] != "ok" for run in runs) for runs in policies.values()]
+    columns.append(
+        ("physics", [f"[red]{n} of {seeds} failed[/red]" if n else "ok" for n in bad])
+    )
+    headings = dict(COLUMNS)
+    for name in DISPENSABLE:
+        if sum(map(_column_width, columns)) > console.width:
+            columns = [column for column in columns if column[0] != headings[name]]
+    table = _plain_table(console, title)
+    for heading, _ in columns:
+        justify = "left" if heading in ("policy", "physics") else "right"
+        table.add_column(heading, justify=justify, no_wrap=True)
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*row)
     return table
+
+
+def _column_width(column: tuple[str, list[str]]) -> int:
+    """Characters that a column takes, with the space after it."""
+    heading, cells = column
+    lines = [*heading.split("\n"), *(Text.from_markup(cell).plain for cell in cells)]
+    return max(map(len, lines)) + 2
 
 
 def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[dict]]) -> None:
@@ -195,19 +219,18 @@ def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[d
         )  # fmt: skip
 
 
-def _workload_table(name: str, groups: dict[str, dict[str, list[dict]]]) -> Table:
+def _workload_table(console: Console, name: str, groups: dict[str, dict[str, list[dict]]]) -> Table:
     """One metric: a row per workload, a column per policy."""
     metric = DICTIONARY[name]
-    table = Table(title=escape(f"{name}: {metric.formula}"), title_justify="left",
-                  title_style="bold")
-    table.add_column("workload")
+    table = _plain_table(console, f"{name}: {metric.formula}")
+    table.add_column("workload", no_wrap=True)
     policies = list(dict.fromkeys(policy for runs in groups.values() for policy in runs))
     for policy in policies:
-        table.add_column(escape(policy), justify="right")
+        table.add_column(escape(policy), justify="right", no_wrap=True)
     for workload, runs in groups.items():
         values = {policy: _mean(runs.get(policy, []), name) for policy in policies}
         cpus = max(run["cpus"] for each in runs.values() for run in each)
-        label = escape(workload) + (f", {cpus} CPUs" if cpus > 1 else "")
+        label = escape(workload) + (f" ({cpus})" if cpus > 1 else "")
         table.add_row(label, *(_cell(name, values, policy) for policy in policies))
     return table
 
@@ -239,12 +262,14 @@ def show_demo(result) -> None:
     for run in result.runs:
         groups.setdefault(run["workload"], {}).setdefault(run["policy"], []).append(run)
     if main is not None:
-        first = groups[main]
         console.print()
-        console.print(_run_table(main, result.runs[0]["host"], result.runs[0]["cpus"], first))
+        console.print(_run_table(console, main, groups[main]))
         for name in ("turnaround_ns_mean", "response_ns_mean", "starvation_ns"):
             console.print()
-            console.print(_workload_table(name, groups))
+            console.print(_workload_table(console, name, groups))
+        is_parallel = any(run["cpus"] > 1 for run in result.runs)
+        note = "In brackets: the number of CPUs, where it is not one.\n"
+        console.print("\n" + (note if is_parallel else ""), highlight=False)
     for workload, runs in groups.items():
         _show_fixed_makespan(console, workload, runs)
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
