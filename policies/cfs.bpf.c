@@ -135,7 +135,7 @@ s32 BPF_STRUCT_OPS(cfs_select_cpu, struct task_struct *p, s32 prev_cpu,
 					 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
 	if (is_idle)
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns_of(p), 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, latency_ns, 0);
 	return cpu;
 }
 
@@ -196,7 +196,7 @@ void BPF_STRUCT_OPS(cfs_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 vtime = tc ? tc->vtime : vtime_now;
 	s32 cpu;
 
-	scx_bpf_dsq_insert_vtime(p, CFS_DSQ, slice_ns_of(p), vtime, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, CFS_DSQ, latency_ns, vtime, enq_flags);
 	if (!(enq_flags & SCX_ENQ_CPU_SELECTED)) {
 		/* It was preempted, or is bound here; another CPU may be idle. */
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -244,12 +244,14 @@ void BPF_STRUCT_OPS(cfs_dispatch, s32 cpu, struct task_struct *prev)
 	note_running(cpu, tc->vtime, weight_of(prev));
 }
 
+/* Its part of the latency is known now, when it was queued it was another one. */
 void BPF_STRUCT_OPS(cfs_running, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
 
 	if (!tc)
 		return;
+	scx_bpf_task_set_slice(p, slice_ns_of(p));
 	tc->exec_ns = p->se.sum_exec_runtime;
 	advance_vtime_now(tc->vtime);
 	note_running(scx_bpf_task_cpu(p), tc->vtime, weight_of(p));

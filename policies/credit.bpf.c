@@ -76,6 +76,7 @@ const volatile u32 wakeup_boost = 1;
  */
 #define HOARD_PERIODS 16
 #define DEBT_PERIODS 64
+#define NR_BUCKETS 64		/* a power of two */
 
 /* All times that may be owed are signed. */
 struct task_ctx {
@@ -88,8 +89,10 @@ struct task_ctx {
 	u64 cap_percent;	/* 0: none */
 	u64 weight;		/* its part of active_credits */
 	u64 limit_ns;		/* its part of limited_ns; not 0: it is limited */
+	u64 leaves;		/* period up to which it shares, if it lingers */
 	u32 class;
-	bool is_active;		/* runnable, and counted (mode 1) */
+	bool is_active;		/* shares in what is given out (mode 1) */
+	bool lingers;		/* is active although it sleeps */
 	bool is_known;		/* has had its first credits */
 };
 
@@ -119,11 +122,21 @@ static u32 running_class[SCX_CPUS_MAX];
 static u64 period;		/* how many there were */
 static u64 gain;		/* sum of what one credit was ever given */
 static u64 rate;		/* by how much `gain` grew last */
+static u64 gains[NR_BUCKETS];	/* `gain` after the last periods */
 /* Atomic; mode 1: */
-static u64 nr_active;		/* tasks that are runnable */
-static u64 active_credits;	/* of those that are not limited */
+static u64 nr_runnable;		/* tasks */
+static u64 active_credits;	/* of active tasks that are not limited */
 static u64 limited_ns;		/* per period, of those that are */
 static u64 forfeited_ns;	/* given to tasks that had hoarded enough */
+/*
+ * What leaves active_credits and limited_ns after each of the next periods. If a
+ * task wakes up while its bucket is emptied, it may leave twice; the bucket then
+ * holds the opposite, which is put right when its turn comes again.
+ */
+static struct bucket {
+	u64 credits;
+	u64 limit_ns;
+} buckets[NR_BUCKETS];
 static u32 next_cpu;		/* where the next new task goes */
 
 static struct task_ctx *task_ctx(struct task_struct *p)
@@ -180,41 +193,63 @@ static s64 add_up(s64 sum_ns, u64 nr_periods, u64 each_ns, s64 max_ns)
 	return sum_ns + (s64)(nr_periods * each_ns);
 }
 
-static void settle_xen(struct task_ctx *tc, u64 nr_periods)
+/* What an active task is due for the periods up to @until. */
+static u64 due_ns_until(const struct task_ctx *tc, u64 until)
+{
+	u64 gain_then = gain;
+
+	if (tc->limit_ns)
+		return tc->limit_ns * (until - tc->period);
+	if (period - until >= NR_BUCKETS)	/* so long ago: as was planned */
+		return tc->balance_ns < (s64)period_ns ?
+		       (u64)((s64)period_ns - tc->balance_ns) : 0;
+	if (period != until)
+		gain_then = gains[until % NR_BUCKETS];
+	return tc->weight * (gain_then - tc->gain) >> GAIN_SHIFT;
+}
+
+static void settle_xen(struct task_ctx *tc, u64 now)
 {
 	s64 max_ns = (s64)(period_ns * HOARD_PERIODS);
-	u64 due_ns = tc->limit_ns * nr_periods;
 	u64 limit_ns = limit_ns_of(tc);
+	bool has_left = tc->lingers && tc->leaves <= now;
 
-	if (!tc->limit_ns)
-		due_ns = tc->weight * (gain - tc->gain) >> GAIN_SHIFT;
-	tc->gain = gain;
 	if (tc->is_active)
-		tc->balance_ns += (s64)due_ns;
+		tc->balance_ns += (s64)due_ns_until(tc, has_left ? tc->leaves :
+								   now);
+	if (has_left) {
+		/* The accounting took its part away meanwhile. */
+		tc->is_active = false;
+		tc->lingers = false;
+		tc->weight = 0;
+		tc->limit_ns = 0;
+	}
 	if (tc->balance_ns > max_ns) {
 		__sync_fetch_and_add(&forfeited_ns,
 				     (u64)(tc->balance_ns - max_ns));
 		tc->balance_ns = max_ns;
 	}
-	tc->cap_ns = add_up(tc->cap_ns, nr_periods, limit_ns,
+	tc->cap_ns = add_up(tc->cap_ns, now - tc->period, limit_ns,
 			    (s64)(limit_ns * HOARD_PERIODS));
+	tc->gain = gain;
+	tc->period = now;
 }
 
 /* Give the task what it is due since it was last looked at. */
 static void settle(struct task_ctx *tc)
 {
 	u64 now = period;
-	u64 nr_periods = now - tc->period;
 
-	if (!nr_periods)
+	if (now == tc->period)
 		return;
+	if (mode == MODE_XEN) {
+		settle_xen(tc, now);
+		return;
+	}
+	tc->balance_ns = add_up(tc->balance_ns, now - tc->period,
+				credit_ns(tc->credits),
+				(s64)credit_ns(INT_MAX));
 	tc->period = now;
-	if (mode == MODE_XEN)
-		settle_xen(tc, nr_periods);
-	else
-		tc->balance_ns = add_up(tc->balance_ns, nr_periods,
-					credit_ns(tc->credits),
-					(s64)credit_ns(INT_MAX));
 }
 
 /* Take what the task has used since it was last looked at. */
@@ -290,13 +325,56 @@ static void review_shares(struct task_ctx *tc)
 	join_shares(tc);
 }
 
+/*
+ * A task that sleeps goes on sharing until it is in credit by one period, or one
+ * that sleeps most of the time would be poor whenever it wakes up; but no longer,
+ * or what it does not use would be missing for the others.
+ */
+static void linger(struct task_ctx *tc)
+{
+	s64 missing_ns = (s64)period_ns - tc->balance_ns;
+	u64 each_ns = tc->limit_ns ? tc->limit_ns :
+				     tc->weight * rate >> GAIN_SHIFT;
+	struct bucket *bucket;
+	u64 nr_periods = 0;
+
+	if (missing_ns > 0 && each_ns)
+		nr_periods = (u64)missing_ns / each_ns + 1;
+	if (nr_periods >= NR_BUCKETS)
+		nr_periods = NR_BUCKETS - 1;
+	if (!nr_periods) {
+		leave_shares(tc);
+		tc->is_active = false;
+		return;
+	}
+	tc->lingers = true;
+	tc->leaves = tc->period + nr_periods;
+	bucket = &buckets[tc->leaves % NR_BUCKETS];
+	__sync_fetch_and_add(&bucket->credits, tc->weight);
+	__sync_fetch_and_add(&bucket->limit_ns, tc->limit_ns);
+}
+
+static void stop_lingering(struct task_ctx *tc)
+{
+	struct bucket *bucket = &buckets[tc->leaves % NR_BUCKETS];
+
+	tc->lingers = false;
+	__sync_fetch_and_sub(&bucket->credits, tc->weight);
+	__sync_fetch_and_sub(&bucket->limit_ns, tc->limit_ns);
+}
+
 void BPF_STRUCT_OPS(credit_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
 	if (!tc)
 		return;
+	__sync_fetch_and_add(&nr_runnable, 1);
 	settle(tc);
+	if (tc->lingers)
+		stop_lingering(tc);
+	if (tc->is_active)
+		leave_shares(tc);
 	read_attributes(p, tc);
 	if (!tc->is_known) {
 		tc->is_known = true;
@@ -304,11 +382,9 @@ void BPF_STRUCT_OPS(credit_runnable, struct task_struct *p, u64 enq_flags)
 				 (s64)credit_ns(tc->credits);
 		tc->cap_ns = (s64)limit_ns_of(tc);
 	}
-	if (mode != MODE_XEN || tc->is_active)
+	if (mode != MODE_XEN)
 		return;
 	tc->is_active = true;
-	tc->gain = gain;
-	__sync_fetch_and_add(&nr_active, 1);
 	join_shares(tc);
 }
 
@@ -316,12 +392,12 @@ void BPF_STRUCT_OPS(credit_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (!tc || !tc->is_active)
+	if (!tc)
 		return;
+	__sync_fetch_and_sub(&nr_runnable, 1);
 	settle(tc);
-	leave_shares(tc);
-	tc->is_active = false;
-	__sync_fetch_and_sub(&nr_active, 1);
+	if (tc->is_active)
+		linger(tc);
 }
 
 /* ---- the way to a queue -------------------------------------------------- */
@@ -565,7 +641,7 @@ void BPF_STRUCT_OPS(credit_stopping, struct task_struct *p, bool runnable)
 static void give_out(void)
 {
 	u64 nr_cpus = scx_bpf_nr_cpu_ids();
-	u64 nr_busy = nr_active < nr_cpus ? nr_active : nr_cpus;
+	u64 nr_busy = nr_runnable < nr_cpus ? nr_runnable : nr_cpus;
 	u64 budget_ns = nr_busy * period_ns;
 	u64 extra_ns = __sync_lock_test_and_set(&forfeited_ns, 0);
 	u64 credits = active_credits;
@@ -574,6 +650,16 @@ static void give_out(void)
 	budget_ns -= limited_ns < budget_ns ? limited_ns : budget_ns;
 	rate = (budget_ns << GAIN_SHIFT) / (credits ? credits : 1);
 	gain += rate;
+}
+
+/* The period that has just been given out is the last one for these. */
+static void empty_bucket(struct bucket *bucket)
+{
+	u64 credits = __sync_lock_test_and_set(&bucket->credits, 0);
+	u64 limit_ns = __sync_lock_test_and_set(&bucket->limit_ns, 0);
+
+	__sync_fetch_and_sub(&active_credits, credits);
+	__sync_fetch_and_sub(&limited_ns, limit_ns);
 }
 
 /* Tasks of this queue that are of another class by now go to that class's queue. */
@@ -652,9 +738,14 @@ static int account(void *map, u32 *key, struct accounting *a)
 	bool is_waited = false;
 	s32 cpu;
 
-	if (mode == MODE_XEN)
+	if (mode == MODE_XEN) {
 		give_out();
-	period++;
+		gains[(period + 1) % NR_BUCKETS] = gain;
+		period++;
+		empty_bucket(&buckets[period % NR_BUCKETS]);
+	} else {
+		period++;
+	}
 	bpf_for(cpu, 0, nr_cpus) {
 		resort(cpu, CLASS_OVER);
 		resort(cpu, CLASS_PARKED);
@@ -697,7 +788,15 @@ void BPF_STRUCT_OPS(credit_exit_task, struct task_struct *p,
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc && mode == MODE_XEN && tc->balance_ns > 0)
+	if (!tc || mode != MODE_XEN)
+		return;
+	settle(tc);
+	if (tc->lingers)
+		stop_lingering(tc);
+	if (tc->is_active)
+		leave_shares(tc);
+	tc->is_active = false;
+	if (tc->balance_ns > 0)
 		__sync_fetch_and_add(&forfeited_ns, (u64)tc->balance_ns);
 }
 

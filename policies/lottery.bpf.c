@@ -18,7 +18,7 @@
  *
  * lfsr16 is the report's source: a 16-bit shift register, modulo the tickets. It
  * never gives a number above 65,535, so that with 100 tickets each nobody from the
- * 656th task on ever wins; smaller numbers come more often by up to one part in
+ * 656th place of the queue on ever wins; smaller numbers come more often by up to one part in
  * 65,536 / tickets; and each number is the last one shifted by a bit, so that
  * draws follow each other in a pattern, which repeats after 65,535 of them.
  *
@@ -113,6 +113,13 @@ static u64 draw(u64 nr)
 	high = bpf_get_prandom_u32();
 	low = bpf_get_prandom_u32();
 	return (high << 32 | low) % nr;
+}
+
+static void note_used(struct task_struct *p, struct task_ctx *tc)
+{
+	u64 used_ns = p->se.sum_exec_runtime - tc->start_exec_ns;
+
+	tc->used_ns = used_ns ? used_ns : 1;
 }
 
 static void add_tickets(struct task_struct *p, struct task_ctx *tc)
@@ -217,6 +224,17 @@ static bool take_winner(s32 cpu, u64 winner, bool check_cpu)
 	return false;
 }
 
+/* What it holds in the draw that ends its slice. */
+static u64 tickets_after_slice(struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return own_tickets(p);
+	note_used(p, tc);
+	return compensated_tickets(p, tc);
+}
+
 /* It won again. The kernel would give it its default slice, not ours. */
 static void renew(struct task_struct *p)
 {
@@ -231,11 +249,14 @@ static void renew(struct task_struct *p)
 void BPF_STRUCT_OPS(lottery_dispatch, s32 cpu, struct task_struct *prev)
 {
 	bool plays = prev && (prev->scx.flags & SCX_TASK_QUEUED);
-	u64 prev_tickets = plays ? own_tickets(prev) : 0;
 	bool check_cpu = nr_bound;
-	u64 total = prev_tickets;
+	u64 prev_tickets = 0;
 	u64 winner = 0;
+	u64 total;
 
+	if (prev && plays)
+		prev_tickets = tickets_after_slice(prev);
+	total = prev_tickets;
 	if (scx_bpf_dsq_nr_queued(LOTTERY_DSQ) > 0) {
 		total += check_cpu ? tickets_for(cpu) : nr_tickets;
 		if (total)
@@ -248,7 +269,7 @@ void BPF_STRUCT_OPS(lottery_dispatch, s32 cpu, struct task_struct *prev)
 				return;
 		}
 	}
-	if (plays)
+	if (prev && plays)
 		renew(prev);
 }
 
@@ -263,12 +284,9 @@ void BPF_STRUCT_OPS(lottery_running, struct task_struct *p)
 void BPF_STRUCT_OPS(lottery_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tc = task_ctx(p);
-	u64 used_ns;
 
-	if (!tc)
-		return;
-	used_ns = p->se.sum_exec_runtime - tc->start_exec_ns;
-	tc->used_ns = used_ns ? used_ns : 1;
+	if (tc)
+		note_used(p, tc);
 }
 
 s32 BPF_STRUCT_OPS(lottery_init_task, struct task_struct *p,

@@ -1,0 +1,595 @@
+# SPDX-License-Identifier: MIT
+"""Each policy on a workload whose schedule can be worked out with pencil and paper.
+
+Ticks are 10 ms unless a test says otherwise, and slices end at ticks.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from schedlab.records import Kind, Stop
+
+CONSERVING = ["fifo", "rr", "priority", "lottery", "mlfq", "cfs"]
+
+
+def workload(*tasks: str, tick: str = "10ms", horizon: str | None = None) -> str:
+    """TOML of a workload without jitter."""
+    head = f'[workload]\ntitle = "t"\nquestion = "q"\ntick = "{tick}"\njitter = "0ms"\n'
+    if horizon:
+        head += f'horizon = "{horizon}"\n'
+    return head + "\n".join(tasks)
+
+
+def task(name: str, *phases: str, **keys) -> str:
+    """One [[task]] table; a phase is TOML without braces, a key is TOML as it is."""
+    body = ", ".join(phase if phase.startswith('"') else f"{{{phase}}}" for phase in phases)
+    lines = ["[[task]]", f'name = "{name}"']
+    lines += [f"{key} = {value}" for key, value in keys.items()]
+    return "\n".join([*lines, f"phases = [{body}]"])
+
+
+def hog(name: str, seconds: int = 100, **keys) -> str:
+    """A task that only computes."""
+    return task(name, f'run = "{seconds}s"', **keys)
+
+
+def sleeper(name: str, run: str, sleep: str, **keys) -> str:
+    """A task that computes and sleeps for ever."""
+    return task(name, f'loop = "forever", do = [{{run = "{run}"}}, {{sleep = "{sleep}"}}]', **keys)
+
+
+# ---- what holds for several policies --------------------------------------
+
+
+@pytest.mark.parametrize("policy", [name for name in CONSERVING if name != "lottery"])
+def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy):
+    """`free` yields to `bound`, which may only run on CPU 0, while CPU 1 is idle."""
+    played = play(
+        workload(
+            task("free", 'run = "8ms"', '"yield"', 'run = "32ms"'),
+            task("bound", 'run = "20ms"', arrival='"5ms"', affinity="[0]"),
+        ),
+        policy,
+        cpus=2,
+    )
+    assert played.finish_ms("free") == 40
+    assert played.finish_ms("bound") == 28
+
+
+@pytest.mark.parametrize(
+    ("policy", "knobs"),
+    [("rr", {}), ("priority", {}), ("mlfq", {"rotate": 1}), ("credit", {"mode": 0, "slice_ns": 10_000_000}),
+     ("credit", {"mode": 1, "slice_ns": 10_000_000})],
+)
+def test_a_task_alone_is_given_slices_of_the_policy(play, policy, knobs):
+    """`late` comes at 105 ms, and may have to wait for 5 ms: not for the kernel's 20."""
+    played = play(
+        workload(task("early", 'run = "300ms"'), task("late", 'run = "10ms"', arrival='"105ms"')),
+        policy, **knobs,
+    )
+    assert played.turns[1].name == "late"
+    assert played.turns[1].start_ns == 110_000_000
+
+
+# ---- fifo -------------------------------------------------------------------
+
+
+def test_fifo_is_a_convoy(play):
+    played = play(
+        workload(
+            task("long", 'run = "500ms"'),
+            task("short", 'run = "1ms"', arrival='"1ms"'),
+            task("other", 'run = "1ms"', arrival='"2ms"'),
+        ),
+        "fifo",
+    )
+    assert played.order() == ["long", "short", "other"]
+    assert played.finish_ms("short") == 501
+    assert all(turn.why != Stop.PREEMPTED for turn in played.turns)
+
+
+def test_fifo_stays_endless_after_a_yield_to_nobody(play):
+    played = play(
+        workload(
+            task("first", '"yield"', 'run = "100ms"'),
+            task("second", 'run = "1ms"', arrival='"1ms"'),
+        ),
+        "fifo",
+    )
+    assert played.finish_ms("first") == 100
+
+
+# ---- rr ---------------------------------------------------------------------
+
+
+def test_rr_takes_turns(play):
+    played = play(workload(*(task(name, 'run = "25ms"') for name in "abc")), "rr")
+    assert [(turn.name, turn.ran_ms) for turn in played.turns] == [
+        ("a", 10), ("b", 10), ("c", 10), ("a", 10), ("b", 10), ("c", 10), ("a", 5), ("b", 5), ("c", 5)
+    ]
+
+
+def test_rr_turn_ends_at_the_first_tick_after_its_slice(play):
+    played = play(workload(*(task(name, 'run = "60ms"') for name in "ab")), "rr", slice_ns=11_000_000)
+    assert [turn.ran_ms for turn in played.turns] == [20] * 6
+
+
+# ---- priority ---------------------------------------------------------------
+
+
+def test_priority_order(play):
+    levels = {"fifth": 5, "ninth": 9, "none": None, "zero": 0, "third": 3}
+    tasks = []
+    for name, level in levels.items():
+        given = {} if level is None else {"priority": level}
+        tasks.append(task(name, 'run = "10ms"', **given))
+    played = play(workload(*tasks), "priority")
+    assert played.order() == ["zero", "third", "fifth", "none", "ninth"]
+
+
+def test_priority_preempts_on_the_tick(play):
+    played = play(
+        workload(
+            task("low", 'run = "30ms"', priority=6),
+            task("high", 'run = "25ms"', arrival='"3ms"', priority=2),
+            task("higher", 'run = "5ms"', arrival='"14ms"', priority=1),
+        ),
+        "priority",
+    )
+    assert [(turn.name, turn.start_ns // 1_000_000) for turn in played.turns] == [
+        ("low", 0), ("high", 10), ("higher", 20), ("high", 25), ("low", 40)
+    ]
+
+
+def test_priority_min_slice_delays_preemption(play):
+    played = play(
+        workload(
+            task("low", 'run = "90ms"', priority=6),
+            task("high", 'run = "5ms"', arrival='"3ms"', priority=2),
+        ),
+        "priority", slice_ns=50_000_000, min_slice_ns=25_000_000,
+    )
+    assert played.turns[1].start_ns == 30_000_000
+
+
+@pytest.mark.parametrize("levels", [1, 3, 6])
+def test_priority_ages_one_level_per_50_ticks(play, levels):
+    """It runs when it has reached the level of the hog, for one turn, and again."""
+    played = play(
+        workload(hog("hog", priority=4), hog("aged", priority=4 + levels), horizon="8s"), "priority"
+    )
+    starts_ms = [turn.start_ns / 1e6 for turn in played.turns if turn.name == "aged"]
+    wait_ms = levels * 500
+    assert starts_ms[0] == pytest.approx(wait_ms, abs=20)
+    assert starts_ms[1] - starts_ms[0] == pytest.approx(wait_ms + 10, abs=20)
+    turns = [turn for turn in played.turns if turn.name == "aged"]
+    assert all(turn.ran_ms == 10 for turn in turns[:2])
+
+
+def test_priority_without_ageing_starves(play):
+    played = play(workload(hog("hog"), hog("low", priority=6), horizon="5s"), "priority", ageing_ns=0)
+    assert played.ran_ms()["low"] == 0
+
+
+def test_priority_follows_nice_where_none_is_given(play):
+    played = play(
+        workload(
+            task("plain", 'run = "10ms"'),
+            task("light", 'run = "10ms"', weight=25),
+            task("given", 'run = "10ms"', priority=4),
+            task("heavy", 'run = "10ms"', weight=400),
+        ),
+        "priority",
+    )
+    assert played.order() == ["heavy", "given", "plain", "light"]
+
+
+def test_priority_changes_while_running(play):
+    played = play(
+        workload(
+            task("falls", 'run = "10ms"', "set = {priority = 9}", 'run = "20ms"', priority=2),
+            task("waits", 'run = "30ms"', priority=7),
+        ),
+        "priority",
+    )
+    assert played.order() == ["falls", "waits", "falls"]
+
+
+def test_priority_short_fifo_serves_level_5_in_order(play):
+    jobs = [task(name, 'run = "50ms"') for name in "abc"]
+    assert play(workload(*jobs), "priority", short_fifo=1).order() == ["a", "b", "c"]
+    assert len(play(workload(*jobs), "priority").order()) == 15
+
+
+def test_priority_pid_rule_forces_level_5(play):
+    early = [task(f"e{i}", 'run = "10ms"', arrival='"20ms"') for i in range(100)]
+    jobs = [*early, task("five", 'run = "30ms"'), task("nine", 'run = "30ms"', priority=9)]
+    assert play(workload(*jobs), "priority", pid_rule=1).order()[:3] == ["five", "nine", "five"]
+
+
+# ---- lottery ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_lottery_shares_are_binomial(play, seed):
+    """6,000 draws: each share within 3.5 standard deviations of its tickets' part."""
+    tickets = {"a": 300, "b": 200, "c": 100}
+    played = play(
+        workload(*(hog(name, tickets=n) for name, n in tickets.items()), horizon="60s"),
+        "lottery", seed=seed,
+    )
+    for name, share in played.shares().items():
+        p = tickets[name] / 600
+        assert abs(share - p) < 3.5 * math.sqrt(p * (1 - p) / 6000)
+
+
+def test_lottery_default_is_100_tickets(play):
+    played = play(workload(hog("given", tickets=100), hog("none"), horizon="60s"), "lottery", seed=3)
+    assert abs(played.shares()["none"] - 0.5) < 3.5 * 0.5 / math.sqrt(6000)
+
+
+def test_lottery_tickets_change(play):
+    """From half to a tenth of the draws."""
+    played = play(
+        workload(
+            task("changes", 'run = "10s"', "set = {tickets = 50}", 'run = "50s"', tickets=450),
+            hog("stays", tickets=450),
+            horizon="60s",
+        ),
+        "lottery", seed=1,
+    )
+    after_ms = 10_000 + played.ran_ms(until_ms=20_000)["stays"] + 500
+    share = played.shares(since_ms=max(after_ms, 21_000))["changes"]
+    assert abs(share - 0.1) < 3.5 * math.sqrt(0.09 / 3800)
+
+
+def test_lottery_compensation_restores_the_share(play):
+    """`half` gives up the CPU after a quarter of its slice: a fifth, or its half."""
+    jobs = workload(
+        task("half", 'loop = "forever", do = [{run = "2500us"}, "yield"]'),
+        hog("hog"), tick="500us", horizon="60s",
+    )
+    plain = play(jobs, "lottery", seed=2).shares()["half"]
+    paid = play(jobs, "lottery", seed=2, compensation=1).shares()["half"]
+    assert plain == pytest.approx(0.2, abs=0.02)
+    assert paid == pytest.approx(0.5, abs=0.02)
+
+
+def test_lottery_lfsr16_draws_what_the_register_says(play):
+    """The register, worked out here from its taps, decides whether to switch."""
+    played = play(
+        workload(hog("a"), hog("b"), horizon="20s"), "lottery", random_source=1, lfsr_seed=44257
+    )
+    ran = []
+    for turn in played.turns:
+        ran += [turn.name] * round(turn.ran_ms / 10)
+    state, now, expected = 44257, None, []
+    while len(expected) < len(ran):
+        bit = 0
+        for tap in (16, 14, 13, 11):
+            bit ^= state >> (16 - tap) & 1
+        state = state >> 1 | bit << 15
+        # The 100 tickets of the one that ran come first; at the start it is the
+        # queue's order, in which a is the first.
+        first, second = ("b", "a") if now == "b" else ("a", "b")
+        now = first if state % 200 < 100 else second
+        expected.append(now)
+    assert len(ran) == 2000
+    assert ran == expected
+
+
+def test_lottery_counts_only_tickets_that_can_win_here(play):
+    """CPU 0 has two tasks bound to it, CPU 1 one: the other CPU's tickets do not count."""
+    played = play(
+        workload(
+            hog("a", affinity="[0]", tickets=100), hog("b", affinity="[0]", tickets=300),
+            hog("c", affinity="[1]", tickets=5000), horizon="60s",
+        ),
+        "lottery", cpus=2, seed=1,
+    )
+    ran = played.ran_ms()
+    assert ran["c"] == 60_000
+    assert abs(ran["a"] / 60_000 - 0.25) < 3.5 * math.sqrt(0.25 * 0.75 / 6000)
+
+
+# ---- mlfq -------------------------------------------------------------------
+
+
+def test_mlfq_quanta(play):
+    """1, 2 and 4 ticks on the way down, then turns of one."""
+    played = play(workload(hog("a"), hog("b"), horizon="200ms"), "mlfq")
+    assert [(turn.name, turn.ran_ms) for turn in played.turns] == [
+        ("a", 10), ("b", 10), ("a", 20), ("b", 20), ("a", 40), ("b", 40),
+        ("a", 10), ("b", 10), ("a", 10), ("b", 10), ("a", 10), ("b", 10),
+    ]
+
+
+def test_mlfq_rotate_passes_on_at_every_tick(play):
+    played = play(workload(hog("a"), hog("b"), horizon="200ms"), "mlfq", rotate=1)
+    assert [turn.ran_ms for turn in played.turns] == [10] * 20
+
+
+def test_mlfq_new_task_preempts_at_the_tick(play):
+    played = play(
+        workload(hog("hog"), task("new", 'run = "15ms"', arrival='"203ms"'), horizon="1s"), "mlfq"
+    )
+    # At 220 it is at level 2, which is still above the hog.
+    assert [(t.start_ns // 1_000_000, t.end_ns // 1_000_000) for t in played.turns if t.name == "new"] == [
+        (210, 225)
+    ]
+
+
+def test_mlfq_keeps_an_interactive_task_on_top(play):
+    played = play(
+        workload(hog("a"), hog("b"), sleeper("editor", "2ms", "21ms"), horizon="10s"), "mlfq"
+    )
+    waits_ms = played.latencies_ms("editor")[20:]
+    assert len(waits_ms) > 200
+    assert waits_ms.max() <= 10
+
+
+GAMER = workload(hog("honest"), sleeper("gamer", "9ms", "500us"), tick="1ms", horizon="20s")
+
+
+def test_mlfq_per_visit_is_gamed(play):
+    assert play(GAMER, "mlfq").shares(since_ms=1000)["gamer"] > 0.89
+
+
+def test_mlfq_cumulative_allotment_holds_the_gamer(play):
+    """At the bottom both take turns of 10 ms, and the gamer of 9."""
+    assert play(GAMER, "mlfq", allotment=1).shares(since_ms=1000)["gamer"] < 0.52
+
+
+def test_mlfq_boost_ends_starvation(play):
+    """Two gamers leave no gap; a boost gives the hog one quantum per period."""
+    jobs = workload(
+        hog("hog"), sleeper("gamer", "9ms", "1ms", count=2), tick="1ms", horizon="20s"
+    )
+    starved = play(jobs, "mlfq").shares(since_ms=1000)["hog"]
+    boosted = play(jobs, "mlfq", boost_ns=100_000_000).shares(since_ms=1000)["hog"]
+    assert starved < 0.01
+    assert boosted == pytest.approx(0.1, abs=0.02)
+
+
+# ---- cfs --------------------------------------------------------------------
+
+
+def test_cfs_shares_follow_weights(play):
+    weights = {"a": 400, "b": 200, "c": 100}
+    played = play(workload(*(hog(n, weight=w) for n, w in weights.items()), tick="1ms", horizon="30s"), "cfs")
+    for name, share in played.shares().items():
+        assert share == pytest.approx(weights[name] / 700, abs=0.001)
+
+
+def test_cfs_shares_across_cpus(play):
+    """Three equal tasks on two CPUs: two thirds of a CPU each, with nobody balancing."""
+    played = play(workload(*(hog(n) for n in "abc"), tick="1ms", horizon="30s"), "cfs", cpus=2)
+    for ran_ms in played.ran_ms().values():
+        assert ran_ms == pytest.approx(20_000, rel=0.001)
+
+
+def test_cfs_granularity(play):
+    """The latency is divided, down to the least granularity; slices end at ticks."""
+    def turns(number, **knobs):
+        played = play(
+            workload(hog("h", count=number), tick="1ms", horizon="2s"), "cfs", **knobs
+        )
+        return {turn.ran_ms for turn in played.turns[number * 3 : -1]}
+
+    assert turns(2) == {3}
+    assert turns(6) == {1}
+    assert turns(20) == {1}
+    assert turns(20, min_granularity_ns=4_000_000) == {4}
+    assert turns(2, latency_ns=20_000_000) == {10}
+
+
+def test_cfs_wake_up_preempts(play):
+    jobs = workload(hog("hog", count=3), sleeper("editor", "1ms", "50ms"), horizon="10s")
+    eager = play(jobs, "cfs").latencies_ms("editor")
+    lazy = play(jobs, "cfs", wakeup_preemption=0).latencies_ms("editor")
+    assert eager.max() == 0
+    assert lazy.mean() > 2
+
+
+def test_cfs_sleeping_earns_no_more_than_the_credit(play):
+    """Back from 10 s of sleep, it may run ahead for a few slices, not for seconds."""
+    played = play(
+        workload(
+            hog("hog"),
+            task("back", 'run = "10ms"', 'sleep = "10s"', 'run = "20s"'),
+            tick="1ms", horizon="14s",
+        ),
+        "cfs",
+    )
+    ran = played.ran_ms(since_ms=11_000, until_ms=14_000)
+    assert ran["back"] == pytest.approx(ran["hog"], abs=10)
+
+
+def test_cfs_yield_lets_the_next_one_run(play):
+    played = play(
+        workload(task("polite", 'loop = 100, do = [{run = "100us"}, "yield"]'), hog("hog"),
+                 tick="1ms", horizon="500ms"),
+        "cfs",
+    )
+    ran = played.ran_ms(until_ms=100)
+    assert ran["polite"] < 10
+    yields = [t for t in played.turns if t.name == "polite" and t.why == Stop.YIELDED]
+    assert len(yields) > 50
+
+
+# ---- credit, as in report 3 --------------------------------------------------
+
+
+def test_credit_report_does_nothing_where_all_stay_under(play):
+    """All credits above 60 / N = 15: shares are equal, whatever the credits."""
+    played = play(
+        workload(*(hog(f"c{n}", credits=n) for n in (25, 50, 75, 100)), horizon="60s"), "credit", mode=0
+    )
+    for share in played.shares().values():
+        assert share == pytest.approx(0.25, abs=0.001)
+    assert {turn.ran_ms for turn in played.turns[:-1]} == {30}
+
+
+def test_credit_report_low_credits_are_a_limit(play):
+    """10 credits buy 5 of every 30 ms; the other one's 100 buy more than it can use."""
+    played = play(
+        workload(hog("poor", credits=10), hog("rich", credits=100), horizon="60s"), "credit", mode=0
+    )
+    assert played.shares()["poor"] == pytest.approx(1 / 6, abs=0.002)
+
+
+def test_credit_report_deals_threads_in_turn(play):
+    played = play(workload(hog("h", count=12), horizon="1s"), "credit", cpus=4, mode=0, balance=0)
+    cpus = {}
+    for turn in played.turns:
+        cpus.setdefault(turn.pid, set()).add(turn.cpu)
+    assert [cpus[pid] for pid in range(1, 13)] == [{(pid - 1) % 4} for pid in range(1, 13)]
+
+
+@pytest.mark.parametrize(
+    ("balance", "number", "stays"), [(0, 4, 4), (1, 3, 3), (1, 4, 3), (2, 3, 2), (3, 4, 2)]
+)
+def test_credit_report_balance(play, balance, number, stays):
+    """CPU 0 has long threads, CPU 1 as many that end at once.
+
+    Pulling as in the report takes one only while more than two wait behind the
+    one that runs; from the longest queue, whenever the CPU has none; pushing goes
+    on until there is nothing to gain.
+    """
+    names = [task(f"long{i // 2}" if i % 2 == 0 else f"short{i // 2}",
+                  f'run = "{"40s" if i % 2 == 0 else "1ms"}"') for i in range(2 * number)]
+    played = play(workload(*names, horizon="20s"), "credit", cpus=2, mode=0, balance=balance)
+    last = {}
+    for turn in played.turns:
+        if turn.name.startswith("long"):
+            last[turn.name] = turn.cpu
+    assert sorted(last.values()).count(0) == stays
+
+
+# ---- credit, as in Xen --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cpus", "credits"),
+    [
+        (1, [25, 50, 75, 100]),
+        (1, [10, 20, 40, 80, 160, 320, 640, 1000]),
+        (1, [100] * 8),
+        (2, [25, 50, 75, 100] * 4),
+        (4, [25, 50, 75, 100] * 8),
+    ],
+)
+def test_credit_xen_shares(play, cpus, credits):
+    """At most 8 per CPU: within 1 % of the machine's time over 60 s; mostly far less."""
+    tasks = [hog(f"h{i}", seconds=300, credits=n) for i, n in enumerate(credits)]
+    played = play(workload(*tasks, horizon="60s"), "credit", mode=1, cpus=cpus)
+    for i, n in enumerate(credits):
+        due_ms = 60_000 * cpus * n / sum(credits)
+        assert played.ran_ms()[f"h{i}"] == pytest.approx(due_ms, abs=600, rel=0.05)
+
+
+def test_credit_xen_nobody_gets_more_than_a_cpu(play):
+    """900 of 1,100 credits would be 1.6 CPUs: what it cannot use goes to the others."""
+    played = play(
+        workload(hog("big", credits=900), hog("a", credits=100), hog("b", credits=100), horizon="60s"),
+        "credit", mode=1, cpus=2,
+    )
+    ran = played.ran_ms()
+    assert ran["big"] == pytest.approx(60_000, abs=600)
+    assert ran["a"] == pytest.approx(30_000, abs=600)
+    assert ran["b"] == pytest.approx(30_000, abs=600)
+
+
+@pytest.mark.parametrize("cap", [1, 10, 20, 55])
+def test_credit_xen_cap_alone(play, cap):
+    """An idle CPU does not tempt it."""
+    played = play(workload(hog("capped", cap=f'"{cap}%"'), horizon="60s"), "credit", mode=1)
+    assert played.ran_ms()["capped"] / 600 == pytest.approx(cap, abs=0.1)
+
+
+def test_credit_xen_caps_among_others(play):
+    """Shares of a quarter each; two are capped below, the rest is shared by the others."""
+    caps = {"a": "10%", "b": "20%"}
+    played = play(
+        workload(*(hog(n, cap=f'"{c}"') for n, c in caps.items()), hog("c"), hog("d"), horizon="60s"),
+        "credit", mode=1,
+    )
+    shares = played.shares()
+    assert shares["a"] == pytest.approx(0.10, abs=0.01)
+    assert shares["b"] == pytest.approx(0.20, abs=0.01)
+    assert shares["c"] == pytest.approx(0.35, abs=0.01)
+    assert shares["d"] == pytest.approx(0.35, abs=0.01)
+
+
+def test_credit_xen_caps_on_four_cpus(play):
+    """Eight per CPU, each fourth one capped far below its share of an eighth."""
+    tasks = [
+        hog(f"h{i}", seconds=300, **({"cap": '"5%"'} if i % 4 == 0 else {})) for i in range(32)
+    ]
+    played = play(workload(*tasks, horizon="60s"), "credit", mode=1, cpus=4)
+    ran = played.ran_ms()
+    for i in range(32):
+        due_ms = 3000 if i % 4 == 0 else (240_000 - 8 * 3000) / 24
+        assert ran[f"h{i}"] == pytest.approx(due_ms, abs=600)
+
+
+def test_credit_xen_cap_is_no_more_than_the_share(play):
+    """A cap above the share changes nothing."""
+    played = play(
+        workload(hog("a", cap='"90%"'), hog("b"), hog("c"), hog("d"), horizon="60s"), "credit", mode=1
+    )
+    for share in played.shares().values():
+        assert share == pytest.approx(0.25, abs=0.01)
+
+
+def test_credit_xen_boost_gives_low_latency(play):
+    jobs = workload(hog("hog", count=4), sleeper("io", "1ms", "40ms"), horizon="20s")
+    boosted = play(jobs, "credit", mode=1).latencies_ms("io")
+    plain = play(jobs, "credit", mode=1, wakeup_boost=0).latencies_ms("io")
+    assert boosted.max() == 0
+    assert plain.mean() > 15
+
+
+def test_credit_xen_parked_task_leaves_the_cpu_idle(play):
+    """It runs again at an accounting, not only when somebody else wakes up."""
+    played = play(workload(hog("capped", cap='"50%"'), horizon="3s"), "credit", mode=1)
+    idle_ms = played.result["cpus"][0]["idle_ns"] / 1e6
+    assert idle_ms == pytest.approx(1500, abs=30)
+    longest_ms = max(
+        (b.start_ns - a.end_ns) / 1e6 for a, b in zip(played.turns, played.turns[1:], strict=False)
+    )
+    assert longest_ms <= 30
+
+
+def test_credit_xen_what_a_sleeper_leaves_is_shared_by_credits(play):
+    """A rich task that hardly runs must not make the others equal."""
+    played = play(
+        workload(
+            sleeper("rich", "1ms", "19ms", credits=1000), hog("b", credits=200), hog("c", credits=100),
+            horizon="60s",
+        ),
+        "credit", mode=1,
+    )
+    ran = played.ran_ms()
+    assert ran["b"] / (ran["b"] + ran["c"]) == pytest.approx(2 / 3, abs=0.02)
+
+
+# ---- all of them ---------------------------------------------------------------
+
+
+def test_policies_differ(play, tmp_path):
+    """One workload, seven schedules."""
+    jobs = workload(
+        hog("a", 1, priority=4, tickets=300, credits=300, weight=300),
+        hog("b", 1, priority=6),
+        sleeper("c", "3ms", "17ms"),
+        horizon="3s",
+    )
+    seen = {}
+    for policy in [*CONSERVING, "credit"]:
+        events = play(jobs, policy).records.events
+        seen[policy] = events[events["kind"] == Kind.RUN].tobytes()
+    assert len(set(seen.values())) == len(seen)
