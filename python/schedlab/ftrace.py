@@ -39,6 +39,8 @@ FLAG_INTERRUPT = 0x08 | 0x10
 YIELD_NS_MAX = 200_000
 
 NEW, RUNNABLE, RUNNING, BLOCKED, DEAD = range(5)
+#: Kind of a record that turned out to say nothing.
+VOID = 0
 
 
 @dataclass
@@ -188,13 +190,16 @@ class _Converter:
         self.start_ns = trace.start_ns
         self.tasks = {pid: _Task(number) for pid, number in trace.tasks.items()}
         self.records: list[list[int]] = []
-        #: By CPU: the task that an outsider has taken it from, and its STOP.
-        self.interrupted: dict[int, tuple[_Task, int, int]] = {}
+        #: By CPU: the task that an outsider has taken it from, since when it
+        #: ran, and the records that are void if it just goes on.
+        self.interrupted: dict[int, tuple[_Task, int, list]] = {}
         #: Who is on each CPU, and since when: for processes outside the program.
         self.outsiders: dict[int, tuple[int, int]] = {}
 
-    def add(self, t_ns, task, cpu, kind, flags=0, arg=0) -> None:
+    def add(self, t_ns, task, cpu, kind, flags=0, arg=0) -> list[int]:
+        """Append one record; it may be changed later."""
         self.records.append([t_ns, task, cpu, kind, flags, arg])
+        return self.records[-1]
 
     def waking(self, t_ns: int, cpu: int, event: dict) -> None:
         """A task becomes runnable; on which CPU, `wakeup` tells."""
@@ -236,15 +241,16 @@ class _Converter:
         if task is None:
             self.outsiders[cpu] = (pid, t_ns)
             return
-        was, stop, since_ns = self.interrupted.pop(cpu, (None, 0, 0))
-        if was is task and task.state == RUNNABLE:
+        was, since_ns, void = self.interrupted.pop(cpu, (None, 0, ()))
+        if was is task:
             # It goes on where it was: nothing has happened but an interrupt.
             task.state, task.since_ns = RUNNING, since_ns
-            self.records[stop:] = [
-                record for record in self.records[stop + 1 :] if record[3] != Kind.OVERHEAD
-                or record[2] != cpu
-            ]
+            for record in void:
+                record[3] = VOID
             return
+        for other, (waiting, _, _) in list(self.interrupted.items()):
+            if waiting is task:
+                del self.interrupted[other]
         if task.state in (NEW, BLOCKED):
             # Its wake-up was before the trace began, or was lost.
             self.waking(t_ns, cpu, {"pid": pid, "common_pid": 0, "common_flags": 0})
@@ -257,7 +263,9 @@ class _Converter:
             outsider, since_ns = self.outsiders.pop(cpu, (0, 0))
             if outsider and outsider == pid:
                 used_ns = t_ns - max(since_ns, 0)
-                self.add(t_ns, 0, cpu, Kind.OVERHEAD, Overhead.SWITCH, used_ns)
+                overhead = self.add(t_ns, 0, cpu, Kind.OVERHEAD, Overhead.SWITCH, used_ns)
+                if cpu in self.interrupted:
+                    self.interrupted[cpu][2].append(overhead)
             return
         if task.state != RUNNING:
             return
@@ -268,17 +276,20 @@ class _Converter:
         else:
             is_yield = t_ns - task.yielded_ns < YIELD_NS_MAX
             why, task.state = Stop.YIELDED if is_yield else Stop.PREEMPTED, RUNNABLE
+        stop = self.add(t_ns, task.number, cpu, Kind.STOP, why, t_ns - task.since_ns)
         if to_outsider and why == Stop.PREEMPTED:
-            self.interrupted[cpu] = (task, len(self.records), task.since_ns)
-        self.add(t_ns, task.number, cpu, Kind.STOP, why, t_ns - task.since_ns)
+            self.interrupted[cpu] = (task, task.since_ns, [stop])
 
-    def end(self, end_ns: int) -> None:
-        """The run ends while some tasks are on their CPUs."""
+    def end(self, end_ns: int) -> int:
+        """End the run: with its last task, or while some are on their CPUs."""
+        if self.records and all(task.state == DEAD for task in self.tasks.values()):
+            return max(record[0] for record in self.records if record[3] == Kind.STOP)
         where = {record[1]: record[2] for record in self.records if record[3] == Kind.RUN}
         for task in self.tasks.values():
             if task.state == RUNNING:
                 self.add(end_ns, task.number, where[task.number], Kind.STOP, Stop.HORIZON,
                          end_ns - task.since_ns)  # fmt: skip
+        return end_ns
 
 
 _HANDLERS = {
@@ -291,7 +302,7 @@ _HANDLERS = {
 }
 
 
-def trace_records(trace: Trace) -> np.ndarray:
+def trace_records(trace: Trace) -> tuple[np.ndarray, int]:
     """Convert a trace into records.
 
     Parameters
@@ -306,6 +317,9 @@ def trace_records(trace: Trace) -> np.ndarray:
         Times in nanoseconds since time 0 of the program; what happened before
         it, or after `trace.end_ns`, is left out. A LOST record ends an
         incomplete trace.
+    int
+        When the run ended, in nanoseconds: with its last task, or at
+        `trace.end_ns` if some task had not ended by then.
 
     Raises
     ------
@@ -325,11 +339,15 @@ def trace_records(trace: Trace) -> np.ndarray:
         # Only who is on the CPU matters before time 0.
         if t_ns >= 0 or name == "sched_switch":
             _HANDLERS[name](converter, t_ns, cpu, event)
-    converter.end(trace.end_ns)
-    records = [tuple(record) for record in converter.records if record[0] >= 0]
+    end_ns = converter.end(trace.end_ns)
+    records = [
+        tuple(record)
+        for record in converter.records
+        if 0 <= record[0] <= end_ns and record[3] != VOID
+    ]
     if trace.nr_lost:
-        records.append((trace.end_ns, 0, 0, Kind.LOST, 0, trace.nr_lost))
-    return np.array(records, RECORD_DTYPE)
+        records.append((end_ns, 0, 0, Kind.LOST, 0, trace.nr_lost))
+    return np.array(records, RECORD_DTYPE), end_ns
 
 
 def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:

@@ -253,8 +253,11 @@ static void await_end(struct run *run)
 	while ((seen = __atomic_load_n(left, __ATOMIC_ACQUIRE)) &&
 	       monotonic_ns() < until_ns)
 		futex_wait(left, seen, until_ns);
-	if (!seen)
+	if (!seen) {
+		/* A process is forgotten just before it leaves its CPU. */
 		await_processes();
+		nanosleep(&(struct timespec){ .tv_nsec = MS }, NULL);
+	}
 }
 
 static void kill_tasks(struct run *run)

@@ -3,9 +3,11 @@
 
 The guest is a distribution kernel in QEMU with one program as its user space
 (hosts/linux/guest/). One boot, of about two seconds of guest time, does any
-number of tasks: load a policy and hold it, or play a workload under it. With
-one CPU the machine counts instructions instead of time, which makes a run the
-same every time; with more, it does not.
+number of tasks: load a policy and hold it, or play a workload under it. The
+machine counts instructions instead of time, which makes a run the same every
+time. With more than one CPU it runs them in turns of up to a millisecond, so
+that a wake-up on another CPU may be that late, and a task that looks at its own
+CPU time sees it that coarsely: good for finding faults, not for measuring.
 
 Must stay true: whatever the guest does, or does not do, the caller gets an
 answer within the time limit, and no QEMU is left behind.
@@ -144,7 +146,7 @@ def run_guest(tasks: list[GuestTask], *, cpus: int = 1, timeout_s: float = 240.0
     tasks : list of GuestTask
         In order.
     cpus : int, default 1
-        CPUs of the guest, 1 to 8. Only one CPU gives the same run every time.
+        CPUs of the guest, 1 to 8. Times are meaningful with one CPU only.
     timeout_s : float, default 240
         Longest time on the wall clock; then QEMU is ended.
 
@@ -206,15 +208,12 @@ def _job_text(tasks: list[GuestTask]) -> str:
 
 
 def _machine(cpus: int, icount_shift: int) -> list[str]:
-    """QEMU words for the CPUs: counted instructions where that is possible."""
-    cpu = ["-cpu", "max,-rdrand,-rdseed", "-smp", str(cpus), "-seed", "1"]
-    if cpus == 1:
-        return [
-            "-accel", "tcg", "-icount", f"shift={icount_shift},sleep=off",
-            "-rtc", "clock=vm,base=2026-01-01", *cpu,
-        ]  # fmt: skip
-    # With a thread per CPU, this emulator has crashed kernels.
-    return ["-accel", "tcg,thread=single", "-rtc", "base=2026-01-01", *cpu]
+    """QEMU words for CPUs that count instructions instead of time."""
+    return [
+        "-accel", "tcg", "-icount", f"shift={icount_shift},sleep=off",
+        "-rtc", "clock=vm,base=2026-01-01", "-cpu", "max,-rdrand,-rdseed",
+        "-smp", str(cpus), "-seed", "1",
+    ]  # fmt: skip
 
 
 def _boot(kernel: Path, folder: Path, machine: list[str], timeout_s: float) -> bool:
