@@ -96,6 +96,9 @@ static void give_slice(struct sl_task *t, u64 slice)
 		t->p.scx.slice = slice;
 	else if (!t->p.scx.slice)
 		t->p.scx.slice = 1;
+	/* A stale insertion (S21) may meet a task that runs. */
+	if (sl_peek(&t->state) == SL_TASK_RUNNING)
+		sl_host_slice_changed(t);
 }
 
 bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,

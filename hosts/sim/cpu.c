@@ -17,6 +17,12 @@
  */
 #include "sim.h"
 
+/*
+ * A policy that names tasks it cannot have, or kicks a CPU that finds nothing,
+ * makes it look again at once. Here that takes no time, and would never end.
+ */
+#define KICKS_PER_INSTANT_MAX 20000
+
 static void refresh_key(u32 idx)
 {
 	struct sim_cpu *c = &sim.cpus[idx];
@@ -268,6 +274,16 @@ static void handle_resched(u32 idx)
 	if (c->incoming || (c->running && c->run_from_ns > sim_now_ns)) {
 		c->resched_at_ns = c->incoming ? c->burst_at_ns : c->run_from_ns;
 		refresh_key(idx);
+		return;
+	}
+	if (c->kicked_at_ns != sim_now_ns)
+		c->nr_kicks = 0;
+	c->kicked_at_ns = sim_now_ns;
+	if (++c->nr_kicks > KICKS_PER_INSTANT_MAX) {
+		sim_fail("policy", c->running ? c->running->core.p.pid : 0,
+			 "CPU %u was kicked %u times at %llu ns: on a machine, policy '%s' would waste its time",
+			 idx, KICKS_PER_INSTANT_MAX,
+			 (unsigned long long)sim_now_ns, sl_core.ops.name);
 		return;
 	}
 	if (c->running)

@@ -138,6 +138,8 @@ struct sim_cpu {
 	u64		resched_at_ns;
 	u64		tick_at_ns;	/* next tick that matters */
 	u64		stolen_ns;	/* by ticks, since run_start_ns */
+	u64		kicked_at_ns;	/* last kick that was handled, and how many */
+	u32		nr_kicks;	/* there were at that instant */
 	u64		busy_ns;
 	u64		overhead_ns;
 };
