@@ -28,4 +28,55 @@ static inline bool time_after(u64 a, u64 b)
 	return (s64)(b - a) < 0;
 }
 
+static inline bool time_before_eq(u64 a, u64 b)
+{
+	return !time_after(a, b);
+}
+
+static inline bool time_after_eq(u64 a, u64 b)
+{
+	return !time_before(a, b);
+}
+
+static inline bool time_in_range(u64 time, u64 first, u64 last)
+{
+	return time_after_eq(time, first) && time_before_eq(time, last);
+}
+
+static inline bool time_in_range_open(u64 time, u64 first, u64 end)
+{
+	return time_after_eq(time, first) && time_before(time, end);
+}
+
+/* How much later @after is; 0 where it is earlier. */
+static inline s64 time_delta(u64 after, u64 before)
+{
+	return time_after(after, before) ? (s64)(after - before) : 0;
+}
+
+/* A task of weight 100 is charged as it is; a heavier one less. */
+static inline u64 scale_by_task_weight_inverse(const struct task_struct *p,
+					       u64 value)
+{
+	return value * 100 / p->scx.weight;
+}
+
+static inline u64 scale_by_task_weight(const struct task_struct *p, u64 value)
+{
+	return value * p->scx.weight / 100;
+}
+
+/* What a callback returns when it fails; Linux's numbers. */
+#ifndef EINVAL
+#define ENOENT	2
+#define ESRCH	3
+#define E2BIG	7
+#define ENOMEM	12
+#define EBUSY	16
+#define EEXIST	17
+#define ENODEV	19
+#define EINVAL	22
+#define ENOSPC	28
+#endif
+
 #endif
