@@ -18,7 +18,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# Others use the machine too, so an example has no deadline. CI draws the same
+# examples each time: what it finds must belong to the change under test.
+hypothesis.settings.register_profile(
+    "schedlab", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True
+)
+hypothesis.settings.load_profile("schedlab")
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ("quick", "full", "nightly")
