@@ -12,6 +12,8 @@ import pytest
 from schedlab.errors import PolicyError
 from schedlab.hosts import guest, guest_build
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 POLICIES = sorted(path.name.removesuffix(".bpf.c") for path in (ROOT / "policies").glob("*.bpf.c"))
 #: A policy is read by people and verified at each load: neither may take long.

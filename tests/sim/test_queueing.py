@@ -21,6 +21,8 @@ import pytest
 from schedlab.records import read_records
 from schedlab.run import Plan, run_plan
 
+pytestmark = pytest.mark.full
+
 NR_SEEDS = 200
 NR_TASKS = 4000
 RHO = 0.5
