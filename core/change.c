@@ -33,7 +33,7 @@ bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
 		if (q->is_local)
 			return false;
 		sl_lock(&q->lock);
-		was_on = t->dsq == q;
+		was_on = sl_peek(&t->dsq) == q;
 		if (was_on)
 			sl_dsq_remove(q, t);
 		sl_unlock(&q->lock);
@@ -52,22 +52,31 @@ struct change {
 	bool was_running;
 };
 
-static struct change begin_change(struct sl_task *t)
+/* Get hold of @t, wherever it is. */
+static struct change catch_task(struct sl_task *t)
 {
-	struct sl_cpu *here = sl_this_cpu();
 	struct change c;
+	u8 state;
 
 	for (;;) {
-		c.cpu = sl_lock_cpu_of(t);
-		c.was_running = t->state == SL_TASK_RUNNING;
-		c.was_queued = t->state == SL_TASK_RUNNABLE;
-		if (t->state != SL_TASK_WAKING &&
+		c.cpu = sl_lock_cpu_of(t, &state);
+		c.was_running = state == SL_TASK_RUNNING;
+		c.was_queued = state == SL_TASK_RUNNABLE;
+		if (state != SL_TASK_WAKING &&
 		    (!c.was_queued || sl_take_from_queue(c.cpu, t)))
 			break;
 		sl_unlock(&c.cpu->lock);
 		sl_host_relax();
 	}
-	here->holds_lock = true;
+	sl_this_cpu()->holds_lock = true;
+	return c;
+}
+
+static struct change begin_change(struct sl_task *t)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct change c = catch_task(t);
+
 	if (c.was_queued)
 		sl_end_custody(t, SCX_DEQ_SCHED_CHANGE);
 	if (c.was_running) {
@@ -105,12 +114,21 @@ static void end_change(struct sl_task *t, struct change c)
 		/* S18: it goes where it may run; no other lock while we hold
 		 * this one. */
 		t->p.scx.flags &= ~SCX_TASK_QUEUED;
-		t->state = SL_TASK_WAKING;
+		sl_store(&t->state, SL_TASK_WAKING);
 		here->migrate = t;
 	}
 	here->holds_lock = false;
 	sl_unlock(&c.cpu->lock);
 	sl_flush(here);
+}
+
+/*
+ * A policy has been loaded under a task that exists: a runnable one is told to
+ * it and queued again, a running one is told to it. Context: no lock held.
+ */
+void sl_task_hand_over(struct sl_task *t)
+{
+	end_change(t, catch_task(t));
 }
 
 /* @weight: 1..10000. Context: no lock held, any CPU. */
@@ -139,7 +157,7 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		nr += sl_mask_test(mask, i);
 	SL_ASSERT(nr > 0);
-	t->p.cpus_ptr = mask;
+	sl_poke(&t->p.cpus_ptr, mask);
 	t->p.nr_cpus_allowed = (s32)nr;
 	if (SL_HAS_OP(set_cpumask))
 		SL_CALL_VOID(sl_this_cpu(), SL_CTX_NONE, set_cpumask, t, &t->p,

@@ -204,7 +204,7 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
 	err = take_slot(t);
 	if (err)
 		return err;
-	t->is_attached = true;
+	sl_poke(&t->is_attached, true);
 	if (SL_HAS_OP(init_task)) {
 		err = SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args);
 		if (err)
@@ -238,11 +238,12 @@ void sl_task_detach(struct sl_task *t)
 		SL_CALL_VOID(here, SL_CTX_NONE, disable, t, &t->p);
 	if (SL_HAS_OP(exit_task))
 		SL_CALL_VOID(here, SL_CTX_NONE, exit_task, t, &t->p, &args);
+	/* First of all, so that nobody makes new storage for it. */
+	sl_poke(&t->is_attached, false);
 	sl_maps_forget_task(t);
 	sl_lock(&sl_core.tasks_lock);
 	sl_core.tasks[t->idx] = NULL;
 	sl_core.free_hint = t->idx;
 	sl_unlock(&sl_core.tasks_lock);
-	t->is_attached = false;
 	sl_flush(here);
 }

@@ -201,7 +201,8 @@ static inline bool sl_time_before(u64 a, u64 b)
 
 static inline bool sl_mask_test(const struct cpumask *mask, u32 cpu)
 {
-	return (mask->bits[cpu / 64] >> (cpu % 64)) & 1;
+	return (__atomic_load_n(&mask->bits[cpu / 64], __ATOMIC_RELAXED) >>
+		(cpu % 64)) & 1;
 }
 
 /* Atomic where it matters; plain moves on every machine we have. */
@@ -209,6 +210,20 @@ static inline bool sl_mask_test(const struct cpumask *mask, u32 cpu)
 #define sl_store(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
 #define sl_peek(at) __atomic_load_n((at), __ATOMIC_RELAXED)
 #define sl_poke(at, value) __atomic_store_n((at), (value), __ATOMIC_RELAXED)
+
+/*
+ * A policy may write the slice of any task from any CPU, also that of a task
+ * it no longer holds: the last write wins, and a tick mends what went wrong.
+ */
+static inline u64 sl_slice(const struct sl_task *t)
+{
+	return sl_peek(&t->p.scx.slice);
+}
+
+static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
+{
+	sl_poke(&t->p.scx.slice, slice_ns);
+}
 
 /* May @t run on @cpu: its affinity, and a disabled migration pins it. */
 static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
@@ -268,12 +283,13 @@ void sl_flush(struct sl_cpu *here);
 void sl_charge(struct sl_task *t, u64 now_ns);
 
 /* wake.c */
-struct sl_cpu *sl_lock_cpu_of(struct sl_task *t);
+struct sl_cpu *sl_lock_cpu_of(struct sl_task *t, u8 *state);
 void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
 s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred);
 
 /* change.c */
 bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t);
+void sl_task_hand_over(struct sl_task *t);
 
 /* idle.c */
 s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,

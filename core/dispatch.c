@@ -135,7 +135,7 @@ void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	if (!curr) {
 		sl_host_kick(cpu->id);
 	} else if ((enq_flags & SCX_ENQ_PREEMPT) && curr != t) {
-		curr->p.scx.slice = 0;
+		sl_set_slice(curr, 0);
 		sl_host_kick(cpu->id);
 	}
 }
@@ -144,7 +144,8 @@ void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 {
 	bool by_vtime = enq_flags & ENQ_DSQ_PRIQ;
-	bool is_mixed;
+	bool is_mixed = false;
+	bool is_dead;
 
 	if (q == &sl_core.global)
 		sl_end_custody(t, 0);
@@ -152,8 +153,13 @@ static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 		t->in_custody = true;
 	record_enqueue(t, q->id);
 	sl_lock(&q->lock);
-	if (by_vtime && q != &sl_core.global) {
-		is_mixed = !sl_dsq_insert_vtime(q, t, t->p.scx.dsq_vtime);
+	/* It may have been destroyed since it was found. */
+	is_dead = q->is_dead;
+	if (is_dead) {
+		by_vtime = false;
+	} else if (by_vtime && q != &sl_core.global) {
+		is_mixed = !sl_dsq_insert_vtime(q, t,
+						sl_peek(&t->p.scx.dsq_vtime));
 	} else {
 		is_mixed = q->root;
 		if (!is_mixed)
@@ -165,12 +171,18 @@ static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 	if (by_vtime && q == &sl_core.global)
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"cannot use vtime ordering for built-in DSQs");
-	if (!is_mixed)
+	if (is_mixed)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"DSQ 0x%llx holds tasks in %s order, %s[%d] was inserted in the other",
+				(unsigned long long)q->id,
+				by_vtime ? "FIFO" : "vtime", t->p.comm,
+				t->p.pid);
+	else if (is_dead)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"non-existent DSQ 0x%llx for %s[%d]",
+				(unsigned long long)q->id, t->p.comm, t->p.pid);
+	else
 		return;
-	sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-			"DSQ 0x%llx holds tasks in %s order, %s[%d] was inserted in the other",
-			(unsigned long long)q->id, by_vtime ? "FIFO" : "vtime",
-			t->p.comm, t->p.pid);
 	insert_shared(&sl_core.global, t, 0);
 }
 
@@ -248,7 +260,7 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 
 	if (sl_peek(&sl_core.bypass)) {
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
-		t->p.scx.slice = SCX_SLICE_DFL;
+		sl_set_slice(t, SCX_SLICE_DFL);
 		insert_shared(&sl_core.global, t, enq_flags);
 		return;
 	}
@@ -259,12 +271,12 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	if (((t->p.flags & PF_EXITING) && !(flags & SCX_OPS_ENQ_EXITING)) ||
 	    (t->p.migration_disabled &&
 	     !(flags & SCX_OPS_ENQ_MIGRATION_DISABLED))) {
-		t->p.scx.slice = SCX_SLICE_DFL;
+		sl_set_slice(t, SCX_SLICE_DFL);
 		sl_insert_local(cpu, t, enq_flags);
 		return;
 	}
 	if (!sl_core.ops.enqueue) {
-		t->p.scx.slice = SCX_SLICE_DFL;
+		sl_set_slice(t, SCX_SLICE_DFL);
 		insert_shared(&sl_core.global, t, enq_flags);
 		return;
 	}
@@ -397,8 +409,7 @@ void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
 {
 	struct sl_cpu *cpu = here->holds_lock ? here : NULL;
 
-	if (cpu)
-		sl_poke(&t->cpu, cpu->id);
+	/* Its CPU stays what it was: only a local queue changes that. */
 	place(here, cpu, t, dsq_id, by_vtime ? enq_flags | ENQ_DSQ_PRIQ :
 					       enq_flags);
 }

@@ -34,11 +34,14 @@ static void update_core_idle(s32 cpu, bool is_idle)
 
 static bool claim(s32 cpu)
 {
-	if (!sl_bit_test_and_clear((u64 *)sl_core.idle.bits, (u32)cpu))
-		return false;
+	/*
+	 * Also when the CPU turns out to be taken: two siblings that come and go
+	 * at once can leave the core marked idle, and whoever searches that mask
+	 * would find the same CPU for ever.
+	 */
 	if (sl_core.has_smt)
 		update_core_idle(cpu, false);
-	return true;
+	return sl_bit_test_and_clear((u64 *)sl_core.idle.bits, (u32)cpu);
 }
 
 /**
@@ -173,7 +176,7 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 		    sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu))
 			return prev_cpu;
 		if (here->curr && !(here->curr->p.flags & PF_EXITING) &&
-		    !here->local.first && sl_mask_test(may, (u32)here->id) &&
+		    !sl_peek(&here->local.first) && sl_mask_test(may, (u32)here->id) &&
 		    next_in(&sl_core.idle, &sl_core.possible, here->id) >= 0)
 			return here->id;
 	}
@@ -299,7 +302,7 @@ void sl_flush_kicks(struct sl_cpu *here)
 		sl_lock(&cpu->lock);
 		if (!(flags & SCX_KICK_IDLE) || !cpu->curr) {
 			if ((flags & SCX_KICK_PREEMPT) && cpu->curr)
-				cpu->curr->p.scx.slice = 0;
+				sl_set_slice(cpu->curr, 0);
 			sl_host_kick(cpu->id);
 		}
 		sl_unlock(&cpu->lock);

@@ -97,7 +97,7 @@ bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 {
 	struct sl_task *t = sl_task_of(p);
 
-	p->scx.slice = slice;
+	sl_set_slice(t, slice);
 	if (sl_peek(&t->state) == SL_TASK_RUNNING)
 		sl_host_slice_changed(t);
 	return true;
@@ -105,7 +105,7 @@ bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 
 bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime)
 {
-	p->scx.dsq_vtime = vtime;
+	sl_poke(&p->scx.dsq_vtime, vtime);
 	return true;
 }
 

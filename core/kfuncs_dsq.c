@@ -93,9 +93,9 @@ struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 static void give_slice(struct sl_task *t, u64 slice)
 {
 	if (slice)
-		t->p.scx.slice = slice;
-	else if (!t->p.scx.slice)
-		t->p.scx.slice = 1;
+		sl_set_slice(t, slice);
+	else if (!sl_slice(t))
+		sl_set_slice(t, 1);
 	/* A stale insertion (S21) may meet a task that runs. */
 	if (sl_peek(&t->state) == SL_TASK_RUNNING)
 		sl_host_slice_changed(t);
@@ -120,7 +120,7 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 	if (!sl_verdict(t, dsq_id, enq_flags, true))
 		return false;
 	give_slice(t, slice);
-	t->p.scx.dsq_vtime = vtime;
+	sl_poke(&t->p.scx.dsq_vtime, vtime);
 	return true;
 }
 
@@ -239,7 +239,7 @@ static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 	if (!from)
 		return false;
 	sl_lock(&from->lock);
-	is_there = t->dsq == from && t->dsq_seq < it->seq;
+	is_there = sl_peek(&t->dsq) == from && t->dsq_seq < it->seq;
 	if (is_there) {
 		sl_store(&t->ops_state,
 			 (t->ops_state & ~(u64)SL_OPSS_MASK) |
@@ -247,9 +247,9 @@ static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 		sl_dsq_remove(from, t);
 		t->from_dsq_id = from->id;
 		if (it->has_slice)
-			t->p.scx.slice = it->slice;
+			sl_set_slice(t, it->slice);
 		if (it->has_vtime)
-			t->p.scx.dsq_vtime = it->vtime;
+			sl_poke(&t->p.scx.dsq_vtime, it->vtime);
 	}
 	sl_unlock(&from->lock);
 	it->has_slice = false;

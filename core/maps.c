@@ -199,7 +199,7 @@ void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
 	u8 *entry;
 
 	SL_ASSERT(map);
-	if (!p || map->type != BPF_MAP_TYPE_TASK_STORAGE || !t->is_attached)
+	if (!p || map->type != BPF_MAP_TYPE_TASK_STORAGE || !sl_peek(&t->is_attached))
 		return NULL;
 	entry = entry_at(map, t->idx);
 	if (!sl_load(next_of(entry))) {

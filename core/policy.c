@@ -99,11 +99,17 @@ static void take_back_task(struct sl_cpu *here, struct sl_task *t)
 {
 	struct sl_cpu *cpu;
 	bool is_ours;
+	u8 state;
 
+	/*
+	 * Whoever is waking it may not have seen the bypass, and may yet give it
+	 * to the policy: wait until it has arrived, wherever that is.
+	 */
 	for (;;) {
-		cpu = sl_lock_cpu_of(t);
-		is_ours = t->state == SL_TASK_RUNNABLE;
-		if (!is_ours || sl_take_from_queue(cpu, t))
+		cpu = sl_lock_cpu_of(t, &state);
+		is_ours = state == SL_TASK_RUNNABLE;
+		if (state != SL_TASK_WAKING &&
+		    (!is_ours || sl_take_from_queue(cpu, t)))
 			break;
 		sl_unlock(&cpu->lock);
 		sl_host_relax();
@@ -118,17 +124,18 @@ static void take_back_task(struct sl_cpu *here, struct sl_task *t)
 	sl_unlock(&cpu->lock);
 }
 
-/* Context: bypass is on, no lock held. */
+/*
+ * Context: bypass is on, no lock held. Holds the table's lock, so that no task
+ * is detached, and its memory given back, under our feet.
+ */
 static void take_back_all(struct sl_cpu *here)
 {
-	u32 end = sl_load(&sl_core.nr_tasks_end);
-
-	for (u32 i = 0; i < end; i++) {
-		struct sl_task *t = sl_load(&sl_core.tasks[i]);
-
-		if (t)
-			take_back_task(here, t);
+	sl_lock(&sl_core.tasks_lock);
+	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
+		if (sl_core.tasks[i])
+			take_back_task(here, sl_core.tasks[i]);
 	}
+	sl_unlock(&sl_core.tasks_lock);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_host_kick((s32)i);
 }
@@ -165,6 +172,22 @@ static int check_ops(const struct sched_ext_ops *ops)
 	    ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
 		return -7;
 	return 0;
+}
+
+static void destroy_dsqs(void)
+{
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+		struct sl_dsq *q = sl_core.dsqs[i];
+
+		if (!q)
+			continue;
+		SL_ASSERT(!q->first);
+		sl_host_free(q, sizeof(*q));
+		sl_core.dsqs[i] = NULL;
+	}
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_core.cpus[i].last_dsq = NULL;
+	sl_core.nr_dsqs = 0;
 }
 
 static void hand_over_all(struct sl_cpu *here)
@@ -227,33 +250,23 @@ int sl_policy_enable(const struct sl_policy *policy)
 	if (err) {
 		sl_core.ops = (struct sched_ext_ops){ 0 };
 		sl_core.builtin_idle = true;
+		sl_timers_destroy();
 		sl_maps_destroy();
+		destroy_dsqs();
 		return err < 0 ? err : -22;
 	}
 	sl_core.is_loaded = true;
 	hand_over_all(here);
 	if (!sl_peek(&sl_core.exit_claimed))
 		sl_poke(&sl_core.bypass, false);
+	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
+		if (sl_core.tasks[i])
+			sl_task_hand_over(sl_core.tasks[i]);
+	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_host_kick((s32)i);
 	sl_flush(here);
 	return 0;
-}
-
-static void destroy_dsqs(void)
-{
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
-		struct sl_dsq *q = sl_core.dsqs[i];
-
-		if (!q)
-			continue;
-		SL_ASSERT(!q->first);
-		sl_host_free(q, sizeof(*q));
-		sl_core.dsqs[i] = NULL;
-	}
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_core.cpus[i].last_dsq = NULL;
-	sl_core.nr_dsqs = 0;
 }
 
 /**
@@ -322,22 +335,20 @@ u64 sl_watchdog_period_ns(void)
 void sl_watchdog(void)
 {
 	struct sl_cpu *here = sl_this_cpu();
-	u32 end = sl_load(&sl_core.nr_tasks_end);
 	u64 now_ns = sl_host_now_ns();
 
 	if (!sl_core.is_loaded || sl_peek(&sl_core.bypass))
 		return;
-	for (u32 i = 0; i < end; i++) {
-		struct sl_task *t = sl_load(&sl_core.tasks[i]);
-		struct sl_cpu *cpu;
-		u64 waited_ns = 0;
+	/* The table's lock keeps the tasks from being detached and freed. */
+	sl_lock(&sl_core.tasks_lock);
+	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
+		struct sl_task *t = sl_core.tasks[i];
+		u64 waited_ns;
 
-		if (!t || sl_peek(&t->state) != SL_TASK_RUNNABLE)
+		if (!t || sl_load(&t->state) != SL_TASK_RUNNABLE)
 			continue;
-		cpu = sl_lock_cpu_of(t);
-		if (t->state == SL_TASK_RUNNABLE)
-			waited_ns = now_ns - t->runnable_at_ns;
-		sl_unlock(&cpu->lock);
+		/* If it has run since, this is from before @now_ns or later. */
+		waited_ns = now_ns - sl_peek(&t->runnable_at_ns);
 		if ((s64)waited_ns <= (s64)timeout_ns())
 			continue;
 		sl_policy_error(SCX_EXIT_ERROR_STALL, t->p.pid,
@@ -347,6 +358,7 @@ void sl_watchdog(void)
 				(unsigned long long)(waited_ns / 1000000 % 1000));
 		break;
 	}
+	sl_unlock(&sl_core.tasks_lock);
 	sl_flush(here);
 }
 
@@ -386,7 +398,7 @@ void sl_dump(void)
 			    i, cpu->local.nr,
 			    (unsigned long long)cpu->nr_switches,
 			    t ? t->p.comm : "idle", t ? t->p.pid : 0,
-			    (unsigned long long)(t ? t->p.scx.slice : 0));
+			    (unsigned long long)(t ? sl_slice(t) : 0));
 		sl_host_print(line);
 	}
 	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
@@ -408,7 +420,7 @@ void sl_dump(void)
 			    "task %s[%d] %s cpu %d dsq 0x%llx slice %llu waits %llu ns",
 			    t->p.comm, t->p.pid, state_name(t), t->cpu,
 			    (unsigned long long)(t->dsq ? t->dsq->id : 0),
-			    (unsigned long long)t->p.scx.slice,
+			    (unsigned long long)sl_slice(t),
 			    (unsigned long long)(t->state == SL_TASK_RUNNABLE ?
 						 now_ns - t->runnable_at_ns : 0));
 		sl_host_print(line);

@@ -13,19 +13,25 @@
  */
 #include "core.h"
 
+/* The start of a time that has not begun: it lies behind every clock. */
+#define NOT_YET (1ULL << 62)
+
 /* S10: running uses up the slice; an endless one stays. */
 void sl_charge(struct sl_task *t, u64 now_ns)
 {
-	u64 ran_ns = now_ns - t->exec_start_ns;
+	/* sl_switched() starts the clock without the lock, from NOT_YET. */
+	u64 ran_ns = now_ns - sl_peek(&t->exec_start_ns);
+	u64 slice_ns;
 
 	if ((s64)ran_ns <= 0)
 		return;
-	t->exec_start_ns = now_ns;
+	sl_poke(&t->exec_start_ns, now_ns);
 	t->charged_ns += ran_ns;
 	t->p.se.sum_exec_runtime += ran_ns;
-	if (t->p.scx.slice == SCX_SLICE_INF)
+	slice_ns = sl_slice(t);
+	if (slice_ns == SCX_SLICE_INF)
 		return;
-	t->p.scx.slice -= ran_ns < t->p.scx.slice ? ran_ns : t->p.scx.slice;
+	sl_set_slice(t, slice_ns - (ran_ns < slice_ns ? ran_ns : slice_ns));
 }
 
 static bool is_queued(const struct sl_task *t)
@@ -52,7 +58,7 @@ static void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 		SL_CALL_VOID(cpu, SL_CTX_NONE, quiescent, t, &t->p,
 			     SCX_DEQ_SLEEP);
 	t->p.scx.flags &= ~SCX_TASK_QUEUED;
-	t->state = is_exit ? SL_TASK_DEAD : SL_TASK_BLOCKED;
+	sl_store(&t->state, is_exit ? SL_TASK_DEAD : SL_TASK_BLOCKED);
 	account_stop(cpu, t, is_exit ? SL_STOP_EXITED : SL_STOP_BLOCKED);
 }
 
@@ -75,7 +81,7 @@ static bool dispatch(struct sl_cpu *cpu, struct sl_task *prev)
 		if (cpu->nr_inserts)
 			sl_flush_inserts(cpu);
 		/* S8: the policy may have renewed the slice of @prev. */
-		if (is_queued(prev) && prev->p.scx.slice)
+		if (is_queued(prev) && sl_slice(prev))
 			return true;
 		if (cpu->local.first ||
 		    sl_move_to_local(cpu, &sl_core.global))
@@ -96,10 +102,10 @@ static bool choose(struct sl_cpu *cpu, struct sl_task *prev)
 	bool may_stay = is_queued(prev) && sl_may_run_on(prev, cpu->id);
 
 	/* S10: a task with slice left keeps the CPU. */
-	if (may_stay && prev->p.scx.slice && !is_bypassed)
+	if (may_stay && sl_slice(prev) && !is_bypassed)
 		return true;
 	if (dispatch(cpu, prev))
-		return may_stay && prev->p.scx.slice && !is_bypassed &&
+		return may_stay && sl_slice(prev) && !is_bypassed &&
 		       sl_may_run_on(prev, cpu->id);
 	/* S12: the last task stays, unless the policy wants to hear of it. */
 	return may_stay && (is_bypassed ||
@@ -114,14 +120,15 @@ static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 		SL_CALL_VOID(cpu, SL_CTX_NONE, stopping, t, &t->p, true);
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
 						   SL_STOP_PREEMPTED);
-	t->state = SL_TASK_RUNNABLE;
-	t->runnable_at_ns = now_ns;
+	/* In this order: the watchdog reads them without the lock. */
+	sl_poke(&t->runnable_at_ns, now_ns);
+	sl_store(&t->state, SL_TASK_RUNNABLE);
 	if (!sl_may_run_on(t, cpu->id)) {
 		/*
 		 * S18: its affinity changed while it ran here. It moves without
 		 * ceasing to be runnable: the policy hears of the enqueue alone.
 		 */
-		t->state = SL_TASK_WAKING;
+		sl_store(&t->state, SL_TASK_WAKING);
 		cpu->migrate = t;
 		return;
 	}
@@ -135,16 +142,18 @@ static void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 
 	SL_ASSERT(t->state == SL_TASK_RUNNABLE);
 	sl_dsq_remove(&cpu->local, t);
-	t->state = SL_TASK_RUNNING;
+	sl_store(&t->state, SL_TASK_RUNNING);
 	t->is_blocking = false;
-	wait_ns = now_ns - t->runnable_at_ns;
+	/* Whoever queued it may have read the clock after us: no wait, then. */
+	wait_ns = sl_time_before(now_ns, t->runnable_at_ns) ?
+		  0 : now_ns - t->runnable_at_ns;
 	t->wait_ns += wait_ns;
 	if (wait_ns > t->wait_ns_max)
 		t->wait_ns_max = wait_ns;
 	/* S13: nobody runs with an empty slice. */
-	if (!t->p.scx.slice)
-		t->p.scx.slice = SCX_SLICE_DFL;
-	t->exec_start_ns = now_ns;
+	if (!sl_slice(t))
+		sl_set_slice(t, SCX_SLICE_DFL);
+	sl_poke(&t->exec_start_ns, NOT_YET);
 	t->charged_ns = 0;
 }
 
@@ -187,11 +196,11 @@ struct sl_task *sl_schedule(enum sl_why why)
 		else if (why == SL_WHY_YIELD && SL_HAS_OP(yield))
 			SL_CALL(cpu, SL_CTX_NONE, yield, prev, &prev->p, NULL);
 		else if (why == SL_WHY_YIELD)
-			prev->p.scx.slice = 0;	/* S14 */
+			sl_set_slice(prev, 0);	/* S14 */
 	}
 	if (choose(cpu, prev)) {
-		if (!prev->p.scx.slice)
-			prev->p.scx.slice = SCX_SLICE_DFL;
+		if (!sl_slice(prev))
+			sl_set_slice(prev, SCX_SLICE_DFL);
 		next = prev;
 	} else {
 		/*
@@ -248,7 +257,7 @@ void sl_switched(struct sl_task *prev)
 		sl_store(&prev->on_cpu, false);
 	if (!t)
 		return;
-	t->exec_start_ns = now_ns;
+	sl_poke(&t->exec_start_ns, now_ns);
 	t->run_start_ns = now_ns;
 	if (t->last_cpu != cpu->id) {
 		if (t->last_cpu >= 0) {
@@ -283,10 +292,10 @@ bool sl_tick(void)
 	if (t) {
 		sl_charge(t, sl_host_now_ns());
 		if (sl_peek(&sl_core.bypass))
-			t->p.scx.slice = 0;
+			sl_set_slice(t, 0);
 		else if (SL_HAS_OP(tick))
 			SL_CALL_VOID(cpu, SL_CTX_NONE, tick, t, &t->p);
-		is_over = !t->p.scx.slice;
+		is_over = !sl_slice(t);
 	}
 	cpu->holds_lock = false;
 	sl_unlock(&cpu->lock);

@@ -14,16 +14,22 @@
 #include "core.h"
 
 /*
- * Lock the CPU whose lock protects @t. It may change until it is held, since a
- * task moves between CPUs under the new one's lock.
+ * Lock the CPU whose lock protects @t, and say in @state what @t is doing.
+ *
+ * The CPU may change until it is held, and for a task on a shared queue even
+ * then: another CPU takes it from there under that queue's lock and its own. So
+ * the state is read before the CPU is compared. A task cannot come back to a
+ * CPU whose lock we hold: if it is ours afterwards, it was ours all the time.
+ * RUNNABLE is the one answer that may be out of date at once.
  */
-struct sl_cpu *sl_lock_cpu_of(struct sl_task *t)
+struct sl_cpu *sl_lock_cpu_of(struct sl_task *t, u8 *state)
 {
 	struct sl_cpu *cpu;
 
 	for (;;) {
 		cpu = &sl_core.cpus[sl_peek(&t->cpu)];
 		sl_lock(&cpu->lock);
+		*state = sl_load(&t->state);
 		if (sl_peek(&t->cpu) == cpu->id)
 			return cpu;
 		sl_unlock(&cpu->lock);
@@ -61,7 +67,7 @@ static s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 		if (cpu < 0)
 			return prev_cpu;
 		if (!sl_peek(&sl_core.bypass)) {
-			t->p.scx.slice = SCX_SLICE_DFL;
+			sl_set_slice(t, SCX_SLICE_DFL);
 			t->ddsp_dsq_id = SCX_DSQ_LOCAL;
 			t->ddsp_enq_flags = 0;
 		}
@@ -96,7 +102,7 @@ void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 
 	here->holds_lock = true;
 	sl_poke(&t->cpu, cpu->id);
-	t->state = SL_TASK_RUNNABLE;
+	sl_store(&t->state, SL_TASK_RUNNABLE);
 	t->is_blocking = false;
 	/* S18: one that only changes its CPU has been runnable all the time. */
 	if (!(t->p.scx.flags & SCX_TASK_QUEUED)) {
@@ -120,7 +126,7 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
 
 	cpu = &sl_core.cpus[select_cpu(here, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
-	t->runnable_at_ns = sl_host_now_ns();
+	sl_poke(&t->runnable_at_ns, sl_host_now_ns());
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
 	sl_make_runnable(cpu, t, enq_flags);
 	sl_unlock(&cpu->lock);
@@ -136,9 +142,15 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
  */
 void sl_task_start(struct sl_task *t, s32 parent_pid)
 {
+	struct sl_cpu *cpu;
+	u8 state;
+
 	SL_ASSERT(t->is_attached);
-	SL_ASSERT(t->state == SL_TASK_NEW);
-	t->state = SL_TASK_WAKING;
+	/* Under the lock, as a wake-up: see take_back_task(). */
+	cpu = sl_lock_cpu_of(t, &state);
+	SL_ASSERT(state == SL_TASK_NEW);
+	sl_store(&t->state, SL_TASK_WAKING);
+	sl_unlock(&cpu->lock);
 	t->p.start_time = sl_host_now_ns();
 	select_and_enqueue(t, SCX_WAKE_FORK, 0, SL_RECORD_ARRIVE, parent_pid);
 }
@@ -154,12 +166,13 @@ void sl_task_start(struct sl_task *t, s32 parent_pid)
  */
 bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 {
-	struct sl_cpu *cpu = sl_lock_cpu_of(t);
-	bool was_blocked = t->state == SL_TASK_BLOCKED;
-	bool was_blocking = t->state == SL_TASK_RUNNING && t->is_blocking;
+	u8 state;
+	struct sl_cpu *cpu = sl_lock_cpu_of(t, &state);
+	bool was_blocked = state == SL_TASK_BLOCKED;
+	bool was_blocking = state == SL_TASK_RUNNING && t->is_blocking;
 
 	if (was_blocked)
-		t->state = SL_TASK_WAKING;
+		sl_store(&t->state, SL_TASK_WAKING);
 	else if (was_blocking)
 		t->is_blocking = false;
 	sl_unlock(&cpu->lock);
@@ -179,9 +192,10 @@ bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
  */
 void sl_task_prepare_block(struct sl_task *t)
 {
-	struct sl_cpu *cpu = sl_lock_cpu_of(t);
+	u8 state;
+	struct sl_cpu *cpu = sl_lock_cpu_of(t, &state);
 
-	SL_ASSERT(t->state == SL_TASK_RUNNING);
+	SL_ASSERT(state == SL_TASK_RUNNING);
 	t->is_blocking = true;
 	sl_unlock(&cpu->lock);
 }
