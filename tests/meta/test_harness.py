@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""The harness itself: a failure is one, a skip is seen, suites choose."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = """\
+import pytest
+
+def test_passes():
+    pass
+
+def test_tool(need):
+    need("no-such-tool-of-schedlab", "apt-get install it")
+
+@pytest.mark.full
+def test_full():
+    pass
+
+@pytest.mark.nightly
+def test_nightly():
+    pass
+"""
+
+
+@pytest.fixture
+def inner(root, tmp_path):
+    """Function that runs pytest on a small project with this conftest.py."""
+    (tmp_path / "tests").mkdir()
+    shutil.copy(root / "tests" / "conftest.py", tmp_path / "tests")
+    shutil.copy(root / "pyproject.toml", tmp_path)
+
+    def run(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+        (tmp_path / "tests" / "test_inner.py").write_text(text)
+        clean = {k: v for k, v in os.environ.items() if k != "SCHEDLAB_TOOLS_REQUIRED"}
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests", *arguments],
+            cwd=tmp_path,
+            env=clean | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_a_missing_tool_is_a_skip_with_reason_and_remedy(inner):
+    done = inner(TESTS)
+    assert done.returncode == 0, done.stdout
+    assert "2 passed, 1 skipped, 1 deselected" in done.stdout
+    assert "no-such-tool-of-schedlab is missing; to have it: apt-get install it" in done.stdout
+
+
+def test_a_missing_tool_is_a_failure_where_all_must_be_there(inner):
+    done = inner(TESTS, SCHEDLAB_TOOLS_REQUIRED="1")
+    assert done.returncode == 1
+    assert "1 failed, 2 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("suite", "counts"),
+    [
+        ("quick", "1 passed, 1 skipped, 2 deselected"),
+        ("full", "2 passed, 1 skipped, 1 deselected"),
+        ("nightly", "3 passed, 1 skipped"),
+    ],
+)
+def test_suites_grow(inner, suite, counts):
+    assert counts in inner(TESTS, "--suite", suite).stdout
+
+
+def test_a_failing_test_fails(inner):
+    assert inner("def test_bad():\n    assert 1 == 2\n").returncode == 1
+
+
+def test_a_warning_is_a_failure(inner):
+    text = "import warnings\ndef test_bad():\n    warnings.warn('old', DeprecationWarning)\n"
+    assert inner(text).returncode == 1
+
+
+def test_a_marker_that_does_not_exist_is_refused(inner):
+    text = "import pytest\n@pytest.mark.quik\ndef test_it():\n    pass\n"
+    assert inner(text).returncode != 0
+
+
+def test_no_test_at_all_is_no_success(inner):
+    assert inner("").returncode != 0
+
+
+@pytest.mark.parametrize("status", [0, 1, 3])
+def test_ci_runs_the_tests_and_ends_as_they_do(root, tmp_path, status):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(root / ".ci" / "run", tmp_path / ".ci" / "run")
+    lab = tmp_path / "lab"
+    lab.write_text(f'#!/bin/sh\necho "lab $* tools=$SCHEDLAB_TOOLS_REQUIRED"\nexit {status}\n')
+    lab.chmod(0o755)
+    done = subprocess.run(
+        ["bash", tmp_path / ".ci" / "run"],
+        cwd=Path("/"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status
+    required = "1" if os.getuid() == 0 else os.environ.get("SCHEDLAB_TOOLS_REQUIRED", "")
+    assert done.stdout == f"lab test tools={required}\n"
