@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: MIT
+"""Reads and runs conformance cases: a tiny policy, a task set, properties.
+
+A case is `sNN_name.toml`. Its head says how to run it and what must be true;
+from the line `[workload]` on it is an ordinary workload. The policy is
+`sNN_name.bpf.c`, unless the head names another one. Keys of the head:
+
+    rule        the rule of docs/semantics.md that it tests
+    policy      stem of another case's policy
+    cpus        default 1
+    set         knobs of the policy
+    options     more options of a host, such as ["--topology", "smt=2"]
+    hosts       where the case can be run; default: everywhere
+    error_kind  the run must fail with this kind; default: it must not fail
+    error       text that the error must contain
+    task        name of the task that the error must be about
+    expect      properties: Python expressions over `Story`'s methods
+
+Read next: test_conformance.py; one of the .toml files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from schedlab.physics import check
+from schedlab.program import compile_workload
+from schedlab.records import Kind, Records, Stop, read_records
+from schedlab.spec import parse_workload
+from schedlab.timeline import Timeline
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+HEAD_KEYS = frozenset(
+    "rule policy cpus set options hosts error_kind error task expect seed".split()
+)
+#: No case takes longer than this many seconds of wall clock on any host.
+RUN_SECONDS_MAX = 60
+
+
+@dataclass(frozen=True)
+class Case:
+    """One conformance case.
+
+    Attributes
+    ----------
+    name : str
+        Stem of its file.
+    head : dict
+        The keys that the module's docstring lists.
+    workload_text : str
+        The workload; lines keep their numbers in the file.
+    """
+
+    name: str
+    head: dict
+    workload_text: str
+
+    @property
+    def rule(self) -> str:
+        """Such as ``"S7"``."""
+        return self.head["rule"]
+
+    @property
+    def policy_source(self) -> Path:
+        """The policy to compile."""
+        return HERE / f"{self.head.get('policy', self.name)}.bpf.c"
+
+
+def load_case(path: Path) -> Case:
+    """Read one `.toml` file of this folder.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+
+    Returns
+    -------
+    Case
+        What it says.
+
+    Raises
+    ------
+    ValueError
+        If it has no workload, no properties, or a key in its head that has no
+        meaning; each would make a test that cannot fail.
+    """
+    lines = path.read_text().splitlines()
+    if "[workload]" not in lines:
+        raise ValueError(f"{path.name}: there is no line [workload]")
+    cut = lines.index("[workload]")
+    head = tomllib.loads("\n".join(lines[:cut]))
+    unknown = set(head) - HEAD_KEYS
+    if unknown:
+        raise ValueError(f"{path.name}: unknown keys {sorted(unknown)}; known: {sorted(HEAD_KEYS)}")
+    if not head.get("expect") and "error_kind" not in head:
+        raise ValueError(f"{path.name}: it expects nothing")
+    if path.stem.endswith("_fails") != ("error_kind" in head):
+        raise ValueError(f"{path.name}: ends in _fails if, and only if, error_kind is given")
+    return Case(path.stem, head, "\n" * cut + "\n".join(lines[cut:]))
+
+
+def all_cases() -> list[Case]:
+    """Every case of this folder, by name."""
+    return [load_case(path) for path in sorted(HERE.glob("s*.toml"))]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One stay of a task on a CPU: times in ns, `why` as in `Stop`, lower case."""
+
+    task: str
+    cpu: int
+    start_ns: int
+    end_ns: int
+    why: str
+
+    @property
+    def ran_ns(self) -> int:
+        """Its length on the wall clock of the host."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass
+class Story:
+    """What one run did, in the words that properties use.
+
+    Attributes
+    ----------
+    names : list of str, shape (n_tasks,)
+        Name of the task with pid i + 1.
+    records : Records
+        What happened.
+    lines : list of str
+        What the policy printed, without the time.
+    answer : dict
+        What the host said.
+    """
+
+    names: list[str]
+    records: Records
+    lines: list[str]
+    answer: dict
+    all_runs: list[Run] = field(default_factory=list)
+
+    def __post_init__(self):
+        started = {}
+        for event in self.records.events:
+            pid = int(event["task"])
+            if event["kind"] == Kind.RUN:
+                started[pid] = event
+            elif event["kind"] == Kind.STOP:
+                run = started.pop(pid)
+                why = Stop(int(event["flags"])).name.lower()
+                self.all_runs.append(
+                    Run(self.names[pid - 1], int(run["cpu"]), int(run["t_ns"]), int(event["t_ns"]), why)
+                )
+        self.all_runs.sort(key=lambda run: (run.start_ns, run.cpu))
+
+    def _times(self, name: str, *kinds: Kind) -> list[int]:
+        return [
+            int(event["t_ns"])
+            for event in self.records.events
+            if event["kind"] in kinds and event["task"] and self.names[event["task"] - 1] == name
+        ]
+
+    def runs(self, name: str) -> list[Run]:
+        """Every stay of this task on a CPU, in order."""
+        return [run for run in self.all_runs if run.task == name]
+
+    def order(self) -> list[str]:
+        """Names in the order in which they got a CPU; repeats left out."""
+        names = [run.task for run in self.all_runs]
+        return [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+
+    def first_order(self) -> list[str]:
+        """Names in the order of their first run."""
+        return list(dict.fromkeys(run.task for run in self.all_runs))
+
+    def first_run(self, name: str) -> int:
+        """When it first got a CPU, in ns."""
+        return self.runs(name)[0].start_ns
+
+    def end(self, name: str) -> int:
+        """When it ended, in ns; the run must have seen it end."""
+        (last,) = [run for run in self.runs(name) if run.why == "exited"]
+        return last.end_ns
+
+    def stops(self, name: str, why: str) -> int:
+        """How often it left a CPU for this reason."""
+        assert why.upper() in Stop.__members__, why
+        return sum(run.why == why for run in self.runs(name))
+
+    def full_runs(self, name: str) -> list[int]:
+        """Lengths in ns of the stays that ended by preemption."""
+        return [run.ran_ns for run in self.runs(name) if run.why == "preempted"]
+
+    def cpu_ns(self, name: str) -> int:
+        """CPU time it got, in ns."""
+        return sum(run.ran_ns for run in self.runs(name))
+
+    def latencies(self, name: str) -> list[int]:
+        """From each arrival and wake-up to the run that followed, in ns."""
+        starts = [run.start_ns for run in self.runs(name)]
+        return [
+            min(start for start in starts if start >= t_ns) - t_ns
+            for t_ns in self._times(name, Kind.ARRIVE, Kind.WAKE)
+        ]
+
+    def cpus_of(self, name: str) -> set[int]:
+        """CPUs that it ran on."""
+        return {run.cpu for run in self.runs(name)}
+
+    def count(self, name: str) -> int:
+        """The last value that the policy printed for this counter."""
+        found = [line.split()[2] for line in self.lines if line.startswith(f"count {name} ")]
+        assert found, f"the policy printed no counter {name!r}"
+        return int(found[-1])
+
+    def calls(self, name: str) -> list[str]:
+        """Callbacks about this task, in order."""
+        return [
+            line.split()[1]
+            for line in self.lines
+            if line.startswith("call ") and line.split()[2] == name
+        ]
+
+    def said(self) -> list[str]:
+        """Lines of the policy that are neither counters nor calls."""
+        return [line for line in self.lines if not line.startswith(("count ", "call "))]
+
+    def holds(self, expression: str) -> bool:
+        """Evaluate a property."""
+        words = {
+            name: getattr(self, name)
+            for name in dir(type(self))
+            if not name.startswith("_") and callable(getattr(self, name))
+        }
+        words |= {
+            "answer": self.answer, "tick_ns": self.records.tick_ns, "ms": 1_000_000,
+            "end_ns": self.records.end_ns, "all_runs": self.all_runs,
+            "len": len, "sum": sum, "max": max, "min": min, "all": all, "any": any,
+            "set": set, "sorted": sorted, "zip": zip, "abs": abs,
+        }  # fmt: skip
+        # One dictionary, so that names are seen inside comprehensions as well.
+        return bool(eval(expression, {"__builtins__": {}, **words}))
+
+    def show(self) -> str:
+        """The runs and the policy's lines, for the message of a failure."""
+        runs = [
+            f"{run.start_ns / 1e6:10.3f} ms  cpu {run.cpu}  {run.task:12} {run.ran_ns / 1e6:.3f} ms, {run.why}"
+            for run in self.all_runs[:60]
+        ]
+        return "\n".join([*runs, "", *self.lines[:60], "", json.dumps(self.answer)])
+
+
+def run_in_simulator(case: Case, folder: Path, simulator: Path, policy: Path, seed: int = 0) -> Story:
+    """Run a case in the simulator.
+
+    Parameters
+    ----------
+    case : Case
+        What to run.
+    folder : pathlib.Path
+        Where its files go.
+    simulator, policy : pathlib.Path
+        The executable and the compiled policy.
+    seed : int, default 0
+        Of the random numbers that the policy draws.
+
+    Returns
+    -------
+    Story
+        What happened.
+    """
+    workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
+    program = compile_workload(workload, seed=0)
+    (folder / "program").write_bytes(program.data)
+    records = folder / f"records-{seed}.slr"
+    knobs = [word for item in case.head.get("set", {}).items()
+             for word in ("--set", f"{item[0]}={item[1]}")]  # fmt: skip
+    done = subprocess.run(
+        [simulator, "--policy", policy, "--program", folder / "program", "--records", records,
+         "--cpus", str(case.head.get("cpus", 1)), "--tick-ns", str(workload.tick_ns),
+         "--seed", str(seed), *knobs, *case.head.get("options", ())],
+        capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=True,
+    )  # fmt: skip
+    names = [program.string(int(row["name"])) for row in program.task_rows]
+    lines = [re.sub(r"^\d+\.\d{9} ", "", line) for line in done.stderr.splitlines()]
+    return Story(names, read_records(records), lines, json.loads(done.stdout))
+
+
+def verdict(case: Case, story: Story) -> list[str]:
+    """What is wrong with a run; an empty list if the host conforms."""
+    head, answer = case.head, story.answer
+    wrong = []
+    if answer["error_kind"] != head.get("error_kind"):
+        wrong.append(f"error_kind is {answer['error_kind']}: {answer['error']}")
+    elif head.get("error", "") not in (answer["error"] or ""):
+        wrong.append(f"the error does not say {head['error']!r}: {answer['error']}")
+    if "task" in head:
+        named = story.names[answer["task"] - 1] if answer["task"] else None
+        if named != head["task"]:
+            wrong.append(f"the error is about {named}, not {head['task']}")
+    physics = check(Timeline(story.records))
+    if physics != "ok":
+        wrong.append(f"physics: {physics}")
+    # S30: whatever the policy did, every task ends.
+    if answer["nr_exited"] != len(story.names):
+        wrong.append(f"{answer['nr_exited']} of {len(story.names)} tasks ended")
+    for expression in head.get("expect", ()):
+        try:
+            if not story.holds(expression):
+                wrong.append(f"not true: {expression}")
+        except Exception as error:
+            wrong.append(f"{expression}: {type(error).__name__}: {error}")
+    return wrong

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* S10: one queue for all; the slice is a knob, 0 asks for no change. */
+#include "conform.h"
+
+#define QUEUE 7
+
+const volatile u64 slice_ns = 3000000;
+
+void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, QUEUE, slice_ns, enq_flags);
+}
+
+void BPF_STRUCT_OPS(t_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_bpf_dsq_move_to_local(QUEUE);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(t_init)
+{
+	return scx_bpf_create_dsq(QUEUE, -1);
+}
+
+SCX_OPS_DEFINE(t_ops, .enqueue = (void *)t_enqueue,
+	       .dispatch = (void *)t_dispatch, .init = (void *)t_init,
+	       .name = "t");

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Every rule of docs/semantics.md, on every host that runs policies."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from conformance import cases
+
+#: Hosts that run these cases. Each has a function below that runs one.
+HOSTS = ("sim",)
+CASES = cases.all_cases()
+DOCUMENT = cases.ROOT / "docs" / "semantics.md"
+#: Policies that poke at what no program can reach call the core by its own names.
+FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-shared", "-fno-semantic-interposition",
+         "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory, need):
+    """Function that compiles a case's policy, once for all cases that share it."""
+    folder = tmp_path_factory.mktemp("policies")
+    compiler = need("cc")
+
+    def build(case):
+        target = folder / f"{case.policy_source.name}.so"
+        if not target.exists():
+            done = subprocess.run(
+                [compiler, *FLAGS, f"-I{cases.ROOT / 'include'}", f"-I{cases.HERE}", "-o", target,
+                 case.policy_source],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+        return target
+
+    return build
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case, host, tmp_path, simulator, compiled):
+    if host not in case.head.get("hosts", HOSTS):
+        pytest.skip(f"cannot be run on {host}")
+    story = cases.run_in_simulator(case, tmp_path, simulator, compiled(case))
+    wrong = cases.verdict(case, story)
+    assert not wrong, "\n".join([*wrong, "", story.show()])
+
+
+def test_s33_random_numbers_follow_the_seed(tmp_path, simulator, compiled):
+    (case,) = [case for case in CASES if case.name == "s33_random"]
+
+    def numbers(seed):
+        story = cases.run_in_simulator(case, tmp_path, simulator, compiled(case), seed)
+        return story.said()
+
+    assert numbers(7) == numbers(7)
+    assert numbers(7) != numbers(8)
+
+
+# ---- the tests of the tests ---------------------------------------------
+
+
+def rules():
+    """Number and text of every rule in the document."""
+    text = DOCUMENT.read_text()
+    parts = re.split(r"^### (S\d+)\b", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_rules_are_numbered_without_gaps():
+    assert list(rules()) == [f"S{i + 1}" for i in range(len(rules()))]
+
+
+def test_every_rule_names_tests_that_exist():
+    for rule, text in rules().items():
+        named = re.findall(r"`(tests/[\w./]+|s\d\d_\w+)`", text.partition("Test")[2])
+        assert named, f"{rule} names no test"
+        for name in named:
+            if name.startswith("tests/"):
+                assert (cases.ROOT / name).is_file(), f"{rule} names {name}"
+            else:
+                (case,) = [case for case in CASES if case.name == name] or [None]
+                assert case, f"{rule} names {name}"
+                assert case.rule == rule, f"{name} says that it tests {case.rule}"
+
+
+def test_every_case_stands_under_its_rule():
+    for case in CASES:
+        assert f"`{case.name}`" in rules()[case.rule], f"{case.rule} does not name {case.name}"
+        number = int(case.name[1:3])
+        assert case.rule == f"S{number}"
+
+
+def test_every_policy_is_used():
+    used = {case.policy_source for case in CASES}
+    assert used == set(cases.HERE.glob("*.bpf.c"))
+
+
+@pytest.mark.parametrize("folder", ["core", "hosts/sim", "include", "policies", "player"])
+def test_every_cited_rule_exists(folder):
+    known = rules()
+    for path in sorted((cases.ROOT / folder).rglob("*.[ch]")):
+        for number in re.findall(r"\bS(\d+)\b", path.read_text()):
+            assert f"S{number}" in known, f"{path.name} cites S{number}"
+
+
+def test_a_property_that_is_not_true_is_reported(tmp_path, simulator, compiled):
+    """The harness itself: false properties and unexpected success are seen."""
+    (case,) = [case for case in CASES if case.name == "s03_no_enqueue"]
+    story = cases.run_in_simulator(case, tmp_path, simulator, compiled(case))
+    lying = cases.Case(case.name, {**case.head, "expect": ["cpu_ns('a') == 1", "count('x') == 0"]}, "")
+    assert len(cases.verdict(lying, story)) == 2
+    failing = cases.Case(case.name, {**case.head, "expect": [], "error_kind": "stall"}, "")
+    assert len(cases.verdict(failing, story)) == 1
