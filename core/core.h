@@ -225,6 +225,13 @@ static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
 	sl_poke(&t->p.scx.slice, slice_ns);
 }
 
+/* By whoever has claimed @t; others may be trying to. Keeps the count. */
+static inline void sl_set_ops_state(struct sl_task *t, enum sl_ops_state state)
+{
+	sl_store(&t->ops_state,
+		 (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
+}
+
 /* May @t run on @cpu: its affinity, and a disabled migration pins it. */
 static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 {

@@ -129,7 +129,7 @@ void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	record_enqueue(t, cpu->local.id);
 	sl_dsq_insert(&cpu->local, t,
 		      enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT));
-	sl_store(&t->ops_state, (t->ops_state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
+	sl_set_ops_state(t, SL_OPSS_NONE);
 	if (cpu->is_scheduling)
 		return;
 	if (!curr) {
@@ -166,7 +166,7 @@ static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 			sl_dsq_insert(q, t, enq_flags & (SCX_ENQ_HEAD |
 							 SCX_ENQ_PREEMPT));
 	}
-	sl_store(&t->ops_state, (t->ops_state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
+	sl_set_ops_state(t, SL_OPSS_NONE);
 	sl_unlock(&q->lock);
 	if (by_vtime && q == &sl_core.global)
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
@@ -190,8 +190,7 @@ static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 void sl_defer_move(struct sl_cpu *here, struct sl_task *t)
 {
 	SL_ASSERT(!t->dsq);
-	sl_store(&t->ops_state,
-		 (t->ops_state & ~(u64)SL_OPSS_MASK) | SL_OPSS_DISPATCHING);
+	sl_set_ops_state(t, SL_OPSS_DISPATCHING);
 	t->next = NULL;
 	if (here->moves)
 		here->moves_last->next = t;

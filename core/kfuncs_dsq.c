@@ -241,9 +241,7 @@ static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 	sl_lock(&from->lock);
 	is_there = sl_peek(&t->dsq) == from && t->dsq_seq < it->seq;
 	if (is_there) {
-		sl_store(&t->ops_state,
-			 (t->ops_state & ~(u64)SL_OPSS_MASK) |
-			 SL_OPSS_DISPATCHING);
+		sl_set_ops_state(t, SL_OPSS_DISPATCHING);
 		sl_dsq_remove(from, t);
 		t->from_dsq_id = from->id;
 		if (it->has_slice)
