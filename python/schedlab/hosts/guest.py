@@ -20,6 +20,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ MEMORY_MIB = 512
 #: 1,000 million instructions a second; loading alone may be four times slower,
 #: and costs the emulator a quarter of the time per guest second.
 ICOUNT_SHIFT_PLAY, ICOUNT_SHIFT_LOAD = 0, 2
+#: horizon_ns in the header of a program; include/schedlab/program.h.
+HORIZON, HORIZON_OFFSET = struct.Struct("<Q"), 32
 KERNEL_ARGUMENTS = (
     "console=ttyS0 quiet panic=-1 nokaslr norandmaps random.trust_cpu=off cryptomgr.notests "
     "nowatchdog audit=0 damon_stat.enabled=N"
@@ -290,6 +293,11 @@ def _read_answers(tasks: list[GuestTask], frames: list[tuple[str, bytes]]) -> li
             index += 1
         elif index >= 0 or name == "fatal":
             _read_frame(answers[max(index, 0)], formats, name, contents)
+    for task, answer in zip(tasks, answers, strict=True):
+        if answer.trace is not None and answer.nr_left:
+            # The guest needs a moment to see that the time has come.
+            (horizon_ns,) = HORIZON.unpack_from(task.program, HORIZON_OFFSET)
+            answer.trace.end_ns = min(answer.trace.end_ns, horizon_ns)
     return answers
 
 

@@ -84,7 +84,7 @@ def fetch_guest_parts(*, refresh: bool = False) -> GuestParts:
         Debian mirror yet, the mirror cannot be reached or has no such kernel.
     """
     folder = cache_folder("guest")
-    with _locked(folder / "lock"):
+    with locked(folder / "lock"):
         found = _cached(folder)
         if found is None or refresh:
             _fetch(folder)
@@ -118,8 +118,14 @@ def _version_key(name: str) -> list:
 
 
 @contextmanager
-def _locked(path: Path):
-    """Hold a lock file, so that two test runs do not fetch at once."""
+def locked(path: Path):
+    """Hold a lock file, so that no two processes fetch the same at once.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; made where it is missing, and left behind.
+    """
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -139,7 +145,7 @@ def _fetch(folder: Path) -> None:
                 "--host sim, or a Debian machine"
             )
     with tempfile.TemporaryDirectory(dir=folder, prefix="fetch-") as name:
-        apt = _Apt(Path(name), _mirror())
+        apt = PrivateApt(Path(name), debian_mirror())
         apt.run("apt-get", "update")
         image = apt.dependency(KERNEL_PACKAGE, r"linux-image-\d.*-cloud-amd64")
         for kind, package in (
@@ -152,8 +158,19 @@ def _fetch(folder: Path) -> None:
                 os.replace(unpacked, place)
 
 
-def _mirror() -> str:
-    """Address of the Debian mirror that this machine uses."""
+def debian_mirror() -> str:
+    """Address of the Debian mirror that this machine uses.
+
+    Returns
+    -------
+    str
+        As apt has it.
+
+    Raises
+    ------
+    UnavailableError
+        If apt has never read a package list; the message has the remedy.
+    """
     done = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)|$(LABEL)|$(COMPONENT)",
          "Identifier: Packages"],
@@ -169,7 +186,7 @@ def _mirror() -> str:
     )
 
 
-class _Apt:
+class PrivateApt:
     """Debian's apt with a state of its own.
 
     Parameters
@@ -212,7 +229,25 @@ class _Apt:
         ]
 
     def run(self, tool: str, *words: str) -> str:
-        """Run an apt tool in `folder`; its output, or `UnavailableError`."""
+        """Run an apt tool in `folder`.
+
+        Parameters
+        ----------
+        tool : str
+            `"apt-get"` or `"apt-cache"`.
+        *words : str
+            Its arguments.
+
+        Returns
+        -------
+        str
+            What it printed.
+
+        Raises
+        ------
+        UnavailableError
+            If it fails, or gives no answer within `FETCH_TIMEOUT_S`.
+        """
         try:
             done = subprocess.run(
                 [tool, *self.options, *words], cwd=self.folder, capture_output=True,
@@ -233,7 +268,25 @@ class _Apt:
         return done.stdout
 
     def dependency(self, package: str, pattern: str) -> str:
-        """Name of the package that `package` depends on and that fits `pattern`."""
+        """Find the package behind one that only names it.
+
+        Parameters
+        ----------
+        package : str
+            Such as `"linux-image-cloud-amd64"`.
+        pattern : str
+            Regular expression of the name that is wanted.
+
+        Returns
+        -------
+        str
+            The first dependency that fits.
+
+        Raises
+        ------
+        UnavailableError
+            If there is none.
+        """
         said = self.run("apt-cache", "depends", package)
         found = re.search(rf"Depends: ({pattern})\s*$", said, re.MULTILINE)
         if not found:
@@ -244,7 +297,20 @@ class _Apt:
         return found[1]
 
     def unpack(self, package: str) -> tuple[Path, str]:
-        """Download `package`, unpack it; its folder and its version."""
+        """Download a package and unpack it.
+
+        Parameters
+        ----------
+        package : str
+            Its name, with `/SUITE` where that matters.
+
+        Returns
+        -------
+        pathlib.Path
+            Folder with its files.
+        str
+            Its version; colons are underscores, so that it can be a file name.
+        """
         before = set(self.folder.glob("*.deb"))
         self.run("apt-get", "download", package)
         (archive,) = set(self.folder.glob("*.deb")) - before

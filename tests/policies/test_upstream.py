@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Upstream's schedulers, as published, compile and run here without an edit.
+
+They are fetched when the test runs and never kept in the repository: scx_simple
+and scx_cpu0 from Debian's package of Linux 7.2's source (164 MB, cached as two
+small files). No package carries scx_prev; a folder that has it, named by
+SCHEDLAB_UPSTREAM, is used for any of the three.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from schedlab.errors import UnavailableError
+from schedlab.ftrace import trace_records
+from schedlab.hosts import guest, guest_build
+from schedlab.hosts.guest_image import PrivateApt, debian_mirror, locked
+from schedlab.paths import cache_folder
+from schedlab.program import compile_workload
+from schedlab.records import Kind, read_records
+from schedlab.spec import load_workload
+
+pytestmark = pytest.mark.full
+
+PACKAGE = "linux-source-7.2"
+IN_PACKAGE = ("scx_simple", "scx_cpu0")
+ELSEWHERE = ("scx_prev",)
+HOGS = """
+[workload]
+title = "Hogs of two weights, and a sleeper"
+question = "What does a task of three times the weight get?"
+tick = "4ms"
+jitter = "0ms"
+horizon = "2s"
+
+[[task]]
+name = "light"
+count = 3
+weight = 100
+phases = [{run = "60s"}]
+
+[[task]]
+name = "heavy"
+count = 2
+nice = -5
+phases = [{run = "60s"}]
+
+[[task]]
+name = "sleeper"
+phases = [{loop = 100, do = [{sleep = "7.3ms"}, {run = "1.1ms"}]}]
+"""
+LIGHT, HEAVY = (1, 2, 3), (4, 5)
+
+
+def fetch(folder: Path) -> None:
+    """Take the schedulers out of the package of Linux's source."""
+    wanted = {f"tools/sched_ext/{name}.bpf.c" for name in IN_PACKAGE}
+    with tempfile.TemporaryDirectory(dir=folder, prefix="fetch-") as name:
+        apt = PrivateApt(Path(name), debian_mirror())
+        apt.run("apt-get", "update")
+        unpacked, _ = apt.unpack(PACKAGE)
+        with tarfile.open(unpacked / "usr" / "src" / f"{PACKAGE}.tar.xz") as archive:
+            for member in archive:
+                path = member.name.partition("/")[2]
+                if path in wanted:
+                    target = folder / Path(path).name
+                    target.write_bytes(archive.extractfile(member).read())
+                    wanted.remove(path)
+                    if not wanted:
+                        return
+
+
+@pytest.fixture(scope="session")
+def upstream():
+    """Function that returns the path of a scheduler's source, or skips."""
+
+    def find(name: str) -> Path:
+        given = os.environ.get("SCHEDLAB_UPSTREAM")
+        folder = Path(given) if given else cache_folder("upstream")
+        path = folder / f"{name}.bpf.c"
+        if not path.exists() and not given and name in IN_PACKAGE:
+            try:
+                with locked(folder / "lock"):
+                    if not path.exists():
+                        fetch(folder)
+            except UnavailableError as error:
+                pytest.skip(f"{name}: {error}")
+        if not path.exists():
+            pytest.skip(
+                f"no Debian package carries {name}.bpf.c; to test it, put it into a folder "
+                "and set SCHEDLAB_UPSTREAM to that"
+            )
+        return path
+
+    return find
+
+
+@pytest.mark.parametrize("name", [*IN_PACKAGE, *ELSEWHERE])
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_compiles_natively(upstream, need, root, tmp_path, name, compiler):
+    source = upstream(name)
+    build_natively(need(compiler), root, source, tmp_path / "policy.so")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("hogs") / "hogs.toml"
+    path.write_text(HOGS)
+    return compile_workload(load_workload(str(path)), seed=1)
+
+
+@pytest.mark.parametrize("name", [*IN_PACKAGE, *ELSEWHERE])
+def test_simulator_and_kernel_run_it_alike(
+    upstream, need, simulator, root, tmp_path, program, name
+):
+    """The real kernel loads it and both give the heavy tasks the same share."""
+    source = upstream(name)
+    build_natively(need("cc"), root, source, tmp_path / "policy.so")
+    (tmp_path / "program").write_bytes(bytes(program.data))
+    done = subprocess.run(
+        [simulator, "--policy", tmp_path / "policy.so", "--program", tmp_path / "program",
+         "--cpus", "1", "--tick-ns", str(guest.TICK_NS), "--records", tmp_path / "run.slr"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["error"] is None
+    simulated = heavy_share(read_records(tmp_path / "run.slr").events)
+    try:
+        policy = guest_build.compile_for_bpf(source)
+        (answer,) = guest.run_guest([guest.GuestTask(name, policy, program=bytes(program.data))])
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    assert answer.is_loaded, answer.refusal
+    assert answer.disabled_reason == "unregistered from user space"
+    events, end_ns = trace_records(answer.trace)
+    assert end_ns == 2_000_000_000
+    assert heavy_share(events) == pytest.approx(simulated, abs=0.02)
+    # scx_simple weighs, but only among those that wait; the others take turns.
+    assert (simulated > 0.5) == (name == "scx_simple")
+
+
+def heavy_share(events) -> float:
+    """Part of the hogs' CPU time that the heavy ones got, 0 to 1."""
+    stops = events[events["kind"] == Kind.STOP]
+    light_ns, heavy_ns = (
+        sum(int(stops["arg"][stops["task"] == pid].sum()) for pid in pids)
+        for pids in (LIGHT, HEAVY)
+    )
+    return heavy_ns / (light_ns + heavy_ns)
+
+
+def build_natively(compiler: str, root: Path, source: Path, target: Path) -> None:
+    """Compile with the options that schedlab uses; warnings are shown, not fatal."""
+    subprocess.run(
+        [compiler, "-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-fno-semantic-interposition",
+         "-Wall", "-Werror=implicit-function-declaration", f"-I{root / 'include'}",
+         "-o", target, source],
+        check=True,
+    )  # fmt: skip
