@@ -27,9 +27,10 @@
  *
  * Good at: shares and limits for long-running tasks on several CPUs (mode 1).
  * Bad at: latency among tasks that compute: a turn is 30 ms and all in UNDER are
- * equal. Boost can be gamed: it is lost at a tick only. Each CPU that runs dry looks
- * at all others. mode 0 is unfair as soon as the credits matter, since a debt is
- * forgiven to nobody: those with few credits starve.
+ * equal. Boost can be gamed: it is lost at a tick only. A CPU that runs dry may
+ * look at all others, and each accounting looks at all tasks in OVER. mode 0 is
+ * unfair as soon as the credits matter: they are a limit for those who have few,
+ * and nothing at all for those who have enough.
  *
  * Pulling as in the report leaves a CPU idle beside another one's two waiting
  * threads, and takes the tail of UNDER only.
@@ -91,6 +92,7 @@ struct task_ctx {
 	u64 limit_ns;		/* its part of limited_ns; not 0: it is limited */
 	u64 leaves;		/* period up to which it shares, if it lingers */
 	u32 class;
+	u32 waits_in;		/* class in whose nr_queued it is counted; NR_CLASSES: none */
 	bool is_active;		/* shares in what is given out (mode 1) */
 	bool lingers;		/* is active although it sleeps */
 	bool is_known;		/* has had its first credits */
@@ -138,6 +140,11 @@ static struct bucket {
 	u64 limit_ns;
 } buckets[NR_BUCKETS];
 static u32 next_cpu;		/* where the next new task goes */
+/*
+ * Tasks in the queues of a class, of all CPUs; atomic. A task is counted until it
+ * runs, so this may be too large for a moment: a hint where to look.
+ */
+static u64 nr_queued[NR_CLASSES];
 
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
@@ -147,6 +154,20 @@ static struct task_ctx *task_ctx(struct task_struct *p)
 static u64 dsq_of(s32 cpu, u32 class)
 {
 	return (u64)(u32)cpu * NR_CLASSES + class;
+}
+
+static void count_in(struct task_ctx *tc, u32 class)
+{
+	u32 before = tc->waits_in;
+	u64 *nr;
+
+	tc->waits_in = class;
+	nr = ARRAY_ELEM_PTR(nr_queued, before, NR_CLASSES);
+	if (nr)
+		__sync_fetch_and_sub(nr, 1);
+	nr = ARRAY_ELEM_PTR(nr_queued, class, NR_CLASSES);
+	if (nr)
+		__sync_fetch_and_add(nr, 1);
 }
 
 /* ---- accounts ---------------------------------------------------------- */
@@ -395,6 +416,7 @@ void BPF_STRUCT_OPS(credit_quiescent, struct task_struct *p, u64 deq_flags)
 	if (!tc)
 		return;
 	__sync_fetch_and_sub(&nr_runnable, 1);
+	count_in(tc, NR_CLASSES);
 	settle(tc);
 	if (tc->is_active)
 		linger(tc);
@@ -468,6 +490,7 @@ void BPF_STRUCT_OPS(credit_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
 		return;
 	}
+	count_in(tc, tc->class);
 	scx_bpf_dsq_insert(p, dsq_of(cpu, tc->class), slice_ns, enq_flags);
 	if (tc->class == CLASS_PARKED)
 		return;
@@ -504,11 +527,14 @@ static bool take_from(u64 dsq_id, s32 cpu, u64 iter_flags)
  */
 static bool pull(s32 cpu, u32 class, s32 nr_min, bool longest, u64 iter_flags)
 {
+	u64 *nr_everywhere = ARRAY_ELEM_PTR(nr_queued, class, NR_CLASSES);
 	u32 nr_cpus = scx_bpf_nr_cpu_ids();
 	u64 longest_id = 0;
 	s32 nr_longest = 0;
 	int i;
 
+	if (!nr_everywhere || !*nr_everywhere)
+		return false;
 	bpf_for(i, 1, nr_cpus) {
 		u64 id = dsq_of((s32)(((u32)cpu + (u32)i) % nr_cpus), class);
 		s32 nr = scx_bpf_dsq_nr_queued(id);
@@ -618,6 +644,7 @@ void BPF_STRUCT_OPS(credit_running, struct task_struct *p)
 
 	if (!tc)
 		return;
+	count_in(tc, NR_CLASSES);
 	tc->exec_ns = p->se.sum_exec_runtime;
 	note_running(scx_bpf_task_cpu(p), tc->class);
 }
@@ -678,8 +705,10 @@ static void resort(s32 cpu, u32 class)
 		now = class_of(tc);
 		if (now == class)
 			continue;
-		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, dsq_of(cpu, now), 0))
-			tc->class = now;
+		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, dsq_of(cpu, now), 0))
+			continue;
+		tc->class = now;
+		count_in(tc, now);
 	}
 }
 
@@ -779,6 +808,7 @@ s32 BPF_STRUCT_OPS(credit_init_task, struct task_struct *p,
 		return -12;	/* ENOMEM */
 	tc->period = period;
 	tc->gain = gain;
+	tc->waits_in = NR_CLASSES;
 	return 0;
 }
 
