@@ -125,6 +125,11 @@ def locked(path: Path):
     ----------
     path : pathlib.Path
         The file; made where it is missing, and left behind.
+
+    Yields
+    ------
+    None
+        While the lock is held.
     """
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
