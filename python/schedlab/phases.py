@@ -109,12 +109,23 @@ class PhaseReader:
         Name of the task, for messages.
     tick_ns : int
         Length of a tick in nanoseconds.
+    is_wanted : callable, optional
+        Called with a phase that has the key `when`, its path and its place in
+        words; whether the params allow it. Without it `when` is refused.
     """
 
-    def __init__(self, source: Source, *, task: str, tick_ns: int):
+    def __init__(
+        self,
+        source: Source,
+        *,
+        task: str,
+        tick_ns: int,
+        is_wanted: Callable[[dict, Place, str], bool] | None = None,
+    ):
         self.source = source
         self.task = task
         self.tick_ns = tick_ns
+        self.is_wanted = is_wanted
 
     def read(self, values: object, at: Place, prefix: str = "") -> tuple[Phase, ...]:
         """Read a list of phases.
@@ -158,6 +169,10 @@ class PhaseReader:
             value = {verb: True}
         if not isinstance(value, dict):
             raise UnitError(f"a phase is a table such as {EXAMPLES['run']} (got {value!r})")
+        if "when" in value and self.is_wanted is not None:
+            if not self.is_wanted(value, at, f"task {self.task!r}, phase {number}"):
+                return []
+            value = {key: item for key, item in value.items() if key != "when"}
         verbs = [key for key in value if key in VERBS]
         if len(verbs) != 1:
             if len(verbs) > 1:

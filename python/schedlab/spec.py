@@ -336,7 +336,10 @@ def _read_tasks(
         table = read_table(TaskTable, value, source, at=at, place=place, tick_ns=tick_ns)
         phases = ()
         if isinstance(value, dict) and "phases" in value:
-            reader = PhaseReader(source, task=str(name), tick_ns=tick_ns)
+            reader = PhaseReader(
+                source, task=str(name), tick_ns=tick_ns,
+                is_wanted=lambda *phase: _is_wanted(source, *phase, params),
+            )
             phases = reader.read(value["phases"], (*at, "phases"))
         if table is None:
             broken.add(str(name))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from schedlab import units
 from schedlab.errors import NotFoundError, SpecError, UnitError, UsageError
 from schedlab.params import evaluate
+from schedlab.phases import walk
 from schedlab.program import compile_workload
 from schedlab.source import Source
 from schedlab.spec import list_workloads, load_workload, parse_workload
@@ -457,3 +458,33 @@ def test_bad_textbook_table(tmp_path):
     path.write_text("name,arival,burst\n")
     with pytest.raises(SpecError, match=r"unknown column 'arival' \(did you mean 'arrival'\?\)"):
         load_workload(path)
+
+
+# ---- phases that exist only sometimes ------------------------------------------------
+
+
+YIELDS = '[params]\nyields = {default = "often", choices = ["often", "never"]}\n'
+
+
+def test_bad_when_of_a_phase():
+    found = faults(HEAD + YIELDS + task(
+        '{run = "1ms", when = {yield = "often"}}, {run = "1ms", when = {yields = "ofen"}}, '
+        '{run = "1ms", when = "often"}, {loop = 2, do = [{run = "1ms", wen = {yields = "never"}}]}'
+    ))
+    assert "task 'a', phase 1: when: unknown param 'yield' (did you mean 'yields'?)" in found[0]
+    assert "task 'a', phase 2: when: unknown choice 'ofen' (did you mean 'often'?)" in found[1]
+    assert "task 'a', phase 3: when: needs a table of params (got 'often')" in found[2]
+    assert "task 'a', phase 4.1: unknown key 'wen' beside 'run'" in found[3]
+
+
+@pytest.mark.parametrize(("value", "verbs"), [("often", ["run", "loop", "run", "yield"]), ("never", ["run"])])
+def test_when_of_a_phase(value, verbs):
+    text = HEAD + YIELDS + task(
+        '{loop = 3, when = {yields = "often"}, do = [{run = "1ms"}, '
+        '{yield = true, when = {yields = "often"}}]}, {run = "4ms", when = {yields = "never"}}, '
+        '{run = "2ms", when = {yields = "often"}}'
+    )
+    workload = parse_workload(text, params={"yields": value})
+    found = [phase.verb for phase, _ in walk(workload.tasks[0].phases)]
+    assert sorted(found) == sorted(verbs)
+    assert compile_workload(workload, seed=0).work_ns().tolist() == [5_000_000 if value == "often" else 4_000_000]

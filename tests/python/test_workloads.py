@@ -195,6 +195,108 @@ def test_report_1_priorities():
     assert tasks["priority"].tolist() == [0] * 5 + [10] * 5
 
 
+# Report 2's table, FIFO: processes, CPU-seconds as user (CPU-bound), voluntary switches (I/O).
+@pytest.mark.parametrize(("processes", "user_s", "switches"), [(70, 20.262, 20_693), (300, 86.948, 91_798)])
+def test_report_2_has_the_published_size(processes, user_s, switches):
+    cpu, io, mixed = (program_of(f"report-2/{name}:processes={processes}") for name in ("cpu", "io", "mixed"))
+    assert cpu.nr_tasks == io.nr_tasks == mixed.nr_tasks == processes + 1
+    forks_s = processes * 0.5e-3
+    assert cpu.work_ns().sum() / 1e9 - forks_s == pytest.approx(user_s, rel=0.01)
+    assert mixed.work_ns().sum() == cpu.work_ns().sum()  # the same calculation, as the text says
+    assert device_calls(io) == pytest.approx(switches, rel=0.03)
+    assert device_calls(mixed) == 0
+
+
+def test_report_4_has_the_published_size():
+    pi, rw, mixed = (program_of(f"report-4/{name}") for name in ("pi", "rw", "mixed"))
+    work_s = [program.work_ns()[1] / 1e9 for program in (pi, rw, mixed)]
+    assert work_s == pytest.approx([3.88, 0.070, 38.8 + 0.7])
+    # 2,085 and 2,152 voluntary switches for each of 5 processes under FIFO.
+    assert device_calls(rw) / 5 == pytest.approx(2_085, rel=0.05)
+    assert device_calls(mixed) == 10 * device_calls(rw)
+    as_switches_say = program_of("report-4/mixed:file=102400B")
+    assert device_calls(as_switches_say) / 5 == pytest.approx(2_152, rel=0.1)
+
+
+def device_calls(program):
+    """Calls that wait for the device, by all tasks, loops multiplied out."""
+    total = 0
+    for row in program.task_rows:
+        times = [1]
+        for op in program.ops[row["op_first"] : row["op_first"] + row["nr_ops"]]:
+            verb = layout.VERBS[op["verb"]]
+            if verb == "loop":
+                times.append(times[-1] * int(op["b"]))
+            elif verb == "end":
+                times.pop()
+            elif verb in ("read", "write") and op["flags"] & layout.OP_SYNC:
+                total += times[-1] * -(-int(op["b"]) // int(op["a"]))
+    return total
+
+
+SIZES, CREDITS = (32, 64, 128, 256), (25, 50, 75, 100)
+
+
+def test_report_3_is_eight_of_each_in_its_order():
+    program = program_of("report-3/matrix")
+    expected = [f"m{size}-c{credits}" for size in SIZES for credits in CREDITS for _ in range(8)]
+    assert played(program, 0) == expected
+    names, work_ns = program.tasks["name"].tolist(), program.work_ns()
+    for size in SIZES:
+        found = {int(work_ns[i]) for i, name in enumerate(names) if name.startswith(f"m{size}-")}
+        assert found == {DEFAULT_CALIBRATION.work_ns("matmul", size**3)}
+    published_ms = {256: 199.9, 128: 22.3, 64: 2.84, 32: 0.4}
+    for size, ms in published_ms.items():
+        assert DEFAULT_CALIBRATION.work_ns("matmul", size**3) / 1e6 == pytest.approx(ms, rel=0.13)
+
+
+@pytest.mark.parametrize("order", ["report", "crossed"])
+@pytest.mark.parametrize("loads", ["equal", "unequal"])
+def test_report_3_orders(order, loads):
+    """What each order promises: the mean place of every number of credits, the load of CPUs."""
+    program = program_of(f"report-3/matrix:order={order},loads={loads}")
+    made = played(program, 0)
+    assert sorted(made) == sorted(played(program_of("report-3/matrix"), 0))
+    kinds = [tuple(int(part[1:]) for part in name.split("-")) for name in made]
+    places = {
+        credits: np.mean([i for i, kind in enumerate(kinds) if kind[1] == credits]) for credits in CREDITS
+    }
+    by_kind = {kind: np.mean([i for i, other in enumerate(kinds) if other == kind]) for kind in set(kinds)}
+    if order == "crossed":
+        assert set(places.values()) == {63.5}
+        assert loads == "unequal" or set(by_kind.values()) == {63.5}
+        assert len({by_kind[256, credits] for credits in CREDITS}) == 1
+    else:
+        assert places[25] < places[50] < places[75] < places[100]
+    # Dealt out in turn to four CPUs:
+    work = [sum(size**3 for size, _ in kinds[cpu::4]) for cpu in range(4)]
+    assert (max(work) == min(work)) == (loads == "equal")
+    assert loads == "equal" or max(work) > 0.87 * sum(work)
+
+
+@pytest.mark.parametrize(("yields", "of_size"), [("never", (0, 0, 0, 0)), ("64", (0, 0, 1, 3)), ("8", (3, 7, 15, 31))])
+def test_report_3_yields_between_blocks_of_rows(yields, of_size):
+    program = program_of(f"report-3/matrix:yields={yields}")
+    plain = program_of("report-3/matrix")
+    # A piece is rounded down to a nanosecond, no more.
+    assert np.abs(program.work_ns().astype(int) - plain.work_ns().astype(int)).max() < 32
+    for size, expected in zip(SIZES, of_size, strict=True):
+        task = program.tasks["name"].tolist().index(f"m{size}-c75")
+        row = program.task_rows[task]
+        ops = program.ops[row["op_first"] : row["op_first"] + row["nr_ops"]]
+        verbs = [layout.VERBS[verb] for verb in ops["verb"]]
+        rounds = int(ops["b"][verbs.index("loop")]) if "loop" in verbs else 1
+        assert verbs.count("yield") * rounds == expected
+
+
+def test_report_3_credits_grow_with_the_work():
+    tasks = program_of("report-3/matrix:growth=8").tasks
+    for size in SIZES:
+        mine = np.char.startswith(tasks["name"], f"m{size}-")
+        factor = (size // 32) ** 3
+        assert sorted(set(tasks["credits"][mine].tolist())) == [credits * factor for credits in CREDITS]
+
+
 @pytest.mark.parametrize("name", ["cpu", "io", "mixed"])
 def test_report_5_forks(name):
     program = program_of(f"report-5/{name}")
