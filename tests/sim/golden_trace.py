@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Runs the hand-computed schedules in golden/ and writes them as text.
+
+`NAME.toml` says policy, knobs, CPUs and options in its head, then the workload.
+`NAME.trace` is what must happen: comment lines that derive it by hand, then one
+line per record: time in ms, CPU, what, the task, details. Columns may be spaced
+as one likes. Read next: test_golden.py; tools/bless rewrites traces.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import tomllib
+from pathlib import Path
+
+from schedlab.policy import load_policy
+from schedlab.policy_build import build_policy
+from schedlab.program import compile_workload
+from schedlab.records import Kind, Overhead, Stop, read_records
+from schedlab.spec import parse_workload
+
+FOLDER = Path(__file__).resolve().parent / "golden"
+HEAD_KEYS = {"policy", "set", "cpus", "options"}
+
+
+def names() -> list[str]:
+    """Names of all golden schedules."""
+    return [path.stem for path in sorted(FOLDER.glob("*.toml"))]
+
+
+def split(name: str) -> tuple[dict, str]:
+    """Head and workload text of a schedule."""
+    lines = (FOLDER / f"{name}.toml").read_text().splitlines()
+    cut = lines.index("[workload]")
+    head = tomllib.loads("\n".join(lines[:cut]))
+    unknown = set(head) - HEAD_KEYS
+    if unknown:
+        raise ValueError(f"{name}.toml: unknown keys {sorted(unknown)}")
+    return head, "\n" * cut + "\n".join(lines[cut:])
+
+
+def _ms(ns: int) -> str:
+    """Milliseconds without trailing zeros; exact, since 1 ns is 0.000001 ms."""
+    return f"{ns // 10**6}.{ns % 10**6:06d}".rstrip("0").rstrip(".")
+
+
+def _line(event, task_names: list[str]) -> str:
+    """One record as text."""
+    def who(pid: int) -> str:
+        return task_names[pid - 1] if pid else "0"
+
+    kind, flags, arg = Kind(event["kind"]), int(event["flags"]), int(event["arg"])
+    details = {
+        Kind.ARRIVE: lambda: f"by {who(arg)}" if arg else "",
+        Kind.WAKE: lambda: f"by {who(arg)}",
+        Kind.RUN: lambda: "",
+        Kind.STOP: lambda: f"{Stop(flags).name.lower()} {_ms(arg)}",
+        Kind.MIGRATE: lambda: f"from {arg}",
+        Kind.ATTR: lambda: f"{flags} = {arg}",
+        Kind.OVERHEAD: lambda: f"{Overhead(flags).name.lower()} {_ms(arg)}",
+    }[kind]()
+    subject = "" if kind == Kind.OVERHEAD else who(int(event["task"]))
+    words = f"{_ms(int(event['t_ns'])):9} {event['cpu']} {kind.name.lower():8} {subject} {details}"
+    return " ".join(words.split())
+
+
+def actual(name: str, simulator: Path) -> list[str]:
+    """Run a schedule in the simulator.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    simulator : pathlib.Path
+        The executable.
+
+    Returns
+    -------
+    list of str
+        One line per record, with single spaces.
+    """
+    head, text = split(name)
+    workload = parse_workload(text, name=f"{name}.toml")
+    program = compile_workload(workload, seed=0)
+    policy = build_policy(load_policy(head["policy"]), head.get("set", {}))
+    knobs = [word for item in policy.values.items() for word in ("--set", f"{item[0]}={item[1]}")]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "program").write_bytes(program.data)
+        records = Path(folder) / "records"
+        done = subprocess.run(
+            [simulator, "--policy", policy.shared_object, "--program", f"{folder}/program",
+             "--records", records, "--cpus", str(head.get("cpus", 1)),
+             "--tick-ns", str(workload.tick_ns), *knobs, *head.get("options", [])],
+            capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        if '"status":"ok"' not in done.stdout:
+            raise AssertionError(done.stdout)
+        task_names = [program.string(int(row["name"])) for row in program.task_rows]
+        return [_line(event, task_names) for event in read_records(records).events]
+
+
+def expected(name: str) -> list[str]:
+    """Lines of a trace file, comments left out, with single spaces."""
+    lines = (FOLDER / f"{name}.trace").read_text().splitlines()
+    return [" ".join(line.split()) for line in lines if line.strip() and not line.startswith("#")]
+
+
+def comment(name: str) -> list[str]:
+    """The lines of a trace file that derive it by hand."""
+    path = FOLDER / f"{name}.trace"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [line for line in lines if line.startswith("#")]
+
+
+def bless(name: str, simulator: Path) -> bool:
+    """Rewrite a trace with what happens now; the derivation is kept, to be mended by hand.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    simulator : pathlib.Path
+        The executable.
+
+    Returns
+    -------
+    bool
+        Whether anything changed.
+    """
+    lines = actual(name, simulator)
+    if (FOLDER / f"{name}.trace").exists() and lines == expected(name):
+        return False
+    head = comment(name) or ["# By hand: (derive it here)"]
+    rows = [line.split(maxsplit=3) for line in lines]
+    text = [f"{row[0]:8} {row[1]} {row[2]:8} {' '.join(row[3:])}".rstrip() for row in rows]
+    (FOLDER / f"{name}.trace").write_text("\n".join([*head, *text]) + "\n")
+    return True
