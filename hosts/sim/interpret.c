@@ -102,22 +102,33 @@ static bool move_bytes(struct sim_task *w, struct sim_object *o, bool is_send)
 	return !w->need_bytes;
 }
 
-/* After a change of a pipe: complete what has become possible, in order. */
+/* Let the first waiter move what it can. Return: whether a byte has moved. */
+static bool advance_waiter(struct sim_task **first, struct sim_object *o,
+			   struct sim_task *by, bool is_send)
+{
+	struct sim_task *w = *first;
+	u64 needed_bytes;
+
+	if (!w)
+		return false;
+	needed_bytes = w->need_bytes;
+	if (move_bytes(w, o, is_send))
+		complete(take_waiter(first), by, SCX_WAKE_SYNC);
+	return w->need_bytes != needed_bytes;
+}
+
+/*
+ * After a change of a pipe: complete what has become possible, in order. A
+ * message larger than the pipe goes through it in several steps.
+ */
 static void settle_pipe(struct sim_object *o, struct sim_task *by)
 {
-	bool has_changed = true;
+	bool has_changed;
 
-	while (has_changed) {
-		has_changed = false;
-		if (o->first && move_bytes(o->first, o, false)) {
-			complete(take_waiter(&o->first), by, SCX_WAKE_SYNC);
-			has_changed = true;
-		}
-		if (o->senders && move_bytes(o->senders, o, true)) {
-			complete(take_waiter(&o->senders), by, SCX_WAKE_SYNC);
-			has_changed = true;
-		}
-	}
+	do {
+		has_changed = advance_waiter(&o->first, o, by, false);
+		has_changed |= advance_waiter(&o->senders, o, by, true);
+	} while (has_changed);
 }
 
 /*
@@ -156,6 +167,49 @@ static bool reach_barrier(struct sim_task *t, struct sim_object *o)
 	while ((w = take_waiter(&o->first)))
 		complete(w, t, 0);
 	return true;
+}
+
+/*
+ * A task that waits for a condition stands behind its AWAIT; the lock it let go
+ * of is named there. Whoever signals sends it on to wait for that lock, if need be.
+ */
+static void await(struct sim_task *t, struct sim_object *o, u64 lock_plus_1)
+{
+	if (lock_plus_1)
+		unlock(t, &sim.objects[lock_plus_1 - 1]);
+	block(t, "condition");
+	add_waiter(&o->first, &o->last, t);
+}
+
+/* @w has been signalled by @by: wake it with its lock, or queue it for that. */
+static void release_from_condition(struct sim_task *w, struct sim_task *by)
+{
+	u64 lock_plus_1 = w->ops[w->pc - 1].b;
+	struct sim_object *o;
+
+	if (!lock_plus_1) {
+		complete(w, by, 0);
+		return;
+	}
+	o = &sim.objects[lock_plus_1 - 1];
+	if (!o->owner) {
+		o->owner = w;
+		complete(w, by, 0);
+		return;
+	}
+	w->waits_for = "lock";
+	add_waiter(&o->first, &o->last, w);
+}
+
+static void signal(struct sim_task *t, struct sim_object *o, bool all)
+{
+	struct sim_task *w;
+
+	while ((w = take_waiter(&o->first))) {
+		release_from_condition(w, t);
+		if (!all)
+			return;
+	}
 }
 
 /* Start the life of @t, on the CPU of @parent or, from outside, on CPU 0. */
@@ -292,6 +346,22 @@ static u64 next_period_ns(const struct sim_task *t, u64 period_ns)
 	return t->arrival_ns + (since_ns / period_ns + 1) * period_ns;
 }
 
+/* Return: false if the timer is due already, so that @t goes on at once. */
+static bool set_timer(struct sim_task *t, const struct sl_program_op *op)
+{
+	u64 *due_ns = &t->slots[op->slot];	/* since arrival */
+	u64 since_ns = sim_now_ns - t->arrival_ns;
+
+	*due_ns += sl_program_operand(sim.program, op, t->slots);
+	if (since_ns < *due_ns) {
+		sleep_until(t, t->arrival_ns + *due_ns);
+		return true;
+	}
+	if (!op->a)
+		*due_ns = since_ns;
+	return false;
+}
+
 /* Ops on objects. Return: false if the task has announced that it blocks. */
 static bool use_object(struct sim_task *t, const struct sl_program_op *op)
 {
@@ -305,6 +375,12 @@ static bool use_object(struct sim_task *t, const struct sl_program_op *op)
 		return true;
 	case SL_VERB_BARRIER:
 		return reach_barrier(t, o);
+	case SL_VERB_AWAIT:
+		await(t, o, op->b);
+		return false;
+	case SL_VERB_SIGNAL:
+		signal(t, o, op->b);
+		return true;
 	default:
 		return use_pipe(t, o,
 				sl_program_operand(sim.program, op, t->slots),
@@ -383,6 +459,11 @@ enum sim_next sim_interpret(struct sim_task *t)
 			t->pc++;
 			b = sl_program_operand(sim.program, op, t->slots);
 			return sleep_until(t, next_period_ns(t, b));
+		case SL_VERB_TIMER:
+			t->pc++;
+			if (set_timer(t, op))
+				return SIM_NEXT_BLOCK;
+			break;
 		case SL_VERB_READ:
 		case SL_VERB_WRITE:
 			next = transfer(t, op, &is_done);
