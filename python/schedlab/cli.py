@@ -20,6 +20,7 @@ from typing import Annotated
 
 import typer
 
+from .cli_pictures import register as register_pictures
 from .errors import (
     EXIT_CHECK_FAILED,
     EXIT_GOOD,
@@ -327,6 +328,8 @@ def selfbench(
 
         show_benchmarks(result)
 
+
+register_pictures(app)
 
 if __name__ == "__main__":
     main()
