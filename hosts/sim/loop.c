@@ -38,7 +38,6 @@ void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
 static void handle_heap_event(void)
 {
 	struct sim_event e = sim_heap_pop();
-	struct sl_task *t = &e.task->core;
 
 	switch ((enum sim_event_kind)e.kind) {
 	case SIM_EVENT_DEVICE:
@@ -47,9 +46,9 @@ static void handle_heap_event(void)
 	case SIM_EVENT_WAKE:
 		sim.nr_wakes--;
 		/* A timer interrupts the CPU on which its task went to sleep. */
-		sim_cpu_idx = t->cpu;
+		sim_cpu_idx = e.task->core.cpu;
 		e.task->waits_for = NULL;
-		sl_task_wake(t, 0, 0);
+		sl_task_wake(&e.task->core, 0, 0);
 		break;
 	case SIM_EVENT_TIMER:
 		sim_cpu_idx = 0;
