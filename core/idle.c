@@ -251,11 +251,22 @@ bool scx_bpf_test_and_clear_cpu_idle(s32 cpu)
 	return claim(cpu);
 }
 
+/* As on Linux: a whole idle core first, whether or not the flag insists. */
+static s32 pick_for_policy(const struct cpumask *allowed, u64 flags)
+{
+	s32 cpu = -1;
+
+	if (sl_core.has_smt)
+		cpu = pick_idle(allowed, NULL, true);
+	if (cpu < 0 && !(sl_core.has_smt && (flags & SCX_PICK_IDLE_CORE)))
+		cpu = pick_idle(allowed, NULL, false);
+	return cpu < 0 ? -16 : cpu;
+}
+
+/* Return: a CPU, whose idle bit is now claimed; or -EBUSY. */
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags)
 {
-	if (!check_builtin_idle())
-		return -16;
-	return pick_idle(allowed, NULL, flags & SCX_PICK_IDLE_CORE);
+	return check_builtin_idle() ? pick_for_policy(allowed, flags) : -16;
 }
 
 s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
@@ -264,7 +275,7 @@ s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
 	s32 cpu = -1;
 
 	if (sl_core.builtin_idle)
-		cpu = pick_idle(allowed, NULL, flags & SCX_PICK_IDLE_CORE);
+		cpu = pick_for_policy(allowed, flags);
 	if (cpu < 0)
 		cpu = next_in(&sl_core.possible, allowed, here->idle_cursor);
 	if (cpu < 0)

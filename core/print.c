@@ -101,6 +101,7 @@ u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args)
 {
 	struct out o = { .to = to, .bytes = bytes };
 	s64 value;
+	char letter;
 
 	for (; *fmt; fmt++) {
 		struct spec spec = { 0 };
@@ -136,7 +137,8 @@ u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args)
 			put_text(&o, __builtin_va_arg(args, const char *), &spec);
 			break;
 		case 'c':
-			put(&o, (char)__builtin_va_arg(args, int));
+			letter = (char)__builtin_va_arg(args, int);
+			put_padded(&o, &letter, 1, &spec);
 			break;
 		case '\0':
 			fmt--;
