@@ -9,7 +9,7 @@
  *
  *	asleep for long:  vtime := vtime_now - sleeper_credit_ns   (runs soon)
  *	asleep shortly:   vtime stays                             (cannot gain)
- *	new:              vtime := vtime_now + one slice           (cannot gain)
+ *	new:              vtime := vtime_now + up to one slice     (cannot gain)
  *	woken, and ahead of what runs by wakeup_granularity_ns: preempts it
  *
  * Good at: shares in proportion to weights, for any mix; tasks that sleep a lot get
@@ -38,6 +38,8 @@ char _license[] SEC("license") = "GPL";
 
 #define CFS_DSQ 0
 #define DEFAULT_WEIGHT 100
+/* Nobody is put back further: Linux ends a policy when a task waits for 30 s. */
+#define WAIT_NS_MAX 10000000000ULL
 
 const volatile u64 latency_ns = 6000000;
 const volatile u64 min_granularity_ns = 750000;
@@ -106,13 +108,21 @@ static void advance_vtime_now(u64 vtime)
 		vtime_now = vtime;
 }
 
-/* Charge the CPU time since the last call. */
+/*
+ * Charge the CPU time since the last call. A slice of a whole tick can take a very
+ * light task so far ahead that the others would need minutes to get there.
+ */
 static void charge(struct task_struct *p, struct task_ctx *tc)
 {
 	u64 exec_ns = p->se.sum_exec_runtime;
+	u64 latest;
 
 	tc->vtime += weighted(exec_ns - tc->exec_ns, weight_of(p));
 	tc->exec_ns = exec_ns;
+	latest = vtime_now + weighted(WAIT_NS_MAX * scx_bpf_nr_cpu_ids(),
+				      total_load ? total_load : 1);
+	if (time_after(tc->vtime, latest))
+		tc->vtime = latest;
 }
 
 static void note_running(s32 cpu, u64 vtime, u64 weight)
@@ -146,15 +156,17 @@ s32 BPF_STRUCT_OPS(cfs_select_cpu, struct task_struct *p, s32 prev_cpu,
 void BPF_STRUCT_OPS(cfs_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
-	u64 earliest;
+	u64 earliest, debit;
 
 	if (!tc)
 		return;
 	tc->load = weight_of(p);
 	__sync_fetch_and_add(&total_load, tc->load);
 	if (tc->is_new) {
+		/* Of a light task it is not known yet how long that would be. */
 		tc->is_new = false;
-		tc->vtime = vtime_now + weighted(slice_ns_of(p), weight_of(p));
+		debit = weighted(slice_ns_of(p), weight_of(p));
+		tc->vtime = vtime_now + (debit < latency_ns ? debit : latency_ns);
 	} else if (enq_flags & SCX_ENQ_WAKEUP) {
 		earliest = vtime_now - sleeper_credit_ns;
 		if (time_before(tc->vtime, earliest))

@@ -27,7 +27,8 @@
  *
  * Good at: shares and limits for long-running tasks on several CPUs (mode 1).
  * Bad at: latency among tasks that compute: a turn is 30 ms and all in UNDER are
- * equal. Boost can be gamed: it is lost at a tick only. A CPU that runs dry may
+ * equal. Pushing evens out the lengths of queues, whoever is in them: shares then hold
+ * on each CPU only. Boost can be gamed: it is lost at a tick only. A CPU that runs dry may
  * look at all others, and each accounting looks at all tasks in OVER. mode 0 is
  * unfair as soon as the credits matter: they are a limit for those who have few,
  * and nothing at all for those who have enough.
@@ -78,6 +79,8 @@ const volatile u32 wakeup_boost = 1;
 #define HOARD_PERIODS 16
 #define DEBT_PERIODS 64
 #define NR_BUCKETS 64		/* a power of two */
+/* No debt takes longer to work off: Linux ends a policy when a task waits for 30 s. */
+#define REPAY_NS 10000000000ULL
 
 /* All times that may be owed are signed. */
 struct task_ctx {
@@ -90,6 +93,7 @@ struct task_ctx {
 	u64 cap_percent;	/* 0: none */
 	u64 weight;		/* its part of active_credits */
 	u64 limit_ns;		/* its part of limited_ns; not 0: it is limited */
+	u64 joined;		/* period in which it began to share */
 	u64 leaves;		/* period up to which it shares, if it lingers */
 	u32 class;
 	u32 waits_in;		/* class in whose nr_queued it is counted; NR_CLASSES: none */
@@ -172,20 +176,26 @@ static void count_in(struct task_ctx *tc, u32 class)
 
 /* ---- accounts ---------------------------------------------------------- */
 
-static void read_attributes(struct task_struct *p, struct task_ctx *tc)
+/* Return: whether they have changed. */
+static bool read_attributes(struct task_struct *p, struct task_ctx *tc)
 {
 	struct task_attr *attr = task_attr(p);
 	u64 credits = p->scx.weight;
+	u64 cap_percent = 0;
+	bool is_change;
 
-	tc->cap_percent = task_attr_given(attr, TASK_ATTR_CAP) ?
-			  attr->cap_percent : 0;
+	if (task_attr_given(attr, TASK_ATTR_CAP))
+		cap_percent = attr->cap_percent;
 	if (task_attr_given(attr, TASK_ATTR_CREDITS))
 		credits = attr->credits > 0 ? attr->credits : 0;
 	if (credits > CREDITS_MAX)
 		credits = CREDITS_MAX;
 	if (!credits && mode == MODE_XEN)
 		credits = 1;
+	is_change = credits != tc->credits || cap_percent != tc->cap_percent;
 	tc->credits = credits;
+	tc->cap_percent = cap_percent;
+	return is_change;
 }
 
 static u64 credit_ns(u64 credits)
@@ -202,16 +212,16 @@ static u64 limit_ns_of(const struct task_ctx *tc)
 }
 
 /*
- * Add @nr_periods times @each_ns, up to @max_ns; without ever computing a product
+ * Add @nr_periods times @gain_ns, up to @max_ns; without ever computing a product
  * that does not fit.
  */
-static s64 add_up(s64 sum_ns, u64 nr_periods, u64 each_ns, s64 max_ns)
+static s64 add_up(s64 sum_ns, u64 nr_periods, u64 gain_ns, s64 max_ns)
 {
 	if (sum_ns >= max_ns)
 		return max_ns;
-	if (each_ns && nr_periods > (u64)(max_ns - sum_ns) / each_ns)
+	if (gain_ns && nr_periods > (u64)(max_ns - sum_ns) / gain_ns)
 		return max_ns;
-	return sum_ns + (s64)(nr_periods * each_ns);
+	return sum_ns + (s64)(nr_periods * gain_ns);
 }
 
 /* What an active task is due for the periods up to @until. */
@@ -227,6 +237,26 @@ static u64 due_ns_until(const struct task_ctx *tc, u64 until)
 	if (period != until)
 		gain_then = gains[until % NR_BUCKETS];
 	return tc->weight * (gain_then - tc->gain) >> GAIN_SHIFT;
+}
+
+/* What an active task is due for one period at the present rate. */
+static u64 each_ns(const struct task_ctx *tc)
+{
+	return tc->limit_ns ? tc->limit_ns : tc->weight * rate >> GAIN_SHIFT;
+}
+
+/* Debts that would take too long to work off are forgiven. */
+static void limit_debt(struct task_ctx *tc)
+{
+	u64 max_ns = period_ns * DEBT_PERIODS;
+	u64 repaid_ns = each_ns(tc) * (REPAY_NS / period_ns);
+
+	if (mode == MODE_REPORT)
+		max_ns = credit_ns(INT_MAX + 1);
+	else if (repaid_ns && repaid_ns < max_ns)
+		max_ns = repaid_ns;
+	if (tc->balance_ns < -(s64)max_ns)
+		tc->balance_ns = -(s64)max_ns;
 }
 
 static void settle_xen(struct task_ctx *tc, u64 now)
@@ -254,6 +284,7 @@ static void settle_xen(struct task_ctx *tc, u64 now)
 			    (s64)(limit_ns * HOARD_PERIODS));
 	tc->gain = gain;
 	tc->period = now;
+	limit_debt(tc);
 }
 
 /* Give the task what it is due since it was last looked at. */
@@ -277,15 +308,12 @@ static void settle(struct task_ctx *tc)
 static void charge(struct task_struct *p, struct task_ctx *tc)
 {
 	s64 used_ns = (s64)(p->se.sum_exec_runtime - tc->exec_ns);
-	s64 min_ns = mode == MODE_XEN ? -(s64)(period_ns * DEBT_PERIODS) :
-					-(s64)credit_ns(INT_MAX + 1);
 
 	tc->exec_ns = p->se.sum_exec_runtime;
 	settle(tc);
 	tc->balance_ns -= used_ns;
-	if (tc->balance_ns < min_ns)
-		tc->balance_ns = min_ns;
 	tc->cap_ns -= used_ns;
+	limit_debt(tc);
 }
 
 static bool is_parked(const struct task_ctx *tc)
@@ -315,35 +343,34 @@ static void leave_shares(struct task_ctx *tc)
 	tc->weight = 0;
 }
 
-/*
- * A task whose part of the machine exceeds what it may have is given that limit,
- * and is left out where the rest is shared; which makes the others' part larger,
- * so that another one may reach its limit when it is looked at next.
- */
-static void join_shares(struct task_ctx *tc)
+static void join_shares(struct task_ctx *tc, bool is_limited)
 {
-	u64 limit_ns = limit_ns_of(tc);
-
-	if (rate && (tc->credits * rate >> GAIN_SHIFT) > limit_ns) {
-		tc->limit_ns = limit_ns;
-		__sync_fetch_and_add(&limited_ns, limit_ns);
+	if (is_limited) {
+		tc->limit_ns = limit_ns_of(tc);
+		__sync_fetch_and_add(&limited_ns, tc->limit_ns);
 	} else {
 		tc->weight = tc->credits;
 		__sync_fetch_and_add(&active_credits, tc->weight);
 	}
 }
 
+/*
+ * A task whose part of the machine exceeds what it may have is given that limit,
+ * and is left out where the rest is shared; which makes the others' part larger,
+ * so that another one may reach its limit when it is looked at next. Not before an
+ * accounting has reckoned with it: `rate` is that of a machine without it.
+ */
 static void review_shares(struct task_ctx *tc)
 {
 	bool exceeds;
 
-	if (!tc->is_active || !rate)
+	if (!tc->is_active || tc->joined == period)
 		return;
 	exceeds = (tc->credits * rate >> GAIN_SHIFT) > limit_ns_of(tc);
 	if (exceeds == !!tc->limit_ns)
 		return;
 	leave_shares(tc);
-	join_shares(tc);
+	join_shares(tc, exceeds);
 }
 
 /*
@@ -354,13 +381,12 @@ static void review_shares(struct task_ctx *tc)
 static void linger(struct task_ctx *tc)
 {
 	s64 missing_ns = (s64)period_ns - tc->balance_ns;
-	u64 each_ns = tc->limit_ns ? tc->limit_ns :
-				     tc->weight * rate >> GAIN_SHIFT;
+	u64 gain_ns = each_ns(tc);
 	struct bucket *bucket;
 	u64 nr_periods = 0;
 
-	if (missing_ns > 0 && each_ns)
-		nr_periods = (u64)missing_ns / each_ns + 1;
+	if (missing_ns > 0 && gain_ns)
+		nr_periods = (u64)missing_ns / gain_ns + 1;
 	if (nr_periods >= NR_BUCKETS)
 		nr_periods = NR_BUCKETS - 1;
 	if (!nr_periods) {
@@ -387,6 +413,7 @@ static void stop_lingering(struct task_ctx *tc)
 void BPF_STRUCT_OPS(credit_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
+	bool is_change;
 
 	if (!tc)
 		return;
@@ -394,19 +421,22 @@ void BPF_STRUCT_OPS(credit_runnable, struct task_struct *p, u64 enq_flags)
 	settle(tc);
 	if (tc->lingers)
 		stop_lingering(tc);
-	if (tc->is_active)
+	is_change = read_attributes(p, tc);
+	if (tc->is_active && is_change) {
 		leave_shares(tc);
-	read_attributes(p, tc);
+		tc->is_active = false;
+	}
 	if (!tc->is_known) {
 		tc->is_known = true;
 		tc->balance_ns = mode == MODE_XEN ? 0 :
 				 (s64)credit_ns(tc->credits);
 		tc->cap_ns = (s64)limit_ns_of(tc);
 	}
-	if (mode != MODE_XEN)
+	if (mode != MODE_XEN || tc->is_active)
 		return;
 	tc->is_active = true;
-	join_shares(tc);
+	tc->joined = period;
+	join_shares(tc, false);
 }
 
 void BPF_STRUCT_OPS(credit_quiescent, struct task_struct *p, u64 deq_flags)

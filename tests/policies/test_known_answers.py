@@ -371,6 +371,17 @@ def test_cfs_shares_across_cpus(play):
         assert ran_ms == pytest.approx(20_000, rel=0.001)
 
 
+@pytest.mark.parametrize("cpus", [1, 3])
+def test_cfs_lightest_task_is_not_lost_beside_the_heaviest(play, cpus):
+    """A tick costs weight 1 as much as 10,000 ticks of weight 10,000: 100 s."""
+    played = play(
+        workload(hog("light", weight=1), hog("heavy", weight=10_000, count=cpus), horizon="60s"), "cfs", cpus=cpus
+    )
+    starts_s = [turn.start_ns / 1e9 for turn in played.turns if turn.name == "light"]
+    assert max(b - a for a, b in zip(starts_s, starts_s[1:], strict=False)) < 15
+    assert played.shares()["light"] < 0.005
+
+
 def test_cfs_granularity(play):
     """The latency is divided, down to the least granularity; slices end at ticks."""
     def turns(number, **knobs):
@@ -489,6 +500,33 @@ def test_credit_xen_shares(play, cpus, credits):
     for i, n in enumerate(credits):
         due_ms = 60_000 * cpus * n / sum(credits)
         assert played.ran_ms()[f"h{i}"] == pytest.approx(due_ms, abs=600, rel=0.05)
+
+
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_credit_xen_shares_whoever_came_first(play, cpus):
+    """The first tasks have the machine to themselves for a few periods."""
+    credits = [10, 20, 40, 80, 160, 320, 640, 1000] * cpus
+    tasks = [
+        hog(f"h{i}", seconds=300, credits=n, arrival=f'"{7 * i}ms"') for i, n in enumerate(credits)
+    ]
+    played = play(workload(*tasks, horizon="62s"), "credit", mode=1, cpus=cpus)
+    ran = played.ran_ms(since_ms=2000)
+    for i, n in enumerate(credits):
+        assert ran[f"h{i}"] == pytest.approx(60_000 * cpus * n / sum(credits), abs=600, rel=0.1)
+
+
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_credit_xen_poorest_task_runs_now_and_then(play, cpus):
+    """Alone at first, it owes what it would take minutes to earn."""
+    played = play(
+        workload(
+            hog("poor", credits=1, count=cpus),
+            hog("rich", credits=1000, count=7 * cpus, arrival='{gap = "7ms"}'), horizon="100s"),
+        "credit", mode=1, cpus=cpus,
+    )
+    starts_s = [turn.start_ns / 1e9 for turn in played.turns if turn.pid == 1]
+    assert max(b - a for a, b in zip(starts_s, starts_s[1:], strict=False)) < 20
+    assert played.shares(since_ms=10_000)["poor"] < 0.005
 
 
 def test_credit_xen_nobody_gets_more_than_a_cpu(play):
