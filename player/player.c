@@ -17,6 +17,33 @@ static int play_period(struct sl_player *p, u64 period_ns)
 				   (since_ns / period_ns + 1) * period_ns);
 }
 
+/* The slot holds the last time the timer was due, counted from arrival. */
+static int play_timer(struct sl_player *p, const struct sl_program_op *op)
+{
+	u64 since_ns = p->ops->now_ns(p) - p->arrival_ns;
+	u64 *due_ns = &p->slots[op->slot];
+
+	*due_ns += sl_program_operand(p->program, op, p->slots);
+	if (since_ns < *due_ns)
+		return p->ops->sleep_until(p, p->arrival_ns + *due_ns);
+	if (!op->a)
+		*due_ns = since_ns;
+	return 0;
+}
+
+static int play_await(struct sl_player *p, const struct sl_program_op *op)
+{
+	u32 lock = op->b ? op->b - 1 : SL_PROGRAM_NONE;
+
+	return p->ops->await ? p->ops->await(p, op->a, lock) : SL_PLAYER_NO_VERB;
+}
+
+static int play_signal(struct sl_player *p, const struct sl_program_op *op)
+{
+	return p->ops->signal ? p->ops->signal(p, op->a, op->b) :
+				SL_PLAYER_NO_VERB;
+}
+
 static int play_spawn(struct sl_player *p, const struct sl_program_op *op)
 {
 	u64 child_idx = p->slots[op->slot];
@@ -90,6 +117,12 @@ static int play_verb(struct sl_player *p, const struct sl_program_op *op)
 		return ops->recv(p, op->a, b);
 	case SL_VERB_BARRIER:
 		return ops->barrier(p, op->a);
+	case SL_VERB_AWAIT:
+		return play_await(p, op);
+	case SL_VERB_SIGNAL:
+		return play_signal(p, op);
+	case SL_VERB_TIMER:
+		return play_timer(p, op);
 	case SL_VERB_SPAWN:
 		return play_spawn(p, op);
 	case SL_VERB_WAIT:

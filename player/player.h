@@ -20,7 +20,8 @@ struct sl_player;
 /*
  * What a host does for each verb. Every function is called by the task itself
  * and returns when the verb is done: 0, or a negative number that ends the task
- * and comes back from sl_player_run(). None may be absent.
+ * and comes back from sl_player_run(). None may be absent but await and signal,
+ * on a host that has no conditions; a task that needs one ends there.
  */
 struct sl_player_ops {
 	u64 (*now_ns)(struct sl_player *player);
@@ -40,6 +41,14 @@ struct sl_player_ops {
 	int (*send)(struct sl_player *player, u32 object, u64 bytes);
 	int (*recv)(struct sl_player *player, u32 object, u64 bytes);
 	int (*barrier)(struct sl_player *player, u32 object);
+	/*
+	 * Wait for a signal of condition @object; let go of @lock meanwhile and
+	 * take it again (SL_PROGRAM_NONE: no lock). Letting go and waiting are
+	 * one step: no signal by who takes the lock next is missed.
+	 */
+	int (*await)(struct sl_player *player, u32 object, u32 lock);
+	/* Wake the task that has waited longest, or all; nobody: no effect. */
+	int (*signal)(struct sl_player *player, u32 object, bool all);
 	/* Start task @task of the program. */
 	int (*spawn)(struct sl_player *player, u32 task);
 	/* Wait until @children more of the task's own children have ended. */
@@ -64,6 +73,7 @@ struct sl_player {
 /* Why sl_player_run() ended early, beside what the host's functions return. */
 #define SL_PLAYER_SPAWNED_OUT	(-1001)	/* spawned more children than it has */
 #define SL_PLAYER_WAIT_FOR_NONE	(-1002)	/* waits for children never spawned */
+#define SL_PLAYER_NO_VERB	(-1003)	/* the host has no such verb */
 
 /**
  * sl_player_run - play a task to its end

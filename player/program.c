@@ -135,9 +135,9 @@ static int check_objects(const void *data, struct report *r)
 		if (!string_fits(h, o->name))
 			return fail(r, "name leaves the strings", o->name,
 				    h->strings_bytes);
-		if (o->kind < SL_OBJECT_LOCK || o->kind > SL_OBJECT_BARRIER)
+		if (o->kind < SL_OBJECT_LOCK || o->kind > SL_OBJECT_CONDITION)
 			return fail(r, "unknown kind", o->kind,
-				    SL_OBJECT_BARRIER);
+				    SL_OBJECT_CONDITION);
 		if (o->kind == SL_OBJECT_PIPE && !o->param)
 			return fail_plain(r, "a pipe that holds 0 bytes");
 		if (o->kind == SL_OBJECT_BARRIER &&
@@ -171,7 +171,8 @@ static bool verb_can_pause(u8 verb)
 	return verb_takes_table(verb) ? verb != SL_VERB_SET :
 	       verb == SL_VERB_PERIOD || verb == SL_VERB_YIELD ||
 	       verb == SL_VERB_LOCK || verb == SL_VERB_BARRIER ||
-	       verb == SL_VERB_WAIT;
+	       verb == SL_VERB_WAIT || verb == SL_VERB_AWAIT ||
+	       verb == SL_VERB_TIMER;
 }
 
 static u32 verb_object_kind(u8 verb)
@@ -185,7 +186,27 @@ static u32 verb_object_kind(u8 verb)
 		return SL_OBJECT_PIPE;
 	case SL_VERB_BARRIER:
 		return SL_OBJECT_BARRIER;
+	case SL_VERB_AWAIT:
+	case SL_VERB_SIGNAL:
+		return SL_OBJECT_CONDITION;
 	}
+	return 0;
+}
+
+/* The lock that an AWAIT lets go of. */
+static int check_await(const void *data, const struct sl_program_op *op,
+		       struct report *r)
+{
+	const struct sl_program_header *h = data;
+
+	if (!op->b)
+		return 0;
+	if (op->b > h->nr_objects)
+		return fail(r, "lock of an await", op->b - 1, h->nr_objects);
+	if (sl_program_objects(data)[op->b - 1].kind != SL_OBJECT_LOCK)
+		return fail(r, "an await lets go of what is no lock",
+			    sl_program_objects(data)[op->b - 1].kind,
+			    SL_OBJECT_LOCK);
 	return 0;
 }
 
@@ -234,8 +255,14 @@ static int check_op(const void *data, const struct sl_program_op *op,
 	if (op->verb == SL_VERB_SET && op->a >= SL_PROGRAM_NR_ATTRS)
 		return fail(r, "unknown attribute", op->a,
 			    SL_PROGRAM_NR_ATTRS - 1);
-	if (op->verb == SL_VERB_PERIOD && !op->b)
+	if ((op->verb == SL_VERB_PERIOD || op->verb == SL_VERB_TIMER) && !op->b)
 		return fail_plain(r, "a period of 0 ns");
+	if (op->verb == SL_VERB_TIMER && op->a > 1)
+		return fail(r, "mode of a timer", op->a, 1);
+	if (op->verb == SL_VERB_SIGNAL && op->b > 1)
+		return fail(r, "how many a signal wakes", op->b, 1);
+	if (op->verb == SL_VERB_AWAIT && check_await(data, op, r))
+		return -1;
 	if ((op->verb == SL_VERB_READ || op->verb == SL_VERB_WRITE) && !op->a)
 		return fail_plain(r, "calls of 0 bytes each");
 	return 0;
@@ -332,12 +359,13 @@ static int close_loop(struct nest *nest, const struct sl_program_op *ops, u32 i,
 	return 0;
 }
 
-/* A cursor must not be the counter of a loop, or one would upset the other. */
+/* What counts loops, walks tables or children, or keeps a time is kept apart. */
 static int check_slots(const struct sl_program_op *ops, u32 nr_ops,
 		       struct report *r)
 {
 	u32 counters = 0;
 	u32 cursors = 0;
+	u32 timers = 0;
 	u32 i;
 
 	for (i = 0; i < nr_ops; i++) {
@@ -346,7 +374,12 @@ static int check_slots(const struct sl_program_op *ops, u32 nr_ops,
 		else if (ops[i].flags & SL_OP_TABLE ||
 			 ops[i].verb == SL_VERB_SPAWN)
 			cursors |= 1U << ops[i].slot;
+		else if (ops[i].verb == SL_VERB_TIMER)
+			timers |= 1U << ops[i].slot;
 	}
+	if (timers & (counters | cursors))
+		return fail(r, "a slot both keeps a timer and counts",
+			    timers & (counters | cursors), 0);
 	if (counters & cursors)
 		return fail(r, "a slot both counts a loop and walks a table",
 			    counters & cursors, 0);

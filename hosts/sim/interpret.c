@@ -201,7 +201,7 @@ static void release_from_condition(struct sim_task *w, struct sim_task *by)
 	add_waiter(&o->first, &o->last, w);
 }
 
-static void signal(struct sim_task *t, struct sim_object *o, bool all)
+static void signal_condition(struct sim_task *t, struct sim_object *o, bool all)
 {
 	struct sim_task *w;
 
@@ -379,7 +379,7 @@ static bool use_object(struct sim_task *t, const struct sl_program_op *op)
 		await(t, o, op->b);
 		return false;
 	case SL_VERB_SIGNAL:
-		signal(t, o, op->b);
+		signal_condition(t, o, op->b);
 		return true;
 	default:
 		return use_pipe(t, o,

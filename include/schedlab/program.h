@@ -90,6 +90,13 @@ enum sl_verb {
 	SL_VERB_SET,		/* a: enum task_attr_key; b: value */
 	SL_VERB_LOOP,		/* b: rounds, 0: for ever; a: index of its END */
 	SL_VERB_END,		/* a: index of its LOOP */
+	SL_VERB_AWAIT,		/* a: object (condition); b: 1 + the lock that is */
+				/* let go meanwhile and taken again, 0: none */
+	SL_VERB_SIGNAL,		/* a: object (condition); b: 0 wakes who waited */
+				/* longest, 1 wakes all */
+	SL_VERB_TIMER,		/* b: ns; sleep until that long after the slot's */
+				/* last time, which is then the new one; when it */
+				/* has passed: a 0 takes now instead, a 1 keeps it */
 	SL_NR_VERBS,
 };
 
@@ -110,7 +117,7 @@ enum sl_work {
 struct sl_program_op {
 	u8 verb;		/* enum sl_verb */
 	u8 flags;		/* SL_OP_* */
-	u16 slot;		/* < SL_PROGRAM_SLOTS_MAX: LOOP, END, SPAWN, TABLE */
+	u16 slot;		/* < SL_PROGRAM_SLOTS_MAX: LOOP, END, SPAWN, TIMER, TABLE */
 	u32 a;
 	u64 b;
 };
@@ -119,6 +126,7 @@ enum sl_object_kind {
 	SL_OBJECT_LOCK = 1,
 	SL_OBJECT_PIPE,		/* param: capacity in bytes */
 	SL_OBJECT_BARRIER,	/* param: number of parties */
+	SL_OBJECT_CONDITION,	/* a signal that nobody waits for is lost */
 };
 
 struct sl_program_object {

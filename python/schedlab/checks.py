@@ -24,7 +24,8 @@ TASKS_MAX = 1_000_000
 OPS_PER_TASK_MAX = 65_536
 
 #: An endless loop must contain one of these, or time would stand still in it.
-_TAKES_TIME = ("run", "work", "sleep", "period", "read", "write", "recv", "barrier")
+_TAKES_TIME = ("run", "work", "sleep", "period", "read", "write", "recv", "barrier", "await",
+               "timer")
 
 
 def check_workload(
@@ -70,6 +71,8 @@ def check_workload(
             _check_barrier(source, item, tasks)
         elif item.kind == "pipe":
             _check_pipe(source, item, tasks)
+        elif item.kind == "condition":
+            _check_condition(source, item, tasks)
 
 
 def _fault(source: Source, task: Task, phase: Phase, message: str) -> None:
@@ -209,18 +212,21 @@ def loop_depth(phases: tuple[Phase, ...]) -> int:
 def _check_slots(source: Source, task: Task) -> None:
     """Count what needs a counter: nested loops, drawn values in loops, spawns."""
     depth = loop_depth(task.phases)
-    tables, children = 0, set()
+    tables, children, timers = 0, set(), set()
     for phase, times in walk(task.phases):
         if phase.verb == "spawn":
             children.add(phase.name)
+        elif phase.verb == "timer":
+            timers.add(phase.name)
         elif phase.amount and phase.amount.constant is None and times != 1:
             tables += 1
-    total = depth + tables + len(children)
+    total = depth + tables + len(children) + len(timers)
     if total > SLOTS_MAX:
         source.fault(
             (*task.at, "phases"), f"task {task.name!r}",
             f"needs {total} counters, at most {SLOTS_MAX} are possible: loops nest {depth} deep, "
-            f"{tables} drawn values stand in loops, {len(children)} tasks are spawned",
+            f"{tables} drawn values stand in loops, {len(children)} tasks are spawned, "
+            f"{len(timers)} timers are used",
         )
 
 
@@ -249,6 +255,9 @@ def _follow_locks(
             else:
                 hint = did_you_mean(phase.name, held) if held else ""
                 _fault(source, task, phase, f"unlock: {phase.name!r} is not held here{hint}")
+        elif phase.verb == "await" and phase.lock and phase.lock not in held:
+            hint = did_you_mean(phase.lock, held) if held else ""
+            _fault(source, task, phase, f"await: lock {phase.lock!r} is not held here{hint}")
         elif phase.verb == "exit" and held:
             _fault(source, task, phase, f"exit: lock {held[-1]!r} is still held")
             held.clear()
@@ -293,11 +302,15 @@ def _follow_waits(
 
 def _check_names(source: Source, task: Task, objects: list[SyncObject]) -> None:
     kind_of = {"lock": "lock", "unlock": "lock", "send": "pipe", "recv": "pipe",
-               "barrier": "barrier"}
+               "barrier": "barrier", "await": "condition", "signal": "condition"}
     for phase, _ in walk(task.phases):
         kind = kind_of.get(phase.verb)
         if kind is None:
             continue
+        locks = [item.name for item in objects if item.kind == "lock"]
+        if phase.lock and phase.lock not in locks:
+            hint = did_you_mean(phase.lock, locks) if locks else " (there is no [[lock]])"
+            _fault(source, task, phase, f"{phase.verb}: unknown lock {phase.lock!r}{hint}")
         names = [item.name for item in objects if item.kind == kind]
         if phase.name not in names:
             hint = did_you_mean(phase.name, names) if names else f" (there is no [[{kind}]])"
@@ -333,6 +346,23 @@ def _check_barrier(source: Source, barrier: SyncObject, tasks: list[Task]) -> No
     if uneven or arrivals % barrier.param:
         source.fault(barrier.at, place, f"the last round never fills: {arrivals} arrivals in all, "
                      f"{barrier.param} parties")
+
+
+def _check_condition(source: Source, condition: SyncObject, tasks: list[Task]) -> None:
+    """Who waits must be woken by somebody; a signal without effect is allowed."""
+    place = f"condition {condition.name!r}"
+    users = [
+        (task.name, phase.verb, task.count)
+        for task in tasks
+        for phase, _ in walk(task.phases)
+        if phase.verb in ("await", "signal") and phase.name == condition.name
+    ]
+    waiting = {name for name, verb, _ in users if verb == "await"}
+    signalling = {name for name, verb, _ in users if verb == "signal"}
+    if not users:
+        source.fault(condition.at, place, "no task uses it")
+    elif waiting and not signalling:
+        source.fault(condition.at, place, "tasks wait for it, but none signals it")
 
 
 def _check_pipe(source: Source, pipe: SyncObject, tasks: list[Task]) -> None:

@@ -20,13 +20,14 @@ ARRIVAL_SPAWNED = 2**64 - 1
 VERBS = (
     "exit", "run", "work", "sleep", "period", "read", "write", "yield", "lock",
     "unlock", "send", "recv", "barrier", "spawn", "wait", "set", "loop", "end",
+    "await", "signal", "timer",
 )
 VERB_NUMBER = {name: number for number, name in enumerate(VERBS)}
 
 OP_TABLE, OP_SYNC, OP_DIRECT = 1, 2, 4
 
 #: enum sl_object_kind.
-OBJECT_NUMBER = {"lock": 1, "pipe": 2, "barrier": 3}
+OBJECT_NUMBER = {"lock": 1, "pipe": 2, "barrier": 3, "condition": 4}
 OBJECT_NAME = {number: name for name, number in OBJECT_NUMBER.items()}
 
 HEADER_DTYPE = np.dtype(

@@ -17,7 +17,7 @@ from .params import Param
 from .phases import Phase
 from .source import Place
 
-OBJECT_KINDS = ("lock", "pipe", "barrier")
+OBJECT_KINDS = ("lock", "pipe", "barrier", "condition")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Task:
 
 @dataclass
 class SyncObject:
-    """A `[[lock]]`, `[[pipe]]` or `[[barrier]]`.
+    """A `[[lock]]`, `[[pipe]]`, `[[barrier]]` or `[[condition]]`.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class SyncObject:
         Its name, unique among all objects.
     param : int
         Capacity of a pipe in bytes; parties of a barrier, 0 until checks.py has
-        counted who uses it; 0 for a lock.
+        counted who uses it; 0 for a lock or a condition.
     at : tuple
         Path in the file.
     """
@@ -157,7 +157,7 @@ class Workload:
     tasks : tuple of Task
         In the order of the file.
     objects : tuple of SyncObject
-        Locks, then pipes, then barriers.
+        Locks, then pipes, barriers, conditions.
     expected : tuple of Expected
         Known schedules.
     """

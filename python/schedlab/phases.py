@@ -23,6 +23,9 @@ from .units import TIME_MAX_NS, U32_MAX, parse_count, parse_duration, parse_size
 #: Bytes per read or write call where a phase does not say.
 CHUNK_BYTES_DEFAULT = 4096
 
+#: What a timer does when it is due already: start again from now, or catch up.
+LATE = ("restart", "keep")
+
 #: Attributes of a task: name -> (enum task_attr_key, lowest, highest, how to read).
 ATTRIBUTES: dict[str, tuple[int, int, int, str]] = {
     "priority": (0, -(2**31), 2**31 - 1, "count"),
@@ -50,10 +53,14 @@ class Phase:
     at : tuple
         Path in the file.
     amount : Distribution or None
-        ns for run, sleep, period; units for work; bytes for read, write, send
+        ns for run, sleep, period, timer; units for work; bytes for read, write, send
         and recv; children for wait (0: all); the value for set.
     name : str
-        Lock, pipe, barrier, kernel, child task or attribute.
+        Lock, pipe, barrier, condition, timer, kernel, child task or attribute.
+    lock : str
+        Lock that an await lets go of; empty for none.
+    option : bool
+        signal: wake all who wait; timer: keep to the rhythm when it is late.
     chunk_bytes : int
         Bytes per call of read and write.
     is_sync, is_direct : bool
@@ -69,6 +76,8 @@ class Phase:
     at: Place
     amount: Distribution | None = None
     name: str = ""
+    lock: str = ""
+    option: bool = False
     chunk_bytes: int = 0
     is_sync: bool = False
     is_direct: bool = False
@@ -264,6 +273,38 @@ class PhaseReader:
         """Read lock, unlock, barrier: a name."""
         return [replace(blank, name=self._word(value))]
 
+    def wait_for(self, value: object, blank: Phase) -> list[Phase]:
+        """Read await: a condition, or ``{condition = "c", lock = "m"}``."""
+        table = {"condition": value}
+        if not isinstance(value, str):
+            table = self._table(value, ("condition", "lock"), required=("condition",))
+        lock = self._word(table["lock"]) if "lock" in table else ""
+        return [replace(blank, name=self._word(table["condition"]), lock=lock)]
+
+    def signal(self, value: object, blank: Phase) -> list[Phase]:
+        """Read signal: a condition, or ``{condition = "c", all = true}``."""
+        table = {"condition": value}
+        if not isinstance(value, str):
+            table = self._table(value, ("condition", "all"), required=("condition",))
+        if not isinstance(table.get("all", False), bool):
+            raise UnitError(f"all must be true or false (got {table['all']!r})")
+        return [replace(blank, name=self._word(table["condition"]), option=table.get("all", False))]
+
+    def timer(self, value: object, blank: Phase) -> list[Phase]:
+        """Read timer: a time, or ``{period = "10ms", name = "t", late = "keep"}``."""
+        table = {"period": value}
+        if isinstance(value, dict):
+            table = self._table(value, ("period", "name", "late"), required=("period",))
+        period_ns = self._time(table["period"])
+        if not period_ns:
+            raise UnitError(f"must be more than 0 (got {table['period']})")
+        late = table.get("late", "restart")
+        if late not in ("restart", "keep"):
+            raise UnitError(f"late: unknown word {late!r}{did_you_mean(str(late), LATE)}")
+        name = self._word(table.get("name", "timer"))
+        amount = Distribution("constant", (period_ns,))
+        return [replace(blank, name=name, amount=amount, option=late == "keep")]
+
     def spawn(self, value: object, blank: Phase) -> list[Phase]:
         """Read a task's name, or a list of them, spawned in this order."""
         names = value if isinstance(value, list) else [value]
@@ -369,6 +410,9 @@ VERBS: dict[str, Callable[[PhaseReader, object, Phase], list[Phase]]] = {
     "send": PhaseReader.message,
     "recv": PhaseReader.message,
     "barrier": PhaseReader.named,
+    "await": PhaseReader.wait_for,
+    "signal": PhaseReader.signal,
+    "timer": PhaseReader.timer,
     "spawn": PhaseReader.spawn,
     "wait": PhaseReader.wait,
     "set": PhaseReader.set,
@@ -388,6 +432,9 @@ EXAMPLES = {
     "send": '{send = "p"}',
     "recv": '{recv = "p"}',
     "barrier": '{barrier = "b"}',
+    "await": '{await = {condition = "c", lock = "m"}}',
+    "signal": '{signal = "c"}',
+    "timer": '{timer = "10ms"}',
     "spawn": '{spawn = "child"}',
     "set": "{set = {tickets = 200}}",
     "loop": "{loop = 10, do = [...]}",

@@ -39,6 +39,9 @@ TABLE_LEAST = 64
 VALUES_MAX = 1 << 26
 OPS_MAX = 1 << 26
 
+#: Verbs whose `a` is an object.
+_ON_OBJECTS = ("lock", "unlock", "send", "recv", "barrier", "await", "signal")
+
 #: What a stream of draws is for; part of its key, so never renumber these.
 _FOR_ARRIVAL, _FOR_JITTER, _FOR_PHASE = 1, 2, 3
 
@@ -253,6 +256,7 @@ class _OpWriter:
         self.times = {phase.at: times for phase, times in walk(task.phases)}
         self.next_slot = loop_depth(task.phases)  # loops have the first ones
         self.spawn_slots: dict[str, int] = {}
+        self.timer_slots: dict[str, int] = {}
         self.spawned_per_task: dict[str, int] = {}
         for phase, times in walk(task.phases):
             if phase.verb == "spawn":
@@ -281,7 +285,7 @@ class _OpWriter:
         start = self.op("loop", slot=depth, b=phase.rounds)
         self.write(phase.body, depth=depth + 1)
         pausing = ("run", "work", "sleep", "read", "write", "send", "recv", "period", "yield",
-                   "lock", "barrier", "wait")
+                   "lock", "barrier", "wait", "await", "timer")
         if not any(inside.verb in pausing for inside, _ in walk(phase.body)):
             # player/program.c refuses loops in which time stands still, since an
             # endless one would hang a host; this one ends, so say so with 0 ns.
@@ -305,9 +309,13 @@ class _OpWriter:
 
     def plain(self, phase: Phase, number: int) -> None:
         """Write a verb that is one op."""
-        flags, a = 0, 0
-        if phase.verb in ("lock", "unlock", "send", "recv", "barrier"):
+        flags, a, slot = 0, 0, 0
+        if phase.verb in _ON_OBJECTS:
             a = self.compiler.object_idx[phase.name]
+        elif phase.verb == "timer":
+            slot = self.timer_slots.setdefault(phase.name, self.next_slot)
+            self.next_slot += slot == self.next_slot
+            a = int(phase.option)
         elif phase.verb == "work":
             a = WORK_KERNELS.index(phase.name)
         elif phase.verb in ("read", "write"):
@@ -323,7 +331,11 @@ class _OpWriter:
                 constant = layout.weight_of_nice(constant or 0)
             if (constant or 0) < 0:
                 constant = (constant or 0) & layout.NONE  # as a 32-bit number
-        index = self.op(phase.verb, flags=flags, a=a, b=constant or 0)
+        elif phase.verb == "await":
+            constant = self.compiler.object_idx[phase.lock] + 1 if phase.lock else 0
+        elif phase.verb == "signal":
+            constant = int(phase.option)
+        index = self.op(phase.verb, flags=flags, slot=slot, a=a, b=constant or 0)
         drawn = constant if constant is not None else self.drawn(phase, index, number)
         if phase.verb == "run" and not self.has_run:
             self.first_run, self.has_run = drawn, True

@@ -232,6 +232,11 @@ class Program:
             indent += verb == "loop"
         return lines
 
+    def _object_name(self, index: int) -> str:
+        if index >= len(self.objects):
+            return f"? {index}"
+        return self.string(int(self.objects[index]["name"]))
+
     def _operand_text(self, verb: str, op: np.void) -> str:
         a, b = int(op["a"]), int(op["b"])
         if op["flags"] & layout.OP_TABLE:
@@ -246,8 +251,15 @@ class Program:
         if verb == "work":
             return f"{WORK_KERNELS[a] if a < len(WORK_KERNELS) else a} {shown}"
         if verb in ("lock", "unlock", "barrier", "send", "recv"):
-            name = self.string(int(self.objects[a]["name"])) if a < len(self.objects) else f"? {a}"
+            name = self._object_name(a)
             return name if verb in ("lock", "unlock", "barrier") else f"{name} {shown}"
+        if verb == "await":
+            return f"{self._object_name(a)} without {self._object_name(b - 1)}" if b else \
+                self._object_name(a)
+        if verb == "signal":
+            return self._object_name(a) + " to all" * bool(b)
+        if verb == "timer":
+            return f"{format_duration(b)} after the last" + " due" * bool(a)
         if verb in ("read", "write"):
             flags = " sync" * bool(op["flags"] & layout.OP_SYNC)
             flags += " direct" * bool(op["flags"] & layout.OP_DIRECT)

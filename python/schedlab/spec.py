@@ -27,6 +27,7 @@ from .phases import PhaseReader
 from .source import Place, Source, read_source
 from .tables import (
     BarrierTable,
+    ConditionTable,
     ExpectedTable,
     LockTable,
     PipeTable,
@@ -38,7 +39,7 @@ from .units import parse_duration
 
 __all__ = ["Workload", "WorkloadInfo", "list_workloads", "load_workload", "parse_workload"]
 
-TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "expected")
+TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "expected")
 
 
 @dataclass(frozen=True)
@@ -416,7 +417,10 @@ def _read_objects(
     source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int
 ) -> list[SyncObject]:
     objects: list[SyncObject] = []
-    for kind, model in (("lock", LockTable), ("pipe", PipeTable), ("barrier", BarrierTable)):
+    models = {
+        "lock": LockTable, "pipe": PipeTable, "barrier": BarrierTable, "condition": ConditionTable,
+    }
+    for kind, model in models.items():
         for number, (at, value) in enumerate(_entries(source, values, kind), start=1):
             name = value.get("name") if isinstance(value, dict) else None
             place = f"{kind} {name!r}" if isinstance(name, str) else f"{kind} number {number}"

@@ -157,6 +157,13 @@ class BarrierTable(Table):
     when: Any = None
 
 
+class ConditionTable(Table):
+    """``[[condition]]``."""
+
+    name: Name
+    when: Any = None
+
+
 class ExpectedTable(Table):
     """``[[expected]]``: a schedule worked out by hand."""
 

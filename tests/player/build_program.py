@@ -13,7 +13,7 @@ NONE = 0xFFFFFFFF
 SPAWNED = 0xFFFFFFFFFFFFFFFF
 VERBS = (
     "exit run work sleep period read write yield lock unlock send recv barrier "
-    "spawn wait set loop end"
+    "spawn wait set loop end await signal timer"
 ).split()
 TABLE = 1
 HEADER = struct.Struct("<8sIIQQQ6I5QII")
@@ -96,6 +96,11 @@ def every_verb() -> Program:
             ("yield", 0, 0),
             ("send", 1, 10),
             ("barrier", 2, 0),
+            ("lock", 0, 0),
+            ("await", 3, 1),
+            ("unlock", 0, 0),
+            ("timer", 0, 50_000, 0, 2),
+            ("timer", 1, 50_000, 0, 2),
             ("wait", 1, 0),
             ("wait", 0, 0),
             ("exit", 0, 0),
@@ -104,8 +109,12 @@ def every_verb() -> Program:
         affinity_words=1,
         attr_given=2,
     )
-    child = Task([("recv", 1, 10), ("barrier", 2, 0), ("exit", 0, 0)], SPAWNED, 0)
-    other = Task([("run", 0, 9), ("exit", 0, 0)], SPAWNED, 0)
+    child = Task(
+        [("recv", 1, 10), ("barrier", 2, 0), ("signal", 3, 0), ("exit", 0, 0)], SPAWNED, 0
+    )
+    other = Task(
+        [("run", 0, 9), ("await", 3, 0), ("signal", 3, 1), ("exit", 0, 0)], SPAWNED, 0
+    )
     return Program(
-        [parent, child, other], [(1, 0), (2, 4096), (3, 2)], [3, 100, 200, 300]
+        [parent, child, other], [(1, 0), (2, 4096), (3, 2), (4, 0)], [3, 100, 200, 300]
     )

@@ -109,6 +109,20 @@ static int barrier(struct sl_player *p, u32 o)
 	return object(p, "barrier", o, 0);
 }
 
+static int await(struct sl_player *p, u32 o, u32 lock_object)
+{
+	u64 kind = 0;
+
+	if (lock_object != SL_PROGRAM_NONE)
+		kind = sl_program_objects(p->program)[lock_object].kind;
+	return object(p, kind ? "await_unlocked" : "await", o, 0);
+}
+
+static int signal_condition(struct sl_player *p, u32 o, bool all)
+{
+	return object(p, all ? "signal_all" : "signal", o, 0);
+}
+
 static int spawn(struct sl_player *p, u32 task)
 {
 	u32 parent = sl_program_tasks(p->program)[task].parent;
@@ -141,6 +155,8 @@ static const struct sl_player_ops play_ops = {
 	.send = send,
 	.recv = recv,
 	.barrier = barrier,
+	.await = await,
+	.signal = signal_condition,
 	.spawn = spawn,
 	.wait = wait_children,
 	.set = set,

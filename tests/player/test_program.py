@@ -50,7 +50,7 @@ BAD = {
     "no task": (Program([]), "number of tasks"),
     "no exit": (one(RUN), "the last op is not exit"),
     "early exit": (one(EXIT, EXIT), "exit before the last op"),
-    "unknown verb": (one((18, 0, 0), EXIT), "task 0: op 0: unknown verb (got 18"),
+    "unknown verb": (one((21, 0, 0), EXIT), "task 0: op 0: unknown verb (got 21"),
     "unknown flag": (one(("run", 0, 1, 8, 0), EXIT), "unknown flags"),
     "device flag": (one(("run", 0, 1, 2, 0), EXIT), "a device flag on an op"),
     "object": (one(("lock", 1, 0), EXIT), "object (got 1, limit 1)"),
@@ -83,6 +83,21 @@ BAD = {
         one(("loop", 2, 1), ("run", 0, 1, TABLE, 0), ("end", 0, 0), EXIT),
         "a slot both counts a loop and walks a table",
     ),
+    "timer period": (one(("timer", 0, 0), EXIT), "a period of 0 ns"),
+    "timer mode": (one(("timer", 2, 1), EXIT), "mode of a timer (got 2"),
+    "timer as counter": (
+        one(("loop", 2, 1), ("timer", 0, 1), ("end", 0, 0), EXIT),
+        "a slot both keeps a timer and counts",
+    ),
+    "await": (one(("await", 0, 0), EXIT), "object is of another kind"),
+    "await lock": (
+        Program([Task([("await", 0, 2), EXIT])], [(4, 0)]), "lock of an await (got 1, limit 1)"
+    ),
+    "await no lock": (
+        Program([Task([("await", 0, 1), EXIT])], [(4, 0)]), "an await lets go of what is no lock"
+    ),
+    "signal": (Program([Task([("signal", 0, 2), EXIT])], [(4, 0)]), "how many a signal wakes"),
+    "kind of object": (Program([Task([EXIT])], [(5, 0)]), "unknown kind (got 5, limit 4)"),
     "children": (one(("spawn", 1, 1), EXIT), "children leave the tasks"),
     "parent": (
         Program([Task([("spawn", 1, 1), EXIT]), Task([EXIT])]),
@@ -185,8 +200,13 @@ def test_plays_loops_tables_children_and_periods(tool):
         "6000 yield 0 0",
         "6000 send 1 10",
         "6000 barrier 2 0",
-        "6000 wait 1 0",
-        "6000 wait 1 0",
+        "6000 lock 0 0",
+        "6000 await_unlocked 3 0",
+        "6000 unlock 0 0",
+        "6000 sleep_until 50000 0",
+        "50000 sleep_until 100000 0",
+        "100000 wait 1 0",
+        "100000 wait 1 0",
         "end 0",
     ]
 

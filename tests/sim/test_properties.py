@@ -37,6 +37,7 @@ simple_phases = st.one_of(
     durations.map(lambda d: phase("run", d)),
     durations.map(lambda d: phase("sleep", d)),
     st.just('"yield"'),
+    st.just('{timer = "7ms"}'),
     st.just('{run = "500us"}, {lock = "one"}, {run = "2ms"}, {unlock = "one"}'),
     st.just('{lock = "two"}, {sleep = "3ms"}, {run = "1ms"}, {unlock = "two"}'),
     st.just('{read = {bytes = "12KiB", chunk = "4KiB", sync = true}}'),

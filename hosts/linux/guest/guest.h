@@ -78,7 +78,9 @@ struct shared_task {
 struct shared_object {
 	u32 word;		/* futex; lock: 0 free, 1 held, 2 wanted too */
 				/* barrier: round number */
+				/* condition: waiters let go so far */
 	u32 count;		/* barrier: parties that have come this round */
+				/* condition: waiters that have come so far */
 	int pipe_fds[2];	/* pipe: read end, write end */
 };
 

@@ -192,6 +192,48 @@ static int barrier(struct sl_player *p, u32 object)
 	return 0;
 }
 
+/*
+ * A waiter draws a number, and is let go when more than that many have been. So
+ * a signal wakes exactly who waited longest, and one that comes between letting
+ * go of the lock and sleeping is not missed. Of 32 futex bits each waiter listens
+ * to its own, so that few are woken in vain.
+ */
+static int await(struct sl_player *p, u32 object, u32 lock_object)
+{
+	struct shared_object *o = object_of(p, object);
+	u32 number = __atomic_fetch_add(&o->count, 1, __ATOMIC_ACQ_REL);
+	u32 seen;
+
+	if (lock_object != SL_PROGRAM_NONE)
+		unlock(p, lock_object);
+	for (;;) {
+		seen = __atomic_load_n(&o->word, __ATOMIC_ACQUIRE);
+		if ((s32)(seen - number) > 0)
+			break;
+		syscall(SYS_futex, &o->word, FUTEX_WAIT_BITSET, seen, NULL, NULL,
+			1U << number % 32);
+	}
+	return lock_object == SL_PROGRAM_NONE ? 0 : lock(p, lock_object);
+}
+
+static int signal_condition(struct sl_player *p, u32 object, bool all)
+{
+	struct shared_object *o = object_of(p, object);
+	u32 gone = __atomic_load_n(&o->word, __ATOMIC_ACQUIRE);
+	u32 come, next;
+
+	do {
+		come = __atomic_load_n(&o->count, __ATOMIC_ACQUIRE);
+		if (gone == come)
+			return 0;
+		next = all ? come : gone + 1;
+	} while (!__atomic_compare_exchange_n(&o->word, &gone, next, false,
+					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	syscall(SYS_futex, &o->word, FUTEX_WAKE_BITSET, 1 << 30, NULL, NULL,
+		all ? FUTEX_BITSET_MATCH_ANY : 1U << gone % 32);
+	return 0;
+}
+
 /* The process is there already; see play.c for why. */
 static int spawn(struct sl_player *p, u32 task)
 {
@@ -368,6 +410,8 @@ const struct sl_player_ops verbs = {
 	.send = send_bytes,
 	.recv = recv_bytes,
 	.barrier = barrier,
+	.await = await,
+	.signal = signal_condition,
 	.spawn = spawn,
 	.wait = wait_children,
 	.set = set,

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Conditions and timers in the simulator: schedules worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from schedlab.program import compile_workload
+from schedlab.records import Kind, Stop, read_records
+from schedlab.spec import parse_workload
+
+HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\njitter = "0ms"\n'
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def play(simulator, root, need, tmp_path_factory):
+    """Function that runs a workload under fifo without costs; answer and records."""
+    folder = tmp_path_factory.mktemp("conditions")
+    policy = folder / "fifo.so"
+    subprocess.run(
+        [need("cc"), "-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-semantic-interposition",
+         f"-I{root / 'include'}", "-o", policy, root / "policies" / "fifo.bpf.c"],
+        check=True,
+    )  # fmt: skip
+
+    def run(text, cpus=1):
+        program, records = folder / "program", folder / "records"
+        compiled = compile_workload(parse_workload(HEAD + text), seed=0)
+        compiled.save(program)
+        done = subprocess.run(
+            [simulator, "--policy", policy, "--program", program, "--cpus", str(cpus),
+             "--records", records],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        return json.loads(done.stdout), Bursts(compiled, read_records(records).events)
+
+    return run
+
+
+class Bursts:
+    """When each task ran, in ms: by name, [(start, end), ...]."""
+
+    def __init__(self, program, events):
+        self.of = {str(name): [] for name in program.tasks["name"]}
+        self.end = {}
+        for event in events[events["kind"] == Kind.STOP]:
+            name = str(program.tasks["name"][event["task"] - 1])
+            end, ran = int(event["t_ns"]), int(event["arg"])
+            if ran:
+                self.of[name].append(((end - ran) / MS, end / MS))
+            if event["flags"] == Stop.EXITED:
+                self.end.setdefault(name, []).append(end / MS)
+
+
+def test_a_signal_that_nobody_waits_for_is_lost(play):
+    """Two threads that drive each other in turn: the first signal finds nobody."""
+    answer, bursts = play(
+        """
+        horizon = "65ms"
+        [[condition]]
+        name = "a"
+        [[condition]]
+        name = "b"
+        [[task]]
+        name = "a"
+        phases = [{loop = "forever", do = [{run = "10ms"}, {signal = "b"}, {await = "a"}]}]
+        [[task]]
+        name = "b"
+        phases = [{loop = "forever", do = [{run = "15ms"}, {signal = "a"}, {await = "b"}]}]
+        """,
+        cpus=2,
+    )
+    assert answer["status"] == "ok"
+    assert bursts.of == {"a": [(0, 10), (15, 25), (40, 50)], "b": [(0, 15), (25, 40), (50, 65)]}
+
+
+def test_waiting_for_a_lost_signal_is_a_deadlock(play):
+    answer, _ = play(
+        """
+        [[condition]]
+        name = "c"
+        [[task]]
+        name = "early"
+        phases = [{signal = "c"}]
+        [[task]]
+        name = "late"
+        phases = [{run = "1ms"}, {await = "c"}]
+        """
+    )
+    assert (answer["status"], answer["error_kind"]) == ("failed", "deadlock")
+    assert "late[2] for condition" in answer["error"]
+
+
+@pytest.mark.parametrize(("all_", "ends"), [("false", [4, 7, 10]), ("true", [4, 5, 6])])
+def test_a_signal_wakes_the_longest_waiter_or_all(play, all_, ends):
+    answer, bursts = play(
+        f"""
+        [[condition]]
+        name = "c"
+        [[task]]
+        name = "waiter"
+        count = 3
+        phases = [{{await = "c"}}, {{run = "1ms"}}]
+        [[task]]
+        name = "waker"
+        phases = [{{loop = 3, do = [{{sleep = "3ms"}}, {{signal = {{condition = "c", all = {all_}}}}}]}}]
+        """
+    )
+    assert answer["status"] == "ok"
+    assert bursts.end["waiter"] == ends
+
+
+def test_await_lets_go_of_its_lock_and_has_it_again(play):
+    """The waiter is signalled at 2 ms but gets its lock at 7, when the other lets go."""
+    answer, bursts = play(
+        """
+        [[lock]]
+        name = "m"
+        [[condition]]
+        name = "c"
+        [[task]]
+        name = "waiter"
+        phases = [{lock = "m"}, {await = {condition = "c", lock = "m"}}, {run = "1ms"}, {unlock = "m"}]
+        [[task]]
+        name = "waker"
+        phases = [{sleep = "2ms"}, {lock = "m"}, {signal = "c"}, {run = "5ms"}, {unlock = "m"}, {sleep = "100us"},
+            {lock = "m"}, {run = "1ms"}, {unlock = "m"}]
+        """,
+        cpus=2,
+    )
+    assert answer["status"] == "ok"
+    assert bursts.of == {"waiter": [(7, 8)], "waker": [(2, 7), (8, 9)]}
+
+
+def test_timers_wait_for_their_rhythm_and_differ_when_late(play):
+    answer, bursts = play(
+        """
+        [[task]]
+        name = "restart"
+        phases = [{run = "25ms"}, {timer = "10ms"}, {run = "1ms"}, {timer = "10ms"}, {run = "1ms"}, {timer = "20ms"}]
+        [[task]]
+        name = "keep"
+        phases = [{run = "25ms"}, {timer = {period = "10ms", late = "keep"}}, {run = "1ms"},
+            {timer = {period = "10ms", late = "keep"}}, {run = "1ms"}, {timer = {period = "10ms", late = "keep"}}]
+        [[task]]
+        name = "early"
+        arrival = "3ms"
+        phases = [{loop = 3, do = [{run = "2ms"}, {timer = {name = "x", period = "5ms"}}, {timer = {name = "y", period = "7ms"}}]}]
+        """,
+        cpus=3,
+    )
+    assert answer["status"] == "ok"
+    # Late by 15 ms: from now on, 25, or caught up at 10, 20 and 30.
+    assert bursts.of["restart"] == [(0, 26), (35, 36)]
+    assert bursts.end["restart"] == [55]
+    assert bursts.of["keep"] == [(0, 27)]
+    assert bursts.end["keep"] == [30]
+    # x is due at 5, 10, 15 and y at 7, 14, 21 after arrival.
+    assert bursts.of["early"] == [(3, 5), (10, 12), (17, 19)]
+    assert bursts.end["early"] == [24]
