@@ -346,20 +346,35 @@ static u64 next_period_ns(const struct sim_task *t, u64 period_ns)
 	return t->arrival_ns + (since_ns / period_ns + 1) * period_ns;
 }
 
-/* Return: false if the timer is due already, so that @t goes on at once. */
-static bool set_timer(struct sim_task *t, const struct sl_program_op *op)
+/* Return: 0 if the timer is due already, so that @t goes on at once. */
+static u64 timer_due_ns(struct sim_task *t, const struct sl_program_op *op,
+			u64 period_ns)
 {
 	u64 *due_ns = &t->slots[op->slot];	/* since arrival */
 	u64 since_ns = sim_now_ns - t->arrival_ns;
 
-	*due_ns += sl_program_operand(sim.program, op, t->slots);
-	if (since_ns < *due_ns) {
-		sleep_until(t, t->arrival_ns + *due_ns);
-		return true;
-	}
+	*due_ns += period_ns;
+	if (since_ns < *due_ns)
+		return t->arrival_ns + *due_ns;
 	if (!op->a)
 		*due_ns = since_ns;
-	return false;
+	return 0;
+}
+
+/* Return: whether the task now sleeps. */
+static bool sleep_by(struct sim_task *t, const struct sl_program_op *op)
+{
+	u64 b = sl_program_operand(sim.program, op, t->slots);
+	u64 at_ns = sim_now_ns + b;
+
+	if (op->verb == SL_VERB_PERIOD)
+		at_ns = next_period_ns(t, b);
+	else if (op->verb == SL_VERB_TIMER)
+		at_ns = timer_due_ns(t, op, b);
+	if (op->verb == SL_VERB_TIMER && !at_ns)
+		return false;
+	sleep_until(t, at_ns);
+	return true;
 }
 
 /* Ops on objects. Return: false if the task has announced that it blocks. */
@@ -420,6 +435,40 @@ static bool is_spinning(struct sim_task *t)
 	return true;
 }
 
+/*
+ * Ops that take no time of their own but may concern other tasks. The program
+ * counter has moved on. Return: false if the task has announced that it blocks.
+ */
+static bool act(struct sim_task *t, const struct sl_program_op *op)
+{
+	switch (op->verb) {
+	case SL_VERB_SPAWN:
+		spawn(t, op);
+		return true;
+	case SL_VERB_WAIT:
+		if (wait_children(t, op->a))
+			return true;
+		block(t, "children");
+		return false;
+	case SL_VERB_SET:
+		set_attr(t, op);
+		return true;
+	case SL_VERB_TIMER:
+		return !set_timer(t, op);
+	default:
+		return use_object(t, op);
+	}
+}
+
+/*
+ * Whom the op woke may have the CPU kicked, by its policy. A real task would not
+ * get to its next op before that.
+ */
+static bool is_kicked(void)
+{
+	return sim.cpus[sim_cpu_idx].resched_at_ns <= sim_now_ns;
+}
+
 /**
  * sim_interpret - go on with a task's program
  * @t: the running task; its burst is over
@@ -459,11 +508,6 @@ enum sim_next sim_interpret(struct sim_task *t)
 			t->pc++;
 			b = sl_program_operand(sim.program, op, t->slots);
 			return sleep_until(t, next_period_ns(t, b));
-		case SL_VERB_TIMER:
-			t->pc++;
-			if (set_timer(t, op))
-				return SIM_NEXT_BLOCK;
-			break;
 		case SL_VERB_READ:
 		case SL_VERB_WRITE:
 			next = transfer(t, op, &is_done);
@@ -475,19 +519,6 @@ enum sim_next sim_interpret(struct sim_task *t)
 		case SL_VERB_YIELD:
 			t->pc++;
 			return SIM_NEXT_YIELD;
-		case SL_VERB_SPAWN:
-			t->pc++;
-			spawn(t, op);
-			break;
-		case SL_VERB_WAIT:
-			t->pc++;
-			if (!wait_children(t, op->a))
-				return block(t, "children");
-			break;
-		case SL_VERB_SET:
-			t->pc++;
-			set_attr(t, op);
-			break;
 		case SL_VERB_LOOP:
 			t->slots[op->slot] = op->b;
 			t->pc++;
@@ -498,8 +529,10 @@ enum sim_next sim_interpret(struct sim_task *t)
 			break;
 		default:
 			t->pc++;
-			if (!use_object(t, op))
+			if (!act(t, op))
 				return SIM_NEXT_BLOCK;
+			if (is_kicked())
+				return SIM_NEXT_KICKED;
 		}
 	}
 }
