@@ -320,7 +320,7 @@ static inline void sl_check_failure(struct sl_cpu *here)
 int sl_maps_create(const struct sl_policy *policy);
 void sl_maps_destroy(void);
 void sl_maps_forget_task(struct sl_task *t);
-struct sl_map *sl_map_of_value(const void *value, const void **key,
+struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
 			       void **element);
 void sl_timers_destroy(void);
 

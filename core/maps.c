@@ -33,7 +33,8 @@ struct sl_map {
 	u32		key_bytes;
 	u32		value_bytes;
 	u32		max_entries;
-	u32		value_off;	/* of the value within an entry */
+	u32		key_off;	/* of a hash's key within an entry */
+	u32		value_off;	/* of the value */
 	u32		entry_bytes;
 	u64		nr_slots;	/* entries allocated */
 	u8		*entries;
@@ -79,7 +80,7 @@ static u32 find_entry(const struct sl_map *map, const void *key)
 	while (nr) {
 		u8 *entry = entry_at(map, nr - 1);
 
-		if (!__builtin_memcmp(entry + sizeof(u32), key, map->key_bytes))
+		if (!__builtin_memcmp(entry + map->key_off, key, map->key_bytes))
 			return nr;
 		nr = *next_of(entry);
 	}
@@ -125,7 +126,7 @@ static long insert_entry(struct sl_map *map, const void *key, const void *value)
 	else
 		return E_2BIG;
 	entry = entry_at(map, nr - 1);
-	__builtin_memcpy(entry + sizeof(u32), key, map->key_bytes);
+	__builtin_memcpy(entry + map->key_off, key, map->key_bytes);
 	__builtin_memcpy(entry + map->value_off, value, map->value_bytes);
 	*next_of(entry) = *bucket;
 	*bucket = nr;
@@ -179,7 +180,7 @@ long sl_map_delete(struct sl_map *map, const void *key)
 	while ((nr = *link)) {
 		u8 *entry = entry_at(map, nr - 1);
 
-		if (!__builtin_memcmp(entry + sizeof(u32), key, map->key_bytes)) {
+		if (!__builtin_memcmp(entry + map->key_off, key, map->key_bytes)) {
 			*link = *next_of(entry);
 			*next_of(entry) = map->free_first;
 			map->free_first = nr;
@@ -247,7 +248,9 @@ static int set_sizes(struct sl_map *map)
 
 	switch (map->type) {
 	case BPF_MAP_TYPE_HASH:
-		head_bytes = sizeof(u32) + map->key_bytes;
+		/* A policy's timer callback gets a pointer to the key. */
+		map->key_off = map->key_bytes > 4 ? 8 : 4;
+		head_bytes = map->key_off + map->key_bytes;
 		map->nr_slots = map->max_entries;
 		break;
 	case BPF_MAP_TYPE_ARRAY:
@@ -362,11 +365,11 @@ void sl_maps_destroy(void)
 }
 
 /*
- * The map element that @value points into, for a timer's callback. @key is
- * set for hashes only: an array's key is the element's number.
+ * The map element that @value points into, for a timer's callback. An array's
+ * key is the element's number, which @number has room for.
  * Return: the map, or NULL if @value is in none.
  */
-struct sl_map *sl_map_of_value(const void *value, const void **key,
+struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
 			       void **element)
 {
 	const u8 *at = value;
@@ -380,7 +383,12 @@ struct sl_map *sl_map_of_value(const void *value, const void **key,
 			continue;
 		entry = entry_at(map, off / map->entry_bytes);
 		*element = entry + map->value_off;
-		*key = map->type == BPF_MAP_TYPE_HASH ? entry + sizeof(u32) : NULL;
+		if (map->type == BPF_MAP_TYPE_HASH) {
+			*key = entry + map->key_off;
+		} else {
+			*number = (u32)(off / map->entry_bytes);
+			*key = number;
+		}
 		return map;
 	}
 	return NULL;

@@ -138,13 +138,15 @@ void sl_timers_run(void)
 	struct sl_timer *s;
 
 	while (!sl_peek(&sl_core.bypass) && (s = take_due(now_ns))) {
-		const void *key = NULL;
+		void *key = NULL;
 		void *element = NULL;
-		struct sl_map *map = sl_map_of_value(s->owner, &key, &element);
+		u32 number = 0;
+		struct sl_map *map = sl_map_of_value(s->owner, &number, &key,
+						     &element);
 
 		here->context = SL_CTX_UNLOCKED;
 		here->callback = "timer";
-		s->callback(map, (void *)(uintptr_t)key, element);
+		s->callback(map, key, element);
 		here->context = SL_CTX_NONE;
 		here->callback = NULL;
 		sl_flush(here);
