@@ -203,6 +203,9 @@ static void go_on(u32 idx)
 		case SIM_NEXT_YIELD:
 			is_running = schedule(idx, SL_WHY_YIELD);
 			break;
+		case SIM_NEXT_KICKED:
+			is_running = schedule(idx, SL_WHY_RESCHED);
+			break;
 		case SIM_NEXT_EXIT:
 			is_running = schedule(idx, SL_WHY_EXIT);
 			sim.nr_left--;

@@ -19,7 +19,10 @@ s32 sim_cpu_idx;
 
 void sl_host_kick(s32 cpu)
 {
-	sim_cpu_set_resched((u32)cpu, sim_now_ns + sim.options->costs.ipi_ns);
+	/* A CPU needs no interrupt to reach itself. */
+	u64 latency_ns = cpu == sim_cpu_idx ? 0 : sim.options->costs.ipi_ns;
+
+	sim_cpu_set_resched((u32)cpu, sim_now_ns + latency_ns);
 }
 
 /* Large blocks are mapped: pages that are never touched cost nothing. */

@@ -453,8 +453,6 @@ static bool act(struct sim_task *t, const struct sl_program_op *op)
 	case SL_VERB_SET:
 		set_attr(t, op);
 		return true;
-	case SL_VERB_TIMER:
-		return !set_timer(t, op);
 	default:
 		return use_object(t, op);
 	}
@@ -485,7 +483,6 @@ enum sim_next sim_interpret(struct sim_task *t)
 
 	for (;;) {
 		const struct sl_program_op *op = &t->ops[t->pc];
-		u64 b;
 
 		if (is_spinning(t))
 			return SIM_NEXT_YIELD;
@@ -501,13 +498,12 @@ enum sim_next sim_interpret(struct sim_task *t)
 				return SIM_NEXT_RUN;
 			break;
 		case SL_VERB_SLEEP:
-			t->pc++;
-			b = sl_program_operand(sim.program, op, t->slots);
-			return sleep_until(t, sim_now_ns + b);
 		case SL_VERB_PERIOD:
+		case SL_VERB_TIMER:
 			t->pc++;
-			b = sl_program_operand(sim.program, op, t->slots);
-			return sleep_until(t, next_period_ns(t, b));
+			if (sleep_by(t, op))
+				return SIM_NEXT_BLOCK;
+			break;
 		case SL_VERB_READ:
 		case SL_VERB_WRITE:
 			next = transfer(t, op, &is_done);

@@ -194,6 +194,7 @@ enum sim_next {
 	SIM_NEXT_RUN,			/* remaining_ns is set */
 	SIM_NEXT_BLOCK,			/* has announced it to the core */
 	SIM_NEXT_YIELD,
+	SIM_NEXT_KICKED,		/* its CPU must schedule before it goes on */
 	SIM_NEXT_EXIT,
 };
 enum sim_next sim_interpret(struct sim_task *t);
