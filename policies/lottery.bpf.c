@@ -17,8 +17,8 @@
  * than their share. A draw walks the queue: its cost grows with the tasks.
  *
  * lfsr16 is the report's source: a 16-bit shift register, modulo the tickets. It
- * never gives a number above 65,535, so that with 100 tickets each nobody from the
- * 656th place of the queue on ever wins; smaller numbers come more often by up to one part in
+ * never gives a number above 65,535, so that with 100 tickets each nobody behind the
+ * first 655 that wait ever wins; smaller numbers come more often by up to one part in
  * 65,536 / tickets; and each number is the last one shifted by a bit, so that
  * draws follow each other in a pattern, which repeats after 65,535 of them.
  *
@@ -37,7 +37,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-#define LOTTERY_DSQ 0
+#define NR_QUEUES 64		/* a power of two; a task's is that of its pid */
 #define COMPENSATION_MAX 1024	/* times; keeps the sum of all tickets in range */
 
 enum { RANDOM_BPF, RANDOM_LFSR16 };
@@ -61,9 +61,10 @@ struct {
 	__type(value, struct task_ctx);
 } task_ctxs SEC(".maps");
 
-/* Of the tasks in the queue; atomic. May be ahead of the queue or behind it. */
+/* Of the tasks in the queues; atomic. May be ahead of the queues or behind them. */
 static u64 nr_tickets;
-/* Tasks in the queue that may not run everywhere; atomic. */
+static u64 nr_tickets_in[NR_QUEUES];
+/* Tasks in the queues that may not run everywhere; atomic. */
 static u64 nr_bound;
 /* Two CPUs that draw at once may draw the same number; no harm. */
 static u32 lfsr;
@@ -71,6 +72,11 @@ static u32 lfsr;
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+static u32 queue_of(const struct task_struct *p)
+{
+	return (u32)p->pid % NR_QUEUES;
 }
 
 static u64 own_tickets(struct task_struct *p)
@@ -126,19 +132,21 @@ static void add_tickets(struct task_struct *p, struct task_ctx *tc)
 {
 	tc->counted = compensated_tickets(p, tc);
 	__sync_fetch_and_add(&nr_tickets, tc->counted);
+	__sync_fetch_and_add(&nr_tickets_in[queue_of(p)], tc->counted);
 	tc->is_bound = (u32)p->nr_cpus_allowed < scx_bpf_nr_cpu_ids();
 	if (tc->is_bound)
 		__sync_fetch_and_add(&nr_bound, 1);
 }
 
 /* Whoever comes first takes them away: the winner's CPU, or ops.dequeue(). */
-static void take_tickets(struct task_ctx *tc)
+static void take_tickets(struct task_struct *p, struct task_ctx *tc)
 {
 	u64 counted = __sync_lock_test_and_set(&tc->counted, 0);
 
 	if (!counted)
 		return;
 	__sync_fetch_and_sub(&nr_tickets, counted);
+	__sync_fetch_and_sub(&nr_tickets_in[queue_of(p)], counted);
 	if (tc->is_bound)
 		__sync_fetch_and_sub(&nr_bound, 1);
 }
@@ -161,11 +169,13 @@ void BPF_STRUCT_OPS(lottery_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tc = task_ctx(p);
 	s32 cpu;
 
-	if (tc) {
-		take_tickets(tc);
-		add_tickets(p, tc);
+	if (!tc) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns, enq_flags);
+		return;
 	}
-	scx_bpf_dsq_insert(p, LOTTERY_DSQ, slice_ns, enq_flags);
+	take_tickets(p, tc);
+	add_tickets(p, tc);
+	scx_bpf_dsq_insert(p, queue_of(p), slice_ns, enq_flags);
 	if (enq_flags & SCX_ENQ_CPU_SELECTED)
 		return;
 	/* It made way for a task that is bound here; another CPU may be idle. */
@@ -179,16 +189,18 @@ void BPF_STRUCT_OPS(lottery_dequeue, struct task_struct *p, u64 deq_flags)
 	struct task_ctx *tc = task_ctx(p);
 
 	if (tc)
-		take_tickets(tc);
+		take_tickets(p, tc);
 }
 
-/* What the tasks hold that may run on @cpu. */
-static u64 tickets_for(s32 cpu)
+/* What those tasks of a queue hold that may run on @cpu. */
+static u64 tickets_in(u32 queue, s32 cpu, bool check_cpu)
 {
 	struct task_struct *p;
 	u64 tickets = 0;
 
-	bpf_for_each(scx_dsq, p, LOTTERY_DSQ, 0) {
+	if (!check_cpu)
+		return nr_tickets_in[queue % NR_QUEUES];
+	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task_ctx *tc = task_ctx(p);
 
 		if (tc && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
@@ -197,15 +209,24 @@ static u64 tickets_for(s32 cpu)
 	return tickets;
 }
 
-/*
- * Take the task that holds ticket @winner, counted among those that may run on
- * @cpu. Return: whether there was one.
- */
-static bool take_winner(s32 cpu, u64 winner, bool check_cpu)
+static u64 tickets_of_all(s32 cpu, bool check_cpu)
+{
+	u64 tickets = 0;
+	int queue;
+
+	if (!check_cpu)
+		return nr_tickets;
+	bpf_for(queue, 0, NR_QUEUES)
+		tickets += tickets_in(queue, cpu, true);
+	return tickets;
+}
+
+/* Take the task of a queue that holds ticket @winner. Return: whether there was one. */
+static bool take_from(u32 queue, s32 cpu, u64 winner, bool check_cpu)
 {
 	struct task_struct *p;
 
-	bpf_for_each(scx_dsq, p, LOTTERY_DSQ, 0) {
+	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task_ctx *tc = task_ctx(p);
 
 		if (!tc)
@@ -218,8 +239,35 @@ static bool take_winner(s32 cpu, u64 winner, bool check_cpu)
 		}
 		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			continue;
-		take_tickets(tc);
+		take_tickets(p, tc);
 		return true;
+	}
+	return false;
+}
+
+/*
+ * Take the task that holds ticket @winner, counted among those that may run on
+ * @cpu; or, where the sums were ahead of the queues, anyone. Return: whether there
+ * was one.
+ */
+static bool take_winner(s32 cpu, u64 winner, bool check_cpu)
+{
+	int queue;
+
+	bpf_for(queue, 0, NR_QUEUES) {
+		u64 tickets = tickets_in(queue, cpu, check_cpu);
+
+		if (winner >= tickets) {
+			winner -= tickets;
+			continue;
+		}
+		if (take_from(queue, cpu, winner, check_cpu))
+			return true;
+		break;
+	}
+	bpf_for(queue, 0, NR_QUEUES) {
+		if (scx_bpf_dsq_move_to_local(queue))
+			return true;
 	}
 	return false;
 }
@@ -257,17 +305,13 @@ void BPF_STRUCT_OPS(lottery_dispatch, s32 cpu, struct task_struct *prev)
 	if (prev && plays)
 		prev_tickets = tickets_after_slice(prev);
 	total = prev_tickets;
-	if (scx_bpf_dsq_nr_queued(LOTTERY_DSQ) > 0) {
-		total += check_cpu ? tickets_for(cpu) : nr_tickets;
+	if (nr_tickets) {
+		total += tickets_of_all(cpu, check_cpu);
 		if (total)
 			winner = draw(total);
-		if (winner >= prev_tickets) {
-			if (take_winner(cpu, winner - prev_tickets, check_cpu))
-				return;
-			/* The sum was ahead of the queue. */
-			if (scx_bpf_dsq_move_to_local(LOTTERY_DSQ))
-				return;
-		}
+		if (winner >= prev_tickets &&
+		    take_winner(cpu, winner - prev_tickets, check_cpu))
+			return;
 	}
 	if (prev && plays)
 		renew(prev);
@@ -300,8 +344,16 @@ s32 BPF_STRUCT_OPS(lottery_init_task, struct task_struct *p,
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(lottery_init)
 {
+	int queue;
+	s32 err;
+
 	lfsr = lfsr_seed;
-	return scx_bpf_create_dsq(LOTTERY_DSQ, -1);
+	bpf_for(queue, 0, NR_QUEUES) {
+		err = scx_bpf_create_dsq(queue, -1);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 SCX_OPS_DEFINE(lottery_ops,
