@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * edf.bpf.c - earliest deadline first.
+ *
+ * Each time a task becomes runnable it begins a job, which ends when it blocks, and
+ * which is due `deadline` later; that is an attribute of the task. One queue for all
+ * CPUs, in the order of when jobs are due. A job that is released preempts the one
+ * that is due last, if that is later than its own; there are no slices.
+ *
+ *	released --> due := now + deadline --> queue, by due --> runs --> blocks
+ *	                                        ^                 |
+ *	                                        +---- preempted --+
+ *
+ * Tasks without a deadline come after all that have one, in turns of slice_ns.
+ *
+ * Good at: deadlines. On one CPU it meets them all if that can be done at all; for
+ * jobs released in each period, and due at its end, up to a utilisation of 1.
+ * Bad at: overload, where it spends its time on jobs that are late already, and
+ * makes one after the other miss (there is no admission test, and no budget as in
+ * Linux's SCHED_DEADLINE: a job that runs for too long hurts all the others). On
+ * several CPUs deadlines can be missed at little more than a utilisation of 1, when
+ * one long job comes beside short ones (Dhall and Liu 1978). It knows nothing of
+ * locks. Each wake-up looks at all CPUs.
+ *
+ * @knob slice_ns ns 1 10000000000  turn of those without a deadline (default 10 ms)
+ * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @source C. L. Liu and J. W. Layland, Scheduling Algorithms for Multiprogramming in
+ *         a Hard-Real-Time Environment, 1973
+ *
+ * Read next: policies/eevdf.bpf.c, deadlines made up to share the CPU.
+ */
+#include <scx/common.bpf.h>
+#include <scx/task_attr.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define EDF_DSQ 0
+/* Due dates are times of the clock, or this much later: none. */
+#define NO_DEADLINE_NS (1ULL << 61)
+#define IDLE_NS (~0ULL >> 1)	/* later than any due date */
+
+const volatile u64 slice_ns = 10000000;
+
+struct task_ctx {
+	u64 due_ns;		/* without a deadline: when its turn came, see above */
+	u64 used_ns;		/* of its turn, where it has no deadline */
+	u64 exec_ns;		/* its CPU time when it was last charged */
+	bool is_new;
+	bool has_yielded;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+/*
+ * When the running job of a CPU is due, or the one that will run after a kick that
+ * is on its way; IDLE_NS: nothing runs. Written and read without a lock: should two
+ * CPUs cross, the next tick puts it right.
+ */
+static u64 running_due_ns[SCX_CPUS_MAX];
+
+static struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+static bool has_deadline(const struct task_ctx *tc)
+{
+	return tc->due_ns < NO_DEADLINE_NS;
+}
+
+static u64 slice_of(const struct task_ctx *tc)
+{
+	return has_deadline(tc) ? SCX_SLICE_INF : slice_ns - tc->used_ns;
+}
+
+/* Those without a deadline do not preempt each other: all are equally urgent. */
+static u64 urgency_of(const struct task_ctx *tc)
+{
+	return has_deadline(tc) ? tc->due_ns : NO_DEADLINE_NS;
+}
+
+/* Without a deadline the order is that in which turns ended, or tasks came. */
+static void begin_turn(struct task_ctx *tc)
+{
+	tc->used_ns = 0;
+	tc->due_ns = NO_DEADLINE_NS + scx_bpf_now();
+}
+
+/* Charge the CPU time since the last call; who is preempted has the rest left. */
+static void charge(struct task_struct *p, struct task_ctx *tc)
+{
+	tc->used_ns += p->se.sum_exec_runtime - tc->exec_ns;
+	tc->exec_ns = p->se.sum_exec_runtime;
+	if (!has_deadline(tc) && tc->used_ns >= slice_ns)
+		begin_turn(tc);
+}
+
+static void note_running(s32 cpu, u64 due_ns)
+{
+	u64 *running = ARRAY_ELEM_PTR(running_due_ns, cpu, SCX_CPUS_MAX);
+
+	if (running)
+		*running = due_ns;
+}
+
+static u64 due_on(s32 cpu)
+{
+	u64 *running = ARRAY_ELEM_PTR(running_due_ns, cpu, SCX_CPUS_MAX);
+
+	return running ? *running : 0;
+}
+
+/*
+ * An idle CPU is only chosen here. The task goes through the queue even then, or
+ * it would pass by a more urgent one that is about to be fetched by that CPU.
+ */
+s32 BPF_STRUCT_OPS(edf_select_cpu, struct task_struct *p, s32 prev_cpu,
+		   u64 wake_flags)
+{
+	bool is_idle = false;
+
+	/* Not behind a waker that may run on: another CPU is idle now. */
+	return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC,
+				      &is_idle);
+}
+
+/* A job is released. A task that is merely changed goes on with the one it has. */
+void BPF_STRUCT_OPS(edf_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_attr *attr = task_attr(p);
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc || !(tc->is_new || (enq_flags & SCX_ENQ_WAKEUP)))
+		return;
+	tc->is_new = false;
+	if (task_attr_given(attr, TASK_ATTR_DEADLINE) && attr->deadline_ns)
+		tc->due_ns = scx_bpf_now() + attr->deadline_ns;
+	else
+		begin_turn(tc);
+}
+
+/*
+ * Have the CPU choose again whose job is due last, if that is later than @due_ns.
+ * It is noted as taken, so that the next job that is released finds another one.
+ */
+static void preempt_latest(struct task_struct *p, u64 due_ns)
+{
+	s32 nr_cpus = (s32)scx_bpf_nr_cpu_ids();
+	s32 latest_cpu = scx_bpf_task_cpu(p);
+	u64 latest_ns = due_on(latest_cpu);
+	s32 cpu;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		if (latest_ns == IDLE_NS)
+			break;
+		if (due_on(cpu) <= latest_ns ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		latest_cpu = cpu;
+		latest_ns = due_on(cpu);
+	}
+	if (latest_ns <= due_ns)
+		return;
+	note_running(latest_cpu, due_ns);
+	scx_bpf_kick_cpu(latest_cpu, SCX_KICK_PREEMPT);
+}
+
+void BPF_STRUCT_OPS(edf_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
+		return;
+	}
+	tc->has_yielded = false;
+	scx_bpf_dsq_insert_vtime(p, EDF_DSQ, slice_of(tc), tc->due_ns,
+				 enq_flags);
+	preempt_latest(p, urgency_of(tc));
+}
+
+/* Whether a queued task that may run on @cpu is due before @end_ns. */
+static bool is_one_before(s32 cpu, u64 end_ns)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, EDF_DSQ, 0) {
+		if (p->scx.dsq_vtime >= end_ns)
+			return false;
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Those that are due earlier go before @prev, and its equals if it has yielded. When
+ * there is nothing to run, @prev included, the CPU is noted as idle.
+ */
+void BPF_STRUCT_OPS(edf_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct task_ctx *tc = NULL;
+
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED) &&
+	    bpf_cpumask_test_cpu(cpu, prev->cpus_ptr))
+		tc = task_ctx(prev);
+	if (!prev || !tc) {
+		if (!scx_bpf_dsq_move_to_local(EDF_DSQ))
+			note_running(cpu, IDLE_NS);
+		return;
+	}
+	charge(prev, tc);
+	if (is_one_before(cpu, tc->due_ns + tc->has_yielded) &&
+	    scx_bpf_dsq_move_to_local(EDF_DSQ))
+		return;
+	/* It goes on, with a slice of ours and not of the kernel's length. */
+	tc->has_yielded = false;
+	scx_bpf_task_set_slice(prev, slice_of(tc));
+	note_running(cpu, urgency_of(tc));
+}
+
+void BPF_STRUCT_OPS(edf_running, struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return;
+	tc->exec_ns = p->se.sum_exec_runtime;
+	note_running(scx_bpf_task_cpu(p), urgency_of(tc));
+}
+
+void BPF_STRUCT_OPS(edf_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		charge(p, tc);
+}
+
+/* Only for releases that crossed another CPU's choice; see running_due_ns. */
+void BPF_STRUCT_OPS(edf_tick, struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc && is_one_before(scx_bpf_task_cpu(p), urgency_of(tc)))
+		scx_bpf_task_set_slice(p, 0);
+}
+
+bool BPF_STRUCT_OPS(edf_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tc = task_ctx(from);
+
+	if (to)
+		return false;
+	if (tc) {
+		tc->has_yielded = true;
+		if (!has_deadline(tc))
+			begin_turn(tc);
+	}
+	scx_bpf_task_set_slice(from, 0);
+	return true;
+}
+
+s32 BPF_STRUCT_OPS(edf_init_task, struct task_struct *p,
+		   struct scx_init_task_args *args)
+{
+	struct task_ctx *tc = bpf_task_storage_get(&task_ctxs, p, NULL,
+						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!tc)
+		return -12;	/* ENOMEM */
+	tc->is_new = true;
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(edf_init)
+{
+	s32 cpu;
+
+	bpf_for(cpu, 0, SCX_CPUS_MAX)
+		note_running(cpu, IDLE_NS);
+	return scx_bpf_create_dsq(EDF_DSQ, -1);
+}
+
+SCX_OPS_DEFINE(edf_ops,
+	       .select_cpu = (void *)edf_select_cpu,
+	       .runnable = (void *)edf_runnable,
+	       .enqueue = (void *)edf_enqueue,
+	       .dispatch = (void *)edf_dispatch,
+	       .running = (void *)edf_running,
+	       .stopping = (void *)edf_stopping,
+	       .tick = (void *)edf_tick,
+	       .yield = (void *)edf_yield,
+	       .init_task = (void *)edf_init_task,
+	       .init = (void *)edf_init,
+	       .name = "edf");
