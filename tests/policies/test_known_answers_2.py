@@ -8,9 +8,13 @@ and slices end at ticks; what happens by kicks happens at once.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import random
+
 import pytest
 
-from schedlab.records import Stop
+from schedlab.records import Kind, Stop
 
 from .test_known_answers import hog, sleeper, task, workload
 
@@ -174,3 +178,251 @@ def test_rt_does_not_preempt_where_it_may_not_run(play, policy):
     )
     assert [t for t in turns_of(played) if t[0] != "on1"] == [("on0", 0, 5), ("high", 5, 10), ("on0", 10, 25)]
     assert played.finish_ms("on1") == 20
+
+
+# ---- sjf and srtf ---------------------------------------------------------------
+
+#: Silberschatz et al., section 5.3.2: name, arrival and burst in ms.
+TEXTBOOK = [("p1", 0, 8), ("p2", 1, 4), ("p3", 2, 9), ("p4", 3, 5)]
+
+
+def job(name, arrival, burst, **keys):
+    """A task of one declared burst; times in whole milliseconds."""
+    return task(name, f'run = "{burst}ms"', arrival=f'"{arrival}ms"', burst='"run"', **keys)
+
+
+def mean_turnaround_ms(played, jobs):
+    return sum(played.finish_ms(name) - arrival for name, arrival, _ in jobs) / len(jobs)
+
+
+@pytest.mark.parametrize(("policy", "mean_ms"), [("sjf", 14.25), ("srtf", 13), ("fifo", 15.25)])
+def test_turnaround_of_the_textbook(play, policy, mean_ms):
+    played = play(workload(*(job(*row) for row in TEXTBOOK)), policy)
+    assert mean_turnaround_ms(played, TEXTBOOK) == mean_ms
+
+
+def random_jobs(seed, *, count, arrivals, bursts):
+    """Jobs with names, whole arrivals below `arrivals` and bursts from 1 to `bursts`."""
+    draw = random.Random(seed)
+    return [(f"j{i}", draw.randrange(arrivals), draw.randint(1, bursts)) for i in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sjf_is_the_best_order_of_jobs_that_are_there(play, seed):
+    """A job of 1 ms goes first, so that all others are there when the choice is made."""
+    jobs = random_jobs(seed, count=6, arrivals=1, bursts=40)
+    played = play(workload(task("gate", 'run = "1ms"', burst='"1us"'), *(job(*row) for row in jobs)), "sjf")
+
+    def mean_ms(order):
+        ends = itertools.accumulate((burst for _, _, burst in order), initial=1)
+        return sum(itertools.islice(ends, 1, None)) / len(order)
+
+    assert mean_turnaround_ms(played, jobs) == min(map(mean_ms, itertools.permutations(jobs)))
+    assert all(turn.why != Stop.PREEMPTED for turn in played.turns)
+
+
+def least_sum_of_ends(jobs):
+    """By trying everything: the least sum of ends on one CPU that may switch each ms."""
+
+    @functools.cache
+    def best(now, left):
+        there = [i for i, (_, arrival, _) in enumerate(jobs) if left[i] and arrival <= now]
+        if not any(left):
+            return 0
+        if not there:
+            return best(now + 1, left)
+        sums = []
+        for i in there:
+            after = (*left[:i], left[i] - 1, *left[i + 1 :])
+            sums.append(best(now + 1, after) + (now + 1 if after[i] == 0 else 0))
+        return min(sums)
+
+    return best(0, tuple(burst for _, _, burst in jobs))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_srtf_is_the_best_of_all_schedules(play, seed):
+    jobs = random_jobs(seed, count=5, arrivals=12, bursts=6)
+    played = play(workload(*(job(*row) for row in jobs)), "srtf")
+    assert sum(played.finish_ms(name) for name, _, _ in jobs) == least_sum_of_ends(jobs)
+
+
+def test_srtf_preempts_at_once_whoever_has_the_most_left(play):
+    """On two CPUs; `c` is longer than what `a` has left, and waits for it."""
+    jobs = [("a", 0, 20), ("b", 0, 30), ("c", 12, 10), ("d", 12, 1), ("e", 13, 9)]
+    played = play(workload(*(job(*row) for row in jobs)), "srtf", cpus=2)
+    # 12: a has 8 left, b 18: c takes the place of b. d takes that of c, for 1 ms.
+    # 13: e has 9: c has 10 and waits. 20: a ends, c goes on. 22: e ends, then b.
+    ends = {name: played.finish_ms(name) for name, _, _ in jobs}
+    assert ends == {"a": 20, "d": 13, "e": 22, "c": 30, "b": 40}
+
+
+@pytest.mark.parametrize("policy", ["sjf", "srtf"])
+def test_bursts_are_predicted_from_the_past(play, policy):
+    """Both wake up at 1,600 ms, while the gate runs, and differ only in their past."""
+    past = 'loop = 8, do = [{{run = "{0}"}}, {{period = "200ms"}}]'
+    played = play(
+        workload(
+            task("long", past.format("9ms"), 'run = "5ms"'),
+            task("short", past.format("4ms"), 'run = "5ms"'),
+            task("gate", 'sleep = "1599ms"', 'run = "50ms"'),
+        ),
+        policy,
+    )
+    last = [turn.name for turn in played.turns if turn.start_ns >= 1_600_000_000]
+    assert last.index("short") < last.index("long")
+
+
+@pytest.mark.parametrize(("alpha", "first"), [(100, "falls"), (60, "falls"), (55, "steady"), (10, "steady")])
+def test_sjf_predicts_by_exponential_averaging(play, alpha, first):
+    predicted = {}
+    tasks = [task("gate", 'sleep = "599ms"', 'run = "50ms"')]
+    for name, bursts in {"falls": (50, 50, 2), "steady": (20, 20, 20)}.items():
+        predicted[name] = 22
+        phases = []
+        for burst in bursts:
+            predicted[name] = (burst * alpha + predicted[name] * (100 - alpha)) / 100
+            phases += [f'run = "{burst}ms"', 'period = "200ms"']
+        tasks.append(task(name, *phases, 'run = "5ms"'))
+    assert min(predicted, key=predicted.get) == first
+    played = play(workload(*tasks), "sjf", alpha_percent=alpha, initial_ns=22_000_000)
+    last = [turn.name for turn in played.turns if turn.start_ns >= 600_000_000]
+    assert last[0] == first
+
+
+def test_srtf_outlived_burst_is_passed_sooner_or_later(play):
+    """
+    Declared 1 ms, 100 ms long: after 20 ms it has outlived its length by 19, and a
+    task of 15 ms that came at 11 ms, when that was more than it seemed to have, runs.
+    """
+    played = play(
+        workload(
+            task("liar", 'run = "100ms"', burst='"1ms"'),
+            task("honest", 'run = "15ms"', arrival='"11ms"', burst='"run"'),
+        ),
+        "srtf",
+    )
+    assert turns_of(played) == [("liar", 0, 20), ("honest", 20, 35), ("liar", 35, 115)]
+
+
+@pytest.mark.parametrize("policy", ["sjf", "srtf"])
+def test_sjf_yield_is_not_to_nobody(play, policy):
+    played = play(
+        workload(
+            task("polite", 'run = "1ms"', '"yield"', 'run = "1ms"', burst='"2ms"'), job("other", 0, 9)
+        ),
+        policy,
+    )
+    assert turns_of(played) == [("polite", 0, 1), ("other", 1, 10), ("polite", 10, 11)]
+
+
+# ---- edf ------------------------------------------------------------------------
+
+
+def stream(name, run_ms, period_ms, *, until_ms, **keys):
+    """Jobs released at each multiple of their period and due at the next; all at 0 first."""
+    return task(
+        name, f'run = "{run_ms}ms"', count=until_ms // period_ms,
+        arrival=f'{{gap = "{period_ms}ms", start = "{100 - period_ms}ms"}}',
+        deadline=f'"{period_ms}ms"', **keys,
+    )  # fmt: skip
+
+
+#: (run, period) in ms; a utilisation of exactly 1, and periods that no other divides.
+FULL = {"a": (2, 5), "b": (4, 7), "c": (1, 35)}
+FULL_MS = 3500
+
+
+def missed(played, periods):
+    """Names of jobs that ended after their deadline; how many ended in all."""
+    arrivals = played.records.events[played.records.events["kind"] == Kind.ARRIVE]
+    released_ns = {int(e["task"]): int(e["t_ns"]) for e in arrivals}
+    late, ends = [], {turn.pid: turn.end_ns for turn in played.turns if turn.why == Stop.EXITED}
+    for pid, end_ns in ends.items():
+        name = played.names[pid - 1]
+        if end_ns > released_ns[pid] + periods[name][1] * 1_000_000:
+            late.append(name)
+    return late, len(ends)
+
+
+def full_load(**keys):
+    tasks = (stream(name, *times, until_ms=FULL_MS, **keys.get(name, {})) for name, times in FULL.items())
+    return workload(*tasks)
+
+
+def test_edf_meets_all_deadlines_at_utilisation_1(play):
+    played = play(full_load(), "edf")
+    late, ended = missed(played, FULL)
+    assert late == []
+    assert ended == 700 + 500 + 100
+    # The CPU was never idle: the load was really 1.
+    assert played.end_ns == (100 + FULL_MS) * 1_000_000
+    assert sum(played.ran_ms().values()) == FULL_MS
+
+
+def test_other_policies_miss_deadlines_at_utilisation_1(play):
+    """Rate-monotonic priorities too: Liu and Layland's bound is below 1."""
+    assert missed(play(full_load(), "rr"), FULL)[0]
+    assert missed(play(full_load(), "fifo"), FULL)[0]
+    monotonic = full_load(a={"priority": 1}, b={"priority": 2}, c={"priority": 3})
+    assert missed(play(monotonic, "rt_fifo"), FULL)[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_edf_meets_deadlines_of_random_sets(play, seed):
+    """Utilisation 1 of random periods; the last task fills what the others leave."""
+    draw = random.Random(seed)
+    periods = draw.sample([4, 6, 8, 9, 12, 18, 24, 36], 4)
+    runs = [draw.randint(1, max(1, period // 4)) for period in periods]
+    rest = 72 - sum(run * 72 // period for run, period in zip(runs, periods, strict=True))
+    sets = {f"t{i}": pair for i, pair in enumerate(zip([*runs, rest], [*periods, 72], strict=True))}
+    assert rest > 0
+    tasks = (stream(name, *times, until_ms=720) for name, times in sets.items())
+    late, ended = missed(play(workload(*tasks), "edf"), sets)
+    assert late == []
+    assert ended == sum(720 // period for _, period in sets.values())
+
+
+def test_edf_deadline_counts_from_each_wake_up(play):
+    """At 50 ms both wake up, and the one that is due sooner runs, though it came last."""
+    played = play(
+        workload(
+            task("late", 'run = "5ms"', 'period = "50ms"', 'run = "5ms"', deadline='"40ms"'),
+            task("soon", 'run = "5ms"', 'period = "49ms"', 'run = "5ms"', arrival='"1ms"', deadline='"20ms"'),
+        ),
+        "edf",
+    )
+    # At 1 ms `soon` is due at 21, `late` at 40: it preempts.
+    assert turns_of(played) == [("late", 0, 1), ("soon", 1, 6), ("late", 6, 10), ("soon", 50, 55), ("late", 55, 60)]
+
+
+def test_edf_serves_others_in_turns_when_no_job_is_there(play):
+    played = play(
+        workload(
+            hog("x"), hog("y"),
+            task("job", 'loop = 9, do = [{run = "3ms"}, {period = "25ms"}]', deadline='"25ms"'),
+            horizon="200ms",
+        ),
+        "edf",
+    )
+    assert played.latencies_ms("job").max() == 0
+    ran = played.ran_ms()
+    assert ran["job"] == 24
+    assert abs(ran["x"] - ran["y"]) <= 20
+
+
+def test_edf_two_most_urgent_jobs_run_on_two_cpus(play):
+    jobs = [("a", 0, 30, 100), ("b", 0, 30, 90), ("c", 5, 10, 40), ("d", 5, 10, 50), ("e", 6, 5, 99)]
+    tasks = (
+        task(name, f'run = "{run}ms"', arrival=f'"{at}ms"', deadline=f'"{due}ms"') for name, at, run, due in jobs
+    )
+    played = play(workload(*tasks), "edf", cpus=2)
+    # 5: c and d (due 45, 55) take both. 15: b (90) and a (100); e is due at 105.
+    assert {name: played.finish_ms(name) for name, *_ in jobs} == {"c": 15, "d": 15, "b": 40, "a": 40, "e": 45}
+
+
+def test_edf_overload_makes_one_after_the_other_miss(play):
+    """Said in its header: a tenth too much, and all are late in the end."""
+    sets = {"a": (5, 10), "b": (6, 10)}
+    late, _ = missed(play(workload(*(stream(n, *t, until_ms=1000) for n, t in sets.items())), "edf"), sets)
+    assert late.count("a") > 80 and late.count("b") > 80
