@@ -55,7 +55,7 @@ void fake_wait_a_turn(void)
 
 void fake_lock_error(const char *what)
 {
-	fake_fail(__FILE__, __LINE__, "cpu %d: %s", fake_cpu, what);
+	fake_fail(__FILE__, __LINE__, what, " (cpu %d)", fake_cpu);
 }
 
 void fake_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
@@ -152,7 +152,7 @@ void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 
 void sl_host_panic(const char *file, int line, const char *what)
 {
-	fake_fail(file, line, "assertion failed: %s", what);
+	fake_fail(file, line, what, " (an assertion of the core)");
 }
 
 /* ---- for tests ----------------------------------------------------------- */
@@ -194,7 +194,8 @@ void fake_sleep(s32 cpu, u64 ns_max)
 	__atomic_store_n(&c->is_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
-void fake_fail(const char *file, int line, const char *fmt, ...)
+void fake_fail(const char *file, int line, const char *what, const char *fmt,
+	       ...)
 {
 	static u32 has_failed;
 	va_list args;
@@ -202,7 +203,7 @@ void fake_fail(const char *file, int line, const char *fmt, ...)
 	/* The first failure is the one to read; the others follow from it. */
 	if (__atomic_exchange_n(&has_failed, 1, __ATOMIC_ACQ_REL))
 		pause();
-	fprintf(stderr, "FAILED %s:%d: ", file, line);
+	fprintf(stderr, "FAILED %s:%d: %s", file, line, what);
 	va_start(args, fmt);
 	vfprintf(stderr, fmt, args);
 	va_end(args);

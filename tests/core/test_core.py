@@ -64,3 +64,33 @@ def test_random_operations(program, kind, policy):
     assert counts["steps"] > 1000 and counts["spawned"] > 20
     for name in MUST_COUNT.get(policy, ()):
         assert counts[name] > 0, f"nothing counted under {name}: {said}"
+
+
+UNIT_SOURCES = [
+    "unit.c", "unit_dsq.c", "unit_idle.c", "unit_maps.c", "unit_misuse.c", "unit_policy.c",
+    "unit_text.c",
+]  # fmt: skip
+UNITS = (
+    "a_move_does_not_unbind_a_task", "a_policy_may_leave",
+    "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_create_destroy",
+    "dsq_fifo", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",
+    "enable_failures_leave_nothing", "enable_under_tasks", "format_like_the_c_library",
+    "format_odd_input", "idle_choice", "idle_stale_core_mask", "map_arrays",
+    "map_contents_do_not_outlive_the_policy", "map_hash", "map_impossible_ones",
+    "map_no_memory", "map_task_storage", "map_too_many", "misuse_is_reported_and_survived",
+    "stale_dispatches_are_ignored", "the_table_of_tasks_has_an_end", "timers_have_an_end",
+    "timers_in_order", "watchdog",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_unit(program, name):
+    binary = program("unit", UNIT_SOURCES, "address")
+    for seed in range(SEED, SEED + 4):
+        run_program(binary, name, seed)
+
+
+def test_units_are_all_run(program):
+    binary = program("unit", UNIT_SOURCES, "address")
+    assert run_program(binary, "list").split() != []
+    assert sorted(run_program(binary, "list").split()) == sorted(UNITS)

@@ -58,12 +58,13 @@ bool fake_take_kick(s32 cpu);
 void fake_sleep(s32 cpu, u64 ns_max);	/* until kicked, or for so long */
 
 /* A test failed: print where, the seed, and how to run it again; exit 1. */
-_Noreturn void fake_fail(const char *file, int line, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+_Noreturn void fake_fail(const char *file, int line, const char *what,
+			 const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 #define CHECK(cond, ...)						\
 	do {								\
 		if (!(cond))						\
-			fake_fail(__FILE__, __LINE__, #cond ": " __VA_ARGS__); \
+			fake_fail(__FILE__, __LINE__, #cond, " " __VA_ARGS__); \
 	} while (0)
 
 #endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unit_policy.c - a policy's life: loading, being watched, timers, unloading.
+ *
+ * Read next: unit_misuse.c, all that a policy may do wrong.
+ */
+#include "unit.h"
+
+#define MS 1000000ULL
+
+/* ---- loading ------------------------------------------------------------- */
+
+static s32 init_result;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8);
+	__type(key, u32);
+	__type(value, struct bpf_timer);
+} timers SEC(".maps");
+
+static struct bpf_timer *timer_at(u32 key)
+{
+	return bpf_map_lookup_elem(&timers, &key);
+}
+
+static s32 eager_init(void)
+{
+	CHECK(!scx_bpf_create_dsq(1, -1));
+	CHECK(!bpf_timer_init(timer_at(0), &timers, CLOCK_MONOTONIC));
+	return init_result;
+}
+
+TEST(enable_failures_leave_nothing)
+{
+	struct sched_ext_ops ops = { .init = eager_init };
+
+	unit_machine(2);
+	CHECK(unit_enable(&ops) == -22);	/* no name */
+	memset(ops.name, 'x', sizeof(ops.name));
+	CHECK(unit_enable(&ops) == -22);	/* one without an end */
+	strcpy(ops.name, "eager");
+	ops.timeout_ms = 30001;
+	CHECK(unit_enable(&ops) == -7);
+	ops.timeout_ms = 0;
+	ops.dispatch_max_batch = SL_DISPATCH_BATCH_MAX + 1;
+	CHECK(unit_enable(&ops) == -7);
+	ops.dispatch_max_batch = 0;
+	init_result = -5;
+	CHECK(unit_enable(&ops) == -5);
+	CHECK(!sl_core.is_loaded && sl_core.bypass && !sl_core.ops.init);
+	CHECK(scx_bpf_dsq_nr_queued(1) == -2);
+	init_result = 5;
+	CHECK(unit_enable(&ops) == -22);	/* not an error number */
+	init_result = 0;
+	CHECK(!unit_enable(&ops));
+	CHECK(unit_enable(&ops) == -16);
+	CHECK(sl_watchdog_period_ns() == 15000 * MS);
+	unit_end();
+}
+
+/* ---- a policy loaded and unloaded under tasks ---------------------------- */
+
+static char story[1000];
+
+static void tell(const char *word, const struct task_struct *p)
+{
+	u32 used = (u32)strlen(story);
+
+	snprintf(story + used, sizeof(story) - used, "%s%d ", word, p->pid);
+}
+
+static s32 told_init_task(struct task_struct *p, struct scx_init_task_args *args)
+{
+	tell(args->fork ? "fork" : "init", p);
+	return 0;
+}
+
+static void told_enable(struct task_struct *p) { tell("enable", p); }
+static void told_disable(struct task_struct *p) { tell("disable", p); }
+static void told_running(struct task_struct *p) { tell("running", p); }
+
+static void told_exit_task(struct task_struct *p, struct scx_exit_task_args *args)
+{
+	tell(args->cancelled ? "cancel" : "exit", p);
+}
+
+static void told_runnable(struct task_struct *p, u64 flags)
+{
+	(void)flags;
+	tell("runnable", p);
+}
+
+static void told_enqueue(struct task_struct *p, u64 flags)
+{
+	tell("enqueue", p);
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, flags);
+}
+
+static struct sched_ext_ops told_ops = {
+	.name = "told", .init_task = told_init_task, .enable = told_enable,
+	.disable = told_disable, .exit_task = told_exit_task,
+	.running = told_running, .runnable = told_runnable,
+	.enqueue = told_enqueue,
+};
+
+static void expect_story(const char *expected)
+{
+	CHECK(!strcmp(story, expected), "\n\tgot:      %s\n\texpected: %s", story,
+	      expected);
+	story[0] = 0;
+}
+
+TEST(enable_under_tasks)
+{
+	unit_machine(1);
+	unit_start(3);			/* runs */
+	unit_turns(1);
+	unit_start(2);			/* waits */
+	unit_attach(1);			/* has not started */
+	CHECK(!unit_enable(&told_ops));
+	expect_story("init1 enable1 init2 enable2 init3 enable3 "
+		     "runnable1 running1 runnable2 enqueue2 ");
+	sl_policy_disable();
+	expect_story("disable1 exit1 disable2 exit2 disable3 exit3 ");
+	sl_task_detach(&unit_tasks[2].core);
+	unit_tasks[2].has_exited = true;
+	unit_run_to_end();
+	expect_story("");
+	unit_end();
+}
+
+TEST(a_task_that_never_starts_is_cancelled)
+{
+	unit_machine(1);
+	CHECK(!unit_enable(&told_ops));
+	unit_attach(1);
+	sl_task_detach(&unit_tasks[0].core);
+	expect_story("fork1 enable1 disable1 cancel1 ");
+	unit_end();
+}
+
+TEST(the_table_of_tasks_has_an_end)
+{
+	static struct sl_task extra;
+
+	unit_machine(1);
+	for (u32 i = 0; i < UNIT_TASKS_MAX; i++)
+		unit_attach(1);
+	sl_task_setup(&extra, 999, "extra");
+	CHECK(sl_task_attach(&extra, true) == -12);
+	CHECK(!extra.is_attached);
+	sl_task_detach(&unit_tasks[5].core);
+	CHECK(!sl_task_attach(&extra, true) && extra.idx == 5);
+	sl_task_detach(&extra);
+	for (u32 i = 0; i < UNIT_TASKS_MAX; i++) {
+		if (i != 5)
+			sl_task_detach(&unit_tasks[i].core);
+	}
+	unit_end();
+}
+
+/* ---- the watchdog -------------------------------------------------------- */
+
+static void miser_enqueue(struct task_struct *p, u64 flags)
+{
+	(void)p;
+	(void)flags;
+}
+
+static u32 nr_exits;
+static void miser_exit(struct scx_exit_info *info)
+{
+	CHECK(info->kind == SCX_EXIT_ERROR_STALL);
+	nr_exits++;
+}
+
+TEST(watchdog)
+{
+	struct sched_ext_ops ops = { .name = "miser", .timeout_ms = 100,
+				     .enqueue = miser_enqueue,
+				     .exit = miser_exit };
+
+	unit_machine(2);
+	CHECK(!unit_enable(&ops));
+	CHECK(sl_watchdog_period_ns() == 50 * MS);
+	fake_cpu = 1;
+	/* The first finds both CPUs idle and is not enqueued; the third waits. */
+	for (u32 i = 0; i < 3; i++)
+		unit_start(300);
+	unit_turns(100);
+	sl_watchdog();
+	CHECK(!fake.nr_failures, "not longer than the timeout yet");
+	unit_turns(1);
+	sl_watchdog();
+	CHECK(fake.nr_failures == 1 && nr_exits == 1);
+	CHECK(fake.failure_kind == SCX_EXIT_ERROR_STALL);
+	CHECK(fake.failure_pid == 3, "blames [%d]", fake.failure_pid);
+	CHECK(!strcmp(fake.failure_msg, "unit[3] failed to run for 0.101s"), "%s",
+	      fake.failure_msg);
+	unit_run_to_end();
+	sl_watchdog();
+	CHECK(fake.nr_failures == 1);
+	unit_end();
+}
+
+/* ---- timers -------------------------------------------------------------- */
+
+static u32 fired[64];
+static u32 nr_fired;
+static u64 again_ns;
+
+static int on_timer(void *map, u32 *key, struct bpf_timer *timer)
+{
+	CHECK(map);
+	CHECK(key, "an array's element has a number");
+	CHECK(timer == timer_at(*key));
+	fired[nr_fired++] = *key;
+	if (again_ns)
+		CHECK(!bpf_timer_start(timer, again_ns, 0));
+	return 0;
+}
+
+static s32 timers_init(void)
+{
+	CHECK(bpf_timer_start(timer_at(0), 1, 0) == -22);
+	CHECK(bpf_timer_cancel(timer_at(0)) == -22);
+	for (u32 i = 0; i < 8; i++) {
+		CHECK(!bpf_timer_init(timer_at(i), &timers, CLOCK_MONOTONIC));
+		CHECK(bpf_timer_start(timer_at(i), 1, 0) == -22);
+		CHECK(!bpf_timer_set_callback(timer_at(i), on_timer));
+	}
+	CHECK(bpf_timer_init(timer_at(3), &timers, CLOCK_MONOTONIC) == -16);
+	return 0;
+}
+
+TEST(timers_in_order)
+{
+	struct sched_ext_ops ops = { .name = "timers", .init = timers_init };
+	static const u32 expected[] = { 5, 2, 1, 0 };
+
+	unit_machine(1);
+	fake.now_ns = 1000;
+	CHECK(!unit_enable(&ops));
+	CHECK(fake.timer_at_ns == ~0ULL);
+	CHECK(!bpf_timer_start(timer_at(2), 500, 0));
+	CHECK(!bpf_timer_start(timer_at(0), 9000, 0));
+	CHECK(!bpf_timer_start(timer_at(5), 1400, BPF_F_TIMER_ABS));
+	CHECK(!bpf_timer_start(timer_at(4), 100, 0));
+	CHECK(fake.timer_at_ns == 1100);
+	CHECK(bpf_timer_cancel(timer_at(4)) == 1);
+	CHECK(bpf_timer_cancel(timer_at(4)) == 0);
+	CHECK(!bpf_timer_start(timer_at(1), 800, 0));
+	/* Starting again replaces. */
+	CHECK(!bpf_timer_start(timer_at(1), 700, 0));
+	fake.now_ns = 1100;
+	sl_timers_run();
+	CHECK(!nr_fired && fake.timer_at_ns == 1400);
+	fake.now_ns = 1700;
+	sl_timers_run();
+	CHECK(nr_fired == 3 && fake.timer_at_ns == 10000);
+	fake.now_ns = 10000;
+	sl_timers_run();
+	CHECK(nr_fired == 4 && !memcmp(fired, expected, sizeof(expected)));
+	/* One that starts itself does not run twice in one go. */
+	again_ns = 10;
+	CHECK(!bpf_timer_start(timer_at(7), 0, 0));
+	sl_timers_run();
+	CHECK(nr_fired == 5 && fired[4] == 7 && fake.timer_at_ns == 10010);
+	unit_end();
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SL_TIMERS_MAX + 1);
+	__type(key, u64);
+	__type(value, struct bpf_timer);
+} many SEC(".maps");
+
+static int on_many(void *map, u64 *key, struct bpf_timer *timer)
+{
+	CHECK(map && *key == 17 && timer == bpf_map_lookup_elem(&many, key));
+	nr_fired++;
+	return 0;
+}
+
+TEST(timers_have_an_end)
+{
+	struct sched_ext_ops ops = { .name = "many" };
+	struct bpf_timer none = { { 0 } };
+	struct bpf_timer *timer;
+
+	unit_machine(1);
+	CHECK(!unit_enable(&ops));
+	for (u64 i = 0; i <= SL_TIMERS_MAX; i++) {
+		CHECK(!bpf_map_update_elem(&many, &i, &none, BPF_ANY));
+		timer = bpf_map_lookup_elem(&many, &i);
+		CHECK(bpf_timer_init(timer, &many, CLOCK_MONOTONIC) ==
+		      (i == SL_TIMERS_MAX ? -12 : 0));
+		if (i != 17)
+			continue;
+		CHECK(!bpf_timer_set_callback(timer, on_many));
+		CHECK(!bpf_timer_start(timer, 5, 0));
+	}
+	fake.now_ns = 6;
+	sl_timers_run();
+	CHECK(nr_fired == 1);
+	unit_end();
+}
+
+/* ---- attributes, and a task bound where it is ---------------------------- */
+
+#include <scx/task_attr.h>
+
+TEST(attributes)
+{
+	struct sched_ext_ops ops = { .name = "attributes" };
+	struct task_attr given = { .tickets = 7, .given = 1U << TASK_ATTR_TICKETS };
+	struct unit_task *t;
+	struct task_attr *attr;
+
+	unit_machine(1);
+	CHECK(!unit_enable(&ops));
+	t = unit_attach(1);
+	CHECK(!task_attr(&t->core.p));
+	CHECK(!sl_task_give_attrs(&t->core, &given));
+	CHECK(task_attr(&t->core.p)->tickets == 7);
+	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_PRIORITY, (u64)-3));
+	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_CREDITS, (u64)-4));
+	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_CAP, 50));
+	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_GROUP, 2));
+	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_DEADLINE, 1ULL << 40));
+	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_BURST, 11));
+	attr = task_attr(&t->core.p);
+	CHECK(attr->priority == -3 && attr->credits == -4 && attr->tickets == 7 &&
+	      attr->cap_percent == 50 && attr->group == 2 &&
+	      attr->deadline_ns == 1ULL << 40 && attr->burst_ns == 11);
+	CHECK(attr->given == (1U << TASK_ATTR_WEIGHT) - 1);
+	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_WEIGHT, 300));
+	CHECK(t->core.p.scx.weight == 300);
+	CHECK(sl_task_set_attr(&t->core, TASK_ATTR_WEIGHT, 0) == -22);
+	CHECK(sl_task_set_attr(&t->core, TASK_ATTR_WEIGHT, 10001) == -22);
+	CHECK(sl_task_set_attr(&t->core, NR_TASK_ATTRS, 1) == -22);
+	sl_task_detach(&t->core);
+	CHECK(!task_attr(&t->core.p));
+	unit_end();
+}
+
+static void mover_enqueue(struct task_struct *p, u64 flags)
+{
+	scx_bpf_dsq_insert(p, 1, SCX_SLICE_DFL, flags);
+}
+
+/* Moves everything from queue 1 to queue 2, then takes what it may. */
+static void mover_dispatch(s32 cpu, struct task_struct *prev)
+{
+	struct task_struct *p;
+
+	(void)cpu;
+	(void)prev;
+	bpf_for_each(scx_dsq, p, 1, 0)
+		CHECK(scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, 2, 0));
+	scx_bpf_dsq_move_to_local(2);
+}
+
+static s32 mover_init(void)
+{
+	return scx_bpf_create_dsq(1, -1) | scx_bpf_create_dsq(2, -1);
+}
+
+TEST(a_move_does_not_unbind_a_task)
+{
+	struct sched_ext_ops ops = { .name = "mover", .init = mover_init,
+				     .flags = SCX_OPS_ENQ_MIGRATION_DISABLED,
+				     .enqueue = mover_enqueue,
+				     .dispatch = mover_dispatch };
+	struct unit_task *t;
+
+	unit_machine(2);
+	CHECK(!unit_enable(&ops));
+	t = unit_attach(2);
+	t->core.p.migration_disabled = 1;
+	CHECK(t->core.cpu == 0);
+	sl_task_start(&t->core, 0);
+	unit_step(1);
+	CHECK(scx_bpf_dsq_nr_queued(2) == 1 && t->core.cpu == 0);
+	CHECK(!sl_core.cpus[1].curr);
+	unit_step(0);
+	CHECK(sl_core.cpus[0].curr == &t->core);
+	unit_run_to_end();
+	CHECK(!fake.nr_failures, "%s", fake.failure_msg);
+	unit_end();
+}
+
+TEST(dump)
+{
+	unit_machine(2);
+	unit_start(1);
+	unit_start(1);
+	unit_start(1);
+	unit_turns(1);
+	fake.nr_lines = 0;
+	sl_dump();
+	CHECK(fake.nr_lines > 4, "%u lines", fake.nr_lines);
+	CHECK(strstr(fake.last_line, "task unit["), "%s", fake.last_line);
+	unit_run_to_end();
+	unit_end();
+}
