@@ -146,6 +146,8 @@ void sl_timers_run(void)
 
 		here->context = SL_CTX_UNLOCKED;
 		here->callback = "timer";
+		/* Not the task of the last callback: it may be gone. */
+		here->callback_task = NULL;
 		s->callback(map, key, element);
 		here->context = SL_CTX_NONE;
 		here->callback = NULL;
