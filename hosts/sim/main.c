@@ -187,7 +187,7 @@ static int parse_value(struct sim_options *o, const char *option,
 		   !strcmp(option, "--io") || !strcmp(option, "--topology")) {
 		return parse_group(o, option, value, why, why_bytes);
 	} else {
-		snprintf(why, why_bytes, "unknown option '%s'", option);
+		snprintf(why, why_bytes, "unknown option '%.80s'", option);
 		return -1;
 	}
 	return 0;
@@ -207,7 +207,7 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 			continue;
 		}
 		if (i + 1 == argc) {
-			snprintf(why, why_bytes, "'%s' is unknown or lacks a value",
+			snprintf(why, why_bytes, "'%.80s' is unknown or lacks a value",
 				 argv[i]);
 			return -1;
 		}
