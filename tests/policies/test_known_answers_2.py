@@ -426,3 +426,118 @@ def test_edf_overload_makes_one_after_the_other_miss(play):
     sets = {"a": (5, 10), "b": (6, 10)}
     late, _ = missed(play(workload(*(stream(n, *t, until_ms=1000) for n, t in sets.items())), "edf"), sets)
     assert late.count("a") > 80 and late.count("b") > 80
+
+
+# ---- stride ----------------------------------------------------------------------
+
+QUANTUM_MS = 10
+
+
+def quanta_of(played, *, since_ms=0):
+    """Names, one for each quantum, in order."""
+    names = []
+    for turn in played.turns:
+        if turn.end_ns > since_ms * 1_000_000:
+            names += [turn.name] * round(turn.ran_ms / QUANTUM_MS)
+    return names
+
+
+def worst_pair_error(names, tickets):
+    """
+    Greatest distance, in quanta, over all prefixes and all pairs of tasks, between
+    what one of the pair had and its part of what the two had.
+    """
+    had = dict.fromkeys(tickets, 0)
+    worst = 0
+    for name in names:
+        had[name] += 1
+        for other in tickets:
+            if other != name:
+                due = (had[name] + had[other]) * tickets[name] / (tickets[name] + tickets[other])
+                worst = max(worst, abs(had[name] - due))
+    return worst
+
+
+@pytest.mark.parametrize(
+    "tickets",
+    [[300, 200, 100], [7, 3], [1, 1, 1, 1], [1000, 1], [13, 11, 7, 5, 3, 2], [100] * 5 + [1], [400, 399, 1]],
+)
+def test_stride_pairwise_error_is_one_quantum_at_every_prefix(play, tickets):
+    names = {f"h{i}": n for i, n in enumerate(tickets)}
+    played = play(workload(*(hog(name, tickets=n) for name, n in names.items()), horizon="60s"), "stride")
+    quanta = quanta_of(played)
+    assert len(quanta) == 6000
+    assert worst_pair_error(quanta, names) <= 1 + 1e-6
+
+
+def test_lottery_does_not_keep_the_bound_of_stride(play):
+    names = {"a": 300, "b": 200, "c": 100}
+    jobs = workload(*(hog(name, tickets=n) for name, n in names.items()), horizon="60s")
+    assert worst_pair_error(quanta_of(play(jobs, "lottery", seed=1)), names) > 10
+
+
+def test_stride_follows_weight_where_no_tickets_are_given(play):
+    played = play(workload(hog("a", weight=300), hog("b", tickets=100), horizon="8s"), "stride")
+    assert played.ran_ms() == {"a": 6000, "b": 2000}
+
+
+def test_stride_sleep_neither_earns_nor_costs(play):
+    """`back` sleeps for 10 s: from then on pairs are as exact as if it had been new."""
+    tickets = {"a": 300, "b": 200, "back": 100}
+    played = play(
+        workload(
+            hog("a", tickets=300), hog("b", tickets=200),
+            task("back", 'run = "10ms"', 'sleep = "10s"', 'run = "100s"', tickets=100), horizon="40s",
+        ),
+        "stride",
+    )
+    woken_ms = next(e["t_ns"] for e in played.records.events if e["kind"] == Kind.WAKE) / 1e6
+    # One quantum for the pair, one for what each was late or early when it came back.
+    assert worst_pair_error(quanta_of(played, since_ms=woken_ms), tickets) <= 2
+    assert worst_pair_error([n for n in quanta_of(played) if n != "back"], {"a": 300, "b": 200}) <= 2
+
+
+def test_stride_leaving_does_not_forgive(play):
+    """Who sleeps for a moment after each quantum is as early when it is back as before."""
+    played = play(
+        workload(sleeper("leaves", "10ms", "1us", tickets=100), hog("stays", tickets=300), horizon="60s"),
+        "stride",
+    )
+    assert played.shares()["leaves"] == pytest.approx(0.25, abs=0.001)
+
+
+def test_stride_new_task_waits_as_if_it_had_just_run(play):
+    """100 quanta of the other's are as much as its one; the other is ahead by one of them."""
+    played = play(
+        workload(hog("many", tickets=100), task("one", 'run = "1s"', arrival='"1s"', tickets=1), horizon="3s"),
+        "stride",
+    )
+    first = next(turn.start_ns for turn in played.turns if turn.name == "one")
+    assert first / 1e6 == 1000 + 99 * QUANTUM_MS
+
+
+def test_stride_tickets_change(play):
+    """From half to a tenth; a change acts where a slice ends, and is exact from there."""
+    played = play(
+        workload(
+            task("changes", 'run = "5s"', "set = {tickets = 50}", 'run = "50s"', tickets=450),
+            hog("stays", tickets=450), horizon="60s",
+        ),
+        "stride",
+    )
+    assert played.ran_ms(until_ms=9990)["changes"] == pytest.approx(5000, abs=10)
+    assert played.shares(since_ms=10_000)["changes"] == pytest.approx(0.1, abs=0.0005)
+
+
+def test_stride_joiner_on_two_cpus_does_not_shut_the_others_out(play):
+    """`big` cannot use what its tickets are worth; `late` shares with `a` at once."""
+    played = play(
+        workload(
+            hog("big", tickets=900), hog("a", tickets=100),
+            task("late", 'run = "100s"', arrival='"20s"', tickets=100), horizon="40s",
+        ),
+        "stride", cpus=2,
+    )
+    ran = played.ran_ms(since_ms=20_000)
+    assert ran["a"] == pytest.approx(10_000, abs=30)
+    assert ran["late"] == pytest.approx(10_000, abs=30)
