@@ -300,6 +300,10 @@ static struct model_task *step(struct model_task *t)
 	case 8:
 		check_wakes(t);
 		return block(t);
+	case 10:
+		/* Refused when the policy has no room for it, or no policy. */
+		sl_task_set_attr(&t->core, TASK_ATTR_TICKETS, (u64)t->core.p.pid);
+		return t;
 	case 9:
 		/* A host's own reason to look again. */
 		return schedule(t, SL_WHY_RESCHED);

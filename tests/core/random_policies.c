@@ -11,6 +11,7 @@
  */
 #include "random_ops.h"
 #include <scx/common.bpf.h>
+#include <scx/task_attr.h>
 
 #define SHARED_DSQ 100
 #define OTHER_DSQ 101
@@ -193,9 +194,13 @@ static struct sched_ext_ops fifo_ops = {
 static void vtime_enqueue(struct task_struct *p, u64 enq_flags)
 {
 	struct context *c = bpf_task_storage_get(&contexts, p, NULL, 0);
+	struct task_attr *attr = task_attr(p);
 
 	count(COUNT_ENQUEUE);
 	CHECK(c && c->magic == CONTEXT_MAGIC + (u32)p->pid);
+	/* Only the task itself sets it, and it does not run now. */
+	CHECK(!attr || attr->tickets == (u32)p->pid, "[%d] has %u tickets",
+	      p->pid, attr->tickets);
 	c->vtime += 1 + below(100) * 10000 / p->scx.weight;
 	seen_custody(p);
 	scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, SLICE_NS, c->vtime, enq_flags);
@@ -607,8 +612,13 @@ static void faulty_dispatch(s32 cpu, struct task_struct *prev)
 	count(COUNT_DISPATCH);
 	if (p)
 		scx_bpf_dsq_insert(p, SHARED_DSQ, SLICE_NS, 0);
-	if (is_the_moment())
-		scx_bpf_error("dispatch fails on cpu %d", cpu);
+	if (is_the_moment()) {
+		/* A queue goes while others insert into it, or just words. */
+		if (below(2))
+			scx_bpf_destroy_dsq(OTHER_DSQ);
+		else
+			scx_bpf_error("dispatch fails on cpu %d", cpu);
+	}
 	if (!scx_bpf_dsq_move_to_local(OTHER_DSQ))
 		scx_bpf_dsq_move_to_local(SHARED_DSQ);
 }

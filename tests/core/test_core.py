@@ -50,7 +50,8 @@ def program(root, need, tmp_path_factory):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("kind", ["thread", "address"])
+#: Without a sanitizer ten times as much happens in the same time.
+@pytest.mark.parametrize("kind", ["thread", "address", "plain"])
 def test_random_operations(program, kind, policy):
     binary = program(
         "random_ops", ["random_ops.c", "random_check.c", "random_policies.c"], kind
