@@ -7,7 +7,13 @@
  * local queue and its running task are under the CPU's lock; a task on a user
  * queue is under that queue's. Order: CPU, then queue, and never two CPUs at
  * once: what a CPU wants from another CPU's local queue waits on its `moves`
- * list until its own lock is dropped. That rule alone excludes deadlock.
+ * list until its own lock is dropped. That rule alone excludes deadlock. The
+ * table of tasks has a lock too, taken before any of these and never while one is
+ * held: it keeps a task from being detached while somebody looks at all of them.
+ *
+ * What is read without the lock that protects it is read and written with
+ * sl_peek() and sl_poke(), or sl_load() and sl_store(); tests/core proves that
+ * nothing is forgotten.
  *
  * Stacks. A task becomes visible to other CPUs when it is queued, which may be
  * before its host has left its stack. So whoever picks it waits for `on_cpu`
