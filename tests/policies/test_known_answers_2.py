@@ -541,3 +541,96 @@ def test_stride_joiner_on_two_cpus_does_not_shut_the_others_out(play):
     ran = played.ran_ms(since_ms=20_000)
     assert ran["a"] == pytest.approx(10_000, abs=30)
     assert ran["late"] == pytest.approx(10_000, abs=30)
+
+
+# ---- o1 ----------------------------------------------------------------------------
+
+
+def test_o1_runs_all_active_tasks_before_any_expired_one(play):
+    """Priorities say who is first within a round, and nothing else."""
+    levels = {"five": 5, "nine": 9, "zero": 0, "none": None, "two": 2}
+    tasks = [hog(n, **({} if level is None else {"priority": level})) for n, level in levels.items()]
+    played = play(workload(*tasks, horizon="600ms"), "o1")
+    assert played.order() == ["zero", "two", "five", "none", "nine"] * 4
+    assert {turn.ran_ms for turn in played.turns} == {30}
+
+
+@pytest.mark.parametrize(("by_number", "once"), [(0, ["b7", "a3", "c1"]), (1, ["c1", "a3", "b7"])])
+def test_o1_serves_groups_in_order(play, by_number, once):
+    """Group 7 is seen first; two of each, in order of arrival within the group."""
+    groups = [("b7", 7), ("a3", 3), ("c1", 1), ("a3", 3), ("c1", 1), ("b7", 7)]
+    tasks = [hog(f"{name}-{i}", group=group) for i, (name, group) in enumerate(groups)]
+    urgent = hog("urgent", priority=1, group=60)
+    played = play(workload(*tasks, urgent, horizon="2s"), "o1", group_order=by_number)
+    order = played.order()
+    start = order.index("urgent", 8)
+    found = [name.split("-") for name in order[start + 1 : start + 7]]
+    assert [name for name, _ in found] == [name for name in once for _ in range(2)]
+
+
+def test_o1_woken_task_is_active_until_its_slice_is_used(play):
+    """
+    `naps` has 30 ms in each round, in pieces of 10, before the others that are left;
+    after the third it has to wait for the next round, as everyone.
+    """
+    played = play(
+        workload(sleeper("naps", "10ms", "1ms", priority=1), hog("h", count=6), tick="1ms", horizon="2s"), "o1"
+    )
+    turns = [(turn.name, turn.ran_ms) for turn in played.turns]
+    nap, hogs = ("naps", 10), [("h", 30)]
+    assert turns[:18] == [nap, *hogs, nap, *hogs, nap, *hogs * 4] * 2
+
+
+def test_o1_without_sleep_bookkeeping_would_be_gamed(play):
+    """A task that sleeps just before its slice ends gets no second one in a round."""
+    played = play(
+        workload(sleeper("gamer", "29ms", "100us"), hog("honest", count=3), tick="1ms", horizon="20s"), "o1"
+    )
+    assert played.shares()["gamer"] < 0.3
+
+
+def test_o1_last_task_goes_on_with_slices_of_its_own(play):
+    played = play(
+        workload(task("early", 'run = "300ms"'), task("late", 'run = "10ms"', arrival='"95ms"')), "o1"
+    )
+    assert turns_of(played) == [("early", 0, 120), ("late", 120, 130), ("early", 130, 310)]
+
+
+def test_o1_deals_new_tasks_in_turn_and_keeps_them_there(play):
+    played = play(workload(hog("h", count=12), horizon="2s"), "o1", cpus=4, balance=0)
+    cpus = {}
+    for turn in played.turns:
+        cpus.setdefault(turn.pid, set()).add(turn.cpu)
+    assert [cpus[pid] for pid in range(1, 13)] == [{(pid - 1) % 4} for pid in range(1, 13)]
+
+
+@pytest.mark.parametrize(("balance", "end_ms"), [(0, 2000), (1, 1000)])
+def test_o1_idle_cpu_pulls(play, balance, end_ms):
+    """Four long tasks on CPU 0, four that end at once on CPU 1."""
+    tasks = [task(f"t{i}", f'run = "{500 if i % 2 == 0 else 1}ms"') for i in range(8)]
+    played = play(workload(*tasks), "o1", cpus=2, balance=balance)
+    assert played.end_ns / 1e6 == pytest.approx(end_ms, abs=35)
+
+
+def test_o1_cosched_ends_all_slices_together(play):
+    """Without it, CPUs that began at different times stay apart for ever."""
+    tasks = [hog(f"h{i}", arrival=f'"{4 * i}ms"', affinity=f"[{i % 2}]") for i in range(4)]
+
+    def ends(**knobs):
+        played = play(workload(*tasks, tick="1ms", horizon="2s"), "o1", cpus=2, **knobs)
+        found = [set(), set()]
+        for turn in played.turns[:-2]:
+            found[turn.cpu].add(turn.end_ns // 1_000_000)
+        return found
+
+    together, apart = ends(cosched=1), ends()
+    assert together[0] == together[1] == set(range(30, 2000, 30))
+    assert not apart[0] & apart[1]
+
+
+def test_o1_is_not_the_credit_scheduler(play):
+    """Report 3 compares them: on unequal tasks that never sleep they are both fair ..."""
+    jobs = workload(hog("a", credits=100), hog("b", credits=10), horizon="12s")
+    assert play(jobs, "o1").shares()["b"] == pytest.approx(1 / 2, abs=0.01)
+    # ... until credits run out.
+    assert play(jobs, "credit", mode=0).shares()["b"] == pytest.approx(1 / 6, abs=0.01)
