@@ -4,8 +4,8 @@
 
 #define QUEUE 7
 
-/* Where the last task is put; kick: whether its CPU is told. */
-const volatile u64 queue = SCX_DSQ_LOCAL;
+/* Where the last task is put, 0: the local queue; whether its CPU is told. */
+const volatile u64 queue = 0;
 const volatile u64 kick = 0;
 static u64 nr_enqueue, nr_last;
 
@@ -14,7 +14,7 @@ void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 	nr_enqueue++;
 	if (enq_flags & SCX_ENQ_LAST)
 		nr_last++;
-	scx_bpf_dsq_insert(p, queue, 2000000, enq_flags);
+	scx_bpf_dsq_insert(p, queue ?: SCX_DSQ_LOCAL, 2000000, enq_flags);
 	if (kick)
 		scx_bpf_kick_cpu(0, 0);
 }

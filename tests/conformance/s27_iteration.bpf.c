@@ -6,14 +6,15 @@
 #define OTHER 8
 
 static u64 nr_walks, nr_visits, nr_moved, nr_foreign, nr_second;
-static u64 is_done;
+/* Not static: clang would make a byte of it, and the kernel refuses its type. */
+u64 is_done;
 
 void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	scx_bpf_dsq_insert(p, QUEUE, SCX_SLICE_INF, enq_flags);
 }
 
-static void show(u64 flags)
+static __always_inline void show(u64 flags)
 {
 	struct task_struct *p;
 

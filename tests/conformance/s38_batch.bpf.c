@@ -22,13 +22,13 @@ void BPF_STRUCT_OPS(t_dispatch, s32 cpu, struct task_struct *prev)
 		if (!p)
 			break;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF, 0);
-		bpf_task_release(p);
 		if (i == 0 && !nr_cancelled) {
 			/* Taken back: the task is still the policy's. */
 			scx_bpf_dispatch_cancel();
 			hold(&held, p);
 			nr_cancelled++;
 		}
+		bpf_task_release(p);
 	}
 	nr_slots_after = scx_bpf_dispatch_nr_slots();
 }

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 
 import pytest
 
 from conformance import cases
+from schedlab.errors import UnavailableError
+from schedlab.hosts import guest
 
-#: Hosts that run these cases. Each has a function below that runs one.
-HOSTS = ("sim",)
 CASES = cases.all_cases()
+#: Hosts that run these cases: each has a test below.
+HOSTS = ("sim", "guest")
 DOCUMENT = cases.ROOT / "docs" / "semantics.md"
 #: Policies that poke at what no program can reach call the core by its own names.
 FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-shared", "-fno-semantic-interposition",
@@ -39,14 +42,40 @@ def compiled(tmp_path_factory, need):
     return build
 
 
-@pytest.mark.parametrize("host", HOSTS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_case(case, host, tmp_path, simulator, compiled):
-    if host not in case.head.get("hosts", HOSTS):
-        pytest.skip(f"cannot be run on {host}")
-    story = cases.run_in_simulator(case, tmp_path, simulator, compiled(case))
+def conform(case, story):
     wrong = cases.verdict(case, story)
     assert not wrong, "\n".join([*wrong, "", story.show()])
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_simulator(case, tmp_path, simulator, compiled):
+    conform(case, cases.run_in_simulator(case, tmp_path, simulator, compiled(case)))
+
+
+GUEST_CASES = [case for case in CASES if case.runs_on("guest")]
+
+
+@pytest.fixture(scope="session")
+def guest_answers():
+    """What a real kernel says to each case, by name: one boot for all of them."""
+    try:
+        tasks = [cases.guest_task(case) for case in GUEST_CASES]
+        return {answer.name: answer for answer in guest.run_guest(tasks)}
+    except UnavailableError as error:
+        if os.environ.get("SCHEDLAB_TOOLS_REQUIRED"):
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", GUEST_CASES, ids=lambda case: case.name)
+def test_real_kernel(case, tmp_path, guest_answers):
+    conform(case, cases.story_of_guest(case, guest_answers[case.name], tmp_path))
+
+
+def test_hosts_in_the_cases_exist():
+    for case in CASES:
+        assert set(case.head.get("hosts", [])) <= set(HOSTS), case.name
 
 
 def test_s33_random_numbers_follow_the_seed(tmp_path, simulator, compiled):

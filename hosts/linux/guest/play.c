@@ -147,6 +147,8 @@ static void be_task(const struct run *run, u32 i)
 	};
 
 	prctl(PR_SET_TIMERSLACK, 1);
+	/* Policies print it, and the kernel's complaints name it. */
+	prctl(PR_SET_NAME, sl_program_string(run->program, task->name));
 	bind_cpus(run, task);
 	player.arrival_ns = await_arrival(s, me, task->arrival_ns);
 	me->result = sl_player_run(&player);
