@@ -14,6 +14,21 @@ from schedlab.hosts import guest, guest_build, guest_image
 HERE = Path(__file__).resolve().parent
 
 
+#: The verifier sees a knob as a constant and drops what it excludes, so a policy
+#: is another program for every setting. Each variant turns on what is off.
+KNOB_VARIANTS = {
+    "credit report": {"mode": 0},
+    "credit longest": {"balance": 2},
+    "credit push": {"balance": 3, "wakeup_boost": 0},
+    "lottery report": {"random_source": 1},
+    "lottery compensated": {"compensation": 1},
+    "mlfq fair": {"allotment": 1, "boost_ns": 100_000_000, "rotate": 1},
+    "priority report": {"short_fifo": 1, "pid_rule": 1, "sched_log": 1, "min_slice_ns": 50_000_000},
+    "priority without-ageing": {"ageing_ns": 0},
+    "cfs without-preemption": {"wakeup_preemption": 0},
+}
+
+
 @pytest.fixture(scope="session")
 def guest_parts():
     """Kernel and libbpf; skips with the reason, fails where nothing may be missing."""
@@ -48,5 +63,14 @@ def load_answers(guest_parts, root, bad_policies):
             hold_ms=4000 if source.name == "stalls.bpf.c" else 100,
         )
         for source in sources
+    ]
+    tasks += [
+        guest.GuestTask(
+            name=name,
+            policy=guest_build.compile_for_bpf(root / "policies" / f"{name.split()[0]}.bpf.c"),
+            knobs=knobs,
+            hold_ms=50,
+        )
+        for name, knobs in KNOB_VARIANTS.items()
     ]
     return {answer.name: answer for answer in guest.run_guest(tasks)}
