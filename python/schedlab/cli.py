@@ -20,6 +20,7 @@ from typing import Annotated
 
 import typer
 
+from .cli_formats import register as register_formats
 from .cli_pictures import register as register_pictures
 from .errors import (
     EXIT_CHECK_FAILED,
@@ -329,6 +330,7 @@ def selfbench(
         show_benchmarks(result)
 
 
+register_formats(app)
 register_pictures(app)
 
 if __name__ == "__main__":

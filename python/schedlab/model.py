@@ -130,6 +130,22 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class Converted:
+    """A workload as a file of another format.
+
+    Attributes
+    ----------
+    text : str
+        Contents of the file.
+    notes : tuple of str
+        What it does not say, or says less exactly, for people.
+    """
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Workload:
     """A whole workload, checked.
 

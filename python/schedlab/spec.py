@@ -116,7 +116,8 @@ def load_workload(
     Parameters
     ----------
     path_or_name : str or pathlib.Path
-        A name from `list_workloads`, or a path of a ``.toml`` or ``.csv`` file;
+        A name from `list_workloads`, or a path of a ``.toml`` file, of a
+        textbook's ``.csv`` or of an rt-app ``.json``;
         either may end in params: ``"poisson:rho=0.9,count=500"``.
     params : mapping of str to object, optional
         More params; they win over those in `path_or_name`.
@@ -143,7 +144,7 @@ def load_workload(
     text, overrides = _split_params(str(path_or_name))
     overrides |= dict(params or {})
     as_file = Path(text)
-    if as_file.suffix in (".toml", ".csv"):
+    if as_file.suffix in (".toml", ".csv", ".json"):
         if not as_file.is_file():
             raise NotFoundError(f"{text}: no such file{_workload_hint(as_file.stem)}")
         if as_file.suffix == ".csv":
@@ -152,6 +153,10 @@ def load_workload(
             if overrides:
                 raise UsageError(f"{text}: a CSV workload has no params")
             return load_textbook(as_file)
+        if as_file.suffix == ".json":
+            from .rtapp import load_rtapp
+
+            return load_rtapp(as_file, params=overrides)
         return _load_file(as_file, overrides, name=_own_name(as_file))
     path = workloads_folder() / f"{text}.toml"
     if not path.is_file():
@@ -183,7 +188,7 @@ def parse_workload(
     SpecError
         If it has mistakes; it lists all of them.
     """
-    return _read(Source(name, text), params or {}, name=Path(name).stem, path=None)
+    return read_workload(Source(name, text), params or {}, name=Path(name).stem, path=None)
 
 
 def _split_params(text: str) -> tuple[str, dict[str, object]]:
@@ -214,13 +219,35 @@ def _own_name(path: Path) -> str:
 def _load_file(path: Path, overrides: Mapping[str, object], *, name: str) -> Workload:
     root = paths.resource_root()
     shown = path.relative_to(root) if path.is_relative_to(root) else path
-    return _read(read_source(path, name=str(shown)), overrides, name=name, path=path)
+    return read_workload(read_source(path, name=str(shown)), overrides, name=name, path=path)
 
 
-def _read(
+def read_workload(
     source: Source, overrides: Mapping[str, object], *, name: str, path: Path | None
 ) -> Workload:
-    """Read a whole file; the order matters, each step uses the one before."""
+    """Read a whole file from its values; the order matters, each step uses the one before.
+
+    Parameters
+    ----------
+    source : Source
+        A TOML file, or another one converted to such values.
+    overrides : mapping of str to object
+        Params as the user set them.
+    name : str
+        Name of the workload where the file states none.
+    path : pathlib.Path or None
+        The file.
+
+    Returns
+    -------
+    Workload
+        Checked; not yet compiled.
+
+    Raises
+    ------
+    SpecError
+        If the file has mistakes; it lists all of them.
+    """
     for key in source.values:
         if key not in TOP_LEVEL:
             source.fault((key,), "", f"unknown table {key!r}{did_you_mean(key, TOP_LEVEL)}")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab import` and `schedlab export`: workloads from and to other tools.
+
+Must stay true: what a conversion loses is said on standard error, so that the
+file may go through a pipe.
+Read next: rtapp.py, rtapp_export.py, textbook.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .errors import UsageError, did_you_mean
+
+FORMATS = ("rt-app", "csv")
+
+FormatArgument = Annotated[str, typer.Argument(metavar="FORMAT", help="rt-app or csv.")]
+OutOption = Annotated[Path | None, typer.Option(help="File to write; default: standard output.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command("import")(import_file)
+    app.command("export")(export_workload)
+
+
+def import_file(
+    form: FormatArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="rt-app's JSON or a textbook's CSV.")],
+    out: OutOption = None,
+    duration: Annotated[
+        str | None, typer.Option(help="End of the run, such as 5s, for JSON that has none.")
+    ] = None,
+) -> None:
+    """Turn a file of another tool into a workload in TOML (`run` also takes it as it is)."""
+    from .rtapp import rtapp_as_toml
+    from .textbook import textbook_as_toml
+
+    _check_format(form)
+    if form == "csv" and duration is not None:
+        raise UsageError("--duration: a CSV table ends when its tasks do")
+    converted = rtapp_as_toml(file, duration=duration) if form == "rt-app" else textbook_as_toml(file)
+    _write(converted, out)
+
+
+def export_workload(
+    form: FormatArgument,
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A name or a file.")],
+    out: OutOption = None,
+    seed: Annotated[int, typer.Option(help="Of what is drawn (rt-app); 0: no jitter.")] = 0,
+    policy: Annotated[
+        str, typer.Option(help="rt-app's: SCHED_OTHER, SCHED_FIFO, SCHED_RR.")
+    ] = "SCHED_OTHER",
+) -> None:
+    """Write a workload as a file that another tool runs."""
+    from .spec import load_workload
+
+    _check_format(form)
+    loaded = load_workload(workload)
+    if form == "csv":
+        from .textbook import export_textbook
+
+        _write(export_textbook(loaded), out)
+        return
+    from .rtapp_export import export_rtapp
+
+    _write(export_rtapp(loaded, seed=seed, policy=policy), out)
+
+
+def _check_format(form: str) -> None:
+    if form not in FORMATS:
+        raise UsageError(f"unknown format {form!r}{did_you_mean(form, FORMATS)}")
+
+
+def _write(converted, out: Path | None) -> None:
+    """Write the file, and the notes beside it."""
+    for note in converted.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if out is None:
+        sys.stdout.write(converted.text)
+        return
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(converted.text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out {out}: {error.strerror or error}") from error
