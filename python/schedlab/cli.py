@@ -180,44 +180,18 @@ def policies(
     as_json: JsonOption = False,
 ) -> None:
     """List the policies with their knobs."""
-    from .policy import list_policies, load_policy, show_value
-    from .policy_build import build_policy
+    from .listing import describe_policy
+    from .policy import list_policies
 
-    entries = []
-    for each in [name] if name else list_policies():
-        policy = load_policy(each)
-        built = build_policy(policy)
-        entries.append(
-            {
-                "name": policy.name,
-                "path": str(policy.path),
-                "summary": policy.summary,
-                "work_conserving": policy.work_conserving,
-                "work_conserving_reason": policy.work_conserving_reason,
-                "source": policy.source_text,
-                "policy_hash": built.policy_hash,
-                "knobs": [
-                    {
-                        "name": knob.name,
-                        "unit": knob.unit,
-                        "minimum": knob.minimum,
-                        "maximum": knob.maximum,
-                        "default": built.values[knob.name],
-                        "default_text": show_value(knob, built.values[knob.name]),
-                        "range_text": f"{show_value(knob, knob.minimum)} .. "
-                        f"{show_value(knob, knob.maximum)}",
-                        "text": knob.text,
-                    }
-                    for knob in policy.knobs.values()
-                ],
-            }
-        )
+    entries = [describe_policy(each) for each in ([name] if name else list_policies())]
     if as_json:
         _print_json({"policies": entries})
     else:
         from .show import show_policies
 
         show_policies(entries)
+    if any(entry["error"] for entry in entries):
+        raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 @app.command()
@@ -262,6 +236,32 @@ def metrics(
         from .show import show_metrics
 
         show_metrics(entries)
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of runs: what was.")],
+    after: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of runs: what is now.")],
+    fail_if: Annotated[
+        list[str], typer.Option("--fail-if", metavar="CONDITION", help="Exit 1 where it holds: "
+                                "'wakeup_p99 > +5%', 'makespan > +2ms', 'fairness_jain < 0.9'.")
+    ] = [],  # noqa: B006, Typer copies it
+    confidence: Annotated[float, typer.Option(help="Of verdicts and of all conditions.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the runs of two folders, seed by seed; fail a build on a condition."""
+    from .gate import compare_folders
+
+    result = compare_folders(before, after, conditions=fail_if, confidence=confidence, seed=seed)
+    if as_json:
+        _print_json(result)
+    else:
+        from .show import show_comparison
+
+        show_comparison(result)
+    if result["is_failed"]:
+        raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 @app.command()

@@ -2,131 +2,60 @@
 """Compare policies on the same work, paired by seed.
 
 Runs with equal seeds got the same program, so what differs between them is the
-policy. The mean of the paired differences gets a Student interval, which is
-enough for a first look; it is not shown where it would mean nothing.
+policy. Intervals and tests are those of stats.py; a verdict needs a p-value that
+survives Holm's adjustment over all metrics and pairs of the workload, and an
+interval without 0.
 
-Must stay true: two runs of different work are never subtracted.
-Read next: cli.py, which prints the result.
+Must stay true: two runs of different work are never subtracted; a run counts
+once, however often it was repeated on a deterministic host.
+Read next: stats.py for the numbers, gate.py for `schedlab compare`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import partial
 from itertools import combinations
 
+import numpy as np
+
+from .doubts import examine
 from .metrics import DICTIONARY
+from .sentences import show_number
+from .stats import CONFIDENCE, NR_RESAMPLES, SEED, Paired, compare_paired, holm
 
 #: Metrics that are compared: those for which one direction is better.
 COMPARED = tuple(
     name for name, m in DICTIONARY.items() if m.level == "run" and m.direction != "none"
 )
-CONFIDENCE = 0.95
 
 
-@lru_cache(maxsize=256)
-def student_quantile(p: float, freedom: int) -> float:
-    """Quantile of Student's t distribution.
-
-    Parameters
-    ----------
-    p : float
-        Probability, 0.5 < p < 1.
-    freedom : int
-        Degrees of freedom, at least 1.
-
-    Returns
-    -------
-    float
-        The value that is not exceeded with probability `p`, to 1e-9.
-
-    Raises
-    ------
-    ValueError
-        If `p` or `freedom` is out of range.
-
-    Notes
-    -----
-    With the substitution t = sqrt(f) tan(a) the distribution function is the
-    integral of cos(a)**(f - 1), which Simpson's rule gives almost exactly; the
-    quantile is found by bisection. SciPy has it too, but takes a second to import.
-
-    Examples
-    --------
-    >>> round(student_quantile(0.975, 9), 4)
-    2.2622
-    """
-    if not 0.5 < p < 1 or freedom < 1:
-        raise ValueError(f"p={p} must be in (0.5, 1) and freedom={freedom} at least 1")
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(math.pi)
-
-    def distribution(angle: float) -> float:
-        steps = 2000
-        width = angle / steps
-        total = sum(
-            (1 if i in (0, steps) else 4 if i % 2 else 2) * math.cos(i * width) ** (freedom - 1)
-            for i in range(steps + 1)
-        )
-        return 0.5 + scale * total * width / 3
-
-    low, high = 0.0, math.pi / 2
-    for _ in range(48):
-        middle = (low + high) / 2
-        low, high = (middle, high) if distribution(middle) < p else (low, middle)
-    return math.sqrt(freedom) * math.tan((low + high) / 2)
-
-
-def paired_interval(differences: Sequence[float]) -> tuple[float, float, float]:
-    """Mean of paired differences with its 95 % interval.
-
-    Parameters
-    ----------
-    differences : sequence of float, shape (n_pairs,)
-        One per seed.
-
-    Returns
-    -------
-    tuple of float
-        Mean, low and high end. Both ends are NaN with fewer than two pairs.
-
-    Notes
-    -----
-    Valid when the differences are independent and their mean is roughly
-    normal; heavy tails need more seeds than this interval shows. Where all
-    differences are equal it has no width: a deterministic host on work that
-    does not depend on the seed.
-
-    References
-    ----------
-    .. [1] R. Jain, *The Art of Computer Systems Performance Analysis*, 1991, ch. 13.
-    """
-    n = len(differences)
-    mean = math.fsum(differences) / n
-    if n < 2:
-        return mean, math.nan, math.nan
-    variance = math.fsum((d - mean) ** 2 for d in differences) / (n - 1)
-    half = student_quantile(0.5 + CONFIDENCE / 2, n - 1) * math.sqrt(variance / n)
-    return mean, mean - half, mean + half
-
-
-def compare_runs(runs: Sequence[dict]) -> list[dict]:
+def compare_runs(
+    runs: Sequence[dict], *, confidence: float = CONFIDENCE, seed: int = SEED
+) -> list[dict]:
     """Compare every two policies on every workload.
 
     Parameters
     ----------
     runs : sequence of dict
         As `schedlab run --json` lists them.
+    confidence : float, default 0.95
+        Of intervals; verdicts are wrong with at most the rest of it, over all
+        pairs and metrics of one workload together. No unit.
+    seed : int, default 1
+        Of the bootstrap.
 
     Returns
     -------
     list of dict
-        One per workload, number of CPUs, host and pair of policies: `workload`,
-        `host`, `cpus`, `policy_a`, `policy_b`, `seeds`, `error` and `metrics`, a
-        mapping from name to `mean_a`, `mean_b`, `difference` (b - a), `low`,
-        `high` and `better` (`"a"`, `"b"` or None where the interval holds 0).
-        A pair without two good runs of one seed is left out; a pair whose
-        programs differ has `error` and no metrics.
+        One per workload, number of CPUs, host and pair of policies; see
+        `compare_pairs` for its keys. A pair without two good runs of one seed
+        is left out; a pair whose programs differ has `error` and no metrics.
+
+    Notes
+    -----
+    docs/statistics.md says what is computed and when it is not valid.
     """
     groups: dict[tuple, dict[str, dict[int, dict]]] = {}
     for run in runs:
@@ -134,52 +63,206 @@ def compare_runs(runs: Sequence[dict]) -> list[dict]:
             key = (run["workload"], run["host"], run["cpus"])
             groups.setdefault(key, {}).setdefault(run["policy"], {})[run["seed"]] = run
     result = []
-    for (workload, host, cpus), policies in groups.items():
+    for policies in groups.values():
+        doubts: dict = {}
+        entries = []
         for name_a, name_b in combinations(policies, 2):
             runs_a, runs_b = policies[name_a], policies[name_b]
             seeds = sorted(runs_a.keys() & runs_b.keys())
-            if not seeds:
-                continue
-            pairs = [(runs_a[seed], runs_b[seed]) for seed in seeds]
-            entry = {"workload": workload, "host": host, "cpus": cpus, "policy_a": name_a,
-                     "policy_b": name_b, "seeds": seeds, "confidence": CONFIDENCE}
-            result.append(entry | _compare_pairs(pairs))
+            if seeds:
+                pairs = [(runs_a[s], runs_b[s]) for s in seeds]
+                entries.append(
+                    compare_pairs(pairs, confidence=confidence, seed=seed, doubts=doubts)
+                )
+        result += judge_together(entries)
     return result
 
 
-def _compare_pairs(pairs: list[tuple[dict, dict]]) -> dict:
-    """`error` and `metrics` of one pair of policies."""
+def compare_pairs(
+    pairs: Sequence[tuple[dict, dict]], *, label_a: str | None = None, label_b: str | None = None,
+    confidence: float = CONFIDENCE, seed: int = SEED, doubts: dict | None = None,
+) -> dict:
+    """Compare two sets of runs, run by run.
+
+    Parameters
+    ----------
+    pairs : sequence of (dict, dict), shape (n_pairs,)
+        Good runs, as `schedlab run --json` lists them; both of a pair have one
+        seed, workload, host and number of CPUs.
+    label_a, label_b : str, optional
+        What sentences call the sides; default: their policies.
+    confidence : float, default 0.95
+        Of intervals. No unit.
+    seed : int, default 1
+        Of the bootstrap.
+    doubts : dict, optional
+        Kept between calls, so that a policy that takes part in many pairs is
+        examined once.
+
+    Returns
+    -------
+    dict
+        `workload`, `host`, `cpus`, `policy_a`, `policy_b`, `label_a`, `label_b`,
+        `seeds`, `confidence`, `error`, `is_deterministic`, `bootstrap` (`seed`,
+        `nr_resamples`), `nr_tests`, `warnings` (`policy`, `kind`, `metrics`,
+        `text`, `hint`) and `metrics`: name to `mean_a`, `mean_b`, `difference`
+        (b - a), `low`, `high`, `ratio` (b / a), `ratio_low`, `ratio_high`, `n`,
+        `method`, `test`, `p_value`, `p_adjusted`, `cliffs_delta`,
+        `vargha_delaney`, `standardised`, `verdict` and `better`. `judge_together`
+        fills `nr_tests`, `p_adjusted`, `verdict` and `better` in.
+    """
+    first, second = pairs[0]
+    entry = {
+        "workload": first["workload"], "host": first["host"], "cpus": first["cpus"],
+        "policy_a": first["policy"], "policy_b": second["policy"],
+        "label_a": label_a or first["policy"], "label_b": label_b or second["policy"],
+        "seeds": [a["seed"] for a, _ in pairs], "confidence": confidence,
+        "error": different_work(pairs), "is_deterministic": False,
+        "bootstrap": {"seed": seed, "nr_resamples": NR_RESAMPLES}, "nr_tests": 0,
+        "warnings": [], "metrics": {},
+    }  # fmt: skip
+    if entry["error"]:
+        return entry
+    names = [
+        name for name in COMPARED
+        if all(run["metrics"].get(name) is not None for pair in pairs for run in pair)
+    ]  # fmt: skip
+    if not names:
+        return entry
+    sides = [[[pair[side]["metrics"][name] for pair in pairs] for name in names] for side in (0, 1)]
+    values_a, values_b = np.array(sides, dtype=np.float64)
+    found = compare_paired(values_a, values_b, confidence=confidence, seed=seed)
+    entry["is_deterministic"] = len(pairs) > 1 and _is_repeated(pairs)
+    entry["metrics"] = {
+        name: _as_dict(paired, entry["is_deterministic"])
+        for name, paired in zip(names, found, strict=True)
+    }
+    entry["warnings"] = _warnings(entry, pairs, names, (values_a, values_b), doubts)
+    return entry
+
+
+def different_work(pairs: Sequence[tuple[dict, dict]]) -> str | None:
+    """Say which pair did not do the same work.
+
+    Parameters
+    ----------
+    pairs : sequence of (dict, dict), shape (n_pairs,)
+        Runs, as `schedlab run --json` lists them.
+
+    Returns
+    -------
+    str or None
+        The refusal, with the hashes of both programs; None where all is well.
+    """
     for a, b in pairs:
         if a["program_hash"] != b["program_hash"]:
-            return {
-                "error": f"refused: with seed {a['seed']} the two sides ran different programs "
+            return (
+                f"refused: with seed {a['seed']} the two sides ran different programs "
                 f"({a['program_hash'][:12]} and {b['program_hash'][:12]}), so their numbers "
-                "do not compare",
-                "metrics": {},
-            }
-    metrics = {}
-    for name in COMPARED:
-        values = [(a["metrics"].get(name), b["metrics"].get(name)) for a, b in pairs]
-        if any(one is None or other is None for one, other in values):
-            continue
-        n = len(values)
-        mean, low, high = paired_interval([other - one for one, other in values])
-        metrics[name] = {
-            "mean_a": math.fsum(one for one, _ in values) / n,
-            "mean_b": math.fsum(other for _, other in values) / n,
-            "difference": mean,
-            "low": None if math.isnan(low) else low,
-            "high": None if math.isnan(high) else high,
-            "better": _better(name, low, high),
-        }
-    return {"error": None, "metrics": metrics}
-
-
-def _better(name: str, low: float, high: float) -> str | None:
-    """Which side is better, where the interval of b - a leaves no doubt."""
-    # Written so that NaN, of a single pair, decides nothing.
-    if low > 0:
-        return "a" if DICTIONARY[name].direction == "lower" else "b"
-    if high < 0:
-        return "b" if DICTIONARY[name].direction == "lower" else "a"
+                "do not compare"
+            )
     return None
+
+
+def _is_repeated(pairs: Sequence[tuple[dict, dict]]) -> bool:
+    """Whether all seeds gave one and the same run, on each side."""
+    hashes = [{pair[side].get("record_hash") for pair in pairs} for side in (0, 1)]
+    return all(len(found) == 1 and None not in found for found in hashes)
+
+
+def _as_dict(paired: Paired, is_deterministic: bool) -> dict:
+    """One metric's entry, before it is judged."""
+    def known(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    interval, ratio = paired.difference, paired.ratio
+    return {
+        "mean_a": paired.mean_a,
+        "mean_b": paired.mean_b,
+        "difference": interval.estimate,
+        "low": known(interval.low),
+        "high": known(interval.high),
+        "ratio": ratio and ratio.estimate,
+        "ratio_low": ratio and known(ratio.low),
+        "ratio_high": ratio and known(ratio.high),
+        "n": paired.n,
+        "method": interval.method,
+        "test": "none" if is_deterministic else paired.test,
+        "p_value": None if is_deterministic else paired.p_value,
+        "p_adjusted": None,
+        "cliffs_delta": paired.cliffs_delta,
+        "vargha_delaney": paired.vargha_delaney,
+        "standardised": paired.standardised,
+        "verdict": "not tested",
+        "better": None,
+    }
+
+
+def judge_together(entries: list[dict]) -> list[dict]:
+    """Adjust the p-values of several comparisons together, and decide.
+
+    Parameters
+    ----------
+    entries : list of dict
+        What `compare_pairs` returned, for all pairs that a reader sees together.
+
+    Returns
+    -------
+    list of dict
+        The same entries; `nr_tests`, `p_adjusted`, `verdict` (`"a is better"`,
+        `"b is better"`, `"no difference seen"`, `"not tested"`) and `better`
+        (`"a"`, `"b"` or None) are filled in.
+
+    Notes
+    -----
+    Where every seed gave the same run there is nothing random to test: a
+    difference is a fact about this work, and is decided without a p-value.
+    """
+    rows = [(e, name, m) for e in entries for name, m in e["metrics"].items()]
+    tested = [m for _, _, m in rows if m["p_value"] is not None]
+    for m, p in zip(tested, holm([m["p_value"] for m in tested]), strict=True):
+        m["p_adjusted"] = p
+    for entry, name, m in rows:
+        entry["nr_tests"] = len(tested)
+        if m["n"] < 2:
+            continue
+        is_clear = m["low"] > 0 or m["high"] < 0
+        is_sure = entry["is_deterministic"] or (
+            m["p_adjusted"] is not None and m["p_adjusted"] <= 1 - entry["confidence"]
+        )
+        m["verdict"] = "no difference seen"
+        if is_clear and is_sure:
+            is_lower = DICTIONARY[name].direction == "lower"
+            m["better"] = "a" if (m["difference"] > 0) == is_lower else "b"
+            m["verdict"] = f"{m['better']} is better"
+    return entries
+
+
+def _warnings(entry: dict, pairs, names: list[str], values, doubts: dict | None) -> list[dict]:
+    """Doubts about both sides, those of one kind together."""
+    result = []
+    for side, letter in ((0, "a"), (1, "b")):
+        runs = [pair[side] for pair in pairs]
+        key = (entry[f"label_{letter}"], tuple(entry["seeds"]))
+        known = None if doubts is None else doubts.get(key)
+        if known is None:
+            known = _doubts_of(runs, names, values[side])
+            if doubts is not None:
+                doubts[key] = known
+        result += [{"policy": entry[f"label_{letter}"]} | doubt for doubt in known]
+    return result
+
+
+def _doubts_of(runs: list[dict], names: list[str], values: np.ndarray) -> list[dict]:
+    """Doubts about one side: `kind`, `metrics`, `text` of the first, `hint`."""
+    started = [run.get("started_ns") for run in runs]
+    order = None if None in started else started
+    found: dict[str, dict] = {}
+    for name, row in zip(names, values, strict=True):
+        for doubt in examine(row, order=order, show=partial(show_number, name)):
+            text = f"{name}: {doubt}" if doubt.kind != "too-few" else str(doubt)
+            kind = found.setdefault(
+                doubt.kind, {"kind": doubt.kind, "metrics": [], "text": text, "hint": doubt.hint}
+            )
+            kind["metrics"].append(name)
+    return list(found.values())

@@ -2,12 +2,16 @@
 """Run workloads under policies, seed by seed, and leave a directory per run.
 
 	DIR/runs.json                               what `--json` prints
-	DIR/WORKLOAD/programs/seed-N.slprog         the program that all policies got
+	DIR/WORKLOAD/programs/seed-N-HASH.slprog    the program that all policies got
 	DIR/WORKLOAD/POLICY/seed-N/run.json         spec, hashes, environment, verdict
 	                          /records.slr      the raw records: canonical
 	                          /records.parquet, tasks.parquet, metrics.parquet
 
-Each worker thread has one session with the host. A run's `run.json` is written
+Each worker thread has one session with the host. In virtual time there is a
+worker per CPU; on a host in real time one run at a time has the machine, in an
+order drawn from the first seed, so that a slow hour does not hit one policy. A
+plan replicates over seeds, never over runs: on a deterministic host the same seed
+gives the same run, bit by bit. A run's `run.json` is written
 last, so a directory that has one is whole, whatever interrupted the rest.
 
 Must stay true: no run's failure keeps another from being done; numbers appear
@@ -17,6 +21,7 @@ Read next: hosts/sim.py for how a run is done, compare.py for what follows.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -24,9 +29,10 @@ import queue
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .calibration import DEFAULT_CALIBRATION
@@ -248,6 +254,7 @@ def _load_workloads(plan: Plan) -> list:
         except UsageError as error:
             problems.append(str(error))
         else:
+            workload = _named_apart(workload, workloads)
             if workload.name in workloads:
                 problems.append(f"workload '{workload.name}' is given twice")
             workloads[workload.name] = workload
@@ -261,6 +268,17 @@ def _load_workloads(plan: Plan) -> list:
     if faults or problems:
         raise UsageError("\n".join([*map(str, faults), *problems]))
     return list(workloads.values())
+
+
+def _named_apart(workload, others: dict):
+    """Give a workload its folder's name too, where another file has taken its own."""
+    other = others.get(workload.name)
+    if other is None or workload.path is None or other.path is None:
+        return workload
+    path = Path(workload.path).resolve()
+    if path == Path(other.path).resolve():
+        return workload
+    return replace(workload, name=f"{path.parent.name}/{workload.name}")
 
 
 def _load_policies(plan: Plan) -> tuple[dict[str, Policy], dict[str, PolicyError]]:
@@ -369,7 +387,9 @@ class _Programs:
             key = (workload.name, seed)
             if key not in self._made:
                 program = compile_workload(workload, seed=seed)
-                path = self._out / folder_name(workload.name) / "programs" / f"seed-{seed}.slprog"
+                # The hash keeps programs apart that two calls write to one folder.
+                file_name = f"seed-{seed}-{program.program_hash[:12]}.slprog"
+                path = self._out / folder_name(workload.name) / "programs" / file_name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(program.data)
                 self._made[key] = (program, path.resolve())
@@ -405,6 +425,10 @@ def _run_cases(ready: _Ready, cases: list[_Case], on_result) -> tuple[list[dict]
     """Do the cases with one worker per CPU of this machine; (runs, interrupted)."""
     todo: queue.SimpleQueue = queue.SimpleQueue()
     done: queue.SimpleQueue = queue.SimpleQueue()
+    nr_workers = max(1, min(os.cpu_count() or 1, len(cases)))
+    if not ready.host.is_deterministic:
+        nr_workers = 1
+        cases = sorted(cases, key=lambda case: _shuffle_key(ready.plan.first_seed, case.position))
     for case in cases:
         todo.put(case)
     stop = threading.Event()
@@ -426,7 +450,7 @@ def _run_cases(ready: _Ready, cases: list[_Case], on_result) -> tuple[list[dict]
             done.put((None, None))
 
     workers = []
-    for _ in range(max(1, min(os.cpu_count() or 1, len(cases)))):
+    for _ in range(nr_workers):
         sessions.append(ready.host.session(timeout_seconds=ready.plan.timeout_seconds))
         workers.append(threading.Thread(target=work, args=(sessions[-1],), daemon=True))
     results: dict[int, dict] = {}
@@ -457,6 +481,11 @@ def _run_cases(ready: _Ready, cases: list[_Case], on_result) -> tuple[list[dict]
     return [results[position] for position in sorted(results)], is_interrupted
 
 
+def _shuffle_key(seed: int, position: int) -> bytes:
+    """Sort key that puts cases in an order drawn from a seed, the same everywhere."""
+    return hashlib.sha256(f"{seed} {position}".encode()).digest()
+
+
 def _run_case(ready: _Ready, case: _Case, session) -> dict:
     """Do one run, judge it, and write its directory."""
     plan = ready.plan
@@ -484,6 +513,8 @@ def _run_case(ready: _Ready, case: _Case, session) -> dict:
         "record_hash": None,
         "physics": None,
         "environment": ready.environment,
+        # For doubts about drift; in virtual time no run is before another.
+        "started_ns": None if ready.host.is_deterministic else time.time_ns(),
         "tick_ns": case.tick_ns,
         "costs": list(plan.costs),
         "topology": plan.topology,

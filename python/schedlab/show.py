@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Draw tables for people, with Rich; nothing here computes a result.
+"""Draw tables for people, with Rich; nothing here computes a result or a verdict.
 
 Must stay true: the physics verdict is printed before any number.
 Read next: cli.py.
@@ -16,6 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from .metrics import DICTIONARY
+from .sentences import (
+    method_sentence,
+    ranking_sentences,
+    show_change,
+    show_number,
+    show_time,
+    verdict_sentence,
+)
 
 #: Columns of the table of runs: metric, heading, how the seeds are put together.
 COLUMNS = (
@@ -84,41 +92,6 @@ def _mean(runs: list[dict], name: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def show_number(name: str, value: float | None) -> str:
-    """Write a metric's value with its unit, in few digits.
-
-    Parameters
-    ----------
-    name : str
-        Name in the dictionary.
-    value : float or None
-        Its value; None is not defined.
-
-    Returns
-    -------
-    str
-        Such as `"12.5 ms"`, `"0.97"` or `"-"`.
-    """
-    if value is None:
-        return "-"
-    if DICTIONARY[name].unit == "ns":
-        return _short_time(value)
-    if name == "cpu_utilisation" or name.endswith("_share"):
-        return f"{100 * value:.1f} %"
-    if value == int(value) and abs(value) < 1e9 and "fairness" not in name:
-        return f"{int(value):,}"
-    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def _short_time(value_ns: float) -> str:
-    """Three digits and a unit; 999.9 us is still us."""
-    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
-        if abs(value_ns) >= 0.9995 * scale:
-            return f"{value_ns / scale:,.3g} {unit}" if value_ns < 1000 * scale else (
-                f"{value_ns / scale:,.0f} {unit}")
-    return f"{value_ns:.3g} ns" if value_ns else "0"
-
-
 def show_runs(result) -> None:
     """Print what came of a plan: the verdict, a table per workload, the failures.
 
@@ -142,6 +115,8 @@ def show_runs(result) -> None:
                 f"[red]{escape(comparison['workload'])}, {escape(comparison['policy_a'])} against "
                 f"{escape(comparison['policy_b'])}: {escape(comparison['error'])}[/red]"
             )
+    for key, policies in groups.items():
+        _show_verdicts(console, key, policies, result.comparisons)
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
 
 
@@ -161,6 +136,49 @@ def _show_verdict(console: Console, result) -> None:
         more = f" (and {len(runs) - 1} more seeds)" if seeds and len(runs) > 1 else ""
         console.print(f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: "
                       f"{escape(error)}", soft_wrap=True, highlight=False)
+
+
+def _show_verdicts(console: Console, key: tuple, policies: dict, comparisons: list[dict]) -> None:
+    """Say which policies differ on one workload, metric by metric of the table."""
+    here = [c for c in comparisons if (c["workload"], c["host"], c["cpus"]) == key and c["metrics"]]
+    if not here:
+        return
+    console.print()
+    names = [name for name, _ in COLUMNS if any(name in c["metrics"] for c in here)]
+    seeds = max(len(c["seeds"]) for c in here)
+    if seeds == 1:
+        lines = ["One seed: differences are not tested; use --seeds 10."]
+    elif len(here) == 1:
+        lines = [verdict_sentence(here[0], name) for name in names]
+    else:
+        means = {
+            name: {p: m for p, runs in policies.items() if (m := _mean(runs, name)) is not None}
+            for name in names
+        }
+        lines = ranking_sentences(here, means)
+    if seeds > 1:
+        lines.append(method_sentence(max(here, key=lambda c: len(c["seeds"]))))
+    console.print(f"[bold]{escape(key[0])}[/]: what the numbers say", highlight=False)
+    for line in lines:
+        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+    _show_doubts(console, here)
+
+
+def _show_doubts(console: Console, comparisons: list[dict]) -> None:
+    """Say what makes the numbers doubtful, each kind once per policy."""
+    seen = set()
+    for comparison in comparisons:
+        for doubt in comparison["warnings"]:
+            label = "" if doubt["kind"] == "too-few" else f"{doubt['policy']}, "
+            if (label, doubt["kind"]) in seen:
+                continue
+            seen.add((label, doubt["kind"]))
+            more = len(doubt["metrics"]) - 1
+            others = f" (and {more} more metrics)" if label and more else ""
+            console.print(
+                f"  [yellow]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
+                f"{escape(doubt['hint'])}", highlight=False, soft_wrap=True,
+            )  # fmt: skip
 
 
 def _plain_table(console: Console, title: str) -> Table:
@@ -214,7 +232,7 @@ def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[d
         return
     if min(busy) > 0.98 and max(makespans) - min(makespans) <= 0.001 * max(makespans):
         console.print(
-            f"{escape(workload)}: the last task ends after {_short_time(max(makespans))} under every "
+            f"{escape(workload)}: the last task ends after {show_time(max(makespans))} under every "
             "policy; a busy CPU cannot do fixed work faster.", highlight=False,
         )  # fmt: skip
 
@@ -275,7 +293,8 @@ def show_demo(result) -> None:
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
     console.print(
         "All policies got the same work: same tasks, same arrivals, same seeds.\n"
-        "Bold is the best. `schedlab metrics` explains the columns.\n"
+        "Bold is the best mean; whether a difference is more than chance is said by\n"
+        "`./lab run` with --seeds 10 or more. `schedlab metrics` explains the columns.\n"
         "Your own policy: copy policies/rr.bpf.c to mine.bpf.c, change it, then\n"
         "  ./lab run mixed --policy rr,./mine.bpf.c --seeds 10",
         highlight=False, markup=False,
@@ -292,6 +311,10 @@ def show_policies(entries: list[dict]) -> None:
     """
     console = _console()
     for entry in entries:
+        if entry["error"]:
+            console.print(f"[red bold]{escape(entry['name'])}[/]  {escape(entry['error'])}",
+                          highlight=False, soft_wrap=True)  # fmt: skip
+            continue
         declared = {True: "work-conserving", False: "not work-conserving", None: ""}
         console.print(
             f"[bold]{escape(entry['name'])}[/]  {escape(entry['summary'])}"
@@ -377,3 +400,57 @@ def show_benchmarks(result: dict) -> None:
         rows.append(row)
     columns = ("name", "value", "unit", "better", "peer", "peer_value", "ratio")
     _console().print(_table_of(rows, columns))
+
+
+def show_comparison(result: dict) -> None:
+    """Print what `schedlab compare` found.
+
+    Parameters
+    ----------
+    result : dict
+        As `schedlab compare --json` prints it.
+    """
+    console = _console()
+    for run in result["failed_runs"]:
+        console.print(
+            f"[red bold]failed[/] {escape(run['directory'])}: {escape(run['workload'])}, "
+            f"{escape(run['policy'])}, seed {run['seed']}: {escape(str(run['error']))}",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+    for comparison in result["comparisons"]:
+        equal = [n for n, m in comparison["metrics"].items() if m["difference"] == 0 == m["high"]]
+        table = _comparison_table(console, comparison, left_out=equal)
+        console.print(table if table.row_count else f"[bold]{table.title}[/]", highlight=False)
+        if equal:
+            console.print(f"  Equal to the digit with every seed: {len(equal)} of "
+                          f"{len(comparison['metrics'])} metrics.", highlight=False)  # fmt: skip
+        console.print(f"  {escape(method_sentence(comparison))}", highlight=False, soft_wrap=True)
+        if table.row_count:
+            _show_doubts(console, [comparison])
+        console.print()
+    for note in result["notes"]:
+        console.print(f"note: {escape(note)}", highlight=False, soft_wrap=True)
+    for gate in result["gates"]:
+        style = "red bold" if gate["holds"] else "green"
+        console.print(f"[{style}]{escape(gate['text'])}[/]", highlight=False, soft_wrap=True)
+
+
+def _comparison_table(console: Console, comparison: dict, *, left_out: list[str]) -> Table:
+    """One row per metric that differs at all: both means, the change with its interval, the verdict."""
+    label_a, label_b = comparison["label_a"], comparison["label_b"]
+    table = _plain_table(console, f"{comparison['workload']} on {comparison['host']}, "
+                         f"{comparison['cpus']} CPU{'s' if comparison['cpus'] > 1 else ''}: a = {label_a}, b = {label_b}")
+    for heading in ("metric", "a", "b", "change", "interval", "delta", "verdict"):
+        justify = "left" if heading in ("metric", "verdict") else "right"
+        table.add_column(heading, justify=justify, no_wrap=heading != "verdict")
+    for name, entry in comparison["metrics"].items():
+        if name in left_out:
+            continue
+        low, high = (show_change(entry[key]) for key in ("ratio_low", "ratio_high"))
+        verdict = entry["verdict"]
+        table.add_row(
+            name, show_number(name, entry["mean_a"]), show_number(name, entry["mean_b"]),
+            show_change(entry["ratio"]), "-" if low == "-" else f"{low} .. {high}",
+            f"{entry['cliffs_delta']:+.2f}", f"[bold]{verdict}[/]" if entry["better"] else verdict,
+        )  # fmt: skip
+    return table

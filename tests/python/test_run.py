@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab import run as run_module
-from schedlab.compare import COMPARED, compare_runs, paired_interval, student_quantile
 from schedlab.errors import SpecError, UsageError
 from schedlab.hosts import Outcome
 from schedlab.judge import has_host_work, is_capped
@@ -28,6 +26,7 @@ class FakeHost:
     """Writes what a test wants instead of simulating."""
 
     name = "sim"
+    is_deterministic = True
 
     def __init__(self, write):
         self.write = write
@@ -135,6 +134,75 @@ def test_names_never_leave_the_folder(name):
     assert "\0" not in str(path)
 
 
+@pytest.fixture
+def same_stem(tmp_path):
+    """Two different files called x.toml, and one of them by another path."""
+    text = ('[workload]\ntitle = "x"\nquestion = "y"\n'
+            '[[task]]\nname = "t"\nphases = [{run = "%s"}]\n')  # fmt: skip
+    for folder, length in (("a", "5ms"), ("b", "7ms")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.toml").write_text(text % length)
+    return tmp_path
+
+
+def write_one_task(job):
+    """Records of a program with one task that runs as long as its file's folder says."""
+    ns = 5 * MS if "/b/" not in str(job.records) else 7 * MS
+    events = [(0, 1, 0, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0),
+              (ns, 1, 0, Kind.STOP, Stop.EXITED, ns)]
+    write_records(job.records, events, nr_cpus=1, tick_ns=job.tick_ns)
+
+
+def test_files_of_one_stem_do_not_share_a_program(same_stem, with_host):
+    with_host(write_one_task)
+    files = [str(same_stem / folder / "x.toml") for folder in "ab"]
+    result = run_plan(plan(same_stem / "out", workloads=files))
+    assert [run["workload"] for run in result.runs] == ["x", "b/x"]
+    assert [run["metrics"]["makespan_ns"] for run in result.runs] == [5 * MS, 7 * MS]
+    assert len({run["program_hash"] for run in result.runs}) == 2
+    assert len(list((same_stem / "out").glob("**/*.slprog"))) == 2
+    again = str(same_stem / "b" / ".." / "a" / "x.toml")
+    with pytest.raises(UsageError, match="workload 'x' is given twice"):
+        run_plan(plan(same_stem / "again", workloads=[files[0], again]))
+
+
+def test_two_calls_into_one_folder_do_not_share_a_program(same_stem, with_host):
+    with_host(write_one_task)
+    for folder in "ab":
+        out = same_stem / "out" / folder
+        out.parent.mkdir(exist_ok=True)
+        run_plan(plan(out, workloads=[str(same_stem / folder / "x.toml")]))
+    with_host(lambda job: programs.append(job.program.read_bytes()) or write_one_task(job))
+    programs: list[bytes] = []
+    for folder in "ab":
+        run_plan(plan(same_stem / "one", workloads=[str(same_stem / folder / "x.toml")]))
+    assert len(set(programs)) == 2
+    assert len(list((same_stem / "one").glob("x/programs/*"))) == 2
+
+
+def test_a_host_in_real_time_does_one_run_at_a_time_in_a_drawn_order(tmp_path, with_host, monkeypatch):
+    under_way, order = [], []
+
+    def write(job):
+        under_way.append(job)
+        assert len(under_way) == 1
+        order.append(job.label)
+        first_in_first_out(job)
+        under_way.remove(job)
+
+    with_host(write)
+    monkeypatch.setattr(FakeHost, "is_deterministic", False)
+    result = run_plan(plan(tmp_path / "one", policies=["rr", "fifo"], nr_seeds=8, first_seed=1))
+    first, order[:] = list(order), []
+    run_plan(plan(tmp_path / "two", policies=["rr", "fifo"], nr_seeds=8, first_seed=1))
+    assert first == order
+    assert first != sorted(first)
+    # The result keeps the plan's order, and each run says when it began.
+    assert [run["seed"] for run in result.runs] == [*range(1, 9)] * 2
+    started = {f"{r['workload']}, {r['policy']}, seed {r['seed']}": r["started_ns"] for r in result.runs}
+    assert sorted(started, key=started.get) == first
+
+
 # ---- verdicts ---------------------------------------------------------------
 
 
@@ -150,6 +218,7 @@ def only_run(tmp_path, write, with_host, **fields):
 
 def test_a_good_run_has_numbers_and_tables(tmp_path, with_host):
     run, result = only_run(tmp_path, first_in_first_out, with_host)
+    assert run["started_ns"] is None  # virtual time: no run is before another
     assert (run["status"], run["physics"], run["error"]) == ("ok", "ok", None)
     assert run["metrics"]["turnaround_ns_mean"] == 8.75 * MS
     assert result.is_good
@@ -284,76 +353,3 @@ phases = [{set = {priority = 3}}, {read = "4KiB"}]
     assert program.tasks["name"].tolist() == ["plain", "capped", "capped-later", "reader"]
     assert is_capped(program).tolist() == [False, True, True, False]
     assert has_host_work(program).tolist() == [False, False, False, True]
-
-
-# ---- comparisons ------------------------------------------------------------
-
-
-def run_of(policy, seed, value, *, program="p", status="ok"):
-    metrics = dict.fromkeys(COMPARED, value) if status == "ok" else {}
-    return {"workload": "w", "host": "sim", "cpus": 1, "policy": policy, "seed": seed,
-            "status": status, "program_hash": f"{program}{seed}", "metrics": metrics}
-
-
-def test_different_programs_are_refused():
-    runs = [run_of("a", 1, 1.0), run_of("b", 1, 2.0, program="q")]
-    (comparison,) = compare_runs(runs)
-    assert "refused: with seed 1 the two sides ran different programs" in comparison["error"]
-    assert comparison["metrics"] == {}
-
-
-def test_pairs_are_made_by_seed():
-    runs = [run_of("a", s, float(s)) for s in (1, 2, 3, 9)]
-    runs += [run_of("b", s, s + 10.0) for s in (3, 2, 1)] + [run_of("b", 9, 0, status="failed")]
-    (comparison,) = compare_runs(runs)
-    assert comparison["seeds"] == [1, 2, 3]
-    entry = comparison["metrics"]["turnaround_ns_mean"]
-    assert (entry["mean_a"], entry["mean_b"], entry["difference"]) == (2, 12, 10)
-    assert (entry["low"], entry["high"], entry["better"]) == (10, 10, "a")
-    assert comparison["metrics"]["fairness_jain"]["better"] == "b"
-
-
-def test_one_pair_has_no_interval_and_decides_nothing():
-    (comparison,) = compare_runs([run_of("a", 1, 1.0), run_of("b", 1, 2.0)])
-    entry = comparison["metrics"]["turnaround_ns_mean"]
-    assert (entry["low"], entry["high"], entry["better"]) == (None, None, None)
-
-
-def test_undefined_metrics_are_left_out():
-    runs = [run_of("a", 1, 1.0), run_of("b", 1, None)]
-    assert compare_runs(runs)[0]["metrics"] == {}
-
-
-@pytest.mark.parametrize(("p", "freedom"), [(0.5, 3), (1.0, 3), (0.975, 0)])
-def test_student_is_refused_outside_its_range(p, freedom):
-    with pytest.raises(ValueError, match="must be in"):
-        student_quantile(p, freedom)
-
-
-@pytest.mark.parametrize(
-    ("freedom", "expected"),
-    # From the table in every textbook.
-    [(1, 12.7062), (2, 4.3027), (5, 2.5706), (9, 2.2622), (29, 2.0452), (120, 1.9799)],
-)
-def test_student_by_the_table(freedom, expected):
-    assert student_quantile(0.975, freedom) == pytest.approx(expected, abs=5e-5)
-
-
-def test_the_interval_covers_as_often_as_it_says():
-    import random
-
-    source = random.Random(7)
-    hits = 0
-    for _ in range(2000):
-        mean, low, high = paired_interval([source.gauss(3, 2) for _ in range(6)])
-        assert low <= mean <= high
-        hits += low <= 3 <= high
-    # 95 % of 2,000, give or take three standard deviations of 9.7.
-    assert abs(hits - 1900) < 30
-
-
-@settings(max_examples=50)
-@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=10))
-def test_intervals_hold_their_mean(values):
-    mean, low, high = paired_interval(values)
-    assert math.isnan(low) if len(values) < 2 else low <= mean <= high

@@ -100,6 +100,8 @@ class Host(Protocol):
     """A place where policies run."""
 
     name: str
+    #: Whether equal jobs give equal records, so that repeating one shows nothing.
+    is_deterministic: bool
 
     def unavailable(self) -> str | None:
         """Why it cannot be used here, with the remedy; None: it can."""

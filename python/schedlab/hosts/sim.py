@@ -42,6 +42,7 @@ class SimHost:
     """The simulator as a host; virtual time, so nothing is ever late."""
 
     name = "sim"
+    is_deterministic = True
 
     def unavailable(self) -> str | None:
         """Why the simulator cannot be used, or None."""

@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: MIT
+"""Comparisons pair equal work, decide with care, and never call two policies equal."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from schedlab.compare import COMPARED, compare_runs
+from schedlab.errors import NotFoundError, UsageError
+from schedlab.gate import compare_folders, parse_condition
+from schedlab.metrics import DICTIONARY
+from schedlab.run_folders import read_run_folder
+from schedlab.sentences import method_sentence, ranking_sentences, verdict_sentence
+
+OLD_KEYS = {"workload", "host", "cpus", "policy_a", "policy_b", "seeds", "confidence", "error",
+            "metrics"}
+OLD_METRIC_KEYS = {"mean_a", "mean_b", "difference", "low", "high", "better"}
+
+
+def run_of(policy, seed, value, *, program="p", status="ok", **fields):
+    """A run whose metrics all have one value, or those of a dict."""
+    values = value if isinstance(value, dict) else dict.fromkeys(COMPARED, value)
+    return {"workload": "w", "host": "sim", "cpus": 1, "policy": policy, "seed": seed,
+            "status": status, "error": None if status == "ok" else "stall",
+            "program_hash": f"{program}{seed}", "record_hash": f"{policy}{seed}{value}",
+            "metrics": values if status == "ok" else {}} | fields  # fmt: skip
+
+
+def runs_of(policy, values, **fields):
+    return [run_of(policy, seed, value, **fields) for seed, value in enumerate(values, 1)]
+
+
+def one_metric(a, b, name="turnaround_ns_mean", **fields):
+    """The comparison of two policies that differ in one metric."""
+    runs = runs_of("a", [{name: v} for v in a], **fields) + runs_of("b", [{name: v} for v in b], **fields)
+    (comparison,) = compare_runs(runs)
+    return comparison, comparison["metrics"][name]
+
+
+# ---- pairs ------------------------------------------------------------------
+
+
+def test_different_programs_are_refused():
+    runs = [run_of("a", 1, 1.0), run_of("b", 1, 2.0, program="q")]
+    (comparison,) = compare_runs(runs)
+    assert "refused: with seed 1 the two sides ran different programs (p1 and q1)" in comparison["error"]
+    assert comparison["metrics"] == {}
+
+
+def test_pairs_are_made_by_seed():
+    runs = [run_of("a", s, float(s)) for s in (1, 2, 3, 9)]
+    runs += [run_of("b", s, s + 10.0) for s in (3, 2, 1)] + [run_of("b", 9, 0, status="failed")]
+    (comparison,) = compare_runs(runs)
+    assert comparison["seeds"] == [1, 2, 3]
+    entry = comparison["metrics"]["turnaround_ns_mean"]
+    assert (entry["mean_a"], entry["mean_b"], entry["difference"]) == (2, 12, 10)
+    assert (entry["low"], entry["high"], entry["method"]) == (10, 10, "deterministic")
+    # Three equal differences happen by chance one time in four.
+    assert (entry["test"], entry["p_value"], entry["better"]) == ("sign-flip", 0.25, None)
+
+
+def test_the_keys_that_others_read_are_there():
+    (comparison,) = compare_runs(runs_of("a", [1.0, 2.0]) + runs_of("b", [2.0, 4.0]))
+    assert set(comparison) >= OLD_KEYS
+    for entry in comparison["metrics"].values():
+        assert set(entry) >= OLD_METRIC_KEYS
+    json.dumps(comparison, allow_nan=False)
+
+
+def test_one_pair_has_no_interval_and_decides_nothing():
+    (comparison,) = compare_runs([run_of("a", 1, 1.0), run_of("b", 1, 2.0)])
+    entry = comparison["metrics"]["turnaround_ns_mean"]
+    assert (entry["low"], entry["high"], entry["better"]) == (None, None, None)
+    assert (entry["verdict"], entry["method"]) == ("not tested", "single")
+    assert "One seed decides nothing" in verdict_sentence(comparison, "turnaround_ns_mean")
+    json.dumps(comparison, allow_nan=False)
+
+
+def test_undefined_metrics_are_left_out():
+    runs = [run_of("a", 1, 1.0), run_of("b", 1, None)]
+    assert compare_runs(runs)[0]["metrics"] == {}
+
+
+# ---- verdicts ---------------------------------------------------------------
+
+
+def noisy(rng, mean, n=12):
+    return (mean + rng.normal(0, 1, n)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "winner"), [("turnaround_ns_mean", "a"), ("fairness_jain", "b"), ("makespan_ns", "a")]
+)
+def test_the_better_side_follows_the_metrics_direction(name, winner):
+    rng = np.random.default_rng(1)
+    comparison, entry = one_metric(noisy(rng, 100), noisy(rng, 110), name)
+    assert (entry["better"], entry["verdict"]) == (winner, f"{winner} is better")
+    assert entry["low"] < entry["difference"] < entry["high"]
+    assert entry["ratio_low"] < entry["ratio"] < entry["ratio_high"]
+    assert (entry["cliffs_delta"], entry["vargha_delaney"]) == (1, 1)
+    assert (entry["n"], entry["method"], entry["test"]) == (12, "bca", "student")
+    assert comparison["bootstrap"] == {"seed": 1, "nr_resamples": 9999}
+    assert verdict_sentence(comparison, name).endswith(f"{winner} is better.")
+
+
+def test_holm_counts_all_pairs_and_metrics_of_a_workload():
+    rng = np.random.default_rng(2)
+    runs = [
+        run_of(policy, seed, {name: float(rng.normal(10, 1)) for name in COMPARED}, workload=workload)
+        for workload in ("v", "w") for policy in "abcd" for seed in range(8)
+    ]  # fmt: skip
+    comparisons = compare_runs(runs)
+    assert len(comparisons) == 2 * 6
+    assert {c["nr_tests"] for c in comparisons} == {6 * len(COMPARED)}
+    rows = [m for c in comparisons[:6] for m in c["metrics"].values()]
+    smallest = min(rows, key=lambda m: m["p_value"])
+    assert smallest["p_adjusted"] == pytest.approx(min(1, smallest["p_value"] * len(rows)))
+    assert all(m["p_adjusted"] >= m["p_value"] for m in rows)
+
+
+def test_false_verdicts_are_rare():
+    """Policies that do not differ: one family in twenty may have any verdict at all."""
+    rng = np.random.default_rng(3)
+    families = 0
+    names = COMPARED[:10]
+    for _ in range(150):
+        runs = [
+            run_of(policy, seed, {n: float(rng.exponential(10)) for n in names})
+            for policy in "abc" for seed in range(10)
+        ]  # fmt: skip
+        found = compare_runs(runs)
+        families += any(m["better"] for c in found for m in c["metrics"].values())
+    assert families <= 13  # binomial(150, 0.05) exceeds 13 with probability 0.02; seeded
+
+
+def test_equal_values_are_not_called_equal():
+    comparison, entry = one_metric([5.0, 6.0, 7.0], [5.0, 6.0, 7.0])
+    assert (entry["verdict"], entry["better"], entry["p_value"]) == ("no difference seen", None, None)
+    sentence = verdict_sentence(comparison, "turnaround_ns_mean")
+    assert sentence.startswith("No difference seen in mean turnaround")
+    assert comparison["nr_tests"] == 0
+
+
+def test_no_difference_says_how_large_a_one_may_be_missed():
+    rng = np.random.default_rng(4)
+    comparison, entry = one_metric(noisy(rng, 100e6), noisy(rng, 100e6))
+    sentence = verdict_sentence(comparison, "turnaround_ns_mean")
+    assert "No difference seen" in sentence
+    assert "cannot be ruled out" in sentence
+
+
+def test_a_run_that_never_changes_is_a_fact_not_a_sample():
+    runs = runs_of("a", [1.0] * 3, record_hash="same") + runs_of("b", [2.0] * 3, record_hash="too")
+    (comparison,) = compare_runs(runs)
+    entry = comparison["metrics"]["turnaround_ns_mean"]
+    assert comparison["is_deterministic"]
+    assert (entry["better"], entry["p_value"], entry["test"]) == ("a", None, "none")
+    assert (entry["low"], entry["high"]) == (1, 1)
+    assert "every seed gave the same run" in method_sentence(comparison)
+
+
+def test_constant_values_of_different_runs_are_tested():
+    _, few = one_metric([1.0] * 3, [2.0] * 3)
+    _, many = one_metric([1.0] * 10, [2.0] * 10)
+    assert (few["test"], few["p_value"], few["better"]) == ("fisher", 0.1, None)
+    assert (many["p_value"], many["better"]) == (2 / 184_756, "a")
+
+
+def test_doubts_are_listed_once_per_policy_and_kind():
+    rng = np.random.default_rng(5)
+    values = noisy(rng, 100)
+    far = [*values[:-1], 900.0]
+    comparison, _ = one_metric(values, far)
+    (doubt,) = comparison["warnings"]
+    assert (doubt["policy"], doubt["kind"], doubt["metrics"]) == ("b", "outliers", ["turnaround_ns_mean"])
+    assert "900 ns" in doubt["text"]
+    assert doubt["hint"]
+    comparison, _ = one_metric([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+    assert [d["kind"] for d in comparison["warnings"]] == ["too-few", "too-few"]
+
+
+def test_drift_needs_an_order():
+    rising = [100.0 + i + 0.1 * (i % 3) for i in range(12)]
+    runs = runs_of("a", rising) + runs_of("b", [v + 1 for v in rising])
+    (comparison,) = compare_runs(runs)
+    assert "drift" not in [d["kind"] for d in comparison["warnings"]]
+    for run in runs:
+        run["started_ns"] = run["seed"]
+    (comparison,) = compare_runs(runs)
+    assert [d["kind"] for d in comparison["warnings"]] == ["drift", "drift"]
+
+
+def test_rankings_name_the_best_and_whom_it_beats():
+    rng = np.random.default_rng(6)
+    runs = [r for p, mean in (("a", 10), ("b", 10), ("c", 30)) for r in runs_of(p, noisy(rng, mean))]
+    means = {"switches": {"a": 10.0, "b": 10.1, "c": 30.0}, "tasks": {"a": 1, "b": 1, "c": 1}}
+    (line,) = ranking_sentences(compare_runs(runs), means)
+    assert line == (
+        "Number of switches: lowest under a (10), better than c; no difference seen from b."
+    )
+    means["makespan_ns"] = means.pop("switches") | {"c": 10.2}
+    same = [r for p in "abc" for r in runs_of(p, noisy(rng, 10))]
+    (line,) = ranking_sentences(compare_runs(same), means)
+    assert line == "No difference seen between any two policies in: makespan."
+
+
+# ---- conditions -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("wakeup_p99 > +5%", ("wakeup_ns_p99", ">", "relative", 0.05)),
+        ("wakeup_ns_p99>=-5 %", ("wakeup_ns_p99", ">=", "relative", -0.05)),
+        ("makespan > +2ms", ("makespan_ns", ">", "change", 2e6)),
+        ("makespan < -1.5 us", ("makespan_ns", "<", "change", -1500)),
+        ("turnaround_mean > 5s", ("turnaround_ns_mean", ">", "value", 5e9)),
+        ("fairness_jain <= 0.9", ("fairness_jain", "<=", "value", 0.9)),
+        ("cpu_utilisation < 90%", ("cpu_utilisation", "<", "value", 0.9)),
+        ("switches > +10", ("switches", ">", "change", 10)),
+    ],
+)
+def test_conditions_are_read(text, expected):
+    condition = parse_condition(text)
+    assert (condition.metric, condition.operator, condition.kind, condition.threshold) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("wakeup_p9 > +5%", NotFoundError, "did you mean 'wakeup_ns_p99'"),
+        ("makespann > +5%", NotFoundError, "did you mean 'makespan_ns'"),
+        ("task_wait > +5%", UsageError, "one value per task.*did you mean 'wait_ns_"),
+        ("makespan > 5%", UsageError, r"a change needs its sign: \+5% or -5%"),
+        ("makespan > +5", UsageError, "has no unit"),
+        ("makespan > +5KiB", UsageError, "is a size"),
+        ("switches > +5ms", UsageError, "switches has no unit 'ms'"),
+        ("makespan", UsageError, "should read METRIC > "),
+        ("makespan > +nan%", UsageError, "should read"),
+        ("", UsageError, "should read"),
+    ],
+)
+def test_wrong_conditions_are_refused(text, error, message):
+    with pytest.raises(error, match=message):
+        parse_condition(text)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Function that writes two folders of runs and returns their paths."""
+
+    def write(before, after):
+        paths = []
+        for name, runs in (("before", before), ("after", after)):
+            folder = tmp_path / name
+            folder.mkdir(exist_ok=True)
+            (folder / "runs.json").write_text(json.dumps({"runs": runs, "comparisons": []}))
+            paths.append(folder)
+        return paths
+
+    return write
+
+
+def changed(factor, n=10, *, name="wakeup_ns_p99", spread=0.02, seed=7):
+    """Runs before and after, the second `factor` times the first but for noise."""
+    rng = np.random.default_rng(seed)
+    before = 1e6 * rng.lognormal(0, 0.3, n)
+    after = factor * before * rng.lognormal(0, spread, n)
+    return runs_of("rr", [{name: v} for v in before]), runs_of("rr", [{name: v} for v in after])
+
+
+@pytest.mark.parametrize(
+    ("factor", "condition", "holds"),
+    [
+        (1.20, "wakeup_p99 > +5%", True),
+        (1.05, "wakeup_p99 > +5%", False),  # at the threshold: doubt passes
+        (1.00, "wakeup_p99 > +5%", False),
+        (0.80, "wakeup_p99 > +5%", False),
+        (0.80, "wakeup_p99 < -5%", True),
+        (1.20, "wakeup_p99 > +1us", True),
+        (1.20, "wakeup_p99 > +1s", False),
+        (1.20, "wakeup_p99 > 1us", True),
+        (1.20, "wakeup_p99 > 1s", False),
+        (1.20, "wakeup_p99 < 1s", True),
+    ],
+)
+def test_a_condition_holds_where_its_whole_interval_does(folders, factor, condition, holds):
+    result = compare_folders(*folders(*changed(factor)), conditions=[condition])
+    (gate,) = result["gates"]
+    assert (gate["holds"], result["is_failed"]) == (holds, holds)
+    assert gate["low"] <= gate["estimate"] <= gate["high"]
+    assert gate["text"].startswith("FAILS" if holds else "passes")
+    json.dumps(result, allow_nan=False)
+
+
+def test_at_the_threshold_a_gate_fails_seldom(folders):
+    """The true growth is exactly 5 %: one side of a 95 % interval, so 2.5 %."""
+    failures = 0
+    for seed in range(120):
+        before, after = changed(1.05, seed=seed, spread=0.05)
+        correction = np.exp(0.05**2 / 2)  # the mean of the noise
+        for run in after:
+            run["metrics"]["wakeup_ns_p99"] /= correction
+        paths = folders(before, after)
+        failures += compare_folders(*paths, conditions=["wakeup_p99 > +5%"])["is_failed"]
+    assert failures <= 8  # binomial(120, 0.025) exceeds 8 with probability 0.006; seeded
+
+
+def test_conditions_share_their_confidence(folders):
+    one = compare_folders(*folders(*changed(1.2)), conditions=["wakeup_p99 > +5%"])
+    two = compare_folders(*folders(*changed(1.2)), conditions=["wakeup_p99 > +5%", "wakeup_p99 > +1us"])
+    assert one["gates"][0]["confidence"] == pytest.approx(0.95)
+    assert [gate["confidence"] for gate in two["gates"]] == pytest.approx([0.975, 0.975])
+    assert two["gates"][0]["low"] < one["gates"][0]["low"]
+
+
+@pytest.mark.parametrize(("after", "holds"), [([0] * 10, False), ([900, 1000] * 5, True)])
+def test_growth_from_nothing_is_growth(folders, after, holds):
+    """The first side is 0, so there is no ratio; the gate must not stay silent."""
+    runs = [runs_of("rr", [{"migrations": v} for v in values]) for values in ([0] * 10, after)]
+    result = compare_folders(*folders(*runs), conditions=["migrations > +5%"])
+    assert result["is_failed"] == holds
+    json.dumps(result, allow_nan=False)
+
+
+def test_different_work_is_refused_with_both_hashes(folders):
+    before, after = changed(1.0)
+    for run in after:
+        run["program_hash"] = "other"
+    with pytest.raises(UsageError, match=r"w: refused: with seed 1 .*\(p1 and other\)"):
+        compare_folders(*folders(before, after))
+
+
+def test_a_failed_run_does_not_pass(folders):
+    before, after = changed(1.0)
+    after[3] |= {"status": "failed", "error": "runnable task stall", "metrics": {}}
+    result = compare_folders(*folders(before, after), conditions=["wakeup_p99 > +5%"])
+    assert result["is_failed"]
+    assert [(r["seed"], r["error"]) for r in result["failed_runs"]] == [(4, "runnable task stall")]
+    assert result["comparisons"][0]["seeds"] == [1, 2, 3, 5, 6, 7, 8, 9, 10]
+    every = [run | {"status": "failed", "error": "x", "metrics": {}} for run in after]
+    assert compare_folders(*folders(before, every), conditions=["wakeup_p99 > +5%"])["is_failed"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"workload": "v"}, "nothing pairs: .* has w, sim, 1 CPU; .* has v, sim, 1 CPU"),
+        ({"cpus": 2}, "nothing pairs"),
+    ],
+)
+def test_what_does_not_pair_is_refused(folders, change, message):
+    before, after = changed(1.0)
+    with pytest.raises(UsageError, match=message):
+        compare_folders(*folders(before, [run | change for run in after]))
+
+
+def test_one_seed_cannot_gate(folders):
+    before, after = changed(2.0, n=1)
+    with pytest.raises(UsageError, match="one seed decides nothing; run both sides with --seeds 10"):
+        compare_folders(*folders(before, after), conditions=["wakeup_p99 > +5%"])
+    assert not compare_folders(*folders(before, after))["is_failed"]
+
+
+def test_a_metric_that_no_run_has_cannot_gate(folders):
+    with pytest.raises(UsageError, match="no pair of runs has makespan_ns"):
+        compare_folders(*folders(*changed(1.0)), conditions=["makespan > +5%"])
+
+
+def test_one_policy_each_may_have_two_names(folders):
+    before, after = changed(1.2)
+    result = compare_folders(*folders(before, [run | {"policy": "mine"} for run in after]))
+    (comparison,) = result["comparisons"]
+    assert (comparison["label_a"], comparison["label_b"]) == ("rr", "mine")
+    assert comparison["metrics"]["wakeup_ns_p99"]["better"] == "a"
+    more = [run | {"policy": "other"} for run in after]
+    result = compare_folders(*folders(before, [*after, *more]))
+    assert [c["policy_b"] for c in result["comparisons"]] == ["rr"]
+    assert f"w, other, sim, 1 CPU: only in {result['comparisons'][0]['directory_b']}" in result["notes"]
+    # Two policies against one of another name: nothing is guessed.
+    mine = [run | {"policy": "mine"} for run in after]
+    with pytest.raises(UsageError, match="nothing pairs: .*w, rr, .*w, mine, .*w, other"):
+        compare_folders(*folders(before, [*mine, *more]))
+
+
+def test_what_else_differs_is_noted(folders):
+    before, after = changed(1.0)
+    before = [r | {"tick_ns": 1, "environment": {"compiler": "gcc"}, "policy_hash": "h"} for r in before]
+    after = [r | {"tick_ns": 2, "environment": {"compiler": "clang"}, "policy_hash": "h"} for r in after]
+    notes = " | ".join(compare_folders(*folders(before, after[:-1]))["notes"])
+    assert "tick_ns differs: 1 and 2" in notes
+    assert "compiler differs: gcc and clang" in notes
+    assert "the same policy with the same knobs" in notes
+    assert "1 seeds are in one folder only" in notes
+
+
+# ---- folders ----------------------------------------------------------------
+
+
+def test_parts_of_a_set_are_read_too(tmp_path):
+    for run in runs_of("rr", [1.0, 2.0]):
+        folder = tmp_path / "w" / "rr" / f"seed-{run['seed']}"
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps(run))
+    assert [run["seed"] for run in read_run_folder(tmp_path)] == [1, 2]
+    assert [run["seed"] for run in read_run_folder(tmp_path / "w" / "rr" / "seed-2")] == [2]
+    assert len(read_run_folder(tmp_path / "w" / "rr" / "seed-2" / "run.json")) == 1
+
+
+def test_a_seed_that_was_repeated_counts_once(tmp_path):
+    run = run_of("rr", 1, 1.0)
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps({"runs": [run, run]}))
+    assert len(read_run_folder(path)) == 1
+    path.write_text(json.dumps({"runs": [run, run | {"record_hash": "x"}]}))
+    with pytest.raises(UsageError, match="two different runs of w, rr, seed 1"):
+        read_run_folder(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"runs.json: damaged \("),
+        ("[]", "is no list of runs"),
+        ('{"runs": 3}', "is no list of runs"),
+        ('{"runs": [3]}', "run 1 has no str 'workload'"),
+        ('{"runs": [{"workload": "w"}]}', "run 1 has no str 'host'"),
+    ],
+)
+def test_damaged_folders_are_refused(tmp_path, text, message):
+    (tmp_path / "runs.json").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_run_folder(tmp_path)
+
+
+def test_missing_folders_are_named(tmp_path):
+    (tmp_path / "baseline").mkdir()
+    with pytest.raises(NotFoundError, match="did you mean 'baseline'"):
+        read_run_folder(tmp_path / "basline")
+    with pytest.raises(NotFoundError, match="holds no run"):
+        read_run_folder(tmp_path / "baseline")
+
+
+def test_every_compared_metric_reads_well():
+    rng = np.random.default_rng(8)
+    values = [{name: float(v) for name in COMPARED} for v in rng.uniform(1, 2, 8)]
+    more = [{name: v * 3 for name, v in row.items()} for row in values]
+    (comparison,) = compare_runs(runs_of("a", values) + runs_of("b", more))
+    for name in COMPARED:
+        sentence = verdict_sentence(comparison, name)
+        assert not sentence[0].islower()
+        assert sentence.endswith(".")
+        assert DICTIONARY[name].level == "run"
+        assert "_" not in sentence, sentence
