@@ -85,9 +85,11 @@ def play(program, kind, policy, *words):
 
 UNIT_SOURCES = [
     "unit.c", "unit_dsq.c", "unit_idle.c", "unit_maps.c", "unit_misuse.c", "unit_policy.c",
-    "unit_text.c",
+    "unit_races.c", "unit_text.c",
 ]  # fmt: skip
 UNITS = (
+    "race_change_before_the_switch", "race_destroyed_queue", "race_stale_turn",
+    "race_wake_after_the_clock",
     "a_move_does_not_unbind_a_task", "a_policy_may_leave",
     "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_create_destroy",
     "dsq_fifo", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",

@@ -31,6 +31,9 @@ typedef struct {
 	u32 owner;	/* CPU + 1; 0: free */
 } sl_lock_t;
 
+/* A test with one thread lets another CPU act here, or NULL. */
+extern void (*fake_before_lock)(sl_lock_t *lock);
+
 static inline void sl_lock_init(sl_lock_t *lock)
 {
 	__atomic_store_n(&lock->owner, 0, __ATOMIC_RELAXED);
@@ -41,6 +44,8 @@ static inline void sl_lock(sl_lock_t *lock)
 	u32 self = (u32)fake_cpu + 1;
 	u32 owner = 0;
 
+	if (fake_before_lock)
+		fake_before_lock(lock);
 	fake_spins = 0;
 	while (!__atomic_compare_exchange_n(&lock->owner, &owner, self, false,
 					    __ATOMIC_ACQUIRE,

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unit_races.c - two CPUs at one moment, in the order that once went wrong.
+ *
+ * The threads of random_ops.c meet by chance. Here one thread plays both CPUs,
+ * and the second acts exactly where it hurts: in a callback of the first, or
+ * just before the first takes a lock.
+ *
+ * Read next: core/dispatch.c.
+ */
+#include "unit.h"
+
+#define DSQ 1
+
+static bool has_acted;
+
+/* ---- a task is made runnable after another CPU has read the clock -------- */
+
+static struct unit_task *sleeper;
+
+static void wake_late(sl_lock_t *lock)
+{
+	s32 cpu = fake_cpu;
+
+	if (has_acted || lock != &sl_core.cpus[1].lock)
+		return;
+	has_acted = true;
+	fake_cpu = 0;
+	fake.now_ns += 500;
+	sl_task_start(&sleeper->core, 0);
+	fake_cpu = cpu;
+}
+
+TEST(race_wake_after_the_clock)
+{
+	static const struct cpumask second = { { 2 } };
+
+	unit_machine(2);
+	sleeper = unit_attach(1);
+	sleeper->core.p.cpus_ptr = &second;
+	sleeper->core.p.nr_cpus_allowed = 1;
+	fake.now_ns = 1000;
+	fake_before_lock = wake_late;
+	sl_host_kick(1);
+	unit_step(1);
+	fake_before_lock = NULL;
+	CHECK(has_acted && sl_core.cpus[1].curr == &sleeper->core);
+	CHECK(!sleeper->core.wait_ns && !sleeper->core.wait_ns_max,
+	      "waited %llu ns", sleeper->core.wait_ns);
+	unit_run_to_end();
+	unit_end();
+}
+
+/* ---- a task is changed between its choice and its first instruction ------ */
+
+TEST(race_change_before_the_switch)
+{
+	struct sl_task *t;
+
+	unit_machine(2);
+	unit_start(1);
+	fake_cpu = unit_tasks[0].core.cpu;
+	t = sl_schedule(SL_WHY_RESCHED);
+	CHECK(t == &unit_tasks[0].core);
+	fake.now_ns += 700;
+	fake_cpu = !fake_cpu;
+	sl_task_set_weight(t, 300);
+	CHECK(!t->p.se.sum_exec_runtime, "%llu ns before it ran",
+	      t->p.se.sum_exec_runtime);
+	fake_cpu = t->cpu;
+	sl_switched(NULL);
+	fake.now_ns += 30;
+	sl_task_set_weight(t, 200);
+	CHECK(t->p.se.sum_exec_runtime == 30);
+	unit_run_to_end();
+	unit_end();
+}
+
+/* ---- a queue is destroyed between its finding and its locking ------------ */
+
+static void destroy_late(sl_lock_t *lock)
+{
+	struct sl_dsq *q = sl_dsq_find(DSQ);
+
+	if (!q || lock != &q->lock)
+		return;
+	fake_before_lock = NULL;
+	has_acted = true;
+	scx_bpf_destroy_dsq(DSQ);
+}
+
+static void simple_enqueue(struct task_struct *p, u64 flags)
+{
+	scx_bpf_dsq_insert(p, DSQ, SCX_SLICE_DFL, flags);
+}
+
+static s32 simple_init(void)
+{
+	return scx_bpf_create_dsq(DSQ, -1);
+}
+
+TEST(race_destroyed_queue)
+{
+	struct sched_ext_ops ops = { .name = "destroyed", .init = simple_init,
+				     .enqueue = simple_enqueue };
+	static const struct cpumask first = { { 1 } };
+	struct unit_task *t;
+
+	unit_machine(1);
+	CHECK(!unit_enable(&ops));
+	t = unit_attach(2);
+	t->core.p.cpus_ptr = &first;
+	t->core.p.nr_cpus_allowed = 1;
+	fake_before_lock = destroy_late;
+	sl_task_start(&t->core, 0);
+	CHECK(has_acted && fake.nr_failures == 1);
+	CHECK(strstr(fake.failure_msg, "non-existent DSQ 0x1"), "%s",
+	      fake.failure_msg);
+	CHECK(fake.failure_pid == 1);
+	unit_run_to_end();
+	unit_end();
+}
+
+/* ---- a task is taken from the policy after it was dispatched ------------- */
+
+static u32 nr_enqueued;
+
+static void keep_enqueue(struct task_struct *p, u64 flags)
+{
+	(void)p;
+	(void)flags;
+	nr_enqueued++;
+}
+
+/* The verdict is of the task's first turn; the change gives it a second. */
+static void stale_dispatch(s32 cpu, struct task_struct *prev)
+{
+	struct task_struct *p = bpf_task_from_pid(1);
+
+	(void)prev;
+	if (has_acted || cpu != 0)
+		return;
+	has_acted = true;
+	CHECK(scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0));
+	fake_cpu = 1;
+	sl_task_set_weight(&unit_tasks[0].core, 50);
+	fake_cpu = 0;
+}
+
+TEST(race_stale_turn)
+{
+	struct sched_ext_ops ops = { .name = "stale", .enqueue = keep_enqueue,
+				     .dispatch = stale_dispatch };
+	struct unit_task *t;
+
+	unit_machine(2);
+	CHECK(!unit_enable(&ops));
+	t = unit_attach(3);
+	t->core.cpu = 1;
+	/* Nobody is idle, so it goes to the policy. */
+	CHECK(scx_bpf_test_and_clear_cpu_idle(0));
+	CHECK(scx_bpf_test_and_clear_cpu_idle(1));
+	sl_task_start(&t->core, 0);
+	CHECK(nr_enqueued == 1 && t->core.cpu == 1);
+	sl_host_kick(0);
+	unit_step(0);
+	CHECK(has_acted && nr_enqueued == 2);
+	CHECK(!sl_core.cpus[0].curr, "S21: that verdict was about another turn");
+	CHECK((t->core.ops_state & SL_OPSS_MASK) == SL_OPSS_QUEUED);
+	CHECK(!fake.nr_failures);
+	sl_policy_disable();
+	unit_run_to_end();
+	unit_end();
+}
