@@ -130,8 +130,6 @@ def test_an_interrupted_set_up_goes_on_at_the_next_start(checkout, tmp_path):
         stdout=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        # Where tests run in the background, SIGINT is ignored, and inherited so.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         deadline = time.monotonic() + 60
