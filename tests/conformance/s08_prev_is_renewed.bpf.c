@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* S8: dispatch gives task a another slice, and looks for it in the queue. */
+/*
+ * S8: dispatch gives task a another slice, and looks for it in the queue. With
+ * ENQ_LAST nobody stays without being given one.
+ */
 #include "conform.h"
 
 #define QUEUE 7
@@ -19,7 +22,8 @@ void BPF_STRUCT_OPS(t_dispatch, s32 cpu, struct task_struct *prev)
 		if (prev && p->pid == prev->pid)
 			nr_seen++;
 	}
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED) && is_named(prev, 'a')) {
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED) &&
+	    (is_named(prev, 'a') || !scx_bpf_dsq_nr_queued(QUEUE))) {
 		scx_bpf_task_set_slice(prev, 2000000);
 		nr_renewed++;
 		return;
@@ -40,4 +44,4 @@ void BPF_STRUCT_OPS(t_exit, struct scx_exit_info *ei)
 
 SCX_OPS_DEFINE(t_ops, .enqueue = (void *)t_enqueue,
 	       .dispatch = (void *)t_dispatch, .init = (void *)t_init,
-	       .exit = (void *)t_exit, .name = "t");
+	       .exit = (void *)t_exit, .flags = SCX_OPS_ENQ_LAST, .name = "t");
