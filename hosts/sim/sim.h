@@ -214,15 +214,19 @@ int sim_records_open(const char *path);
 int sim_records_close(void);
 u64 sim_records_count(void);
 
-/* load.c, worker.c, serve.c */
+/* load.c */
 int sim_policy_load(const char *path, char *why, u32 why_bytes);
 const struct sl_policy *sim_policy(void);
 int sim_policy_set(const char *assignment, char *why, u32 why_bytes);
-int sim_worker(struct sim_options *options, int out_fd);
-int sim_run_forked(struct sim_options *options);
-int sim_serve(const struct sim_options *defaults);
+
+/* options.c */
 int sim_parse(struct sim_options *options, int argc, char **argv, char *why,
 	      u32 why_bytes);
+
+/* serve.c -> worker.c -> result.c */
+int sim_run_forked(struct sim_options *options);
+int sim_serve(const struct sim_options *defaults);
+int sim_worker(struct sim_options *options, int out_fd);
 void sim_print_result(int fd, const struct sim_options *options,
 		      const struct sim_result *result);
 

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options.c - reads options, from the command line or from a request.
+ *
+ * Every number has its range, every key its name; what is wrong is said in one
+ * line that names the option. Called by main.c and serve.c.
+ *
+ * Read next: serve.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+struct number {
+	const char *name;
+	u64 min, max;
+	u64 *to64;
+	u32 *to32;
+};
+
+/* Return: 0, or -1 with @why filled in. */
+static int set_number(const struct number *n, const char *text, char *why,
+		      u32 why_bytes)
+{
+	char *end;
+	unsigned long long value;
+
+	errno = 0;
+	value = strtoull(text, &end, 0);
+	if (errno || end == text || *end || text[0] == '-' || value < n->min ||
+	    value > n->max) {
+		snprintf(why, why_bytes, "%s: '%s' is not a number from %llu to %llu",
+			 n->name, text, n->min, n->max);
+		return -1;
+	}
+	if (n->to64)
+		*n->to64 = value;
+	else
+		*n->to32 = (u32)value;
+	return 0;
+}
+
+/* @text: KEY=N[,KEY=N...]; each key is one of @table. */
+static int set_keys(const char *option, const struct number *table,
+		    const char *text, char *why, u32 why_bytes)
+{
+	char copy[256];
+	char *rest = copy;
+	char *item;
+
+	if (strlen(text) >= sizeof(copy)) {
+		snprintf(why, why_bytes, "%s: too long", option);
+		return -1;
+	}
+	strcpy(copy, text);
+	while ((item = strsep(&rest, ","))) {
+		const struct number *n = table;
+		char *value = strchr(item, '=');
+
+		if (value)
+			*value++ = 0;
+		while (n->name && strcmp(n->name, item))
+			n++;
+		if (!value || !n->name) {
+			snprintf(why, why_bytes, "%s %s: unknown key '%s'; known:",
+				 option, text, item);
+			for (n = table; n->name; n++) {
+				size_t used = strlen(why);
+
+				snprintf(why + used, why_bytes - used, " %s",
+					 n->name);
+			}
+			return -1;
+		}
+		if (set_number(n, value, why, why_bytes))
+			return -1;
+	}
+	return 0;
+}
+
+#define TIME_MAX (1ULL << 61)
+
+static int parse_group(struct sim_options *o, const char *option,
+		       const char *value, char *why, u32 why_bytes)
+{
+	struct sim_costs *c = &o->costs;
+	struct sim_device_config *d = &o->device;
+	const struct number costs[] = {
+		{ "switch_ns", 0, 1000000000, &c->switch_ns, NULL },
+		{ "migrate_ns", 0, 1000000000, &c->migrate_ns, NULL },
+		{ "migrate_llc_ns", 0, 1000000000, &c->migrate_llc_ns, NULL },
+		{ "migrate_node_ns", 0, 1000000000, &c->migrate_node_ns, NULL },
+		{ "wakeup_ns", 0, 1000000000, &c->wakeup_ns, NULL },
+		{ "tick_ns", 0, 1000000000, &c->tick_ns, NULL },
+		{ "ipi_ns", 0, 1000000000, &c->ipi_ns, NULL },
+		{ NULL, 0, 0, NULL, NULL },
+	};
+	const struct number work[] = {
+		{ "pi_ps", 1, 1000000000000, &o->work_ps[SL_WORK_PI], NULL },
+		{ "matmul_ps", 1, 1000000000000, &o->work_ps[SL_WORK_MATMUL], NULL },
+		{ "spin_ps", 1, 1000000000000, &o->work_ps[SL_WORK_SPIN], NULL },
+		{ NULL, 0, 0, NULL, NULL },
+	};
+	const struct number io[] = {
+		{ "latency_ns", 0, 1000000000000, &d->latency_ns, NULL },
+		{ "ns_per_kib", 0, 1000000000, &d->ns_per_kib, NULL },
+		{ "call_ns", 0, 1000000000, &d->call_ns, NULL },
+		{ "depth", 1, 1000000, NULL, &d->depth },
+		{ NULL, 0, 0, NULL, NULL },
+	};
+	const struct number topology[] = {
+		{ "smt", 1, SCX_CPUS_MAX, NULL, &o->smt },
+		{ "llc", 1, SCX_CPUS_MAX, NULL, &o->llc },
+		{ "node", 1, SCX_CPUS_MAX, NULL, &o->node },
+		{ NULL, 0, 0, NULL, NULL },
+	};
+
+	if (!strcmp(option, "--cost"))
+		return set_keys(option, costs, value, why, why_bytes);
+	if (!strcmp(option, "--work"))
+		return set_keys(option, work, value, why, why_bytes);
+	if (!strcmp(option, "--io"))
+		return set_keys(option, io, value, why, why_bytes);
+	return set_keys(option, topology, value, why, why_bytes);
+}
+
+static int parse_value(struct sim_options *o, const char *option,
+		       const char *value, char *why, u32 why_bytes)
+{
+	const struct number numbers[] = {
+		{ "--cpus", 1, SCX_CPUS_MAX, NULL, &o->nr_cpus },
+		{ "--seed", 0, ~0ULL, &o->seed, NULL },
+		{ "--tick-ns", 1000, 10000000000ULL, &o->tick_ns, NULL },
+		{ "--limit-ns", 0, TIME_MAX, &o->limit_ns, NULL },
+		{ "--dump-at-ns", 1, TIME_MAX, &o->dump_at_ns, NULL },
+		{ "--callback-limit-ms", 1, 3600000, NULL, &o->callback_limit_ms },
+		{ NULL, 0, 0, NULL, NULL },
+	};
+
+	for (const struct number *n = numbers; n->name; n++) {
+		if (!strcmp(option, n->name))
+			return set_number(n, value, why, why_bytes);
+	}
+	if (!strcmp(option, "--policy")) {
+		o->policy_path = value;
+	} else if (!strcmp(option, "--program")) {
+		o->program_path = value;
+	} else if (!strcmp(option, "--records")) {
+		o->records_path = value;
+	} else if (!strcmp(option, "--id")) {
+		o->id = value;
+	} else if (!strcmp(option, "--set")) {
+		if (o->nr_sets == sizeof(o->sets) / sizeof(o->sets[0])) {
+			snprintf(why, why_bytes, "--set: more than %u", o->nr_sets);
+			return -1;
+		}
+		o->sets[o->nr_sets++] = value;
+	} else if (!strcmp(option, "--cost") || !strcmp(option, "--work") ||
+		   !strcmp(option, "--io") || !strcmp(option, "--topology")) {
+		return parse_group(o, option, value, why, why_bytes);
+	} else {
+		snprintf(why, why_bytes, "unknown option '%.80s'", option);
+		return -1;
+	}
+	return 0;
+}
+
+/* Return: 0, or -1 with @why filled in. --serve and --help are main()'s. */
+int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
+	      u32 why_bytes)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--detail")) {
+			o->has_detail = true;
+			continue;
+		}
+		if (!strcmp(argv[i], "--no-fork")) {
+			o->no_fork = true;
+			continue;
+		}
+		if (i + 1 == argc) {
+			snprintf(why, why_bytes, "'%.80s' is unknown or lacks a value",
+				 argv[i]);
+			return -1;
+		}
+		if (parse_value(o, argv[i], argv[i + 1], why, why_bytes))
+			return -1;
+		i++;
+	}
+	if (o->costs.tick_ns >= o->tick_ns) {
+		snprintf(why, why_bytes,
+			 "--cost tick_ns=%llu: a tick may not cost a whole tick (%llu ns)",
+			 (unsigned long long)o->costs.tick_ns,
+			 (unsigned long long)o->tick_ns);
+		return -1;
+	}
+	return 0;
+}

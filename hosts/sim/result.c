@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * result.c - how a run ended, as one line of JSON.
+ *
+ * Called by worker.c when the run is over, also from a signal; and by serve.c for
+ * what never became a run.
+ *
+ * Read next: record.c.
+ */
+#include <stdio.h>
+
+#include "sim.h"
+
+static void print_text(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, "\"%s\":", key);
+	if (!text) {
+		fputs("null", out);
+		return;
+	}
+	fputc('"', out);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", c);
+		else if (c < 32 || c > 126)
+			fprintf(out, "\\u%04x", c);
+		else
+			fputc(c, out);
+	}
+	fputc('"', out);
+}
+
+static void print_cpus(FILE *out, u64 *nr_switches)
+{
+	fputs("\"cpus\":[", out);
+	*nr_switches = 0;
+	for (u32 i = 0; sim.cpus && i < sl_core.nr_cpus; i++) {
+		const struct sl_cpu *cpu = &sl_core.cpus[i];
+
+		*nr_switches += cpu->nr_switches;
+		fprintf(out,
+			"%s{\"busy_ns\":%llu,\"idle_ns\":%llu,\"overhead_ns\":%llu,\"nr_switches\":%llu}",
+			i ? "," : "", (unsigned long long)sim.cpus[i].busy_ns,
+			(unsigned long long)cpu->idle_ns,
+			(unsigned long long)sim.cpus[i].overhead_ns,
+			(unsigned long long)cpu->nr_switches);
+	}
+	fputs("],", out);
+}
+
+/* One JSON object and a newline. Also called from a signal, once. */
+void sim_print_result(int fd, const struct sim_options *o,
+		      const struct sim_result *r)
+{
+	FILE *out = fdopen(fd, "w");
+	u64 nr_switches;
+
+	if (!out)
+		return;
+	fputc('{', out);
+	print_text(out, "id", o->id);
+	fputc(',', out);
+	print_text(out, "status", r->status);
+	fputc(',', out);
+	print_text(out, "error", r->error_kind ? r->error : NULL);
+	fputc(',', out);
+	print_text(out, "error_kind", r->error_kind);
+	fputc(',', out);
+	if (r->task)
+		fprintf(out, "\"task\":%d,", r->task);
+	else
+		fputs("\"task\":null,", out);
+	print_cpus(out, &nr_switches);
+	fprintf(out,
+		"\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",
+		(unsigned long long)r->end_ns, (unsigned long long)nr_switches,
+		(unsigned long long)r->nr_records, sim.nr_tasks, r->nr_exited);
+	fflush(out);
+}
