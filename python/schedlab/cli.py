@@ -22,6 +22,7 @@ import typer
 
 from .cli_formats import register as register_formats
 from .cli_pictures import register as register_pictures
+from .cli_report import register as register_report
 from .errors import (
     EXIT_CHECK_FAILED,
     EXIT_GOOD,
@@ -332,6 +333,7 @@ def selfbench(
 
 register_formats(app)
 register_pictures(app)
+register_report(app)
 
 if __name__ == "__main__":
     main()

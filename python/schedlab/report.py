@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""Write a set of runs as one page that a person who was sent it understands.
+
+The page is one file: style, scripts, charts and slices are inside, and a content
+policy keeps it from loading or sending anything.
+
+Must stay true: the verdict stands above every number; a run that failed is shown.
+Read next: report_data.py for the content, report_page.py for the pieces.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from . import report_page as page
+from .errors import SchedlabError, UsageError
+from .metrics import DICTIONARY
+from .report_data import (
+    Section,
+    heat_rows,
+    read_sections,
+    response_rows,
+    sample_rows,
+    share_rows,
+    time_charts,
+    wakeup_rows,
+)
+
+SCRIPTS = ("slices.js", "gantt.js", "viewer.js")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `write_report` wrote.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The page.
+    nr_bytes : int
+        Its size.
+    nr_runs : int
+        Runs in it, failed ones included.
+    figures : list of pathlib.Path
+        SVG and PDF files beside it, where they were asked for.
+    """
+
+    path: Path
+    nr_bytes: int
+    nr_runs: int
+    figures: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One chart of a section: the Altair chart and its words."""
+
+    name: str
+    chart: object
+    title: str
+    text: str = ""
+    is_wide: bool = False
+
+
+def write_report(
+    folder: Path, out: Path, *, figures: Path | None = None, workload: str | None = None
+) -> Report:
+    """Write the page of a folder of runs.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        What `schedlab run --out` wrote, or a part of it.
+    out : pathlib.Path
+        The HTML file to write.
+    figures : pathlib.Path, optional
+        Folder for the charts as SVG and PDF; made where needed.
+    workload : str, optional
+        Only this one; default: all.
+
+    Returns
+    -------
+    Report
+        What was written.
+
+    Raises
+    ------
+    NotFoundError, UsageError
+        If there is no run in `folder`, a file is damaged, or `out` or `figures`
+        cannot be written.
+    """
+    sections = read_sections(Path(folder))
+    if workload is not None:
+        known = [s.workload for s in sections]
+        sections = [s for s in sections if s.workload == workload]
+        if not sections:
+            raise UsageError(f"--workload {workload}: not in {folder}, which has {', '.join(known)}")
+    written: list[Path] = []
+    bodies = []
+    for number, section in enumerate(sections):
+        rows, charts = time_charts(section)
+        drawn = list(drawings(section, rows))
+        bodies.append(_body(section, drawn, charts, f"w{number}"))
+        if figures is not None:
+            written += _save_figures(section, drawn, Path(figures))
+    text = _document(sections, bodies)
+    try:
+        Path(out).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out {out}: cannot be written: {error.strerror}") from error
+    nr_runs = sum(len(section.runs) for section in sections)
+    return Report(Path(out), len(text.encode()), nr_runs, written)
+
+
+def drawings(section: Section, fairness_rows: Sequence[dict]) -> Iterator[Drawing]:
+    """Make the charts of a section.
+
+    Parameters
+    ----------
+    section : Section
+        The runs.
+    fairness_rows : sequence of dict
+        Of `report_data.time_charts`.
+
+    Yields
+    ------
+    Drawing
+        In the order of the page; charts without data are left out.
+    """
+    from . import plots
+
+    if rows := heat_rows(section):
+        yield Drawing("heat", plots.heatmap(rows), "All at a glance",
+                      "Means. White is the best of its column; darker is more times worse.",
+                      is_wide=True)  # fmt: skip
+    for name in section.metrics:
+        if rows := sample_rows(section, name):
+            yield Drawing(f"samples-{name}", plots.samples(rows, name), plots.heading(name),
+                          "Each dot is one run; the box holds the middle half of them; "
+                          "the diamond is the mean.")  # fmt: skip
+    if rows := response_rows(section):
+        yield Drawing("response", plots.distribution(rows, title="response: arrival to first run"),
+                      "How long tasks wait for their first turn",
+                      "All tasks of all seeds. A curve that is higher, further left, is quicker.")  # fmt: skip
+    if rows := wakeup_rows(section):
+        yield Drawing("wakeup", plots.distribution(rows, title="latency: wake-up to running"),
+                      "How long a task that wakes up waits for the CPU",
+                      "All wake-ups of all seeds. Higher, further left, is quicker.")  # fmt: skip
+    if rows := share_rows(section):
+        yield Drawing("shares", plots.shares(rows), "CPU time received against deserved",
+                      "Across: what its weight entitled a task to while it was runnable. Up: what it got. "
+                      "Above the dashed line is more than its share, below is less.")  # fmt: skip
+    if fairness_rows:
+        yield Drawing("fairness", plots.fairness(fairness_rows), "Fairness over time",
+                      f"With seed {section.shown_seed}: 1 is what weights entitle to; 1 divided by "
+                      "the number of tasks is one task getting everything.")  # fmt: skip
+
+
+def _save_figures(section: Section, drawn: Sequence[Drawing], folder: Path) -> list[Path]:
+    """Charts of a section as files."""
+    from . import plots
+
+    stem = re.sub(r"[^\w.=+-]", "_", f"{section.workload}-{section.host}-{section.cpus}cpu")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [f for d in drawn for f in plots.save(d.chart, folder / f"{stem}-{d.name}")]
+    except OSError as error:
+        raise UsageError(f"--figures {folder}: cannot be written: {error.strerror}") from error
+
+
+def _about(section: Section) -> tuple[str, str]:
+    """Title and question of a section's workload.
+
+    Only those of the very workload that ran: a file that has changed since, or
+    another one of the same name, would put a wrong question above the numbers.
+    """
+    from .program import compile_workload
+    from .spec import load_workload
+
+    try:
+        workload = load_workload(section.workload)
+        run = section.runs[0]
+        if compile_workload(workload, seed=run["seed"]).program_hash == run["program_hash"]:
+            return workload.title, workload.question
+    except SchedlabError:
+        pass  # a file elsewhere, or one that is gone
+    return "", ""
+
+
+def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], key: str) -> str:
+    """One section of the page."""
+    from . import plots
+
+    title, question = _about(section)
+    found = "".join(f"<li>{escape(line)}</li>" for line in page.sentences(section))
+    figures = "".join(
+        page.figure(plots.to_svg(d.chart, has_variables=True), title=d.title, text=d.text, is_wide=d.is_wide)
+        for d in drawn
+    )
+    every = [n for n, m in DICTIONARY.items() if m.level == "run"
+             and any(n in found for found in section.intervals.values())]  # fmt: skip
+    seeds = len(section.seeds)
+    caption = (f"Mean of {seeds} seeds, with its 95 % interval; a star marks the best mean." if seeds > 1
+               else "One seed, so there are no intervals; a star marks the best.")  # fmt: skip
+    cpus = page.nr(section.cpus, "CPU")
+    return f"""<section id="{key}">
+<h2>{escape(section.workload)}{f": {escape(title)}" if title else ""} <span class="soft small">({escape(section.host)}, {cpus})</span></h2>
+{f'<p class="question">{escape(question)}</p>' if question else ""}
+<p>{escape(page.setting(section))}</p>
+{f'<h3>What the numbers say</h3><ul class="findings">{found}</ul>' if found else ""}
+<h3>The numbers</h3>
+{page.table(section, section.metrics, caption=caption)}
+<details><summary>What the columns mean</summary>{page.glossary(section.metrics)}</details>
+<details><summary>All {len(every)} metrics</summary>{page.table(section, every, caption=caption)}</details>
+{f'<h3>Charts</h3><div class="charts">{figures}</div>' if figures else ""}
+{"<h3>Who had the CPU when</h3>" if charts else ""}
+{page.gantt(charts, key)}
+<details><summary>How to repeat this</summary>{page.provenance(section)}</details>
+</section>"""
+
+
+def _document(sections: Sequence[Section], bodies: Sequence[str]) -> str:
+    """The whole page."""
+    from . import __version__
+
+    folder = files("schedlab") / "page"
+    style = (folder / "report.css").read_text(encoding="utf-8")
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    names = list(dict.fromkeys(s.workload for s in sections))
+    policies = list(dict.fromkeys(p for s in sections for p in s.policies))
+    title = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''} under {_policies(policies)}"
+    nav = ""
+    if len(sections) > 1:
+        links = "".join(f'<li><a href="#w{i}">{escape(s.workload)} ({page.nr(s.cpus, "CPU")})</a></li>'
+                        for i, s in enumerate(sections))  # fmt: skip
+        nav = f'<nav aria-label="Workloads"><ul>{links}</ul></nav>'
+    body = "\n".join(bodies)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'">
+<meta name="generator" content="schedlab {escape(__version__)}">
+<title>{escape(title)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the numbers</a>
+<div class="page">
+<header>
+<p class="soft small">A comparison of CPU schedulers, made with schedlab {escape(__version__)}</p>
+<h1>{escape(title)}</h1>
+{page.verdict(sections)}
+{nav}
+</header>
+<main id="main">
+{body}
+</main>
+<footer class="small soft"><p>Sentences are written from the numbers; intervals and verdicts follow
+docs/statistics.md of schedlab. This page holds all it needs and loads nothing.</p></footer>
+</div>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _policies(names: Sequence[str]) -> str:
+    """A few policies by name, many by number."""
+    return " and ".join(names) if len(names) <= 2 else f"{len(names)} policies"
