@@ -21,6 +21,7 @@ Read next: hosts/sim.py for how a run is done, compare.py for what follows.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -438,8 +439,8 @@ def _run_cases(ready: _Ready, cases: list[_Case], on_result) -> tuple[list[dict]
         try:
             while not stop.is_set():
                 case = todo.get_nowait()
-                run = _run_case(ready, case, session)
-                if not stop.is_set():
+                run = _run_case(ready, case, session, stop)
+                if run is not None:
                     done.put((case.position, run))
         except queue.Empty:
             pass
@@ -478,6 +479,11 @@ def _run_cases(ready: _Ready, cases: list[_Case], on_result) -> tuple[list[dict]
         for worker in workers:
             if worker.ident is not None:
                 worker.join(10)
+    with contextlib.suppress(queue.Empty):
+        while True:
+            position, value = done.get_nowait()
+            if position is not None:
+                results[position] = value
     return [results[position] for position in sorted(results)], is_interrupted
 
 
@@ -486,8 +492,8 @@ def _shuffle_key(seed: int, position: int) -> bytes:
     return hashlib.sha256(f"{seed} {position}".encode()).digest()
 
 
-def _run_case(ready: _Ready, case: _Case, session) -> dict:
-    """Do one run, judge it, and write its directory."""
+def _run_case(ready: _Ready, case: _Case, session, stop: threading.Event) -> dict | None:
+    """Do one run, judge it, and write its directory; None if `stop` cut it short."""
     plan = ready.plan
     directory = (
         plan.out
@@ -537,6 +543,10 @@ def _run_case(ready: _Ready, case: _Case, session) -> dict:
             options=_options(plan),
         )
         outcome = session.run(job)
+        if stop.is_set() and outcome.error_kind == "host":
+            # We ended its host ourselves: no policy is to blame, and nothing is kept.
+            shutil.rmtree(directory, ignore_errors=True)
+            return None
         run["host_answer"] = outcome.answer
         judge = Judge(
             latency_ns=ready.host.latency_ns(job),
