@@ -115,9 +115,10 @@ def outliers(x) -> list[int]:
     Distance from the median in median absolute deviations [1]_, with a bound
     that grows as samples shrink, so that 1 % of *samples*, not of values, are
     suspected wrongly where values are normal. Positive values must be far out
-    on a logarithmic scale too, since latencies are skewed by nature. Exponential
-    and lognormal samples are still suspected in about 1 to 3 % of cases. Two
-    outliers in a sample of six hide each other.
+    on a logarithmic scale too, since latencies are skewed by nature; exponential
+    and lognormal samples are then suspected no more often. Skewed values around
+    0 have no logarithm and are suspected far too often. Two outliers in a
+    sample of six hide each other.
 
     References
     ----------

@@ -90,6 +90,10 @@ def test_help_needs_nothing_heavy(environment):
         (["run", "mixed", "-p", "rr", "--host", "guest", "--json"], 3, "not built yet"),
         (["policies", "rrr"], 2, "did you mean 'rr'"),
         (["metrics", "makespann"], 2, "did you mean 'makespan_ns'"),
+        (["compare", "here", "there"], 2, "here: no such folder"),
+        (["compare", "a", "b", "--fail-if", "makespann > +5%"], 2, "did you mean 'makespan_ns'"),
+        (["compare", "a", "b", "--fail-if", "makespan > 5%"], 2, "a change needs its sign"),
+        (["compare", "a"], 2, "RUN"),
         (["selfbench", "sim2"], 2, "did you mean 'sim'"),
     ],
 )
@@ -126,6 +130,35 @@ def test_lists_are_readable(schedlab, simulator, command):
     status, output, errors = schedlab(command)
     assert (status, errors) == (0, "")
     assert len(output.splitlines()) > 3
+
+
+def test_one_broken_policy_does_not_hide_the_others(schedlab, simulator, root, environment, tmp_path):
+    elsewhere = tmp_path / "root"
+    (elsewhere / "policies").mkdir(parents=True)
+    for name in ("include", "core", "build", "workloads"):
+        (elsewhere / name).symlink_to(root / name)
+    for name in ("rr", "fifo"):
+        (elsewhere / "policies" / f"{name}.bpf.c").symlink_to(root / "policies" / f"{name}.bpf.c")
+    (elsewhere / "policies" / "broken.bpf.c").write_text(BAD_POLICY % "retrun;")
+    (elsewhere / "policies" / "damaged.bpf.c").write_text("/* @knob x */\n")
+    (elsewhere / "policies" / "empty.bpf.c").write_text("")
+    environment["SCHEDLAB_ROOT"] = str(elsewhere)
+    try:
+        status, output, errors = schedlab("policies", "--json")
+        table = schedlab("policies")
+    finally:
+        del environment["SCHEDLAB_ROOT"]
+    assert (status, errors) == (1, "")
+    entries = {entry["name"]: entry for entry in json.loads(output)["policies"]}
+    assert list(entries) == ["broken", "damaged", "empty", "fifo", "rr"]
+    assert "broken.bpf.c:5:" in entries["broken"]["error"]
+    assert "'@knob x' should read" in entries["damaged"]["error"]
+    assert "defines no policy" in entries["empty"]["error"]
+    assert entries["rr"]["error"] is None
+    assert [knob["name"] for knob in entries["rr"]["knobs"]] == ["slice_ns"]
+    assert table[0] == 1
+    assert "slice_ns" in table[1]
+    assert "broken.bpf.c:5:" in table[1]
 
 
 def test_round_robin_by_hand_in_the_simulator(schedlab, simulator, tmp_path):
@@ -220,9 +253,81 @@ def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):
     assert "Traceback" not in errors
     runs = json.loads(output)["runs"]
     assert 5 <= len(runs) < 10_000
+    # What is finished can be compared, also with a part of itself.
+    from schedlab.gate import compare_folders
+
+    result = compare_folders(out, out / "report-5" / "mixed" / "rr")
+    assert not result["is_failed"]
+    assert {c["policy_b"] for c in result["comparisons"]} == {"rr"}
     for run in runs:
         assert run["status"] == "ok"
         read_records(Path(run["directory"]) / "records.slr")
+
+
+@pytest.fixture(scope="module")
+def three_sets(environment, simulator, tmp_path_factory):
+    """Folders: rr as it is, rr with twice the slice, and rr on other work."""
+    folder = tmp_path_factory.mktemp("sets")
+    (folder / "mixed.toml").write_text(
+        '[workload]\ntitle = "x"\nquestion = "y"\n'
+        '[[task]]\nname = "t"\ncount = 3\nphases = [{run = "50ms"}]\n'
+    )
+    for name, arguments in (
+        ("was", ["mixed"]),
+        ("now", ["mixed", "--set", "rr.slice_ns=20ms"]),
+        ("other", [str(folder / "mixed.toml"), "--seed", "1"]),
+    ):
+        subprocess.run(
+            [sys.executable, "-m", "schedlab", "run", *arguments, "-p", "rr", "--seeds", "8",
+             "--out", str(folder / name), "--json"],
+            env=environment, check=True, capture_output=True,
+        )  # fmt: skip
+    return folder
+
+
+def test_compare_fails_a_build_on_what_got_worse(schedlab, three_sets):
+    gate = ["--fail-if", "response_mean > +5%"]
+    was, now = three_sets / "was", three_sets / "now"
+    status, output, errors = schedlab("compare", was, now, *gate, "--json")
+    assert (status, errors, output.count("\n")) == (1, "", 1)
+    result = json.loads(output)
+    assert result["is_failed"]
+    (entry,) = result["comparisons"]
+    assert entry["seeds"] == list(range(1, 9))
+    assert entry["metrics"]["response_ns_mean"]["better"] == "a"
+    assert result["gates"][0]["low"] > 0.05
+    status, output, _ = schedlab("compare", was, now, *gate)
+    assert status == 1
+    assert "FAILS: response_mean > +5% on mixed" in output
+    assert "Paired by 8 seeds; BCa bootstrap intervals" in output
+    # The other way round it got better, and a set against itself did nothing.
+    assert schedlab("compare", now, was, *gate)[0] == 0
+    status, output, _ = schedlab("compare", was, was, *gate)
+    assert (status, "Equal to the digit with every seed" in output) == (0, True)
+    assert "passes: " in output
+
+
+def test_compare_refuses_other_work_by_its_hashes(schedlab, three_sets):
+    hashes = [
+        json.loads((three_sets / name / "runs.json").read_text())["runs"][0]["program_hash"][:12]
+        for name in ("was", "other")
+    ]
+    status, output, errors = schedlab("compare", three_sets / "was", three_sets / "other", "--json")
+    assert (status, output) == (2, "")
+    assert hashes[0] != hashes[1]
+    assert f"({hashes[0]} and {hashes[1]})" in errors
+
+
+def test_a_run_says_what_its_numbers_say(schedlab, simulator):
+    status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq", "--seeds", "8")
+    assert status == 0
+    assert "Mean response is lower under mlfq" in output
+    assert output.index("Physics: ok") < output.index("what the numbers say")
+    assert "Holm over" in output
+    status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq,fifo", "--seeds", "8")
+    assert "Mean response: lowest under mlfq" in output
+    status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq")
+    assert "One seed: differences are not tested" in output
 
 
 def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_path):

@@ -161,7 +161,7 @@ def test_the_lattice_of_counts_is_not_taken_for_peaks():
 
 
 @pytest.mark.parametrize("n", [6, 7, 10, 20, 50])
-@pytest.mark.parametrize(("name", "most"), [("normal", 2.2), ("exponential", 4), ("lognormal", 2.2)])
+@pytest.mark.parametrize(("name", "most"), [("normal", 1.8), ("exponential", 1), ("lognormal", 1.2)])
 def test_false_alarms_of_outliers(name, most, n):
     assert rate(outliers, DRAWS[name], n) <= most
 
