@@ -241,8 +241,8 @@ def metrics(
 
 @app.command()
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of runs: what was.")],
-    after: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of runs: what is now.")],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="Folder of runs: what was.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="Folder of runs: what is now.")],
     fail_if: Annotated[
         list[str], typer.Option("--fail-if", metavar="CONDITION", help="Exit 1 where it holds: "
                                 "'wakeup_p99 > +5%', 'makespan > +2ms', 'fairness_jain < 0.9'.")

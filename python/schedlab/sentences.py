@@ -213,7 +213,7 @@ def verdict_sentence(comparison: dict, name: str) -> str:
     if entry["verdict"] == "no difference seen":
         if entry["difference"] == entry["low"] == entry["high"] == 0:
             return (f"No difference seen in {what}: {one} under {a} and under {b}, "
-                    f"equal to the digit with each of {n} seeds.")  # fmt: skip
+                    f"to the last digit with each of {n} seeds.")  # fmt: skip
         return (
             f"No difference seen in {what} between {a} ({one}) and {b} ({other}); with {n} seeds "
             f"a mean difference from {signed(name, entry['low'])} to "
@@ -290,7 +290,9 @@ def method_sentence(comparison: dict) -> str:
         drawn = comparison["bootstrap"]
         text += f"; BCa bootstrap intervals ({drawn['nr_resamples']:,} resamples, seed {drawn['seed']})"
     elif "student" in methods:
-        text += "; Student intervals, since the seeds are too few for a bootstrap"
+        text += "; Student intervals, " + (
+            "since the seeds are too few for a bootstrap" if n < 100 else "as the seeds are many"
+        )
     if comparison["is_deterministic"]:
         text += "; every seed gave the same run: exact for this work, silent about any other"
     elif comparison["nr_tests"]:

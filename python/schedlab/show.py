@@ -422,7 +422,7 @@ def show_comparison(result: dict) -> None:
         table = _comparison_table(console, comparison, left_out=equal)
         console.print(table if table.row_count else f"[bold]{table.title}[/]", highlight=False)
         if equal:
-            console.print(f"  Equal to the digit with every seed: {len(equal)} of "
+            console.print(f"  No difference seen, to the last digit with every seed: {len(equal)} of "
                           f"{len(comparison['metrics'])} metrics.", highlight=False)  # fmt: skip
         console.print(f"  {escape(method_sentence(comparison))}", highlight=False, soft_wrap=True)
         if table.row_count:

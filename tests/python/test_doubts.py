@@ -234,6 +234,13 @@ def test_each_doubt_has_its_class_text_and_hint():
     assert "the 10 runs form two groups" in str(doubt)
 
 
+def test_large_samples_are_thinned_not_refused():
+    rng = np.random.default_rng(1)
+    x = rng.normal(100, 1, 50_000)
+    assert kinds(np.where(np.arange(50_000) % 2, x, x + 20), order=range(50_000)) == ["bimodal"]
+    assert kinds(x + np.linspace(0, 3, 50_000), order=range(50_000))[-1] == "drift"
+
+
 def test_doubts_are_python_warnings():
     with pytest.warns(SampleWarning, match="only 2 runs"):
         warnings.warn(examine([1.0, 2.0])[0], stacklevel=1)

@@ -137,7 +137,14 @@ def test_coverage_of_students_interval(n):
     assert 93.5 <= percent(i.low <= mean <= i.high for i in found) <= 96.5
 
 
-@pytest.mark.parametrize("n", [6, 10, 20, 50])
+def test_coverage_of_many_lognormal_values():
+    x, mean, _ = draw("lognormal", 1001, seed=1, nr=1000)
+    found = mean_intervals(x)
+    assert {i.method for i in found} == {"student"}
+    assert percent(i.low <= mean <= i.high for i in found) >= 92
+
+
+@pytest.mark.parametrize("n", [6, 20])
 @pytest.mark.parametrize("name", ["exponential", "lognormal"])
 def test_coverage_of_the_ratio(name, n):
     a, _, _ = draw(name, n, seed=n)
