@@ -27,7 +27,8 @@ DIGITS_MAX = 24
 
 _BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+#: One escape; two that are halves of one character count as one.
+_ESCAPE = re.compile(r"\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)")
 _NUMBER = re.compile(r"-?\d+(?P<fraction>\.\d+)?(?P<exponent>[eE][-+]?\d+)?")
 _WORD = re.compile(r"[A-Za-z]+")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", '"': '"', "\\": "\\"}
@@ -188,7 +189,7 @@ class _Reader:
         if match is None:
             raise self.wrong(f"the text {self.shown()} does not end on its line")
         for escape in _ESCAPE.finditer(match[1]):
-            if escape[1] not in _ESCAPES and len(escape[1]) != 5:
+            if len(escape[1]) == 1 and escape[1] not in _ESCAPES:
                 raise self.wrong(f"unknown escape {escape[0]!r} in a text")
         self.at = match.end()
         return _ESCAPE.sub(_unescaped, match[1])
@@ -233,6 +234,9 @@ class _Reader:
 
 
 def _unescaped(match: re.Match) -> str:
+    if len(match[1]) == 11:
+        high, low = int(match[1][1:5], 16), int(match[1][7:], 16)
+        return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
     if len(match[1]) == 5:
         char = chr(int(match[1][1:], 16))
         # Half of a pair is no character, and could not be written again.

@@ -383,6 +383,9 @@ class _TaskReader:
         """Read all that the task does, its loops included."""
         if not phases:
             # Without phases the task is one; it loops for ever unless told otherwise.
+            if "loop" in settings and settings["loop"].value != -1:
+                self.context.notes.append(f"loop of {self.name}, which has no phases: as documented; "
+                                          "rt-app 1.0 repeats it for ever, later ones do not")
             body = self.events(pairs, self.pair.line)
             return self.repeated(body, self.loop(settings, -1), self.pair.line)
         node = phases[0].node

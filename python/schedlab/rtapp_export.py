@@ -213,10 +213,7 @@ class _Exporter:
         table["phases"] = {
             f"phase{number}": _phase_table(phase) for number, phase in enumerate(phases) if phase.events
         }
-        if len(table["phases"]) == 1 and loop == 1:
-            phase = next(iter(table.pop("phases").values()))
-            del table["loop"]
-            table |= {"loop": phase.pop("loop", 1)} | phase
+        # Always with phases: without them, rt-app 1.0 takes any `loop` for -1.
         return table
 
     def attributes(self, name: str, row: np.void) -> dict[str, object]:

@@ -55,7 +55,7 @@ def _table(table: Mapping[str, object]) -> str:
             lines += ["phases = [", *_phases(value, 1), "]"]
         elif isinstance(value, str) and "\n" in value:
             text = _escaped(value, keep="\n")
-            lines.append(f'{key} = """\n{text}"""')
+            lines.append(f'{_key(key)} = """\n{text}"""')
         else:
             lines.append(f"{_key(key)} = {_value(value)}")
     return "\n".join(lines) + "\n"
