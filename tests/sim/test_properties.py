@@ -9,6 +9,7 @@ costs, topology. A failure prints the workload as TOML, ready to be run.
 
 from __future__ import annotations
 
+import os
 import textwrap
 from pathlib import Path
 
@@ -155,7 +156,11 @@ def policies():
     return {name: (policy, build_policy(policy)) for name, policy in loaded.items()}
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=int(os.environ.get("SCHEDLAB_EXAMPLES", 120)),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(text=workload_texts(), machine=machines(), seed=st.integers(0, 2**32))
 def test_physics_holds_and_runs_repeat(host, policies, tmp_path_factory, text, machine, seed):
     sim, session = host
