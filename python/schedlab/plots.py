@@ -12,6 +12,7 @@ Read next: report_data.py, where the rows come from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def samples(rows: Sequence[dict], metric: str) -> alt.LayerChart:
     # Dots of equal value stand beside each other, in the order of their seeds.
     place = {seed: (i + 0.5) / len(seeds) - 0.5 for i, seed in enumerate(seeds)}
     data = alt.Data(values=[row | {"place": place[row["seed"]]} for row in rows])
-    x = alt.X("value:Q", axis=_axis(DICTIONARY[metric].unit), scale=_scale(values), title=None)
+    x = alt.X("value:Q", **_place(values, DICTIONARY[metric].unit), title=None)
     y = alt.Y("policy:N", sort=policies, title=None, scale=alt.Scale(paddingInner=0.25))
     base = alt.Chart(data, width=WIDTH_PX, height=alt.Step(24))
     box = base.mark_boxplot(
@@ -91,7 +92,7 @@ def distribution(rows: Sequence[dict], *, title: str) -> alt.Chart:
     """
     data = [row | {"value": max(row["value"], SHORTEST_NS)} for row in rows]
     policies = list(dict.fromkeys(row["policy"] for row in rows))
-    x = alt.X("value:Q", title=title, axis=_axis("ns"), scale=_scale([r["value"] for r in data]))
+    x = alt.X("value:Q", title=title, **_place([row["value"] for row in data], "ns"))
     y = alt.Y("part:Q", title="part of all", axis=alt.Axis(format="%", tickCount=5),
               scale=alt.Scale(domain=[0, 1]))
     return _finished(_lines(data, policies).encode(x=x, y=y))
@@ -166,22 +167,23 @@ def heatmap(rows: Sequence[dict]) -> alt.LayerChart:
     """
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
-    base = alt.Chart(alt.Data(values=list(rows)), width=alt.Step(62), height=alt.Step(24)).encode(
+    base = alt.Chart(alt.Data(values=list(rows)), width=alt.Step(96), height=alt.Step(26)).encode(
         x=alt.X("metric:N", sort=metrics, title=None,
-                axis=alt.Axis(orient="top", labelAngle=-35, labelLimit=170)),
+                axis=alt.Axis(orient="top", labelAngle=-20, labelLimit=200)),
         y=alt.Y("policy:N", sort=policies, title=None),
     )  # fmt: skip
     shade = alt.Color(
         "worse:Q",
-        scale=alt.Scale(type="log", domain=[1, 10], range=["#ffffff", "#08519c"], clamp=True),
+        scale=alt.Scale(type="log", domain=[1, 10], range=["#ffffff", "#08519c"], clamp=True,
+                        interpolate="rgb"),
         legend=alt.Legend(title="times worse than the best", orient="bottom", values=[1, 2, 5, 10],
                           gradientLength=200, labelExpr="datum.value >= 10 ? '10 or more' : datum.label"),
     )  # fmt: skip
     cells = base.mark_rect(stroke=GRID, aria=False).encode(color=shade)
     # The text stands on the shade and not on the page, so it ignores light and dark.
-    text = base.mark_text(fontSize=10, aria=False).encode(
+    text = base.mark_text(fontSize=11, aria=False).encode(
         text="text:N",
-        color=alt.condition("datum.worse > 3", alt.value("#fefefe"), alt.value("#111112")),
+        color=alt.condition("datum.worse > 6", alt.value("#fefefe"), alt.value("#111112")),
     )
     return _finished(cells + text)
 
@@ -215,19 +217,25 @@ def _by_task(tasks: list[str]) -> dict:
     }  # fmt: skip
 
 
-def _axis(unit: str) -> alt.Axis:
+def _axis(unit: str, ticks: Sequence[float] | None = None) -> alt.Axis:
     """Axis that writes times as people do."""
+    named = {"values": list(ticks)} if ticks else {"tickCount": 5}
     if unit == "ns":
-        return alt.Axis(labelExpr=_TIME_LABEL, tickCount=5, labelOverlap=True)
-    return alt.Axis(tickCount=5, labelOverlap=True)
+        return alt.Axis(labelExpr=_TIME_LABEL, labelOverlap=True, **named)
+    return alt.Axis(labelOverlap=True, **named)
 
 
-def _scale(values: Sequence[float]) -> alt.Scale:
-    """Logarithmic where the values span more than a decade and a half."""
+def _place(values: Sequence[float], unit: str) -> dict:
+    """Axis and scale: logarithmic where the values span more than a decade and a half."""
     low, high = min(values, default=0), max(values, default=0)
-    if low > 0 and high > LOG_RATIO * low:
-        return alt.Scale(type="log", nice=True)
-    return alt.Scale(zero=False, nice=True, padding=6)
+    if not 0 < LOG_RATIO * low < high:
+        return {"axis": _axis(unit), "scale": alt.Scale(zero=False, nice=True, padding=6)}
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1,) if len(powers) > 4 else (1, 3)
+    ticks = [m * 10**power for power in powers for m in steps if low / 1.5 <= m * 10**power <= high * 1.5]
+    # Room for the dots at both ends.
+    domain = [min([low, *ticks]) / 1.12, max([high, *ticks]) * 1.12]
+    return {"axis": _axis(unit, ticks), "scale": alt.Scale(type="log", domain=domain, nice=False)}
 
 
 def _finished(chart):

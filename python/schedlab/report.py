@@ -33,6 +33,8 @@ from .report_data import (
     wakeup_rows,
 )
 
+#: Said once, below the first of its kind.
+DOTS = "In these charts each dot is one run, the box holds the middle half, the diamond is the mean."
 SCRIPTS = ("slices.js", "gantt.js", "viewer.js")
 
 
@@ -143,8 +145,7 @@ def drawings(section: Section, fairness_rows: Sequence[dict]) -> Iterator[Drawin
     for name in section.metrics:
         if rows := sample_rows(section, name):
             yield Drawing(f"samples-{name}", plots.samples(rows, name), plots.heading(name),
-                          "Each dot is one run; the box holds the middle half of them; "
-                          "the diamond is the mean.")  # fmt: skip
+                          DOTS if name == section.metrics[0] else "")  # fmt: skip
     if rows := response_rows(section):
         yield Drawing("response", plots.distribution(rows, title="response: arrival to first run"),
                       "How long tasks wait for their first turn",
@@ -152,7 +153,7 @@ def drawings(section: Section, fairness_rows: Sequence[dict]) -> Iterator[Drawin
     if rows := wakeup_rows(section):
         yield Drawing("wakeup", plots.distribution(rows, title="latency: wake-up to running"),
                       "How long a task that wakes up waits for the CPU",
-                      "All wake-ups of all seeds. Higher, further left, is quicker.")  # fmt: skip
+                      "All wake-ups of all seeds. Higher, further left, is quicker; 1 us or less is at the left edge.")  # fmt: skip
     if rows := share_rows(section):
         yield Drawing("shares", plots.shares(rows), "CPU time received against deserved",
                       "Across: what its weight entitled a task to while it was runnable. Up: what it got. "
@@ -199,9 +200,9 @@ def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], ke
     from . import plots
 
     title, question = _about(section)
-    found = "".join(f"<li>{escape(line)}</li>" for line in page.sentences(section))
+    found = "".join(f"<li>{page.prose(line)}</li>" for line in page.sentences(section))
     figures = "".join(
-        page.figure(plots.to_svg(d.chart, has_variables=True), title=d.title, text=d.text, is_wide=d.is_wide)
+        page.figure(plots.to_svg(d.chart, has_variables=True), key=f"{key}-{d.name}", title=d.title, text=d.text, is_wide=d.is_wide)
         for d in drawn
     )
     every = [n for n, m in DICTIONARY.items() if m.level == "run"
@@ -213,7 +214,7 @@ def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], ke
     return f"""<section id="{key}">
 <h2>{escape(section.workload)}{f": {escape(title)}" if title else ""} <span class="soft small">({escape(section.host)}, {cpus})</span></h2>
 {f'<p class="question">{escape(question)}</p>' if question else ""}
-<p>{escape(page.setting(section))}</p>
+<p>{page.prose(page.setting(section))}</p>
 {f'<h3>What the numbers say</h3><ul class="findings">{found}</ul>' if found else ""}
 <h3>The numbers</h3>
 {page.table(section, section.metrics, caption=caption)}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -41,6 +42,11 @@ def in_script(value) -> str:
     """JSON that may stand between script tags, whatever names it holds."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def prose(text: str) -> str:
+    """Escape a sentence, and keep each number on one line with its unit."""
+    return escape(re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)(?![\w]))", "\u00a0", text))
 
 
 def nr(count: int, word: str) -> str:
@@ -168,7 +174,8 @@ def setting(section: Section) -> str:
     """
     runs = [run for runs in section.good.values() for run in runs]
     host = HOSTS.get(section.host, section.host)
-    text = f"{nr(len(section.policies), 'policy')}".replace("policys", "policies")
+    total, good = len(section.policies), len(section.good)
+    text = f"{good} of {total} policies" if good < total else "1 policy" if total == 1 else f"{total} policies"
     if runs:
         tasks = sum(run["metrics"]["tasks"] for run in runs) / len(runs)
         busy = sum(run["metrics"]["busy_ns"] for run in runs) / len(runs)
@@ -178,7 +185,8 @@ def setting(section: Section) -> str:
     text += f", on {nr(section.cpus, 'CPU')} of {host}."
     seeds = len(section.seeds)
     if seeds > 1:
-        text += f" Each did so {seeds} times, with other random numbers each time, the same for all."
+        text += (f" Each policy ran {seeds} times, each time with other random numbers (a seed), "
+                 "the same for all policies.")
     else:
         text += " One seed: what is seen here is one case, not a rule."
     return text
@@ -267,11 +275,11 @@ def table(section: Section, names: Sequence[str], *, caption: str) -> str:
         bad = sum(run["policy"] == policy for run in section.failed)
         runs = sum(run["policy"] == policy for run in section.runs)
         verdict_text = f"{bad} of {runs} failed" if bad else "ok"
-        rows.append(f'<tr><th scope="row">{escape(policy)}</th>{"".join(cells)}<td>{verdict_text}</td></tr>')
+        rows.append(f'<tr><th scope="row">{escape(policy)}</th><td>{verdict_text}</td>{"".join(cells)}</tr>')
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table, scrolls sideways">'
-        f"<table><caption>{escape(caption)}</caption><thead><tr><th scope=\"col\">policy</th>{heads}"
-        f'<th scope="col">physics</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f"<table><caption>{escape(caption)}</caption><thead><tr><th scope=\"col\">policy</th>"
+        f'<th scope="col">physics</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
 
 
@@ -320,12 +328,18 @@ def glossary(names: Iterable[str]) -> str:
 # ---- charts -------------------------------------------------------------------
 
 
-def figure(svg: str, *, title: str, text: str = "", is_wide: bool = False) -> str:
-    """Put a chart into a figure with its caption."""
+def figure(svg: str, *, key: str, title: str, text: str = "", is_wide: bool = False) -> str:
+    """Put a chart into a figure with its caption; `key` is unique in the page."""
     words = f"<span>{escape(text)}</span>" if text else ""
+    # Charts are drawn one by one and all begin to count their clips at 0; in one
+    # page, each needs names of its own.
+    svg = re.sub(r'(\bid="|url\(#)', rf"\g<1>{key}-", svg)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)
     wide = ' class="wide"' if is_wide else ""
-    return f"<figure{wide}><figcaption>{escape(title)}{words}</figcaption>{svg}</figure>"
+    # What is wide scrolls within its figure on a narrow screen, and takes the keys to do so.
+    scrolls = f' tabindex="0" role="region" aria-label="{escape(title)}"' if is_wide else ""
+    plot = f'<div class="plot"{scrolls}>{svg}</div>'
+    return f"<figure{wide}><figcaption>{escape(title)}{words}</figcaption>{plot}</figure>"
 
 
 def gantt(charts: Sequence[dict], key: str) -> str:

@@ -30,7 +30,7 @@ RAN, WAITED, BLOCKED = 0, 1, 2
 STILL_RUNNING = 7
 REASON_BITS, CPU_BITS = 2, 5
 #: Slices of one run, and of a whole page, that are embedded.
-SLICES_MAX, PAGE_SLICES_MAX = 150_000, 600_000
+SLICES_MAX, PAGE_SLICES_MAX = 250_000, 600_000
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def slices_of(timeline: Timeline, *, nr_max: int = SLICES_MAX) -> Slices:
     ----------
     timeline : Timeline
         A run that passed the physics check.
-    nr_max : int, default 150,000
+    nr_max : int, default 250,000
         How many stretches to keep, the earliest ones.
 
     Returns

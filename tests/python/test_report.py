@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: MIT
+"""The page says what runs.json says, hides no failure, and no name can harm it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import statistics
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from python.record_files import timeline_of
+from python.report_folders import EVIL, Page, make_runs, many_slices, rename_tasks
+from schedlab import plots, report_data, report_time
+from schedlab.errors import NotFoundError, UsageError
+from schedlab.records import Kind, Stop, read_records
+from schedlab.report import write_report
+from schedlab.report_data import curve, read_sections
+from schedlab.run import folder_name
+from schedlab.timeline import Timeline
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def runs(simulator, tmp_path_factory):
+    """Two policies by six seeds, and one policy that does not compile."""
+    return make_runs(tmp_path_factory.mktemp("report"), is_broken=True)
+
+
+@pytest.fixture(scope="module")
+def page(runs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("page") / "page.html"
+    write_report(runs, out)
+    return out.read_text(encoding="utf-8")
+
+
+# ---- wrong use
+
+
+def test_a_folder_without_runs_is_refused(tmp_path):
+    with pytest.raises(NotFoundError, match="holds no run"):
+        write_report(tmp_path, tmp_path / "page.html")
+
+
+def test_an_unknown_workload_is_refused_with_those_that_are_there(runs, tmp_path):
+    with pytest.raises(UsageError, match="--workload web: not in .*which has naps"):
+        write_report(runs, tmp_path / "page.html", workload="web")
+
+
+def test_a_place_that_cannot_be_written_is_refused(runs, tmp_path):
+    with pytest.raises(UsageError, match="cannot be written: No such file or directory"):
+        write_report(runs, tmp_path / "nowhere" / "page.html")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="--figures .*cannot be written"):
+        write_report(runs, tmp_path / "page.html", figures=tmp_path / "file")
+
+
+# ---- numbers
+
+
+def test_every_cell_is_the_mean_of_runs_json(runs, page):
+    listed = [r for r in json.loads((runs / "runs.json").read_text())["runs"] if r["status"] == "ok"]
+    cells = Page(page).cells
+    assert {policy for policy, _, _ in cells} == {"rr", "cfs"}
+    assert len(cells) > 60
+    for policy, metric, mean in cells:
+        values = [r["metrics"][metric] for r in listed if r["policy"] == policy]
+        assert mean == pytest.approx(statistics.fmean(values), rel=1e-12), (policy, metric)
+
+
+def test_an_interval_is_that_of_the_statistics(runs):
+    section = read_sections(runs)[0]
+    from schedlab.stats import mean_interval
+
+    values = [r["metrics"]["response_ns_mean"] for r in section.good["rr"]]
+    expected, found = mean_interval(values), section.intervals["rr"]["response_ns_mean"]
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert found.low < found.estimate < found.high
+
+
+def test_sentences_and_question_are_there(page):
+    text = " ".join("".join(Page(page).texts).split())
+    assert "Paired by 6 seeds" in text
+    assert "mean turnaround" in text.lower()
+    assert "2 of 3 policies got the same 5 tasks" in text
+
+
+@pytest.mark.parametrize("values", [[], [5], [3, 3, 3], [4, 1, 2, 2]])
+def test_a_curve_gives_the_part_that_is_at_most_each_value(values):
+    points = curve(np.array(values, np.int64))
+    assert points == [(v, sum(x <= v for x in values) / len(values)) for v in sorted(set(values))]
+
+
+def test_a_long_curve_is_thinned_and_stays_true():
+    values = np.random.default_rng(1).integers(0, 10**9, 50_000)
+    points = curve(values)
+    assert len(points) <= report_data.CURVE_POINTS
+    assert points[0][0] == values.min() and points[-1] == (values.max(), 1.0)
+    for value, part in points[:: len(points) // 7]:
+        assert part == np.mean(values <= value)
+
+
+def test_shares_add_up_to_all_that_was_received(runs):
+    section = read_sections(runs)[0]
+    rows = [row for row in report_data.share_rows(section) if row["policy"] == "rr"]
+    received = {row["task"]: row["received"] for row in rows}
+    assert 3 * received["hog"] + 2 * received["nap"] == pytest.approx(1)
+
+
+def test_fairness_over_time_ends_at_the_fairness_of_the_run(runs):
+    section = read_sections(runs)[0]
+    rows, charts = report_data.time_charts(section)
+    assert len(charts) == 2
+    for policy, run in section.at_shown_seed().items():
+        last = [row for row in rows if row["policy"] == policy][-1]
+        assert last["fairness"] == pytest.approx(run["metrics"]["fairness_jain"], rel=1e-9)
+
+
+def test_fairness_over_time_by_hand():
+    """Two equal tasks on one CPU; only one has run by 10 ms, both by 20 ms."""
+    timeline = timeline_of([
+        (0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 0, Kind.ARRIVE, 0, 0),
+        (0, 1, 0, Kind.RUN, 0, 0), (10 * MS, 1, 0, Kind.STOP, Stop.PREEMPTED, 10 * MS),
+        (10 * MS, 2, 0, Kind.RUN, 0, 0), (20 * MS, 2, 0, Kind.STOP, Stop.PREEMPTED, 10 * MS),
+    ])  # fmt: skip
+    points = report_time.fairness_so_far(timeline, nr_steps=4)
+    shares = [(1, 0), (1, 0), (2 / 3, 1 / 3), (1 / 2, 1 / 2)]
+    expected = [(a + b) ** 2 / (2 * (a * a + b * b)) for a, b in shares]
+    assert [t for t, _ in points] == [5 * MS, 10 * MS, 15 * MS, 20 * MS]
+    assert [index for _, index in points] == pytest.approx(expected)
+
+
+# ---- slices
+
+
+@given(st.lists(st.integers(0, 2**63 - 1)))
+def test_packed_numbers_come_back(values):
+    packed = report_time.pack_numbers(np.array(values, np.uint64))
+    assert report_time.unpack_numbers(packed) == values
+
+
+def test_slices_worked_out_by_hand():
+    timeline = timeline_of([
+        (0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 0, Kind.ARRIVE, 0, 0),
+        (0, 1, 0, Kind.RUN, 0, 0), (10 * MS, 1, 0, Kind.STOP, Stop.BLOCKED, 10 * MS),
+        (10 * MS, 2, 0, Kind.RUN, 0, 0), (25 * MS, 1, 0, Kind.WAKE, 0, 0),
+        (30 * MS, 2, 0, Kind.STOP, Stop.YIELDED, 20 * MS), (30 * MS, 1, 0, Kind.RUN, 0, 0),
+        (30 * MS, 1, 0, Kind.STOP, Stop.EXITED, 0), (32 * MS, 2, 0, Kind.RUN, 0, 0),
+    ], end_ns=40 * MS)  # fmt: skip
+    text = report_time.pack_slices(report_time.slices_of(timeline))
+    ran, waited, blocked = report_time.RAN, report_time.WAITED, report_time.BLOCKED
+    assert report_time.unpack_slices(text) == [
+        (1, 0, 10 * MS, ran, Stop.BLOCKED, 0),
+        (1, 10 * MS, 25 * MS, blocked, 0, 0),
+        (1, 25 * MS, 30 * MS, waited, 0, 0),
+        (1, 30 * MS, 30 * MS, ran, Stop.EXITED, 0),
+        (2, 0, 10 * MS, waited, 0, 0),
+        (2, 10 * MS, 30 * MS, ran, Stop.YIELDED, 0),
+        (2, 30 * MS, 32 * MS, waited, 0, 0),
+        (2, 32 * MS, 40 * MS, ran, report_time.STILL_RUNNING, 0),
+    ]
+
+
+def test_slices_of_a_run_add_up_to_its_cpu_time(runs):
+    section = read_sections(runs)[0]
+    for run in section.at_shown_seed().values():
+        timeline = Timeline(read_records(section.folder(run) / "records.slr"))
+        rows = report_time.unpack_slices(report_time.pack_slices(report_time.slices_of(timeline)))
+        ran = sum(end - begin for _, begin, end, state, *_ in rows if state == report_time.RAN)
+        assert ran == run["metrics"]["busy_ns"]
+
+
+def test_too_many_slices_are_cut_at_a_moment_and_it_is_said(runs):
+    section = read_sections(runs)[0]
+    run = section.at_shown_seed()["rr"]
+    timeline = Timeline(read_records(section.folder(run) / "records.slr"))
+    whole, part = report_time.slices_of(timeline), report_time.slices_of(timeline, nr_max=50)
+    assert len(part.pid) <= 50 < len(whole.pid)
+    assert part.shown_until_ns < whole.shown_until_ns == timeline.records.end_ns
+    assert len(part.pid) == (whole.begin_ns < part.shown_until_ns).sum()
+    assert part.end_ns.max() <= part.shown_until_ns
+
+
+# ---- honesty
+
+
+def test_verdict_failures_and_doubts_stand_above_the_numbers(page):
+    first = page.index("<table")
+    assert 0 < page.index("Physics: ok in 12 of 18 runs.") < first
+    assert 0 < page.index("Failed: broken on every workload") < first
+    # The compiler's words, but as text.
+    assert "int &lt;script&gt; oops;" in page[:first]
+
+
+def test_doubts_about_few_seeds_are_said(simulator, tmp_path):
+    runs = make_runs(tmp_path, nr_seeds=3)
+    write_report(runs, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert 0 < text.index("only 3 runs") < text.index("<table")
+
+
+def test_runs_whose_files_are_gone_are_named(simulator, tmp_path):
+    runs = make_runs(tmp_path, nr_seeds=2)
+    (runs / "naps" / "rr" / "seed-1" / "records.slr").unlink()
+    for path in (runs / "naps" / "programs").iterdir():
+        path.unlink()
+    write_report(runs, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert re.search(r"rr, seed 1: [^<]*records.slr: at byte 0: cannot be read", text)
+    assert "and with it the tasks&#x27; weights" in text
+    # The other policy is still drawn in time.
+    assert text.count("data-chart=") == 1 + text.count("script[data-chart=")
+
+
+def test_a_folder_that_was_moved_is_read_where_it_is(simulator, tmp_path):
+    runs = make_runs(tmp_path / "a", nr_seeds=2)
+    moved = tmp_path / "b"
+    shutil.move(runs, moved)
+    write_report(moved, tmp_path / "whole.html")
+    write_report(moved / "naps" / "cfs", tmp_path / "part.html")
+    for name, charts in (("whole", 2), ("part", 1)):
+        text = (tmp_path / f"{name}.html").read_text()
+        assert text.count('type="text/plain" data-chart=') == charts
+        assert "Not everything could be shown" not in text
+
+
+def test_only_failed_runs_still_make_a_page(simulator, tmp_path):
+    runs = make_runs(tmp_path, policies=(), nr_seeds=1, is_broken=True)
+    write_report(runs, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "Failed: broken" in text and "Physics: ok" not in text
+
+
+def test_a_name_that_is_markup_stays_a_name(simulator, tmp_path):
+    runs = make_runs(tmp_path, nr_seeds=2)
+    rename_tasks(runs, {"hog": EVIL, "nap": "a&b\"c'</script><img src=x onerror=alert(1)>"})
+    content = json.loads((runs / "runs.json").read_text())
+    for entry in content["runs"]:
+        entry["workload"] = EVIL
+        entry["knobs"] = {EVIL: EVIL}
+    content["comparisons"] = []
+    (runs / "runs.json").write_text(json.dumps(content))
+    home = runs / folder_name(EVIL)
+    home.parent.mkdir(exist_ok=True)
+    (runs / "naps").rename(home)
+    write_report(runs, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    found = Page(text)
+    kinds = [attrs.get("type") for tag, attrs in found.elements if tag == "script"]
+    assert kinds.count(None) == 1
+    assert set(kinds) == {None, "application/json", "text/plain"}
+    assert not any(tag == "img" or "onerror" in attrs for tag, attrs in found.elements)
+    assert EVIL in "".join(found.texts), "the name is shown as it is"
+
+
+# ---- the file
+
+
+def test_the_page_loads_nothing_and_runs_only_its_own_script(page):
+    found = Page(page)
+    for tag, attrs in found.elements:
+        assert tag not in ("link", "iframe", "img", "object"), tag
+        for name in ("src", "href", "xlink:href"):
+            value = attrs.get(name)
+            assert value is None or value.startswith("#"), (tag, value)
+    policy = next(a["content"] for t, a in found.elements if a.get("http-equiv") == "Content-Security-Policy")
+    digest = base64.b64encode(hashlib.sha256(found.scripts[-1].encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'") and f"'sha256-{digest}'" in policy
+    ids = [attrs["id"] for _, attrs in found.elements if "id" in attrs]
+    assert len(ids) == len(set(ids)), "a clip of one chart would cut another"
+    markup = re.sub(r"<script.*?</script>", "", page, flags=re.S)
+    assert set(re.findall(r"url\((#?)([^)]*)\)", markup)) <= {("#", name) for name in ids}
+
+
+def test_every_sample_is_a_dot(runs):
+    section = read_sections(runs)[0]
+    rows = report_data.sample_rows(section, "response_ns_mean")
+    assert len(rows) == 12
+    tree = ElementTree.fromstring(plots.to_svg(plots.samples(rows, "response_ns_mean")))
+    dots = [e for e in tree.iter() if e.get("fill") == plots.PALETTE[0] and e.get("d")]
+    assert len(dots) == 12
+
+
+def test_a_policy_that_is_ten_times_worse_is_darkest(runs):
+    rows = report_data.heat_rows(read_sections(runs)[0])
+    assert {row["policy"] for row in rows} == {"rr", "cfs"}
+    assert min(row["worse"] for row in rows) == 1
+    for metric in {row["metric"] for row in rows}:
+        assert min(row["worse"] for row in rows if row["metric"] == metric) == 1
+
+
+def test_figures_are_the_charts_of_the_page(runs, tmp_path):
+    made = write_report(runs, tmp_path / "page.html", figures=tmp_path / "figures")
+    stems = {path.stem for path in made.figures}
+    assert {"naps-sim-2cpu-heat", "naps-sim-2cpu-samples-response_ns_mean", "naps-sim-2cpu-response",
+            "naps-sim-2cpu-wakeup", "naps-sim-2cpu-shares", "naps-sim-2cpu-fairness"} <= stems
+    for path in made.figures:
+        data = path.read_bytes()
+        assert data.startswith(b"%PDF") if path.suffix == ".pdf" else ElementTree.fromstring(data) is not None
+        # A paper has no style sheet, so a figure brings its colours.
+        assert b"var(--" not in data
+
+
+def test_a_hundred_thousand_slices_stay_small(tmp_path):
+    made = write_report(many_slices(tmp_path / "runs", nr_slices=60_000), tmp_path / "page.html")
+    assert made.nr_bytes < 1_000_000
