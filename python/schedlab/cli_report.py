@@ -28,6 +28,23 @@ def register(app: typer.Typer) -> None:
     app.command()(report)
 
 
+def show_page(result, *, workload: str) -> None:
+    """Write the page of a set of runs beside them, and say where it is.
+
+    Parameters
+    ----------
+    result : RunSet
+        What `run_plan` returned.
+    workload : str
+        The one that the page is about.
+    """
+    from .report import write_report
+
+    made = write_report(result.out, result.out / "report.html", workload=workload)
+    print(f"Page about {workload}: {made.path}; open it in any browser.\n"
+          f"All workloads on one page: ./lab report {result.out}")  # fmt: skip
+
+
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Runs, as `schedlab run --out DIR` leaves them.")],
     out: Annotated[Path | None, typer.Option(help="HTML file to write; default: DIR/report.html.")] = None,
