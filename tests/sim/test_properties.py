@@ -46,6 +46,7 @@ simple_phases = st.one_of(
     st.just('{work = {kernel = "spin", count = 100000}}'),
     st.sampled_from([1, 7, 300]).map(lambda n: f"{{set = {{tickets = {n}}}}}"),
     st.sampled_from([0, 5, 10]).map(lambda n: f"{{set = {{priority = {n}}}}}"),
+    st.sampled_from(["1ms", "30ms"]).map(lambda d: f'{{set = {{burst = "{d}", deadline = "{d}"}}}}'),
     st.sampled_from([1, 80, 9000]).map(lambda n: f"{{set = {{weight = {n}}}}}"),
 )
 
@@ -69,6 +70,10 @@ def task(draw, name: str, *, last: str = ""):
         lines.insert(2, f"tickets = {draw(st.integers(1, 400))}\ncredits = {draw(st.integers(1, 300))}")
     if draw(st.booleans()):
         lines.insert(2, f"priority = {draw(st.integers(0, 10))}")
+    if draw(st.booleans()):
+        lines.insert(2, f'burst = "{draw(constant_durations)}"\ngroup = {draw(st.integers(0, 3))}')
+    if draw(st.booleans()):
+        lines.insert(2, f'deadline = "{draw(constant_durations)}"')
     return "\n".join(lines)
 
 
