@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from . import report_page as page
-from .errors import SchedlabError, UsageError
+from .errors import UsageError
 from .metrics import DICTIONARY
 from .report_data import (
     Section,
@@ -177,22 +177,9 @@ def _save_figures(section: Section, drawn: Sequence[Drawing], folder: Path) -> l
 
 
 def _about(section: Section) -> tuple[str, str]:
-    """Title and question of a section's workload.
-
-    Only those of the very workload that ran: a file that has changed since, or
-    another one of the same name, would put a wrong question above the numbers.
-    """
-    from .program import compile_workload
-    from .spec import load_workload
-
-    try:
-        workload = load_workload(section.workload)
-        run = section.runs[0]
-        if compile_workload(workload, seed=run["seed"]).program_hash == run["program_hash"]:
-            return workload.title, workload.question
-    except SchedlabError:
-        pass  # a file elsewhere, or one that is gone
-    return "", ""
+    """Title and question of a section's workload, as the runs carry them."""
+    first = section.runs[0]
+    return first.get("title") or "", first.get("question") or ""
 
 
 def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], key: str) -> str:

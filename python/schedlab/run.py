@@ -507,6 +507,8 @@ def _run_case(ready: _Ready, case: _Case, session, stop: threading.Event) -> dic
     built = ready.built[case.policy_name]
     run = {
         "workload": case.workload.name,
+        "title": case.workload.title,
+        "question": case.workload.question,
         "policy": case.policy_name,
         "host": ready.host.name,
         "cpus": case.nr_cpus,

@@ -6,10 +6,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
 import statistics
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,6 +93,7 @@ def test_an_interval_is_that_of_the_statistics(runs):
 def test_sentences_and_question_are_there(page):
     text = " ".join("".join(Page(page).texts).split())
     assert "Paired by 6 seeds" in text
+    assert "naps: Two that compute, two that nap" in text and "Who is served first?" in text
     assert "mean turnaround" in text.lower()
     assert "2 of 3 policies got the same 5 tasks" in text
 
@@ -244,7 +249,7 @@ def test_a_name_that_is_markup_stays_a_name(simulator, tmp_path):
     rename_tasks(runs, {"hog": EVIL, "nap": "a&b\"c'</script><img src=x onerror=alert(1)>"})
     content = json.loads((runs / "runs.json").read_text())
     for entry in content["runs"]:
-        entry["workload"] = EVIL
+        entry["workload"] = entry["title"] = entry["question"] = EVIL
         entry["knobs"] = {EVIL: EVIL}
     content["comparisons"] = []
     (runs / "runs.json").write_text(json.dumps(content))
@@ -312,3 +317,40 @@ def test_figures_are_the_charts_of_the_page(runs, tmp_path):
 def test_a_hundred_thousand_slices_stay_small(tmp_path):
     made = write_report(many_slices(tmp_path / "runs", nr_slices=60_000), tmp_path / "page.html")
     assert made.nr_bytes < 1_000_000
+
+
+# ---- the command
+
+
+def schedlab(*arguments, cwd):
+    environment = os.environ | {"PYTHONPATH": str(Path(report_data.__file__).parent.parent)}
+    return subprocess.run(
+        [sys.executable, "-m", "schedlab", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, env=environment, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def test_the_command_writes_beside_the_runs_and_says_where(runs, tmp_path):
+    copy = shutil.copytree(runs, tmp_path / "runs")
+    done = schedlab("report", copy, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"wrote {copy / 'report.html'}, ")
+    done = schedlab("report", copy, "--json", "--out", "page.html", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert found == {"path": "page.html", "bytes": (tmp_path / "page.html").stat().st_size,
+                     "runs": 18, "figures": []}  # fmt: skip
+
+
+def test_the_command_explains_what_it_was_given(runs, tmp_path):
+    done = schedlab("report", tmp_path / "nothing", cwd=tmp_path)
+    assert done.returncode == 2 and "no such folder" in done.stderr
+    done = schedlab("report", runs, "--out", tmp_path, cwd=tmp_path)
+    assert done.returncode == 2 and "is a folder; name a file, such as" in done.stderr
+
+
+@pytest.mark.full
+def test_the_demo_says_where_its_page_is(simulator, tmp_path):
+    done = schedlab("demo", "--seeds", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    path = re.search(r"^Page about mixed: (\S+);", done.stdout, re.M)[1]
+    assert "mixed under 7 policies" in (tmp_path / path).read_text()
