@@ -19,7 +19,8 @@
  * Good at: exact shares. Of any two tasks that want to run all the time, on one CPU,
  * neither is ever more than one slice off its part of what the two have had.
  * Bad at: response; a task that wakes up waits for its turn, and with few tickets
- * among many for long, while one with many tickets has its slices in a row. On
+ * among many for long, while one with many tickets has its slices in a row. Who
+ * yields lets one other go first, but keeps its claim, and may make it up later. On
  * several CPUs, a task whose tickets would be worth more than one CPU falls behind
  * for ever, and the others stand far ahead of the global pass: who joins there begins
  * no earlier than the furthest of them, and may forgo what remained for it.
