@@ -10,10 +10,12 @@ Read next: physics.py, metrics.py.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import polars
 
 from . import layout, physics
 from .calibration import DEFAULT_CALIBRATION
@@ -86,8 +88,7 @@ class Judge:
         timeline = Timeline(records)
         result["physics"] = physics.check(timeline, self._expectations(program, outcome))
         if self.tables_folder is not None:
-            table = records_table(records)
-            table.write_parquet(self.tables_folder / "records.parquet", compression="lz4")
+            _write_table(records_table(records), self.tables_folder / "records.parquet", "lz4")
         if result["physics"] != "ok":
             result["error"] = (
                 f"the run breaks physics, so its numbers are withheld: {result['physics']}"
@@ -96,11 +97,11 @@ class Judge:
             return
         tasks = program.tasks
         metrics = compute_metrics(timeline, weight=tasks["weight"])
-        result["metrics"] = metrics.run
         if self.tables_folder is not None:
             table = tasks_table(metrics, names=tasks["name"], classes=tasks["class_idx"])
-            table.write_parquet(self.tables_folder / "tasks.parquet")
-            metrics_table(metrics).write_parquet(self.tables_folder / "metrics.parquet")
+            _write_table(table, self.tables_folder / "tasks.parquet")
+            _write_table(metrics_table(metrics), self.tables_folder / "metrics.parquet")
+        result["metrics"] = metrics.run
 
     def _expectations(self, program, outcome: Outcome) -> physics.Expectations:
         """What the program and the host say about the run beforehand."""
@@ -116,6 +117,14 @@ class Judge:
             latency_ns=self.latency_ns,
             host_cpus=outcome.cpus,
         )
+
+
+def _write_table(table: polars.DataFrame, path: Path, compression: str = "zstd") -> None:
+    """Write a table; a full disk is an OSError, whatever Polars calls it."""
+    try:
+        table.write_parquet(path, compression=compression)
+    except polars.exceptions.PolarsError as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error
 
 
 def _with_task_name(outcome: Outcome, program) -> str:

@@ -222,6 +222,10 @@ def evaluate(expression: str, params: Mapping[str, Param]) -> Quantity | str:
     return _Expression(expression, params).result()
 
 
+#: How deep parentheses and signs may stand in each other; Python's own stack is limited.
+_DEPTH_MAX = 50
+
+
 class _Expression:
     """Recursive descent: sum -> product -> atom."""
 
@@ -236,6 +240,7 @@ class _Expression:
             self.tokens.append((match.lastgroup or "", match[match.lastgroup or 0]))
             at = match.end()
         self.at = 0
+        self.depth = 0
 
     def wrong(self, message: str) -> UnitError:
         return UnitError(f"expression {{{self.text}}}: {message}")
@@ -290,14 +295,9 @@ class _Expression:
         return Quantity(Fraction(value.__floor__()) if is_whole else value, dimension)
 
     def atom(self) -> Quantity:
-        if self.next_mark("-"):
-            inner = self.atom()
-            return Quantity(-inner.value, inner.dimension)
-        if self.next_mark("("):
-            inner = self.sum()
-            if not self.next_mark(")"):
-                raise self.wrong("a ')' is missing")
-            return inner
+        mark = self.next_mark("-", "(")
+        if mark:
+            return self.nested(mark)
         if self.at >= len(self.tokens):
             raise self.wrong("it ends where a value is needed")
         kind, text = self.tokens[self.at]
@@ -310,6 +310,19 @@ class _Expression:
         if isinstance(value, str):
             raise self.wrong(f"param {text!r} is a word, not a number")
         return value
+
+    def nested(self, mark: str) -> Quantity:
+        """What follows a sign or an opening parenthesis."""
+        if self.depth == _DEPTH_MAX:
+            raise self.wrong(f"signs and parentheses stand more than {_DEPTH_MAX} deep")
+        self.depth += 1
+        inner = self.atom() if mark == "-" else self.sum()
+        self.depth -= 1
+        if mark == "-":
+            return Quantity(-inner.value, inner.dimension)
+        if not self.next_mark(")"):
+            raise self.wrong("a ')' is missing")
+        return inner
 
     def named(self, name: str) -> Quantity | str:
         if name not in self.params:

@@ -147,6 +147,22 @@ def find_policy(name_or_path: str) -> Path:
     )
 
 
+def policy_name(path: Path) -> str:
+    """Name of a policy.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Its file.
+
+    Returns
+    -------
+    str
+        The name of the file without `.bpf.c`.
+    """
+    return re.sub(r"(\.bpf)?\.c$", "", path.name)
+
+
 def load_policy(name_or_path: str) -> Policy:
     """Find a policy and read its header comment.
 
@@ -187,7 +203,7 @@ def load_policy(name_or_path: str) -> Policy:
         elif words.startswith("@source"):
             source = words.removeprefix("@source").strip()
     return Policy(
-        name=re.sub(r"(\.bpf)?\.c$", "", path.name),
+        name=policy_name(path),
         path=path,
         summary=_summary(path, header),
         knobs=knobs,

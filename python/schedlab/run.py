@@ -41,11 +41,14 @@ from .compare import compare_runs
 from .errors import PolicyError, SchedlabError, SpecError, UnavailableError, UsageError
 from .hosts import Host, Job, open_host
 from .judge import Judge
-from .policy import Policy, load_policy, parse_settings
+from .policy import Policy, find_policy, load_policy, parse_settings, policy_name
 from .policy_build import BuiltPolicy, build_policy, find_compiler
 
 CPUS_MAX = 1024
 SEEDS_MAX = 100_000
+#: What the simulator takes, hosts/sim/options.c: it would refuse each run by itself.
+TICK_NS_MIN, TICK_NS_MAX = 1_000, 10_000_000_000
+COST_NS_MAX = 1_000_000_000
 #: What the simulator can be told to charge for, in nanoseconds each.
 COSTS = ("switch_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns", "wakeup_ns", "tick_ns",
          "ipi_ns")
@@ -207,7 +210,7 @@ def run_plan(plan: Plan, *, on_result: Callable[[dict], None] | None = None) -> 
     runs, is_interrupted = _run_cases(ready, cases, on_result)
     result = RunSet(runs=runs, out=plan.out, is_interrupted=is_interrupted)
     result.comparisons = compare_runs(runs)
-    _write_text(plan.out / "runs.json", result.as_json() + "\n")
+    _write_list(result)
     return result
 
 
@@ -229,17 +232,49 @@ def _check_plan(plan: Plan) -> None:
         problems.append(f"--seed must be 0 to 2**63 - 1 (got {plan.first_seed})")
     if not plan.timeout_seconds > 0:
         problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
-    for cost in plan.costs:
+    if plan.tick_ns is not None and not TICK_NS_MIN <= plan.tick_ns <= TICK_NS_MAX:
+        problems.append(f"--tick must be 1us to 10s (got {plan.tick_ns} ns)")
+    problems += _check_costs(plan.costs)
+    problems += _check_topology(plan.topology)
+    if problems:
+        raise UsageError("\n".join(problems))
+
+
+def _check_costs(costs: Sequence[str]) -> list[str]:
+    """Faults of the cost model."""
+    problems = []
+    for cost in costs:
         name, _, value = cost.partition("=")
-        if name not in COSTS or not value.isdecimal():
+        if name not in COSTS or not (value.isascii() and value.isdecimal()):
             problems.append(
                 f"--cost {cost}: should read NAME=TIME, such as switch_ns=2us; "
                 f"NAME is one of {', '.join(COSTS)}"
             )
-    if plan.topology and not re.fullmatch(r"(smt|llc|node)=\d+(,(smt|llc|node)=\d+)*", plan.topology):
-        problems.append(f"--topology {plan.topology}: should read smt=2,llc=8,node=16, CPUs in each")
-    if problems:
-        raise UsageError("\n".join(problems))
+        elif int(value) > COST_NS_MAX:
+            problems.append(f"--cost {cost}: must be at most 1s")
+    return problems
+
+
+def _check_topology(topology: str) -> list[str]:
+    """Faults of `smt=N,llc=N,node=N`."""
+    if not topology:
+        return []
+    if not re.fullmatch(r"(smt|llc|node)=[0-9]{1,9}(,(smt|llc|node)=[0-9]{1,9})*", topology):
+        return [f"--topology {topology}: should read smt=2,llc=8,node=16, CPUs in each"]
+    sizes = {name: int(size) for name, size in (part.split("=") for part in topology.split(","))}
+    problems = [
+        f"--topology {topology}: {name} must be 1 to {CPUS_MAX} (got {size})"
+        for name, size in sizes.items()
+        if not 1 <= size <= CPUS_MAX
+    ]
+    given = [name for name in ("smt", "llc", "node") if name in sizes]
+    for inner, outer in zip(given, given[1:], strict=False):
+        if not problems and sizes[outer] % sizes[inner]:
+            problems.append(
+                f"--topology {topology}: {outer}={sizes[outer]} is no multiple of "
+                f"{inner}={sizes[inner]}; each holds whole ones of the one before"
+            )
+    return problems
 
 
 def _load_workloads(plan: Plan) -> list:
@@ -286,21 +321,29 @@ def _load_policies(plan: Plan) -> tuple[dict[str, Policy], dict[str, PolicyError
     """Read every policy's header; a policy that is there but damaged fails its own runs only."""
     policies: dict[str, Policy] = {}
     broken: dict[str, PolicyError] = {}
+    paths: dict[str, Path] = {}
     problems = []
     for name in plan.policies:
+        policy, damage = None, None
         try:
+            path = find_policy(name).resolve()
             policy = load_policy(name)
         except PolicyError as error:
-            label = re.sub(r"(\.bpf)?\.c$", "", Path(name).name)
-            broken[label] = error
-            policies[label] = None
-            continue
+            damage = error
         except UsageError as error:
             problems.append(str(error))
             continue
-        if policy.name in policies:
-            problems.append(f"two policies are called '{policy.name}'; rename one of the files")
-        policies[policy.name] = policy
+        label = policy_name(path)
+        if label in paths and path not in paths.values():
+            # As sixty students' files may be: each in its own folder, all of one name.
+            label = f"{path.parent.name}/{label}"
+        if path in paths.values():
+            problems.append(f"policy '{name}' is given twice")
+        elif label in paths:
+            problems.append(f"two policies are called '{label}'; rename one of the files")
+        paths[label], policies[label] = path, policy
+        if damage:
+            broken[label] = damage
     if problems:
         raise UsageError("\n".join(problems))
     return policies, broken
@@ -501,11 +544,29 @@ def _run_case(ready: _Ready, case: _Case, session, stop: threading.Event) -> dic
         / folder_name(case.policy_name)
         / f"seed-{case.seed}"
     )
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    program, program_path = ready.programs.get(case.workload, case.seed)
-    built = ready.built[case.policy_name]
-    run = {
+    run = _blank_run(ready, case, directory)
+    try:
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        is_lost = _fill_run(run, ready, case, session)
+        if is_lost and stop.is_set():
+            # We ended its host ourselves: no policy is to blame, and nothing is kept.
+            shutil.rmtree(directory, ignore_errors=True)
+            return None
+        run["status"] = "ok" if run["error"] is None else "failed"
+        _write_text(directory / "run.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
+    except OSError as error:
+        # A disk that is full fails this run; another may be smaller.
+        where = error.filename or directory
+        run |= {"status": "failed", "physics": None, "metrics": {}, "error_kind": "host",
+                "error": f"{where}: cannot be written: {error.strerror or error}"}  # fmt: skip
+    return {name: value for name, value in run.items() if name != "host_answer"}
+
+
+def _blank_run(ready: _Ready, case: _Case, directory: Path) -> dict:
+    """What is known of a run before it is done."""
+    plan = ready.plan
+    return {
         "workload": case.workload.name,
         "title": case.workload.title,
         "question": case.workload.question,
@@ -516,7 +577,7 @@ def _run_case(ready: _Ready, case: _Case, session, stop: threading.Event) -> dic
         "status": "failed",
         "error": None,
         "error_kind": None,
-        "program_hash": program.program_hash,
+        "program_hash": "",
         "policy_hash": None,
         "record_hash": None,
         "physics": None,
@@ -530,6 +591,15 @@ def _run_case(ready: _Ready, case: _Case, session, stop: threading.Event) -> dic
         "directory": str(directory),
         "metrics": {},
     }
+
+
+def _fill_run(run: dict, ready: _Ready, case: _Case, session) -> bool:
+    """Do a run and judge it; return whether its host was lost."""
+    plan, directory = ready.plan, Path(run["directory"])
+    program, program_path = ready.programs.get(case.workload, case.seed)
+    run["program_hash"] = program.program_hash
+    built = ready.built[case.policy_name]
+    is_lost = False
     if isinstance(built, SchedlabError):
         run["error"], run["error_kind"] = str(built), "compile"
     else:
@@ -545,10 +615,7 @@ def _run_case(ready: _Ready, case: _Case, session, stop: threading.Event) -> dic
             options=_options(plan),
         )
         outcome = session.run(job)
-        if stop.is_set() and outcome.error_kind == "host":
-            # We ended its host ourselves: no policy is to blame, and nothing is kept.
-            shutil.rmtree(directory, ignore_errors=True)
-            return None
+        is_lost = outcome.error_kind == "host"
         run["host_answer"] = outcome.answer
         judge = Judge(
             latency_ns=ready.host.latency_ns(job),
@@ -556,9 +623,7 @@ def _run_case(ready: _Ready, case: _Case, session, stop: threading.Event) -> dic
             tables_folder=directory if plan.keep_parquet else None,
         )
         run |= judge.verdict(program, job.records, outcome)
-    run["status"] = "ok" if run["error"] is None else "failed"
-    _write_text(directory / "run.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
-    return {name: value for name, value in run.items() if name != "host_answer"}
+    return is_lost
 
 
 def _options(plan: Plan) -> tuple:
@@ -571,8 +636,28 @@ def _options(plan: Plan) -> tuple:
     return (*(("--cost", cost) for cost in plan.costs), *topology, *work)
 
 
+def _write_list(result: RunSet) -> None:
+    """Write `runs.json`, or leave none: each run's own file says the same."""
+    path = result.out / "runs.json"
+    try:
+        _write_text(path, result.as_json() + "\n")
+    except OSError as error:
+        # One of an earlier call would pass for this one's.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        # Failed runs, which the same full disk is likely behind, say it themselves.
+        if result.is_good:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}; choose another --out"
+                             ) from error
+
+
 def _write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     scratch = path.with_name(path.name + ".part")
-    scratch.write_text(text, encoding="utf-8")
-    os.replace(scratch, path)
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        os.replace(scratch, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise

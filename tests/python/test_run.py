@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
+import polars
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,8 +92,13 @@ def first_in_first_out(job, *, lie_ns=0):
         ({"costs": ["swich_ns=1"]}, ["--cost swich_ns=1: should read", "switch_ns"]),
         ({"costs": ["switch_ns=-1"]}, ["--cost switch_ns=-1"]),
         ({"topology": "smt=x"}, ["--topology smt=x: should read"]),
+        ({"topology": "smt=0,llc=1025"}, ["smt must be 1 to 1024 (got 0)", "llc must be 1 to 1024"]),
+        ({"topology": "llc=2,smt=3"}, ["llc=2 is no multiple of smt=3"]),
+        ({"tick_ns": 0}, ["--tick must be 1us to 10s (got 0 ns)"]),
+        ({"tick_ns": 10**10 + 1}, ["--tick must be 1us to 10s"]),
+        ({"costs": ["switch_ns=1000000001"]}, ["--cost switch_ns=1000000001: must be at most 1s"]),
         ({"policies": ["rrr", "fifoo"]}, ["did you mean 'rr'", "did you mean 'fifo'"]),
-        ({"policies": ["rr", "rr"]}, ["two policies are called 'rr'"]),
+        ({"policies": ["rr", "rr"]}, ["policy 'rr' is given twice"]),
         ({"workloads": ["textbook/rr", "textbook/rr"]}, ["workload 'textbook/rr' is given twice"]),
         ({"workloads": ["textbook/rrr"]}, ["unknown workload 'textbook/rrr'"]),
         ({"settings": ["rr.slice_ns=0"]}, ["--set rr.slice_ns=0: 0 is out of range"]),
@@ -293,6 +300,78 @@ def test_a_policy_that_does_not_compile_fails_only_its_own_runs(tmp_path, with_h
     assert "broken.bpf.c:1:25: error" in result.runs[2]["error"]
     assert "damaged.bpf.c:1: '@knob x' should read" in result.runs[4]["error"]
     assert result.comparisons == []
+
+
+def test_policies_of_one_name_are_told_apart_by_their_folders(tmp_path, with_host):
+    with_host(first_in_first_out)
+    good = (run_module.find_policy("rr")).read_text()
+    names = []
+    for student, text in (("ann", good), ("bob", "/* @knob x */\n"), ("eve", good)):
+        (tmp_path / student).mkdir()
+        file = tmp_path / student / "mine.bpf.c"
+        file.write_text(text)
+        names.append(str(file))
+    result = run_plan(plan(tmp_path / "out", policies=names, settings=["eve/mine.slice_ns=5ms"]))
+    assert [(run["policy"], run["status"]) for run in result.runs] == [
+        ("mine", "ok"), ("bob/mine", "failed"), ("eve/mine", "ok"),
+    ]  # fmt: skip
+    assert [run["knobs"] for run in result.runs] == [
+        {"slice_ns": 10_000_000}, {}, {"slice_ns": 5_000_000},
+    ]  # fmt: skip
+    assert len({run["directory"] for run in result.runs}) == 3
+    with pytest.raises(UsageError, match="is given twice"):
+        run_plan(plan(tmp_path / "out", policies=[names[0], str(tmp_path / "bob/../ann/mine.bpf.c")]))
+
+
+@pytest.mark.parametrize("what", ["program", "tables", "run.json"])
+def test_a_full_disk_fails_only_the_runs_that_it_meets(tmp_path, with_host, monkeypatch, what):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device", f"the {what}")
+
+    def full_for_seed_1(write, seed_of):
+        return lambda *args, **kwargs: (full if seed_of(*args) else write)(*args, **kwargs)
+
+    if what == "program":
+        monkeypatch.setattr(
+            Path, "write_bytes", full_for_seed_1(Path.write_bytes, lambda path, _: "seed-1-" in path.name)
+        )
+    elif what == "tables":
+        def polars_full(table, path, **kwargs):
+            raise polars.exceptions.ComputeError("parquet: No space left on device")
+
+        write = polars.DataFrame.write_parquet
+        monkeypatch.setattr(
+            polars.DataFrame, "write_parquet",
+            lambda table, path, **k: (polars_full if "seed-1" in str(path) else write)(table, path, **k),
+        )  # fmt: skip
+    else:
+        monkeypatch.setattr(
+            Path, "write_text",
+            full_for_seed_1(Path.write_text, lambda path, *_: path.parent.name == "seed-1"),
+        )
+    with_host(first_in_first_out)
+    result = run_plan(plan(tmp_path, nr_seeds=3))
+    assert [run["status"] for run in result.runs] == ["ok", "failed", "ok"]
+    assert "No space left on device" in result.runs[1]["error"]
+    assert result.runs[1]["metrics"] == {}
+    assert len(json.loads((tmp_path / "runs.json").read_text())["runs"]) == 3
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_list_that_cannot_be_written_leaves_no_older_one(tmp_path, with_host, monkeypatch):
+    with_host(first_in_first_out)
+    run_plan(plan(tmp_path))
+    replace = run_module.os.replace
+
+    def full_for_the_list(scratch, path):
+        if Path(path).name == "runs.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(scratch, path)
+
+    monkeypatch.setattr(run_module.os, "replace", full_for_the_list)
+    with pytest.raises(UsageError, match="runs.json: cannot be written: No space left"):
+        run_plan(plan(tmp_path))
+    assert not (tmp_path / "runs.json").exists()
 
 
 def test_an_old_run_is_replaced_whole(tmp_path, with_host):

@@ -357,7 +357,7 @@ def test_when_chooses_tasks():
     [
         ("1 + 2 * 3", 7), ("(1 + 2) * 3", 9), ("7 // 2", 3), ("7 / 2", Fraction(7, 2)),
         ("-7 // 2", -4), ("10ms / 2ms", 5), ("2 * 3ms", 6_000_000), ("1KiB * 4", 4096),
-        ("2 - 1 - 1", 0),
+        ("2 - 1 - 1", 0), ("(" * 50 + "1" + ")" * 50, 1), ("+".join(["(1)"] * 100), 100),
     ],
 )  # fmt: skip
 def test_expressions(expression, value):
@@ -370,6 +370,7 @@ def test_expressions(expression, value):
         ("1ms + 1", "a time \\+ a number"), ("1ms * 1ms", "a time \\* a time"), ("1 / 0", "by zero"),
         ("(1", "'\\)' is missing"), ("1 2", "cannot read '2'"), ("", "a value is needed"),
         ("x", "unknown param 'x'"), ("1 ; 2", "cannot read '; 2'"), ("1 / 1ms", "a number / a time"),
+        ("(" * 5000 + "1" + ")" * 5000, "more than 50 deep"), ("-" * 5000 + "1", "more than 50 deep"),
     ],
 )  # fmt: skip
 def test_bad_expressions(expression, why):
