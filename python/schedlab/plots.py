@@ -59,7 +59,8 @@ def samples(rows: Sequence[dict], metric: str) -> alt.LayerChart:
     # Dots of equal value stand beside each other, in the order of their seeds.
     place = {seed: (i + 0.5) / len(seeds) - 0.5 for i, seed in enumerate(seeds)}
     data = alt.Data(values=[row | {"place": place[row["seed"]]} for row in rows])
-    x = alt.X("value:Q", **_place(values, DICTIONARY[metric].unit), title=None)
+    is_part = metric.endswith(("_share", "_utilisation"))
+    x = alt.X("value:Q", **_place(values, "%" if is_part else DICTIONARY[metric].unit), title=None)
     y = alt.Y("policy:N", sort=policies, title=None, scale=alt.Scale(paddingInner=0.25))
     base = alt.Chart(data, width=WIDTH_PX, height=alt.Step(24))
     box = base.mark_boxplot(
@@ -90,8 +91,12 @@ def distribution(rows: Sequence[dict], *, title: str) -> alt.Chart:
     altair.Chart
         On a logarithmic axis; what is shorter than a microsecond is drawn there.
     """
-    data = [row | {"value": max(row["value"], SHORTEST_NS)} for row in rows]
     policies = list(dict.fromkeys(row["policy"] for row in rows))
+    data = []
+    for policy in policies:
+        mine = [r | {"value": max(r["value"], SHORTEST_NS)} for r in rows if r["policy"] == policy]
+        # A curve rises from 0, so that one whose values are all equal is seen too.
+        data += [mine[0] | {"part": 0.0}, *mine]
     x = alt.X("value:Q", title=title, **_place([row["value"] for row in data], "ns"))
     y = alt.Y("part:Q", title="part of all", axis=alt.Axis(format="%", tickCount=5),
               scale=alt.Scale(domain=[0, 1]))
@@ -222,7 +227,7 @@ def _axis(unit: str, ticks: Sequence[float] | None = None) -> alt.Axis:
     named = {"values": list(ticks)} if ticks else {"tickCount": 5}
     if unit == "ns":
         return alt.Axis(labelExpr=_TIME_LABEL, labelOverlap=True, **named)
-    return alt.Axis(labelOverlap=True, **named)
+    return alt.Axis(labelOverlap=True, **named | ({"format": "~%"} if unit == "%" else {}))
 
 
 def _place(values: Sequence[float], unit: str) -> dict:

@@ -224,7 +224,7 @@ def _document(sections: Sequence[Section], bodies: Sequence[str]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     names = list(dict.fromkeys(s.workload for s in sections))
     policies = list(dict.fromkeys(p for s in sections for p in s.policies))
-    title = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''} under {_policies(policies)}"
+    title = f"{_few(names, 'workloads')} under {_few(policies, 'policies')}"
     nav = ""
     if len(sections) > 1:
         links = "".join(f'<li><a href="#w{i}">{escape(s.workload)} ({page.nr(s.cpus, "CPU")})</a></li>'
@@ -263,6 +263,6 @@ docs/statistics.md of schedlab. This page holds all it needs and loads nothing.<
 """
 
 
-def _policies(names: Sequence[str]) -> str:
-    """A few policies by name, many by number."""
-    return " and ".join(names) if len(names) <= 2 else f"{len(names)} policies"
+def _few(names: Sequence[str], word: str) -> str:
+    """One or two by name, many by number."""
+    return " and ".join(names) if len(names) <= 2 else f"{len(names)} {word}"

@@ -134,6 +134,7 @@ def _failures(failed: Sequence[dict]) -> list[str]:
 def _doubts(sections: Sequence[Section]) -> list[str]:
     """Warnings of the comparisons, each kind once per policy and workload."""
     seen: dict[tuple, str] = {}
+    places: dict[str, list[str]] = {}
     for section in sections:
         for comparison in section.comparisons:
             for doubt in comparison["warnings"]:
@@ -141,19 +142,26 @@ def _doubts(sections: Sequence[Section]) -> list[str]:
                 more = len(doubt["metrics"]) - 1
                 others = f" (and {nr(more, 'more metric')})" if policy and more else ""
                 where = f"{section.workload}" + (f", {policy}" if policy else "")
-                text = f"{where}: {doubt['text']}{others}; {doubt['hint']}."
-                seen.setdefault((section.workload, policy, doubt["kind"]), text)
+                text = f"{doubt['text']}{others}; {doubt['hint']}."
+                if seen.setdefault((section.workload, policy, doubt["kind"]), text) == text:
+                    places.setdefault(text, []).append(where)
     if not seen:
         return []
     kinds = Counter(kind for _, _, kind in seen)
     summary = ", ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in kinds.most_common())
-    items = "".join(f"<li>{escape(text)}</li>" for text in seen.values())
-    is_open = " open" if len(seen) <= DOUBTS_OPEN else ""
+    lines = [f"{_places(list(dict.fromkeys(where)))}: {text}" for text, where in places.items()]
+    items = "".join(f"<li>{prose(line)}</li>" for line in lines)
+    is_open = " open" if len(lines) <= DOUBTS_OPEN else ""
     return [
         f'<div class="box doubt" id="doubts"><details{is_open}><summary><strong>{nr(len(seen), "doubt")} '
         f"about the samples:</strong> {escape(summary)}. The numbers stand; read them with these in "
         f"mind.</summary><ul>{items}</ul></details></div>"
     ]
+
+
+def _places(names: Sequence[str]) -> str:
+    """Where a doubt of the same words came up."""
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 # ---- words and tables ---------------------------------------------------------
@@ -232,7 +240,7 @@ def _one_seed(section: Section, name: str) -> str:
     what = label(name)
     return (
         f"{what[:1].upper() + what[1:]}: from {show_number(name, means[low])} under {low} to "
-        f"{show_number(name, means[high])} under {high}, with this one seed."
+        f"{show_number(name, means[high])} under {high}."
     )
 
 

@@ -318,6 +318,36 @@ def test_a_hundred_thousand_slices_cost_no_more_than_pixels(visit, tmp_path):
     assert full > 0.99
 
 
+def test_a_crowded_pixel_is_as_high_as_its_time_was_busy(visit, tmp_path):
+    """The load that is drawn, found without a search, is the one that a search finds."""
+    write_report(many_slices(tmp_path / "runs", nr_slices=20_000), tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+    page.evaluate(
+        """() => {
+          window.crowds = [];
+          const original = Lane.prototype.drawCrowd;
+          Lane.prototype.drawCrowd = function (row, from, to, x, edge, perPixel, y) {
+            const begin = edge - perPixel;
+            crowds.push([row.ranWithin(from, to, begin, edge) / perPixel,
+                         (row.ranUntil(edge) - row.ranUntil(begin)) / perPixel]);
+            return original.call(this, row, from, to, x, edge, perPixel, y);
+          };
+        }"""
+    )
+    for kind in ("cpu", "task"):
+        page.get_by_label("one row per").select_option(kind)
+        settle(page)
+        page.evaluate("crowds.length = 0; schedlab.viewers[0].act('whole'); schedlab.viewers[0].lanes[0].draw()")
+        loads = [drawn for drawn, _ in page.evaluate("crowds")]
+        assert len(loads) > 500
+        # Every CPU is always busy, but for the end of the run; no task is.
+        assert (statistics.fmean(loads) > 0.98) == (kind == "cpu")
+        for _ in range(4):
+            page.evaluate("schedlab.viewers[0].act('in'); schedlab.viewers[0].lanes[0].draw()")
+        for drawn, found in page.evaluate("crowds"):
+            assert drawn == pytest.approx(found, abs=1e-6)
+
+
 @pytest.mark.full
 def test_ten_policies_by_twenty_seeds_are_small_and_open_quickly(visit, simulator, tmp_path, record_property):
     policies = list_policies()[:10]

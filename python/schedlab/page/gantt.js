@@ -120,7 +120,11 @@ class Lane {
     c.clip();
     c.fillStyle = this.viewer.ink.grid;
     c.fillRect(this.gutter, y + ROW - 1, this.width, 1);
+    this.fill = this.opacity = null;
+    this.crowd = null;
     this.drawSlices(row, y + 2);
+    this.drawColumns();
+    c.globalAlpha = 1;
     if (this.picked && this.picked.row === index && this.picked.slice >= 0) {
       const i = this.picked.slice, x = this.toX(row.begin[i]);
       c.strokeStyle = this.viewer.ink.text;
@@ -142,57 +146,89 @@ class Lane {
     let i = firstAbove(row.end, from);
     // A slice of no length at the very start ends there, and is still to be seen.
     while (i > 0 && row.begin[i - 1] >= from) i--;
+    let covered = from; // pixels up to this moment are drawn, or out of sight
     while (i < row.length && row.begin[i] <= to) {
-      const x = this.toX(row.begin[i]), length = row.end[i] - row.begin[i];
-      const isAlone = i + 1 >= row.length || row.begin[i + 1] - row.begin[i] >= perPixel;
+      const start = Math.max(row.begin[i], covered), length = row.end[i] - start;
+      const x = this.toX(start);
+      const isAlone = i + 1 >= row.length || row.begin[i + 1] - start >= perPixel;
       if (length >= perPixel || isAlone) {
         this.drawSlice(row, i, x, Math.max(length / perPixel, 1), y);
         i++;
         continue;
       }
-      const pixel = Math.floor(x), edge = this.toTime(pixel + 1);
-      const next = Math.max(i + 1, firstAbove(row.end, edge));
-      if (next === i + 1) this.drawSlice(row, i, pixel, 1, y);
+      // The sliver keeps rounding from going back a pixel.
+      const pixel = Math.floor(x + 1e-6), edge = this.toTime(pixel + 1);
+      const next = Math.max(i + 1, firstAbove(row.end, edge, i));
+      // One short slice between long ones keeps its full height; among its like it
+      // would claim a whole pixel of time that it did not have.
+      const before = i > 0 ? row.begin[i] - row.begin[i - 1] : Infinity;
+      const after = next < row.length ? row.end[next] - row.begin[i] : Infinity;
+      if (next === i + 1 && Math.min(before, after) >= 2 * perPixel) this.drawSlice(row, i, pixel, 1, y);
       else this.drawCrowd(row, i, next, pixel, edge, perPixel, y);
+      covered = edge;
       i = next;
     }
   }
 
   // A pixel with many slices: as high as its time was busy, in the colour of the longest.
   drawCrowd(row, from, to, x, edge, perPixel, y) {
-    const busy = (row.ranUntil(edge) - row.ranUntil(edge - perPixel)) / perPixel;
+    const busy = row.ranWithin(from, to, edge - perPixel, edge) / perPixel;
+    if (busy <= 0 && row.state[from] !== RAN) return this.drawSlice(row, from, x, 1, y);
     let longest = from;
     for (let i = from; i < to && i < from + 16; i++) {
       if (row.state[i] === RAN && (row.state[longest] !== RAN ||
           row.end[i] - row.begin[i] > row.end[longest] - row.begin[longest])) longest = i;
     }
-    const height = Math.max(1.5, BAR * Math.min(1, busy));
-    const c = this.context;
-    c.globalAlpha = this.alpha(row.pid[longest]);
-    c.fillStyle = this.viewer.ink.wait;
-    c.fillRect(x, y + BAR / 2, 1, 2);
-    c.fillStyle = this.viewer.colour(this.run, row, longest);
-    c.fillRect(x, y + BAR - height, 1, height);
-    c.globalAlpha = 1;
+    // Half pixels, so that neighbours are often equal and drawn as one.
+    const height = Math.max(1.5, Math.round(2 * BAR * Math.min(1, busy)) / 2);
+    const fill = this.viewer.colour(this.run, row, longest), pid = row.pid[longest], last = this.crowd;
+    if (last && last.end === x && last.height === height && last.fill === fill && last.pid === pid) {
+      last.end++;
+      return;
+    }
+    this.drawColumns();
+    this.crowd = { x, end: x + 1, height, fill, pid, y };
+  }
+
+  drawColumns() {
+    const crowd = this.crowd;
+    this.crowd = null;
+    if (!crowd) return;
+    this.setAlpha(crowd.pid);
+    this.setFill(crowd.fill);
+    this.context.fillRect(crowd.x, crowd.y + BAR - crowd.height, crowd.end - crowd.x, crowd.height);
   }
 
   drawSlice(row, i, x, width, y) {
     const c = this.context, ink = this.viewer.ink;
-    c.globalAlpha = this.alpha(row.pid[i]);
+    this.setAlpha(row.pid[i]);
     if (row.state[i] === BLOCKED) {
-      c.fillStyle = ink.blocked;
+      this.setFill(ink.blocked);
       c.fillRect(x, y + BAR - 2, width, 1);
     } else if (row.state[i] === WAITED) {
-      c.fillStyle = ink.hatch;
+      this.setFill(ink.hatch);
       c.fillRect(x, y + 4, width, BAR - 7);
     } else {
       const colour = this.viewer.colour(this.run, row, i);
-      c.fillStyle = colour;
+      this.setFill(colour);
       // The gap between neighbours is what separates two slices of one colour.
       c.fillRect(x, y, width > 4 ? width - 1 : width, BAR);
       if (width > 16) this.drawLabel(row, i, x, width, y, colour);
     }
-    c.globalAlpha = 1;
+  }
+
+  // Setting a canvas' state costs more than drawing a column, so only changes are set.
+  setFill(fill) {
+    if (fill === this.fill) return;
+    this.fill = fill;
+    this.context.fillStyle = fill;
+  }
+
+  setAlpha(pid) {
+    const alpha = this.alpha(pid);
+    if (alpha === this.opacity) return;
+    this.opacity = alpha;
+    this.context.globalAlpha = alpha;
   }
 
   drawLabel(row, i, x, width, y, colour) {
@@ -204,7 +240,7 @@ class Lane {
     const left = Math.max(x, this.gutter), right = Math.min(x + width, this.width);
     const shown = fitted(c, text, right - left - 6);
     if (!shown) return;
-    c.fillStyle = isLight(colour) ? "#111" : "#fff";
+    this.setFill(isLight(colour) ? "#111" : "#fff");
     c.textAlign = "center";
     c.fillText(shown, (left + right) / 2, y + BAR / 2 + 0.5);
   }

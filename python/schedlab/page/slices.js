@@ -38,9 +38,16 @@ class NumberReader {
   }
 }
 
-// Index of the first entry of a rising array that is above t.
-function firstAbove(array, t) {
-  let low = 0, high = array.length;
+// Index of the first entry of a rising array that is above t, from an index on.
+// Strides double before the search halves them: what is near is found at once.
+function firstAbove(array, t, low = 0) {
+  let high = low, stride = 1;
+  while (high < array.length && array[high] <= t) {
+    low = high + 1;
+    high += stride;
+    stride *= 2;
+  }
+  high = Math.min(high, array.length);
   while (low < high) {
     const middle = (low + high) >> 1;
     if (array[middle] > t) high = middle;
@@ -68,6 +75,18 @@ class Row {
     const i = firstAbove(this.end, t);
     const part = i < this.length && this.state[i] === RAN ? Math.max(0, t - this.begin[i]) : 0;
     return this.ranBefore[i] + part;
+  }
+
+  // Running time between two moments, where slice `from` is the first to end after
+  // `begin`, or the one after it, and `to` the first to end after `end`. No search.
+  ranWithin(from, to, begin, end) {
+    let ran = this.ranBefore[to] - this.ranBefore[from];
+    const isRan = (i) => i >= 0 && i < this.length && this.state[i] === RAN;
+    if (isRan(from)) ran -= Math.max(0, begin - this.begin[from]);
+    if (isRan(from - 1)) ran += Math.max(0, this.end[from - 1] - Math.max(begin, this.begin[from - 1]));
+    if (isRan(to - 1)) ran -= Math.max(0, this.end[to - 1] - end);
+    if (isRan(to)) ran += Math.max(0, end - this.begin[to]);
+    return ran;
   }
 
   // Slice at a moment, or the nearest one within some time of it; -1 if there is none.

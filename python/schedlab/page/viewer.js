@@ -113,16 +113,21 @@ class Viewer {
   learnNames(runs) {
     const names = new Set(runs.flatMap((run) => Object.values(run.meta.names)));
     this.nameColours = new Map([...names].map((name, i) => [name, i]));
+    for (const run of runs) {
+      run.hueOfPid = new Map(Object.entries(run.meta.names).map(([pid, name]) =>
+        [+pid, this.nameColours.get(name)]));
+    }
   }
 
   hue(i) {
-    return i < HUES ? this.palette[i] : `hsl(${(i * 137.5) % 360} 50% 62%)`;
+    // Beyond the palette, the golden angle keeps neighbours apart.
+    return (this.palette[i] ??= `hsl(${(i * 137.5) % 360} 50% 62%)`);
   }
 
   colour(run, row, i) {
     if (this.colourBy === "cpu") return this.hue(row.cpu[i]);
     if (this.colourBy === "state") return this.hue(row.reason[i]);
-    return this.hue(this.nameColours.get(run.meta.names[row.pid[i]]) ?? 0);
+    return this.hue(run.hueOfPid.get(row.pid[i]) ?? 0);
   }
 
   drawLegend() {
