@@ -23,6 +23,7 @@ import typer
 from .cli_formats import register as register_formats
 from .cli_pictures import register as register_pictures
 from .cli_report import register as register_report
+from .cli_report import show_page
 from .errors import (
     EXIT_CHECK_FAILED,
     EXIT_GOOD,
@@ -301,6 +302,8 @@ def demo(
         with Progress(len(plan.workloads) * len(plan.policies) * plan.nr_seeds) as progress:
             result = run_plan(plan, on_result=progress.advance)
         show_demo(result)
+        if result.runs:
+            show_page(result, workload=result.runs[0]["workload"])
     _leave_with(result)
 
 
