@@ -41,6 +41,13 @@ FLAGS = (
     "-Werror=return-type",
 )
 COMPILE_SECONDS_MAX = 60
+#: Memory of the compiler, and size of what it writes: a source may include
+#: /dev/zero, or be one array of a terabyte.
+COMPILE_KIB_MAX = 2 << 20
+#: Limits that the compiler's own children inherit; one that cannot be set is left.
+_LIMITED = (
+    f'ulimit -t {COMPILE_SECONDS_MAX}; ulimit -v "$1"; ulimit -f "$1"; shift; exec "$@"'
+)
 MESSAGE_LINES_MAX = 40
 
 
@@ -104,6 +111,7 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
                 f"{policy.path}:{knob.line}: the default of {name} is {default}, outside its "
                 f"own range of {knob.minimum} to {knob.maximum} {knob.unit}"
             )
+        _check_range(policy, knob, len(symbols[name]))
         settled[name] = (values or {}).get(name, default)
     return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, settled))
 
@@ -119,6 +127,17 @@ def _default_value(policy: Policy, knob, symbols: Mapping[str, bytes]) -> int:
             f"'const volatile u64 {knob.name} = ...;'"
         )
     return int.from_bytes(raw, "little", signed=knob.minimum < 0)
+
+
+def _check_range(policy: Policy, knob, nr_bytes: int) -> None:
+    """Refuse a range that the variable cannot hold."""
+    bits = 8 * nr_bytes
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if knob.minimum < 0 else (0, (1 << bits) - 1)
+    if knob.minimum < low or knob.maximum > high:
+        raise PolicyError(
+            f"{policy.path}:{knob.line}: @knob {knob.name}: its range leaves the variable, which "
+            f"has {nr_bytes} bytes and holds {low} to {high}"
+        )
 
 
 @lru_cache(maxsize=1)
@@ -188,7 +207,7 @@ def compile_policy(policy: Policy) -> Path:
         environment = os.environ | {"LC_ALL": "C.UTF-8"}
         try:
             answer = subprocess.run(
-                command,
+                ["/bin/sh", "-c", _LIMITED, "sh", str(COMPILE_KIB_MAX), *command],
                 capture_output=True,
                 text=True,
                 errors="replace",

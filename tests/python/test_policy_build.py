@@ -232,6 +232,29 @@ def test_knobs_are_held_against_the_symbols(write):
         build_policy(load_policy(path))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("levels 1 8", "levels 1 5000000000"), ("count -5 5", "count -5 3000000000"),
+     ("count -5 5", "count -3000000000 5"), ("bool 0 1", "number 0 256"),
+     ("100us 10s", "1 99999999999999999999")],
+)  # fmt: skip
+def test_ranges_are_held_against_the_symbols(write, old, new):
+    with pytest.raises(PolicyError, match="its range leaves the variable, which has"):
+        build_policy(load_policy(write((old, new))))
+
+
+@pytest.mark.parametrize(
+    "line", ['#include "/dev/zero"', "char huge[1ul << 40] = {1};"], ids=["endless", "huge"]
+)
+def test_a_source_cannot_eat_the_machine(write, monkeypatch, line):
+    monkeypatch.setattr(policy_build, "COMPILE_KIB_MAX", 256 << 10)
+    path = write(("#include <scx/common.bpf.h>", f"#include <scx/common.bpf.h>\n{line}"))
+    with pytest.raises(PolicyError, match="does not compile"):
+        build_policy(load_policy(path))
+    # Nor do its parts stay behind.
+    assert list(policy_build.paths.cache_folder("policies").iterdir()) == []
+
+
 def test_no_compiler_is_said_with_the_remedy(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     find_compiler.cache_clear()
