@@ -240,6 +240,36 @@ def test_init_that_reports_an_error(simulator, folder):
     assert answer["nr_exited"] == 2
 
 
+def test_text_of_a_policy_is_utf8(simulator, folder):
+    policy = compile_policy(
+        HEAD % (r"""static s32 o(void) {
+            scx_bpf_error("\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 \x01\x7f "
+                          "\xff \xc3 \xc0\xaf \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82");
+            return 0; }""", "", ".init = o"),
+        folder, "utf8",
+    )  # fmt: skip
+    with Server(simulator, policy) as server:
+        answer = server.ask("--program", workload(folder, "a", "b"))
+    bad = "\N{REPLACEMENT CHARACTER}"
+    rests = " ".join(bad * n for n in (1, 1, 2, 3, 4, 2))
+    assert f'"é€😀 \x01\x7f {rests}' in answer["error"]
+
+
+def test_a_simulation_is_the_first_to_go_when_memory_is_short(simulator, folder):
+    policy = compile_policy(
+        HEAD % (r"""int open(const char *, int, ...); long read(int, void *, unsigned long);
+            static s32 o(void) {
+            char score[8] = ""; read(open("/proc/self/oom_score_adj", 0), score, 7);
+            scx_bpf_error("score %s", score); return 0; }""", "", ".init = o"),
+        folder, "score",
+    )  # fmt: skip
+    with Server(simulator, policy) as server:
+        answer = server.ask("--program", workload(folder, "a", "b"))
+        assert "score 1000" in answer["error"]
+        own = Path(f"/proc/{server.process.pid}/oom_score_adj").read_text()
+        assert own == Path("/proc/self/oom_score_adj").read_text()
+
+
 @pytest.mark.parametrize(
     ("knob", "text"),
     [("knobb=5", "has no knob 'knobb'"), ("knob", "expected NAME=VALUE"), ("=5", "NAME=VALUE"),
