@@ -21,6 +21,7 @@ from typing import Annotated
 import typer
 
 from .cli_formats import register as register_formats
+from .cli_new import register as register_new
 from .cli_pictures import register as register_pictures
 from .cli_report import register as register_report
 from .cli_report import show_page
@@ -335,6 +336,7 @@ def selfbench(
 
 
 register_formats(app)
+register_new(app)
 register_pictures(app)
 register_report(app)
 

@@ -1,0 +1,584 @@
+# SPDX-License-Identifier: MIT
+"""schedlab for programs and notebooks: runs and sweeps as tables.
+
+`schedlab.run` does what `schedlab run` does and returns Polars tables, which
+pandas, DuckDB and whatever else reads Arrow streams (`__arrow_c_stream__`) take
+as they are. `schedlab.sweep` does many such runs, one for each combination of
+settings, CPUs and seed, through any executor of the shape that
+`concurrent.futures` defines.
+
+Must stay true: the columns of a table do not depend on what happened in a run,
+but for one column per knob; a cell of a sweep that fails is listed, and takes no
+other with it; what is sent to an executor and what comes back can be pickled.
+Read next: run.py, which does the runs; api_tables.py, which makes the tables.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .api_tables import cells_table, comparisons_table, runs_table, tasks_table, warnings_table
+from .errors import PolicyError, SchedlabError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    import polars as pl
+
+#: More cells than this are a slip of the pen rather than a plan.
+CELLS_MAX = 1_000_000
+_LABEL_LENGTH_MAX = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came of `run`, as tables.
+
+    Attributes
+    ----------
+    runs : polars.DataFrame
+        One row per run: `workload`, `policy`, `host`, `cpus`, `seed`, `status`
+        (`"ok"` or `"failed"`), `error`, `error_kind`, `physics`, three hashes,
+        `tick_ns`, `directory`, one column `POLICY.KNOB` per knob in the knob's
+        unit, and one per metric; `schedlab metrics` explains these, and their
+        names end in their units.
+    tasks : polars.DataFrame
+        One row per task of each good run; times in nanoseconds.
+    comparisons : polars.DataFrame
+        One row per pair of policies and metric, paired by seed, `difference` =
+        b - a, with interval, effect sizes and verdict; docs/statistics.md says
+        what they mean. A pair that was refused has one row, with `error`.
+    warnings : polars.DataFrame
+        Reasons for doubt, such as too few seeds: `workload`, `policy`, `kind`,
+        `metrics`, `text`, `hint`.
+    directory : pathlib.Path or None
+        Where the run directories are; None if nothing was kept.
+    """
+
+    runs: pl.DataFrame = field(repr=False)
+    tasks: pl.DataFrame = field(repr=False)
+    comparisons: pl.DataFrame = field(repr=False)
+    warnings: pl.DataFrame = field(repr=False)
+    directory: Path | None = None
+
+    @property
+    def errors(self) -> list[str]:
+        """What went wrong, a line for each failed run and each refused comparison."""
+        failed = self.runs.filter(self.runs["status"] != "ok")
+        texts = [
+            f"{run['workload']}, {run['policy']}, seed {run['seed']}: {run['error']}"
+            for run in failed.iter_rows(named=True)
+        ]
+        refused = self.comparisons.filter(self.comparisons["error"].is_not_null())
+        return texts + [
+            f"{pair['workload']}, {pair['policy_a']} and {pair['policy_b']}: {pair['error']}"
+            for pair in refused.iter_rows(named=True)
+        ]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every run is good and no comparison was refused."""
+        return not self.errors
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep(Result):
+    """What came of `sweep`: the tables of all cells together.
+
+    Attributes
+    ----------
+    runs, tasks, comparisons, warnings : polars.DataFrame
+        As in `Result`, with `settings`, the combination as text; `runs` and
+        `tasks` also have `cell`, the number of the cell they come from.
+        Comparisons are made within one combination, over all its seeds.
+    directory : pathlib.Path or None
+        Holds a folder per cell; None if nothing was kept.
+    cells : polars.DataFrame
+        One row per cell, in order, whatever order they were done in: `cell`
+        (from 0), `seed`, `cpus`, one column of text per swept setting,
+        `settings`, `status`, `error`, `error_kind`, `seconds` on the wall clock,
+        `nr_runs`, `directory`.
+    """
+
+    cells: pl.DataFrame = field(kw_only=True, repr=False)
+
+    @property
+    def failures(self) -> pl.DataFrame:
+        """Rows of `cells` that failed."""
+        return self.cells.filter(self.cells["status"] != "ok")
+
+    @property
+    def errors(self) -> list[str]:
+        """What went wrong, a line for each failed cell and each refused comparison."""
+        lost = self.failures.filter(self.failures["nr_runs"] == 0)
+        texts = [
+            f"cell {cell['cell']} ({cell['settings'] or 'defaults'}, seed {cell['seed']}): "
+            f"{cell['error']}"
+            for cell in lost.iter_rows(named=True)
+        ]
+        return texts + super().errors
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """All that one call of `run_plan` needs, as plain data that can be pickled."""
+
+    number: int
+    workloads: tuple[str, ...]
+    policies: tuple[str, ...]
+    seeds: tuple[int, int]  # the first, and how many
+    settings: tuple[tuple[str, str], ...] = ()
+    swept: tuple[tuple[str, str], ...] = ()
+    cpus: int | None = None
+    out: str | None = None
+    host: str = "sim"
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The combination of settings as text; empty if nothing is swept."""
+        return " ".join(f"{name}={value}" for name, value in self.swept)
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What a cell gives back; it can be pickled."""
+
+    cell: _Cell
+    runs: list[dict]
+    tasks: Any  # polars.DataFrame or None
+    comparisons: list[dict] = field(default_factory=list)
+    error: str | None = None
+    error_kind: str | None = None
+    seconds: float | None = None
+
+
+def run(
+    workloads: Any, policies: Any, *, seeds: int | Iterable[int] = 1, cpus: int | None = None,
+    set: Mapping[str, object] | None = None, out: str | Path | None = None, host: str = "sim",
+    tick: str | None = None, costs: Mapping[str, object] | None = None, topology: str = "",
+    timeout: str = "300s",
+) -> Result:  # fmt: skip
+    """Run workloads under policies and compare the results.
+
+    Parameters
+    ----------
+    workloads, policies : str, pathlib.Path, or iterable of them
+        Names or files; the policy `"all"` stands for all that schedlab has.
+    seeds : int or iterable of int, default 1
+        How many seeds, from 1 on; or the seeds themselves, which must follow on
+        one another, such as `range(5, 10)`. Seed 0 means no jitter.
+    cpus : int, optional
+        Number of CPUs; default: what each workload is meant for.
+    set : mapping of str to (str, int or bool), optional
+        Knobs by `POLICY.KNOB`, such as `{"rr.slice_ns": "2ms"}`; a number is in
+        the knob's own unit.
+    out : str or pathlib.Path, optional
+        Folder in which to keep the run directories, for `schedlab report` and
+        `schedlab trace`; default: only the tables are kept.
+    host : str, default "sim"
+        Where to run.
+    tick : str, optional
+        Time between ticks, such as `"1ms"`; default: what the workload says.
+    costs : mapping of str to (str or int), optional
+        What the simulated machine charges, such as `{"switch_ns": "2us"}`; a
+        number is in nanoseconds.
+    topology : str, default ""
+        CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
+    timeout : str, default "300s"
+        Longest time on the wall clock for one run.
+
+    Returns
+    -------
+    Result
+        `runs`, `tasks`, `comparisons`, `warnings`, `directory`. A run that
+        failed is in `runs`, with its reason; `is_good` says whether all is well.
+
+    Raises
+    ------
+    UsageError, NotFoundError, SpecError
+        If an argument, a name or a workload is wrong; nothing has run then.
+    UnavailableError
+        If the host or a C compiler is missing here.
+    KeyboardInterrupt
+        After Ctrl-C; what is finished is in `out`.
+
+    Notes
+    -----
+    A good run says nothing about chance: compare policies over ten seeds or more,
+    and read `warnings`.
+
+    Examples
+    --------
+    >>> import schedlab
+    >>> result = schedlab.run("textbook/rr", ["rr", "fifo"], set={"rr.slice_ns": "2ms"})
+    >>> result.is_good
+    True
+    >>> result.runs.select("policy", "makespan_ns", "switches").rows()
+    [('rr', 13000000.0, 8.0), ('fifo', 13000000.0, 4.0)]
+    """
+    first_seed, nr_seeds = _consecutive(_seed_list(seeds))
+    cell = _Cell(
+        number=0,
+        workloads=_names(workloads, what="workloads"),
+        policies=_names(policies, what="policies"),
+        seeds=(first_seed, nr_seeds),
+        settings=tuple((name, _text(value)) for name, value in (set or {}).items()),
+        cpus=cpus,
+        out=None if out is None else os.fspath(out),
+        host=host,
+        options=_options(tick, costs, topology, timeout),
+    )
+    done = _do(cell)
+    return Result(
+        runs=runs_table(done.runs),
+        tasks=tasks_table([done.tasks]),
+        comparisons=comparisons_table(done.comparisons),
+        warnings=warnings_table(done.comparisons),
+        directory=None if out is None else Path(out),
+    )
+
+
+def sweep(
+    workloads: Any, policies: Any, *, seeds: int | Iterable[int] = 1,
+    cpus: int | Iterable[int] | None = None, set: Mapping[str, object] | None = None,
+    executor: Executor | None = None, out: str | Path | None = None, host: str = "sim",
+    tick: str | None = None, costs: Mapping[str, object] | None = None, topology: str = "",
+    timeout: str = "300s",
+) -> Sweep:  # fmt: skip
+    """Run every combination of settings, CPUs and seeds.
+
+    A cell is one combination with one seed; all workloads and policies are run in
+    it, so that policies are compared on the same work.
+
+    Parameters
+    ----------
+    workloads, policies : str, pathlib.Path, or iterable of them
+        As for `run`.
+    seeds : int or iterable of int, default 1
+        How many seeds, from 1 on; or the seeds themselves.
+    cpus : int or iterable of int, optional
+        Numbers of CPUs to try; default: what each workload is meant for.
+    set : mapping of str to (str, int, bool, or iterable of them), optional
+        Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
+    executor : concurrent.futures.Executor, optional
+        Anything with its `submit`; default: one cell after the other, here. It is
+        not shut down.
+    out : str or pathlib.Path, optional
+        Folder with a folder per cell; workers on other machines must see it
+        under the same name. Default: only the tables are kept.
+    host : str, default "sim"
+        Where to run.
+    tick : str, optional
+        Time between ticks, as for `run`.
+    costs : mapping of str to (str or int), optional
+        What the simulated machine charges, as for `run`.
+    topology : str, default ""
+        CPUs per core, cache and NUMA node, as for `run`.
+    timeout : str, default "300s"
+        Longest time on the wall clock for one run.
+
+    Returns
+    -------
+    Sweep
+        The tables of `run`, and `cells`. A cell that failed, or whose worker
+        died, is in `failures` with its reason; the others are whole.
+
+    Raises
+    ------
+    UsageError, NotFoundError, SpecError
+        If a name or a workload is wrong for every cell; nothing has run then. A
+        value that one cell refuses is that cell's failure.
+    KeyboardInterrupt
+        After Ctrl-C; cells that have not begun are cancelled.
+
+    Notes
+    -----
+    A swept setting belongs to one policy. The others run again in each
+    combination, since the comparisons of that combination need them.
+
+    Examples
+    --------
+    >>> import schedlab
+    >>> swept = schedlab.sweep("textbook/rr", "rr", set={"rr.slice_ns": ["1ms", "2ms", "0s"]})
+    >>> swept.runs.select("settings", "rr.slice_ns", "switches").rows()
+    [('rr.slice_ns=1ms', 1000000, 13.0), ('rr.slice_ns=2ms', 2000000, 8.0)]
+    >>> swept.failures["error"].to_list()
+    ['--set rr.slice_ns=0s: 0s is out of range: slice_ns goes from 1ns to 10s']
+    """
+    template = _Cell(
+        number=0,
+        workloads=tuple(map(_absolute, _names(workloads, what="workloads"))),
+        policies=tuple(map(_absolute, _names(policies, what="policies"))),
+        seeds=(0, 1),
+        host=host,
+        options=_options(tick, costs, topology, timeout),
+    )
+    values = {name: _value_list(value) for name, value in (set or {}).items()}
+    _check_names(template, values)
+    folder = None if out is None else Path(out).absolute()
+    cells = _cells(template, values, _cpus_list(cpus), _seed_list(seeds), folder)
+    done = _do_all(cells, executor)
+    comparisons = _compare_within(done)
+    settings = {cell.number: cell.label for cell in cells}
+    return Sweep(
+        runs=runs_table([run for each in done for run in each.runs],
+                        [each.cell.number for each in done for _ in each.runs], settings),
+        tasks=tasks_table([each.tasks for each in done],
+                          [each.cell.number for each in done], settings),
+        comparisons=comparisons_table(comparisons, is_swept=True),
+        warnings=warnings_table(comparisons, is_swept=True),
+        directory=folder,
+        cells=cells_table(done, list(values)),
+    )  # fmt: skip
+
+
+# ---- arguments --------------------------------------------------------------
+
+
+def _names(value: Any, *, what: str) -> tuple[str, ...]:
+    """One name or file, or several, as texts."""
+    several = [value] if isinstance(value, str | os.PathLike) else value
+    try:
+        names = [os.fspath(each) for each in several]
+    except TypeError as error:
+        raise UsageError(
+            f"{what} must be a name, a path, or several of them (got {value!r})"
+        ) from error
+    if what == "policies":
+        from .policy import list_policies
+
+        names = [name for each in names for name in (list_policies() if each == "all" else [each])]
+    if not names:
+        raise UsageError(f"{what} is empty; `schedlab {what}` lists what there is")
+    return tuple(names)
+
+
+def _absolute(name: str) -> str:
+    """A file's full path, for a worker that is in another folder; a name as it is."""
+    path, colon, params = name.partition(":")
+    is_file = path.endswith((".c", ".toml", ".csv", ".json"))
+    return os.path.abspath(path) + colon + params if is_file else name
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _seed_list(seeds: int | Iterable[int]) -> list[int]:
+    """Seeds in their order, each once."""
+    if _is_whole(seeds):
+        if seeds < 1:
+            raise UsageError(f"seeds must be at least 1, or a list of seeds (got {seeds})")
+        return list(range(1, seeds + 1))
+    found = [] if isinstance(seeds, str) or not isinstance(seeds, Iterable) else list(seeds)
+    found = [int(seed) if hasattr(seed, "__index__") else seed for seed in found]
+    if not found or not all(_is_whole(seed) and seed >= 0 for seed in found):
+        raise UsageError(f"seeds must be a number of seeds, or whole numbers from 0 (got {seeds!r})")
+    if len({*found}) < len(found):
+        raise UsageError(f"seeds: one is given twice (got {seeds!r})")
+    return found
+
+
+def _consecutive(seeds: list[int]) -> tuple[int, int]:
+    """First seed and number of seeds that follow on one another."""
+    first = min(seeds)
+    if sorted(seeds) != list(range(first, first + len(seeds))):
+        raise UsageError(
+            f"seeds must follow on one another, such as range(5, 10) (got {seeds}); "
+            "schedlab.sweep takes any"
+        )
+    return first, len(seeds)
+
+
+def _cpus_list(cpus: int | Iterable[int] | None) -> list[int | None]:
+    """Numbers of CPUs; None: what each workload is meant for."""
+    found = [cpus] if cpus is None or _is_whole(cpus) else list(cpus)
+    if not found:
+        raise UsageError("cpus is empty; give a number, several, or None")
+    return found
+
+
+def _text(value: object) -> str:
+    """A knob's value as `--set` takes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _value_list(value: object) -> list[str]:
+    """Values of a setting: one, or those to sweep."""
+    several = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    return [_text(each) for each in several]
+
+
+def _options(tick, costs, topology: str, timeout: str) -> tuple[tuple[str, Any], ...]:
+    """Fields of a plan that all cells share."""
+    from .units import parse_duration
+
+    charged = tuple(
+        f"{name}={cost if _is_whole(cost) else parse_duration(cost)}"
+        for name, cost in (costs or {}).items()
+    )
+    return (
+        ("tick_ns", None if tick is None else parse_duration(tick)),
+        ("costs", charged),
+        ("topology", topology),
+        ("timeout_seconds", parse_duration(timeout) / 1e9),
+    )
+
+
+def _check_names(template: _Cell, values: Mapping[str, list[str]]) -> None:
+    """Refuse what no cell could run, before there are thousands of them."""
+    from .policy import load_policy
+    from .spec import load_workload
+
+    for name in template.workloads:
+        load_workload(name)
+    knobs: dict[str, Any] = {}
+    for name in template.policies:
+        try:
+            policy = load_policy(name)
+        except PolicyError:
+            return  # a damaged policy fails its own runs, and has no knobs to look at
+        knobs |= {f"{policy.name}.{knob}": None for knob in policy.knobs}
+    for name, several in values.items():
+        if name not in knobs:
+            raise UsageError(f"set: no policy of this sweep has a knob {name!r}"
+                             f"{did_you_mean(name, knobs)}")  # fmt: skip
+        if not several:
+            raise UsageError(f"set: {name!r} has no values; give one, or several to sweep")
+
+
+def _cells(
+    template: _Cell, values: Mapping[str, list[str]], cpus: list[int | None], seeds: list[int],
+    folder: Path | None,
+) -> list[_Cell]:  # fmt: skip
+    """Every combination with every seed, the last setting changing fastest."""
+    from .run import folder_name
+
+    swept = [name for name, several in values.items() if len(several) > 1]
+    cells: list[_Cell] = []
+    for nr_cpus in cpus:
+        for combination in itertools.product(*values.values()):
+            settings = tuple(zip(values, combination, strict=True))
+            changing = tuple(pair for pair in settings if pair[0] in swept)
+            for seed in seeds:
+                cell = replace(template, number=len(cells), cpus=nr_cpus, settings=settings,
+                               swept=changing, seeds=(seed, 1))  # fmt: skip
+                if folder is not None:
+                    label = folder_name(cell.label.replace("/", "_"))[:_LABEL_LENGTH_MAX]
+                    name = "-".join(part for part in (f"{cell.number:05}", label) if part)
+                    cell = replace(cell, out=str(folder / name))
+                cells.append(cell)
+                if len(cells) > CELLS_MAX:
+                    raise UsageError(f"the sweep has more than {CELLS_MAX} cells; sweep less at once")
+    return cells
+
+
+# ---- doing it ---------------------------------------------------------------
+
+
+def _do(cell: _Cell) -> _Done:
+    """Run a cell; whatever `run_plan` raises is raised."""
+    import polars as pl
+
+    from .run import Plan, run_plan
+
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
+        plan = Plan(
+            workloads=cell.workloads,
+            policies=cell.policies,
+            out=Path(cell.out or scratch),
+            host=cell.host,
+            cpus=cell.cpus,
+            first_seed=cell.seeds[0],
+            nr_seeds=cell.seeds[1],
+            settings=[f"{name}={value}" for name, value in cell.settings],
+            **dict(cell.options),
+        )
+        result = run_plan(plan)
+        if result.is_interrupted:
+            raise KeyboardInterrupt
+        tables = []
+        for run in result.runs:
+            file = Path(run["directory"]) / "tasks.parquet"
+            if file.is_file():
+                keys = [pl.lit(run[name]).alias(name) for name in ("workload", "policy", "host")]
+                keys += [pl.lit(run[name], pl.Int64).alias(name) for name in ("cpus", "seed")]
+                table = pl.read_parquet(file)
+                tables.append(table.select(*keys, *table.columns))
+        if cell.out is None:
+            for run in result.runs:
+                run["directory"] = None
+    tasks = pl.concat(tables, how="vertical_relaxed") if tables else None
+    seconds = time.monotonic() - started
+    return _Done(cell, result.runs, tasks, result.comparisons, seconds=seconds)
+
+
+def _do_safely(cell: _Cell) -> _Done:
+    """Run a cell in a worker; an error of schedlab's is an answer like another."""
+    try:
+        return replace(_do(cell), comparisons=[])  # made over all seeds, later
+    except SchedlabError as error:
+        return _failed(cell, error)
+
+
+def _failed(cell: _Cell, error: BaseException) -> _Done:
+    """The answer of a cell that has none."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, BrokenExecutor):
+        text = f"its worker, or another one of the executor, died: {text}"
+    return _Done(cell, [], None, error=text, error_kind=type(error).__name__)
+
+
+def _do_all(cells: list[_Cell], executor: Executor | None) -> list[_Done]:
+    """Do all cells; answers in the order of the cells."""
+    if executor is None:
+        return [_do_safely(cell) for cell in cells]
+    futures: list = []
+    try:
+        for cell in cells:
+            try:
+                futures.append(executor.submit(_do_safely, cell))
+            except BrokenExecutor as error:
+                futures.append(error)
+        return [_answer(cell, future) for cell, future in zip(cells, futures, strict=True)]
+    except BaseException:
+        for future in futures:
+            if not isinstance(future, BaseException):
+                future.cancel()
+        raise
+
+
+def _answer(cell: _Cell, future: Any) -> _Done:
+    """What a future brings; a worker's death is the failure of its cell."""
+    if isinstance(future, BaseException):
+        return _failed(cell, future)
+    try:
+        return future.result()
+    except Exception as error:
+        return _failed(cell, error)
+
+
+def _compare_within(done: list[_Done]) -> list[dict]:
+    """Compare policies within each combination of settings, over all its seeds."""
+    from .compare import compare_runs
+
+    groups: dict[str, list[dict]] = {}
+    for each in done:
+        groups.setdefault(each.cell.label, []).extend(each.runs)
+    return [
+        {"settings": label} | entry
+        for label, runs in groups.items()
+        for entry in compare_runs(runs)
+    ]

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""The tables that `schedlab.run` and `schedlab.sweep` return.
+
+Each table has all its columns, of the same types, also when it has no rows: what
+reads it need not ask what happened first.
+
+Read next: api.py, the only caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from .metrics import DICTIONARY
+
+_RUN_TEXTS = ("workload", "policy", "host")
+_RUN_COLUMNS = {
+    **dict.fromkeys(_RUN_TEXTS, pl.String), "cpus": pl.Int64, "seed": pl.Int64,
+    **dict.fromkeys(("status", "error", "error_kind", "physics", "program_hash", "policy_hash",
+                     "record_hash"), pl.String),
+    "tick_ns": pl.Int64, "directory": pl.String,
+}  # fmt: skip
+_TASK_COLUMNS = {
+    **dict.fromkeys(_RUN_TEXTS, pl.String), "cpus": pl.Int64, "seed": pl.Int64,
+    "task": pl.UInt32, "class": pl.UInt32, "name": pl.String,
+    **dict.fromkeys(("arrival_ns", "first_run_ns", "end_ns", "turnaround_ns", "response_ns",
+                     "wait_ns", "wait_ns_max", "run_ns", "blocked_ns"), pl.Int64),
+    **dict.fromkeys(("deserved_ns", "share", "slowdown"), pl.Float64),
+    "wakeups": pl.Int64, "wakeup_ns_mean": pl.Float64,
+    **dict.fromkeys(("wakeup_ns_max", "switches_voluntary", "switches_involuntary", "migrations"),
+                    pl.Int64),
+}  # fmt: skip
+_PAIR_COLUMNS = {
+    "workload": pl.String, "host": pl.String, "cpus": pl.Int64,
+    "policy_a": pl.String, "policy_b": pl.String,
+}  # fmt: skip
+_COMPARED_COLUMNS = {
+    **dict.fromkeys(("mean_a", "mean_b", "difference", "low", "high", "ratio", "ratio_low",
+                     "ratio_high"), pl.Float64),
+    "n": pl.Int64, "method": pl.String, "test": pl.String,
+    **dict.fromkeys(("p_value", "p_adjusted", "cliffs_delta", "vargha_delaney", "standardised"),
+                    pl.Float64),
+    "verdict": pl.String, "better": pl.String,
+}  # fmt: skip
+
+
+def runs_table(
+    runs: Sequence[dict], cells: Sequence[int] | None = None,
+    settings: Mapping[int, str] | None = None,
+) -> pl.DataFrame:  # fmt: skip
+    """Tabulate runs, one row each.
+
+    Parameters
+    ----------
+    runs : sequence of dict, shape (n_runs,)
+        As `run_plan` lists them.
+    cells : sequence of int, shape (n_runs,), optional
+        The cell of a sweep that each comes from.
+    settings : mapping of int to str, optional
+        By cell, what was set in it.
+
+    Returns
+    -------
+    polars.DataFrame
+        See `api.Result`.
+    """
+    columns = _cell_columns(cells, settings)
+    for name, kind in _RUN_COLUMNS.items():
+        columns.append(pl.Series(name, [run.get(name) for run in runs], kind))
+    knobs = dict.fromkeys((run["policy"], knob) for run in runs for knob in run["knobs"])
+    for policy, knob in knobs:
+        values = [run["knobs"].get(knob) if run["policy"] == policy else None for run in runs]
+        is_big = any(value is not None and value >= 1 << 63 for value in values)
+        columns.append(pl.Series(f"{policy}.{knob}", values, pl.UInt64 if is_big else pl.Int64))
+    metrics = [name for name, metric in DICTIONARY.items() if metric.level == "run"]
+    for name in metrics:
+        values = [run["metrics"].get(name) for run in runs]
+        columns.append(pl.Series(name, values, pl.Float64, strict=False))
+    return pl.DataFrame(columns)
+
+
+def tasks_table(
+    tables: Sequence[pl.DataFrame | None], cells: Sequence[int] | None = None,
+    settings: Mapping[int, str] | None = None,
+) -> pl.DataFrame:  # fmt: skip
+    """Put the tasks of several sets of runs under one another.
+
+    Parameters
+    ----------
+    tables : sequence of polars.DataFrame or None, shape (n_sets,)
+        `tasks.parquet` of each run with the run's keys; None: no run was good.
+    cells : sequence of int, shape (n_sets,), optional
+        The cell of a sweep that each comes from.
+    settings : mapping of int to str, optional
+        By cell, what was set in it.
+
+    Returns
+    -------
+    polars.DataFrame
+        See `api.Result`.
+    """
+    nr_rows = [0 if table is None else table.height for table in tables]
+    empty = pl.DataFrame(schema=_TASK_COLUMNS)
+    present = [table.select(empty.columns).cast(_TASK_COLUMNS) for table in tables if table is not None]
+    whole = pl.concat([empty, *present])
+    if cells is None:
+        return whole
+    of_row = [cell for cell, n in zip(cells, nr_rows, strict=True) for _ in range(n)]
+    return pl.DataFrame([*_cell_columns(of_row, settings), *whole.get_columns()])
+
+
+def _cell_columns(cells: Sequence[int] | None, settings: Mapping[int, str] | None) -> list[pl.Series]:
+    """The columns that a sweep puts before a table's own."""
+    if cells is None:
+        return []
+    texts = [(settings or {}).get(cell, "") for cell in cells]
+    return [pl.Series("cell", list(cells), pl.Int64), pl.Series("settings", texts, pl.String)]
+
+
+def comparisons_table(comparisons: Sequence[dict], *, is_swept: bool = False) -> pl.DataFrame:
+    """Tabulate comparisons, one row per pair of policies and metric.
+
+    Parameters
+    ----------
+    comparisons : sequence of dict
+        As `compare_runs` lists them; in a sweep, with `settings`.
+    is_swept : bool, default False
+        Whether to put `settings` first.
+
+    Returns
+    -------
+    polars.DataFrame
+        See `api.Result`; `metric` and `unit` are null where a pair was refused.
+    """
+    schema: dict[str, Any] = {
+        **({"settings": pl.String} if is_swept else {}), **_PAIR_COLUMNS,
+        "metric": pl.String, "unit": pl.String, **_COMPARED_COLUMNS,
+        "confidence": pl.Float64, "nr_tests": pl.Int64, "is_deterministic": pl.Boolean,
+        "error": pl.String,
+    }  # fmt: skip
+    rows = []
+    for entry in comparisons:
+        if entry["error"]:
+            rows.append(entry)
+        for name, metric in entry["metrics"].items():
+            rows.append(entry | {"metric": name, "unit": DICTIONARY[name].unit} | metric)
+    return _from_rows(rows, schema)
+
+
+def warnings_table(comparisons: Sequence[dict], *, is_swept: bool = False) -> pl.DataFrame:
+    """Tabulate what makes comparisons doubtful, each doubt once.
+
+    Parameters
+    ----------
+    comparisons : sequence of dict
+        As for `comparisons_table`.
+    is_swept : bool, default False
+        Whether to put `settings` first.
+
+    Returns
+    -------
+    polars.DataFrame
+        `workload`, `host`, `cpus`, `policy`, `kind`, `metrics` (a list), `text`,
+        `hint`.
+    """
+    schema: dict[str, Any] = {
+        **({"settings": pl.String} if is_swept else {}),
+        "workload": pl.String, "host": pl.String, "cpus": pl.Int64, "policy": pl.String,
+        "kind": pl.String, "metrics": pl.List(pl.String), "text": pl.String, "hint": pl.String,
+    }  # fmt: skip
+    rows = [entry | warning for entry in comparisons for warning in entry["warnings"]]
+    return _from_rows(rows, schema).unique(maintain_order=True)
+
+
+def cells_table(done: Sequence[Any], swept: Sequence[str]) -> pl.DataFrame:
+    """Tabulate the cells of a sweep.
+
+    Parameters
+    ----------
+    done : sequence of api._Done, shape (n_cells,)
+        Their answers, in order.
+    swept : sequence of str
+        The settings that get a column.
+
+    Returns
+    -------
+    polars.DataFrame
+        See `api.Sweep`.
+    """
+    schema: dict[str, Any] = {
+        "cell": pl.Int64, "seed": pl.Int64, "cpus": pl.Int64,
+        **dict.fromkeys(swept, pl.String), "settings": pl.String, "status": pl.String,
+        "error": pl.String, "error_kind": pl.String, "seconds": pl.Float64, "nr_runs": pl.Int64,
+        "directory": pl.String,
+    }  # fmt: skip
+    rows = []
+    for each in done:
+        bad = next((run for run in each.runs if run["status"] != "ok"), None)
+        error, kind = (each.error, each.error_kind) if bad is None else (bad["error"], bad["error_kind"])
+        rows.append({
+            "cell": each.cell.number, "seed": each.cell.seeds[0], "cpus": each.cell.cpus,
+            **dict(each.cell.settings), "settings": each.cell.label,
+            "status": "failed" if error or bad else "ok", "error": error, "error_kind": kind,
+            "seconds": each.seconds, "nr_runs": len(each.runs), "directory": each.cell.out,
+        })  # fmt: skip
+    return _from_rows(rows, schema)
+
+
+def _from_rows(rows: Sequence[Mapping], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """A table of exactly these columns; what a row lacks is null."""
+    columns = [
+        pl.Series(name, [row.get(name) for row in rows], kind, strict=False)
+        for name, kind in schema.items()
+    ]
+    return pl.DataFrame(columns)
