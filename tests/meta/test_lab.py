@@ -169,6 +169,28 @@ def test_the_exit_code_is_schedlab_s(checkout):
     assert lab(checkout, "fail", "--help").returncode == 1
 
 
+def test_who_may_only_read_uses_what_is_built(checkout):
+    def read_only() -> subprocess.CompletedProcess:
+        return subprocess.run(
+            ["unshare", "-rm", "sh", "-c", 'mount --bind "$1" "$1" && '
+             'mount -o remount,ro,bind "$1" "$1" && exec "$1/lab" policies', "sh", str(checkout)],
+            capture_output=True, text=True, env=environment(), check=False, timeout=60,
+        )  # fmt: skip
+
+    assert lab(checkout, "--help").returncode == 0
+    answer = read_only()
+    if "unshare" in answer.stderr or "mount" in answer.stderr:
+        pytest.skip(f"no mount name space here: {answer.stderr.strip()}")
+    assert answer.returncode == 3
+    assert "is not built" in answer.stderr and "to mend it" in answer.stderr
+    (checkout / "build").mkdir()
+    made = (checkout / ".venv" / "lab-made").read_text()
+    (checkout / "build" / "lab-made").write_text(f"{checkout} {made}")
+    answer = read_only()
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "schedlab was called with ['policies']" in answer.stdout
+
+
 def test_no_compiler_is_said_with_the_remedy(checkout, programs_without):
     path = programs_without(r"(.*-)?(gcc|cc|c99|c89|clang)(-[\d.]+)?")
     done = lab(checkout, "--help", PATH=path)
