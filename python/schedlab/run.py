@@ -45,11 +45,11 @@ from .hosts import Host, Job, open_host
 from .judge import Judge
 from .policy import Policy, find_policy, load_policy, parse_settings, policy_name
 from .policy_build import BuiltPolicy, build_policy, find_compiler
+from .spec import TICK_NS_MAX, TICK_NS_MIN
 
 CPUS_MAX = 1024
 SEEDS_MAX = 100_000
 #: What the simulator takes, hosts/sim/options.c: it would refuse each run by itself.
-TICK_NS_MIN, TICK_NS_MAX = 1_000, 10_000_000_000
 COST_NS_MAX = 1_000_000_000
 #: What the simulator can be told to charge for, in nanoseconds each.
 COSTS = ("switch_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns", "wakeup_ns", "tick_ns",

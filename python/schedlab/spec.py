@@ -40,6 +40,8 @@ from .units import parse_duration
 __all__ = ["Workload", "WorkloadInfo", "list_workloads", "load_workload", "parse_workload"]
 
 TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "expected")
+#: Length of a tick that every host can keep.
+TICK_NS_MIN, TICK_NS_MAX = 1_000, 10_000_000_000
 
 
 @dataclass(frozen=True)
@@ -297,9 +299,9 @@ def _tick_of(source: Source) -> int:
     value = table.get("tick", "10ms") if isinstance(table, dict) else "10ms"
     try:
         tick_ns = parse_duration(value)
-        if tick_ns:
+        if TICK_NS_MIN <= tick_ns <= TICK_NS_MAX:
             return tick_ns
-        source.fault(("workload", "tick"), "workload", "tick: must be more than 0 (got 0)")
+        source.fault(("workload", "tick"), "workload", f"tick: must be from 1us to 10s (got {value})")
     except UnitError as error:
         source.fault(("workload", "tick"), "workload", f"tick: {error}")
     return 10_000_000
