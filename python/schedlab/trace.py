@@ -20,6 +20,8 @@ from .switches import STATE_OF_STOP, Note, Switch, Wakeup, linux_events
 
 FORMATS = ("perfetto", "ftrace", "csv")
 PRIO = 120
+#: The Linux whose bits `prev_state` has.
+RELEASE = "7.2.0"
 #: Events per packet of a Perfetto file; its reader wants packets below 1 MiB.
 BUNDLE_EVENTS = 4000
 _SEQUENCE_ID = 1
@@ -165,11 +167,13 @@ def _add_switch(bundles: _Bundles, names, event: Switch) -> None:
 
 
 def _add_wakeup(bundles: _Bundles, names, event: Wakeup) -> None:
-    linux = bundles.add(event.cpu, event.t_ns, event.waker)
-    wakeup = linux.sched_wakeup_new if event.is_new else linux.sched_waking
-    wakeup.comm = task_names(names, event.pid)
-    wakeup.pid, wakeup.prio, wakeup.success = event.pid, PRIO, 1
-    wakeup.target_cpu = event.cpu
+    # Linux announces a new task by sched_wakeup_new alone, but Perfetto begins
+    # "runnable" at sched_waking: without it, the wait of an arrival is not shown.
+    for kind in ("sched_wakeup_new", "sched_waking") if event.is_new else ("sched_waking",):
+        wakeup = getattr(bundles.add(event.cpu, event.t_ns, event.waker), kind)
+        wakeup.comm = task_names(names, event.pid)
+        wakeup.pid, wakeup.prio, wakeup.success = event.pid, PRIO, 1
+        wakeup.target_cpu = event.cpu
 
 
 def _add_track_event(trace, pb2, event_type, t_ns: int, uuid: int):
@@ -198,11 +202,12 @@ def _perfetto(records: Records, names: Mapping[int, str]) -> bytes:
             "the Perfetto format needs the Python package 'perfetto': pip install 'schedlab[trace]'"
         ) from error
     trace = pb2.Trace()
-    tree = trace.packet.add().process_tree
-    for pid in sorted(set(records.events["task"].tolist()) - {0}):
-        process = tree.processes.add()
-        process.pid, process.ppid = pid, 1 if pid != 1 else 0
-        process.cmdline.append(task_names(names, pid))
+    # The bits of `prev_state` have changed over time: without a release they are
+    # read as before Linux 4.14, where 0x100 was not "preempted". There is no
+    # process tree on purpose: a task would be one click further from its states,
+    # and the process with pid 2 always counts as Linux's kthreadd.
+    system = trace.packet.add().system_info.utsname
+    system.sysname, system.release = "Linux", RELEASE
     _describe_track(trace, _RUNNABLE_TRACK, "tasks waiting for a CPU", is_counter=True)
     _describe_track(trace, _NOTE_TRACK, "policy notes", is_counter=False)
     bundles = _Bundles(trace)

@@ -103,20 +103,27 @@ def test_perfetto_can_be_read_back(records, tmp_path):
     raw = (tmp_path / "t.pftrace").read_bytes()
     assert len(raw) == size
     trace = pb2.Trace.FromString(raw)
-    switches, counts = [], []
+    switches, counts, names, runnable = [], [], {}, []
     for packet in trace.packet:
         for event in packet.ftrace_events.event:
             if event.HasField("sched_switch"):
                 switch = event.sched_switch
                 switches.append((event.timestamp, packet.ftrace_events.cpu, switch.prev_pid, switch.next_pid))
+                names[switch.next_pid] = switch.next_comm
+            if event.HasField("sched_waking"):
+                runnable.append((event.timestamp, event.sched_waking.pid))
         if packet.track_event.type == pb2.TrackEvent.TYPE_COUNTER:
             counts.append((packet.timestamp, packet.track_event.counter_value))
     assert running_time(sorted(switches)) == {1: 30, 2: 20, 3: 14}
     assert min(count for _, count in counts) >= 0
     # Only task 1, cut off at the end of the run, still wants a CPU.
     assert counts[-1] == (40, 1)
-    names = {p.pid: p.cmdline[0] for packet in trace.packet for p in packet.process_tree.processes}
+    del names[0]
     assert names == {1: "a_name_that_is_", 2: "two", 3: "task-3"}
+    # Arrivals too: there Perfetto begins the first wait.
+    assert sorted(runnable) == [(0, 1), (5, 2), (6, 3), (30, 2)]
+    # Who reads the states must know whose they are.
+    assert [p.system_info.utsname.release for p in trace.packet if p.HasField("system_info")] == ["7.2.0"]
 
 
 def test_csv_has_a_line_per_record(records, tmp_path):
