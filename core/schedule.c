@@ -104,7 +104,8 @@ static bool choose(struct sl_cpu *cpu, struct sl_task *prev)
 	/* S10: a task with slice left keeps the CPU. */
 	if (may_stay && sl_slice(prev) && !is_bypassed)
 		return true;
-	if (dispatch(cpu, prev))
+	/* S18: who loses its CPU is no choice any more, whatever slice it has. */
+	if (dispatch(cpu, is_queued(prev) && !may_stay ? NULL : prev))
 		return may_stay && sl_slice(prev) && !is_bypassed &&
 		       sl_may_run_on(prev, cpu->id);
 	/* S12: the last task stays, unless the policy wants to hear of it. */

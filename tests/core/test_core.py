@@ -90,7 +90,8 @@ UNIT_SOURCES = [
 UNITS = (
     "race_change_before_the_switch", "race_destroyed_queue", "race_stale_turn",
     "race_wake_after_the_clock",
-    "a_move_does_not_unbind_a_task", "a_policy_may_leave",
+    "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
+    "a_policy_may_leave",
     "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_create_destroy",
     "dsq_fifo", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",
     "enable_failures_leave_nothing", "enable_under_tasks", "format_like_the_c_library",

@@ -308,6 +308,56 @@ TEST(timers_have_an_end)
 	unit_end();
 }
 
+/* ---- S18: a running task that loses its CPU ------------------------------- */
+
+#define KEEP_DSQ 9
+
+static s32 keep_init(void)
+{
+	return scx_bpf_create_dsq(KEEP_DSQ, -1);
+}
+
+static void keep_enqueue(struct task_struct *p, u64 flags)
+{
+	scx_bpf_dsq_insert(p, KEEP_DSQ, SCX_SLICE_DFL, flags);
+}
+
+/* Prefers who runs to who waits, as fair policies may. */
+static void keep_dispatch(s32 cpu, struct task_struct *prev)
+{
+	(void)cpu;
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
+		scx_bpf_task_set_slice(prev, SCX_SLICE_DFL);
+	else
+		scx_bpf_dsq_move_to_local(KEEP_DSQ);
+}
+
+TEST(a_cpu_that_loses_its_task_takes_another)
+{
+	struct sched_ext_ops ops = { .name = "keep", .init = keep_init,
+				     .enqueue = keep_enqueue,
+				     .dispatch = keep_dispatch };
+	static const struct cpumask first = { { 1 } }, second = { { 2 } };
+	struct unit_task *runs, *waits;
+
+	unit_machine(2);
+	CHECK(!unit_enable(&ops));
+	runs = unit_attach(50);
+	waits = unit_attach(1);
+	runs->core.p.cpus_ptr = waits->core.p.cpus_ptr = &first;
+	runs->core.p.nr_cpus_allowed = waits->core.p.nr_cpus_allowed = 1;
+	sl_task_start(&runs->core, 0);
+	unit_step(0);
+	CHECK(sl_core.cpus[0].curr == &runs->core);
+	sl_task_start(&waits->core, 0);
+	sl_task_set_affinity(&runs->core, &second);
+	unit_step(0);
+	CHECK(sl_core.cpus[0].curr == &waits->core,
+	      "the CPU went idle beside a task that waits for it");
+	unit_run_to_end();
+	unit_end();
+}
+
 /* ---- attributes, and a task bound where it is ---------------------------- */
 
 #include <scx/task_attr.h>
