@@ -13,9 +13,12 @@
 struct sl_timer {
 	struct bpf_timer *owner;	/* NULL: the slot is free */
 	u64 expires_ns;
+	u64 start_nr;			/* which start armed it, of all timers' */
 	bool is_armed;
 	int (*callback)(void *map, void *key, void *value);
 };
+
+static u64 nr_starts;	/* timers_lock protects it */
 
 static struct sl_timer *slot_of(struct bpf_timer *timer)
 {
@@ -86,9 +89,13 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 
 	if (!s || !s->callback)
 		return -22;
+	/* A sum that does not fit is never, as on Linux. */
+	if (!(flags & BPF_F_TIMER_ABS) &&
+	    __builtin_add_overflow(nsecs, sl_host_now_ns(), &nsecs))
+		nsecs = ~0ULL;
 	sl_lock(&sl_core.timers_lock);
-	s->expires_ns = flags & BPF_F_TIMER_ABS ? nsecs :
-						  sl_host_now_ns() + nsecs;
+	s->expires_ns = nsecs;
+	s->start_nr = ++nr_starts;
 	s->is_armed = true;
 	ask_host();
 	sl_unlock(&sl_core.timers_lock);
@@ -110,8 +117,11 @@ long bpf_timer_cancel(struct bpf_timer *timer)
 	return was_armed;
 }
 
-/* Take the timer that is due first off its slot's armed state, or NULL. */
-static struct sl_timer *take_due(u64 now_ns)
+/*
+ * Disarm the timer that is due first, of those armed by start @last_start or
+ * before. Return: the timer, or NULL.
+ */
+static struct sl_timer *take_due(u64 now_ns, u64 last_start)
 {
 	struct sl_timer *due = NULL;
 
@@ -119,7 +129,8 @@ static struct sl_timer *take_due(u64 now_ns)
 	for (u32 i = 0; sl_core.timers && i < SL_TIMERS_MAX; i++) {
 		struct sl_timer *s = &sl_core.timers[i];
 
-		if (!s->owner || !s->is_armed || s->expires_ns > now_ns)
+		if (!s->owner || !s->is_armed || s->expires_ns > now_ns ||
+		    s->start_nr > last_start)
 			continue;
 		if (!due || s->expires_ns < due->expires_ns)
 			due = s;
@@ -130,14 +141,23 @@ static struct sl_timer *take_due(u64 now_ns)
 	return due;
 }
 
-/* Run what is due. Context: on some CPU, no lock held. */
+/*
+ * Run what is due. A timer that its callback starts again for at once has to wait
+ * for the next call, or this one might never end.
+ * Context: on some CPU, no lock held.
+ */
 void sl_timers_run(void)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	u64 now_ns = sl_host_now_ns();
 	struct sl_timer *s;
+	u64 last_start;
 
-	while (!sl_peek(&sl_core.bypass) && (s = take_due(now_ns))) {
+	sl_lock(&sl_core.timers_lock);
+	last_start = nr_starts;
+	sl_unlock(&sl_core.timers_lock);
+	while (!sl_peek(&sl_core.bypass) &&
+	       (s = take_due(now_ns, last_start))) {
 		void *key = NULL;
 		void *element = NULL;
 		u32 number = 0;

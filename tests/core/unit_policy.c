@@ -267,6 +267,12 @@ TEST(timers_in_order)
 	CHECK(!bpf_timer_start(timer_at(7), 0, 0));
 	sl_timers_run();
 	CHECK(nr_fired == 5 && fired[4] == 7 && fake.timer_at_ns == 10010);
+	CHECK(bpf_timer_cancel(timer_at(7)) == 1);
+	/* What lies behind the end of time is never. */
+	fake.timer_at_ns = ~0ULL;
+	CHECK(!bpf_timer_start(timer_at(6), ~0ULL, 0));
+	sl_timers_run();
+	CHECK(nr_fired == 5 && fake.timer_at_ns == ~0ULL);
 	unit_end();
 }
 
