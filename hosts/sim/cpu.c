@@ -17,12 +17,6 @@
  */
 #include "sim.h"
 
-/*
- * A policy that names tasks it cannot have, or kicks a CPU that finds nothing,
- * makes it look again at once. Here that takes no time, and would never end.
- */
-#define KICKS_PER_INSTANT_MAX 20000
-
 static void refresh_key(u32 idx)
 {
 	struct sim_cpu *c = &sim.cpus[idx];
@@ -189,8 +183,11 @@ static void go_on(u32 idx)
 		struct sim_task *t = c->running;
 		enum sim_next next = SIM_NEXT_RUN;
 
-		if (!t->remaining_ns)
+		if (!t->remaining_ns) {
+			/* What brought it here was not in vain. */
+			c->nr_kicks = 0;
 			next = sim_interpret(t);
+		}
 		switch (next) {
 		case SIM_NEXT_RUN:
 			c->burst_at_ns = sim_now_ns + t->remaining_ns;
@@ -222,6 +219,9 @@ static void steal_tick(struct sim_cpu *c, u32 idx)
 
 	if (!cost_ns)
 		return;
+	/* The record is written before the time is spent: it must not say more. */
+	if (cost_ns > sim.end_ns - sim_now_ns)
+		cost_ns = sim.end_ns - sim_now_ns;
 	sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx, SL_OVERHEAD_TICK,
 		       cost_ns);
 	c->overhead_ns += cost_ns;
@@ -282,10 +282,10 @@ static void handle_resched(u32 idx)
 	if (c->kicked_at_ns != sim_now_ns)
 		c->nr_kicks = 0;
 	c->kicked_at_ns = sim_now_ns;
-	if (++c->nr_kicks > KICKS_PER_INSTANT_MAX) {
+	if (++c->nr_kicks > SIM_PER_INSTANT_MAX) {
 		sim_fail("policy", c->running ? c->running->core.p.pid : 0,
 			 "CPU %u was kicked %u times at %llu ns: on a machine, policy '%s' would waste its time",
-			 idx, KICKS_PER_INSTANT_MAX,
+			 idx, SIM_PER_INSTANT_MAX,
 			 (unsigned long long)sim_now_ns, sl_core.ops.name);
 		return;
 	}
@@ -319,6 +319,16 @@ void sim_cpu_set_resched(u32 idx, u64 t_ns)
 	refresh_key(idx);
 }
 
+/* Only the part of a switch that lies within the run was spent. */
+static void end_switch_early(struct sim_cpu *c, u32 idx)
+{
+	u64 left_ns = c->burst_at_ns - sim_now_ns;
+
+	c->overhead_ns -= left_ns;
+	sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx, SL_OVERHEAD_SWITCH,
+		       switch_cost_ns(c->incoming, (s32)idx) - left_ns);
+}
+
 /* The run is over: account for, and record, what is on the CPUs. */
 void sim_cpu_end_all(void)
 {
@@ -327,7 +337,7 @@ void sim_cpu_end_all(void)
 		struct sl_cpu *cpu = &sl_core.cpus[i];
 
 		if (c->incoming)
-			c->overhead_ns -= c->burst_at_ns - sim_now_ns;
+			end_switch_early(c, i);
 		if (!cpu->curr)
 			cpu->idle_ns += sim_now_ns - cpu->idle_since_ns;
 		if (!c->running)

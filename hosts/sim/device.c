@@ -17,8 +17,8 @@ static void start(struct sim_task *t)
 {
 	const struct sim_device_config *d = &sim.options->device;
 	u64 took_ns = d->latency_ns +
-		      (u64)(((unsigned __int128)t->need_bytes *
-			     d->ns_per_kib + 1023) / 1024);
+		      sim_time(((unsigned __int128)t->need_bytes *
+				d->ns_per_kib + 1023) / 1024);
 
 	nr_active++;
 	sim_heap_push(sim_now_ns + took_ns + sim.options->costs.wakeup_ns,

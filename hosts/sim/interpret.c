@@ -405,8 +405,8 @@ static bool use_object(struct sim_task *t, const struct sl_program_op *op)
 
 static u64 work_ns(const struct sl_program_op *op, u64 units)
 {
-	return (u64)(((unsigned __int128)units *
-		      sim.options->work_ps[op->a]) / 1000);
+	return sim_time((unsigned __int128)units * sim.options->work_ps[op->a] /
+			1000);
 }
 
 static void start_burst(struct sim_task *t, const struct sl_program_op *op)

@@ -35,6 +35,22 @@ void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
 	va_end(args);
 }
 
+static void run_timers(void)
+{
+	sim.timer_at_ns = SIM_NEVER;
+	if (sim.timers_ran_at_ns != sim_now_ns)
+		sim.nr_timer_runs = 0;
+	sim.timers_ran_at_ns = sim_now_ns;
+	if (++sim.nr_timer_runs > SIM_PER_INSTANT_MAX) {
+		sim_fail("policy", 0,
+			 "timers called back %u times at %llu ns: policy '%s' starts them again for at once",
+			 SIM_PER_INSTANT_MAX, (unsigned long long)sim_now_ns,
+			 sl_core.ops.name);
+		return;
+	}
+	sl_timers_run();
+}
+
 static void handle_heap_event(void)
 {
 	struct sim_event e = sim_heap_pop();
@@ -52,10 +68,8 @@ static void handle_heap_event(void)
 		break;
 	case SIM_EVENT_TIMER:
 		sim_cpu_idx = 0;
-		if (sim.timer_at_ns == sim_now_ns) {
-			sim.timer_at_ns = SIM_NEVER;
-			sl_timers_run();
-		}
+		if (sim.timer_at_ns == sim_now_ns)
+			run_timers();
 		break;
 	case SIM_EVENT_WATCHDOG:
 		sim_cpu_idx = 0;
@@ -129,30 +143,33 @@ static void move_to(u64 t_ns)
 	sim.nr_zero_ops = 0;
 }
 
-/* Return: the time at which the run must end, whatever is left; SIM_NEVER. */
+/* Return: the time at which the run must end, whatever is left. */
 static u64 end_of_time_ns(void)
 {
 	u64 horizon_ns = sl_program_header(sim.program)->horizon_ns;
-	u64 end_ns = horizon_ns ? horizon_ns : SIM_NEVER;
+	u64 end_ns = SIM_TIME_MAX;
 
+	if (horizon_ns && horizon_ns < end_ns)
+		end_ns = horizon_ns;
 	if (sim.options->limit_ns && sim.options->limit_ns < end_ns)
 		end_ns = sim.options->limit_ns;
 	return end_ns;
 }
 
-static void end_at(u64 end_ns)
+static void end_here(void)
 {
 	u64 horizon_ns = sl_program_header(sim.program)->horizon_ns;
 
-	move_to(end_ns);
-	if (end_ns != horizon_ns)
+	move_to(sim.end_ns);
+	if (sim.end_ns != horizon_ns)
 		sim_fail("limit", 0,
 			 "%u of %u tasks had not ended at the limit of %llu ns",
-			 sim.nr_left, sim.nr_tasks, (unsigned long long)end_ns);
+			 sim.nr_left, sim.nr_tasks,
+			 (unsigned long long)sim.end_ns);
 	sim.is_over = true;
 }
 
-static void step(u64 end_ns)
+static void step(void)
 {
 	u64 heap_key = sim_heap_first_key();
 	u64 tree_key = sim_tree_first_key();
@@ -163,13 +180,13 @@ static void step(u64 end_ns)
 	if (tree_key == SIM_NEVER && is_stuck()) {
 		/* With a horizon, servers may wait for ever: that is its use. */
 		if (sl_program_header(sim.program)->horizon_ns)
-			end_at(end_ns);
+			end_here();
 		else
 			report_deadlock();
 		return;
 	}
-	if (key == SIM_NEVER || key / 4 >= end_ns) {
-		end_at(end_ns);
+	if (key / 4 >= sim.end_ns) {
+		end_here();
 		return;
 	}
 	if (++sim.nr_zero_ops > ZERO_EVENTS_MAX) {
@@ -193,13 +210,12 @@ static void step(u64 end_ns)
 /* Run to the end: all tasks ended, the horizon, or a failure of the program. */
 void sim_loop(void)
 {
-	u64 end_ns = end_of_time_ns();
-
+	sim.end_ns = end_of_time_ns();
 	sim_heap_push(sl_watchdog_period_ns(), SIM_EVENT_WATCHDOG, NULL);
 	if (sim.options->dump_at_ns)
 		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, NULL);
 	while (sim.nr_left && !sim.is_over)
-		step(end_ns);
+		step();
 	sim_cpu_end_all();
 	sim.result->end_ns = sim_now_ns;
 }

@@ -21,6 +21,12 @@
 
 #define SIM_NEVER (~0ULL)
 
+/*
+ * A policy that makes the same CPU look for work, or its timers call back, so
+ * often at one instant would go on for ever: here that takes no time.
+ */
+#define SIM_PER_INSTANT_MAX 20000
+
 /* The kinds of instant, in the order they are handled; part of an event's key. */
 enum sim_class {
 	SIM_CLASS_WAKE,
@@ -29,10 +35,19 @@ enum sim_class {
 	SIM_CLASS_TICK,
 };
 
-/* Sort key of an event: time first. Times stay below 2^62 ns, 146 years. */
+/* 146 years. Later times have no key; a run that comes so far ends (loop.c). */
+#define SIM_TIME_MAX ((1ULL << 62) - 2)
+
+/* Sort key of an event: time first. What lies behind the end of time is there. */
 static inline u64 sim_key(u64 t_ns, enum sim_class class)
 {
-	return t_ns * 4 + class;
+	return (t_ns < SIM_TIME_MAX ? t_ns : SIM_TIME_MAX) * 4 + class;
+}
+
+/* A product of program and options as a time: what does not fit is for ever. */
+static inline u64 sim_time(unsigned __int128 ns)
+{
+	return ns < SIM_TIME_MAX ? (u64)ns : SIM_TIME_MAX;
 }
 
 struct sim_costs {
@@ -139,7 +154,7 @@ struct sim_cpu {
 	u64		tick_at_ns;	/* next tick that matters */
 	u64		stolen_ns;	/* by ticks, since run_start_ns */
 	u64		kicked_at_ns;	/* last kick that was handled, and how many */
-	u32		nr_kicks;	/* there were at that instant */
+	u32		nr_kicks;	/* at that instant got no program any further */
 	u64		busy_ns;
 	u64		overhead_ns;
 };
@@ -157,8 +172,11 @@ struct sim {
 	u32		next_arrival;
 	struct sim_object *objects;
 	struct sim_cpu	*cpus;
+	u64		end_ns;		/* the run ends here, whatever is left */
 	u64		nr_zero_ops;	/* ops since time last moved */
 	u64		timer_at_ns;	/* asked for; SIM_NEVER: none */
+	u64		timers_ran_at_ns;	/* last, and how often */
+	u32		nr_timer_runs;	/* at that instant */
 	u64		random;
 	u32		nr_wakes;	/* events that will wake a task */
 	bool		has_ticks;	/* every tick matters */

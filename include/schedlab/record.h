@@ -6,7 +6,7 @@
  * counts them; little-endian, no padding. docs/formats.md is the reference.
  * Every metric, picture and check is computed from this file and nothing else.
  *
- * Read next: core/account.c, which writes most of them.
+ * Read next: core/schedule.c, which writes most of them.
  */
 #ifndef SCHEDLAB_RECORD_H
 #define SCHEDLAB_RECORD_H

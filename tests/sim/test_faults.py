@@ -17,8 +17,11 @@ from pathlib import Path
 import pytest
 
 from player.build_program import Program, Task, every_verb
+from schedlab.physics import Expectations, check
 from schedlab.program import compile_workload
+from schedlab.records import read_records
 from schedlab.spec import parse_workload
+from schedlab.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MS = 1_000_000
@@ -88,6 +91,10 @@ FAULTS = {
         "if (v) { bpf_timer_init(&v->timer, &timers, CLOCK_MONOTONIC);\n"
         "bpf_timer_set_callback(&v->timer, fire); bpf_timer_start(&v->timer, 1000, 0); } }", "",
         "crash", ["accessed invalid memory in", "timer"], False,
+    ),
+    "endless wait": (
+        "int usleep(unsigned int);", "if (is_x(p)) for (;;) usleep(1000000);", "",
+        "spin", ["waits and did not return in ops.enqueue() for task x[2]"], True,
     ),
     "unknown queue": (
         "", "if (is_x(p)) { scx_bpf_dsq_insert(p, 77, 1, enq_flags); return; }", "",
@@ -452,3 +459,65 @@ def test_corrupt_program(simulator, sound, tmp_path):
                 f"{answer}; changed: {[i for i in range(len(whole)) if whole[i] != damaged[i]]}"
             )
     assert "usage" in kinds and len(kinds) > 1
+
+
+# ---- an instant, and the end of time --------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ops", "options"),
+    [
+        ([("run", 0, 2**62 - 1)], ()),
+        ([("sleep", 0, 2**62 - 1)], ()),
+        ([("period", 0, 2**62 - 1)], ()),
+        ([("work", 0, 2**62 - 1)], ("--work", f"pi_ps={10**12}")),
+        ([("read", 2**32 - 1, 2**62 - 1, 2, 0)], ("--io", f"ns_per_kib={10**9}")),
+    ],
+    ids=lambda value: value[0][0] if isinstance(value, list) else "",
+)
+def test_what_ends_behind_the_end_of_time_goes_on(simulator, sound, tmp_path, ops, options):
+    """Keys of events are 64 bits: a sum that wrapped once stood before all others."""
+    program = Program([Task([("run", 0, MS), *ops, EXIT])])
+    answer = ask_about(simulator, sound, tmp_path, program, "--limit-ns", 10**9, *options)
+    assert (answer["error_kind"], answer["end_ns"]) == ("limit", 10**9)
+
+
+def test_a_timer_that_starts_itself_for_at_once_is_stopped(simulator, folder):
+    declarations, statements, *_ = FAULTS["crash in a timer"]
+    again = declarations.replace("return *(volatile int *)16;",
+                                 "return bpf_timer_start(&v->timer, 0, 0);")  # fmt: skip
+    assert again != declarations
+    policy = compile_policy(HEAD % (again, statements, ""), folder, "timer at once")
+    with Server(simulator, policy) as server:
+        answer = server.ask("--program", workload(folder, "a", "x"))
+        assert answer["error_kind"] == "policy"
+        assert "timers called back 20000 times at 1001000 ns" in answer["error"]
+        assert server.ask("--program", workload(folder, "a", "b"))["status"] == "ok"
+
+
+def test_a_program_may_talk_across_cpus_without_taking_time(simulator, sound, tmp_path):
+    """Each message kicks the other CPU: 60,000 times, but never in vain."""
+    rounds = 30_000
+    talk = [("send", 0, 1), ("recv", 1, 1)]
+    answer_it = [("recv", 0, 1), ("send", 1, 1)]
+    program = Program(
+        [Task([("loop", 3, rounds), *ops, ("end", 0, 0), EXIT]) for ops in (talk, answer_it)],
+        [PIPE, PIPE],
+    )
+    answer = ask_about(simulator, sound, tmp_path, program, "--cpus", 2)
+    assert (answer["status"], answer["error"], answer["nr_exited"]) == ("ok", None, 2)
+
+
+@pytest.mark.parametrize("horizon_ns", [300_000, 5_100_000, 5_500_000, 10_700_000])
+def test_a_horizon_within_overhead_leaves_lawful_records(simulator, sound, tmp_path, horizon_ns):
+    """The end of a run falls into a switch, or into a tick that takes time."""
+    program = bytearray(Program([Task([("run", 0, 50 * MS), EXIT]) for _ in range(3)]).pack())
+    program[32:40] = horizon_ns.to_bytes(8, "little")
+    path, records = tmp_path / "program", tmp_path / "records"
+    path.write_bytes(program)
+    with Server(simulator, sound) as server:
+        answer = server.ask("--program", path, "--records", records, "--cost",
+                            "switch_ns=500000,tick_ns=200000")  # fmt: skip
+    assert (answer["status"], answer["end_ns"]) == ("ok", horizon_ns)
+    expected = Expectations(host_cpus=answer["cpus"], horizon_ns=horizon_ns)
+    assert check(Timeline(read_records(records)), expected) == "ok"
