@@ -23,13 +23,12 @@
 
 #include "sim.h"
 
-#define CHECK_EVERY_MS 100
+#define CHECK_EVERY_MS 100	/* of CPU time */
+#define WALL_TIMES 10		/* the limit on the wall clock, times that of CPU time */
 
 static int result_fd;
 static struct sim_options *worker_options;
 static struct sim_result worker_result;
-static u32 nr_checks_in_callback;
-static u64 seen_switches_and_ops;
 
 static void fail_setup(const char *kind, const char *why)
 {
@@ -71,22 +70,49 @@ static void on_crash(int sig)
 		       "accessed invalid memory");
 }
 
-/* Time of this process is up by another CHECK_EVERY_MS. */
-static void on_check(int sig)
+/* What a check saw last, and how often in a row it saw the same callback. */
+struct stuck_check {
+	u64 seen;
+	u32 nr_times;
+};
+
+/* Return: for how many checks the policy has been in one callback. */
+static u32 count_checks(struct stuck_check *check)
 {
 	const struct sl_cpu *here = sl_core.cpus ? sl_this_cpu() : NULL;
 	u64 seen = sim_now_ns + sim.nr_zero_ops;
 
-	(void)sig;
-	if (!here || !here->callback || seen != seen_switches_and_ops) {
-		seen_switches_and_ops = seen;
-		nr_checks_in_callback = 0;
-		return;
+	if (!here || !here->callback || seen != check->seen) {
+		check->seen = seen;
+		check->nr_times = 0;
+		return 0;
 	}
-	nr_checks_in_callback++;
-	if (nr_checks_in_callback * CHECK_EVERY_MS >=
+	return ++check->nr_times;
+}
+
+/* This process has used another CHECK_EVERY_MS of CPU time. */
+static void on_cpu_check(int sig)
+{
+	static struct stuck_check check;
+
+	(void)sig;
+	if (count_checks(&check) * CHECK_EVERY_MS >=
 	    worker_options->callback_limit_ms)
 		report_and_end("spin", "did not return");
+}
+
+/*
+ * Another second has passed. A callback that sleeps or waits uses no CPU time;
+ * the limit is far above what a busy machine does to one that only computes.
+ */
+static void on_wall_check(int sig)
+{
+	static struct stuck_check check;
+
+	(void)sig;
+	if (count_checks(&check) * 1000ULL >=
+	    WALL_TIMES * (u64)worker_options->callback_limit_ms)
+		report_and_end("spin", "waits and did not return");
 }
 
 static void catch_signals(void)
@@ -97,6 +123,10 @@ static void catch_signals(void)
 		.it_interval = { .tv_usec = CHECK_EVERY_MS * 1000 },
 		.it_value = { .tv_usec = CHECK_EVERY_MS * 1000 },
 	};
+	struct itimerval every_second = {
+		.it_interval = { .tv_sec = 1 },
+		.it_value = { .tv_sec = 1 },
+	};
 	stack_t stack = { .ss_size = 1 << 18 };
 
 	/* A policy that recurses without end has no stack left for a handler. */
@@ -105,10 +135,13 @@ static void catch_signals(void)
 		act.sa_flags = SA_ONSTACK;
 	for (u32 i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		sigaction(crashes[i], &act, NULL);
-	act.sa_handler = on_check;
+	act.sa_handler = on_cpu_check;
 	act.sa_flags |= SA_RESTART;
 	sigaction(SIGPROF, &act, NULL);
 	setitimer(ITIMER_PROF, &every, NULL);
+	act.sa_handler = on_wall_check;
+	sigaction(SIGALRM, &act, NULL);
+	setitimer(ITIMER_REAL, &every_second, NULL);
 }
 
 /* Return: 0, or -1 with a setup failure noted. */
