@@ -72,7 +72,7 @@ static void print_cpus(FILE *out, u64 *nr_switches)
 	fputs("],", out);
 }
 
-/* One JSON object and a newline. Also called from a signal, once. */
+/* One JSON object and a newline; closes @fd. Also called from a signal, once. */
 void sim_print_result(int fd, const struct sim_options *o,
 		      const struct sim_result *r)
 {
@@ -99,5 +99,6 @@ void sim_print_result(int fd, const struct sim_options *o,
 		"\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",
 		(unsigned long long)r->end_ns, (unsigned long long)nr_switches,
 		(unsigned long long)r->nr_records, sim.nr_tasks, r->nr_exited);
-	fflush(out);
+	/* A server prints one for each request that fails: close it, too. */
+	fclose(out);
 }

@@ -96,8 +96,13 @@ int sim_run_forked(struct sim_options *o)
 		return -errno;
 	fflush(stdout);
 	pid = fork();
-	if (pid < 0)
-		return -errno;
+	if (pid < 0) {
+		int err = -errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return err;
+	}
 	if (pid == 0) {
 		close(fds[0]);
 		be_first_to_go();
@@ -120,10 +125,11 @@ static void serve_line(const struct sim_options *defaults, char *line,
 	struct sim_options o = *defaults;
 	char *args[REQUEST_ARGS_MAX];
 	char why[512];
+	char *at = line;
 	int nr = 0;
 
 	args[nr++] = "schedlab-sim";
-	for (char *at = line; at && nr < REQUEST_ARGS_MAX - 1;) {
+	while (at && nr < REQUEST_ARGS_MAX - 1) {
 		char *tab = strchr(at, '\t');
 
 		if (tab)
@@ -132,7 +138,9 @@ static void serve_line(const struct sim_options *defaults, char *line,
 		at = tab;
 	}
 	args[nr] = NULL;
-	if (sim_parse(&o, nr, args, why, sizeof(why)))
+	if (at)
+		report_failure(&o, "usage", "a request of too many words");
+	else if (sim_parse(&o, nr, args, why, sizeof(why)))
 		report_failure(&o, "usage", why);
 	else if (load_error)
 		report_failure(&o, "policy", load_error);

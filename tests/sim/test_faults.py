@@ -339,6 +339,21 @@ def test_request_that_is_wrong(simulator, folder, sound, words, text):
         assert server.ask("--program", program)["status"] == "ok"
 
 
+def test_a_server_answers_however_many_requests_fail(simulator, sound):
+    """Each answer once kept a file open: the 38th of 40 was silence."""
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -n 40; exec "$0" --serve --policy "$1"', simulator, sound],
+        input="--what\tx\n" * 100, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert [json.loads(line)["error_kind"] for line in done.stdout.splitlines()] == ["usage"] * 100
+
+
+def test_no_word_of_a_request_is_left_out(simulator, sound):
+    with Server(simulator, sound) as server:
+        answer = server.ask(*["--seed", 1] * 200, "--what", "x")
+    assert answer["error_kind"] == "usage" and "too many words" in answer["error"]
+
+
 # ---- programs -----------------------------------------------------------
 
 
