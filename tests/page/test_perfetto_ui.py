@@ -170,6 +170,29 @@ def test_time_runnable_is_that_of_the_records(query, records):
     assert dict(shown) == waited
 
 
+def test_the_counter_says_how_many_wait(query, records):
+    """At the end of each instant: within one, a task may be woken and run."""
+    waiting, expected = 0, {}
+    for event in records.events:
+        kind = event["kind"]
+        if kind in (Kind.ARRIVE, Kind.WAKE):
+            waiting += 1
+        elif kind == Kind.STOP and event["flags"] == Stop.PREEMPTED:
+            waiting += 1
+        elif kind == Kind.RUN:
+            waiting -= 1
+        expected[int(event["t_ns"])] = waiting
+    shown = dict(
+        query(
+            "select c.ts, c.value from counter c join track t on c.track_id = t.id"
+            " where t.name = 'tasks waiting for a CPU' order by c.id"
+        )
+    )
+    assert len(shown) > 20
+    assert shown == {t_ns: expected[t_ns] for t_ns in shown}
+    assert max(shown.values()) == max(expected.values()) > 1
+
+
 def test_a_row_per_cpu_and_per_task(page, records):
     titles = page.locator(".pf-track__title-popup").all_text_contents()
     cpus = [title for title in titles if title.startswith("CPU ") and title != "CPU Scheduling"]
