@@ -270,6 +270,9 @@ static int set_sizes(struct sl_map *map)
 		return E_INVAL;
 	if (map->type != BPF_MAP_TYPE_HASH && map->key_bytes != sizeof(u32))
 		return E_INVAL;
+	/* As on Linux: the number of buckets is a power of two that fits. */
+	if (map->type == BPF_MAP_TYPE_HASH && map->max_entries > 1U << 31)
+		return E_2BIG;
 	map->value_off = (head_bytes + 7) & ~7U;
 	map->entry_bytes = (map->value_off + map->value_bytes + 7) & ~7U;
 	return 0;
@@ -303,9 +306,13 @@ static int create_map(struct sl_map *map, const struct sl_map_site *site)
 	return map->buckets ? 0 : E_NOMEM;
 }
 
-static bool has_name(const struct sl_map *map, const char *name)
+/* A map of the policy's own that only has the name would get what it has no
+ * room for. */
+static bool is_attr_map(const struct sl_map *map)
 {
-	return __builtin_strcmp(map->name, name) == 0;
+	return __builtin_strcmp(map->name, "task_attrs") == 0 &&
+	       map->type == BPF_MAP_TYPE_HASH && map->key_bytes == sizeof(s32) &&
+	       map->value_bytes == sizeof(struct task_attr);
 }
 
 /**
@@ -341,7 +348,7 @@ int sl_maps_create(const struct sl_policy *policy)
 		if (err)
 			break;
 		*handle = map;
-		if (has_name(map, "task_attrs"))
+		if (is_attr_map(map))
 			sl_core.attr_map = map;
 	}
 	if (err)

@@ -188,7 +188,8 @@ bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
  * @t: the task running on this CPU
  *
  * Comes before the task becomes visible to those who will wake it. A wake-up
- * after this, and before sl_schedule(SL_WHY_BLOCK), keeps it from blocking.
+ * after this, and before sl_schedule(SL_WHY_BLOCK), keeps it from blocking. So does
+ * a preemption in between: whoever waits looks again whether it has to.
  */
 void sl_task_prepare_block(struct sl_task *t)
 {

@@ -264,7 +264,28 @@ TEST(map_impossible_ones)
 	CHECK(enable_site(BPF_MAP_TYPE_HASH, 4, 4, 0) == -22);
 	CHECK(enable_site(BPF_MAP_TYPE_HASH, 4, 0, 1) == -22);
 	CHECK(enable_site(BPF_MAP_TYPE_ARRAY, 8, 4, 1) == -22);
+	CHECK(enable_site(BPF_MAP_TYPE_HASH, 4, 4, (1U << 31) + 1) == -7);
 	CHECK(enable_site(BPF_MAP_TYPE_HASH, 1, 1, 1) == 0);
+	unit_end();
+}
+
+/* What a host writes into task_attrs must fit what the policy calls so. */
+TEST(map_of_the_same_name)
+{
+	static void *variable;
+	static struct sl_map_site site = {
+		.map = &variable, .name = "&task_attrs", .key_bytes = 4,
+		.type = BPF_MAP_TYPE_HASH, .max_entries = 4,
+	};
+	struct sl_policy policy = { .ops = &empty_ops, .sites = &site,
+				    .sites_end = &site + 1 };
+
+	unit_machine(1);
+	site.value_bytes = sizeof(struct task_attr) + 200;
+	CHECK(!sl_policy_enable(&policy) && !sl_core.attr_map);
+	sl_policy_disable();
+	site.value_bytes = sizeof(struct task_attr);
+	CHECK(!sl_policy_enable(&policy) && sl_core.attr_map);
 	unit_end();
 }
 
