@@ -309,8 +309,10 @@ static int start_policy(const struct sim_options *o)
 	}
 	err = sl_policy_enable(sim_policy());
 	if (err) {
-		snprintf(why, sizeof(why), "policy '%s' could not be loaded: %s",
-			 sim_policy()->ops->name, strerror(-err));
+		/* What ops.init() said of it is worth more than its number. */
+		snprintf(why, sizeof(why), "policy '%s' could not be loaded: %s%s%.300s",
+			 sim_policy()->ops->name, strerror(-err),
+			 sl_core.exit_ready ? ": " : "", sl_core.exit_msg);
 		fail_setup("policy", why);
 		return -1;
 	}

@@ -236,6 +236,16 @@ def test_init_that_fails(simulator, folder, sound):
     assert "annot allocate memory" in answer["error"]
 
 
+def test_init_that_fails_and_says_why(simulator, folder):
+    policy = compile_policy(
+        HEAD % ('static s32 o(void) { scx_bpf_error("no queue %d", 7); return -22; }', "",
+                ".init = o"), folder, "init says why",
+    )  # fmt: skip
+    with Server(simulator, policy) as server:
+        answer = server.ask("--program", workload(folder, "a", "b"))
+    assert answer["error_kind"] == "policy" and "Invalid argument: no queue 7" in answer["error"]
+
+
 def test_init_that_reports_an_error(simulator, folder):
     policy = compile_policy(
         HEAD % ('static s32 o(void) { scx_bpf_error("not today"); return 0; }', "", ".init = o"),
