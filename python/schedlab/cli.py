@@ -25,6 +25,7 @@ from .cli_new import register as register_new
 from .cli_pictures import register as register_pictures
 from .cli_report import register as register_report
 from .cli_report import show_page
+from .cli_soak import register as register_soak
 from .errors import (
     EXIT_CHECK_FAILED,
     EXIT_GOOD,
@@ -53,6 +54,10 @@ JsonOption = Annotated[
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    # A terminal that cannot show a character gets a mark instead of a traceback.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     try:
         app()
     except SchedlabError as error:
@@ -66,6 +71,10 @@ def main() -> None:
         # The reader of our output has gone, which is its right.
         sys.stderr.close()
         sys.exit(EXIT_GOOD)
+    except OSError as error:
+        # What failed in the work itself is a SchedlabError: this is our own output.
+        print(f"error: cannot write the output: {error}", file=sys.stderr)
+        sys.exit(EXIT_CHECK_FAILED)
 
 
 def _split(values: list[str]) -> list[str]:
@@ -339,6 +348,7 @@ register_formats(app)
 register_new(app)
 register_pictures(app)
 register_report(app)
+register_soak(app)
 
 if __name__ == "__main__":
     main()

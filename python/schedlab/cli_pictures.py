@@ -74,8 +74,10 @@ def gantt(
     begin: FromOption = "0ms",
     end: ToOption = None,
     svg: Annotated[Path | None, typer.Option(help="Write an SVG file instead.")] = None,
-    width: Annotated[int | None, typer.Option(help="Columns, or pixels of the SVG.")] = None,
-    tasks: Annotated[int, typer.Option(help="Rows in the terminal.")] = 40,
+    width: Annotated[
+        int | None, typer.Option(min=40, max=100_000, help="Columns, or pixels of the SVG.")
+    ] = None,
+    tasks: Annotated[int, typer.Option(min=1, help="Rows in the terminal.")] = 40,
 ) -> None:
     """Show who had the CPU when, one row per task."""
     import shutil
@@ -88,7 +90,7 @@ def gantt(
         "end_ns": None if end is None else parse_duration(end),
     }
     if svg is None:
-        columns = width or max(40, shutil.get_terminal_size((100, 24)).columns)
+        columns = width if width is not None else max(40, shutil.get_terminal_size((100, 24)).columns)
         print(draw_text(records, names=names, width=columns, nr_tasks_max=tasks, **window))
         print(f"{'█'} ran, {'▌'} ran for a part, · waited for a CPU")
         return

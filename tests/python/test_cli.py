@@ -339,3 +339,22 @@ def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_p
         assert workload in output
     assert "under every policy; a busy CPU cannot do fixed work faster" in output
     assert (tmp_path / "out" / "demo" / "runs.json").is_file()
+
+
+def test_output_that_cannot_be_written_is_an_error_not_a_traceback(root):
+    """A full disk behind standard output, and a terminal that knows only ASCII."""
+    with open("/dev/full", "w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "schedlab", "policies"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            env=dict(os.environ, PYTHONPATH=str(root / "python")),
+        )  # fmt: skip
+    assert "Traceback" not in answer.stderr
+    assert answer.returncode != 0
+    answer = subprocess.run(
+        [sys.executable, "-m", "schedlab", "run", "mixed", "--policy", "nøt-there"],
+        capture_output=True, check=False,
+        env=dict(os.environ, PYTHONPATH=str(root / "python"), PYTHONIOENCODING="ascii", LC_ALL="C"),
+    )  # fmt: skip
+    assert b"Traceback" not in answer.stderr
+    assert answer.returncode == 2
