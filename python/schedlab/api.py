@@ -38,7 +38,7 @@ CELLS_MAX = 1_000_000
 _LABEL_LENGTH_MAX = 100
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """What came of `run`, as tables.
 
@@ -63,10 +63,10 @@ class Result:
         Where the run directories are; None if nothing was kept.
     """
 
-    runs: pl.DataFrame = field(repr=False)
-    tasks: pl.DataFrame = field(repr=False)
-    comparisons: pl.DataFrame = field(repr=False)
-    warnings: pl.DataFrame = field(repr=False)
+    runs: pl.DataFrame
+    tasks: pl.DataFrame
+    comparisons: pl.DataFrame
+    warnings: pl.DataFrame
     directory: Path | None = None
 
     @property
@@ -88,8 +88,14 @@ class Result:
         """Whether every run is good and no comparison was refused."""
         return not self.errors
 
+    def __repr__(self) -> str:
+        """Say how much there is, and how it went; tables show themselves."""
+        state = "good" if self.is_good else f"{len(self.errors)} failed"
+        kept = f", kept in {self.directory}" if self.directory else ""
+        return f"<{type(self).__name__}: {self.runs.height} runs, {state}{kept}>"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Sweep(Result):
     """What came of `sweep`: the tables of all cells together.
 
@@ -108,7 +114,7 @@ class Sweep(Result):
         `nr_runs`, `directory`.
     """
 
-    cells: pl.DataFrame = field(kw_only=True, repr=False)
+    cells: pl.DataFrame = field(kw_only=True)
 
     @property
     def failures(self) -> pl.DataFrame:
@@ -271,7 +277,8 @@ def sweep(
         Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
     executor : concurrent.futures.Executor, optional
         Anything with its `submit`; default: one cell after the other, here. It is
-        not shut down.
+        not shut down. A `ProcessPoolExecutor` must not fork: give it
+        `mp_context=multiprocessing.get_context("spawn")`.
     out : str or pathlib.Path, optional
         Folder with a folder per cell; workers on other machines must see it
         under the same name. Default: only the tables are kept.
@@ -314,6 +321,7 @@ def sweep(
     >>> swept.failures["error"].to_list()
     ['--set rr.slice_ns=0s: 0s is out of range: slice_ns goes from 1ns to 10s']
     """
+    _check_executor(executor)
     template = _Cell(
         number=0,
         workloads=tuple(map(_absolute, _names(workloads, what="workloads"))),
@@ -456,6 +464,18 @@ def _check_names(template: _Cell, values: Mapping[str, list[str]]) -> None:
                              f"{did_you_mean(name, knobs)}")  # fmt: skip
         if not several:
             raise UsageError(f"set: {name!r} has no values; give one, or several to sweep")
+
+
+def _check_executor(executor: Executor | None) -> None:
+    """Refuse what would hang: a fork copies Polars's locks, but not its threads."""
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise UsageError(f"executor: has no submit (got {executor!r}); give an Executor or None")
+    context = getattr(executor, "_mp_context", None)
+    if context is not None and context.get_start_method() == "fork":
+        raise UsageError(
+            "executor: its processes are forked, and would wait for ever for threads that were "
+            "not; make it with mp_context=multiprocessing.get_context('spawn')"
+        )
 
 
 def _cells(

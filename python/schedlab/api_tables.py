@@ -163,15 +163,19 @@ def warnings_table(comparisons: Sequence[dict], *, is_swept: bool = False) -> pl
     Returns
     -------
     polars.DataFrame
-        `workload`, `host`, `cpus`, `policy`, `kind`, `metrics` (a list), `text`,
-        `hint`.
+        `workload`, `host`, `cpus`, `policy`, `kind`, `metrics`, `text`, `hint`.
+        The metrics are one text: pandas cannot take Polars's lists of texts.
     """
     schema: dict[str, Any] = {
         **({"settings": pl.String} if is_swept else {}),
         "workload": pl.String, "host": pl.String, "cpus": pl.Int64, "policy": pl.String,
-        "kind": pl.String, "metrics": pl.List(pl.String), "text": pl.String, "hint": pl.String,
+        "kind": pl.String, "metrics": pl.String, "text": pl.String, "hint": pl.String,
     }  # fmt: skip
-    rows = [entry | warning for entry in comparisons for warning in entry["warnings"]]
+    rows = [
+        entry | warning | {"metrics": ", ".join(warning["metrics"])}
+        for entry in comparisons
+        for warning in entry["warnings"]
+    ]
     return _from_rows(rows, schema).unique(maintain_order=True)
 
 
