@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from schedlab.calibration import DEFAULT_CALIBRATION
@@ -161,10 +161,83 @@ def policies():
     return {name: (policy, build_policy(policy)) for name, policy in loaded.items()}
 
 
+#: Found by a soak: the CPU that was called for one task took a shorter one, which
+#: had woken since; the first waited for the CPU that was called for the second.
+OVERTAKEN = """
+[workload]
+title = "random"
+question = "does physics hold?"
+tick = "1ms"
+
+[[lock]]
+name = "one"
+[[lock]]
+name = "two"
+
+[[task]]
+name = "locker"
+phases = [{lock = "one"}, {run = "2ms"}, {unlock = "one"}, {lock = "two"}, {run = "1ms"}, {unlock = "two"}]
+
+[[task]]
+name = "t0"
+count = 1
+nice = 0
+phases = [{run = "37us"}]
+[[task]]
+name = "t1"
+count = 1
+nice = 0
+phases = [{run = "37us"}]
+[[task]]
+name = "t2"
+count = 3
+nice = 0
+phases = [{read = {bytes = "12KiB", chunk = "4KiB", sync = true}}]
+
+[[barrier]]
+name = "gate"
+parties = 1
+[[pipe]]
+name = "line"
+capacity = "2KiB"
+[[task]]
+name = "party"
+count = 1
+phases = [{loop = 1, do = [{run = "13us"}, {barrier = "gate"}]}]
+[[task]]
+name = "producer"
+phases = [{loop = 1, do = [{run = "1ms"}, {send = {pipe = "line", bytes = "1KiB"}}]}]
+[[task]]
+name = "consumer"
+phases = [{loop = 1, do = [{recv = {pipe = "line", bytes = "1KiB"}}, {run = "13us"}]}]
+[[task]]
+name = "parent"
+phases = [{loop = 1, do = [{run = "1ms"}, {spawn = "child"}]}, "wait"]
+[[task]]
+name = "child"
+arrival = "spawned"
+phases = [{run = "13us"}, {sleep = "2ms"}]
+"""
+
+
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(
     max_examples=int(os.environ.get("SCHEDLAB_EXAMPLES", 120)),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@example(
+    text=OVERTAKEN,
+    machine=(
+        8,
+        (
+            ("--cost", "ipi_ns=900"),
+            ("--cost", "wakeup_ns=700"),
+            ("--cost", "tick_ns=2000"),
+            ("--topology", "smt=2,llc=4"),
+        ),
+    ),
+    seed=262,
 )
 @given(text=workload_texts(), machine=machines(), seed=st.integers(0, 2**32))
 def test_physics_holds_and_runs_repeat(host, policies, tmp_path_factory, text, machine, seed):
