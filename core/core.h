@@ -279,6 +279,7 @@ bool sl_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime);
 void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t);
 
 /* dispatch.c: from the policy to the queues */
+u32 sl_dsq_slot(u64 id);
 struct sl_dsq *sl_dsq_find(u64 id);
 struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu);
 void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);

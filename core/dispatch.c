@@ -20,7 +20,8 @@
 /* Internal flag, as on Linux: insert by p->scx.dsq_vtime. */
 #define ENQ_DSQ_PRIQ (1ULL << 57)
 
-static u32 dsq_slot(u64 id)
+/* Where the search for this id begins in sl_core.dsqs. */
+u32 sl_dsq_slot(u64 id)
 {
 	return (u32)((id * 0x9e3779b97f4a7c15ULL) >> 40) % (2 * SL_DSQS_MAX);
 }
@@ -35,7 +36,7 @@ struct sl_dsq *sl_dsq_find(u64 id)
 	/* Most policies use one queue, or one per CPU, all the time. */
 	if (q && q->id == id && !sl_peek(&q->is_dead))
 		return q;
-	slot = dsq_slot(id);
+	slot = sl_dsq_slot(id);
 	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
 		q = sl_load(&sl_core.dsqs[slot]);
 		if (!q)

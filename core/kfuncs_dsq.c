@@ -23,7 +23,7 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 		return -12;
 	sl_dsq_init(q, dsq_id, -1);
 	sl_lock(&sl_core.dsqs_lock);
-	slot = (u32)((dsq_id * 0x9e3779b97f4a7c15ULL) >> 40) % (2 * SL_DSQS_MAX);
+	slot = sl_dsq_slot(dsq_id);
 	if (sl_dsq_find(dsq_id))
 		err = -17;
 	else if (sl_core.nr_dsqs == SL_DSQS_MAX)
