@@ -259,7 +259,6 @@ void sl_switched(struct sl_task *prev)
 	if (!t)
 		return;
 	sl_poke(&t->exec_start_ns, now_ns);
-	t->run_start_ns = now_ns;
 	if (t->last_cpu != cpu->id) {
 		if (t->last_cpu >= 0) {
 			t->nr_migrations++;

@@ -71,8 +71,7 @@ struct sl_task {
 	u64		ddsp_dsq_id;	/* direct dispatch, or SCX_DSQ_INVALID */
 	u64		ddsp_enq_flags;
 	u64		exec_start_ns;	/* charged up to here while it runs */
-	u64		run_start_ns;	/* when it was last put on a CPU */
-	u64		charged_ns;	/* CPU time since then */
+	u64		charged_ns;	/* CPU time since it was last put on a CPU */
 	u64		runnable_at_ns;	/* since when it waits for a CPU */
 	u64		wait_ns;	/* total so far */
 	u64		wait_ns_max;
