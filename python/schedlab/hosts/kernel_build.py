@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: MIT
+"""Build the teaching kernel: the kernel with its policies, programs, a file system.
+
+Everything is compiled for RISC-V by clang and linked by lld, each object once
+per content of its source and of all that it includes. The kernel cannot load
+files, so every policy that a run may ask for is linked in; asking for another
+one costs the link-up of the policies and one link, not a compilation of the rest.
+
+    python -m schedlab.hosts.kernel_build [POLICY.bpf.c]...
+
+prints where kernel and file system are.
+
+Must stay true: what stands in the cache is complete, since it is moved there in
+one step; equal sources give equal files, since the hash of a run's kernel goes
+into its `run.json`.
+Read next: kernel.py, which boots the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from ..errors import PolicyError, UnavailableError
+from ..paths import cache_folder, include_folder, policies_folder, resource_root
+
+TOOLS = ("clang-19", "ld.lld-19", "llvm-objcopy-19", "llvm-nm-19")
+TARGET = ("--target=riscv64-unknown-elf", "-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany")
+COMMON = (
+    *TARGET, "-std=gnu11", "-O2", "-g", "-ffreestanding", "-fno-pic", "-fno-common",
+    "-fno-omit-frame-pointer", "-ffunction-sections", "-fdata-sections",
+    "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter",
+)  # fmt: skip
+#: The kernel saves floating-point registers for processes and uses none itself.
+KERNEL_OPTIONS = (*COMMON, "-mno-relax", "-fno-builtin-printf")
+USER_OPTIONS = (*COMMON, "-mno-relax")
+#: A policy may have unused helpers, and is not ours to warn about.
+POLICY_OPTIONS = tuple(
+    word for word in KERNEL_OPTIONS if word not in ("-Werror", "-Wextra", "-std=gnu11")
+)
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+MAIN = re.compile(r"^(?:int|void)\s+main\s*\(|^main\s*\(", re.MULTILINE)
+#: What `llvm-nm` calls a function, global or local.
+FUNCTION_KINDS = ("T", "t", "W", "w")
+
+
+@dataclass(frozen=True)
+class KernelImage:
+    """What a machine boots.
+
+    Attributes
+    ----------
+    kernel : pathlib.Path
+        ELF file with symbols, for QEMU's `-kernel`.
+    filesystem : pathlib.Path
+        Image of the disk that holds the programs; to be copied or opened as a
+        snapshot, never written to.
+    hash : str
+        SHA-256 over both, in hexadecimal.
+    programs : dict of str to pathlib.Path
+        Every program's ELF file with symbols, for a debugger.
+    """
+
+    kernel: Path
+    filesystem: Path
+    hash: str
+    programs: dict[str, Path] = field(default_factory=dict)
+
+
+def unavailable() -> str | None:
+    """Say why the kernel cannot be built here.
+
+    Returns
+    -------
+    str or None
+        The reason with its remedy; None when it can be built.
+    """
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        return (
+            f"{', '.join(missing)} missing, and the teaching kernel is built with it; to have it: "
+            "./lab setup, or sudo apt-get install clang-19 lld-19 llvm-19"
+        )
+    if not _folder("kernel").is_dir():
+        return f"{_folder('kernel')}: the kernel's sources are not there; use a checkout"
+    return None
+
+
+def build_kernel(
+    policies: Sequence[Path] = (), *, programs: Sequence[Path] = (), files: Sequence[Path] = ()
+) -> KernelImage:
+    """Build kernel and file system, or find them in the cache.
+
+    Parameters
+    ----------
+    policies : sequence of pathlib.Path, default ()
+        Policy files beside those of `policies/`; one of the same name takes
+        that one's place.
+    programs : sequence of pathlib.Path, default ()
+        Sources of user programs beside those of the project, one each; the
+        program is called like its file.
+    files : sequence of pathlib.Path, default ()
+        Put into the root folder of the file system under their own names.
+
+    Returns
+    -------
+    KernelImage
+        Paths into the cache.
+
+    Raises
+    ------
+    PolicyError
+        If a policy does not compile or link; with the compiler's message.
+    UnavailableError
+        If a tool is missing, or the kernel itself does not compile.
+    """
+    reason = unavailable()
+    if reason:
+        raise UnavailableError(reason)
+    linked = _link_policies(_all_policies(policies))
+    kernel = _link_kernel([*_kernel_objects(), linked])
+    made = _link_programs(programs)
+    filesystem = _make_filesystem([*made.values(), *files])
+    digest = hashlib.sha256(kernel.read_bytes() + filesystem.read_bytes()).hexdigest()
+    return KernelImage(kernel, filesystem, digest, made)
+
+
+# ---- sources ---------------------------------------------------------------
+
+
+def _folder(name: str) -> Path:
+    """A folder of the kernel's sources."""
+    return resource_root() / "hosts" / "kernel" / name
+
+
+def _include_path(*, is_kernel: bool) -> list[Path]:
+    """Where `#include` looks, first to last."""
+    root = resource_root()
+    path = [root / "hosts" / "kernel", include_folder(), root / "player"]
+    if is_kernel:
+        path += [root / "hosts" / "kernel" / "kernel", root / "core"]
+    return path
+
+
+def _sources(folder: Path) -> list[Path]:
+    """C and assembly files of a folder, by name."""
+    return sorted(path for path in folder.iterdir() if path.suffix in (".c", ".S"))
+
+
+def _all_policies(extra: Sequence[Path]) -> list[Path]:
+    """Policy files, one per name: the caller's before the project's."""
+    by_name = {path.name: path for path in sorted(policies_folder().glob("*.bpf.c"))}
+    by_name |= {path.name: path.resolve() for path in extra}
+    return [by_name[name] for name in sorted(by_name)]
+
+
+def _reads(source: Path, include_path: Sequence[Path]) -> list[Path]:
+    """A source and every file that it includes, directly or not, in a fixed order."""
+    found: dict[Path, None] = {}
+    waiting = [source]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found[path] = None
+        for name in INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")):
+            near = (folder / name for folder in (path.parent, *include_path))
+            waiting += [place.resolve() for place in near if place.is_file()][:1]
+    return sorted(found)
+
+
+def _digest(words: Iterable[str], files: Iterable[Path]) -> str:
+    """Name of a result in the cache: by tools, options and contents."""
+    digest = hashlib.sha256("\0".join([_tool_version(), *words]).encode())
+    for path in files:
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()[:24]
+
+
+
+@lru_cache(maxsize=1)
+def _tool_version() -> str:
+    """First line of what clang says about itself."""
+    done = subprocess.run([TOOLS[0], "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
+# ---- steps -----------------------------------------------------------------
+
+
+def _make(target: Path, *command: str | Path, error: type[Exception] = UnavailableError) -> Path:
+    """Run a command that writes its last word, and move the result to `target`."""
+    with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as scratch:
+        made = Path(scratch) / target.name
+        done = subprocess.run([*command, made], capture_output=True, text=True, check=False)
+        if done.returncode:
+            words = " ".join(shlex.quote(str(word)) for word in command[:1])
+            raise error(f"{words} failed:\n{(done.stderr or done.stdout).strip()}")
+        os.replace(made, target)
+    return target
+
+
+def _compile(source: Path, *, is_kernel: bool) -> Path:
+    """One object file."""
+    include_path = _include_path(is_kernel=is_kernel)
+    options = KERNEL_OPTIONS if is_kernel else USER_OPTIONS
+    words = [*options, *(f"-I{folder}" for folder in include_path)]
+    digest = _digest(options, _reads(source, include_path))
+    target = cache_folder("kernel") / f"{source.stem}-{digest}.o"
+    if target.exists():
+        return target
+    return _make(target, TOOLS[0], *words, "-c", source, "-o")
+
+
+def _compile_all(sources: Sequence[Path], *, is_kernel: bool) -> list[Path]:
+    """Object files, in the order of their sources."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda source: _compile(source, is_kernel=is_kernel), sources))
+
+
+def _kernel_objects() -> list[Path]:
+    """All of the kernel but its policies; the entry comes first."""
+    sources = [*_sources(_folder("kernel")), *_sources(resource_root() / "core")]
+    return _compile_all(sources, is_kernel=True)
+
+
+def _link_policies(policies: Sequence[Path]) -> Path:
+    """One object with all policies and their table."""
+    tool = resource_root() / "tools" / "link-policies"
+    include_path = [include_folder()]
+    files = [tool, *policies]
+    files += sorted({path for source in policies for path in _reads(source, include_path)})
+    digest = _digest([*POLICY_OPTIONS, *(path.name for path in policies)], files)
+    target = cache_folder("kernel") / f"policies-{digest}.o"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as scratch:
+        made = Path(scratch) / target.name
+        done = subprocess.run(
+            [sys.executable, tool, "--out", made, "--cc", TOOLS[0], "--ld", TOOLS[1],
+             "--objcopy", TOOLS[2], "--include", include_folder(), *policies, "--",
+             *POLICY_OPTIONS],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise PolicyError(f"policies cannot be linked into the kernel:\n{done.stderr.strip()}")
+        os.replace(made, target)
+    return target
+
+
+def _symbol_table(functions: Sequence[tuple[int, str]]) -> str:
+    """Assembly of `kernel_symbols`: addresses in rising order, with names."""
+    lines = [
+        '\t.section .ksymbols,"a"', "\t.balign 8",
+        "\t.globl kernel_symbols, nr_kernel_symbols", "nr_kernel_symbols:",
+        f"\t.quad {len(functions)}", "kernel_symbols:",
+    ]  # fmt: skip
+    lines += [f"\t.quad {address:#x}, .Lname{i}" for i, (address, _) in enumerate(functions)]
+    lines += [f'.Lname{i}:\t.asciz "{name}"' for i, (_, name) in enumerate(functions)]
+    return "\n".join(lines) + "\n"
+
+
+def _functions(kernel: Path) -> list[tuple[int, str]]:
+    """Address and name of each function, by address."""
+    done = subprocess.run([TOOLS[3], kernel], capture_output=True, text=True, check=True)
+    rows = (line.split() for line in done.stdout.splitlines())
+    found = [
+        (int(row[0], 16), row[2])
+        for row in rows
+        if len(row) == 3 and row[1] in FUNCTION_KINDS and not row[2].startswith((".L", "$"))
+    ]
+    return sorted(found)
+
+
+def _link_kernel(objects: Sequence[Path]) -> Path:
+    """The kernel, linked twice: the second time with a table of its own functions.
+
+    The table stands behind the code, so the second link moves no function.
+    """
+    script = _folder("kernel") / "kernel.ld"
+    folder = cache_folder("kernel")
+    digest = _digest([path.name for path in objects], [script])
+    target = folder / f"kernel-{digest}.elf"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch:
+        source = Path(scratch) / "symbols.S"
+        functions: list[tuple[int, str]] = []
+        for name in ("first", "second"):
+            source.write_text(_symbol_table(functions), encoding="utf-8")
+            table = _make(Path(scratch) / f"{name}.o", TOOLS[0], *TARGET, "-c", source, "-o")
+            linked = _make(
+                Path(scratch) / name, TOOLS[1], "-T", script, "--gc-sections", "-z", "norelro",
+                "-z", "max-page-size=4096", *objects, table, "-o",
+            )  # fmt: skip
+            before, functions = functions, _functions(linked)
+            if before and before != functions:
+                raise UnavailableError(
+                    f"{script}: its symbol table moves the kernel's code; .ksymbols must stand "
+                    "behind .text"
+                )
+        os.replace(linked, target)
+    return target
+
+
+def _link_programs(extra: Sequence[Path]) -> dict[str, Path]:
+    """Programs by name. A file with a main() is one, the others are their library."""
+    sources = _sources(_folder("user"))
+    mains = [path for path in sources if MAIN.search(path.read_text(encoding="utf-8"))]
+    library = [path for path in sources if path not in mains]
+    library += _sources(resource_root() / "player")
+    shared = _compile_all(library, is_kernel=False)
+    mains += [path.resolve() for path in extra]
+    objects = _compile_all(mains, is_kernel=False)
+    script = _folder("user") / "user.ld"
+    made = {}
+    for source, compiled in zip(mains, objects, strict=True):
+        parts = [compiled, *shared]
+        digest = _digest([path.name for path in parts], [script])
+        target = cache_folder("kernel") / f"program-{digest}" / source.stem
+        if not target.exists():
+            target.parent.mkdir(exist_ok=True)
+            _make(target, TOOLS[1], "-T", script, "--gc-sections", "-z", "norelro",
+                  "-z", "max-page-size=4096", *parts, "-o")  # fmt: skip
+        made[source.stem] = target
+    return made
+
+
+def _make_filesystem(files: Sequence[Path]) -> Path:
+    """The image of the disk, with programs stripped: a file has at most 268 blocks."""
+    maker = _build_mkfs()
+    folder = cache_folder("kernel")
+    digest = _digest([maker.name, *(path.name for path in files)], files)
+    target = folder / f"filesystem-{digest}.img"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch:
+        root = Path(scratch) / "root"
+        root.mkdir()
+        for path in files:
+            if path.read_bytes()[:4] == b"\x7fELF":
+                _make(root / path.name, TOOLS[2], "--strip-all", path)
+            else:
+                shutil.copyfile(path, root / path.name)
+        image = Path(scratch) / target.name
+        done = subprocess.run(
+            [maker, image, *sorted(root.iterdir())], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise UnavailableError(f"the file system cannot be made:\n{done.stderr.strip()}")
+        os.replace(image, target)
+    return target
+
+
+def _build_mkfs() -> Path:
+    """The image maker, for this machine."""
+    folder = _folder("mkfs")
+    sources = sorted(folder.glob("*.c"))
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    include_path = [_folder(""), include_folder()]
+    files = sorted({path for source in sources for path in _reads(source, include_path)})
+    target = cache_folder("kernel") / f"mkfs-{_digest(compiler, files)}"
+    if target.exists():
+        return target
+    includes = [f"-I{place}" for place in include_path]
+    return _make(target, *compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", *includes, *sources, "-o")
+
+
+if __name__ == "__main__":
+    image = build_kernel([Path(word) for word in sys.argv[1:]])
+    print(f"kernel {image.kernel}\nfilesystem {image.filesystem}\nhash {image.hash}")
