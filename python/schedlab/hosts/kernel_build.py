@@ -180,6 +180,11 @@ def _reads(source: Path, include_path: Sequence[Path]) -> list[Path]:
     return sorted(found)
 
 
+def _no_place() -> list[str]:
+    """Options that keep the checkout's own place out of an object file."""
+    return [f"-ffile-prefix-map={resource_root()}=.", "-fdebug-compilation-dir=."]
+
+
 def _digest(words: Iterable[str], files: Iterable[Path]) -> str:
     """Name of a result in the cache: by tools, options and contents."""
     digest = hashlib.sha256("\0".join([_tool_version(), *words]).encode())
@@ -215,7 +220,7 @@ def _compile(source: Path, *, is_kernel: bool) -> Path:
     """One object file."""
     include_path = _include_path(is_kernel=is_kernel)
     options = KERNEL_OPTIONS if is_kernel else USER_OPTIONS
-    words = [*options, *(f"-I{folder}" for folder in include_path)]
+    words = [*options, *_no_place(), *(f"-I{folder}" for folder in include_path)]
     digest = _digest(options, _reads(source, include_path))
     target = cache_folder("kernel") / f"{source.stem}-{digest}.o"
     if target.exists():
@@ -250,7 +255,7 @@ def _link_policies(policies: Sequence[Path]) -> Path:
         done = subprocess.run(
             [sys.executable, tool, "--out", made, "--cc", TOOLS[0], "--ld", TOOLS[1],
              "--objcopy", TOOLS[2], "--include", include_folder(), *policies, "--",
-             *POLICY_OPTIONS],
+             *POLICY_OPTIONS, *_no_place()],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:
