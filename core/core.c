@@ -136,30 +136,72 @@ void sl_core_exit(void)
 	__builtin_memset(&sl_core, 0, sizeof(sl_core));
 }
 
-/* Fill a zeroed task with what every task starts from; the host may change
- * weight, parent, flags and affinity before it attaches the task. */
+/* What a policy sees of a task. It may be looking: see sl_task_setup(). */
+static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
+{
+	u32 length = 0;
+
+	sl_poke(&p->pid, pid);
+	sl_poke(&p->tgid, pid);
+	sl_poke(&p->group_leader, p);
+	sl_poke(&p->real_parent, p);
+	sl_poke(&p->static_prio, 120);
+	sl_poke(&p->normal_prio, 120);
+	sl_poke(&p->prio, 120);
+	sl_poke(&p->policy, 7U);	/* SCHED_EXT */
+	sl_poke(&p->flags, 0U);
+	sl_poke(&p->migration_disabled, 0);
+	sl_poke(&p->cpus_ptr, &sl_core.possible);
+	sl_poke(&p->nr_cpus_allowed, (s32)sl_core.nr_cpus);
+	sl_poke(&p->se.sum_exec_runtime, 0ULL);
+	sl_poke(&p->start_time, 0ULL);
+	sl_poke(&p->nvcsw, 0UL);
+	sl_poke(&p->nivcsw, 0UL);
+	sl_poke(&p->scx.weight, 100U);
+	sl_poke(&p->scx.slice, SCX_SLICE_DFL);
+	sl_poke(&p->scx.dsq_vtime, 0ULL);
+	sl_poke(&p->scx.flags, 0U);
+	sl_poke(&p->scx.sticky_cpu, -1);
+	sl_poke(&p->scx.selected_cpu, -1);
+	sl_poke(&p->scx.disallow, false);
+	while (length < TASK_COMM_LEN - 1 && comm[length])
+		length++;
+	for (u32 i = 0; i < TASK_COMM_LEN; i++)
+		sl_poke(&p->comm[i], i < length ? comm[i] : 0);
+}
+
+/**
+ * sl_task_setup - bring a task to where every task starts
+ * @t: zeroed, or detached
+ * @pid: unique among attached tasks
+ * @comm: its name; cut if it is too long
+ *
+ * The host may then change weight, parent, flags and affinity before it
+ * attaches the task; in memory that was used before, with sl_poke(). Another CPU
+ * may still hold the last task's pointer and look at it, or dispatch it (S21). So
+ * its CPU stays a CPU, and what tells one turn from the next goes on counting.
+ *
+ * Context: nobody but stale pointers of the policy refers to @t.
+ */
 void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 {
-	u32 i = 0;
-
-	t->p.pid = pid;
-	t->p.tgid = pid;
-	t->p.group_leader = &t->p;
-	t->p.real_parent = &t->p;
-	t->p.static_prio = 120;
-	t->p.normal_prio = 120;
-	t->p.prio = 120;
-	t->p.policy = 7;	/* SCHED_EXT */
-	t->p.cpus_ptr = &sl_core.possible;
-	t->p.nr_cpus_allowed = (s32)sl_core.nr_cpus;
-	t->p.scx.weight = 100;
-	t->p.scx.slice = SCX_SLICE_DFL;
-	t->p.scx.sticky_cpu = -1;
-	t->p.scx.selected_cpu = -1;
-	t->ddsp_dsq_id = SCX_DSQ_INVALID;
+	SL_ASSERT(!t->is_attached);
+	SL_ASSERT(!t->dsq && !sl_peek(&t->on_cpu));
+	setup_visible(&t->p, pid, comm);
+	sl_store(&t->state, SL_TASK_NEW);
+	sl_set_ops_state(t, SL_OPSS_NONE);
+	t->is_blocking = false;
+	t->in_custody = false;
 	t->last_cpu = -1;
-	for (; comm[i] && i < TASK_COMM_LEN - 1; i++)
-		t->p.comm[i] = comm[i];
+	t->ddsp_dsq_id = SCX_DSQ_INVALID;
+	t->ddsp_enq_flags = 0;
+	sl_poke(&t->exec_start_ns, 0ULL);
+	t->charged_ns = 0;
+	sl_poke(&t->runnable_at_ns, 0ULL);
+	t->wait_ns = 0;
+	t->wait_ns_max = 0;
+	t->nr_migrations = 0;
+	t->from_dsq_id = 0;
 }
 
 static int take_slot(struct sl_task *t)
@@ -172,7 +214,7 @@ static int take_slot(struct sl_task *t)
 		idx = (sl_core.free_hint + i) % sl_core.tasks_max;
 		if (sl_core.tasks[idx])
 			continue;
-		t->idx = idx;
+		sl_poke(&t->idx, idx);
 		sl_core.tasks[idx] = t;
 		sl_core.free_hint = idx + 1;
 		if (idx >= sl_core.nr_tasks_end)
@@ -200,11 +242,11 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
 
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(t->state == SL_TASK_NEW);
-	t->cpu = sl_any_allowed_cpu(t, here->id);
+	sl_poke(&t->cpu, sl_any_allowed_cpu(t, here->id));
 	err = take_slot(t);
 	if (err)
 		return err;
-	sl_poke(&t->is_attached, true);
+	sl_store(&t->is_attached, true);
 	if (SL_HAS_OP(init_task)) {
 		err = SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args);
 		if (err)
@@ -224,6 +266,8 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
 /**
  * sl_task_detach - forget a task
  * @t: dead, or never started, or blocked for good; its stack is out of use
+ *
+ * Its memory stays a task until the policy is disabled; see task.h.
  *
  * Context: no lock held; nobody else uses @t any more.
  */

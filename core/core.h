@@ -73,7 +73,6 @@ struct sl_cpu {
 	struct sl_dsq	local;
 	struct sl_task	*curr;		/* NULL: idle */
 	bool		is_scheduling;	/* between the start of a pick and its end */
-	u64		ops_seq;
 
 	/* This CPU alone touches: */
 	s32		id;

@@ -280,7 +280,7 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 		insert_shared(&sl_core.global, t, enq_flags);
 		return;
 	}
-	seq = ++cpu->ops_seq * SL_OPSS_SEQ_ONE;
+	seq = (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;
 	sl_store(&t->ops_state, seq | SL_OPSS_QUEUEING);
 	here->direct_task = t;
 	SL_CALL_VOID(here, SL_CTX_ENQUEUE, enqueue, t, &t->p, enq_flags);

@@ -72,7 +72,7 @@ struct task_struct *bpf_task_from_pid(s32 pid)
 	return t ? &t->p : NULL;
 }
 
-/* Tasks are not freed while a policy can name them: no count is needed. */
+/* A task's memory outlives the policy (task.h): no count is needed. */
 struct task_struct *bpf_task_acquire(struct task_struct *p)
 {
 	return p;

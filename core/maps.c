@@ -193,6 +193,32 @@ long sl_map_delete(struct sl_map *map, const void *key)
 	return err;
 }
 
+/*
+ * Under the lock, because a policy's pointer may be stale: either the task is
+ * still attached and its storage is forgotten after this, or there is none.
+ */
+static void *create_storage(struct sl_map *map, struct sl_task *t,
+			    const void *value)
+{
+	u8 *at = NULL;
+	u8 *entry;
+
+	sl_lock(&map->lock);
+	if (sl_load(&t->is_attached)) {
+		entry = entry_at(map, sl_peek(&t->idx));
+		at = entry + map->value_off;
+		if (!sl_peek(next_of(entry))) {
+			if (value)
+				__builtin_memcpy(at, value, map->value_bytes);
+			else
+				__builtin_memset(at, 0, map->value_bytes);
+			sl_store(next_of(entry), 1);
+		}
+	}
+	sl_unlock(&map->lock);
+	return at;
+}
+
 void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
 			  const void *value, u64 flags)
 {
@@ -202,31 +228,30 @@ void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
 	SL_ASSERT(map);
 	if (!p || map->type != BPF_MAP_TYPE_TASK_STORAGE || !sl_peek(&t->is_attached))
 		return NULL;
-	entry = entry_at(map, t->idx);
-	if (!sl_load(next_of(entry))) {
-		if (!(flags & BPF_LOCAL_STORAGE_GET_F_CREATE))
-			return NULL;
-		if (value)
-			__builtin_memcpy(entry + map->value_off, value,
-					 map->value_bytes);
-		else
-			__builtin_memset(entry + map->value_off, 0,
-					 map->value_bytes);
-		sl_store(next_of(entry), 1);
-	}
-	return entry + map->value_off;
+	entry = entry_at(map, sl_peek(&t->idx));
+	if (sl_load(next_of(entry)))
+		return entry + map->value_off;
+	if (!(flags & BPF_LOCAL_STORAGE_GET_F_CREATE))
+		return NULL;
+	return create_storage(map, t, value);
 }
 
 long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
 {
-	u8 *entry = entry_at(map, sl_task_of(p)->idx);
+	struct sl_task *t = sl_task_of(p);
+	long err = E_NOENT;
+	u32 *is_present;
 
 	if (map->type != BPF_MAP_TYPE_TASK_STORAGE)
 		return E_INVAL;
-	if (!sl_load(next_of(entry)))
-		return E_NOENT;
-	sl_store(next_of(entry), 0);
-	return 0;
+	sl_lock(&map->lock);
+	is_present = next_of(entry_at(map, sl_peek(&t->idx)));
+	if (sl_load(&t->is_attached) && sl_peek(is_present)) {
+		sl_store(is_present, 0);
+		err = 0;
+	}
+	sl_unlock(&map->lock);
+	return err;
 }
 
 /* The task's slot will be somebody else's: its storage must not be found. */
@@ -235,8 +260,11 @@ void sl_maps_forget_task(struct sl_task *t)
 	for (u32 i = 0; i < sl_core.nr_maps; i++) {
 		struct sl_map *map = &sl_core.maps[i];
 
-		if (map->type == BPF_MAP_TYPE_TASK_STORAGE)
-			sl_store(next_of(entry_at(map, t->idx)), 0);
+		if (map->type != BPF_MAP_TYPE_TASK_STORAGE)
+			continue;
+		sl_lock(&map->lock);
+		sl_store(next_of(entry_at(map, t->idx)), 0);
+		sl_unlock(&map->lock);
 	}
 	if (sl_core.attr_map)
 		sl_map_delete(sl_core.attr_map, &t->p.pid);

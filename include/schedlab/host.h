@@ -22,7 +22,8 @@
  * What a host owes the core: while a CPU is inside the core it is neither
  * preempted nor interrupted by anything that calls the core on that CPU; a
  * task that sl_schedule() returned is run until the next sl_schedule() of that
- * CPU; sl_switched() is called once the old task's stack is out of use.
+ * CPU; sl_switched() is called once the old task's stack is out of use; the
+ * memory of a task that ended stays one, see task.h.
  *
  * Read next: core/core.h, what a host calls in turn.
  */

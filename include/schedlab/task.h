@@ -3,8 +3,18 @@
  * task.h - a task as the core keeps it.
  *
  * A host allocates the structure (usually inside one of its own), zeroed, and
- * gives it to sl_task_attach(). Everything but the members marked "host" is
- * the core's. `p` is first, so that a policy's pointer is ours as well.
+ * gives it to sl_task_setup() and sl_task_attach(). It is the core's, but for
+ * what core.h says a host may write. `p` is first, so that a policy's pointer is
+ * ours as well.
+ *
+ * Memory. A policy may hold a task's pointer when the task is no more: it is
+ * about to dispatch it, or walks a queue where it was. So memory that was given
+ * to sl_task_attach() while a policy was loaded stays a struct sl_task until
+ * sl_policy_disable() has returned, or sl_core_exit(). After sl_task_detach() it
+ * may be reused: sl_task_setup() makes it the next task, and what a policy still
+ * does with the old pointer then concerns the new task, or is dropped (S21). It
+ * must not be zeroed in between, nor be written by the host in any other way;
+ * the same holds for a mask of CPUs that it pointed to.
  *
  *              start                    picked
  *	NEW ----------> RUNNABLE --------------------> RUNNING --> DEAD

@@ -248,7 +248,8 @@ bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);
 bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime);
 static inline bool is_migration_disabled(const struct task_struct *p)
 {
-	return p->migration_disabled;
+	/* The task itself may be changing it. */
+	return __atomic_load_n(&p->migration_disabled, __ATOMIC_RELAXED);
 }
 
 /* ---- dispatch queues --------------------------------------------------- */

@@ -266,14 +266,15 @@ void random_report(void)
 {
 	static const char *const names[NR_COUNTS] = {
 		"enqueue", "dequeue", "dispatch", "moved", "timer", "kick",
-		"custody", "last", "direct",
+		"custody", "last", "direct", "stale",
 	};
 	u64 nr_kicks = 0;
 
 	for (u32 i = 0; i < run.nr_cpus; i++)
 		nr_kicks += fake.cpus[i].nr_kicks;
-	printf("steps %llu spawned %llu failures %llu kicks %llu", run.nr_steps,
-	       run.nr_spawned, run.nr_failures, nr_kicks);
+	printf("steps %llu spawned %llu reused %llu failures %llu kicks %llu",
+	       run.nr_steps, run.nr_spawned, run.nr_reused, run.nr_failures,
+	       nr_kicks);
 	for (u32 i = 0; i < NR_COUNTS; i++)
 		printf(" %s %llu", names[i], random_counts[i]);
 	printf("\n");

@@ -43,17 +43,38 @@ static struct model_task *get_task(u32 i)
 	return t;
 }
 
+/*
+ * The policy may hold a pointer to it: then its memory is the next task's, and is
+ * given back when the policy is unloaded. A policy that holds none shows
+ * that the core holds none either.
+ */
 static void bury(struct model_task *t)
 {
-	if (!run.policy->keeps_pids) {
+	if (!run.policy->holds_pointers) {
 		free(t);
 		return;
 	}
-	/* A CPU may hold a pointer from bpf_task_from_pid(): wait for all. */
 	pthread_mutex_lock(&run.slots_lock);
-	t->core.next = run.graves ? &run.graves->core : NULL;
+	t->next_grave = run.graves;
 	run.graves = t;
 	pthread_mutex_unlock(&run.slots_lock);
+}
+
+/* Memory for a task. Context: slots_lock held. */
+static struct model_task *take_grave(void)
+{
+	struct model_task *t = run.graves;
+
+	if (!t) {
+		t = aligned_alloc(64, (sizeof(*t) + 63) & ~63UL);
+		memset(t, 0, sizeof(*t));
+		return t;
+	}
+	run.graves = t->next_grave;
+	__atomic_fetch_add(&run.nr_reused, 1, __ATOMIC_RELAXED);
+	/* The core's part stays a task. */
+	memset((u8 *)t + sizeof(t->core), 0, sizeof(*t) - sizeof(t->core));
+	return t;
 }
 
 static void put_task(struct model_task *t)
@@ -73,13 +94,13 @@ static void put_task(struct model_task *t)
 	bury(t);
 }
 
-/* All CPUs are parked: nobody holds a pointer to the dead. */
+/* The policy is unloaded: nobody holds a pointer to the dead. */
 void random_free_graves(void)
 {
 	struct model_task *t;
 
 	while ((t = run.graves)) {
-		run.graves = (struct model_task *)t->core.next;
+		run.graves = t->next_grave;
 		free(t);
 	}
 }
@@ -95,8 +116,7 @@ static void spawn(s32 parent_pid)
 		pthread_mutex_unlock(&run.slots_lock);
 		return;
 	}
-	t = aligned_alloc(64, (sizeof(*t) + 63) & ~63UL);
-	memset(t, 0, sizeof(*t));
+	t = take_grave();
 	t->slot = slot;
 	t->refs = 2;		/* its own life, and us */
 	t->runs_on = -1;
@@ -107,11 +127,14 @@ static void spawn(s32 parent_pid)
 	run.slots[slot] = t;
 	pthread_mutex_unlock(&run.slots_lock);
 	if (!run.policy->no_affinity && !fake_below(4)) {
-		t->core.p.cpus_ptr = &run.masks[1 + fake_below(run.nr_masks - 1)];
-		t->core.p.nr_cpus_allowed = 0;
+		const struct cpumask *mask =
+			&run.masks[1 + fake_below(run.nr_masks - 1)];
+		s32 nr_allowed = 0;
+
 		for (u32 i = 0; i < run.nr_cpus; i++)
-			t->core.p.nr_cpus_allowed +=
-				sl_mask_test(t->core.p.cpus_ptr, i);
+			nr_allowed += sl_mask_test(mask, i);
+		sl_poke(&t->core.p.cpus_ptr, mask);
+		sl_poke(&t->core.p.nr_cpus_allowed, nr_allowed);
 	}
 	__atomic_fetch_add(&run.nr_alive, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&run.nr_spawned, 1, __ATOMIC_RELAXED);
@@ -407,6 +430,7 @@ static void unload_policy(void)
 	if (fake.nr_failures)
 		CHECK(run.policy->may_fail, "%s", fake.failure_msg);
 	sl_policy_disable();
+	random_free_graves();
 	run.nr_failures += fake.nr_failures;
 	fake.nr_failures = 0;
 }
@@ -418,7 +442,6 @@ static void rounds(void)
 		park_all();
 		fake_cpu = 0;
 		random_check_all();
-		random_free_graves();
 		if (i + 1 < run.nr_rounds && (i & 1 || run.policy->may_fail)) {
 			unload_policy();
 			random_check_all();
@@ -477,7 +500,6 @@ int main(int argc, char **argv)
 	fake_cpu = 0;
 	random_check_all();
 	unload_policy();
-	random_free_graves();
 	sl_core_exit();
 	CHECK(!fake.alloc_bytes, "%llu bytes were not given back",
 	      fake.alloc_bytes);

@@ -30,7 +30,8 @@ enum seen {
 
 struct model_task {
 	struct sl_task core;	/* first: a policy's pointer is ours too */
-	u32 refs;		/* atomic; at 0 it is detached and freed */
+	u32 refs;		/* atomic; at 0 it is detached and buried */
+	struct model_task *next_grave;
 	u32 slot;
 	s32 runs_on;		/* atomic; -1: no CPU */
 	u32 nr_announced;	/* blocks announced; atomic */
@@ -51,7 +52,7 @@ struct random_policy {
 	const char *name;
 	struct sched_ext_ops *ops;	/* NULL: the built-in FIFO */
 	bool no_affinity;	/* its dispatch may not be raced by a new mask */
-	bool keeps_pids;	/* tasks are freed when no CPU can hold a pointer */
+	bool holds_pointers;	/* to tasks, also when they are no more */
 	bool may_fail;
 };
 
@@ -65,7 +66,8 @@ void random_policies_reset(void);
 /* What the policies saw, so that a test that tested nothing is noticed. */
 enum count {
 	COUNT_ENQUEUE, COUNT_DEQUEUE, COUNT_DISPATCH, COUNT_MOVED, COUNT_TIMER,
-	COUNT_KICK, COUNT_CUSTODY, COUNT_LAST, COUNT_DIRECT, NR_COUNTS
+	COUNT_KICK, COUNT_CUSTODY, COUNT_LAST, COUNT_DIRECT,
+	COUNT_STALE, NR_COUNTS
 };
 extern u64 random_counts[NR_COUNTS];	/* atomic */
 

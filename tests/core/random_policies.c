@@ -7,44 +7,23 @@
  * policy a consistent story. A policy's own data are atomic or under a
  * bpf_spin_lock, so that every race that is found is the core's.
  *
- * Read next: random_ops.c, which runs them.
+ * Read next: random_held.c, those that hold tasks themselves.
  */
-#include "random_ops.h"
-#include <scx/common.bpf.h>
+#include "random_policy.h"
 #include <scx/task_attr.h>
-
-#define SHARED_DSQ 100
-#define OTHER_DSQ 101
-#define CPU_DSQ 200		/* + number of the CPU */
-#define SLICE_NS 200000
 
 u64 random_counts[NR_COUNTS];
 
-static void count(enum count what)
-{
-	__atomic_fetch_add(&random_counts[what], 1, __ATOMIC_RELAXED);
-}
-
-static u32 below(u32 limit)
-{
-	return (u32)(((u64)bpf_get_prandom_u32() * limit) >> 32);
-}
-
-static struct model_task *model(struct task_struct *p)
-{
-	return (struct model_task *)p;
-}
-
 /* ---- the story that every policy is told --------------------------------- */
 
-static void seen_runnable(struct task_struct *p, u64 enq_flags)
+void seen_runnable(struct task_struct *p, u64 enq_flags)
 {
 	(void)enq_flags;
 	CHECK(model(p)->seen == SEEN_OFF, "[%d] seen %d", p->pid, model(p)->seen);
 	model(p)->seen = SEEN_READY;
 }
 
-static void seen_running(struct task_struct *p)
+void seen_running(struct task_struct *p)
 {
 	CHECK(model(p)->seen == SEEN_READY, "[%d] seen %d", p->pid,
 	      model(p)->seen);
@@ -52,13 +31,13 @@ static void seen_running(struct task_struct *p)
 	model(p)->seen = SEEN_RUN;
 }
 
-static void seen_stopping(struct task_struct *p, bool runnable)
+void seen_stopping(struct task_struct *p, bool runnable)
 {
 	CHECK(model(p)->seen == SEEN_RUN, "[%d] seen %d", p->pid, model(p)->seen);
 	model(p)->seen = runnable ? SEEN_READY : SEEN_STOPPED;
 }
 
-static void seen_quiescent(struct task_struct *p, u64 deq_flags)
+void seen_quiescent(struct task_struct *p, u64 deq_flags)
 {
 	(void)deq_flags;
 	CHECK(model(p)->seen == SEEN_READY || model(p)->seen == SEEN_STOPPED,
@@ -67,7 +46,7 @@ static void seen_quiescent(struct task_struct *p, u64 deq_flags)
 	model(p)->seen = SEEN_OFF;
 }
 
-static void seen_dequeue(struct task_struct *p, u64 deq_flags)
+void seen_dequeue(struct task_struct *p, u64 deq_flags)
 {
 	(void)deq_flags;
 	count(COUNT_DEQUEUE);
@@ -77,7 +56,7 @@ static void seen_dequeue(struct task_struct *p, u64 deq_flags)
 }
 
 /* To be called by enqueue() before the policy keeps @p or queues it. */
-static void seen_custody(struct task_struct *p)
+void seen_custody(struct task_struct *p)
 {
 	count(COUNT_CUSTODY);
 	CHECK(!model(p)->in_custody, "[%d] enqueued twice", p->pid);
@@ -86,23 +65,11 @@ static void seen_custody(struct task_struct *p)
 	model(p)->in_custody = true;
 }
 
-/* ---- task storage and maps, used by all with init_task ------------------- */
+/* ---- task storage, used by all with init_task ---------------------------- */
 
-struct context {
-	u64 vtime;
-	u32 magic;
-};
+struct random_contexts contexts SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct context);
-} contexts SEC(".maps");
-
-#define CONTEXT_MAGIC 0x5ced
-
-static s32 seen_init_task(struct task_struct *p, struct scx_init_task_args *args)
+s32 seen_init_task(struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct context *c = bpf_task_storage_get(&contexts, p, NULL, 0);
 
@@ -115,7 +82,7 @@ static s32 seen_init_task(struct task_struct *p, struct scx_init_task_args *args
 	return 0;
 }
 
-static void seen_exit_task(struct task_struct *p, struct scx_exit_task_args *args)
+void seen_exit_task(struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct context *c = bpf_task_storage_get(&contexts, p, NULL, 0);
 
@@ -123,7 +90,7 @@ static void seen_exit_task(struct task_struct *p, struct scx_exit_task_args *arg
 	CHECK(c && c->magic == CONTEXT_MAGIC + (u32)p->pid);
 }
 
-static s32 create_dsqs(void)
+s32 create_dsqs(void)
 {
 	s32 err = scx_bpf_create_dsq(SHARED_DSQ, -1);
 
@@ -134,18 +101,9 @@ static s32 create_dsqs(void)
 	return 0;
 }
 
-#define SEEN						\
-	.runnable = seen_runnable,			\
-	.stopping = seen_stopping,			\
-	.quiescent = seen_quiescent,			\
-	.dequeue = seen_dequeue,			\
-	.init_task = seen_init_task,			\
-	.exit_task = seen_exit_task,			\
-	.timeout_ms = 30000
-
 /* ---- fifo ---------------------------------------------------------------- */
 
-static s32 default_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+s32 default_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
@@ -157,7 +115,7 @@ static s32 default_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flag
 	return cpu;
 }
 
-static void kick_idle(struct task_struct *p)
+void kick_idle(struct task_struct *p)
 {
 	s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 
@@ -251,109 +209,6 @@ static void percpu_dispatch(s32 cpu, struct task_struct *prev)
 static struct sched_ext_ops percpu_ops = {
 	SEEN, .running = seen_running, .name = "percpu", .init = create_dsqs,
 	.enqueue = percpu_enqueue, .dispatch = percpu_dispatch,
-};
-
-/* ---- pids: the policy's own queue, in a map ------------------------------ */
-
-#define RING 4096
-struct ring {
-	struct bpf_spin_lock lock;
-	u32 head, tail;
-	s32 pids[RING];
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct ring);
-} ring SEC(".maps");
-
-static struct ring *the_ring(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&ring, &zero);
-}
-
-static void push_pid(s32 pid)
-{
-	struct ring *r = the_ring();
-
-	bpf_spin_lock(&r->lock);
-	CHECK(r->tail - r->head < RING, "the test's ring is too small");
-	r->pids[r->tail++ % RING] = pid;
-	bpf_spin_unlock(&r->lock);
-}
-
-static s32 pop_pid(void)
-{
-	struct ring *r = the_ring();
-	s32 pid = -1;
-
-	bpf_spin_lock(&r->lock);
-	if (r->head != r->tail)
-		pid = r->pids[r->head++ % RING];
-	bpf_spin_unlock(&r->lock);
-	return pid;
-}
-
-static void pids_enqueue(struct task_struct *p, u64 enq_flags)
-{
-	count(COUNT_ENQUEUE);
-	seen_custody(p);
-	push_pid(p->pid);
-	/* Another time, so that stale dispatches happen. */
-	if (!below(8))
-		push_pid(p->pid);
-	if (enq_flags & SCX_ENQ_CPU_SELECTED)
-		kick_idle(p);
-}
-
-static void pids_dispatch(s32 cpu, struct task_struct *prev)
-{
-	u32 nr_wanted = 1 + below(4);
-	struct task_struct *p;
-
-	(void)prev;
-	count(COUNT_DISPATCH);
-	scx_bpf_dsq_move_to_local(SHARED_DSQ);
-	for (u32 i = 0; i < nr_wanted && scx_bpf_dispatch_nr_slots(); i++) {
-		s32 pid = pop_pid();
-
-		if (pid < 0)
-			break;
-		p = bpf_task_from_pid(pid);
-		if (!p)
-			continue;
-		switch (below(4)) {
-		case 0:
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS, 0);
-			break;
-		case 1:
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON |
-					   (((u32)cpu + 1) % scx_bpf_nr_cpu_ids()),
-					   SLICE_NS, 0);
-			break;
-		case 2:
-			scx_bpf_dsq_insert(p, SHARED_DSQ, SLICE_NS, 0);
-			break;
-		default:
-			scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SLICE_NS, 0);
-		}
-		if (!below(16)) {
-			/* Thinks better of it: back into the ring. */
-			scx_bpf_dispatch_cancel();
-			push_pid(pid);
-		}
-		bpf_task_release(p);
-	}
-	scx_bpf_dsq_move_to_local(SHARED_DSQ);
-}
-
-static struct sched_ext_ops pids_ops = {
-	SEEN, .running = seen_running, .name = "pids", .init = create_dsqs,
-	.enqueue = pids_enqueue, .dispatch = pids_dispatch,
-	.dispatch_max_batch = 8,
 };
 
 /* ---- walk: iterate, and move what one finds ------------------------------ */
@@ -563,79 +418,6 @@ static struct sched_ext_ops preempt_ops = {
 	.update_idle = preempt_update_idle,
 };
 
-/* ---- faulty: goes wrong at a random moment ------------------------------- */
-
-static u64 faulty_countdown;	/* atomic */
-
-static bool is_the_moment(void)
-{
-	return __atomic_fetch_sub(&faulty_countdown, 1, __ATOMIC_RELAXED) == 0;
-}
-
-static s32 faulty_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
-{
-	if (is_the_moment())
-		return 9999;
-	return default_select_cpu(p, prev_cpu, wake_flags);
-}
-
-static void faulty_enqueue(struct task_struct *p, u64 enq_flags)
-{
-	count(COUNT_ENQUEUE);
-	if (is_the_moment()) {
-		/* Into a queue that is not, or nowhere at all. */
-		if (below(2))
-			scx_bpf_dsq_insert(p, 0xbad, SLICE_NS, enq_flags);
-		else
-			scx_bpf_error("lost [%d]", p->pid);
-		return;
-	}
-	seen_custody(p);
-	if (below(2)) {
-		push_pid(p->pid);
-	} else if (below(2)) {
-		scx_bpf_dsq_insert_vtime(p, OTHER_DSQ, SLICE_NS, below(1000),
-					 enq_flags);
-	} else {
-		scx_bpf_dsq_insert(p, SHARED_DSQ, SLICE_NS, enq_flags);
-	}
-	kick_idle(p);
-}
-
-static void faulty_dispatch(s32 cpu, struct task_struct *prev)
-{
-	s32 pid = pop_pid();
-	struct task_struct *p = pid < 0 ? NULL : bpf_task_from_pid(pid);
-
-	(void)cpu;
-	(void)prev;
-	count(COUNT_DISPATCH);
-	if (p)
-		scx_bpf_dsq_insert(p, SHARED_DSQ, SLICE_NS, 0);
-	if (is_the_moment()) {
-		/* A queue goes while others insert into it, or just words. */
-		if (below(2))
-			scx_bpf_destroy_dsq(OTHER_DSQ);
-		else
-			scx_bpf_error("dispatch fails on cpu %d", cpu);
-	}
-	if (!scx_bpf_dsq_move_to_local(OTHER_DSQ))
-		scx_bpf_dsq_move_to_local(SHARED_DSQ);
-}
-
-static void faulty_running(struct task_struct *p)
-{
-	seen_running(p);
-	if (is_the_moment())
-		scx_bpf_error("running [%d]", p->pid);
-}
-
-static struct sched_ext_ops faulty_ops = {
-	SEEN, .name = "faulty", .init = create_dsqs,
-	.select_cpu = faulty_select_cpu, .enqueue = faulty_enqueue,
-	.dispatch = faulty_dispatch, .running = faulty_running,
-};
-
 /* -------------------------------------------------------------------------- */
 
 const struct random_policy random_policies[] = {
@@ -644,12 +426,14 @@ const struct random_policy random_policies[] = {
 	{ .name = "vtime", .ops = &vtime_ops },
 	{ .name = "percpu", .ops = &percpu_ops },
 	{ .name = "pids", .ops = &pids_ops, .no_affinity = true,
-	  .keeps_pids = true },
-	{ .name = "walk", .ops = &walk_ops, .keeps_pids = true },
+	  .holds_pointers = true },
+	{ .name = "late", .ops = &late_ops, .no_affinity = true,
+	  .holds_pointers = true },
+	{ .name = "walk", .ops = &walk_ops, .holds_pointers = true },
 	{ .name = "direct", .ops = &direct_ops },
 	{ .name = "last", .ops = &last_ops },
 	{ .name = "preempt", .ops = &preempt_ops },
-	{ .name = "faulty", .ops = &faulty_ops, .keeps_pids = true,
+	{ .name = "faulty", .ops = &faulty_ops, .holds_pointers = true,
 	  .may_fail = true },
 };
 const u32 nr_random_policies = ARRAY_SIZE(random_policies);
@@ -668,5 +452,5 @@ void random_policies_reset(void)
 	nr_idle_now = 0;
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		nr_idle_now += !sl_core.cpus[i].curr;
-	faulty_countdown = below(3000);
+	random_held_reset();
 }

@@ -30,6 +30,7 @@ struct random_run {
 
 	u32 nr_alive;		/* atomic, as all below */
 	u64 nr_spawned;
+	u64 nr_reused;		/* whose memory was another task's before */
 	u64 nr_steps;
 	u64 nr_failures;
 	bool is_draining;

@@ -16,15 +16,17 @@ import pytest
 from core.core_programs import build_program, run_program
 
 POLICIES = (
-    "none", "fifo", "vtime", "percpu", "pids", "walk", "direct", "last", "preempt", "faulty",
+    "none", "fifo", "vtime", "percpu", "pids", "late", "walk", "direct", "last", "preempt",
+    "faulty",
 )  # fmt: skip
 #: What a policy is there to exercise: a run that never did tested nothing.
 MUST_COUNT = {
     "fifo": ("enqueue", "dequeue", "dispatch", "direct"),
     "vtime": ("custody", "dequeue"),
     "percpu": ("direct", "custody"),
-    "pids": ("custody", "dequeue"),
-    "walk": ("moved", "timer"),
+    "pids": ("custody", "dequeue", "reused"),
+    "late": ("custody", "dequeue", "reused", "stale"),
+    "walk": ("moved", "timer", "reused"),
     "direct": ("direct", "enqueue"),
     "last": ("last",),
     "preempt": ("kick", "direct"),
@@ -71,9 +73,12 @@ def test_random_operations_for_long(program, kind, policy, cpus):
     )  # fmt: skip
 
 
+RANDOM_SOURCES = ["random_ops.c", "random_check.c", "random_policies.c", "random_held.c"]
+
+
 def play(program, kind, policy, *words):
     """Run random operations, and see that they did what they are there for."""
-    binary = program("random_ops", ["random_ops.c", "random_check.c", "random_policies.c"], kind)
+    binary = program("random_ops", RANDOM_SOURCES, kind)
     print(f"SCHEDLAB_SEED={SEED}")
     said = run_program(binary, policy, *words, "--round-ms", 60)
     words = said.splitlines()[-1].split()
@@ -88,8 +93,8 @@ UNIT_SOURCES = [
     "unit_races.c", "unit_text.c",
 ]  # fmt: skip
 UNITS = (
-    "race_change_before_the_switch", "race_destroyed_queue", "race_stale_turn",
-    "race_wake_after_the_clock",
+    "race_change_before_the_switch", "race_destroyed_queue", "race_reused_memory",
+    "race_stale_turn", "race_wake_after_the_clock",
     "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
     "a_policy_may_leave",
     "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_create_destroy",
@@ -99,7 +104,7 @@ UNITS = (
     "map_contents_do_not_outlive_the_policy", "map_hash", "map_impossible_ones",
     "map_no_memory", "map_of_the_same_name", "map_task_storage", "map_too_many",
     "misuse_is_reported_and_survived",
-    "stale_dispatches_are_ignored", "the_table_of_tasks_has_an_end", "timers_have_an_end",
+    "setup_of_used_memory", "stale_dispatches_are_ignored", "the_table_of_tasks_has_an_end", "timers_have_an_end",
     "timers_in_order", "watchdog",
 )  # fmt: skip
 

@@ -462,3 +462,52 @@ TEST(dump)
 	unit_run_to_end();
 	unit_end();
 }
+
+/* ---- memory that was a task's before ------------------------------------- */
+
+/* What a task may inherit: none of it can be seen before it is set anew. */
+static void blank_inheritance(struct sl_task *t)
+{
+	t->ops_state &= SL_OPSS_MASK;
+	t->idx = 0;
+	t->cpu = 0;
+	t->prev = NULL;
+	t->next = NULL;
+	t->dsq_seq = 0;
+}
+
+static void global_enqueue(struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+
+TEST(setup_of_used_memory)
+{
+	struct sched_ext_ops ops = { .name = "global", .enqueue = global_enqueue };
+	struct unit_task *t;
+	struct sl_task fresh, used;
+	u64 turns;
+
+	unit_machine(2);
+	CHECK(!unit_enable(&ops));
+	memset(&fresh, 0, sizeof(fresh));
+	sl_task_setup(&fresh, 7, "a name that is too long for a task");
+	CHECK(!strcmp(fresh.p.comm, "a name that is "));
+	t = unit_start(60);
+	t->core.p.flags = PF_KTHREAD;
+	sl_task_set_weight(&t->core, 77);
+	unit_run_to_end();
+	turns = t->core.ops_state & ~(u64)SL_OPSS_MASK;
+	CHECK(turns && t->core.p.se.sum_exec_runtime);
+	sl_task_setup(&t->core, 7, "a name that is too long for a task");
+	CHECK((t->core.ops_state & ~(u64)SL_OPSS_MASK) >= turns);
+	used = t->core;
+	CHECK(used.p.group_leader == &t->core.p &&
+	      used.p.real_parent == &t->core.p);
+	used.p.group_leader = fresh.p.group_leader;
+	used.p.real_parent = fresh.p.real_parent;
+	blank_inheritance(&used);
+	blank_inheritance(&fresh);
+	CHECK(!memcmp(&used, &fresh, sizeof(fresh)));
+	unit_end();
+}

@@ -172,3 +172,66 @@ TEST(race_stale_turn)
 	unit_run_to_end();
 	unit_end();
 }
+
+/* ---- a verdict comes so late that the memory is another task's ----------- */
+
+static const struct cpumask third = { { 4 } };
+
+/* CPU 0's verdict is still in its buffer. CPU 1 runs the task to its end. */
+static void overtake(struct task_struct *p)
+{
+	struct unit_task *t = &unit_tasks[0];
+
+	fake_cpu = 1;
+	unit_step(1);
+	CHECK(sl_core.cpus[1].curr == &t->core);
+	unit_step(1);
+	CHECK(t->has_exited && !t->core.is_attached);
+	t->has_exited = false;
+	t->nr_ticks_left = 1;
+	sl_task_setup(&t->core, 2, "next");
+	sl_poke(&p->cpus_ptr, &third);
+	sl_poke(&p->nr_cpus_allowed, 1);
+	CHECK(!sl_task_attach(&t->core, true));
+	sl_task_start(&t->core, 0);
+	CHECK(nr_enqueued == 2 && t->core.cpu == 2);
+	fake_cpu = 0;
+}
+
+static void late_dispatch(s32 cpu, struct task_struct *prev)
+{
+	struct task_struct *p = &unit_tasks[0].core.p;
+
+	(void)prev;
+	if (cpu == 2 || (cpu == 0 && has_acted))
+		return;
+	CHECK(scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0));
+	if (cpu == 0 && !has_acted) {
+		has_acted = true;
+		overtake(p);
+	}
+}
+
+TEST(race_reused_memory)
+{
+	struct sched_ext_ops ops = { .name = "late", .enqueue = keep_enqueue,
+				     .dispatch = late_dispatch };
+	struct unit_task *t;
+
+	unit_machine(3);
+	CHECK(!unit_enable(&ops));
+	t = unit_attach(0);
+	t->core.cpu = 1;
+	for (s32 cpu = 0; cpu < 3; cpu++)
+		CHECK(scx_bpf_test_and_clear_cpu_idle(cpu));
+	sl_task_start(&t->core, 0);
+	sl_host_kick(0);
+	unit_step(0);
+	CHECK(has_acted && nr_enqueued == 2);
+	CHECK(!fake.nr_failures, "%s", fake.failure_msg);
+	CHECK(!sl_core.cpus[0].curr, "that verdict was about another task");
+	CHECK((t->core.ops_state & SL_OPSS_MASK) == SL_OPSS_QUEUED);
+	sl_policy_disable();
+	unit_run_to_end();
+	unit_end();
+}
