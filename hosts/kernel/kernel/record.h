@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.h - writes down what the scheduler does, for whoever measures it.
+ *
+ * Each hart fills a chunk of 64 KiB of its own, so no lock is taken on the way.
+ * A full chunk goes to the host as it is, through the channel; it begins with
+ * the channel's frame, and nothing is copied. Without a channel the two chunks of
+ * a hart are a ring that schedlog() drains, and what it drained too late is
+ * counted as lost, never silently overwritten.
+ *
+ *	record_put() -> [chunk being filled] --full--> channel --> [free again]
+ *	                        ^                                       |
+ *	                        +---------------------------------------+
+ *
+ * Called by host_inline.h for the core. Must stay true: a hart's chunk is
+ * touched by that hart only, with interrupts off, but for record_drain().
+ *
+ * Read next: record.c, then channel.h.
+ */
+#ifndef KERNEL_RECORD_H
+#define KERNEL_RECORD_H
+
+#include <schedlab/record.h>
+
+#include "channel.h"
+#include "param.h"
+
+#define RECORD_CHUNK_BYTES 65536
+#define RECORD_CHUNK_RECORDS						\
+	((RECORD_CHUNK_BYTES - sizeof(struct channel_frame)) /		\
+	 sizeof(struct sl_record))
+
+struct record_chunk {
+	struct channel_frame head;
+	struct sl_record records[RECORD_CHUNK_RECORDS];
+};
+
+/* What a hart needs on its fast path; alone on its cache line. */
+struct record_hart {
+	struct sl_record *at;	/* where the next record goes */
+	struct sl_record *end;	/* == at: the chunk is full, or there is none */
+} __attribute__((aligned(64)));
+
+extern struct record_hart record_harts[NCPU];
+
+/* At boot, once memory can be allocated; before it, records are dropped. */
+void record_init(u32 nr_harts);
+
+/* The slow path: change chunks. Return: where to write, or NULL: it is lost. */
+struct sl_record *record_room(u32 hart);
+
+/*
+ * Make what this hart has recorded so far visible to the host. Context: on that
+ * hart, interrupts off.
+ */
+void record_flush(u32 hart);
+
+/* All harts, at the end of a job: nobody schedules any more. */
+void record_flush_all(void);
+
+/* Move up to @nr records of all harts to user memory @to, oldest chunk first.
+ * Return: how many; -1 for a bad address. */
+s64 record_drain(u64 to, u32 nr);
+
+/* Records that could not be kept, on all harts since boot. */
+u64 record_nr_lost(void);
+
+/*
+ * @hart: the one this code runs on; @cpu: the one it is about.
+ * Context: interrupts off; locks of the core may be held.
+ */
+static inline void record_put(u32 hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
+			      u8 flags, u64 arg)
+{
+	struct record_hart *h = &record_harts[hart];
+	struct sl_record *r = h->at;
+
+	if (__builtin_expect(r == h->end, 0)) {
+		r = record_room(hart);
+		if (!r)
+			return;
+	}
+	*r = (struct sl_record){
+		.t_ns = t_ns,
+		.task = (u32)task,
+		.cpu = (u16)cpu,
+		.kind = kind,
+		.flags = flags,
+		.arg = arg,
+	};
+	h->at = r + 1;
+}
+
+#endif
