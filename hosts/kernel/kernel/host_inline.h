@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host_inline.h - the inline part of the host contract, for the teaching kernel.
+ *
+ * Locks are spin locks and nothing else: the core runs with interrupts off, so
+ * nothing on this hart can want a lock that this hart holds. The clock is the
+ * board's, records go through record.h.
+ *
+ * Read next: host.c, the rest of the contract.
+ */
+#ifndef KERNEL_HOST_INLINE_H
+#define KERNEL_HOST_INLINE_H
+
+#include <scx/types.h>
+#include <schedlab/task.h>
+
+#include "record.h"
+
+typedef struct { u32 locked; } sl_lock_t;
+
+static inline void sl_lock_init(sl_lock_t *lock)
+{
+	lock->locked = 0;
+}
+
+static inline void sl_host_relax(void)
+{
+	extern bool has_panicked;
+	extern void park(void);
+
+	/* "pause": a hint that older harts take for a fence. */
+	asm volatile(".4byte 0x0100000f" : : : "memory");
+	if (__builtin_expect(__atomic_load_n(&has_panicked, __ATOMIC_RELAXED), 0))
+		park();
+}
+
+static inline void sl_lock(sl_lock_t *lock)
+{
+	while (__builtin_expect(__atomic_exchange_n(&lock->locked, 1,
+						    __ATOMIC_ACQUIRE), 0)) {
+		while (__atomic_load_n(&lock->locked, __ATOMIC_RELAXED))
+			sl_host_relax();
+	}
+}
+
+static inline void sl_unlock(sl_lock_t *lock)
+{
+	__atomic_store_n(&lock->locked, 0, __ATOMIC_RELEASE);
+}
+
+/* Nanoseconds in one step of the board's clock, from the FDT. */
+extern u64 clock_step_ns;
+
+static inline u64 sl_host_now_ns(void)
+{
+	u64 steps;
+
+	asm volatile("rdtime %0" : "=r"(steps));
+	return steps * clock_step_ns;
+}
+
+/*
+ * The number of the hart. It stands right behind the task of the running process
+ * (struct proc), which tp points to; proc.c asserts it.
+ */
+static inline s32 sl_host_cpu(void)
+{
+	s32 hart;
+
+	asm volatile("lw %0, %1(tp)" : "=r"(hart) : "i"(sizeof(struct sl_task)));
+	return hart;
+}
+
+static inline bool sl_bit_test_and_set(u64 *words, u32 bit)
+{
+	u64 mask = 1ULL << (bit % 64);
+
+	return __atomic_fetch_or(&words[bit / 64], mask, __ATOMIC_ACQ_REL) & mask;
+}
+
+static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
+{
+	u64 mask = 1ULL << (bit % 64);
+
+	return __atomic_fetch_and(&words[bit / 64], ~mask, __ATOMIC_ACQ_REL) &
+	       mask;
+}
+
+static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
+{
+	return __atomic_compare_exchange_n(at, &old, new, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+{
+	record_put((u32)sl_host_cpu(), sl_host_now_ns(), kind, task, cpu, flags,
+		   arg);
+}
+
+/* The next tick will see it. */
+static inline void sl_host_slice_changed(struct sl_task *t)
+{
+	(void)t;
+}
+
+#endif

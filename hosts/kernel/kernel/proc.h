@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proc.h - processes and harts.
+ *
+ * All processes are made at boot, unused, and used again and again: their
+ * memory is never anything else, which the core relies on (task.h). Free ones
+ * are on a list, those with a pid in a hash table, children on their parent's
+ * lists: nothing is ever searched from end to end.
+ *
+ * The register tp points to the current process (or to the hart's idle loop),
+ * so myproc() is right even if the process moves to another hart in the middle.
+ * mycpu() is only right while interrupts are off.
+ *
+ * Read next: proc.c, then sched.c.
+ */
+#ifndef KERNEL_PROC_H
+#define KERNEL_PROC_H
+
+#include <schedlab/host.h>
+#include <scx/attrs.h>
+
+#include "frame.h"
+#include "mem.h"
+#include "param.h"
+#include "spinlock.h"
+#include "timer.h"
+#include "wait.h"
+
+struct file;
+struct inode;
+struct cpu;
+
+/* What swtch() saves; the rest is on the stack. */
+struct context {
+	u64 ra, sp;
+	u64 s[12];
+};
+
+struct fp_state {
+	u64 f[32];
+	u64 fcsr;
+};
+
+enum proc_state {
+	PROC_UNUSED,
+	PROC_LIVE,		/* the core knows what it is doing */
+	PROC_ENDED,		/* exit status waits for the parent */
+};
+
+struct proc {
+	struct sl_task task;	/* first, so that either pointer is the other */
+
+	/* The hart that runs it touches, interrupts off: */
+	s32 hart;		/* number of cpu; here for sl_host_cpu() */
+	u32 nr_off;		/* push_off() without pop_off() */
+	bool intr_was_on;	/* before the first of them */
+	struct cpu *cpu;	/* where it runs; stale while it does not */
+	struct context context;	/* while it does not run */
+
+	/* It touches itself; fork() and exec() while it cannot run: */
+	struct frame *frame;	/* its user registers, top of its kernel stack */
+	pagetable_t pages;	/* root of its address space */
+	u64 size;		/* bytes of user memory: text to heap */
+	struct file *ofile[NOFILE];
+	struct inode *cwd;
+	bool uses_fp;		/* fp holds its registers while it does not run */
+	struct fp_state fp;
+	void (*start)(void);	/* kernel code to begin with; NULL: its frame */
+	struct timer timer;	/* of sleep_until(), and of release() before it starts */
+	struct cpumask mask;	/* room for task.own_mask */
+	s32 nice;		/* -20..19 */
+	struct task_attr attr;	/* as set, for getattr() and for children */
+
+	/* Anybody may look: */
+	char name[16];		/* of its program */
+	const char *waits_for;	/* why it is blocked, or NULL */
+	bool killed;		/* to end when it leaves the kernel; pid lock */
+	bool kill_was_told;	/* sleep_on() has returned early for it */
+	bool is_held;		/* forkheld(): not started yet; atomic */
+
+	/* The lock of its wait queue guards: */
+	struct waitq *queue;	/* that it is on, or NULL */
+	struct proc *queue_next;
+	struct proc *queue_prev;
+
+	/* family_lock guards: */
+	enum proc_state state;
+	int exit_status;
+	struct proc *parent;
+	struct proc *children;	/* that live; and their siblings */
+	struct proc *ended;	/* children to be waited for, first ended first */
+	struct proc *ended_last;
+	struct proc *sibling_next;
+	struct proc *sibling_prev;
+	struct waitq child_ended;
+
+	/* pid_lock guards: */
+	struct proc *hash_next;	/* same bucket of pids; or next unused process */
+	struct proc *all_next;	/* processes by age, for ps */
+	struct proc *all_prev;
+};
+
+/* A hart. Its number is the core's number of the CPU, and SBI's hart id. */
+struct cpu {
+	u32 idx;
+	bool resched;		/* sl_schedule() is wanted here; atomic */
+	bool is_started;
+	struct proc *proc;	/* that runs here, the idle loop's included */
+	struct proc idle;	/* the idle loop: not known to the core */
+	struct timers timers;
+	u64 next_tick_ns;
+} __attribute__((aligned(64)));
+
+extern struct cpu cpus[NCPU];
+extern u32 nr_cpus;
+extern struct spinlock family_lock;
+extern u32 procs_max;
+
+/* The current process, or this hart's idle loop. Always right. */
+static inline struct proc *myproc(void)
+{
+	struct proc *p;
+
+	asm("mv %0, tp" : "=r"(p));
+	return p;
+}
+
+/* Context: interrupts off. */
+static inline struct cpu *mycpu(void)
+{
+	return myproc()->cpu;
+}
+
+static inline struct proc *proc_of(struct sl_task *t)
+{
+	return (struct proc *)t;
+}
+
+static inline s32 pid_of(const struct proc *p)
+{
+	return p->task.p.pid;
+}
+
+static inline bool killed(const struct proc *p)
+{
+	return __atomic_load_n(&p->killed, __ATOMIC_RELAXED);
+}
+
+/*
+ * The process with @pid, not yet waited for, or NULL. Its memory stays a struct
+ * proc for ever, so a stale pointer is harmless but may be of another process.
+ */
+struct proc *proc_find(s32 pid);
+
+/*
+ * Call @each with every process, oldest first, until it returns false.
+ * Context: takes pid_lock, which is held during the calls.
+ */
+void procs_for_each(bool (*each)(struct proc *p, void *arg), void *arg);
+u32 nr_procs(void);
+
+/* procs_init() at boot; the first process runs @start, on the boot hart. */
+void procs_init(void);
+void proc_start_first(void (*start)(void));
+
+/*
+ * The kernel side of the calls. kfork(): @is_held: not started before
+ * proc_release(). kwait(): NULL for what is not wanted; times in ns.
+ */
+struct wait_result {
+	int status;
+	u64 wait_ns;		/* runnable without running */
+	u64 run_ns;		/* CPU time */
+};
+int kfork(bool is_held);
+_Noreturn void kexit(int status);
+int kwait(struct wait_result *result);
+int kkill(s32 pid);
+int kexec(const char *path, char **argv);	/* argv: kernel memory */
+int kgrow(s64 bytes);				/* sbrk: -1 or 0 */
+
+/* Start a held child. Return: false if it was started already. Any context. */
+bool proc_release(struct proc *p);
+
+/* Mark @p killed and get it to notice. Context: any, no lock of the core's. */
+void proc_kill(struct proc *p);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched.h - the only way to the core's choice of what runs next.
+ *
+ *	push_off -> sl_schedule(why) -> swtch() to the chosen one's kernel stack
+ *	         -> there: sl_switched(the one before) -> its own pop_off
+ *
+ * No scheduler thread stands between two processes. A hart with nothing to run
+ * is on the stack of its idle loop.
+ *
+ * Read next: sched.c, then core/schedule.c.
+ */
+#ifndef KERNEL_SCHED_H
+#define KERNEL_SCHED_H
+
+#include "proc.h"
+
+/* Call these with interrupts off and exactly one push_off(). */
+void sched_block(void);		/* after sl_task_prepare_block() */
+void sched_yield(void);
+void sched_resched(void);	/* somebody asked for it: mycpu()->resched */
+_Noreturn void sched_exit(void);
+
+/* The idle loop of this hart; boot ends here. */
+_Noreturn void idle_loop(void);
+
+/* The first code of a new process, entered from swtch(). */
+void sched_begin(struct proc *prev);
+
+/* swtch.S: leave @prev, go on in @next. Return: who was left, in the new one. */
+struct proc *swtch(struct proc *prev, struct proc *next, struct context *from,
+		   struct context *to);
+
+/* sched.c, for main.c: the core, its policy (boot argument `policy`), watchdog. */
+void sched_init(void);
+
+#endif
