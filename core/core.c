@@ -74,6 +74,9 @@ static int init_cpus(void)
 		cpu->idle_cursor = -1;
 		sl_lock_init(&cpu->lock);
 		sl_dsq_init(&cpu->local, SCX_DSQ_LOCAL_ON | i, (s32)i);
+		sl_task_setup(&cpu->idle, 0, "swapper");
+		cpu->idle.p.flags = PF_IDLE;
+		cpu->idle.cpu = (s32)i;
 		cpu->kicks = sl_host_alloc(nr * sizeof(u16));
 		cpu->kick_flags = sl_host_alloc(nr);
 		if (!cpu->kicks || !cpu->kick_flags)

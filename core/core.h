@@ -77,6 +77,8 @@ struct sl_cpu {
 	/* This CPU alone touches: */
 	s32		id;
 	bool		holds_lock;	/* its own, and so must not take another's */
+	bool		in_interrupt;	/* not the running task's doing (S39) */
+	struct sl_task	idle;		/* current, while nothing runs; never queued */
 	enum sl_context	context;
 	const char	*callback;	/* name of the one running, for reports */
 	struct sl_task	*callback_task;

@@ -58,11 +58,17 @@ u32 bpf_get_smp_processor_id(void)
 
 /* ---- tasks ------------------------------------------------------------- */
 
+/* S39: never NULL; an idle CPU has its idle task, as on Linux. */
 struct task_struct *bpf_get_current_task_btf(void)
 {
-	struct sl_task *t = sl_this_cpu()->curr;
+	struct sl_cpu *here = sl_this_cpu();
 
-	return t ? &t->p : NULL;
+	return here->curr ? &here->curr->p : &here->idle.p;
+}
+
+bool bpf_in_task(void)
+{
+	return !sl_this_cpu()->in_interrupt;
 }
 
 struct task_struct *bpf_task_from_pid(s32 pid)

@@ -288,6 +288,7 @@ bool sl_tick(void)
 
 	sl_lock(&cpu->lock);
 	cpu->holds_lock = true;
+	cpu->in_interrupt = true;
 	t = cpu->curr;
 	if (t) {
 		sl_charge(t, sl_host_now_ns());
@@ -300,5 +301,6 @@ bool sl_tick(void)
 	cpu->holds_lock = false;
 	sl_unlock(&cpu->lock);
 	sl_flush(cpu);
+	cpu->in_interrupt = false;
 	return is_over;
 }

@@ -153,6 +153,7 @@ void sl_timers_run(void)
 	struct sl_timer *s;
 	u64 last_start;
 
+	here->in_interrupt = true;
 	sl_lock(&sl_core.timers_lock);
 	last_start = nr_starts;
 	sl_unlock(&sl_core.timers_lock);
@@ -177,6 +178,7 @@ void sl_timers_run(void)
 	if (sl_core.timers && !sl_peek(&sl_core.bypass))
 		ask_host();
 	sl_unlock(&sl_core.timers_lock);
+	here->in_interrupt = false;
 }
 
 void sl_timers_destroy(void)

@@ -152,7 +152,9 @@ void sl_task_start(struct sl_task *t, s32 parent_pid)
 	sl_store(&t->state, SL_TASK_WAKING);
 	sl_unlock(&cpu->lock);
 	t->p.start_time = sl_host_now_ns();
+	sl_this_cpu()->in_interrupt = !parent_pid;
 	select_and_enqueue(t, SCX_WAKE_FORK, 0, SL_RECORD_ARRIVE, parent_pid);
+	sl_this_cpu()->in_interrupt = false;
 }
 
 /**
@@ -178,8 +180,10 @@ bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 	sl_unlock(&cpu->lock);
 	if (!was_blocked)
 		return was_blocking;
+	sl_this_cpu()->in_interrupt = !waker_pid;
 	select_and_enqueue(t, wake_flags | SCX_WAKE_TTWU, SCX_ENQ_WAKEUP,
 			   SL_RECORD_WAKE, waker_pid);
+	sl_this_cpu()->in_interrupt = false;
 	return true;
 }
 

@@ -99,6 +99,7 @@ SL_HELPER(113, long, bpf_probe_read_kernel, void *dst, u32 bytes,
 	  const void *src);
 SL_HELPER(115, long, bpf_probe_read_kernel_str, void *dst, u32 bytes,
 	  const void *src);
+SL_HELPER(154, void *, bpf_this_cpu_ptr, const void *per_cpu);
 SL_HELPER(156, void *, bpf_task_storage_get, void *map, struct task_struct *p,
 	  void *value, u64 flags);
 SL_HELPER(157, long, bpf_task_storage_delete, void *map, struct task_struct *p);
@@ -271,6 +272,19 @@ static inline bool is_migration_disabled(const struct task_struct *p)
 	if (p->migration_disabled == 1)
 		return bpf_get_current_task_btf() != p;
 	return p->migration_disabled;
+}
+
+/*
+ * x86 keeps the nesting of interrupts in a variable of each CPU: from bit 8 on
+ * 1 for a software interrupt that is served, from bit 16 on hardware interrupts.
+ * Elsewhere it cannot be told, and the answer is the one that claims nothing.
+ */
+extern const int __preempt_count __ksym __weak;
+static inline bool bpf_in_task(void)
+{
+	if (!bpf_ksym_exists(&__preempt_count))
+		return false;
+	return !(*(const int *)bpf_this_cpu_ptr(&__preempt_count) & 0xff0100);
 }
 
 /* ---- dispatch queues --------------------------------------------------- */

@@ -239,6 +239,8 @@ long sl_printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* ---- tasks ------------------------------------------------------------- */
 
 struct task_struct *bpf_get_current_task_btf(void);
+/* Is the current task at work here, or did an interrupt come upon it? (S39) */
+bool bpf_in_task(void);
 struct task_struct *bpf_task_from_pid(s32 pid);
 struct task_struct *bpf_task_acquire(struct task_struct *p);
 void bpf_task_release(struct task_struct *p);
