@@ -60,6 +60,7 @@ extern struct devsw devsw[NDEV];
 #define CONSOLE	1
 #define JOB	2	/* the bytes that the host gave us, read-only */
 #define NULLDEV	3	/* swallows everything, and is empty */
+#define KEYS	4	/* the console, key by key; console.h */
 
 void file_init(void);
 

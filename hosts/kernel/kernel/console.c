@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * console.c - what is typed, from the serial line to a process that reads it;
+ * and what processes print.
+ *
+ * The interrupt handler puts characters into a ring. Three counters run through
+ * it, and only their remainders are places in it:
+ *
+ *	   taken          ready           typed
+ *	-----|--------------|---------------|----------> time
+ *	     may be read      line being edited
+ *
+ * In line mode a newline or ctrl-D makes `ready` catch up with `typed`; in key
+ * mode every key does. A ring that is full drops what comes.
+ *
+ * Must stay true: taken <= ready <= typed <= taken + TYPED_BYTES.
+ * Read next: uart.c; user/line.c for the other line editor.
+ */
+#include "console.h"
+#include "core.h"
+#include "file.h"
+#include "memlayout.h"
+#include "plic.h"
+#include "print.h"
+#include "proc.h"
+#include "uart.h"
+#include "wait.h"
+
+#define TYPED_BYTES	2048
+#define CTRL(c)		((c) - '@')
+#define DELETE		127
+
+static struct {
+	struct spinlock lock;	/* guards all of it */
+	struct waitq readers;
+	char ring[TYPED_BYTES];
+	u32 taken, ready, typed;
+	bool gives_keys;	/* key mode: the shell is reading */
+	s32 foreground;		/* whom ctrl-C ends; 0: nobody */
+} console;
+
+/* Held while a piece of output is sent, so that pieces do not mix. */
+static struct spinlock output_lock;
+
+static char *ring_at(u32 count)
+{
+	return &console.ring[count % TYPED_BYTES];
+}
+
+/* ---- out ----------------------------------------------------------------- */
+
+static int console_write(bool is_user, uint64 from, int n)
+{
+	char piece[128];
+	int done = 0, now;
+
+	while (done < n && !killed(myproc())) {
+		now = n - done < (int)sizeof(piece) ? n - done : (int)sizeof(piece);
+		if (!is_user)
+			memmove(piece, (void *)(from + done), now);
+		else if (copyin(piece, from + done, now) < 0)
+			return done ? done : -1;
+		acquire(&output_lock);
+		for (int i = 0; i < now; i++)
+			uart_putc(piece[i]);
+		release(&output_lock);
+		done += now;
+	}
+	return done;
+}
+
+static void echo(char c)
+{
+	if (c == '\n' || c == '\t' || (c >= ' ' && c != DELETE)) {
+		uart_putc(c);
+	} else {
+		uart_putc('^');
+		uart_putc(c + '@');
+	}
+}
+
+static void erase_one(void)
+{
+	char c = *ring_at(--console.typed);
+
+	for (int i = c < ' ' && c != '\t' ? 2 : 1; i > 0; i--) {
+		uart_putc('\b');
+		uart_putc(' ');
+		uart_putc('\b');
+	}
+}
+
+/* ---- in ------------------------------------------------------------------ */
+
+/* The lines, or keys, in the ring may be read now. */
+static void make_ready(void)
+{
+	console.ready = console.typed;
+	wake_all(&console.readers);
+}
+
+static void type_line_key(char c)
+{
+	switch (c) {
+	case CTRL('U'):
+		while (console.typed != console.ready)
+			erase_one();
+		return;
+	case CTRL('H'):
+	case DELETE:
+		if (console.typed != console.ready)
+			erase_one();
+		return;
+	case '\r':
+		c = '\n';
+	}
+	/* The last place is kept for the end of the line. */
+	if (console.typed - console.taken >= TYPED_BYTES - 1 && c != '\n')
+		return;
+	if (console.typed - console.taken >= TYPED_BYTES)
+		return;
+	*ring_at(console.typed++) = c;
+	if (c != CTRL('D'))
+		echo(c);
+	if (c == '\n' || c == CTRL('D'))
+		make_ready();
+}
+
+/* One character. Return: the process that ctrl-C shall end, or 0. */
+static s32 type_key(char c)
+{
+	s32 victim = 0;
+
+	acquire(&console.lock);
+	if (console.gives_keys) {
+		if (console.typed - console.taken < TYPED_BYTES) {
+			*ring_at(console.typed++) = c;
+			make_ready();
+		}
+	} else if (c == CTRL('C') && console.foreground) {
+		console.typed = console.ready;
+		echo(c);
+		uart_putc('\n');
+		victim = console.foreground;
+	} else {
+		type_line_key(c);
+	}
+	release(&console.lock);
+	return victim;
+}
+
+/*
+ * End @pid and all that descends from it. A child that is being forked at this
+ * very moment may escape.
+ */
+static void kill_family(s32 pid)
+{
+	struct proc *root = proc_find(pid), *p;
+
+	acquire(&family_lock);
+	for (p = root; p;) {
+		proc_kill(p);
+		if (p->children) {
+			p = p->children;
+			continue;
+		}
+		while (p != root && !p->sibling_next)
+			p = p->parent;
+		p = p == root ? NULL : p->sibling_next;
+	}
+	release(&family_lock);
+}
+
+static void uart_interrupt(void *unused)
+{
+	s32 victim;
+	int c;
+
+	(void)unused;
+	while ((c = uart_getc()) >= 0) {
+		if (c == CTRL('P')) {
+			sl_dump();
+			continue;
+		}
+		victim = type_key(c);
+		if (victim)
+			kill_family(victim);
+	}
+}
+
+/* ---- the two device files ------------------------------------------------ */
+
+static int give(bool is_user, uint64 to, char c)
+{
+	if (is_user)
+		return copyout(to, &c, 1);
+	*(char *)to = c;
+	return 0;
+}
+
+/*
+ * What is ready, up to the end of a line. ctrl-D ends it as well, and is taken
+ * with it; one that comes first is the end of the file, and 0 is returned.
+ */
+static int read_typed(bool is_user, uint64 to, int n, bool in_lines)
+{
+	int done = 0;
+	char c;
+
+	acquire(&console.lock);
+	while (console.taken == console.ready) {
+		if (killed(myproc())) {
+			release(&console.lock);
+			return -1;
+		}
+		sleep_on(&console.readers, &console.lock);
+	}
+	while (done < n && console.taken != console.ready) {
+		c = *ring_at(console.taken);
+		if (in_lines && c == CTRL('D')) {
+			/* After other characters it is left for the next read. */
+			console.taken += done == 0;
+			break;
+		}
+		if (give(is_user, to + done, c) < 0) {
+			if (!done)
+				done = -1;
+			break;
+		}
+		console.taken++;
+		done++;
+		if (in_lines && c == '\n')
+			break;
+	}
+	release(&console.lock);
+	return done;
+}
+
+static int console_read(bool is_user, uint64 to, int n)
+{
+	return read_typed(is_user, to, n, true);
+}
+
+static int keys_read(bool is_user, uint64 to, int n)
+{
+	return read_typed(is_user, to, n, false);
+}
+
+static int keys_write(bool is_user, uint64 from, int n)
+{
+	s32 foreground;
+
+	if (n != sizeof(foreground) || !is_user ||
+	    copyin(&foreground, from, sizeof(foreground)) < 0 || foreground < 0)
+		return -1;
+	acquire(&console.lock);
+	console.gives_keys = foreground == 0;
+	console.foreground = foreground;
+	/* A line that was begun while a program ran goes to the shell as it is. */
+	if (console.gives_keys)
+		make_ready();
+	release(&console.lock);
+	return n;
+}
+
+void console_init(void)
+{
+	initlock(&console.lock, "console");
+	initlock(&output_lock, "console output");
+	waitq_init(&console.readers, "console");
+	devsw[CONSOLE] = (struct devsw){ console_read, console_write };
+	devsw[KEYS] = (struct devsw){ keys_read, keys_write };
+	irq_register(UART0_IRQ, uart_interrupt, NULL);
+	uart_listen();
+}
