@@ -23,8 +23,26 @@
  * Bad at: shares; how much each level gets follows from ageing and is hard to
  * foresee, and without ageing lower levels starve (Linux unloads the policy after
  * 30 seconds of that). It knows nothing of locks: an urgent task that waits for
- * one held by a task of a low level waits for that level. On several CPUs the
- * first CPU that ticks makes way, even if another one runs something less urgent.
+ * one held by a task of a low level waits for that level, unless inherit_ns is
+ * given. On several CPUs the first CPU that ticks makes way, even if another one
+ * runs something less urgent.
+ *
+ * Inheritance. Nothing tells a policy who holds a lock or owes an answer, but it
+ * sees who wakes whom. A task that begins to wait lends its level to the task that
+ * woke it last; if that one waits itself, also to the one that woke that, and so on
+ * over CHAIN_MAX tasks. The loan ends when the lender is woken, or when the borrower
+ * has run for inherit_ns of it. Give it the longest critical section or answer. It
+ * is off by default, as the report has none and since it guesses:
+ * - the first wait for a task teaches who that is, and is not helped;
+ * - it knows only one waker: of two locks' holders, the one that let go last;
+ * - a wait for a timer looks like any other, so who once woke a task is lent its
+ *   level while that sleeps, too; each wait may cost the levels in between
+ *   inherit_ns and a tick, or several of these where the loan is passed on;
+ * - a wake-up from an interrupt has no waker (a timer, a device, on Linux the
+ *   network even if a process on the same machine sent something), and a task that
+ *   is woken through a kernel thread none that counts;
+ * - a borrower has one loan, the most urgent, of equal ones the last: when that
+ *   lender is woken, another that still waits has to wait again to lend again.
  *
  * Two rules of the report are here only to reproduce it: pid_rule forces tasks
  * with a PID above 100 to level 5, without ageing, and short_fifo serves level 5
@@ -37,8 +55,10 @@
  * @knob short_fifo bool 0 1  level 5 runs until it blocks (default 0)
  * @knob pid_rule bool 0 1  PIDs above 100 are at level 5 (default 0)
  * @knob sched_log bool 0 1  print each switch, as sched_log() did (default 0)
+ * @knob inherit_ns ns 0 10000000000  most that a loan of priority is good for (default 0: none)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
- * @source report 1, sections 5 and 8
+ * @source report 1, sections 5 and 8; Sha, Rajkumar and Lehoczky (1990) for what
+ *	inheritance has to achieve
  *
  * Read next: policies/mlfq.bpf.c, which finds out the levels by itself.
  */
@@ -52,6 +72,7 @@ char _license[] SEC("license") = "GPL";
 #define DEFAULT_WEIGHT 100
 #define REPORT_TICK_NS 10000000
 #define REPORT_PID_MAX 100
+#define CHAIN_MAX 4
 
 const volatile u64 slice_ns = 10000000;
 const volatile u64 ageing_ns = 500000000;
@@ -59,10 +80,18 @@ const volatile u64 min_slice_ns = 0;
 const volatile u32 short_fifo = 0;
 const volatile u32 pid_rule = 0;
 const volatile u32 sched_log = 0;
+const volatile u64 inherit_ns = 0;
 
+/* Those of a loan are written by the lender's CPU: see has_loan(). */
 struct task_ctx {
-	u32 level;		/* where it is, or last was, queued; aged */
-	u64 since_ns;		/* when it came to that level's queue */
+	u32 level;		/* its own, or aged; without a loan, where it queues */
+	u64 since_ns;		/* when it came to its queue */
+	s32 waker;		/* pid of the task that woke it last; 0: none has */
+	u32 nr_wakeups;		/* so far: tells one wait from the next */
+	s32 lender;		/* pid; 0: nobody has lent it anything */
+	u32 lender_wakeups;	/* nr_wakeups of the lender when it began to wait */
+	u32 lent_level;
+	u64 lent_until_ns;	/* of this task's CPU time */
 };
 
 struct {
@@ -78,6 +107,8 @@ struct {
  */
 static u64 next_ageing_ns;
 static u64 nr_switches;
+/* Loans to tasks in queues; up to where dispatch has seen to them. */
+static u64 nr_loans, nr_loans_seen;
 
 static struct task_ctx *task_ctx(struct task_struct *p)
 {
@@ -117,6 +148,80 @@ static u32 own_level(struct task_struct *p)
 	return level;
 }
 
+/*
+ * Does the lender of @p still wait, and is the bound not reached? Racy on purpose:
+ * who reads a loan while it is written acts on it for a turn, at most.
+ */
+static bool has_loan(struct task_struct *p, struct task_ctx *tc)
+{
+	struct task_struct *lender;
+	struct task_ctx *lc;
+	bool is_waiting;
+
+	if (!inherit_ns || !tc->lender ||
+	    p->se.sum_exec_runtime >= tc->lent_until_ns)
+		return false;
+	lender = bpf_task_from_pid(tc->lender);
+	if (!lender)
+		return false;
+	lc = task_ctx(lender);
+	is_waiting = lc && lc->nr_wakeups == tc->lender_wakeups;
+	bpf_task_release(lender);
+	return is_waiting;
+}
+
+/* Where @p queues, and what it has to make way for. */
+static u32 level_of(struct task_struct *p, struct task_ctx *tc)
+{
+	if (has_loan(p, tc) && tc->lent_level < tc->level)
+		return tc->lent_level;
+	return tc->level;
+}
+
+/*
+ * Lend @level to @p, unless it has something better.
+ * Return: who must run before @p can, if it is known; 0 otherwise.
+ */
+static s32 lend_to(struct task_struct *p, u32 level, s32 lender,
+		   u32 lender_wakeups)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return 0;
+	if (!has_loan(p, tc) || level <= tc->lent_level) {
+		tc->lent_level = level;
+		tc->lender_wakeups = lender_wakeups;
+		tc->lent_until_ns = p->se.sum_exec_runtime + inherit_ns;
+		tc->lender = lender;
+	}
+	if (!(p->scx.flags & SCX_TASK_QUEUED))
+		return tc->waker;
+	if (level < tc->level)
+		__sync_fetch_and_add(&nr_loans, 1);
+	return 0;
+}
+
+/* A circle ends where it began, at who lends; any other at CHAIN_MAX. */
+static void lend_along_chain(struct task_struct *p, struct task_ctx *tc)
+{
+	u32 level = level_of(p, tc);
+	s32 pid = tc->waker;
+	int i;
+
+	bpf_for(i, 0, CHAIN_MAX) {
+		struct task_struct *borrower;
+
+		if (!pid || pid == p->pid)
+			return;
+		borrower = bpf_task_from_pid(pid);
+		if (!borrower)
+			return;
+		pid = lend_to(borrower, level, p->pid, tc->nr_wakeups);
+		bpf_task_release(borrower);
+	}
+}
+
 s32 BPF_STRUCT_OPS(priority_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
 {
@@ -130,13 +235,39 @@ s32 BPF_STRUCT_OPS(priority_select_cpu, struct task_struct *p, s32 prev_cpu,
 	return cpu;
 }
 
+/* @p has just been woken: by the task that runs here, unless an interrupt did it. */
+static void learn_waker(struct task_struct *p, struct task_ctx *tc)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+
+	tc->nr_wakeups++;
+	if (bpf_in_task() && waker->pid != p->pid &&
+	    !(waker->flags & (PF_IDLE | PF_KTHREAD)))
+		tc->waker = waker->pid;
+}
+
 /* On a wake-up, even one that goes straight to an idle CPU; on a new attribute. */
 void BPF_STRUCT_OPS(priority_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc)
-		tc->level = own_level(p);
+	if (!tc)
+		return;
+	tc->level = own_level(p);
+	if (inherit_ns && (enq_flags & SCX_ENQ_WAKEUP))
+		learn_waker(p, tc);
+}
+
+/* It begins to wait. What it may have gained by ageing is not lent. */
+void BPF_STRUCT_OPS(priority_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc || !inherit_ns || !(deq_flags & SCX_DEQ_SLEEP) ||
+	    (p->flags & PF_EXITING))
+		return;
+	tc->level = own_level(p);
+	lend_along_chain(p, tc);
 }
 
 void BPF_STRUCT_OPS(priority_enqueue, struct task_struct *p, u64 enq_flags)
@@ -149,7 +280,7 @@ void BPF_STRUCT_OPS(priority_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	tc->since_ns = scx_bpf_now();
-	scx_bpf_dsq_insert(p, tc->level, slice_ns, enq_flags);
+	scx_bpf_dsq_insert(p, level_of(p, tc), slice_ns, enq_flags);
 	if (enq_flags & SCX_ENQ_CPU_SELECTED)
 		return;
 	/* It made way for a task that is bound here; another CPU may be idle. */
@@ -179,7 +310,9 @@ static u64 age_level(u32 level, u64 now_ns, u64 due_ns)
 								  due_ns;
 		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, level - 1, 0))
 			continue;
-		tc->level = level - 1;
+		/* That of its queue, unless a loan has brought it there. */
+		if (tc->level)
+			tc->level--;
 		tc->since_ns = task_due_ns;
 	}
 	return due_ns;
@@ -206,6 +339,39 @@ static void age(void)
 	next_ageing_ns = due_ns;
 }
 
+/* Who has been lent something since it queued at @level goes where that is. */
+static void move_borrowers(u32 level)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, level, 0) {
+		struct task_ctx *tc = task_ctx(p);
+		u32 better;
+
+		if (!tc || !tc->lender)
+			continue;
+		better = level_of(p, tc);
+		if (better < level && better < NR_LEVELS &&
+		    scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, better, 0))
+			tc->since_ns = scx_bpf_now();
+	}
+}
+
+/* A loan that is made while this looks is seen to by the next dispatch. */
+static void see_to_loans(void)
+{
+	u64 nr = nr_loans;
+	int level;
+
+	if (nr == nr_loans_seen)
+		return;
+	nr_loans_seen = nr;
+	bpf_for(level, 1, NR_LEVELS) {
+		if (scx_bpf_dsq_nr_queued(level) > 0)
+			move_borrowers(level);
+	}
+}
+
 /* Those of the level of @prev go before it, since it had its turn. */
 void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -214,12 +380,13 @@ void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
 	int level;
 
 	age();
+	see_to_loans();
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
 		tc = task_ctx(prev);
 		if (tc) {
 			tc->level = own_level(prev);
-			nr_levels = tc->level + 1;
-			if (short_fifo && tc->level == DEFAULT_LEVEL)
+			nr_levels = level_of(prev, tc) + 1;
+			if (short_fifo && nr_levels == DEFAULT_LEVEL + 1)
 				nr_levels--;
 		}
 	}
@@ -241,7 +408,7 @@ void BPF_STRUCT_OPS(priority_tick, struct task_struct *p)
 
 	if (!tc || (left_ns < slice_ns ? slice_ns - left_ns : 0) < min_slice_ns)
 		return;
-	bpf_for(level, 0, tc->level) {
+	bpf_for(level, 0, level_of(p, tc)) {
 		if (scx_bpf_dsq_nr_queued(level) > 0) {
 			scx_bpf_task_set_slice(p, 0);
 			return;
@@ -299,6 +466,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(priority_init)
 SCX_OPS_DEFINE(priority_ops,
 	       .select_cpu = (void *)priority_select_cpu,
 	       .runnable = (void *)priority_runnable,
+	       .quiescent = (void *)priority_quiescent,
 	       .enqueue = (void *)priority_enqueue,
 	       .dispatch = (void *)priority_dispatch,
 	       .tick = (void *)priority_tick,

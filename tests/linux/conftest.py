@@ -25,6 +25,7 @@ KNOB_VARIANTS = {
     "mlfq fair": {"allotment": 1, "boost_ns": 100_000_000, "rotate": 1},
     "priority report": {"short_fifo": 1, "pid_rule": 1, "sched_log": 1, "min_slice_ns": 50_000_000},
     "priority without-ageing": {"ageing_ns": 0},
+    "priority inheriting": {"inherit_ns": 10_000_000},
     "cfs without-preemption": {"wakeup_preemption": 0},
 }
 
