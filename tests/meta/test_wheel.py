@@ -37,7 +37,8 @@ def wheel(copy_tracked, tmp_path_factory) -> Path:
 
 def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    wanted = {"schedlab/_data/bin/schedlab-sim", "schedlab/_data/VERSION"}
+    programs = ("schedlab-launch", "schedlab-sim")
+    wanted = {"schedlab/_data/VERSION", *(f"schedlab/_data/bin/{name}" for name in programs)}
     for name in tracked_files:
         if name.endswith(("meson.build", "README.md")):
             continue
