@@ -61,6 +61,7 @@ extern struct devsw devsw[NDEV];
 #define JOB	2	/* the bytes that the host gave us, read-only */
 #define NULLDEV	3	/* swallows everything, and is empty */
 #define KEYS	4	/* the console, key by key; console.h */
+#define CHANNEL	5	/* lines of text to the host; channel.h */
 
 void file_init(void);
 
@@ -93,8 +94,9 @@ int fdalloc(struct file *f);
 /* The current process's file number @fd, or NULL; not one more reference. */
 struct file *fd_file(int fd);
 
-/* sysfile.c: the file behind an inode, a device file included. */
+/* What open() gives: of f->ip, and of f->major if that is a device. */
 extern const struct file_ops inode_file_ops;
+extern const struct file_ops device_file_ops;
 
 /**
  * pipealloc - two files, ends of a new pipe

@@ -23,6 +23,7 @@
 #include "mem.h"
 #include "param.h"
 #include "spinlock.h"
+#include "sync.h"
 #include "timer.h"
 #include "wait.h"
 
@@ -70,6 +71,7 @@ struct proc {
 	struct cpumask mask;	/* room for task.own_mask */
 	s32 nice;		/* -20..19 */
 	struct task_attr attr;	/* as set, for getattr() and for children */
+	struct sync_at_exit at_exit;	/* whom its end is told; not inherited */
 
 	/* Anybody may look: */
 	char name[16];		/* of its program */
@@ -104,7 +106,7 @@ struct proc {
 struct cpu {
 	u32 idx;
 	bool resched;		/* sl_schedule() is wanted here; atomic */
-	bool is_started;
+	bool in_interrupt;	/* and so nobody in particular wakes */
 	struct proc *proc;	/* that runs here, the idle loop's included */
 	struct proc idle;	/* the idle loop: not known to the core */
 	struct timers timers;
@@ -165,16 +167,12 @@ void proc_start_first(void (*start)(void));
 
 /*
  * The kernel side of the calls. kfork(): @is_held: not started before
- * proc_release(). kwait(): NULL for what is not wanted; times in ns.
+ * proc_release(). kwait(): addresses of three ints of the user's, 0 for none;
+ * the times are in ticks.
  */
-struct wait_result {
-	int status;
-	u64 wait_ns;		/* runnable without running */
-	u64 run_ns;		/* CPU time */
-};
 int kfork(bool is_held);
 _Noreturn void kexit(int status);
-int kwait(struct wait_result *result);
+int kwait(u64 status_at, u64 wait_at, u64 run_at);
 int kkill(s32 pid);
 int kexec(const char *path, char **argv);	/* argv: kernel memory */
 int kgrow(s64 bytes);				/* sbrk: -1 or 0 */

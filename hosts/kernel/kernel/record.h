@@ -49,17 +49,13 @@ void record_init(u32 nr_harts);
 /* The slow path: change chunks. Return: where to write, or NULL: it is lost. */
 struct sl_record *record_room(u32 hart);
 
-/*
- * Make what this hart has recorded so far visible to the host. Context: on that
- * hart, interrupts off.
- */
-void record_flush(u32 hart);
-
-/* All harts, at the end of a job: nobody schedules any more. */
+/* Send what all harts have, at the end of a job; later records are dropped. */
 void record_flush_all(void);
 
-/* Move up to @nr records of all harts to user memory @to, oldest chunk first.
- * Return: how many; -1 for a bad address. */
+/*
+ * Move up to @nr records of all harts to user memory @to, oldest first.
+ * Return: how many; -1 for a bad address. Without a channel only.
+ */
 s64 record_drain(u64 to, u32 nr);
 
 /* Records that could not be kept, on all harts since boot. */
@@ -88,7 +84,8 @@ static inline void record_put(u32 hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
 		.flags = flags,
 		.arg = arg,
 	};
-	h->at = r + 1;
+	/* Whoever drains this hart sees the record when it sees this. */
+	__atomic_store_n(&h->at, r + 1, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -59,6 +59,7 @@
 #define SYS_procs		45
 #define SYS_memstat		46
 #define SYS_dump		47
-#define NR_SYSCALLS		48	/* one more than the highest */
+#define SYS_play_at		48
+#define NR_SYSCALLS		49	/* one more than the highest */
 
 #endif

@@ -22,6 +22,7 @@ static void open_console(void)
 	mknod("/job", JOB, 0);
 	mknod("/null", NULLDEV, 0);
 	mknod("/keys", KEYS, 0);
+	mknod("/channel", CHANNEL, 0);
 	if (open("/console", O_RDWR) != 0)
 		poweroff(1);	/* nobody could be told why */
 	dup(0);

@@ -105,6 +105,8 @@ int forkheld(void);			/* as fork(), but the child waits for */
 int release(int pid, unsigned long at_ns);	/* this; at_ns 0: now */
 int syncs(const struct sync_spec *specs, int nr_specs);
 int syncop(int fd, int idx, int op, unsigned long arg);
+/* As setpolicy(), as if it were @at_ns; the machine goes off at @end_ns, 0: never. */
+int play_at(const char *policy, unsigned long at_ns, unsigned long end_ns);
 
 /* ---- our system calls: the machine -------------------------------------- */
 

@@ -67,3 +67,4 @@ name:									\
 	CALL(procs)
 	CALL(memstat)
 	CALL(dump)
+	CALL(play_at)

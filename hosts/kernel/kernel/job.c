@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * job.c - the job's bytes, and the end of a job.
+ *
+ * Who runs a workload here boots a machine for it: the program comes as initrd,
+ * which the device file `job` shows, and goes out as records. At the end all that
+ * was counted is said, the last records are sent, and the machine goes off.
+ *
+ * Called by sysproc.c and syssched.c. Read next: user/play.c.
+ */
+#include "job.h"
+
+#include <schedlab/linked.h>
+
+#include <core.h>
+
+#include "bootargs.h"
+#include "channel.h"
+#include "file.h"
+#include "overhead.h"
+#include "policy.h"
+#include "print.h"
+#include "proc.h"
+#include "record.h"
+
+#define LINE_MAX 400
+
+static struct spinlock lock;
+static u64 next_byte;		/* of the job to be read; lock guards it */
+static struct timer end_timer;
+
+/*
+ * Read on where the last read ended. At the end: 0, and the next read begins
+ * anew. Positions are not kept per descriptor: a job has one reader.
+ */
+static int job_read(bool is_user, uint64 addr, int n)
+{
+	u64 bytes = (u64)n;
+	int err = 0;
+
+	acquire(&lock);
+	if (bytes > job_bytes - next_byte)
+		bytes = job_bytes - next_byte;
+	if (is_user)
+		err = copyout(addr, job_start + next_byte, bytes);
+	else
+		memcpy((void *)addr, job_start + next_byte, bytes);
+	if (!err)
+		next_byte = bytes ? next_byte + bytes : 0;
+	release(&lock);
+	return err ? -1 : (int)bytes;
+}
+
+void job_init(void)
+{
+	initlock(&lock, "job");
+	devsw[JOB].read = job_read;
+}
+
+void job_say(const char *fmt, ...)
+{
+	char line[LINE_MAX];
+	__builtin_va_list args;
+	u32 n;
+
+	__builtin_va_start(args, fmt);
+	n = sl_format(line, sizeof(line), fmt, args);
+	__builtin_va_end(args);
+	channel_text(line, n);
+}
+
+void job_print_line(const char *line)
+{
+	printk("%s\n", line);
+}
+
+static void say_line(const char *line)
+{
+	channel_text(line, strlen(line));
+}
+
+void job_each_overhead(void (*say)(const char *line))
+{
+	char line[LINE_MAX];
+
+	overhead_charge(policy_now());
+	for (u32 i = 0; i <= sl_nr_linked_policies; i++) {
+		const struct overhead_total *total = overhead_total(i);
+		u32 n;
+
+		if (!total->entries[OVERHEAD_SCHED])
+			continue;
+		n = sl_print_to(line, sizeof(line), "overhead %s",
+				i < sl_nr_linked_policies ?
+				sl_policy_table[i].name : "builtin");
+		for (u32 j = 0; j < NR_OVERHEADS; j++)
+			n += sl_print_to(line + n, sizeof(line) - n,
+					 " %s=%llu/%llu", overhead_name(j),
+					 total->instructions[j],
+					 total->entries[j]);
+		say(line);
+	}
+}
+
+void job_end(int status)
+{
+	u64 nr_switches = 0;
+
+	for (u32 i = 0; i < nr_cpus; i++)
+		nr_switches += sl_core.cpus[i].nr_switches;
+	job_each_overhead(say_line);
+	job_say("counted instructions=%llu ns=%llu switches=%llu lost=%llu",
+		overhead_instret(), now_ns(), nr_switches, record_nr_lost());
+	record_flush_all();
+	channel_end(status);
+	poweroff(status);
+}
+
+static void end_fires(struct timer *timer, void *arg)
+{
+	(void)timer;
+	(void)arg;
+	job_end(0);
+}
+
+void job_end_at(u64 at_ns)
+{
+	timer_start(&end_timer, at_ns, end_fires, NULL);
+}

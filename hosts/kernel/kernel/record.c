@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.c - the chunks behind record_put(), and where they go when full.
+ *
+ * With a channel a full chunk is sent, and the hart goes on in its other one,
+ * which the host has read long since. Should it not have, records are counted as
+ * lost until it has. Without a channel the other chunk is taken over as it is:
+ * what schedlog() has not drained of it is lost.
+ *
+ * Called by record.h, syssched.c and the end of a job. Must stay true: a record
+ * is sent or drained once, or counted as lost.
+ * Read next: virtio_serial.c.
+ */
+#include "record.h"
+
+#include <core.h>
+
+#include "proc.h"
+
+/* A hart's chunks. `lock` guards all but what record_put() does to the hart. */
+struct store {
+	struct record_chunk *chunk[2];
+	bool is_sent[2];		/* the host has read it, and it is free */
+	u32 filling;			/* which of them record_put() fills */
+	u32 nr_sent;
+	u64 nr_lost;
+	u64 nr_lost_told;		/* in frames so far */
+	/* Without a channel: what nobody has drained yet. */
+	struct sl_record *unread;	/* first one in the chunk being filled */
+	struct sl_record *older, *older_end;	/* in the other chunk */
+};
+
+struct record_hart record_harts[NCPU];
+
+static struct store stores[NCPU];
+static u32 nr_stores;
+static bool is_over;		/* the last records have been sent */
+static struct spinlock lock;
+
+static void fill(u32 hart, u32 which)
+{
+	struct record_chunk *c = stores[hart].chunk[which];
+
+	stores[hart].filling = which;
+	stores[hart].unread = c->records;
+	record_harts[hart].end = c->records + RECORD_CHUNK_RECORDS;
+	/* Last: whoever drains sees a chunk as soon as it sees this. */
+	__atomic_store_n(&record_harts[hart].at, c->records, __ATOMIC_RELEASE);
+}
+
+void record_init(u32 nr_harts)
+{
+	initlock(&lock, "record");
+	for (u32 i = 0; i < nr_harts; i++) {
+		for (u32 j = 0; j < 2; j++) {
+			stores[i].chunk[j] = sl_host_alloc(RECORD_CHUNK_BYTES);
+			stores[i].is_sent[j] = true;
+			if (!stores[i].chunk[j])
+				return;
+		}
+		fill(i, 0);
+		nr_stores = i + 1;
+	}
+}
+
+/* Send what the hart has filled so far. Context: lock held. */
+static void send(u32 hart)
+{
+	struct store *s = &stores[hart];
+	struct record_chunk *c = s->chunk[s->filling];
+	struct sl_record *at = __atomic_load_n(&record_harts[hart].at,
+					       __ATOMIC_ACQUIRE);
+	u64 nr = at ? at - c->records : 0;
+
+	if (!nr)
+		return;
+	c->head = (struct channel_frame){
+		.magic = CHANNEL_MAGIC,
+		.kind = CHANNEL_RECORDS,
+		.hart = (u16)hart,
+		.bytes = (u32)(nr * sizeof(struct sl_record)),
+		.seq = s->nr_sent++,
+		.arg = s->nr_lost - s->nr_lost_told,
+	};
+	s->nr_lost_told = s->nr_lost;
+	channel_send(&c->head, &s->is_sent[s->filling]);
+}
+
+/* Go on in a chunk that is free. Return: false if the host has both. */
+static bool take_free(u32 hart)
+{
+	struct store *s = &stores[hart];
+
+	channel_poll();
+	for (u32 i = 0; i < 2; i++) {
+		u32 which = (s->filling + 1 + i) % 2;
+
+		if (__atomic_load_n(&s->is_sent[which], __ATOMIC_ACQUIRE)) {
+			fill(hart, which);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The hart's chunk is full, and there is no channel: the other one goes. */
+static void turn_over(u32 hart)
+{
+	struct store *s = &stores[hart];
+
+	s->nr_lost += s->older_end - s->older;
+	s->older = s->unread;
+	s->older_end = record_harts[hart].at;
+	fill(hart, !s->filling);
+}
+
+struct sl_record *record_room(u32 hart)
+{
+	struct sl_record *room = NULL;
+
+	if (hart >= nr_stores)
+		return NULL;
+	acquire(&lock);
+	if (!channel_is_open()) {
+		turn_over(hart);
+		room = record_harts[hart].at;
+	} else if (!is_over) {
+		send(hart);
+		record_harts[hart].at = record_harts[hart].end = NULL;
+		if (take_free(hart))
+			room = record_harts[hart].at;
+		else
+			stores[hart].nr_lost++;
+	}
+	release(&lock);
+	return room;
+}
+
+void record_flush_all(void)
+{
+	acquire(&lock);
+	is_over = true;
+	for (u32 i = 0; i < nr_stores && channel_is_open(); i++)
+		send(i);
+	release(&lock);
+}
+
+u64 record_nr_lost(void)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < nr_stores; i++)
+		nr += stores[i].nr_lost;
+	return nr;
+}
+
+/* Where the hart's oldest undrained record is, or NULL. Context: lock held. */
+static struct sl_record **oldest_of(u32 hart)
+{
+	struct store *s = &stores[hart];
+
+	if (s->older != s->older_end)
+		return &s->older;
+	if (s->unread != __atomic_load_n(&record_harts[hart].at, __ATOMIC_ACQUIRE))
+		return &s->unread;
+	return NULL;
+}
+
+/* Take the oldest record of all harts. Return: false if there is none. */
+static bool take_oldest(struct sl_record *to)
+{
+	struct sl_record **oldest = NULL;
+
+	for (u32 i = 0; i < nr_stores; i++) {
+		struct sl_record **candidate = oldest_of(i);
+
+		if (candidate &&
+		    (!oldest || (*candidate)->t_ns < (*oldest)->t_ns))
+			oldest = candidate;
+	}
+	if (!oldest)
+		return false;
+	*to = *(*oldest)++;
+	return true;
+}
+
+s64 record_drain(u64 to, u32 nr)
+{
+	struct sl_record some[16];
+	u32 nr_done = 0;
+
+	while (nr_done < nr && !channel_is_open()) {
+		u32 nr_some = 0;
+
+		acquire(&lock);
+		while (nr_some < ARRAY_SIZE(some) && nr_done + nr_some < nr &&
+		       take_oldest(&some[nr_some]))
+			nr_some++;
+		release(&lock);
+		if (!nr_some)
+			break;
+		if (copyout(to + nr_done * sizeof(*some), some,
+			    nr_some * sizeof(*some)))
+			return -1;
+		nr_done += nr_some;
+	}
+	return nr_done;
+}
