@@ -4,13 +4,14 @@
 `schedlab.run` does what `schedlab run` does and returns Polars tables, which
 pandas, DuckDB and whatever else reads Arrow streams (`__arrow_c_stream__`) take
 as they are. `schedlab.sweep` does many such runs, one for each combination of
-settings, CPUs and seed, through any executor of the shape that
+settings, CPUs and seed. Both hand their runs to any executor of the shape that
 `concurrent.futures` defines.
 
 Must stay true: the columns of a table do not depend on what happened in a run,
 but for one column per knob; a cell of a sweep that fails is listed, and takes no
-other with it; what is sent to an executor and what comes back can be pickled.
-Read next: run.py, which does the runs; api_tables.py, which makes the tables.
+other with it.
+Read next: run.py, which does the runs; far.py, which has an executor do them;
+api_tables.py, which makes the tables.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,8 +170,9 @@ class _Done:
 def run(
     workloads: Any, policies: Any, *, seeds: int | Iterable[int] = 1, cpus: int | None = None,
     set: Mapping[str, object] | None = None, out: str | Path | None = None, host: str = "sim",
-    tick: str | None = None, costs: Mapping[str, object] | None = None, topology: str = "",
-    timeout: str = "300s",
+    tick: str | None = None, costs: Mapping[str, object] | None = None,
+    io: Mapping[str, object] | None = None, topology: str = "", timeout: str = "300s",
+    executor: Executor | str | None = None,
 ) -> Result:  # fmt: skip
     """Run workloads under policies and compare the results.
 
@@ -186,7 +187,8 @@ def run(
         Number of CPUs; default: what each workload is meant for.
     set : mapping of str to (str, int or bool), optional
         Knobs by `POLICY.KNOB`, such as `{"rr.slice_ns": "2ms"}`; a number is in
-        the knob's own unit.
+        the knob's own unit. Several values with commas between them make variants
+        of the policy, `rr:slice_ns=1ms` and so on, which are compared.
     out : str or pathlib.Path, optional
         Folder in which to keep the run directories, for `schedlab report` and
         `schedlab trace`; default: only the tables are kept.
@@ -197,10 +199,14 @@ def run(
     costs : mapping of str to (str or int), optional
         What the simulated machine charges, such as `{"switch_ns": "2us"}`; a
         number is in nanoseconds.
+    io : mapping of str to (str or int), optional
+        The simulated machine's device, such as `{"latency_ns": "50us", "depth": 4}`.
     topology : str, default ""
         CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
     timeout : str, default "300s"
         Longest time on the wall clock for one run.
+    executor : concurrent.futures.Executor or str, optional
+        Who does the runs, as for `sweep`; default: all CPUs of this machine.
 
     Returns
     -------
@@ -213,7 +219,7 @@ def run(
     UsageError, NotFoundError, SpecError
         If an argument, a name or a workload is wrong; nothing has run then.
     UnavailableError
-        If the host or a C compiler is missing here.
+        If the host, a C compiler or the executor's machines cannot be used.
     KeyboardInterrupt
         After Ctrl-C; what is finished is in `out`.
 
@@ -241,9 +247,9 @@ def run(
         cpus=cpus,
         out=None if out is None else os.fspath(out),
         host=host,
-        options=_options(tick, costs, topology, timeout),
+        options=_options(tick, costs, io, topology, timeout),
     )
-    done = _do(cell)
+    done = _do(cell, executor)
     return Result(
         runs=runs_table(done.runs),
         tasks=tasks_table([done.tasks]),
@@ -256,9 +262,9 @@ def run(
 def sweep(
     workloads: Any, policies: Any, *, seeds: int | Iterable[int] = 1,
     cpus: int | Iterable[int] | None = None, set: Mapping[str, object] | None = None,
-    executor: Executor | None = None, out: str | Path | None = None, host: str = "sim",
-    tick: str | None = None, costs: Mapping[str, object] | None = None, topology: str = "",
-    timeout: str = "300s",
+    executor: Executor | str | None = None, out: str | Path | None = None, host: str = "sim",
+    tick: str | None = None, costs: Mapping[str, object] | None = None,
+    io: Mapping[str, object] | None = None, topology: str = "", timeout: str = "300s",
 ) -> Sweep:  # fmt: skip
     """Run every combination of settings, CPUs and seeds.
 
@@ -275,19 +281,23 @@ def sweep(
         Numbers of CPUs to try; default: what each workload is meant for.
     set : mapping of str to (str, int, bool, or iterable of them), optional
         Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
-    executor : concurrent.futures.Executor, optional
-        Anything with its `submit`; default: one cell after the other, here. It is
-        not shut down. A `ProcessPoolExecutor` must not fork: give it
+    executor : concurrent.futures.Executor or str, optional
+        Anything with its `submit`, which is not shut down; or `"dask://HOST:PORT"`,
+        a Dask scheduler; default: one cell after the other, here. Each run is a
+        call of its own. Workers need this version of schedlab and a C compiler, but
+        no folder of this machine: workloads, policies and records travel. A
+        `ProcessPoolExecutor` must not fork: give it
         `mp_context=multiprocessing.get_context("spawn")`.
     out : str or pathlib.Path, optional
-        Folder with a folder per cell; workers on other machines must see it
-        under the same name. Default: only the tables are kept.
+        Folder with a folder per cell. Default: only the tables are kept.
     host : str, default "sim"
         Where to run.
     tick : str, optional
         Time between ticks, as for `run`.
     costs : mapping of str to (str or int), optional
         What the simulated machine charges, as for `run`.
+    io : mapping of str to (str or int), optional
+        The simulated machine's device, as for `run`.
     topology : str, default ""
         CPUs per core, cache and NUMA node, as for `run`.
     timeout : str, default "300s"
@@ -296,16 +306,18 @@ def sweep(
     Returns
     -------
     Sweep
-        The tables of `run`, and `cells`. A cell that failed, or whose worker
-        died, is in `failures` with its reason; the others are whole.
+        The tables of `run`, and `cells`. A cell of which a run failed, or its
+        worker died, is in `failures` with its reason; the others are whole.
 
     Raises
     ------
     UsageError, NotFoundError, SpecError
         If a name or a workload is wrong for every cell; nothing has run then. A
         value that one cell refuses is that cell's failure.
+    UnavailableError
+        If the executor is an address, and its machines cannot be used.
     KeyboardInterrupt
-        After Ctrl-C; cells that have not begun are cancelled.
+        After Ctrl-C; runs that have not begun are cancelled.
 
     Notes
     -----
@@ -321,14 +333,13 @@ def sweep(
     >>> swept.failures["error"].to_list()
     ['--set rr.slice_ns=0s: 0s is out of range: slice_ns goes from 1ns to 10s']
     """
-    _check_executor(executor)
     template = _Cell(
         number=0,
         workloads=tuple(map(_absolute, _names(workloads, what="workloads"))),
         policies=tuple(map(_absolute, _names(policies, what="policies"))),
         seeds=(0, 1),
         host=host,
-        options=_options(tick, costs, topology, timeout),
+        options=_options(tick, costs, io, topology, timeout),
     )
     values = {name: _value_list(value) for name, value in (set or {}).items()}
     _check_names(template, values)
@@ -428,17 +439,14 @@ def _value_list(value: object) -> list[str]:
     return [_text(each) for each in several]
 
 
-def _options(tick, costs, topology: str, timeout: str) -> tuple[tuple[str, Any], ...]:
+def _options(tick, costs, io, topology: str, timeout: str) -> tuple[tuple[str, Any], ...]:
     """Fields of a plan that all cells share."""
     from .units import parse_duration
 
-    charged = tuple(
-        f"{name}={cost if _is_whole(cost) else parse_duration(cost)}"
-        for name, cost in (costs or {}).items()
-    )
     return (
         ("tick_ns", None if tick is None else parse_duration(tick)),
-        ("costs", charged),
+        ("costs", tuple(f"{name}={value}" for name, value in (costs or {}).items())),
+        ("io", tuple(f"{name}={value}" for name, value in (io or {}).items())),
         ("topology", topology),
         ("timeout_seconds", parse_duration(timeout) / 1e9),
     )
@@ -464,18 +472,6 @@ def _check_names(template: _Cell, values: Mapping[str, list[str]]) -> None:
                              f"{did_you_mean(name, knobs)}")  # fmt: skip
         if not several:
             raise UsageError(f"set: {name!r} has no values; give one, or several to sweep")
-
-
-def _check_executor(executor: Executor | None) -> None:
-    """Refuse what would hang: a fork copies Polars's locks, but not its threads."""
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise UsageError(f"executor: has no submit (got {executor!r}); give an Executor or None")
-    context = getattr(executor, "_mp_context", None)
-    if context is not None and context.get_start_method() == "fork":
-        raise UsageError(
-            "executor: its processes are forked, and would wait for ever for threads that were "
-            "not; make it with mp_context=multiprocessing.get_context('spawn')"
-        )
 
 
 def _cells(
@@ -507,87 +503,111 @@ def _cells(
 # ---- doing it ---------------------------------------------------------------
 
 
-def _do(cell: _Cell) -> _Done:
-    """Run a cell; whatever `run_plan` raises is raised."""
-    import polars as pl
+def _plan(cell: _Cell, out: str | Path) -> Any:
+    """What `run_plan` is asked to do for a cell."""
+    from .run import Plan
 
-    from .run import Plan, run_plan
+    return Plan(
+        workloads=cell.workloads,
+        policies=cell.policies,
+        out=Path(cell.out or out),
+        host=cell.host,
+        cpus=cell.cpus,
+        first_seed=cell.seeds[0],
+        nr_seeds=cell.seeds[1],
+        settings=[f"{name}={value}" for name, value in cell.settings],
+        **dict(cell.options),
+    )
+
+
+def _do(cell: _Cell, executor: Executor | str | None = None) -> _Done:
+    """Run a cell; whatever `run_plan` raises is raised."""
+    from .far import open_executor
+    from .run import run_plan
 
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
-        plan = Plan(
-            workloads=cell.workloads,
-            policies=cell.policies,
-            out=Path(cell.out or scratch),
-            host=cell.host,
-            cpus=cell.cpus,
-            first_seed=cell.seeds[0],
-            nr_seeds=cell.seeds[1],
-            settings=[f"{name}={value}" for name, value in cell.settings],
-            **dict(cell.options),
-        )
-        result = run_plan(plan)
+    with (
+        tempfile.TemporaryDirectory(prefix="schedlab-") as scratch,
+        open_executor(executor, host=cell.host) as workers,
+    ):
+        result = run_plan(_plan(cell, scratch), executor=workers)
         if result.is_interrupted:
             raise KeyboardInterrupt
-        tables = []
-        for run in result.runs:
-            file = Path(run["directory"]) / "tasks.parquet"
-            if file.is_file():
-                keys = [pl.lit(run[name]).alias(name) for name in ("workload", "policy", "host")]
-                keys += [pl.lit(run[name], pl.Int64).alias(name) for name in ("cpus", "seed")]
-                table = pl.read_parquet(file)
-                tables.append(table.select(*keys, *table.columns))
-        if cell.out is None:
-            for run in result.runs:
-                run["directory"] = None
-    tasks = pl.concat(tables, how="vertical_relaxed") if tables else None
-    seconds = time.monotonic() - started
-    return _Done(cell, result.runs, tasks, result.comparisons, seconds=seconds)
+        done = _read(cell, result.runs)
+    return replace(done, comparisons=result.comparisons, seconds=time.monotonic() - started)
 
 
-def _do_safely(cell: _Cell) -> _Done:
-    """Run a cell in a worker; an error of schedlab's is an answer like another."""
-    try:
-        return replace(_do(cell), comparisons=[])  # made over all seeds, later
-    except SchedlabError as error:
-        return _failed(cell, error)
+def _read(cell: _Cell, runs: list[dict]) -> _Done:
+    """Read the tables that runs left; where nothing is kept, their directories are forgotten."""
+    import polars as pl
+
+    tables = []
+    for run in runs:
+        file = Path(run["directory"]) / "tasks.parquet"
+        if file.is_file():
+            keys = [pl.lit(run[name]).alias(name) for name in ("workload", "policy", "host")]
+            keys += [pl.lit(run[name], pl.Int64).alias(name) for name in ("cpus", "seed")]
+            table = pl.read_parquet(file)
+            tables.append(table.select(*keys, *table.columns))
+    if cell.out is None:
+        for run in runs:
+            run["directory"] = None
+    return _Done(cell, runs, pl.concat(tables, how="vertical_relaxed") if tables else None)
 
 
-def _failed(cell: _Cell, error: BaseException) -> _Done:
-    """The answer of a cell that has none."""
-    text = str(error) or type(error).__name__
-    if isinstance(error, BrokenExecutor):
-        text = f"its worker, or another one of the executor, died: {text}"
-    return _Done(cell, [], None, error=text, error_kind=type(error).__name__)
+def _failed(cell: _Cell, error: SchedlabError) -> _Done:
+    """The answer of a cell that could not begin."""
+    return _Done(cell, [], None, error=str(error), error_kind=type(error).__name__)
 
 
-def _do_all(cells: list[_Cell], executor: Executor | None) -> list[_Done]:
+def _do_all(cells: list[_Cell], executor: Executor | str | None) -> list[_Done]:
     """Do all cells; answers in the order of the cells."""
+    from .far import open_executor
+
     if executor is None:
-        return [_do_safely(cell) for cell in cells]
-    futures: list = []
-    try:
+        done = []
         for cell in cells:
             try:
-                futures.append(executor.submit(_do_safely, cell))
-            except BrokenExecutor as error:
-                futures.append(error)
-        return [_answer(cell, future) for cell, future in zip(cells, futures, strict=True)]
-    except BaseException:
-        for future in futures:
-            if not isinstance(future, BaseException):
-                future.cancel()
-        raise
+                done.append(replace(_do(cell), comparisons=[]))  # made over all seeds, later
+            except SchedlabError as error:
+                done.append(_failed(cell, error))
+        return done
+    with open_executor(executor, host=cells[0].host) as workers:
+        return _do_far(cells, workers)
 
 
-def _answer(cell: _Cell, future: Any) -> _Done:
-    """What a future brings; a worker's death is the failure of its cell."""
-    if isinstance(future, BaseException):
-        return _failed(cell, future)
-    try:
-        return future.result()
-    except Exception as error:
-        return _failed(cell, error)
+def _do_far(cells: list[_Cell], executor: Executor) -> list[_Done]:
+    """Send all runs of all cells, then wait for them."""
+    from .far import cancel, collect, send
+    from .run import finish, prepare
+
+    sent: list = []
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
+        try:
+            for cell in cells:
+                wanted = ("tasks.parquet",) if cell.out is None else None
+                try:
+                    prepared = prepare(_plan(cell, Path(scratch, str(cell.number))))
+                    sent.append((prepared, send(prepared.ready, prepared.cases, executor, wanted=wanted)))
+                except SchedlabError as error:
+                    sent.append(error)
+            done = []
+            for cell, each in zip(cells, sent, strict=True):
+                if isinstance(each, SchedlabError):
+                    done.append(_failed(cell, each))
+                    continue
+                runs, is_interrupted = collect(each[1])
+                if is_interrupted:
+                    raise KeyboardInterrupt
+                if cell.out is not None:
+                    finish(each[0], runs)
+                done.append(replace(_read(cell, runs), seconds=sum(each[1].seconds)))
+            return done
+        except BaseException:
+            for each in sent:
+                if not isinstance(each, SchedlabError):
+                    cancel(each[1])
+            raise
 
 
 def _compare_within(done: list[_Done]) -> list[dict]:

@@ -70,9 +70,10 @@ def runs_table(
     columns = _cell_columns(cells, settings)
     for name, kind in _RUN_COLUMNS.items():
         columns.append(pl.Series(name, [run.get(name) for run in runs], kind))
-    knobs = dict.fromkeys((run["policy"], knob) for run in runs for knob in run["knobs"])
+    knobs = dict.fromkeys((_base(run), knob) for run in runs for knob in run["knobs"])
     for policy, knob in knobs:
-        values = [run["knobs"].get(knob) if run["policy"] == policy else None for run in runs]
+        # Variants of a policy, such as rr:slice_ns=1ms, share its columns.
+        values = [run["knobs"].get(knob) if _base(run) == policy else None for run in runs]
         is_big = any(value is not None and value >= 1 << 63 for value in values)
         columns.append(pl.Series(f"{policy}.{knob}", values, pl.UInt64 if is_big else pl.Int64))
     metrics = [name for name, metric in DICTIONARY.items() if metric.level == "run"]
@@ -80,6 +81,11 @@ def runs_table(
         values = [run["metrics"].get(name) for run in runs]
         columns.append(pl.Series(name, values, pl.Float64, strict=False))
     return pl.DataFrame(columns)
+
+
+def _base(run: dict) -> str:
+    """The policy that a run's is a variant of."""
+    return run["policy"].partition(":")[0]
 
 
 def tasks_table(

@@ -6,7 +6,7 @@ what it returns. Modules that take long to import (NumPy, Polars, Rich's tables)
 are imported by the command that needs them, so that `--help` answers at once.
 
 Must stay true: with `--json`, standard output carries one JSON object and
-nothing else. Exit codes: 0 good, 1 ran but a check failed, 2 usage or spec,
+nothing else, `{"error": ...}` where there is no result. Exit codes: 0 good, 1 ran but a check failed, 2 usage or spec,
 3 backend unavailable.
 Read next: run.py, behind `schedlab run`; show.py, which draws the tables.
 """
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -31,11 +32,14 @@ from .errors import (
     EXIT_GOOD,
     EXIT_UNAVAILABLE,
     SchedlabError,
+    SpecError,
     UnavailableError,
     UsageError,
 )
 
 EXIT_INTERRUPTED = 130
+#: What Typer raises about the words of a command line; it has no public name for it.
+WordsError: type = typer.BadParameter.__base__
 
 app = typer.Typer(
     name="schedlab",
@@ -50,6 +54,22 @@ app = typer.Typer(
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.")
 ]
+SettingsOption = Annotated[
+    list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="mlfq.boost_ns=100ms; "
+                            "rr.slice_ns=1ms,5ms compares variants.")
+]  # fmt: skip
+CostOption = Annotated[
+    list[str], typer.Option("--cost", metavar="NAME=TIME", help="What the machine charges: "
+                            "switch_ns=2us, migrate_ns, wakeup_ns, tick_ns, ipi_ns.")
+]  # fmt: skip
+DeviceOption = Annotated[
+    list[str], typer.Option("--io", metavar="NAME=VALUE", help="Its device: latency_ns=100us, "
+                            "ns_per_kib, depth (requests at once), call_ns (CPU time).")
+]  # fmt: skip
+ExecutorOption = Annotated[
+    str | None, typer.Option(metavar="dask://HOST:PORT", help="A Dask scheduler whose workers do "
+                             "the runs; dask://local starts one here.")
+]  # fmt: skip
 
 
 def main() -> None:
@@ -59,14 +79,17 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        app()
+        sys.exit(app(standalone_mode=False) or EXIT_GOOD)
+    except WordsError as error:
+        error.show()
+        _leave_with_error("UsageError", error.format_message(), error.exit_code)
     except SchedlabError as error:
-        print("\n".join(f"error: {line}" if i == 0 else line
-                        for i, line in enumerate(str(error).split("\n"))), file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+        print(f"error: {error}", file=sys.stderr)
+        more = {"faults": [asdict(fault) for fault in error.faults]} if isinstance(error, SpecError) else {}
+        _leave_with_error(type(error).__name__, str(error), error.exit_code, **more)
+    except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
+        _leave_with_error("Interrupted", "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone, which is its right.
         sys.stderr.close()
@@ -75,6 +98,13 @@ def main() -> None:
         # What failed in the work itself is a SchedlabError: this is our own output.
         print(f"error: cannot write the output: {error}", file=sys.stderr)
         sys.exit(EXIT_CHECK_FAILED)
+
+
+def _leave_with_error(kind: str, message: str, exit_code: int, **more: object) -> NoReturn:
+    """Leave; with `--json` standard output gets the error, since it got nothing else."""
+    if "--json" in sys.argv[1:]:
+        _print_json({"error": {"kind": kind, "message": message, "exit_code": exit_code, **more}})
+    sys.exit(exit_code)
 
 
 def _split(values: list[str]) -> list[str]:
@@ -99,13 +129,9 @@ def run(
     cpus: Annotated[int | None, typer.Option(help="CPUs; default: the workload's.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 1,
     seed: Annotated[int, typer.Option(help="The first seed; 0: no jitter.")] = 1,
-    settings: Annotated[
-        list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="mlfq.boost_ns=100ms")
-    ] = [],  # noqa: B006, Typer copies it
-    cost: Annotated[
-        list[str], typer.Option("--cost", metavar="NAME=TIME", help="What the machine charges: "
-                                "switch_ns=2us, migrate_ns, wakeup_ns, tick_ns, ipi_ns.")
-    ] = [],  # noqa: B006
+    settings: SettingsOption = [],  # noqa: B006, Typer copies it
+    cost: CostOption = [],  # noqa: B006
+    io: DeviceOption = [],  # noqa: B006
     topology: Annotated[
         str, typer.Option(metavar="smt=N,llc=N,node=N", help="CPUs per core, cache, NUMA node.")
     ] = "",
@@ -116,9 +142,11 @@ def run(
         Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")
     ] = None,
     timeout: Annotated[str, typer.Option(help="Longest wall-clock time of one run.")] = "300s",
+    executor: ExecutorOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run workloads under policies and compare the results."""
+    from .far import open_executor
     from .policy import list_policies
     from .run import Plan, run_plan
     from .units import parse_duration
@@ -136,33 +164,27 @@ def run(
         first_seed=seed,
         settings=settings,
         tick_ns=None if tick is None else parse_duration(tick),
-        costs=[_cost(text) for text in cost],
+        costs=cost,
+        io=io,
         topology=topology,
         timeout_seconds=parse_duration(timeout) / 1e9,
     )
+    with open_executor(executor, host=host) as workers:
+        if as_json:
+            result = run_plan(plan, executor=workers)
+        else:
+            from .show import Progress
+
+            with Progress() as progress:
+                result = run_plan(plan, executor=workers, on_start=progress.expect,
+                                  on_result=progress.advance)
     if as_json:
-        result = run_plan(plan)
         print(result.as_json())
     else:
-        from .show import Progress, show_runs
+        from .show import show_runs
 
-        with Progress(len(plan.workloads) * len(plan.policies) * plan.nr_seeds) as progress:
-            result = run_plan(plan, on_result=progress.advance)
         show_runs(result)
     _leave_with(result)
-
-
-def _cost(text: str) -> str:
-    """Let a cost carry a unit: switch_ns=2us is switch_ns=2000."""
-    from .units import parse_duration
-
-    name, equals, value = text.partition("=")
-    if not equals or value.isdecimal():
-        return text
-    try:
-        return f"{name}={parse_duration(value)}"
-    except UsageError as error:
-        raise UsageError(f"--cost {text}: {error}") from error
 
 
 def _leave_with(result) -> None:
@@ -309,8 +331,8 @@ def demo(
     else:
         from .show import Progress, show_demo
 
-        with Progress(len(plan.workloads) * len(plan.policies) * plan.nr_seeds) as progress:
-            result = run_plan(plan, on_result=progress.advance)
+        with Progress() as progress:
+            result = run_plan(plan, on_start=progress.expect, on_result=progress.advance)
         show_demo(result)
         if result.runs:
             show_page(result, workload=result.runs[0]["workload"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .errors import PolicyError
-from .policy import find_policy, load_policy, show_value
+from .policy import find_policy, load_policy, show_range, show_value
 from .policy_build import build_policy
 
 
@@ -63,7 +63,8 @@ def describe_policy(name: str) -> dict:
             "maximum": knob.maximum,
             "default": built.values[knob.name],
             "default_text": show_value(knob, built.values[knob.name]),
-            "range_text": f"{show_value(knob, knob.minimum)} .. {show_value(knob, knob.maximum)}",
+            "range_text": show_range(knob),
+            "names": knob.names,
             "text": knob.text,
         }
         for knob in policy.knobs.values()

@@ -2,7 +2,8 @@
 """Find a policy, read what its header comment declares, and set its knobs.
 
 A policy is one C file. Its header comment is also its manual: the idea, where
-it does badly, one `@knob NAME UNIT MIN MAX text` line per parameter, and
+it does badly, one `@knob NAME UNIT MIN MAX text` line per parameter (where each
+number has a meaning of its own, `@knob NAME enum WORD=N,WORD=N text`), and
 `@work-conserving yes|no reason`. This module reads that comment; it does not
 compile (policy_build.py does) and does not trust it: knobs are held against the
 symbols of the compiled file.
@@ -13,7 +14,9 @@ Read next: policy_build.py.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +36,11 @@ _TRUTHS = {"yes": 1, "true": 1, "on": 1, "no": 0, "false": 0, "off": 0}
 _COMMENT = re.compile(r"\s*(?:/\*(.*?)\*/|//([^\n]*))", re.DOTALL)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 _KNOB = re.compile(r"@knob\s+(\w+)\s+(\S+)\s+(\S+)\s+(\S+)\s*(.*)", re.DOTALL)
+_NAMED_KNOB = re.compile(r"@knob\s+(\w+)\s+enum\s+(\S*[=,]\S*)\s*(.*)", re.DOTALL)
+_NAMED_VALUE = re.compile(r"([A-Za-z][\w-]*)=(-?\d{1,18})")
+
+#: More variants of one policy than this are a slip of the pen.
+VARIANTS_MAX = 1000
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,9 @@ class Knob:
         What it does, for people.
     line : int
         Line of the declaration in the policy's file, from 1.
+    names : dict of str to int
+        Of an `enum`: each value by its name, in the order of the file. Empty where
+        every number of the range is allowed.
     """
 
     name: str
@@ -60,6 +71,7 @@ class Knob:
     maximum: int
     text: str
     line: int
+    names: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,22 @@ class Policy:
     work_conserving_reason: str
     source_text: str
     content_hash: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A policy with the knobs of one run.
+
+    Attributes
+    ----------
+    policy : Policy
+        The policy.
+    values : dict of str to int
+        Knobs that were set, in each knob's unit.
+    """
+
+    policy: Policy
+    values: dict
 
 
 def list_policies() -> list[str]:
@@ -242,12 +270,16 @@ def _declarations(header: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _parse_knob(path: Path, line: int, words: str) -> Knob:
-    """Read one `@knob NAME UNIT MIN MAX text`."""
+    """Read one `@knob NAME UNIT MIN MAX text`, or one whose values have names."""
+    named = _NAMED_KNOB.fullmatch(words)
+    if named is not None:
+        return _parse_named(path, line, named)
     match = _KNOB.fullmatch(words)
     if match is None:
         raise PolicyError(
             f"{path}:{line}: '{words}' should read '@knob NAME UNIT MIN MAX text', such as "
-            "'@knob slice_ns ns 100us 10s how long a task may run'"
+            "'@knob slice_ns ns 100us 10s how long a task may run', or '@knob NAME enum "
+            "WORD=N,WORD=N text'"
         )
     name, unit, low, high, text = match.groups()
     try:
@@ -257,6 +289,27 @@ def _parse_knob(path: Path, line: int, words: str) -> Knob:
     if minimum > maximum:
         raise PolicyError(f"{path}:{line}: @knob {name}: MIN {low} is above MAX {high}")
     return Knob(name, unit, minimum, maximum, " ".join(text.split()), line)
+
+
+def _parse_named(path: Path, line: int, match: re.Match) -> Knob:
+    """Read one `@knob NAME enum WORD=N,WORD=N text`."""
+    name, given, text = match.groups()
+    names: dict[str, int] = {}
+    for item in given.split(","):
+        pair = _NAMED_VALUE.fullmatch(item)
+        if pair is None:
+            raise PolicyError(
+                f"{path}:{line}: @knob {name}: '{item}' should read WORD=N, without blanks "
+                "around, such as never=0,always=1"
+            )
+        if pair[1] in names or int(pair[2]) in names.values():
+            raise PolicyError(f"{path}:{line}: @knob {name}: '{item}' is there twice")
+        names[pair[1]] = int(pair[2])
+    if len(names) < 2:
+        raise PolicyError(f"{path}:{line}: @knob {name}: give two values or more, with commas and "
+                          "no blanks between")  # fmt: skip
+    return Knob(name, "enum", min(names.values()), max(names.values()), " ".join(text.split()),
+                line, names)
 
 
 def _parse_conserving(path: Path, line: int, words: str) -> tuple[bool, str]:
@@ -285,22 +338,42 @@ def _summary(path: Path, header: list[tuple[int, str]]) -> str:
     return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip(".")
 
 
-def _content_hash(path: Path) -> str:
-    """Hash a source and, transitively, the project's headers that it names."""
-    contents: dict[str, str] = {}
+def source_files(path: Path) -> dict[str, Path]:
+    """Find a policy's source and, transitively, the headers that it includes.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The policy's file.
+
+    Returns
+    -------
+    dict of str to pathlib.Path
+        Files by the name that they are included by; the policy itself by `""`.
+        Headers of the compiler are not among them.
+    """
+    found = {"": path}
     include = paths.include_folder()
-    queue = [("", path)]
+    queue = [path]
     while queue:
-        label, file = queue.pop()
-        raw = file.read_bytes()
-        contents[label] = hashlib.sha256(raw).hexdigest()
-        for quote, name in _INCLUDE.findall(raw.decode("utf-8", "replace")):
+        file = queue.pop()
+        text = file.read_bytes().decode("utf-8", "replace")
+        for quote, name in _INCLUDE.findall(text):
             places = [file.parent, include] if quote == '"' else [include]
             # A header that is in neither place is the compiler's own.
-            found = next((p / name for p in places if (p / name).is_file()), None)
-            if found is not None and name not in contents:
-                contents[name] = ""
-                queue.append((name, found))
+            header = next((p / name for p in places if (p / name).is_file()), None)
+            if header is not None and name not in found:
+                found[name] = header
+                queue.append(header)
+    return found
+
+
+def _content_hash(path: Path) -> str:
+    """Hash a source and, transitively, the project's headers that it names."""
+    contents = {
+        name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for name, file in source_files(path).items()
+    }
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
@@ -339,8 +412,11 @@ def show_value(knob: Knob, value: int) -> str:
     Returns
     -------
     str
-        Such as `"20ms"`, `"yes"` or `"4"`.
+        Such as `"20ms"`, `"yes"`, `"cumulative"` or `"4"`; `--set` reads it back.
     """
+    for name, its in knob.names.items():
+        if its == value:
+            return name
     if knob.unit in _TIME_KNOBS:
         ns = value * _TIME_KNOBS[knob.unit]
         for unit in ("s", "ms", "us"):
@@ -352,47 +428,89 @@ def show_value(knob: Knob, value: int) -> str:
     return str(value)
 
 
-def parse_settings(settings: Sequence[str], policies: Mapping[str, Policy]) -> dict[str, dict[str, int]]:
+def show_range(knob: Knob) -> str:
+    """Write what a knob may be set to.
+
+    Parameters
+    ----------
+    knob : Knob
+        The knob.
+
+    Returns
+    -------
+    str
+        Such as `"100us .. 10s"` or `"report, xen"`.
+    """
+    if knob.names:
+        return ", ".join(knob.names)
+    return f"{show_value(knob, knob.minimum)} .. {show_value(knob, knob.maximum)}"
+
+
+def parse_settings(settings: Sequence[str], policies: Mapping[str, Policy]) -> dict[str, Variant]:
     """Read `--set POLICY.KNOB=VALUE` arguments.
+
+    Several values with commas between them make a variant of the policy for each,
+    and several such knobs one for each combination. A variant is compared like a
+    policy of its own; its name shows what was set.
 
     Parameters
     ----------
     settings : sequence of str
-        Such as `"mlfq.boost_ns=100ms"`; later ones win.
+        Such as `"mlfq.boost_ns=100ms"` or `"rr.slice_ns=1ms,10ms"`; later ones win.
     policies : mapping of str to Policy
         The policies of this run, by name.
 
     Returns
     -------
-    dict of str to dict of str to int
-        Values by policy and knob, in each knob's unit.
+    dict of str to Variant
+        By name: the policy's own, or such as `"rr:slice_ns=1ms"` where there are
+        several; in the order of the policies and of the values.
 
     Raises
     ------
     UsageError
         All mistakes at once, one per line: a wrong form, an unknown policy or
         knob (with the nearest name), a value that is no number of the right
-        kind or is out of range.
+        kind, is out of range or is given twice; more than 1,000 variants of a
+        policy.
     """
-    values: dict[str, dict[str, int]] = {name: {} for name in policies}
+    chosen: dict[str, dict[str, list[int]]] = {name: {} for name in policies}
     problems = []
     for setting in settings:
         try:
-            policy, knob, value = _parse_setting(setting, policies)
-            values[policy][knob] = value
+            policy, knob, values = _parse_setting(setting, policies)
+            chosen[policy][knob] = values
         except UsageError as error:
             problems.append(f"--set {setting}: {error}")
+    variants: dict[str, Variant] = {}
+    for name, knobs in chosen.items():
+        if math.prod(map(len, knobs.values())) > VARIANTS_MAX:
+            problems.append(f"--set: more than {VARIANTS_MAX} variants of policy '{name}'; "
+                            "give fewer values")
+            continue
+        for combination in itertools.product(*knobs.values()):
+            values = dict(zip(knobs, combination, strict=True))
+            variants[_variant_name(name, policies[name], knobs, values)] = Variant(policies[name], values)
     if problems:
         raise UsageError("\n".join(problems))
-    return values
+    return variants
 
 
-def _parse_setting(setting: str, policies: Mapping[str, Policy]) -> tuple[str, str, int]:
+def _variant_name(name: str, policy: Policy, chosen: Mapping[str, list[int]], values: Mapping) -> str:
+    """The policy's name, with those knobs that tell it from its other variants."""
+    shown = [f"{knob}={show_value(policy.knobs[knob], value)}"
+             for knob, value in values.items() if len(chosen[knob]) > 1]
+    return f"{name}:{','.join(shown)}" if shown else name
+
+
+def _parse_setting(setting: str, policies: Mapping[str, Policy]) -> tuple[str, str, list[int]]:
     """Read one setting; see `parse_settings`."""
     target, equals, text = setting.partition("=")
     name, dot, knob_name = target.strip().rpartition(".")
-    if not equals or not dot or not text.strip():
-        raise UsageError("should read POLICY.KNOB=VALUE, such as mlfq.boost_ns=100ms")
+    texts = [part.strip() for part in text.split(",")]
+    if not equals or not dot or not all(texts):
+        raise UsageError("should read POLICY.KNOB=VALUE, such as mlfq.boost_ns=100ms, or several "
+                         "values with commas between")  # fmt: skip
     if name not in policies:
         raise UsageError(
             f"policy '{name}' takes no part in this run{did_you_mean(name, policies)}"
@@ -401,14 +519,30 @@ def _parse_setting(setting: str, policies: Mapping[str, Policy]) -> tuple[str, s
     if knob_name not in knobs:
         known = did_you_mean(knob_name, knobs) if knobs else "; it has no knobs"
         raise UsageError(f"policy '{name}' has no knob '{knob_name}'{known}")
-    knob = knobs[knob_name]
-    value = _in_unit(text.strip(), knob.unit)
+    values = [_parse_value(knobs[knob_name], text) for text in texts]
+    if len({*values}) < len(values):
+        raise UsageError("one value is given twice")
+    return name, knob_name, values
+
+
+def _parse_value(knob: Knob, text: str) -> int:
+    """Read one value of a knob."""
+    if text in knob.names:
+        return knob.names[text]
+    try:
+        value = _in_unit(text, knob.unit)
+    except UnitError:
+        if not knob.names:
+            raise
+        value = None
+    if knob.names and value not in knob.names.values():
+        raise UsageError(f"{knob.name} has no value '{text}'{did_you_mean(text, knob.names)}")
     if not knob.minimum <= value <= knob.maximum:
         raise UsageError(
-            f"{text.strip()} is out of range: {knob.name} goes from "
+            f"{text} is out of range: {knob.name} goes from "
             f"{show_value(knob, knob.minimum)} to {show_value(knob, knob.maximum)}"
         )
-    return name, knob_name, value
+    return value
 
 
 def policy_hash(policy: Policy, values: Mapping[str, int]) -> str:

@@ -111,6 +111,11 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
                 f"{policy.path}:{knob.line}: the default of {name} is {default}, outside its "
                 f"own range of {knob.minimum} to {knob.maximum} {knob.unit}"
             )
+        if knob.names and default not in knob.names.values():
+            raise PolicyError(
+                f"{policy.path}:{knob.line}: the default of {name} is {default}, which has no name "
+                f"(one of: {', '.join(knob.names)})"
+            )
         _check_range(policy, knob, len(symbols[name]))
         settled[name] = (values or {}).get(name, default)
     return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, settled))

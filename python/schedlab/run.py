@@ -14,9 +14,12 @@ plan replicates over seeds, never over runs: on a deterministic host the same se
 gives the same run, bit by bit. A run's `run.json` is written
 last, so a directory that has one is whole, whatever interrupted the rest.
 
+With an executor, the runs are done by its workers, which share no folder with us
+(far.py), and what they leave is put into the same directories.
+
 Must stay true: no run's failure keeps another from being done; numbers appear
 only beside `physics: "ok"`.
-Read next: hosts/sim.py for how a run is done, compare.py for what follows.
+Read next: case.py, one run; compare.py for what follows.
 """
 
 from __future__ import annotations
@@ -25,36 +28,28 @@ import contextlib
 import hashlib
 import json
 import os
-import platform
 import queue
-import re
-import shutil
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import CallableModule
-from .calibration import DEFAULT_CALIBRATION
+from . import CallableModule, machine
+from .case import Case, Programs, Ready, environment_of, folder_name, run_case, write_text
 from .compare import compare_runs
-from .errors import PolicyError, SchedlabError, SpecError, UnavailableError, UsageError
-from .hosts import Host, Job, open_host
-from .judge import Judge
-from .policy import Policy, find_policy, load_policy, parse_settings, policy_name
+from .errors import PolicyError, SpecError, UsageError
+from .far import collect, send
+from .hosts import open_host
+from .machine import CPUS_MAX
+from .policy import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from .policy_build import BuiltPolicy, build_policy, find_compiler
 from .spec import TICK_NS_MAX, TICK_NS_MIN
 
-CPUS_MAX = 1024
-SEEDS_MAX = 100_000
-#: What the simulator takes, hosts/sim/options.c: it would refuse each run by itself.
-COST_NS_MAX = 1_000_000_000
-#: What the simulator can be told to charge for, in nanoseconds each.
-COSTS = ("switch_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns", "wakeup_ns", "tick_ns",
-         "ipi_ns")
+__all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "prepare", "run_plan"]
 
+SEEDS_MAX = 100_000
 # `schedlab.run(...)` is api.run; this module bears the name, so it answers the call.
 sys.modules[__name__].__class__ = CallableModule
 
@@ -80,11 +75,13 @@ class Plan:
     first_seed : int, default 1
         The first of them; seed 0 means no jitter.
     settings : sequence of str
-        `POLICY.KNOB=VALUE`.
+        `POLICY.KNOB=VALUE`; several values make variants of the policy.
     tick_ns : int, optional
         Time between ticks; default: what each workload says.
     costs : sequence of str
-        `NAME=NS` of the simulator's cost model, such as `"switch_ns=2000"`.
+        `NAME=TIME` of the simulator's cost model, such as `"switch_ns=2us"`.
+    io : sequence of str
+        `NAME=VALUE` of the simulator's device, such as `"latency_ns=100us"`.
     topology : str, default ""
         CPUs per core, cache and NUMA node of the simulated machine, such as
         `"smt=2,llc=8"`.
@@ -104,6 +101,7 @@ class Plan:
     settings: Sequence[str] = ()
     tick_ns: int | None = None
     costs: Sequence[str] = ()
+    io: Sequence[str] = ()
     topology: str = ""
     timeout_seconds: float = 300.0
     keep_parquet: bool = True
@@ -145,36 +143,36 @@ class RunSet:
 
 
 @dataclass(frozen=True)
-class _Case:
-    """One run to be done, before it is known whether it can be."""
+class Prepared:
+    """A plan that was found good, and all that its runs need.
 
-    position: int
-    workload: object
-    policy_name: str
-    seed: int
-    nr_cpus: int
-    tick_ns: int
+    Attributes
+    ----------
+    ready : Ready
+        What all runs share.
+    cases : list of Case
+        The runs, in the order of the plan.
+    """
 
-
-@dataclass(frozen=True)
-class _Ready:
-    """All that the workers share."""
-
-    plan: Plan
-    host: Host
-    policies: dict  # name -> Policy
-    built: dict  # name -> BuiltPolicy, or the PolicyError that kept it from being built
-    programs: _Programs
-    environment: dict
+    ready: Ready
+    cases: list
 
 
-def run_plan(plan: Plan, *, on_result: Callable[[dict], None] | None = None) -> RunSet:
+def run_plan(
+    plan: Plan, *, executor: Executor | None = None,
+    on_start: Callable[[int], None] | None = None,
+    on_result: Callable[[dict], None] | None = None,
+) -> RunSet:  # fmt: skip
     """Do every run of a plan.
 
     Parameters
     ----------
     plan : Plan
         What to run.
+    executor : concurrent.futures.Executor, optional
+        Who does the runs; default: a thread here for each CPU.
+    on_start : callable, optional
+        Called with the number of runs before the first.
     on_result : callable, optional
         Called with each run's dict when it is done, in the caller's thread.
 
@@ -195,25 +193,84 @@ def run_plan(plan: Plan, *, on_result: Callable[[dict], None] | None = None) -> 
     -----
     Ctrl-C ends the runs under way and returns what is finished.
     """
-    _check_plan(plan)
+    prepared = prepare(plan)
+    if on_start:
+        on_start(len(prepared.cases))
+    if executor is None:
+        runs, is_interrupted = _run_cases(prepared.ready, prepared.cases, on_result)
+    else:
+        sent = send(prepared.ready, prepared.cases, executor)
+        runs, is_interrupted = collect(sent, on_result)
+    return finish(prepared, runs, is_interrupted=is_interrupted)
+
+
+def prepare(plan: Plan) -> Prepared:
+    """Check a plan, load what it names and compile its policies.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to be run.
+
+    Returns
+    -------
+    Prepared
+        The runs to be done; the folder of the plan exists.
+
+    Raises
+    ------
+    UsageError, NotFoundError, SpecError
+        If the plan is wrong.
+    UnavailableError
+        If the host cannot be used here or there is no C compiler.
+    """
+    plan = _checked(plan)
     workloads = _load_workloads(plan)
     policies, broken = _load_policies(plan)
-    values = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
+    variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
     host = open_host(plan.host)
-    if set(policies) - set(broken):
+    if variants:
         find_compiler()
-    cases = _cases(plan, workloads, list(policies))
+    built = _build_all(variants)
+    # A damaged policy fails in its place, between the others.
+    names = [name for label, policy in policies.items()
+             for name in ([label] if label in broken else
+                          [name for name, v in variants.items() if v.policy is policy])]
+    cases = _cases(plan, workloads, names)
     _make_folder(plan.out)
-    ready = _Ready(
+    ready = Ready(
         plan=plan,
         host=host,
-        policies=policies,
-        built=broken | _build_all(policies, broken, values),
-        programs=_Programs(plan.out),
-        environment=_environment(host),
+        built=broken | built,
+        programs=Programs(plan.out),
+        environment=environment_of(host),
     )
-    runs, is_interrupted = _run_cases(ready, cases, on_result)
-    result = RunSet(runs=runs, out=plan.out, is_interrupted=is_interrupted)
+    return Prepared(ready, cases)
+
+
+def finish(prepared: Prepared, runs: list[dict], *, is_interrupted: bool = False) -> RunSet:
+    """Compare the runs of a plan, and write the list of them.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        What they were made from.
+    runs : list of dict
+        What came of them.
+    is_interrupted : bool, default False
+        Whether some are missing.
+
+    Returns
+    -------
+    RunSet
+        The same runs, with comparisons.
+
+    Raises
+    ------
+    UsageError
+        If all is well but the list cannot be written.
+    """
+    result = RunSet(runs=runs, out=prepared.ready.plan.out, is_interrupted=is_interrupted)
     result.comparisons = compare_runs(runs)
     _write_list(result)
     return result
@@ -222,9 +279,14 @@ def run_plan(plan: Plan, *, on_result: Callable[[dict], None] | None = None) -> 
 # ---- before anything runs ---------------------------------------------------
 
 
-def _check_plan(plan: Plan) -> None:
-    """Refuse numbers that make no sense, all at once."""
-    problems = []
+def _checked(plan: Plan) -> Plan:
+    """Refuse what makes no sense, all at once; costs and device become plain numbers."""
+    problems, read = [], {}
+    for name, parse in (("costs", machine.parse_costs), ("io", machine.parse_device)):
+        try:
+            read[name] = parse(getattr(plan, name))
+        except UsageError as error:
+            problems.append(str(error))
     if not plan.workloads:
         problems.append("no workload given; `schedlab workloads` lists them")
     if not plan.policies:
@@ -239,47 +301,10 @@ def _check_plan(plan: Plan) -> None:
         problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
     if plan.tick_ns is not None and not TICK_NS_MIN <= plan.tick_ns <= TICK_NS_MAX:
         problems.append(f"--tick must be 1us to 10s (got {plan.tick_ns} ns)")
-    problems += _check_costs(plan.costs)
-    problems += _check_topology(plan.topology)
+    problems += machine.check_topology(plan.topology)
     if problems:
         raise UsageError("\n".join(problems))
-
-
-def _check_costs(costs: Sequence[str]) -> list[str]:
-    """Faults of the cost model."""
-    problems = []
-    for cost in costs:
-        name, _, value = cost.partition("=")
-        if name not in COSTS or not (value.isascii() and value.isdecimal()):
-            problems.append(
-                f"--cost {cost}: should read NAME=TIME, such as switch_ns=2us; "
-                f"NAME is one of {', '.join(COSTS)}"
-            )
-        elif int(value) > COST_NS_MAX:
-            problems.append(f"--cost {cost}: must be at most 1s")
-    return problems
-
-
-def _check_topology(topology: str) -> list[str]:
-    """Faults of `smt=N,llc=N,node=N`."""
-    if not topology:
-        return []
-    if not re.fullmatch(r"(smt|llc|node)=[0-9]{1,9}(,(smt|llc|node)=[0-9]{1,9})*", topology):
-        return [f"--topology {topology}: should read smt=2,llc=8,node=16, CPUs in each"]
-    sizes = {name: int(size) for name, size in (part.split("=") for part in topology.split(","))}
-    problems = [
-        f"--topology {topology}: {name} must be 1 to {CPUS_MAX} (got {size})"
-        for name, size in sizes.items()
-        if not 1 <= size <= CPUS_MAX
-    ]
-    given = [name for name in ("smt", "llc", "node") if name in sizes]
-    for inner, outer in zip(given, given[1:], strict=False):
-        if not problems and sizes[outer] % sizes[inner]:
-            problems.append(
-                f"--topology {topology}: {outer}={sizes[outer]} is no multiple of "
-                f"{inner}={sizes[inner]}; each holds whole ones of the one before"
-            )
-    return problems
+    return replace(plan, **read)
 
 
 def _load_workloads(plan: Plan) -> list:
@@ -354,21 +379,23 @@ def _load_policies(plan: Plan) -> tuple[dict[str, Policy], dict[str, PolicyError
     return policies, broken
 
 
-def _build_all(policies, broken, values) -> dict[str, BuiltPolicy | PolicyError]:
+def _build_all(variants: dict[str, Variant]) -> dict[str, BuiltPolicy | PolicyError]:
     """Compile all policies, several at once; a failure takes the policy's place."""
 
-    def build(name: str):
+    def build(variant: Variant):
         try:
-            return build_policy(policies[name], values[name])
+            return build_policy(variant.policy, variant.values)
         except PolicyError as error:
             return error
 
-    names = [name for name in policies if name not in broken]
+    # Variants share what is compiled: the first of each compiles it.
+    first = {id(variant.policy): variant for variant in variants.values()}
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return dict(zip(names, pool.map(build, names), strict=True))
+        list(pool.map(build, first.values()))
+        return dict(zip(variants, pool.map(build, variants.values()), strict=True))
 
 
-def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[_Case]:
+def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[Case]:
     """Every workload under every policy with every seed."""
     cases = []
     for workload in workloads:
@@ -376,7 +403,7 @@ def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[_Case]:
         for policy in policies:
             for seed in range(plan.first_seed, plan.first_seed + plan.nr_seeds):
                 cases.append(
-                    _Case(
+                    Case(
                         position=len(cases),
                         workload=workload,
                         policy_name=policy,
@@ -398,79 +425,10 @@ def _make_folder(path: Path) -> None:
         raise UsageError(f"--out {path}: may not be written")
 
 
-def _environment(host: Host) -> dict:
-    """What a reader must know to repeat the runs."""
-    from . import __version__
-
-    return {
-        "schedlab": __version__,
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "machine": platform.machine(),
-        "compiler": find_compiler()[1] if _has_compiler() else None,
-        **host.environment(),
-    }
-
-
-def _has_compiler() -> bool:
-    try:
-        find_compiler()
-    except UnavailableError:
-        return False
-    return True
-
-
-class _Programs:
-    """Programs by workload and seed, compiled once and shared by all policies."""
-
-    def __init__(self, out: Path):
-        self._out = out
-        self._lock = threading.Lock()
-        self._made: dict[tuple[str, int], tuple] = {}
-
-    def get(self, workload, seed: int) -> tuple:
-        """Return the program and its file."""
-        from .program import compile_workload
-
-        with self._lock:
-            key = (workload.name, seed)
-            if key not in self._made:
-                program = compile_workload(workload, seed=seed)
-                # The hash keeps programs apart that two calls write to one folder.
-                file_name = f"seed-{seed}-{program.program_hash[:12]}.slprog"
-                path = self._out / folder_name(workload.name) / "programs" / file_name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(program.data)
-                self._made[key] = (program, path.resolve())
-            return self._made[key]
-
-
-def folder_name(name: str) -> str:
-    """Turn a workload's or policy's name into a relative path that stays below its parent.
-
-    Parameters
-    ----------
-    name : str
-        Such as `"report-1/mixed"`.
-
-    Returns
-    -------
-    str
-        The name, with everything replaced that a path cannot safely hold.
-
-    Examples
-    --------
-    >>> folder_name("report-1/mixed"), folder_name("../x")
-    ('report-1/mixed', '_/x')
-    """
-    parts = [re.sub(r"[^\w.,:=+-]", "_", part) for part in name.split("/")]
-    return "/".join("_" if part in ("", ".", "..") else part for part in parts)
-
-
 # ---- the runs ---------------------------------------------------------------
 
 
-def _run_cases(ready: _Ready, cases: list[_Case], on_result) -> tuple[list[dict], bool]:
+def _run_cases(ready: Ready, cases: list[Case], on_result) -> tuple[list[dict], bool]:
     """Do the cases with one worker per CPU of this machine; (runs, interrupted)."""
     todo: queue.SimpleQueue = queue.SimpleQueue()
     done: queue.SimpleQueue = queue.SimpleQueue()
@@ -487,7 +445,7 @@ def _run_cases(ready: _Ready, cases: list[_Case], on_result) -> tuple[list[dict]
         try:
             while not stop.is_set():
                 case = todo.get_nowait()
-                run = _run_case(ready, case, session, stop)
+                run = run_case(ready, case, session, stop)
                 if run is not None:
                     done.put((case.position, run))
         except queue.Empty:
@@ -540,112 +498,11 @@ def _shuffle_key(seed: int, position: int) -> bytes:
     return hashlib.sha256(f"{seed} {position}".encode()).digest()
 
 
-def _run_case(ready: _Ready, case: _Case, session, stop: threading.Event) -> dict | None:
-    """Do one run, judge it, and write its directory; None if `stop` cut it short."""
-    plan = ready.plan
-    directory = (
-        plan.out
-        / folder_name(case.workload.name)
-        / folder_name(case.policy_name)
-        / f"seed-{case.seed}"
-    )
-    run = _blank_run(ready, case, directory)
-    try:
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        is_lost = _fill_run(run, ready, case, session)
-        if is_lost and stop.is_set():
-            # We ended its host ourselves: no policy is to blame, and nothing is kept.
-            shutil.rmtree(directory, ignore_errors=True)
-            return None
-        run["status"] = "ok" if run["error"] is None else "failed"
-        _write_text(directory / "run.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
-    except OSError as error:
-        # A disk that is full fails this run; another may be smaller.
-        where = error.filename or directory
-        run |= {"status": "failed", "physics": None, "metrics": {}, "error_kind": "host",
-                "error": f"{where}: cannot be written: {error.strerror or error}"}  # fmt: skip
-    return {name: value for name, value in run.items() if name != "host_answer"}
-
-
-def _blank_run(ready: _Ready, case: _Case, directory: Path) -> dict:
-    """What is known of a run before it is done."""
-    plan = ready.plan
-    return {
-        "workload": case.workload.name,
-        "title": case.workload.title,
-        "question": case.workload.question,
-        "policy": case.policy_name,
-        "host": ready.host.name,
-        "cpus": case.nr_cpus,
-        "seed": case.seed,
-        "status": "failed",
-        "error": None,
-        "error_kind": None,
-        "program_hash": "",
-        "policy_hash": None,
-        "record_hash": None,
-        "physics": None,
-        "environment": ready.environment,
-        # For doubts about drift; in virtual time no run is before another.
-        "started_ns": None if ready.host.is_deterministic else time.time_ns(),
-        "tick_ns": case.tick_ns,
-        "costs": list(plan.costs),
-        "topology": plan.topology,
-        "knobs": {},
-        "directory": str(directory),
-        "metrics": {},
-    }
-
-
-def _fill_run(run: dict, ready: _Ready, case: _Case, session) -> bool:
-    """Do a run and judge it; return whether its host was lost."""
-    plan, directory = ready.plan, Path(run["directory"])
-    program, program_path = ready.programs.get(case.workload, case.seed)
-    run["program_hash"] = program.program_hash
-    built = ready.built[case.policy_name]
-    is_lost = False
-    if isinstance(built, SchedlabError):
-        run["error"], run["error_kind"] = str(built), "compile"
-    else:
-        run["policy_hash"], run["knobs"] = built.policy_hash, built.values
-        job = Job(
-            label=f"{case.workload.name}, {case.policy_name}, seed {case.seed}",
-            policy=built,
-            program=program_path,
-            records=(directory / "records.slr").resolve(),
-            nr_cpus=case.nr_cpus,
-            seed=case.seed,
-            tick_ns=case.tick_ns,
-            options=_options(plan),
-        )
-        outcome = session.run(job)
-        is_lost = outcome.error_kind == "host"
-        run["host_answer"] = outcome.answer
-        judge = Judge(
-            latency_ns=ready.host.latency_ns(job),
-            work_conserving=bool(built.policy.work_conserving),
-            tables_folder=directory if plan.keep_parquet else None,
-        )
-        run |= judge.verdict(program, job.records, outcome)
-    return is_lost
-
-
-def _options(plan: Plan) -> tuple:
-    """Further options of the simulator, the calibration included."""
-    work = [
-        ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
-        for name in ("pi_ps", "matmul_ps", "spin_ps")
-    ]
-    topology = [("--topology", plan.topology)] if plan.topology else []
-    return (*(("--cost", cost) for cost in plan.costs), *topology, *work)
-
-
 def _write_list(result: RunSet) -> None:
     """Write `runs.json`, or leave none: each run's own file says the same."""
     path = result.out / "runs.json"
     try:
-        _write_text(path, result.as_json() + "\n")
+        write_text(path, result.as_json() + "\n")
     except OSError as error:
         # One of an earlier call would pass for this one's.
         with contextlib.suppress(OSError):
@@ -654,15 +511,3 @@ def _write_list(result: RunSet) -> None:
         if result.is_good:
             raise UsageError(f"{path}: cannot be written: {error.strerror}; choose another --out"
                              ) from error
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    scratch = path.with_name(path.name + ".part")
-    try:
-        scratch.write_text(text, encoding="utf-8")
-        os.replace(scratch, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            scratch.unlink()
-        raise

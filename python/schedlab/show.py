@@ -45,8 +45,7 @@ DISPENSABLE = ("throughput_per_s", "cpu_utilisation", "slowdown_mean", "switches
 class Progress:
     """A bar on standard error, where that is a terminal."""
 
-    def __init__(self, total: int):
-        self._total = total
+    def __init__(self):
         self._bar = None
 
     def __enter__(self) -> Progress:
@@ -60,13 +59,24 @@ class Progress:
                 console=Console(stderr=True), transient=True,
             )
             self._bar.start()
-            self._task = self._bar.add_task("running", total=self._total)
+            self._task = self._bar.add_task("starting", total=None)
         return self
 
     def __exit__(self, *exception) -> None:
         """Remove the bar."""
         if self._bar:
             self._bar.stop()
+
+    def expect(self, nr_runs: int) -> None:
+        """Say how many runs there will be.
+
+        Parameters
+        ----------
+        nr_runs : int
+            All of them.
+        """
+        if self._bar:
+            self._bar.update(self._task, total=nr_runs, description="running")
 
     def advance(self, run: dict) -> None:
         """Count one run.
@@ -158,25 +168,27 @@ def _show_verdicts(console: Console, key: tuple, policies: dict, comparisons: li
         lines = ranking_sentences(here, means)
     if seeds > 1:
         lines.append(method_sentence(max(here, key=lambda c: len(c["seeds"]))))
+    _show_doubts(console, here, is_grave=True)
     console.print(f"[bold]{escape(key[0])}[/]: what the numbers say", highlight=False)
     for line in lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
     _show_doubts(console, here)
 
 
-def _show_doubts(console: Console, comparisons: list[dict]) -> None:
-    """Say what makes the numbers doubtful, each kind once per policy."""
+def _show_doubts(console: Console, comparisons: list[dict], *, is_grave: bool = False) -> None:
+    """Say what makes the numbers doubtful, each kind once per policy; the grave kind in red."""
     seen = set()
+    style = "red bold" if is_grave else "yellow"
     for comparison in comparisons:
         for doubt in comparison["warnings"]:
             label = "" if doubt["kind"] == "too-few" else f"{doubt['policy']}, "
-            if (label, doubt["kind"]) in seen:
+            if (label, doubt["kind"]) in seen or is_grave != (doubt["kind"] == "survivors"):
                 continue
             seen.add((label, doubt["kind"]))
             more = len(doubt["metrics"]) - 1
             others = f" (and {more} more metrics)" if label and more else ""
             console.print(
-                f"  [yellow]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
+                f"  [{style}]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
                 f"{escape(doubt['hint'])}", highlight=False, soft_wrap=True,
             )  # fmt: skip
 
@@ -419,6 +431,7 @@ def show_comparison(result: dict) -> None:
         )  # fmt: skip
     for comparison in result["comparisons"]:
         equal = [n for n, m in comparison["metrics"].items() if m["difference"] == 0 == m["high"]]
+        _show_doubts(console, [comparison], is_grave=True)
         table = _comparison_table(console, comparison, left_out=equal)
         console.print(table if table.row_count else f"[bold]{table.title}[/]", highlight=False)
         if equal:

@@ -157,7 +157,7 @@ def same_tables(one, other):
 
 
 class Backwards:
-    """An executor of the least kind: a submit, and the last cell done first."""
+    """An executor of the least kind: a submit, and the last of 16 runs done first."""
 
     def __init__(self):
         self.waiting = []
@@ -166,7 +166,7 @@ class Backwards:
         future = Future()
         # All that crosses to a worker is pickled, there and back.
         self.waiting.append((future, pickle.dumps((function, arguments))))
-        if len(self.waiting) == 12:
+        if len(self.waiting) == 16:
             for each, packed in reversed(self.waiting):
                 call, values = pickle.loads(packed)
                 each.set_result(pickle.loads(pickle.dumps(call(*values))))
@@ -197,12 +197,12 @@ def test_forked_processes_are_refused():
 
 
 class Dying:
-    """An executor whose worker dies over the second cell, and which then takes no more."""
+    """An executor whose worker dies over the second run, and which then takes no more."""
 
     def __init__(self):
         self.nr = 0
 
-    def submit(self, function, cell):
+    def submit(self, function, errand):
         self.nr += 1
         future = Future()
         if self.nr == 2:
@@ -210,15 +210,16 @@ class Dying:
         elif self.nr == 3:
             raise BrokenProcessPool("not usable any more")
         else:
-            future.set_result(function(cell))
+            future.set_result(function(errand))
         return future
 
 
-def test_a_dead_worker_costs_its_cells_only():
+def test_a_dead_worker_costs_its_runs_only():
     result = schedlab.sweep("textbook/rr", "rr", seeds=[0, 1, 2], executor=Dying())
     assert result.cells["status"].to_list() == ["ok", "failed", "failed"]
     assert all("died" in text for text in result.failures["error"])
-    assert result.runs["seed"].to_list() == [0] and not result.is_good
+    assert result.runs["status"].to_list() == ["ok", "failed", "failed"]
+    assert set(result.failures["error_kind"]) == {"worker"} and not result.is_good
 
 
 @pytest.mark.parametrize(

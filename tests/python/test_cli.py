@@ -84,6 +84,9 @@ def test_help_needs_nothing_heavy(environment):
         (["run", "mixed", "-p", "rr", "--set", "rr.slice_ns=1mm"], 2, "unknown unit 'mm'"),
         (["run", "mixed", "-p", "rr", "--tick", "soon"], 2, "soon"),
         (["run", "mixed", "-p", "rr", "--cost", "switch_ns=soon"], 2, "--cost switch_ns=soon"),
+        (["run", "mixed", "-p", "rr", "--io", "dept=4"], 2, "did you mean 'depth'"),
+        (["run", "mixed", "-p", "credit", "--set", "credit.mode=xem"], 2, "did you mean 'xen'"),
+        (["run", "mixed", "-p", "rr", "--executor", "dask"], 2, "should read dask://HOST:PORT"),
         (["run", "mixed", "-p", "rr", "--cpus", "many"], 2, "--cpus"),
         (["run", "mixed", "-p", "rr", "--host", "lunix"], 2, "did you mean 'linux'"),
         (["run", "mixed", "-p", "rr", "--host", "kernel"], 3, "not built yet"),
@@ -100,11 +103,39 @@ def test_help_needs_nothing_heavy(environment):
 def test_wrong_use_exits_with_its_code_and_prints_no_result(
     schedlab, simulator, arguments, code, message
 ):
-    status, output, errors = schedlab(*arguments)
-    assert status == code
-    assert output == ""
+    plain = [word for word in arguments if word != "--json"]
+    status, output, errors = schedlab(*plain)
+    assert (status, output) == (code, "")
     assert message in errors
     assert "Traceback" not in errors
+    # A script finds the same words where it would find the result.
+    status, output, again = schedlab(*plain, "--json")
+    assert (status, again) == (code, errors)
+    assert output.count("\n") == 1
+    (error,) = json.loads(output).values()
+    assert (set(error), error["exit_code"]) == ({"kind", "message", "exit_code"}, code)
+    assert error["message"] in errors
+
+
+def test_faults_of_a_workload_are_listed_one_by_one(schedlab, tmp_path):
+    (tmp_path / "bad.toml").write_text(
+        '[workload]\ntitle = "x"\nquestion = "y"\n'
+        '[[task]]\nname = "t"\nphases = [{slep = "1ms"}, {run = "1mm"}]\n'
+    )
+    status, output, errors = schedlab("run", "bad.toml", "-p", "rr", "--json")
+    error = json.loads(output)["error"]
+    assert (status, error["kind"], len(error["faults"])) == (2, "SpecError", 2)
+    for fault in error["faults"]:
+        assert (fault["file"], fault["line"]) == ("bad.toml", 6)
+        assert fault["message"] in errors
+
+
+def test_ctrl_c_while_the_command_is_still_being_imported(environment, tmp_path):
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    paths = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
+    done = subprocess.run([sys.executable, "-m", "schedlab", "policies"], capture_output=True,
+                          text=True, env=environment | {"PYTHONPATH": paths}, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
 def test_lists_are_json(schedlab, simulator):
@@ -234,6 +265,53 @@ def test_costs_and_topology_reach_the_simulator(schedlab, simulator):
     assert run["metrics"]["overhead_ns"] > 50_000 * 100
 
 
+def test_the_device_reaches_the_simulator(schedlab, simulator, tmp_path):
+    (tmp_path / "disk.toml").write_text(
+        '[workload]\ntitle = "x"\nquestion = "y"\njitter = "0ms"\n[[task]]\nname = "t"\ncount = 4\n'
+        'phases = [{read = {bytes = "1KiB", chunk = "1KiB", sync = true}}]\n'
+    )
+    device = ["--io", "latency_ns=1ms", "--io", "ns_per_kib=500us", "--io", "call_ns=0"]
+    makespans = {}
+    for depth in (1, 4):
+        status, output, _ = schedlab("run", "disk.toml", "-p", "rr", *device, "--io", f"depth={depth}",
+                                     "--json")  # fmt: skip
+        (run,) = json.loads(output)["runs"]
+        assert (status, run["physics"]) == (0, "ok")
+        assert run["io"] == ["latency_ns=1000000", "ns_per_kib=500000", "call_ns=0", f"depth={depth}"]
+        makespans[depth] = run["metrics"]["makespan_ns"]
+    # Four requests of 1.5 ms: one after the other, or all at once.
+    assert makespans == {1: 6_000_000, 4: 1_500_000}
+
+
+def test_values_with_commas_between_are_variants(schedlab, simulator, tmp_path):
+    status, output, _ = schedlab(
+        "run", "textbook/rr", "-p", "rr,fifo", "--set", "rr.slice_ns=1ms,2ms", "--seed", 0,
+        "--out", "runs", "--json",
+    )  # fmt: skip
+    result = json.loads(output)
+    assert status == 0
+    switches = {run["policy"]: run["metrics"]["switches"] for run in result["runs"]}
+    assert switches == {"rr:slice_ns=1ms": 13, "rr:slice_ns=2ms": 8, "fifo": 4}
+    assert [run["knobs"] for run in result["runs"]] == [{"slice_ns": 10**6}, {"slice_ns": 2 * 10**6}, {}]
+    assert len({run["policy_hash"] for run in result["runs"]}) == 3
+    assert len(result["comparisons"]) == 3
+    assert (tmp_path / "runs" / "textbook" / "rr" / "rr:slice_ns=1ms" / "seed-0" / "run.json").is_file()
+    assert schedlab("report", "runs")[0] == 0
+
+
+def test_names_of_values_are_shown_and_taken(schedlab, simulator):
+    status, output, _ = schedlab("policies", "credit")
+    assert (status, "mode = xen  report, xen" in output) == (0, True)
+    _, output, _ = schedlab("policies", "credit", "--json")
+    (mode,) = [k for k in json.loads(output)["policies"][0]["knobs"] if k["name"] == "mode"]
+    assert (mode["names"], mode["default_text"]) == ({"report": 0, "xen": 1}, "xen")
+    arguments = ("run", "mixed", "-p", "credit", "--json", "--set")
+    named = json.loads(schedlab(*arguments, "credit.mode=report")[1])["runs"][0]
+    numbered = json.loads(schedlab(*arguments, "credit.mode=0")[1])["runs"][0]
+    assert named["policy_hash"] == numbered["policy_hash"]
+    assert named["knobs"]["mode"] == 0
+
+
 def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):
     out = tmp_path / "runs"
     process = subprocess.Popen(
@@ -313,7 +391,7 @@ def test_compare_refuses_other_work_by_its_hashes(schedlab, three_sets):
         for name in ("was", "other")
     ]
     status, output, errors = schedlab("compare", three_sets / "was", three_sets / "other", "--json")
-    assert (status, output) == (2, "")
+    assert (status, json.loads(output)["error"]["kind"]) == (2, "UsageError")
     assert hashes[0] != hashes[1]
     assert f"({hashes[0]} and {hashes[1]})" in errors
 
@@ -328,6 +406,33 @@ def test_a_run_says_what_its_numbers_say(schedlab, simulator):
     assert "Mean response: lowest under mlfq" in output
     status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq")
     assert "One seed: differences are not tested" in output
+
+
+def test_a_run_cut_short_says_whose_tasks_are_missing(schedlab, simulator, tmp_path):
+    """Before any verdict: fifo's response is that of the tasks it got to, which are few."""
+    (tmp_path / "cut.toml").write_text("""
+[workload]
+title = "Jobs behind a long one, cut off"
+question = "Who looks good?"
+horizon = "300ms"
+
+[[task]]
+name = "long"
+phases = [{run = "250ms"}]
+
+[[task]]
+name = "job"
+count = 4
+arrival = "10ms"
+phases = [{run = "30ms"}]
+""")
+    done = schedlab("run", "cut.toml", "--policy", "fifo,rr", "--seeds", "2", "--out", "cut")
+    assert done.returncode == 0, done.stderr
+    told, verdict = done.stdout.index("survivors: fifo, "), done.stdout.index("what the numbers say")
+    assert told < verdict
+    assert "longer horizon" in done.stdout
+    assert "Mean turnaround" in done.stdout
+    assert done.stdout.count("BUT NOT OF THE SAME TASKS") >= 2
 
 
 def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_path):

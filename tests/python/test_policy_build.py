@@ -15,6 +15,7 @@ from schedlab.policy import (
     list_policies,
     load_policy,
     parse_settings,
+    show_range,
     policy_hash,
     show_value,
 )
@@ -181,11 +182,82 @@ def test_settings_are_read_with_units(write):
     policy = load_policy(write())
     settings = ["mine.slice_ns=100ms", "mine.depth=0x3", "mine.bias=-5", "mine.is_odd=yes",
                 "mine.slice_ns=2.5ms"]
-    values = parse_settings(settings, {"mine": policy})
-    assert values == {"mine": {"slice_ns": 2_500_000, "depth": 3, "bias": -5, "is_odd": 1}}
-    shown = [show_value(policy.knobs[name], value) for name, value in values["mine"].items()]
+    variants = parse_settings(settings, {"mine": policy})
+    assert list(variants) == ["mine"] and variants["mine"].policy is policy
+    values = variants["mine"].values
+    assert values == {"slice_ns": 2_500_000, "depth": 3, "bias": -5, "is_odd": 1}
+    shown = [show_value(policy.knobs[name], value) for name, value in values.items()]
     assert shown == ["2500us", "3", "-5", "yes"]
-    assert parse_settings(["mine.slice_ns=150000"], {"mine": policy})["mine"]["slice_ns"] == 150_000
+    plain = parse_settings(["mine.slice_ns=150000"], {"mine": policy})
+    assert plain["mine"].values == {"slice_ns": 150_000}
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("mine.depth=1,9", "9 is out of range"),
+        ("mine.depth=1,,2", "should read POLICY.KNOB=VALUE"),
+        ("mine.slice_ns=1ms,1000us", "one value is given twice"),
+        ("mine.slice_ns=" + ",".join(f"{100_000 + i}" for i in range(1001)), "more than 1000 variants"),
+    ],
+)
+def test_wrong_variants_are_refused(write, setting, message):
+    with pytest.raises(UsageError, match=message):
+        parse_settings([setting], {"mine": load_policy(write())})
+
+
+def test_several_values_make_variants(write):
+    mine, other = load_policy(write()), load_policy(write(name="other.bpf.c"))
+    settings = ["mine.slice_ns=1ms,2500us", "mine.depth=2", "mine.is_odd=no,yes"]
+    variants = parse_settings(settings, {"mine": mine, "other": other})
+    assert {name: variant.values for name, variant in variants.items()} == {
+        "mine:slice_ns=1ms,is_odd=no": {"slice_ns": 1_000_000, "depth": 2, "is_odd": 0},
+        "mine:slice_ns=1ms,is_odd=yes": {"slice_ns": 1_000_000, "depth": 2, "is_odd": 1},
+        "mine:slice_ns=2500us,is_odd=no": {"slice_ns": 2_500_000, "depth": 2, "is_odd": 0},
+        "mine:slice_ns=2500us,is_odd=yes": {"slice_ns": 2_500_000, "depth": 2, "is_odd": 1},
+        "other": {},
+    }
+
+
+# ---- values with names ------------------------------------------------------
+
+NAMED = ("levels 1 8", "enum never=0,same-core=2,always=7")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("enum never,always", "'never' should read WORD=N"),
+        ("enum never=0,", "'' should read WORD=N"),
+        ("enum never=0,always=x", "'always=x' should read WORD=N"),
+        ("enum never=0,never=1", "'never=1' is there twice"),
+        ("enum never=0 always=1", "give two values or more"),
+        ("enum never=0,always=0", "'always=0' is there twice"),
+    ],
+)
+def test_malformed_names_of_values_are_refused(write, line, message):
+    with pytest.raises(PolicyError, match=message):
+        build_policy(load_policy(write(("levels 1 8", line))))
+
+
+def test_values_have_names(write):
+    policy = load_policy(write(NAMED, ("depth = 4", "depth = 7")))
+    knob = policy.knobs["depth"]
+    assert (knob.minimum, knob.maximum, knob.text) == (0, 7, "how deep")
+    assert show_range(knob) == "never, same-core, always"
+    for text, value in (("same-core", 2), ("2", 2), ("0x7", 7)):
+        variants = parse_settings([f"mine.depth={text}"], {"mine": policy})
+        assert variants["mine"].values == {"depth": value}
+    both = parse_settings(["mine.depth=never,7"], {"mine": policy})
+    assert list(both) == ["mine:depth=never", "mine:depth=always"]
+    for wrong in ("1", "8", "allways"):
+        with pytest.raises(UsageError, match=rf"depth has no value '{wrong}' .*always"):
+            parse_settings([f"mine.depth={wrong}"], {"mine": policy})
+
+
+def test_a_default_must_have_a_name(write):
+    with pytest.raises(PolicyError, match=":7: the default of depth is 4, which has no name"):
+        build_policy(load_policy(write(NAMED)))
 
 
 # ---- compiling --------------------------------------------------------------
