@@ -17,8 +17,8 @@ from pathlib import Path
 #: A file that only a schedlab tree has; its presence makes a folder a root.
 MARKER = Path("include") / "scx" / "common.bpf.h"
 
-SIMULATOR_IN_CHECKOUT = Path("build") / "hosts" / "sim" / "schedlab-sim"
-SIMULATOR_IN_WHEEL = Path("bin") / "schedlab-sim"
+SIMULATOR = ("sim", "schedlab-sim")
+LAUNCHER = ("linux", "schedlab-launch")
 
 
 def resource_root() -> Path:
@@ -80,11 +80,28 @@ def simulator() -> Path:
     pathlib.Path
         The simulator of the checkout's build folder, or the wheel's.
     """
+    return _program(*SIMULATOR)
+
+
+def launcher() -> Path:
+    """Path of `schedlab-launch`, whether or not it has been built.
+
+    Returns
+    -------
+    pathlib.Path
+        The program of the checkout's build folder, or the wheel's.
+    """
+    return _program(*LAUNCHER)
+
+
+def _program(host: str, name: str) -> Path:
+    """Where a program of ours is, or would be."""
     root = resource_root()
-    for place in (root / SIMULATOR_IN_WHEEL, root / SIMULATOR_IN_CHECKOUT):
+    in_wheel, in_build = root / "bin" / name, root / "build" / "hosts" / host / name
+    for place in (in_wheel, in_build):
         if place.is_file():
             return place
-    return root / (SIMULATOR_IN_CHECKOUT if in_checkout() else SIMULATOR_IN_WHEEL)
+    return in_build if in_checkout() else in_wheel
 
 
 def cache_folder(name: str) -> Path:

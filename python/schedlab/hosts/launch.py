@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""Drive `schedlab-launch`, which runs commands under Linux's classes.
+
+Must stay true: a launcher is always closed, which ends whatever it still runs;
+should this process be killed, the launcher sees the end of its input and does
+the same.
+Read next: ../bench.py, which asks it for one run after another.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import HostError, UnavailableError, UsageError
+from ..linux_class import LinuxClass
+from ..paths import launcher
+
+#: How long a launcher may take to end all that it runs, once asked to.
+CLOSE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command to be run.
+
+    Attributes
+    ----------
+    argv : tuple of str
+        Program and arguments.
+    linux_class : LinuxClass
+        What it runs under, and its children after it.
+    cpus : tuple of int
+        CPUs that it may use, each below 64; empty: all.
+    output : pathlib.Path or None
+        File that gets what it prints, both streams; None: it is dropped.
+    """
+
+    argv: tuple[str, ...]
+    linux_class: LinuxClass
+    cpus: tuple[int, ...] = ()
+    output: Path | None = None
+
+
+def unavailable() -> str | None:
+    """Say why commands cannot be run here.
+
+    Returns
+    -------
+    str or None
+        The reason with its remedy, or None.
+    """
+    program = launcher()
+    if not os.access(program, os.X_OK):
+        return f"{program} is not there; run ./lab once, which builds it"
+    return None
+
+
+class Launcher:
+    """One launcher process, for any number of runs one after another.
+
+    Raises
+    ------
+    UnavailableError
+        If the program is not built.
+    """
+
+    def __init__(self):
+        reason = unavailable()
+        if reason:
+            raise UnavailableError(reason)
+        # A session of its own: Ctrl-C comes to us, and we close it.
+        self._process = subprocess.Popen(
+            [launcher()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the launcher and all that it runs."""
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            # Its keepers end their trees when they see it go.
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+    def run(self, commands: Sequence[Command], *, timeout_ns: int, is_trial: bool = False) -> dict:
+        """Run a command, and others beside it.
+
+        Parameters
+        ----------
+        commands : sequence of Command
+            The first is measured; the others start with it and are ended when
+            it has ended.
+        timeout_ns : int
+            After so many nanoseconds all are ended.
+        is_trial : bool, default False
+            Only find out whether the first starts a child or a thread; it is
+            ended when it does.
+
+        Returns
+        -------
+        dict
+            `is_realtime`: whether the launcher could put itself above real-time
+            commands; `commands`: a report each, see hosts/linux/launch/launch.h.
+
+        Raises
+        ------
+        UsageError
+            If a command cannot be started as asked.
+        UnavailableError
+            If its class needs a privilege that we do not have.
+        HostError
+            If the launcher itself has ended.
+        """
+        raw = b"".join(os.fsencode(word) + b"\0" for word in _words(commands, timeout_ns, is_trial))
+        try:
+            self._process.stdin.write(b"run %d\n" % len(raw) + raw)
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = b""
+        if not line:
+            raise HostError("schedlab-launch has ended without an answer; was it killed?")
+        answer = json.loads(line)
+        if "wrong" in answer:
+            raise HostError(f"schedlab-launch did not understand a request: {answer['wrong']}")
+        for command, report in zip(commands, answer["commands"], strict=True):
+            _raise_failure(command, report)
+        return answer
+
+
+def _words(commands: Sequence[Command], timeout_ns: int, is_trial: bool) -> list[str]:
+    """A request as the launcher reads it."""
+    words = [f"timeout_ns={timeout_ns}"]
+    for command in commands:
+        settings = command.linux_class.settings
+        settings["affinity"] = sum(1 << cpu for cpu in command.cpus)
+        settings["trial"] = int(is_trial)
+        words += ["command", *(f"{key}={value}" for key, value in settings.items())]
+        if command.output is not None:
+            words.append(f"output={command.output}")
+        words += [f"argc={len(command.argv)}", *command.argv]
+    return words
+
+
+def _raise_failure(command: Command, report: dict) -> None:
+    """Turn what kept a command from starting into an error with a remedy."""
+    kind, number = report["failure"], report["error"]
+    if kind == "none":
+        return
+    name, reason = command.linux_class.name, os.strerror(number)
+    if kind == "scheduler" and number == errno.EPERM:
+        raise UnavailableError(
+            f"{name} needs CAP_SYS_NICE: start schedlab as root, or raise RLIMIT_RTPRIO "
+            "(ulimit -r) and RLIMIT_NICE; SCHED_OTHER, SCHED_BATCH and SCHED_IDLE need nothing"
+        )
+    if kind == "scheduler" and number == errno.EBUSY:
+        raise UsageError(f"{name}: this machine has no room for so much reserved time; ask for less")
+    if kind == "affinity":
+        cpus = ",".join(map(str, command.cpus))
+        raise UsageError(f"--cpus-allowed {cpus}: {reason}; this process may use "
+                         f"{','.join(map(str, sorted(os.sched_getaffinity(0))))}")  # fmt: skip
+    if kind == "exec":
+        raise UsageError(f"{command.argv[0]}: cannot be started: {reason}")
+    if kind == "output":
+        raise UsageError(f"{command.output}: cannot be written: {reason}")
+    raise HostError(f"{command.argv[0]} under {name}: {kind}: {reason}")
