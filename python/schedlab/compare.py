@@ -20,7 +20,7 @@ from itertools import combinations
 
 import numpy as np
 
-from .doubts import examine
+from .doubts import examine, survivors
 from .metrics import DICTIONARY
 from .sentences import show_number
 from .stats import CONFIDENCE, NR_RESAMPLES, SEED, Paired, compare_paired, holm
@@ -123,6 +123,7 @@ def compare_pairs(
     }  # fmt: skip
     if entry["error"]:
         return entry
+    entry["warnings"] = _survivors(entry, pairs)
     names = [
         name for name in COMPARED
         if all(run["metrics"].get(name) is not None for pair in pairs for run in pair)
@@ -137,7 +138,7 @@ def compare_pairs(
         name: _as_dict(paired, entry["is_deterministic"])
         for name, paired in zip(names, found, strict=True)
     }
-    entry["warnings"] = _warnings(entry, pairs, names, (values_a, values_b), doubts)
+    entry["warnings"] += _warnings(entry, pairs, names, (values_a, values_b), doubts)
     return entry
 
 
@@ -236,6 +237,18 @@ def judge_together(entries: list[dict]) -> list[dict]:
             m["better"] = "a" if (m["difference"] > 0) == is_lower else "b"
             m["verdict"] = f"{m['better']} is better"
     return entries
+
+
+def _survivors(entry: dict, pairs) -> list[dict]:
+    """The doubt whether both sides' metrics are of the same tasks, under the name of who has fewer."""
+    metrics = [(a["metrics"], b["metrics"]) for a, b in pairs]
+    labels = (entry["label_a"], entry["label_b"])
+    found = survivors(metrics, label_a=labels[0], label_b=labels[1])
+    if found is None:
+        return []
+    doubt, names = found
+    ended = [sum(pair[side].get("tasks_ended", 0) for pair in metrics) for side in (0, 1)]
+    return [{"policy": labels[ended[1] < ended[0]], "metrics": names} | doubt.as_json()]
 
 
 def _warnings(entry: dict, pairs, names: list[str], values, doubts: dict | None) -> list[dict]:

@@ -3,7 +3,8 @@
 
 A mean with its interval is a summary; these checks say when it hides something:
 too few runs, few distinct values, two peaks, an outlier, a drift over time.
-They look at the values of one metric over the runs of one policy.
+They look at the values of one metric over the runs of one policy; `survivors`
+looks at two policies, and at the tasks that their metrics leave out.
 
 Each check raises a false alarm on at most about 1 % of well-behaved samples;
 docs/statistics.md has the measured rates, those on skewed values included.
@@ -92,6 +93,73 @@ class DriftWarning(SampleWarning):
 
     kind = "drift"
     hint = "let the machine settle (warm-up, fixed frequency), randomise the order, run again"
+
+
+class SurvivorsWarning(SampleWarning):
+    """Two policies' metrics are of different tasks, since some tasks did not get that far."""
+
+    kind = "survivors"
+    hint = (
+        "the times of the rest are left out, so a policy that starves tasks looks good; give the "
+        "workload a longer horizon, until all get as far, or compare waiting times, which are of "
+        "all tasks"
+    )
+
+
+#: What a task has done that counts in a metric: number of them in a run, in
+#: words, and how the names of the metrics begin that leave the others out.
+SURVIVAL = (
+    ("tasks_ended", "ended", ("turnaround_ns_", "slowdown_")),
+    ("tasks_started", "ran at all", ("response_ns_",)),
+)
+
+
+def survivors(pairs, *, label_a: str, label_b: str) -> tuple[SurvivorsWarning, list[str]] | None:
+    """Find metrics that two sides compute over different numbers of tasks.
+
+    Parameters
+    ----------
+    pairs : sequence of (dict, dict), shape (n_pairs,)
+        Metrics of runs of the same work, by name, with `tasks`, and with
+        `tasks_ended` and `tasks_started` where they are known.
+    label_a, label_b : str
+        What the text calls the sides.
+
+    Returns
+    -------
+    (SurvivorsWarning, list of str) or None
+        The doubt and the metrics it is about; None where as many tasks got as far
+        on both sides of every pair.
+
+    Notes
+    -----
+    Equal numbers may still be of different tasks: of those a run says nothing.
+
+    Examples
+    --------
+    >>> a = {"tasks": 9, "tasks_ended": 9, "turnaround_ns_mean": 5.0}
+    >>> doubt, names = survivors([(a, a | {"tasks_ended": 4})], label_a="rr", label_b="fifo")
+    >>> print(doubt, names)
+    9 of 9 tasks ended under rr, 4 of 9 under fifo ['turnaround_ns_mean']
+    """
+    texts, names = [], []
+    for count, words, starts in SURVIVAL:
+        if any(run.get(known) is None for pair in pairs for run in pair for known in (count, "tasks")):
+            continue
+        if all(a[count] == b[count] for a, b in pairs):
+            continue
+        totals = [
+            f"{sum(run[count] for run in side):,} of {sum(run['tasks'] for run in side):,}"
+            for side in zip(*pairs, strict=True)
+        ]
+        texts.append(f"{totals[0]} tasks {words} under {label_a}, {totals[1]} under {label_b}")
+        names += [
+            name for name in pairs[0][0]
+            if name.startswith(starts) and any(run.get(name) is not None for pair in pairs for run in pair)
+        ]  # fmt: skip
+    if not names:
+        return None
+    return SurvivorsWarning("; ".join(texts)), names
 
 
 def outliers(x) -> list[int]:

@@ -24,7 +24,7 @@ from .compare import compare_pairs, different_work, judge_together
 from .errors import UnitError, UsageError, did_you_mean
 from .metrics import DICTIONARY, find_metric
 from .run_folders import read_run_folder
-from .sentences import is_share, label, show_number, signed
+from .sentences import is_share, label, reservation, show_number, signed
 from .stats import CONFIDENCE, SEED, Interval, compare_paired, mean_interval
 from .units import parse_duration
 
@@ -311,7 +311,8 @@ def _gate(condition: Condition, pairs, entry: dict, confidence: float, seed: int
         "high": interval and interval.high, "confidence": confidence,
         "method": interval.method if interval else "linear", "holds": is_held,
     }  # fmt: skip
-    return gate | {"text": _gate_text(condition, gate, entry)}
+    text = _gate_text(condition, gate, entry) + reservation(entry, condition.metric)
+    return gate | {"text": text}
 
 
 def _decide(condition: Condition, values, confidence: float, seed: int):

@@ -148,14 +148,16 @@ def _doubts(sections: Sequence[Section]) -> list[str]:
     if not seen:
         return []
     kinds = Counter(kind for _, _, kind in seen)
+    advice = "The numbers stand; read them with these in mind."
+    if "survivors" in kinds:
+        advice = "Numbers that are not of the same tasks under all policies must not be compared."
     summary = ", ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in kinds.most_common())
     lines = [f"{_places(list(dict.fromkeys(where)))}: {text}" for text, where in places.items()]
     items = "".join(f"<li>{prose(line)}</li>" for line in lines)
     is_open = " open" if len(lines) <= DOUBTS_OPEN else ""
     return [
         f'<div class="box doubt" id="doubts"><details{is_open}><summary><strong>{nr(len(seen), "doubt")} '
-        f"about the samples:</strong> {escape(summary)}. The numbers stand; read them with these in "
-        f"mind.</summary><ul>{items}</ul></details></div>"
+        f"about the samples:</strong> {escape(summary)}. {advice}</summary><ul>{items}</ul></details></div>"
     ]
 
 

@@ -182,8 +182,30 @@ def p_text(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
 
 
+def reservation(comparison: dict, name: str) -> str:
+    """Say that a metric is not of the same tasks on both sides, where it is not.
+
+    Parameters
+    ----------
+    comparison : dict
+        One entry of `compare.compare_runs`.
+    name : str
+        A metric.
+
+    Returns
+    -------
+    str
+        One sentence after a space, to follow any statement about the metric;
+        empty where there is nothing to say.
+    """
+    for doubt in comparison["warnings"]:
+        if doubt["kind"] == "survivors" and name in doubt["metrics"]:
+            return " BUT NOT OF THE SAME TASKS: see survivors."
+    return ""
+
+
 def verdict_sentence(comparison: dict, name: str) -> str:
-    """Say what a comparison found in one metric.
+    """Say what a comparison found in one metric, and whether it is of the same tasks.
 
     Parameters
     ----------
@@ -202,6 +224,11 @@ def verdict_sentence(comparison: dict, name: str) -> str:
     KeyError
         If the comparison has no such metric.
     """
+    return _verdict(comparison, name) + reservation(comparison, name)
+
+
+def _verdict(comparison: dict, name: str) -> str:
+    """What was found, without reservation."""
     entry = comparison["metrics"][name]
     a, b = comparison["label_a"], comparison["label_b"]
     what = label(name)
@@ -336,7 +363,8 @@ def ranking_sentences(comparisons: list[dict], means: dict[str, dict[str, float]
             text += f", better than {_list(beaten)}"
         if unsure:
             text += f"{';' if beaten else ','} no difference seen from {_list(unsure)}"
-        lines.append(text + ".")
+        reservations = [reservation(comparison, name) for comparison in comparisons]
+        lines.append(f"{text}.{max(reservations)}")
     if untold:
         lines.append(f"No difference seen between any two policies in: {', '.join(untold)}.")
     return lines

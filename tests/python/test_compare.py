@@ -182,6 +182,69 @@ def test_doubts_are_listed_once_per_policy_and_kind():
     assert [d["kind"] for d in comparison["warnings"]] == ["too-few", "too-few"]
 
 
+def counted(policy, ended, started, *, tasks=20):
+    """Runs of two seeds in which so many tasks got so far."""
+    return [
+        run_of(policy, seed, {
+            "tasks": tasks, "tasks_started": s, "tasks_ended": e, "wait_ns_mean": 7.0,
+            "turnaround_ns_mean": 5.0, "slowdown_max": 2.0 if e else None, "response_ns_p99": 3.0,
+        })
+        for seed, (e, s) in enumerate(zip(ended, started, strict=True), 1)
+    ]  # fmt: skip
+
+
+def test_metrics_of_unequally_many_tasks_are_called_so():
+    runs = counted("rr", [20, 19], [20, 20]) + counted("fifo", [11, 12], [20, 20])
+    (comparison,) = compare_runs(runs)
+    doubt, *others = comparison["warnings"]
+    assert "survivors" not in [d["kind"] for d in others]
+    assert (doubt["kind"], doubt["policy"]) == ("survivors", "fifo")
+    assert doubt["metrics"] == ["turnaround_ns_mean", "slowdown_max"]
+    assert doubt["text"] == "39 of 40 tasks ended under rr, 23 of 40 under fifo"
+    assert "longer horizon" in doubt["hint"]
+    reserved = " BUT NOT OF THE SAME TASKS: see survivors."
+    for name in comparison["metrics"]:
+        assert verdict_sentence(comparison, name).endswith(reserved) == (name in doubt["metrics"])
+    json.dumps(comparison, allow_nan=False)
+
+
+def test_who_never_ran_is_missed_in_the_response():
+    runs = counted("rr", [9, 9], [20, 18]) + counted("fifo", [9, 9], [20, 19])
+    (doubt,) = [d for d in compare_runs(runs)[0]["warnings"] if d["kind"] == "survivors"]
+    assert doubt["metrics"] == ["response_ns_p99"]
+    assert doubt["text"] == "38 of 40 tasks ran at all under rr, 39 of 40 under fifo"
+    assert doubt["policy"] == "rr"
+
+
+def test_survivors_are_looked_at_seed_by_seed():
+    """Equal sums of unequal runs are still of different tasks; equal runs are not suspected."""
+    unequal = counted("rr", [9, 11], [20, 20]) + counted("fifo", [11, 9], [20, 20])
+    equal = counted("rr", [9, 11], [20, 20]) + counted("fifo", [9, 11], [20, 20])
+    kinds = [[d["kind"] for d in compare_runs(runs)[0]["warnings"]] for runs in (unequal, equal)]
+    assert ["survivors" in found for found in kinds] == [True, False]
+
+
+def test_nobody_survived_on_one_side():
+    """The metric has no value there and so no comparison: the more it must be said."""
+    rr, fifo = counted("rr", [9, 9], [20, 20]), counted("fifo", [0, 0], [20, 20])
+    for run in fifo:
+        run["metrics"]["turnaround_ns_mean"] = None
+    (comparison,) = compare_runs(rr + fifo)
+    assert "turnaround_ns_mean" not in comparison["metrics"]
+    assert "turnaround_ns_mean" in comparison["warnings"][0]["metrics"]
+
+
+def test_rankings_of_unequally_many_tasks_say_so():
+    runs = [r for p, n in (("a", 20), ("b", 20), ("c", 12)) for r in counted(p, [n] * 8, [20] * 8)]
+    for run in runs:
+        run["metrics"]["turnaround_ns_mean"] += {"a": 9, "b": 9, "c": 1}[run["policy"]] + 0.1 * run["seed"]
+    means = {name: {"a": 14.0, "b": 14.0, "c": 6.0} for name in ("turnaround_ns_mean", "wait_ns_mean")}
+    lines = ranking_sentences(compare_runs(runs), means)
+    assert lines[0].startswith("Mean turnaround: lowest under c")
+    assert lines[0].endswith("BUT NOT OF THE SAME TASKS: see survivors.")
+    assert "BUT NOT" not in lines[1]
+
+
 def test_drift_needs_an_order():
     rising = [100.0 + i + 0.1 * (i % 3) for i in range(12)]
     runs = runs_of("a", rising) + runs_of("b", [v + 1 for v in rising])
@@ -294,6 +357,14 @@ def test_a_condition_holds_where_its_whole_interval_does(folders, factor, condit
     assert gate["low"] <= gate["estimate"] <= gate["high"]
     assert gate["text"].startswith("FAILS" if holds else "passes")
     json.dumps(result, allow_nan=False)
+
+
+def test_a_gate_on_survivors_says_so(folders):
+    before, after = counted("rr", [20, 20], [20, 20]), counted("rr", [12, 12], [20, 20])
+    result = compare_folders(*folders(before, after), conditions=["turnaround_mean > +5%", "wait_mean > +5%"])
+    texts = [gate["text"] for gate in result["gates"]]
+    assert texts[0].endswith("BUT NOT OF THE SAME TASKS: see survivors.")
+    assert "BUT NOT" not in texts[1]
 
 
 def test_at_the_threshold_a_gate_fails_seldom(folders):
