@@ -13,36 +13,36 @@
  *	                             balance  v  |  balance
  *	                              spent  OVER   filled up
  *
- * mode 0 is the report's: a thread pays credits_per_ms, gains its initial credits
+ * mode report is the report's: a thread pays credits_per_ms, gains its initial credits
  * every period, and debts go down to the smallest int. Note what follows: with N
  * runnable threads on a CPU, one pays 60 credits (30 ms) in N periods and gains N
  * times its own; if all have more than 60 / N, nobody ever leaves UNDER, and the
  * credits do nothing at all. Threads are dealt to the CPUs in turn.
  *
- * mode 1 is Xen's: what is given out in a period is the CPU time that there is,
+ * mode xen is Xen's: what is given out in a period is the CPU time that there is,
  * in proportion to credits, among the tasks that want to run. Nobody is given more
  * than one CPU or its cap (percent of one CPU); the rest goes to the others. Who
  * wakes up in credit is boosted, and preempts. A CPU takes from another one rather
  * than run a task that is worse off than one waiting there.
  *
- * Good at: shares and limits for long-running tasks on several CPUs (mode 1).
+ * Good at: shares and limits for long-running tasks on several CPUs (mode xen).
  * Bad at: latency among tasks that compute: a turn is 30 ms and all in UNDER are
  * equal. Pushing evens out the lengths of queues, whoever is in them: shares then hold
  * on each CPU only. Boost can be gamed: it is lost at a tick only. A CPU that runs dry may
- * look at all others, and each accounting looks at all tasks in OVER. mode 0 is
+ * look at all others, and each accounting looks at all tasks in OVER. mode report is
  * unfair as soon as the credits matter: they are a limit for those who have few,
  * and nothing at all for those who have enough.
  *
  * Pulling as in the report leaves a CPU idle beside another one's two waiting
  * threads, and takes the tail of UNDER only.
  *
- * @knob mode enum 0 1  0 report, 1 xen (default 1)
+ * @knob mode enum report=0,xen=1  whose credits (default xen)
  * @knob slice_ns ns 1 10000000000  turn (default 30 ms)
  * @knob period_ns ns 1000000 10000000000  between two accountings (default 30 ms)
- * @knob credits_per_ms count 1 1000  price of running; mode 0 (default 2)
- * @knob balance enum 0 3  0 none, 1 pull from the first, 2 pull from the longest
- *       queue, 3 push from the longest to the shortest each period (default 1)
- * @knob wakeup_boost bool 0 1  boost; mode 1 (default 1)
+ * @knob credits_per_ms count 1 1000  price of running; mode report (default 2)
+ * @knob balance enum none=0,pull=1,longest=2,push=3  pull from the first or from the
+ *       longest queue, push from the longest to the shortest each period (default pull)
+ * @knob wakeup_boost bool 0 1  boost; mode xen (default 1)
  * @work-conserving no  pulling leaves two waiting, push waits for a period, caps park
  * @source report 3, section 4; L. Cherkasova, D. Gupta and A. Vahdat, Comparison of
  *         the three CPU schedulers in Xen, 2007
@@ -73,7 +73,7 @@ const volatile u32 wakeup_boost = 1;
 #define PULL_MIN 3		/* the report takes where more than two wait */
 #define GAIN_SHIFT 10		/* `gain` is in 1/1024 ns per credit */
 /*
- * How much a task may hoard or owe, in periods (mode 1). A turn of everyone else
+ * How much a task may hoard or owe, in periods (mode xen). A turn of everyone else
  * must fit in, or time to wait would be lost: 8 tasks of one slice each do.
  */
 #define HOARD_PERIODS 16
@@ -85,10 +85,10 @@ const volatile u32 wakeup_boost = 1;
 /* All times that may be owed are signed. */
 struct task_ctx {
 	s64 balance_ns;		/* CPU time its credits still buy */
-	s64 cap_ns;		/* CPU time its cap still allows; mode 1 */
+	s64 cap_ns;		/* CPU time its cap still allows; mode xen */
 	u64 exec_ns;		/* its CPU time when it was last charged */
 	u64 period;		/* up to which it was given its due */
-	u64 gain;		/* same, for mode 1; see the global */
+	u64 gain;		/* same, for mode xen; see the global */
 	u64 credits;		/* initial credits, or weight */
 	u64 cap_percent;	/* 0: none */
 	u64 weight;		/* its part of active_credits */
@@ -97,7 +97,7 @@ struct task_ctx {
 	u64 leaves;		/* period up to which it shares, if it lingers */
 	u32 class;
 	u32 waits_in;		/* class in whose nr_queued it is counted; NR_CLASSES: none */
-	bool is_active;		/* shares in what is given out (mode 1) */
+	bool is_active;		/* shares in what is given out (mode xen) */
 	bool lingers;		/* is active although it sleeps */
 	bool is_known;		/* has had its first credits */
 };
@@ -129,7 +129,7 @@ static u64 period;		/* how many there were */
 static u64 gain;		/* sum of what one credit was ever given */
 static u64 rate;		/* by how much `gain` grew last */
 static u64 gains[NR_BUCKETS];	/* `gain` after the last periods */
-/* Atomic; mode 1: */
+/* Atomic; mode xen: */
 static u64 nr_runnable;		/* tasks */
 static u64 active_credits;	/* of active tasks that are not limited */
 static u64 limited_ns;		/* per period, of those that are */
@@ -331,7 +331,7 @@ static u32 class_of(const struct task_ctx *tc)
 	return tc->balance_ns > 0 ? CLASS_UNDER : CLASS_OVER;
 }
 
-/* ---- who shares, and who is limited (mode 1) ---------------------------- */
+/* ---- who shares, and who is limited (mode xen) ---------------------------- */
 
 static void leave_shares(struct task_ctx *tc)
 {
@@ -582,7 +582,7 @@ static bool pull(s32 cpu, u32 class, s32 nr_min, bool longest, u64 iter_flags)
 	return nr_longest && take_from(longest_id, cpu, iter_flags);
 }
 
-/* mode 0: only a CPU that has nothing at all looks at the others. */
+/* mode report: only a CPU that has nothing at all looks at the others. */
 static void dispatch_report(s32 cpu, u32 prev_class)
 {
 	if (scx_bpf_dsq_move_to_local(dsq_of(cpu, CLASS_UNDER)))
@@ -600,7 +600,7 @@ static void dispatch_report(s32 cpu, u32 prev_class)
 			pull(cpu, CLASS_OVER, 1, true, SCX_DSQ_ITER_REV);
 }
 
-/* mode 1: someone better off elsewhere comes before someone worse off here. */
+/* mode xen: someone better off elsewhere comes before someone worse off here. */
 static void dispatch_xen(s32 cpu, u32 prev_class)
 {
 	bool pulls = balance == BALANCE_PULL || balance == BALANCE_LONGEST;

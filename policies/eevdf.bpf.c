@@ -26,10 +26,11 @@
  * slices end at ticks, none is finer than a tick.
  *
  * @knob slice_ns ns 100000 100000000  slice (default 3 ms, the base of Linux)
- * @knob slice_source enum 0 2  slices are 0 all of slice_ns, 1 the task's burst, 0.1 to
- *       100 ms, 2 by priority, as a latency nice: 5 has slice_ns, each level below half
- *       of the last (default 0)
- * @knob preempt enum 0 2  a wake-up preempts 0 never, 1 longer slices, 2 any (default 1)
+ * @knob slice_source enum same=0,burst=1,priority=2  slices are all of slice_ns, the
+ *       task's burst, 0.1 to 100 ms, or by priority, as a latency nice: 5 has slice_ns,
+ *       each level below half of the last (default same)
+ * @knob preempt enum never=0,longer=1,any=2  whom a wake-up preempts: never anybody,
+ *       longer slices, or any (default longer)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source I. Stoica and H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995;
  *         Linux since 6.6, kernel/sched/fair.c

@@ -24,7 +24,7 @@
  *
  * @knob slice_ns ns 1 10000000000  what a ticket wins (default 10 ms)
  * @knob compensation bool 0 1  compensation tickets (default 0, as in report 5)
- * @knob random_source enum 0 1  source of the draws: 0 bpf, 1 lfsr16 (default 0)
+ * @knob random_source enum bpf=0,lfsr16=1  source of the draws (default bpf)
  * @knob lfsr_seed count 1 65535  where lfsr16 starts (default 44257)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source report 5, section 4.1.2; C. A. Waldspurger and W. E. Weihl, Lottery

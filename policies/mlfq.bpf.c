@@ -26,7 +26,7 @@
  *
  * @knob quantum_ns ns 1 1000000000  allotment of level 3 (default 10 ms, one tick)
  * @knob bottom_turn_ns ns 1 10000000000  turn at level 0 (default 10 ms, one tick)
- * @knob allotment enum 0 1  counts 0 per visit, 1 cumulative (default 0)
+ * @knob allotment enum visit=0,cumulative=1  how it is counted (default visit)
  * @knob boost_ns ns 0 1000000000000  period of boosts (default 0, none)
  * @knob rotate bool 0 1  turns of one quantum at all levels (default 0)
  * @work-conserving yes  a queued task is taken by the first CPU that is free

@@ -31,8 +31,10 @@
  *
  * @knob slice_ns ns 1000 10000000000  slice (default 30 ms, as in report 3)
  * @knob cosched bool 0 1  all CPUs end their slices together (default 0)
- * @knob group_order enum 0 1  groups in order of 0 first arrival, 1 number (default 0)
- * @knob balance enum 0 1  0 none, as in the report, 1 an idle CPU pulls (default 1)
+ * @knob group_order enum arrival=0,number=1  groups by first arrival or by number
+ *       (default arrival)
+ * @knob balance enum none=0,pull=1  none, as in the report, or an idle CPU pulls
+ *       (default pull)
  * @work-conserving no  without balance, a CPU is idle beside the queues of others
  * @source report 3, sections 2.c and 3; I. Molnar's scheduler of Linux 2.6, for what
  *         a sleep leaves of a slice

@@ -82,13 +82,13 @@ def test_knobs_are_the_constants(need, tmp_path, path):
 
 @each_policy
 def test_the_text_of_a_knob_says_its_default(need, tmp_path, path):
-    """A time in words, such as `default 10 ms`, or the number itself."""
+    """A time in words, such as `default 10 ms`, the name of a value, or the number itself."""
     symbols = read_symbols(compiled(need("gcc"), path, tmp_path / "policy.so", *NATIVE))
     units = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
     for name, knob in load_policy(str(path)).knobs.items():
-        said = re.search(r"default (-?\d+)(?: (s|ms|us|ns)\b)?", knob.text)
+        said = re.search(r"default (-?\w+)(?: (s|ms|us|ns)\b)?", knob.text)
         assert said, f"{name}: {knob.text}"
-        value = int(said[1]) * units.get(said[2], 1)
+        value = int(knob.names.get(said[1], said[1])) * units.get(said[2], 1)
         assert value == int.from_bytes(symbols[name], "little"), name
 
 
