@@ -16,6 +16,7 @@
 #pragma weak printf
 #pragma weak fprintf
 #pragma weak snprintf
+#pragma weak vsnprintf
 #pragma weak fail
 
 /* Where text goes: a file, or memory when fd is negative. */
@@ -192,18 +193,26 @@ void printf(const char *format, ...)
 	va_end(values);
 }
 
-int snprintf(char *to, int max, const char *format, ...)
+int vsnprintf(char *to, int max, const char *format, va_list values)
 {
 	struct sink sink = { .fd = -1, .to = to, .room = max - 1 };
-	va_list values;
 
 	if (max < 1)
 		return 0;
-	va_start(values, format);
 	put_format(&sink, format, values);
-	va_end(values);
 	to[sink.held] = 0;
 	return sink.length;
+}
+
+int snprintf(char *to, int max, const char *format, ...)
+{
+	va_list values;
+	int length;
+
+	va_start(values, format);
+	length = vsnprintf(to, max, format, values);
+	va_end(values);
+	return length;
 }
 
 void fail(const char *format, ...)

@@ -101,7 +101,8 @@ int sleep_until_ns(unsigned long at_ns);
 
 /* ---- our system calls: for playing workloads ---------------------------- */
 
-int forkheld(void);			/* as fork(), but the child waits for */
+int forkheld(const char *name);	/* as fork(), but the child bears @name (0: as */
+				/* its parent) and waits for: */
 int release(int pid, unsigned long at_ns);	/* this; at_ns 0: now */
 int syncs(const struct sync_spec *specs, int nr_specs);
 int syncop(int fd, int idx, int op, unsigned long arg);
@@ -120,6 +121,7 @@ int dump(void);				/* queues and processes, on the console */
 /* As printf(), into @to with its 0, cut at @max; the length without the cut. */
 int snprintf(char *to, int max, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+int vsnprintf(char *to, int max, const char *format, __builtin_va_list values);
 /* A whole number, maybe negative, and nothing after it; false: it is none. */
 int parse_number(const char *text, long *to);
 /* Print to the standard error, and end with status 1. */

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chaos.c - random system calls with random arguments, by several processes.
+ *
+ *	chaos SEED [SEQUENCES] [PROCESSES]
+ *
+ * A sequence is up to 40 calls by one process in a folder of its own; whatever
+ * they return is right. The kernel must stay alive, end each process that goes
+ * wrong, and have all of its memory, blocks, inodes and files afterwards. The
+ * same seed makes the same calls; with one process and one hart, at the same
+ * places. Status 1 if something is missing at the end.
+ *
+ * Numbers are small, or near a limit; pointers point into a buffer, to wild
+ * places, or across the end of memory. What is left out: `poweroff`, `dump` and
+ * `print_metrics`, whose output nobody could read, and kill of others.
+ *
+ * Must stay true: main() opens and allocates nothing between the two counts.
+ * Read next: python/schedlab/soak.py, which runs this for an hour.
+ */
+#include "kernel/types.h"
+#include "kernel/fcntl.h"
+#include "kernel/procinfo.h"
+#include "kernel/riscv.h"
+#include "kernel/syncspec.h"
+#include "kernel/syscall.h"
+#include "user/checks.h"
+#include "user/user.h"
+
+#define CALLS_MAX	40
+#define CHILDREN_MAX	16
+#define BUFFER_BYTES	8192
+#define GUARD_TICKS	100	/* a sequence that hangs is ended after these */
+
+static unsigned long state;	/* of the random numbers */
+static char buffer[BUFFER_BYTES];
+
+static uint below(uint n)
+{
+	return check_random(&state) % n;
+}
+
+static long any_number(void)
+{
+	switch (below(6)) {
+	case 0:
+		return (long)below(300) - 20;
+	case 1:
+		return (long)check_random(&state) << 32 | check_random(&state);
+	case 2:
+		return (1L << below(64)) - below(2);
+	default:
+		return below(20);
+	}
+}
+
+static long any_name(void)
+{
+	static const char *const names[] = {
+		"a", "b", "c", "d", "d/e", "d/f", ".", "..", "./a", "d/../b", "/echo", "",
+		"/null", "/", "averyveryverylongname", "d/e/f/g", "rr", "mlfq", "cfs",
+		"lottery", "fifo", "priority boost_ms=1",
+	};
+
+	return (long)names[below(sizeof(names) / sizeof(names[0]))];
+}
+
+static long any_pointer(void)
+{
+	static const struct sync_spec specs[] = {
+		{ SYNC_LOCK, 0, { 0 } }, { SYNC_PIPE, 0, { 64 } }, { SYNC_BARRIER, 0, { 2 } },
+		{ SYNC_CONDITION, 0, { 0 } }, { SYNC_COUNTER, 0, { 0 } },
+		{ SYNC_DEVICE, 0, { 100000, 1000, 1 } },
+	};
+	int k = 0;
+
+	switch (below(8)) {
+	case 0:
+		for (k = below(14); !check_wild[k]; k--)
+			;
+		return check_wild[k];
+	case 1:
+		return (long)sbrk(0) - below(32);	/* across the end */
+	case 2:
+		return (long)specs;
+	case 3:
+		return 0;
+	default:
+		return (long)buffer + below(BUFFER_BYTES - 4096);
+	}
+}
+
+static long any_argument(void)
+{
+	switch (below(3)) {
+	case 0:
+		return any_name();
+	case 1:
+		return any_pointer();
+	default:
+		return any_number();
+	}
+}
+
+/* Calls that would end the fun, block for good, or hurt others. */
+static int is_left_out(int number)
+{
+	switch (number) {
+	case SYS_poweroff: case SYS_dump: case SYS_print_metrics: case SYS_exit:
+	case SYS_kill: case SYS_exec: case SYS_sleep_until_ns: case SYS_setattr:
+	case SYS_setpriority:
+		return 1;
+	}
+	return 0;
+}
+
+static int children[CHILDREN_MAX];
+static int nr_children;
+
+/* Both sides go on with the sequence, with other numbers from here. */
+static void split(int is_held)
+{
+	int pid;
+
+	if (nr_children == CHILDREN_MAX)
+		return;
+	pid = is_held ? forkheld(0) : fork();
+	if (pid > 0)
+		children[nr_children++] = pid;
+	if (pid == 0) {
+		nr_children = 0;
+		state += 12345;
+	}
+}
+
+/* One call that needs more thought than random numbers. */
+static void call_with_sense(void)
+{
+	char *argv[] = { "echo", "x", 0 };
+	int fds[2];
+
+	switch (below(9)) {
+	case 0:
+		split(below(4) == 0);
+		break;
+	case 1:
+		if (nr_children)
+			kill(children[below(nr_children)]);
+		break;
+	case 2:
+		if (nr_children)
+			release(children[below(nr_children)], below(2) ? 0 : clock_ns() + 1000000);
+		break;
+	case 3:
+		if (pipe(fds) == 0 && below(2))
+			close(fds[below(2)]);
+		break;
+	case 4:
+		sleep_until_ns(clock_ns() + below(3000000));
+		break;
+	case 5:
+		close(1);
+		exec((char *)any_name(), argv);
+		break;
+	case 6:
+		sbrk((int)below(200000) - 100000);
+		break;
+	case 7:
+		setattr(0, below(8), any_number());
+		break;
+	default:
+		*(volatile char *)any_pointer() = 1;	/* may be the last thing it does */
+	}
+}
+
+static void one_call(void)
+{
+	int number = below(NR_SYSCALLS + 2);
+
+	if (below(4) == 0)
+		call_with_sense();
+	else if (number == SYS_sleep)
+		sleep(below(2));
+	else if (number == SYS_wait || number == SYS_waitx)
+		wait(0);	/* only who has children comes back late */
+	else if (number == SYS_fork || number == SYS_forkheld)
+		split(number == SYS_forkheld);
+	else if (!is_left_out(number))
+		check_call(number, any_argument(), any_argument(), any_argument(),
+			   any_argument(), 0, 0);
+}
+
+/* In a process of its own. Descriptors 0 to 2 are not the console's. */
+static void run_sequence(unsigned long seed)
+{
+	int nr;
+
+	state = seed * 0x9e3779b97f4a7c15UL + 1;
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	nr = 1 + below(CALLS_MAX);
+	for (int i = 0; i < nr; i++)
+		one_call();
+	for (int i = 0; i < nr_children; i++)
+		kill(children[i]);
+	exit(0);
+}
+
+/* Remove what a sequence may have made in the current folder. */
+static void clean(const char *folder)
+{
+	static const char *const names[] = {
+		"d/e/f/g", "d/e", "d/f", "d", "a", "b", "c", "averyveryverylongname",
+		"rr", "mlfq", "cfs", "lottery", "fifo", "priority boost_ms=1", "e", "f",
+	};
+
+	for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
+		unlink(names[i]);
+	chdir("/");
+	if (unlink(folder) < 0)
+		printf("chaos: %s is not empty\n", folder);
+}
+
+/* Sequence @seed in a folder of its own, ended when it does not end. */
+static void run_guarded(unsigned long seed)
+{
+	char folder[32];
+	int pid, guard, child;
+
+	snprintf(folder, sizeof(folder), "/x%d", getpid());
+	if (mkdir(folder) < 0 || chdir(folder) < 0)
+		return;		/* no blocks, just now */
+	pid = fork();
+	if (pid == 0)
+		run_sequence(seed);
+	guard = pid < 0 ? -1 : fork();
+	if (guard == 0) {
+		sleep(GUARD_TICKS);
+		kill(pid);
+		exit(0);
+	}
+	while (pid > 0 && (child = wait(0)) != pid && child >= 0)
+		if (child == guard)
+			guard = -1;
+	if (guard > 0)
+		kill(guard);
+	while (wait(0) >= 0)
+		;
+	clean(folder);
+}
+
+static void settle(unsigned long nr_procs, struct memstat *to)
+{
+	for (int i = 0; i < 500; i++) {
+		if (memstat(to) < 0)
+			fail("chaos: memstat() failed");
+		if (to->procs <= nr_procs)
+			return;
+		sleep(1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	long seed, sequences = 100, processes = 4;
+	char policy[1024];
+	struct memstat before, after;
+
+	if (argc < 2 || argc > 4 || !parse_number(argv[1], &seed) ||
+	    (argc > 2 && !parse_number(argv[2], &sequences)) ||
+	    (argc > 3 && !parse_number(argv[3], &processes)) || sequences < 1 ||
+	    processes < 1 || processes > 32)
+		fail("usage: chaos SEED [SEQUENCES] [PROCESSES]");
+	if (getpolicy(-1, policy, sizeof(policy)) < 0 || memstat(&before) < 0)
+		fail("chaos: getpolicy() or memstat() failed");
+	for (int p = 0; p < processes; p++) {
+		if (fork() == 0) {
+			for (long i = p; i < sequences; i += processes)
+				run_guarded(seed * 1000003 + i);
+			exit(0);
+		}
+	}
+	while (wait(0) >= 0)
+		;
+	settle(before.procs, &after);
+	setpolicy(policy);
+	if (after.procs != before.procs || after.pages_free != before.pages_free ||
+	    after.blocks_free != before.blocks_free || after.inodes_free != before.inodes_free ||
+	    after.files_open != before.files_open || after.inodes_in_use != before.inodes_in_use) {
+		printf("chaos: seed %ld: processes %lu -> %lu, free pages %lu -> %lu, "
+		       "free blocks %lu -> %lu, free inodes %lu -> %lu, files %lu -> %lu, "
+		       "inodes in use %lu -> %lu\n",
+		       seed, before.procs, after.procs, before.pages_free, after.pages_free,
+		       before.blocks_free, after.blocks_free, before.inodes_free,
+		       after.inodes_free, before.files_open, after.files_open,
+		       before.inodes_in_use, after.inodes_in_use);
+		return 1;
+	}
+	printf("chaos: seed %ld: %ld sequences, nothing missing\n", seed, sequences);
+	return 0;
+}
