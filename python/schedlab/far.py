@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import tempfile
 import threading
 import time
@@ -439,11 +440,10 @@ def _dask_client(place: str) -> Iterator[Any]:
                else "pip install 'schedlab[dask]'")  # fmt: skip
         raise UnavailableError(f"executor {_SCHEME}{place}: Dask is not installed: {how}") from error
     if place == "local":
-        with (
-            LocalCluster(n_workers=os.cpu_count() or 1, threads_per_worker=1, host="127.0.0.1",
-                         dashboard_address=None) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):  # fmt: skip
+        with _without_ctrl_c():
+            cluster = LocalCluster(n_workers=os.cpu_count() or 1, threads_per_worker=1,
+                                   host="127.0.0.1", dashboard_address=None)  # fmt: skip
+        with cluster, Client(cluster, set_as_default=False) as client:
             yield client
         return
     try:
@@ -455,6 +455,19 @@ def _dask_client(place: str) -> Iterator[Any]:
         ) from error
     with client:
         yield client
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Start processes that a terminal's Ctrl-C does not reach: it is for us, who end them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _check_workers(client: Any, given: str, host: str) -> None:
