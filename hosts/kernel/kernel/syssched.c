@@ -266,10 +266,37 @@ uint64 sys_getpinfo(void)
 
 /* ---- for play -------------------------------------------------------------- */
 
-/* int forkheld(void) */
+/* A name that may be longer than there is room for. Return: 0, or -1. */
+static int copyin_name(char *to, uint64 from)
+{
+	u32 i = 0;
+
+	do {
+		if (copyin(&to[i], from + i, 1))
+			return -1;
+	} while (to[i] && ++i < TASK_COMM_LEN - 1);
+	to[i] = 0;
+	return 0;
+}
+
+/* int forkheld(const char *name) */
 uint64 sys_forkheld(void)
 {
-	return kfork(true);
+	char name[TASK_COMM_LEN];
+	struct proc *child;
+	int pid;
+
+	copy_name(name, myproc()->name, sizeof(name));
+	if (arg_u64(0) && copyin_name(name, arg_u64(0)))
+		return SYS_ERROR;
+	pid = kfork(true);
+	/* It is ours, and held: nobody else can have ended it. */
+	child = pid > 0 ? proc_find(pid) : NULL;
+	if (child) {
+		copy_name(child->name, name, sizeof(child->name));
+		copy_name(child->task.p.comm, name, sizeof(child->task.p.comm));
+	}
+	return pid;
 }
 
 static void release_fires(struct timer *timer, void *arg)
@@ -306,7 +333,7 @@ uint64 sys_play_at(void)
 
 	if (arg_str(0, text, sizeof(text)) < 0)
 		return SYS_ERROR;
-	if (policy_choose(text, arg_u64(1), why)) {
+	if (text[0] && policy_choose(text, arg_u64(1), why)) {
 		job_say("refused %s", why);
 		return SYS_ERROR;
 	}
