@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cpu.c - a kernel thread plays a CPU: its start, its idle loop, its end.
+ *
+ *	          +--> look at what is pending, ask the core
+ *	          |      |            \__ a thread: run it until it leaves nobody
+ *	          |    nobody, twice       behind to run
+ *	          |      |
+ *	          |    spin a moment: to be woken takes the kernel 20 us and more
+ *	          |      |
+ *	          +--- sleep until the bell rings, or somebody's time has come
+ *
+ * The idle loop of CPU 0 has a stack of its own, since the stack of its kernel
+ * thread is the first user thread's; the others use their kernel thread's.
+ *
+ * Read next: preempt.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ut.h"
+
+#define IDLE_STACK_BYTES 65536
+#define SPIN_NS 10000
+
+/* C++'s runtime, if the program has one. */
+__attribute__((weak)) void *__cxa_get_globals(void);
+
+/**
+ * ut_ring - want something of a CPU
+ * @to: any CPU, the caller's own too
+ * @pending: UT_PENDING_*
+ *
+ * A CPU looks at `pending` when preemption is enabled again, and in its idle
+ * loop before it sleeps. So the caller's own needs no more; one that sleeps needs
+ * its bell rung; one that runs a thread, a signal.
+ *
+ * Context: any, locks may be held.
+ */
+void ut_ring(struct ut_cpu *to, u32 pending)
+{
+	u32 was;
+
+	if (to == ut_this_cpu()) {
+		__atomic_fetch_or(&to->pending, pending, __ATOMIC_RELAXED);
+		return;
+	}
+	was = __atomic_fetch_or(&to->pending, pending, __ATOMIC_SEQ_CST);
+	switch (__atomic_load_n(&to->doorbell, __ATOMIC_SEQ_CST)) {
+	case UT_BELL_ASLEEP:
+		if (__atomic_exchange_n(&to->doorbell, UT_BELL_AWAKE,
+					__ATOMIC_SEQ_CST) == UT_BELL_ASLEEP)
+			syscall(SYS_futex, &to->doorbell,
+				FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+		break;
+	case UT_BELL_OFF:
+		/* If it was wanted before, its signal is on the way. */
+		if (!was && !(ut.flags & UT_NO_PREEMPTION))
+			ut_preempt_send(to);
+		break;
+	}
+}
+
+/* Sleep until @until_ns or the bell. */
+static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
+{
+	struct timespec at;
+	u64 now_ns, ns;
+	u32 asleep = UT_BELL_AWAKE;
+
+	if (!__atomic_compare_exchange_n(&cpu->doorbell, &asleep, UT_BELL_ASLEEP,
+					 false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST))
+		return;
+	if (!__atomic_load_n(&cpu->pending, __ATOMIC_SEQ_CST)) {
+		now_ns = sl_host_now_ns();
+		clock_gettime(CLOCK_MONOTONIC, &at);
+		ns = until_ns > now_ns ? until_ns - now_ns : 0;
+		/* A year is for ever, and its sum fits. */
+		if (ns > 365 * 86400 * 1000000000ULL)
+			ns = 365 * 86400 * 1000000000ULL;
+		ns += (u64)at.tv_nsec;
+		at.tv_sec += (time_t)(ns / 1000000000);
+		at.tv_nsec = (long)(ns % 1000000000);
+		syscall(SYS_futex, &cpu->doorbell,
+			FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, UT_BELL_ASLEEP,
+			&at, NULL, FUTEX_BITSET_MATCH_ANY);
+	}
+	__atomic_store_n(&cpu->doorbell, UT_BELL_AWAKE, __ATOMIC_SEQ_CST);
+}
+
+/* Nobody may run here. Return: when something is pending, or due. */
+static void wait_for_work(struct ut_cpu *cpu)
+{
+	u64 first_ns = ut_timers_first_ns(cpu);
+	u64 spin_until_ns = ut_is_smp ? sl_host_now_ns() + SPIN_NS : 0;
+
+	if (spin_until_ns > first_ns)
+		spin_until_ns = first_ns;
+	while (!sl_peek(&cpu->pending) && sl_host_now_ns() < spin_until_ns)
+		ut_pause();
+	if (!sl_peek(&cpu->pending) && sl_host_now_ns() < first_ns)
+		sleep_until(cpu, first_ns);
+	if (sl_host_now_ns() >= first_ns)
+		ut_ring(cpu, UT_PENDING_TIMER);
+}
+
+static void idle_loop(struct ut_cpu *cpu)
+{
+	bool has_looked = false;
+
+	for (;;) {
+		/* Whatever comes of it is seen by the next line. */
+		ut_interrupt(cpu);
+		if (ut_run_next(cpu)) {
+			sl_poke(&cpu->doorbell, UT_BELL_AWAKE);
+			has_looked = false;
+			continue;
+		}
+		if (sl_load(&ut.is_stopping))
+			return;
+		/*
+		 * Once more, now that others can see that this CPU is idle: who
+		 * queued a task just before looked for an idle CPU in vain.
+		 */
+		if (!has_looked) {
+			has_looked = true;
+			continue;
+		}
+		wait_for_work(cpu);
+		has_looked = false;
+	}
+}
+
+static void pin(struct ut_cpu *cpu)
+{
+	cpu_set_t allowed, one;
+	s32 nr = cpu->id;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return;
+	nr %= CPU_COUNT(&allowed);
+	for (int i = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &allowed) || nr--)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(i, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		return;
+	}
+}
+
+/* The calling kernel thread is @cpu from now on; it cannot be preempted yet. */
+void ut_cpu_enter(struct ut_cpu *cpu)
+{
+	struct ut_tls tls = { .cpu = &cpu->hot, .preempt_count = 1,
+			      .cpu_idx = cpu->id };
+
+	ut_tls = tls;
+	cpu->tid = (pid_t)syscall(SYS_gettid);
+	if (__cxa_get_globals)
+		cpu->eh_globals = __cxa_get_globals();
+	/* Or a sleeper is woken 50 us late. */
+	prctl(PR_SET_TIMERSLACK, 1);
+	if (ut.flags & UT_PIN_CPUS)
+		pin(cpu);
+}
+
+/* Who starts the kernel threads waits here until each has said how it went. */
+static pthread_mutex_t ready_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ready_cond = PTHREAD_COND_INITIALIZER;
+static u32 nr_ready;
+static int ready_err;
+
+static void say_ready(int err)
+{
+	pthread_mutex_lock(&ready_lock);
+	nr_ready++;
+	if (err && !ready_err)
+		ready_err = err;
+	pthread_cond_signal(&ready_cond);
+	pthread_mutex_unlock(&ready_lock);
+}
+
+static void *kernel_thread(void *arg)
+{
+	struct ut_cpu *cpu = arg;
+	int err;
+
+	ut_cpu_enter(cpu);
+	err = ut_preempt_init_cpu(cpu);
+	say_ready(err);
+	if (!err)
+		idle_loop(cpu);
+	ut_preempt_exit_cpu(cpu);
+	return NULL;
+}
+
+/* Have kernel threads 1 to @nr_started - 1 end. */
+static void stop(u32 nr_started)
+{
+	sl_store(&ut.is_stopping, 1);
+	for (u32 i = 1; i < nr_started; i++)
+		ut_ring(&ut.cpus[i], UT_PENDING_KICK);
+	for (u32 i = 1; i < nr_started; i++)
+		pthread_join(ut.cpus[i].pthread, NULL);
+}
+
+/* Context: the calling kernel thread is CPU 0 since ut_cpu_enter(). */
+int ut_cpus_start(void)
+{
+	u32 nr_started = 1;
+	int err = 0;
+
+	nr_ready = 1;
+	ready_err = ut_preempt_init_cpu(&ut.cpus[0]);
+	for (; !ready_err && nr_started < ut.nr_cpus; nr_started++) {
+		err = pthread_create(&ut.cpus[nr_started].pthread, NULL,
+				     kernel_thread, &ut.cpus[nr_started]);
+		if (err)
+			break;
+	}
+	pthread_mutex_lock(&ready_lock);
+	while (nr_ready < nr_started)
+		pthread_cond_wait(&ready_cond, &ready_lock);
+	err = err ? -err : ready_err;
+	pthread_mutex_unlock(&ready_lock);
+	if (err)
+		stop(nr_started);
+	return err;
+}
+
+/* Context: CPU 0's kernel thread, when no thread is left. */
+void ut_cpus_stop(void)
+{
+	stop(ut.nr_cpus);
+	ut_preempt_exit_cpu(&ut.cpus[0]);
+
+}
+
+static void idle_enter(void *arg)
+{
+	struct ut_cpu *cpu = arg;
+
+	sl_task_start(&ut.main->core, 0);
+	idle_loop(cpu);
+	/* The first thread may have ended on another kernel thread's CPU. */
+	while (!sl_load(&ut.main->has_ended))
+		ut_relax();
+	cpu->left = NULL;
+	ut_switch(&cpu->idle_sp, ut.main->sp);
+}
+
+/*
+ * Make the caller @t, the first thread: it goes to sleep here, CPU 0 begins its
+ * idle loop, starts @t as any other, and sooner or later runs it.
+ */
+int ut_main_begin(struct ut_thread *t)
+{
+	struct ut_cpu *cpu = &ut.cpus[0];
+	int err = ut_stack_alloc(&cpu->idle_stack, IDLE_STACK_BYTES);
+
+	if (err)
+		return err;
+	cpu->idle_sp = ut_context_make(cpu->idle_stack.low +
+				       cpu->idle_stack.bytes, idle_enter, cpu);
+	ut_switch(&t->sp, cpu->idle_sp);
+	ut_after_switch();
+	return 0;
+}
+
+/* End @t as any other thread, then be CPU 0's kernel thread again. */
+void ut_main_end(struct ut_thread *t)
+{
+	SL_ASSERT(t == ut.main);
+	sl_store(&ut.is_stopping, 1);
+	ut_ring(&ut.cpus[0], UT_PENDING_KICK);
+	ut_reschedule(SL_WHY_EXIT);
+	SL_ASSERT(ut_tls_cpu_idx() == 0);
+	ut_stack_free(&ut.cpus[0].idle_stack);
+}

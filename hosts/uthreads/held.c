@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * held.c - does a thread that was stopped by a signal hold the address of
+ * anything thread-local?
+ *
+ * If it does, it must go on on the same kernel thread: the address means that
+ * one's variable. Compilers keep such addresses in registers and on the stack,
+ * and all of that is in the signal's frame and above it. So it is enough to look
+ * for a number that lies in the kernel thread's thread-local memory. One that
+ * only looks like it makes us too careful, for one turn.
+ *
+ * What is not found is an address that the program stored elsewhere itself; it
+ * knows that threads move (docs/uthreads.md).
+ *
+ * Read next: preempt.c.
+ */
+#define _GNU_SOURCE
+#include <link.h>
+
+#include "ut.h"
+
+/* Beyond this much stack it is not worth looking. */
+#define STACK_BYTES_MAX 65536
+/* glibc's own data of a thread, from the thread pointer on, is less than that. */
+#define THREAD_BYTES 4096
+/* A loop may hold a pointer that is off by what it adds to it. */
+#define SLACK_BYTES 4096
+
+static uintptr_t thread_pointer(void)
+{
+#if defined(__x86_64__)
+	uintptr_t at;
+
+	__asm__ volatile("movq %%fs:0, %0" : "=r"(at));
+	return at;
+#else
+	return (uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
+static void widen(struct ut_cpu *cpu, uintptr_t start, uintptr_t end)
+{
+	if (start < cpu->tls_start)
+		cpu->tls_start = start;
+	if (end > cpu->tls_end)
+		cpu->tls_end = end;
+}
+
+/*
+ * Static blocks lie side by side around the thread pointer; one far away belongs
+ * to a module that was opened at run time.
+ */
+static int add_module(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+	struct ut_cpu *cpu = arg;
+	uintptr_t at = (uintptr_t)info->dlpi_tls_data;
+
+	(void)bytes;
+	for (u32 i = 0; at && i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_TLS && at + (1U << 20) > cpu->tls_start &&
+		    at < cpu->tls_end + (1U << 20))
+			widen(cpu, at, at + p->p_memsz);
+	}
+	return 0;
+}
+
+/* Context: on @cpu's own kernel thread. */
+void ut_held_init_cpu(struct ut_cpu *cpu)
+{
+	cpu->tls_start = thread_pointer();
+	cpu->tls_end = cpu->tls_start + THREAD_BYTES;
+	dl_iterate_phdr(add_module, cpu);
+	cpu->tls_start -= SLACK_BYTES;
+	cpu->tls_end += SLACK_BYTES;
+}
+
+/**
+ * ut_holds_tls - may the stopped thread hold an address that binds it here
+ * @frame: of the signal: registers, and above it the stack
+ *
+ * Context: in the handler, on the thread's stack.
+ */
+__attribute__((no_sanitize("address", "thread")))
+bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
+		  const void *frame)
+{
+	uintptr_t bytes = cpu->tls_end - cpu->tls_start;
+	const uintptr_t *at = frame;
+	const uintptr_t *top = (const uintptr_t *)(t->stack.low +
+						   t->stack.bytes);
+
+	if ((uintptr_t)top - (uintptr_t)at > STACK_BYTES_MAX)
+		return true;
+	for (; at < top; at++) {
+		if (*at - cpu->tls_start < bytes)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host_inline.h - the inline part of the host contract, for kernel threads.
+ *
+ * With one kernel thread nothing in the core can be met by anybody else: a
+ * signal handler leaves the core alone while the preemption count is not zero.
+ * So locks are empty then, and atomics plain.
+ *
+ * Read next: host.c, the rest of the contract.
+ */
+#ifndef UT_HOST_INLINE_H
+#define UT_HOST_INLINE_H
+
+#include <scx/types.h>
+#include <schedlab/record.h>
+#include <schedlab/task.h>
+
+#include "tls.h"
+
+/* More than one kernel thread; constant while any of them is in the core. */
+extern bool ut_is_smp;
+
+typedef struct {
+	u32 is_held;
+} sl_lock_t;
+
+void ut_lock_wait(sl_lock_t *lock);
+
+static inline void sl_lock_init(sl_lock_t *lock)
+{
+	lock->is_held = 0;
+}
+
+static inline void sl_lock(sl_lock_t *lock)
+{
+	if (ut_is_smp &&
+	    __atomic_exchange_n(&lock->is_held, 1, __ATOMIC_ACQUIRE))
+		ut_lock_wait(lock);
+}
+
+static inline void sl_unlock(sl_lock_t *lock)
+{
+	if (ut_is_smp)
+		__atomic_store_n(&lock->is_held, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * Time since the start. The counter is the processor's where it runs at a
+ * constant rate (clock.c), since asking the kernel's clock costs more than a
+ * switch.
+ */
+struct ut_clock {
+	u64 base_cycles;
+	u64 ns_per_cycle_q32;	/* 32 bits behind the point; 0: ask the kernel */
+};
+extern struct ut_clock ut_clock;
+u64 ut_kernel_clock_ns(void);
+
+static inline u64 ut_clock_ns(void)
+{
+	if (__builtin_expect(!ut_clock.ns_per_cycle_q32, 0))
+		return ut_kernel_clock_ns();
+	return (u64)((unsigned __int128)(ut_cycles() - ut_clock.base_cycles) *
+			     ut_clock.ns_per_cycle_q32 >> 32);
+}
+
+/* What each kernel thread keeps for the inline functions; see struct ut_cpu. */
+struct ut_cpu_inline {
+	u64 now_ns;		/* what the clock said last */
+	struct sl_record *record_at;	/* next free one; NULL: no records */
+	struct sl_record *record_end;
+};
+
+static inline u64 sl_host_now_ns(void)
+{
+	struct ut_cpu_inline *here = ut_tls_cpu();
+	u64 now_ns = ut_clock_ns();
+
+	/* A counter may be read early by a few ns; here it never goes back. */
+	if (now_ns < here->now_ns)
+		now_ns = here->now_ns;
+	here->now_ns = now_ns;
+	return now_ns;
+}
+
+static inline s32 sl_host_cpu(void)
+{
+	return ut_tls_cpu_idx();
+}
+
+void ut_relax(void);
+
+static inline void sl_host_relax(void)
+{
+	ut_relax();
+}
+
+static inline bool sl_bit_test_and_set(u64 *words, u32 bit)
+{
+	u64 mask = 1ULL << (bit % 64);
+	u64 *word = &words[bit / 64];
+	u64 was;
+
+	if (ut_is_smp)
+		return __atomic_fetch_or(word, mask, __ATOMIC_SEQ_CST) & mask;
+	was = *word;
+	*word = was | mask;
+	return was & mask;
+}
+
+static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
+{
+	u64 mask = 1ULL << (bit % 64);
+	u64 *word = &words[bit / 64];
+	u64 was;
+
+	/* Most often it is clear, and asking is cheaper than taking. */
+	if (!(__atomic_load_n(word, __ATOMIC_SEQ_CST) & mask))
+		return false;
+	if (ut_is_smp)
+		return __atomic_fetch_and(word, ~mask, __ATOMIC_SEQ_CST) & mask;
+	was = *word;
+	*word = was & ~mask;
+	return was & mask;
+}
+
+static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
+{
+	return __atomic_compare_exchange_n(at, &old, new, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+void ut_records_full(struct ut_cpu_inline *here);
+
+/* Stamped with the last reading of the clock: the core has just asked it. */
+static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+{
+	struct ut_cpu_inline *here = ut_tls_cpu();
+	struct sl_record *r = here->record_at;
+
+	if (__builtin_expect(!r, 1))
+		return;
+	*r = (struct sl_record){
+		.t_ns = here->now_ns,
+		.task = (u32)task,
+		.cpu = (u16)cpu,
+		.kind = kind,
+		.flags = flags,
+		.arg = arg,
+	};
+	here->record_at = r + 1;
+	if (here->record_at == here->record_end)
+		ut_records_full(here);
+}
+
+/* The timer was set for the slice that the task had; it must be set anew. */
+void ut_slice_changed(struct sl_task *t);
+
+static inline void sl_host_slice_changed(struct sl_task *t)
+{
+	ut_slice_changed(t);
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uthreads.h - preemptive user-level threads whose scheduler is a policy file.
+ *
+ *	struct ut_config config = UT_CONFIG_INIT;
+ *	config.nr_cpus = 2;
+ *	config.policy = "policies/rr.so";
+ *	ut_init(&config);
+ *	ut_create(&id, NULL, function, argument);
+ *	ut_join(id, &result);
+ *	ut_exit();
+ *
+ * A function returns 0 or a negative errno, and prints nothing; each says
+ * which. "May switch": another thread may run before it returns, and the caller
+ * may go on on another kernel thread, so whatever it knows by the address of a
+ * thread-local variable (errno too) is to be looked up again. docs/uthreads.md
+ * is the manual.
+ *
+ * Any function but ut_init() returns -EPERM when it is called from a kernel
+ * thread that the library did not start.
+ */
+#ifndef SCHEDLAB_UTHREADS_H
+#define SCHEDLAB_UTHREADS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names a thread for as long as it can be joined, and never another one. */
+typedef uint64_t ut_id;
+
+typedef void *(*ut_fn)(void *arg);
+
+/* ---- start and end -------------------------------------------------------- */
+
+struct ut_config {
+	uint32_t config_bytes;	/* sizeof(struct ut_config); UT_CONFIG_INIT */
+	uint32_t nr_cpus;	/* kernel threads; 0: as many as there are CPUs */
+	const char *policy;	/* a compiled policy; NULL: the library's FIFO */
+	const char *const *sets; /* its knobs, "name=value"; ends with NULL */
+	uint32_t threads_max;	/* 0: 65,536 */
+	uint32_t stack_bytes;	/* of a thread that asks for none; 0: 65,536 */
+	uint64_t tick_ns;	/* slices end at multiples; 0: 100 us, or 1 ms for */
+				/* a policy that has ops.tick() */
+	uint64_t seed;		/* of the policy's random numbers */
+	const char *records;	/* file of what happened, record.h; NULL: none */
+	uint32_t flags;		/* UT_* below */
+	int preempt_signal;	/* 0: SIGURG */
+};
+
+/* A field that is not mentioned is zero, and means its default. */
+#define UT_CONFIG_INIT { .config_bytes = sizeof(struct ut_config) }
+
+#define UT_NO_PREEMPTION	0x1	/* threads make way in library calls only */
+#define UT_PIN_CPUS		0x2	/* kernel thread n stays on the n-th CPU */
+/*
+ * A thread that was stopped by a signal may go on on another kernel thread at
+ * once. Only for programs that use no thread-local variable, errno included, in
+ * code that can be preempted.
+ */
+#define UT_MIGRATE_PREEMPTED	0x4
+#define UT_RECORD_DETAIL	0x8	/* record every insertion into a queue */
+
+/**
+ * ut_init - start the machine; the caller becomes its first thread
+ * @config: copied; NULL: all defaults
+ *
+ * Return: 0; -EBUSY when it runs already; -EINVAL for an impossible
+ * configuration or policy (ut_error_text() says more); -ENOENT for a policy that
+ * is not there; -EAGAIN or -ENOMEM when kernel threads or memory are short.
+ */
+int ut_init(const struct ut_config *config);
+
+/**
+ * ut_exit - wait for all other threads, then stop the machine
+ *
+ * Called by the thread that called ut_init(). May switch.
+ *
+ * Return: 0; -EPERM for any other thread; -EIO when the records could not be
+ * written.
+ */
+int ut_exit(void);
+
+/* What went wrong in the last ut_init() or change of policy, for people. */
+const char *ut_error_text(void);
+
+/* ---- threads -------------------------------------------------------------- */
+
+struct ut_attr {
+	uint32_t attr_bytes;	/* sizeof(struct ut_attr); UT_ATTR_INIT */
+	uint32_t given;		/* UT_GIVES_*: which of these to use */
+	int32_t priority;
+	uint32_t tickets;
+	int32_t credits;
+	uint32_t cap_percent;	/* of one CPU */
+	uint32_t group;
+	uint32_t weight;	/* 1 to 10,000; 100 is usual */
+	uint64_t deadline_ns;
+	uint64_t burst_ns;
+	const uint64_t *affinity;	/* bits of CPUs; NULL: all */
+	uint32_t affinity_words;
+	uint32_t is_detached;	/* nobody will join it */
+	size_t stack_bytes;	/* 0: config's; at least 16 KiB and a signal */
+	const char *name;	/* copied, cut at 15 characters; NULL: "thread" */
+};
+
+#define UT_ATTR_INIT { .attr_bytes = sizeof(struct ut_attr) }
+
+#define UT_GIVES_PRIORITY	0x01
+#define UT_GIVES_TICKETS	0x02
+#define UT_GIVES_CREDITS	0x04
+#define UT_GIVES_CAP		0x08
+#define UT_GIVES_GROUP		0x10
+#define UT_GIVES_WEIGHT		0x20
+#define UT_GIVES_DEADLINE	0x40
+#define UT_GIVES_BURST		0x80
+
+/**
+ * ut_create - start a thread
+ * @id: where to put its name; may be NULL for a detached one
+ * @attr: NULL: all defaults
+ * @fn: what it runs; returning ends it
+ * @arg: for @fn
+ *
+ * May switch.
+ *
+ * Return: 0; -EINVAL for a bad attribute; -EAGAIN when threads_max are there;
+ * -ENOMEM when there is no memory, or no mapping left, for its stack.
+ */
+int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg);
+
+/**
+ * ut_join - wait until a thread has ended, and forget it
+ * @id: a thread that is not detached, and that nobody else joins
+ * @result: what it returned; may be NULL
+ *
+ * May switch.
+ *
+ * Return: 0; -ESRCH when there is no such thread (any more); -EINVAL for a
+ * detached one or one that somebody joins already; -EDEADLK for the caller, or
+ * one that waits for the caller.
+ */
+int ut_join(ut_id id, void **result);
+
+/* A thread nobody will join. Return: 0, -ESRCH, or -EINVAL: it is one already. */
+int ut_detach(ut_id id);
+
+/* Ends the calling thread; as returning from its function. */
+void ut_thread_exit(void *result) __attribute__((noreturn));
+
+/* The calling thread; 0 outside the machine. */
+ut_id ut_self(void);
+
+/* Lets others run, as the policy sees it. May switch. Return: 0. */
+int ut_yield(void);
+
+/* Sleeps for at least @ns. May switch. Return: 0. */
+int ut_sleep_ns(uint64_t ns);
+
+/* ns since ut_init(), from a clock that costs some 20 ns; 0 outside. */
+uint64_t ut_now_ns(void);
+
+/* Which kernel thread runs the caller: 0 to nr_cpus - 1; -1: none of ours. */
+int ut_cpu(void);
+
+/*
+ * Between the two, the caller is not preempted; they nest. Enabling may switch.
+ * A call that would block fails with -EPERM in between.
+ */
+void ut_preempt_disable(void);
+void ut_preempt_enable(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

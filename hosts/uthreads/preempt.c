@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt.c - timers, kicks and signals: a thread makes way without being asked.
+ *
+ * Each kernel thread has one timer, set for the first thing that may be due:
+ * the end of the running thread's slice, or a sleeper's time. A switch leaves it
+ * alone unless it comes too late. So threads that give way by themselves make no
+ * system call, and an idle CPU gets no signal.
+ *
+ *	signal, on the thread's own stack
+ *	  count > 0: in the library or the core. ut_enable() will see `pending`
+ *	  in code that may hold a lock of the C library: again in a moment
+ *	  otherwise: tick, and if the core says so, switch from here; the thread
+ *	     comes back here when its turn has come, and returns from the signal
+ *
+ * The signal is not blocked while its handler runs (SA_NODEFER), or the thread
+ * that is switched to would run with it blocked.
+ *
+ * Read next: docs/design/0004-uthreads.md, why it is safe.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "ut.h"
+
+#define RETRY_NS 50000
+#define RANGES_MAX 64
+
+/* Code in which a thread may be stopped: sorted by nothing, it is short. */
+static struct range {
+	uintptr_t start, end;
+} ranges[RANGES_MAX];
+static u32 nr_ranges;
+static pid_t process;
+static struct sigaction old_action;	/* of the program, before us */
+
+/* ---- where a thread may be stopped ------------------------------------------ */
+
+static void add_range(uintptr_t start, uintptr_t end)
+{
+	if (nr_ranges < RANGES_MAX)
+		ranges[nr_ranges++] = (struct range){ start, end };
+}
+
+/* The program itself, and the kernel's own code in every process. */
+static int add_object(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+	bool *is_first = arg;
+	bool is_wanted = *is_first || strstr(info->dlpi_name, "linux-vdso");
+
+	(void)bytes;
+	*is_first = false;
+	for (u32 i = 0; is_wanted && i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && (p->p_flags & PF_X))
+			add_range(info->dlpi_addr + p->p_vaddr,
+				  info->dlpi_addr + p->p_vaddr + p->p_memsz);
+	}
+	return 0;
+}
+
+static bool may_stop_at(uintptr_t pc)
+{
+	for (u32 i = 0; i < nr_ranges; i++) {
+		if (pc - ranges[i].start < ranges[i].end - ranges[i].start)
+			return true;
+	}
+	return false;
+}
+
+static uintptr_t pc_of(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (uintptr_t)context->uc_mcontext.pc;
+#else
+	return (uintptr_t)context->uc_mcontext.__gregs[REG_PC];
+#endif
+}
+
+/* ---- ticks -------------------------------------------------------------------- */
+
+/*
+ * The last tick of @cpu at or before @t_ns. CPUs have theirs one after the other:
+ * at the same instant, their signals would wait for one lock of the kernel.
+ */
+static u64 tick_before(const struct ut_cpu *cpu, u64 t_ns)
+{
+	u64 shift_ns = ut.tick_ns * (u64)cpu->id / ut.nr_cpus;
+
+	if (t_ns < shift_ns)
+		return 0;
+	return (t_ns - shift_ns) / ut.tick_ns * ut.tick_ns + shift_ns;
+}
+
+/* S15: the tick that may end the running thread's turn; UT_NEVER. */
+static u64 tick_due_ns(const struct ut_cpu *cpu)
+{
+	const struct sl_task *t = &cpu->curr->core;
+	u64 slice_ns = sl_slice(t);
+
+	if (sl_peek(&ut.has_ticks))
+		return tick_before(cpu, cpu->ticked_ns) + ut.tick_ns;
+	if (slice_ns > UT_NEVER / 8)
+		return UT_NEVER;
+	return tick_before(cpu, sl_peek(&t->exec_start_ns) + slice_ns - 1) +
+	       ut.tick_ns;
+}
+
+static void set_timer(struct ut_cpu *cpu, u64 at_ns)
+{
+	u64 now_ns = sl_host_now_ns();
+	u64 ns = at_ns > now_ns ? at_ns - now_ns : 1;
+	struct itimerspec spec = {
+		.it_value = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) },
+	};
+
+	cpu->armed_ns = at_ns;
+	cpu->armed_floor_ns = at_ns - ut.tick_ns;
+	timer_settime(cpu->timer, 0, &spec, NULL);
+}
+
+/* Set the timer for the first thing that is due; earlier it may stay. */
+void ut_timer_arm(struct ut_cpu *cpu)
+{
+	u64 at_ns = ut_timers_first_ns(cpu);
+	u64 tick_ns = cpu->curr ? tick_due_ns(cpu) : UT_NEVER;
+
+	if (tick_ns < at_ns)
+		at_ns = tick_ns;
+	if (at_ns < cpu->armed_ns)
+		set_timer(cpu, at_ns);
+}
+
+/* Return: whether the running thread has to make way. */
+static bool tick(struct ut_cpu *cpu)
+{
+	u64 now_ns = cpu->hot.now_ns;
+
+	if (now_ns < tick_due_ns(cpu))
+		return false;
+	cpu->ticked_ns = now_ns;
+	return sl_tick();
+}
+
+/**
+ * ut_interrupt - do what is pending on this CPU
+ *
+ * Context: preemption disabled, no lock held.
+ * Return: whether the CPU has to call the core.
+ */
+bool ut_interrupt(struct ut_cpu *cpu)
+{
+	u32 pending;
+	bool must_schedule;
+
+	if (!sl_peek(&cpu->pending))
+		return false;
+	pending = __atomic_exchange_n(&cpu->pending, 0, __ATOMIC_SEQ_CST);
+	must_schedule = pending & UT_PENDING_KICK;
+	if (pending & UT_PENDING_TIMER) {
+		ut_timers_run(cpu);
+		if (cpu->curr && tick(cpu))
+			must_schedule = true;
+	}
+	if (cpu->curr)
+		ut_timer_arm(cpu);
+	return must_schedule;
+}
+
+/* The end of ut_enable(): the count is zero, and something is pending. */
+void ut_handle_pending(void)
+{
+	do {
+		ut_count_up();
+		if (ut_interrupt(ut_this_cpu()))
+			ut_reschedule(SL_WHY_RESCHED);
+	} while (ut_count_down() && sl_peek(&ut_this_cpu()->pending));
+}
+
+void ut_slice_changed(struct sl_task *t)
+{
+	ut_ring(&ut.cpus[sl_peek(&t->cpu)], UT_PENDING_TIMER);
+}
+
+/* ---- signals ------------------------------------------------------------------ */
+
+/* Compilers keep the address of errno over a switch; a call asks for it anew. */
+__attribute__((noinline)) static int read_errno(void)
+{
+	__asm__ volatile("");
+	return errno;
+}
+
+__attribute__((noinline)) static void write_errno(int value)
+{
+	__asm__ volatile("");
+	errno = value;
+}
+
+/*
+ * Returning from a signal brings back the alternate stack of the kernel thread
+ * that took it, which may be another one.
+ */
+static void set_signal_stack(ucontext_t *context)
+{
+	sigaltstack(NULL, &context->uc_stack);
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	int saved_errno = read_errno();
+
+	(void)signal;
+	if (!cpu)
+		return;
+	ut_count_up();
+	if (info->si_code == SI_TIMER) {
+		cpu->armed_ns = UT_NEVER;
+		cpu->armed_floor_ns = UT_NEVER - ut.tick_ns;
+		__atomic_fetch_or(&cpu->pending, UT_PENDING_TIMER,
+				  __ATOMIC_RELAXED);
+	}
+	/* Not the outermost: the library is at work, or the idle loop. */
+	if (!ut_count_down())
+		goto out;
+	if ((ut.flags & UT_NO_PREEMPTION) || !sl_peek(&cpu->pending))
+		goto out;
+	if (!may_stop_at(pc_of(context))) {
+		if (sl_host_now_ns() + RETRY_NS < cpu->armed_ns)
+			set_timer(cpu, cpu->hot.now_ns + RETRY_NS);
+		goto out;
+	}
+	do {
+		ut_count_up();
+		if (ut_interrupt(ut_this_cpu()))
+			ut_preempt_here(context);
+	} while (ut_count_down() && sl_peek(&ut_this_cpu()->pending));
+	set_signal_stack(context);
+out:
+	write_errno(saved_errno);
+}
+
+void ut_preempt_send(struct ut_cpu *to)
+{
+	syscall(SYS_tgkill, process, to->tid, ut.signal);
+}
+
+/* Return: 0 or -errno. Context: before any kernel thread runs a thread. */
+int ut_preempt_init(void)
+{
+	struct sigaction act = { .sa_sigaction = on_signal,
+				 .sa_flags = SA_SIGINFO | SA_RESTART |
+					     SA_NODEFER };
+	bool is_first = true;
+
+	process = getpid();
+	nr_ranges = 0;
+	dl_iterate_phdr(add_object, &is_first);
+	if (sigaction(ut.signal, &act, &old_action))
+		return ut_fail(-errno, "signal %d cannot be used for preemption: %s",
+			       ut.signal, strerror(errno));
+	return 0;
+}
+
+void ut_preempt_exit(void)
+{
+	sigaction(ut.signal, &old_action, NULL);
+}
+
+/* Context: on @cpu's own kernel thread. Return: 0 or -errno. */
+int ut_preempt_init_cpu(struct ut_cpu *cpu)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+				  .sigev_signo = ut.signal };
+	sigset_t set;
+
+	event._sigev_un._tid = cpu->tid;
+	sigemptyset(&set);
+	sigaddset(&set, ut.signal);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	ut_held_init_cpu(cpu);
+	cpu->armed_ns = UT_NEVER;
+	cpu->armed_floor_ns = UT_NEVER - ut.tick_ns;
+	cpu->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->timer);
+	return cpu->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",
+					    strerror(errno));
+}
+
+void ut_preempt_exit_cpu(struct ut_cpu *cpu)
+{
+	if (cpu->has_timer)
+		timer_delete(cpu->timer);
+	cpu->has_timer = false;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stack.c - stacks, each above a guard: from a pool, and back into it.
+ *
+ *	[guard|stack][guard|stack]...   one mapping holds many
+ *
+ * A guard is a page whose use is a fault. Linux 6.13 makes one inside a mapping
+ * (MADV_GUARD_INSTALL); an older kernel has to split the mapping, of which a
+ * process may have some 65,530.
+ *
+ * Read next: preempt.c, which names the thread that ran into one.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ut.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
+#define CHUNK_BYTES (4U << 20)
+#define CLASSES_MAX 32
+
+struct chunk {
+	struct chunk *next;
+	char *mem;
+	size_t bytes;
+};
+
+/*
+ * Stacks of one size. The link of a free one is in its last word: that page was
+ * used before, while the first may never have been.
+ */
+struct class {
+	size_t stack_bytes;	/* without guard */
+	void *free_first;
+	char *unused, *unused_end;	/* of the newest chunk */
+};
+
+static sl_lock_t lock;
+static struct class classes[CLASSES_MAX];
+static u32 nr_classes;
+static struct chunk *chunks;
+static bool has_guard_install = true;
+
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What a handler and the kernel's frame for it need, above 16 KiB. */
+size_t ut_stack_bytes_min(void)
+{
+	size_t page = page_bytes();
+	size_t signal_bytes = getauxval(AT_MINSIGSTKSZ);
+
+	if (!signal_bytes)
+		signal_bytes = 4096;
+	return (16384 + signal_bytes + page - 1) & ~(page - 1);
+}
+
+static struct class *class_of(size_t bytes)
+{
+	for (u32 i = 0; i < nr_classes; i++) {
+		if (classes[i].stack_bytes == bytes)
+			return &classes[i];
+	}
+	if (nr_classes == CLASSES_MAX)
+		return NULL;
+	classes[nr_classes].stack_bytes = bytes;
+	return &classes[nr_classes++];
+}
+
+static int add_chunk(struct class *class)
+{
+	size_t one = class->stack_bytes + page_bytes();
+	size_t nr = CHUNK_BYTES / one ? CHUNK_BYTES / one : 1;
+	struct chunk *chunk = malloc(sizeof(*chunk));
+
+	if (!chunk)
+		return -ENOMEM;
+	chunk->bytes = nr * one;
+	chunk->mem = mmap(NULL, chunk->bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
+			  -1, 0);
+	if (chunk->mem == MAP_FAILED) {
+		free(chunk);
+		return -ENOMEM;
+	}
+	/* A huge page would give every stack 2 MiB of memory. */
+	madvise(chunk->mem, chunk->bytes, MADV_NOHUGEPAGE);
+	chunk->next = chunks;
+	chunks = chunk;
+	class->unused = chunk->mem;
+	class->unused_end = chunk->mem + chunk->bytes;
+	return 0;
+}
+
+static int make_guard(char *at)
+{
+	size_t page = page_bytes();
+
+	if (has_guard_install) {
+		if (!madvise(at, page, MADV_GUARD_INSTALL))
+			return 0;
+		if (errno != EINVAL)
+			return -ENOMEM;
+		has_guard_install = false;
+	}
+	return mprotect(at, page, PROT_NONE) ? -ENOMEM : 0;
+}
+
+static void **link_of(const struct ut_stack *stack)
+{
+	return (void **)(stack->low + stack->bytes) - 1;
+}
+
+static int take(struct class *class, struct ut_stack *stack)
+{
+	int err;
+
+	if (class->free_first) {
+		stack->low = class->free_first;
+		class->free_first = *link_of(stack);
+		return 0;
+	}
+	if (class->unused == class->unused_end) {
+		err = add_chunk(class);
+		if (err)
+			return err;
+	}
+	err = make_guard(class->unused);
+	if (err)
+		return err;
+	stack->low = class->unused + page_bytes();
+	class->unused = stack->low + class->stack_bytes;
+	return 0;
+}
+
+/**
+ * ut_stack_alloc - a stack above a guard
+ * @stack: where to say which
+ * @bytes: usable size; rounded up to pages
+ *
+ * Context: preemption disabled.
+ * Return: 0; -ENOMEM.
+ */
+int ut_stack_alloc(struct ut_stack *stack, size_t bytes)
+{
+	size_t page = page_bytes();
+	struct class *class;
+	int err = -ENOMEM;
+
+	stack->bytes = (bytes + page - 1) & ~(page - 1);
+	sl_lock(&lock);
+	class = class_of(stack->bytes);
+	if (class)
+		err = take(class, stack);
+	sl_unlock(&lock);
+	return err;
+}
+
+/* Back into the pool. Context: preemption disabled. */
+void ut_stack_free(struct ut_stack *stack)
+{
+	struct class *class;
+
+	sl_lock(&lock);
+	class = class_of(stack->bytes);
+	SL_ASSERT(class);
+	*link_of(stack) = class->free_first;
+	class->free_first = stack->low;
+	sl_unlock(&lock);
+}
+
+/* Context: no stack of the pool is in use. */
+void ut_stacks_exit(void)
+{
+	while (chunks) {
+		struct chunk *chunk = chunks;
+
+		chunks = chunk->next;
+		munmap(chunk->mem, chunk->bytes);
+		free(chunk);
+	}
+	__builtin_memset(classes, 0, sizeof(classes));
+	nr_classes = 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * switch.c - a thread gives way, and another one goes on.
+ *
+ *	ut_reschedule -> sl_schedule: who is next?
+ *	   same thread: return
+ *	   another:     ut_switch() to its stack, or to the idle loop's
+ *	                -> ut_after_switch() there: now, and not before, the
+ *	                   thread that was left is visible to other CPUs
+ *
+ * The core queues a thread while it still stands on its stack; whoever takes it
+ * waits for `on_cpu` to fall, which sl_switched() does from the next stack
+ * (docs/design/0002 and 0004).
+ *
+ * Called by everything that may switch, with preemption disabled.
+ *
+ * Read next: context_x86_64.S; cpu.c, the idle loop.
+ */
+#include "ut.h"
+
+#if defined(__x86_64__)
+/* As context_x86_64.S lays it out; the control words are those of the ABI. */
+void *ut_context_make(void *stack_top, void (*fn)(void *), void *arg)
+{
+	u64 *sp = (u64 *)((uintptr_t)stack_top & ~(uintptr_t)15) - 8;
+
+	sp[0] = 0x1f80 | 0x37fULL << 32;
+	sp[1] = 0;
+	sp[2] = 0;
+	sp[3] = 0;
+	sp[4] = (uintptr_t)fn;		/* r12 */
+	sp[5] = (uintptr_t)arg;		/* rbx */
+	sp[6] = 0;			/* rbp: the chain of frames ends here */
+	sp[7] = (uintptr_t)ut_context_entry;
+	return sp;
+}
+#endif
+
+/* C++ keeps the exceptions that are being handled by kernel thread. */
+static void switch_exceptions(void **globals, struct ut_thread *from,
+			      struct ut_thread *to)
+{
+	if (from) {
+		from->eh_globals[0] = globals[0];
+		from->eh_globals[1] = globals[1];
+	}
+	globals[0] = to ? to->eh_globals[0] : NULL;
+	globals[1] = to ? to->eh_globals[1] : NULL;
+}
+
+/* What is to be done on the new stack about the old one. */
+void ut_after_switch(void)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *left = cpu->left;
+	/* Asked before it is let go: then it may run, and end, elsewhere. */
+	bool is_dead = left && sl_peek(&left->core.state) == SL_TASK_DEAD;
+
+	sl_switched(left ? &left->core : NULL);
+	if (is_dead)
+		ut_thread_reap(left);
+	if (!cpu->curr)
+		return;
+	if (left)
+		ut_timer_check(cpu);
+	else
+		/* An idle CPU's sleepers needed no timer. */
+		ut_timer_arm(cpu);
+}
+
+/* @next: NULL: the idle loop. Returns when the caller's turn has come again. */
+static void switch_to(struct ut_cpu *cpu, struct ut_thread *next)
+{
+	struct ut_thread *prev = cpu->curr;
+
+	if (cpu->eh_globals)
+		switch_exceptions(cpu->eh_globals, prev, next);
+	cpu->left = prev;
+	cpu->curr = next;
+	ut_switch(prev ? &prev->sp : &cpu->idle_sp,
+		  next ? next->sp : cpu->idle_sp);
+	ut_after_switch();
+}
+
+/**
+ * ut_reschedule - let the core choose who runs on this CPU, and run it
+ * @why: what brought us here
+ *
+ * Context: preemption disabled, no lock held. On return the caller may be on
+ * another kernel thread.
+ */
+void ut_reschedule(enum sl_why why)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *next = ut_thread_of(sl_schedule(why));
+
+	if (next != cpu->curr)
+		switch_to(cpu, next);
+}
+
+/* From the idle loop. Return: false when there was nobody to run. */
+bool ut_run_next(struct ut_cpu *cpu)
+{
+	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
+
+	SL_ASSERT(!cpu->curr);
+	if (!next)
+		return false;
+	/* From now on a kick needs a signal; see ut_ring(). */
+	__atomic_exchange_n(&cpu->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
+	switch_to(cpu, next);
+	return true;
+}
+
+/*
+ * As ut_reschedule(), from a signal, with its @frame: a thread that holds the
+ * address of anything thread-local stays on this kernel thread until it gives way
+ * in a call.
+ */
+void ut_preempt_here(const void *frame)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *t = cpu->curr;
+	bool is_bound = ut_is_smp && !(ut.flags & UT_MIGRATE_PREEMPTED) &&
+			ut_holds_tls(cpu, t, frame);
+	struct ut_thread *next;
+
+	if (is_bound && !t->core.p.migration_disabled)
+		sl_poke(&t->core.p.migration_disabled, 1);
+	else
+		is_bound = false;
+	next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
+	if (next != t)
+		switch_to(cpu, next);
+	else if (is_bound)
+		sl_poke(&t->core.p.migration_disabled, 0);
+}
+
+static void give_way(enum sl_why why)
+{
+	struct ut_thread *t = ut_this_cpu()->curr;
+
+	/* In a call: no address of anything thread-local is kept. */
+	if (t->core.p.migration_disabled)
+		sl_poke(&t->core.p.migration_disabled, 0);
+	ut_reschedule(why);
+}
+
+/**
+ * ut_prepare_wait - the calling thread is about to become visible to its wakers
+ * @wait: what for
+ * @object: the mutex, thread, ... concerned; for people
+ */
+void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object)
+{
+	t->wait = wait;
+	t->wait_object = object;
+	sl_task_prepare_block(&t->core);
+}
+
+/* Sleep until woken; not at all if that has happened since ut_prepare_wait(). */
+void ut_block(void)
+{
+	give_way(SL_WHY_BLOCK);
+	ut_this_cpu()->curr->wait = UT_WAIT_NONE;
+}
+
+void ut_give_way(void)
+{
+	give_way(SL_WHY_YIELD);
+}
+
+/* Context: preemption disabled; the object's lock may be held, no other. */
+void ut_wake(struct ut_thread *t)
+{
+	struct ut_thread *self = ut_this_cpu()->curr;
+
+	sl_task_wake(&t->core, 0, self ? self->core.p.pid : 0);
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thread.c - a user thread's life: created, joined or detached, ended.
+ *
+ *	ut_create -> core: attach, start -> ... -> ut_thread_exit
+ *	                                             | leaves its stack
+ *	      free  <-- joined, or detached <-- reaped, on the next one's
+ *
+ * A thread's memory is a place in one array and stays a thread for ever, since a
+ * policy may hold on to a task that is no more (task.h). An id names the place
+ * and the thread, so that an old id is recognised.
+ *
+ * Read next: sync.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "ut.h"
+
+#define NR_CACHED_MAX 256	/* free threads that a CPU keeps for itself */
+
+int ut_threads_init(void)
+{
+	u64 threads_bytes = (u64)ut.threads_max * sizeof(struct ut_thread);
+	u32 nr_pids = 1;
+
+	/* Twice as many as threads: a free one is found at once. */
+	while (nr_pids < 2 * ut.threads_max)
+		nr_pids *= 2;
+	ut.pid_mask = nr_pids - 1;
+	ut.threads = sl_host_alloc(threads_bytes < 65536 ? 65536 : threads_bytes);
+	ut.slot_of_pid = sl_host_alloc(nr_pids * sizeof(u32));
+	sl_lock_init(&ut.threads_lock);
+	return ut.threads && ut.slot_of_pid ? 0 : -ENOMEM;
+}
+
+void ut_threads_exit(void)
+{
+	u64 threads_bytes = (u64)ut.threads_max * sizeof(struct ut_thread);
+
+	sl_host_free(ut.threads, threads_bytes < 65536 ? 65536 : threads_bytes);
+	sl_host_free(ut.slot_of_pid, (ut.pid_mask + 1ULL) * sizeof(u32));
+	ut.threads = NULL;
+	ut.slot_of_pid = NULL;
+}
+
+static ut_id id_of(const struct ut_thread *t)
+{
+	return (u64)t->generation << 32 | (t->slot + 1);
+}
+
+/* The place that an id names, whoever is there now; or NULL. */
+static struct ut_thread *place_of(ut_id id)
+{
+	u32 slot = (u32)id - 1;
+
+	return slot < ut.threads_max ? &ut.threads[slot] : NULL;
+}
+
+/* ---- memory of threads ----------------------------------------------------- */
+
+static struct ut_thread *take_place(void)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *t = cpu->free_threads;
+
+	if (t) {
+		cpu->free_threads = t->next;
+		cpu->nr_free--;
+		return t;
+	}
+	sl_lock(&ut.threads_lock);
+	t = ut.free_threads;
+	if (t) {
+		ut.free_threads = t->next;
+	} else if (ut.nr_threads_used < ut.threads_max) {
+		t = &ut.threads[ut.nr_threads_used];
+		t->slot = ut.nr_threads_used++;
+	}
+	sl_unlock(&ut.threads_lock);
+	return t;
+}
+
+/* A free thread keeps its stack if it is of the usual size. */
+static void give_place(struct ut_thread *t)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+
+	if (t->stack.bytes && t->stack.bytes != ut.stack_bytes) {
+		ut_stack_free(&t->stack);
+		t->stack.bytes = 0;
+	}
+	if (cpu->nr_free < NR_CACHED_MAX) {
+		t->next = cpu->free_threads;
+		cpu->free_threads = t;
+		cpu->nr_free++;
+		return;
+	}
+	sl_lock(&ut.threads_lock);
+	t->next = ut.free_threads;
+	ut.free_threads = t;
+	sl_unlock(&ut.threads_lock);
+}
+
+/* A pid that nobody has: they count up, so that records tell threads apart. */
+static s32 take_pid(const struct ut_thread *t)
+{
+	s32 pid;
+	u32 free = 0;
+
+	do {
+		pid = ut_is_smp ? __atomic_add_fetch(&ut.last_pid, 1,
+						     __ATOMIC_RELAXED) :
+				  ++ut.last_pid;
+		pid &= 0x7fffffff;
+		free = 0;
+	} while (!pid ||
+		 !__atomic_compare_exchange_n(&ut.slot_of_pid[(u32)pid & ut.pid_mask],
+					      &free, t->slot + 1, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return pid;
+}
+
+/* ---- birth ----------------------------------------------------------------- */
+
+static int check_attr(const struct ut_attr *attr)
+{
+	if (attr->attr_bytes != sizeof(*attr))
+		return -EINVAL;
+	if ((attr->given & UT_GIVES_WEIGHT) &&
+	    (attr->weight < 1 || attr->weight > 10000))
+		return -EINVAL;
+	if (attr->stack_bytes && (attr->stack_bytes < ut_stack_bytes_min() ||
+				  attr->stack_bytes > 1ULL << 40))
+		return -EINVAL;
+	return 0;
+}
+
+/* The mask stays with the place: a policy may still look at the last one. */
+static int set_affinity(struct ut_thread *t, const struct ut_attr *attr)
+{
+	struct cpumask *mask = t->core.own_mask;
+	s32 nr = 0;
+
+	if (!mask)
+		mask = sl_host_alloc(sizeof(*mask));
+	if (!mask)
+		return -ENOMEM;
+	t->core.own_mask = mask;
+	for (u32 cpu = 0; cpu < ut.nr_cpus; cpu++) {
+		unsigned long bit = 1UL << (cpu % 64);
+		bool is_in = cpu / 64 < attr->affinity_words &&
+			     (attr->affinity[cpu / 64] & bit);
+
+		if (is_in)
+			sl_poke(&mask->bits[cpu / 64],
+				mask->bits[cpu / 64] | bit);
+		else
+			sl_poke(&mask->bits[cpu / 64],
+				mask->bits[cpu / 64] & ~bit);
+		nr += is_in;
+	}
+	if (!nr)
+		return -EINVAL;
+	sl_poke(&t->core.p.cpus_ptr, mask);
+	sl_poke(&t->core.p.nr_cpus_allowed, nr);
+	return 0;
+}
+
+static int give_attrs(struct ut_thread *t, const struct ut_attr *attr)
+{
+	static const struct { u32 gives, key; } keys[] = {
+		{ UT_GIVES_PRIORITY, TASK_ATTR_PRIORITY },
+		{ UT_GIVES_TICKETS, TASK_ATTR_TICKETS },
+		{ UT_GIVES_CREDITS, TASK_ATTR_CREDITS },
+		{ UT_GIVES_CAP, TASK_ATTR_CAP },
+		{ UT_GIVES_GROUP, TASK_ATTR_GROUP },
+		{ UT_GIVES_DEADLINE, TASK_ATTR_DEADLINE },
+		{ UT_GIVES_BURST, TASK_ATTR_BURST },
+	};
+	struct task_attr given = {
+		.priority = attr->priority,
+		.tickets = attr->tickets,
+		.credits = attr->credits,
+		.cap_percent = attr->cap_percent,
+		.group = attr->group,
+		.deadline_ns = attr->deadline_ns,
+		.burst_ns = attr->burst_ns,
+	};
+
+	for (u32 i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (attr->given & keys[i].gives)
+			given.given |= 1U << keys[i].key;
+	}
+	return sl_task_give_attrs(&t->core, &given);
+}
+
+static int set_up(struct ut_thread *t, const struct ut_attr *attr)
+{
+	int err = 0;
+
+	sl_task_setup(&t->core, take_pid(t),
+		      attr && attr->name ? attr->name : "thread");
+	if (!attr)
+		return 0;
+	if (attr->given & UT_GIVES_WEIGHT)
+		sl_poke(&t->core.p.scx.weight, attr->weight);
+	if (attr->affinity)
+		err = set_affinity(t, attr);
+	return err ? err : give_attrs(t, attr);
+}
+
+static void drop_pid(const struct ut_thread *t)
+{
+	sl_poke(&ut.slot_of_pid[(u32)t->core.p.pid & ut.pid_mask], 0);
+}
+
+static void run_thread(void *arg)
+{
+	struct ut_thread *t = arg;
+
+	ut_after_switch();
+	ut_enable();
+	ut_thread_exit(t->fn(t->arg));
+}
+
+/**
+ * ut_thread_new - a thread that is attached and can be started
+ * @attr: checked here; may be NULL
+ * @has_stack: give it one; ut_init()'s caller has its own
+ * @err: where to say what went wrong
+ *
+ * Context: preemption disabled.
+ * Return: the thread; or NULL.
+ */
+struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
+				bool has_stack, int *err)
+{
+	size_t stack_bytes = attr && attr->stack_bytes ? attr->stack_bytes :
+							 ut.stack_bytes;
+	struct ut_thread *t;
+
+	*err = attr ? check_attr(attr) : 0;
+	if (*err)
+		return NULL;
+	*err = -EAGAIN;
+	t = take_place();
+	if (!t)
+		return NULL;
+	*err = 0;
+	if (t->stack.bytes && (!has_stack || t->stack.bytes != stack_bytes)) {
+		ut_stack_free(&t->stack);
+		t->stack.bytes = 0;
+	}
+	if (has_stack && !t->stack.bytes)
+		*err = ut_stack_alloc(&t->stack, stack_bytes);
+	if (*err) {
+		t->stack.bytes = 0;
+		give_place(t);
+		return NULL;
+	}
+	t->fn = fn;
+	t->arg = arg;
+	t->eh_globals[0] = NULL;
+	t->eh_globals[1] = NULL;
+	if (has_stack)
+		t->sp = ut_context_make(t->stack.low + t->stack.bytes,
+					run_thread, t);
+	sl_lock(&t->lock);
+	t->generation++;
+	t->is_joinable = !(attr && attr->is_detached);
+	t->has_ended = false;
+	t->joiner = NULL;
+	sl_unlock(&t->lock);
+	*err = set_up(t, attr);
+	if (!*err)
+		*err = sl_task_attach(&t->core, true);
+	if (*err) {
+		drop_pid(t);
+		give_place(t);
+		return NULL;
+	}
+	__atomic_add_fetch(&ut.nr_threads, 1, __ATOMIC_RELAXED);
+	return t;
+}
+
+int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
+{
+	struct ut_thread *self;
+	struct ut_thread *t;
+	int err;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	if (!fn || (!id && !(attr && attr->is_detached)))
+		return -EINVAL;
+	ut_disable();
+	self = ut_this_cpu()->curr;
+	t = ut_thread_new(attr, fn, arg, true, &err);
+	if (t) {
+		/* Once started, it may end at once. */
+		if (id)
+			*id = id_of(t);
+		sl_task_start(&t->core, self->core.p.pid);
+	}
+	ut_enable();
+	return err;
+}
+
+/* ---- end -------------------------------------------------------------------- */
+
+void ut_thread_exit(void *result)
+{
+	struct ut_thread *t;
+
+	ut_disable();
+	t = ut_this_cpu()->curr;
+	t->result = result;
+	ut_reschedule(SL_WHY_EXIT);
+	__builtin_unreachable();
+}
+
+/*
+ * @t is dead and off its stack: whoever joins it is woken.
+ * Context: preemption disabled, on the stack of whoever is next.
+ */
+void ut_thread_reap(struct ut_thread *t)
+{
+	struct ut_thread *joiner;
+	bool is_free;
+
+	drop_pid(t);
+	sl_task_detach(&t->core);
+	sl_lock(&t->lock);
+	joiner = t->joiner;
+	is_free = !t->is_joinable && !joiner && t != ut.main;
+	sl_store(&t->has_ended, true);
+	sl_unlock(&t->lock);
+	/* Joined or not, it is no thread any more. */
+	if (joiner)
+		ut_wake(joiner);
+	else if (is_free)
+		give_place(t);
+	if (__atomic_sub_fetch(&ut.nr_threads, 1, __ATOMIC_ACQ_REL) == 1 &&
+	    sl_load(&ut.main->wait) == UT_WAIT_ALL)
+		ut_wake(ut.main);
+}
+
+/* The first thread waits until it is the only one. Context: preemption disabled. */
+void ut_wait_for_others(void)
+{
+	struct ut_thread *self = ut_this_cpu()->curr;
+
+	for (;;) {
+		ut_prepare_wait(self, UT_WAIT_ALL, NULL);
+		if (__atomic_load_n(&ut.nr_threads, __ATOMIC_SEQ_CST) == 1)
+			break;
+		ut_block();
+	}
+	self->wait = UT_WAIT_NONE;
+}
+
+/* Return: 0 with @t->lock held, and @t the thread that @id names; or -errno. */
+static int lock_joinable(struct ut_thread *t, ut_id id)
+{
+	if (!t)
+		return -ESRCH;
+	sl_lock(&t->lock);
+	if (id_of(t) != id) {
+		sl_unlock(&t->lock);
+		return -ESRCH;
+	}
+	if (!t->is_joinable) {
+		sl_unlock(&t->lock);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int join(struct ut_thread *t, ut_id id, void **result)
+{
+	struct ut_thread *self = ut_this_cpu()->curr;
+	int err;
+
+	if (t == self && id_of(t) == id)
+		return -EDEADLK;
+	err = lock_joinable(t, id);
+	if (err)
+		return err;
+	if (sl_load(&t->wait) == UT_WAIT_JOIN && t->wait_object == self) {
+		sl_unlock(&t->lock);
+		return -EDEADLK;
+	}
+	t->is_joinable = false;
+	t->joiner = self;
+	while (!t->has_ended) {
+		ut_prepare_wait(self, UT_WAIT_JOIN, t);
+		sl_unlock(&t->lock);
+		ut_block();
+		self = ut_this_cpu()->curr;
+		sl_lock(&t->lock);
+	}
+	if (result)
+		*result = t->result;
+	/* From now on its id names nobody. */
+	t->generation++;
+	sl_unlock(&t->lock);
+	give_place(t);
+	return 0;
+}
+
+int ut_join(ut_id id, void **result)
+{
+	int err;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	err = join(place_of(id), id, result);
+	ut_enable();
+	return err;
+}
+
+int ut_detach(ut_id id)
+{
+	struct ut_thread *t = place_of(id);
+	bool is_free;
+	int err;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	err = lock_joinable(t, id);
+	if (!err) {
+		t->is_joinable = false;
+		is_free = t->has_ended;
+		t->generation += is_free;
+		sl_unlock(&t->lock);
+		if (is_free)
+			give_place(t);
+	}
+	ut_enable();
+	return err;
+}
+
+/* ---- about oneself ----------------------------------------------------------- */
+
+ut_id ut_self(void)
+{
+	ut_id id;
+
+	if (!ut_this_cpu())
+		return 0;
+	ut_disable();
+	id = id_of(ut_this_cpu()->curr);
+	ut_enable();
+	return id;
+}
+
+int ut_yield(void)
+{
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	ut_give_way();
+	ut_enable();
+	return 0;
+}
+
+int ut_cpu(void)
+{
+	return ut_this_cpu() ? ut_tls_cpu_idx() : -1;
+}
+
+uint64_t ut_now_ns(void)
+{
+	return ut.is_running ? ut_clock_ns() : 0;
+}
+
+void ut_preempt_disable(void)
+{
+	if (ut_this_cpu())
+		ut_disable();
+}
+
+void ut_preempt_enable(void)
+{
+	if (ut_this_cpu())
+		ut_enable();
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timer.c - what happens at a time: sleepers, the policy's timers, the watchdog.
+ *
+ * Each CPU has a heap of the threads that went to sleep on it. The policy's
+ * timers and the watchdog are CPU 0's. A CPU that runs a thread has its timer
+ * signal at the first of these times; one that is idle sleeps until then.
+ *
+ * Read next: preempt.c, the signal.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ut.h"
+
+#define NOT_IN_HEAP (~0U)
+
+/* When the policy's first timer is due, and the watchdog; atomic. */
+static u64 policy_timer_ns = UT_NEVER;
+static u64 watchdog_ns = UT_NEVER;
+
+static void place(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)
+{
+	cpu->sleepers[idx] = t;
+	t->heap_idx = idx;
+}
+
+static void sift_up(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)
+{
+	while (idx) {
+		u32 above = (idx - 1) / 2;
+
+		if (cpu->sleepers[above]->wake_ns <= t->wake_ns)
+			break;
+		place(cpu, idx, cpu->sleepers[above]);
+		idx = above;
+	}
+	place(cpu, idx, t);
+}
+
+static void sift_down(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)
+{
+	u32 nr = cpu->nr_sleepers;
+
+	for (;;) {
+		u32 below = 2 * idx + 1;
+
+		if (below >= nr)
+			break;
+		if (below + 1 < nr && cpu->sleepers[below + 1]->wake_ns <
+				      cpu->sleepers[below]->wake_ns)
+			below++;
+		if (t->wake_ns <= cpu->sleepers[below]->wake_ns)
+			break;
+		place(cpu, idx, cpu->sleepers[below]);
+		idx = below;
+	}
+	place(cpu, idx, t);
+}
+
+/* Context: sleep_lock held. */
+static int add(struct ut_cpu *cpu, struct ut_thread *t)
+{
+	u32 room = cpu->sleepers_room;
+
+	if (cpu->nr_sleepers == room) {
+		u32 more = room ? 2 * room : 64;
+		struct ut_thread **wider = sl_host_alloc(more * sizeof(*wider));
+
+		if (!wider)
+			return -ENOMEM;
+		if (room)
+			memcpy(wider, cpu->sleepers, room * sizeof(*wider));
+		sl_host_free(cpu->sleepers, room * sizeof(*wider));
+		cpu->sleepers = wider;
+		cpu->sleepers_room = more;
+	}
+	sift_up(cpu, cpu->nr_sleepers++, t);
+	return 0;
+}
+
+/* Context: sleep_lock held. */
+static void take_out(struct ut_cpu *cpu, struct ut_thread *t)
+{
+	u32 idx = t->heap_idx;
+	struct ut_thread *last = cpu->sleepers[--cpu->nr_sleepers];
+
+	sl_store(&t->heap_idx, NOT_IN_HEAP);
+	if (last == t)
+		return;
+	if (idx && cpu->sleepers[(idx - 1) / 2]->wake_ns > last->wake_ns)
+		sift_up(cpu, idx, last);
+	else
+		sift_down(cpu, idx, last);
+}
+
+static void wake_sleepers(struct ut_cpu *cpu, u64 now_ns)
+{
+	struct ut_thread *t;
+
+	while (sl_peek(&cpu->nr_sleepers)) {
+		sl_lock(&cpu->sleep_lock);
+		t = cpu->nr_sleepers ? cpu->sleepers[0] : NULL;
+		if (t && t->wake_ns > now_ns)
+			t = NULL;
+		if (t)
+			take_out(cpu, t);
+		sl_unlock(&cpu->sleep_lock);
+		if (!t)
+			return;
+		sl_task_wake(&t->core, 0, 0);
+	}
+}
+
+/* Sleep until @at_ns. Context: preemption disabled; on a thread. */
+int ut_sleep_until(u64 at_ns)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *t = cpu->curr;
+	int err;
+
+	t->wake_ns = at_ns;
+	ut_prepare_wait(t, UT_WAIT_SLEEP, NULL);
+	sl_lock(&cpu->sleep_lock);
+	err = add(cpu, t);
+	sl_unlock(&cpu->sleep_lock);
+	if (err) {
+		t->wait = UT_WAIT_NONE;
+		return err;
+	}
+	/* Who runs next sets the timer only for its own slice. */
+	if (at_ns < cpu->armed_ns)
+		ut_timer_arm(cpu);
+	/* Clocks of two CPUs may differ by a moment: the heap says it is time. */
+	while (sl_load(&t->heap_idx) != NOT_IN_HEAP) {
+		ut_block();
+		ut_prepare_wait(t, UT_WAIT_SLEEP, NULL);
+	}
+	t->wait = UT_WAIT_NONE;
+	return 0;
+}
+
+int ut_sleep_ns(uint64_t ns)
+{
+	u64 at_ns;
+	int err;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	if (__builtin_add_overflow(sl_host_now_ns(), ns, &at_ns))
+		at_ns = UT_NEVER - 1;
+	err = ut_sleep_until(at_ns);
+	ut_enable();
+	return err;
+}
+
+void ut_policy_timer_set(u64 at_ns)
+{
+	sl_store(&policy_timer_ns, at_ns);
+	ut_ring(&ut.cpus[0], UT_PENDING_TIMER);
+}
+
+void ut_watchdog_start(void)
+{
+	sl_store(&watchdog_ns, sl_host_now_ns() + sl_watchdog_period_ns());
+}
+
+/* Everything that is due on this CPU. Context: preemption disabled. */
+void ut_timers_run(struct ut_cpu *cpu)
+{
+	u64 now_ns = sl_host_now_ns();
+
+	wake_sleepers(cpu, now_ns);
+	if (cpu->id)
+		return;
+	if (sl_load(&policy_timer_ns) <= now_ns) {
+		sl_store(&policy_timer_ns, UT_NEVER);
+		sl_timers_run();
+	}
+	if (sl_load(&watchdog_ns) <= now_ns) {
+		sl_watchdog();
+		ut_watchdog_start();
+	}
+}
+
+/* When ut_timers_run() is to be called next on @cpu. */
+u64 ut_timers_first_ns(struct ut_cpu *cpu)
+{
+	u64 first_ns = UT_NEVER;
+	u64 other_ns;
+
+	if (sl_peek(&cpu->nr_sleepers)) {
+		sl_lock(&cpu->sleep_lock);
+		if (cpu->nr_sleepers)
+			first_ns = cpu->sleepers[0]->wake_ns;
+		sl_unlock(&cpu->sleep_lock);
+	}
+	if (cpu->id)
+		return first_ns;
+	other_ns = sl_load(&policy_timer_ns);
+	first_ns = other_ns < first_ns ? other_ns : first_ns;
+	other_ns = sl_load(&watchdog_ns);
+	return other_ns < first_ns ? other_ns : first_ns;
+}
+
+void ut_timers_exit(void)
+{
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		sl_host_free(ut.cpus[i].sleepers,
+			     ut.cpus[i].sleepers_room *
+				     sizeof(struct ut_thread *));
+	policy_timer_ns = UT_NEVER;
+	watchdog_ns = UT_NEVER;
+}

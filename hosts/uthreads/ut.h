@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ut.h - the thread library's own: kernel threads, user threads, what is where.
+ *
+ *	thread.c  sync.c  channel.c  timer.c  io.c     what a program calls
+ *	     \       |       |         |       /
+ *	      switch.c: block, yield, exit  ->  core/ and the policy
+ *	     /       |                \
+ *	preempt.c   cpu.c: idle loop   context_*.S
+ *	 signals     kernel threads     registers
+ *
+ * Rules that hold everywhere in this folder:
+ *
+ * - Code that knows which kernel thread it is on runs with the preemption count
+ *   above zero. It is exactly one whenever a context is left, so it is one when
+ *   another goes on.
+ * - After a switch nothing that was known of the kernel thread is true any more:
+ *   ut_this_cpu() is asked again.
+ * - Locks: an object's (mutex, channel, ...), then whatever the core takes. An
+ *   object's lock is never held over a switch.
+ *
+ * Read next: switch.c.
+ */
+#ifndef UT_H
+#define UT_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "core.h"
+
+#include <schedlab/uthreads.h>
+
+#define UT_NEVER (~0ULL)
+
+/* Set by whoever wants something of a CPU; it looks when it may be preempted. */
+#define UT_PENDING_KICK		0x1	/* sl_schedule() */
+#define UT_PENDING_TIMER	0x2	/* something may be due */
+#define UT_PENDING_REMOTE	0x4	/* the list `remote` is not empty */
+
+/* How a kick reaches a CPU: struct ut_cpu's doorbell. */
+#define UT_BELL_OFF	0	/* runs a thread: send a signal */
+#define UT_BELL_AWAKE	1	/* idle, and will look at `pending` */
+#define UT_BELL_ASLEEP	2	/* idle in the kernel: wake it */
+
+enum ut_wait {
+	UT_WAIT_NONE,
+	UT_WAIT_JOIN,
+	UT_WAIT_SLEEP,
+	UT_WAIT_MUTEX,
+	UT_WAIT_COND,
+	UT_WAIT_SEM,
+	UT_WAIT_BARRIER,
+	UT_WAIT_SEND,
+	UT_WAIT_RECV,
+	UT_WAIT_IO,
+	UT_WAIT_ALL,		/* ut_exit(): for all others */
+};
+
+struct ut_stack {
+	char		*low;	/* lowest usable byte; the guard lies below */
+	size_t		bytes;
+};
+
+struct ut_thread {
+	struct sl_task	core;	/* first: a core task is ours as well */
+	void		*sp;	/* of its context, while it does not run */
+	void		*eh_globals[2];	/* C++: exceptions it is handling */
+	struct ut_stack	stack;
+	ut_fn		fn;
+	void		*arg;
+	void		*result;
+	u32		slot;	/* its place in ut.threads */
+	u32		generation;	/* which thread of this place */
+
+	/* lock protects: */
+	sl_lock_t	lock;
+	bool		is_joinable;	/* not detached, not being joined */
+	bool		has_ended;	/* and has left its stack */
+	struct ut_thread *joiner;
+
+	/* What it waits for, for people and for ut_exit(). */
+	u8		wait;		/* enum ut_wait */
+	bool		was_preempted;	/* by a signal, since it last gave way */
+	const void	*wait_object;
+	u64		wake_ns;	/* it sleeps until then */
+	u32		heap_idx;	/* its place among its CPU's sleepers */
+	struct ut_thread *next;		/* on one list: of waiters, free ones, ... */
+	struct ut_thread *prev;
+} __attribute__((aligned(64)));
+
+struct ut_cpu {
+	struct ut_cpu_inline hot;	/* first; see host_inline.h */
+	struct ut_thread *curr;		/* NULL: the idle loop */
+	struct ut_thread *left;		/* whose stack was left last; NULL: idle */
+	void		*idle_sp;
+	void		**eh_globals;	/* C++ runtime; NULL: there is none */
+	u64		armed_ns;	/* the timer's time; UT_NEVER: off */
+	u64		armed_floor_ns;	/* armed_ns - tick_ns */
+	u32		pending;	/* UT_PENDING_*; atomic */
+	s32		id;
+	u64		ticked_ns;	/* the tick that was handled last */
+
+	/* Free memory, for this CPU alone: */
+	struct ut_thread *free_threads;
+	u32		nr_free;
+
+	pid_t		tid;
+	pthread_t	pthread;
+	timer_t		timer;
+	bool		has_timer;
+	uintptr_t	tls_start, tls_end;	/* thread-local memory */
+	struct ut_stack	idle_stack;	/* CPU 0's: its own is a thread's */
+
+	/* Others write here: */
+	u32		doorbell __attribute__((aligned(64)));	/* futex */
+	struct ut_thread *remote;	/* to be woken, from outside; atomic */
+
+	/* sleep_lock protects: */
+	sl_lock_t	sleep_lock;
+	struct ut_thread **sleepers;	/* heap by wake_ns */
+	u32		nr_sleepers;
+	u32		sleepers_room;
+} __attribute__((aligned(64)));
+
+struct ut_machine {
+	u32		nr_cpus;
+	u32		threads_max;
+	u32		flags;
+	int		signal;
+	u64		tick_ns;
+	size_t		stack_bytes;
+	struct ut_cpu	*cpus;
+	struct ut_thread *threads;	/* [threads_max], pages as they are used */
+	u64		random;
+	struct ut_thread *main;		/* who called ut_init() */
+	bool		is_running;
+	bool		has_ticks;	/* the policy has ops.tick() */
+	u32		is_stopping;	/* atomic */
+	u32		nr_threads;	/* that have not ended; atomic */
+	s32		last_pid;	/* atomic */
+	sl_lock_t	threads_lock;
+	/* threads_lock protects: */
+	struct ut_thread *free_threads;
+	u32		nr_threads_used;	/* slots beyond were never used */
+	u32		*slot_of_pid;	/* [pid & pid_mask]: slot + 1 */
+	u32		pid_mask;
+	char		error[512];
+};
+
+extern struct ut_machine ut;
+
+static inline struct ut_cpu *ut_this_cpu(void)
+{
+	return ut_tls_cpu();
+}
+
+static inline struct ut_thread *ut_thread_of(struct sl_task *t)
+{
+	return (struct ut_thread *)t;
+}
+
+/* preempt.c */
+void ut_handle_pending(void);
+
+static inline void ut_disable(void)
+{
+	ut_count_up();
+}
+
+static inline void ut_enable(void)
+{
+	if (ut_count_down() &&
+	    __builtin_expect(sl_peek(&ut_this_cpu()->pending), 0))
+		ut_handle_pending();
+}
+
+/* switch.c: all with preemption disabled */
+void ut_switch(void **save_sp, void *load_sp);
+void ut_context_entry(void);
+void *ut_context_make(void *stack_top, void (*fn)(void *), void *arg);
+void ut_after_switch(void);
+void ut_reschedule(enum sl_why why);
+bool ut_run_next(struct ut_cpu *cpu);
+void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object);
+void ut_block(void);
+void ut_give_way(void);
+void ut_preempt_here(const void *frame);
+void ut_wake(struct ut_thread *t);
+
+/* cpu.c */
+void ut_ring(struct ut_cpu *to, u32 pending);
+void ut_cpu_enter(struct ut_cpu *cpu);
+int ut_cpus_start(void);
+void ut_cpus_stop(void);
+int ut_main_begin(struct ut_thread *t);
+void ut_main_end(struct ut_thread *t);
+
+/* preempt.c */
+int ut_preempt_init(void);
+int ut_preempt_init_cpu(struct ut_cpu *cpu);
+void ut_preempt_exit_cpu(struct ut_cpu *cpu);
+void ut_preempt_exit(void);
+void ut_preempt_send(struct ut_cpu *to);
+bool ut_interrupt(struct ut_cpu *cpu);
+void ut_timer_arm(struct ut_cpu *cpu);
+
+/*
+ * A thread goes on on @cpu: is the timer set for the end of its slice, or for
+ * something earlier? Most often it is, and a switch makes no system call.
+ */
+static inline void ut_timer_check(struct ut_cpu *cpu)
+{
+	u64 slice_ns = ut.has_ticks ? 0 : sl_slice(&cpu->curr->core);
+
+	if (slice_ns < UT_NEVER / 8 &&
+	    cpu->hot.now_ns + slice_ns <= cpu->armed_floor_ns)
+		ut_timer_arm(cpu);
+}
+
+/* held.c */
+void ut_held_init_cpu(struct ut_cpu *cpu);
+bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
+		  const void *frame);
+
+/* thread.c */
+int ut_threads_init(void);
+void ut_threads_exit(void);
+struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
+				bool has_stack, int *err);
+void ut_thread_reap(struct ut_thread *t);
+void ut_wait_for_others(void);
+
+/* stack.c */
+int ut_stack_alloc(struct ut_stack *stack, size_t bytes);
+void ut_stack_free(struct ut_stack *stack);
+size_t ut_stack_bytes_min(void);
+void ut_stacks_exit(void);
+
+/* timer.c */
+void ut_timers_run(struct ut_cpu *cpu);
+u64 ut_timers_first_ns(struct ut_cpu *cpu);
+void ut_policy_timer_set(u64 at_ns);
+int ut_sleep_until(u64 at_ns);
+void ut_watchdog_start(void);
+void ut_timers_exit(void);
+
+/* clock.c */
+void ut_clock_init(void);
+
+/* policy.c */
+int ut_policy_load(const char *path, const char *const *sets);
+void ut_policy_unload(void);
+void ut_policy_failed(const struct scx_exit_info *info, s32 pid);
+
+/* records.c */
+int ut_records_open(const char *path);
+int ut_records_close(void);
+
+/* init.c */
+int ut_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

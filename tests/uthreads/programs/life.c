@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* life.c - threads are created, joined, detached, and take turns. */
+#include "check.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#define ROUNDS 100
+
+static char order[4 * ROUNDS + 1];
+static atomic_int nr_order;
+static atomic_int nr_done;
+
+static void *note(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		order[atomic_fetch_add(&nr_order, 1)] = *(char *)arg;
+		CHECK_IS(ut_yield(), 0);
+	}
+	return arg;
+}
+
+static void test_order(int nr_cpus)
+{
+	char names[] = "abc";
+	ut_id ids[3];
+	void *result;
+
+	for (int i = 0; i < 3; i++)
+		CHECK_IS(ut_create(&ids[i], NULL, note, &names[i]), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_IS(ut_join(ids[i], &result), 0);
+		CHECK(result == &names[i]);
+	}
+	CHECK_IS(strlen(order), 3 * ROUNDS);
+	for (int i = 0; nr_cpus == 1 && i < 3 * ROUNDS; i++)
+		CHECK_IS(order[i], names[i % 3]);
+}
+
+static void *count(void *arg)
+{
+	atomic_fetch_add(&nr_done, 1);
+	return arg;
+}
+
+static void *exit_early(void *arg)
+{
+	ut_thread_exit(arg);
+}
+
+static void *join_self(void *arg)
+{
+	ut_id self = ut_self();
+
+	(void)arg;
+	return (void *)(intptr_t)ut_join(self, NULL);
+}
+
+static void test_errors(void)
+{
+	struct ut_attr attr = UT_ATTR_INIT;
+	ut_id id;
+	void *result;
+
+	CHECK_IS(ut_init(NULL), -EBUSY);
+	CHECK_IS(ut_create(&id, NULL, NULL, NULL), -EINVAL);
+	CHECK_IS(ut_create(NULL, NULL, count, NULL), -EINVAL);
+	CHECK_IS(ut_join(0, NULL), -ESRCH);
+	CHECK_IS(ut_join(12345678, NULL), -ESRCH);
+	CHECK_IS(ut_create(&id, NULL, join_self, NULL), 0);
+	CHECK_IS(ut_join(id, &result), 0);
+	CHECK_IS((intptr_t)result, -EDEADLK);
+	CHECK_IS(ut_join(id, NULL), -ESRCH);
+	CHECK_IS(ut_detach(id), -ESRCH);
+	attr.stack_bytes = 4096;
+	CHECK_IS(ut_create(&id, &attr, count, NULL), -EINVAL);
+	attr.stack_bytes = 0;
+	attr.given = UT_GIVES_WEIGHT;
+	attr.weight = 0;
+	CHECK_IS(ut_create(&id, &attr, count, NULL), -EINVAL);
+	attr.given = 0;
+	attr.attr_bytes = 1;
+	CHECK_IS(ut_create(&id, &attr, count, NULL), -EINVAL);
+	CHECK_IS(ut_create(&id, NULL, exit_early, &id), 0);
+	CHECK_IS(ut_join(id, &result), 0);
+	CHECK(result == &id);
+}
+
+static void test_detached(void)
+{
+	struct ut_attr attr = UT_ATTR_INIT;
+	ut_id id;
+
+	attr.is_detached = 1;
+	attr.stack_bytes = 256 * 1024;
+	for (int i = 0; i < 1000; i++)
+		CHECK_IS(ut_create(NULL, i % 2 ? &attr : NULL, count, NULL),
+			 i % 2 ? 0 : -EINVAL);
+	for (int i = 0; i < 500; i++) {
+		CHECK_IS(ut_create(&id, NULL, count, NULL), 0);
+		CHECK_IS(ut_detach(id), 0);
+	}
+}
+
+static void test_sleep(void)
+{
+	uint64_t before_ns = ut_now_ns();
+
+	CHECK_IS(ut_sleep_ns(2000000), 0);
+	CHECK(ut_now_ns() - before_ns >= 2000000);
+	CHECK_IS(ut_sleep_ns(0), 0);
+}
+
+int main(int argc, char **argv)
+{
+	struct ut_config config = check_config(argc, argv);
+
+	CHECK_IS(ut_yield(), -EPERM);
+	CHECK_IS(ut_exit(), -EPERM);
+	/* Nothing of one machine is left when the next one starts. */
+	for (int i = 0; i < 3; i++) {
+		memset(order, 0, sizeof(order));
+		nr_order = 0;
+		nr_done = 0;
+		check_init(&config);
+		test_order((int)config.nr_cpus);
+		test_errors();
+		test_sleep();
+		test_detached();
+		CHECK_IS(ut_exit(), 0);
+		CHECK_IS(nr_done, 1000);
+	}
+	puts("good");
+	return 0;
+}

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""Threads of the library: their lives, and that they make way when they must."""
+
+from __future__ import annotations
+
+import pytest
+from uthreads.uthreads_programs import ROOT, run_program
+
+BUILDS = [("gcc", "plain"), ("clang-19", "plain"), ("gcc", "address")]
+
+
+def policy(chain, name):
+    """A compiled policy of policies/, or "-": none."""
+    return "-" if name == "-" else chain.policy(ROOT / "policies" / f"{name}.bpf.c")
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_life(toolchain, build, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("life.c"), policy(chain, "fifo"), cpus)
+
+
+@pytest.mark.parametrize("name", ["-", "rr", "cfs", "credit", "mlfq", "lottery"])
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):
+    chain = toolchain("gcc", "plain")
+    run_program(chain.program("spin.c"), policy(chain, name), cpus)
