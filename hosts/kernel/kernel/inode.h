@@ -51,6 +51,11 @@ struct inode {
  */
 int fs_init(void);
 
+/* At mount, by fs_init(): the table; @nr_free: inodes on disk. False: no memory. */
+bool inode_init(u32 nr_free);
+
+extern struct superblock sb;	/* read at mount, never changed */
+
 /* Make everything that was done so far survive a power cut. May sleep. */
 void fs_sync(void);
 
@@ -122,7 +127,10 @@ int namecmp(const char *a, const char *b);
  */
 struct inode *dirlookup(struct inode *dir, const char *name, uint *off);
 
-/* Add a name. In an op, locked. Return: 0; -1 if it exists or disk is full. */
+/*
+ * Add a name. In an op, locked. Return: 0; -1 if it exists, the directory has
+ * itself been removed, or the disk is full.
+ */
 int dirlink(struct inode *dir, const char *name, u32 inum);
 
 /* Clear the entry at @off. In an op, locked. */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bio.h - blocks of the disk in memory, each at most once.
+ *
+ *	b = bread(block);  ... b->data ...  log_write(b);  brelse(b);
+ *
+ * Nobody writes to the disk by way of this cache: a changed block goes to
+ * log_write(), which pins it here until it stands on the disk.
+ *
+ * Read next: bio.c, then log.h.
+ */
+#ifndef KERNEL_BIO_H
+#define KERNEL_BIO_H
+
+#include "fs.h"
+#include "wait.h"
+
+#define NR_BUFS 2048		/* 2 MiB, more than twice what a log can pin */
+
+struct buf {
+	/* The cache's lock guards: */
+	u32 block;		/* 0: never used so far */
+	u32 refs;		/* readers, waiters and pins; 0: may be reused */
+	struct buf *hash_next;
+	struct buf *lru_prev, *lru_next;	/* while refs is 0 */
+
+	bool is_logged;		/* in the running transaction; the log's lock */
+
+	struct sleeplock lock;	/* bread() takes it; guards: */
+	bool is_valid;		/* data is the block's */
+	u8 *data;		/* BSIZE bytes */
+};
+
+/* At boot. Return: false when memory is too short. */
+bool bio_init(void);
+
+/* The block, locked, with what is in it. Sleeps. */
+struct buf *bread(u32 block);
+
+/* The block, locked and filled with zeros: its old contents do not matter. */
+struct buf *bzeroed(u32 block);
+
+/* Unlock it and let it go. */
+void brelse(struct buf *b);
+
+/* Keep it in memory, and no longer. Context: any. */
+void bpin(struct buf *b);
+void bunpin(struct buf *b);
+
+#endif
