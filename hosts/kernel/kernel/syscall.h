@@ -60,6 +60,7 @@
 #define SYS_memstat		46
 #define SYS_dump		47
 #define SYS_play_at		48
-#define NR_SYSCALLS		49	/* one more than the highest */
+#define SYS_fsync		49
+#define NR_SYSCALLS		50	/* one more than the highest */
 
 #endif

@@ -115,6 +115,7 @@ int poweroff(int status);
 int procs(struct procinfo *to, int max);	/* how many there are, maybe > max */
 int memstat(struct memstat *to);
 int dump(void);				/* queues and processes, on the console */
+int fsync(int fd);			/* all that was done survives a power cut */
 
 /* ---- our library -------------------------------------------------------- */
 

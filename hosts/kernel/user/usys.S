@@ -68,3 +68,4 @@ name:									\
 	CALL(memstat)
 	CALL(dump)
 	CALL(play_at)
+	CALL(fsync)
