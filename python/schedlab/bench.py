@@ -305,7 +305,7 @@ def _open_folder(plan: BenchPlan, folder: Path | None) -> dict[tuple[int, str], 
             raise UsageError(f"--out {folder} holds another measurement; name another folder, or the "
                              "same command and options to go on with it")  # fmt: skip
         samples = folder / SAMPLES_FILE
-        lines = samples.read_text(encoding="utf-8").splitlines() if samples.exists() else []
+        lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
     except OSError as error:
         raise SchedlabError(f"--out {folder}: {error.strerror}; name another folder") from error
     found = {}
@@ -409,4 +409,7 @@ def _doubt_samples(result: BenchResult, policy: str) -> None:
             # Counts have few distinct values by nature.
             if figure == "switches_involuntary" and doubt.kind in ("ties", "too-few"):
                 continue
-            result.warnings.append(doubt.as_json() | {"policy": policy, "figure": figure})
+            found = doubt.as_json() | {"policy": policy, "figure": figure}
+            if doubt.kind == "too-few":
+                found["hint"] = "use --runs 10 or more; from 6 on intervals are bootstrapped"
+            result.warnings.append(found)

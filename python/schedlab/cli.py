@@ -21,6 +21,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from .cli_bench import register as register_bench
 from .cli_formats import register as register_formats
 from .cli_new import register as register_new
 from .cli_pictures import register as register_pictures
@@ -366,6 +367,7 @@ def selfbench(
         show_benchmarks(result)
 
 
+register_bench(app)
 register_formats(app)
 register_new(app)
 register_pictures(app)

@@ -46,13 +46,16 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
         f"{escape(str(result.machine['cpu']))}, {result.machine['cpus']} CPUs, "
         f"Linux {escape(result.machine['kernel'])}", highlight=False, soft_wrap=True,
     )  # fmt: skip
-    table = _plain_table(console, f"mean and {CONFIDENCE:.0%} interval")
+    table = _plain_table(console, f"means; interval: {CONFIDENCE:.0%}, of the mean wall time; --json has all")
     shown = _shown_figures(result)
     table.add_column("policy", no_wrap=True)
     for figure in shown:
         table.add_column(HEADINGS[figure], justify="right", no_wrap=True)
+        if figure == "wall_ns":
+            table.add_column("interval", justify="right", no_wrap=True)
     for policy, summary in result.summaries.items():
-        table.add_row(escape(policy), *(_cell(figure, summary[figure]) for figure in shown))
+        cells = [_number(figure, summary[figure]["mean"]) for figure in shown]
+        table.add_row(escape(policy), cells[0], _interval(summary[shown[0]]), *cells[1:])
     console.print(table, highlight=False)
     for line in _sentences(result):
         console.print(Text("  " + line), highlight=False, soft_wrap=True)
@@ -83,12 +86,11 @@ def _number(figure: str, value: float) -> str:
     return f"{value:,.1f}" if value < 1000 and value != int(value) else f"{value:,.0f}"
 
 
-def _cell(figure: str, summary: dict) -> str:
-    """Mean over interval."""
-    text = _number(figure, summary["mean"])
-    if summary["low"] is None or summary["low"] == summary["high"]:
-        return text
-    return f"{text}\n[dim]{_number(figure, summary['low'])} .. {_number(figure, summary['high'])}[/]"
+def _interval(summary: dict) -> str:
+    """Both ends of the interval of a time."""
+    if summary["low"] is None:
+        return "-"
+    return f"{show_time(summary['low'])} .. {show_time(summary['high'])}"
 
 
 def _sentences(result: BenchResult) -> list[str]:

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab bench`: names of classes, order of runs, what is kept, what is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from schedlab import bench, linux_machine
+from schedlab.bench import BenchPlan, measure, parse_policies
+from schedlab.cli_bench import parse_cpus
+from schedlab.errors import SchedlabError, UnavailableError, UsageError
+from schedlab.hosts.launch import Command, Launcher
+from schedlab.linux_class import parse_class
+from schedlab.show_bench import plain_text
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OTHER, BATCH = parse_policies(["SCHED_OTHER", "SCHED_BATCH"])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("SCHED_FIF:3", "did you mean 'SCHED_FIFO'"),
+        ("SCHED_FIFO", "needs a priority, such as SCHED_FIFO:10"),
+        ("SCHED_FIFO:99", "1 to 98"),
+        ("SCHED_RR:0", "1 to 98"),
+        ("SCHED_RR:x", "'x' is no priority"),
+        ("SCHED_OTHER:20", "-20 to 19"),
+        ("SCHED_OTHER:low", "'low' is no nice value"),
+        ("SCHED_IDLE:1", "has no parameter"),
+        ("SCHED_DEADLINE:5ms", "runtime/deadline/period"),
+        ("SCHED_DEADLINE:5ms/4ms/10ms", "runtime <= deadline"),
+        ("SCHED_DEADLINE:5/10ms/10ms", "5"),
+        ("SCHED_EXT", "name the policy itself"),
+    ],
+)
+def test_a_wrong_class_is_refused_with_its_remedy(text, problem):
+    with pytest.raises(UsageError, match=problem):
+        parse_class(text)
+
+
+def test_classes_have_linux_numbers():
+    assert [parse_class(text).number for text in ("SCHED_NORMAL", "sched_batch", "SCHED_IDLE")] == [0, 3, 5]
+    assert parse_class("SCHED_OTHER:-5").settings["nice"] == -5
+    deadline = parse_class("SCHED_DEADLINE:5ms/10ms/20ms")
+    assert (deadline.runtime_ns, deadline.deadline_ns, deadline.period_ns) == (5_000_000, 10_000_000, 20_000_000)
+    assert deadline.is_realtime
+    assert not OTHER.is_realtime
+
+
+def test_policies_that_cannot_be_measured_are_refused():
+    with pytest.raises(UsageError, match="given twice"):
+        parse_policies(["SCHED_OTHER", "SCHED_OTHER"])
+    with pytest.raises(UsageError, match="empty"):
+        parse_policies([])
+    with pytest.raises(UnavailableError, match="mlfq"):
+        parse_policies(["mlfq"])
+
+
+@pytest.mark.parametrize("text", ["x", "3-1", "64", "-1", "1-"])
+def test_a_wrong_list_of_cpus_is_refused(text):
+    with pytest.raises(UsageError, match="--cpus"):
+        parse_cpus(text)
+
+
+def test_every_round_runs_every_class_once_in_a_drawn_order():
+    plan = BenchPlan(("true",), (OTHER, BATCH, parse_class("SCHED_IDLE")), nr_rounds=40, nr_warmups=2)
+    order = bench._order(plan)
+    assert [index for index, _ in order] == [i for i in range(-2, 40) for _ in range(3)]
+    rounds = [tuple(each.name for _, each in order[i : i + 3]) for i in range(0, len(order), 3)]
+    assert all(sorted(each) == sorted(c.name for c in plan.classes) for each in rounds)
+    assert len(set(rounds)) == 6, "every order comes up"
+    assert order == bench._order(plan), "the seed decides"
+
+
+def burn(ms: int) -> tuple[str, ...]:
+    code = "import sys,time\nwhile time.process_time()*1000 < int(sys.argv[1]): pass"
+    return (sys.executable, "-S", "-c", code, str(ms))
+
+
+def test_samples_are_those_of_the_commands(build):
+    plan = BenchPlan(burn(20), (OTHER, BATCH), nr_rounds=3, nr_warmups=1)
+    taken = []
+    result = measure(plan, on_sample=lambda sample, total: taken.append((sample["policy"], total)))
+    assert len(result.samples) == len(taken) == 6
+    assert {total for _, total in taken} == {6}
+    for sample in result.samples:
+        used_ns = sample["user_ns"] + sample["system_ns"]
+        # A little CPU time lies outside what the command itself could see.
+        assert 19_000_000 < used_ns < sample["wall_ns"] + 5_000_000
+        assert sample["cpu_percent"] == pytest.approx(100 * used_ns / sample["wall_ns"])
+        assert sample["exit_code"] == 0
+    assert set(result.summaries) == {"SCHED_OTHER", "SCHED_BATCH"}
+    (comparison,) = result.comparisons
+    assert set(comparison["figures"]) == set(bench.FIGURES)
+    json.dumps(result.as_json(), allow_nan=False)
+    text = plain_text(result)
+    assert all(len(line) <= 78 for line in text.splitlines() if not line.startswith("Command:"))
+    for sample in result.samples:
+        assert f"{sample['wall_ns'] / 1e6:.2f}" in text, "every sample is shown"
+
+
+def made(values: dict[str, list[float]], figure="wall_ns") -> bench.BenchResult:
+    """A result with known samples of one figure; the others are constant."""
+    classes = parse_policies(list(values))
+    plan = BenchPlan(("work",), classes, nr_rounds=len(next(iter(values.values()))))
+    result = bench.BenchResult(plan, {"cpu": "a CPU", "cpus": 2, "kernel": "6.12"})
+    for policy, numbers in values.items():
+        for i, number in enumerate(numbers):
+            constant = dict.fromkeys(bench.FIGURES, 1000.0)
+            fixed = {"policy": policy, "round": i, "order": i, "exit_code": 0, "signal": 0, "has_timed_out": False}
+            result.samples.append(fixed | constant | {figure: number})
+    bench._summarise(result, 0.95)
+    return result
+
+
+def test_a_known_difference_is_found_and_its_direction_named():
+    base = [1e8, 1.01e8, 0.99e8, 1.02e8, 0.98e8, 1e8, 1.005e8, 0.995e8]
+    result = made({"SCHED_OTHER": base, "SCHED_FIFO:1": [v * 0.8 for v in base], "SCHED_BATCH": base[::-1]})
+    better, same = (each["figures"]["wall_ns"] for each in result.comparisons)
+    assert better["verdict"] == "better"
+    assert better["ratio"] == pytest.approx(0.8)
+    assert better["cliffs_delta"] == -1
+    assert same["verdict"] == "no difference seen"
+    others = [each["figures"][name]["verdict"] for each in result.comparisons for name in bench.FIGURES if name != "wall_ns"]
+    assert set(others) == {"no difference seen"}
+
+
+def test_two_modes_an_outlier_and_a_drift_are_doubted():
+    modes = [100.0 + i % 2 * 50 + i * 0.37 for i in range(20)]
+    assert "bimodal" in {doubt["kind"] for doubt in made({"SCHED_OTHER": modes}).warnings}
+    outlier = [100.0 + i % 7 for i in range(20)] + [900.0]
+    assert "outliers" in {doubt["kind"] for doubt in made({"SCHED_OTHER": outlier}).warnings}
+    drift = [100.0 + i + (i * 7919 % 5) for i in range(30)]
+    assert "drift" in {doubt["kind"] for doubt in made({"SCHED_OTHER": drift}).warnings}
+    assert not made({"SCHED_OTHER": [100.0] * 20}).warnings
+
+
+def test_failed_runs_are_told_and_end_with_1(build):
+    plan = BenchPlan(("sh", "-c", "exit 3"), (OTHER,), nr_rounds=2, nr_warmups=0)
+    result = measure(plan)
+    assert [each["exit_code"] for each in result.failures] == [3, 3]
+    assert any("exit code 3" in each["text"] for each in result.warnings)
+    slow = measure(BenchPlan(("sleep", "9"), (OTHER,), nr_rounds=1, nr_warmups=0, timeout_ns=50_000_000))
+    assert slow.failures[0]["has_timed_out"]
+
+
+def test_an_interrupted_measurement_goes_on(build, tmp_path):
+    log = tmp_path / "log"
+    plan = BenchPlan(("sh", "-c", f"echo x >> {log}"), (OTHER, BATCH), nr_rounds=4, nr_warmups=0)
+
+    class StopError(Exception):
+        pass
+
+    def stop(sample, total):
+        if sample["order"] == 4:
+            raise StopError
+
+    with pytest.raises(StopError):
+        measure(plan, folder=tmp_path / "out", on_sample=stop)
+    samples = tmp_path / "out" / bench.SAMPLES_FILE
+    # As if it had been killed in the middle of a line.
+    samples.write_text(samples.read_text() + '{"policy": "SCHED_OT')
+    kept = samples.read_text().splitlines()[:5]
+    result = measure(plan, folder=tmp_path / "out")
+    assert len(result.samples) == 8
+    assert [json.dumps(each) for each in result.samples[:5]] == kept
+    assert log.read_text().count("x") == 8, "no run is done twice"
+    with pytest.raises(UsageError, match="another measurement"):
+        measure(BenchPlan(("true",), (OTHER,)), folder=tmp_path / "out")
+
+
+def test_a_full_disk_loses_no_sample(build, tmp_path):
+    folder = tmp_path / "out"
+    samples = folder / bench.SAMPLES_FILE
+
+    def fill_the_disk(sample, total):
+        samples.rename(tmp_path / "kept")
+        samples.symlink_to("/dev/full")
+
+    plan = BenchPlan(("true",), (OTHER,), nr_rounds=2, nr_warmups=0)
+    with pytest.raises(SchedlabError, match="No space left"):
+        measure(plan, folder=folder, on_sample=fill_the_disk)
+    samples.unlink()
+    (tmp_path / "kept").rename(samples)
+    assert [each["round"] for each in measure(plan, folder=folder).samples] == [0, 1]
+
+
+def test_what_cannot_be_started_says_why(build, tmp_path):
+    with Launcher() as launcher:
+        for argv, problem in ((("/no/such",), "/no/such: cannot be started"), ((str(tmp_path),), "Permission denied")):
+            with pytest.raises(UsageError, match=problem):
+                launcher.run([Command(argv, OTHER)], timeout_ns=10**9)
+        with pytest.raises(UsageError, match="this process may use"):
+            launcher.run([Command(("true",), OTHER, cpus=(63,))], timeout_ns=10**9)
+        assert launcher.run([Command(("true",), OTHER)], timeout_ns=10**10)["commands"][0]["exit_code"] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_without_privileges_it_says_which_is_missing(build, tmp_path):
+    program = build / "hosts" / "linux" / "schedlab-launch"
+    raw = b"".join(word + b"\0" for word in (b"command", b"policy=1", b"priority=5", b"argc=1", b"true"))
+    # From a folder that nobody else may enter the program cannot be started.
+    copy = tmp_path / "launch"
+    copy.write_bytes(program.read_bytes())
+    copy.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    done = subprocess.run([copy], input=b"run %d\n" % len(raw) + raw, capture_output=True, user=65534, check=True)
+    answer = json.loads(done.stdout)
+    assert not answer["is_realtime"]
+    report = answer["commands"][0]
+    assert (report["failure"], report["error"]) == ("scheduler", 1)
+    with pytest.raises(UnavailableError, match="CAP_SYS_NICE"):
+        from schedlab.hosts import launch
+
+        launch._raise_failure(Command(("true",), parse_class("SCHED_FIFO:5")), report)
+
+
+def test_the_machine_is_read_and_doubted():
+    machine = linux_machine.describe_machine()
+    assert machine["cpus"] == os.cpu_count()
+    quiet = machine | {"is_virtual": False, "governors": ["performance"], "has_turbo": False, "load_1min": 0.0,
+                       "is_autogroup": False, "kernel": "5.10.0", "fair_server_ns": None,
+                       "rt_runtime_us": -1, "rt_period_us": 1_000_000}  # fmt: skip
+    fifo = parse_policies(["SCHED_FIFO:1"])
+    assert linux_machine.doubt_machine(quiet, list(fifo)) == []
+
+    def kinds(**changed):
+        return {each["kind"] for each in linux_machine.doubt_machine(quiet | changed, list(fifo))}
+
+    assert kinds(is_virtual=True) == {"virtual machine"}
+    assert kinds(governors=["schedutil"]) == {"governor"}
+    assert kinds(has_turbo=True) == {"turbo"}
+    assert kinds(load_1min=99.0) == {"load"}
+    assert kinds(rt_runtime_us=950_000) == {"throttling"}
+    assert kinds(kernel="6.12.9", rt_runtime_us=950_000) == {"fair server"}
+    nice = [parse_class("SCHED_OTHER:5")]
+    assert {each["kind"] for each in linux_machine.doubt_machine(quiet | {"is_autogroup": True}, nice)} == {"autogroup"}
+
+
+def schedlab(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "schedlab", *words], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+    )  # fmt: skip
+
+
+def test_the_command_line(build):
+    done = schedlab("bench", "--policy", "SCHED_OTHER", "--runs", "2", "--warmups", "0", "--json", "--",
+                    "sh", "-c", "exit 0", "--runs")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["plan"]["command"] == ["sh", "-c", "exit 0", "--runs"], "what follows -- is the command's"
+    assert len(answer["samples"]) == 2
+    shown = schedlab("bench", "--policy", "SCHED_OTHER,SCHED_BATCH", "--runs", "2", "--warmups", "0", "--", "true")
+    assert shown.returncode == 0, shown.stderr
+    assert "SCHED_BATCH" in shown.stdout
+    assert "interval" in shown.stdout
+    failed = schedlab("bench", "--policy", "SCHED_OTHER", "--runs", "1", "--warmups", "0", "--", "false")
+    assert failed.returncode == 1
+    for words, code, problem in (
+        (("--policy", "SCHED_OTHER", "--style", "html", "--", "true"), 2, "there are table and lkml"),
+        (("--policy", "SCHED_OTHER", "--beside", "'", "--", "true"), 2, "--beside"),
+        (("--policy", "SCHED_OTHER", "--timeout", "0", "--", "true"), 2, "longer than 0"),
+        (("--policy", "mlfq", "--", "true"), 3, "mlfq"),
+    ):
+        done = schedlab("bench", *words)
+        assert done.returncode == code, done.stderr
+        assert problem in done.stderr
