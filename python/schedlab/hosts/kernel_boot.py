@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""The command that boots the teaching kernel in QEMU, for everybody who does.
+
+Must stay true: the image in the cache is never written to. A machine writes to a
+snapshot that goes with it, or to a disk of its own.
+Read next: kernel.py, which plays workloads; ../cli_kernel.py, the shell.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import UsageError
+from . import kernel_build
+
+QEMU = "qemu-system-riscv64"
+CPUS_MAX = 8
+MEMORY_MIB = 256
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is to be booted, and how.
+
+    Attributes
+    ----------
+    image : kernel_build.KernelImage
+        Kernel and file system.
+    nr_cpus : int, default 1
+        Harts, 1 to 8.
+    arguments : mapping of str to str, default {}
+        Boot arguments of the kernel; `run` goes last, since it takes the rest
+        of the line.
+    is_counted : bool, default True
+        Count instructions instead of time: one per ns, the same on every boot.
+        Without it time is the host's, and several harts run in parallel.
+    job : pathlib.Path, optional
+        File that the machine finds as `/job`.
+    disk : pathlib.Path, optional
+        Image to use and to write to; default: a snapshot of the built one.
+    extra : tuple of str, default ()
+        Further words for QEMU.
+    """
+
+    image: kernel_build.KernelImage
+    nr_cpus: int = 1
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    is_counted: bool = True
+    job: Path | None = None
+    disk: Path | None = None
+    extra: tuple[str, ...] = ()
+
+
+def unavailable() -> str | None:
+    """Say why the kernel cannot be built or booted here.
+
+    Returns
+    -------
+    str or None
+        The reason with its remedy; None when it can.
+    """
+    reason = kernel_build.unavailable()
+    if reason is None and shutil.which(QEMU) is None:
+        reason = (
+            f"{QEMU} is missing, and the teaching kernel runs in it; to have it: ./lab setup, or "
+            "sudo apt-get install qemu-system-misc opensbi"
+        )
+    return reason
+
+
+def boot_arguments(arguments: Mapping[str, str]) -> str:
+    """Write the kernel's command line.
+
+    Parameters
+    ----------
+    arguments : mapping of str to str
+        By name; only the value of `run` may hold blanks.
+
+    Returns
+    -------
+    str
+        For QEMU's `-append`.
+
+    Raises
+    ------
+    UsageError
+        If another value holds a blank: the kernel would read it as two.
+
+    Examples
+    --------
+    >>> boot_arguments({"run": "/checks -q", "policy": "rr"})
+    'policy=rr run=/checks -q'
+    """
+    for name, value in arguments.items():
+        if name != "run" and " " in value:
+            raise UsageError(f"boot argument {name}={value!r}: only run may hold a blank")
+    names = sorted(arguments, key=lambda name: name == "run")
+    return " ".join(f"{name}={arguments[name]}" for name in names)
+
+
+def machine_command(machine: Machine, *, console: str = "stdio") -> list[str]:
+    """Write QEMU's command line.
+
+    Parameters
+    ----------
+    machine : Machine
+        What to boot.
+    console : str, default "stdio"
+        Where its serial line goes, in the words of QEMU's `-serial`.
+
+    Returns
+    -------
+    list of str
+        For `subprocess`.
+
+    Raises
+    ------
+    UsageError
+        If the number of CPUs is not 1 to 8, or a boot argument holds a blank.
+    """
+    if not 1 <= machine.nr_cpus <= CPUS_MAX:
+        raise UsageError(f"cpus={machine.nr_cpus}: the teaching kernel has 1 to {CPUS_MAX}")
+    time = (
+        ["-icount", "shift=0,sleep=off"]
+        if machine.is_counted
+        else ["-accel", f"tcg,thread={'multi' if machine.nr_cpus > 1 else 'single'}"]
+    )
+    disk = f"file={machine.disk or machine.image.filesystem},format=raw,if=none,id=disk0"
+    return [
+        QEMU, "-machine", "virt", "-bios", "default", "-m", f"{MEMORY_MIB}M",
+        "-smp", str(machine.nr_cpus), *time,
+        "-nodefaults", "-display", "none", "-no-reboot", "-serial", console,
+        "-global", "virtio-mmio.force-legacy=false",
+        "-drive", disk if machine.disk else f"{disk},snapshot=on",
+        "-device", "virtio-blk-device,drive=disk0",
+        "-kernel", str(machine.image.kernel), "-append", boot_arguments(machine.arguments),
+        *(["-initrd", str(machine.job)] if machine.job else []),
+        *machine.extra,
+    ]  # fmt: skip
