@@ -9,12 +9,17 @@
  */
 #include "player.h"
 
+/* A release that is now has come, unless the task went on from there already. */
 static int play_period(struct sl_player *p, u64 period_ns)
 {
 	u64 since_ns = p->ops->now_ns(p) - p->arrival_ns;
+	u64 due_ns = since_ns / period_ns * period_ns;
 
-	return p->ops->sleep_until(p, p->arrival_ns +
-				   (since_ns / period_ns + 1) * period_ns);
+	if (due_ns < since_ns || due_ns == p->released_ns)
+		due_ns += period_ns;
+	p->released_ns = due_ns;
+	return due_ns > since_ns ?
+		p->ops->sleep_until(p, p->arrival_ns + due_ns) : 0;
 }
 
 /* The slot holds the last time the timer was due, counted from arrival. */

@@ -65,6 +65,7 @@ struct sl_player {
 	u64 arrival_ns;		/* when it really arrived; periods count from here */
 
 	u64 slots[SL_PROGRAM_SLOTS_MAX];	/* rounds left; cursors */
+	u64 released_ns;	/* by the last period, since arrival */
 	u32 pc;			/* op being played, from the task's first */
 	u64 nr_spawned;
 	u64 nr_awaited;

@@ -339,11 +339,19 @@ static void end_round(struct sim_task *t, const struct sl_program_op *op)
 		t->pc = op->a;
 }
 
-static u64 next_period_ns(const struct sim_task *t, u64 period_ns)
+/*
+ * A release that is now has come, unless the task went on from there already.
+ * Return: 0 if it has, so that @t goes on at once.
+ */
+static u64 next_period_ns(struct sim_task *t, u64 period_ns)
 {
 	u64 since_ns = sim_now_ns - t->arrival_ns;
+	u64 due_ns = since_ns / period_ns * period_ns;
 
-	return t->arrival_ns + (since_ns / period_ns + 1) * period_ns;
+	if (due_ns < since_ns || due_ns == t->released_ns)
+		due_ns += period_ns;
+	t->released_ns = due_ns;
+	return due_ns > since_ns ? t->arrival_ns + due_ns : 0;
 }
 
 /* Return: 0 if the timer is due already, so that @t goes on at once. */
@@ -371,7 +379,7 @@ static bool sleep_by(struct sim_task *t, const struct sl_program_op *op)
 		at_ns = next_period_ns(t, b);
 	else if (op->verb == SL_VERB_TIMER)
 		at_ns = timer_due_ns(t, op, b);
-	if (op->verb == SL_VERB_TIMER && !at_ns)
+	if (op->verb != SL_VERB_SLEEP && !at_ns)
 		return false;
 	sleep_until(t, at_ns);
 	return true;

@@ -107,6 +107,7 @@ struct sim_task {
 	u64		*slots;		/* loop counters and cursors */
 	u64		remaining_ns;	/* of the current burst */
 	u64		arrival_ns;
+	u64		released_ns;	/* by the last period, since arrival */
 	u32		pc;
 	u32		nr_children;	/* ended, not yet waited for */
 	u32		nr_children_needed;	/* blocked in wait for so many; 0: not */

@@ -75,7 +75,7 @@ enum sl_verb {
 	SL_VERB_RUN,		/* b: ns of CPU time */
 	SL_VERB_WORK,		/* a: enum sl_work; b: count of units */
 	SL_VERB_SLEEP,		/* b: ns from now */
-	SL_VERB_PERIOD,		/* b: ns; sleep to the next multiple since arrival */
+	SL_VERB_PERIOD,		/* b: ns; go on at the next multiple since arrival */
 	SL_VERB_READ,		/* b: bytes; a: bytes per call */
 	SL_VERB_WRITE,		/* b: bytes; a: bytes per call */
 	SL_VERB_YIELD,

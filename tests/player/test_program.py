@@ -211,6 +211,27 @@ def test_plays_loops_tables_children_and_periods(tool):
     ]
 
 
+def test_a_release_that_is_now_has_come_and_those_that_passed_are_skipped(tool):
+    """Periods of 10: jobs that end just at one, past two, and at once."""
+    period = ("period", 0, 10)
+    program = one(
+        period, ("run", 0, 10), period, ("run", 0, 23), period, ("run", 0, 4), period, period,
+        ("period", 0, 30), ("period", 0, 35), EXIT,
+    )  # fmt: skip
+    assert tool("play", program.pack(), 0).splitlines() == [
+        "0 sleep_until 10 0",
+        "10 run 10 0",
+        "20 run 23 0",  # the job of 10 ended just as this one was due
+        "43 sleep_until 50 0",  # 30 and 40 have passed
+        "50 run 4 0",
+        "54 sleep_until 60 0",
+        "60 sleep_until 70 0",  # nothing was done at 60: the next one
+        "70 sleep_until 90 0",
+        "90 sleep_until 105 0",
+        "end 0",
+    ]
+
+
 def test_a_table_wraps_and_a_loop_for_ever_is_stopped_by_the_host(tool):
     program = one(
         ("loop", 2, 0, 0, 0), ("run", 0, 2, TABLE, 1), ("end", 0, 0, 0, 0), EXIT

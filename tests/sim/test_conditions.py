@@ -136,6 +136,26 @@ def test_await_lets_go_of_its_lock_and_has_it_again(play):
     assert bursts.of == {"waiter": [(7, 8)], "waker": [(2, 7), (8, 9)]}
 
 
+def test_periods_lose_no_job_that_ends_just_in_time(play):
+    """As the player does on hosts that run real code: see tests/player."""
+    answer, bursts = play(
+        """
+        [[task]]
+        name = "full"
+        arrival = "3ms"
+        phases = [{period = "10ms"}, {loop = 4, do = [{run = "10ms"}, {period = "10ms"}]}]
+        [[task]]
+        name = "late"
+        phases = [{run = "23ms"}, {period = "10ms"}, {run = "1ms"}, {period = "10ms"}, {period = "10ms"}, {run = "1ms"}]
+        """,
+        cpus=2,
+    )
+    assert answer["status"] == "ok"
+    # Utilisation 1: a job ends as the next one is due, and none is skipped.
+    assert bursts.of["full"] == [(13, 53)]
+    assert bursts.of["late"] == [(0, 23), (30, 31), (50, 51)]
+
+
 def test_timers_wait_for_their_rhythm_and_differ_when_late(play):
     answer, bursts = play(
         """
