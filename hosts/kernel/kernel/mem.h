@@ -64,6 +64,7 @@ void *memcpy(void *to, const void *from, unsigned long n);
 void *memmove(void *to, const void *from, unsigned long n);
 int memcmp(const void *a, const void *b, unsigned long n);
 unsigned long strlen(const char *s);
+int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, unsigned long n);
 /* As strncpy(), but always ends with a 0. @bytes: room at @to. */
 char *copy_name(char *to, const char *from, unsigned long bytes);

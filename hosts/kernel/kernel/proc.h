@@ -97,7 +97,7 @@ struct proc {
 	struct waitq child_ended;
 
 	/* pid_lock guards: */
-	struct proc *hash_next;	/* same bucket of pids; or next unused process */
+	struct proc *hash_next;	/* same bucket of pids; or next unused one */
 	struct proc *all_next;	/* processes by age, for ps */
 	struct proc *all_prev;
 };
@@ -161,7 +161,7 @@ struct proc *proc_find(s32 pid);
 void procs_for_each(bool (*each)(struct proc *p, void *arg), void *arg);
 u32 nr_procs(void);
 
-/* procs_init() at boot; the first process runs @start, on the boot hart. */
+/* At boot: room for procs_max processes. The first one, pid 1, runs @start. */
 void procs_init(void);
 void proc_start_first(void (*start)(void));
 

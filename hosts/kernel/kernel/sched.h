@@ -24,14 +24,21 @@ _Noreturn void sched_exit(void);
 /* The idle loop of this hart; boot ends here. */
 _Noreturn void idle_loop(void);
 
-/* The first code of a new process, entered from swtch(). */
-void sched_begin(struct proc *prev);
+/* The first C code of a new process, from proc_begin. Return: its user frame. */
+struct frame *sched_begin(struct proc *prev);
 
 /* swtch.S: leave @prev, go on in @next. Return: who was left, in the new one. */
 struct proc *swtch(struct proc *prev, struct proc *next, struct context *from,
 		   struct context *to);
 
-/* sched.c, for main.c: the core, its policy (boot argument `policy`), watchdog. */
+/* Go on in @fn, at the beginning of another stack. */
+_Noreturn void call_on_stack(void *sp, void (*fn)(void));
+
+/* The floating-point registers of this hart. Interrupts are off. */
+void fp_save(struct fp_state *fp);
+void fp_restore(const struct fp_state *fp);
+
+/* sched.c, for main.c: the core without a policy, and its watchdog. */
 void sched_init(void);
 
 #endif

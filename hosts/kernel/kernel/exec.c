@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec.c - replaces the current process's program by one of the file system.
+ *
+ *	0 ........ text R-X, data RW-, as the ELF file says
+ *	           guard page: nothing
+ *	           stack RW-, USERSTACK pages; arguments at its end
+ *	size ..... heap, by sbrk()
+ *
+ * The new memory is built beside the old one, which goes only when nothing can
+ * fail any more. Called by sysproc.c, and by main.c for the first program. Must stay
+ * true: a file that is no program for us, in any way, is -1 and changes nothing.
+ *
+ * Read next: vm.c; user/start.S, the first instruction.
+ */
+#include <schedlab/host.h>
+
+#include "core.h"
+#include "elf.h"
+#include "inode.h"
+#include "proc.h"
+#include "vm.h"
+
+/* A program on its way: its memory so far. */
+struct program {
+	pagetable_t pages;
+	u64 size;
+	u64 entry;
+	u64 sp;
+	u64 argv;
+	u32 argc;
+};
+
+static int read_exact(struct inode *ip, void *to, u64 at, u64 bytes)
+{
+	if (at + bytes > 0xffffffff)
+		return -1;
+	return readi(ip, false, (uint64)to, (uint)at, (uint)bytes) == (int)bytes ?
+	       0 : -1;
+}
+
+static int load_segment(struct program *new, struct inode *ip,
+			const struct elf_segment *s)
+{
+	u64 perm = PTE_R;
+
+	if (s->file_bytes > s->bytes || s->at % PGSIZE ||
+	    s->at < new->size || s->at > USER_END ||
+	    s->bytes > USER_END - s->at ||
+	    (s->flags & (ELF_WRITE | ELF_EXECUTE)) == (ELF_WRITE | ELF_EXECUTE))
+		return -1;
+	/* Tables of what is not mapped between here and there are ours as well. */
+	new->size = s->at;
+	perm |= s->flags & ELF_WRITE ? PTE_W : 0;
+	perm |= s->flags & ELF_EXECUTE ? PTE_X : 0;
+	if (vm_grow(new->pages, s->at, s->at + s->bytes, perm))
+		return -1;
+	/* Whole pages, so that the next segment cannot share one with this. */
+	new->size = PGROUNDUP(s->at + s->bytes);
+	for (u64 done = 0; done < s->file_bytes; done += PGSIZE) {
+		u64 left = s->file_bytes - done;
+
+		if (read_exact(ip, vm_at(new->pages, s->at + done, PTE_R),
+			       s->offset + done, left < PGSIZE ? left : PGSIZE))
+			return -1;
+	}
+	return 0;
+}
+
+static int load(struct program *new, struct inode *ip)
+{
+	struct elf_header header;
+	struct elf_segment segment;
+
+	if (read_exact(ip, &header, 0, sizeof(header)) ||
+	    memcmp(header.magic, ELF_MAGIC, sizeof(header.magic)) ||
+	    header.machine != ELF_RISCV || header.segment_bytes != sizeof(segment))
+		return -1;
+	for (u32 i = 0; i < header.nr_segments; i++) {
+		if (read_exact(ip, &segment, header.segments + i * sizeof(segment),
+			       sizeof(segment)))
+			return -1;
+		if (segment.type == ELF_LOAD && segment.bytes &&
+		    load_segment(new, ip, &segment))
+			return -1;
+	}
+	new->entry = header.entry;
+	return 0;
+}
+
+/* Copy to memory that is not in use yet; its pages are writable. */
+static int put(struct program *new, u64 at, const void *from, u64 bytes)
+{
+	for (u64 done = 0, n; done < bytes; done += n) {
+		void *to = vm_at(new->pages, at + done, PTE_W);
+
+		n = PGSIZE - (at + done) % PGSIZE;
+		n = n < bytes - done ? n : bytes - done;
+		if (!to)
+			return -1;
+		memcpy(to, (const char *)from + done, n);
+	}
+	return 0;
+}
+
+/* Stack, with the arguments' strings and then the pointers to them. */
+static int make_stack(struct program *new, char **argv)
+{
+	u64 end = new->size + (1 + USERSTACK) * PGSIZE;
+	u64 base = end - USERSTACK * PGSIZE;
+	u64 at[MAXARG + 1];
+	u64 sp = end;
+	u32 n;
+
+	if (end > USER_END)
+		return -1;
+	new->size = base;
+	if (vm_grow(new->pages, base, end, PTE_R | PTE_W))
+		return -1;
+	new->size = end;
+	for (n = 0; argv[n]; n++) {
+		u64 bytes = strlen(argv[n]) + 1;
+
+		if (n == MAXARG || bytes > sp - base)
+			return -1;
+		sp = (sp - bytes) & ~15ULL;
+		if (sp < base || put(new, sp, argv[n], bytes))
+			return -1;
+		at[n] = sp;
+	}
+	at[n] = 0;
+	if ((n + 1) * 8 > sp - base)
+		return -1;
+	sp = (sp - (n + 1) * 8) & ~15ULL;
+	new->sp = sp;
+	new->argv = sp;
+	new->argc = n;
+	return sp < base ? -1 : put(new, sp, at, (n + 1) * 8);
+}
+
+static const char *last_name(const char *path)
+{
+	const char *name = path;
+
+	for (; *path; path++)
+		if (*path == '/')
+			name = path + 1;
+	return name;
+}
+
+/* Nothing can fail any more: become the new program. */
+static void become(struct proc *p, struct program *new, const char *name)
+{
+	pagetable_t old = p->pages;
+	u64 old_size = p->size;
+
+	copy_name(p->name, name, sizeof(p->name));
+	for (u32 i = 0; i < TASK_COMM_LEN; i++)
+		sl_poke(&p->task.p.comm[i], p->name[i]);
+	push_off();
+	p->pages = new->pages;
+	p->size = new->size;
+	p->uses_fp = false;
+	p->frame->status &= ~SSTATUS_FS;
+	vm_load(p->pages);
+	asm volatile("fence.i" : : : "memory");
+	pop_off();
+	p->frame->epc = new->entry;
+	p->frame->sp = new->sp;
+	p->frame->a1 = new->argv;
+	vm_free(old, old_size);
+}
+
+int kexec(const char *path, char **argv)
+{
+	struct program new = { .pages = vm_new() };
+	struct inode *ip;
+	int err = -1;
+
+	if (!new.pages)
+		return -1;
+	begin_op();
+	ip = namei(path);
+	if (ip) {
+		ilock(ip);
+		if (ip->type == T_FILE)
+			err = load(&new, ip);
+		iunlockput(ip);
+	}
+	end_op();
+	if (err || make_stack(&new, argv)) {
+		vm_free(new.pages, new.size);
+		return -1;
+	}
+	become(myproc(), &new, last_name(path));
+	return (int)new.argc;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host.c - the host contract (include/schedlab/host.h) in the teaching kernel.
+ *
+ * A kick is a flag of the hart, and an interrupt if it is another one; memory is
+ * pages. Locks and the clock are in host_inline.h. The functions stand in the
+ * contract's order; compare hosts/sim/host.c and hosts/uthreads/host.c.
+ *
+ * Read next: sched.c, which calls the core in turn.
+ */
+#include <core.h>
+
+#include "bootargs.h"
+#include "heap.h"
+#include "overhead.h"
+#include "policy.h"
+#include "print.h"
+#include "proc.h"
+#include "sbi.h"
+
+void sl_host_kick(s32 cpu)
+{
+	/* Whoever asked first has sent the interrupt as well. */
+	if (__atomic_exchange_n(&cpus[cpu].resched, true, __ATOMIC_ACQ_REL))
+		return;
+	if (cpu != sl_host_cpu())
+		sbi_send_ipi((u32)cpu);
+}
+
+void *sl_host_alloc(u64 bytes)
+{
+	return heap_alloc(bytes);
+}
+
+void sl_host_free(void *mem, u64 bytes)
+{
+	heap_free(mem, bytes);
+}
+
+/* splitmix64 (Steele, Lea and Flood 2014), its upper half. */
+u32 sl_host_random(void)
+{
+	static u64 state;
+	u64 z;
+
+	if (__builtin_expect(!sl_peek(&state), 0))
+		sl_cas_u64(&state, 0, bootarg_u64("seed", 1) << 8 | 1);
+	z = __atomic_add_fetch(&state, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return (u32)((z ^ (z >> 31)) >> 32);
+}
+
+struct sl_task *sl_host_task(s32 pid)
+{
+	struct proc *p = pid > 0 ? proc_find(pid) : NULL;
+
+	return p && sl_load(&p->task.is_attached) ? &p->task : NULL;
+}
+
+static void timers_fire(struct timer *timer, void *arg)
+{
+	u32 was = overhead_enter((u32)sl_host_cpu(), OVERHEAD_SCHED);
+
+	(void)timer;
+	(void)arg;
+	sl_timers_run();
+	overhead_leave((u32)sl_host_cpu(), was);
+}
+
+void sl_host_set_timer(u64 at_ns)
+{
+	static struct timer timer;
+
+	timer_start(&timer, at_ns, timers_fire, NULL);
+}
+
+void sl_host_print(const char *line)
+{
+	printk("%s\n", line);
+}
+
+void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
+{
+	policy_failed(info, pid);
+}
+
+void sl_host_panic(const char *file, int line, const char *what)
+{
+	panic("%s:%d: assertion failed: %s", file, line, what);
+}

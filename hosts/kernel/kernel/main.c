@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - booting: from one hart without memory to all of them with a process.
+ *
+ *	device tree -> pages -> page tables -> traps, timers -> the core ->
+ *	devices -> first process -> the other harts -> idle loop
+ *
+ * The first process mounts the disk, since that has to sleep, and becomes /init.
+ * Called by entry.S. Read next: fdt.c, page.c; or docs/kernel.md.
+ */
+#include "bootargs.h"
+#include "channel.h"
+#include "console.h"
+#include "core.h"
+#include "fdt.h"
+#include "file.h"
+#include "inode.h"
+#include "job.h"
+#include "layout.h"
+#include "memlayout.h"
+#include "page.h"
+#include "plic.h"
+#include "policy.h"
+#include "print.h"
+#include "proc.h"
+#include "sbi.h"
+#include "sched.h"
+#include "trap.h"
+#include "uart.h"
+#include "vm.h"
+
+/* What entry_hart finds at a1, paging off. */
+struct start_hart {
+	u64 satp;
+	void *sp;
+	struct proc *tp;
+};
+
+struct cpu cpus[NCPU];
+u32 nr_cpus = 1;
+
+static struct start_hart starts[NCPU];
+
+extern char entry_hart[], kernel_end[];
+
+static void cpus_init(void)
+{
+	for (u32 i = 0; i < NCPU; i++) {
+		struct proc *idle = &cpus[i].idle;
+
+		cpus[i].idx = i;
+		cpus[i].proc = idle;
+		idle->cpu = &cpus[i];
+		idle->hart = (s32)i;
+		copy_name(idle->name, "idle", sizeof(idle->name));
+	}
+}
+
+/* The boot arguments' run=PROGRAM ARGUMENTS become init's arguments. */
+static u32 split_words(char *text, char **words, u32 nr_max)
+{
+	u32 nr = 0;
+
+	for (;;) {
+		while (*text == ' ')
+			*text++ = 0;
+		if (!*text)
+			return nr;
+		if (nr == nr_max)
+			panic("run=: more than %u words", nr_max);
+		words[nr++] = text;
+		while (*text && *text != ' ')
+			text++;
+	}
+}
+
+static void first_process(void)
+{
+	static char path[64] = "/init";
+	static char run[BOOTARGS_MAX];
+	static char *argv[MAXARG + 1] = { path };
+	struct proc *p = myproc();
+	int argc;
+
+	if (fs_init())
+		panic("no file system to start from");
+	begin_op();
+	p->cwd = namei("/");
+	end_op();
+	bootarg("init", path, sizeof(path));
+	if (bootarg("run", run, sizeof(run)))
+		split_words(run, argv + 1, MAXARG - 1);
+	argc = kexec(path, argv);
+	if (argc < 0)
+		panic("%s cannot be run", path);
+	p->frame->a0 = (u64)argc;
+}
+
+static void start_harts(void)
+{
+	for (u32 i = 0; i < nr_cpus; i++) {
+		struct start_hart *s = &starts[i];
+		s64 err;
+
+		if (i == mycpu()->idx)
+			continue;
+		s->satp = vm_satp(kernel_pages);
+		s->sp = kernel_stack_top(i);
+		s->tp = &cpus[i].idle;
+		err = sbi_start_hart(i, virt_to_phys(entry_hart), virt_to_phys(s));
+		if (err)
+			panic("hart %u does not start: SBI error %lld", i, err);
+	}
+}
+
+/* The boot hart goes on here, on the stack of its idle loop. */
+static void boot_devices(void)
+{
+	plic_init();
+	file_init();
+	console_init();
+	channel_init();
+	record_init(nr_cpus);
+	job_init();
+	policy_init();
+	page_count_total();
+	proc_start_first(first_process);
+	start_harts();
+	idle_loop();
+}
+
+void kernel_main(u64 hart, u64 fdt_phys)
+{
+	struct machine m;
+
+	asm volatile("mv tp, %0" : : "r"(&cpus[hart].idle));
+	cpus_init();
+	uart_init();
+	fdt_read(phys_to_virt(fdt_phys), &m);
+	nr_cpus = m.nr_harts;
+	if (nr_cpus > NCPU || hart >= nr_cpus)
+		panic("%u harts, of which hart %llu boots; 1 to %d are possible, "
+		      "numbered from 0: -smp", nr_cpus, hart, NCPU);
+	clock_step_ns = 1000000000 / m.timebase_hz;
+	has_sstc = m.has_sstc;
+	procs_max = (u32)bootarg_u64("procs_max", 4096);
+	page_init(virt_to_phys(kernel_end), m.ram_bytes);
+	vm_init(m.ram_bytes, NCPU + procs_max);
+	for (u32 i = 0; i < nr_cpus; i++)
+		cpus[i].idle.pages = kernel_pages;
+	trap_init_hart();
+	timers_init();
+	procs_init();
+	sched_init();
+	call_on_stack(kernel_stack_top((u32)hart), boot_devices);
+}
+
+void kernel_main_hart(void)
+{
+	trap_init_hart();
+	idle_loop();
+}

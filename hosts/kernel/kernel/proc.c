@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proc.c - the life of a process: fork, exit, wait, kill.
+ *
+ *	unused --kfork--> held --proc_release--> live --kexit--> ended --kwait--> unused
+ *	                  (fork() releases at once)
+ *
+ * Two locks. family_lock guards parents, children and who has ended; the core's
+ * locks are taken inside it. pid_lock guards the table of pids and the list of
+ * unused processes; it is a leaf, since policies ask the core for pids.
+ *
+ * Must stay true: a process is detached from the core only when its last hart
+ * has left its stack; its memory stays a struct proc for ever, and what is stale
+ * in a pointer to it can do no worse than wake somebody for nothing.
+ *
+ * Read next: exec.c, sysproc.c.
+ */
+#include "proc.h"
+
+#include "bootargs.h"
+#include "core.h"
+#include "file.h"
+#include "inode.h"
+#include "overhead.h"
+#include "print.h"
+#include "sched.h"
+#include "vm.h"
+
+#define NR_BUCKETS 1024
+#define PID_MAX 0x7fffffff
+
+_Static_assert(offsetof(struct proc, hart) == sizeof(struct sl_task),
+	       "sl_host_cpu() finds it there");
+
+struct spinlock family_lock;
+u32 procs_max;
+
+static struct spinlock pid_lock;
+static struct {
+	struct proc *all;		/* [procs_max] */
+	u32 nr_made;			/* of them, used at least once */
+	struct proc *unused;		/* list through hash_next */
+	struct proc *bucket[NR_BUCKETS];
+	struct proc *oldest, *newest;
+	u32 nr;				/* with a pid */
+	s32 last_pid;
+} table;
+
+static struct proc *first_proc;		/* init: parent of who has none */
+
+extern void proc_begin(void);
+
+/* ---- pids ------------------------------------------------------------------ */
+
+static struct proc **bucket_of(s32 pid)
+{
+	return &table.bucket[(u32)pid % NR_BUCKETS];
+}
+
+/* Context: pid_lock. */
+static struct proc *find(s32 pid)
+{
+	struct proc *p = *bucket_of(pid);
+
+	while (p && pid_of(p) != pid)
+		p = p->hash_next;
+	return p;
+}
+
+struct proc *proc_find(s32 pid)
+{
+	struct proc *p;
+
+	acquire(&pid_lock);
+	p = find(pid);
+	release(&pid_lock);
+	return p;
+}
+
+void procs_for_each(bool (*each)(struct proc *p, void *arg), void *arg)
+{
+	acquire(&pid_lock);
+	for (struct proc *p = table.oldest; p && each(p, arg); p = p->all_next)
+		;
+	release(&pid_lock);
+}
+
+u32 nr_procs(void)
+{
+	return __atomic_load_n(&table.nr, __ATOMIC_RELAXED);
+}
+
+/* An unused process, and the pid that it will have. Return: NULL: none left. */
+static struct proc *take_unused(s32 *pid)
+{
+	struct proc *p;
+
+	acquire(&pid_lock);
+	p = table.unused;
+	if (p) {
+		table.unused = p->hash_next;
+	} else if (table.nr_made < procs_max) {
+		p = &table.all[table.nr_made++];
+		memset(p, 0, sizeof(*p));
+	}
+	if (p) {
+		do {
+			if (table.last_pid == PID_MAX)
+				table.last_pid = 1;
+			*pid = ++table.last_pid;
+		} while (find(*pid));
+	}
+	release(&pid_lock);
+	return p;
+}
+
+static void put_unused(struct proc *p)
+{
+	acquire(&pid_lock);
+	p->hash_next = table.unused;
+	table.unused = p;
+	release(&pid_lock);
+}
+
+/* From now on its pid leads to @p. */
+static void publish(struct proc *p)
+{
+	struct proc **bucket = bucket_of(pid_of(p));
+
+	acquire(&pid_lock);
+	p->hash_next = *bucket;
+	*bucket = p;
+	p->all_next = NULL;
+	p->all_prev = table.newest;
+	if (table.newest)
+		table.newest->all_next = p;
+	else
+		table.oldest = p;
+	table.newest = p;
+	table.nr++;
+	release(&pid_lock);
+}
+
+static void unpublish(struct proc *p)
+{
+	struct proc **at = bucket_of(pid_of(p));
+
+	acquire(&pid_lock);
+	while (*at != p)
+		at = &(*at)->hash_next;
+	*at = p->hash_next;
+	if (p->all_prev)
+		p->all_prev->all_next = p->all_next;
+	else
+		table.oldest = p->all_next;
+	if (p->all_next)
+		p->all_next->all_prev = p->all_prev;
+	else
+		table.newest = p->all_prev;
+	table.nr--;
+	release(&pid_lock);
+}
+
+/* ---- families: all with family_lock held ---------------------------------- */
+
+static void add_child(struct proc *parent, struct proc *p)
+{
+	p->parent = parent;
+	p->sibling_prev = NULL;
+	p->sibling_next = parent->children;
+	if (parent->children)
+		parent->children->sibling_prev = p;
+	parent->children = p;
+}
+
+static void remove_child(struct proc *p)
+{
+	if (p->sibling_prev)
+		p->sibling_prev->sibling_next = p->sibling_next;
+	else
+		p->parent->children = p->sibling_next;
+	if (p->sibling_next)
+		p->sibling_next->sibling_prev = p->sibling_prev;
+}
+
+static void add_ended(struct proc *parent, struct proc *p)
+{
+	p->parent = parent;
+	p->sibling_next = NULL;
+	if (parent->ended)
+		parent->ended_last->sibling_next = p;
+	else
+		parent->ended = p;
+	parent->ended_last = p;
+	wake_all(&parent->child_ended);
+}
+
+/* The children of @p become the first process's; who was held back, ends. */
+static void give_children_away(struct proc *p)
+{
+	struct proc *child;
+
+	while ((child = p->children)) {
+		remove_child(child);
+		add_child(first_proc, child);
+		if (sl_load(&child->is_held))
+			proc_kill(child);
+	}
+	while ((child = p->ended)) {
+		p->ended = child->sibling_next;
+		add_ended(first_proc, child);
+	}
+}
+
+/* ---- fork ------------------------------------------------------------------ */
+
+/* All of a process but its memory, files and registers. */
+static void set_up(struct proc *p, s32 pid, const char *name)
+{
+	u32 slot = NCPU + (u32)(p - table.all);
+
+	p->frame = (struct frame *)kernel_stack_top(slot) - 1;
+	p->frame->proc = p;
+	p->nr_off = 1;		/* as if it had called sched_block() */
+	p->intr_was_on = true;
+	memset(&p->context, 0, sizeof(p->context));
+	p->context.ra = (u64)proc_begin;
+	p->context.sp = (u64)p->frame;
+	p->start = NULL;
+	p->uses_fp = false;
+	p->nice = 0;
+	memset(&p->attr, 0, sizeof(p->attr));
+	sync_forget(&p->at_exit);
+	copy_name(p->name, name, sizeof(p->name));
+	p->waits_for = NULL;
+	p->killed = false;
+	p->kill_was_told = false;
+	p->is_held = true;
+	p->exit_status = 0;
+	p->parent = NULL;
+	p->children = NULL;
+	p->ended = NULL;
+	waitq_init(&p->child_ended, "child");
+	sl_task_setup(&p->task, pid, name);
+}
+
+/* What a child gets of its parent besides memory and files. */
+static void inherit(struct proc *p, struct proc *parent)
+{
+	struct task_struct *t = &p->task.p;
+
+	*p->frame = *parent->frame;
+	p->frame->proc = p;
+	p->frame->a0 = 0;
+	if (parent->uses_fp) {
+		push_off();
+		if ((parent->frame->status & SSTATUS_FS) == SSTATUS_FS_DIRTY)
+			fp_save(&parent->fp);
+		pop_off();
+		p->fp = parent->fp;
+		p->uses_fp = true;
+		p->frame->status &= ~SSTATUS_FS;
+		p->frame->status |= SSTATUS_FS_CLEAN;
+	}
+	p->nice = parent->nice;
+	p->attr = parent->attr;
+	sl_poke(&t->scx.weight, parent->task.p.scx.weight);
+	if (parent->task.p.cpus_ptr == &parent->mask) {
+		sl_poke(&p->mask.bits[0], parent->mask.bits[0]);
+		sl_poke(&t->cpus_ptr, &p->mask);
+		sl_poke(&t->nr_cpus_allowed, parent->task.p.nr_cpus_allowed);
+	}
+}
+
+int kfork(bool is_held)
+{
+	struct proc *parent = myproc();
+	s32 pid;
+	struct proc *p = take_unused(&pid);
+
+	if (!p)
+		return -1;
+	p->pages = vm_new();
+	if (!p->pages || vm_fork(parent->pages, p->pages, parent->size)) {
+		if (p->pages)
+			vm_free(p->pages, parent->size);
+		put_unused(p);
+		return -1;
+	}
+	p->size = parent->size;
+	set_up(p, pid, parent->name);
+	inherit(p, parent);
+	for (u32 i = 0; i < NOFILE; i++)
+		p->ofile[i] = parent->ofile[i] ? filedup(parent->ofile[i]) : NULL;
+	p->cwd = idup(parent->cwd);
+	acquire(&family_lock);
+	p->state = PROC_LIVE;
+	add_child(parent, p);
+	release(&family_lock);
+	publish(p);
+	if (!is_held)
+		proc_release(p);
+	return pid;
+}
+
+bool proc_release(struct proc *p)
+{
+	bool is_held = true;
+	u32 was;
+
+	if (!__atomic_compare_exchange_n(&p->is_held, &is_held, false, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	push_off();
+	was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+	sl_task_give_attrs(&p->task, &p->attr);
+	if (sl_task_attach(&p->task, true))
+		panic("the core has no room for %d processes", procs_max);
+	sl_task_start(&p->task, p->parent ? pid_of(p->parent) : 0);
+	overhead_leave(mycpu()->idx, was);
+	pop_off();
+	return true;
+}
+
+/* ---- kill, exit, wait ------------------------------------------------------ */
+
+/* Get a process that is marked as killed to notice. Context: no lock of pids. */
+static void tell_killed(struct proc *p)
+{
+	u32 was;
+
+	push_off();
+	was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+	if (!sl_load(&p->is_held) || !proc_release(p))
+		sl_task_wake(&p->task, 0,
+			     mycpu()->in_interrupt ? 0 : pid_of(myproc()));
+	overhead_leave(mycpu()->idx, was);
+	pop_off();
+}
+
+void proc_kill(struct proc *p)
+{
+	__atomic_store_n(&p->killed, true, __ATOMIC_SEQ_CST);
+	tell_killed(p);
+}
+
+int kkill(s32 pid)
+{
+	struct proc *p;
+
+	acquire(&pid_lock);
+	p = find(pid);
+	/* Not the first process: who would take care of the orphans? */
+	if (p == first_proc)
+		p = NULL;
+	/* Marked under the lock: afterwards it may be another process. */
+	if (p)
+		__atomic_store_n(&p->killed, true, __ATOMIC_SEQ_CST);
+	release(&pid_lock);
+	if (!p)
+		return -1;
+	tell_killed(p);
+	return 0;
+}
+
+static void close_all(struct proc *p)
+{
+	for (u32 i = 0; i < NOFILE; i++) {
+		if (p->ofile[i])
+			fileclose(p->ofile[i]);
+		p->ofile[i] = NULL;
+	}
+	begin_op();
+	iput(p->cwd);
+	end_op();
+	p->cwd = NULL;
+}
+
+void kexit(int status)
+{
+	struct proc *p = myproc();
+	pagetable_t pages = p->pages;
+
+	if (p == first_proc)
+		panic("%s has ended with status %d", p->name, status);
+	close_all(p);
+	timer_stop(&p->timer);
+	p->uses_fp = false;
+	/* In this order: a switch in between loads p->pages. */
+	p->pages = kernel_pages;
+	vm_load(kernel_pages);
+	vm_free(pages, p->size);
+	p->size = 0;
+	sync_exit(&p->at_exit);
+	acquire(&family_lock);
+	give_children_away(p);
+	p->exit_status = status;
+	p->state = PROC_ENDED;
+	remove_child(p);
+	add_ended(p->parent, p);
+	/* The parent may have it as soon as it sees it, and waits until it has left. */
+	push_off();
+	release(&family_lock);
+	sched_exit();
+}
+
+/* Give back what is left of a process that nobody refers to any more. */
+static void reap(struct proc *p)
+{
+	while (sl_load(&p->task.on_cpu))
+		sl_host_relax();
+	push_off();
+	sl_task_detach(&p->task);
+	pop_off();
+	p->state = PROC_UNUSED;
+	unpublish(p);
+	put_unused(p);
+}
+
+static int tell_int(u64 at, u64 value)
+{
+	int number = (int)value;
+
+	return at ? copyout(at, &number, sizeof(number)) : 0;
+}
+
+/* Take the first child that has ended, unless it cannot be told about. */
+static int take_ended(struct proc *p, u64 status_at, u64 wait_at, u64 run_at)
+{
+	struct proc *child = p->ended;
+	struct sl_task *t = &child->task;
+
+	/* It may still be on its way out: its times are not final before. */
+	while (sl_load(&t->on_cpu))
+		sl_host_relax();
+	if (tell_int(status_at, (u64)child->exit_status) ||
+	    tell_int(wait_at, t->wait_ns / tick_ns) ||
+	    tell_int(run_at, t->p.se.sum_exec_runtime / tick_ns))
+		return -1;
+	p->ended = child->sibling_next;
+	return 0;
+}
+
+int kwait(u64 status_at, u64 wait_at, u64 run_at)
+{
+	struct proc *p = myproc();
+	struct proc *child;
+	int err;
+	s32 pid;
+
+	acquire(&family_lock);
+	while (!p->ended) {
+		if (!p->children || killed(p)) {
+			release(&family_lock);
+			return -1;
+		}
+		sleep_on(&p->child_ended, &family_lock);
+	}
+	child = p->ended;
+	err = take_ended(p, status_at, wait_at, run_at);
+	release(&family_lock);
+	if (err)
+		return -1;
+	pid = pid_of(child);
+	reap(child);
+	return pid;
+}
+
+/* ---- memory ---------------------------------------------------------------- */
+
+int kgrow(s64 bytes)
+{
+	struct proc *p = myproc();
+	u64 size = p->size + (u64)bytes;
+
+	if (bytes < 0) {
+		if ((u64)-bytes > p->size)
+			return -1;
+		vm_shrink(p->pages, p->size, size);
+	} else if (size > USER_END ||
+		   vm_grow(p->pages, p->size, size, PTE_R | PTE_W)) {
+		return -1;
+	}
+	p->size = size;
+	return 0;
+}
+
+/* ---- boot ------------------------------------------------------------------ */
+
+void procs_init(void)
+{
+	u64 pages;
+
+	initlock(&family_lock, "family");
+	initlock(&pid_lock, "pids");
+	pages = PGROUNDUP(procs_max * sizeof(struct proc)) / PGSIZE;
+	table.all = kalloc_pages(pages);
+	if (!table.all)
+		panic("no memory for %u processes; make procs_max less", procs_max);
+}
+
+void proc_start_first(void (*start)(void))
+{
+	s32 pid;
+	struct proc *p = take_unused(&pid);
+
+	set_up(p, pid, "init");
+	memset(p->frame, 0, sizeof(*p->frame));
+	p->frame->proc = p;
+	p->frame->status = SSTATUS_SPIE;
+	p->pages = vm_new();
+	if (!p->pages)
+		panic("no memory for the first process");
+	p->start = start;
+	p->state = PROC_LIVE;
+	first_proc = p;
+	publish(p);
+	proc_release(p);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched.c - the only file that asks the core what runs next, and switches to it.
+ *
+ * Four reasons bring a process here: it blocks, yields, ends, or somebody set
+ * resched for its hart: the tick, or a kick. In each case the core chooses
+ * (core/schedule.c), and this file goes to the chosen one's kernel stack. There
+ * the one that was left is let go by sl_switched(): another hart may take it.
+ *
+ * Must stay true: interrupts are off from before sl_schedule() until after
+ * sl_switched(), with exactly one push_off() of the process's own.
+ *
+ * Read next: swtch.S, wait.c, host.c.
+ */
+#include "sched.h"
+
+#include "core.h"
+#include "overhead.h"
+#include "print.h"
+#include "trap.h"
+#include "vm.h"
+
+static bool is_idle(const struct proc *p)
+{
+	return p == &p->cpu->idle;
+}
+
+/* On the new stack: @prev has been left, and this is who runs now. */
+static void finish_switch(struct proc *prev)
+{
+	struct proc *p = myproc();
+	struct cpu *c = p->cpu;
+
+	vm_load(p->pages);
+	if (p->uses_fp)
+		fp_restore(&p->fp);
+	if (is_idle(prev) != is_idle(p))
+		timer_arm_tick(c);
+	overhead_enter(c->idx, OVERHEAD_SCHED);
+	sl_switched(is_idle(prev) ? NULL : &prev->task);
+}
+
+static void switch_to(struct proc *prev, struct proc *next)
+{
+	struct cpu *c = prev->cpu;
+
+	SL_ASSERT(prev->nr_off == 1 && next->nr_off == 1);
+	if (prev->uses_fp &&
+	    (prev->frame->status & SSTATUS_FS) == SSTATUS_FS_DIRTY) {
+		fp_save(&prev->fp);
+		prev->frame->status ^= SSTATUS_FS_DIRTY ^ SSTATUS_FS_CLEAN;
+	}
+	next->cpu = c;
+	next->hart = (s32)c->idx;
+	c->proc = next;
+	finish_switch(swtch(prev, next, &prev->context, &next->context));
+}
+
+static void schedule(enum sl_why why)
+{
+	struct proc *p = myproc();
+	struct cpu *c = p->cpu;
+	u32 was = overhead_enter(c->idx, OVERHEAD_SCHED);
+	struct sl_task *chosen;
+	struct proc *next;
+
+	SL_ASSERT(p->nr_off == 1);
+	/* Before the core looks: who kicks us later wants another look. */
+	__atomic_exchange_n(&c->resched, false, __ATOMIC_SEQ_CST);
+	chosen = sl_schedule(why);
+	next = chosen ? proc_of(chosen) : &c->idle;
+	if (next != p) {
+		overhead_enter(c->idx, OVERHEAD_SWITCH);
+		switch_to(p, next);
+	}
+	overhead_leave(mycpu()->idx, was);
+}
+
+void sched_block(void)
+{
+	schedule(SL_WHY_BLOCK);
+}
+
+void sched_yield(void)
+{
+	schedule(SL_WHY_YIELD);
+}
+
+void sched_resched(void)
+{
+	schedule(SL_WHY_RESCHED);
+}
+
+void sched_exit(void)
+{
+	schedule(SL_WHY_EXIT);
+	panic("a process runs that has ended");
+}
+
+struct frame *sched_begin(struct proc *prev)
+{
+	struct proc *p = myproc();
+	void (*start)(void) = p->start;
+
+	finish_switch(prev);
+	overhead_leave(p->cpu->idx, OVERHEAD_KERNEL);
+	if (start) {
+		p->start = NULL;
+		pop_off();
+		start();
+	} else {
+		p->nr_off = 0;	/* and interrupts stay off until it is out */
+	}
+	return trap_leave();
+}
+
+/*
+ * An idle hart asks the core again before it sleeps: a task may have been queued
+ * between its last look and its idle bit. An interrupt that is pending ends wfi
+ * even while interrupts are off, so none is slept through.
+ */
+void idle_loop(void)
+{
+	struct cpu *c = mycpu();
+
+	push_off();
+	overhead_enter(c->idx, OVERHEAD_IDLE);
+	for (;;) {
+		sched_resched();
+		if (!__atomic_load_n(&c->resched, __ATOMIC_RELAXED))
+			asm volatile("wfi" : : : "memory");
+		csr_set(sstatus, SSTATUS_SIE);
+		csr_clear(sstatus, SSTATUS_SIE);
+	}
+}
+
+static struct timer watchdog;
+
+static void watchdog_fires(struct timer *timer, void *arg)
+{
+	u32 was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+
+	sl_watchdog();
+	overhead_leave(mycpu()->idx, was);
+	timer_start(timer, now_ns() + sl_watchdog_period_ns(), watchdog_fires, arg);
+}
+
+void sched_init(void)
+{
+	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = procs_max };
+
+	if (sl_core_init(&config))
+		panic("no memory for %u processes; make procs_max less", procs_max);
+	timer_start(&watchdog, sl_watchdog_period_ns(), watchdog_fires, NULL);
+}
