@@ -2,27 +2,51 @@
 /*
  * attr.c - the attributes of a task, given at its start and changed by `set`.
  *
- * Called by hosts. The values live in the policy's task_attrs map
+ * Called by hosts. A policy finds the values in its task_attrs map
  * (include/scx/task_attr.h); a policy without that map does not see them. The
- * weight is not among them: it is the task's own.
+ * task keeps them for the policies that come after. The weight is not among
+ * them: it is a member of the task.
  *
  * Read next: change.c, for the weight.
  */
 #include "core.h"
 
+/* Context: maps_lock held. */
+static int publish(struct sl_task *t)
+{
+	if (!sl_core.attr_map || !t->attr.given)
+		return 0;
+	return (int)sl_map_update(sl_core.attr_map, &t->p.pid, &t->attr, BPF_ANY);
+}
+
 /*
  * Give a task the attributes its program declares. Context: after
- * sl_policy_enable(), before sl_task_attach(); no lock held.
+ * sl_task_setup(), before sl_task_attach(); no lock held.
  * Return: 0, or -E2BIG when the map is full.
  */
 int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr)
 {
-	if (!sl_core.attr_map || !attr->given)
-		return 0;
-	return (int)sl_map_update(sl_core.attr_map, &t->p.pid, attr, BPF_ANY);
+	int err;
+
+	sl_lock(&sl_core.maps_lock);
+	t->attr = *attr;
+	err = publish(t);
+	sl_unlock(&sl_core.maps_lock);
+	return err;
 }
 
-static int change(struct task_attr *attr, u32 key, u64 value)
+/* A policy has come, or comes while @t does. Return: as above. */
+int sl_task_give_kept_attrs(struct sl_task *t)
+{
+	int err;
+
+	sl_lock(&sl_core.maps_lock);
+	err = publish(t);
+	sl_unlock(&sl_core.maps_lock);
+	return err;
+}
+
+static void change(struct task_attr *attr, u32 key, u64 value)
 {
 	switch (key) {
 	case TASK_ATTR_PRIORITY:
@@ -47,10 +71,9 @@ static int change(struct task_attr *attr, u32 key, u64 value)
 		attr->burst_ns = value;
 		break;
 	default:
-		return -22;
+		SL_ASSERT(!"an attribute that is not kept");
 	}
 	attr->given |= 1U << key;
-	return 0;
 }
 
 /**
@@ -64,28 +87,25 @@ static int change(struct task_attr *attr, u32 key, u64 value)
  */
 int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 {
-	struct task_attr attr = { 0 };
 	const struct task_attr *old;
 	int err;
 
-	if (key == TASK_ATTR_WEIGHT) {
-		if (value < 1 || value > 10000)
-			return -22;
-	} else {
-		if (sl_core.attr_map) {
-			old = sl_map_lookup(sl_core.attr_map, &t->p.pid);
-			if (old)
-				attr = *old;
-		}
-		err = change(&attr, key, value);
-		if (err)
-			return err;
-	}
+	if (key >= NR_TASK_ATTRS ||
+	    (key == TASK_ATTR_WEIGHT && (value < 1 || value > 10000)))
+		return -22;
 	sl_host_record(SL_RECORD_ATTR, t->p.pid, sl_peek(&t->cpu), key, value);
-	if (key == TASK_ATTR_WEIGHT)
+	if (key == TASK_ATTR_WEIGHT) {
 		sl_task_set_weight(t, (u32)value);
-	else if (sl_core.attr_map)
-		return (int)sl_map_update(sl_core.attr_map, &t->p.pid, &attr,
-					  BPF_ANY);
-	return 0;
+		return 0;
+	}
+	sl_lock(&sl_core.maps_lock);
+	/* The policy may have written there, too. */
+	old = sl_core.attr_map ? sl_map_lookup(sl_core.attr_map, &t->p.pid) :
+				 NULL;
+	if (old)
+		t->attr = *old;
+	change(&t->attr, key, value);
+	err = publish(t);
+	sl_unlock(&sl_core.maps_lock);
+	return err;
 }

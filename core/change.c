@@ -52,9 +52,10 @@ struct change {
 	bool was_running;
 };
 
-/* Get hold of @t, wherever it is. */
-static struct change catch_task(struct sl_task *t)
+/* Get hold of @t, wherever it is, and tell the policy so (S17). */
+static struct change begin_change(struct sl_task *t)
 {
+	struct sl_cpu *here = sl_this_cpu();
 	struct change c;
 	u8 state;
 
@@ -68,15 +69,7 @@ static struct change catch_task(struct sl_task *t)
 		sl_unlock(&c.cpu->lock);
 		sl_host_relax();
 	}
-	sl_this_cpu()->holds_lock = true;
-	return c;
-}
-
-static struct change begin_change(struct sl_task *t)
-{
-	struct sl_cpu *here = sl_this_cpu();
-	struct change c = catch_task(t);
-
+	here->holds_lock = true;
 	if (c.was_queued)
 		sl_end_custody(t, SCX_DEQ_SCHED_CHANGE);
 	if (c.was_running) {
@@ -120,15 +113,6 @@ static void end_change(struct sl_task *t, struct change c)
 	here->holds_lock = false;
 	sl_unlock(&c.cpu->lock);
 	sl_flush(here);
-}
-
-/*
- * A policy has been loaded under a task that exists: a runnable one is told to
- * it and queued again, a running one is told to it. Context: no lock held.
- */
-void sl_task_hand_over(struct sl_task *t)
-{
-	end_change(t, catch_task(t));
 }
 
 /* @weight: 1..10000. Context: no lock held, any CPU. */

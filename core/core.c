@@ -193,6 +193,8 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	setup_visible(&t->p, pid, comm);
 	sl_store(&t->state, SL_TASK_NEW);
 	sl_set_ops_state(t, SL_OPSS_NONE);
+	t->is_leaving = false;
+	t->is_told = false;
 	t->is_blocking = false;
 	t->in_custody = false;
 	t->last_cpu = -1;
@@ -205,9 +207,14 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	t->wait_ns_max = 0;
 	t->nr_migrations = 0;
 	t->from_dsq_id = 0;
+	t->attr = (struct task_attr){ 0 };
 }
 
-static int take_slot(struct sl_task *t)
+/*
+ * Whoever has tasks_lock decides who tells the policy of a task that comes or
+ * goes: its host's call, or load.c, for all that are in the table.
+ */
+static int take_slot(struct sl_task *t, bool *must_tell)
 {
 	u32 idx;
 	int err = -12;
@@ -222,6 +229,8 @@ static int take_slot(struct sl_task *t)
 		sl_core.free_hint = idx + 1;
 		if (idx >= sl_core.nr_tasks_end)
 			sl_core.nr_tasks_end = idx + 1;
+		t->is_told = !sl_peek(&sl_core.bypass);
+		*must_tell = t->is_told;
 		err = 0;
 		break;
 	}
@@ -241,25 +250,31 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	struct scx_init_task_args args = { .fork = is_fork };
+	bool must_tell = false;
 	int err;
 
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(t->state == SL_TASK_NEW);
 	sl_poke(&t->cpu, sl_any_allowed_cpu(t, here->id));
-	err = take_slot(t);
+	err = take_slot(t, &must_tell);
 	if (err)
 		return err;
 	sl_store(&t->is_attached, true);
-	if (SL_HAS_OP(init_task)) {
+	/* Its host may have given them to the policy before this one. */
+	if (must_tell && sl_task_give_kept_attrs(t))
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"the task_attrs map has no room for %s[%d]",
+				t->p.comm, t->p.pid);
+	if (must_tell && sl_core.ops.init_task) {
 		err = SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args);
 		if (err)
 			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 					"ops.init_task() failed (%d) for %s[%d]",
 					err, t->p.comm, t->p.pid);
 	}
-	if (SL_HAS_OP(enable))
+	if (must_tell && sl_core.ops.enable)
 		SL_CALL_VOID(here, SL_CTX_NONE, enable, t, &t->p);
-	if (SL_HAS_OP(set_weight))
+	if (must_tell && sl_core.ops.set_weight)
 		SL_CALL_VOID(here, SL_CTX_NONE, set_weight, t, &t->p,
 			     t->p.scx.weight);
 	sl_flush(here);
@@ -278,12 +293,17 @@ void sl_task_detach(struct sl_task *t)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	struct scx_exit_task_args args = { .cancelled = t->state == SL_TASK_NEW };
+	bool must_tell;
 
 	SL_ASSERT(t->is_attached);
 	SL_ASSERT(t->state != SL_TASK_RUNNABLE && t->state != SL_TASK_RUNNING);
-	if (SL_HAS_OP(disable))
+	sl_lock(&sl_core.tasks_lock);
+	t->is_leaving = true;
+	must_tell = t->is_told && !sl_peek(&sl_core.bypass);
+	sl_unlock(&sl_core.tasks_lock);
+	if (must_tell && sl_core.ops.disable)
 		SL_CALL_VOID(here, SL_CTX_NONE, disable, t, &t->p);
-	if (SL_HAS_OP(exit_task))
+	if (must_tell && sl_core.ops.exit_task)
 		SL_CALL_VOID(here, SL_CTX_NONE, exit_task, t, &t->p, &args);
 	/* First of all, so that nobody makes new storage for it. */
 	sl_poke(&t->is_attached, false);

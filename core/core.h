@@ -7,9 +7,10 @@
  * local queue and its running task are under the CPU's lock; a task on a user
  * queue is under that queue's. Order: CPU, then queue, and never two CPUs at
  * once: what a CPU wants from another CPU's local queue waits on its `moves`
- * list until its own lock is dropped. That rule alone excludes deadlock. The
- * table of tasks has a lock too, taken before any of these and never while one is
- * held: it keeps a task from being detached while somebody looks at all of them.
+ * list until its own lock is dropped. That rule alone excludes deadlock; it is
+ * also why load.c may take all CPUs' locks when a policy begins. The table of
+ * tasks has a lock too, taken before any of these and never while one is held: it
+ * keeps tasks from coming and going while somebody looks at all of them.
  *
  * What is read without the lock that protects it is read and written with
  * sl_peek() and sl_poke(), or sl_load() and sl_store(); tests/core proves that
@@ -73,6 +74,7 @@ struct sl_cpu {
 	struct sl_dsq	local;
 	struct sl_task	*curr;		/* NULL: idle */
 	bool		is_scheduling;	/* between the start of a pick and its end */
+	bool		must_pass;	/* somebody waits for its next sl_schedule() */
 
 	/* This CPU alone touches: */
 	s32		id;
@@ -124,7 +126,7 @@ struct sl_core {
 	struct sched_ext_ops ops;	/* a copy; constant while loaded */
 	bool		is_loaded;
 	bool		bypass;		/* built-in FIFO; the policy is not asked */
-	bool		builtin_idle;	/* this core keeps the idle masks */
+	bool		builtin_idle;	/* the policy may ask for the idle masks */
 	bool		has_detail;	/* host: write ENQUEUE records */
 	u32		dispatch_batch;
 
@@ -141,7 +143,7 @@ struct sl_core {
 	u32		nr_tasks_end;	/* one past the last used slot */
 	u32		free_hint;
 
-	sl_lock_t	maps_lock;
+	sl_lock_t	maps_lock;	/* outside callbacks, protects these: */
 	struct sl_map	*maps;
 	u32		nr_maps;
 	struct sl_map	*attr_map;	/* task_attrs of the policy, or NULL */
@@ -150,6 +152,7 @@ struct sl_core {
 	struct sl_timer	*timers;
 	sl_lock_t	timers_lock;
 
+	u64		is_changing;	/* atomic: a policy comes or goes */
 	u64		exit_claimed;	/* atomic: who reports the exit */
 	u64		exit_ready;	/* atomic: exit_info is complete */
 	u64		exit_done;	/* atomic: the hand-over has happened */
@@ -165,8 +168,27 @@ extern struct sl_core sl_core;
 int sl_core_init(const struct sl_config *config);
 void sl_core_exit(void);
 
+/*
+ * Changing the policy. At start and end, when no other CPU is in the core:
+ * sl_policy_enable(), sl_policy_disable(). While other CPUs are at work, the same
+ * two that end in "live": on any CPU, also from a task, in the context of every
+ * other call of the core (host.h), and one at a time (a lock of the host's that
+ * its tasks sleep on). Nothing has to be stopped; other CPUs are kicked, and each
+ * must answer with sl_schedule() whatever the caller holds. So the caller holds no
+ * lock that another CPU may spin on. Between the two, tasks run under the
+ * built-in FIFO, and the host may set the next policy's data:
+ *
+ *	sl_policy_disable_live();
+ *	... pristine data, knobs ...
+ *	err = sl_policy_enable_live(next);
+ *
+ * No task is lost, and a task keeps its weight and attributes. If it returns an
+ * error the built-in FIFO stays, and sl_core.exit_msg may say more.
+ */
 int sl_policy_enable(const struct sl_policy *policy);
+int sl_policy_enable_live(const struct sl_policy *policy);
 void sl_policy_disable(void);
+void sl_policy_disable_live(void);
 u64 sl_watchdog_period_ns(void);
 void sl_watchdog(void);
 void sl_dump(void);
@@ -253,7 +275,7 @@ static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
  * keeps what it finds.
  */
 #define SL_HAS_OP(op) \
-	(sl_core.ops.op && !__builtin_expect(sl_peek(&sl_core.bypass), 0))
+	(sl_peek(&sl_core.ops.op) && !__builtin_expect(sl_peek(&sl_core.bypass), 0))
 #define SL_ENTER(here, ctx, op, subject)				\
 	((here)->context = (ctx), (here)->callback = #op,		\
 	 (here)->callback_task = (subject))
@@ -304,7 +326,6 @@ s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred);
 
 /* change.c */
 bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t);
-void sl_task_hand_over(struct sl_task *t);
 
 /* idle.c */
 s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
@@ -317,6 +338,9 @@ void sl_flush_kicks(struct sl_cpu *here);
 void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void sl_policy_finish_failure(struct sl_cpu *here);
+const char *sl_exit_reason(enum scx_exit_kind kind);
+void sl_take_back_all(struct sl_cpu *here);
+void sl_call_exit(struct sl_cpu *here);
 static inline void sl_check_failure(struct sl_cpu *here)
 {
 	if (__builtin_expect(sl_peek(&sl_core.exit_ready), 0) &&
@@ -324,7 +348,8 @@ static inline void sl_check_failure(struct sl_cpu *here)
 		sl_policy_finish_failure(here);
 }
 
-/* maps.c, timer.c */
+/* attr.c, maps.c, timer.c */
+int sl_task_give_kept_attrs(struct sl_task *t);
 int sl_maps_create(const struct sl_policy *policy);
 void sl_maps_destroy(void);
 void sl_maps_forget_task(struct sl_task *t);

@@ -255,7 +255,7 @@ static void place_direct(struct sl_cpu *here, struct sl_cpu *cpu,
 void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 {
 	struct sl_cpu *here = sl_this_cpu();
-	u64 flags = sl_core.ops.flags;
+	u64 flags = sl_peek(&sl_core.ops.flags);
 	u64 seq;
 
 	if (sl_peek(&sl_core.bypass)) {

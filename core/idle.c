@@ -53,13 +53,12 @@ static bool claim(s32 cpu)
  */
 void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
 {
-	if (sl_core.builtin_idle) {
-		if (!is_idle)
-			claim(cpu->id);
-		else if (!sl_bit_test_and_set((u64 *)sl_core.idle.bits,
-					      (u32)cpu->id) && sl_core.has_smt)
-			update_core_idle(cpu->id, true);
-	}
+	/* Also for a policy that keeps its own: the next one finds them right. */
+	if (!is_idle)
+		claim(cpu->id);
+	else if (!sl_bit_test_and_set((u64 *)sl_core.idle.bits, (u32)cpu->id) &&
+		 sl_core.has_smt)
+		update_core_idle(cpu->id, true);
 	if (is_change && SL_HAS_OP(update_idle))
 		SL_CALL_VOID(cpu, SL_CTX_NONE, update_idle, NULL, cpu->id,
 			     is_idle);
@@ -127,7 +126,7 @@ static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
  */
 static bool check_builtin_idle(void)
 {
-	if (sl_core.builtin_idle)
+	if (sl_peek(&sl_core.builtin_idle))
 		return true;
 	sl_policy_error(SCX_EXIT_ERROR, 0,
 			"built-in idle tracking is disabled");
@@ -164,7 +163,7 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	const struct cpumask *may = t->p.cpus_ptr;
 	s32 cpu;
 
-	if (!sl_core.builtin_idle)
+	if (!sl_peek(&sl_core.builtin_idle))
 		return -16;
 	if (allowed) {
 		for (u32 w = 0; w < SL_MASK_WORDS; w++)
@@ -274,7 +273,7 @@ s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
 	struct sl_cpu *here = sl_this_cpu();
 	s32 cpu = -1;
 
-	if (sl_core.builtin_idle)
+	if (sl_peek(&sl_core.builtin_idle))
 		cpu = pick_for_policy(allowed, flags);
 	if (cpu < 0)
 		cpu = next_in(&sl_core.possible, allowed, here->idle_cursor);

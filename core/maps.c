@@ -254,9 +254,11 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
 	return err;
 }
 
-/* The task's slot will be somebody else's: its storage must not be found. */
+/* The task's slot will be somebody else's: its storage must not be found. Other
+ * CPUs may be loading a policy. */
 void sl_maps_forget_task(struct sl_task *t)
 {
+	sl_lock(&sl_core.maps_lock);
 	for (u32 i = 0; i < sl_core.nr_maps; i++) {
 		struct sl_map *map = &sl_core.maps[i];
 
@@ -268,6 +270,7 @@ void sl_maps_forget_task(struct sl_task *t)
 	}
 	if (sl_core.attr_map)
 		sl_map_delete(sl_core.attr_map, &t->p.pid);
+	sl_unlock(&sl_core.maps_lock);
 }
 
 static int set_sizes(struct sl_map *map)
@@ -343,6 +346,18 @@ static bool is_attr_map(const struct sl_map *map)
 	       map->value_bytes == sizeof(struct task_attr);
 }
 
+static void destroy_maps(struct sl_map *maps, u32 nr)
+{
+	for (u32 i = 0; i < nr; i++) {
+		struct sl_map *map = &maps[i];
+
+		*(struct sl_map **)map->var = NULL;
+		sl_host_free(map->entries, map->nr_slots * map->entry_bytes);
+		sl_host_free(map->buckets, map->nr_buckets * sizeof(u32));
+	}
+	sl_host_free(maps, SL_MAPS_MAX * sizeof(struct sl_map));
+}
+
 /**
  * sl_maps_create - allocate every map that a policy uses
  * @policy: its map variables must be pristine
@@ -352,51 +367,56 @@ static bool is_attr_map(const struct sl_map *map)
  */
 int sl_maps_create(const struct sl_policy *policy)
 {
+	struct sl_map *maps = sl_host_alloc(SL_MAPS_MAX * sizeof(struct sl_map));
+	struct sl_map *attr_map = NULL;
 	struct sl_map *map;
+	u32 nr = 0;
 	int err = 0;
 
-	sl_core.nr_maps = 0;
-	sl_core.attr_map = NULL;
-	sl_core.maps = sl_host_alloc(SL_MAPS_MAX * sizeof(struct sl_map));
-	if (!sl_core.maps)
+	if (!maps)
 		return E_NOMEM;
 	for (struct sl_map_site *s = policy->sites; s && s < policy->sites_end; s++) {
 		struct sl_map **handle = s->map;
 		bool is_known = false;
 
-		for (u32 i = 0; i < sl_core.nr_maps; i++)
-			is_known |= sl_core.maps[i].var == s->map;
+		for (u32 i = 0; i < nr; i++)
+			is_known |= maps[i].var == s->map;
 		if (is_known)
 			continue;
-		err = sl_core.nr_maps == SL_MAPS_MAX ? E_2BIG : 0;
+		err = nr == SL_MAPS_MAX ? E_2BIG : 0;
 		if (err)
 			break;
-		map = &sl_core.maps[sl_core.nr_maps++];
+		map = &maps[nr++];
 		err = create_map(map, s);
 		if (err)
 			break;
 		*handle = map;
 		if (is_attr_map(map))
-			sl_core.attr_map = map;
+			attr_map = map;
 	}
-	if (err)
-		sl_maps_destroy();
-	return err;
+	if (err) {
+		destroy_maps(maps, nr);
+		return err;
+	}
+	sl_lock(&sl_core.maps_lock);
+	sl_core.maps = maps;
+	sl_core.nr_maps = nr;
+	sl_core.attr_map = attr_map;
+	sl_unlock(&sl_core.maps_lock);
+	return 0;
 }
 
 void sl_maps_destroy(void)
 {
-	for (u32 i = 0; i < sl_core.nr_maps; i++) {
-		struct sl_map *map = &sl_core.maps[i];
+	struct sl_map *maps = sl_core.maps;
+	u32 nr = sl_core.nr_maps;
 
-		*(struct sl_map **)map->var = NULL;
-		sl_host_free(map->entries, map->nr_slots * map->entry_bytes);
-		sl_host_free(map->buckets, map->nr_buckets * sizeof(u32));
-	}
-	sl_host_free(sl_core.maps, SL_MAPS_MAX * sizeof(struct sl_map));
+	sl_lock(&sl_core.maps_lock);
 	sl_core.maps = NULL;
 	sl_core.attr_map = NULL;
 	sl_core.nr_maps = 0;
+	sl_unlock(&sl_core.maps_lock);
+	destroy_maps(maps, nr);
 }
 
 /*

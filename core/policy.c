@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * policy.c - a policy's life: loading, failing, unloading, and the dump.
+ * policy.c - how a policy fails; the watchdog, and the dump.
  *
- *	enable:  copy ops -> create maps -> ops.init -> tasks are handed over
- *	failure: first error wins -> bypass (built-in FIFO) -> every task is
- *	         taken back -> ops.exit; the run goes on, no task is lost (S30)
+ *	first error wins -> bypass (built-in FIFO) -> every task is taken back
+ *	-> ops.exit; the run goes on, no task is lost (S30)
  *
  * Called by hosts, and from everywhere in the core through sl_policy_error().
  *
- * Read next: maps.c.
+ * Read next: load.c, how a policy comes and goes.
  */
 #include "core.h"
 
-static const char *exit_reason(enum scx_exit_kind kind)
+const char *sl_exit_reason(enum scx_exit_kind kind)
 {
 	switch (kind) {
 	case SCX_EXIT_UNREG:
@@ -40,7 +39,7 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
 	sl_format(sl_core.exit_msg, sizeof(sl_core.exit_msg), fmt, args);
 	info->kind = kind;
 	info->exit_code = code;
-	info->reason = exit_reason(kind);
+	info->reason = sl_exit_reason(kind);
 	info->msg = sl_core.exit_msg;
 	sl_core.exit_pid = pid;
 	sl_poke(&sl_core.bypass, true);
@@ -128,7 +127,7 @@ static void take_back_task(struct sl_cpu *here, struct sl_task *t)
  * Context: bypass is on, no lock held. Holds the table's lock, so that no task
  * is detached, and its memory given back, under our feet.
  */
-static void take_back_all(struct sl_cpu *here)
+void sl_take_back_all(struct sl_cpu *here)
 {
 	sl_lock(&sl_core.tasks_lock);
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
@@ -140,7 +139,7 @@ static void take_back_all(struct sl_cpu *here)
 		sl_host_kick((s32)i);
 }
 
-static void call_exit(struct sl_cpu *here)
+void sl_call_exit(struct sl_cpu *here)
 {
 	struct scx_exit_info *info = &sl_core.exit_info;
 
@@ -155,167 +154,16 @@ void sl_policy_finish_failure(struct sl_cpu *here)
 	if (!sl_cas_u64(&sl_core.exit_done, 0, 1))
 		return;
 	SL_ASSERT(sl_peek(&sl_core.bypass));
-	take_back_all(here);
-	call_exit(here);
+	sl_take_back_all(here);
+	sl_call_exit(here);
 	sl_host_policy_failed(&sl_core.exit_info, sl_core.exit_pid);
-}
-
-static int check_ops(const struct sched_ext_ops *ops)
-{
-	u32 i = 0;
-
-	while (i < sizeof(ops->name) && ops->name[i])
-		i++;
-	if (i == 0 || i == sizeof(ops->name))
-		return -22;
-	if (ops->timeout_ms > 30000 ||
-	    ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
-		return -7;
-	return 0;
-}
-
-static void destroy_dsqs(void)
-{
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
-		struct sl_dsq *q = sl_core.dsqs[i];
-
-		if (!q)
-			continue;
-		SL_ASSERT(!q->first);
-		sl_host_free(q, sizeof(*q));
-		sl_core.dsqs[i] = NULL;
-	}
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_core.cpus[i].last_dsq = NULL;
-	sl_core.nr_dsqs = 0;
-}
-
-static void hand_over_all(struct sl_cpu *here)
-{
-	struct scx_init_task_args args = { .fork = false };
-	u32 end = sl_load(&sl_core.nr_tasks_end);
-
-	for (u32 i = 0; i < end; i++) {
-		struct sl_task *t = sl_load(&sl_core.tasks[i]);
-
-		if (!t || t->state == SL_TASK_DEAD)
-			continue;
-		if (sl_core.ops.init_task &&
-		    SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args))
-			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-					"ops.init_task() failed for %s[%d]",
-					t->p.comm, t->p.pid);
-		if (sl_core.ops.enable)
-			SL_CALL_VOID(here, SL_CTX_NONE, enable, t, &t->p);
-		if (sl_core.ops.set_weight)
-			SL_CALL_VOID(here, SL_CTX_NONE, set_weight, t, &t->p,
-				     t->p.scx.weight);
-	}
-}
-
-/**
- * sl_policy_enable - load a policy; tasks that exist are handed to it
- * @policy: what a compiled policy exports; its data is pristine
- *
- * Context: no lock held, no policy loaded, one CPU in the core.
- * Return: 0; -EBUSY; -EINVAL (no name); -E2BIG (timeout or batch too large);
- * -ENOMEM; or what ops.init() returned. On failure nothing stays loaded.
- */
-int sl_policy_enable(const struct sl_policy *policy)
-{
-	struct sl_cpu *here = sl_this_cpu();
-	struct sched_ext_ops *ops = policy->ops;
-	int err;
-
-	if (sl_core.is_loaded)
-		return -16;
-	err = check_ops(ops);
-	if (err)
-		return err;
-	sl_core.exit_claimed = 0;
-	sl_core.exit_ready = 0;
-	sl_core.exit_done = 0;
-	sl_core.exit_info = (struct scx_exit_info){ 0 };
-	err = sl_maps_create(policy);
-	if (err)
-		return err;
-	sl_core.ops = *ops;
-	sl_core.policy = policy;
-	sl_core.dispatch_batch = ops->dispatch_max_batch ?
-				 ops->dispatch_max_batch : 32;
-	sl_core.builtin_idle = !ops->update_idle ||
-			       (ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE);
-	if (ops->init)
-		err = SL_CALL(here, SL_CTX_UNLOCKED, init, NULL);
-	if (err) {
-		sl_core.ops = (struct sched_ext_ops){ 0 };
-		sl_core.builtin_idle = true;
-		sl_timers_destroy();
-		sl_maps_destroy();
-		destroy_dsqs();
-		return err < 0 ? err : -22;
-	}
-	sl_core.is_loaded = true;
-	hand_over_all(here);
-	if (!sl_peek(&sl_core.exit_claimed))
-		sl_poke(&sl_core.bypass, false);
-	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		if (sl_core.tasks[i])
-			sl_task_hand_over(sl_core.tasks[i]);
-	}
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_host_kick((s32)i);
-	sl_flush(here);
-	return 0;
-}
-
-/**
- * sl_policy_disable - unload the policy; its tasks go on under built-in FIFO
- *
- * Context: no lock held, one CPU in the core. Does nothing without a policy.
- */
-void sl_policy_disable(void)
-{
-	struct sl_cpu *here = sl_this_cpu();
-	struct scx_exit_task_args args = { .cancelled = false };
-	bool has_failed = sl_peek(&sl_core.exit_claimed);
-	u32 end = sl_load(&sl_core.nr_tasks_end);
-
-	if (!sl_core.is_loaded)
-		return;
-	sl_flush(here);
-	sl_poke(&sl_core.bypass, true);
-	take_back_all(here);
-	for (u32 i = 0; i < end && !has_failed; i++) {
-		struct sl_task *t = sl_load(&sl_core.tasks[i]);
-
-		if (!t)
-			continue;
-		if (sl_core.ops.disable)
-			SL_CALL_VOID(here, SL_CTX_NONE, disable, t, &t->p);
-		if (sl_core.ops.exit_task)
-			SL_CALL_VOID(here, SL_CTX_NONE, exit_task, t, &t->p,
-				     &args);
-	}
-	if (!has_failed) {
-		sl_core.exit_info.kind = SCX_EXIT_UNREG;
-		sl_core.exit_info.reason = exit_reason(SCX_EXIT_UNREG);
-		sl_core.exit_info.msg = sl_core.exit_msg;
-		sl_core.exit_msg[0] = 0;
-		call_exit(here);
-	}
-	sl_core.ops = (struct sched_ext_ops){ 0 };
-	sl_core.builtin_idle = true;
-	sl_core.is_loaded = false;
-	sl_timers_destroy();
-	sl_maps_destroy();
-	destroy_dsqs();
 }
 
 static u64 timeout_ns(void)
 {
-	return (sl_core.ops.timeout_ms ? sl_core.ops.timeout_ms : 30000) *
-	       1000000ULL;
+	u32 timeout_ms = sl_peek(&sl_core.ops.timeout_ms);
+
+	return (timeout_ms ? timeout_ms : 30000) * 1000000ULL;
 }
 
 /* How often the host calls sl_watchdog(), ns of its clock. */
@@ -337,7 +185,7 @@ void sl_watchdog(void)
 	struct sl_cpu *here = sl_this_cpu();
 	u64 now_ns = sl_host_now_ns();
 
-	if (!sl_core.is_loaded || sl_peek(&sl_core.bypass))
+	if (sl_peek(&sl_core.bypass))
 		return;
 	/* The table's lock keeps the tasks from being detached and freed. */
 	sl_lock(&sl_core.tasks_lock);

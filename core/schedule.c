@@ -188,6 +188,8 @@ struct sl_task *sl_schedule(enum sl_why why)
 	sl_lock(&cpu->lock);
 	cpu->holds_lock = true;
 	cpu->is_scheduling = true;
+	if (__builtin_expect(cpu->must_pass, 0))
+		sl_store(&cpu->must_pass, false);
 	prev = cpu->curr;
 	if (prev) {
 		SL_ASSERT(prev->state == SL_TASK_RUNNING);

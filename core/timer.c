@@ -183,8 +183,11 @@ void sl_timers_run(void)
 
 void sl_timers_destroy(void)
 {
-	if (sl_core.timers)
-		sl_host_free(sl_core.timers,
-			     SL_TIMERS_MAX * sizeof(struct sl_timer));
+	struct sl_timer *timers;
+
+	sl_lock(&sl_core.timers_lock);
+	timers = sl_core.timers;
 	sl_core.timers = NULL;
+	sl_unlock(&sl_core.timers_lock);
+	sl_host_free(timers, SL_TIMERS_MAX * sizeof(struct sl_timer));
 }

@@ -57,16 +57,18 @@ static s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 		      u64 *enq_flags)
 {
 	s32 prev_cpu = sl_any_allowed_cpu(t, t->cpu);
+	bool is_bypassed;
 	s32 cpu;
 
 	if (t->p.nr_cpus_allowed == 1 || t->p.migration_disabled)
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
-	if (!SL_HAS_OP(select_cpu)) {
+	is_bypassed = sl_peek(&sl_core.bypass);
+	if (is_bypassed || !sl_peek(&sl_core.ops.select_cpu)) {
 		cpu = sl_select_cpu_default(t, prev_cpu, wake_flags, NULL, 0);
 		if (cpu < 0)
 			return prev_cpu;
-		if (!sl_peek(&sl_core.bypass)) {
+		if (!is_bypassed) {
 			sl_set_slice(t, SCX_SLICE_DFL);
 			t->ddsp_dsq_id = SCX_DSQ_LOCAL;
 			t->ddsp_enq_flags = 0;
@@ -146,7 +148,7 @@ void sl_task_start(struct sl_task *t, s32 parent_pid)
 	u8 state;
 
 	SL_ASSERT(t->is_attached);
-	/* Under the lock, as a wake-up: see take_back_task(). */
+	/* Under the lock, as a wake-up: see hand_over(). */
 	cpu = sl_lock_cpu_of(t, &state);
 	SL_ASSERT(state == SL_TASK_NEW);
 	sl_store(&t->state, SL_TASK_WAKING);

@@ -62,7 +62,7 @@ void sl_host_set_timer(u64 at_ns);
 /* One line of text for a person: a policy's printk, a dump. No newline. */
 void sl_host_print(const char *line);
 
-/* The policy has failed: @info lives until the host ends. Called once. */
+/* The policy has failed: @info lives until another one is loaded. Called once. */
 void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid);
 
 /* A bug of ours: print and stop. */

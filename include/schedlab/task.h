@@ -31,6 +31,7 @@
 #define SCHEDLAB_TASK_H
 
 #include <scx/types.h>
+#include <scx/attrs.h>
 
 enum sl_task_state {
 	SL_TASK_NEW,
@@ -88,9 +89,13 @@ struct sl_task {
 	u64		nr_migrations;
 	u64		from_dsq_id;	/* the queue it was picked from */
 
-	/* Set once: */
+	struct task_attr attr;		/* as given, for every policy that comes */
+
+	/* tasks_lock protects: */
 	u32		idx;		/* slot in the core's table */
-	bool		is_attached;
+	bool		is_attached;	/* read without lock */
+	bool		is_told;	/* the policy knows it */
+	bool		is_leaving;	/* no other policy will */
 	struct cpumask	*own_mask;	/* p.cpus_ptr points here when restricted */
 };
 

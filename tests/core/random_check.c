@@ -185,12 +185,14 @@ void random_check_all(void)
 /* A policy that starts knows nothing. */
 void random_forget_seen(void)
 {
+	pthread_mutex_lock(&run.slots_lock);
 	for (u32 i = 0; i < run.nr_tasks; i++) {
 		if (!run.slots[i])
 			continue;
 		run.slots[i]->seen = SEEN_OFF;
 		run.slots[i]->in_custody = false;
 	}
+	pthread_mutex_unlock(&run.slots_lock);
 }
 
 /* ---- options and report -------------------------------------------------- */
@@ -258,6 +260,7 @@ void random_options(int argc, char **argv)
 	if (run.nr_cpus < 4)
 		run.nr_masks = 1U << run.nr_cpus;
 	pthread_mutex_init(&run.slots_lock, NULL);
+	pthread_mutex_init(&run.switch_lock, NULL);
 	pthread_mutex_init(&run.park_lock, NULL);
 	pthread_cond_init(&run.park_changed, NULL);
 }
@@ -272,9 +275,9 @@ void random_report(void)
 
 	for (u32 i = 0; i < run.nr_cpus; i++)
 		nr_kicks += fake.cpus[i].nr_kicks;
-	printf("steps %llu spawned %llu reused %llu failures %llu kicks %llu",
-	       run.nr_steps, run.nr_spawned, run.nr_reused, run.nr_failures,
-	       nr_kicks);
+	printf("steps %llu spawned %llu reused %llu switched %llu failures %llu "
+	       "kicks %llu", run.nr_steps, run.nr_spawned, run.nr_reused,
+	       run.nr_switched, run.nr_failures, nr_kicks);
 	for (u32 i = 0; i < NR_COUNTS; i++)
 		printf(" %s %llu", names[i], random_counts[i]);
 	printf("\n");

@@ -7,9 +7,10 @@
  *
  * Each CPU is a thread. A task has no stack: "it runs" means that the thread
  * which sl_schedule() told to run it rolls dice for it (tick, yield, block,
- * exit, wake or change somebody, create a task). In between rounds all threads
- * park outside the core, the model looks at every queue, and the policy is
- * unloaded and loaded again under the running tasks. At the end every task must
+ * exit, wake or change somebody, create a task). Now and
+ * then one of them unloads the policy and loads it again. In between rounds all
+ * threads park outside the core, the model looks at every queue, and the policy
+ * is changed with nobody in the core. At the end every task must
  * exit; a task that was lost never does.
  *
  * Built with ThreadSanitizer, AddressSanitizer and UndefinedBehaviorSanitizer
@@ -95,14 +96,16 @@ static void put_task(struct model_task *t)
 }
 
 /* The policy is unloaded: nobody holds a pointer to the dead. */
-void random_free_graves(void)
+static void free_graves(void)
 {
 	struct model_task *t;
 
+	pthread_mutex_lock(&run.slots_lock);
 	while ((t = run.graves)) {
 		run.graves = t->next_grave;
 		free(t);
 	}
+	pthread_mutex_unlock(&run.slots_lock);
 }
 
 static void spawn(s32 parent_pid)
@@ -197,6 +200,44 @@ static void change(u32 slot)
 	put_task(t);
 }
 
+static void forget_and_load(bool is_live)
+{
+	random_forget_seen();
+	if (!run.policy->ops)
+		return;
+	run.loaded = random_policy_of(run.policy);
+	random_policies_reset(is_live);
+	CHECK(!(is_live ? sl_policy_enable_live : sl_policy_enable)(&run.loaded));
+}
+
+static void unload(bool is_live)
+{
+	u64 nr_failures;
+
+	if (is_live)
+		sl_policy_disable_live();
+	else
+		sl_policy_disable();
+	free_graves();
+	nr_failures = __atomic_exchange_n(&fake.nr_failures, 0, __ATOMIC_ACQ_REL);
+	CHECK(!nr_failures || run.policy->may_fail, "%s", fake.failure_msg);
+	run.nr_failures += nr_failures;
+}
+
+/* The policy goes, and comes again, while other CPUs do what they do. */
+static void switch_policy(void)
+{
+	if (!run.policy->ops || run.policy->counts_idle ||
+	    pthread_mutex_trylock(&run.switch_lock))
+		return;
+	unload(true);
+	if (!fake_below(4))
+		sched_yield();
+	forget_and_load(true);
+	run.nr_switched++;
+	pthread_mutex_unlock(&run.switch_lock);
+}
+
 /* Things that happen on a CPU whatever runs there. */
 static void disturb(s32 pid)
 {
@@ -220,6 +261,8 @@ static void disturb(s32 pid)
 			sl_watchdog();
 		break;
 	case 4:
+		if (!fake_below(64))
+			switch_policy();
 		sl_host_kick((s32)fake_below(run.nr_cpus));
 		break;
 	default:
@@ -396,8 +439,10 @@ static void *cpu_main(void *arg)
 
 /* ---- rounds -------------------------------------------------------------- */
 
+/* Whoever changes the policy needs the others: not while they park. */
 static void park_all(void)
 {
+	pthread_mutex_lock(&run.switch_lock);
 	pthread_mutex_lock(&run.park_lock);
 	__atomic_store_n(&run.must_park, true, __ATOMIC_RELEASE);
 	while (run.nr_parked < run.nr_cpus)
@@ -413,26 +458,7 @@ static void unpark_all(void)
 	while (run.nr_parked)
 		pthread_cond_wait(&run.park_changed, &run.park_lock);
 	pthread_mutex_unlock(&run.park_lock);
-}
-
-static void load_policy(void)
-{
-	random_forget_seen();
-	if (!run.policy->ops)
-		return;
-	run.loaded = random_policy_of(run.policy);
-	random_policies_reset();
-	CHECK(!sl_policy_enable(&run.loaded));
-}
-
-static void unload_policy(void)
-{
-	if (fake.nr_failures)
-		CHECK(run.policy->may_fail, "%s", fake.failure_msg);
-	sl_policy_disable();
-	random_free_graves();
-	run.nr_failures += fake.nr_failures;
-	fake.nr_failures = 0;
+	pthread_mutex_unlock(&run.switch_lock);
 }
 
 static void rounds(void)
@@ -443,9 +469,9 @@ static void rounds(void)
 		fake_cpu = 0;
 		random_check_all();
 		if (i + 1 < run.nr_rounds && (i & 1 || run.policy->may_fail)) {
-			unload_policy();
+			unload(false);
 			random_check_all();
-			load_policy();
+			forget_and_load(false);
 			random_check_all();
 		}
 		unpark_all();
@@ -488,18 +514,19 @@ int main(int argc, char **argv)
 
 	random_options(argc, argv);
 	init_core();
-	load_policy();
+	forget_and_load(false);
 	for (u32 i = 0; i < run.nr_cpus; i++)
 		CHECK(!pthread_create(&threads[i], NULL, cpu_main,
 				      (void *)(uintptr_t)i));
 	rounds();
 	drain();
+	pthread_mutex_lock(&run.switch_lock);
 	__atomic_store_n(&run.is_over, true, __ATOMIC_RELEASE);
 	for (u32 i = 0; i < run.nr_cpus; i++)
 		pthread_join(threads[i], NULL);
 	fake_cpu = 0;
 	random_check_all();
-	unload_policy();
+	unload(false);
 	sl_core_exit();
 	CHECK(!fake.alloc_bytes, "%llu bytes were not given back",
 	      fake.alloc_bytes);

@@ -53,6 +53,7 @@ struct random_policy {
 	struct sched_ext_ops *ops;	/* NULL: the built-in FIFO */
 	bool no_affinity;	/* its dispatch may not be raced by a new mask */
 	bool holds_pointers;	/* to tasks, also when they are no more */
+	bool counts_idle;	/* so it has to know when it begins */
 	bool may_fail;
 };
 
@@ -61,7 +62,7 @@ extern const u32 nr_random_policies;
 extern struct sl_policy random_policy_of(const struct random_policy *chosen);
 
 /* Forget what an earlier start left in a policy's globals. */
-void random_policies_reset(void);
+void random_policies_reset(bool is_live);
 
 /* What the policies saw, so that a test that tested nothing is noticed. */
 enum count {

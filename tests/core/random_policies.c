@@ -432,7 +432,7 @@ const struct random_policy random_policies[] = {
 	{ .name = "walk", .ops = &walk_ops, .holds_pointers = true },
 	{ .name = "direct", .ops = &direct_ops },
 	{ .name = "last", .ops = &last_ops },
-	{ .name = "preempt", .ops = &preempt_ops },
+	{ .name = "preempt", .ops = &preempt_ops, .counts_idle = true },
 	{ .name = "faulty", .ops = &faulty_ops, .holds_pointers = true,
 	  .may_fail = true },
 };
@@ -447,10 +447,11 @@ struct sl_policy random_policy_of(const struct random_policy *chosen)
 	};
 }
 
-void random_policies_reset(void)
+/* Idle CPUs can be counted only while nobody is in the core. */
+void random_policies_reset(bool is_live)
 {
 	nr_idle_now = 0;
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+	for (u32 i = 0; i < sl_core.nr_cpus && !is_live; i++)
 		nr_idle_now += !sl_core.cpus[i].curr;
 	random_held_reset();
 }

@@ -33,9 +33,11 @@ struct random_run {
 	u64 nr_reused;		/* whose memory was another task's before */
 	u64 nr_steps;
 	u64 nr_failures;
+	u64 nr_switched;	/* policies, while all CPUs were at work */
 	bool is_draining;
 	bool is_over;
 
+	pthread_mutex_t switch_lock;	/* who changes the policy */
 	pthread_mutex_t park_lock;
 	pthread_cond_t park_changed;
 	bool must_park;
@@ -47,7 +49,6 @@ extern struct random_run run;
 void random_options(int argc, char **argv);
 void random_check_all(void);
 void random_forget_seen(void);
-void random_free_graves(void);
 void random_report(void);
 
 #endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * load.c - a policy's life: loading and unloading, also under running tasks.
+ *
+ *	enable:   maps -> ops -> ops.init -> ops.init_task of every task ->
+ *	          all CPUs are held -> the story of every runnable task begins
+ *	          and it is queued anew -> bypass ends -> CPUs go on
+ *	disable:  bypass (built-in FIFO) -> nobody is in the policy any more ->
+ *	          every task is taken back -> ops.exit_task, ops.exit -> memory
+ *
+ * Called by hosts. Other CPUs need not be stopped: those functions that end in
+ * "live" wait until each has come to sl_schedule() once, which it does because it
+ * is kicked. Whatever a CPU begins after that sees what was written before.
+ *
+ * Read next: maps.c.
+ */
+#include "core.h"
+
+#define ENQUEUE_RESTORE 0x2ULL
+
+/*
+ * Wait until no other CPU does what it began before this call. Context: no lock
+ * held; the other CPUs answer kicks.
+ */
+static void wait_for_others(struct sl_cpu *here)
+{
+	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
+		struct sl_cpu *cpu = &sl_core.cpus[i];
+
+		if (cpu == here)
+			continue;
+		sl_lock(&cpu->lock);
+		sl_store(&cpu->must_pass, true);
+		sl_unlock(&cpu->lock);
+		sl_host_kick(cpu->id);
+	}
+	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
+		while (sl_load(&sl_core.cpus[i].must_pass))
+			sl_host_relax();
+	}
+}
+
+static void begin(void)
+{
+	/* Hosts change the policy from one place at a time. */
+	SL_ASSERT(sl_cas_u64(&sl_core.is_changing, 0, 1));
+}
+
+static void end(void)
+{
+	sl_store(&sl_core.is_changing, 0);
+}
+
+static int check_ops(const struct sched_ext_ops *ops)
+{
+	u32 i = 0;
+
+	while (i < sizeof(ops->name) && ops->name[i])
+		i++;
+	if (i == 0 || i == sizeof(ops->name))
+		return -22;
+	if (ops->timeout_ms > 30000 ||
+	    ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
+		return -7;
+	return 0;
+}
+
+/* Word by word: other CPUs look which operations there are, bypassed or not. */
+static void set_ops(const struct sched_ext_ops *ops)
+{
+	u64 *to = (u64 *)&sl_core.ops;
+	const u64 *from = (const u64 *)ops;
+
+	_Static_assert(sizeof(*ops) % sizeof(u64) == 0, "no word is left over");
+	for (u32 i = 0; i < sizeof(*ops) / sizeof(u64); i++)
+		sl_poke(&to[i], from ? from[i] : 0);
+	sl_poke(&sl_core.builtin_idle, !ops || !ops->update_idle ||
+		(ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
+}
+
+static void destroy_dsqs(void)
+{
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+		struct sl_dsq *q = sl_core.dsqs[i];
+
+		if (!q)
+			continue;
+		SL_ASSERT(!q->first);
+		sl_host_free(q, sizeof(*q));
+		sl_core.dsqs[i] = NULL;
+	}
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_core.cpus[i].last_dsq = NULL;
+	sl_core.nr_dsqs = 0;
+}
+
+/* Context: nobody uses what the policy had. */
+static void forget_policy(void)
+{
+	set_ops(NULL);
+	sl_timers_destroy();
+	sl_maps_destroy();
+	destroy_dsqs();
+}
+
+/* S1: the tasks that exist. Context: tasks_lock held, nobody comes or goes. */
+static void tell_of_tasks(struct sl_cpu *here)
+{
+	struct scx_init_task_args args = { .fork = false };
+
+	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
+		struct sl_task *t = sl_core.tasks[i];
+
+		if (!t || t->is_leaving)
+			continue;
+		t->is_told = true;
+		if (sl_task_give_kept_attrs(t))
+			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+					"the task_attrs map has no room for %s[%d]",
+					t->p.comm, t->p.pid);
+		if (sl_core.ops.init_task &&
+		    SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args))
+			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+					"ops.init_task() failed for %s[%d]",
+					t->p.comm, t->p.pid);
+		if (sl_core.ops.enable)
+			SL_CALL_VOID(here, SL_CTX_NONE, enable, t, &t->p);
+		if (sl_core.ops.set_weight)
+			SL_CALL_VOID(here, SL_CTX_NONE, set_weight, t, &t->p,
+				     t->p.scx.weight);
+	}
+}
+
+/*
+ * The policy's story of @t begins where @t is. Context: all CPUs are held, so it
+ * is in one of its states for good, and in no policy's hands.
+ */
+static void hand_over(struct sl_cpu *here, struct sl_task *t)
+{
+	struct sl_cpu *cpu = &sl_core.cpus[t->cpu];
+	u8 state = sl_peek(&t->state);
+
+	if (state == SL_TASK_WAKING) {
+		/* Whoever is about to queue it tells the policy. */
+		t->p.scx.flags &= ~SCX_TASK_QUEUED;
+		return;
+	}
+	if (state != SL_TASK_RUNNING && state != SL_TASK_RUNNABLE)
+		return;
+	if (state == SL_TASK_RUNNABLE)
+		SL_ASSERT(sl_take_from_queue(cpu, t));
+	if (state == SL_TASK_RUNNABLE && !sl_may_run_on(t, cpu->id)) {
+		cpu = &sl_core.cpus[sl_any_allowed_cpu(t, cpu->id)];
+		sl_poke(&t->cpu, cpu->id);
+	}
+	if (SL_HAS_OP(runnable))
+		SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p,
+			     ENQUEUE_RESTORE);
+	if (state == SL_TASK_RUNNABLE)
+		sl_enqueue(cpu, t, ENQUEUE_RESTORE);
+	else if (SL_HAS_OP(running))
+		SL_CALL_VOID(here, SL_CTX_NONE, running, t, &t->p);
+}
+
+/*
+ * From one moment on the policy decides. The CPUs' locks are held all at once
+ * here and nowhere else: whoever holds one waits for no other, so they come.
+ */
+static void hand_over_all(struct sl_cpu *here)
+{
+	sl_lock(&sl_core.tasks_lock);
+	tell_of_tasks(here);
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_lock(&sl_core.cpus[i].lock);
+	here->holds_lock = true;
+	if (!sl_peek(&sl_core.exit_claimed))
+		sl_poke(&sl_core.bypass, false);
+	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
+		if (sl_core.tasks[i])
+			hand_over(here, sl_core.tasks[i]);
+	}
+	here->holds_lock = false;
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_unlock(&sl_core.cpus[i].lock);
+	sl_unlock(&sl_core.tasks_lock);
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_host_kick((s32)i);
+}
+
+static int enable(const struct sl_policy *policy, bool is_live)
+{
+	struct sl_cpu *here = sl_this_cpu();
+	struct sched_ext_ops *ops = policy->ops;
+	int err;
+
+	if (sl_core.is_loaded)
+		return -16;
+	err = check_ops(ops);
+	if (err)
+		return err;
+	/* `exit_done` later: another CPU may have seen that there is one. */
+	sl_poke(&sl_core.exit_claimed, 0);
+	sl_poke(&sl_core.exit_ready, 0);
+	sl_core.exit_info = (struct scx_exit_info){ 0 };
+	err = sl_maps_create(policy);
+	if (err)
+		return err;
+	set_ops(ops);
+	sl_core.policy = policy;
+	sl_core.dispatch_batch = ops->dispatch_max_batch ?
+				 ops->dispatch_max_batch : 32;
+	if (ops->init)
+		err = SL_CALL(here, SL_CTX_UNLOCKED, init, NULL);
+	if (err) {
+		/* Said to our caller, not to the host. */
+		sl_store(&sl_core.exit_done, 1);
+		forget_policy();
+		return err < 0 ? err : -22;
+	}
+	sl_poke(&sl_core.is_loaded, true);
+	if (is_live)
+		wait_for_others(here);
+	sl_store(&sl_core.exit_done, 0);
+	hand_over_all(here);
+	sl_flush(here);
+	return 0;
+}
+
+static void tell_of_end(struct sl_cpu *here)
+{
+	struct scx_exit_task_args args = { .cancelled = false };
+
+	sl_lock(&sl_core.tasks_lock);
+	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
+		struct sl_task *t = sl_core.tasks[i];
+
+		if (!t || t->is_leaving || !t->is_told)
+			continue;
+		if (sl_core.ops.disable)
+			SL_CALL_VOID(here, SL_CTX_NONE, disable, t, &t->p);
+		if (sl_core.ops.exit_task)
+			SL_CALL_VOID(here, SL_CTX_NONE, exit_task, t, &t->p,
+				     &args);
+	}
+	sl_unlock(&sl_core.tasks_lock);
+	sl_core.exit_info.kind = SCX_EXIT_UNREG;
+	sl_core.exit_info.reason = sl_exit_reason(SCX_EXIT_UNREG);
+	sl_core.exit_info.msg = sl_core.exit_msg;
+	sl_core.exit_msg[0] = 0;
+	sl_call_exit(here);
+}
+
+static void disable(bool is_live)
+{
+	struct sl_cpu *here = sl_this_cpu();
+
+	if (!sl_core.is_loaded)
+		return;
+	sl_flush(here);
+	sl_poke(&sl_core.bypass, true);
+	if (is_live)
+		wait_for_others(here);
+	sl_take_back_all(here);
+	/* A failure has said its last word; otherwise there will be none. */
+	if (sl_cas_u64(&sl_core.exit_claimed, 0, 1))
+		tell_of_end(here);
+	sl_poke(&sl_core.is_loaded, false);
+	forget_policy();
+}
+
+/**
+ * sl_policy_enable - load a policy; tasks that exist are handed to it
+ * @policy: what a compiled policy exports; its data is pristine
+ *
+ * Context: no lock held, no policy loaded, no other CPU in the core.
+ * Return: 0; -EBUSY; -EINVAL (no name); -E2BIG (timeout or batch too large);
+ * -ENOMEM; or what ops.init() returned. On failure nothing stays loaded.
+ */
+int sl_policy_enable(const struct sl_policy *policy)
+{
+	int err;
+
+	begin();
+	err = enable(policy, false);
+	end();
+	return err;
+}
+
+/*
+ * The same while other CPUs are at work. Context: any CPU, no lock held that
+ * another CPU may wait for before it answers a kick; one at a time.
+ */
+int sl_policy_enable_live(const struct sl_policy *policy)
+{
+	int err;
+
+	begin();
+	err = enable(policy, true);
+	end();
+	return err;
+}
+
+/**
+ * sl_policy_disable - unload the policy; its tasks go on under built-in FIFO
+ *
+ * When it returns, no pointer of the policy's is in use: its data may be set
+ * anew, its code unmapped, and the memory of detached tasks given back.
+ *
+ * Context: no lock held, no other CPU in the core. Does nothing without a policy.
+ */
+void sl_policy_disable(void)
+{
+	begin();
+	disable(false);
+	end();
+}
+
+/* The same while other CPUs are at work; context as sl_policy_enable_live(). */
+void sl_policy_disable_live(void)
+{
+	begin();
+	disable(true);
+	end();
+}
