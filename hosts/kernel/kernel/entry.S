@@ -9,7 +9,7 @@
  * the upper half. They set stvec to where they want to be and turn paging on:
  * the next instruction is not mapped, and the page fault jumps there.
  *
- * The image holds zeros for .bss, so there is nothing to clear.
+ * Who loads an ELF file zeroes .bss, so there is nothing to clear.
  *
  * Read next: main.c.
  */
@@ -77,6 +77,3 @@ boot_stack_top:
 	.globl	emergency_stack_top
 	.skip	STACK_STRIDE
 emergency_stack_top:
-
-	.section .last, "aw"
-	.quad	0

@@ -8,6 +8,8 @@
  * The first process mounts the disk, since that has to sleep, and becomes /init.
  * Called by entry.S. Read next: fdt.c, page.c; or docs/kernel.md.
  */
+#include <schedlab/linked.h>
+
 #include "bootargs.h"
 #include "channel.h"
 #include "console.h"
@@ -41,7 +43,7 @@ u32 nr_cpus = 1;
 
 static struct start_hart starts[NCPU];
 
-extern char entry_hart[], kernel_end[];
+extern char entry_hart[], bss_end[];
 
 static void cpus_init(void)
 {
@@ -54,6 +56,18 @@ static void cpus_init(void)
 		idle->hart = (s32)i;
 		copy_name(idle->name, "idle", sizeof(idle->name));
 	}
+}
+
+/* Behind .bss the linker has put what the policies bring, see kernel.ld. */
+static void *find_image_end(void)
+{
+	u64 end = (u64)bss_end;
+
+	for (u32 i = 0; i < sl_nr_linked_policies; i++) {
+		if ((u64)sl_policy_table[i].bss_end > end)
+			end = (u64)sl_policy_table[i].bss_end;
+	}
+	return (void *)PGROUNDUP(end);
 }
 
 /* The boot arguments' run=PROGRAM ARGUMENTS become init's arguments. */
@@ -132,6 +146,7 @@ static void boot_devices(void)
 void kernel_main(u64 hart, u64 fdt_phys)
 {
 	struct machine m;
+	void *image_end;
 
 	asm volatile("mv tp, %0" : : "r"(&cpus[hart].idle));
 	cpus_init();
@@ -144,8 +159,9 @@ void kernel_main(u64 hart, u64 fdt_phys)
 	clock_step_ns = 1000000000 / m.timebase_hz;
 	has_sstc = m.has_sstc;
 	procs_max = (u32)bootarg_u64("procs_max", 4096);
-	page_init(virt_to_phys(kernel_end), m.ram_bytes);
-	vm_init(m.ram_bytes, NCPU + procs_max);
+	image_end = find_image_end();
+	page_init(virt_to_phys(image_end), m.ram_bytes);
+	vm_init(m.ram_bytes, image_end, NCPU + procs_max);
 	for (u32 i = 0; i < nr_cpus; i++)
 		cpus[i].idle.pages = kernel_pages;
 	trap_init_hart();

@@ -28,7 +28,7 @@ struct kernel_symbol {
 
 extern const struct kernel_symbol kernel_symbols[] __attribute__((weak));
 extern const u64 nr_kernel_symbols __attribute__((weak));
-extern char text_start[], text_end[], kernel_end[];
+extern char text_start[], text_end[], bss_end[];
 
 bool has_panicked;
 
@@ -98,7 +98,7 @@ static void print_place(u64 at)
 static bool is_stack(u64 at)
 {
 	return at % 8 == 0 && ((at >= STACKS_BASE && at >> STACK_BIT & 1) ||
-			       (at >= (u64)text_end && at < (u64)kernel_end));
+			       (at >= (u64)text_end && at < (u64)bss_end));
 }
 
 static void print_backtrace(u64 frame)

@@ -29,7 +29,7 @@
 pagetable_t kernel_pages;
 
 /* Edges of the image, kernel.ld: each begins a page. */
-extern char text_start[], text_end[], rodata_end[], kernel_end[];
+extern char text_start[], text_end[], rodata_end[];
 
 static u64 stacks_phys;		/* two pages per stack, without holes */
 static u32 nr_stacks;
@@ -94,13 +94,13 @@ static u64 rights_of(u64 virt)
 }
 
 /* 2 MiB of RAM: in one piece, or in pages where the kernel's image lies. */
-static void map_area(u64 phys)
+static void map_area(u64 phys, void *image_end)
 {
 	u64 virt = phys + DIRECT_BASE;
 	pagetable_t level1 = make_kernel_table(&kernel_pages[PX(2, virt)]);
 	pte_t *pte = &level1[PX(1, virt)];
 
-	if (virt >= PGROUNDUP((u64)kernel_end)) {
+	if (virt >= (u64)image_end) {
 		*pte = PA2PTE(phys) | KERNEL_RW;
 		return;
 	}
@@ -129,7 +129,7 @@ void *kernel_stack_top(u32 slot)
 	return (void *)(STACKS_BASE + (slot + 1UL) * STACK_STRIDE);
 }
 
-void vm_init(u64 ram_bytes, u32 stacks)
+void vm_init(u64 ram_bytes, void *image_end, u32 stacks)
 {
 	void *first;
 
@@ -143,7 +143,7 @@ void vm_init(u64 ram_bytes, u32 stacks)
 	kernel_pages[PX(2, DIRECT_BASE)] = PA2PTE(0) | KERNEL_RW;
 	/* What lies below the kernel is the firmware's. */
 	for (u64 phys = KERNEL_LOAD; phys < ram_end_phys; phys += AREA_BYTES)
-		map_area(phys);
+		map_area(phys, image_end);
 	map_stacks();
 	vm_load(kernel_pages);
 }

@@ -19,8 +19,11 @@
 
 extern pagetable_t kernel_pages;	/* no user half; what idle harts use */
 
-/* Boot hart: make the kernel's half, with @stacks kernel stacks, and use it. */
-void vm_init(u64 ram_bytes, u32 stacks);
+/*
+ * Boot hart: make the kernel's half, with @stacks kernel stacks, and use it. The
+ * kernel's image goes up to @image_end.
+ */
+void vm_init(u64 ram_bytes, void *image_end, u32 stacks);
 
 /* The end of kernel stack number @slot, where it begins to grow down from. */
 void *kernel_stack_top(u32 slot);
