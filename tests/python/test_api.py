@@ -6,6 +6,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -251,3 +253,18 @@ def test_ctrl_c_is_not_a_failed_cell(monkeypatch):
     monkeypatch.setattr(api, "_do", interrupted)
     with pytest.raises(KeyboardInterrupt):
         schedlab.sweep("textbook/rr", "rr")
+
+
+# ---- what the README shows --------------------------------------------------
+
+
+@pytest.mark.full
+def test_the_lines_of_the_readme_work(tmp_path, monkeypatch, root):
+    (block,) = re.findall(r"^```python\n(.*?)^```$", (root / "README.md").read_text(), re.M | re.S)
+    shutil.copy(root / "policies" / "rr.bpf.c", tmp_path / "mine.bpf.c")
+    monkeypatch.chdir(tmp_path)
+    with ThreadPoolExecutor(2) as pool:
+        names = {"pool": pool}
+        exec(block, names)
+    assert names["result"].is_good and names["result"].runs.height == 20
+    assert names["result"].comparisons["n"].unique().to_list() == [10]
