@@ -16,7 +16,22 @@
 
 #define NR_FILES 4096		/* open at once; xv6 has NFILE */
 
-struct devsw devsw[NDEV];
+static int null_read(bool is_user, uint64 addr, int n)
+{
+	(void)is_user;
+	(void)addr;
+	(void)n;
+	return 0;
+}
+
+static int null_write(bool is_user, uint64 addr, int n)
+{
+	(void)is_user;
+	(void)addr;
+	return n;
+}
+
+struct devsw devsw[NDEV] = { [NULLDEV] = { null_read, null_write } };
 
 static struct {
 	struct spinlock lock;

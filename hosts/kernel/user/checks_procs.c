@@ -90,8 +90,10 @@ static void block_on_full_pipe(void)
 
 static void block_on_child(void)
 {
-	if (fork() == 0)
+	if (fork() == 0) {
 		sleep(20);
+		exit(0);
+	}
 	wait(0);
 	sleep(1000000);
 }

@@ -196,6 +196,8 @@ static void be_busy(int kind, unsigned long end_ns)
 			CHECK_EQUAL(check_wait(), 0);
 		}
 	}
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* Every policy takes over while others compute, sleep, wait, fork; none is lost. */
