@@ -125,91 +125,11 @@ static s32 take_pid(const struct ut_thread *t)
 
 /* ---- birth ----------------------------------------------------------------- */
 
-static int check_attr(const struct ut_attr *attr)
-{
-	if (attr->attr_bytes != sizeof(*attr))
-		return -EINVAL;
-	if ((attr->given & UT_GIVES_WEIGHT) &&
-	    (attr->weight < 1 || attr->weight > 10000))
-		return -EINVAL;
-	if (attr->stack_bytes && (attr->stack_bytes < ut_stack_bytes_min() ||
-				  attr->stack_bytes > 1ULL << 40))
-		return -EINVAL;
-	return 0;
-}
-
-/* The mask stays with the place: a policy may still look at the last one. */
-static int set_affinity(struct ut_thread *t, const struct ut_attr *attr)
-{
-	struct cpumask *mask = t->core.own_mask;
-	s32 nr = 0;
-
-	if (!mask)
-		mask = sl_host_alloc(sizeof(*mask));
-	if (!mask)
-		return -ENOMEM;
-	t->core.own_mask = mask;
-	for (u32 cpu = 0; cpu < ut.nr_cpus; cpu++) {
-		unsigned long bit = 1UL << (cpu % 64);
-		bool is_in = cpu / 64 < attr->affinity_words &&
-			     (attr->affinity[cpu / 64] & bit);
-
-		if (is_in)
-			sl_poke(&mask->bits[cpu / 64],
-				mask->bits[cpu / 64] | bit);
-		else
-			sl_poke(&mask->bits[cpu / 64],
-				mask->bits[cpu / 64] & ~bit);
-		nr += is_in;
-	}
-	if (!nr)
-		return -EINVAL;
-	sl_poke(&t->core.p.cpus_ptr, mask);
-	sl_poke(&t->core.p.nr_cpus_allowed, nr);
-	return 0;
-}
-
-static int give_attrs(struct ut_thread *t, const struct ut_attr *attr)
-{
-	static const struct { u32 gives, key; } keys[] = {
-		{ UT_GIVES_PRIORITY, TASK_ATTR_PRIORITY },
-		{ UT_GIVES_TICKETS, TASK_ATTR_TICKETS },
-		{ UT_GIVES_CREDITS, TASK_ATTR_CREDITS },
-		{ UT_GIVES_CAP, TASK_ATTR_CAP },
-		{ UT_GIVES_GROUP, TASK_ATTR_GROUP },
-		{ UT_GIVES_DEADLINE, TASK_ATTR_DEADLINE },
-		{ UT_GIVES_BURST, TASK_ATTR_BURST },
-	};
-	struct task_attr given = {
-		.priority = attr->priority,
-		.tickets = attr->tickets,
-		.credits = attr->credits,
-		.cap_percent = attr->cap_percent,
-		.group = attr->group,
-		.deadline_ns = attr->deadline_ns,
-		.burst_ns = attr->burst_ns,
-	};
-
-	for (u32 i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if (attr->given & keys[i].gives)
-			given.given |= 1U << keys[i].key;
-	}
-	return sl_task_give_attrs(&t->core, &given);
-}
-
 static int set_up(struct ut_thread *t, const struct ut_attr *attr)
 {
-	int err = 0;
-
 	sl_task_setup(&t->core, take_pid(t),
 		      attr && attr->name ? attr->name : "thread");
-	if (!attr)
-		return 0;
-	if (attr->given & UT_GIVES_WEIGHT)
-		sl_poke(&t->core.p.scx.weight, attr->weight);
-	if (attr->affinity)
-		err = set_affinity(t, attr);
-	return err ? err : give_attrs(t, attr);
+	return attr ? ut_attr_give(t, attr) : 0;
 }
 
 static void drop_pid(const struct ut_thread *t)
@@ -242,7 +162,7 @@ struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 							 ut.stack_bytes;
 	struct ut_thread *t;
 
-	*err = attr ? check_attr(attr) : 0;
+	*err = attr ? ut_attr_check(attr) : 0;
 	if (*err)
 		return NULL;
 	*err = -EAGAIN;
@@ -265,6 +185,10 @@ struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 	t->arg = arg;
 	t->eh_globals[0] = NULL;
 	t->eh_globals[1] = NULL;
+	t->heap_idx = UT_NOT_IN_HEAP;
+	t->is_cancelled = false;
+	t->held = NULL;
+	t->attr = (struct ut_attr)UT_ATTR_INIT;
 	if (has_stack)
 		t->sp = ut_context_make(t->stack.low + t->stack.bytes,
 					run_thread, t);
@@ -315,9 +239,12 @@ void ut_thread_exit(void *result)
 {
 	struct ut_thread *t;
 
+	ut_slots_end();
 	ut_disable();
 	t = ut_this_cpu()->curr;
 	t->result = result;
+	if (t->held)
+		ut_mutexes_end(t);
 	ut_reschedule(SL_WHY_EXIT);
 	__builtin_unreachable();
 }
@@ -332,8 +259,9 @@ void ut_thread_reap(struct ut_thread *t)
 	bool is_free;
 
 	drop_pid(t);
-	sl_task_detach(&t->core);
+	/* Under the lock: its attributes may be about to be changed. */
 	sl_lock(&t->lock);
+	sl_task_detach(&t->core);
 	joiner = t->joiner;
 	is_free = !t->is_joinable && !joiner && t != ut.main;
 	sl_store(&t->has_ended, true);
@@ -360,6 +288,23 @@ void ut_wait_for_others(void)
 		ut_block();
 	}
 	self->wait = UT_WAIT_NONE;
+}
+
+/*
+ * The thread that @id names, with its lock held: it stays until that is dropped,
+ * though it may have ended. Or NULL. Context: preemption disabled.
+ */
+struct ut_thread *ut_thread_lock(ut_id id)
+{
+	struct ut_thread *t = place_of(id);
+
+	if (!t)
+		return NULL;
+	sl_lock(&t->lock);
+	if (id_of(t) == id)
+		return t;
+	sl_unlock(&t->lock);
+	return NULL;
 }
 
 /* Return: 0 with @t->lock held, and @t the thread that @id names; or -errno. */
@@ -397,10 +342,19 @@ static int join(struct ut_thread *t, ut_id id, void **result)
 	t->joiner = self;
 	while (!t->has_ended) {
 		ut_prepare_wait(self, UT_WAIT_JOIN, t);
+		err = sl_load(&self->is_cancelled) ? -ECANCELED : ut_may_block();
+		if (err)
+			break;
 		sl_unlock(&t->lock);
 		ut_block();
-		self = ut_this_cpu()->curr;
 		sl_lock(&t->lock);
+	}
+	self->wait = UT_WAIT_NONE;
+	t->joiner = NULL;
+	if (err) {
+		t->is_joinable = true;
+		sl_unlock(&t->lock);
+		return err;
 	}
 	if (result)
 		*result = t->result;
@@ -421,6 +375,39 @@ int ut_join(ut_id id, void **result)
 	err = join(place_of(id), id, result);
 	ut_enable();
 	return err;
+}
+
+/*
+ * Whatever it waits for, it is woken, finds that it is asked to end, and leaves
+ * its queue by itself.
+ */
+int ut_cancel(ut_id id)
+{
+	struct ut_thread *t;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	t = ut_thread_lock(id);
+	if (t) {
+		sl_store(&t->is_cancelled, true);
+		sl_unlock(&t->lock);
+		ut_wake(t);
+	}
+	ut_enable();
+	return t ? 0 : -ESRCH;
+}
+
+int ut_is_cancelled(void)
+{
+	bool is_cancelled;
+
+	if (!ut_this_cpu())
+		return 0;
+	ut_disable();
+	is_cancelled = sl_load(&ut_this_cpu()->curr->is_cancelled);
+	ut_enable();
+	return is_cancelled;
 }
 
 int ut_detach(ut_id id)

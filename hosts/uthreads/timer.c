@@ -13,8 +13,6 @@
 
 #include "ut.h"
 
-#define NOT_IN_HEAP (~0U)
-
 /* When the policy's first timer is due, and the watchdog; atomic. */
 static u64 policy_timer_ns = UT_NEVER;
 static u64 watchdog_ns = UT_NEVER;
@@ -85,7 +83,7 @@ static void take_out(struct ut_cpu *cpu, struct ut_thread *t)
 	u32 idx = t->heap_idx;
 	struct ut_thread *last = cpu->sleepers[--cpu->nr_sleepers];
 
-	sl_store(&t->heap_idx, NOT_IN_HEAP);
+	sl_store(&t->heap_idx, UT_NOT_IN_HEAP);
 	if (last == t)
 		return;
 	if (idx && cpu->sleepers[(idx - 1) / 2]->wake_ns > last->wake_ns)
@@ -112,32 +110,65 @@ static void wake_sleepers(struct ut_cpu *cpu, u64 now_ns)
 	}
 }
 
-/* Sleep until @at_ns. Context: preemption disabled; on a thread. */
-int ut_sleep_until(u64 at_ns)
+/*
+ * @t, which runs here, is to be woken at @at_ns. Context: preemption disabled.
+ * Return: 0; -ENOMEM.
+ */
+int ut_sleeper_add(struct ut_thread *t, u64 at_ns)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *t = cpu->curr;
 	int err;
 
 	t->wake_ns = at_ns;
-	ut_prepare_wait(t, UT_WAIT_SLEEP, NULL);
+	t->heap_cpu = cpu->id;
 	sl_lock(&cpu->sleep_lock);
 	err = add(cpu, t);
 	sl_unlock(&cpu->sleep_lock);
-	if (err) {
-		t->wait = UT_WAIT_NONE;
-		return err;
-	}
 	/* Who runs next sets the timer only for its own slice. */
-	if (at_ns < cpu->armed_ns)
+	if (!err && at_ns < cpu->armed_ns)
 		ut_timer_arm(cpu);
-	/* Clocks of two CPUs may differ by a moment: the heap says it is time. */
-	while (sl_load(&t->heap_idx) != NOT_IN_HEAP) {
+	return err;
+}
+
+/* Return: whether its time had not come. Context: preemption disabled. */
+bool ut_sleeper_remove(struct ut_thread *t)
+{
+	struct ut_cpu *cpu = &ut.cpus[t->heap_cpu];
+	bool was_in;
+
+	if (sl_load(&t->heap_idx) == UT_NOT_IN_HEAP)
+		return false;
+	sl_lock(&cpu->sleep_lock);
+	was_in = t->heap_idx != UT_NOT_IN_HEAP;
+	if (was_in)
+		take_out(cpu, t);
+	sl_unlock(&cpu->sleep_lock);
+	return was_in;
+}
+
+/* Clocks of two CPUs may differ by a moment: the heap says when it is time. */
+static int sleep_until(u64 at_ns)
+{
+	struct ut_thread *self = ut_this_cpu()->curr;
+	int err = ut_may_block();
+
+	if (!err)
+		err = ut_sleeper_add(self, at_ns);
+	if (err)
+		return err;
+	for (;;) {
+		ut_prepare_wait(self, UT_WAIT_SLEEP, NULL);
+		if (sl_load(&self->heap_idx) == UT_NOT_IN_HEAP)
+			break;
+		if (sl_load(&self->is_cancelled)) {
+			if (ut_sleeper_remove(self))
+				err = -ECANCELED;
+			break;
+		}
 		ut_block();
-		ut_prepare_wait(t, UT_WAIT_SLEEP, NULL);
 	}
-	t->wait = UT_WAIT_NONE;
-	return 0;
+	self->wait = UT_WAIT_NONE;
+	return err;
 }
 
 int ut_sleep_ns(uint64_t ns)
@@ -150,7 +181,7 @@ int ut_sleep_ns(uint64_t ns)
 	ut_disable();
 	if (__builtin_add_overflow(sl_host_now_ns(), ns, &at_ns))
 		at_ns = UT_NEVER - 1;
-	err = ut_sleep_until(at_ns);
+	err = sleep_until(at_ns);
 	ut_enable();
 	return err;
 }

@@ -69,6 +69,16 @@ static inline bool ut_count_down(void)
 	return is_zero;
 }
 
+static inline u32 ut_count(void)
+{
+	u64 at;
+	u32 count;
+
+	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
+			 "movl %%fs:8(%0), %1" : "=&r"(at), "=r"(count));
+	return count;
+}
+
 static inline u64 ut_cycles(void)
 {
 	u32 low, high;
@@ -136,6 +146,11 @@ static inline bool ut_count_down(void)
 	count = __atomic_load_n(&tls->preempt_count, __ATOMIC_RELAXED) - 1;
 	__atomic_store_n(&tls->preempt_count, count, __ATOMIC_RELAXED);
 	return count == 0;
+}
+
+static inline u32 ut_count(void)
+{
+	return __atomic_load_n(&ut_tls_now()->preempt_count, __ATOMIC_RELAXED);
 }
 
 #if defined(__aarch64__)

@@ -34,6 +34,7 @@
 #include <schedlab/uthreads.h>
 
 #define UT_NEVER (~0ULL)
+#define UT_NOT_IN_HEAP (~0U)	/* ut_thread.heap_idx */
 
 /* Set by whoever wants something of a CPU; it looks when it may be preempted. */
 #define UT_PENDING_KICK		0x1	/* sl_schedule() */
@@ -57,6 +58,11 @@ enum ut_wait {
 	UT_WAIT_RECV,
 	UT_WAIT_IO,
 	UT_WAIT_ALL,		/* ut_exit(): for all others */
+};
+
+/* Threads that wait, in order of arrival; under the lock of what they wait for. */
+struct ut_queue {
+	struct ut_thread *first, *last;
 };
 
 struct ut_stack {
@@ -86,7 +92,16 @@ struct ut_thread {
 	bool		was_preempted;	/* by a signal, since it last gave way */
 	const void	*wait_object;
 	u64		wake_ns;	/* it sleeps until then */
-	u32		heap_idx;	/* its place among its CPU's sleepers */
+	u32		heap_idx;	/* its place among a CPU's sleepers; atomic */
+	s32		heap_cpu;	/* whose */
+	bool		is_cancelled;	/* atomic */
+	struct ut_queue	*queue;		/* of waiters; NULL: taken out; atomic */
+	void		*message;	/* where to, or from where, while it waits */
+	int		answer;		/* of who took it out of the queue */
+	struct ut_attr	attr;		/* what was given to it */
+	s32		priority;	/* in effect: given, or inherited */
+	ut_mutex	*held;		/* its mutexes */
+	void		**slots;	/* [UT_KEYS_MAX] or NULL */
 	struct ut_thread *next;		/* on one list: of waiters, free ones, ... */
 	struct ut_thread *prev;
 } __attribute__((aligned(64)));
@@ -177,6 +192,12 @@ static inline void ut_enable(void)
 		ut_handle_pending();
 }
 
+/* Return: 0; -EPERM when the thread, and not only this call, disabled preemption. */
+static inline int ut_may_block(void)
+{
+	return ut_count() == 1 ? 0 : -1;	/* -EPERM */
+}
+
 /* switch.c: all with preemption disabled */
 void ut_switch(void **save_sp, void *load_sp);
 void ut_context_entry(void);
@@ -189,6 +210,20 @@ void ut_block(void);
 void ut_give_way(void);
 void ut_preempt_here(const void *frame);
 void ut_wake(struct ut_thread *t);
+
+/* wait.c */
+int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
+	       const void *object, u64 until_ns);
+struct ut_thread *ut_queue_take(struct ut_queue *q);
+void ut_wake_taken(struct ut_thread *t);
+
+/* inherit.c */
+void ut_inherit_from(ut_mutex *m, const struct ut_thread *waiter);
+void ut_inherit_begin(ut_mutex *m, struct ut_thread *owner);
+void ut_inherit_end(ut_mutex *m, struct ut_thread *owner);
+
+/* sync.c */
+void ut_mutexes_end(struct ut_thread *t);
 
 /* cpu.c */
 void ut_ring(struct ut_cpu *to, u32 pending);
@@ -225,7 +260,16 @@ void ut_held_init_cpu(struct ut_cpu *cpu);
 bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
 		  const void *frame);
 
+/* slots.c */
+void ut_slots_end(void);
+
+/* attr.c */
+int ut_attr_check(const struct ut_attr *attr);
+int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr);
+void ut_attr_set_priority(struct ut_thread *t, s32 priority);
+
 /* thread.c */
+struct ut_thread *ut_thread_lock(ut_id id);
 int ut_threads_init(void);
 void ut_threads_exit(void);
 struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
@@ -243,7 +287,8 @@ void ut_stacks_exit(void);
 void ut_timers_run(struct ut_cpu *cpu);
 u64 ut_timers_first_ns(struct ut_cpu *cpu);
 void ut_policy_timer_set(u64 at_ns);
-int ut_sleep_until(u64 at_ns);
+int ut_sleeper_add(struct ut_thread *t, u64 at_ns);
+bool ut_sleeper_remove(struct ut_thread *t);
 void ut_watchdog_start(void);
 void ut_timers_exit(void);
 

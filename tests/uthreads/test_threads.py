@@ -21,6 +21,14 @@ def test_life(toolchain, build, cpus):
     run_program(chain.program("life.c"), policy(chain, "fifo"), cpus)
 
 
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+@pytest.mark.parametrize("name", ["fifo", "rr"])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_waiting_for_each_other(toolchain, build, name, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("sync.c"), policy(chain, name), cpus)
+
+
 @pytest.mark.parametrize("name", ["-", "rr", "cfs", "credit", "mlfq", "lottery"])
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):

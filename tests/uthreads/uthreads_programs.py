@@ -16,7 +16,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 HOST = ROOT / "hosts" / "uthreads"
-RUN_SECONDS_MAX = 60
+RUN_SECONDS_MAX = 20
 
 #: Flags per kind of build. A policy's callback is called through another type of
 #: function, which is how the contract is: that one check is off.

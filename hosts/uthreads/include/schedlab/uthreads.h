@@ -173,6 +173,162 @@ int ut_cpu(void);
 void ut_preempt_disable(void);
 void ut_preempt_enable(void);
 
+/*
+ * Asks a thread to end: from now on every call of its that would block, and is
+ * marked as a cancellation point below, returns -ECANCELED, also one that it is
+ * blocked in. What it does then is its own affair; it should return.
+ * ut_join, ut_sleep_ns, ut_cond_*, ut_sem_wait*, ut_barrier_wait, ut_chan_send
+ * and ut_chan_recv, and the calls of ut_io are such points. Mutexes are none.
+ *
+ * Return: 0; -ESRCH.
+ */
+int ut_cancel(ut_id id);
+
+/* Whether somebody has asked the caller to end. */
+int ut_is_cancelled(void);
+
+/*
+ * Change what @attr->given and @attr->affinity say of a thread that lives; the
+ * policy hears of it. The mask of CPUs changes when affinity is not NULL. May
+ * switch. Return: 0; -ESRCH; -EINVAL; -ENOMEM.
+ */
+int ut_setattr(ut_id id, const struct ut_attr *attr);
+
+/* What was given to it so far, by ut_create() and ut_setattr(). */
+int ut_getattr(ut_id id, struct ut_attr *attr);
+
+struct ut_stats {
+	uint64_t cpu_time_ns;
+	uint64_t wait_ns;	/* runnable, and not running */
+	uint64_t wait_ns_max;
+	uint64_t voluntary_switches;
+	uint64_t involuntary_switches;
+	uint64_t migrations;
+	char name[16];
+};
+
+/* Of a thread that has not been joined. Return: 0; -ESRCH. */
+int ut_stats(ut_id id, struct ut_stats *stats);
+uint64_t ut_cpu_time_ns(ut_id id);
+
+/* ---- waiting for each other ----------------------------------------------- */
+
+/*
+ * All of these begin as zeros (UT_..._INIT), need no destruction, and may not be
+ * moved. Who waits is served in order of arrival. "until" is a time of
+ * ut_now_ns(); such a call returns -ETIMEDOUT when it has passed.
+ */
+struct ut_waiters_ {
+	void *first, *last;
+};
+
+typedef struct {
+	struct { uint32_t is_held; } lock_;
+	uint32_t flags_;
+	void *owner_;
+	struct ut_waiters_ waiters_;
+	void *next_held_;
+	int32_t donated_;
+	uint32_t has_donated_;
+} ut_mutex;
+
+#define UT_MUTEX_INIT { .flags_ = 0 }
+/*
+ * While somebody waits for it, its owner has the priority of the waiter that is
+ * the most urgent: the smallest number, as in policy `priority`, or the largest,
+ * as in `rt_fifo` and `rt_rr`. Between threads that were given priorities.
+ */
+#define UT_MUTEX_INHERIT_SMALLEST 0x1
+#define UT_MUTEX_INHERIT_LARGEST 0x2
+#define UT_MUTEX_INIT_INHERIT(which) { .flags_ = (which) }
+
+/*
+ * lock: may switch. Return: 0; -EDEADLK: the caller owns it; -EOWNERDEAD: the
+ * caller owns it now, but its last owner ended without letting it go.
+ * trylock: Return: 0; -EBUSY; -EOWNERDEAD.
+ * unlock: may switch. Return: 0; -EPERM: the caller does not own it. It belongs to
+ * the first who waits, if there is one, before that thread runs.
+ */
+int ut_mutex_lock(ut_mutex *mutex);
+int ut_mutex_trylock(ut_mutex *mutex);
+int ut_mutex_unlock(ut_mutex *mutex);
+
+typedef struct {
+	struct { uint32_t is_held; } lock_;
+	struct ut_waiters_ waiters_;
+} ut_cond;
+
+#define UT_COND_INIT { .waiters_ = { 0, 0 } }
+
+/* Return: 0; -EPERM: @mutex is not the caller's; -ECANCELED; -ETIMEDOUT. */
+int ut_cond_wait(ut_cond *cond, ut_mutex *mutex);
+int ut_cond_wait_until(ut_cond *cond, ut_mutex *mutex, uint64_t until_ns);
+int ut_cond_signal(ut_cond *cond);
+int ut_cond_broadcast(ut_cond *cond);
+
+typedef struct {
+	struct { uint32_t is_held; } lock_;
+	uint32_t count_;
+	struct ut_waiters_ waiters_;
+} ut_sem;
+
+#define UT_SEM_INIT(count) { .count_ = (count) }
+
+/* wait: Return: 0; -ECANCELED; -ETIMEDOUT. trywait: 0; -EAGAIN.
+ * post: Return: 0; -EOVERFLOW. */
+int ut_sem_wait(ut_sem *sem);
+int ut_sem_wait_until(ut_sem *sem, uint64_t until_ns);
+int ut_sem_trywait(ut_sem *sem);
+int ut_sem_post(ut_sem *sem);
+
+typedef struct {
+	struct { uint32_t is_held; } lock_;
+	uint32_t nr_parties_;
+	uint32_t nr_here_;
+	struct ut_waiters_ waiters_;
+} ut_barrier;
+
+#define UT_BARRIER_INIT(parties) { .nr_parties_ = (parties) }
+
+/* Return: 1 to the last who came, 0 to the others; -EINVAL: for nobody;
+ * -ECANCELED: the caller does not count as having come. */
+int ut_barrier_wait(ut_barrier *barrier);
+
+/* ---- channels ---------------------------------------------------------------- */
+
+/* Messages of one size, in order; with room for @capacity, or for none: then a
+ * sender waits until somebody has received. */
+typedef struct ut_chan ut_chan;
+
+/* Return: 0; -EINVAL: no bytes, or too many; -ENOMEM. */
+int ut_chan_create(ut_chan **chan, size_t message_bytes, size_t capacity);
+
+/* Return: 0; -EPIPE: it is closed; -ECANCELED; try: -EAGAIN. */
+int ut_chan_send(ut_chan *chan, const void *message);
+int ut_chan_try_send(ut_chan *chan, const void *message);
+
+/* Return: 0; -EPIPE: it is closed, and empty; -ECANCELED; try: -EAGAIN. */
+int ut_chan_recv(ut_chan *chan, void *message);
+int ut_chan_try_recv(ut_chan *chan, void *message);
+
+/* Nobody can send any more. Return: 0; -EPIPE: it was closed. */
+int ut_chan_close(ut_chan *chan);
+
+/* Return: 0; -EBUSY: somebody waits for it. */
+int ut_chan_destroy(ut_chan *chan);
+
+/* ---- thread-local slots -------------------------------------------------------- */
+
+typedef uint32_t ut_key;
+
+/* @end: called with a thread's value, unless that is NULL, when the thread ends.
+ * Return: 0; -EAGAIN: UT_KEYS_MAX are in use. */
+#define UT_KEYS_MAX 128
+int ut_key_create(ut_key *key, void (*end)(void *value));
+int ut_key_delete(ut_key key);
+int ut_setspecific(ut_key key, void *value);
+void *ut_getspecific(ut_key key);
+
 #ifdef __cplusplus
 }
 #endif

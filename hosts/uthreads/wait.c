@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait.c - a thread waits in a queue until somebody takes it out.
+ *
+ * The one way in which mutexes, conditions, semaphores, barriers and channels
+ * block. Who is taken out has what it waited for: a waker hands over under the
+ * object's lock, so the thread need not look again. It may also take itself out,
+ * when its time is over or it is asked to end.
+ *
+ * Read next: sync.c.
+ */
+#include <errno.h>
+
+#include "ut.h"
+
+/* In no queue any more, but who took it out is not done with it. */
+static struct ut_queue taken;
+
+static void unlink_waiter(struct ut_queue *q, struct ut_thread *t)
+{
+	SL_ASSERT(t->queue == q);
+	if (t->prev)
+		t->prev->next = t->next;
+	else
+		q->first = t->next;
+	if (t->next)
+		t->next->prev = t->prev;
+	else
+		q->last = t->prev;
+}
+
+/*
+ * The first who waits, taken out; or NULL. Whatever it is given comes before
+ * ut_wake_taken(). Context: the object's lock is held.
+ */
+struct ut_thread *ut_queue_take(struct ut_queue *q)
+{
+	struct ut_thread *t = q->first;
+
+	if (t) {
+		unlink_waiter(q, t);
+		sl_poke(&t->queue, &taken);
+	}
+	return t;
+}
+
+/* Context: the object's lock may be held. */
+void ut_wake_taken(struct ut_thread *t)
+{
+	sl_store(&t->queue, NULL);
+	ut_wake(t);
+}
+
+static void append(struct ut_queue *q, struct ut_thread *t)
+{
+	t->next = NULL;
+	t->prev = q->last;
+	if (q->last)
+		q->last->next = t;
+	else
+		q->first = t;
+	q->last = t;
+	sl_poke(&t->queue, q);
+}
+
+/* Why it need not wait any longer although nobody has taken it out; 0: none. */
+static int reason_to_leave(const struct ut_thread *t, enum ut_wait wait,
+			   u64 until_ns)
+{
+	if (wait != UT_WAIT_MUTEX && sl_load(&t->is_cancelled))
+		return -ECANCELED;
+	if (until_ns != UT_NEVER && sl_load(&t->heap_idx) == UT_NOT_IN_HEAP)
+		return -ETIMEDOUT;
+	return 0;
+}
+
+/* Context: the object's lock is held, and dropped here. */
+static int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
+			    sl_lock_t *lock, enum ut_wait wait,
+			    const void *object, u64 until_ns)
+{
+	int err;
+
+	for (;;) {
+		ut_prepare_wait(self, wait, object);
+		err = reason_to_leave(self, wait, until_ns);
+		if (err && self->queue == q)
+			break;
+		sl_unlock(lock);
+		if (!err && sl_load(&self->queue))
+			ut_block();
+		/* The usual way: taken out, and nothing to be locked again. */
+		if (!sl_load(&self->queue))
+			return 0;
+		sl_lock(lock);
+	}
+	unlink_waiter(q, self);
+	sl_poke(&self->queue, NULL);
+	sl_unlock(lock);
+	return err;
+}
+
+/**
+ * ut_wait_in - wait in a queue until taken out
+ * @q: queue of @object
+ * @lock: lock of @object; held, and dropped here
+ * @wait: what kind of object it is; a mutex is no cancellation point
+ * @until_ns: UT_NEVER: as long as it takes
+ *
+ * Context: preemption disabled, by this call alone.
+ * Return: 0; -ETIMEDOUT; -ECANCELED; -EPERM: the thread has disabled preemption;
+ * -ENOMEM.
+ */
+int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
+	       const void *object, u64 until_ns)
+{
+	struct ut_thread *self = ut_this_cpu()->curr;
+	int err = ut_may_block();
+
+	if (!err && until_ns != UT_NEVER)
+		err = ut_sleeper_add(self, until_ns);
+	if (err) {
+		sl_unlock(lock);
+		return err;
+	}
+	append(q, self);
+	err = wait_until_taken(self, q, lock, wait, object, until_ns);
+	self->wait = UT_WAIT_NONE;
+	if (until_ns != UT_NEVER)
+		ut_sleeper_remove(self);
+	return err;
+}
