@@ -3,7 +3,10 @@
  * entry.S - the first instructions: from OpenSBI into C.
  *
  *	entry		the boot hart, by OpenSBI: a0 = hart, a1 = device tree
- *	entry_hart	the others, by main.c through SBI: a1 = struct start_hart
+ *	entry_hart	the others, by main.c through SBI: a0 = hart
+ *
+ * OpenSBI 1.1 tells a hart to start before it writes down where: now and then one
+ * comes to entry instead. So whoever comes there second goes to entry_hart.
  *
  * Both come with paging off, at physical addresses, while all code is linked for
  * the upper half. They set stvec to where they want to be and turn paging on:
@@ -18,6 +21,10 @@
 	.section .text.entry, "ax"
 	.globl entry
 entry:
+	la	t0, nr_entered
+	li	t1, 1
+	amoadd.w.aqrl t0, t1, (t0)
+	bnez	t0, entry_hart
 	li	s0, DIRECT_BASE
 	la	t0, boot_pages
 	srli	t0, t0, 12
@@ -39,6 +46,9 @@ entry:
 	.globl entry_hart
 	.balign	4
 entry_hart:
+	la	a1, start_harts		/* [hart], 32 bytes each */
+	slli	t0, a0, 5
+	add	a1, a1, t0
 	ld	t0, 0(a1)		/* struct start_hart: satp, */
 	ld	sp, 8(a1)		/* stack, */
 	ld	tp, 16(a1)		/* idle loop */
@@ -67,6 +77,8 @@ boot_pages:
 	.quad	0
 	.quad	0x0000000200000cf	/* 0x80000000: RWX */
 	.skip	253 * 8
+nr_entered:
+	.quad	0
 
 /* Only the upper half, as for every kernel stack: see STACK_BIT in layout.h. */
 	.bss

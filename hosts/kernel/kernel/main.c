@@ -31,17 +31,19 @@
 #include "uart.h"
 #include "vm.h"
 
-/* What entry_hart finds at a1, paging off. */
+/* What entry_hart looks up by its number, paging off. */
 struct start_hart {
 	u64 satp;
 	void *sp;
 	struct proc *tp;
+	u64 unused;
 };
+_Static_assert(sizeof(struct start_hart) == 32, "entry.S counts on it");
 
 struct cpu cpus[NCPU];
 u32 nr_cpus = 1;
 
-static struct start_hart starts[NCPU];
+struct start_hart start_harts[NCPU];
 
 extern char entry_hart[], bss_end[];
 
@@ -110,10 +112,10 @@ static void first_process(void)
 	p->frame->a0 = (u64)argc;
 }
 
-static void start_harts(void)
+static void start_other_harts(void)
 {
 	for (u32 i = 0; i < nr_cpus; i++) {
-		struct start_hart *s = &starts[i];
+		struct start_hart *s = &start_harts[i];
 		s64 err;
 
 		if (i == mycpu()->idx)
@@ -121,7 +123,7 @@ static void start_harts(void)
 		s->satp = vm_satp(kernel_pages);
 		s->sp = kernel_stack_top(i);
 		s->tp = &cpus[i].idle;
-		err = sbi_start_hart(i, virt_to_phys(entry_hart), virt_to_phys(s));
+		err = sbi_start_hart(i, virt_to_phys(entry_hart), 0);
 		if (err)
 			panic("hart %u does not start: SBI error %lld", i, err);
 	}
@@ -139,7 +141,7 @@ static void boot_devices(void)
 	policy_init();
 	page_count_total();
 	proc_start_first(first_process);
-	start_harts();
+	start_other_harts();
 	idle_loop();
 }
 
