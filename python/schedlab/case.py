@@ -359,6 +359,9 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
             latency_ns=ready.host.latency_ns(job),
             work_conserving=bool(built.policy.work_conserving),
             tables_folder=directory if plan.keep_parquet else None,
+            tolerance_ns=ready.host.tolerance_ns(job),
+            has_exact_work=ready.host.has_exact_work,
+            calibration=ready.host.calibration(job),
         )
         run |= judge.verdict(program, job.records, outcome)
     run["status"] = "ok" if run["error"] is None else "failed"

@@ -18,7 +18,7 @@ import numpy as np
 import polars
 
 from . import layout, physics
-from .calibration import DEFAULT_CALIBRATION
+from .calibration import DEFAULT_CALIBRATION, Calibration
 from .errors import SchedlabError
 from .hosts import Outcome
 from .metrics import compute_metrics, metrics_table, tasks_table
@@ -41,11 +41,20 @@ class Judge:
         What the policy declares.
     tables_folder : pathlib.Path or None
         Where to write the derived tables; None: nowhere.
+    tolerance_ns : int, default 0
+        Error of the host's clock on one interval.
+    has_exact_work : bool, default True
+        Whether system calls cost a task nothing that its program does not name.
+    calibration : Calibration or None
+        What a unit of `work` costs there; None: nobody knows.
     """
 
     latency_ns: int
     work_conserving: bool
     tables_folder: Path | None
+    tolerance_ns: int = 0
+    has_exact_work: bool = True
+    calibration: Calibration | None = DEFAULT_CALIBRATION
 
     def verdict(self, program, records_path: Path, outcome: Outcome) -> dict:
         """Judge a run.
@@ -107,16 +116,24 @@ class Judge:
         """What the program and the host say about the run beforehand."""
         rows = program.task_rows
         return physics.Expectations(
-            work_ns=program.work_ns(DEFAULT_CALIBRATION),
-            has_host_work=has_host_work(program),
+            work_ns=self._work_ns(program),
+            has_host_work=has_host_work(program) | (not self.has_exact_work),
             arrival_ns=rows["arrival_ns"],
             affinity=_affinity(program),
             is_capped=is_capped(program),
             horizon_ns=program.horizon_ns,
             work_conserving=self.work_conserving,
             latency_ns=self.latency_ns,
+            tolerance_ns=self.tolerance_ns,
             host_cpus=outcome.cpus,
         )
+
+    def _work_ns(self, program) -> np.ndarray:
+        """CPU time that each task declares; -1 where it takes a calibration to know it."""
+        if self.calibration is not None:
+            return program.work_ns(self.calibration)
+        does_work = _have_any(program, program.ops["verb"] == layout.VERB_NUMBER["work"])
+        return np.where(does_work, -1, program.work_ns())
 
 
 def _write_table(table: polars.DataFrame, path: Path, compression: str = "zstd") -> None:

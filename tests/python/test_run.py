@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab import run as run_module
+from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.errors import SpecError, UsageError
 from schedlab.hosts import Outcome
 from schedlab.judge import has_host_work, is_capped
@@ -38,6 +39,12 @@ class FakeHost:
 
     def latency_ns(self, job):
         return 0
+
+    tolerance_ns = latency_ns
+    has_exact_work = True
+
+    def calibration(self, job):
+        return DEFAULT_CALIBRATION
 
     def session(self, *, timeout_seconds):
         return self

@@ -26,6 +26,7 @@
 #define NAME_MAX 64
 
 static struct sleeplock choosing;	/* one at a time */
+static bool is_booted;			/* other harts are at work */
 static u32 now_idx;			/* in force; sl_nr_linked_policies: built-in */
 
 u32 policy_now(void)
@@ -160,16 +161,18 @@ static int change_to(const struct sl_linked_policy *l, const char *settings,
 {
 	int err;
 
-	sl_policy_disable();
+	sl_policy_disable_live();
 	if (!l)
 		return 0;
 	sl_linked_restore(l);
 	set_knobs(l, settings, false, why);
-	err = sl_policy_enable(l->policy);
+	sl_core.exit_msg[0] = 0;
+	err = is_booted ? sl_policy_enable_live(l->policy) :
+			  sl_policy_enable(l->policy);
 	if (err)
 		sl_print_to(why, POLICY_TEXT_MAX, "policy '%s' did not start: error %d%s%s",
-			    l->name, err, sl_core.exit_ready ? ": " : "",
-			    sl_core.exit_ready ? sl_core.exit_msg : "");
+			    l->name, err, sl_core.exit_msg[0] ? ": " : "",
+			    sl_core.exit_msg);
 	return err;
 }
 
@@ -222,6 +225,7 @@ void policy_init(void)
 	if (policy_choose(text, 0, why))
 		printk("boot argument policy=: %s; going on with the built-in FIFO\n",
 		       why);
+	is_booted = true;
 }
 
 /* ---- what others want to know ---------------------------------------------- */

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from ..calibration import Calibration
 from ..errors import NotFoundError, UnavailableError, did_you_mean
 from ..policy_build import BuiltPolicy
 
@@ -102,6 +103,9 @@ class Host(Protocol):
     name: str
     #: Whether equal jobs give equal records, so that repeating one shows nothing.
     is_deterministic: bool
+    #: Whether a task gets exactly the CPU time that it asks for, and no system
+    #: call costs it any more.
+    has_exact_work: bool
 
     def unavailable(self) -> str | None:
         """Why it cannot be used here, with the remedy; None: it can."""
@@ -111,6 +115,12 @@ class Host(Protocol):
 
     def latency_ns(self, job: Job) -> int:
         """How long a CPU may take to notice work, by the host's own statement."""
+
+    def tolerance_ns(self, job: Job) -> int:
+        """Error of the host's clock on one interval; 0 in virtual time."""
+
+    def calibration(self, job: Job) -> Calibration | None:
+        """What a unit of `work` costs there; None where nobody knows."""
 
     def session(self, *, timeout_seconds: float) -> Session:
         """Open a connection for one worker."""
@@ -123,12 +133,18 @@ def _sim() -> Host:
     return SimHost()
 
 
-_BUILT: dict[str, Callable[[], Host]] = {"sim": _sim}
+def _kernel() -> Host:
+    """The same for the teaching kernel's."""
+    from .kernel import KernelHost
+
+    return KernelHost()
+
+
+_BUILT: dict[str, Callable[[], Host]] = {"sim": _sim, "kernel": _kernel}
 
 #: Hosts that the project has a place for but no code yet.
 _NOT_BUILT = {
     "uthreads": "preemptive user threads",
-    "kernel": "the RISC-V teaching kernel",
     "linux": "Linux's own scheduling classes and sched_ext",
     "guest": "Linux with sched_ext in a virtual machine",
 }

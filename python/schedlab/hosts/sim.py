@@ -25,6 +25,7 @@ from collections import deque
 from functools import lru_cache
 
 from .. import paths
+from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..policy_build import BuiltPolicy
 from . import Job, Outcome
 
@@ -43,6 +44,7 @@ class SimHost:
 
     name = "sim"
     is_deterministic = True
+    has_exact_work = True
 
     def unavailable(self) -> str | None:
         """Why the simulator cannot be used, or None."""
@@ -76,6 +78,14 @@ class SimHost:
         # A CPU on its way to one task may find a more urgent one that woke later;
         # the first then waits for the CPU that was called for the second.
         return ns.get("ipi_ns", 0) + sum(ns.get(name, 0) for name in _LATENCIES)
+
+    def tolerance_ns(self, job: Job) -> int:
+        """None: the clock is virtual."""
+        return 0
+
+    def calibration(self, job: Job) -> Calibration | None:
+        """What the simulator is told that work costs; see `case.py`."""
+        return DEFAULT_CALIBRATION
 
     def session(self, *, timeout_seconds: float) -> SimSession:
         """Open a connection for one worker.

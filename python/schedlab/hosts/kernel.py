@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: MIT
+"""Run policies in the teaching kernel: a machine of its own per run, in QEMU.
+
+The kernel is built with all policies linked in (kernel_build.py), booted without
+a screen, plays one workload, says what happened through a virtio port, and goes
+off. The machine counts instructions instead of time (`-icount`): one instruction
+takes one nanosecond, so equal jobs are equal bit by bit, and what scheduling costs
+is counted exactly. Its disk is in RAM, since a real one answers when this machine
+gets round to it.
+
+With several CPUs the emulator runs them in turns, one at a time: still the same
+every time, but a CPU may notice a kick milliseconds late. `--parallel` gives each
+CPU a thread of this machine instead; then times are real, and no run is repeated.
+
+Must stay true: whatever the kernel does, or does not do, the caller gets an
+outcome within the time limit, and no QEMU is left behind.
+Read next: kernel_frames.py, what the kernel says; hosts/kernel/user/play.c.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ..calibration import Calibration
+from ..errors import HostError, SchedlabError
+from ..paths import policies_folder
+from ..program_file import read_program
+from ..records import write_records
+from . import Job, Outcome, kernel_boot, kernel_build
+from .kernel_boot import CPUS_MAX, QEMU, Machine
+from .kernel_frames import Sent, played_records, read_frames, read_overhead
+
+TASKS_MAX = 4000
+#: Processes besides those of the workload: init, play, and some to spare.
+PROCS_SPARE = 16
+#: BOOTARGS_MAX of the kernel, its 0 included.
+ARGUMENTS_BYTES_MAX = 1023
+CONSOLE_LINES_KEPT = 20
+#: The device behind read and write, as the simulator has it (hosts/sim/main.c).
+DEVICE = {"latency_ns": 100_000, "ns_per_kib": 1000, "call_ns": 1000, "depth": 1}
+#: One unit of work in picoseconds, an instruction being a nanosecond: what the
+#: compiled loops of player/work.c execute, measured by `./lab selfbench kernel`.
+CALIBRATION = Calibration(pi_ps=9_000, matmul_ps=19_000, spin_ps=3_000)
+#: From the moment a task may run until it runs: trap, choice, switch. With several
+#: CPUs that take turns, until the other one's turn is over.
+LATENCY_ONE_NS, LATENCY_TURNS_NS, LATENCY_PARALLEL_NS = 100_000, 20_000_000, 50_000_000
+#: Between two looks at the clock for what is one moment to the scheduler.
+TOLERANCE_ONE_NS, TOLERANCE_MANY_NS = 20_000, 20_000_000
+
+
+@dataclass(frozen=True)
+class KernelHost:
+    """The teaching kernel as a host.
+
+    Attributes
+    ----------
+    is_parallel : bool, default False
+        Give each CPU a thread of this machine, and let time be real.
+    """
+
+    is_parallel: bool = False
+    name = "kernel"
+    has_exact_work = False
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether equal jobs give equal records."""
+        return not self.is_parallel
+
+    def unavailable(self) -> str | None:
+        """Why the kernel cannot be used here, or None."""
+        return kernel_boot.unavailable()
+
+    def environment(self) -> dict:
+        """Kernel and QEMU: with equal ones, equal jobs give equal runs."""
+        return {"kernel_hash": kernel_build.build_kernel().hash, "qemu": qemu_version()}
+
+    def latency_ns(self, job: Job) -> int:
+        """Longest time from the moment a task may run on an idle CPU until it runs there.
+
+        Parameters
+        ----------
+        job : Job
+            What is run.
+
+        Returns
+        -------
+        int
+            Nanoseconds.
+        """
+        if self.is_parallel:
+            return LATENCY_PARALLEL_NS
+        return LATENCY_ONE_NS if job.nr_cpus == 1 else LATENCY_TURNS_NS
+
+    def tolerance_ns(self, job: Job) -> int:
+        """Error of the clock on one interval: two looks at it for one moment.
+
+        Parameters
+        ----------
+        job : Job
+            What is run.
+
+        Returns
+        -------
+        int
+            Nanoseconds.
+        """
+        is_exact = job.nr_cpus == 1 and not self.is_parallel
+        return TOLERANCE_ONE_NS if is_exact else TOLERANCE_MANY_NS
+
+    def calibration(self, job: Job) -> Calibration | None:
+        """What a unit of `work` costs; None where nobody knows.
+
+        Parameters
+        ----------
+        job : Job
+            What is run.
+
+        Returns
+        -------
+        Calibration or None
+            Known only while instructions are counted, by one CPU.
+        """
+        return None if self.is_parallel or job.nr_cpus > 1 else CALIBRATION
+
+    def session(self, *, timeout_seconds: float) -> KernelSession:
+        """Open a connection for one worker.
+
+        Parameters
+        ----------
+        timeout_seconds : float
+            Longest time on the wall clock that one run may take.
+
+        Returns
+        -------
+        KernelSession
+            To be used by one thread.
+        """
+        return KernelSession(timeout_seconds=timeout_seconds, is_parallel=self.is_parallel)
+
+
+@lru_cache(maxsize=1)
+def qemu_version() -> str:
+    """First line of what QEMU says about itself."""
+    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
+class KernelSession:
+    """One worker's machines, one after the other.
+
+    Parameters
+    ----------
+    timeout_seconds : float
+        Longest time on the wall clock that one run may take.
+    is_parallel : bool, default False
+        A thread for each CPU, and real time.
+    """
+
+    def __init__(self, *, timeout_seconds: float, is_parallel: bool = False):
+        self.timeout_seconds = timeout_seconds
+        self.is_parallel = is_parallel
+        self._process: subprocess.Popen | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def run(self, job: Job) -> Outcome:
+        """Boot a machine for one job, and wait until it is off.
+
+        Parameters
+        ----------
+        job : Job
+            What to run.
+
+        Returns
+        -------
+        Outcome
+            What the kernel said, or how it ended.
+        """
+        try:
+            with tempfile.TemporaryDirectory(prefix="schedlab-kernel-") as name:
+                return self._run_in(Path(name), job)
+        except SchedlabError as error:
+            return Outcome(error=str(error), error_kind="host")
+        except OSError as error:
+            return Outcome(error=f"{error.filename}: {error.strerror}", error_kind="host")
+
+    def interrupt(self) -> None:
+        """End the machine under way; its job comes back as failed. From any thread."""
+        with self._lock:
+            self._is_closed = True
+            self._end_process()
+
+    def close(self) -> None:
+        """End what is left."""
+        self.interrupt()
+
+    def _end_process(self) -> None:
+        """Context: the lock is held, so the number is still this process's."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _run_in(self, folder: Path, job: Job) -> Outcome:
+        """Do one job with its files in `folder`."""
+        problem = _refusal(job)
+        if problem:
+            return Outcome(error=problem, error_kind="usage")
+        extra = [job.policy.policy.path]
+        if Path(job.policy.policy.path).resolve().parent == policies_folder().resolve():
+            extra = []
+        image = kernel_build.build_kernel([Path(path) for path in extra])
+        program = job.program.read_bytes()
+        ramdisk = write_initrd(folder / "initrd", program, image.filesystem.read_bytes())
+        arguments = _arguments(job, ramdisk, read_program(program).nr_tasks)
+        nr_bytes = len(kernel_boot.boot_arguments(arguments))
+        if nr_bytes > ARGUMENTS_BYTES_MAX:
+            return Outcome(error=f"{nr_bytes} bytes of settings are more than the kernel takes "
+                           f"({ARGUMENTS_BYTES_MAX}); use a policy with fewer knobs",
+                           error_kind="usage")  # fmt: skip
+        command = job_command(image, folder, nr_cpus=job.nr_cpus, arguments=arguments,
+                              is_parallel=self.is_parallel)
+        how = self._boot(command)
+        console = (folder / "console").read_text(errors="replace")
+        if how is not None and how.error_kind != "crash":
+            return how
+        sent = read_frames((folder / "channel").read_bytes())
+        return outcome_of(job, sent, console, ended_badly=how)
+
+    def _boot(self, command: list[str]) -> Outcome | None:
+        """Run the machine until it is off; None if it went off by itself and well."""
+        with self._lock:
+            if self._is_closed:
+                return Outcome(error="interrupted", error_kind="host")
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, text=True, start_new_session=True,
+            )  # fmt: skip
+        process = self._process
+        try:
+            _, said = process.communicate(timeout=self.timeout_seconds)
+        except subprocess.TimeoutExpired:
+            return Outcome(error=f"stopped: no result after {self.timeout_seconds:g} s; give more "
+                           "with --timeout", error_kind="timeout")
+        finally:
+            with self._lock:
+                self._end_process()
+                process.wait()
+                self._process = None
+            process.stderr.close()
+        if self._is_closed:
+            return Outcome(error="interrupted", error_kind="host")
+        if process.returncode < 0 or said.strip():
+            return Outcome(error=f"{QEMU} ended with {process.returncode}: {said.strip()}",
+                           error_kind="host")
+        if process.returncode:
+            return Outcome(error=f"the machine went off with status {process.returncode}",
+                           error_kind="crash")
+        return None
+
+
+# ---- what the machine is given ----------------------------------------------
+
+
+def _refusal(job: Job) -> str | None:
+    """Why this host cannot do a job that another one could."""
+    if job.nr_cpus > CPUS_MAX:
+        return f"the teaching kernel has at most {CPUS_MAX} CPUs (got {job.nr_cpus})"
+    for option, _ in job.options:
+        if option in ("--cost", "--topology"):
+            return f"{option} is for the simulator; the teaching kernel is a machine, and has its own"
+    nr_tasks = read_program(job.program.read_bytes()).nr_tasks
+    if nr_tasks > TASKS_MAX:
+        return f"the teaching kernel runs at most {TASKS_MAX} tasks (got {nr_tasks})"
+    return None
+
+
+def write_initrd(path: Path, program: bytes, disk: bytes) -> int:
+    """Write what the machine is given beside the kernel: the job, then the disk.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File to make.
+    program : bytes
+        What the device file `job` shows.
+    disk : bytes
+        Image of the file system.
+
+    Returns
+    -------
+    int
+        Where in the file the disk begins, for the boot argument `ramdisk`.
+    """
+    at = (len(program) + 4095) // 4096 * 4096
+    path.write_bytes(program.ljust(at, b"\0") + disk)
+    return at
+
+
+def _arguments(job: Job, ramdisk: int, nr_tasks: int) -> dict[str, str]:
+    """The kernel's boot arguments."""
+    device = dict(DEVICE)
+    for option, value in job.options:
+        if option == "--io":
+            device |= {name: int(number) for name, _, number in
+                       (item.partition("=") for item in value.split(","))}  # fmt: skip
+    io = ",".join(str(device[name]) for name in DEVICE)
+    name = Path(job.policy.policy.path).name.removesuffix(".bpf.c")
+    knobs = [f"{knob}={value}" for knob, value in job.policy.values.items()]
+    return {
+        "tick_ns": str(job.tick_ns), "seed": str(job.seed), "ramdisk": str(ramdisk),
+        "procs_max": str(max(64, nr_tasks + PROCS_SPARE)),
+        "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, name, *knobs]),
+    }  # fmt: skip
+
+
+def job_command(
+    image: kernel_build.KernelImage, folder: Path, *, nr_cpus: int, arguments: dict[str, str],
+    is_parallel: bool = False,
+) -> list[str]:  # fmt: skip
+    """Write QEMU's command line for a machine that does a job.
+
+    Parameters
+    ----------
+    image : kernel_build.KernelImage
+        What is booted.
+    folder : pathlib.Path
+        Holds `initrd`; `console` and `channel` are written there.
+    nr_cpus : int
+        Number of CPUs, 1 to 8.
+    arguments : dict of str to str
+        The kernel's boot arguments.
+    is_parallel : bool, default False
+        A thread for each CPU, and real time; otherwise instructions are counted.
+
+    Returns
+    -------
+    list of str
+        Program and arguments.
+    """
+    channel = (
+        "-seed", "1", "-device", "virtio-serial-device",
+        "-chardev", f"file,id=channel,path={folder / 'channel'}",
+        "-device", "virtconsole,chardev=channel",
+    )  # fmt: skip
+    machine = Machine(
+        image, nr_cpus=nr_cpus, arguments=arguments, is_counted=not is_parallel,
+        job=folder / "initrd", extra=channel,
+    )  # fmt: skip
+    return kernel_boot.machine_command(machine, console=f"file:{folder / 'console'}")
+
+
+# ---- what it said -----------------------------------------------------------
+
+
+def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | None = None) -> Outcome:
+    """Make an outcome, and the record file, of what a machine left.
+
+    Parameters
+    ----------
+    job : Job
+        What it was to do.
+    sent : Sent
+        What came through the channel.
+    console : str
+        What stood on the console.
+    ended_badly : Outcome, optional
+        How the machine ended, unless well.
+
+    Returns
+    -------
+    Outcome
+        With `overhead`, `counted` and `lines` in its answer.
+    """
+    answer = {
+        "overhead": read_overhead(sent.said("overhead")),
+        "counted": _counts(sent.said("counted")),
+        "lines": sent.said("print"),
+        "console": _tail(console),
+    }
+    refused = sent.said("refused")
+    if refused:
+        return Outcome(error=refused[0], error_kind="policy", answer=answer)
+    if ended_badly is not None or sent.status is None:
+        how = ended_badly.error if ended_badly else "the machine went off before its job was done"
+        return Outcome(error=f"{how}; the end of its console:\n{_tail(console)}",
+                       error_kind="crash", answer=answer)  # fmt: skip
+    program = read_program(job.program.read_bytes())
+    parent = program.task_rows["parent"].astype("int64")
+    parents = (parent + 1) * (parent < program.nr_tasks)
+    try:
+        played = played_records(sent, parents)
+    except HostError as error:
+        return Outcome(error=f"{error}; the end of its console:\n{_tail(console)}",
+                       error_kind="host", answer=answer)  # fmt: skip
+    write_records(job.records, played.events, nr_cpus=job.nr_cpus, tick_ns=job.tick_ns,
+                  end_ns=played.end_ns)
+    answer |= {"nr_exited": played.nr_exited, "end_ns": played.end_ns}
+    return _judged(sent, played, program, answer)
+
+
+def _judged(sent: Sent, played, program, answer: dict) -> Outcome:
+    """What the policy or the workload did wrong, if anything."""
+    for line in sent.said("failed"):
+        kind, _code, pid, reason = line.split(" ", 3)
+        task = played.tasks.get(int(pid))
+        if reason.startswith("unregistered from BPF"):
+            continue
+        return Outcome(
+            error=reason, error_kind="stall" if "stall" in reason.partition(":")[0] else "policy",
+            task=task, answer=answer | {"exit_kind": int(kind)},
+        )  # fmt: skip
+    for line in sent.said("result"):
+        task, code, op = map(int, line.split())
+        name = program.string(int(program.task_rows[task]["name"]))
+        return Outcome(
+            error=f"{name}[{task + 1}] ended at op {op} of its program with error {code}",
+            error_kind="program", task=task + 1, answer=answer,
+        )  # fmt: skip
+    return Outcome(answer=answer)
+
+
+def _counts(lines: list[str]) -> dict:
+    """Read `name=number` pairs of the last line."""
+    pairs = (item.partition("=") for item in (lines[-1].split() if lines else ()))
+    return {name: int(value) for name, _, value in pairs}
+
+
+def _tail(console: str) -> str:
+    """The last lines of a console."""
+    return "\n".join(console.replace("\r", "").strip().splitlines()[-CONSOLE_LINES_KEPT:])
