@@ -53,12 +53,15 @@ class Played:
         Name of each task, in order of pid.
     result : dict
         What the simulator printed.
+    said : list of str
+        What the policy printed, line by line, without the time.
     """
 
-    def __init__(self, records: Records, names: list[str], result: dict):
+    def __init__(self, records: Records, names: list[str], result: dict, said: list[str]):
         self.records = records
         self.names = names
         self.result = result
+        self.said = said
         self.end_ns = records.end_ns
         self.turns = list(self._turns())
 
@@ -138,7 +141,9 @@ def play(simulator, tmp_path):
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)
         assert result["status"] == "ok", result
-        return Played(read_records(records_path), program.tasks["name"].tolist(), result)
+        names = program.tasks["name"].tolist()
+        said = [line.partition(" ")[2] for line in done.stderr.splitlines()]
+        return Played(read_records(records_path), names, result, said)
 
     return run
 

@@ -210,6 +210,28 @@ def test_priority_pid_rule_forces_level_5(play):
     assert play(workload(*jobs), "priority", pid_rule=1).order()[:3] == ["five", "nine", "five"]
 
 
+def test_priority_kill_ends_the_run_by_name(play):
+    """Report 1 kills after 10,000 ticks; here 2 s, and PID 1 is spared as there."""
+    jobs = workload(task("init", 'run = "4s"', priority=0), task("old", 'sleep = "1s"', 'run = "3s"', priority=0))
+    with pytest.raises(AssertionError, match=r"would kill old\[2\] here: it is older than 2000000000 ns"):
+        play(jobs, "priority", kill_ns=2_000_000_000)
+    alone = workload(task("init", 'run = "4s"'))
+    assert play(alone, "priority", kill_ns=2_000_000_000).finish_ms("init") == 4000
+    assert play(jobs, "priority", kill_ns=100_000_000_000).finish_ms("old") == 7000
+
+
+def test_priority_sched_log_has_tick_pid_priority_and_switches(play):
+    """As report 1's sched_log(): a line per switch, and its first call was switch 1."""
+    jobs = workload(task("low", 'run = "20ms"', priority=7), task("high", 'run = "20ms"', priority=2, arrival='"10ms"'))
+    played = play(jobs, "priority", sched_log=1)
+    assert played.said == [
+        "tick 0 pid 1 priority 7 switches 1",
+        "tick 1 pid 2 priority 2 switches 2",
+        "tick 3 pid 1 priority 7 switches 3",
+    ]
+    assert play(jobs, "priority").said == []
+
+
 # ---- lottery ----------------------------------------------------------------
 
 
