@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Every listed workload runs under every listed policy, to its end and within physics.
+
+What each of them has to show is in the other files of this folder and in
+tests/python/test_workloads.py; here nothing may be missing, or stand still.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from schedlab.policy import list_policies
+from schedlab.spec import list_workloads
+
+POLICIES = list_policies()
+WORKLOADS = [info.name for info in list_workloads()]
+#: What the reports asked or wished to ask, and their other loads.
+OPTIONS = [
+    "report-3/matrix:yields=64",
+    "report-3/matrix:yields=8",
+    "report-3/matrix:growth=8",
+    "report-3/matrix:loads=unequal",
+    "report-3/matrix:order=crossed,loads=unequal",
+    "report-1/io-bound:processes=50",
+    *(f"report-2/{name}:processes={n}" for name in ("cpu", "io", "mixed") for n in (70, 300)),
+    *(f"report-4/{name}:processes={n}" for name in ("pi", "rw", "mixed") for n in (20, 200)),
+]
+
+
+@pytest.fixture
+def runs_of(root, simulator, tmp_path):
+    """Function that runs workloads under policies, as a user does; the runs, one seed each."""
+
+    def call(workloads, policies, *arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "schedlab", "run", *workloads, "--policy", ",".join(policies),
+             *arguments, "--json", "--out", "out"],
+            env=os.environ | {"PYTHONPATH": str(root / "python")}, cwd=tmp_path,
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["runs"]
+
+    return call
+
+
+def test_every_workload_runs(runs_of):
+    runs = runs_of(WORKLOADS, ["rr"])
+    assert [run["workload"] for run in runs] == WORKLOADS
+    for run in runs:
+        assert (run["status"], run["physics"], run["error"]) == ("ok", "ok", None)
+        assert run["metrics"]["tasks_ended"] == run["metrics"]["tasks"] > 0
+
+
+@pytest.mark.full
+def test_every_workload_runs_under_every_policy(runs_of):
+    runs = runs_of(WORKLOADS, POLICIES)
+    assert len(runs) == len(WORKLOADS) * len(POLICIES)
+    for run in runs:
+        what = (run["workload"], run["policy"])
+        assert (run["status"], run["physics"]) == ("ok", "ok"), (what, run["error"])
+        assert run["metrics"]["tasks_ended"] == run["metrics"]["tasks"] > 0, what
+
+
+@pytest.mark.full
+def test_every_option_of_the_reports_runs(runs_of):
+    for run in runs_of(OPTIONS, ["credit"], "--set", "credit.mode=report"):
+        assert (run["status"], run["physics"]) == ("ok", "ok"), (run["workload"], run["error"])
+        assert run["metrics"]["tasks_ended"] == run["metrics"]["tasks"]
+
+
+def test_record_hashes_differ_pairwise(runs_of):
+    """On four CPUs, with a lock and wake-ups, no two policies make the same run."""
+    runs = runs_of(["classics/requests"], POLICIES)
+    by_hash = {run["record_hash"]: run["policy"] for run in runs}
+    assert len({run["program_hash"] for run in runs}) == 1
+    assert sorted(by_hash.values()) == sorted(POLICIES)
