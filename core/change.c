@@ -59,6 +59,7 @@ static struct change begin_change(struct sl_task *t)
 	struct change c;
 	u8 state;
 
+	sl_watch_idlers(here);
 	for (;;) {
 		c.cpu = sl_lock_cpu_of(t, &state);
 		c.was_running = state == SL_TASK_RUNNING;

@@ -96,6 +96,11 @@ struct sl_cpu {
 	u32		nr_kicks;
 	s32		idle_cursor;	/* where the last idle CPU was found */
 	struct sl_dsq	*last_dsq;	/* what sl_dsq_find() last found */
+	u64		idle_seen;	/* sl_core.idle_seq before the policy looked */
+	bool		must_look;	/* it has shown that it is idle, not looked since */
+
+	/* Read by all: */
+	u64		idle_seq;	/* of its last showing; ~0: just now */
 
 	/* Accounting, ns; written under lock: */
 	u64		nr_switches;
@@ -137,6 +142,7 @@ struct sl_core {
 
 	struct cpumask	idle;		/* atomic bits */
 	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
+	u64		idle_seq;	/* atomic: how often a CPU showed that it is idle */
 
 	sl_lock_t	tasks_lock;	/* protects the table */
 	struct sl_task	**tasks;	/* [tasks_max], holes are NULL */
@@ -212,6 +218,7 @@ enum sl_why {
 };
 
 struct sl_task *sl_schedule(enum sl_why why);
+bool sl_must_look_again(void);
 void sl_switched(struct sl_task *prev);
 bool sl_tick(void);
 void sl_timers_run(void);
@@ -332,7 +339,28 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 			  const struct cpumask *allowed, u64 flags);
 void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change);
 void sl_kick(struct sl_cpu *here, s32 cpu, u64 flags);
+void sl_kick_new_idlers(struct sl_cpu *here);
 void sl_flush_kicks(struct sl_cpu *here);
+
+/* Before the policy may look for an idle CPU for what is going to be queued. */
+static inline void sl_watch_idlers(struct sl_cpu *here)
+{
+	here->idle_seen = sl_load(&sl_core.idle_seq);
+}
+
+/*
+ * A task has been queued where other CPUs can find it, or is the policy's. One
+ * that has gone idle since sl_watch_idlers() may have missed it, and the policy may
+ * have missed that CPU; idle.c says why nothing else is missed.
+ */
+static inline void sl_check_idlers(struct sl_cpu *here)
+{
+	if (sl_core.nr_cpus == 1)
+		return;
+	sl_host_fence();
+	if (__builtin_expect(sl_peek(&sl_core.idle_seq) != here->idle_seen, 0))
+		sl_kick_new_idlers(here);
+}
 
 /* policy.c */
 void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt, ...)

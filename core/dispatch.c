@@ -183,7 +183,7 @@ static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 				"non-existent DSQ 0x%llx for %s[%d]",
 				(unsigned long long)q->id, t->p.comm, t->p.pid);
 	else
-		return;
+		return sl_check_idlers(sl_this_cpu());
 	insert_shared(&sl_core.global, t, 0);
 }
 
@@ -292,6 +292,7 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	/* S4: the policy holds it until it dispatches it. */
 	t->in_custody = true;
 	sl_store(&t->ops_state, seq | SL_OPSS_QUEUED);
+	sl_check_idlers(here);
 }
 
 /* Claim the task of one buffered insertion and place it; S21 if it is stale. */

@@ -6,6 +6,20 @@
  * default choice, and by policies through kfuncs_cpu.c. The masks are hints
  * that are claimed bit by bit: whoever clears a bit has the CPU (S23).
  *
+ * No task waits beside a CPU that sleeps because the two missed each other:
+ *
+ *	CPU that goes idle              CPU that queues
+ *
+ *	looks at the queues             watches: reads idle_seq
+ *	sets its bit, update_idle()     policy looks for idle CPUs
+ *	idle_seq++; fence               queues; fence
+ *	looks again (host.h)            reads idle_seq again: kicks whoever came
+ *
+ * If the right side reads the left one's number first, the policy could see the
+ * bit. If it reads it at the end, it kicks. If it never does, the fences order its
+ * queueing before the second look. Policies look for idle CPUs before their task is
+ * queued, as on Linux, so the second look alone would not do.
+ *
  * Read next: kfuncs_cpu.c.
  */
 #include "core.h"
@@ -44,6 +58,45 @@ static bool claim(s32 cpu)
 	return sl_bit_test_and_clear((u64 *)sl_core.idle.bits, (u32)cpu);
 }
 
+/* The policy can see that @cpu is idle. Context: on that CPU. */
+static void show_idle(struct sl_cpu *cpu)
+{
+	u64 seq;
+
+	if (sl_core.nr_cpus == 1)
+		return;
+	/* Whoever sees the number finds at whose showing it was taken. */
+	sl_store(&cpu->idle_seq, ~0ULL);
+	do {
+		seq = sl_load(&sl_core.idle_seq);
+	} while (!sl_cas_u64(&sl_core.idle_seq, seq, seq + 1));
+	sl_store(&cpu->idle_seq, seq + 1);
+	cpu->must_look = true;
+	sl_host_fence();
+}
+
+/* Kick those that have gone idle since sl_watch_idlers(). */
+void sl_kick_new_idlers(struct sl_cpu *here)
+{
+	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
+		struct sl_cpu *cpu = &sl_core.cpus[i];
+
+		/* If it is this one, it is going to look again. */
+		if (cpu != here && sl_load(&cpu->idle_seq) > here->idle_seen)
+			sl_kick(here, cpu->id, SCX_KICK_IDLE);
+	}
+}
+
+/**
+ * sl_must_look_again - may this CPU sleep, after sl_schedule() returned NULL?
+ *
+ * Return: true if sl_schedule() has to be called once more; see host.h.
+ */
+bool sl_must_look_again(void)
+{
+	return sl_this_cpu()->must_look;
+}
+
 /**
  * sl_update_idle - a CPU goes idle, stays idle, or starts to work
  * @cpu: the CPU; its lock is held
@@ -53,15 +106,22 @@ static bool claim(s32 cpu)
  */
 void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
 {
+	bool is_shown = is_idle && is_change;
+
 	/* Also for a policy that keeps its own: the next one finds them right. */
-	if (!is_idle)
+	if (!is_idle) {
 		claim(cpu->id);
-	else if (!sl_bit_test_and_set((u64 *)sl_core.idle.bits, (u32)cpu->id) &&
-		 sl_core.has_smt)
-		update_core_idle(cpu->id, true);
+	} else if (!sl_bit_test_and_set((u64 *)sl_core.idle.bits,
+					(u32)cpu->id)) {
+		is_shown = true;
+		if (sl_core.has_smt)
+			update_core_idle(cpu->id, true);
+	}
 	if (is_change && SL_HAS_OP(update_idle))
 		SL_CALL_VOID(cpu, SL_CTX_NONE, update_idle, NULL, cpu->id,
 			     is_idle);
+	if (is_shown)
+		show_idle(cpu);
 }
 
 /*

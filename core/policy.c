@@ -135,6 +135,7 @@ void sl_take_back_all(struct sl_cpu *here)
 			take_back_task(here, sl_core.tasks[i]);
 	}
 	sl_unlock(&sl_core.tasks_lock);
+	sl_flush_kicks(here);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_host_kick((s32)i);
 }

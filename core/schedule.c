@@ -185,6 +185,8 @@ struct sl_task *sl_schedule(enum sl_why why)
 	struct sl_task *prev, *next;
 	u64 now_ns = sl_host_now_ns();
 
+	sl_watch_idlers(cpu);
+	cpu->must_look = false;
 	sl_lock(&cpu->lock);
 	cpu->holds_lock = true;
 	cpu->is_scheduling = true;

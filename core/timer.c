@@ -165,6 +165,7 @@ void sl_timers_run(void)
 		struct sl_map *map = sl_map_of_value(s->owner, &number, &key,
 						     &element);
 
+		sl_watch_idlers(here);
 		here->context = SL_CTX_UNLOCKED;
 		here->callback = "timer";
 		/* Not the task of the last callback: it may be gone. */

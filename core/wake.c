@@ -126,6 +126,7 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
 	struct sl_cpu *here = sl_this_cpu();
 	struct sl_cpu *cpu;
 
+	sl_watch_idlers(here);
 	cpu = &sl_core.cpus[select_cpu(here, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
 	sl_poke(&t->runnable_at_ns, sl_host_now_ns());

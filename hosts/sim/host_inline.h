@@ -78,6 +78,8 @@ static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 	return true;
 }
 
+#define sl_host_fence() ((void)0)
+
 /* Where the next record goes; both NULL when records are off. */
 extern struct sl_record *sim_record_at;
 extern struct sl_record *sim_record_end;

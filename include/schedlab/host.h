@@ -16,6 +16,7 @@
  *	bool sl_bit_test_and_set(u64 *words, u32 bit)      atomic where hosts
  *	bool sl_bit_test_and_clear(u64 *words, u32 bit)    have several CPUs
  *	bool sl_cas_u64(u64 *at, u64 old, u64 new)         the same
+ *	void sl_host_fence(void)      full memory fence; a macro, may be absent
  *	void sl_host_record(kind, task, cpu, flags, arg)   see record.h; may drop
  *	void sl_host_slice_changed(t)   a running task's slice was set by hand
  *
@@ -24,6 +25,13 @@
  * task that sl_schedule() returned is run until the next sl_schedule() of that
  * CPU; sl_switched() is called once the old task's stack is out of use; the
  * memory of a task that ended stays one, see task.h.
+ *
+ * Going idle. When sl_schedule() has returned NULL (and sl_switched() has been
+ * called, if a task was left), a CPU asks sl_must_look_again(); if so, it calls
+ * sl_schedule(SL_WHY_RESCHED) once more before it sleeps. Otherwise it would miss
+ * a task that another CPU queued for anybody just before it could see that
+ * this one is idle. A kick that comes at any time after ends the sleep or keeps it
+ * from beginning. With one CPU, or CPUs that take turns, nothing is missed.
  *
  * Read next: core/core.h, what a host calls in turn.
  */
@@ -35,6 +43,10 @@
 #include <schedlab/task.h>
 
 #include <host_inline.h>
+
+#ifndef sl_host_fence
+#define sl_host_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
 
 /*
  * Make @cpu call sl_schedule() soon: from its idle loop, or by interrupting its

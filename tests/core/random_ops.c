@@ -385,7 +385,7 @@ static struct model_task *idle(u32 *nr_dull)
 	struct sl_cpu *cpu = &sl_core.cpus[fake_cpu];
 	bool has_work;
 
-	if (fake_take_kick(fake_cpu)) {
+	if (sl_must_look_again() || fake_take_kick(fake_cpu)) {
 		*nr_dull = 0;
 		return schedule(NULL, SL_WHY_RESCHED);
 	}
@@ -401,10 +401,10 @@ static struct model_task *idle(u32 *nr_dull)
 	CHECK(!has_work, "cpu %d sleeps with a task in its local queue", fake_cpu);
 	fake_sleep(fake_cpu, 300000);
 	/*
-	 * A shared queue may be left behind by two CPUs that go idle and queue
-	 * at the same time, as on Linux: then another event ends the wait.
+	 * A policy that wakes one CPU for each task may choose one that just
+	 * finds another task, as on Linux: then another event ends the wait.
 	 */
-	if (++*nr_dull % 8)
+	if (run.policy->wakes_all || ++*nr_dull % 8)
 		return NULL;
 	return schedule(NULL, SL_WHY_RESCHED);
 }

@@ -16,12 +16,13 @@ import pytest
 from core.core_programs import build_program, run_program
 
 POLICIES = (
-    "none", "fifo", "vtime", "percpu", "pids", "late", "walk", "direct", "last", "preempt",
-    "faulty",
+    "none", "fifo", "eager", "vtime", "percpu", "pids", "late", "walk", "direct", "last",
+    "preempt", "faulty",
 )  # fmt: skip
 #: What a policy is there to exercise: a run that never did tested nothing.
 MUST_COUNT = {
     "fifo": ("enqueue", "dequeue", "dispatch", "direct"),
+    "eager": ("custody", "kick"),
     "vtime": ("custody", "dequeue"),
     "percpu": ("direct", "custody"),
     "pids": ("custody", "dequeue", "reused"),
@@ -95,7 +96,9 @@ UNIT_SOURCES = [
     "unit_races.c", "unit_text.c",
 ]  # fmt: skip
 UNITS = (
-    "race_change_before_the_switch", "race_destroyed_queue", "race_reused_memory",
+    "race_change_before_the_switch", "race_destroyed_queue",
+    "race_going_idle_before_a_task_is_queued", "race_queueing_before_a_cpu_is_idle",
+    "race_reused_memory",
     "race_stale_turn", "race_wake_after_the_clock",
     "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
     "a_policy_may_leave",

@@ -235,3 +235,99 @@ TEST(race_reused_memory)
 	unit_run_to_end();
 	unit_end();
 }
+
+/* ---- a CPU goes idle while another one queues a task for anybody --------- */
+
+static struct unit_task *queued;
+static s32 idler;	/* the CPU that goes idle meanwhile; -1: none */
+
+static void anybody_enqueue(struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+
+	scx_bpf_dsq_insert(p, DSQ, SCX_SLICE_DFL, enq_flags);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	if (idler < 0 || has_acted)
+		return;
+	/* It looks, and looks again: the task is not queued yet. */
+	has_acted = true;
+	fake_cpu = idler;
+	do {
+		CHECK(!sl_schedule(SL_WHY_RESCHED));
+	} while (sl_must_look_again());
+	fake_cpu = 0;
+}
+
+/* CPU 0 has its own task; this one comes to it, for any CPU. */
+static void start_for_anybody(void)
+{
+	queued->core.cpu = 0;
+	sl_task_start(&queued->core, 0);
+}
+
+static void anybody_dispatch(s32 cpu, struct task_struct *prev)
+{
+	(void)prev;
+	scx_bpf_dsq_move_to_local(DSQ);
+	if (cpu != 1 || idler != -1 || has_acted)
+		return;
+	has_acted = true;
+	fake_cpu = 0;
+	start_for_anybody();
+	fake_cpu = 1;
+}
+
+static struct sched_ext_ops anybody_ops = {
+	.name = "anybody", .init = simple_init, .enqueue = anybody_enqueue,
+	.dispatch = anybody_dispatch,
+};
+
+/* CPU 0 runs a task, CPU 1 has just been claimed, so the policy sees none idle. */
+static void one_busy_one_claimed(void)
+{
+	unit_machine(2);
+	CHECK(!unit_enable(&anybody_ops));
+	unit_start(3);
+	fake_cpu = 0;
+	sl_host_kick(0);
+	unit_step(0);
+	CHECK(sl_core.cpus[0].curr == &unit_tasks[0].core);
+	queued = unit_attach(1);
+	scx_bpf_test_and_clear_cpu_idle(1);
+	fake_take_kick(1);
+	fake_cpu = 0;
+}
+
+/* What it looked at was empty, and the other one could not see that it looked. */
+TEST(race_queueing_before_a_cpu_is_idle)
+{
+	has_acted = true;
+	one_busy_one_claimed();
+	has_acted = false;
+	idler = -1;
+	fake_cpu = 1;
+	CHECK(!sl_schedule(SL_WHY_RESCHED) && has_acted);
+	CHECK(sl_dsq_find(DSQ)->first == &queued->core);
+	/* Nobody has told it; it has to look again, and once is enough. */
+	CHECK(!fake.cpus[1].is_kicked && sl_must_look_again());
+	CHECK(sl_schedule(SL_WHY_RESCHED) == &queued->core);
+	CHECK(!sl_must_look_again());
+	sl_switched(NULL);
+	unit_run_to_end();
+	unit_end();
+}
+
+/* The policy looked for an idle CPU, the CPU looked twice, and then it is queued. */
+TEST(race_going_idle_before_a_task_is_queued)
+{
+	has_acted = true;
+	one_busy_one_claimed();
+	has_acted = false;
+	idler = 1;
+	start_for_anybody();
+	CHECK(has_acted && sl_dsq_find(DSQ)->first == &queued->core);
+	CHECK(fake.cpus[1].is_kicked, "it sleeps beside a task");
+	unit_run_to_end();
+	unit_end();
+}
