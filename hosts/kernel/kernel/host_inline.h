@@ -48,17 +48,6 @@ static inline void sl_unlock(sl_lock_t *lock)
 	__atomic_store_n(&lock->locked, 0, __ATOMIC_RELEASE);
 }
 
-/* Nanoseconds in one step of the board's clock, from the FDT. */
-extern u64 clock_step_ns;
-
-static inline u64 sl_host_now_ns(void)
-{
-	u64 steps;
-
-	asm volatile("rdtime %0" : "=r"(steps));
-	return steps * clock_step_ns;
-}
-
 /*
  * The number of the hart. It stands right behind the task of the running process
  * (struct proc), which tp points to; proc.c asserts it.
@@ -69,6 +58,27 @@ static inline s32 sl_host_cpu(void)
 
 	asm volatile("lw %0, %1(tp)" : "=r"(hart) : "i"(sizeof(struct sl_task)));
 	return hart;
+}
+
+/* Nanoseconds in one step of the board's clock, from the FDT. */
+extern u64 clock_step_ns;
+
+/* Where the hart's clock stands; 0: it runs. timer.c says when and why. */
+extern u64 clock_held_ns[NCPU];
+
+static inline u64 clock_running_ns(void)
+{
+	u64 steps;
+
+	asm volatile("rdtime %0" : "=r"(steps));
+	return steps * clock_step_ns;
+}
+
+static inline u64 sl_host_now_ns(void)
+{
+	u64 held_ns = clock_held_ns[sl_host_cpu()];
+
+	return __builtin_expect(held_ns != 0, 0) ? held_ns : clock_running_ns();
 }
 
 static inline bool sl_bit_test_and_set(u64 *words, u32 bit)

@@ -22,6 +22,7 @@
 #include "overhead.h"
 #include "print.h"
 #include "proc.h"
+#include "sched.h"
 
 #define NAME_MAX 64
 
@@ -184,7 +185,6 @@ int policy_choose(const char *text, u64 at_ns, char *why)
 	int idx = settings ? find_policy(name) : -1;
 	int err;
 
-	(void)at_ns;
 	if (idx < 0) {
 		sl_print_to(why, POLICY_TEXT_MAX, "there is no policy '%s'",
 			    settings ? name : "");
@@ -197,8 +197,14 @@ int policy_choose(const char *text, u64 at_ns, char *why)
 	acquiresleep(&choosing);
 	overhead_charge(policy_now());
 	push_off();
+	if (at_ns) {
+		/* Who asks for it has used no time either, as the policy sees it. */
+		clock_hold(at_ns);
+		sl_charge(&myproc()->task, at_ns);
+	}
 	err = change_to(l, settings, why);
 	sl_poke(&now_idx, err ? sl_nr_linked_policies : (u32)idx);
+	sched_watch();
 	pop_off();
 	releasesleep(&choosing);
 	return err ? -1 : 0;

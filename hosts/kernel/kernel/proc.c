@@ -9,9 +9,10 @@
  * locks are taken inside it. pid_lock guards the table of pids and the list of
  * unused processes; it is a leaf, since policies ask the core for pids.
  *
- * Must stay true: a process is detached from the core only when its last hart
- * has left its stack; its memory stays a struct proc for ever, and what is stale
- * in a pointer to it can do no worse than wake somebody for nothing.
+ * Must stay true: a process is waited for only when its last hart has left its
+ * stack, and has detached it from the core (sched.c); its memory stays a struct
+ * proc for ever, and what is stale in a pointer to it can do no worse than wake
+ * somebody for nothing.
  *
  * Read next: exec.c, sysproc.c.
  */
@@ -409,9 +410,6 @@ static void reap(struct proc *p)
 {
 	while (sl_load(&p->task.on_cpu))
 		sl_host_relax();
-	push_off();
-	sl_task_detach(&p->task);
-	pop_off();
 	p->state = PROC_UNUSED;
 	unpublish(p);
 	put_unused(p);

@@ -145,6 +145,19 @@ void record_flush_all(void)
 	release(&lock);
 }
 
+u64 record_last_ns(u32 hart)
+{
+	const struct store *s = &stores[hart];
+	const struct sl_record *at = record_harts[hart].at;
+
+	if (!at)
+		return ~0ULL;
+	if (at != s->chunk[s->filling]->records)
+		return at[-1].t_ns;
+	/* The chunk before is still there; it was full. */
+	return s->nr_sent ? s->chunk[!s->filling]->records[RECORD_CHUNK_RECORDS - 1].t_ns : 0;
+}
+
 u64 record_nr_lost(void)
 {
 	u64 nr = 0;

@@ -58,6 +58,9 @@ void record_flush_all(void);
  */
 s64 record_drain(u64 to, u32 nr);
 
+/* Time of the hart's last record; 0: none yet, ~0: not known. */
+u64 record_last_ns(u32 hart);
+
 /* Records that could not be kept, on all harts since boot. */
 u64 record_nr_lost(void);
 

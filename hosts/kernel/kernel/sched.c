@@ -37,6 +37,9 @@ static void finish_switch(struct proc *prev)
 	if (is_idle(prev) != is_idle(p))
 		timer_arm_tick(c);
 	overhead_enter(c->idx, OVERHEAD_SCHED);
+	/* The policy hears of an end at once, not when the parent waits for it. */
+	if (!is_idle(prev) && prev->state == PROC_ENDED)
+		sl_task_detach(&prev->task);
 	sl_switched(is_idle(prev) ? NULL : &prev->task);
 }
 
@@ -127,6 +130,7 @@ void idle_loop(void)
 	overhead_enter(c->idx, OVERHEAD_IDLE);
 	for (;;) {
 		sched_resched();
+		clock_go_on(c->idx);
 		if (!__atomic_load_n(&c->resched, __ATOMIC_RELAXED))
 			asm volatile("wfi" : : : "memory");
 		csr_set(sstatus, SSTATUS_SIE);
@@ -140,9 +144,17 @@ static void watchdog_fires(struct timer *timer, void *arg)
 {
 	u32 was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
 
+	(void)timer;
+	(void)arg;
 	sl_watchdog();
 	overhead_leave(mycpu()->idx, was);
-	timer_start(timer, now_ns() + sl_watchdog_period_ns(), watchdog_fires, arg);
+	sched_watch();
+}
+
+void sched_watch(void)
+{
+	timer_start(&watchdog, now_ns() + sl_watchdog_period_ns(), watchdog_fires,
+		    NULL);
 }
 
 void sched_init(void)
@@ -151,5 +163,5 @@ void sched_init(void)
 
 	if (sl_core_init(&config))
 		panic("no memory for %u processes; make procs_max less", procs_max);
-	timer_start(&watchdog, sl_watchdog_period_ns(), watchdog_fires, NULL);
+	sched_watch();
 }

@@ -41,4 +41,7 @@ void fp_restore(const struct fp_state *fp);
 /* sched.c, for main.c: the core without a policy, and its watchdog. */
 void sched_init(void);
 
+/* Watch for tasks that wait too long, as often as the policy in force asks. */
+void sched_watch(void);
+
 #endif

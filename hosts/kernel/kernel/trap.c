@@ -123,6 +123,7 @@ struct frame *trap_leave(void)
 		sched_resched();
 		p->nr_off = 0;
 	}
+	clock_go_on(p->cpu->idx);
 	overhead_leave(p->cpu->idx, OVERHEAD_USER);
 	return p->frame;
 }
@@ -173,6 +174,9 @@ void kernel_trap(struct frame *f)
 		sched_resched();
 		p->nr_off = 0;
 	}
+	/* The idle loop looks for work first, in the same moment. */
+	if (p != &p->cpu->idle)
+		clock_go_on(p->cpu->idx);
 	overhead_leave(p->cpu->idx, was);
 }
 
