@@ -2,16 +2,17 @@
 /*
  * chaos.c - random system calls with random arguments, by several processes.
  *
- *	chaos SEED [SEQUENCES] [PROCESSES]
+ *	chaos [-v] SEED [SEQUENCES] [PROCESSES]
  *
  * A sequence is up to 40 calls by one process in a folder of its own; whatever
  * they return is right. The kernel must stay alive, end each process that goes
  * wrong, and have all of its memory, blocks, inodes and files afterwards. The
  * same seed makes the same calls; with one process and one hart, at the same
- * places. Status 1 if something is missing at the end.
+ * places. -v prints each call before it is made. Status 1 if something is missing
+ * at the end.
  *
  * Numbers are small, or near a limit; pointers point into a buffer, to wild
- * places, or across the end of memory. What is left out: `poweroff`, `dump` and
+ * places, or across the end of memory. What is left out: `poweroff`, `play_at`, `dump` and
  * `print_metrics`, whose output nobody could read, and kill of others.
  *
  * Must stay true: main() opens and allocates nothing between the two counts.
@@ -19,8 +20,10 @@
  */
 #include "kernel/types.h"
 #include "kernel/fcntl.h"
+#include "kernel/fs.h"
 #include "kernel/procinfo.h"
 #include "kernel/riscv.h"
+#include "kernel/stat.h"
 #include "kernel/syncspec.h"
 #include "kernel/syscall.h"
 #include "user/checks.h"
@@ -29,7 +32,12 @@
 #define CALLS_MAX	40
 #define CHILDREN_MAX	16
 #define BUFFER_BYTES	8192
+#define NAMES_MAX	100	/* files in / beforehand */
+#define SETTLE_TICKS	500	/* how long the last processes may take to end */
 #define GUARD_TICKS	100	/* a sequence that hangs is ended after these */
+#define SPOKEN_FD	15	/* with -v, a descriptor that the calls may close */
+
+static int is_verbose;
 
 static unsigned long state;	/* of the random numbers */
 static char buffer[BUFFER_BYTES];
@@ -56,8 +64,8 @@ static long any_number(void)
 static long any_name(void)
 {
 	static const char *const names[] = {
-		"a", "b", "c", "d", "d/e", "d/f", ".", "..", "./a", "d/../b", "/echo", "",
-		"/null", "/", "averyveryverylongname", "d/e/f/g", "rr", "mlfq", "cfs",
+		"a", "b", "c", "d", "d/e", "d/f", ".", "..", "./a", "d/../b", "",
+		"/", "averyveryverylongname", "d/e/f/g", "rr", "mlfq", "cfs",
 		"lottery", "fifo", "priority boost_ms=1",
 	};
 
@@ -105,9 +113,9 @@ static long any_argument(void)
 static int is_left_out(int number)
 {
 	switch (number) {
-	case SYS_poweroff: case SYS_dump: case SYS_print_metrics: case SYS_exit:
-	case SYS_kill: case SYS_exec: case SYS_sleep_until_ns: case SYS_setattr:
-	case SYS_setpriority:
+	case SYS_poweroff: case SYS_play_at: case SYS_dump: case SYS_print_metrics:
+	case SYS_exit: case SYS_kill: case SYS_exec: case SYS_sleep_until_ns:
+	case SYS_setattr: case SYS_setpriority:
 		return 1;
 	}
 	return 0;
@@ -136,9 +144,11 @@ static void split(int is_held)
 static void call_with_sense(void)
 {
 	char *argv[] = { "echo", "x", 0 };
-	int fds[2];
+	int fds[2], kind = below(9);
 
-	switch (below(9)) {
+	if (is_verbose)
+		fprintf(SPOKEN_FD, "[%d] of kind %d\n", getpid(), kind);
+	switch (kind) {
 	case 0:
 		split(below(4) == 0);
 		break;
@@ -159,7 +169,7 @@ static void call_with_sense(void)
 		break;
 	case 5:
 		close(1);
-		exec((char *)any_name(), argv);
+		exec(below(2) ? "/echo" : (char *)any_name(), argv);
 		break;
 	case 6:
 		sbrk((int)below(200000) - 100000);
@@ -170,6 +180,18 @@ static void call_with_sense(void)
 	default:
 		*(volatile char *)any_pointer() = 1;	/* may be the last thing it does */
 	}
+}
+
+static void random_call(int number)
+{
+	long a[4];
+
+	for (int i = 0; i < 4; i++)
+		a[i] = any_argument();
+	if (is_verbose)
+		fprintf(SPOKEN_FD, "[%d] call %d (0x%lx, 0x%lx, 0x%lx, 0x%lx)\n", getpid(),
+			number, a[0], a[1], a[2], a[3]);
+	check_call(number, a[0], a[1], a[2], a[3], 0, 0);
 }
 
 static void one_call(void)
@@ -185,8 +207,7 @@ static void one_call(void)
 	else if (number == SYS_fork || number == SYS_forkheld)
 		split(number == SYS_forkheld);
 	else if (!is_left_out(number))
-		check_call(number, any_argument(), any_argument(), any_argument(),
-			   any_argument(), 0, 0);
+		random_call(number);
 }
 
 /* In a process of its own. Descriptors 0 to 2 are not the console's. */
@@ -195,7 +216,9 @@ static void run_sequence(unsigned long seed)
 	int nr;
 
 	state = seed * 0x9e3779b97f4a7c15UL + 1;
-	for (int fd = 0; fd < 3; fd++)
+	while (is_verbose && dup(1) < SPOKEN_FD)
+		;
+	for (int fd = 0; fd < SPOKEN_FD; fd++)
 		close(fd);
 	nr = 1 + below(CALLS_MAX);
 	for (int i = 0; i < nr; i++)
@@ -205,20 +228,83 @@ static void run_sequence(unsigned long seed)
 	exit(0);
 }
 
-/* Remove what a sequence may have made in the current folder. */
-static void clean(const char *folder)
-{
-	static const char *const names[] = {
-		"d/e/f/g", "d/e", "d/f", "d", "a", "b", "c", "averyveryverylongname",
-		"rr", "mlfq", "cfs", "lottery", "fifo", "priority boost_ms=1", "e", "f",
-	};
+/* ---- putting things in order ---------------------------------------------- */
 
-	for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
-		unlink(names[i]);
-	chdir("/");
-	if (unlink(folder) < 0)
-		printf("chaos: %s is not empty\n", folder);
+/* Names in / before the first call; what comes later was made by a sequence. */
+static char known[NAMES_MAX][DIRSIZ];
+static int nr_known;
+
+static int is_known(const char *name)
+{
+	for (int i = 0; i < nr_known; i++)
+		if (memcmp(known[i], name, DIRSIZ) == 0)
+			return 1;
+	return 0;
 }
+
+static void remember_names(void)
+{
+	struct dirent entry;
+	int fd = open("/", O_RDONLY);
+
+	while (read(fd, &entry, sizeof(entry)) == sizeof(entry)) {
+		if (!entry.inum)
+			continue;
+		if (nr_known == NAMES_MAX)
+			fail("chaos: more than %d files in /", NAMES_MAX);
+		memmove(known[nr_known++], entry.name, DIRSIZ);
+	}
+	close(fd);
+}
+
+/*
+ * Remove all that is in the current folder; in / what was not known. A name may
+ * be of any bytes, so folders are entered by it and never put into a path.
+ */
+static void remove_all(int is_root)
+{
+	struct dirent entry;
+	struct stat st;
+	char name[DIRSIZ + 1];
+	int fd = open(".", O_RDONLY);
+
+	while (read(fd, &entry, sizeof(entry)) == sizeof(entry)) {
+		memmove(name, entry.name, DIRSIZ);
+		name[DIRSIZ] = 0;
+		if (!entry.inum || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+		    (is_root && is_known(entry.name)))
+			continue;
+		if (stat(name, &st) == 0 && st.type == T_DIR && chdir(name) == 0) {
+			remove_all(0);
+			chdir("..");
+		}
+		if (unlink(name) < 0)
+			printf("chaos: cannot remove %s\n", name);
+	}
+	close(fd);
+}
+
+/* Wait until all others have ended; whoever lost its parent is ended by us. */
+static void settle(unsigned long nr_procs, struct memstat *to)
+{
+	static struct procinfo list[512];
+
+	for (int i = 0; i < SETTLE_TICKS; i++) {
+		int nr = procs(list, 512);
+
+		if (memstat(to) < 0)
+			fail("chaos: memstat() failed");
+		if (to->procs <= nr_procs)
+			return;
+		for (int k = 0; k < nr && k < 512; k++)
+			if (list[k].pid != getpid() && list[k].ppid == 1 &&
+			    strcmp(list[k].name, "chaos") == 0)
+				kill(list[k].pid);
+		sleep(1);
+	}
+}
+
+/* ---- sequences ------------------------------------------------------------ */
 
 /* Sequence @seed in a folder of its own, ended when it does not end. */
 static void run_guarded(unsigned long seed)
@@ -245,18 +331,7 @@ static void run_guarded(unsigned long seed)
 		kill(guard);
 	while (wait(0) >= 0)
 		;
-	clean(folder);
-}
-
-static void settle(unsigned long nr_procs, struct memstat *to)
-{
-	for (int i = 0; i < 500; i++) {
-		if (memstat(to) < 0)
-			fail("chaos: memstat() failed");
-		if (to->procs <= nr_procs)
-			return;
-		sleep(1);
-	}
+	chdir("/");
 }
 
 int main(int argc, char **argv)
@@ -265,11 +340,18 @@ int main(int argc, char **argv)
 	char policy[1024];
 	struct memstat before, after;
 
+	if (argc > 1 && strcmp(argv[1], "-v") == 0) {
+		is_verbose = 1;
+		argc--;
+		argv++;
+	}
 	if (argc < 2 || argc > 4 || !parse_number(argv[1], &seed) ||
 	    (argc > 2 && !parse_number(argv[2], &sequences)) ||
 	    (argc > 3 && !parse_number(argv[3], &processes)) || sequences < 1 ||
 	    processes < 1 || processes > 32)
-		fail("usage: chaos SEED [SEQUENCES] [PROCESSES]");
+		fail("usage: chaos [-v] SEED [SEQUENCES] [PROCESSES]");
+	chdir("/");
+	remember_names();
 	if (getpolicy(-1, policy, sizeof(policy)) < 0 || memstat(&before) < 0)
 		fail("chaos: getpolicy() or memstat() failed");
 	for (int p = 0; p < processes; p++) {
@@ -281,8 +363,10 @@ int main(int argc, char **argv)
 	}
 	while (wait(0) >= 0)
 		;
-	settle(before.procs, &after);
 	setpolicy(policy);
+	settle(before.procs, &after);
+	remove_all(1);
+	memstat(&after);
 	if (after.procs != before.procs || after.pages_free != before.pages_free ||
 	    after.blocks_free != before.blocks_free || after.inodes_free != before.inodes_free ||
 	    after.files_open != before.files_open || after.inodes_in_use != before.inodes_in_use) {
