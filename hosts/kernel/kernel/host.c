@@ -11,12 +11,15 @@
 #include <core.h>
 
 #include "bootargs.h"
+#include "channel.h"
 #include "heap.h"
+#include "job.h"
 #include "overhead.h"
 #include "policy.h"
 #include "print.h"
 #include "proc.h"
 #include "sbi.h"
+#include "sched.h"
 
 void sl_host_kick(s32 cpu)
 {
@@ -37,15 +40,19 @@ void sl_host_free(void *mem, u64 bytes)
 	heap_free(mem, bytes);
 }
 
+static u64 random_state;
+
+void host_init(void)
+{
+	random_state = bootarg_u64("seed", 1);
+}
+
 /* splitmix64 (Steele, Lea and Flood 2014), its upper half. */
 u32 sl_host_random(void)
 {
-	static u64 state;
 	u64 z;
 
-	if (__builtin_expect(!sl_peek(&state), 0))
-		sl_cas_u64(&state, 0, bootarg_u64("seed", 1) << 8 | 1);
-	z = __atomic_add_fetch(&state, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
+	z = __atomic_add_fetch(&random_state, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
 	return (u32)((z ^ (z >> 31)) >> 32);
@@ -77,7 +84,10 @@ void sl_host_set_timer(u64 at_ns)
 
 void sl_host_print(const char *line)
 {
-	printk("%s\n", line);
+	if (channel_is_open())
+		job_say("print %s", line);
+	else
+		printk("%s\n", line);
 }
 
 void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)

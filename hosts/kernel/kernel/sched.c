@@ -161,6 +161,7 @@ void sched_init(void)
 {
 	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = procs_max };
 
+	host_init();
 	if (sl_core_init(&config))
 		panic("no memory for %u processes; make procs_max less", procs_max);
 	sched_watch();

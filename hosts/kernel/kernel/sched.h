@@ -38,6 +38,9 @@ _Noreturn void call_on_stack(void *sp, void (*fn)(void));
 void fp_save(struct fp_state *fp);
 void fp_restore(const struct fp_state *fp);
 
+/* host.c, for sched_init(): random numbers from the boot argument `seed`. */
+void host_init(void);
+
 /* sched.c, for main.c: the core without a policy, and its watchdog. */
 void sched_init(void);
 
