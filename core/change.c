@@ -132,7 +132,8 @@ void sl_task_set_weight(struct sl_task *t, u32 weight)
 
 /*
  * @mask: at least one CPU of this machine; it must stay as long as the task
- * uses it. Context: no lock held, any CPU.
+ * uses it. A task whose migration is disabled stays where it is until that ends.
+ * Context: no lock held, any CPU.
  */
 void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 {
@@ -148,4 +149,33 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 		SL_CALL_VOID(sl_this_cpu(), SL_CTX_NONE, set_cpumask, t, &t->p,
 			     mask);
 	end_change(t, c);
+}
+
+/*
+ * S20: from now on @t runs on this CPU only, whatever its affinity says. Nests.
+ * Nothing else happens, so it may be said in an interrupt. Context: on the CPU
+ * where @t runs.
+ */
+void sl_task_disable_migration(struct sl_task *t)
+{
+	SL_ASSERT(t->p.migration_disabled < 0xffff);
+	sl_poke(&t->p.migration_disabled, (u16)(t->p.migration_disabled + 1));
+}
+
+/*
+ * The last one ends it: an affinity that was changed meanwhile takes effect.
+ * Context: on the CPU where @t runs, no lock held.
+ */
+void sl_task_enable_migration(struct sl_task *t)
+{
+	struct sl_cpu *here = sl_this_cpu();
+
+	SL_ASSERT(t->p.migration_disabled > 0);
+	/* Under the lock: who changes the affinity looks at it there. */
+	sl_lock(&here->lock);
+	SL_ASSERT(here->curr == t);
+	sl_poke(&t->p.migration_disabled, (u16)(t->p.migration_disabled - 1));
+	if (!sl_may_run_on(t, here->id))
+		sl_host_kick(here->id);
+	sl_unlock(&here->lock);
 }

@@ -207,6 +207,8 @@ void sl_task_prepare_block(struct sl_task *t);
 void sl_task_detach(struct sl_task *t);
 void sl_task_set_weight(struct sl_task *t, u32 weight);
 void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
+void sl_task_disable_migration(struct sl_task *t);
+void sl_task_enable_migration(struct sl_task *t);
 int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
 int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr);
 
@@ -268,11 +270,12 @@ static inline void sl_set_ops_state(struct sl_task *t, enum sl_ops_state state)
 		 (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
 }
 
-/* May @t run on @cpu: its affinity, and a disabled migration pins it. */
+/* May @t run on @cpu: its affinity, unless a disabled migration pins it. */
 static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 {
-	return sl_mask_test(t->p.cpus_ptr, cpu) &&
-	       (!t->p.migration_disabled || t->cpu == cpu);
+	if (__builtin_expect(sl_peek(&t->p.migration_disabled), 0))
+		return sl_peek(&t->cpu) == cpu;
+	return sl_mask_test(t->p.cpus_ptr, cpu);
 }
 
 /*

@@ -269,7 +269,7 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 		return;
 	}
 	if (((t->p.flags & PF_EXITING) && !(flags & SCX_OPS_ENQ_EXITING)) ||
-	    (t->p.migration_disabled &&
+	    (sl_peek(&t->p.migration_disabled) &&
 	     !(flags & SCX_OPS_ENQ_MIGRATION_DISABLED))) {
 		sl_set_slice(t, SCX_SLICE_DFL);
 		sl_insert_local(cpu, t, enq_flags);

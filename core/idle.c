@@ -281,7 +281,7 @@ static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	if (!check_builtin_idle())
 		return -16;
 	/* From ops.enqueue(), also asked about tasks that have no choice. */
-	if (t->p.nr_cpus_allowed == 1 || t->p.migration_disabled)
+	if (t->p.nr_cpus_allowed == 1 || sl_peek(&t->p.migration_disabled))
 		return sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu) ?
 		       prev_cpu : -16;
 	return sl_select_cpu_default(t, prev_cpu, wake_flags, allowed, flags);

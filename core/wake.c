@@ -60,7 +60,7 @@ static s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 	bool is_bypassed;
 	s32 cpu;
 
-	if (t->p.nr_cpus_allowed == 1 || t->p.migration_disabled)
+	if (t->p.nr_cpus_allowed == 1 || sl_peek(&t->p.migration_disabled))
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
 	is_bypassed = sl_peek(&sl_core.bypass);

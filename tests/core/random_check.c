@@ -98,7 +98,7 @@ static void check_queue(struct sl_dsq *q, u8 *places)
 		CHECK(!q->root || !before || !sl_time_before(t->key, before->key));
 		CHECK(t->state == SL_TASK_RUNNABLE, "[%d] state %d", t->p.pid,
 		      t->state);
-		CHECK(!q->is_local || sl_mask_test(t->p.cpus_ptr, (u32)q->cpu),
+		CHECK(!q->is_local || sl_may_run_on(t, q->cpu),
 		      "[%d] waits on cpu %d", t->p.pid, q->cpu);
 		places[((struct model_task *)t)->slot]++;
 		before = t;

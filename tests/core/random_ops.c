@@ -123,6 +123,7 @@ static void spawn(s32 parent_pid)
 	t->slot = slot;
 	t->refs = 2;		/* its own life, and us */
 	t->runs_on = -1;
+	t->pinned_to = -1;
 	pid = run.next_pid++;
 	sl_task_setup(&t->core, pid, "random");
 	/* Others see it from now on; they must not change it yet. */
@@ -280,7 +281,8 @@ static void check_affinity(struct model_task *t)
 
 	if (version & 1)
 		return;
-	may = sl_mask_test(sl_peek(&t->core.p.cpus_ptr), (u32)fake_cpu);
+	may = t->pinned_to == fake_cpu ||
+	      sl_mask_test(sl_peek(&t->core.p.cpus_ptr), (u32)fake_cpu);
 	is_kicked = __atomic_load_n(&fake.cpus[fake_cpu].is_kicked,
 				    __ATOMIC_SEQ_CST);
 	if (may || is_kicked ||
@@ -307,6 +309,10 @@ static struct model_task *schedule(struct model_task *prev, enum sl_why why)
 						  __ATOMIC_ACQUIRE),
 		      "[%d] runs on cpus %d and %d", next->core.p.pid, none,
 		      fake_cpu);
+	if (next)
+		CHECK(next->pinned_to < 0 || next->pinned_to == fake_cpu,
+		      "[%d] runs on cpu %d, pinned to %d", next->core.p.pid,
+		      fake_cpu, next->pinned_to);
 	sl_switched(prev ? &prev->core : NULL);
 	if (prev && why == SL_WHY_EXIT)
 		put_task(prev);
@@ -340,6 +346,17 @@ static void check_wakes(struct model_task *t)
 	}
 }
 
+static void pin_or_unpin(struct model_task *t)
+{
+	if (t->pinned_to < 0) {
+		sl_task_disable_migration(&t->core);
+		t->pinned_to = fake_cpu;
+	} else {
+		t->pinned_to = -1;
+		sl_task_enable_migration(&t->core);
+	}
+}
+
 static struct model_task *step(struct model_task *t)
 {
 	bool is_draining = __atomic_load_n(&run.is_draining, __ATOMIC_RELAXED);
@@ -369,6 +386,9 @@ static struct model_task *step(struct model_task *t)
 	case 10:
 		/* Refused when the policy has no room for it, or no policy. */
 		sl_task_set_attr(&t->core, TASK_ATTR_TICKETS, (u64)t->core.p.pid);
+		return t;
+	case 11:
+		pin_or_unpin(t);
 		return t;
 	case 9:
 		/* A host's own reason to look again. */

@@ -34,6 +34,7 @@ struct model_task {
 	struct model_task *next_grave;
 	u32 slot;
 	s32 runs_on;		/* atomic; -1: no CPU */
+	s32 pinned_to;		/* where its migration is disabled; -1: nowhere */
 	u32 nr_announced;	/* blocks announced; atomic */
 	u32 nr_woken;		/* wake-ups that made a difference; atomic */
 	u32 change_lock;	/* atomic; who changes weight or affinity */

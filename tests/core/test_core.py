@@ -100,6 +100,7 @@ UNITS = (
     "race_going_idle_before_a_task_is_queued", "race_queueing_before_a_cpu_is_idle",
     "race_reused_memory",
     "race_stale_turn", "race_wake_after_the_clock",
+    "affinity_waits_for_migration",
     "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
     "a_policy_may_leave",
     "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_create_destroy",

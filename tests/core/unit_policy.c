@@ -511,3 +511,54 @@ TEST(setup_of_used_memory)
 	CHECK(!memcmp(&used, &fresh, sizeof(fresh)));
 	unit_end();
 }
+
+/* ---- affinity and a disabled migration ----------------------------------- */
+
+TEST(affinity_waits_for_migration)
+{
+	static const struct cpumask second = { { 2 } };
+	struct unit_task *t, *other;
+
+	unit_machine(2);
+	t = unit_attach(30);
+	t->core.cpu = 0;
+	sl_task_start(&t->core, 0);
+	fake_cpu = t->core.cpu;
+	unit_step(fake_cpu);
+	CHECK(fake_cpu == 0 && sl_core.cpus[0].curr == &t->core);
+	sl_task_disable_migration(&t->core);
+	sl_task_disable_migration(&t->core);
+	fake_cpu = 1;
+	sl_task_set_affinity(&t->core, &second);
+	CHECK(!fake.cpus[0].is_kicked && t->core.p.cpus_ptr == &second);
+	/* It makes way, waits, sleeps, is changed, and comes back to CPU 0. */
+	other = unit_start(1);
+	sl_task_set_affinity(&other->core, &sl_core.possible);
+	fake_cpu = 0;
+	sl_set_slice(&t->core, 0);
+	sl_host_kick(0);
+	unit_step(0);
+	if (t->core.state == SL_TASK_RUNNABLE)
+		sl_task_set_weight(&t->core, 50);
+	for (u32 i = 0; sl_core.cpus[0].curr != &t->core; i++) {
+		CHECK(i < 100 && t->core.cpu == 0);
+		unit_turns(1);
+	}
+	fake_cpu = 0;
+	sl_task_prepare_block(&t->core);
+	CHECK(sl_schedule(SL_WHY_BLOCK) != &t->core);
+	sl_switched(&t->core);
+	fake_cpu = 1;
+	CHECK(sl_task_wake(&t->core, 0, 0) && t->core.cpu == 0);
+	unit_step(0);
+	CHECK(sl_core.cpus[0].curr == &t->core);
+	sl_task_enable_migration(&t->core);
+	CHECK(!fake.cpus[0].is_kicked);
+	sl_task_enable_migration(&t->core);
+	CHECK(fake.cpus[0].is_kicked);
+	unit_step(0);
+	CHECK(t->core.cpu == 1 && sl_core.cpus[0].curr != &t->core);
+	unit_run_to_end();
+	CHECK(t->core.last_cpu == 1);
+	unit_end();
+}
