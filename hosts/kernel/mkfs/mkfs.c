@@ -253,11 +253,13 @@ static int inspect(const char *option, const char *path)
 	if (!strcmp(option, "--check")) {
 		printf("%s: %u problem%s\n", path, nr_problems,
 		       nr_problems == 1 ? "" : "s");
+		free(image.data);
 		return nr_problems ? 1 : 0;
 	}
 	if (nr_problems)
 		die("%s: only an image without problems can be shown", path);
 	dump_image(&image);
+	free(image.data);
 	return 0;
 }
 
@@ -288,5 +290,6 @@ int main(int argc, char **argv)
 	if (check_image(&image))
 		die("%s: what was made is wrong; this is a fault of mkfs", image.path);
 	store_image(&image);
+	free(image.data);
 	return 0;
 }
