@@ -66,6 +66,18 @@ SOAKS = {
         variable="SCHEDLAB_CORE_ROUNDS",
         default=400,
     ),
+    "power-cuts": Soak(
+        about="the teaching kernel's disk after power cuts: each image mounts, checks clean, keeps its promises",
+        arguments=("tests/kernel/test_power_cut.py",),
+        variable="SCHEDLAB_POWER_CUTS",
+        default=200,
+    ),
+    "files": Soak(
+        about="the teaching kernel's file system against a model: full disks, threads, cuts, broken images",
+        arguments=("tests/kernel/test_file_system.py",),
+        variable="SCHEDLAB_FILES_ROUNDS",
+        default=30,
+    ),
 }
 
 
