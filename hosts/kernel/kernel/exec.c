@@ -163,7 +163,6 @@ static void become(struct proc *p, struct program *new, const char *name)
 	p->uses_fp = false;
 	p->frame->status &= ~SSTATUS_FS;
 	vm_load(p->pages);
-	asm volatile("fence.i" : : : "memory");
 	pop_off();
 	p->frame->epc = new->entry;
 	p->frame->sp = new->sp;

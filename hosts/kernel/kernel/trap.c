@@ -97,13 +97,17 @@ static bool turn_fp_on(struct proc *p)
 static void user_fault(struct proc *p, u64 cause)
 {
 	u64 value = csr_read(stval);
+	const char *what = exception_name(cause);
 
-	if (cause == EXCEPTION_STORE_PAGE && vm_fault(value))
-		return;
+	if (cause == EXCEPTION_STORE_PAGE && vm_is_shared(value)) {
+		if (vm_fault(value))
+			return;
+		what = "out of memory";
+	}
 	if (cause == EXCEPTION_ILLEGAL && turn_fp_on(p))
 		return;
 	printk("%s[%d]: %s at pc 0x%llx, address 0x%llx\n", p->name, pid_of(p),
-	       exception_name(cause), p->frame->epc, value);
+	       what, p->frame->epc, value);
 	proc_kill(p);
 }
 

@@ -156,7 +156,8 @@ u64 vm_satp(pagetable_t pages)
 void vm_load(pagetable_t pages)
 {
 	csr_write(satp, vm_satp(pages));
-	asm volatile("sfence.vma" : : : "memory");
+	/* And forget instructions: another hart may have loaded the program. */
+	asm volatile("sfence.vma; fence.i" : : : "memory");
 }
 
 /* ---- a process's half ------------------------------------------------------ */
@@ -318,13 +319,25 @@ void *vm_at(pagetable_t pages, u64 at, u64 perm)
 	return (char *)table_of(pte) + at % PGSIZE;
 }
 
-bool vm_fault(u64 at)
+static pte_t *shared_pte(u64 at)
 {
 	pagetable_t area = at < MAXVA ? area_of(myproc()->pages, at) : NULL;
 	pte_t *pte = area ? &area[PX(0, at)] : NULL;
+
+	return pte && *pte & PTE_COW ? pte : NULL;
+}
+
+bool vm_is_shared(u64 at)
+{
+	return shared_pte(at);
+}
+
+bool vm_fault(u64 at)
+{
+	pte_t *pte = shared_pte(at);
 	void *old, *page;
 
-	if (!pte || !(*pte & PTE_COW))
+	if (!pte)
 		return false;
 	old = table_of(*pte);
 	if (page_is_shared(old)) {

@@ -67,6 +67,9 @@ void *vm_at(pagetable_t pages, u64 at, u64 perm);
  */
 bool vm_fault(u64 at);
 
+/* Is @at copy-on-write in the current process? Then only memory can be missing. */
+bool vm_is_shared(u64 at);
+
 /*
  * trap.S: copy where one side is a user's; any fault between begin and end goes
  * on at failed, and the result is -1.
