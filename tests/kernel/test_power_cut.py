@@ -95,7 +95,9 @@ def test_everything_is_there_without_a_cut(history, workers):
     start, entries = history
     files = FileSystem(apply(start, entries))
     found = compare(files, workers, [NR_OPERATIONS] * NR_WORKERS)
-    assert found == [len(worker.states) - 1 for worker in workers]
+    # The last operations may be without effect; so it is the state that counts.
+    for worker, place in zip(workers, found, strict=True):
+        assert worker.states[place] == worker.states[-1]
     assert sum(entry.is_flush for entry in entries) > NR_OPERATIONS / 3
 
 
