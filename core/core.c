@@ -203,6 +203,7 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	sl_poke(&t->exec_start_ns, 0ULL);
 	t->charged_ns = 0;
 	sl_poke(&t->runnable_at_ns, 0ULL);
+	sl_poke(&t->wait_for, NULL);
 	t->wait_ns = 0;
 	t->wait_ns_max = 0;
 	t->nr_migrations = 0;
@@ -225,10 +226,10 @@ static int take_slot(struct sl_task *t, bool *must_tell)
 		if (sl_core.tasks[idx])
 			continue;
 		sl_poke(&t->idx, idx);
-		sl_core.tasks[idx] = t;
+		sl_store(&sl_core.tasks[idx], t);
 		sl_core.free_hint = idx + 1;
 		if (idx >= sl_core.nr_tasks_end)
-			sl_core.nr_tasks_end = idx + 1;
+			sl_poke(&sl_core.nr_tasks_end, idx + 1);
 		t->is_told = !sl_peek(&sl_core.bypass);
 		*must_tell = t->is_told;
 		err = 0;
@@ -309,8 +310,9 @@ void sl_task_detach(struct sl_task *t)
 	sl_poke(&t->is_attached, false);
 	sl_maps_forget_task(t);
 	sl_lock(&sl_core.tasks_lock);
-	sl_core.tasks[t->idx] = NULL;
+	sl_poke(&sl_core.tasks[t->idx], NULL);
 	sl_core.free_hint = t->idx;
 	sl_unlock(&sl_core.tasks_lock);
 	sl_flush(here);
+	sl_wait_for_dumps();
 }

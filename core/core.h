@@ -82,7 +82,7 @@ struct sl_cpu {
 	bool		in_interrupt;	/* not the running task's doing (S39) */
 	struct sl_task	idle;		/* current, while nothing runs; never queued */
 	enum sl_context	context;
-	const char	*callback;	/* name of the one running, for reports */
+	const char	*callback;	/* name of the one running; read by dumps */
 	struct sl_task	*callback_task;
 	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */
 	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];
@@ -158,6 +158,7 @@ struct sl_core {
 	struct sl_timer	*timers;
 	sl_lock_t	timers_lock;
 
+	u64		nr_dumps;	/* atomic: in progress */
 	u64		is_changing;	/* atomic: a policy comes or goes */
 	u64		exit_claimed;	/* atomic: who reports the exit */
 	u64		exit_ready;	/* atomic: exit_info is complete */
@@ -287,10 +288,10 @@ static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 #define SL_HAS_OP(op) \
 	(sl_peek(&sl_core.ops.op) && !__builtin_expect(sl_peek(&sl_core.bypass), 0))
 #define SL_ENTER(here, ctx, op, subject)				\
-	((here)->context = (ctx), (here)->callback = #op,		\
+	((here)->context = (ctx), sl_poke(&(here)->callback, #op),	\
 	 (here)->callback_task = (subject))
 #define SL_LEAVE(here)							\
-	((here)->context = SL_CTX_NONE, (here)->callback = NULL)
+	((here)->context = SL_CTX_NONE, sl_poke(&(here)->callback, NULL))
 #define SL_CALL(here, ctx, op, subject, ...)				\
 	({								\
 		SL_ENTER(here, ctx, op, subject);			\
@@ -378,6 +379,9 @@ static inline void sl_check_failure(struct sl_cpu *here)
 	    !sl_peek(&sl_core.exit_done))
 		sl_policy_finish_failure(here);
 }
+
+/* dump.c */
+void sl_wait_for_dumps(void);
 
 /* attr.c, maps.c, timer.c */
 int sl_task_give_kept_attrs(struct sl_task *t);

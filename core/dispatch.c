@@ -102,7 +102,7 @@ void sl_end_custody(struct sl_task *t, u64 deq_flags)
 		return;
 	SL_CALL_VOID(here, SL_CTX_NONE, dequeue, t, &t->p, deq_flags);
 	here->context = context;
-	here->callback = callback;
+	sl_poke(&here->callback, callback);
 	here->callback_task = subject;
 }
 

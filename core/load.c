@@ -86,8 +86,9 @@ static void destroy_dsqs(void)
 		if (!q)
 			continue;
 		SL_ASSERT(!q->first);
+		sl_poke(&sl_core.dsqs[i], NULL);
+		sl_wait_for_dumps();
 		sl_host_free(q, sizeof(*q));
-		sl_core.dsqs[i] = NULL;
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_core.cpus[i].last_dsq = NULL;

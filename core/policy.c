@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * policy.c - how a policy fails; the watchdog, and the dump.
+ * policy.c - how a policy fails, and the watchdog.
  *
  *	first error wins -> bypass (built-in FIFO) -> every task is taken back
  *	-> ops.exit; the run goes on, no task is lost (S30)
@@ -209,69 +209,4 @@ void sl_watchdog(void)
 	}
 	sl_unlock(&sl_core.tasks_lock);
 	sl_flush(here);
-}
-
-static const char *state_name(const struct sl_task *t)
-{
-	static const char *const names[] = {
-		[SL_TASK_NEW] = "new",		[SL_TASK_BLOCKED] = "blocked",
-		[SL_TASK_WAKING] = "waking",	[SL_TASK_RUNNABLE] = "runnable",
-		[SL_TASK_RUNNING] = "running",	[SL_TASK_DEAD] = "dead",
-	};
-
-	return names[t->state];
-}
-
-/**
- * sl_dump - print CPUs, queues and tasks, one format on every host
- *
- * Reads without locks, so that it works on a machine that is stuck: a line may
- * contradict the next one. docs/semantics.md explains the columns.
- */
-void sl_dump(void)
-{
-	char line[160];
-	u64 now_ns = sl_host_now_ns();
-
-	sl_print_to(line, sizeof(line), "t %llu ns, policy %s%s",
-		    (unsigned long long)now_ns,
-		    sl_core.is_loaded ? sl_core.ops.name : "(built-in fifo)",
-		    sl_core.bypass && sl_core.is_loaded ? " (bypassed)" : "");
-	sl_host_print(line);
-	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		struct sl_cpu *cpu = &sl_core.cpus[i];
-		struct sl_task *t = cpu->curr;
-
-		sl_print_to(line, sizeof(line),
-			    "cpu %u local %u switches %llu runs %s[%d] slice %llu",
-			    i, cpu->local.nr,
-			    (unsigned long long)cpu->nr_switches,
-			    t ? t->p.comm : "idle", t ? t->p.pid : 0,
-			    (unsigned long long)(t ? sl_slice(t) : 0));
-		sl_host_print(line);
-	}
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
-		struct sl_dsq *q = sl_core.dsqs[i];
-
-		if (!q || !q->nr)
-			continue;
-		sl_print_to(line, sizeof(line), "dsq 0x%llx queued %u first %d",
-			    (unsigned long long)q->id, q->nr,
-			    q->first ? q->first->p.pid : 0);
-		sl_host_print(line);
-	}
-	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_core.tasks[i];
-
-		if (!t || t->state == SL_TASK_BLOCKED || t->state == SL_TASK_NEW)
-			continue;
-		sl_print_to(line, sizeof(line),
-			    "task %s[%d] %s cpu %d dsq 0x%llx slice %llu waits %llu ns",
-			    t->p.comm, t->p.pid, state_name(t), t->cpu,
-			    (unsigned long long)(t->dsq ? t->dsq->id : 0),
-			    (unsigned long long)sl_slice(t),
-			    (unsigned long long)(t->state == SL_TASK_RUNNABLE ?
-						 now_ns - t->runnable_at_ns : 0));
-		sl_host_print(line);
-	}
 }

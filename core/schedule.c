@@ -218,12 +218,12 @@ struct sl_task *sl_schedule(enum sl_why why)
 			requeue(cpu, prev, why, now_ns, !next);
 		if (next)
 			take_next(cpu, next, now_ns);
-		cpu->curr = next;
+		sl_store(&cpu->curr, next);
 		account_idle(cpu, now_ns, !prev, !next);
 		if (next && SL_HAS_OP(running))
 			SL_CALL_VOID(cpu, SL_CTX_NONE, running, next, &next->p);
 		if (next)
-			cpu->nr_switches++;
+			sl_poke(&cpu->nr_switches, cpu->nr_switches + 1);
 	}
 	cpu->is_scheduling = false;
 	cpu->holds_lock = false;

@@ -167,12 +167,12 @@ void sl_timers_run(void)
 
 		sl_watch_idlers(here);
 		here->context = SL_CTX_UNLOCKED;
-		here->callback = "timer";
+		sl_poke(&here->callback, "timer");
 		/* Not the task of the last callback: it may be gone. */
 		here->callback_task = NULL;
 		s->callback(map, key, element);
 		here->context = SL_CTX_NONE;
-		here->callback = NULL;
+		sl_poke(&here->callback, NULL);
 		sl_flush(here);
 	}
 	sl_lock(&sl_core.timers_lock);

@@ -89,6 +89,7 @@ struct sl_task {
 	u64		nr_migrations;
 	u64		from_dsq_id;	/* the queue it was picked from */
 
+	const char	*wait_for;	/* host: constant text, for people; or NULL */
 	struct task_attr attr;		/* as given, for every policy that comes */
 
 	/* tasks_lock protects: */

@@ -264,6 +264,8 @@ static void disturb(s32 pid)
 	case 4:
 		if (!fake_below(64))
 			switch_policy();
+		if (!fake_below(64))
+			sl_dump();
 		sl_host_kick((s32)fake_below(run.nr_cpus));
 		break;
 	default:

@@ -105,13 +105,14 @@ UNITS = (
     "a_policy_may_leave",
     "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_create_destroy",
     "dsq_fifo", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",
+    "dump_waits_for_nobody",
     "enable_failures_leave_nothing", "enable_under_tasks", "format_like_the_c_library",
     "format_odd_input", "idle_choice", "idle_stale_core_mask", "map_arrays",
     "map_contents_do_not_outlive_the_policy", "map_hash", "map_impossible_ones",
     "map_no_memory", "map_of_the_same_name", "map_task_storage", "map_too_many",
     "misuse_is_reported_and_survived",
-    "setup_of_used_memory", "stale_dispatches_are_ignored", "the_table_of_tasks_has_an_end", "timers_have_an_end",
-    "timers_in_order", "watchdog",
+    "setup_of_used_memory", "stale_dispatches_are_ignored", "the_table_of_tasks_has_an_end",
+    "timers_have_an_end", "timers_in_order", "watchdog",
 )  # fmt: skip
 
 

@@ -463,6 +463,58 @@ TEST(dump)
 	unit_end();
 }
 
+static void held_enqueue(struct task_struct *p, u64 enq_flags)
+{
+	(void)p;
+	(void)enq_flags;
+}
+
+static void held_dispatch(s32 cpu, struct task_struct *prev)
+{
+	(void)cpu;
+	(void)prev;
+	scx_bpf_dsq_insert(&unit_tasks[0].core.p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
+}
+
+/* An interrupt asks for it while this CPU holds whatever it may hold. */
+TEST(dump_waits_for_nobody)
+{
+	struct sched_ext_ops ops = { .name = "holder", .enqueue = held_enqueue,
+				     .dispatch = held_dispatch };
+	struct unit_task *t;
+
+	unit_machine(1);
+	CHECK(!unit_enable(&ops));
+	t = unit_start(1);
+	sl_lock(&sl_core.tasks_lock);
+	sl_lock(&sl_core.cpus[0].lock);
+	sl_lock(&sl_core.global.lock);
+	sl_lock(&sl_core.dsqs_lock);
+	sl_dump();
+	CHECK(strstr(fake.last_line, "task unit[1] runnable") &&
+	      strstr(fake.last_line, " held"), "%s", fake.last_line);
+	sl_unlock(&sl_core.dsqs_lock);
+	sl_unlock(&sl_core.global.lock);
+	sl_unlock(&sl_core.cpus[0].lock);
+	sl_unlock(&sl_core.tasks_lock);
+	unit_step(0);
+	sl_task_prepare_block(&t->core);
+	sl_poke(&t->core.wait_for, "a door");
+	CHECK(!sl_schedule(SL_WHY_BLOCK));
+	sl_switched(&t->core);
+	sl_dump();
+	CHECK(strstr(fake.last_line, "blocked") &&
+	      strstr(fake.last_line, " for a door"), "%s", fake.last_line);
+	CHECK(sl_task_wake(&t->core, 0, 0));
+	unit_step(0);
+	sl_dump();
+	CHECK(strstr(fake.last_line, "running") &&
+	      !strstr(fake.last_line, " for a door") &&
+	      !strstr(fake.last_line, " held"), "%s", fake.last_line);
+	unit_run_to_end();
+	unit_end();
+}
+
 /* ---- memory that was a task's before ------------------------------------- */
 
 /* What a task may inherit: none of it can be seen before it is set anew. */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dump.c - CPUs, queues and tasks as text, one format on every host.
+ *
+ * Called by hosts at any moment, also for a machine that is stuck, and by an
+ * interrupt that came while this CPU held a lock. So it waits for nobody: it reads
+ * without locks, a line may contradict the next. What it could find, and somebody
+ * is about to free, is kept until it has ended: see sl_wait_for_dumps().
+ *
+ * Read next: docs/semantics.md, "The dump".
+ */
+#include "core.h"
+
+#define LINE_BYTES 200
+
+static void count_dumps(u64 change)
+{
+	u64 nr;
+
+	do {
+		nr = sl_load(&sl_core.nr_dumps);
+	} while (!sl_cas_u64(&sl_core.nr_dumps, nr, nr + change));
+	sl_host_fence();
+}
+
+/*
+ * Nothing can find any more what the caller is about to free; let those end that
+ * may have found it before. Context: any, the dump waits for nobody.
+ */
+void sl_wait_for_dumps(void)
+{
+	sl_host_fence();
+	while (__builtin_expect(sl_load(&sl_core.nr_dumps) != 0, 0))
+		sl_host_relax();
+}
+
+/* @from may be changing: a text of its size that ends is all that is sure. */
+static const char *copy_text(char *to, const char *from, u32 bytes)
+{
+	for (u32 i = 0; i < bytes; i++)
+		to[i] = sl_peek(&from[i]);
+	to[bytes - 1] = 0;
+	return to;
+}
+
+static const char *state_name(u8 state)
+{
+	static const char *const names[] = {
+		[SL_TASK_NEW] = "new",		[SL_TASK_BLOCKED] = "blocked",
+		[SL_TASK_WAKING] = "waking",	[SL_TASK_RUNNABLE] = "runnable",
+		[SL_TASK_RUNNING] = "running",	[SL_TASK_DEAD] = "dead",
+	};
+
+	return names[state];
+}
+
+static void dump_cpu(struct sl_cpu *cpu)
+{
+	struct sl_task *t = sl_load(&cpu->curr);
+	const char *callback = sl_peek(&cpu->callback);
+	char line[LINE_BYTES], comm[TASK_COMM_LEN];
+
+	sl_print_to(line, sizeof(line),
+		    "cpu %d local %u switches %llu runs %s[%d] slice %llu%s%s",
+		    cpu->id, sl_peek(&cpu->local.nr),
+		    (unsigned long long)sl_peek(&cpu->nr_switches),
+		    t ? copy_text(comm, t->p.comm, sizeof(comm)) : "idle",
+		    t ? sl_peek(&t->p.pid) : 0,
+		    (unsigned long long)(t ? sl_slice(t) : 0),
+		    callback ? " in " : "", callback ? callback : "");
+	sl_host_print(line);
+}
+
+static void dump_dsq(struct sl_dsq *q)
+{
+	struct sl_task *t = q ? sl_load(&q->first) : NULL;
+	char line[LINE_BYTES];
+
+	if (!t)
+		return;
+	sl_print_to(line, sizeof(line), "dsq 0x%llx queued %u first %d",
+		    (unsigned long long)q->id, sl_peek(&q->nr),
+		    sl_peek(&t->p.pid));
+	sl_host_print(line);
+}
+
+static void dump_task(struct sl_task *t, u64 now_ns)
+{
+	struct sl_dsq *q = sl_load(&t->dsq);
+	u8 state = sl_load(&t->state);
+	bool is_runnable = state == SL_TASK_RUNNABLE;
+	bool is_held = (sl_load(&t->ops_state) & SL_OPSS_MASK) == SL_OPSS_QUEUED;
+	const char *wait = state == SL_TASK_BLOCKED ? sl_peek(&t->wait_for) :
+						      NULL;
+	u64 waits_ns = now_ns - sl_peek(&t->runnable_at_ns);
+	char line[LINE_BYTES], comm[TASK_COMM_LEN];
+
+	sl_print_to(line, sizeof(line),
+		    "task %s[%d] %s cpu %d dsq 0x%llx slice %llu waits %llu ns%s%s%s",
+		    copy_text(comm, t->p.comm, sizeof(comm)),
+		    sl_peek(&t->p.pid), state_name(state), sl_peek(&t->cpu),
+		    (unsigned long long)(q ? q->id : 0),
+		    (unsigned long long)sl_slice(t),
+		    (unsigned long long)(is_runnable ? waits_ns : 0),
+		    is_runnable && is_held ? " held" : "", wait ? " for " : "",
+		    wait ? wait : "");
+	sl_host_print(line);
+}
+
+/* Print everything. Context: any, whatever locks are held, here or elsewhere. */
+void sl_dump(void)
+{
+	char line[LINE_BYTES], name[sizeof(sl_core.ops.name)];
+	u64 now_ns = sl_host_now_ns();
+	bool is_loaded = sl_peek(&sl_core.is_loaded);
+	u32 end = sl_peek(&sl_core.nr_tasks_end);
+
+	if (!sl_core.cpus)
+		return;
+	count_dumps(1);
+	sl_print_to(line, sizeof(line), "t %llu ns, policy %s%s",
+		    (unsigned long long)now_ns,
+		    is_loaded ? copy_text(name, sl_core.ops.name, sizeof(name)) :
+				"(built-in fifo)",
+		    is_loaded && sl_peek(&sl_core.bypass) ? " (bypassed)" : "");
+	sl_host_print(line);
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		dump_cpu(&sl_core.cpus[i]);
+	dump_dsq(&sl_core.global);
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++)
+		dump_dsq(sl_load(&sl_core.dsqs[i]));
+	for (u32 i = 0; i < end; i++) {
+		struct sl_task *t = sl_load(&sl_core.tasks[i]);
+
+		if (t)
+			dump_task(t, now_ns);
+	}
+	count_dumps(-1ULL);
+}
