@@ -12,10 +12,10 @@
 
 #define TEXT_BYTES 1024
 
-/* Print "name knob=value ..." with each knob on a line of its own. */
-static void print_policy(char *text, int is_active)
+/* The policy in force, "name knob=value ...": each knob on a line of its own. */
+static void print_active(char *text)
 {
-	const char *indent = is_active ? "* " : "  ";
+	const char *indent = "* ";
 	char *blank;
 
 	do {
@@ -52,9 +52,9 @@ static void show(void)
 		keep_name(other);
 		/* The one in force shows the knobs as they were set. */
 		if (strcmp(other, name) == 0)
-			print_policy(active, 1);
+			print_active(active);
 		else
-			print_policy(text, 0);
+			printf("  %s\n", text);
 	}
 }
 

@@ -195,7 +195,7 @@ static struct node *parse_list(void)
 		if (!mistake && take('&'))
 			next = new_node(BACK, next, 0);
 		else if (!mistake && peek() && peek() != ')' && !take(';'))
-			syntax("I do not understand what follows a command");
+			syntax("a ; is missing before (");
 		list = list ? new_node(LIST, list, next) : next;
 	}
 	return list;
@@ -224,11 +224,19 @@ static int keys = -1;		/* device of a shell that a person types into */
 
 static void run_and_exit(struct node *node) __attribute__((noreturn));
 
-/* From now on keys are lines for programs; ctrl-C ends @pid and its children. */
-static void keys_to_programs(int pid)
+/*
+ * In a child in front: from now on keys are lines for it and what it starts, and
+ * ctrl-C ends all of them. Only the shell itself keeps the device open.
+ */
+static void keys_to_programs(void)
 {
-	if (keys >= 0)
+	int pid = getpid();
+
+	if (keys >= 0) {
 		write(keys, &pid, sizeof(pid));
+		close(keys);
+		keys = -1;
+	}
 }
 
 static void keys_to_shell(void)
@@ -388,14 +396,17 @@ static int run(struct node *node)
 	if (pid < 0)
 		return -1;
 	if (node->kind == BACK) {
-		if (pid == 0)
+		if (pid == 0) {
+			close(keys);
+			keys = -1;
 			run_and_exit(node->left);
+		}
 		if (keys >= 0)
 			fprintf(2, "[%d]\n", pid);
 		return 0;
 	}
 	if (pid == 0) {
-		keys_to_programs(getpid());
+		keys_to_programs();
 		run_and_exit(node);
 	}
 	status = wait_for(pid);
