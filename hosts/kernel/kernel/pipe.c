@@ -2,9 +2,10 @@
 /*
  * pipe.c - 512 bytes between writers and readers.
  *
- * nr_read and nr_written count all bytes ever; what is between them is in the
- * ring, at their values modulo its size. A ring wraps once, so a transfer is two
- * pieces at most, copied whole.
+ * nr_read and nr_written count bytes since the ring was last empty; what is between
+ * them is in the ring, at their values modulo its size. A ring wraps once, so a
+ * transfer is two pieces at most, copied whole; and as an empty ring starts anew,
+ * both are aligned as long as readers take what writers gave.
  *
  *	data:  [ . . r x x x w . . ]	r: nr_read, w: nr_written, x: to be read
  *
@@ -28,7 +29,7 @@ struct pipe {
 	struct waitq readers, writers;
 	u32 nr_read, nr_written;
 	bool is_read_open, is_write_open;
-	char data[PIPE_BYTES];
+	char data[PIPE_BYTES] __attribute__((aligned(64)));	/* copied by words */
 };
 
 _Static_assert(sizeof(struct pipe) <= PGSIZE, "a pipe is one page");
@@ -61,6 +62,8 @@ static int pipe_read(struct file *f, uint64 addr, int n)
 			step = 0;
 		p->nr_read += step;
 	}
+	if (p->nr_read == p->nr_written)
+		p->nr_read = p->nr_written = 0;
 	if (p->writers.first && p->nr_written - p->nr_read < PIPE_BYTES)
 		wake_one(&p->writers);
 	if (p->readers.first && p->nr_read != p->nr_written)
