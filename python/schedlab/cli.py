@@ -23,6 +23,7 @@ import typer
 
 from .cli_bench import register as register_bench
 from .cli_formats import register as register_formats
+from .cli_kernel import register as register_kernel
 from .cli_new import register as register_new
 from .cli_pictures import register as register_pictures
 from .cli_report import register as register_report
@@ -369,6 +370,7 @@ def selfbench(
 
 register_bench(app)
 register_formats(app)
+register_kernel(app)
 register_new(app)
 register_pictures(app)
 register_report(app)

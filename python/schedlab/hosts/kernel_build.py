@@ -45,6 +45,8 @@ COMMON = (
 #: The kernel saves floating-point registers for processes and uses none itself.
 KERNEL_OPTIONS = (*COMMON, "-mno-relax", "-fno-builtin-printf")
 USER_OPTIONS = (*COMMON, "-mno-relax")
+#: A program from outside, xv6's for instance, is not ours to warn about.
+FOREIGN_OPTIONS = (*(word for word in USER_OPTIONS if not word.startswith("-W")), "-w")
 #: A policy may have unused helpers, and is not ours to warn about.
 POLICY_OPTIONS = tuple(
     word for word in KERNEL_OPTIONS if word not in ("-Werror", "-Wextra", "-std=gnu11")
@@ -216,10 +218,10 @@ def _make(target: Path, *command: str | Path, error: type[Exception] = Unavailab
     return target
 
 
-def _compile(source: Path, *, is_kernel: bool) -> Path:
+def _compile(source: Path, *, is_kernel: bool, options: Sequence[str] = ()) -> Path:
     """One object file."""
     include_path = _include_path(is_kernel=is_kernel)
-    options = KERNEL_OPTIONS if is_kernel else USER_OPTIONS
+    options = options or (KERNEL_OPTIONS if is_kernel else USER_OPTIONS)
     words = [*options, *_no_place(), *(f"-I{folder}" for folder in include_path)]
     digest = _digest(options, _reads(source, include_path))
     target = cache_folder("kernel") / f"{source.stem}-{digest}.o"
@@ -326,8 +328,10 @@ def _link_programs(extra: Sequence[Path]) -> dict[str, Path]:
     library = [path for path in sources if path not in mains]
     library += _sources(resource_root() / "player")
     shared = _compile_all(library, is_kernel=False)
-    mains += [path.resolve() for path in extra]
     objects = _compile_all(mains, is_kernel=False)
+    for path in extra:
+        mains.append(path.resolve())
+        objects.append(_compile(mains[-1], is_kernel=False, options=FOREIGN_OPTIONS))
     script = _folder("user") / "user.ld"
     made = {}
     for source, compiled in zip(mains, objects, strict=True):

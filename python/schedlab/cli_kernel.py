@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab kernel`: a shell in the teaching kernel, typed into from here.
+
+Read next: hosts/kernel_boot.py; docs/kernel.md.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .errors import UnavailableError
+
+#: Where `--gdb` waits; QEMU's own choice for `-s`.
+GDB_PORT = 1234
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command()(kernel)
+
+
+def kernel(
+    policy: Annotated[str, typer.Option(help="Name, or path of a .bpf.c file, to begin with.")] = "rr",
+    cpus: Annotated[int, typer.Option(min=1, max=8, help="Harts.")] = 1,
+    run: Annotated[str | None, typer.Option(help="Run this instead of a shell, and go off with its status.")] = None,
+    counted: Annotated[bool, typer.Option("--counted", help="Count instructions instead of time: one per ns, the same every time.")] = False,
+    gdb: Annotated[bool, typer.Option("--gdb", help="Wait for a debugger before the first instruction.")] = False,
+    disk: Annotated[Path | None, typer.Option(help="Keep files here; made anew if it is not there.")] = None,
+    program: Annotated[list[Path] | None, typer.Option(help="C file of one more user program; may be repeated.")] = None,
+    file: Annotated[list[Path] | None, typer.Option(help="File to put into /; may be repeated.")] = None,
+    arg: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Boot argument; docs/kernel.md lists them.")] = None,
+) -> None:  # fmt: skip
+    """Open the teaching kernel's shell; ctrl-A x leaves it."""
+    from .hosts.kernel_boot import Machine, machine_command, unavailable
+    from .hosts.kernel_build import build_kernel
+
+    reason = unavailable()
+    if reason:
+        raise UnavailableError(reason)
+    name, sources = _policy(policy)
+    image = build_kernel(sources, programs=program or (), files=file or ())
+    machine = Machine(
+        image,
+        nr_cpus=cpus,
+        arguments=_boot_arguments(name, arg or [], run),
+        is_counted=counted,
+        disk=_own_disk(disk, image.filesystem),
+        extra=("-S", "-gdb", f"tcp::{GDB_PORT}") if gdb else (),
+    )
+    if gdb:
+        print(_how_to_debug(image), file=sys.stderr)
+    if run is None:
+        print("schedlab: ctrl-A x ends the machine, ctrl-P shows the scheduler", file=sys.stderr)
+    # mon:stdio passes ctrl-C on to the machine and keeps ctrl-A for QEMU.
+    raise typer.Exit(subprocess.call(machine_command(machine, console="mon:stdio")))
+
+
+def _policy(given: str) -> tuple[str, list[Path]]:
+    """Name of a policy, and its file if that is not one of ours."""
+    from .policy import find_policy, list_policies, policy_name
+
+    if given == "builtin":
+        return given, []
+    path = find_policy(given)
+    return policy_name(path), [] if given in list_policies() else [path]
+
+
+def _boot_arguments(policy: str, given: list[str], run: str | None) -> dict[str, str]:
+    """What the kernel is told, by name."""
+    from .errors import UsageError
+
+    arguments = {"policy": policy}
+    for words in given:
+        key, equals, value = words.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--arg {words}: expected NAME=VALUE, such as procs_max=64")
+        arguments[key] = value
+    if run is not None:
+        # The kernel starts a program by its path.
+        arguments["run"] = run if run.startswith("/") else f"/{run}"
+    return arguments
+
+
+def _own_disk(disk: Path | None, built: Path) -> Path | None:
+    """The file that stands for the disk, made from the built one if it is new."""
+    import shutil
+
+    if disk is not None and not disk.exists():
+        shutil.copyfile(built, disk)
+    return disk
+
+
+def _how_to_debug(image) -> str:
+    """What to type elsewhere."""
+    return (
+        f"schedlab: waiting for a debugger at port {GDB_PORT}; in another terminal:\n"
+        f"  gdb-multiarch {image.kernel} -ex 'target remote :{GDB_PORT}'\n"
+        f"symbols of a program, here the shell's: add-symbol-file {image.programs['sh']}"
+    )
