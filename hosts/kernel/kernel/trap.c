@@ -178,8 +178,13 @@ void kernel_trap(struct frame *f)
 		sched_resched();
 		p->nr_off = 0;
 	}
-	/* The idle loop looks for work first, in the same moment. */
-	if (p != &p->cpu->idle)
+	/*
+	 * The idle loop looks for work first, in the same moment; and it gets to
+	 * do so, however many timers are due by then.
+	 */
+	if (p == &p->cpu->idle)
+		f->status &= ~SSTATUS_SPIE;
+	else
 		clock_go_on(p->cpu->idx);
 	overhead_leave(p->cpu->idx, was);
 }

@@ -20,6 +20,7 @@ struct play {
 	u32 children_ended;	/* counter of task i: this + i */
 	u64 call_ns;		/* CPU time of a read or write */
 	u64 ps_per_round;	/* of spin_rounds() */
+	u64 ps_per_stretch;	/* of spin_stretches() */
 	u64 run_until_ns;	/* CPU time up to which the task's runs went */
 };
 

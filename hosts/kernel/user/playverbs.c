@@ -24,6 +24,8 @@
 /* A run gives back what the calls before it took, up to this part of itself. */
 #define GIVE_BACK_PART 128
 #define CALIBRATION_ROUNDS 200000
+/* So that picoseconds fit; a longer run spins again. */
+#define SPIN_NS_MAX (1ULL << 50)
 #define PS 1000
 
 static struct play *play_of(struct sl_player *p)
@@ -38,14 +40,43 @@ static void spin_rounds(u64 rounds)
 		asm volatile("1: addi %0, %0, -1\n\tbnez %0, 1b" : "+r"(rounds));
 }
 
-void play_calibrate(struct play *play)
+/*
+ * The same for long times, as one block without a branch: an emulator pays by the
+ * block, so this plays a workload a hundred times faster than short rounds, and
+ * takes as many instructions.
+ */
+static void spin_stretches(u64 stretches)
+{
+	if (stretches)
+		asm volatile(".balign 2048\n"
+			     "1:\t.rept 500\n\tnop\n\t.endr\n"
+			     "\taddi %0, %0, -1\n\tbnez %0, 1b"
+			     : "+r"(stretches));
+}
+
+static u64 measure_ps(void (*spin)(u64 rounds), u64 rounds)
 {
 	u64 from_ns = clock_ns();
+	u64 ps;
 
-	spin_rounds(CALIBRATION_ROUNDS);
-	play->ps_per_round = (clock_ns() - from_ns) * PS / CALIBRATION_ROUNDS;
-	if (!play->ps_per_round)
-		play->ps_per_round = 1;
+	spin(rounds);
+	ps = (clock_ns() - from_ns) * PS / rounds;
+	return ps ? ps : 1;
+}
+
+void play_calibrate(struct play *play)
+{
+	play->ps_per_round = measure_ps(spin_rounds, CALIBRATION_ROUNDS);
+	play->ps_per_stretch = measure_ps(spin_stretches, CALIBRATION_ROUNDS / 100);
+}
+
+/* Use the CPU for about @ns, and not for longer. */
+static void spin_ns(const struct play *play, u64 ns)
+{
+	u64 ps = (ns < SPIN_NS_MAX ? ns : SPIN_NS_MAX) * PS;
+
+	spin_stretches(ps / play->ps_per_stretch);
+	spin_rounds(ps % play->ps_per_stretch / play->ps_per_round);
 }
 
 static u64 verb_now_ns(struct sl_player *p)
@@ -69,10 +100,7 @@ static int verb_run(struct sl_player *p, u64 ns)
 		play->run_until_ns = used_ns - give_back_ns;
 	play->run_until_ns += ns;
 	while (used_ns + TAIL_NS < play->run_until_ns) {
-		u64 left_ns = play->run_until_ns - used_ns - TAIL_NS;
-
-		spin_rounds(left_ns < 1ULL << 50 ?
-			    left_ns * PS / play->ps_per_round : 1ULL << 50);
+		spin_ns(play, play->run_until_ns - used_ns - TAIL_NS);
 		used_ns = cputime_ns();
 	}
 	return 0;
