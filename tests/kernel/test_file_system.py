@@ -56,6 +56,15 @@ def test_several_at_once(harness):
         run(harness, seed, "threads", 8, 250)
 
 
+@pytest.mark.full
+def test_several_at_once_without_data_races(tmp_path, need):
+    """Under ThreadSanitizer, which fails the program for what it finds."""
+    need("gcc")
+    program = build_harness(tmp_path, sanitizers=("-fsanitize=thread", "-Wno-tsan"))
+    for seed in seeds(1):
+        run(program, seed, "threads", 4, 200)
+
+
 def test_power_cut_at_every_event(harness):
     for seed in seeds(1):
         line = run(harness, seed, "crash", 400, 100000)

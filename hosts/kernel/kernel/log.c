@@ -203,7 +203,9 @@ static void promised(struct disk_request *r)
 static void logged(struct disk_request *r)
 {
 	check_transfer(r);
+	acquire(&journal.lock);
 	journal.phase = FLUSHING;
+	release(&journal.lock);
 	submit(0, DISK_FLUSH, 0, 0, NULL, promised);
 }
 

@@ -15,6 +15,7 @@
 #include "sysarg.h"
 
 #define NLINK_MAX 32767
+#define MODE_BITS (O_WRONLY | O_RDWR | O_CREATE | O_TRUNC | O_APPEND)
 
 struct file *fd_file(int fd)
 {
@@ -301,9 +302,9 @@ uint64 sys_open(void)
 {
 	char path[MAXPATH];
 	struct file *f;
-	int fd, result;
+	int fd, result, mode = arg_int(1);
 
-	if (arg_str(0, path, MAXPATH) < 0)
+	if (arg_str(0, path, MAXPATH) < 0 || (mode & ~MODE_BITS))
 		return SYS_ERROR;
 	/* The descriptor comes first: a file is not created for nobody. */
 	f = filealloc();
@@ -314,7 +315,7 @@ uint64 sys_open(void)
 		return SYS_ERROR;
 	}
 	begin_op();
-	result = open_op(f, path, arg_int(1));
+	result = open_op(f, path, mode);
 	end_op();
 	if (result < 0) {
 		myproc()->ofile[fd] = NULL;
@@ -346,7 +347,12 @@ uint64 sys_mkdir(void)
 
 uint64 sys_mknod(void)
 {
-	return make(T_DEVICE, arg_int(1), arg_int(2));
+	int major = arg_int(1), minor = arg_int(2);
+
+	/* open() knows which numbers have a driver; here they must fit on the disk. */
+	if (major != (short)major || minor != (short)minor)
+		return SYS_ERROR;
+	return make(T_DEVICE, major, minor);
 }
 
 uint64 sys_chdir(void)

@@ -143,6 +143,8 @@ static int create(const char *path, int type, int major)
 
 int m_make(const char *path, int type, int major)
 {
+	if (major < -32768 || major > 32767)
+		return -1;
 	return create(path, type, major) ? 0 : -1;
 }
 
@@ -180,7 +182,7 @@ int m_open(const char *path, int mode)
 	char name[15];
 	struct m_file *f;
 
-	if (fd < 0)
+	if (fd < 0 || (mode & ~(O_WRONLY | O_RDWR | O_CREATE | O_TRUNC | O_APPEND)))
 		return -1;
 	if (mode & O_CREATE) {
 		int dir = follow(path, 1, name);

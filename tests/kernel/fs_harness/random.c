@@ -88,8 +88,9 @@ static void do_open(void)
 		O_RDONLY, O_WRONLY, O_RDWR, O_CREATE | O_RDWR, O_CREATE | O_WRONLY,
 		O_CREATE | O_RDWR | O_TRUNC, O_RDWR | O_TRUNC, O_CREATE | O_RDWR | O_APPEND,
 		O_CREATE | O_RDWR, O_CREATE | O_WRONLY | O_TRUNC, O_RDONLY | O_TRUNC,
+		O_CREATE | 0x1000, -1,
 	};
-	int mode = modes[random_below(11)], result;
+	int mode = modes[random_below(13)], result;
 
 	random_path(path_at(0));
 	result = syscall3(sys_open, (uint64)path_at(0), mode, 0);
@@ -243,7 +244,7 @@ static void do_fstat(void)
 
 static void do_names(u32 what)
 {
-	int result, major = (int)random_below(14) - 2;
+	int result, major = random_below(5) ? (int)random_below(14) - 2 : 65537;
 
 	random_path(path_at(0));
 	random_path(path_at(1));
