@@ -18,6 +18,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import missing
 from kernel.fs_build import build_harness, build_mkfs
 from kernel.power_cut import FileSystem, Worker, compare, cuts, marks_seen, read_log
 from schedlab.hosts import kernel_boot, kernel_build
@@ -42,9 +43,10 @@ def boot(command, what):
 
 @pytest.fixture(scope="module")
 def image():
+    """Kernel and file system, with the workload as one more program."""
     reason = kernel_boot.unavailable()
     if reason:
-        pytest.skip(reason)
+        missing("the teaching kernel", reason)
     return kernel_build.build_kernel(programs=[PROGRAM])
 
 
