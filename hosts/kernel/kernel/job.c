@@ -24,6 +24,7 @@
 #include "record.h"
 
 #define LINE_MAX 400
+#define START_TAKES_NS 50000000	/* of a policy, at most: maps may be large */
 
 static struct spinlock lock;
 static u64 next_byte;		/* of the job to be read; lock guards it */
@@ -108,6 +109,7 @@ void job_end(int status)
 
 	for (u32 i = 0; i < nr_cpus; i++)
 		nr_switches += sl_core.cpus[i].nr_switches;
+	policy_end();
 	job_each_overhead(say_line);
 	job_say("counted instructions=%llu ns=%llu switches=%llu lost=%llu",
 		overhead_instret(), now_ns(), nr_switches, record_nr_lost());
@@ -126,4 +128,44 @@ static void end_fires(struct timer *timer, void *arg)
 void job_end_at(u64 at_ns)
 {
 	timer_start(&end_timer, at_ns, end_fires, NULL);
+}
+
+static bool forget_blocked(struct proc *p, void *arg)
+{
+	(void)arg;
+	if (p->task.is_attached && sl_load(&p->task.state) == SL_TASK_BLOCKED)
+		sl_task_detach(&p->task);
+	return true;
+}
+
+static struct {
+	struct timer timer;
+	char policy[POLICY_TEXT_MAX];
+	u64 start_ns;
+	u64 end_ns;
+} play;
+
+static void play_fires(struct timer *timer, void *arg)
+{
+	char why[POLICY_TEXT_MAX] = "it took too long to start";
+	int err;
+
+	(void)timer;
+	(void)arg;
+	procs_for_each(forget_blocked, NULL);
+	err = policy_choose_at(play.policy, play.start_ns, why);
+	if (err || clock_running_ns() > play.start_ns) {
+		job_say("refused %s", why);
+		job_end(1);
+	}
+	if (play.end_ns)
+		job_end_at(play.end_ns);
+}
+
+void job_play(const char *policy, u64 start_ns, u64 end_ns)
+{
+	copy_name(play.policy, policy, sizeof(play.policy));
+	play.start_ns = start_ns;
+	play.end_ns = end_ns;
+	timer_start(&play.timer, start_ns - START_TAKES_NS, play_fires, NULL);
 }

@@ -29,4 +29,16 @@ _Noreturn void job_end(int status);
 /* The same at @at_ns, with status 0, whoever has the CPU then. */
 void job_end_at(u64 at_ns);
 
+/**
+ * job_play - have a policy see a workload, and nothing else
+ * @policy: see policy.h
+ * @start_ns: when the first task may be released
+ * @end_ns: when the machine goes off; 0: when somebody says so
+ *
+ * Shortly before @start_ns whoever is blocked then is taken from the core for
+ * good, and the policy starts at @start_ns by its clock. So the caller has to
+ * block, and nothing but the workload may be left to run.
+ */
+void job_play(const char *policy, u64 start_ns, u64 end_ns);
+
 #endif

@@ -177,37 +177,71 @@ static int change_to(const struct sl_linked_policy *l, const char *settings,
 	return err;
 }
 
-int policy_choose(const char *text, u64 at_ns, char *why)
+/* Read @text. Return: 0, or -1 with @why. */
+static int find(const char *text, const struct sl_linked_policy **l,
+		const char **settings, char *why)
 {
-	const struct sl_linked_policy *l = NULL;
 	char name[NAME_MAX];
-	const char *settings = next_word(text, name, sizeof(name));
-	int idx = settings ? find_policy(name) : -1;
-	int err;
+	int idx;
 
+	*l = NULL;
+	*settings = next_word(text, name, sizeof(name));
+	idx = *settings ? find_policy(name) : -1;
 	if (idx < 0) {
 		sl_print_to(why, POLICY_TEXT_MAX, "there is no policy '%s'",
-			    settings ? name : "");
+			    *settings ? name : "");
 		return -1;
 	}
-	if ((u32)idx < sl_nr_linked_policies)
-		l = &sl_policy_table[idx];
-	if (l && set_knobs(l, settings, true, why))
-		return -1;
-	acquiresleep(&choosing);
+	if ((u32)idx == sl_nr_linked_policies)
+		return 0;
+	*l = &sl_policy_table[idx];
+	return set_knobs(*l, *settings, true, why);
+}
+
+/* Context: nobody else is choosing. Return: 0, or -1 with @why. */
+static int choose(const struct sl_linked_policy *l, const char *settings, char *why)
+{
+	int err;
+
 	overhead_charge(policy_now());
 	push_off();
-	if (at_ns) {
-		/* Who asks for it has used no time either, as the policy sees it. */
-		clock_hold(at_ns);
-		sl_charge(&myproc()->task, at_ns);
-	}
 	err = change_to(l, settings, why);
-	sl_poke(&now_idx, err ? sl_nr_linked_policies : (u32)idx);
+	sl_poke(&now_idx, err || !l ? sl_nr_linked_policies :
+				      (u32)(l - sl_policy_table));
 	sched_watch();
 	pop_off();
-	releasesleep(&choosing);
 	return err ? -1 : 0;
+}
+
+int policy_choose(const char *text, char *why)
+{
+	const struct sl_linked_policy *l;
+	const char *settings;
+	int err;
+
+	if (find(text, &l, &settings, why))
+		return -1;
+	acquiresleep(&choosing);
+	err = choose(l, settings, why);
+	releasesleep(&choosing);
+	return err;
+}
+
+int policy_choose_at(const char *text, u64 at_ns, char *why)
+{
+	const struct sl_linked_policy *l;
+	const char *settings;
+
+	clock_hold(at_ns);
+	return find(text, &l, &settings, why) || choose(l, settings, why) ? -1 : 0;
+}
+
+void policy_end(void)
+{
+	overhead_charge(policy_now());
+	push_off();
+	sl_policy_disable_live();
+	pop_off();
 }
 
 void policy_init(void)
@@ -228,7 +262,7 @@ void policy_init(void)
 	for (char *c = text + used; *c; c++)
 		if (*c == ',')
 			*c = ' ';
-	if (policy_choose(text, 0, why))
+	if (policy_choose(text, why))
 		printk("boot argument policy=: %s; going on with the built-in FIFO\n",
 		       why);
 	is_booted = true;

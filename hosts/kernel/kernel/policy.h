@@ -26,15 +26,19 @@ void policy_init(void);
 /**
  * policy_choose - put a policy in force; every process is handed over to it
  * @text: see above
- * @at_ns: what the policy is to take for the time while it starts, so that its
- *	timers count from there; 0: the time it is
  * @why: of POLICY_TEXT_MAX bytes; what is wrong, when something is
  *
  * Context: a process, or boot; no lock held.
  * Return: 0; or -1 with @why. After an unknown name or knob the old policy goes
  * on; when the new one does not start, the built-in FIFO is in force.
  */
-int policy_choose(const char *text, u64 at_ns, char *why);
+int policy_choose(const char *text, char *why);
+
+/*
+ * The same from an interrupt. The policy takes @at_ns for the time while it
+ * starts, so that its timers count from there; until then the clock stands.
+ */
+int policy_choose_at(const char *text, u64 at_ns, char *why);
 
 /**
  * policy_describe - a policy in words
@@ -45,6 +49,9 @@ int policy_choose(const char *text, u64 at_ns, char *why);
  * Return: length of the text; -1: there is no such policy.
  */
 int policy_describe(int which, char *to, u32 bytes);
+
+/* The end of the machine: the policy says its last words. Context: as above. */
+void policy_end(void);
 
 /* Number of the policy in force, see policy_describe(). */
 u32 policy_now(void);

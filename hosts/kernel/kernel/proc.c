@@ -392,6 +392,11 @@ void kexit(int status)
 	vm_load(kernel_pages);
 	vm_free(pages, p->size);
 	p->size = 0;
+	/*
+	 * Whoever hears of the end from here on finds that it has left: no switch
+	 * comes in between.
+	 */
+	push_off();
 	sync_exit(&p->at_exit);
 	acquire(&family_lock);
 	give_children_away(p);
@@ -400,7 +405,6 @@ void kexit(int status)
 	remove_child(p);
 	add_ended(p->parent, p);
 	/* The parent may have it as soon as it sees it, and waits until it has left. */
-	push_off();
 	release(&family_lock);
 	sched_exit();
 }

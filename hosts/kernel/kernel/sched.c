@@ -14,6 +14,7 @@
  */
 #include "sched.h"
 
+#include "bootargs.h"
 #include "core.h"
 #include "overhead.h"
 #include "print.h"
@@ -157,9 +158,32 @@ void sched_watch(void)
 		    NULL);
 }
 
+/* The boot argument @key: how many harts in a row share it. NULL: not given. */
+static const u16 *groups_of(const char *key, u16 *groups)
+{
+	u64 nr_each = bootarg_u64(key, 0);
+
+	if (!nr_each)
+		return NULL;
+	for (u32 i = 0; i < nr_cpus; i++)
+		groups[i] = (u16)(i / nr_each);
+	return groups;
+}
+
+/*
+ * QEMU's harts are all alike; a policy may be shown others by smt=, llc= and
+ * node=, to see what it makes of them.
+ */
 void sched_init(void)
 {
-	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = procs_max };
+	static u16 smt[NCPU], llc[NCPU], node[NCPU];
+	struct sl_config config = {
+		.nr_cpus = nr_cpus,
+		.tasks_max = procs_max,
+		.smt_of_cpu = groups_of("smt", smt),
+		.llc_of_cpu = groups_of("llc", llc),
+		.node_of_cpu = groups_of("node", node),
+	};
 
 	host_init();
 	if (sl_core_init(&config))

@@ -21,6 +21,7 @@
 #include <core.h>
 
 #include "file.h"
+#include "job.h"
 #include "overhead.h"
 #include "sched.h"
 #include "sysarg.h"
@@ -51,6 +52,7 @@ struct sync_object {
 	u32 nr_active;		/* requests that the device works on */
 	u64 param[3];
 	u64 level;		/* pipe: bytes in it; barrier: arrived; counter */
+	u64 off_at;		/* counter: 0, or see SYNC_OFF_AT */
 	struct proc *owner;	/* lock */
 	struct waiters waiters;	/* for the lock, the barrier, data, the device */
 	struct waiters senders;
@@ -325,6 +327,8 @@ static int arrive(struct syncs *s, struct sync_object *o, struct waiter *w)
 static void add(struct sync_object *o, s32 by, u64 amount)
 {
 	o->level += amount;
+	if (o->off_at && o->level >= o->off_at)
+		job_end_at(now_ns());
 	while (o->waiters.first && o->waiters.first->need <= o->level) {
 		o->level -= o->waiters.first->need;
 		complete(take_waiter(&o->waiters), by, 0);
@@ -525,7 +529,7 @@ static const u8 kind_of_op[SYNC_NR_OPS] = {
 	[SYNC_ARRIVE] = SYNC_BARRIER,	[SYNC_AWAIT] = SYNC_CONDITION,
 	[SYNC_SIGNAL] = SYNC_CONDITION,	[SYNC_ADD] = SYNC_COUNTER,
 	[SYNC_ADD_AT_EXIT] = SYNC_COUNTER, [SYNC_TAKE] = SYNC_COUNTER,
-	[SYNC_REQUEST] = SYNC_DEVICE,
+	[SYNC_REQUEST] = SYNC_DEVICE,	[SYNC_OFF_AT] = SYNC_COUNTER,
 };
 
 /* Context: the set's lock is held, as it is afterwards. */
@@ -555,6 +559,9 @@ static int do_op(struct syncs *s, struct sync_object *o, int op, u64 arg)
 		return take(s, o, &w, arg);
 	case SYNC_REQUEST:
 		return arg >> 31 ? -1 : request(s, o, &w, arg);
+	case SYNC_OFF_AT:
+		o->off_at = arg;
+		return 0;
 	}
 	return -1;
 }

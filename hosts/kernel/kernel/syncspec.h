@@ -44,6 +44,7 @@ enum sync_op {
 	SYNC_ADD_AT_EXIT,	/* arg: added when the caller has ended */
 	SYNC_TAKE,		/* arg: wait until it is so much; take it away */
 	SYNC_REQUEST,		/* arg: bytes; wait for the device */
+	SYNC_OFF_AT,		/* arg: the machine goes off when it is so much */
 	SYNC_NR_OPS,
 };
 

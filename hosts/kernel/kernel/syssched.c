@@ -192,7 +192,7 @@ uint64 sys_setpolicy(void)
 
 	if (arg_str(0, text, sizeof(text)) < 0)
 		return SYS_ERROR;
-	if (!policy_choose(text, 0, why))
+	if (!policy_choose(text, why))
 		return 0;
 	printk("setpolicy: %s\n", why);
 	return SYS_ERROR;
@@ -325,19 +325,13 @@ uint64 sys_release(void)
 	return proc_release(p) ? 0 : SYS_ERROR;
 }
 
-/* int play_at(const char *policy, unsigned long at_ns, unsigned long end_ns) */
+/* int play_at(const char *policy, unsigned long start_ns, unsigned long end_ns) */
 uint64 sys_play_at(void)
 {
 	char text[POLICY_TEXT_MAX];
-	char why[POLICY_TEXT_MAX];
 
 	if (arg_str(0, text, sizeof(text)) < 0)
 		return SYS_ERROR;
-	if (text[0] && policy_choose(text, arg_u64(1), why)) {
-		job_say("refused %s", why);
-		return SYS_ERROR;
-	}
-	if (arg_u64(2))
-		job_end_at(arg_u64(2));
+	job_play(text, arg_u64(1), arg_u64(2));
 	return 0;
 }

@@ -162,11 +162,17 @@ class KernelSession:
         Longest time on the wall clock that one run may take.
     is_parallel : bool, default False
         A thread for each CPU, and real time.
+    image : kernel_build.KernelImage, optional
+        What to boot; default: the kernel with the job's policy linked in.
     """
 
-    def __init__(self, *, timeout_seconds: float, is_parallel: bool = False):
+    def __init__(
+        self, *, timeout_seconds: float, is_parallel: bool = False,
+        image: kernel_build.KernelImage | None = None,
+    ):  # fmt: skip
         self.timeout_seconds = timeout_seconds
         self.is_parallel = is_parallel
+        self._image = image
         self._process: subprocess.Popen | None = None
         self._lock = threading.Lock()
         self._is_closed = False
@@ -212,10 +218,7 @@ class KernelSession:
         problem = _refusal(job)
         if problem:
             return Outcome(error=problem, error_kind="usage")
-        extra = [job.policy.policy.path]
-        if Path(job.policy.policy.path).resolve().parent == policies_folder().resolve():
-            extra = []
-        image = kernel_build.build_kernel([Path(path) for path in extra])
+        image = self._image or image_for(Path(job.policy.policy.path))
         program = job.program.read_bytes()
         ramdisk = write_initrd(folder / "initrd", program, image.filesystem.read_bytes())
         arguments = _arguments(job, ramdisk, read_program(program).nr_tasks)
@@ -265,6 +268,23 @@ class KernelSession:
         return None
 
 
+def image_for(policy: Path) -> kernel_build.KernelImage:
+    """Build the kernel for a policy, or find it in the cache.
+
+    Parameters
+    ----------
+    policy : pathlib.Path
+        A file of `policies/`, which are linked in all together, or another one.
+
+    Returns
+    -------
+    kernel_build.KernelImage
+        What to boot.
+    """
+    is_ours = policy.resolve().parent == policies_folder().resolve()
+    return kernel_build.build_kernel([] if is_ours else [policy])
+
+
 # ---- what the machine is given ----------------------------------------------
 
 
@@ -273,8 +293,8 @@ def _refusal(job: Job) -> str | None:
     if job.nr_cpus > CPUS_MAX:
         return f"the teaching kernel has at most {CPUS_MAX} CPUs (got {job.nr_cpus})"
     for option, _ in job.options:
-        if option in ("--cost", "--topology"):
-            return f"{option} is for the simulator; the teaching kernel is a machine, and has its own"
+        if option == "--cost":
+            return "--cost is for the simulator; in the teaching kernel things cost what they cost"
     nr_tasks = read_program(job.program.read_bytes()).nr_tasks
     if nr_tasks > TASKS_MAX:
         return f"the teaching kernel runs at most {TASKS_MAX} tasks (got {nr_tasks})"
@@ -305,18 +325,20 @@ def write_initrd(path: Path, program: bytes, disk: bytes) -> int:
 
 def _arguments(job: Job, ramdisk: int, nr_tasks: int) -> dict[str, str]:
     """The kernel's boot arguments."""
-    device = dict(DEVICE)
+    device, shown = dict(DEVICE), {}
     for option, value in job.options:
         if option == "--io":
             device |= {name: int(number) for name, _, number in
                        (item.partition("=") for item in value.split(","))}  # fmt: skip
+        elif option == "--topology":
+            shown = {key: size for key, _, size in (part.partition("=") for part in value.split(","))}
     io = ",".join(str(device[name]) for name in DEVICE)
     name = Path(job.policy.policy.path).name.removesuffix(".bpf.c")
     knobs = [f"{knob}={value}" for knob, value in job.policy.values.items()]
     return {
         "tick_ns": str(job.tick_ns), "seed": str(job.seed), "ramdisk": str(ramdisk),
         "procs_max": str(max(64, nr_tasks + PROCS_SPARE)),
-        "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, name, *knobs]),
+        **shown, "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, name, *knobs]),
     }  # fmt: skip
 
 
