@@ -26,6 +26,7 @@ void sl_charge(struct sl_task *t, u64 now_ns)
 	if ((s64)ran_ns <= 0)
 		return;
 	sl_poke(&t->exec_start_ns, now_ns);
+	ran_ns -= sl_host_stolen_ns(t, ran_ns);
 	t->charged_ns += ran_ns;
 	t->p.se.sum_exec_runtime += ran_ns;
 	slice_ns = sl_slice(t);

@@ -112,4 +112,12 @@ static inline void sl_host_slice_changed(struct sl_task *t)
 	sim_slice_changed(t);
 }
 
+/* A CPU here is nobody else's: all of its time is the task's. */
+static inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
+{
+	(void)t;
+	(void)ran_ns;
+	return 0;
+}
+
 #endif

@@ -235,6 +235,24 @@ void ut_attr_set_priority(struct ut_thread *t, s32 priority)
 	sl_task_set_weight(&t->core, t->core.p.scx.weight);
 }
 
+/*
+ * CPU time of the thread that runs here. What ran for long is charged first, so
+ * that time the kernel gave to others is found out. Context: preemption disabled.
+ */
+u64 ut_own_cpu_time_ns(void)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct sl_task *t = &cpu->curr->core;
+	u64 now_ns = sl_host_now_ns();
+
+	if (now_ns - t->exec_start_ns >= UT_STOLEN_FROM_NS) {
+		sl_lock(&sl_core.cpus[cpu->id].lock);
+		sl_charge(t, now_ns);
+		sl_unlock(&sl_core.cpus[cpu->id].lock);
+	}
+	return t->p.se.sum_exec_runtime + now_ns - t->exec_start_ns;
+}
+
 int ut_stats(ut_id id, struct ut_stats *stats)
 {
 	struct ut_thread *t;
@@ -257,10 +275,8 @@ int ut_stats(ut_id id, struct ut_stats *stats)
 			.migrations = sl_peek(&t->core.nr_migrations),
 		};
 		memcpy(stats->name, p->comm, sizeof(stats->name));
-		/* What it has used since it was charged last. */
 		if (t == ut_this_cpu()->curr)
-			stats->cpu_time_ns += sl_host_now_ns() -
-					      t->core.exec_start_ns;
+			stats->cpu_time_ns = ut_own_cpu_time_ns();
 		sl_unlock(&t->lock);
 	}
 	ut_enable();

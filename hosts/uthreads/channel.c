@@ -82,7 +82,7 @@ static void pop(struct ut_chan *c, void *message)
 }
 
 /* Context: preemption disabled. */
-static int send(struct ut_chan *c, const void *message, bool may_wait)
+static int send_message(struct ut_chan *c, const void *message, bool may_wait)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
 	struct ut_thread *t;
@@ -143,7 +143,7 @@ static bool take_from_sender(struct ut_chan *c, void *message)
 }
 
 /* Context: preemption disabled. */
-static int recv(struct ut_chan *c, void *message, bool may_wait)
+static int recv_message(struct ut_chan *c, void *message, bool may_wait)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
 	int err;
@@ -173,7 +173,7 @@ int ut_chan_send(ut_chan *chan, const void *message)
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	err = send(chan, message, true);
+	err = send_message(chan, message, true);
 	ut_enable();
 	return err;
 }
@@ -185,7 +185,7 @@ int ut_chan_try_send(ut_chan *chan, const void *message)
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	err = send(chan, message, false);
+	err = send_message(chan, message, false);
 	ut_enable();
 	return err;
 }
@@ -197,7 +197,7 @@ int ut_chan_recv(ut_chan *chan, void *message)
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	err = recv(chan, message, true);
+	err = recv_message(chan, message, true);
 	ut_enable();
 	return err;
 }
@@ -209,7 +209,7 @@ int ut_chan_try_recv(ut_chan *chan, void *message)
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	err = recv(chan, message, false);
+	err = recv_message(chan, message, false);
 	ut_enable();
 	return err;
 }

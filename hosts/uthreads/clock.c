@@ -21,6 +21,7 @@
 
 #define CALIBRATION_NS 3000000
 #define TRIES 10
+#define STOLEN_MIN_NS 5000
 
 struct ut_clock ut_clock;
 static u64 kernel_base_ns;
@@ -90,4 +91,60 @@ void ut_clock_init(void)
 	ut_clock.base_cycles = last.cycles;
 	ut_clock.ns_per_cycle_q32 = ((last.ns - first.ns) << 32) /
 				    (last.cycles - first.cycles);
+}
+
+/* ---- what other processes took -------------------------------------------------- */
+
+static u64 cpu_time_ns(const struct ut_cpu *cpu)
+{
+	struct timespec at;
+
+	if (clock_gettime(cpu->clock, &at))
+		return 0;
+	return (u64)at.tv_sec * 1000000000 + (u64)at.tv_nsec;
+}
+
+/* From now on the kernel thread of @cpu is to run; before, it slept. */
+void ut_stolen_mark(struct ut_cpu *cpu)
+{
+	cpu->marked_ns = sl_host_now_ns();
+	cpu->marked_cpu_ns = cpu_time_ns(cpu);
+}
+
+/**
+ * ut_stolen_ns - for how much of the last @ran_ns did the CPU not run at all
+ * @t: the task that runs on it
+ *
+ * The kernel knows how long the kernel thread ran since the last look. What is
+ * missing belongs to the run that was long enough to be looked at.
+ *
+ * Context: the lock of @t's CPU is held; from any CPU.
+ */
+u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns)
+{
+	struct ut_cpu *cpu = &ut.cpus[sl_peek(&t->cpu)];
+	u64 now_ns = ut_this_cpu()->hot.now_ns;
+	u64 cpu_ns = cpu_time_ns(cpu);
+	s64 stolen_ns = (s64)(now_ns - cpu->marked_ns) -
+			(s64)(cpu_ns - cpu->marked_cpu_ns);
+
+	cpu->marked_ns = now_ns;
+	cpu->marked_cpu_ns = cpu_ns;
+	/* The two clocks are read one after the other. */
+	if (stolen_ns < STOLEN_MIN_NS)
+		return 0;
+	if ((u64)stolen_ns > ran_ns)
+		stolen_ns = (s64)ran_ns;
+	sl_host_record(SL_RECORD_OVERHEAD, 0, cpu->id, SL_OVERHEAD_STOLEN,
+		       (u64)stolen_ns);
+	return (u64)stolen_ns;
+}
+
+/* Time is zero now. Context: nobody else asks. */
+void ut_clock_restart(void)
+{
+	ut_clock.base_cycles = ut_cycles();
+	kernel_base_ns = monotonic_ns();
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		ut.cpus[i].hot.now_ns = 0;
 }

@@ -4,7 +4,7 @@
  *
  *	          +--> look at what is pending, ask the core
  *	          |      |            \__ a thread: run it until it leaves nobody
- *	          |    nobody, twice       behind to run
+ *	          |    nobody              behind to run
  *	          |      |
  *	          |    spin a moment: to be woken takes the kernel 20 us and more
  *	          |      |
@@ -114,29 +114,30 @@ static void wait_for_work(struct ut_cpu *cpu)
 
 static void idle_loop(struct ut_cpu *cpu)
 {
-	bool has_looked = false;
-
 	for (;;) {
-		/* Whatever comes of it is seen by the next line. */
+		/* Whatever comes of it is seen by the next lines. */
 		ut_interrupt(cpu);
-		if (ut_run_next(cpu)) {
-			sl_poke(&cpu->doorbell, UT_BELL_AWAKE);
-			has_looked = false;
-			continue;
-		}
 		if (sl_load(&ut.is_stopping))
 			return;
-		/*
-		 * Once more, now that others can see that this CPU is idle: who
-		 * queued a task just before looked for an idle CPU in vain.
-		 */
-		if (!has_looked) {
-			has_looked = true;
+		if (ut_run_next(cpu)) {
+			sl_poke(&cpu->doorbell, UT_BELL_AWAKE);
 			continue;
 		}
+		if (sl_must_look_again())
+			continue;
+		/* Nobody is left to wake anybody, and no time will come. */
+		if (__atomic_add_fetch(&ut.nr_idle, 1, __ATOMIC_SEQ_CST) ==
+		    ut.nr_cpus)
+			ut_look_for_deadlock();
 		wait_for_work(cpu);
-		has_looked = false;
+		__atomic_sub_fetch(&ut.nr_idle, 1, __ATOMIC_SEQ_CST);
 	}
+}
+
+/* The caller is nobody's CPU any more. */
+void ut_cpu_leave(void)
+{
+	ut_tls = (struct ut_tls){ 0 };
 }
 
 static void pin(struct ut_cpu *cpu)
@@ -165,6 +166,7 @@ void ut_cpu_enter(struct ut_cpu *cpu)
 
 	ut_tls = tls;
 	cpu->tid = (pid_t)syscall(SYS_gettid);
+	pthread_getcpuclockid(pthread_self(), &cpu->clock);
 	if (__cxa_get_globals)
 		cpu->eh_globals = __cxa_get_globals();
 	/* Or a sleeper is woken 50 us late. */
@@ -178,6 +180,7 @@ static pthread_mutex_t ready_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ready_cond = PTHREAD_COND_INITIALIZER;
 static u32 nr_ready;
 static int ready_err;
+static bool is_open;	/* the gate behind which all begin at once */
 
 static void say_ready(int err)
 {
@@ -185,7 +188,18 @@ static void say_ready(int err)
 	nr_ready++;
 	if (err && !ready_err)
 		ready_err = err;
-	pthread_cond_signal(&ready_cond);
+	pthread_cond_broadcast(&ready_cond);
+	while (!is_open)
+		pthread_cond_wait(&ready_cond, &ready_lock);
+	pthread_mutex_unlock(&ready_lock);
+}
+
+/* Kernel threads 1 and on begin their idle loops. */
+void ut_cpus_begin(void)
+{
+	pthread_mutex_lock(&ready_lock);
+	is_open = true;
+	pthread_cond_broadcast(&ready_cond);
 	pthread_mutex_unlock(&ready_lock);
 }
 
@@ -207,19 +221,24 @@ static void *kernel_thread(void *arg)
 static void stop(u32 nr_started)
 {
 	sl_store(&ut.is_stopping, 1);
+	ut_cpus_begin();
 	for (u32 i = 1; i < nr_started; i++)
 		ut_ring(&ut.cpus[i], UT_PENDING_KICK);
 	for (u32 i = 1; i < nr_started; i++)
 		pthread_join(ut.cpus[i].pthread, NULL);
 }
 
-/* Context: the calling kernel thread is CPU 0 since ut_cpu_enter(). */
+/*
+ * Kernel threads 1 and on are made, and wait. Context: the calling kernel thread
+ * is CPU 0 since ut_cpu_enter(). Return: 0; -errno, and then none is left.
+ */
 int ut_cpus_start(void)
 {
 	u32 nr_started = 1;
 	int err = 0;
 
 	nr_ready = 1;
+	is_open = false;
 	ready_err = ut_preempt_init_cpu(&ut.cpus[0]);
 	for (; !ready_err && nr_started < ut.nr_cpus; nr_started++) {
 		err = pthread_create(&ut.cpus[nr_started].pthread, NULL,
@@ -240,9 +259,16 @@ int ut_cpus_start(void)
 /* Context: CPU 0's kernel thread, when no thread is left. */
 void ut_cpus_stop(void)
 {
-	stop(ut.nr_cpus);
+	if (ut.cpus[0].has_timer)
+		stop(ut.nr_cpus);
 	ut_preempt_exit_cpu(&ut.cpus[0]);
 
+}
+
+/* CPU 0 without a first thread: until the machine is told to stop. */
+void ut_cpu_run(struct ut_cpu *cpu)
+{
+	idle_loop(cpu);
 }
 
 static void idle_enter(void *arg)
@@ -254,6 +280,7 @@ static void idle_enter(void *arg)
 	/* The first thread may have ended on another kernel thread's CPU. */
 	while (!sl_load(&ut.main->has_ended))
 		ut_relax();
+	/* main's own switch, which it comes back from, has nothing left to do. */
 	cpu->left = NULL;
 	ut_switch(&cpu->idle_sp, ut.main->sp);
 }
@@ -269,6 +296,7 @@ int ut_main_begin(struct ut_thread *t)
 
 	if (err)
 		return err;
+	ut_cpus_begin();
 	cpu->idle_sp = ut_context_make(cpu->idle_stack.low +
 				       cpu->idle_stack.bytes, idle_enter, cpu);
 	ut_switch(&t->sp, cpu->idle_sp);

@@ -130,6 +130,13 @@ static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+/* With one kernel thread there is nobody to be in order with. */
+#define sl_host_fence()							\
+	do {								\
+		if (ut_is_smp)						\
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);	\
+	} while (0)
+
 void ut_records_full(struct ut_cpu_inline *here);
 
 /* Stamped with the last reading of the clock: the core has just asked it. */
@@ -159,6 +166,20 @@ void ut_slice_changed(struct sl_task *t);
 static inline void sl_host_slice_changed(struct sl_task *t)
 {
 	ut_slice_changed(t);
+}
+
+/*
+ * Shorter runs are not looked at: asking the kernel costs 300 ns, and who loses
+ * its CPU to another process loses it for longer.
+ */
+#define UT_STOLEN_FROM_NS 100000
+u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns);
+
+static inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
+{
+	if (__builtin_expect(ran_ns < UT_STOLEN_FROM_NS, 1))
+		return 0;
+	return ut_stolen_ns(t, ran_ns);
 }
 
 #endif

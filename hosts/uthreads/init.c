@@ -13,10 +13,13 @@
 
 #include "ut.h"
 
-#define THREADS_MAX 65536
+#define THREADS_MAX 65536	/* when the program does not say */
 #define STACK_BYTES 65536
 #define TICK_NS 100000		/* a slice of 1 ms is held within 10 % */
 #define TICK_NS_OF_OPS 1000000	/* for a policy that does something then */
+
+/* The runner sets it; otherwise every kernel thread is a core of its own. */
+struct ut_topology ut_topology;
 
 /* Says what went wrong. Return: @err. */
 int ut_fail(int err, const char *fmt, ...)
@@ -76,6 +79,9 @@ static int make_machine(void)
 	struct sl_config config = {
 		.nr_cpus = ut.nr_cpus,
 		.tasks_max = ut.threads_max,
+		.smt_of_cpu = ut_topology.smt,
+		.llc_of_cpu = ut_topology.llc,
+		.node_of_cpu = ut_topology.node,
 	};
 	int err;
 
@@ -112,54 +118,119 @@ static int find_stack(struct ut_thread *t)
 	return err;
 }
 
-static int start_machine(const struct ut_config *c)
+/* Everything but the policy's part. CPU 0 is the caller from now on. */
+static int build(const struct ut_config *c)
 {
-	static const struct ut_attr attr = { .attr_bytes = sizeof(attr),
-					     .name = "main" };
-	int err;
+	int err = read_config(c);
 
+	if (!err)
+		err = make_machine();
+	if (err)
+		return err;
 	ut_cpu_enter(&ut.cpus[0]);
-	err = c->records ? ut_records_open(c->records) : 0;
-	if (!err && c->policy)
-		err = ut_policy_load(c->policy, c->sets);
+	if (c->policy)
+		err = ut_policy_open(c->policy, c->sets);
 	if (!ut.tick_ns)
 		ut.tick_ns = ut.has_ticks ? TICK_NS_OF_OPS : TICK_NS;
+	if (!err && c->records)
+		err = ut_records_open(c->records);
 	if (!err)
 		err = ut_preempt_init();
 	if (!err)
-		ut.main = ut_thread_new(&attr, NULL, NULL, false, &err);
-	if (!err)
-		err = find_stack(ut.main);
-	if (!err)
 		err = ut_cpus_start();
-	if (!err)
-		err = ut_main_begin(ut.main);
+	/* What took long is done: the run's time begins. */
+	ut_clock_restart();
+	if (!err && c->policy)
+		err = ut_policy_start();
+	ut_watchdog_start();
+	return err;
+}
+
+/* Also of a machine that was built in part. */
+static int tear_down(void)
+{
+	int err = 0;
+
+	if (ut.cpus) {
+		ut_io_exit();
+		ut_cpus_stop();
+		ut_policy_close();
+		err = ut_records_close();
+		ut_preempt_exit();
+		ut_timers_exit();
+	}
+	ut_threads_exit();
+	ut_stacks_exit();
+	if (sl_core.cpus)
+		sl_core_exit();
+	ut_cpu_leave();
+	sl_host_free(ut.cpus, ut.nr_cpus * sizeof(struct ut_cpu));
+	ut.cpus = NULL;
+	ut.is_running = false;
+	return err;
+}
+
+static int say_why(int err)
+{
+	if (!ut.error[0])
+		ut_fail(err, "%s", strerror(-err));
 	return err;
 }
 
 int ut_init(const struct ut_config *config)
 {
 	static const struct ut_config defaults = UT_CONFIG_INIT;
+	static const struct ut_attr attr = { .attr_bytes = sizeof(attr),
+					     .name = "main" };
 	int err;
 
 	if (ut.is_running)
 		return -EBUSY;
 	memset(&ut, 0, sizeof(ut));
-	config = config ? config : &defaults;
-	err = read_config(config);
+	err = build(config ? config : &defaults);
 	if (!err)
-		err = make_machine();
+		ut.main = ut_thread_new(&attr, NULL, NULL, false, &err);
 	if (!err)
-		err = start_machine(config);
+		err = find_stack(ut.main);
+	if (!err)
+		err = ut_main_begin(ut.main);
 	if (err) {
-		if (!ut.error[0])
-			ut_fail(err, "%s", strerror(-err));
-		return err;
+		tear_down();
+		return say_why(err);
 	}
 	ut.is_running = true;
-	ut_watchdog_start();
 	ut_enable();
 	return 0;
+}
+
+/**
+ * ut_run - start a machine without a first thread, and stop it
+ * @config: as for ut_init()
+ * @begin: makes the first threads, or sets the hook that will
+ * @end: looks at the machine when it has stopped, before it is taken apart
+ *
+ * For the runner of workloads, all of whose threads are the program's. Stops when
+ * `is_stopping` is set.
+ *
+ * Return: 0 or -errno, as ut_init(); ut_error_text() says more.
+ */
+int ut_run(const struct ut_config *config, void (*begin)(void), void (*end)(void))
+{
+	int err;
+
+	memset(&ut, 0, sizeof(ut));
+	err = build(config);
+	if (!err) {
+		ut.is_running = true;
+		begin();
+		ut_cpus_begin();
+		ut_cpu_run(&ut.cpus[0]);
+		ut_cpus_stop();
+		end();
+	}
+	err = err ? say_why(err) : 0;
+	tear_down();
+	return err;
 }
 
 int ut_exit(void)
@@ -175,18 +246,6 @@ int ut_exit(void)
 	}
 	ut_wait_for_others();
 	ut_main_end(ut.main);
-	ut_cpus_stop();
-	ut_tls.cpu = &ut.cpus[0].hot;
-	ut_policy_unload();
-	err = ut_records_close();
-	ut_preempt_exit();
-	ut_timers_exit();
-	ut_threads_exit();
-	ut_stacks_exit();
-	sl_core_exit();
-	ut_tls.cpu = NULL;
-	ut_tls.preempt_count = 0;
-	sl_host_free(ut.cpus, ut.nr_cpus * sizeof(struct ut_cpu));
-	ut.is_running = false;
+	err = tear_down();
 	return err ? -EIO : 0;
 }

@@ -22,6 +22,7 @@
 #include "ut.h"
 
 static void *handle;
+static const struct sl_policy *policy;
 
 static int make_writable(void *at, size_t bytes)
 {
@@ -86,36 +87,19 @@ static void show_names(void)
 {
 	Dl_info info;
 
-	if (dladdr((void *)ut_policy_load, &info) && info.dli_fname)
+	if (dladdr((void *)ut_policy_open, &info) && info.dli_fname)
 		dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
 }
 
-static int enable(const char *path)
-{
-	const struct sl_policy *policy = dlsym(handle, "sl_policy");
-	int err;
-
-	if (!policy || !policy->ops)
-		return ut_fail(-EINVAL, "policy %s: no SCX_OPS_DEFINE() in it", path);
-	err = sl_policy_enable(policy);
-	if (err)
-		return ut_fail(err, "policy '%s' could not be loaded: %s%s%.300s",
-			       policy->ops->name, strerror(-err),
-			       sl_core.exit_ready ? ": " : "",
-			       sl_core.exit_ready ? sl_core.exit_msg : "");
-	sl_store(&ut.has_ticks, sl_core.ops.tick || sl_core.bypass);
-	return 0;
-}
-
 /**
- * ut_policy_load - load a policy from a file and give it all threads
+ * ut_policy_open - load a policy from a file, without asking it anything yet
  * @path: a shared object
  * @sets: its knobs, "name=value", ends with NULL; may be NULL
  *
- * Context: preemption disabled, no policy is loaded.
- * Return: 0; -ENOENT; -EINVAL; what its ops.init() said. ut_error_text() says more.
+ * Context: no policy is loaded.
+ * Return: 0; -ENOENT; -EINVAL. ut_error_text() says more.
  */
-int ut_policy_load(const char *path, const char *const *sets)
+int ut_policy_open(const char *path, const char *const *sets)
 {
 	char full[4096];
 	int err = 0;
@@ -127,19 +111,38 @@ int ut_policy_load(const char *path, const char *const *sets)
 	handle = dlopen(full, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
 		return ut_fail(-EINVAL, "policy %s: %s", path, dlerror());
+	policy = dlsym(handle, "sl_policy");
+	if (!policy || !policy->ops)
+		err = ut_fail(-EINVAL, "policy %s: no SCX_OPS_DEFINE() in it", path);
 	while (sets && *sets && !err)
 		err = set_knob(*sets++);
-	if (!err)
-		err = enable(path);
 	if (err) {
 		dlclose(handle);
 		handle = NULL;
+	} else {
+		ut.has_ticks = policy->ops->tick;
 	}
 	return err;
 }
 
-/* Threads go on under the built-in FIFO. */
-void ut_policy_unload(void)
+/*
+ * The policy decides from now on. Context: preemption disabled.
+ * Return: 0, or what its ops.init() said.
+ */
+int ut_policy_start(void)
+{
+	int err = sl_policy_enable(policy);
+
+	if (err)
+		return ut_fail(err, "policy '%s' could not be loaded: %s%s%.300s",
+			       policy->ops->name, strerror(-err),
+			       sl_core.exit_ready ? ": " : "",
+			       sl_core.exit_ready ? sl_core.exit_msg : "");
+	return 0;
+}
+
+/* Threads go on under the built-in FIFO. Context: preemption disabled. */
+void ut_policy_close(void)
 {
 	if (!handle)
 		return;
@@ -147,6 +150,51 @@ void ut_policy_unload(void)
 	sl_store(&ut.has_ticks, true);
 	dlclose(handle);
 	handle = NULL;
+	policy = NULL;
+}
+
+static ut_mutex change_lock;	/* one change at a time */
+
+static int change(const char *path, const char *const *sets)
+{
+	int err;
+
+	if (handle) {
+		sl_policy_disable_live();
+		dlclose(handle);
+		handle = NULL;
+	}
+	sl_store(&ut.has_ticks, true);
+	if (!path)
+		return 0;
+	err = ut_policy_open(path, sets);
+	if (err)
+		return err;
+	err = sl_policy_enable_live(policy);
+	if (!err)
+		return 0;
+	ut_fail(err, "policy '%s' could not be loaded: %s: %.300s",
+		policy->ops->name, strerror(-err), sl_core.exit_msg);
+	sl_store(&ut.has_ticks, true);
+	dlclose(handle);
+	handle = NULL;
+	return err;
+}
+
+int ut_set_policy(const char *path, const char *const *sets)
+{
+	int err;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	err = ut_mutex_lock(&change_lock);
+	if (err)
+		return err;
+	ut_disable();
+	err = change(path, sets);
+	ut_enable();
+	ut_mutex_unlock(&change_lock);
+	return err;
 }
 
 /* Called by the core, once; everybody runs on under the built-in FIFO. */
@@ -154,11 +202,14 @@ void ut_policy_failed(const struct scx_exit_info *info, s32 pid)
 {
 	char line[256];
 
-	(void)pid;
 	if (info->kind == SCX_EXIT_UNREG_BPF)
 		return;
+	ut.failed_kind = info->kind;
+	ut.failed_pid = pid;
 	ut_fail(-EIO, "policy '%s' failed: %s: %s", sl_core.ops.name,
 		info->reason, info->msg);
+	if (ut.on_last)
+		return;		/* the runner says it in its own way */
 	sl_print_to(line, sizeof(line), "%s", ut.error);
 	sl_host_print(line);
 }

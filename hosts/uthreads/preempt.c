@@ -164,6 +164,10 @@ bool ut_interrupt(struct ut_cpu *cpu)
 	if (!sl_peek(&cpu->pending))
 		return false;
 	pending = __atomic_exchange_n(&cpu->pending, 0, __ATOMIC_SEQ_CST);
+	if (sl_load(&ut.is_ending) && cpu->curr)
+		ut_abandon(cpu);
+	if (pending & UT_PENDING_REMOTE)
+		ut_io_finish(cpu);
 	must_schedule = pending & UT_PENDING_KICK;
 	if (pending & UT_PENDING_TIMER) {
 		ut_timers_run(cpu);

@@ -56,6 +56,9 @@ void ut_after_switch(void)
 	/* Asked before it is let go: then it may run, and end, elsewhere. */
 	bool is_dead = left && sl_peek(&left->core.state) == SL_TASK_DEAD;
 
+	/* Into the idle loop from nowhere: the machine is being stopped. */
+	if (!left && !cpu->curr)
+		return;
 	sl_switched(left ? &left->core : NULL);
 	if (is_dead)
 		ut_thread_reap(left);
@@ -106,6 +109,7 @@ bool ut_run_next(struct ut_cpu *cpu)
 	SL_ASSERT(!cpu->curr);
 	if (!next)
 		return false;
+	ut_stolen_mark(cpu);
 	/* From now on a kick needs a signal; see ut_ring(). */
 	__atomic_exchange_n(&cpu->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
 	switch_to(cpu, next);
@@ -125,15 +129,14 @@ void ut_preempt_here(const void *frame)
 			ut_holds_tls(cpu, t, frame);
 	struct ut_thread *next;
 
-	if (is_bound && !t->core.p.migration_disabled)
-		sl_poke(&t->core.p.migration_disabled, 1);
-	else
-		is_bound = false;
+	is_bound = is_bound && !t->core.p.migration_disabled;
+	if (is_bound)
+		sl_task_disable_migration(&t->core);
 	next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
 	if (next != t)
 		switch_to(cpu, next);
 	else if (is_bound)
-		sl_poke(&t->core.p.migration_disabled, 0);
+		sl_task_enable_migration(&t->core);
 }
 
 static void give_way(enum sl_why why)
@@ -142,7 +145,7 @@ static void give_way(enum sl_why why)
 
 	/* In a call: no address of anything thread-local is kept. */
 	if (t->core.p.migration_disabled)
-		sl_poke(&t->core.p.migration_disabled, 0);
+		sl_task_enable_migration(&t->core);
 	ut_reschedule(why);
 }
 
@@ -176,4 +179,27 @@ void ut_wake(struct ut_thread *t)
 	struct ut_thread *self = ut_this_cpu()->curr;
 
 	sl_task_wake(&t->core, 0, self ? self->core.p.pid : 0);
+}
+
+/* Stop the machine, whoever runs. Context: preemption disabled, on any CPU. */
+void ut_end_all(void)
+{
+	sl_store(&ut.is_ending, 1);
+	sl_store(&ut.is_stopping, 1);
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		ut_ring(&ut.cpus[i], UT_PENDING_KICK);
+}
+
+/* The thread that runs here is left for good, with a record of it. */
+void ut_abandon(struct ut_cpu *cpu)
+{
+	struct ut_thread *t = cpu->curr;
+
+	sl_charge(&t->core, sl_host_now_ns());
+	sl_host_record(SL_RECORD_STOP, t->core.p.pid, cpu->id, SL_STOP_HORIZON,
+		       t->core.charged_ns);
+	cpu->curr = NULL;
+	cpu->left = NULL;
+	ut_switch(&t->sp, cpu->idle_sp);
+	__builtin_unreachable();
 }

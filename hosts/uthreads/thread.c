@@ -125,9 +125,12 @@ static s32 take_pid(const struct ut_thread *t)
 
 /* ---- birth ----------------------------------------------------------------- */
 
-static int set_up(struct ut_thread *t, const struct ut_attr *attr)
+/* @pid: 0: the next free one. */
+static int set_up(struct ut_thread *t, const struct ut_attr *attr, s32 pid)
 {
-	sl_task_setup(&t->core, take_pid(t),
+	if (pid)
+		sl_poke(&ut.slot_of_pid[(u32)pid & ut.pid_mask], t->slot + 1);
+	sl_task_setup(&t->core, pid ? pid : take_pid(t),
 		      attr && attr->name ? attr->name : "thread");
 	return attr ? ut_attr_give(t, attr) : 0;
 }
@@ -146,17 +149,8 @@ static void run_thread(void *arg)
 	ut_thread_exit(t->fn(t->arg));
 }
 
-/**
- * ut_thread_new - a thread that is attached and can be started
- * @attr: checked here; may be NULL
- * @has_stack: give it one; ut_init()'s caller has its own
- * @err: where to say what went wrong
- *
- * Context: preemption disabled.
- * Return: the thread; or NULL.
- */
-struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
-				bool has_stack, int *err)
+static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *arg,
+				    bool has_stack, s32 pid, int *err)
 {
 	size_t stack_bytes = attr && attr->stack_bytes ? attr->stack_bytes :
 							 ut.stack_bytes;
@@ -198,7 +192,7 @@ struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 	t->has_ended = false;
 	t->joiner = NULL;
 	sl_unlock(&t->lock);
-	*err = set_up(t, attr);
+	*err = set_up(t, attr, pid);
 	if (!*err)
 		*err = sl_task_attach(&t->core, true);
 	if (*err) {
@@ -208,6 +202,28 @@ struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 	}
 	__atomic_add_fetch(&ut.nr_threads, 1, __ATOMIC_RELAXED);
 	return t;
+}
+
+/**
+ * ut_thread_new - a thread that is attached and can be started
+ * @attr: checked here; may be NULL
+ * @has_stack: give it one; ut_init()'s caller has its own
+ * @err: where to say what went wrong
+ *
+ * Context: preemption disabled.
+ * Return: the thread; or NULL.
+ */
+struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
+				bool has_stack, int *err)
+{
+	return new_thread(attr, fn, arg, has_stack, 0, err);
+}
+
+/* The same, with a stack and a pid that nobody else has: the runner's. */
+struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn,
+				    void *arg, s32 pid, int *err)
+{
+	return new_thread(attr, fn, arg, true, pid, err);
 }
 
 int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
@@ -245,6 +261,7 @@ void ut_thread_exit(void *result)
 	t->result = result;
 	if (t->held)
 		ut_mutexes_end(t);
+	sl_poke(&t->core.p.flags, t->core.p.flags | PF_EXITING);
 	ut_reschedule(SL_WHY_EXIT);
 	__builtin_unreachable();
 }
@@ -257,6 +274,7 @@ void ut_thread_reap(struct ut_thread *t)
 {
 	struct ut_thread *joiner;
 	bool is_free;
+	u32 nr_left;
 
 	drop_pid(t);
 	/* Under the lock: its attributes may be about to be changed. */
@@ -271,9 +289,13 @@ void ut_thread_reap(struct ut_thread *t)
 		ut_wake(joiner);
 	else if (is_free)
 		give_place(t);
-	if (__atomic_sub_fetch(&ut.nr_threads, 1, __ATOMIC_ACQ_REL) == 1 &&
-	    sl_load(&ut.main->wait) == UT_WAIT_ALL)
-		ut_wake(ut.main);
+	nr_left = __atomic_sub_fetch(&ut.nr_threads, 1, __ATOMIC_ACQ_REL);
+	if (ut.main) {
+		if (nr_left == 1 && sl_load(&ut.main->wait) == UT_WAIT_ALL)
+			ut_wake(ut.main);
+	} else if (!nr_left) {
+		ut.on_last();
+	}
 }
 
 /* The first thread waits until it is the only one. Context: preemption disabled. */

@@ -209,6 +209,8 @@ void ut_timers_run(struct ut_cpu *cpu)
 		sl_store(&policy_timer_ns, UT_NEVER);
 		sl_timers_run();
 	}
+	if (ut.hook && ut.hook_ns <= now_ns)
+		ut.hook();
 	if (sl_load(&watchdog_ns) <= now_ns) {
 		sl_watchdog();
 		ut_watchdog_start();
@@ -231,6 +233,8 @@ u64 ut_timers_first_ns(struct ut_cpu *cpu)
 		return first_ns;
 	other_ns = sl_load(&policy_timer_ns);
 	first_ns = other_ns < first_ns ? other_ns : first_ns;
+	if (ut.hook && ut.hook_ns < first_ns)
+		first_ns = ut.hook_ns;
 	other_ns = sl_load(&watchdog_ns);
 	return other_ns < first_ns ? other_ns : first_ns;
 }

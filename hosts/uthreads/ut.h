@@ -57,6 +57,7 @@ enum ut_wait {
 	UT_WAIT_SEND,
 	UT_WAIT_RECV,
 	UT_WAIT_IO,
+	UT_WAIT_CHILDREN,	/* the runner's */
 	UT_WAIT_ALL,		/* ut_exit(): for all others */
 };
 
@@ -69,6 +70,8 @@ struct ut_stack {
 	char		*low;	/* lowest usable byte; the guard lies below */
 	size_t		bytes;
 };
+
+struct request;
 
 struct ut_thread {
 	struct sl_task	core;	/* first: a core task is ours as well */
@@ -123,6 +126,9 @@ struct ut_cpu {
 	u32		nr_free;
 
 	pid_t		tid;
+	clockid_t	clock;		/* CPU time of the kernel thread */
+	u64		marked_ns;	/* both clocks when they were compared last; */
+	u64		marked_cpu_ns;	/* under the lock of the core's CPU */
 	pthread_t	pthread;
 	timer_t		timer;
 	bool		has_timer;
@@ -131,7 +137,7 @@ struct ut_cpu {
 
 	/* Others write here: */
 	u32		doorbell __attribute__((aligned(64)));	/* futex */
-	struct ut_thread *remote;	/* to be woken, from outside; atomic */
+	struct request	*remote;	/* done by helpers; atomic, io.c's */
 
 	/* sleep_lock protects: */
 	sl_lock_t	sleep_lock;
@@ -154,6 +160,7 @@ struct ut_machine {
 	bool		is_running;
 	bool		has_ticks;	/* the policy has ops.tick() */
 	u32		is_stopping;	/* atomic */
+	u32		is_ending;	/* whoever runs is abandoned; atomic */
 	u32		nr_threads;	/* that have not ended; atomic */
 	s32		last_pid;	/* atomic */
 	sl_lock_t	threads_lock;
@@ -162,7 +169,17 @@ struct ut_machine {
 	u32		nr_threads_used;	/* slots beyond were never used */
 	u32		*slot_of_pid;	/* [pid & pid_mask]: slot + 1 */
 	u32		pid_mask;
-	char		error[512];
+	char		error[1280];
+	u32		failed_kind;	/* of the policy: enum scx_exit_kind */
+	s32		failed_pid;
+	u32		nr_idle;	/* CPUs with nothing to do; atomic */
+	u32		nr_outside;	/* requests that will wake somebody; atomic */
+
+	/* The runner's: */
+	void		(*hook)(void);	/* on CPU 0 at hook_ns */
+	u64		hook_ns;
+	void		(*on_last)(void);	/* no thread is left */
+	void		(*on_deadlock)(const char *text, s32 pid);
 };
 
 extern struct ut_machine ut;
@@ -208,6 +225,8 @@ bool ut_run_next(struct ut_cpu *cpu);
 void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object);
 void ut_block(void);
 void ut_give_way(void);
+void ut_end_all(void);
+_Noreturn void ut_abandon(struct ut_cpu *cpu);
 void ut_preempt_here(const void *frame);
 void ut_wake(struct ut_thread *t);
 
@@ -229,7 +248,10 @@ void ut_mutexes_end(struct ut_thread *t);
 void ut_ring(struct ut_cpu *to, u32 pending);
 void ut_cpu_enter(struct ut_cpu *cpu);
 int ut_cpus_start(void);
+void ut_cpus_begin(void);
 void ut_cpus_stop(void);
+void ut_cpu_leave(void);
+void ut_cpu_run(struct ut_cpu *cpu);
 int ut_main_begin(struct ut_thread *t);
 void ut_main_end(struct ut_thread *t);
 
@@ -260,12 +282,17 @@ void ut_held_init_cpu(struct ut_cpu *cpu);
 bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
 		  const void *frame);
 
+/* dump.c */
+void ut_look_for_deadlock(void);
+void ut_dump_threads(void);
+
 /* slots.c */
 void ut_slots_end(void);
 
 /* attr.c */
 int ut_attr_check(const struct ut_attr *attr);
 int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr);
+u64 ut_own_cpu_time_ns(void);
 void ut_attr_set_priority(struct ut_thread *t, s32 priority);
 
 /* thread.c */
@@ -274,6 +301,8 @@ int ut_threads_init(void);
 void ut_threads_exit(void);
 struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 				bool has_stack, int *err);
+struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn,
+				    void *arg, s32 pid, int *err);
 void ut_thread_reap(struct ut_thread *t);
 void ut_wait_for_others(void);
 
@@ -292,12 +321,19 @@ bool ut_sleeper_remove(struct ut_thread *t);
 void ut_watchdog_start(void);
 void ut_timers_exit(void);
 
+/* io.c */
+void ut_io_finish(struct ut_cpu *cpu);
+void ut_io_exit(void);
+
 /* clock.c */
 void ut_clock_init(void);
+void ut_clock_restart(void);
+void ut_stolen_mark(struct ut_cpu *cpu);
 
 /* policy.c */
-int ut_policy_load(const char *path, const char *const *sets);
-void ut_policy_unload(void);
+int ut_policy_open(const char *path, const char *const *sets);
+int ut_policy_start(void);
+void ut_policy_close(void);
 void ut_policy_failed(const struct scx_exit_info *info, s32 pid);
 
 /* records.c */
@@ -305,6 +341,10 @@ int ut_records_open(const char *path);
 int ut_records_close(void);
 
 /* init.c */
+extern struct ut_topology {
+	const u16 *smt, *llc, *node;	/* group numbers by CPU, or NULL */
+} ut_topology;
+int ut_run(const struct ut_config *config, void (*begin)(void), void (*end)(void));
 int ut_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -19,6 +19,8 @@
  *	void sl_host_fence(void)      full memory fence; a macro, may be absent
  *	void sl_host_record(kind, task, cpu, flags, arg)   see record.h; may drop
  *	void sl_host_slice_changed(t)   a running task's slice was set by hand
+ *	u64  sl_host_stolen_ns(t, ran_ns)  of the last @ran_ns of task t's CPU, what
+ *		the machine below gave to somebody else; asked once for each
  *
  * What a host owes the core: while a CPU is inside the core it is neither
  * preempted nor interrupted by anything that calls the core on that CPU; a

@@ -72,6 +72,7 @@ enum sl_overhead {
 	SL_OVERHEAD_MIGRATE,
 	SL_OVERHEAD_TICK,
 	SL_OVERHEAD_WAKEUP,
+	SL_OVERHEAD_STOLEN,	/* the machine below ran something else */
 };
 
 struct sl_record {

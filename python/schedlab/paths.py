@@ -19,6 +19,7 @@ MARKER = Path("include") / "scx" / "common.bpf.h"
 
 SIMULATOR = ("sim", "schedlab-sim")
 LAUNCHER = ("linux", "schedlab-launch")
+UTHREADS_RUNNER = ("uthreads", "schedlab-uthreads")
 
 
 def resource_root() -> Path:
@@ -92,6 +93,17 @@ def launcher() -> Path:
         The program of the checkout's build folder, or the wheel's.
     """
     return _program(*LAUNCHER)
+
+
+def uthreads_runner() -> Path:
+    """Path of `schedlab-uthreads`, whether or not it has been built.
+
+    Returns
+    -------
+    pathlib.Path
+        The program of the checkout's build folder, or the wheel's.
+    """
+    return _program(*UTHREADS_RUNNER)
 
 
 def _program(host: str, name: str) -> Path:

@@ -86,6 +86,7 @@ class Overhead(IntEnum):
     MIGRATE = 1
     TICK = 2
     WAKEUP = 3
+    STOLEN = 4
 
 
 def damaged(path, offset_bytes: int, problem: str) -> RecordError:

@@ -28,10 +28,11 @@ import subprocess
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 from schedlab.ftrace import trace_records
-from schedlab.hosts import guest, guest_build
-from schedlab.physics import check
+from schedlab.hosts import Job, guest, guest_build, kernel, kernel_build
+from schedlab.physics import Expectations, check
 from schedlab.program import compile_workload
 from schedlab.records import Kind, Records, Stop, read_records, write_records
 from schedlab.spec import parse_workload
@@ -78,6 +79,8 @@ class Case:
         """Whether the case makes sense on a host and says something about it."""
         if host == "sim":
             return True
+        if host in ("uthreads", "kernel"):
+            return host in self.head.get("hosts", [host])
         # With several CPUs the guest's times are those of the emulator.
         is_able = host in self.head.get("hosts", [host]) and self.head.get("cpus", 1) == 1
         return is_able and bool(self.properties(has_lines=False) or "error_kind" in self.head)
@@ -129,18 +132,18 @@ def all_cases() -> list[Case]:
 
 @dataclass(frozen=True)
 class Run:
-    """One stay of a task on a CPU: times in ns, `why` as in `Stop`, lower case."""
+    """One stay of a task on a CPU: times in ns, `why` as in `Stop`, lower case.
+
+    `ran_ns` is the CPU time that it was charged; on a machine that others use as
+    well, that is less than its length.
+    """
 
     task: str
     cpu: int
     start_ns: int
     end_ns: int
     why: str
-
-    @property
-    def ran_ns(self) -> int:
-        """Its length on the wall clock of the host."""
-        return self.end_ns - self.start_ns
+    ran_ns: int
 
 
 @dataclass
@@ -157,12 +160,18 @@ class Story:
         What the policy printed, without the time; None where it cannot be seen.
     answer : dict
         What the host said.
+    is_exact : bool, default False
+        Whether its times are those of the simulator.
+    tolerance_ns : int, default 0
+        Error of the host's clock on one interval.
     """
 
     names: list[str]
     records: Records
     lines: list[str] | None
     answer: dict
+    is_exact: bool = False
+    tolerance_ns: int = 0
     all_runs: list[Run] = field(default_factory=list)
 
     def __post_init__(self):
@@ -174,8 +183,9 @@ class Story:
             elif event["kind"] == Kind.STOP:
                 run = started.pop(pid)
                 why = Stop(int(event["flags"])).name.lower()
+                times = int(run["t_ns"]), int(event["t_ns"])
                 self.all_runs.append(
-                    Run(self.names[pid - 1], int(run["cpu"]), int(run["t_ns"]), int(event["t_ns"]), why)
+                    Run(self.names[pid - 1], int(run["cpu"]), *times, why, int(event["arg"]))
                 )
         self.all_runs.sort(key=lambda run: (run.start_ns, run.cpu))
 
@@ -277,7 +287,7 @@ class Story:
 
 
 def run_in_simulator(case: Case, folder: Path, simulator: Path, policy: Path, seed: int = 0) -> Story:
-    """Run a case in the simulator.
+    """Run a case in the simulator, or in another program with its options.
 
     Parameters
     ----------
@@ -286,7 +296,7 @@ def run_in_simulator(case: Case, folder: Path, simulator: Path, policy: Path, se
     folder : pathlib.Path
         Where its files go.
     simulator, policy : pathlib.Path
-        The executable and the compiled policy.
+        The executable, `schedlab-sim` or `schedlab-uthreads`, and the compiled policy.
     seed : int, default 0
         Of the random numbers that the policy draws.
 
@@ -309,7 +319,45 @@ def run_in_simulator(case: Case, folder: Path, simulator: Path, policy: Path, se
     )  # fmt: skip
     names = [program.string(int(row["name"])) for row in program.task_rows]
     lines = [re.sub(r"^\d+\.\d{9} ", "", line) for line in done.stderr.splitlines()]
-    return Story(names, read_records(records), lines, json.loads(done.stdout))
+    is_exact = simulator.name == "schedlab-sim"
+    return Story(names, read_records(records), lines, json.loads(done.stdout), is_exact)
+
+
+def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> Story:
+    """Run a case in the teaching kernel.
+
+    Parameters
+    ----------
+    case : Case
+        What to run.
+    folder : pathlib.Path
+        Where its files go.
+    image : schedlab.hosts.kernel_build.KernelImage
+        Kernel with the policies of all cases.
+
+    Returns
+    -------
+    Story
+        What happened.
+    """
+    workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
+    program = compile_workload(workload, seed=0)
+    (folder / "program").write_bytes(program.data)
+    words = case.head.get("options", [])
+    policy = SimpleNamespace(policy=SimpleNamespace(path=case.policy_source),
+                             values=case.head.get("set", {}))
+    job = Job(
+        label=case.name, policy=policy, program=folder / "program", records=folder / "records.slr",
+        nr_cpus=case.head.get("cpus", 1), seed=0, tick_ns=workload.tick_ns,
+        options=tuple(zip(words[::2], words[1::2], strict=True)),
+    )  # fmt: skip
+    outcome = kernel.KernelSession(timeout_seconds=RUN_SECONDS_MAX, image=image).run(job)
+    assert "nr_exited" in outcome.answer, outcome.error
+    names = [program.string(int(row["name"])) for row in program.task_rows]
+    answer = {"error": outcome.error, "error_kind": outcome.error_kind, "task": outcome.task,
+              **outcome.answer}
+    return Story(names, read_records(job.records), outcome.answer["lines"], answer,
+                 tolerance_ns=kernel.KernelHost().tolerance_ns(job))
 
 
 #: How a Linux kernel says which kind of error ended a policy.
@@ -401,13 +449,13 @@ def verdict(case: Case, story: Story) -> list[str]:
         named = story.names[answer["task"] - 1] if answer["task"] else None
         if named != head["task"]:
             wrong.append(f"the error is about {named}, not {head['task']}")
-    physics = check(Timeline(story.records))
+    physics = check(Timeline(story.records), Expectations(tolerance_ns=story.tolerance_ns))
     if physics != "ok":
         wrong.append(f"physics: {physics}")
     # S30: whatever the policy did, every task ends.
     if answer["nr_exited"] != len(story.names):
         wrong.append(f"{answer['nr_exited']} of {len(story.names)} tasks ended")
-    exact = head.get("expect_sim", []) if has_lines else []
+    exact = head.get("expect_sim", []) if story.is_exact else []
     for expression in [*case.properties(has_lines=has_lines), *exact]:
         try:
             if not story.holds(expression):

@@ -6,16 +6,18 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from conformance import cases
+from conftest import missing
 from schedlab.errors import UnavailableError
-from schedlab.hosts import guest
+from schedlab.hosts import guest, kernel_boot, kernel_build
 
 CASES = cases.all_cases()
 #: Hosts that run these cases: each has a test below.
-HOSTS = ("sim", "guest")
+HOSTS = ("sim", "kernel", "guest", "uthreads")
 DOCUMENT = cases.ROOT / "docs" / "semantics.md"
 #: Policies that poke at what no program can reach call the core by its own names.
 FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-shared", "-fno-semantic-interposition",
@@ -52,6 +54,12 @@ def test_simulator(case, tmp_path, simulator, compiled):
     conform(case, cases.run_in_simulator(case, tmp_path, simulator, compiled(case)))
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if case.runs_on("uthreads")], ids=lambda case: case.name)
+def test_user_threads(case, tmp_path, build, compiled):
+    runner = build / "hosts" / "uthreads" / "schedlab-uthreads"
+    conform(case, cases.run_in_simulator(case, tmp_path, runner, compiled(case)))
+
+
 GUEST_CASES = [case for case in CASES if case.runs_on("guest")]
 
 
@@ -71,6 +79,36 @@ def guest_answers():
 @pytest.mark.parametrize("case", GUEST_CASES, ids=lambda case: case.name)
 def test_real_kernel(case, tmp_path, guest_answers):
     conform(case, cases.story_of_guest(case, guest_answers[case.name], tmp_path))
+
+
+KERNEL_CASES = [case for case in CASES if case.runs_on("kernel")]
+
+
+@pytest.fixture(scope="session")
+def kernel_stories(tmp_path_factory):
+    """What the teaching kernel does with each case, by name: a boot each, two at a time."""
+    reason = kernel_boot.unavailable()
+    if reason:
+        missing("the teaching kernel", reason)
+    image = kernel_build.build_kernel(sorted({case.policy_source for case in KERNEL_CASES}))
+
+    def run(case):
+        try:
+            return cases.run_in_kernel(case, tmp_path_factory.mktemp(case.name), image)
+        except AssertionError as error:
+            return error
+
+    with ThreadPoolExecutor(2) as pool:
+        names = [case.name for case in KERNEL_CASES]
+        return dict(zip(names, pool.map(run, KERNEL_CASES), strict=True))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", KERNEL_CASES, ids=lambda case: case.name)
+def test_teaching_kernel(case, kernel_stories):
+    story = kernel_stories[case.name]
+    assert isinstance(story, cases.Story), story
+    conform(case, story)
 
 
 def test_hosts_in_the_cases_exist():
@@ -128,7 +166,7 @@ def test_every_policy_is_used():
     assert used == set(cases.HERE.glob("*.bpf.c"))
 
 
-@pytest.mark.parametrize("folder", ["core", "hosts/sim", "include", "policies", "player"])
+@pytest.mark.parametrize("folder", ["core", "hosts/sim", "hosts/uthreads", "include", "policies", "player"])
 def test_every_cited_rule_exists(folder):
     known = rules()
     for path in sorted((cases.ROOT / folder).rglob("*.[ch]")):

@@ -140,11 +140,17 @@ def _kernel() -> Host:
     return KernelHost()
 
 
-_BUILT: dict[str, Callable[[], Host]] = {"sim": _sim, "kernel": _kernel}
+def _uthreads() -> Host:
+    """The same for user threads."""
+    from .uthreads import UthreadsHost
+
+    return UthreadsHost()
+
+
+_BUILT: dict[str, Callable[[], Host]] = {"sim": _sim, "kernel": _kernel, "uthreads": _uthreads}
 
 #: Hosts that the project has a place for but no code yet.
 _NOT_BUILT = {
-    "uthreads": "preemptive user threads",
     "linux": "Linux's own scheduling classes and sched_ext",
     "guest": "Linux with sched_ext in a virtual machine",
 }

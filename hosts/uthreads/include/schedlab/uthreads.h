@@ -24,6 +24,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -83,6 +85,17 @@ int ut_init(const struct ut_config *config);
  * written.
  */
 int ut_exit(void);
+
+/**
+ * ut_set_policy - change the scheduler while threads run
+ * @path: a compiled policy; NULL: the library's FIFO
+ * @sets: its knobs, "name=value", ends with NULL; may be NULL
+ *
+ * Threads keep their attributes. May switch.
+ *
+ * Return: 0; or as ut_init() of a policy, and then the library's FIFO decides.
+ */
+int ut_set_policy(const char *path, const char *const *sets);
 
 /* What went wrong in the last ut_init() or change of policy, for people. */
 const char *ut_error_text(void);
@@ -328,6 +341,27 @@ int ut_key_create(ut_key *key, void (*end)(void *value));
 int ut_key_delete(ut_key key);
 int ut_setspecific(ut_key key, void *value);
 void *ut_getspecific(ut_key key);
+
+/* ---- calls that block the thread, and not its kernel thread --------------------- */
+
+/*
+ * As the system calls of these names, with -errno for errors. A call that was
+ * begun is not cancelled.
+ */
+ssize_t ut_read(int fd, void *buffer, size_t bytes);
+ssize_t ut_write(int fd, const void *buffer, size_t bytes);
+ssize_t ut_pread(int fd, void *buffer, size_t bytes, off_t at);
+ssize_t ut_pwrite(int fd, const void *buffer, size_t bytes, off_t at);
+int ut_fsync(int fd);
+int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int flags);
+int ut_connect(int fd, const struct sockaddr *address, socklen_t address_bytes);
+
+/*
+ * Have a kernel thread outside the machine call @fn, and wait for its result: for
+ * any other call that may block, getaddrinfo() for one.
+ * Return: what @fn returned; -EAGAIN when no kernel thread can be made.
+ */
+int ut_outside(int (*fn)(void *arg), void *arg);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * runner.h - schedlab-uthreads: a workload program on user threads.
+ *
+ *	main.c -> play.c: arrivals, threads, the end -> verbs.c: what each verb is
+ *	   \-> options.c                      \-> result.c: one JSON object
+ *
+ * Thread i of the program has pid i + 1, as on every host that chooses pids.
+ *
+ * Read next: play.c.
+ */
+#ifndef UT_RUNNER_H
+#define UT_RUNNER_H
+
+#include "ut.h"
+#include "player.h"
+
+struct options {
+	const char *policy_path;
+	const char *program_path;
+	const char *records_path;	/* NULL: none are kept */
+	const char *id;
+	const char *sets[65];		/* NAME=VALUE of knobs; ends with NULL */
+	u32 nr_sets;
+	u32 nr_cpus;
+	u64 seed;
+	u64 tick_ns;
+	u64 limit_ns;			/* of time; 0: none */
+	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see core.h */
+	bool has_detail;
+	bool is_pinned;
+};
+
+/* How a run ended. */
+struct result {
+	const char *status;
+	const char *error_kind;		/* NULL: none */
+	char error[1400];
+	s32 task;			/* pid, 0: none */
+	u64 end_ns;
+	u64 nr_switches;
+	u32 nr_tasks;
+	u32 nr_exited;			/* atomic */
+	u32 nr_products;		/* of `work`, checked */
+};
+
+/* A task of the program. */
+struct play {
+	struct sl_player player;
+	struct ut_thread *thread;	/* NULL: not arrived yet */
+	struct play *parent;
+	ut_sem ended;			/* children that have, not waited for */
+	int failed;			/* what the player returned */
+};
+
+struct object {
+	u32 kind;			/* enum sl_object_kind */
+	ut_mutex mutex;
+	ut_cond cond;
+	ut_barrier barrier;
+	sl_lock_t lock;
+	/* lock protects, of a pipe: */
+	u64 capacity_bytes, level_bytes;
+	struct ut_queue senders, receivers;
+};
+
+struct run {
+	const struct options *options;
+	struct result *result;
+	const void *program;
+	struct play *plays;
+	struct object *objects;
+	u32 *arrivals;			/* task numbers by arrival */
+	u32 nr_arrivals;
+	u32 next_arrival;
+	int data_fd;			/* what `read` and `write` work on */
+};
+
+extern struct run run;
+extern const struct sl_player_ops ut_verbs;
+
+/* options.c: Return: 0, or -1 with @why filled in. */
+int parse_options(struct options *o, int argc, char **argv, char *why,
+		  u32 why_bytes);
+
+/* play.c */
+void play_run(const struct options *o, struct result *r);
+int play_start(u32 task, struct play *parent);
+void run_fail(const char *kind, s32 pid, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* verbs.c */
+int verbs_open(void);
+void verbs_close(void);
+void verbs_check_products(void);
+
+/* result.c */
+void print_result(const struct options *o, const struct result *r);
+
+#endif

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""Drive `schedlab-uthreads`, which plays a workload on preemptive user threads.
+
+One process per run. It does real work on this machine's CPUs, so two runs of the
+same job differ, and whatever else the machine does is seen: the time that other
+processes took from a CPU is recorded as overhead, not charged to a task.
+
+Must stay true: whatever the process does, the job comes back.
+Read next: ../run.py, which hands out the jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import threading
+
+from .. import paths
+from ..calibration import Calibration
+from . import Job, Outcome
+
+#: How much of what a policy prints is kept for the message about its failure.
+STDERR_BYTES_KEPT = 2000
+#: What a shared machine may take a CPU away for before a task is noticed.
+LATENCY_NS = 100_000_000
+#: Two readings of the clock, one before and one after the other.
+TOLERANCE_NS = 5_000
+#: Options of a job that mean something here; the others are the simulator's.
+OPTIONS = frozenset({"--detail", "--limit-ns", "--topology", "--pin", "--id"})
+
+
+class UthreadsHost:
+    """Preemptive user threads on this machine's kernel threads."""
+
+    name = "uthreads"
+    is_deterministic = False
+    has_exact_work = False
+
+    def unavailable(self) -> str | None:
+        """Why the runner cannot be used, or None."""
+        binary = paths.uthreads_runner()
+        if not binary.is_file():
+            remedy = "run ./lab once, which builds it" if paths.in_checkout() else "reinstall schedlab"
+            return f"{binary} does not exist; {remedy}"
+        if not os.access(binary, os.X_OK):
+            return f"{binary} may not be executed; chmod +x it"
+        return None
+
+    def environment(self) -> dict:
+        """The machine: kernel, processor, CPUs, and how busy it is."""
+        return {
+            "kernel": platform.release(),
+            "machine": platform.machine(),
+            "processor": _processor(),
+            "nr_cpus_online": os.cpu_count(),
+            "nr_cpus_allowed": len(os.sched_getaffinity(0)),
+            "load_average": list(os.getloadavg()),
+        }
+
+    def latency_ns(self, job: Job) -> int:
+        """How long a CPU may take to notice work.
+
+        Parameters
+        ----------
+        job : Job
+            Not used: it is the machine's.
+
+        Returns
+        -------
+        int
+            Nanoseconds; a kernel thread that lost its CPU notices nothing.
+        """
+        return LATENCY_NS
+
+    def tolerance_ns(self, job: Job) -> int:
+        """Error of the clock on one interval.
+
+        Parameters
+        ----------
+        job : Job
+            Not used.
+
+        Returns
+        -------
+        int
+            Nanoseconds.
+        """
+        return TOLERANCE_NS
+
+    def calibration(self, job: Job) -> Calibration | None:
+        """What a unit of `work` costs is measured by running it: not known before.
+
+        Parameters
+        ----------
+        job : Job
+            Not used.
+
+        Returns
+        -------
+        None
+            Always.
+        """
+        return None
+
+    def session(self, *, timeout_seconds: float) -> UthreadsSession:
+        """Open a connection for one worker.
+
+        Parameters
+        ----------
+        timeout_seconds : float
+            Longest time on the wall clock that one run may take.
+
+        Returns
+        -------
+        UthreadsSession
+            To be used by one thread.
+        """
+        return UthreadsSession(timeout_seconds=timeout_seconds)
+
+
+def _processor() -> str:
+    """Name of the processor as the kernel tells it; empty where it does not."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        return ""
+    return names[0] if names else ""
+
+
+def command(job: Job) -> list[str]:
+    """Command line of one run.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+
+    Returns
+    -------
+    list of str
+        The runner and its arguments.
+    """
+    words = [
+        str(paths.uthreads_runner()),
+        "--policy", str(job.policy.shared_object),
+        "--program", str(job.program),
+        "--cpus", str(job.nr_cpus),
+        "--seed", str(job.seed),
+        "--tick-ns", str(job.tick_ns),
+        "--records", str(job.records),
+    ]  # fmt: skip
+    for name, value in job.policy.values.items():
+        words += ["--set", f"{name}={value}"]
+    for option, value in job.options:
+        if option in OPTIONS:
+            words += [option, value]
+    return words
+
+
+class UthreadsSession:
+    """Runs jobs one after the other, each in a process of its own.
+
+    Parameters
+    ----------
+    timeout_seconds : float
+        Longest time on the wall clock that one run may take.
+    """
+
+    def __init__(self, *, timeout_seconds: float):
+        self.timeout_seconds = timeout_seconds
+        self._process: subprocess.Popen | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def run(self, job: Job) -> Outcome:
+        """Run one job.
+
+        Parameters
+        ----------
+        job : Job
+            What to run.
+
+        Returns
+        -------
+        Outcome
+            What the runner said, or that it died or took too long.
+        """
+        with self._lock:
+            if self._is_closed:
+                return Outcome(error="interrupted", error_kind="host")
+            try:
+                # Ctrl-C is for us: we end the process in our own order.
+                self._process = subprocess.Popen(
+                    command(job), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                return Outcome(
+                    error=f"{paths.uthreads_runner()} cannot be started: {error.strerror}",
+                    error_kind="host",
+                )
+        try:
+            said, complaints = self._process.communicate(timeout=self.timeout_seconds)
+        except subprocess.TimeoutExpired:
+            self._kill()
+            return Outcome(
+                error=f"stopped: no result after {self.timeout_seconds:g} s; give more with --timeout",
+                error_kind="timeout",
+            )
+        return _read_answer(self._process.returncode, said, complaints)
+
+    def interrupt(self) -> None:
+        """End the process; the job under way comes back as failed. From any thread."""
+        with self._lock:
+            self._is_closed = True
+            if self._process is not None and self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End what the session started; from the thread that uses it."""
+        self.interrupt()
+        self._kill()
+
+    def _kill(self) -> None:
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+
+def _read_answer(status: int, said: bytes, complaints: bytes) -> Outcome:
+    """What the runner printed, or how it died."""
+    try:
+        answer = json.loads(said)
+        return Outcome(
+            error=answer["error"], error_kind=answer["error_kind"], task=answer["task"],
+            cpus=answer["cpus"], answer=answer,
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError):
+        pass
+    last = complaints[-STDERR_BYTES_KEPT:].decode("utf-8", "replace").strip()
+    how = f"signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"code {status}"
+    return Outcome(
+        error=f"the run was ended by {how} and gave no result{': ' + last if last else ''}",
+        error_kind="crash",
+    )
