@@ -393,32 +393,39 @@ static void times_of_children(void)
 		;
 }
 
-static void lists_of_processes(void)
+/* Which entry of the list is process @pid; it must be there once. */
+static struct procinfo *in_list(struct procinfo *list, int nr, int pid)
 {
-	struct procinfo *list;
-	int nr, me = 0, child = 0, pid = check_fork();
+	struct procinfo *found = 0;
 
-	if (pid == 0)
-		block_on_sleep();
-	sleep(1);
-	nr = proc_list(&list);
-	CHECK(nr >= 3);
 	for (int i = 0; i < nr; i++) {
 		CHECK(list[i].pid > 0 && list[i].name[0]);
 		CHECK(i == 0 || list[i].start_ns >= list[i - 1].start_ns);
-		if (list[i].pid == getpid()) {
-			me++;
-			CHECK_EQUAL(list[i].state, PROC_RUNNING);
-		}
 		if (list[i].pid == pid) {
-			child++;
-			CHECK_EQUAL(list[i].ppid, getpid());
-			CHECK_EQUAL(list[i].state, PROC_BLOCKED);
-			CHECK_EQUAL(strcmp(list[i].waits_for, "sleep"), 0);
+			CHECK(!found);
+			found = &list[i];
 		}
 	}
-	CHECK_EQUAL(me, 1);
-	CHECK_EQUAL(child, 1);
+	CHECK(found);
+	return found;
+}
+
+static void lists_of_processes(void)
+{
+	struct procinfo *list, *child;
+	int nr, pid = check_fork();
+
+	if (pid == 0)
+		block_on_sleep();
+	do {	/* until the child has come to its sleep() */
+		sleep(1);
+		nr = proc_list(&list);
+		CHECK(nr >= 3);
+		CHECK_EQUAL(in_list(list, nr, getpid())->state, PROC_RUNNING);
+		child = in_list(list, nr, pid);
+		CHECK_EQUAL(child->ppid, getpid());
+	} while (child->state != PROC_BLOCKED);
+	CHECK_EQUAL(strcmp(child->waits_for, "sleep"), 0);
 	CHECK(procs(list, 1) >= 3);
 	CHECK(procs(list, 0) >= 3);
 	CHECK_EQUAL(procs(list, -1), -1);

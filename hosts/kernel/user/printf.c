@@ -155,12 +155,17 @@ static void put_format(struct sink *sink, const char *format, va_list values)
 			c = va_arg(values, int);
 			put_field(sink, &field, &c, 1);
 			break;
-		case 0:
-			put(sink, '%');
-			return;
 		default:	/* "%%", and what nobody knows, as it stands */
+			if (field.is_long) {
+				/* "%l" alone, as older programs of xv6 have it. */
+				put_number(sink, &field, va_arg(values, unsigned long), 10, 0);
+				format--;
+				break;
+			}
 			if (*format != '%')
 				put(sink, '%');
+			if (!*format)
+				return;
 			put(sink, *format);
 		}
 	}
