@@ -38,7 +38,7 @@
 #define SL_MASK_WORDS (SCX_CPUS_MAX / 64)
 
 struct sl_dsq {
-	u64		id;	/* SCX_DSQ_* or the policy's; constant */
+	u64		id;	/* SCX_DSQ_* or the policy's; changes while dead */
 	bool		is_local;
 	s32		cpu;	/* whose local queue; -1: none's */
 	sl_lock_t	lock;	/* unused by local queues: the CPU's lock serves */
@@ -50,6 +50,7 @@ struct sl_dsq {
 	u64		seq;	/* insertions so far */
 	struct bpf_iter_scx_dsq *walks;	/* iterators standing on a task */
 	bool		is_dead;
+	struct sl_dsq	*next_free;	/* dsqs_lock protects it */
 };
 
 /* Which helpers a callback may use, as Linux's verifier enforces. */
@@ -137,8 +138,9 @@ struct sl_core {
 
 	struct sl_dsq	global;
 	sl_lock_t	dsqs_lock;	/* protects the table below */
-	struct sl_dsq	**dsqs;		/* open addressing by id */
+	struct sl_dsq	**dsqs;		/* open addressing by id; read without lock */
 	u32		nr_dsqs;
+	struct sl_dsq	*free_dsqs;	/* destroyed; another CPU may look at one */
 
 	struct cpumask	idle;		/* atomic bits */
 	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
@@ -306,6 +308,12 @@ static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 		SL_LEAVE(here);						\
 	} while (0)
 
+/* Is @q, whose lock is held, still what was found as @id? */
+static inline bool sl_dsq_is(const struct sl_dsq *q, u64 id)
+{
+	return q->id == id && !q->is_dead;
+}
+
 /* dsq.c: one queue. The caller holds what protects it. */
 void sl_dsq_init(struct sl_dsq *q, u64 id, s32 cpu);
 void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head);
@@ -314,11 +322,12 @@ void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t);
 
 /* dispatch.c: from the policy to the queues */
 u32 sl_dsq_slot(u64 id);
+struct sl_dsq *sl_dsq_search(u64 id);
 struct sl_dsq *sl_dsq_find(u64 id);
 struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu);
 void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
 void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
-bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q);
+bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id);
 void sl_flush_inserts(struct sl_cpu *cpu);
 void sl_end_custody(struct sl_task *t, u64 deq_flags);
 void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
@@ -388,9 +397,12 @@ int sl_task_give_kept_attrs(struct sl_task *t);
 int sl_maps_create(const struct sl_policy *policy);
 void sl_maps_destroy(void);
 void sl_maps_forget_task(struct sl_task *t);
+void sl_map_has_timers(struct sl_map *map);
+void sl_timers_forget(const void *value, u32 bytes);
 struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
 			       void **element);
 void sl_timers_destroy(void);
+void sl_spin_locks_reset(void);
 
 /* print.c */
 u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args);

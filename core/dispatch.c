@@ -26,29 +26,46 @@ u32 sl_dsq_slot(u64 id)
 	return (u32)((id * 0x9e3779b97f4a7c15ULL) >> 40) % (2 * SL_DSQS_MAX);
 }
 
-/* The user queue with this id, or NULL. Context: any; takes no lock. */
+/* Context: dsqs_lock held; without it one that exists may be missed. */
+struct sl_dsq *sl_dsq_search(u64 id)
+{
+	u32 slot = sl_dsq_slot(id);
+
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+		struct sl_dsq *q = sl_load(&sl_core.dsqs[slot]);
+
+		if (!q)
+			return NULL;
+		if (sl_peek(&q->id) == id && !sl_peek(&q->is_dead))
+			return q;
+		slot = (slot + 1) % (2 * SL_DSQS_MAX);
+	}
+	return NULL;
+}
+
+/*
+ * The user queue with this id, or NULL. Its memory stays a queue, but it may be
+ * destroyed, and become another one, until its lock is held: then sl_dsq_is()
+ * says. Context: any, also with the lock of another queue.
+ */
 struct sl_dsq *sl_dsq_find(u64 id)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	struct sl_dsq *q = here->last_dsq;
-	u32 slot;
 
 	/* Most policies use one queue, or one per CPU, all the time. */
-	if (q && q->id == id && !sl_peek(&q->is_dead))
+	if (q && sl_peek(&q->id) == id && !sl_peek(&q->is_dead))
 		return q;
-	slot = sl_dsq_slot(id);
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
-		q = sl_load(&sl_core.dsqs[slot]);
-		if (!q)
-			return NULL;
-		/* A queue that was destroyed may have a successor further on. */
-		if (q->id == id && !sl_peek(&q->is_dead)) {
-			here->last_dsq = q;
-			return q;
-		}
-		slot = (slot + 1) % (2 * SL_DSQS_MAX);
+	q = sl_dsq_search(id);
+	if (!q) {
+		/* Those behind one that was destroyed move up. */
+		sl_lock(&sl_core.dsqs_lock);
+		q = sl_dsq_search(id);
+		sl_unlock(&sl_core.dsqs_lock);
 	}
-	return NULL;
+	if (q)
+		here->last_dsq = q;
+	return q;
 }
 
 /*
@@ -141,8 +158,9 @@ void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	}
 }
 
-/* Put @t on a user queue or the global one. */
-static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
+/* Put @t on the user queue that was found as @id, or on the global one. */
+static void insert_shared(struct sl_dsq *q, u64 id, struct sl_task *t,
+			  u64 enq_flags)
 {
 	bool by_vtime = enq_flags & ENQ_DSQ_PRIQ;
 	bool is_mixed = false;
@@ -152,10 +170,10 @@ static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 		sl_end_custody(t, 0);
 	else
 		t->in_custody = true;
-	record_enqueue(t, q->id);
+	record_enqueue(t, id);
 	sl_lock(&q->lock);
 	/* It may have been destroyed since it was found. */
-	is_dead = q->is_dead;
+	is_dead = !sl_dsq_is(q, id);
 	if (is_dead) {
 		by_vtime = false;
 	} else if (by_vtime && q != &sl_core.global) {
@@ -175,16 +193,16 @@ static void insert_shared(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 	if (is_mixed)
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"DSQ 0x%llx holds tasks in %s order, %s[%d] was inserted in the other",
-				(unsigned long long)q->id,
+				(unsigned long long)id,
 				by_vtime ? "FIFO" : "vtime", t->p.comm,
 				t->p.pid);
 	else if (is_dead)
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"non-existent DSQ 0x%llx for %s[%d]",
-				(unsigned long long)q->id, t->p.comm, t->p.pid);
+				(unsigned long long)id, t->p.comm, t->p.pid);
 	else
 		return sl_check_idlers(sl_this_cpu());
-	insert_shared(&sl_core.global, t, 0);
+	insert_shared(&sl_core.global, SCX_DSQ_GLOBAL, t, 0);
 }
 
 /* Set @t aside for another CPU's local queue; sl_flush() puts it there. */
@@ -210,14 +228,15 @@ static void place(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
 	struct sl_dsq *q = sl_dsq_of(t, dsq_id, cpu ? cpu : here);
 
 	if (!q->is_local) {
-		insert_shared(q, t, enq_flags);
+		insert_shared(q, q == &sl_core.global ? SCX_DSQ_GLOBAL : dsq_id, t,
+			      enq_flags);
 		return;
 	}
 	if (!sl_may_run_on(t, q->cpu)) {
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"SCX_DSQ_LOCAL[_ON] target cpu %d not allowed for %s[%d]",
 				q->cpu, t->p.comm, t->p.pid);
-		insert_shared(&sl_core.global, t, 0);
+		insert_shared(&sl_core.global, SCX_DSQ_GLOBAL, t, 0);
 		return;
 	}
 	if (cpu && q->cpu == cpu->id) {
@@ -261,7 +280,7 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	if (sl_peek(&sl_core.bypass)) {
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
 		sl_set_slice(t, SCX_SLICE_DFL);
-		insert_shared(&sl_core.global, t, enq_flags);
+		insert_shared(&sl_core.global, SCX_DSQ_GLOBAL, t, enq_flags);
 		return;
 	}
 	if (t->ddsp_dsq_id != SCX_DSQ_INVALID) {
@@ -277,7 +296,7 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	}
 	if (!sl_core.ops.enqueue) {
 		sl_set_slice(t, SCX_SLICE_DFL);
-		insert_shared(&sl_core.global, t, enq_flags);
+		insert_shared(&sl_core.global, SCX_DSQ_GLOBAL, t, enq_flags);
 		return;
 	}
 	seq = (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;
@@ -331,25 +350,25 @@ void sl_flush_inserts(struct sl_cpu *cpu)
 /**
  * sl_move_to_local - take the first task that may run here from a shared queue
  * @cpu: this CPU; its lock is held
- * @q: a user queue or the global one
+ * @q: a user queue, found as @id, or the global one
  *
  * Return: whether a task was moved to the end of @cpu's local queue.
  */
-bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q)
+bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
 {
 	struct sl_task *t;
 
 	if (!sl_peek(&q->first))
 		return false;
 	sl_lock(&q->lock);
-	for (t = q->first; t; t = t->next) {
+	for (t = sl_dsq_is(q, id) ? q->first : NULL; t; t = t->next) {
 		if (sl_may_run_on(t, cpu->id))
 			break;
 	}
 	if (t) {
 		sl_dsq_remove(q, t);
 		sl_poke(&t->cpu, cpu->id);
-		t->from_dsq_id = q->id;
+		t->from_dsq_id = id;
 	}
 	sl_unlock(&q->lock);
 	if (!t)

@@ -79,7 +79,7 @@ static void dump_dsq(struct sl_dsq *q)
 	if (!t)
 		return;
 	sl_print_to(line, sizeof(line), "dsq 0x%llx queued %u first %d",
-		    (unsigned long long)q->id, sl_peek(&q->nr),
+		    (unsigned long long)sl_peek(&q->id), sl_peek(&q->nr),
 		    sl_peek(&t->p.pid));
 	sl_host_print(line);
 }
@@ -99,7 +99,7 @@ static void dump_task(struct sl_task *t, u64 now_ns)
 		    "task %s[%d] %s cpu %d dsq 0x%llx slice %llu waits %llu ns%s%s%s",
 		    copy_text(comm, t->p.comm, sizeof(comm)),
 		    sl_peek(&t->p.pid), state_name(state), sl_peek(&t->cpu),
-		    (unsigned long long)(q ? q->id : 0),
+		    (unsigned long long)(q ? sl_peek(&q->id) : 0),
 		    (unsigned long long)sl_slice(t),
 		    (unsigned long long)(is_runnable ? waits_ns : 0),
 		    is_runnable && is_held ? " held" : "", wait ? " for " : "",

@@ -9,10 +9,64 @@
  */
 #include "core.h"
 
+/* Context: dsqs_lock held; no such id in the table, which has room. */
+static void enter(struct sl_dsq *q)
+{
+	u32 slot = sl_dsq_slot(q->id);
+
+	while (sl_core.dsqs[slot])
+		slot = (slot + 1) % (2 * SL_DSQS_MAX);
+	sl_core.nr_dsqs++;
+	sl_store(&sl_core.dsqs[slot], q);
+}
+
+/*
+ * Take @q out of the table: whoever stands behind it moves up, so that a search
+ * still ends at the first hole. Context: dsqs_lock held.
+ */
+static void leave(struct sl_dsq *q)
+{
+	u32 hole = sl_dsq_slot(q->id);
+	struct sl_dsq *next;
+	u32 from, way, need;
+
+	while (sl_core.dsqs[hole] != q)
+		hole = (hole + 1) % (2 * SL_DSQS_MAX);
+	from = hole;
+	for (;;) {
+		from = (from + 1) % (2 * SL_DSQS_MAX);
+		next = sl_core.dsqs[from];
+		if (!next)
+			break;
+		/* It may move if its search comes by the hole. */
+		way = (from - sl_dsq_slot(next->id)) % (2 * SL_DSQS_MAX);
+		need = (from - hole) % (2 * SL_DSQS_MAX);
+		if (way < need)
+			continue;
+		sl_store(&sl_core.dsqs[hole], next);
+		hole = from;
+	}
+	sl_store(&sl_core.dsqs[hole], NULL);
+	sl_core.nr_dsqs--;
+}
+
+/*
+ * What was a queue before becomes one again, under its lock: another CPU may be
+ * about to take it. It goes on counting insertions, for its walks (S27).
+ * Context: dsqs_lock held.
+ */
+static void revive(struct sl_dsq *q, u64 id)
+{
+	sl_lock(&q->lock);
+	SL_ASSERT(q->is_dead && !q->nr);
+	sl_poke(&q->id, id);
+	sl_poke(&q->is_dead, false);
+	sl_unlock(&q->lock);
+}
+
 s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 {
 	struct sl_dsq *q;
-	u32 slot;
 	s32 err = 0;
 
 	(void)node;
@@ -23,41 +77,55 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 		return -12;
 	sl_dsq_init(q, dsq_id, -1);
 	sl_lock(&sl_core.dsqs_lock);
-	slot = sl_dsq_slot(dsq_id);
-	if (sl_dsq_find(dsq_id))
+	if (sl_dsq_search(dsq_id)) {
 		err = -17;
-	else if (sl_core.nr_dsqs == SL_DSQS_MAX)
+	} else if (sl_core.nr_dsqs == SL_DSQS_MAX) {
 		err = -28;
-	while (!err && sl_core.dsqs[slot])
-		slot = (slot + 1) % (2 * SL_DSQS_MAX);
-	if (!err) {
-		sl_core.nr_dsqs++;
-		sl_store(&sl_core.dsqs[slot], q);
+	} else if (sl_core.free_dsqs) {
+		struct sl_dsq *old = sl_core.free_dsqs;
+
+		sl_core.free_dsqs = old->next_free;
+		revive(old, dsq_id);
+		enter(old);
+	} else {
+		enter(q);
+		q = NULL;
 	}
 	sl_unlock(&sl_core.dsqs_lock);
-	if (err)
+	if (q)
 		sl_host_free(q, sizeof(*q));
 	return err;
 }
 
 /*
- * The queue is marked dead and found no more; its memory stays until the policy
- * is unloaded, because another CPU may be looking at it.
+ * The queue is marked dead and found no more; its memory is the next queue's, or
+ * stays until the policy is unloaded, because another CPU may be looking at it.
  */
 void scx_bpf_destroy_dsq(u64 dsq_id)
 {
 	struct sl_dsq *q = sl_dsq_find(dsq_id);
+	bool is_ours = false;
 
 	if (!q)
 		return;
 	sl_lock(&q->lock);
-	if (q->nr)
-		sl_policy_error(SCX_EXIT_ERROR, q->first->p.pid,
-				"destroying DSQ 0x%llx with %u tasks on it",
-				(unsigned long long)dsq_id, q->nr);
-	else
-		sl_poke(&q->is_dead, true);
+	if (sl_dsq_is(q, dsq_id)) {
+		is_ours = !q->nr;
+		if (q->nr)
+			sl_policy_error(SCX_EXIT_ERROR, q->first->p.pid,
+					"destroying DSQ 0x%llx with %u tasks on it",
+					(unsigned long long)dsq_id, q->nr);
+		else
+			sl_poke(&q->is_dead, true);
+	}
 	sl_unlock(&q->lock);
+	if (!is_ours)
+		return;
+	sl_lock(&sl_core.dsqs_lock);
+	leave(q);
+	q->next_free = sl_core.free_dsqs;
+	sl_core.free_dsqs = q;
+	sl_unlock(&sl_core.dsqs_lock);
 }
 
 static struct sl_dsq *find_any(u64 id)
@@ -144,7 +212,7 @@ bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 				(unsigned long long)dsq_id);
 		return false;
 	}
-	if (!sl_move_to_local(here, q))
+	if (!sl_move_to_local(here, q, dsq_id))
 		return false;
 	here->nr_moved++;
 	return true;
@@ -159,8 +227,12 @@ int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags)
 	it->flags = flags;
 	if (!q)
 		return -2;
-	it->dsq = q;
 	sl_lock(&q->lock);
+	if (!sl_dsq_is(q, dsq_id)) {
+		sl_unlock(&q->lock);
+		return -2;
+	}
+	it->dsq = q;
 	it->next = flags & SCX_DSQ_ITER_REV ? q->last : q->first;
 	it->seq = q->seq;
 	it->link = q->walks;

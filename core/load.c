@@ -80,13 +80,19 @@ static void set_ops(const struct sched_ext_ops *ops)
 
 static void destroy_dsqs(void)
 {
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
-		struct sl_dsq *q = sl_core.dsqs[i];
+	struct sl_dsq *q;
 
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+		q = sl_core.dsqs[i];
 		if (!q)
 			continue;
 		SL_ASSERT(!q->first);
 		sl_poke(&sl_core.dsqs[i], NULL);
+		sl_wait_for_dumps();
+		sl_host_free(q, sizeof(*q));
+	}
+	while ((q = sl_core.free_dsqs)) {
+		sl_core.free_dsqs = q->next_free;
 		sl_wait_for_dumps();
 		sl_host_free(q, sizeof(*q));
 	}
@@ -100,6 +106,7 @@ static void forget_policy(void)
 {
 	set_ops(NULL);
 	sl_timers_destroy();
+	sl_spin_locks_reset();
 	sl_maps_destroy();
 	destroy_dsqs();
 }

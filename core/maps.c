@@ -36,6 +36,7 @@ struct sl_map {
 	u32		key_off;	/* of a hash's key within an entry */
 	u32		value_off;	/* of the value */
 	u32		entry_bytes;
+	bool		has_timers;	/* in its values */
 	u64		nr_slots;	/* entries allocated */
 	u8		*entries;
 	sl_lock_t	lock;
@@ -112,6 +113,18 @@ void *sl_map_lookup(struct sl_map *map, const void *key)
 	return sl_map_lookup_percpu(map, key, (u32)sl_host_cpu());
 }
 
+void sl_map_has_timers(struct sl_map *map)
+{
+	sl_poke(&map->has_timers, true);
+}
+
+/* Linux frees what a value holds when it is overwritten or deleted. */
+static void free_fields(struct sl_map *map, const void *value)
+{
+	if (sl_peek(&map->has_timers))
+		sl_timers_forget(value, map->value_bytes);
+}
+
 /* Context: map->lock held, the key is not in the map. */
 static long insert_entry(struct sl_map *map, const void *key, const void *value)
 {
@@ -136,8 +149,8 @@ static long insert_entry(struct sl_map *map, const void *key, const void *value)
 long sl_map_update(struct sl_map *map, const void *key, const void *value,
 		   u64 flags)
 {
-	void *at;
 	long err = 0;
+	void *at;
 	u32 nr;
 
 	SL_ASSERT(map);
@@ -149,6 +162,7 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 		if (flags & BPF_NOEXIST)
 			return E_EXIST;
 		__builtin_memcpy(at, value, map->value_bytes);
+		free_fields(map, at);
 		return 0;
 	}
 	sl_lock(&map->lock);
@@ -157,11 +171,13 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 		err = E_EXIST;
 	else if (!nr && (flags & BPF_EXIST))
 		err = E_NOENT;
-	else if (nr)
-		__builtin_memcpy(entry_at(map, nr - 1) + map->value_off, value,
-				 map->value_bytes);
-	else
+	else if (!nr)
 		err = insert_entry(map, key, value);
+	if (nr && !err) {
+		at = entry_at(map, nr - 1) + map->value_off;
+		__builtin_memcpy(at, value, map->value_bytes);
+		free_fields(map, at);
+	}
 	sl_unlock(&map->lock);
 	return err;
 }
@@ -181,6 +197,7 @@ long sl_map_delete(struct sl_map *map, const void *key)
 		u8 *entry = entry_at(map, nr - 1);
 
 		if (!__builtin_memcmp(entry + map->key_off, key, map->key_bytes)) {
+			free_fields(map, entry + map->value_off);
 			*link = *next_of(entry);
 			*next_of(entry) = map->free_first;
 			map->free_first = nr;

@@ -71,7 +71,7 @@ static bool dispatch(struct sl_cpu *cpu, struct sl_task *prev)
 {
 	u32 loops = SL_DISPATCH_LOOPS_MAX;
 
-	if (cpu->local.first || sl_move_to_local(cpu, &sl_core.global))
+	if (cpu->local.first || sl_move_to_local(cpu, &sl_core.global, SCX_DSQ_GLOBAL))
 		return true;
 	if (!SL_HAS_OP(dispatch))
 		return false;
@@ -85,7 +85,7 @@ static bool dispatch(struct sl_cpu *cpu, struct sl_task *prev)
 		if (is_queued(prev) && sl_slice(prev))
 			return true;
 		if (cpu->local.first ||
-		    sl_move_to_local(cpu, &sl_core.global))
+		    sl_move_to_local(cpu, &sl_core.global, SCX_DSQ_GLOBAL))
 			return true;
 		if (!--loops) {
 			/* It keeps others busy: come back, let @prev go on. */

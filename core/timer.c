@@ -2,9 +2,10 @@
 /*
  * timer.c - bpf_timer for natively compiled policies.
  *
- * A timer is a place in a map value that refers to one of a fixed number of
- * slots. The host is asked for one wake-up at the earliest expiry. Callbacks
- * run on the CPU that calls sl_timers_run(), in order of expiry (S28).
+ * A timer is a place in a map value, known by its address: nothing is kept
+ * there, so that an update of the value destroys nothing. Each has one of a fixed
+ * number of slots. The host is asked for one wake-up at the earliest expiry.
+ * Callbacks run on the CPU that calls sl_timers_run(), in order of expiry (S28).
  *
  * Read next: hosts/sim/host.c, sl_host_set_timer().
  */
@@ -20,14 +21,14 @@ struct sl_timer {
 
 static u64 nr_starts;	/* timers_lock protects it */
 
-static struct sl_timer *slot_of(struct bpf_timer *timer)
+/* Context: timers_lock held. Return: NULL if it was never initialised. */
+static struct sl_timer *slot_of(const struct bpf_timer *timer)
 {
-	u64 nr = timer->opaque[0];
-
-	if (!nr || nr > SL_TIMERS_MAX || !sl_core.timers ||
-	    sl_core.timers[nr - 1].owner != timer)
-		return NULL;
-	return &sl_core.timers[nr - 1];
+	for (u32 i = 0; sl_core.timers && i < SL_TIMERS_MAX; i++) {
+		if (sl_core.timers[i].owner == timer)
+			return &sl_core.timers[i];
+	}
+	return NULL;
 }
 
 /* Context: timers_lock held. */
@@ -53,7 +54,6 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 flags)
 {
 	long err = -12;
 
-	(void)map;
 	(void)flags;
 	sl_lock(&sl_core.timers_lock);
 	if (!sl_core.timers)
@@ -65,63 +65,87 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 flags)
 		if (sl_core.timers[i].owner)
 			continue;
 		sl_core.timers[i] = (struct sl_timer){ .owner = timer };
-		timer->opaque[0] = i + 1;
+		err = 0;
+	}
+	sl_unlock(&sl_core.timers_lock);
+	if (!err)
+		sl_map_has_timers(map);
+	return err;
+}
+
+/*
+ * S31: a map element is updated or deleted: its timers are cancelled, and have to
+ * be initialised again. Context: the map's lock may be held.
+ */
+void sl_timers_forget(const void *value, u32 bytes)
+{
+	sl_lock(&sl_core.timers_lock);
+	for (u32 i = 0; sl_core.timers && i < SL_TIMERS_MAX; i++) {
+		struct sl_timer *s = &sl_core.timers[i];
+
+		if (s->owner && (u64)((u8 *)s->owner - (u8 *)value) < bytes)
+			*s = (struct sl_timer){ 0 };
+	}
+	sl_unlock(&sl_core.timers_lock);
+}
+
+long sl_timer_set_callback(struct bpf_timer *timer,
+			   int (*callback)(void *map, void *key, void *value))
+{
+	struct sl_timer *s;
+
+	sl_lock(&sl_core.timers_lock);
+	s = slot_of(timer);
+	if (s)
+		s->callback = callback;
+	sl_unlock(&sl_core.timers_lock);
+	return s ? 0 : -22;
+}
+
+long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
+{
+	struct sl_timer *s;
+	long err = -22;
+
+	/* A sum that does not fit is never, as on Linux. */
+	if (!(flags & BPF_F_TIMER_ABS) &&
+	    __builtin_add_overflow(nsecs, sl_host_now_ns(), &nsecs))
+		nsecs = ~0ULL;
+	sl_lock(&sl_core.timers_lock);
+	s = slot_of(timer);
+	if (s && s->callback) {
+		s->expires_ns = nsecs;
+		s->start_nr = ++nr_starts;
+		s->is_armed = true;
+		ask_host();
 		err = 0;
 	}
 	sl_unlock(&sl_core.timers_lock);
 	return err;
 }
 
-long sl_timer_set_callback(struct bpf_timer *timer,
-			   int (*callback)(void *map, void *key, void *value))
-{
-	struct sl_timer *s = slot_of(timer);
-
-	if (!s)
-		return -22;
-	s->callback = callback;
-	return 0;
-}
-
-long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
-{
-	struct sl_timer *s = slot_of(timer);
-
-	if (!s || !s->callback)
-		return -22;
-	/* A sum that does not fit is never, as on Linux. */
-	if (!(flags & BPF_F_TIMER_ABS) &&
-	    __builtin_add_overflow(nsecs, sl_host_now_ns(), &nsecs))
-		nsecs = ~0ULL;
-	sl_lock(&sl_core.timers_lock);
-	s->expires_ns = nsecs;
-	s->start_nr = ++nr_starts;
-	s->is_armed = true;
-	ask_host();
-	sl_unlock(&sl_core.timers_lock);
-	return 0;
-}
-
 /* Return: 1 if it was armed, 0 if not, -EINVAL if it was never initialised. */
 long bpf_timer_cancel(struct bpf_timer *timer)
 {
-	struct sl_timer *s = slot_of(timer);
-	bool was_armed;
+	struct sl_timer *s;
+	long was_armed = -22;
 
-	if (!s)
-		return -22;
 	sl_lock(&sl_core.timers_lock);
-	was_armed = s->is_armed;
-	s->is_armed = false;
+	s = slot_of(timer);
+	if (s) {
+		was_armed = s->is_armed;
+		s->is_armed = false;
+	}
 	sl_unlock(&sl_core.timers_lock);
 	return was_armed;
 }
 
 /*
  * Disarm the timer that is due first, of those armed by start @last_start or
- * before. Return: the timer, or NULL.
+ * before. Return: whether there is one, and a copy in @taken: another CPU may
+ * delete its element meanwhile.
  */
-static struct sl_timer *take_due(u64 now_ns, u64 last_start)
+static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
 {
 	struct sl_timer *due = NULL;
 
@@ -135,8 +159,10 @@ static struct sl_timer *take_due(u64 now_ns, u64 last_start)
 		if (!due || s->expires_ns < due->expires_ns)
 			due = s;
 	}
-	if (due)
+	if (due) {
 		due->is_armed = false;
+		*taken = *due;
+	}
 	sl_unlock(&sl_core.timers_lock);
 	return due;
 }
@@ -150,7 +176,7 @@ void sl_timers_run(void)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	u64 now_ns = sl_host_now_ns();
-	struct sl_timer *s;
+	struct sl_timer taken;
 	u64 last_start;
 
 	here->in_interrupt = true;
@@ -158,11 +184,11 @@ void sl_timers_run(void)
 	last_start = nr_starts;
 	sl_unlock(&sl_core.timers_lock);
 	while (!sl_peek(&sl_core.bypass) &&
-	       (s = take_due(now_ns, last_start))) {
+	       take_due(now_ns, last_start, &taken)) {
 		void *key = NULL;
 		void *element = NULL;
 		u32 number = 0;
-		struct sl_map *map = sl_map_of_value(s->owner, &number, &key,
+		struct sl_map *map = sl_map_of_value(taken.owner, &number, &key,
 						     &element);
 
 		sl_watch_idlers(here);
@@ -170,7 +196,7 @@ void sl_timers_run(void)
 		sl_poke(&here->callback, "timer");
 		/* Not the task of the last callback: it may be gone. */
 		here->callback_task = NULL;
-		s->callback(map, key, element);
+		taken.callback(map, key, element);
 		here->context = SL_CTX_NONE;
 		sl_poke(&here->callback, NULL);
 		sl_flush(here);

@@ -270,6 +270,17 @@ static void stir(u64 from, u64 to)
 	}
 }
 
+/* Queues that come and go while others look for them. */
+static void make_and_break(void)
+{
+	u64 id = BRIEF_DSQ + below(4);
+
+	if (below(2))
+		scx_bpf_create_dsq(id, -1);
+	else
+		scx_bpf_destroy_dsq(id);
+}
+
 static int walk_timer(void *map, u32 *key, struct clock *c)
 {
 	CHECK(map && c);
@@ -278,6 +289,7 @@ static int walk_timer(void *map, u32 *key, struct clock *c)
 	__atomic_fetch_add(&c->nr_fired, 1, __ATOMIC_RELAXED);
 	stir(SHARED_DSQ, OTHER_DSQ);
 	stir(OTHER_DSQ, SCX_DSQ_GLOBAL);
+	make_and_break();
 	for (u32 i = 0; i < scx_bpf_nr_cpu_ids(); i++)
 		scx_bpf_kick_cpu((s32)i, SCX_KICK_IDLE);
 	CHECK(!bpf_timer_start(&c->timer, 100000 + below(500000), 0));
@@ -304,6 +316,8 @@ static void walk_dispatch(s32 cpu, struct task_struct *prev)
 
 	(void)prev;
 	count(COUNT_DISPATCH);
+	bpf_for_each(scx_dsq, p, BRIEF_DSQ + below(4), flags)
+		CHECK(!p, "nobody queues there");
 	bpf_for_each(scx_dsq, p, SHARED_DSQ, flags) {
 		u64 to = SCX_DSQ_LOCAL;
 		u32 target = (u32)cpu;

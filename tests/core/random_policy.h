@@ -16,6 +16,7 @@
 #define SHARED_DSQ 100
 #define OTHER_DSQ 101
 #define CPU_DSQ 200		/* + number of the CPU */
+#define BRIEF_DSQ 300		/* + 0 to 3; empty, now and then */
 #define SLICE_NS 200000
 
 static inline void count(enum count what)

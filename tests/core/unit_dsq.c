@@ -231,12 +231,35 @@ TEST(dsq_create_destroy)
 		CHECK(scx_bpf_dsq_nr_queued(5) == -2);
 		scx_bpf_destroy_dsq(5);
 	}
-	/* Those three lie about still: they count until the policy goes. */
-	for (u64 i = 0; i < SL_DSQS_MAX - 3; i++)
-		CHECK(!scx_bpf_create_dsq(1000 + i * 1000003, -1));
+	CHECK(!fake.nr_failures && !sl_core.exit_claimed);
+}
+
+/* A table that is as full as it may be, in which queues come and go. */
+TEST(dsq_many)
+{
+	static u64 ids[SL_DSQS_MAX];
+	u64 nr_ids = 0, bytes;
+
+	unit_machine(1);
+	for (u32 i = 0; i < SL_DSQS_MAX; i++) {
+		ids[i] = 1000003 * ++nr_ids;
+		CHECK(!scx_bpf_create_dsq(ids[i], -1));
+	}
 	CHECK(scx_bpf_create_dsq(6, -1) == -28);
-	for (u64 i = 0; i < SL_DSQS_MAX - 3; i++)
-		CHECK(!scx_bpf_dsq_nr_queued(1000 + i * 1000003));
 	CHECK(scx_bpf_dsq_nr_queued(6) == -2);
+	bytes = fake.alloc_bytes;
+	for (u32 i = 0; i < 3 * SL_DSQS_MAX; i++) {
+		u64 *id = &ids[fake_below(SL_DSQS_MAX)];
+
+		scx_bpf_destroy_dsq(*id);
+		CHECK(scx_bpf_dsq_nr_queued(*id) == -2);
+		*id = 1000003 * ++nr_ids;
+		CHECK(!scx_bpf_create_dsq(*id, -1));
+	}
+	CHECK(fake.alloc_bytes == bytes, "their memory is not used again");
+	for (u32 i = 0; i < SL_DSQS_MAX; i++) {
+		CHECK(!scx_bpf_dsq_nr_queued(ids[i]), "%llu is lost", ids[i]);
+		CHECK(scx_bpf_create_dsq(ids[i], -1) == -17);
+	}
 	CHECK(!fake.nr_failures && !sl_core.exit_claimed);
 }

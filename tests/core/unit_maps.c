@@ -308,3 +308,98 @@ TEST(map_too_many)
 	CHECK(!sl_policy_enable(&policy));
 	unit_end();
 }
+
+/* ---- what a value holds for the core ------------------------------------- */
+
+struct holder {
+	struct bpf_spin_lock lock;
+	u32 number;
+	struct bpf_timer timer;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct holder);
+} held_array SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct holder);
+} held_hash SEC(".maps");
+
+static u32 nr_fired;
+
+static int on_fire(void *map, u32 *key, struct holder *h)
+{
+	(void)map;
+	(void)key;
+	nr_fired += h->number;
+	return 0;
+}
+
+/* Start the timer of @h, which must not have been there before. */
+static void arm(struct holder *h, bool is_hash)
+{
+	CHECK(h);
+	CHECK(bpf_timer_start(&h->timer, 100, 0) == -22);
+	CHECK(!(is_hash ? bpf_timer_init(&h->timer, &held_hash, CLOCK_MONOTONIC) :
+			  bpf_timer_init(&h->timer, &held_array,
+					 CLOCK_MONOTONIC)));
+	CHECK(!bpf_timer_set_callback(&h->timer, on_fire));
+	CHECK(!bpf_timer_start(&h->timer, 100, 0));
+}
+
+static u32 fired_after(u64 ns)
+{
+	u32 before = nr_fired;
+
+	fake.now_ns += ns;
+	sl_timers_run();
+	return nr_fired - before;
+}
+
+TEST(map_values_hold_timers_and_locks)
+{
+	struct holder fresh = { .number = 1, .lock = { 7 } };
+	struct holder *h;
+	u32 key = 1;
+
+	unit_machine(1);
+	CHECK(!unit_enable(&empty_ops));
+	h = bpf_map_lookup_elem(&held_array, &key);
+	CHECK(!bpf_map_update_elem(&held_array, &key, &fresh, BPF_ANY));
+	arm(h, false);
+	CHECK(fired_after(200) == 1);
+	CHECK(!bpf_timer_start(&h->timer, 100, 0));
+	/* As on Linux: an update ends what the old value had started. */
+	CHECK(!bpf_map_update_elem(&held_array, &key, &fresh, BPF_ANY));
+	CHECK(fired_after(200) == 0 && bpf_timer_cancel(&h->timer) == -22);
+	arm(h, false);
+	CHECK(fired_after(200) == 1);
+	/* A lock that is held stays so, whatever is written over it. */
+	bpf_spin_lock(&h->lock);
+	fresh.lock.val = 0;
+	CHECK(!bpf_map_update_elem(&held_array, &key, &fresh, BPF_ANY));
+	bpf_spin_unlock(&h->lock);
+	fresh.lock.val = 1;
+	CHECK(!bpf_map_update_elem(&held_array, &key, &fresh, BPF_ANY));
+	bpf_spin_lock(&h->lock);
+	bpf_spin_unlock(&h->lock);
+
+	CHECK(!bpf_map_update_elem(&held_hash, &key, &fresh, BPF_ANY));
+	h = bpf_map_lookup_elem(&held_hash, &key);
+	arm(h, true);
+	CHECK(!bpf_map_update_elem(&held_hash, &key, &fresh, BPF_EXIST));
+	CHECK(fired_after(200) == 0);
+	arm(bpf_map_lookup_elem(&held_hash, &key), true);
+	CHECK(!bpf_map_delete_elem(&held_hash, &key));
+	CHECK(fired_after(200) == 0);
+	/* The entry is another element's, and starts without a timer. */
+	key = 9;
+	CHECK(!bpf_map_update_elem(&held_hash, &key, &fresh, BPF_NOEXIST));
+	arm(bpf_map_lookup_elem(&held_hash, &key), true);
+	CHECK(fired_after(200) == 1);
+	unit_end();
+}

@@ -87,6 +87,9 @@ static void destroy_late(sl_lock_t *lock)
 	fake_before_lock = NULL;
 	has_acted = true;
 	scx_bpf_destroy_dsq(DSQ);
+	/* Its memory is another queue's at once. */
+	CHECK(!scx_bpf_create_dsq(DSQ + 1, -1));
+	CHECK(sl_dsq_find(DSQ + 1) == q);
 }
 
 static void simple_enqueue(struct task_struct *p, u64 flags)
@@ -117,6 +120,7 @@ TEST(race_destroyed_queue)
 	CHECK(strstr(fake.failure_msg, "non-existent DSQ 0x1"), "%s",
 	      fake.failure_msg);
 	CHECK(fake.failure_pid == 1);
+	CHECK(scx_bpf_dsq_nr_queued(DSQ + 1) == 0);
 	unit_run_to_end();
 	unit_end();
 }
