@@ -71,6 +71,9 @@ void page_init(u64 start, u64 bytes)
 	if (job_bytes)
 		job_start = memmove(job_at, job_start, job_bytes);
 	memset(ram.users, 0, users_pages * PGSIZE);
+	/* Never given out and never free: firmware, kernel, this table, the job. */
+	for (u64 i = 0; i < ram.fresh; i++)
+		ram.users[i] = 1;
 	ram.nr_free = ram.fresh_end - ram.fresh;
 }
 
