@@ -69,7 +69,7 @@ def test_every_command_of_the_readme_works(copy):
             timeout=300,
         )
         assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
-        assert done.stdout.strip() or command.startswith("cp "), f"$ {command} said nothing"
+        assert done.stdout.strip() or command.startswith("sed "), f"$ {command} said nothing"
 
 
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -79,3 +79,15 @@ def test_links_lead_to_files_that_are_there(document):
     local = [target for target in targets if "://" not in target]
     missing = [target for target in local if not (document.parent / target).exists()]
     assert missing == []
+
+
+def test_the_table_of_policies_is_that_of_the_folder():
+    rows = re.findall(r"^\| \[(\w+)\]\((\w+)\.bpf\.c\) \|", (ROOT / "policies" / "README.md").read_text(), re.M)
+    there = [path.name.removesuffix(".bpf.c") for path in (ROOT / "policies").glob("*.bpf.c")]
+    assert sorted(rows) == sorted((name, name) for name in there)
+
+
+def test_the_page_of_workloads_names_them_all():
+    text = (ROOT / "docs" / "workloads.md").read_text()
+    there = [str(path.relative_to(ROOT / "workloads").with_suffix("")) for path in (ROOT / "workloads").rglob("*.toml")]
+    assert [name for name in there if not re.search(rf"\*\*{name}\*\*|`{name}[`:]", text)] == []
