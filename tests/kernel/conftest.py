@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from kernel.fs_build import build_harness, build_mkfs
 from schedlab.hosts.kernel_boot import unavailable
 from schedlab.hosts.kernel_build import build_kernel
 from conftest import missing
@@ -16,3 +17,17 @@ def image():
     if reason:
         missing("the teaching kernel", reason)
     return build_kernel()
+
+
+@pytest.fixture(scope="session")
+def harness(tmp_path_factory, need):
+    """The kernel's file system as a program of this machine, with sanitizers."""
+    need("gcc")
+    return build_harness(tmp_path_factory.mktemp("harness"))
+
+
+@pytest.fixture(scope="session")
+def mkfs(tmp_path_factory, need):
+    """The image maker, with sanitizers."""
+    need("gcc")
+    return build_mkfs(tmp_path_factory.mktemp("mkfs"))

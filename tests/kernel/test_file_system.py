@@ -22,12 +22,6 @@ ROUNDS = int(os.environ.get("SCHEDLAB_FILES_ROUNDS", "1"))
 TIMEOUT_S = 120
 
 
-@pytest.fixture(scope="module")
-def harness(tmp_path_factory, need):
-    need("gcc")
-    return build_harness(tmp_path_factory.mktemp("harness"))
-
-
 def run(program, seed, *words):
     """Run one mode; its last line of output."""
     command = [program, str(seed), *map(str, words)]
