@@ -9,6 +9,7 @@ Read next: report.py.
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -38,11 +39,12 @@ def show_page(result, *, workload: str) -> None:
     workload : str
         The one that the page is about.
     """
+    from .new import own_command
     from .report import write_report
 
     made = write_report(result.out, result.out / "report.html", workload=workload)
     print(f"Page about {workload}: {made.path}; open it in any browser.\n"
-          f"All workloads on one page: ./lab report {result.out}")  # fmt: skip
+          f"All workloads on one page: {own_command()} report {shlex.quote(str(result.out))}")  # fmt: skip
 
 
 def report(

@@ -142,19 +142,27 @@ def _is_taken(name: str) -> str:
     return ""
 
 
+def own_command() -> str:
+    """How a user starts schedlab from the folder that he is in, quoted for a shell.
+
+    Returns
+    -------
+    str
+        `./lab` or the path of that file in a checkout, `schedlab` where installed.
+    """
+    if not paths.in_checkout():
+        return "schedlab"
+    root = paths.resource_root()
+    return "./lab" if Path.cwd().resolve() == root else shlex.quote(str(root / "lab"))
+
+
 def _commands(policy: Path, workload: Path, test: Path) -> tuple[str, str]:
     """What to type, from the folder that the user is in."""
     # `--policy mine.bpf.c` is a file as well, but a `./` says so to a reader.
     own = str(policy) if "/" in str(policy) else f"./{policy}"
     compared = shlex.join(["run", str(workload), "--policy", f"rr,{own}", "--seeds", "10"])
-    if not paths.in_checkout():
-        return f"schedlab {compared}", shlex.join(["python", "-m", "pytest", str(test)])
-    root = paths.resource_root()
-    is_at_root = Path.cwd().resolve() == root
-    lab = "./lab" if is_at_root else str(root / "lab")
-    # `lab test` goes to the checkout first, whatever folder it is called from.
-    file = str(test if is_at_root else test.resolve())
-    return f"{shlex.quote(lab)} {compared}", shlex.join([lab, "test", file])
+    tested = f"{own_command()} test" if paths.in_checkout() else "python -m pytest"
+    return f"{own_command()} {compared}", f"{tested} {shlex.quote(str(test))}"
 
 
 def _write_all(folder: Path, texts: dict[Path, str]) -> None:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .metrics import DICTIONARY
+from .new import own_command
 from .sentences import (
     method_sentence,
     ranking_sentences,
@@ -186,7 +187,7 @@ def _show_doubts(console: Console, comparisons: list[dict], *, is_grave: bool = 
                 continue
             seen.add((label, doubt["kind"]))
             more = len(doubt["metrics"]) - 1
-            others = f" (and {more} more metrics)" if label and more else ""
+            others = f" (and {more} more metric{'s' * (more > 1)})" if label and more else ""
             console.print(
                 f"  [{style}]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
                 f"{escape(doubt['hint'])}", highlight=False, soft_wrap=True,
@@ -287,6 +288,7 @@ def show_demo(result) -> None:
     """
     console = _console()
     _show_verdict(console, result)
+    lab = own_command()
     main = next((run["workload"] for run in result.runs), None)
     groups: dict[str, dict[str, list[dict]]] = {}
     for run in result.runs:
@@ -306,9 +308,8 @@ def show_demo(result) -> None:
     console.print(
         "All policies got the same work: same tasks, same arrivals, same seeds.\n"
         "Bold is the best mean; whether a difference is more than chance is said by\n"
-        "`./lab run` with --seeds 10 or more. `schedlab metrics` explains the columns.\n"
-        "Your own policy: copy policies/rr.bpf.c to mine.bpf.c, change it, then\n"
-        "  ./lab run mixed --policy rr,./mine.bpf.c --seeds 10",
+        f"`{lab} run` with --seeds 10 or more. `{lab} metrics` explains the columns.\n"
+        f"Your own policy: `{lab} new mine` writes one that works, and says how to go on.",
         highlight=False, markup=False,
     )  # fmt: skip
 

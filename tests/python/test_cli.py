@@ -441,6 +441,9 @@ def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_p
         assert workload in output
     assert "under every policy; a busy CPU cannot do fixed work faster" in output
     assert (tmp_path / "out" / "demo" / "runs.json").is_file()
+    # Outside the checkout it names the `lab` that may be started from here.
+    for command in ("new mine", "report out/demo"):
+        assert f"/lab {command}" in output
 
 
 def test_output_that_cannot_be_written_is_an_error_not_a_traceback(root):
