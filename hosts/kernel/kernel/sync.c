@@ -138,6 +138,16 @@ static void complete(struct waiter *w, s32 by, u64 wake_flags)
 	overhead_leave(mycpu()->idx, was);
 }
 
+/* After prepare_block(). Context: the set's lock is held, as it is afterwards. */
+static void block(struct syncs *s)
+{
+	push_off();
+	release(&s->lock);
+	sched_block();
+	pop_off();
+	acquire(&s->lock);
+}
+
 /*
  * Block until the call is complete. A call that completed meanwhile asks the
  * core once all the same, as the simulator does: the slice may be used up.
@@ -146,17 +156,15 @@ static void complete(struct waiter *w, s32 by, u64 wake_flags)
  */
 static int wait_done(struct syncs *s, struct waiter *w)
 {
-	do {
-		push_off();
-		release(&s->lock);
-		sched_block();
-		pop_off();
-		acquire(&s->lock);
+	for (;;) {
+		/* A kill before this is seen here, one after it keeps us awake. */
 		if (!w->is_done && killed(w->proc))
 			return -1;
-		if (!w->is_done)
-			prepare_block(w);
-	} while (!w->is_done);
+		block(s);
+		if (w->is_done)
+			break;
+		prepare_block(w);
+	}
 	w->proc->waits_for = NULL;
 	return 0;
 }
@@ -390,14 +398,18 @@ static int request(struct syncs *s, struct sync_object *o, struct waiter *w,
 		start_request(o, w);
 	else
 		add_waiter(&o->waiters, w);
-	while (wait_done(s, w)) {
-		if (w->list) {
-			drop_waiter(w);
-			w->proc->waits_for = NULL;
-			return -1;
-		}
-		prepare_block(w);
+	if (!wait_done(s, w))
+		return 0;
+	if (w->list) {
+		drop_waiter(w);
+		w->proc->waits_for = NULL;
+		return -1;
 	}
+	while (!w->is_done) {
+		prepare_block(w);
+		block(s);
+	}
+	w->proc->waits_for = NULL;
 	return 0;
 }
 
