@@ -14,6 +14,7 @@ import struct
 import subprocess
 
 import pytest
+from kernel.fs_build import ROOT as CHECKOUT
 from kernel.fs_build import build_mkfs
 from kernel.power_cut import BLOCK, FileSystem
 
@@ -153,6 +154,21 @@ def test_each_violation_is_named(mkfs, image, what):
     assert f"{image}: {message}\n" in checked.stdout
     shown = run(mkfs, "--dump", image)
     assert shown.returncode == 2 and "only an image without problems can be shown" in shown.stderr
+
+
+def test_the_page_about_files_shows_what_happens(tmp_path):
+    """The commands of docs/kernel-files.md, with what they print; but for sizes."""
+    (shown,) = re.findall(r"```console\n(.*?)```", (CHECKOUT / "docs" / "kernel-files.md").read_text(), re.DOTALL)
+    for name in ("hosts", "include", "README.md"):
+        (tmp_path / name).symlink_to(CHECKOUT / name)
+    printed = ""
+    for line in shown.splitlines():
+        if line.startswith("$ "):
+            done = subprocess.run(line[2:], shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
+            printed += f"{line}\n{done.stdout}"
+    # README.md may grow.
+    changing = re.compile(r"\d+ blocks used, \d+ free|\d+  /README.md.*")
+    assert changing.sub("", printed) == changing.sub("", shown)
 
 
 def test_an_orphan_is_no_violation_but_is_shown(mkfs, image):
