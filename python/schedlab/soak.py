@@ -78,6 +78,12 @@ SOAKS = {
         variable="SCHEDLAB_FILES_ROUNDS",
         default=30,
     ),
+    "kernel": Soak(
+        about="the teaching kernel's checks and random calls on 4, 2 and 1 harts, policies switched live",
+        arguments=("tests/kernel/test_soak.py", "--suite", "nightly"),
+        variable="SCHEDLAB_KERNEL_MINUTES",
+        default=60,
+    ),
 }
 
 

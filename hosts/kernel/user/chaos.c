@@ -2,14 +2,14 @@
 /*
  * chaos.c - random system calls with random arguments, by several processes.
  *
- *	chaos [-v] SEED [SEQUENCES] [PROCESSES]
+ *	chaos [-v] [-s] SEED [SEQUENCES] [PROCESSES]
  *
  * A sequence is up to 40 calls by one process in a folder of its own; whatever
  * they return is right. The kernel must stay alive, end each process that goes
  * wrong, and have all of its memory, blocks, inodes and files afterwards. The
  * same seed makes the same calls; with one process and one hart, at the same
- * places. -v prints each call before it is made. Status 1 if something is missing
- * at the end.
+ * places. -v prints each call before it is made; -s switches the policy every few
+ * ms. Status 1 if something is missing at the end.
  *
  * Numbers are small, or near a limit; pointers point into a buffer, to wild
  * places, or across the end of memory. What is left out: `poweroff`, `play_at`, `dump` and
@@ -337,23 +337,25 @@ static void run_guarded(unsigned long seed)
 int main(int argc, char **argv)
 {
 	long seed, sequences = 100, processes = 4;
+	int is_switching = 0, switcher = 0, ended;
 	char policy[1024];
 	struct memstat before, after;
 
-	if (argc > 1 && strcmp(argv[1], "-v") == 0) {
-		is_verbose = 1;
-		argc--;
-		argv++;
+	for (; argc > 1 && argv[1][0] == '-'; argc--, argv++) {
+		is_verbose |= strcmp(argv[1], "-v") == 0;
+		is_switching |= strcmp(argv[1], "-s") == 0;
 	}
 	if (argc < 2 || argc > 4 || !parse_number(argv[1], &seed) ||
 	    (argc > 2 && !parse_number(argv[2], &sequences)) ||
 	    (argc > 3 && !parse_number(argv[3], &processes)) || sequences < 1 ||
 	    processes < 1 || processes > 32)
-		fail("usage: chaos [-v] SEED [SEQUENCES] [PROCESSES]");
+		fail("usage: chaos [-v] [-s] SEED [SEQUENCES] [PROCESSES]");
 	chdir("/");
 	remember_names();
 	if (getpolicy(-1, policy, sizeof(policy)) < 0 || memstat(&before) < 0)
 		fail("chaos: getpolicy() or memstat() failed");
+	if (is_switching)
+		switcher = check_start_switching(seed + 1);
 	for (int p = 0; p < processes; p++) {
 		if (fork() == 0) {
 			for (long i = p; i < sequences; i += processes)
@@ -361,8 +363,13 @@ int main(int argc, char **argv)
 			exit(0);
 		}
 	}
-	while (wait(0) >= 0)
-		;
+	for (int p = 0; p < processes; p++) {
+		ended = wait(0);
+		if (ended < 0 || ended == switcher)
+			fail("chaos: a process was lost, or policies cannot be switched");
+	}
+	if (switcher > 0)
+		check_stop_switching(switcher);
 	setpolicy(policy);
 	settle(before.procs, &after);
 	remove_all(1);

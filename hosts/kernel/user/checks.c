@@ -2,13 +2,14 @@
 /*
  * checks.c - runs the checks of the system calls and looks for leaks.
  *
- *	checks [-q] [-l] [-j WORKERS] [NAME]...
+ *	checks [-q] [-l] [-j WORKERS] [-s SEED] [NAME]...
  *
  * Each check runs in a process of its own, in an empty folder. Afterwards free
  * pages, blocks, inodes, open files and processes must be what they were. Then,
  * with -j, several workers run the checks at the same time, each in an order of
- * its own, but those that use up what others need. -q leaves out the long ones;
- * -l lists them all. Status 0 when all passed.
+ * its own, but those that use up what others need. With -s all of it happens
+ * while the policy is switched every few ms, at random. -q leaves out the long
+ * ones; -l lists them all. Status 0 when all passed.
  *
  * Must stay true: the runner opens and allocates nothing between the two counts.
  * Read next: checks.h, then checks_memory.c.
@@ -29,6 +30,7 @@ static const struct check *const groups[] = {
 
 static const struct check *chosen[CHECKS_MAX];
 static int nr_chosen;
+static unsigned long switch_seed;	/* 0: the policy stays as it is */
 
 struct leak {
 	const char *what;
@@ -95,16 +97,18 @@ static int run_in_folder(const struct check *check)
 	return status;
 }
 
-static int run_in_child(const struct check *check)
+/* @switcher: a child of ours that must not end meanwhile; 0: none. */
+static int run_in_child(const struct check *check, int switcher)
 {
-	int status = -1, pid = fork();
+	int status = -1, pid = fork(), ended;
 
 	if (pid == 0)
 		exit(run_in_folder(check));
 	if (pid < 0)
 		return -1;
-	while (wait(&status) != pid)
-		;
+	while ((ended = wait(&status)) != pid)
+		if (ended == switcher || ended < 0)
+			fail("checks: policies are not switched any more");
 	return status;
 }
 
@@ -113,12 +117,16 @@ static int run_alone(const struct check *check)
 {
 	struct memstat before, after;
 	unsigned long start_ns = clock_ns();
-	int status, is_good;
+	int status, is_good, switcher = 0;
 
 	if (memstat(&before) < 0)
 		fail("checks: memstat() failed");
 	printf("check %s ...", check->name);
-	status = run_in_child(check);
+	if (switch_seed && !(check->flags & CHECK_STILL))
+		switcher = check_start_switching(switch_seed++);
+	status = run_in_child(check, switcher);
+	if (switcher > 0 && check_stop_switching(switcher) < 0)
+		fail("checks: the policy does not come back");
 	settle(before.procs, &after);
 	is_good = status == 0 && print_leaks(&before, &after) == 0;
 	printf(" %s, %lu ms\n", is_good ? "ok" : "FAILED", (clock_ns() - start_ns) / 1000000);
@@ -143,7 +151,7 @@ static int work(unsigned long seed)
 		order[j] = chosen[i];
 	}
 	for (int i = 0; i < nr; i++) {
-		if (run_in_child(order[i]) != 0) {
+		if (run_in_child(order[i], 0) != 0) {
 			printf("check %s beside others FAILED\n", order[i]->name);
 			nr_failed++;
 		}
@@ -156,11 +164,13 @@ static int run_beside(int nr_workers)
 {
 	struct memstat before, after;
 	unsigned long start_ns = clock_ns();
-	int is_good = 1, status;
+	int is_good = 1, status, switcher = 0, ended;
 
 	if (memstat(&before) < 0)
 		fail("checks: memstat() failed");
 	printf("checks by %d workers ...", nr_workers);
+	if (switch_seed)
+		switcher = check_start_switching(switch_seed++);
 	for (int i = 0; i < nr_workers; i++) {
 		int pid = fork();
 
@@ -168,8 +178,12 @@ static int run_beside(int nr_workers)
 			exit(work(i + 1) != 0);
 		is_good &= pid > 0;
 	}
-	while (wait(&status) >= 0)
-		is_good &= status == 0;
+	for (int i = 0; i < nr_workers; i++) {
+		ended = wait(&status);
+		is_good &= status == 0 && ended > 0 && ended != switcher;
+	}
+	if (switcher > 0 && check_stop_switching(switcher) < 0)
+		fail("checks: the policy does not come back");
 	settle(before.procs, &after);
 	is_good &= print_leaks(&before, &after) == 0;
 	printf(" %s, %lu ms\n", is_good ? "ok" : "FAILED", (clock_ns() - start_ns) / 1000000);
@@ -200,17 +214,20 @@ static int choose(const char *name, int is_quick)
 int main(int argc, char **argv)
 {
 	int is_quick = 0, is_list = 0, nr_bad = 0, i = 1;
-	long nr_workers = 0;
+	long nr_workers = 0, seed = 0;
 
 	for (; i < argc && argv[i][0] == '-'; i++) {
 		if (strcmp(argv[i], "-q") == 0)
 			is_quick = 1;
 		else if (strcmp(argv[i], "-l") == 0)
 			is_list = 1;
+		else if (strcmp(argv[i], "-s") == 0 && i + 1 < argc &&
+			 parse_number(argv[i + 1], &seed) && seed > 0)
+			switch_seed = seed, i++;
 		else if (strcmp(argv[i], "-j") != 0 || ++i == argc ||
 			 !parse_number(argv[i], &nr_workers) || nr_workers < 1 ||
 			 nr_workers > WORKERS_MAX)
-			fail("usage: checks [-q] [-l] [-j WORKERS] [NAME]...");
+			fail("usage: checks [-q] [-l] [-j WORKERS] [-s SEED] [NAME]...");
 	}
 	if (i == argc)
 		choose(0, is_quick);

@@ -18,6 +18,8 @@
 #define CHECK_ALONE	1
 /* Costs seconds; left out by -q. */
 #define CHECK_LONG	2
+/* Looks whether a policy stays: nobody may switch to another one meanwhile. */
+#define CHECK_STILL	4
 
 struct check {
 	const char *name;
@@ -69,6 +71,14 @@ extern const unsigned long check_wild[];
 
 /* A system call by number, with whatever arguments. */
 long check_call(long number, long a0, long a1, long a2, long a3, long a4, long a5);
+
+/*
+ * Switch to another policy every few ms, from a process of its own, until
+ * check_stop_switching() ends it and puts the first policy back. Return: its
+ * pid; -1 if there is no process for it. stop: -1 if the policy cannot come back.
+ */
+int check_start_switching(unsigned long seed);
+int check_stop_switching(int pid);
 
 /* A random number; the same for the same @state. */
 unsigned int check_random(unsigned long *state);

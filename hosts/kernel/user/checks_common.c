@@ -131,3 +131,37 @@ unsigned int check_random(unsigned long *state)
 	*state = x;
 	return (x * 0x2545f4914f6cdd1dUL) >> 33;
 }
+
+/* ---- another policy, again and again --------------------------------------- */
+
+#define POLICY_BYTES 1024
+
+static char policy_before[POLICY_BYTES];
+
+int check_start_switching(unsigned long seed)
+{
+	static char text[POLICY_BYTES];
+	int nr = 0, pid;
+
+	if (getpolicy(-1, policy_before, sizeof(policy_before)) < 0)
+		fail("getpolicy() failed");
+	while (getpolicy(nr, text, sizeof(text)) >= 0)
+		nr++;
+	pid = fork();
+	if (pid)
+		return pid;
+	for (;;) {
+		sleep_until_ns(clock_ns() + 200000 + check_random(&seed) % 10000000);
+		/* -1: the memory that the next one needs is used up just now. */
+		if (getpolicy(check_random(&seed) % nr, text, sizeof(text)) >= 0)
+			setpolicy(text);
+	}
+}
+
+int check_stop_switching(int pid)
+{
+	kill(pid);
+	while (wait(0) != pid)
+		;
+	return setpolicy(policy_before);
+}

@@ -392,7 +392,7 @@ const struct check checks_sched[] = {
 	{ "nice-values", nice_values, 0 },
 	{ "affinity", affinity, 0 },
 	{ "times", times, 0 },
-	{ "policies-refuse-nonsense", policies_refuse_nonsense, CHECK_ALONE },
+	{ "policies-refuse-nonsense", policies_refuse_nonsense, CHECK_ALONE | CHECK_STILL },
 	{ "every-policy-takes-over", every_policy_takes_over, CHECK_ALONE },
 	{ "switches-at-once", switches_at_once, CHECK_ALONE },
 	{ "records-and-metrics", records_and_metrics, 0 },

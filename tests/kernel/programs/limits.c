@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Meets xv6's limits by their names, with all of its headers in its usual order.
 
 #include "kernel/param.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prime numbers by a chain of processes; each filters what it gets through a pipe.
 // Written against xv6's interface alone: its headers, its calls, its limits.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Lists a tree of folders, reading them as files of entries, as xv6's programs do.
 
 #include "kernel/types.h"

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Checks and random calls, again and again, while the policy is switched live.
+
+SCHEDLAB_KERNEL_MINUTES says for how long; `./lab soak kernel` sets it to 60. Its
+time is divided among machines of 4, 2 and 1 harts, each booted once. Every round
+has a seed of its own, which a failure names. A lost wake-up or a deadlock is a
+round that does not end; a task that runs twice trips an assertion, and the
+machine goes off.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import pytest
+from kernel.machine import Console
+from schedlab.hosts.kernel_boot import Machine
+
+pytestmark = pytest.mark.full
+
+MINUTES = float(os.environ.get("SCHEDLAB_KERNEL_MINUTES", "0"))
+#: No round takes longer than this on a machine that still works.
+ROUND_S = 900
+ARGUMENTS = {"procs_max": "500", "policy": "rr"}
+
+
+def one_round(console, seed):
+    """All checks and many random calls, policies switched meanwhile."""
+    said = console.run(f"chaos -s {seed} 300 6")
+    assert f"chaos: seed {seed}: 300 sequences, nothing missing" in said, f"seed {seed}:\n{said}"
+    # The short form of CI leaves the long checks out.
+    quick = "" if MINUTES else "-q "
+    said = console.run(f"checks {quick}-s {seed} -j 4")
+    assert re.search(r"^checks: 0 of \d+ failed$", said, re.MULTILINE), f"seed {seed}:\n{said}"
+
+
+@pytest.mark.parametrize(
+    "nr_cpus", [pytest.param(4, marks=pytest.mark.nightly), 2, pytest.param(1, marks=pytest.mark.nightly)]
+)
+def test_nothing_is_lost(image, nr_cpus):
+    machine = Machine(image, nr_cpus=nr_cpus, arguments=ARGUMENTS, is_counted=False)
+    with Console(machine, timeout_s=ROUND_S) as console:
+        console.wait_for(r"^\$ \Z")
+        end_s = time.monotonic() + MINUTES * 60 / 3
+        seed = nr_cpus * 1_000_000 + 1
+        while True:
+            one_round(console, seed)
+            seed += 1
+            if time.monotonic() >= end_s:
+                break
+        print(f"{nr_cpus} harts: {seed - nr_cpus * 1_000_000 - 1} rounds")
+        # Init, the shell and ps are all there is.
+        assert len(console.run("ps").splitlines()) == 5
+        assert console.run("ps").startswith("policy: rr ")
+        console.send("poweroff\n")
+        assert console.wait() == 0
