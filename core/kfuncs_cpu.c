@@ -67,12 +67,12 @@ u32 bpf_get_prandom_u32(void)
 
 u64 bpf_ktime_get_ns(void)
 {
-	return sl_host_now_ns();
+	return sl_host_policy_now_ns();
 }
 
 u64 scx_bpf_now(void)
 {
-	return sl_host_now_ns();
+	return sl_host_policy_now_ns();
 }
 
 u32 bpf_get_smp_processor_id(void)

@@ -257,7 +257,7 @@ void sl_switched(struct sl_task *prev)
 {
 	struct sl_cpu *cpu = sl_this_cpu();
 	struct sl_task *t = cpu->curr;
-	u64 now_ns = sl_host_now_ns();
+	u64 now_ns = sl_host_switched_ns();
 
 	if (prev && prev != t)
 		sl_store(&prev->on_cpu, false);

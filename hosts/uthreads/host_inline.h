@@ -83,6 +83,29 @@ static inline u64 sl_host_now_ns(void)
 	return now_ns;
 }
 
+/* Records bear the time at which the core began, whatever the policy asks. */
+static inline u64 ut_policy_now_ns(void)
+{
+	struct ut_cpu_inline *here = ut_tls_cpu();
+	u64 now_ns = ut_clock_ns();
+
+	return now_ns < here->now_ns ? here->now_ns : now_ns;
+}
+#define sl_host_policy_now_ns() ut_policy_now_ns()
+
+/*
+ * The next task's time begins when the core began to look for it: a second reading
+ * of the clock would cost more than the switch. Linux charges likewise. Where the
+ * core may have waited for another CPU, it is read again.
+ */
+static inline u64 ut_switched_ns(void)
+{
+	struct ut_cpu_inline *here = ut_tls_cpu();
+
+	return ut_is_smp ? sl_host_now_ns() : here->now_ns;
+}
+#define sl_host_switched_ns() ut_switched_ns()
+
 static inline s32 sl_host_cpu(void)
 {
 	return ut_tls_cpu_idx();

@@ -272,12 +272,17 @@ int ut_preempt_init(void)
 	if (sigaction(ut.signal, &act, &old_action))
 		return ut_fail(-errno, "signal %d cannot be used for preemption: %s",
 			       ut.signal, strerror(errno));
+	ut_fault_init();
 	return 0;
 }
 
 void ut_preempt_exit(void)
 {
+	if (!process)
+		return;
+	ut_fault_exit();
 	sigaction(ut.signal, &old_action, NULL);
+	process = 0;
 }
 
 /* Context: on @cpu's own kernel thread. Return: 0 or -errno. */
@@ -286,7 +291,10 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
 				  .sigev_signo = ut.signal };
 	sigset_t set;
+	int err = ut_fault_init_cpu(cpu);
 
+	if (err)
+		return ut_fail(err, "no memory for a signal stack");
 	event._sigev_un._tid = cpu->tid;
 	sigemptyset(&set);
 	sigaddset(&set, ut.signal);
@@ -304,4 +312,5 @@ void ut_preempt_exit_cpu(struct ut_cpu *cpu)
 	if (cpu->has_timer)
 		timer_delete(cpu->timer);
 	cpu->has_timer = false;
+	ut_fault_exit_cpu(cpu);
 }

@@ -131,6 +131,8 @@ struct ut_cpu {
 	u64		marked_cpu_ns;	/* under the lock of the core's CPU */
 	pthread_t	pthread;
 	timer_t		timer;
+	void		*fault_stack;	/* of fault.c's handler */
+	stack_t		old_fault_stack;
 	bool		has_timer;
 	uintptr_t	tls_start, tls_end;	/* thread-local memory */
 	struct ut_stack	idle_stack;	/* CPU 0's: its own is a thread's */
@@ -276,6 +278,12 @@ static inline void ut_timer_check(struct ut_cpu *cpu)
 	    cpu->hot.now_ns + slice_ns <= cpu->armed_floor_ns)
 		ut_timer_arm(cpu);
 }
+
+/* fault.c */
+int ut_fault_init_cpu(struct ut_cpu *cpu);
+void ut_fault_exit_cpu(struct ut_cpu *cpu);
+void ut_fault_init(void);
+void ut_fault_exit(void);
 
 /* held.c */
 void ut_held_init_cpu(struct ut_cpu *cpu);

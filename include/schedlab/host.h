@@ -46,6 +46,22 @@
 
 #include <host_inline.h>
 
+/*
+ * What a policy is told of the time. A host whose clock moves while it schedules
+ * gives it another reading, which does not count as the time of what follows.
+ */
+#ifndef sl_host_policy_now_ns
+#define sl_host_policy_now_ns() sl_host_now_ns()
+#endif
+
+/*
+ * When a task that was chosen begins to run. What choosing took is overhead;
+ * where it is short and a reading dear, a host may count it as the task's.
+ */
+#ifndef sl_host_switched_ns
+#define sl_host_switched_ns() sl_host_now_ns()
+#endif
+
 #ifndef sl_host_fence
 #define sl_host_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif

@@ -65,6 +65,7 @@ struct ut_config {
  */
 #define UT_MIGRATE_PREEMPTED	0x4
 #define UT_RECORD_DETAIL	0x8	/* record every insertion into a queue */
+#define UT_NO_SIGQUIT		0x10	/* leave that signal alone; see ut_dump() */
 
 /**
  * ut_init - start the machine; the caller becomes its first thread
@@ -223,6 +224,12 @@ struct ut_stats {
 /* Of a thread that has not been joined. Return: 0; -ESRCH. */
 int ut_stats(ut_id id, struct ut_stats *stats);
 uint64_t ut_cpu_time_ns(ut_id id);
+
+/*
+ * Prints every CPU, queue and thread to standard error: state, what it waits for,
+ * stack. SIGQUIT does the same from outside (Ctrl-\ in a terminal).
+ */
+void ut_dump(void);
 
 /* ---- waiting for each other ----------------------------------------------- */
 
