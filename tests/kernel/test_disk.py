@@ -126,3 +126,33 @@ def test_what_was_written_is_there_after_a_power_off(image, tmp_path):
     text = boot(command_for(image, disk=disk, arguments={"run": "/ls kept"}))[1]
     assert "cannot" not in text.splitlines()[-1]
     assert ".." in text
+
+
+@pytest.mark.parametrize(
+    ("what", "program", "reason"),
+    [
+        ("write", "/mkdir new", "cannot be written, nor anything promised"),
+        ("flush", "/mkdir new", "cannot be written, nor anything promised"),
+        ("read", "/echo started", "fs: refused: block 1 cannot be read"),
+    ],
+)
+def test_a_disk_that_fails_stops_the_machine(image, tmp_path, what, program, reason):
+    """It is not gone on with: what comes after could not be promised."""
+    disk = tmp_path / "disk.img"
+    shutil.copyfile(image.filesystem, disk)
+    command = command_for(image, disk=disk, arguments={"run": program})
+    at = command.index("-drive")
+    command[at : at + 2] = [
+        "-blockdev", f"driver=file,filename={disk},node-name=file0",
+        "-blockdev", "driver=blkdebug,node-name=disk0,image=file0,"
+        f"inject-error.0.event=none,inject-error.0.iotype={what},inject-error.0.errno=5",
+    ]  # fmt: skip
+    status, text = boot(command)
+    assert status != 0
+    assert reason in text and "panic" in text
+
+
+def test_hardly_a_disk(image, tmp_path):
+    disk = tmp_path / "disk.img"
+    disk.write_bytes(bytes(2 * BLOCK))
+    refused(command_for(image, disk=disk), "fs: refused: the device has 2 blocks, too few")

@@ -63,11 +63,13 @@ bool fs_check_super(struct fs_check *c)
 	struct superblock *sb = &c->sb;
 	u32 before = c->nr_problems;
 
-	if (c->nr_device_blocks < 3 || !read_block(c, 1, c->data_block)) {
+	if (c->nr_device_blocks < 3) {
 		problem(c, "the device has %u blocks, too few for a file system",
 			c->nr_device_blocks);
 		return false;
 	}
+	if (!read_block(c, 1, c->data_block))
+		return false;
 	__builtin_memcpy(sb, c->data_block, sizeof(*sb));
 	if (sb->magic != FSMAGIC) {
 		problem(c, "superblock: magic is 0x%x, not 0x%x: this is no file system",
