@@ -58,6 +58,31 @@ static void sbrk_refuses_nonsense(void)
 	CHECK(sbrk(0) == end);
 }
 
+static void give_back_all(void)
+{
+	sbrk(-(int)(uint64)sbrk(0));
+	/* Its own text may be gone now. */
+}
+
+static void give_back_stack(void)
+{
+	sbrk(3500 - (int)(uint64)sbrk(0));
+}
+
+/* A program may give back what it stands on; it ends, and nothing else. */
+static void sbrk_below_the_stack(void)
+{
+	int status = check_status(give_back_all);
+
+	CHECK(status == 0 || status == -1);
+	status = check_status(give_back_stack);
+	CHECK(status == 0 || status == -1);
+	/* An end in the middle of a page, moved within it. */
+	CHECK(sbrk(10 * PGSIZE + 2048 - (uint64)sbrk(0) % PGSIZE) != SBRK_ERROR);
+	CHECK(sbrk(-10) != SBRK_ERROR);
+	*(sbrk(0) - 1) = 1;
+}
+
 /* What was given back can neither be read, nor written, nor passed to a call. */
 static void given_back_is_gone(void)
 {
@@ -314,6 +339,7 @@ const struct check checks_memory[] = {
 	{ "sbrk-grows-and-shrinks", sbrk_grows_and_shrinks, 0 },
 	{ "sbrk-by-single-bytes", sbrk_by_single_bytes, 0 },
 	{ "sbrk-refuses-nonsense", sbrk_refuses_nonsense, 0 },
+	{ "sbrk-below-the-stack", sbrk_below_the_stack, 0 },
 	{ "given-back-is-gone", given_back_is_gone, 0 },
 	{ "copy-on-write-is-private", copy_on_write_is_private, 0 },
 	{ "copy-on-write-in-a-tree", copy_on_write_in_a_tree, 0 },
