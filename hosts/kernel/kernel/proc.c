@@ -131,6 +131,7 @@ static void publish(struct proc *p)
 	acquire(&pid_lock);
 	p->hash_next = *bucket;
 	*bucket = p;
+	p->born_ns = now_ns();	/* here, so that it agrees with the list's order */
 	p->all_next = NULL;
 	p->all_prev = table.newest;
 	if (table.newest)

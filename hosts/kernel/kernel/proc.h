@@ -98,6 +98,7 @@ struct proc {
 
 	/* pid_lock guards: */
 	struct proc *hash_next;	/* same bucket of pids; or next unused one */
+	u64 born_ns;		/* when it got its pid */
 	struct proc *all_next;	/* processes by age, for ps */
 	struct proc *all_prev;
 };

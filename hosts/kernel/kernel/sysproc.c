@@ -236,7 +236,7 @@ static void describe(const struct proc *p, struct procinfo *to)
 			[TASK_ATTR_BURST] = (long)p->attr.burst_ns,
 		},
 		.memory_bytes = p->size,
-		.start_ns = t->p.start_time,
+		.start_ns = p->born_ns,
 		.cputime_ns = t->p.se.sum_exec_runtime,
 		.wait_ns = t->wait_ns,
 		.nr_voluntary = t->p.nvcsw,
