@@ -6,7 +6,8 @@ ends, so that what else runs on the machine matters little. Each figure is the
 best of a few tries: disturbances only ever make a program slower. Nothing here
 is a test; figures are compared by people.
 
-Read next: synthetic.py, the records that the metrics are timed on; simso_peer.py.
+Read next: synthetic.py, the records that the metrics are timed on; simso_peer.py;
+uthreads_bench.py.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ name = "worker"
 count = {nr_tasks}
 phases = [{{loop = "forever", do = [{{run = "1ms"}}, {{sleep = "1ms"}}]}}]
 """
+HOSTS = ("sim", "uthreads")
 HERE = Path(__file__).resolve().parent
 TASK_COUNTS = (10, 100, 1_000, 10_000, 100_000)
 CPU_COUNTS = (1, 4, 16, 64, 256)
@@ -54,7 +56,7 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
     Parameters
     ----------
     host : str
-        `"sim"`.
+        `"sim"` or `"uthreads"`.
     is_quick : bool, default False
         Work a tenth as long, which is less exact.
 
@@ -63,20 +65,33 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
     dict
         `benchmarks`: a list of `name`, `value`, `unit`, `better`, `peer`,
         `peer_value` and `ratio` (how many times better than the peer), the
-        last three None where there is no peer; `skipped`: why a peer is missing.
+        last three None where there is no peer; `skipped`: why a peer is missing;
+        of user threads also `callbacks`, by kind of operation.
 
     Raises
     ------
     NotFoundError
         If there is nothing to measure by that name.
     UnavailableError
-        If the simulator has not been built.
+        If the host has not been built.
     """
-    if host != "sim":
-        raise NotFoundError(f"selfbench has nothing for '{host}'{did_you_mean(host, ['sim'])}")
-    open_host("sim")
+    if host not in HOSTS:
+        raise NotFoundError(f"selfbench has nothing for '{host}'{did_you_mean(host, HOSTS)}")
+    open_host(host)
+    if host == "uthreads":
+        with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder:
+            return _load("uthreads_bench").measure(entry, Path(folder), is_quick=is_quick)
     with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder:
         return _Bench(Path(folder), is_quick).run()
+
+
+def _load(name: str):
+    """Import another file of this folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"schedlab_{name}", HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def entry(name: str, value: float | None, unit: str, better: str, *, peer=None, peer_value=None) -> dict:
@@ -268,9 +283,7 @@ class _Bench:
         from schedlab.records import read_records, write_records
         from schedlab.timeline import Timeline
 
-        spec = importlib.util.spec_from_file_location("schedlab_synthetic", HERE / "synthetic.py")
-        synthetic = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(synthetic)
+        synthetic = _load("synthetic")
         nr_records = int(10_000_000 * self.scale)
         path = self.folder / "synthetic.slr"
         write_records(path, synthetic.round_robin_records(nr_records), nr_cpus=4)

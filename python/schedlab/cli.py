@@ -165,11 +165,11 @@ def run(
         nr_seeds=seeds,
         first_seed=seed,
         settings=settings,
-        tick_ns=None if tick is None else parse_duration(tick),
+        tick_ns=None if tick is None else parse_duration(tick, place="--tick"),
         costs=cost,
         io=io,
         topology=topology,
-        timeout_seconds=parse_duration(timeout) / 1e9,
+        timeout_seconds=parse_duration(timeout, place="--timeout") / 1e9,
     )
     with open_executor(executor, host=host) as workers:
         if as_json:
@@ -343,7 +343,7 @@ def demo(
 
 @app.command()
 def selfbench(
-    host: Annotated[str, typer.Argument(help="What to measure: sim.")] = "sim",
+    host: Annotated[str, typer.Argument(help="What to measure: sim or uthreads.")] = "sim",
     quick: Annotated[bool, typer.Option(help="Shorter and less exact.")] = False,
     as_json: JsonOption = False,
 ) -> None:

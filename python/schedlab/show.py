@@ -412,7 +412,13 @@ def show_benchmarks(result: dict) -> None:
         row["peer"] = entry["peer"] or "-"
         rows.append(row)
     columns = ("name", "value", "unit", "better", "peer", "peer_value", "ratio")
-    _console().print(_table_of(rows, columns))
+    console = _console()
+    console.print(_table_of(rows, columns))
+    for kind, calls in result.get("callbacks", {}).items():
+        said = ", ".join(f"{name} {number:g}" for name, number in calls.items())
+        console.print(f"callbacks per {kind}: {said}", highlight=False, soft_wrap=True)
+    for reason in result["skipped"]:
+        console.print(f"[yellow]skipped[/]  {escape(reason)}", highlight=False, soft_wrap=True)
 
 
 def show_comparison(result: dict) -> None:
