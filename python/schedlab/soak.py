@@ -84,6 +84,12 @@ SOAKS = {
         variable="SCHEDLAB_KERNEL_MINUTES",
         default=60,
     ),
+    "uthreads": Soak(
+        about="report 3's 128 threads on 1, 2 and 4 kernel threads, all policies: none hangs or crashes, products right",
+        arguments=("tests/uthreads/test_report3.py",),
+        variable="SCHEDLAB_UTHREADS_RUNS",
+        default=1000,
+    ),
 }
 
 
