@@ -14,9 +14,7 @@ from typing import Annotated
 import typer
 
 from .errors import UnavailableError
-
-#: Where `--gdb` waits; QEMU's own choice for `-s`.
-GDB_PORT = 1234
+from .hosts.kernel_build import KernelImage
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +34,7 @@ def kernel(
     run: Annotated[str | None, typer.Option(help="Run this instead of a shell, and go off with its status.")] = None,
     counted: Annotated[bool, typer.Option("--counted", help="Count instructions instead of time: one per ns, the same every time.")] = False,
     gdb: Annotated[bool, typer.Option("--gdb", help="Wait for a debugger before the first instruction.")] = False,
+    gdb_port: Annotated[int, typer.Option(min=1, max=65535, help="Where.")] = 1234,
     disk: Annotated[Path | None, typer.Option(help="Keep files here; made anew if it is not there.")] = None,
     program: Annotated[list[Path] | None, typer.Option(help="C file of one more user program; may be repeated.")] = None,
     file: Annotated[list[Path] | None, typer.Option(help="File to put into /; may be repeated.")] = None,
@@ -56,10 +55,10 @@ def kernel(
         arguments=_boot_arguments(name, arg or [], run),
         is_counted=counted,
         disk=_own_disk(disk, image.filesystem),
-        extra=("-S", "-gdb", f"tcp::{GDB_PORT}") if gdb else (),
+        extra=("-S", "-gdb", f"tcp:127.0.0.1:{gdb_port}") if gdb else (),
     )
     if gdb:
-        print(_how_to_debug(image), file=sys.stderr)
+        print(_how_to_debug(image, gdb_port), file=sys.stderr)
     if run is None:
         print("schedlab: ctrl-A x ends the machine, ctrl-P shows the scheduler", file=sys.stderr)
     # mon:stdio passes ctrl-C on to the machine and keeps ctrl-A for QEMU.
@@ -101,10 +100,10 @@ def _own_disk(disk: Path | None, built: Path) -> Path | None:
     return disk
 
 
-def _how_to_debug(image) -> str:
+def _how_to_debug(image: KernelImage, port: int) -> str:
     """What to type elsewhere."""
     return (
-        f"schedlab: waiting for a debugger at port {GDB_PORT}; in another terminal:\n"
-        f"  gdb-multiarch {image.kernel} -ex 'target remote :{GDB_PORT}'\n"
+        f"schedlab: waiting for a debugger at port {port}; in another terminal:\n"
+        f"  gdb-multiarch {image.kernel} -ex 'target remote :{port}'\n"
         f"symbols of a program, here the shell's: add-symbol-file {image.programs['sh']}"
     )

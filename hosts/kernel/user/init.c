@@ -49,6 +49,9 @@ int main(int argc, char **argv)
 	int pid, child, status;
 
 	open_console();
+	if (argc == 1)
+		printf("\nThis is the teaching kernel. `ls /` lists its programs, ctrl-P shows the "
+		       "scheduler.\n");
 	for (;;) {
 		pid = start(argc > 1 ? argv + 1 : shell);
 		do {
