@@ -21,7 +21,7 @@ static void damage(u8 *image, u32 *nr_blocks, u32 nr_meta)
 	u32 nr = 1 + random_below(3);
 
 	if (random_below(50) == 0)
-		*nr_blocks = random_below(*nr_blocks);
+		*nr_blocks = 1 + random_below(*nr_blocks);
 	while (nr--) {
 		u32 *word = (u32 *)image + random_below(nr_meta * BSIZE / 4);
 

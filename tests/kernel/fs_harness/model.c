@@ -21,6 +21,7 @@ void m_init(int nr_procs)
 	model.nodes[1] = (struct m_node){ .type = T_DIR, .nlink = 1, .refs = nr_procs };
 	model.nodes[1].slots = calloc(M_NODES, sizeof(struct m_slot));
 	model.nodes[1].nr_slots = 2;
+	model.nodes[1].size = 2 * 16;
 	for (int i = 0; i < 2; i++) {
 		strcpy(model.nodes[1].slots[i].name, i ? ".." : ".");
 		model.nodes[1].slots[i].node = 1;
