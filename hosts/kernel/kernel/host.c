@@ -12,7 +12,6 @@
 
 #include "bootargs.h"
 #include "channel.h"
-#include "heap.h"
 #include "job.h"
 #include "overhead.h"
 #include "policy.h"
@@ -30,14 +29,19 @@ void sl_host_kick(s32 cpu)
 		sbi_send_ipi((u32)cpu);
 }
 
+/* Whole pages: the core asks for little else than tables, and not often. */
 void *sl_host_alloc(u64 bytes)
 {
-	return heap_alloc(bytes);
+	u64 pages = PGROUNDUP(bytes) / PGSIZE;
+	void *mem = pages > 1 ? kalloc_pages(pages) : kalloc();
+
+	return mem ? memset(mem, 0, pages * PGSIZE) : NULL;
 }
 
 void sl_host_free(void *mem, u64 bytes)
 {
-	heap_free(mem, bytes);
+	if (mem)
+		kfree_pages(mem, PGROUNDUP(bytes) / PGSIZE);
 }
 
 static u64 random_state;
