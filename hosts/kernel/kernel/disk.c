@@ -67,6 +67,11 @@ void disk_submit(struct disk_request *r)
 		virtio_blk_submit(r);
 }
 
+bool disk_is_busy(void)
+{
+	return !ram && virtio_blk_is_busy();
+}
+
 static void wake_waiter(struct disk_request *r)
 {
 	struct waiter *w = r->arg;

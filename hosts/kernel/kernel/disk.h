@@ -37,6 +37,9 @@ u32 disk_init(void);
 /* Begin @r. Context: any; done may be called before this returns. */
 void disk_submit(struct disk_request *r);
 
+/* Is a request under way? Context: any. */
+bool disk_is_busy(void);
+
 /* The same, and wait. Context: a process, no spin lock. Return: false: failed. */
 bool disk_transfer(enum disk_op op, u32 block, u32 nr_blocks, void *data);
 

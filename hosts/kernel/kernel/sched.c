@@ -16,6 +16,7 @@
 
 #include "bootargs.h"
 #include "core.h"
+#include "disk.h"
 #include "overhead.h"
 #include "print.h"
 #include "trap.h"
@@ -119,6 +120,15 @@ struct frame *sched_begin(struct proc *prev)
 }
 
 /*
+ * Where QEMU counts instructions, an idle machine's clock jumps to the next timer:
+ * the seconds to the watchdog would pass while the disk reads a block.
+ */
+static bool may_sleep(void)
+{
+	return nr_cpus > 1 || !disk_is_busy();
+}
+
+/*
  * An idle hart asks the core again before it sleeps: a task may have been queued
  * between its last look and its idle bit. An interrupt that is pending ends wfi
  * even while interrupts are off, so none is slept through.
@@ -132,7 +142,7 @@ void idle_loop(void)
 	for (;;) {
 		sched_resched();
 		clock_go_on(c->idx);
-		if (!__atomic_load_n(&c->resched, __ATOMIC_RELAXED))
+		if (!__atomic_load_n(&c->resched, __ATOMIC_RELAXED) && may_sleep())
 			asm volatile("wfi" : : : "memory");
 		csr_set(sstatus, SSTATUS_SIE);
 		csr_clear(sstatus, SSTATUS_SIE);

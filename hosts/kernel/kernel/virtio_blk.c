@@ -51,6 +51,7 @@ static struct {
 	struct blk_slot slots[NR_SLOTS];
 	struct blk_slot *free;
 	struct disk_request *first, *last;	/* waiting for a slot */
+	u32 nr_pending;		/* requests submitted and not done */
 } blk;
 
 /* Give @r to the device. Return: false when no slot is free. Context: blk.lock. */
@@ -91,6 +92,7 @@ void virtio_blk_submit(struct disk_request *r)
 	}
 	r->next = NULL;
 	acquire(&blk.lock);
+	blk.nr_pending++;
 	if (blk.first) {
 		blk.last->next = r;
 		blk.last = r;
@@ -111,6 +113,7 @@ static struct disk_request *take_done(void)
 	slot = virtq_take(&blk.vq, NULL);
 	if (slot) {
 		r = slot->request;
+		blk.nr_pending--;
 		r->has_failed = slot->status != STATUS_OK;
 		slot->next_free = blk.free;
 		blk.free = slot;
@@ -121,6 +124,11 @@ static struct disk_request *take_done(void)
 	}
 	release(&blk.lock);
 	return r;
+}
+
+bool virtio_blk_is_busy(void)
+{
+	return __atomic_load_n(&blk.nr_pending, __ATOMIC_RELAXED);
 }
 
 static void interrupt(void *arg)

@@ -12,7 +12,8 @@
 /* Return: blocks of BSIZE bytes; 0 when there is no disk, the reason printed. */
 u32 virtio_blk_init(void);
 
-/* As disk_submit(). */
+/* As in disk.h. */
 void virtio_blk_submit(struct disk_request *r);
+bool virtio_blk_is_busy(void);
 
 #endif
