@@ -21,10 +21,15 @@
 
 /* Beyond this much stack it is not worth looking. */
 #define STACK_BYTES_MAX 65536
-/* glibc's own data of a thread, from the thread pointer on, is less than that. */
-#define THREAD_BYTES 4096
-/* A loop may hold a pointer that is off by what it adds to it. */
-#define SLACK_BYTES 4096
+/*
+ * glibc's own data of a thread (struct pthread): behind the thread pointer on
+ * x86-64, before it elsewhere. What is behind both may be anybody's memory.
+ */
+#define THREAD_BYTES 2304
+/* A loop may hold a pointer that is less by what it adds to it. */
+#define SLACK_BYTES 1024
+/* Between two modules' variables there is no more than what aligns them. */
+#define GAP_BYTES 4096
 
 static uintptr_t thread_pointer(void)
 {
@@ -47,7 +52,7 @@ static void widen(struct ut_cpu *cpu, uintptr_t start, uintptr_t end)
 }
 
 /*
- * Static blocks lie side by side around the thread pointer; one far away belongs
+ * Static blocks lie side by side next to the thread pointer; one far away belongs
  * to a module that was opened at run time.
  */
 static int add_module(struct dl_phdr_info *info, size_t bytes, void *arg)
@@ -59,8 +64,9 @@ static int add_module(struct dl_phdr_info *info, size_t bytes, void *arg)
 	for (u32 i = 0; at && i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
-		if (p->p_type == PT_TLS && at + (1U << 20) > cpu->tls_start &&
-		    at < cpu->tls_end + (1U << 20))
+		if (p->p_type == PT_TLS &&
+		    at + p->p_memsz + GAP_BYTES >= cpu->tls_start &&
+		    at <= cpu->tls_end + GAP_BYTES)
 			widen(cpu, at, at + p->p_memsz);
 	}
 	return 0;
@@ -69,11 +75,21 @@ static int add_module(struct dl_phdr_info *info, size_t bytes, void *arg)
 /* Context: on @cpu's own kernel thread. */
 void ut_held_init_cpu(struct ut_cpu *cpu)
 {
+	uintptr_t bytes;
+
 	cpu->tls_start = thread_pointer();
-	cpu->tls_end = cpu->tls_start + THREAD_BYTES;
-	dl_iterate_phdr(add_module, cpu);
+	cpu->tls_end = cpu->tls_start;
+#if defined(__x86_64__)
+	cpu->tls_end += THREAD_BYTES;
+#else
+	cpu->tls_start -= THREAD_BYTES;
+#endif
+	/* Modules come in any order: each may be next to what another one added. */
+	do {
+		bytes = cpu->tls_end - cpu->tls_start;
+		dl_iterate_phdr(add_module, cpu);
+	} while (cpu->tls_end - cpu->tls_start != bytes);
 	cpu->tls_start -= SLACK_BYTES;
-	cpu->tls_end += SLACK_BYTES;
 }
 
 /**

@@ -29,6 +29,7 @@
 #include "ut.h"
 
 #define RETRY_NS 50000
+#define RETRIES_MAX 10
 #define RANGES_MAX 64
 
 /* Code in which a thread may be stopped: sorted by nothing, it is short. */
@@ -218,10 +219,34 @@ static void set_signal_stack(ucontext_t *context)
 	sigaltstack(NULL, &context->uc_stack);
 }
 
+/*
+ * Registers often hold the remains of what the C library did, and look as if the
+ * thread were bound; a moment later they do not. So it is tried again a few
+ * times before a thread is believed to hold an address for good.
+ *
+ * Return: whether this is a moment to stop the thread.
+ */
+static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context,
+			   bool *is_bound)
+{
+	*is_bound = false;
+	if (!may_stop_at(pc_of(context)))
+		return false;
+	if (ut_is_smp && !(ut.flags & UT_MIGRATE_PREEMPTED))
+		*is_bound = ut_holds_tls(cpu, cpu->curr, context);
+	if (!*is_bound || cpu->curr->core.p.migration_disabled ||
+	    ++cpu->nr_retries > RETRIES_MAX) {
+		cpu->nr_retries = 0;
+		return true;
+	}
+	return false;
+}
+
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 	int saved_errno = read_errno();
+	bool is_bound;
 
 	(void)signal;
 	if (!cpu)
@@ -238,15 +263,15 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 		goto out;
 	if ((ut.flags & UT_NO_PREEMPTION) || !sl_peek(&cpu->pending))
 		goto out;
-	if (!may_stop_at(pc_of(context))) {
-		if (sl_host_now_ns() + RETRY_NS < cpu->armed_ns)
-			set_timer(cpu, cpu->hot.now_ns + RETRY_NS);
+	if (!is_good_moment(cpu, context, &is_bound)) {
+		if (ut_clock_ns() + RETRY_NS < cpu->armed_ns)
+			set_timer(cpu, ut_clock_ns() + RETRY_NS);
 		goto out;
 	}
 	do {
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
-			ut_preempt_here(context);
+			ut_preempt_here(is_bound);
 	} while (ut_count_down() && sl_peek(&ut_this_cpu()->pending));
 	set_signal_stack(context);
 out:

@@ -116,26 +116,28 @@ bool ut_run_next(struct ut_cpu *cpu)
 	return true;
 }
 
-/*
- * As ut_reschedule(), from a signal, with its @frame: a thread that holds the
- * address of anything thread-local stays on this kernel thread until it gives way
- * in a call.
+/**
+ * ut_preempt_here - as ut_reschedule(), from a signal
+ * @is_bound: the thread holds the address of something thread-local
+ *
+ * If so, it stays on this kernel thread until it gives way in a call, or is
+ * stopped when it holds none.
  */
-void ut_preempt_here(const void *frame)
+void ut_preempt_here(bool is_bound)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *t = cpu->curr;
-	bool is_bound = ut_is_smp && !(ut.flags & UT_MIGRATE_PREEMPTED) &&
-			ut_holds_tls(cpu, t, frame);
+	bool was_bound = t->core.p.migration_disabled;
 	struct ut_thread *next;
 
-	is_bound = is_bound && !t->core.p.migration_disabled;
-	if (is_bound)
+	if (is_bound && !was_bound)
 		sl_task_disable_migration(&t->core);
+	if (!is_bound && was_bound)
+		sl_task_enable_migration(&t->core);
 	next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
 	if (next != t)
 		switch_to(cpu, next);
-	else if (is_bound)
+	else if (is_bound && !was_bound)
 		sl_task_enable_migration(&t->core);
 }
 

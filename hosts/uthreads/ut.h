@@ -120,6 +120,7 @@ struct ut_cpu {
 	u32		pending;	/* UT_PENDING_*; atomic */
 	s32		id;
 	u64		ticked_ns;	/* the tick that was handled last */
+	u32		nr_retries;	/* of a preemption that came at a bad moment */
 
 	/* Free memory, for this CPU alone: */
 	struct ut_thread *free_threads;
@@ -229,7 +230,7 @@ void ut_block(void);
 void ut_give_way(void);
 void ut_end_all(void);
 _Noreturn void ut_abandon(struct ut_cpu *cpu);
-void ut_preempt_here(const void *frame);
+void ut_preempt_here(bool is_bound);
 void ut_wake(struct ut_thread *t);
 
 /* wait.c */

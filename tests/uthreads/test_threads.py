@@ -34,3 +34,9 @@ def test_waiting_for_each_other(toolchain, build, name, cpus):
 def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):
     chain = toolchain("gcc", "plain")
     run_program(chain.program("spin.c"), policy(chain, name), cpus)
+
+
+@pytest.mark.parametrize("what", ["hold", "nothing"])
+def test_who_holds_a_thread_local_address_is_bound(toolchain, what):
+    chain = toolchain("gcc", "plain")
+    run_program(chain.program("bound.c"), policy(chain, "-"), 2, what)
