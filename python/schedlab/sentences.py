@@ -241,11 +241,14 @@ def _verdict(comparison: dict, name: str) -> str:
         if entry["difference"] == entry["low"] == entry["high"] == 0:
             return (f"No difference seen in {what}: {one} under {a} and under {b}, "
                     f"to the last digit with each of {n} seeds.")  # fmt: skip
-        return (
-            f"No difference seen in {what} between {a} ({one}) and {b} ({other}); with {n} seeds "
-            f"a mean difference from {signed(name, entry['low'])} to "
-            f"{signed(name, entry['high'])} cannot be ruled out."
-        )
+        seen = f"No difference seen in {what} between {a} ({one}) and {b} ({other})"
+        low, high = signed(name, entry["low"]), signed(name, entry["high"])
+        if entry["p_adjusted"] is not None and (entry["low"] or 0) * (entry["high"] or 0) > 0:
+            # The interval is of this metric alone; the verdict is one of many.
+            return (f"{seen}: its {100 * comparison['confidence']:g} % interval, {low} to {high}, leaves out "
+                    f"zero, but with {n} seeds that may be chance ({p_text(entry['p_adjusted'])} after "
+                    "Holm).")  # fmt: skip
+        return f"{seen}; with {n} seeds a mean difference from {low} to {high} cannot be ruled out."
     worse = "higher" if entry["difference"] > 0 else "lower"
     change = f", {show_change(entry['ratio'])}" if entry["ratio"] is not None else ""
     seen = (

@@ -152,6 +152,15 @@ def test_no_difference_says_how_large_a_one_may_be_missed():
     assert "cannot be ruled out" in sentence
 
 
+def test_an_interval_without_zero_that_decides_nothing_says_why():
+    """Three equal differences: the interval is a point, and chance gives it one time in four."""
+    comparison, entry = one_metric([10.0, 20.0, 40.0], [20.0, 30.0, 50.0])
+    assert (entry["low"], entry["high"], entry["p_adjusted"]) == (10, 10, 0.25)
+    sentence = verdict_sentence(comparison, "turnaround_ns_mean")
+    assert "leaves out zero, but with 3 seeds that may be chance (p = 0.25 after Holm)" in sentence
+    assert "ruled out" not in sentence
+
+
 def test_a_run_that_never_changes_is_a_fact_not_a_sample():
     runs = runs_of("a", [1.0] * 3, record_hash="same") + runs_of("b", [2.0] * 3, record_hash="too")
     (comparison,) = compare_runs(runs)
