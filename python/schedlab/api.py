@@ -444,11 +444,11 @@ def _options(tick, costs, io, topology: str, timeout: str) -> tuple[tuple[str, A
     from .units import parse_duration
 
     return (
-        ("tick_ns", None if tick is None else parse_duration(tick)),
+        ("tick_ns", None if tick is None else parse_duration(tick, place="tick")),
         ("costs", tuple(f"{name}={value}" for name, value in (costs or {}).items())),
         ("io", tuple(f"{name}={value}" for name, value in (io or {}).items())),
         ("topology", topology),
-        ("timeout_seconds", parse_duration(timeout) / 1e9),
+        ("timeout_seconds", parse_duration(timeout, place="timeout") / 1e9),
     )
 
 

@@ -21,6 +21,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from .cli_audit import register as register_audit
 from .cli_bench import register as register_bench
 from .cli_formats import register as register_formats
 from .cli_kernel import register as register_kernel
@@ -368,6 +369,7 @@ def selfbench(
         show_benchmarks(result)
 
 
+register_audit(app)
 register_bench(app)
 register_formats(app)
 register_kernel(app)

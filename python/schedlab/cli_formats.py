@@ -94,3 +94,4 @@ def _write(converted, out: Path | None) -> None:
         out.write_text(converted.text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--out {out}: {error.strerror or error}") from error
+    print(f"wrote {out}")

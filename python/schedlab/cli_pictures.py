@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from .errors import NotFoundError, UsageError
+from .errors import NotFoundError, UsageError, did_you_mean
 from .units import parse_duration
 
 RunArgument = Annotated[Path, typer.Argument(help="Directory of one run, as `schedlab run` leaves it.")]
@@ -55,6 +55,9 @@ def open_run(folder: Path):
     from .records import read_records
 
     path = folder / "records.slr"
+    if not folder.exists():
+        beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
+        raise NotFoundError(f"{folder}: no such folder{did_you_mean(folder.name, beside)}")
     if not path.is_file():
         inside = sorted(folder.glob("**/records.slr"))[:3]
         hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
@@ -86,8 +89,8 @@ def gantt(
 
     records, names = open_run(run)
     window = {
-        "begin_ns": parse_duration(begin),
-        "end_ns": None if end is None else parse_duration(end),
+        "begin_ns": parse_duration(begin, place="--from"),
+        "end_ns": None if end is None else parse_duration(end, place="--to"),
     }
     if svg is None:
         columns = width if width is not None else max(40, shutil.get_terminal_size((100, 24)).columns)

@@ -138,7 +138,7 @@ def parse_class(text: str) -> LinuxClass:
 def _priority(text: str, parameter: str) -> int:
     """Of a real-time class."""
     if not parameter:
-        raise UsageError(f"{text}: it needs a priority, such as {text}:10")
+        raise UsageError(f"{text}: it needs a priority, such as {text.rstrip(':')}:10")
     try:
         value = int(parameter)
     except ValueError:
@@ -165,7 +165,7 @@ def _deadline(text: str, parameter: str) -> LinuxClass:
     parts = parameter.split("/")
     if len(parts) != 3:
         raise UsageError(f"{text}: it needs runtime/deadline/period, such as SCHED_DEADLINE:5ms/10ms/10ms")
-    runtime_ns, deadline_ns, period_ns = (parse_duration(part) for part in parts)
+    runtime_ns, deadline_ns, period_ns = (parse_duration(part, place=text) for part in parts)
     if not RUNTIME_MIN_NS <= runtime_ns <= deadline_ns <= period_ns:
         raise UsageError(f"{text}: it must be {RUNTIME_MIN_NS} ns <= runtime <= deadline <= period")
     return LinuxClass(text, NUMBERS["SCHED_DEADLINE"], runtime_ns=runtime_ns,

@@ -138,7 +138,7 @@ def parse_quantity(text: object, *, tick_ns: int | None = None) -> Quantity:
     raise UnitError(f"{text!r}: unknown unit {unit!r}{did_you_mean(unit, known)}")
 
 
-def parse_duration(text: object, *, tick_ns: int | None = None) -> int:
+def parse_duration(text: object, *, tick_ns: int | None = None, place: str = "") -> int:
     """Read a length of time.
 
     Parameters
@@ -148,6 +148,8 @@ def parse_duration(text: object, *, tick_ns: int | None = None) -> int:
         the only number that needs no unit.
     tick_ns : int, optional
         Length of a tick in nanoseconds; without it "ticks" is refused.
+    place : str, default ""
+        Where the text stands, such as `"--tick"`; messages begin with it.
 
     Returns
     -------
@@ -165,6 +167,11 @@ def parse_duration(text: object, *, tick_ns: int | None = None) -> int:
     >>> parse_duration("2.5ms"), parse_duration("3ticks", tick_ns=10_000_000)
     (2500000, 30000000)
     """
+    if place:
+        try:
+            return parse_duration(text, tick_ns=tick_ns)
+        except UnitError as error:
+            raise UnitError(f"{place}: {error}") from None
     quantity = parse_quantity(text, tick_ns=tick_ns)
     if quantity.dimension == "number" and quantity.value != 0:
         raise UnitError(f"{_shown(text)} has no unit; write '{text}ms' or '{text}us', say")

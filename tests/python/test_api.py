@@ -40,7 +40,7 @@ VOLATILE = ("seconds", "directory")
         ({"set": {"rr.slice": 1}}, "did you mean 'slice_ns'"),
         ({"workloads": []}, "workloads is empty"),
         ({"policies": 5}, "policies must be a name"),
-        ({"tick": "5"}, "has no unit"),
+        ({"tick": "5"}, "tick: '5' has no unit"),
     ],
 )
 def test_a_wrong_argument_is_refused(arguments, match):

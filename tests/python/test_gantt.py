@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from python.record_files import timeline_of
-from schedlab.errors import UsageError
+from schedlab.cli_pictures import open_run
+from schedlab.errors import NotFoundError, UsageError
 from schedlab.gantt import RAN, draw_svg, draw_text, intervals
 from schedlab.records import Kind, Stop
 
@@ -45,6 +46,16 @@ def test_a_window_outside_the_run_is_refused(records):
         intervals(records, begin_ns=5, end_ns=5)
     with pytest.raises(UsageError, match="at least 40 columns"):
         draw_text(records, names=NAMES, width=39)
+
+
+def test_a_folder_that_is_no_run_is_refused_with_what_there_is(tmp_path):
+    run = tmp_path / "mixed" / "rr" / "seed-1"
+    run.mkdir(parents=True)
+    (run / "records.slr").touch()
+    with pytest.raises(NotFoundError, match=r"seed-11: no such folder \(did you mean 'seed-1'\?\)"):
+        open_run(run.with_name("seed-11"))
+    with pytest.raises(NotFoundError, match=f"runs below it: {run}"):
+        open_run(tmp_path)
 
 
 def test_intervals_are_the_runs_and_the_waits(records):

@@ -635,9 +635,10 @@ def test_import_and_export_on_the_command_line(tmp_path):
     path, toml, back = tmp_path / "load.json", tmp_path / "made" / "load.toml", tmp_path / "back.json"
     path.write_text(one('"loop" : 2, "phases" : {"p" : {"run" : 5, "runtime" : 7}}'))
     done = schedlab("import", "rt-app", path, "--out", toml)
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout) == (0, f"wrote {toml}\n")
     assert done.stderr.startswith("note: runtime: counted in CPU time")
-    assert schedlab("export", "rt-app", toml, "--out", back).returncode == 0
+    done = schedlab("export", "rt-app", toml, "--out", back)
+    assert (done.returncode, done.stdout) == (0, f"wrote {back}\n")
     assert work_of(load_workload(back)) == work_of(load_workload(path))
     table = schedlab("export", "csv", "textbook/rr")
     assert table.stdout.splitlines()[1] == "A,0,5"
