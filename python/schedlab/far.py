@@ -275,8 +275,9 @@ def _take(sent: Sent, case: Case, future: Future | Exception | None) -> dict:
     try:
         program, _ = ready.programs.get(case.workload, case.seed)
         if run["program_hash"] not in ("", program.program_hash):
-            raise OSError(0, "its worker did other work than is asked for here; give all "
-                             "machines the same schedlab")  # fmt: skip
+            run, files = blank_run(ready, case), {}
+            run |= {"error_kind": "worker", "error": "its worker did other work than is asked for here; "
+                    "give all machines the same schedlab"}  # fmt: skip
         run["program_hash"] = program.program_hash
         directory.mkdir(parents=True, exist_ok=True)
         for old in directory.iterdir():

@@ -194,9 +194,10 @@ def test_other_work_than_asked_for_is_no_result(own, tmp_path):
             return future
 
     result = run_plan(Plan(["textbook/rr"], [str(own)], tmp_path / "out"), executor=Other())
-    assert result.runs[0]["status"] == "failed"
-    assert "other work" in result.runs[0]["error"]
-    assert result.runs[0]["metrics"] == {}
+    (run,) = result.runs
+    assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", "worker", {})
+    assert run["error"].startswith("its worker did other work")
+    assert [file.name for file in Path(run["directory"]).iterdir()] == ["run.json"]
 
 
 @pytest.mark.parametrize(
