@@ -14,6 +14,7 @@ Read next: hosts/launch.py, linux_machine.py; cli_bench.py, which shows it.
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -98,7 +99,7 @@ class BenchResult:
     machine : dict
         See `linux_machine.describe_machine`.
     samples : list of dict
-        In the order of the runs: `policy`, `round`, `order` (position in all),
+        In the order of the runs: `policy`, `round`, `order` (position after the warm-ups),
         `exit_code`, `signal`, `has_timed_out`, and the figures of `FIGURES`.
     summaries : dict of str to dict
         By policy: each figure's `mean`, `low`, `high` and `n`.
@@ -216,7 +217,7 @@ def measure(
     with Launcher() as launcher:
         if len(done) < total:
             _refuse_forks(plan, launcher)
-        for number, (index, each) in enumerate(_order(plan)):
+        for number, (index, each) in enumerate(_order(plan), -len(plan.classes) * plan.nr_warmups):
             if (index, each.name) in done:
                 result.samples.append(done[index, each.name])
                 continue
@@ -323,8 +324,13 @@ def _keep(folder: Path | None, sample: dict) -> None:
     if folder is None:
         return
     try:
-        with open(folder / SAMPLES_FILE, "a", encoding="utf-8") as file:
-            file.write(json.dumps(sample) + "\n")
+        with open(folder / SAMPLES_FILE, "a+b") as file:
+            line = json.dumps(sample).encode() + b"\n"
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                # Not behind what is left of a line that was cut short.
+                line = line if file.read(1) == b"\n" else b"\n" + line
+            file.write(line)
     except OSError as error:
         raise SchedlabError(
             f"{folder / SAMPLES_FILE}: {error.strerror}; what came before is kept: make room and start "

@@ -82,7 +82,7 @@ def _plan(command, policy, runs, warmups, beside, cpus, timeout, seed):
         raise UsageError(f"--beside: {error}; quote it as for a shell") from error
     if () in others:
         raise UsageError("--beside '': name a command")
-    timeout_ns = parse_duration(timeout)
+    timeout_ns = parse_duration(timeout, place="--timeout")
     if timeout_ns <= 0:
         raise UsageError(f"--timeout {timeout}: it must be longer than 0")
     return BenchPlan(tuple(command), parse_policies(names), runs, warmups, others,
@@ -126,9 +126,9 @@ def parse_cpus(text: str) -> tuple[int, ...]:
 
 
 def _show_progress(sample: dict, total: int) -> None:
-    """One line that is written over."""
+    """One line that is written over, and taken away after the last sample."""
     done = sample["round"] + 1
     sys.stderr.write(f"\r\033[Kround {done}, {sample['policy']}: {sample['wall_ns'] / 1e6:,.1f} ms")
-    if sample["order"] + 1 >= total:
+    if sample["order"] + 1 == total:
         sys.stderr.write("\r\033[K")
     sys.stderr.flush()

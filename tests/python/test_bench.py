@@ -28,6 +28,7 @@ OTHER, BATCH = parse_policies(["SCHED_OTHER", "SCHED_BATCH"])
     [
         ("SCHED_FIF:3", "did you mean 'SCHED_FIFO'"),
         ("SCHED_FIFO", "needs a priority, such as SCHED_FIFO:10"),
+        ("SCHED_FIFO:", "needs a priority, such as SCHED_FIFO:10"),
         ("SCHED_FIFO:99", "1 to 98"),
         ("SCHED_RR:0", "1 to 98"),
         ("SCHED_RR:x", "'x' is no priority"),
@@ -36,7 +37,7 @@ OTHER, BATCH = parse_policies(["SCHED_OTHER", "SCHED_BATCH"])
         ("SCHED_IDLE:1", "has no parameter"),
         ("SCHED_DEADLINE:5ms", "runtime/deadline/period"),
         ("SCHED_DEADLINE:5ms/4ms/10ms", "runtime <= deadline"),
-        ("SCHED_DEADLINE:5/10ms/10ms", "5"),
+        ("SCHED_DEADLINE:5/10ms/10ms", "^SCHED_DEADLINE:5/10ms/10ms: '5' has no unit"),
         ("SCHED_EXT", "name the policy itself"),
     ],
 )
@@ -89,6 +90,7 @@ def test_samples_are_those_of_the_commands(build):
     taken = []
     result = measure(plan, on_sample=lambda sample, total: taken.append((sample["policy"], total)))
     assert len(result.samples) == len(taken) == 6
+    assert [sample["order"] for sample in result.samples] == list(range(6)), "without the warm-ups"
     assert {total for _, total in taken} == {6}
     for sample in result.samples:
         used_ns = sample["user_ns"] + sample["system_ns"]
@@ -172,6 +174,8 @@ def test_an_interrupted_measurement_goes_on(build, tmp_path):
     assert len(result.samples) == 8
     assert [json.dumps(each) for each in result.samples[:5]] == kept
     assert log.read_text().count("x") == 8, "no run is done twice"
+    assert measure(plan, folder=tmp_path / "out").samples == result.samples
+    assert log.read_text().count("x") == 8, "no sample was lost behind the cut line"
     with pytest.raises(UsageError, match="another measurement"):
         measure(BenchPlan(("true",), (OTHER,)), folder=tmp_path / "out")
 
