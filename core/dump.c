@@ -92,7 +92,8 @@ static void dump_task(struct sl_task *t, u64 now_ns)
 	bool is_held = (sl_load(&t->ops_state) & SL_OPSS_MASK) == SL_OPSS_QUEUED;
 	const char *wait = state == SL_TASK_BLOCKED ? sl_peek(&t->wait_for) :
 						      NULL;
-	u64 waits_ns = now_ns - sl_peek(&t->runnable_at_ns);
+	/* Below 0 if it has run since @now_ns, on another CPU. */
+	s64 waits_ns = (s64)(now_ns - sl_peek(&t->runnable_at_ns));
 	char line[LINE_BYTES], comm[TASK_COMM_LEN];
 
 	sl_print_to(line, sizeof(line),
@@ -101,7 +102,7 @@ static void dump_task(struct sl_task *t, u64 now_ns)
 		    sl_peek(&t->p.pid), state_name(state), sl_peek(&t->cpu),
 		    (unsigned long long)(q ? sl_peek(&q->id) : 0),
 		    (unsigned long long)sl_slice(t),
-		    (unsigned long long)(is_runnable ? waits_ns : 0),
+		    (unsigned long long)(is_runnable && waits_ns > 0 ? waits_ns : 0),
 		    is_runnable && is_held ? " held" : "", wait ? " for " : "",
 		    wait ? wait : "");
 	sl_host_print(line);
