@@ -24,7 +24,7 @@
 #include "record.h"
 
 #define LINE_MAX 400
-#define START_TAKES_NS 50000000	/* of a policy, at most: maps may be large */
+#define START_TAKES_NS 500000000	/* of a policy, at most: maps may be large */
 
 static struct spinlock lock;
 static u64 next_byte;		/* of the job to be read; lock guards it */

@@ -13,8 +13,8 @@
  *	-> time 0, a tick: timers let them go, the policy comes into force
  *	-> all have ended, or the horizon
  *
- * A parent gets a copy of what is known when it is made, and spawns tasks that
- * stand behind it; so the last task is made first.
+ * Task i gets the i-th pid in a row: so a parent knows the tasks that it spawns,
+ * and a policy that goes by pids meets them in the order of the program.
  *
  * Read next: playverbs.c; kernel/sync.c.
  */
@@ -30,8 +30,8 @@
 
 #define MS 1000000ULL
 #define POLICY_BYTES 512
-/* Between now and time 0 there are these; 50 ms of it are for the policy. */
-#define SET_UP_NS (100 * MS)
+/* Between now and time 0 there are these; half of it is for the policy. */
+#define SET_UP_NS (1000 * MS)
 #define SET_UP_TASK_NS (MS / 4)
 
 struct options {
@@ -227,15 +227,20 @@ static void make_tasks(struct play *play, u64 start_ns)
 {
 	const struct sl_program_task *tasks = sl_program_tasks(play->program);
 
-	for (u32 i = sl_program_header(play->program)->nr_tasks; i-- > 0;) {
+	for (u32 i = 0; i < sl_program_header(play->program)->nr_tasks; i++) {
 		int pid = forkheld(sl_program_string(play->program, tasks[i].name));
 
 		if (pid < 0)
 			fail("play: there is no room for task %u; see procs_max", i);
-		if (pid == 0)
+		if (pid == 0) {
+			play->first_pid = getpid() - (int)i;
 			be_task(play, i, is_spawned(&tasks[i]) ? clock_ns() :
 				start_ns + tasks[i].arrival_ns);
-		play->pids[i] = pid;
+		}
+		if (i == 0)
+			play->first_pid = pid;
+		if (pid != play->first_pid + (int)i)
+			fail("play: others make processes, too; wait until they have ended");
 		give_attrs(play, pid, &tasks[i]);
 		play_say("task %u %d", i, pid);
 	}
@@ -256,9 +261,6 @@ int main(int argc, char **argv)
 	play.program = read_program(o.file ? o.file : "/job");
 	h = sl_program_header(play.program);
 	tasks = sl_program_tasks(play.program);
-	play.pids = (int *)sbrk((int)(h->nr_tasks * sizeof(int)));
-	if ((char *)play.pids == SBRK_ERROR)
-		fail("play: no memory for %u tasks", h->nr_tasks);
 	make_syncs(&play, &o);
 	play_calibrate(&play);
 	start_ns = clock_ns() + SET_UP_NS + h->nr_tasks * SET_UP_TASK_NS;
@@ -268,7 +270,7 @@ int main(int argc, char **argv)
 		 (unsigned long)h->horizon_ns);
 	for (u32 i = 0; i < h->nr_tasks; i++)
 		if (!is_spawned(&tasks[i]))
-			release(play.pids[i], start_ns + tasks[i].arrival_ns);
+			release(play.first_pid + (int)i, start_ns + tasks[i].arrival_ns);
 	if (o.policy[0] && o.file && setpolicy(o.policy) < 0)
 		fail("play: policy \"%s\" cannot be had", o.policy);
 	if (clock_ns() + SET_UP_NS / 2 > start_ns)

@@ -13,7 +13,7 @@
 /* The sync objects: those of the program, then ours. */
 struct play {
 	const void *program;
-	int *pids;		/* of the tasks; a task knows those behind it */
+	int first_pid;		/* of task 0; task i has this + i */
 	int syncs;		/* descriptor of the set */
 	u32 all_ended;		/* counter: tasks that have ended */
 	u32 device;

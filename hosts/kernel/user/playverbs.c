@@ -187,7 +187,7 @@ static int verb_signal(struct sl_player *p, u32 object, bool all)
 
 static int verb_spawn(struct sl_player *p, u32 task)
 {
-	return release(play_of(p)->pids[task], 0);
+	return release(play_of(p)->first_pid + (int)task, 0);
 }
 
 static int verb_wait(struct sl_player *p, u64 children)

@@ -47,7 +47,7 @@ CONSOLE_LINES_KEPT = 20
 DEVICE = {"latency_ns": 100_000, "ns_per_kib": 1000, "call_ns": 1000, "depth": 1}
 #: One unit of work in picoseconds, an instruction being a nanosecond: what the
 #: compiled loops of player/work.c execute, measured by `./lab selfbench kernel`.
-CALIBRATION = Calibration(pi_ps=9_000, matmul_ps=19_000, spin_ps=3_000)
+CALIBRATION = Calibration(pi_ps=8_000, matmul_ps=22_125, spin_ps=2_000)
 #: From the moment a task may run until it runs: trap, choice, switch. With several
 #: CPUs that take turns, until the other one's turn is over.
 LATENCY_ONE_NS, LATENCY_TURNS_NS, LATENCY_PARALLEL_NS = 100_000, 20_000_000, 50_000_000

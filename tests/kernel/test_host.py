@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""The teaching kernel as a host: the same run every time, and an answer whatever happens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from schedlab import physics
+from schedlab.hosts import Job, kernel
+from schedlab.policy import load_policy
+from schedlab.policy_build import build_policy
+from schedlab.program import compile_workload
+from schedlab.records import Kind, Stop, read_records
+from schedlab.spec import parse_workload
+from schedlab.timeline import Timeline
+
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("image")]
+
+HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\njitter = "0ms"\ntick = "1ms"\n'
+MS = 1_000_000
+MIXED = HEAD + """
+[[lock]]
+name = "table"
+
+[[task]]
+name = "hog"
+count = 2
+phases = [{run = "12ms"}]
+
+[[task]]
+name = "editor"
+count = 2
+phases = [{loop = 4, do = [{sleep = "exp(2ms)"}, {lock = "table"}, {run = "exp(500us)"}, {unlock = "table"}]}]
+
+[[task]]
+name = "logger"
+phases = [{write = {bytes = "64KiB", chunk = "16KiB", sync = true}}]
+"""
+
+
+@pytest.fixture
+def play(tmp_path):
+    """Function that plays a workload in the kernel; the outcome, its job and its program."""
+
+    def run(text, policy="rr", *, cpus=1, seed=1, timeout_s=60, is_parallel=False, session=None):
+        program = compile_workload(parse_workload(text), seed=1)
+        (tmp_path / "program").write_bytes(bytes(program.data))
+        job = Job(
+            label="test", policy=build_policy(load_policy(str(policy))), seed=seed,
+            program=tmp_path / "program", records=tmp_path / "records.slr", nr_cpus=cpus,
+            tick_ns=MS,
+        )  # fmt: skip
+        session = session or kernel.KernelSession(timeout_seconds=timeout_s, is_parallel=is_parallel)
+        return session.run(job), job, program
+
+    return run
+
+
+def own_policy(folder, text):
+    """A policy of the user's own: rr with other code in its dispatch."""
+    source = load_policy("rr").path.read_text()
+    path = folder / "mine.bpf.c"
+    assert source.count("BPF_STRUCT_OPS(rr_dispatch") == 1
+    head, tail = source.split("BPF_STRUCT_OPS(rr_dispatch", 1)
+    at = tail.index("{") + 1
+    path.write_text(f"{head}BPF_STRUCT_OPS(rr_dispatch{tail[:at]}\n{text}{tail[at:]}")
+    return path
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_equal_jobs_are_equal_bit_by_bit(play, cpus):
+    first, job, _ = play(MIXED, "mlfq", cpus=cpus)
+    assert first.error is None
+    records = job.records.read_bytes()
+    second, job, _ = play(MIXED, "mlfq", cpus=cpus)
+    assert job.records.read_bytes() == records
+    assert second.answer == first.answer
+    # Or the test would hold for a file without anything in it.
+    assert first.answer["counted"]["switches"] > 20
+    play(MIXED, "lottery", cpus=cpus)
+    assert job.records.read_bytes() != records
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+def test_runs_obey_physics(play, cpus):
+    outcome, job, program = play(MIXED, "cfs", cpus=cpus)
+    assert outcome.error is None
+    host = kernel.KernelHost()
+    rows = program.task_rows
+    records = read_records(job.records)
+    verdict = physics.check(
+        Timeline(records),
+        physics.Expectations(
+            work_ns=program.work_ns(), has_host_work=np.ones(len(rows), bool),
+            arrival_ns=rows["arrival_ns"], work_conserving=True,
+            latency_ns=host.latency_ns(job), tolerance_ns=host.tolerance_ns(job),
+        ),
+    )  # fmt: skip
+    assert verdict == "ok"
+    assert set(records.events["cpu"].tolist()) == set(range(min(cpus, records.nr_cpus)))
+    assert outcome.answer["nr_exited"] == len(rows)
+
+
+def test_harts_in_parallel_lose_nothing(play):
+    """In real time: which task ran when is this machine's affair, that all did is not."""
+    outcome, job, program = play(MIXED, "mlfq", cpus=2, is_parallel=True)
+    assert outcome.error is None
+    assert outcome.answer["nr_exited"] == len(program.task_rows)
+    assert outcome.answer["counted"]["lost"] == 0
+
+
+def test_a_run_takes_the_time_that_it_says(play):
+    lengths_ms = (1, 5, 20)
+    text = HEAD + "".join(
+        f'[[task]]\nname = "t{ms}"\nphases = [{{run = "{ms}ms"}}]\n' for ms in lengths_ms
+    )
+    outcome, job, _ = play(text, "fifo")
+    assert outcome.error is None
+    events = read_records(job.records).events
+    for pid, ms in enumerate(lengths_ms, 1):
+        stops = events[(events["task"] == pid) & (events["kind"] == Kind.STOP)]
+        assert int(stops["arg"].sum()) == pytest.approx(ms * MS, rel=0.01)
+
+
+def test_work_costs_what_the_calibration_says(play):
+    units = {"pi": 300_000, "matmul": 300_000, "spin": 300_000}
+    text = HEAD + "".join(
+        f'[[task]]\nname = "{name}"\nphases = [{{work = {{kernel = "{name}", count = {n}}}}}]\n'
+        for name, n in units.items()
+    )
+    outcome, job, _ = play(text, "fifo")
+    assert outcome.error is None
+    events = read_records(job.records).events
+    for pid, (name, n) in enumerate(units.items(), 1):
+        stops = events[(events["task"] == pid) & (events["kind"] == Kind.STOP)]
+        assert int(stops["arg"].sum()) == pytest.approx(kernel.CALIBRATION.work_ns(name, n), rel=0.02)
+
+
+def test_overhead_is_counted_by_policy(play):
+    outcome, _, _ = play(MIXED, "rr")
+    overhead = outcome.answer["overhead"]
+    assert set(overhead) == {"builtin", "rr"}
+    counts = overhead["rr"]
+    switches = outcome.answer["counted"]["switches"]
+    # Going idle is one, too.
+    assert switches <= counts["switch"]["times"] <= 2 * switches + 2
+    # A scheduler that took longer than this would show in every metric.
+    assert 100 < counts["sched"]["instructions"] / switches < 20_000
+    total = sum(part["instructions"] for policy in overhead.values() for part in policy.values())
+    assert total == pytest.approx(outcome.answer["counted"]["instructions"], rel=0.05)
+
+
+def test_a_policy_of_the_users_own_is_linked_in(play, tmp_path):
+    path = own_policy(tmp_path, '\tbpf_printk("mine %d", cpu);\n')
+    outcome, _, _ = play(MIXED, path)
+    assert outcome.error is None
+    assert "mine 0" in outcome.answer["lines"]
+
+
+def test_a_policy_that_fails_falls_back_and_says_so(play, tmp_path):
+    path = own_policy(tmp_path, '\tif (prev)\n\t\tscx_bpf_error("enough of %d", cpu);\n')
+    outcome, _, program = play(MIXED, path)
+    assert outcome.error_kind == "policy"
+    assert "enough of 0" in outcome.error
+    assert "the built-in FIFO goes on" in outcome.answer["console"]
+    assert outcome.answer["nr_exited"] == len(program.task_rows)
+
+
+def test_a_policy_that_does_not_start_is_an_outcome(play, tmp_path):
+    path = tmp_path / "mine.bpf.c"
+    source = load_policy("rr").path.read_text()
+    head, tail = source.split("BPF_STRUCT_OPS_SLEEPABLE(rr_init", 1)
+    at = tail.index("{") + 1
+    path.write_text(f"{head}BPF_STRUCT_OPS_SLEEPABLE(rr_init{tail[:at]}\n\tif (1)\n\t\treturn -5;\n{tail[at:]}")
+    outcome, _, _ = play(MIXED, path)
+    assert outcome.error_kind == "policy"
+    assert "did not start: error -5" in outcome.error
+
+
+def test_a_policy_that_crashes_the_kernel_is_an_outcome(play, tmp_path):
+    path = own_policy(tmp_path, "\tif (prev)\n\t\t*(volatile int *)8 = 1;\n")
+    outcome, _, _ = play(MIXED, path)
+    assert outcome.error_kind == "crash"
+    assert "store page fault" in outcome.error
+    assert "rr_dispatch" in outcome.error
+
+
+def test_a_deadlock_ends_with_the_time_limit(play):
+    text = HEAD + '[[lock]]\nname = "x"\n[[lock]]\nname = "y"\n' + "".join(
+        f'[[task]]\nname = "{one}"\nphases = [{{lock = "{one}"}}, {{sleep = "1ms"}}, '
+        f'{{lock = "{two}"}}, {{unlock = "{two}"}}, {{unlock = "{one}"}}]\n'
+        for one, two in ("xy", "yx")
+    )
+    begin = time.monotonic()
+    outcome, _, _ = play(text, timeout_s=3)
+    assert outcome.error_kind == "timeout"
+    assert "--timeout" in outcome.error
+    assert time.monotonic() - begin < 30
+
+
+def test_an_interrupt_ends_the_machine(play):
+    session = kernel.KernelSession(timeout_seconds=60)
+    text = HEAD + '[[task]]\nname = "a"\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
+    threading.Timer(2, session.interrupt).start()
+    outcome, _, _ = play(text.replace('tick = "1ms"', 'tick = "1ms"\nhorizon = "1000s"'), session=session)
+    assert outcome.error == "interrupted"
+    session.close()
+    children = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "comm="],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+    assert "qemu" not in children.stdout
+
+
+def test_the_horizon_ends_the_run_whoever_has_the_cpu(play):
+    text = HEAD.replace("[workload]", '[workload]\nhorizon = "7500us"') + (
+        '[[task]]\nname = "a"\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
+        '[[task]]\nname = "b"\nphases = [{run = "50ms"}]\n'
+    )
+    outcome, job, _ = play(text, "fifo")
+    assert outcome.error is None
+    records = read_records(job.records)
+    assert records.end_ns == 7_500_000
+    last = records.events[-1]
+    assert (last["kind"], last["flags"]) == (Kind.STOP, Stop.HORIZON)
+
+
+def test_what_the_kernel_cannot_do_is_refused(play):
+    outcome, _, _ = play(MIXED, cpus=9)
+    assert (outcome.error_kind, "at most 8 CPUs" in outcome.error) == ("usage", True)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Simulator and teaching kernel make the same decisions where no tick interferes.
+
+A system call costs the kernel a few microseconds and the simulator nothing. So the
+tasks' bursts are drawn from milliseconds, no two the same, and one stands before whatever
+may give the CPU away; then few comparisons that a policy makes are so close that microseconds decide. Everything else may happen:
+yields, locks, pipes of several sizes, barriers, conditions, children.
+
+Read next: bench/agreement.py, the same with ticks, within bounds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+
+import pytest
+
+from schedlab.paths import policies_folder
+from schedlab.program import compile_workload
+from schedlab.records import Kind
+from schedlab.spec import parse_workload
+
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("image")]
+
+POLICIES = sorted(path.name.removesuffix(".bpf.c") for path in policies_folder().glob("*.bpf.c"))
+TICK_NS = 5_000_000_000
+HEAD = """
+[workload]
+title = "T"
+question = "Q?"
+jitter = "0ms"
+tick = "5s"
+
+[[lock]]
+name = "table"
+[[pipe]]
+name = "small"
+capacity = "64B"
+[[pipe]]
+name = "large"
+capacity = "4KiB"
+[[barrier]]
+name = "all"
+parties = 4
+[[condition]]
+name = "news"
+"""
+SEEDS = (1, 2)
+#: srtf puts who yields level with who is first, and who has used more decides; that
+#: is the yield's own cost.
+DO_NOT_YIELD = ("srtf",)
+
+
+@pytest.fixture(scope="module")
+def agreement(root):
+    spec = importlib.util.spec_from_file_location("agreement", root / "bench" / "agreement.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def workload(seed, *, has_yields=True):
+    """Tasks that do everything but wait for time; a seed draws what, and how often."""
+    gives_way = '"yield"' if has_yields else '{run = "100us"}'
+    draw = random.Random(seed)
+    used = set()
+
+    def run():
+        while (us := draw.randrange(300, 3000)) in used:
+            pass
+        used.add(us)
+        return f'{{run = "{us}us"}}'
+
+    def several(*phases):
+        return ", ".join(draw.sample(phases, len(phases)))
+
+    text = HEAD
+    for i in range(4):
+        # Every round sends and receives as much, so that nobody waits for ever.
+        rounds = 3
+        body = several(
+            run(), f'{{lock = "table"}}, {run()}, {{unlock = "table"}}', gives_way, run(),
+        )
+        pipe = draw.choice(["small", "large"])
+        bytes_ = draw.choice([16, 64, 200])
+        talk = f'{{send = {{pipe = "{pipe}", bytes = {bytes_}}}}}'
+        text += (
+            f'[[task]]\nname = "t{i}"\narrival = "{i * 137}us"\nnice = {draw.randrange(-5, 6)}\n'
+            f"tickets = {draw.randrange(1, 9)}\npriority = {draw.randrange(0, 9)}\n"
+            f'phases = [{run()}, {{loop = {rounds}, do = [{body}, {talk}, {run()}, {{barrier = "all"}}, {run()}]}}, {{signal = "news"}}]\n'
+        )
+        text += (
+            f'[[task]]\nname = "r{i}"\narrival = "{500 + i * 91}us"\nphases = [{run()}, '
+            f'{{loop = {rounds}, do = [{{recv = {{pipe = "{pipe}", bytes = {bytes_}}}}}, {run()}]}}]\n'
+        )
+    text += (
+        f'[[task]]\nname = "boss"\narrival = "911us"\nphases = [{run()}, {{spawn = "son"}}, {run()}, '
+        f'{{spawn = "daughter"}}, {{wait = true}}, {run()}]\n'
+    )
+    for child in ("son", "daughter"):
+        text += (
+            f'[[task]]\nname = "{child}"\narrival = "spawned"\n'
+            f'phases = [{run()}, {gives_way}, {run()}]\n'
+        )
+    return text
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_decisions_without_ticks_are_the_same(policy, agreement, tmp_path):
+    for seed in SEEDS:
+        text = workload(seed, has_yields=policy not in DO_NOT_YIELD)
+        program = compile_workload(parse_workload(text), seed=seed)
+        real, simulated = agreement.run_both(tmp_path, program, policy, tick_ns=TICK_NS, seed=seed)
+        assert len(simulated.events) > 70
+        assert agreement.decisions(real) == agreement.decisions(simulated), f"seed {seed}"
+        # Who woke whom, too.
+        wakes = [e.events[e.events["kind"] == Kind.WAKE][["task", "arg"]].tolist()
+                 for e in (real, simulated)]  # fmt: skip
+        assert sorted(wakes[0]) == sorted(wakes[1])
