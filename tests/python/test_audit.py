@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""The audit finds what is known to be wrong in the reports, and nothing by rounding."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schedlab.audit import Formula, Range, Table, audit_report, published_range
+from schedlab.errors import SpecError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXPERIMENTS = ROOT / "experiments"
+REPORTS = Path(ROOT.parent / "shared" / "reports")
+
+
+def audit(number):
+    return audit_report(EXPERIMENTS / f"report-{number}")
+
+
+def wrong(number, kind):
+    return [finding for finding in audit(number).wrong if finding.kind == kind]
+
+
+# ---- what is known about the reports ----------------------------------------
+
+
+def test_report_2_has_rows_whose_percentage_its_own_times_do_not_give():
+    rows = [finding for finding in audit(2).findings if finding.kind == "rows"]
+    assert len(rows) == 135
+    places = {finding.where.partition(", ")[2] for finding in rows if not finding.follows}
+    # Three of the five runs behind "CFS, mixed, 300 processes" are among them.
+    assert {"OTHER mixed 300 1", "OTHER mixed 300 2", "OTHER mixed 300 3"} <= places
+    assert len(places) == 10
+    assert not wrong(2, "groups"), "its means are those of its rows"
+
+
+def test_report_4_divided_by_20_instead_of_200_and_shares_rows():
+    groups = wrong(4, "groups")
+    assert {finding.where for finding in groups} == {
+        f"appendix A, RR mixed 200, {column}"
+        for column in ("user_s", "system_s", "cpu_percent", "involuntary", "voluntary")
+    }
+    for finding in groups:
+        assert float(finding.published) / finding.recomputed.middle == pytest.approx(10, rel=0.01)
+    shared = {finding.where.partition(", ")[2] for finding in wrong(4, "repeats")}
+    assert shared == {"FIFO io 5 1", "FIFO io 200 6", "RR mixed 200 1"}
+    assert [f.where for f in wrong(4, "rows")] == ["appendix A, RR cpu 200 9", "appendix A, RR mixed 20 9"]
+
+
+def test_report_5_says_other_percentages_than_its_table():
+    found = {finding.published: finding.recomputed.middle for finding in wrong(5, "figure")}
+    for published, table in (("153 %", 143), ("121 %", 11), ("13 %", 198), ("72 %", 23)):
+        assert found[published] == pytest.approx(table, abs=0.6)
+
+
+def test_report_3_has_deviations_above_their_means_and_a_drop_that_is_smaller():
+    assert len(wrong(3, "spread")) == 8
+    yields = [finding for finding in audit(3).findings if finding.kind == "figure"]
+    assert [finding.follows for finding in yields] == [False, False, False, True]
+
+
+def test_report_1_gives_its_own_72_percent():
+    figures = {finding.published: finding.follows for finding in audit(1).findings if finding.kind == "figure"}
+    assert figures == {"72 %": True, "26.25 ticks": True, "25 vs 52.5 ticks": False}
+
+
+@pytest.mark.skipif(not REPORTS.is_dir(), reason="the reports' texts are not beside the checkout")
+@pytest.mark.parametrize(("number", "file"), [(2, "samples"), (4, "samples"), (4, "means"), (4, "per_process"), (3, "times")])
+def test_published_numbers_stand_in_the_reports(number, file):
+    (text,) = REPORTS.glob(f"{number}-*.txt")
+    words = set(text.read_text().replace(",", "").replace("%", "").replace("<b>", " ").replace("</b>", " ").split())
+    with open(EXPERIMENTS / f"report-{number}" / "published" / f"{file}.csv", newline="") as table:
+        for row in csv.DictReader(table):
+            numbers = [v for k, v in row.items() if k not in ("class", "program", "processes", "run", "scheduler")]
+            assert {value for value in numbers if value not in words and f"({value}" not in words and f"{value})" not in words} == set(), row
+
+
+# ---- a verdict is computed ---------------------------------------------------
+
+
+def changed(tmp_path, number, file, old, new):
+    folder = shutil.copytree(EXPERIMENTS / f"report-{number}", tmp_path / f"report-{number}")
+    path = folder / file
+    text = path.read_text()
+    assert text.count(old) >= 1
+    path.write_text(text.replace(old, new, 1))
+    return audit_report(folder)
+
+
+def test_altering_a_published_figure_flips_its_verdict(tmp_path):
+    mended = changed(tmp_path / "a", 5, "audit.toml", 'published = "153"', 'published = "143"')
+    assert len(mended.wrong) == len(audit(5).wrong) - 1
+    spoilt = changed(tmp_path / "b", 4, "published/means.csv", "11.243", "11.244")
+    assert len(spoilt.wrong) == len(audit(4).wrong) + 1, "what was divided from it; the mean may be rounded rows"
+    row = changed(tmp_path / "c", 2, "published/samples.csv", "FIFO,cpu,5,1,1.51,1.46,0.03,98", "FIFO,cpu,5,1,1.51,1.46,0.03,89")
+    assert len([f for f in row.wrong if f.kind == "rows"]) == 11
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('value = \'100 * (throughput["MLFQ", "io"]', 'value = \'100 * (through["MLFQ", "io"]', "no table 'through'"),
+        ('throughput["MLFQ", "io"]', 'throughput["MLQF", "io"]', "is in no row of throughput"),
+        ('throughput["MLFQ", "io"]', 'throughput["a", "MLFQ", "io"]', "has the keys scheduler"),
+        ('throughput["MLFQ", "io"]', "open(1)", "means nothing here"),
+        ("[[order]]", "[[order]", "audit.toml"),
+        ('throughput["MLFQ", "io"]', 'throughput[..., "io"]', "is 3 cells"),
+        ('value = \'100 * (', 'value = \'100 * ((', "is no formula"),
+        ('name = "fairness"', 'name = "unfairness"', "unfairness.csv"),
+        ('where = "section 5.3"\n', "", "'where' is missing"),
+        ("[[figure]]", "[[figures]]", "unknown sections"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_file_is_said_with_its_place(tmp_path, old, new, problem):
+    with pytest.raises(SpecError, match="audit.toml") as caught:
+        changed(tmp_path, 5, "audit.toml", old, new)
+    assert problem in str(caught.value)
+
+
+def test_two_rows_of_one_name_are_refused(tmp_path):
+    with pytest.raises(SpecError, match="two rows are called MLFQ"):
+        changed(tmp_path, 5, "published/fairness.csv", "Lottery", "MLFQ")
+
+
+# ---- arithmetic on what was rounded -------------------------------------------
+
+VALUES = st.integers(min_value=1, max_value=10**7).map(lambda n: Decimal(n).scaleb(-3))
+
+
+def rounded(value, digits):
+    return str(value.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+
+
+@given(VALUES, VALUES, VALUES, st.integers(0, 3))
+def test_the_true_value_is_never_called_wrong(a, b, c, digits):
+    """Whatever was rounded, and however coarsely: what follows is called so."""
+    table = Table("t", ("row",), {("x",): {"a": rounded(a, digits), "b": rounded(b, digits)}})
+    formula = Formula('100 * (t["x", "a"] / t["x", "b"] - 1)')
+    true = 100 * (a / b - 1)
+    assert formula.value({"t": table}).meets(published_range(rounded(true, digits)))
+    total = Formula('t["x", "a"] + t["x", "b"] * 2').value({"t": table})
+    assert total.meets(published_range(rounded(a + 2 * b, digits)))
+    assert not total.meets(published_range(rounded(a + 2 * b + c + 10, 3))) or digits < 2
+
+
+def test_ranges():
+    assert published_range("1,713.68") == Range(1713.675, 1713.685)
+    assert published_range("98", rounding="any") == Range(97, 99)
+    assert Range(1, 2) - Range(0, 1) == Range(0, 2)
+    assert Range(-1, 2) * Range(3, 4) == Range(-4, 8)
+    assert Range(1, 2) / Range(-1, 1) == Range(float("-inf"), float("inf"))
+    assert -Range(1, 2) == Range(-2, -1)
+    with pytest.raises(ValueError, match="not negative"):
+        Formula("(0 - 2) ** 2").value({})
+
+
+def schedlab(*words):
+    return subprocess.run([sys.executable, "-m", "schedlab", "audit", *words], capture_output=True,
+                          text=True, check=False, cwd=ROOT / "python")  # fmt: skip
+
+
+def test_the_command_line():
+    done = schedlab("--json")
+    assert done.returncode == 0, done.stderr
+    audits = json.loads(done.stdout)["audits"]
+    assert [each["report"] for each in audits] == [1, 2, 3, 4, 5]
+    assert set(audits[0]["findings"][0]) == {
+        "report", "where", "text", "published", "low", "high", "follows", "kind", "note",
+    }  # fmt: skip
+    shown = schedlab("5")
+    assert "13 of 21 derived figures do not follow" in shown.stdout
+    assert "does not hold" in shown.stdout
+    bad = schedlab("6")
+    assert (bad.returncode, "there are 1 to 5" in bad.stderr) == (2, True)
