@@ -329,7 +329,16 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
 void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
 bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id);
 void sl_flush_inserts(struct sl_cpu *cpu);
-void sl_end_custody(struct sl_task *t, u64 deq_flags);
+void sl_call_dequeue(struct sl_task *t, u64 deq_flags);
+/* S22: the policy hears once that a task has left its custody. */
+static inline void sl_end_custody(struct sl_task *t, u64 deq_flags)
+{
+	if (!t->in_custody)
+		return;
+	t->in_custody = false;
+	if (SL_HAS_OP(dequeue))
+		sl_call_dequeue(t, deq_flags);
+}
 void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
 	      u64 enq_flags, bool by_vtime);
 bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime);

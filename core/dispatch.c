@@ -43,6 +43,22 @@ struct sl_dsq *sl_dsq_search(u64 id)
 	return NULL;
 }
 
+static __attribute__((noinline)) struct sl_dsq *find_another(struct sl_cpu *here,
+							     u64 id)
+{
+	struct sl_dsq *q = sl_dsq_search(id);
+
+	if (!q) {
+		/* Those behind one that was destroyed move up. */
+		sl_lock(&sl_core.dsqs_lock);
+		q = sl_dsq_search(id);
+		sl_unlock(&sl_core.dsqs_lock);
+	}
+	if (q)
+		here->last_dsq = q;
+	return q;
+}
+
 /*
  * The user queue with this id, or NULL. Its memory stays a queue, but it may be
  * destroyed, and become another one, until its lock is held: then sl_dsq_is()
@@ -56,16 +72,7 @@ struct sl_dsq *sl_dsq_find(u64 id)
 	/* Most policies use one queue, or one per CPU, all the time. */
 	if (q && sl_peek(&q->id) == id && !sl_peek(&q->is_dead))
 		return q;
-	q = sl_dsq_search(id);
-	if (!q) {
-		/* Those behind one that was destroyed move up. */
-		sl_lock(&sl_core.dsqs_lock);
-		q = sl_dsq_search(id);
-		sl_unlock(&sl_core.dsqs_lock);
-	}
-	if (q)
-		here->last_dsq = q;
-	return q;
+	return find_another(here, id);
 }
 
 /*
@@ -101,22 +108,14 @@ struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu)
 	return &sl_core.global;
 }
 
-/*
- * S22: the policy hears once that a task has left its custody. That may be while
- * it dispatches, so the outer callback's place is kept.
- */
-void sl_end_custody(struct sl_task *t, u64 deq_flags)
+/* That may be while it dispatches, so the outer callback's place is kept. */
+void sl_call_dequeue(struct sl_task *t, u64 deq_flags)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	enum sl_context context = here->context;
 	const char *callback = here->callback;
 	struct sl_task *subject = here->callback_task;
 
-	if (!t->in_custody)
-		return;
-	t->in_custody = false;
-	if (!SL_HAS_OP(dequeue))
-		return;
 	SL_CALL_VOID(here, SL_CTX_NONE, dequeue, t, &t->p, deq_flags);
 	here->context = context;
 	sl_poke(&here->callback, callback);
@@ -158,25 +157,27 @@ void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	}
 }
 
-/* Put @t on the user queue that was found as @id, or on the global one. */
-static void insert_shared(struct sl_dsq *q, u64 id, struct sl_task *t,
-			  u64 enq_flags)
+/* Put @t on the user queue that was found as @id, or on the global one, which is
+ * there for any id. */
+static void insert_shared(struct sl_cpu *here, struct sl_dsq *q, u64 id,
+			  struct sl_task *t, u64 enq_flags)
 {
 	bool by_vtime = enq_flags & ENQ_DSQ_PRIQ;
+	bool is_global = q == &sl_core.global;
 	bool is_mixed = false;
 	bool is_dead;
 
-	if (q == &sl_core.global)
+	if (is_global)
 		sl_end_custody(t, 0);
 	else
 		t->in_custody = true;
-	record_enqueue(t, id);
+	record_enqueue(t, is_global ? SCX_DSQ_GLOBAL : id);
 	sl_lock(&q->lock);
 	/* It may have been destroyed since it was found. */
-	is_dead = !sl_dsq_is(q, id);
+	is_dead = !is_global && !sl_dsq_is(q, id);
 	if (is_dead) {
 		by_vtime = false;
-	} else if (by_vtime && q != &sl_core.global) {
+	} else if (by_vtime && !is_global) {
 		is_mixed = !sl_dsq_insert_vtime(q, t,
 						sl_peek(&t->p.scx.dsq_vtime));
 	} else {
@@ -187,7 +188,7 @@ static void insert_shared(struct sl_dsq *q, u64 id, struct sl_task *t,
 	}
 	sl_set_ops_state(t, SL_OPSS_NONE);
 	sl_unlock(&q->lock);
-	if (by_vtime && q == &sl_core.global)
+	if (by_vtime && is_global)
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"cannot use vtime ordering for built-in DSQs");
 	if (is_mixed)
@@ -201,8 +202,8 @@ static void insert_shared(struct sl_dsq *q, u64 id, struct sl_task *t,
 				"non-existent DSQ 0x%llx for %s[%d]",
 				(unsigned long long)id, t->p.comm, t->p.pid);
 	else
-		return sl_check_idlers(sl_this_cpu());
-	insert_shared(&sl_core.global, SCX_DSQ_GLOBAL, t, 0);
+		return sl_check_idlers(here);
+	insert_shared(here, &sl_core.global, SCX_DSQ_GLOBAL, t, 0);
 }
 
 /* Set @t aside for another CPU's local queue; sl_flush() puts it there. */
@@ -228,15 +229,14 @@ static void place(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
 	struct sl_dsq *q = sl_dsq_of(t, dsq_id, cpu ? cpu : here);
 
 	if (!q->is_local) {
-		insert_shared(q, q == &sl_core.global ? SCX_DSQ_GLOBAL : dsq_id, t,
-			      enq_flags);
+		insert_shared(here, q, dsq_id, t, enq_flags);
 		return;
 	}
 	if (!sl_may_run_on(t, q->cpu)) {
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"SCX_DSQ_LOCAL[_ON] target cpu %d not allowed for %s[%d]",
 				q->cpu, t->p.comm, t->p.pid);
-		insert_shared(&sl_core.global, SCX_DSQ_GLOBAL, t, 0);
+		insert_shared(here, &sl_core.global, SCX_DSQ_GLOBAL, t, 0);
 		return;
 	}
 	if (cpu && q->cpu == cpu->id) {
@@ -280,7 +280,8 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	if (sl_peek(&sl_core.bypass)) {
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
 		sl_set_slice(t, SCX_SLICE_DFL);
-		insert_shared(&sl_core.global, SCX_DSQ_GLOBAL, t, enq_flags);
+		insert_shared(here, &sl_core.global, SCX_DSQ_GLOBAL, t,
+			      enq_flags);
 		return;
 	}
 	if (t->ddsp_dsq_id != SCX_DSQ_INVALID) {
@@ -296,7 +297,8 @@ void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	}
 	if (!sl_core.ops.enqueue) {
 		sl_set_slice(t, SCX_SLICE_DFL);
-		insert_shared(&sl_core.global, SCX_DSQ_GLOBAL, t, enq_flags);
+		insert_shared(here, &sl_core.global, SCX_DSQ_GLOBAL, t,
+			      enq_flags);
 		return;
 	}
 	seq = (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;

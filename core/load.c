@@ -82,12 +82,14 @@ static void destroy_dsqs(void)
 {
 	struct sl_dsq *q;
 
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+	for (u32 i = 0; sl_core.nr_dsqs; i++) {
+		SL_ASSERT(i < 2 * SL_DSQS_MAX);
 		q = sl_core.dsqs[i];
 		if (!q)
 			continue;
 		SL_ASSERT(!q->first);
 		sl_poke(&sl_core.dsqs[i], NULL);
+		sl_core.nr_dsqs--;
 		sl_wait_for_dumps();
 		sl_host_free(q, sizeof(*q));
 	}
@@ -98,7 +100,6 @@ static void destroy_dsqs(void)
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_core.cpus[i].last_dsq = NULL;
-	sl_core.nr_dsqs = 0;
 }
 
 /* Context: nobody uses what the policy had. */

@@ -126,6 +126,8 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
 	struct sl_cpu *here = sl_this_cpu();
 	struct sl_cpu *cpu;
 
+	/* S39: nobody but an interrupt wakes without being a task. */
+	here->in_interrupt = !origin_pid;
 	sl_watch_idlers(here);
 	cpu = &sl_core.cpus[select_cpu(here, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
@@ -134,6 +136,7 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
 	sl_make_runnable(cpu, t, enq_flags);
 	sl_unlock(&cpu->lock);
 	sl_flush(here);
+	here->in_interrupt = false;
 }
 
 /**
@@ -155,9 +158,7 @@ void sl_task_start(struct sl_task *t, s32 parent_pid)
 	sl_store(&t->state, SL_TASK_WAKING);
 	sl_unlock(&cpu->lock);
 	t->p.start_time = sl_host_now_ns();
-	sl_this_cpu()->in_interrupt = !parent_pid;
 	select_and_enqueue(t, SCX_WAKE_FORK, 0, SL_RECORD_ARRIVE, parent_pid);
-	sl_this_cpu()->in_interrupt = false;
 }
 
 /**
@@ -183,10 +184,8 @@ bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 	sl_unlock(&cpu->lock);
 	if (!was_blocked)
 		return was_blocking;
-	sl_this_cpu()->in_interrupt = !waker_pid;
 	select_and_enqueue(t, wake_flags | SCX_WAKE_TTWU, SCX_ENQ_WAKEUP,
 			   SL_RECORD_WAKE, waker_pid);
-	sl_this_cpu()->in_interrupt = false;
 	return true;
 }
 

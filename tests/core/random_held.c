@@ -236,5 +236,5 @@ struct sched_ext_ops faulty_ops = {
 void random_held_reset(void)
 {
 	memset(late, 0, sizeof(late));
-	faulty_countdown = below(3000);
+	faulty_countdown = below(600);
 }

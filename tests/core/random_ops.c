@@ -25,6 +25,8 @@
 
 #include "random_run.h"
 
+#define ROUND_STEPS_MIN 10000
+
 struct random_run run = {
 	.nr_cpus = 4, .nr_tasks = 24, .nr_rounds = 8, .round_ms = 100,
 };
@@ -483,10 +485,21 @@ static void unpark_all(void)
 	pthread_mutex_unlock(&run.switch_lock);
 }
 
+/* At least so long, and so much that a slow machine tests something, too. */
+static void wait_a_round(void)
+{
+	u64 nr_steps = __atomic_load_n(&run.nr_steps, __ATOMIC_RELAXED);
+
+	do {
+		usleep(run.round_ms * 1000);
+	} while (__atomic_load_n(&run.nr_steps, __ATOMIC_RELAXED) - nr_steps <
+		 ROUND_STEPS_MIN);
+}
+
 static void rounds(void)
 {
 	for (u32 i = 0; i < run.nr_rounds; i++) {
-		usleep(run.round_ms * 1000);
+		wait_a_round();
 		park_all();
 		fake_cpu = 0;
 		random_check_all();
