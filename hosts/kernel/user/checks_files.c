@@ -228,6 +228,26 @@ static void current_folder_removed(void)
 	CHECK_EQUAL(chdir("/"), 0);
 }
 
+/* A number that was given back is the next to be given out, the lowest first. */
+static void lowest_inode_first(void)
+{
+	struct stat first, second, again;
+
+	check_make_file("a", 1);
+	check_make_file("b", 1);
+	CHECK_EQUAL(stat("a", &first), 0);
+	CHECK_EQUAL(stat("b", &second), 0);
+	CHECK(first.ino < second.ino);
+	for (int i = 0; i < 50; i++) {
+		CHECK_EQUAL(unlink("a"), 0);
+		check_make_file("a", 1);
+		CHECK_EQUAL(stat("a", &again), 0);
+		CHECK_EQUAL(again.ino, first.ino);
+	}
+	CHECK_EQUAL(unlink("a"), 0);
+	CHECK_EQUAL(unlink("b"), 0);
+}
+
 static void names_are_cut(void)
 {
 	int fd = open("12345678901234567", O_CREATE | O_RDWR);
@@ -390,6 +410,8 @@ static void devices(void)
 		}
 		CHECK_EQUAL(unlink("d"), 0);
 	}
+	CHECK_EQUAL(open("d", O_RDONLY), -1);
+	CHECK_EQUAL(open("d", O_CREATE | 0x10000), -1);
 }
 
 /* Processes make, name and remove the same names; each call works or is -1. */
@@ -487,6 +509,52 @@ static void one_offset_at_once(void)
 	CHECK_EQUAL(unlink("f"), 0);
 }
 
+static void sync_to_disk(void)
+{
+	int fd, fds[2];
+
+	CHECK((fd = open("f", O_CREATE | O_RDWR)) >= 0);
+	CHECK_EQUAL(fsync(fd), 0);		/* nothing to do but its creation */
+	CHECK_EQUAL(write(fd, "abc", 3), 3);
+	CHECK_EQUAL(fsync(fd), 0);
+	CHECK_EQUAL(fsync(fd), 0);
+	CHECK_EQUAL(unlink("f"), 0);
+	CHECK_EQUAL(fsync(fd), 0);		/* the file has no name any more */
+	close(fd);
+	CHECK_EQUAL(fsync(fd), -1);
+	CHECK_EQUAL(fsync(-1), -1);
+	CHECK_EQUAL(fsync(NOFILE), -1);
+	CHECK_EQUAL(pipe(fds), 0);
+	CHECK_EQUAL(fsync(fds[0]), -1);
+	CHECK_EQUAL(fsync(fds[1]), -1);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Commits meet operations that are under way, and each other. */
+static void sync_at_once(void)
+{
+	enum { CHILDREN = 5, ROUNDS = 15 };
+	char name[] = "f0";
+
+	for (int child = 0; child < CHILDREN; child++) {
+		if (check_fork())
+			continue;
+		name[1] = '0' + child;
+		for (int i = 0; i < ROUNDS; i++) {
+			int fd = open(name, O_CREATE | O_RDWR);
+
+			if (fd < 0 || write(fd, name, 2) != 2 ||
+			    (i % (child + 1) == 0 && fsync(fd) < 0) ||
+			    close(fd) < 0 || unlink(name) < 0)
+				exit(1);
+		}
+		exit(0);
+	}
+	for (int child = 0; child < CHILDREN; child++)
+		CHECK_EQUAL(check_wait(), 0);
+}
+
 const struct check checks_files[] = {
 	{ "write-then-read", write_then_read, 0 },
 	{ "odd-sizes", odd_sizes, 0 },
@@ -498,6 +566,7 @@ const struct check checks_files[] = {
 	{ "links", links, 0 },
 	{ "folders", folders, 0 },
 	{ "current-folder-removed", current_folder_removed, 0 },
+	{ "lowest-inode-first", lowest_inode_first, CHECK_ALONE },
 	{ "names-are-cut", names_are_cut, 0 },
 	{ "long-paths", long_paths, 0 },
 	{ "many-entries", many_entries, 0 },
@@ -508,5 +577,7 @@ const struct check checks_files[] = {
 	{ "the-same-names-at-once", the_same_names_at_once, 0 },
 	{ "own-files-at-once", own_files_at_once, 0 },
 	{ "one-offset-at-once", one_offset_at_once, 0 },
+	{ "sync-to-disk", sync_to_disk, 0 },
+	{ "sync-at-once", sync_at_once, 0 },
 	{ 0, 0, 0 },
 };
