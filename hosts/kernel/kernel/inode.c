@@ -34,7 +34,7 @@ static struct {
 	struct inode *hash[NR_BUCKETS];
 	u32 nr_in_use;
 	u32 nr_free_on_disk;
-	u32 next;			/* where ialloc() looks first; a hint */
+	u32 next;			/* hint: no inode below it is free on disk */
 } table;
 
 static void lru_add(struct inode *ip)
@@ -205,13 +205,16 @@ static bool reserve_inode(u32 *hint)
 	return is_there;
 }
 
-static void unreserve_inode(void)
+static void unreserve_inode(u32 inum)
 {
 	acquire(&table.lock);
 	table.nr_free_on_disk++;
+	if (inum < table.next)
+		table.next = inum;
 	release(&table.lock);
 }
 
+/* The lowest free number, as in xv6: its programs take high ones for a leak. */
 struct inode *ialloc(short type)
 {
 	u32 nr_blocks = (sb.ninodes + IPB - 1) / IPB;
@@ -226,7 +229,8 @@ struct inode *ialloc(short type)
 			inum = claim_inode(sb.inodestart + block, from, type);
 	}
 	acquire(&table.lock);
-	table.next = inum + 1 < sb.ninodes ? inum + 1 : ROOTINO;
+	if (table.next == hint)		/* else a lower one was freed meanwhile */
+		table.next = inum + 1;
 	release(&table.lock);
 	ip = iget(inum);
 	if (ip) {
@@ -239,7 +243,7 @@ struct inode *ialloc(short type)
 	((struct dinode *)b->data)[inum % IPB].type = 0;
 	log_write(b);
 	brelse(b);
-	unreserve_inode();
+	unreserve_inode(inum);
 	return NULL;
 }
 
@@ -252,7 +256,7 @@ static void ifree(struct inode *ip)
 	iupdate(ip);
 	ip->is_valid = false;
 	releasesleep(&ip->lock);
-	unreserve_inode();
+	unreserve_inode(ip->inum);
 }
 
 void iput(struct inode *ip)
