@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * text.c - the few functions of a C library that the kernel needs, and those
- * that the compiler calls on its own.
+ * that the compiler calls on its own. It is told (-ffreestanding) not to find
+ * them in themselves.
  *
  * Read next: mem.h, which declares them.
  */
@@ -34,9 +35,9 @@ void *memset(void *to, int byte, unsigned long n)
 	for (; n && (u64)at % 8; n--)
 		*at++ = (u8)byte;
 	for (; n >= 8; n -= 8, at += 8)
-		*(volatile u64 *)at = word;
+		*(u64 *)at = word;
 	for (; n; n--)
-		*(volatile u8 *)at++ = (u8)byte;
+		*at++ = (u8)byte;
 	return to;
 }
 
@@ -59,7 +60,7 @@ static void copy_words(u64 *to, const u64 *from, unsigned long n)
 
 void *memcpy(void *to, const void *from, unsigned long n)
 {
-	volatile u8 *at = to;
+	u8 *at = to;
 	const u8 *end = (const u8 *)from + n;
 	const u8 *in = from;
 
@@ -69,7 +70,7 @@ void *memcpy(void *to, const void *from, unsigned long n)
 	}
 	if ((((u64)to | (u64)from) & 7) == 0)
 		for (; end - in >= 8; in += 8, at += 8)
-			*(volatile u64 *)at = *(const u64 *)in;
+			*(u64 *)at = *(const u64 *)in;
 	while (in < end)
 		*at++ = *in++;
 	return to;
@@ -77,7 +78,7 @@ void *memcpy(void *to, const void *from, unsigned long n)
 
 void *memmove(void *to, const void *from, unsigned long n)
 {
-	volatile u8 *at = (u8 *)to + n;
+	u8 *at = (u8 *)to + n;
 	const u8 *in = (const u8 *)from + n;
 
 	if (to <= from || (const u8 *)to >= in)
@@ -99,7 +100,7 @@ int memcmp(const void *a, const void *b, unsigned long n)
 
 unsigned long strlen(const char *s)
 {
-	const volatile char *end = s;
+	const char *end = s;
 
 	while (*end)
 		end++;
