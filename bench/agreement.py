@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ from pathlib import Path
 import numpy as np
 
 from schedlab import paths
-from schedlab.hosts import Job, kernel
+from schedlab.hosts import Job, kernel, kernel_build
 from schedlab.metrics import compute_metrics
 from schedlab.policy import load_policy
 from schedlab.policy_build import build_policy
@@ -53,6 +54,22 @@ WORKLOADS = (
     "report-5/cpu", "report-5/io", "report-5/mixed",
 )  # fmt: skip
 TIMEOUT_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """What is compared; by default what is built here.
+
+    Attributes
+    ----------
+    simulator : pathlib.Path, optional
+        The executable.
+    image : kernel_build.KernelImage, optional
+        The kernel.
+    """
+
+    simulator: Path | None = None
+    image: kernel_build.KernelImage | None = None
 
 
 @dataclass
@@ -123,7 +140,9 @@ def decisions(records) -> list[tuple]:
                     why.tolist(), strict=True))
 
 
-def run_both(folder: Path, program, policy: str, *, tick_ns: int, seed: int = 1):
+def run_both(
+    folder: Path, program, policy: str, *, tick_ns: int, seed: int = 1, hosts: Hosts = Hosts()
+):
     """Run a program on both hosts.
 
     Parameters
@@ -138,6 +157,8 @@ def run_both(folder: Path, program, policy: str, *, tick_ns: int, seed: int = 1)
         Time between ticks in nanoseconds.
     seed : int, default 1
         Of the random numbers that the policy draws.
+    hosts : Hosts, optional
+        Both hosts.
 
     Returns
     -------
@@ -153,14 +174,14 @@ def run_both(folder: Path, program, policy: str, *, tick_ns: int, seed: int = 1)
     (folder / "program").write_bytes(bytes(program.data))
     job = Job(label=policy, policy=built, program=folder / "program", records=folder / "kernel.slr",
               nr_cpus=1, seed=seed, tick_ns=tick_ns)  # fmt: skip
-    outcome = kernel.KernelSession(timeout_seconds=TIMEOUT_SECONDS).run(job)
+    outcome = kernel.KernelSession(timeout_seconds=TIMEOUT_SECONDS, image=hosts.image).run(job)
     if outcome.error:
         raise RuntimeError(f"kernel: {outcome.error}")
     costs = kernel.CALIBRATION
     work = [word for name in ("pi_ps", "matmul_ps", "spin_ps")
             for word in ("--work", f"{name}={getattr(costs, name)}")]  # fmt: skip
     done = subprocess.run(
-        [paths.simulator(), "--policy", built.shared_object, "--program", folder / "program",
+        [hosts.simulator or paths.simulator(), "--policy", built.shared_object, "--program", folder / "program",
          "--cpus", "1", "--seed", str(seed), "--tick-ns", str(tick_ns), *work,
          *(word for knob, value in built.values.items() for word in ("--set", f"{knob}={value}")),
          "--records", folder / "sim.slr"],
@@ -172,13 +193,15 @@ def run_both(folder: Path, program, policy: str, *, tick_ns: int, seed: int = 1)
     return read_records(folder / "kernel.slr"), read_records(folder / "sim.slr")
 
 
-def compare(workload: str, policy: str) -> Pair:
+def compare(workload: str, policy: str, hosts: Hosts = Hosts()) -> Pair:
     """Compare the hosts on one workload under one policy.
 
     Parameters
     ----------
     workload, policy : str
         Names or paths.
+    hosts : Hosts, optional
+        Both hosts.
 
     Returns
     -------
@@ -190,7 +213,8 @@ def compare(workload: str, policy: str) -> Pair:
     program = compile_workload(loaded, seed=1)
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
         try:
-            both = run_both(Path(folder), program, policy, tick_ns=loaded.tick_ns)
+            both = run_both(Path(folder), program, policy, tick_ns=loaded.tick_ns,
+                            hosts=hosts)
         except (RuntimeError, subprocess.CalledProcessError) as error:
             pair.error = str(error)
             return pair
@@ -266,8 +290,10 @@ def main(words: list[str]) -> int:
     options = parser.parse_args(words)
     todo = [(w, p) for w in options.workloads.split(",") for p in options.policies.split(",")]
     pairs = []
-    with ThreadPoolExecutor(2) as pool:
-        for pair in pool.map(lambda names: compare(*names), todo):
+    with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory(prefix="schedlab-sim-") as folder:
+        # Copies: this takes a quarter of an hour, and a build may go on beside it.
+        hosts = Hosts(Path(shutil.copy(paths.simulator(), folder)), kernel_build.build_kernel())
+        for pair in pool.map(lambda names: compare(*names, hosts), todo):
             pairs.append(pair)
             said = pair.error or ("=" if pair.are_equal else ", ".join(pair.beyond) or "ok")
             print(f"{pair.workload:26} {pair.policy:10} {said.splitlines()[0]}", flush=True)
