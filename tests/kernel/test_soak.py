@@ -27,11 +27,11 @@ ARGUMENTS = {"procs_max": "500", "policy": "rr"}
 
 
 def one_round(console, seed):
-    """All checks and many random calls, policies switched meanwhile."""
+    """Checks and many random calls, policies switched meanwhile."""
     said = console.run(f"chaos -s {seed} 300 6")
     assert f"chaos: seed {seed}: 300 sequences, nothing missing" in said, f"seed {seed}:\n{said}"
-    # The short form of CI leaves the long checks out.
-    quick = "" if MINUTES else "-q "
+    # The long checks, which use all memory, blocks or processes up, come seldom.
+    quick = "" if MINUTES and seed % 8 == 0 else "-q "
     said = console.run(f"checks {quick}-s {seed} -j 4")
     assert re.search(r"^checks: 0 of \d+ failed$", said, re.MULTILINE), f"seed {seed}:\n{said}"
 

@@ -151,7 +151,7 @@ int check_start_switching(unsigned long seed)
 	if (pid)
 		return pid;
 	for (;;) {
-		sleep_until_ns(clock_ns() + 200000 + check_random(&seed) % 10000000);
+		sleep_until_ns(clock_ns() + 200000 + check_random(&seed) % 50000000);
 		/* -1: the memory that the next one needs is used up just now. */
 		if (getpolicy(check_random(&seed) % nr, text, sizeof(text)) >= 0)
 			setpolicy(text);
