@@ -252,7 +252,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	if (!cpu)
 		return;
 	ut_count_up();
-	if (info->si_code == SI_TIMER) {
+	/* Not every emulator says that it was the timer. */
+	if (info->si_code == SI_TIMER || ut_clock_ns() >= cpu->armed_ns) {
 		cpu->armed_ns = UT_NEVER;
 		cpu->armed_floor_ns = UT_NEVER - ut.tick_ns;
 		__atomic_fetch_or(&cpu->pending, UT_PENDING_TIMER,

@@ -18,23 +18,34 @@
  */
 #include "ut.h"
 
+/*
+ * The frame that context_*.S takes a new context's registers from: @fn and @arg
+ * in two that a function keeps, and ut_context_entry() to begin with.
+ */
 #if defined(__x86_64__)
-/* As context_x86_64.S lays it out; the control words are those of the ABI. */
+enum { FRAME_WORDS = 8, FN = 4 /* r12 */, ARG = 5 /* rbx */, PC = 7 };
+/* The control words of the ABI: mxcsr, and behind it the x87's. */
+#define FIRST_WORD (0x1f80 | 0x37fULL << 32)
+#elif defined(__aarch64__)
+enum { FRAME_WORDS = 22, FN = 0 /* x19 */, ARG = 1 /* x20 */, PC = 11 };
+#define FIRST_WORD 0
+#else
+enum { FRAME_WORDS = 26, FN = 1 /* s0 */, ARG = 2 /* s1 */, PC = 0 };
+#define FIRST_WORD 0
+#endif
+
 void *ut_context_make(void *stack_top, void (*fn)(void *), void *arg)
 {
-	u64 *sp = (u64 *)((uintptr_t)stack_top & ~(uintptr_t)15) - 8;
+	u64 *sp = (u64 *)((uintptr_t)stack_top & ~(uintptr_t)15) - FRAME_WORDS;
 
-	sp[0] = 0x1f80 | 0x37fULL << 32;
-	sp[1] = 0;
-	sp[2] = 0;
-	sp[3] = 0;
-	sp[4] = (uintptr_t)fn;		/* r12 */
-	sp[5] = (uintptr_t)arg;		/* rbx */
-	sp[6] = 0;			/* rbp: the chain of frames ends here */
-	sp[7] = (uintptr_t)ut_context_entry;
+	/* Zeros end the chain of frames, and are the other control words. */
+	__builtin_memset(sp, 0, FRAME_WORDS * sizeof(u64));
+	sp[0] = FIRST_WORD;
+	sp[FN] = (uintptr_t)fn;
+	sp[ARG] = (uintptr_t)arg;
+	sp[PC] = (uintptr_t)ut_context_entry;
 	return sp;
 }
-#endif
 
 /* C++ keeps the exceptions that are being handled by kernel thread. */
 static void switch_exceptions(void **globals, struct ut_thread *from,

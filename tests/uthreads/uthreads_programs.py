@@ -62,7 +62,7 @@ class Toolchain:
         """Where the sanitizers' own libraries are."""
         if "clang" not in self.compiler or self.kind == "plain":
             return ()
-        found = _run([self.compiler, "-print-runtime-dir"]).strip()
+        found = compile_all([self.compiler, "-print-runtime-dir"]).strip()
         return (f"-Wl,-rpath,{found}",)
 
     def library(self) -> Path:
@@ -70,7 +70,7 @@ class Toolchain:
         target = self.folder / "libschedlab-uthreads.so"
         if not target.exists():
             machine = os.uname().machine
-            _run([
+            compile_all([
                 self.compiler, *self.flags, "-fPIC", "-shared", "-Wl,-Bsymbolic",
                 f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'core'}", f"-I{HOST}",
                 "-o", target, *sorted((ROOT / "core").glob("*.c")), *sorted(HOST.glob("*.c")),
@@ -84,7 +84,7 @@ class Toolchain:
         source = HERE / "programs" / name
         target = self.folder / source.stem
         if not target.exists():
-            _run([
+            compile_all([
                 self.compiler, *self.flags, f"-I{HOST / 'include'}", f"-I{HERE / 'programs'}",
                 "-o", target, source, f"-L{self.folder}", "-lschedlab-uthreads",
                 f"-Wl,-rpath,{self.folder}", *self.run_path, "-lpthread", *libraries,
@@ -96,14 +96,15 @@ class Toolchain:
         """Compile a policy as `schedlab run` does."""
         target = self.folder / f"{source.name.removesuffix('.bpf.c')}.so"
         if not target.exists():
-            _run([
+            compile_all([
                 self.compiler, *self.flags, "-Wno-unused-parameter", "-fPIC", "-shared",
                 "-fno-semantic-interposition", f"-I{ROOT / 'include'}", "-o", target, source,
             ])  # fmt: skip
         return target
 
 
-def _run(command: list) -> str:
+def compile_all(command: list) -> str:
+    """Run a compiler; what it says is the message of a failure."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.fail(f"{' '.join(map(str, command))}\n{done.stderr}", pytrace=False)

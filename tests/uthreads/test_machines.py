@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""The library on other processors, under QEMU's user mode.
+
+Threads are created, switched and wait for each other there as here. Preemption is
+not tried: QEMU 7.2 does not deliver a timer's signal to one kernel thread.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import missing
+from uthreads.uthreads_programs import HERE, HOST, ROOT, compile_all, run_program
+
+MACHINES = ("aarch64", "riscv64")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, need):
+    """Function that compiles library, policy and program for a machine."""
+    compiler = need("clang-19")
+
+    def build(machine: str, program: str) -> tuple[Path, Path]:
+        if not Path(f"/usr/{machine}-linux-gnu").is_dir():
+            missing(f"the C library for {machine}", "./lab setup, as root or with sudo")
+        folder = tmp_path_factory.mktemp(machine)
+        flags = [compiler, f"--target={machine}-linux-gnu", "-fuse-ld=lld", "-std=gnu11", "-O2", "-g",
+                 f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}"]  # fmt: skip
+        shared = [*flags, "-fPIC", "-shared"]
+        compile_all([
+            *shared, "-Wl,-Bsymbolic", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'core'}", f"-I{HOST}",
+            "-o", folder / "libschedlab-uthreads.so", *sorted((ROOT / "core").glob("*.c")),
+            *sorted(HOST.glob("*.c")), HOST / f"context_{machine}.S", "-lpthread", "-ldl",
+        ])  # fmt: skip
+        compile_all([*shared, "-fno-semantic-interposition", "-o", folder / "rr.so",
+                     ROOT / "policies" / "rr.bpf.c"])  # fmt: skip
+        compile_all([
+            *flags, "-o", folder / program, HERE / "programs" / f"{program}.c", f"-L{folder}",
+            "-lschedlab-uthreads", f"-Wl,-rpath,{folder}", "-lpthread",
+        ])  # fmt: skip
+        return folder / program, folder / "rr.so"
+
+    return build
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("program", ["life", "sync"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_switches(built, need, machine, program):
+    emulator = need(f"qemu-{machine}")
+    binary, policy = built(machine, program)
+    for cpus in (1, 2):
+        run_program(Path(emulator), "-L", f"/usr/{machine}-linux-gnu", binary, policy, cpus)
