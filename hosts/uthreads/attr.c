@@ -253,6 +253,24 @@ u64 ut_own_cpu_time_ns(void)
 	return t->p.se.sum_exec_runtime + now_ns - t->exec_start_ns;
 }
 
+/* Context: preemption disabled, @t's lock is held. */
+void ut_stats_of(const struct ut_thread *t, struct ut_stats *stats)
+{
+	const struct task_struct *p = &t->core.p;
+
+	*stats = (struct ut_stats){
+		.cpu_time_ns = sl_peek(&p->se.sum_exec_runtime),
+		.wait_ns = sl_peek(&t->core.wait_ns),
+		.wait_ns_max = sl_peek(&t->core.wait_ns_max),
+		.voluntary_switches = sl_peek(&p->nvcsw),
+		.involuntary_switches = sl_peek(&p->nivcsw),
+		.migrations = sl_peek(&t->core.nr_migrations),
+	};
+	memcpy(stats->name, p->comm, sizeof(stats->name));
+	if (t == ut_this_cpu()->curr)
+		stats->cpu_time_ns = ut_own_cpu_time_ns();
+}
+
 int ut_stats(ut_id id, struct ut_stats *stats)
 {
 	struct ut_thread *t;
@@ -264,19 +282,7 @@ int ut_stats(ut_id id, struct ut_stats *stats)
 	ut_disable();
 	t = ut_thread_lock(id);
 	if (t) {
-		const struct task_struct *p = &t->core.p;
-
-		*stats = (struct ut_stats){
-			.cpu_time_ns = sl_peek(&p->se.sum_exec_runtime),
-			.wait_ns = sl_peek(&t->core.wait_ns),
-			.wait_ns_max = sl_peek(&t->core.wait_ns_max),
-			.voluntary_switches = sl_peek(&p->nvcsw),
-			.involuntary_switches = sl_peek(&p->nivcsw),
-			.migrations = sl_peek(&t->core.nr_migrations),
-		};
-		memcpy(stats->name, p->comm, sizeof(stats->name));
-		if (t == ut_this_cpu()->curr)
-			stats->cpu_time_ns = ut_own_cpu_time_ns();
+		ut_stats_of(t, stats);
 		sl_unlock(&t->lock);
 	}
 	ut_enable();

@@ -346,7 +346,8 @@ static int lock_joinable(struct ut_thread *t, ut_id id)
 	return 0;
 }
 
-static int join(struct ut_thread *t, ut_id id, void **result)
+static int join(struct ut_thread *t, ut_id id, void **result,
+		struct ut_stats *stats)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
 	int err;
@@ -380,6 +381,8 @@ static int join(struct ut_thread *t, ut_id id, void **result)
 	}
 	if (result)
 		*result = t->result;
+	if (stats)
+		ut_stats_of(t, stats);
 	/* From now on its id names nobody. */
 	t->generation++;
 	sl_unlock(&t->lock);
@@ -387,16 +390,21 @@ static int join(struct ut_thread *t, ut_id id, void **result)
 	return 0;
 }
 
-int ut_join(ut_id id, void **result)
+int ut_join_stats(ut_id id, void **result, struct ut_stats *stats)
 {
 	int err;
 
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	err = join(place_of(id), id, result);
+	err = join(place_of(id), id, result, stats);
 	ut_enable();
 	return err;
+}
+
+int ut_join(ut_id id, void **result)
+{
+	return ut_join_stats(id, result, NULL);
 }
 
 /*

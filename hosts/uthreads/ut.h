@@ -302,6 +302,7 @@ void ut_slots_end(void);
 int ut_attr_check(const struct ut_attr *attr);
 int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr);
 u64 ut_own_cpu_time_ns(void);
+void ut_stats_of(const struct ut_thread *t, struct ut_stats *stats);
 void ut_attr_set_priority(struct ut_thread *t, s32 priority);
 
 /* thread.c */

@@ -221,6 +221,9 @@ struct ut_stats {
 	char name[16];
 };
 
+/* As ut_join(), and what the thread used all in all. */
+int ut_join_stats(ut_id id, void **result, struct ut_stats *stats);
+
 /* Of a thread that has not been joined. Return: 0; -ESRCH. */
 int ut_stats(ut_id id, struct ut_stats *stats);
 uint64_t ut_cpu_time_ns(ut_id id);
