@@ -45,11 +45,27 @@ def test_every_check_passes(image, nr_cpus, is_counted):
     assert "panic" not in text
 
 
-def test_a_failed_check_is_told(image, tmp_path):
-    """The runner of the checks is checked: a check that fails, leaks, or crashes."""
+def test_an_unknown_check_is_told(image):
     status, text = run(image, "/checks no-such-check", nr_cpus=1, is_counted=True)
     assert status == 1
     assert "there is no check no-such-check" in text
+
+
+@pytest.mark.parametrize(
+    ("check", "what"),
+    [
+        ("self-fails", r"checks_self\.c:\d+: getpid\(\) is \d+, not -1"),
+        ("self-crashes", "store page fault"),
+        ("self-leaves-a-file", "left files behind"),
+        ("self-leaves-a-process", r"leak: processes were \d+ and are \d+"),
+    ],
+)
+def test_the_runner_notices(image, check, what):
+    """A check that fails does fail."""
+    status, text = run(image, f"/checks {check}", nr_cpus=1, is_counted=True)
+    assert status == 1
+    assert re.search(what, text), text
+    assert "checks: 1 of 1 failed" in text
 
 
 @pytest.mark.parametrize(("nr_cpus", "is_counted"), [(1, True), (3, False)], ids=["1", "3"])

@@ -107,3 +107,17 @@ def test_a_program_of_xv6(xv6_image, xv6_programs, program, wanted):
     _, text = run(xv6_image, program, timeout_s=900, is_counted=False)
     assert wanted in text, text[-3000:]
     assert "panic" not in text
+
+
+@pytest.mark.nightly
+def test_grind_finds_nothing(xv6_image, xv6_programs):
+    """It never ends by itself: 40 times 500 random calls by one of its two sides."""
+    if "grind" not in xv6_programs:
+        pytest.skip("grind.c is not in the folder")
+    machine = Machine(
+        xv6_image, nr_cpus=3, arguments={**XV6_PROCS, "run": "/grind"}, is_counted=False
+    )
+    with Console(machine, timeout_s=900) as console:
+        console.wait_for("MEDELEG.*\n")
+        said = console.wait_for(r"(?:[AB][^AB]*){40}")
+    assert "grind:" not in said

@@ -25,7 +25,7 @@
 
 static const struct check *const groups[] = {
 	checks_memory, checks_faults, checks_files, checks_limits,
-	checks_procs, checks_sched, checks_calls,
+	checks_procs, checks_sched, checks_calls, checks_self,
 };
 
 static const struct check *chosen[CHECKS_MAX];
@@ -195,12 +195,11 @@ static int run_beside(int nr_workers)
 /* Choose all checks called @name, all without one. Return: how many. */
 static int choose(const char *name, int is_quick)
 {
-	int nr = 0;
+	int left_out = CHECK_FAILS | (is_quick ? CHECK_LONG : 0), nr = 0;
 
 	for (int g = 0; g < (int)(sizeof(groups) / sizeof(groups[0])); g++) {
 		for (const struct check *check = groups[g]; check->name; check++) {
-			if (name ? strcmp(name, check->name) != 0
-				 : is_quick && (check->flags & CHECK_LONG))
+			if (name ? strcmp(name, check->name) != 0 : check->flags & left_out)
 				continue;
 			if (nr_chosen == CHECKS_MAX)
 				fail("checks: more than %d checks", CHECKS_MAX);

@@ -20,6 +20,8 @@
 #define CHECK_LONG	2
 /* Looks whether a policy stays: nobody may switch to another one meanwhile. */
 #define CHECK_STILL	4
+/* Fails, to show that the runner notices: runs only when it is named. */
+#define CHECK_FAILS	8
 
 struct check {
 	const char *name;
@@ -35,6 +37,7 @@ extern const struct check checks_limits[];
 extern const struct check checks_procs[];
 extern const struct check checks_sched[];
 extern const struct check checks_calls[];
+extern const struct check checks_self[];
 
 /* Goes on if @cond holds, else says where it did not and ends the process. */
 #define CHECK(cond)							\
