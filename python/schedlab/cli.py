@@ -141,6 +141,9 @@ def run(
     tick: Annotated[
         str | None, typer.Option(help="Time between ticks, such as 1ms; default: the workload's.")
     ] = None,
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="kernel: a thread per CPU and real time, not counted.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")
     ] = None,
@@ -170,6 +173,7 @@ def run(
         costs=cost,
         io=io,
         topology=topology,
+        is_parallel=parallel,
         timeout_seconds=parse_duration(timeout, place="--timeout") / 1e9,
     )
     with open_executor(executor, host=host) as workers:

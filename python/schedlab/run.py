@@ -41,7 +41,7 @@ from .case import Case, Programs, Ready, environment_of, folder_name, run_case, 
 from .compare import compare_runs
 from .errors import PolicyError, SpecError, UsageError
 from .far import collect, send
-from .hosts import open_host
+from .hosts import in_parallel, open_host
 from .machine import CPUS_MAX
 from .policy import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from .policy_build import BuiltPolicy, build_policy, find_compiler
@@ -85,6 +85,8 @@ class Plan:
     topology : str, default ""
         CPUs per core, cache and NUMA node of the simulated machine, such as
         `"smt=2,llc=8"`.
+    is_parallel : bool, default False
+        On a host that emulates CPUs: a thread for each, and real time.
     timeout_seconds : float, default 300
         Longest time on the wall clock for one run.
     keep_parquet : bool, default True
@@ -103,6 +105,7 @@ class Plan:
     costs: Sequence[str] = ()
     io: Sequence[str] = ()
     topology: str = ""
+    is_parallel: bool = False
     timeout_seconds: float = 300.0
     keep_parquet: bool = True
 
@@ -229,6 +232,8 @@ def prepare(plan: Plan) -> Prepared:
     policies, broken = _load_policies(plan)
     variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
     host = open_host(plan.host)
+    if plan.is_parallel:
+        host = in_parallel(host)
     if variants:
         find_compiler()
     built = _build_all(variants)

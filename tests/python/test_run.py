@@ -443,3 +443,8 @@ phases = [{set = {priority = 3}}, {read = "4KiB"}]
     assert program.tasks["name"].tolist() == ["plain", "capped", "capped-later", "reader"]
     assert is_capped(program).tolist() == [False, True, True, False]
     assert has_host_work(program).tolist() == [False, False, False, True]
+
+
+def test_parallel_is_for_a_host_that_emulates_cpus(tmp_path):
+    with pytest.raises(UsageError, match="--parallel is for --host kernel; sim has its own way"):
+        run_plan(plan(tmp_path, is_parallel=True))

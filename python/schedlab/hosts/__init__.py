@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..calibration import Calibration
-from ..errors import NotFoundError, UnavailableError, did_you_mean
+from ..errors import NotFoundError, UnavailableError, UsageError, did_you_mean
 from ..policy_build import BuiltPolicy
 
 #: What a user may write after `--host`.
@@ -179,6 +179,31 @@ def unavailable_reason(name: str) -> str | None:
     if name in _NOT_BUILT:
         return f"{_NOT_BUILT[name]}: not built yet; use --host sim"
     raise NotFoundError(f"unknown host '{name}'{did_you_mean(name, HOST_NAMES)}")
+
+
+def in_parallel(host: Host) -> Host:
+    """Get the same host with a thread of this machine for each CPU.
+
+    Parameters
+    ----------
+    host : Host
+        One that emulates its CPUs, in turns unless told otherwise.
+
+    Returns
+    -------
+    Host
+        Its times are real, so equal jobs give different runs.
+
+    Raises
+    ------
+    UsageError
+        If the host has no such way to run.
+    """
+    from .kernel import KernelHost
+
+    if not isinstance(host, KernelHost):
+        raise UsageError(f"--parallel is for --host kernel; {host.name} has its own way to run")
+    return KernelHost(is_parallel=True)
 
 
 def open_host(name: str) -> Host:
