@@ -40,3 +40,10 @@ def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):
 def test_who_holds_a_thread_local_address_is_bound(toolchain, what):
     chain = toolchain("gcc", "plain")
     run_program(chain.program("bound.c"), policy(chain, "-"), 2, what)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_the_policy_changes_while_threads_run(toolchain, cpus):
+    chain = toolchain("gcc", "plain")
+    names = ("cfs", "-", "fifo", "credit", "rr")
+    run_program(chain.program("change.c"), policy(chain, "rr"), cpus, *(policy(chain, name) for name in names))

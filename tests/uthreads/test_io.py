@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Calls that wait for somebody else block the thread only, however many do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from uthreads.test_threads import policy
+from uthreads.uthreads_programs import HOST, run_program
+
+BUILDS = [("gcc", "plain"), ("clang-19", "plain"), ("gcc", "address")]
+NR_CLIENTS, NR_MESSAGES = 40, 10
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_more_connections_than_helpers(toolchain, build, cpus):
+    helpers = re.search(r"#define HELPERS_MAX (\d+)", (HOST / "io.c").read_text())
+    assert int(helpers[1]) < NR_CLIENTS
+    chain = toolchain(*build)
+    said = run_program(chain.program("echo.c"), policy(chain, "rr"), cpus, NR_CLIENTS, NR_MESSAGES).stdout
+    assert said == "400 of 400 messages came back\n"
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_more_threads_wait_for_pipes_than_helpers(toolchain, build, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("pipes.c"), policy(chain, "rr"), cpus)
