@@ -77,8 +77,8 @@ def test_a_policy_that_goes_wild_is_named(knobs, says):
 
 
 @pytest.fixture(scope="module")
-def busy():
-    """An image with a program that computes inside the kernel."""
+def busy(image):
+    """An image with a program that computes inside the kernel; skipped as any image."""
     return build_kernel(programs=[PROGRAMS / "preempted.c"])
 
 
