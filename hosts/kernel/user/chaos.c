@@ -370,8 +370,10 @@ int main(int argc, char **argv)
 	}
 	if (switcher > 0)
 		check_stop_switching(switcher);
-	setpolicy(policy);
+	/* In this order: who has lost its parent may still choose another policy. */
 	settle(before.procs, &after);
+	if (setpolicy(policy) < 0)
+		fail("chaos: the policy does not come back");
 	remove_all(1);
 	memstat(&after);
 	if (after.procs != before.procs || after.pages_free != before.pages_free ||
