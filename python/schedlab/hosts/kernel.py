@@ -20,6 +20,7 @@ Read next: kernel_frames.py, what the kernel says; hosts/kernel/user/play.c.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -434,6 +435,7 @@ def _judged(sent: Sent, played, program, answer: dict) -> Outcome:
         task = played.tasks.get(int(pid))
         if reason.startswith("unregistered from BPF"):
             continue
+        reason = _with_program_pids(reason, played, program)
         return Outcome(
             error=reason, error_kind="stall" if "stall" in reason.partition(":")[0] else "policy",
             task=task, answer=answer | {"exit_kind": int(kind)},
@@ -446,6 +448,18 @@ def _judged(sent: Sent, played, program, answer: dict) -> Outcome:
             error_kind="program", task=task + 1, answer=answer,
         )  # fmt: skip
     return Outcome(answer=answer)
+
+
+def _with_program_pids(text: str, played, program) -> str:
+    """Name tasks as the program does: `b[5]` of the kernel's is `b[3]` of the program's."""
+
+    def rename(match: re.Match) -> str:
+        pid = played.tasks.get(int(match[2]))
+        name = program.string(int(program.task_rows[pid - 1]["name"])) if pid else ""
+        # Names are cut in the kernel; another process may have one of the pids.
+        return f"{match[1]}[{pid}]" if pid and name.startswith(match[1]) else match[0]
+
+    return re.sub(r"([^\s\[\]]+)\[(\d+)\]", rename, text)
 
 
 def _counts(lines: list[str]) -> dict:
