@@ -34,7 +34,7 @@ static void link_after(struct sl_dsq *q, struct sl_task *t,
 	if (before)
 		before->next = t;
 	else
-		sl_poke(&q->first, t);
+		sl_store(&q->first, t);
 	if (after)
 		after->prev = t;
 	else
@@ -163,7 +163,7 @@ void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
 	if (t->prev)
 		t->prev->next = t->next;
 	else
-		sl_poke(&q->first, t->next);
+		sl_store(&q->first, t->next);
 	if (t->next)
 		t->next->prev = t->prev;
 	else

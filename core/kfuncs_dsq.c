@@ -152,7 +152,7 @@ s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 {
 	struct sl_dsq *q = sl_dsq_find(dsq_id);
-	struct sl_task *t = q ? sl_peek(&q->first) : NULL;
+	struct sl_task *t = q ? sl_load(&q->first) : NULL;
 
 	return t ? &t->p : NULL;
 }
