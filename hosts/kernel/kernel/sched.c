@@ -141,6 +141,9 @@ void idle_loop(void)
 	overhead_enter(c->idx, OVERHEAD_IDLE);
 	for (;;) {
 		sched_resched();
+		/* Also when a process gave way to us: that look was its own. */
+		if (sl_must_look_again())
+			continue;
 		clock_go_on(c->idx);
 		if (!__atomic_load_n(&c->resched, __ATOMIC_RELAXED) && may_sleep())
 			asm volatile("wfi" : : : "memory");
