@@ -210,6 +210,9 @@ static void *kernel_thread(void *arg)
 
 	ut_cpu_enter(cpu);
 	err = ut_preempt_init_cpu(cpu);
+	if (!err)
+		err = ut_stack_of_caller(&cpu->idle_stack);
+	ut_sanitize_begin(&cpu->sanitized, true);
 	say_ready(err);
 	if (!err)
 		idle_loop(cpu);
@@ -268,6 +271,8 @@ void ut_cpus_stop(void)
 /* CPU 0 without a first thread: until the machine is told to stop. */
 void ut_cpu_run(struct ut_cpu *cpu)
 {
+	ut_stack_of_caller(&cpu->idle_stack);
+	ut_sanitize_begin(&cpu->sanitized, true);
 	idle_loop(cpu);
 }
 
@@ -275,6 +280,7 @@ static void idle_enter(void *arg)
 {
 	struct ut_cpu *cpu = arg;
 
+	ut_sanitize_arrive(&cpu->sanitized);
 	sl_task_start(&ut.main->core, 0);
 	idle_loop(cpu);
 	/* The first thread may have ended on another kernel thread's CPU. */
@@ -282,7 +288,7 @@ static void idle_enter(void *arg)
 		ut_relax();
 	/* main's own switch, which it comes back from, has nothing left to do. */
 	cpu->left = NULL;
-	ut_switch(&cpu->idle_sp, ut.main->sp);
+	ut_switch_sanitized(NULL, ut.main, cpu);
 }
 
 /*
@@ -299,7 +305,9 @@ int ut_main_begin(struct ut_thread *t)
 	ut_cpus_begin();
 	cpu->idle_sp = ut_context_make(cpu->idle_stack.low +
 				       cpu->idle_stack.bytes, idle_enter, cpu);
-	ut_switch(&t->sp, cpu->idle_sp);
+	ut_sanitize_begin(&t->sanitized, true);
+	ut_sanitize_begin(&cpu->sanitized, false);
+	ut_switch_sanitized(t, NULL, cpu);
 	ut_after_switch();
 	return 0;
 }
@@ -312,5 +320,6 @@ void ut_main_end(struct ut_thread *t)
 	ut_ring(&ut.cpus[0], UT_PENDING_KICK);
 	ut_reschedule(SL_WHY_EXIT);
 	SL_ASSERT(ut_tls_cpu_idx() == 0);
+	ut_sanitize_end(&ut.cpus[0].sanitized);
 	ut_stack_free(&ut.cpus[0].idle_stack);
 }

@@ -62,7 +62,7 @@ void ut_inherit_from(ut_mutex *m, const struct ut_thread *waiter)
 			break;
 		ut_attr_set_priority(owner, priority);
 		m = sl_load(&owner->wait) == UT_WAIT_MUTEX ?
-		    (ut_mutex *)owner->wait_object : NULL;
+		    (ut_mutex *)(uintptr_t)sl_peek(&owner->wait_object) : NULL;
 	}
 	sl_unlock(&inherit_lock);
 }

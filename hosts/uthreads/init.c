@@ -103,21 +103,6 @@ static int make_machine(void)
 	return err;
 }
 
-/* The caller's own stack, which is not ours to give back. */
-static int find_stack(struct ut_thread *t)
-{
-	pthread_attr_t attr;
-	void *low;
-	int err = -pthread_getattr_np(pthread_self(), &attr);
-
-	if (err)
-		return err;
-	err = -pthread_attr_getstack(&attr, &low, &t->stack.bytes);
-	t->stack.low = low;
-	pthread_attr_destroy(&attr);
-	return err;
-}
-
 /* Everything but the policy's part. CPU 0 is the caller from now on. */
 static int build(const struct ut_config *c)
 {
@@ -191,7 +176,7 @@ int ut_init(const struct ut_config *config)
 	if (!err)
 		ut.main = ut_thread_new(&attr, NULL, NULL, false, &err);
 	if (!err)
-		err = find_stack(ut.main);
+		err = ut_stack_of_caller(&ut.main->stack);
 	if (!err)
 		err = ut_main_begin(ut.main);
 	if (err) {

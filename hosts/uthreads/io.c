@@ -180,7 +180,7 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 	err = give(r);
 	if (err) {
 		__atomic_sub_fetch(&ut.nr_outside, 1, __ATOMIC_SEQ_CST);
-		self->wait = UT_WAIT_NONE;
+		sl_poke(&self->wait, (u8)UT_WAIT_NONE);
 		return err;
 	}
 	/* Not to be cancelled: somebody has our stack in its hands. */
@@ -188,7 +188,7 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 		ut_block();
 		ut_prepare_wait(self, UT_WAIT_IO, NULL);
 	}
-	self->wait = UT_WAIT_NONE;
+	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
 	return 0;
 }
 

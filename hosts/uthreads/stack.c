@@ -181,6 +181,21 @@ void ut_stack_free(struct ut_stack *stack)
 	sl_unlock(&lock);
 }
 
+/* The kernel thread's own, which is not ours to give back. Return: 0 or -errno. */
+int ut_stack_of_caller(struct ut_stack *stack)
+{
+	pthread_attr_t attr;
+	void *low;
+	int err = -pthread_getattr_np(pthread_self(), &attr);
+
+	if (err)
+		return err;
+	err = -pthread_attr_getstack(&attr, &low, &stack->bytes);
+	stack->low = low;
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
 /* Context: no stack of the pool is in use. */
 void ut_stacks_exit(void)
 {

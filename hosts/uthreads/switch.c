@@ -59,6 +59,15 @@ static void switch_exceptions(void **globals, struct ut_thread *from,
 	globals[1] = to ? to->eh_globals[1] : NULL;
 }
 
+/* Of the stack that runs; a machine that was stopped is back on its first. */
+static struct ut_sanitized *sanitized_of(struct ut_cpu *cpu)
+{
+	if (cpu->curr)
+		return &cpu->curr->sanitized;
+	return ut.main && sl_load(&ut.main->has_ended) ? &ut.main->sanitized :
+							 &cpu->sanitized;
+}
+
 /* What is to be done on the new stack about the old one. */
 void ut_after_switch(void)
 {
@@ -67,6 +76,7 @@ void ut_after_switch(void)
 	/* Asked before it is let go: then it may run, and end, elsewhere. */
 	bool is_dead = left && sl_peek(&left->core.state) == SL_TASK_DEAD;
 
+	ut_sanitize_arrive(sanitized_of(cpu));
 	/* Into the idle loop from nowhere: the machine is being stopped. */
 	if (!left && !cpu->curr)
 		return;
@@ -82,6 +92,18 @@ void ut_after_switch(void)
 		ut_timer_arm(cpu);
 }
 
+/* From one stack to another; NULL: that of @cpu's idle loop. */
+void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
+			 struct ut_cpu *cpu)
+{
+	const struct ut_stack *stack = to ? &to->stack : &cpu->idle_stack;
+
+	ut_sanitize_leave(from ? &from->sanitized : &cpu->sanitized,
+			  to ? &to->sanitized : &cpu->sanitized, stack->low,
+			  stack->bytes);
+	ut_switch(from ? &from->sp : &cpu->idle_sp, to ? to->sp : cpu->idle_sp);
+}
+
 /* @next: NULL: the idle loop. Returns when the caller's turn has come again. */
 static void switch_to(struct ut_cpu *cpu, struct ut_thread *next)
 {
@@ -91,8 +113,7 @@ static void switch_to(struct ut_cpu *cpu, struct ut_thread *next)
 		switch_exceptions(cpu->eh_globals, prev, next);
 	cpu->left = prev;
 	cpu->curr = next;
-	ut_switch(prev ? &prev->sp : &cpu->idle_sp,
-		  next ? next->sp : cpu->idle_sp);
+	ut_switch_sanitized(prev, next, cpu);
 	ut_after_switch();
 }
 
@@ -169,8 +190,8 @@ static void give_way(enum sl_why why)
  */
 void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object)
 {
-	t->wait = wait;
-	t->wait_object = object;
+	sl_poke(&t->wait_object, object);
+	sl_store(&t->wait, (u8)wait);
 	sl_task_prepare_block(&t->core);
 }
 
@@ -178,7 +199,7 @@ void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object)
 void ut_block(void)
 {
 	give_way(SL_WHY_BLOCK);
-	ut_this_cpu()->curr->wait = UT_WAIT_NONE;
+	sl_poke(&ut_this_cpu()->curr->wait, (u8)UT_WAIT_NONE);
 }
 
 void ut_give_way(void)
@@ -213,6 +234,6 @@ void ut_abandon(struct ut_cpu *cpu)
 		       t->core.charged_ns);
 	cpu->curr = NULL;
 	cpu->left = NULL;
-	ut_switch(&t->sp, cpu->idle_sp);
+	ut_switch_sanitized(t, NULL, cpu);
 	__builtin_unreachable();
 }

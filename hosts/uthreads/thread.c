@@ -183,9 +183,11 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->is_cancelled = false;
 	t->held = NULL;
 	t->attr = (struct ut_attr)UT_ATTR_INIT;
-	if (has_stack)
+	if (has_stack) {
 		t->sp = ut_context_make(t->stack.low + t->stack.bytes,
 					run_thread, t);
+		ut_sanitize_begin(&t->sanitized, false);
+	}
 	sl_lock(&t->lock);
 	t->generation++;
 	t->is_joinable = !(attr && attr->is_detached);
@@ -277,6 +279,8 @@ void ut_thread_reap(struct ut_thread *t)
 	u32 nr_left;
 
 	drop_pid(t);
+	if (t != ut.main)
+		ut_sanitize_end(&t->sanitized);
 	/* Under the lock: its attributes may be about to be changed. */
 	sl_lock(&t->lock);
 	sl_task_detach(&t->core);
@@ -309,7 +313,7 @@ void ut_wait_for_others(void)
 			break;
 		ut_block();
 	}
-	self->wait = UT_WAIT_NONE;
+	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
 }
 
 /*
@@ -357,7 +361,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 	err = lock_joinable(t, id);
 	if (err)
 		return err;
-	if (sl_load(&t->wait) == UT_WAIT_JOIN && t->wait_object == self) {
+	if (sl_load(&t->wait) == UT_WAIT_JOIN && sl_peek(&t->wait_object) == self) {
 		sl_unlock(&t->lock);
 		return -EDEADLK;
 	}
@@ -372,7 +376,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 		ut_block();
 		sl_lock(&t->lock);
 	}
-	self->wait = UT_WAIT_NONE;
+	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
 	t->joiner = NULL;
 	if (err) {
 		t->is_joinable = true;

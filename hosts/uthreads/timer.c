@@ -73,7 +73,8 @@ static int add(struct ut_cpu *cpu, struct ut_thread *t)
 		cpu->sleepers = wider;
 		cpu->sleepers_room = more;
 	}
-	sift_up(cpu, cpu->nr_sleepers++, t);
+	sl_poke(&cpu->nr_sleepers, cpu->nr_sleepers + 1);
+	sift_up(cpu, cpu->nr_sleepers - 1, t);
 	return 0;
 }
 
@@ -81,8 +82,9 @@ static int add(struct ut_cpu *cpu, struct ut_thread *t)
 static void take_out(struct ut_cpu *cpu, struct ut_thread *t)
 {
 	u32 idx = t->heap_idx;
-	struct ut_thread *last = cpu->sleepers[--cpu->nr_sleepers];
+	struct ut_thread *last = cpu->sleepers[cpu->nr_sleepers - 1];
 
+	sl_poke(&cpu->nr_sleepers, cpu->nr_sleepers - 1);
 	sl_store(&t->heap_idx, UT_NOT_IN_HEAP);
 	if (last == t)
 		return;
@@ -167,7 +169,7 @@ static int sleep_until(u64 at_ns)
 		}
 		ut_block();
 	}
-	self->wait = UT_WAIT_NONE;
+	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
 	return err;
 }
 

@@ -30,6 +30,7 @@
 #include <time.h>
 
 #include "core.h"
+#include "sanitize.h"
 
 #include <schedlab/uthreads.h>
 
@@ -78,6 +79,7 @@ struct ut_thread {
 	void		*sp;	/* of its context, while it does not run */
 	void		*eh_globals[2];	/* C++: exceptions it is handling */
 	struct ut_stack	stack;
+	struct ut_sanitized sanitized;
 	ut_fn		fn;
 	void		*arg;
 	void		*result;
@@ -136,7 +138,8 @@ struct ut_cpu {
 	stack_t		old_fault_stack;
 	bool		has_timer;
 	uintptr_t	tls_start, tls_end;	/* thread-local memory */
-	struct ut_stack	idle_stack;	/* CPU 0's: its own is a thread's */
+	struct ut_stack	idle_stack;	/* of the idle loop */
+	struct ut_sanitized sanitized;	/* the same */
 
 	/* Others write here: */
 	u32		doorbell __attribute__((aligned(64)));	/* futex */
@@ -223,6 +226,8 @@ void ut_switch(void **save_sp, void *load_sp);
 void ut_context_entry(void);
 void *ut_context_make(void *stack_top, void (*fn)(void *), void *arg);
 void ut_after_switch(void);
+void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
+			 struct ut_cpu *cpu);
 void ut_reschedule(enum sl_why why);
 bool ut_run_next(struct ut_cpu *cpu);
 void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object);
@@ -320,6 +325,7 @@ void ut_wait_for_others(void);
 int ut_stack_alloc(struct ut_stack *stack, size_t bytes);
 void ut_stack_free(struct ut_stack *stack);
 size_t ut_stack_bytes_min(void);
+int ut_stack_of_caller(struct ut_stack *stack);
 void ut_stacks_exit(void);
 
 /* timer.c */

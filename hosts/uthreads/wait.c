@@ -125,7 +125,7 @@ int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 	}
 	append(q, self);
 	err = wait_until_taken(self, q, lock, wait, object, until_ns);
-	self->wait = UT_WAIT_NONE;
+	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
 	if (until_ns != UT_NEVER)
 		ut_sleeper_remove(self);
 	return err;

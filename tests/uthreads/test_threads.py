@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from uthreads.uthreads_programs import ROOT, run_program
 
-BUILDS = [("gcc", "plain"), ("clang-19", "plain"), ("gcc", "address")]
+BUILDS = [("gcc", "plain"), ("clang-19", "plain"), ("gcc", "address"), ("clang-19", "thread")]
 
 
 def policy(chain, name):

@@ -62,8 +62,12 @@ class Toolchain:
         """Where the sanitizers' own libraries are."""
         if "clang" not in self.compiler or self.kind == "plain":
             return ()
-        found = compile_all([self.compiler, "-print-runtime-dir"]).strip()
-        return (f"-Wl,-rpath,{found}",)
+        runtime = {"thread": "tsan", "address": "asan"}[self.kind]
+        name = f"libclang_rt.{runtime}-{os.uname().machine}.so"
+        found = Path(compile_all([self.compiler, f"-print-file-name={name}"]).strip())
+        if not found.is_file():
+            pytest.skip(f"{name} is missing; to have it: ./lab setup")
+        return (f"-Wl,-rpath,{found.parent}", "-Wl,--disable-new-dtags")
 
     def library(self) -> Path:
         """Compile the library: core and host together."""
