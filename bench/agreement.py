@@ -9,7 +9,8 @@ mean response, 99th percentiles; and whether the very sequence of decisions is t
 same. With `--write` the table in docs/agreement.md is replaced.
 
 The simulator is told what a unit of work costs in the kernel, and nothing else: no
-switch, trap or system call costs it any time.
+switch, trap or system call costs it any time. Where the two then differ beyond the
+bounds, it is asked again with a switch that takes a microsecond.
 
 Read next: docs/agreement.md; tests/kernel/test_host_agrees.py.
 """
@@ -54,6 +55,8 @@ WORKLOADS = (
     "report-5/cpu", "report-5/io", "report-5/mixed",
 )  # fmt: skip
 TIMEOUT_SECONDS = 300
+#: About what a switch takes in the kernel; bench/kernel_bench.py counts it.
+COSTS = ("--cost", "switch_ns=1000")
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Pair:
         Larger difference of the two 99th percentiles (response, wake-up) in ticks.
     numbers : dict
         Both hosts' values behind them.
+    beyond_with_costs : list of str
+        Bounds that it exceeds when a switch costs the simulator some time, too.
     """
 
     workload: str
@@ -104,6 +109,7 @@ class Pair:
     response: float = 0.0
     p99_ticks: float = 0.0
     numbers: dict = field(default_factory=dict)
+    beyond_with_costs: list[str] = field(default_factory=list)
 
     @property
     def beyond(self) -> list[str]:
@@ -177,20 +183,25 @@ def run_both(
     outcome = kernel.KernelSession(timeout_seconds=TIMEOUT_SECONDS, image=hosts.image).run(job)
     if outcome.error:
         raise RuntimeError(f"kernel: {outcome.error}")
-    costs = kernel.CALIBRATION
+    return read_records(job.records), _simulate(folder, built, tick_ns, seed, hosts)
+
+
+def _simulate(folder: Path, built, tick_ns: int, seed: int, hosts: Hosts, costs: tuple = ()):
+    """Run the program in `folder` in the simulator; its records."""
+    calibration = kernel.CALIBRATION
     work = [word for name in ("pi_ps", "matmul_ps", "spin_ps")
-            for word in ("--work", f"{name}={getattr(costs, name)}")]  # fmt: skip
+            for word in ("--work", f"{name}={getattr(calibration, name)}")]  # fmt: skip
     done = subprocess.run(
         [hosts.simulator or paths.simulator(), "--policy", built.shared_object, "--program", folder / "program",
          "--cpus", "1", "--seed", str(seed), "--tick-ns", str(tick_ns), *work,
          *(word for knob, value in built.values.items() for word in ("--set", f"{knob}={value}")),
-         "--records", folder / "sim.slr"],
+         *costs, "--records", folder / "sim.slr"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     answer = json.loads(done.stdout)
     if answer["error"]:
         raise RuntimeError(f"simulator: {answer['error']}")
-    return read_records(folder / "kernel.slr"), read_records(folder / "sim.slr")
+    return read_records(folder / "sim.slr")
 
 
 def compare(workload: str, policy: str, hosts: Hosts = Hosts()) -> Pair:
@@ -220,6 +231,12 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts()) -> Pair:
             return pair
         pair.are_equal = decisions(both[0]) == decisions(both[1])
         _measure(pair, program, both, loaded.tick_ns)
+        if pair.beyond and not pair.are_equal:
+            built = build_policy(load_policy(policy))
+            dearer = _simulate(Path(folder), built, loaded.tick_ns, 1, hosts, COSTS)
+            again = Pair(workload, policy)
+            _measure(again, program, (both[0], dearer), loaded.tick_ns)
+            pair.beyond_with_costs = again.beyond
     return pair
 
 
@@ -263,9 +280,12 @@ def table(pairs: list[Pair]) -> str:
         lines.append(f"| {workload} | {' | '.join(row)} |")
     equal = sum(pair.are_equal for pair in pairs)
     good = sum(not pair.error and (pair.are_equal or not pair.beyond) for pair in pairs)
+    mended = sum(bool(pair.beyond) and not pair.are_equal and not pair.beyond_with_costs
+                 for pair in pairs)  # fmt: skip
     head = (
         f"{len(pairs)} runs on each host, seed 1, one CPU: in {equal} every decision is the same (`=`), "
-        f"{good} are within all bounds (`ok`), {len(pairs) - good} are not (numbered).\n"
+        f"{good} are within all bounds (`=` or `ok`), {len(pairs) - good} are not (numbered); "
+        f"{mended} of these are, once the simulator has `{' '.join(COSTS)}`.\n"
     )
     return "\n".join([head, *lines, "", *notes])
 
@@ -275,9 +295,10 @@ def _note(pair: Pair) -> str:
     if pair.error:
         return pair.error.splitlines()[0]
     real, simulated = pair.numbers["response_ns_mean"]
+    costs = ", ".join(pair.beyond_with_costs) or "within all bounds"
     return (f"{', '.join(pair.beyond)} (kernel and simulator: {pair.numbers['switches'][0]:.0f} and "
             f"{pair.numbers['switches'][1]:.0f} switches, mean response {real / 1e6:.3g} and "
-            f"{simulated / 1e6:.3g} ms)")
+            f"{simulated / 1e6:.3g} ms); with costs: {costs}")
 
 
 def main(words: list[str]) -> int:
