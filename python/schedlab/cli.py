@@ -185,13 +185,18 @@ def run(
             with Progress() as progress:
                 result = run_plan(plan, executor=workers, on_start=progress.expect,
                                   on_result=progress.advance)
+    _print_runs(result, as_json=as_json)
+    _leave_with(result)
+
+
+def _print_runs(result, *, as_json: bool) -> None:
+    """A set of runs, for a program or for a person."""
     if as_json:
         print(result.as_json())
-    else:
-        from .show import show_runs
+        return
+    from .show import show_runs
 
-        show_runs(result)
-    _leave_with(result)
+    show_runs(result)
 
 
 def _leave_with(result) -> None:

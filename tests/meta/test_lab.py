@@ -33,7 +33,7 @@ CLI = """\
 import sys
 def main():
     print("schedlab was called with", sys.argv[1:])
-    return 1 if "fail" in sys.argv else 0
+    sys.exit("fail" in sys.argv)
 """
 
 
@@ -45,7 +45,7 @@ def checkout(root, tmp_path) -> Path:
     shutil.copy(root / "lab", folder / "lab")
     (folder / "pyproject.toml").write_text(PYPROJECT)
     (package / "__init__.py").write_text("")
-    (package / "cli.py").write_text(CLI)
+    (package / "__main__.py").write_text(CLI)
     return folder
 
 
