@@ -50,6 +50,8 @@ def copy(tmp_path_factory, build, copy_tracked) -> Path:
     folder = copy_tracked(tmp_path_factory.mktemp("readme") / "schedlab")
     # A `lab` of the same words that skips set-up: it runs this checkout's.
     (folder / "lab").write_text(f'#!/bin/sh\nexec "{ROOT}/lab" "$@"\n')
+    # Tests of the reader's own run with the copy's package, which looks for it.
+    (folder / "build").symlink_to(ROOT / "build")
     return folder
 
 

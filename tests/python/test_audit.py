@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from schedlab.errors import SpecError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPERIMENTS = ROOT / "experiments"
-REPORTS = Path(ROOT.parent / "shared" / "reports")
+#: Folder with the reports' own texts, 1-*.txt to 5-*.txt; they are not ours to copy.
+REPORTS = os.environ.get("SCHEDLAB_REPORTS")
 
 
 def audit(number):
@@ -74,10 +76,10 @@ def test_report_1_gives_its_own_72_percent():
     assert figures == {"72 %": True, "26.25 ticks": True, "25 vs 52.5 ticks": False}
 
 
-@pytest.mark.skipif(not REPORTS.is_dir(), reason="the reports' texts are not beside the checkout")
+@pytest.mark.skipif(not REPORTS, reason="set SCHEDLAB_REPORTS to the folder with the reports' texts")
 @pytest.mark.parametrize(("number", "file"), [(2, "samples"), (4, "samples"), (4, "means"), (4, "per_process"), (3, "times")])
 def test_published_numbers_stand_in_the_reports(number, file):
-    (text,) = REPORTS.glob(f"{number}-*.txt")
+    (text,) = Path(REPORTS).glob(f"{number}-*.txt")
     words = set(text.read_text().replace(",", "").replace("%", "").replace("<b>", " ").replace("</b>", " ").split())
     with open(EXPERIMENTS / f"report-{number}" / "published" / f"{file}.csv", newline="") as table:
         for row in csv.DictReader(table):
