@@ -46,7 +46,13 @@ int sl_task_give_kept_attrs(struct sl_task *t)
 	return err;
 }
 
-static void change(struct task_attr *attr, u32 key, u64 value)
+/**
+ * sl_attr_set - change one attribute in a structure that nobody else reads now
+ * @attr: where
+ * @key: enum task_attr_key, but for the weight, which is not kept there
+ * @value: new value, a signed member as two's complement
+ */
+void sl_attr_set(struct task_attr *attr, u32 key, u64 value)
 {
 	switch (key) {
 	case TASK_ATTR_PRIORITY:
@@ -104,7 +110,7 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 				 NULL;
 	if (old)
 		t->attr = *old;
-	change(&t->attr, key, value);
+	sl_attr_set(&t->attr, key, value);
 	err = publish(t);
 	sl_unlock(&sl_core.maps_lock);
 	return err;

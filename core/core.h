@@ -213,6 +213,7 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
 void sl_task_disable_migration(struct sl_task *t);
 void sl_task_enable_migration(struct sl_task *t);
 int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
+void sl_attr_set(struct task_attr *attr, u32 key, u64 value);
 int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr);
 
 enum sl_why {

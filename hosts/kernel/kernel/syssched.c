@@ -72,34 +72,6 @@ static bool is_in_range(u32 key, s64 value)
 	return false;
 }
 
-static void remember_attr(struct task_attr *attr, u32 key, s64 value)
-{
-	switch (key) {
-	case TASK_ATTR_PRIORITY:
-		attr->priority = (s32)value;
-		break;
-	case TASK_ATTR_TICKETS:
-		attr->tickets = (u32)value;
-		break;
-	case TASK_ATTR_CREDITS:
-		attr->credits = (s32)value;
-		break;
-	case TASK_ATTR_CAP:
-		attr->cap_percent = (u32)value;
-		break;
-	case TASK_ATTR_GROUP:
-		attr->group = (u32)value;
-		break;
-	case TASK_ATTR_DEADLINE:
-		attr->deadline_ns = (u64)value;
-		break;
-	case TASK_ATTR_BURST:
-		attr->burst_ns = (u64)value;
-		break;
-	}
-	attr->given |= 1U << key;
-}
-
 /* Return: 0; -1: no such process, key or value, or the policy's map is full. */
 static int set_attr(struct proc *p, u32 key, s64 value)
 {
@@ -116,7 +88,7 @@ static int set_attr(struct proc *p, u32 key, s64 value)
 		else if (!sl_load(&p->is_held))
 			err = sl_task_set_attr(&p->task, key, (u64)value);
 		if (!err && key != TASK_ATTR_WEIGHT)
-			remember_attr(&p->attr, key, value);
+			sl_attr_set(&p->attr, key, (u64)value);
 	}
 	release(&family_lock);
 	return err ? -1 : 0;
