@@ -116,6 +116,27 @@ def _program(host: str, name: str) -> Path:
     return in_build if in_checkout() else in_wheel
 
 
+def why_unusable(program: Path) -> str | None:
+    """Say why a program of ours cannot be started.
+
+    Parameters
+    ----------
+    program : pathlib.Path
+        What `simulator` or one of its neighbours returned.
+
+    Returns
+    -------
+    str or None
+        The reason with its remedy; None when it can.
+    """
+    if not program.is_file():
+        remedy = "run ./lab once, which builds it" if in_checkout() else "reinstall schedlab"
+        return f"{program} does not exist; {remedy}"
+    if not os.access(program, os.X_OK):
+        return f"{program} may not be executed; chmod +x it"
+    return None
+
+
 def cache_folder(name: str) -> Path:
     """Folder for what can be made again, created when missing.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..errors import HostError, UnavailableError, UsageError
 from ..linux_class import LinuxClass
-from ..paths import launcher
+from ..paths import launcher, why_unusable
 
 #: How long a launcher may take to end all that it runs, once asked to.
 CLOSE_SECONDS = 10.0
@@ -47,20 +47,6 @@ class Command:
     output: Path | None = None
 
 
-def unavailable() -> str | None:
-    """Say why commands cannot be run here.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy, or None.
-    """
-    program = launcher()
-    if not os.access(program, os.X_OK):
-        return f"{program} is not there; run ./lab once, which builds it"
-    return None
-
-
 class Launcher:
     """One launcher process, for any number of runs one after another.
 
@@ -71,7 +57,7 @@ class Launcher:
     """
 
     def __init__(self):
-        reason = unavailable()
+        reason = why_unusable(launcher())
         if reason:
             raise UnavailableError(reason)
         # A session of its own: Ctrl-C comes to us, and we close it.

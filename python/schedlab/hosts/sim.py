@@ -48,13 +48,7 @@ class SimHost:
 
     def unavailable(self) -> str | None:
         """Why the simulator cannot be used, or None."""
-        binary = paths.simulator()
-        if not binary.is_file():
-            remedy = "run ./lab once, which builds it" if paths.in_checkout() else "reinstall schedlab"
-            return f"{binary} does not exist; {remedy}"
-        if not os.access(binary, os.X_OK):
-            return f"{binary} may not be executed; chmod +x it"
-        return None
+        return paths.why_unusable(paths.simulator())
 
     def environment(self) -> dict:
         """Hash of the simulator; two runs with equal hashes are equal bit by bit."""

@@ -41,13 +41,7 @@ class UthreadsHost:
 
     def unavailable(self) -> str | None:
         """Why the runner cannot be used, or None."""
-        binary = paths.uthreads_runner()
-        if not binary.is_file():
-            remedy = "run ./lab once, which builds it" if paths.in_checkout() else "reinstall schedlab"
-            return f"{binary} does not exist; {remedy}"
-        if not os.access(binary, os.X_OK):
-            return f"{binary} may not be executed; chmod +x it"
-        return None
+        return paths.why_unusable(paths.uthreads_runner())
 
     def environment(self) -> dict:
         """The machine: kernel, processor, CPUs, and how busy it is."""
