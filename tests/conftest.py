@@ -47,6 +47,8 @@ def pytest_addoption(parser):
     )
 
 
+# Before pytest-xdist's own, which reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     left_out = SUITES[SUITES.index(config.getoption("--suite")) + 1 :]
     chosen, dropped = [], []
@@ -56,6 +58,16 @@ def pytest_collection_modifyitems(config, items):
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = chosen
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item) -> str:
+    """Name of the tests that stay on one worker with `item`: those of its file.
+
+    A file shares what it has built. All that boot Linux share one boot.
+    """
+    return "guest" if item.path.name.startswith("test_guest") else item.nodeid.split("::")[0]
 
 
 def missing(what: str, remedy: str) -> None:
