@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +45,26 @@ phases = [{loop = 4, do = [{sleep = "exp(2ms)"}, {lock = "table"}, {run = "exp(5
 name = "logger"
 phases = [{write = {bytes = "64KiB", chunk = "16KiB", sync = true}}]
 """
+
+
+FOR_EVER = HEAD.replace('tick = "1ms"', 'tick = "1ms"\nhorizon = "1000s"') + (
+    '[[task]]\nname = "a"\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
+)
+
+
+def machines_of(pid):
+    """Pids of the QEMUs that a process has started."""
+    said = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid=,args="],
+                          capture_output=True, text=True, check=False).stdout  # fmt: skip
+    return [int(line.split()[0]) for line in said.splitlines() if "qemu" in line and "-machine" in line]
+
+
+def wait_until(is_so, *, timeout_s=60):
+    """Wait for something that must come."""
+    end = time.monotonic() + timeout_s
+    while not is_so():
+        assert time.monotonic() < end, f"not within {timeout_s} s"
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -206,14 +229,29 @@ def test_a_deadlock_ends_with_the_time_limit(play):
 
 def test_an_interrupt_ends_the_machine(play):
     session = kernel.KernelSession(timeout_seconds=60)
-    text = HEAD + '[[task]]\nname = "a"\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
     threading.Timer(2, session.interrupt).start()
-    outcome, _, _ = play(text.replace('tick = "1ms"', 'tick = "1ms"\nhorizon = "1000s"'), session=session)
+    outcome, _, _ = play(FOR_EVER, session=session)
     assert outcome.error == "interrupted"
     session.close()
-    children = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "comm="],
-                              capture_output=True, text=True, check=False)  # fmt: skip
-    assert "qemu" not in children.stdout
+    assert not machines_of(os.getpid())
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_no_machine_outlives_the_command(how, root, tmp_path):
+    """Not even one that had no time to clean up."""
+    (tmp_path / "w.toml").write_text(FOR_EVER)
+    words = ("run", "w.toml", "--policy", "rr", "--host", "kernel", "--out", "run")
+    with subprocess.Popen(
+        [sys.executable, "-m", "schedlab", *words], cwd=tmp_path, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONPATH=str(root / "python")),
+    ) as command:  # fmt: skip
+        try:
+            wait_until(lambda: machines_of(command.pid) or command.poll() is not None)
+            machine, = machines_of(command.pid)
+            command.send_signal(how)
+        finally:
+            command.kill()
+    wait_until(lambda: not Path(f"/proc/{machine}").exists())
 
 
 def test_the_horizon_ends_the_run_whoever_has_the_cpu(play):

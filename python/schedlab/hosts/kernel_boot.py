@@ -2,7 +2,8 @@
 """The command that boots the teaching kernel in QEMU, for everybody who does.
 
 Must stay true: the image in the cache is never written to. A machine writes to a
-snapshot that goes with it, or to a disk of its own.
+snapshot that goes with it, or to a disk of its own. And no machine outlives the
+program that started it, however that ends.
 Read next: kernel.py, which plays workloads; ../cli_kernel.py, the shell.
 """
 
@@ -19,6 +20,9 @@ from . import kernel_build
 QEMU = "qemu-system-riscv64"
 CPUS_MAX = 8
 MEMORY_MIB = 256
+#: Words before a command: the kernel of this machine ends it when the thread that
+#: started it is gone, which no handler of ours can do after a SIGKILL.
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ def machine_command(machine: Machine, *, console: str = "stdio") -> list[str]:
     Returns
     -------
     list of str
-        For `subprocess`.
+        For `subprocess`. Where there is a `setpriv` (util-linux), the machine goes
+        with the thread that starts it.
 
     Raises
     ------
@@ -130,7 +135,7 @@ def machine_command(machine: Machine, *, console: str = "stdio") -> list[str]:
     )
     disk = f"file={machine.disk or machine.image.filesystem},format=raw,if=none,id=disk0"
     return [
-        QEMU, "-machine", "virt", "-bios", "default", "-m", f"{MEMORY_MIB}M",
+        *(ENDS_WITH_US if shutil.which(ENDS_WITH_US[0]) else ()), QEMU, "-machine", "virt", "-bios", "default", "-m", f"{MEMORY_MIB}M",
         "-smp", str(machine.nr_cpus), *time,
         "-nodefaults", "-display", "none", "-no-reboot", "-serial", console,
         "-global", "virtio-mmio.force-legacy=false",
