@@ -18,8 +18,9 @@ BOUNDS = {
     "yield_2": 2_000,
     "fork_exit_wait": 60_000,
     "tick_that_switches": 2_500,
-    # An instruction is a nanosecond: within a second from the first one on.
-    "boot_to_program": 1_000_000_000,
+    # An instruction is a nanosecond: a second from the firmware's first one on. Counted are
+    # 15 ms, of which an idle hart makes rounds while this machine reads the disk.
+    "boot_to_prompt": 1_000_000_000,
 }
 
 
@@ -28,7 +29,7 @@ def counted(root, image):
     spec = importlib.util.spec_from_file_location("kernel_bench", root / "bench" / "kernel_bench.py")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.boot_and_read(image, "/bench")
+    return module.read_bench(image)
 
 
 @pytest.mark.parametrize("operation", BOUNDS)
