@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import pytest
-from uthreads.uthreads_programs import Toolchain
+from uthreads.uthreads_programs import Toolchain, build_folder
 
 
 @pytest.fixture(scope="session")
-def toolchain(tmp_path_factory, need):
+def toolchain(need):
     """Function that gives a `Toolchain`: `toolchain("gcc", "address")`."""
     made = {}
 
     def get(compiler: str, kind: str) -> Toolchain:
         if (compiler, kind) not in made:
-            folder = tmp_path_factory.mktemp(f"{compiler}-{kind}")
-            made[compiler, kind] = Toolchain(need(compiler), kind, folder)
+            path = need(compiler)
+            made[compiler, kind] = Toolchain(path, kind, build_folder(path, kind))
         return made[compiler, kind]
 
     return get

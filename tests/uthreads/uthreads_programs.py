@@ -1,29 +1,41 @@
 # SPDX-License-Identifier: MIT
 """Build the thread library and programs that use it, with sanitizers or without.
 
+What was built is kept in the cache under a hash of all that it is made from: several
+files of tests need the same, and run in processes of their own.
+
 Read next: test_threads.py.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
+import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from schedlab import paths
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 HOST = ROOT / "hosts" / "uthreads"
 RUN_SECONDS_MAX = 20
+BUILD_SECONDS_KEPT = 86400
 
 #: Flags per kind of build. A policy's callback is called through another type of
-#: function, which is how the contract is: that one check is off.
+#: function, which is how the contract is: that one check is off. A sanitizer delivers
+#: signals late, so threads can be stopped at points of the library there.
+FORCED = "-DUT_HAS_FORCED_POINTS=1"
 KINDS = {
     "plain": ("-O2",),
-    "address": ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-    "thread": ("-O1", "-fsanitize=thread"),
+    "address": ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", FORCED),
+    "thread": ("-O1", "-fsanitize=thread", FORCED),
 }
 #: clang links its sanitizers into the program unless told not to.
 CLANG_FLAGS = {
@@ -44,7 +56,7 @@ class Toolchain:
     kind : str
         Key of `KINDS`.
     folder : pathlib.Path
-        Where the results go.
+        Where the results go; from `build_folder`.
     """
 
     compiler: str
@@ -69,42 +81,73 @@ class Toolchain:
             pytest.skip(f"{name} is missing; to have it: ./lab setup")
         return (f"-Wl,-rpath,{found.parent}", "-Wl,--disable-new-dtags")
 
+    def _make(self, name: str, *words: object) -> Path:
+        """Compile a file, unless it is there or somebody else is at it just now."""
+        target = self.folder / name
+        with open(self.folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                draft = target.with_name(f"{name}.draft")
+                compile_all([self.compiler, *self.flags, "-o", draft, *words])
+                draft.rename(target)
+        return target
+
     def library(self) -> Path:
         """Compile the library: core and host together."""
-        target = self.folder / "libschedlab-uthreads.so"
-        if not target.exists():
-            machine = os.uname().machine
-            compile_all([
-                self.compiler, *self.flags, "-fPIC", "-shared", "-Wl,-Bsymbolic",
-                f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'core'}", f"-I{HOST}",
-                "-o", target, *sorted((ROOT / "core").glob("*.c")), *sorted(HOST.glob("*.c")),
-                HOST / f"context_{machine}.S", "-ldl", "-lpthread",
-            ])  # fmt: skip
-        return target
+        return self._make(
+            "libschedlab-uthreads.so", "-fPIC", "-shared", "-Wl,-Bsymbolic",
+            f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'core'}", f"-I{HOST}",
+            *sorted((ROOT / "core").glob("*.c")), *sorted(HOST.glob("*.c")),
+            HOST / f"context_{os.uname().machine}.S", "-ldl", "-lpthread",
+        )  # fmt: skip
 
     def program(self, name: str, *libraries: str) -> Path:
         """Compile programs/NAME and link it with the library."""
-        library = self.library()
+        self.library()
         source = HERE / "programs" / name
-        target = self.folder / source.stem
-        if not target.exists():
-            compile_all([
-                self.compiler, *self.flags, f"-I{HOST / 'include'}", f"-I{HERE / 'programs'}",
-                "-o", target, source, f"-L{self.folder}", "-lschedlab-uthreads",
-                f"-Wl,-rpath,{self.folder}", *self.run_path, "-lpthread", *libraries,
-            ])  # fmt: skip
-            assert library.exists()
-        return target
+        return self._make(
+            source.stem, f"-I{HOST / 'include'}", f"-I{HERE / 'programs'}", source, f"-L{self.folder}",
+            "-lschedlab-uthreads", f"-Wl,-rpath,{self.folder}", *self.run_path, "-lpthread", *libraries,
+        )  # fmt: skip
 
     def policy(self, source: Path) -> Path:
         """Compile a policy as `schedlab run` does."""
-        target = self.folder / f"{source.name.removesuffix('.bpf.c')}.so"
-        if not target.exists():
-            compile_all([
-                self.compiler, *self.flags, "-Wno-unused-parameter", "-fPIC", "-shared",
-                "-fno-semantic-interposition", f"-I{ROOT / 'include'}", "-o", target, source,
-            ])  # fmt: skip
-        return target
+        return self._make(
+            f"{source.name.removesuffix('.bpf.c')}.so", "-Wno-unused-parameter", "-fPIC", "-shared",
+            "-fno-semantic-interposition", f"-I{ROOT / 'include'}", source,
+        )  # fmt: skip
+
+
+def build_folder(compiler: str, kind: str) -> Path:
+    """Folder for what a compiler makes of the sources as they are now.
+
+    Parameters
+    ----------
+    compiler : str
+        Path of gcc or clang.
+    kind : str
+        Key of `KINDS`.
+
+    Returns
+    -------
+    pathlib.Path
+        In the cache; those of other sources are removed after a day.
+    """
+    parent = paths.cache_folder("uthreads-tests")
+    chain = Toolchain(compiler, kind, parent)
+    digest = hashlib.sha256(repr((chain.flags, str(parent))).encode())
+    digest.update(compile_all([compiler, "--version"]).encode() + Path(__file__).read_bytes())
+    for folder in ("core", "hosts/uthreads", "include", "policies", "tests/uthreads/programs"):
+        for source in sorted((ROOT / folder).rglob("*")):
+            if source.suffix in (".c", ".h", ".S", ".cpp"):
+                digest.update(str(source).encode() + source.read_bytes())
+    for old in parent.iterdir():
+        if time.time() - old.stat().st_mtime > BUILD_SECONDS_KEPT:
+            shutil.rmtree(old, ignore_errors=True)
+    folder = parent / f"{Path(compiler).name}-{kind}-{digest.hexdigest()[:16]}"
+    folder.mkdir(exist_ok=True)
+    folder.touch()
+    return folder
 
 
 def compile_all(command: list) -> str:
@@ -115,7 +158,9 @@ def compile_all(command: list) -> str:
     return done.stdout
 
 
-def run_program(binary: Path, *words: object, status: int = 0, env: dict | None = None):
+def run_program(
+    binary: Path, *words: object, status: int = 0, env: dict | None = None, seconds: float = RUN_SECONDS_MAX
+):
     """Run a test program and wait for it.
 
     Parameters
@@ -128,6 +173,8 @@ def run_program(binary: Path, *words: object, status: int = 0, env: dict | None 
         The exit status that it must have.
     env : dict, optional
         More variables of the environment.
+    seconds : float, default 20
+        When it hangs.
 
     Returns
     -------
@@ -142,11 +189,11 @@ def run_program(binary: Path, *words: object, status: int = 0, env: dict | None 
     try:
         done = subprocess.run(
             [binary, *map(str, words)], capture_output=True, text=True, check=False,
-            timeout=RUN_SECONDS_MAX, env={**os.environ, **settings, **(env or {})},
+            timeout=seconds, env={**os.environ, **settings, **(env or {})},
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"") + (late.stderr or b"")
-        pytest.fail(f"{binary.name} {words}: no end after {RUN_SECONDS_MAX} s\n{said[-2000:]!r}")
+        pytest.fail(f"{binary.name} {words}: no end after {seconds} s\n{said[-2000:]!r}")
     assert done.returncode == status, (
         f"{binary.name} {' '.join(map(str, words))}: status {done.returncode}\n"
         f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
