@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ut.h"
@@ -70,6 +71,8 @@ static int read_config(const struct ut_config *c)
 			       (unsigned long long)ut.tick_ns);
 	ut.signal = c->preempt_signal ? c->preempt_signal : SIGURG;
 	ut.flags = c->flags;
+	if (UT_HAS_FORCED_POINTS && getenv("UT_FORCED_POINTS"))
+		ut.forced_points = (u32)atoi(getenv("UT_FORCED_POINTS"));
 	ut.random = c->seed;
 	return 0;
 }

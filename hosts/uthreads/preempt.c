@@ -190,6 +190,18 @@ void ut_handle_pending(void)
 	} while (ut_count_down() && sl_peek(&ut_this_cpu()->pending));
 }
 
+/* Perhaps the caller's slice is over, as if a tick had come just now. */
+void ut_forced_point(void)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+
+	if (!ut.forced_points || ut_count() > 1 || !cpu->curr ||
+	    sl_host_random() % ut.forced_points)
+		return;
+	sl_set_slice(&cpu->curr->core, 0);
+	ut_ring(cpu, UT_PENDING_KICK);
+}
+
 void ut_slice_changed(struct sl_task *t)
 {
 	ut_ring(&ut.cpus[sl_peek(&t->cpu)], UT_PENDING_TIMER);

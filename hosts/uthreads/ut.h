@@ -156,6 +156,7 @@ struct ut_machine {
 	u32		nr_cpus;
 	u32		threads_max;
 	u32		flags;
+	u32		forced_points;	/* of a build for tests; 0: none */
 	int		signal;
 	u64		tick_ns;
 	size_t		stack_bytes;
@@ -200,8 +201,18 @@ static inline struct ut_thread *ut_thread_of(struct sl_task *t)
 	return (struct ut_thread *)t;
 }
 
+/*
+ * In a build for tests one call in ut.forced_points, drawn at random, ends its
+ * caller's turn: places that a signal would find once in a million runs, or, under
+ * a sanitizer that delivers it late, never.
+ */
+#ifndef UT_HAS_FORCED_POINTS
+#define UT_HAS_FORCED_POINTS 0
+#endif
+
 /* preempt.c */
 void ut_handle_pending(void);
+void ut_forced_point(void);
 
 static inline void ut_disable(void)
 {
@@ -210,6 +221,8 @@ static inline void ut_disable(void)
 
 static inline void ut_enable(void)
 {
+	if (UT_HAS_FORCED_POINTS)
+		ut_forced_point();
 	if (ut_count_down() &&
 	    __builtin_expect(sl_peek(&ut_this_cpu()->pending), 0))
 		ut_handle_pending();

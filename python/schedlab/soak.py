@@ -90,6 +90,12 @@ SOAKS = {
         variable="SCHEDLAB_UTHREADS_RUNS",
         default=1000,
     ),
+    "uthreads-stress": Soak(
+        about="random calls of the thread library, so many switches, a hundredth of them under each sanitizer",
+        arguments=("tests/uthreads/test_stress.py",),
+        variable="SCHEDLAB_UTHREADS_SWITCHES",
+        default=1_000_000_000,
+    ),
 }
 
 
