@@ -19,6 +19,7 @@ MARKER = Path("include") / "scx" / "common.bpf.h"
 
 SIMULATOR = ("sim", "schedlab-sim")
 LAUNCHER = ("linux", "schedlab-launch")
+LINUX_RUNNER = ("linux", "schedlab-play")
 UTHREADS_RUNNER = ("uthreads", "schedlab-uthreads")
 
 
@@ -93,6 +94,17 @@ def launcher() -> Path:
         The program of the checkout's build folder, or the wheel's.
     """
     return _program(*LAUNCHER)
+
+
+def linux_runner() -> Path:
+    """Path of `schedlab-play`, whether or not it has been built.
+
+    Returns
+    -------
+    pathlib.Path
+        The program of the checkout's build folder, or the wheel's.
+    """
+    return _program(*LINUX_RUNNER)
 
 
 def uthreads_runner() -> Path:

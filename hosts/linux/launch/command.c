@@ -103,6 +103,11 @@ void become_command(const struct command *c, int go_fd, int status_fd)
 		refuse(status_fd, FAILURE_OUTPUT);
 	if (set_affinity(c->affinity))
 		refuse(status_fd, FAILURE_AFFINITY);
+	if (c->priority && c->priority >= own_priority) {
+		errno = EPERM;
+		refuse(status_fd, own_priority ? FAILURE_WATCHDOG :
+						 FAILURE_SCHEDULER);
+	}
 	if (c->is_trial)
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	if (set_scheduler(c))

@@ -300,7 +300,8 @@ static void watch(struct keeper *k, uint64_t timeout_ns)
 			return;
 		}
 		reap(k);
-		if (!k->has_tree || k->report.forks)
+		if (!k->has_tree || k->report.forks ||
+		    (k->command->is_whole && !k->pid))
 			return;
 	}
 }

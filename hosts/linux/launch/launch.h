@@ -10,8 +10,9 @@
  * that nobody of it is lost, neither for the figures nor when it is to end;
  * should the launcher be killed, the keeper hears of it and ends the tree.
  *
- * Both run in the real-time class above all that may be measured, where that is
- * allowed: a command that never sleeps cannot keep them from ending it.
+ * Both run in the real-time class above all that may be measured: a command that
+ * never sleeps cannot keep them from ending it. A real-time command is refused
+ * where they may not rise above it.
  *
  * Read next: main.c, then keeper.c.
  */
@@ -37,6 +38,7 @@ struct command {
 	uint64_t period_ns;
 	uint64_t affinity;	/* a bit per CPU; 0: as the launcher's */
 	bool is_trial;		/* only find out whether it forks */
+	bool is_whole;		/* when it ends, so does its tree */
 	const char *folder;	/* NULL: here */
 	const char *output;	/* file for its stdout and stderr */
 	char **argv;		/* NULL-ended */
@@ -53,6 +55,7 @@ enum failure {
 	FAILURE_NONE,
 	FAILURE_START,		/* fork, pipe */
 	FAILURE_SCHEDULER,	/* the class was refused */
+	FAILURE_WATCHDOG,	/* nobody of higher priority could end it */
 	FAILURE_AFFINITY,
 	FAILURE_FOLDER,
 	FAILURE_OUTPUT,
@@ -105,5 +108,7 @@ _Noreturn void keep(const struct command *c, uint64_t timeout_ns, int fd);
 
 /* main.c */
 uint64_t now_ns(void);
+/* Priority of launcher and keepers in SCHED_FIFO; 0: they are in no such class. */
+extern uint32_t own_priority;
 
 #endif

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,7 +35,7 @@ struct kept {
 	struct report report;
 };
 
-static bool is_realtime;
+uint32_t own_priority;
 
 uint64_t now_ns(void)
 {
@@ -48,10 +49,19 @@ uint64_t now_ns(void)
 static void rise_above(void)
 {
 	struct sched_param highest = { .sched_priority = LAUNCH_PRIORITY };
+	struct rlimit limit;
 
-	is_realtime = !sched_setscheduler(0, SCHED_FIFO, &highest);
-	if (is_realtime)
-		mlockall(MCL_CURRENT | MCL_FUTURE);
+	if (sched_setscheduler(0, SCHED_FIFO, &highest)) {
+		/* An ordinary user may have been allowed less: ulimit -r. */
+		if (getrlimit(RLIMIT_RTPRIO, &limit) || !limit.rlim_cur ||
+		    limit.rlim_cur > LAUNCH_PRIORITY)
+			return;
+		highest.sched_priority = (int)limit.rlim_cur;
+		if (sched_setscheduler(0, SCHED_FIFO, &highest))
+			return;
+	}
+	own_priority = (uint32_t)highest.sched_priority;
+	mlockall(MCL_CURRENT | MCL_FUTURE);
 }
 
 /* ---- answers --------------------------------------------------------------- */
@@ -60,6 +70,7 @@ static const char *const FAILURES[] = {
 	[FAILURE_NONE] = "none",
 	[FAILURE_START] = "start",
 	[FAILURE_SCHEDULER] = "scheduler",
+	[FAILURE_WATCHDOG] = "watchdog",
 	[FAILURE_AFFINITY] = "affinity",
 	[FAILURE_FOLDER] = "folder",
 	[FAILURE_OUTPUT] = "output",
@@ -105,7 +116,7 @@ static void print_report(const struct report *r)
 
 static void answer(const struct kept *kept, uint32_t nr)
 {
-	printf("{\"is_realtime\":%s,\"commands\":[", is_realtime ? "true" : "false");
+	printf("{\"is_realtime\":%s,\"commands\":[", own_priority ? "true" : "false");
 	for (uint32_t i = 0; i < nr; i++) {
 		printf("%s", i ? "," : "");
 		print_report(&kept[i].report);

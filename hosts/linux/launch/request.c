@@ -77,7 +77,7 @@ static const char *parse_argv(struct words *w, uint64_t argc, struct command *c)
 /* Settings of one command, up to and with its argv. */
 static const char *parse_command(struct words *w, struct command *c)
 {
-	uint64_t policy = 0, priority = 0, nice = 0, trial = 0, argc = 0;
+	uint64_t policy = 0, priority = 0, nice = 0, trial = 0, whole = 0, argc = 0;
 	char *word;
 
 	while ((word = next_word(w))) {
@@ -86,6 +86,7 @@ static const char *parse_command(struct words *w, struct command *c)
 			c->priority = (uint32_t)priority;
 			c->nice = (int32_t)(int64_t)nice;
 			c->is_trial = trial;
+			c->is_whole = whole;
 			if (c->priority >= LAUNCH_PRIORITY)
 				return "the priority is the launcher's own";
 			return parse_argv(w, argc, c);
@@ -98,6 +99,7 @@ static const char *parse_command(struct words *w, struct command *c)
 		    !set_number(word, "period_ns", &c->period_ns) &&
 		    !set_number(word, "affinity", &c->affinity) &&
 		    !set_number(word, "trial", &trial) &&
+		    !set_number(word, "whole", &whole) &&
 		    !set_text(word, "folder", &c->folder) &&
 		    !set_text(word, "output", &c->output))
 			return "an unknown setting";

@@ -39,12 +39,15 @@ class Command:
         CPUs that it may use, each below 64; empty: all.
     output : pathlib.Path or None
         File that gets what it prints, both streams; None: it is dropped.
+    is_whole : bool
+        Whether its tree is ended when it ends itself; else the tree is waited for.
     """
 
     argv: tuple[str, ...]
     linux_class: LinuxClass
     cpus: tuple[int, ...] = ()
     output: Path | None = None
+    is_whole: bool = False
 
 
 class Launcher:
@@ -82,6 +85,10 @@ class Launcher:
             self._process.wait()
         self._process.stdout.close()
 
+    def kill(self) -> None:
+        """Make a run under way end at once; from any thread. Its keepers end their trees."""
+        self._process.kill()
+
     def run(self, commands: Sequence[Command], *, timeout_ns: int, is_trial: bool = False) -> dict:
         """Run a command, and others beside it.
 
@@ -116,7 +123,7 @@ class Launcher:
             self._process.stdin.write(b"run %d\n" % len(raw) + raw)
             self._process.stdin.flush()
             line = self._process.stdout.readline()
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):  # closed by another thread
             line = b""
         if not line:
             raise HostError("schedlab-launch has ended without an answer; was it killed?")
@@ -135,6 +142,7 @@ def _words(commands: Sequence[Command], timeout_ns: int, is_trial: bool) -> list
         settings = command.linux_class.settings
         settings["affinity"] = sum(1 << cpu for cpu in command.cpus)
         settings["trial"] = int(is_trial)
+        settings["whole"] = int(command.is_whole)
         words += ["command", *(f"{key}={value}" for key, value in settings.items())]
         if command.output is not None:
             words.append(f"output={command.output}")
@@ -152,6 +160,11 @@ def _raise_failure(command: Command, report: dict) -> None:
         raise UnavailableError(
             f"{name} needs CAP_SYS_NICE: start schedlab as root, or raise RLIMIT_RTPRIO "
             "(ulimit -r) and RLIMIT_NICE; SCHED_OTHER, SCHED_BATCH and SCHED_IDLE need nothing"
+        )
+    if kind == "watchdog":
+        raise UnavailableError(
+            f"{name}: the watchdog that ends it must have a higher priority, which RLIMIT_RTPRIO forbids; "
+            "ask for a lower priority, or start schedlab with CAP_SYS_NICE (as root)"
         )
     if kind == "scheduler" and number == errno.EBUSY:
         raise UsageError(f"{name}: this machine has no room for so much reserved time; ask for less")

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * play.h - schedlab-play: a workload program as processes or threads of Linux.
+ *
+ *	main.c -> run.c: tasks are made, start together, end -> task.c: one task
+ *	           \-> result.c: a line per task             \-> verbs.c, files.c,
+ *	                                                          sync.c, usage.c
+ *
+ * It is started by schedlab-launch (../launch), under the scheduling class that
+ * is to be measured; what it makes inherits class and CPUs. It changes nothing
+ * but its own processes, so that nothing is left to be restored when it dies.
+ *
+ * A task that arrives at a time of its own exists before time 0 and sleeps until
+ * then; one that is spawned is really forked by its parent, and really waited for.
+ *
+ * Read next: run.c.
+ */
+#ifndef PLAY_PLAY_H
+#define PLAY_PLAY_H
+
+#include "player.h"
+
+struct options {
+	const char *program_path;
+	const char *result_path;	/* gets a line of JSON per task, and one more */
+	const char *folder;		/* for the files of `read` and `write` */
+	bool are_threads;
+	bool has_weights;		/* nice values mean something in this class */
+};
+
+enum task_state {
+	TASK_NEW,		/* nobody has made it yet */
+	TASK_READY,		/* it waits for time 0, or for its arrival */
+	TASK_RUNNING,
+	TASK_ENDED,
+};
+
+/* What Linux counts of one task, or of several. */
+struct usage {
+	u64 user_us;
+	u64 system_us;
+	u64 nr_voluntary;	/* context switches */
+	u64 nr_involuntary;
+	u64 run_ns;		/* /proc/.../schedstat; of one task only */
+	u64 wait_ns;		/* runnable, but not running */
+};
+
+/* Shared by all; each is written by its own task, then by the runner. */
+struct task {
+	u32 state;		/* enum task_state; written last */
+	s32 tid;
+	u64 arrival_ns;		/* since time 0, as all times here */
+	u64 first_run_ns;
+	u64 end_ns;
+	struct usage before;	/* when it arrived */
+	struct usage used;	/* from then to its end */
+	s32 failed;		/* what sl_player_run() returned */
+	u32 op;			/* then: the op at fault */
+	s32 signal;		/* that killed it; 0: none did */
+	u32 children_ended;	/* futex; threads only */
+	bool is_told;		/* its line has been written; the runner's */
+};
+
+struct object {
+	u32 word;		/* futex; lock: 0 free, 1 held, 2 wanted too */
+				/* barrier: round number */
+				/* condition: waiters let go so far */
+	u32 count;		/* barrier: parties that have come this round */
+				/* condition: waiters that have come so far */
+	int pipe_fds[2];	/* pipe: read end, write end */
+};
+
+struct shared {
+	u64 start_ns;		/* CLOCK_MONOTONIC: time 0 of the program */
+	u32 nr_ready;		/* futex: tasks that wait for time 0 */
+	u32 may_go;		/* futex: 1 from just before time 0 on */
+	u32 nr_armed;		/* futex: tasks that sleep until their arrival */
+	u32 nr_alive;		/* futex: tasks that were made and have not ended */
+	u32 lost_task;		/* number of one that failed or was killed, 0: none */
+	struct task *tasks;
+	struct object *objects;
+};
+
+/* The run, the same in every process of it. */
+struct run {
+	struct options options;
+	const void *program;
+	struct shared *shared;
+	u32 nr_tasks;
+	u64 rounds_per_ms;	/* of an empty loop, on an undisturbed CPU */
+	struct usage used;	/* by all tasks, their ends included */
+	u64 end_ns;
+	const char *error_kind;	/* NULL: all went well */
+	char error[400];
+	s32 fault_task;		/* number from 1; 0: none */
+};
+
+extern struct run run;
+
+/* run.c: Return: exit code. */
+int play(void);
+/* The first failure is the one that counts; @task counts from 1, 0: none. */
+void run_fail(const char *kind, s32 task, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* task.c */
+/* Make a task that waits for time 0. Return: 0 or -errno. */
+int task_make(u32 i);
+/* Make a task now, as a child of the task that calls. Return: 0 or -errno. */
+int task_spawn(u32 i);
+/* Wait until @children of @parent's have ended. Return: 0 or -errno. */
+int task_wait(u32 parent, u64 children, u64 nr_awaited);
+/* What it is to have, in a class that heeds it; @of_class where it names none. */
+int task_nice(u32 i, int of_class);
+/* A process has ended, as wait4() says. Context: its parent. */
+void task_reaped(s32 pid, int status);
+
+/* usage.c */
+struct usage usage_of_self(bool is_thread);
+struct usage usage_of_children(void);
+/* What can be read of another, while it lives. */
+struct usage usage_of(s32 tid);
+struct usage usage_since(struct usage now, struct usage before);
+
+/* sync.c: what tasks share is a futex in shared memory, or a pipe. */
+u64 monotonic_ns(void);
+/* Sleep until *word differs from @seen or it is @until_ns; may wake early. */
+void futex_wait(u32 *word, u32 seen, u64 until_ns);
+void futex_wake(u32 *word, int how_many);
+int sync_open(void);
+int sync_lock(struct sl_player *p, u32 object);
+int sync_unlock(struct sl_player *p, u32 object);
+int sync_send(struct sl_player *p, u32 object, u64 bytes);
+int sync_recv(struct sl_player *p, u32 object, u64 bytes);
+int sync_barrier(struct sl_player *p, u32 object);
+int sync_await(struct sl_player *p, u32 object, u32 lock);
+int sync_signal(struct sl_player *p, u32 object, bool all);
+
+/* files.c */
+/* Before any task is made: what all read. Return: 0 or -1 after run_fail(). */
+int files_open(void);
+/* In a new task: what it alone writes. Return: 0 or -errno. */
+int files_open_own(u32 task);
+int files_read(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
+int files_write(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
+/* "" where nothing is read or written. */
+const char *files_system_name(void);
+
+/* verbs.c */
+extern const struct sl_player_ops verbs;
+/* Find out how long a round of `run` takes. */
+void verbs_calibrate(void);
+/* Linux's nice value whose weight is nearest. */
+int nice_of_weight(u64 weight);
+
+/* result.c: Return: 0 or -errno. */
+int result_open(void);
+/* A line for each task that has ended since. */
+int result_tell_tasks(bool is_last);
+int result_tell_run(void);
+
+#endif
