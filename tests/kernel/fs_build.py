@@ -12,7 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNEL = ROOT / "hosts" / "kernel" / "kernel"
 HARNESS = ROOT / "tests" / "kernel" / "fs_harness"
-PARTS = ("bio", "log", "balloc", "inode", "dir", "file", "pipe", "sysfile", "fscheck", "fsmount")
+KERNEL_PARTS = ("bio", "log", "balloc", "inode", "dir", "file", "pipe", "sysfile", "fsmount")
+#: Every source of the file system, by its name.
+PARTS = {name: KERNEL / f"{name}.c" for name in KERNEL_PARTS}
+PARTS["fscheck"] = ROOT / "hosts" / "kernel" / "mkfs" / "fscheck.c"
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 OPTIONS = (
     "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter",
@@ -41,16 +44,16 @@ def build_harness(folder: Path, *, compiler: str = "gcc", changed: dict[str, str
         The program.
     """
     sources = []
-    for part in PARTS:
-        source = KERNEL / f"{part}.c"
+    for part, source in PARTS.items():
         if part in (changed or {}):
             source = folder / f"{part}.c"
             source.write_text(changed[part])
         sources.append(source)
     program = folder / "fs_harness"
     subprocess.run(
-        [compiler, *OPTIONS, *sanitizers, "-iquote", KERNEL, "-include", HARNESS / "stub_proc.h",
-         *sources, *sorted(HARNESS.glob("*.c")), "-o", program, "-lpthread"],
+        [compiler, *OPTIONS, *sanitizers, "-iquote", KERNEL, "-iquote", PARTS["fscheck"].parent,
+         "-include", HARNESS / "stub_proc.h", *sources, *sorted(HARNESS.glob("*.c")), "-o", program,
+         "-lpthread"],
         check=True,
     )  # fmt: skip
     return program

@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from kernel.fs_build import KERNEL, build_harness
+from kernel.fs_build import PARTS, build_harness
 
 #: How many times as much as in CI; `./lab soak files` sets it.
 ROUNDS = int(os.environ.get("SCHEDLAB_FILES_ROUNDS", "1"))
@@ -77,15 +77,17 @@ def test_broken_images_are_refused_or_work(harness):
         assert int(line.split()[3]) > 100, line
 
 
-#: What each line of the log is for: without it the cuts must find something.
+#: What each line about the log is for: without it the cuts must find something.
 FAULTS = {
-    "promised without a flush": ("submit(0, DISK_FLUSH, 0, 0, NULL, promised);", "promised(r);"),
-    "log used again without a flush": ("submit(0, DISK_FLUSH, 0, 0, NULL, settled);", "settled(r);"),
+    "promised without a flush": ("log", "submit(0, DISK_FLUSH, 0, 0, NULL, promised);", "promised(r);"),
+    "log used again without a flush": ("log", "submit(0, DISK_FLUSH, 0, 0, NULL, settled);", "settled(r);"),
     "a torn log is believed": (
-        "log_sum(h, (h->nr + 1) * BSIZE, LOG_SUM_START) != sum",
-        "sum + h->seq == 0",
+        "fscheck",
+        "log_sum(h, (h->nr + 1) * BSIZE, LOG_SUM_START) == sum",
+        "sum + h->seq",
     ),
     "promised when logged": (
+        "log",
         "	while (journal.promised_seq < seq) {",
         "	while (journal.promised_seq + 1 < seq) {",
     ),
@@ -96,10 +98,10 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_cuts_find_a_faulty_log(fault, tmp_path, need):
     need("gcc")
-    text = (KERNEL / "log.c").read_text()
-    right, wrong = FAULTS[fault]
+    part, right, wrong = FAULTS[fault]
+    text = PARTS[part].read_text()
     assert text.count(right) == 1
-    program = build_harness(tmp_path, changed={"log": text.replace(right, wrong)}, sanitizers=())
+    program = build_harness(tmp_path, changed={part: text.replace(right, wrong)}, sanitizers=())
     found = [
         subprocess.run(
             [program, str(seed), "crash", "400", "200"],

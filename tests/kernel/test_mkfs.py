@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """mkfs: an image is made, shown, and checked; each violation is named with its place.
 
-Every invariant of kernel/fscheck.c is broken once in a good image, and the message
+Every invariant of mkfs/fscheck.c is broken once in a good image, and the message
 must say which and where. The kernel mounts by the same check.
 
 Read next: hosts/kernel/mkfs/mkfs.c.

@@ -9,7 +9,7 @@
  * Called by inode.c, inside operations. Must stay true: nr_free is the number of
  * zero bits for blocks of the data area.
  *
- * Read next: fscheck.c, who counts the bits against the inodes.
+ * Read next: mkfs/fscheck.c, which counts the bits against the inodes.
  */
 #include "balloc.h"
 

@@ -5,16 +5,16 @@
  * A file that had no name left but was open when the power went is still on the
  * disk, with nlink 0; nobody can ever open it again, so it is freed here.
  *
- * Called once, by the first process. Read next: fscheck.c.
+ * Called once, by the first process. Read next: mkfs/fscheck.c.
  */
 #include "inode.h"
 
 #include "balloc.h"
 #include "bio.h"
 #include "disk.h"
-#include "fscheck.h"
 #include "log.h"
 #include "mem.h"
+#include "mkfs/fscheck.h"
 #include "print.h"
 
 /* print.c of the core. */
@@ -80,7 +80,7 @@ int fs_init(void)
 	check.read = read_directly;
 	check.say = say;
 	if (!check.nr_device_blocks || !fs_check_super(&check) ||
-	    !log_init(&check.sb))
+	    !log_init(&check))
 		return -1;
 	check.read = read_block;
 	nr_pages = (fs_check_bytes(&check) + PGSIZE - 1) / PGSIZE;

@@ -11,10 +11,6 @@
 #include <core.h>
 
 #include "bootargs.h"
-#include "channel.h"
-#include "job.h"
-#include "overhead.h"
-#include "policy.h"
 #include "print.h"
 #include "proc.h"
 #include "sbi.h"
@@ -71,12 +67,12 @@ struct sl_task *sl_host_task(s32 pid)
 
 static void timers_fire(struct timer *timer, void *arg)
 {
-	u32 was = overhead_enter((u32)sl_host_cpu(), OVERHEAD_SCHED);
+	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	(void)timer;
 	(void)arg;
 	sl_timers_run();
-	overhead_leave((u32)sl_host_cpu(), was);
+	overhead_leave(was);
 }
 
 void sl_host_set_timer(u64 at_ns)
@@ -88,15 +84,15 @@ void sl_host_set_timer(u64 at_ns)
 
 void sl_host_print(const char *line)
 {
-	if (channel_is_open())
-		job_say("print %s", line);
-	else
+	if (!lab_print(line))
 		printk("%s\n", line);
 }
 
 void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 {
-	policy_failed(info, pid);
+	printk("policy '%s' has ended: %s: %s; the built-in FIFO goes on\n",
+	       sl_core.ops.name, info->reason, info->msg);
+	lab_policy_failed(info, pid);
 }
 
 void sl_host_panic(const char *file, int line, const char *what)

@@ -4,7 +4,7 @@
  *
  * Locks are spin locks and nothing else: the core runs with interrupts off, so
  * nothing on this hart can want a lock that this hart holds. The clock is the
- * board's, records go through record.h.
+ * board's, records are the laboratory's (lab.h).
  *
  * Read next: host.c, the rest of the contract.
  */
@@ -14,7 +14,7 @@
 #include <scx/types.h>
 #include <schedlab/task.h>
 
-#include "record.h"
+#include "param.h"
 
 typedef struct { u32 locked; } sl_lock_t;
 
@@ -106,10 +106,11 @@ static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+#include "lab.h"	/* here, because it needs what stands above */
+
 static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
-	record_put((u32)sl_host_cpu(), sl_host_now_ns(), kind, task, cpu, flags,
-		   arg);
+	lab_record(kind, task, cpu, flags, arg);
 }
 
 /* The next tick will see it. */

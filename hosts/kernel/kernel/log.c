@@ -29,6 +29,7 @@
 #include "bio.h"
 #include "disk.h"
 #include "inode.h"
+#include "mkfs/fscheck.h"
 #include "mem.h"
 #include "print.h"
 #include "timer.h"
@@ -310,34 +311,9 @@ void fs_sync(void)
 	release(&journal.lock);
 }
 
-/* Read the log into the staging area. Return: its blocks, 0: nothing was promised. */
-static s64 read_log(const struct superblock *sb)
+bool log_init(struct fs_check *check)
 {
-	struct log_header *h = journal.header;
-	u64 sum;
-
-	if (!disk_transfer(DISK_READ, journal.start, journal.nr_max + 1, h)) {
-		printk("fs: refused: the log, blocks %u to %u, cannot be read",
-		       journal.start, journal.start + journal.nr_max);
-		return -1;
-	}
-	sum = h->sum;
-	h->sum = 0;
-	if (h->magic != LOG_MAGIC || !h->nr || h->nr > journal.nr_max ||
-	    log_sum(h, (h->nr + 1) * BSIZE, LOG_SUM_START) != sum)
-		return 0;
-	for (u32 i = 0; i < h->nr; i++) {
-		if (h->block[i] < sb->inodestart || h->block[i] >= sb->size) {
-			printk("fs: refused: entry %u of the log is for block %u, not in [%u, %u)",
-			       i, h->block[i], sb->inodestart, sb->size);
-			return -1;
-		}
-	}
-	return h->nr;
-}
-
-bool log_init(const struct superblock *sb)
-{
+	const struct superblock *sb = &check->sb;
 	s64 nr;
 
 	initlock(&journal.lock, "log");
@@ -346,7 +322,15 @@ bool log_init(const struct superblock *sb)
 	journal.start = sb->logstart;
 	journal.nr_max = sb->nlog - 1 < LOG_BLOCKS_MAX ? sb->nlog - 1 : LOG_BLOCKS_MAX;
 	journal.header = kalloc_pages(((journal.nr_max + 1) * BSIZE + PGSIZE - 1) / PGSIZE);
-	nr = journal.header ? read_log(sb) : -1;
+	if (!journal.header)
+		return false;
+	if (!disk_transfer(DISK_READ, journal.start, journal.nr_max + 1,
+			   journal.header)) {
+		printk("fs: refused: the log, blocks %u to %u, cannot be read",
+		       journal.start, journal.start + journal.nr_max);
+		return false;
+	}
+	nr = fs_check_log(check, journal.header);
 	if (nr < 0)
 		return false;
 	for (u32 i = 0; i < nr; i++) {

@@ -56,12 +56,14 @@ static inline u64 log_sum(const void *from, u64 bytes, u64 sum)
 #define LOG_SUM_START 0xcbf29ce484222325ULL
 
 struct buf;
+struct fs_check;
 
 /*
- * Replay what the disk's log holds, then start one. @sb: checked. Context: at
- * mount; sleeps. Return: false when the image is refused; why was printed.
+ * Replay what the disk's log holds, then start one. @check: its superblock was
+ * checked. Context: at mount; sleeps. Return: false when the image is refused; why
+ * was printed.
  */
-bool log_init(const struct superblock *sb);
+bool log_init(struct fs_check *check);
 
 /* @b was changed in this operation. Context: an operation, b locked. */
 void log_write(struct buf *b);

@@ -11,13 +11,11 @@
 #include <schedlab/linked.h>
 
 #include "bootargs.h"
-#include "channel.h"
 #include "console.h"
 #include "core.h"
 #include "fdt.h"
 #include "file.h"
 #include "inode.h"
-#include "job.h"
 #include "layout.h"
 #include "memlayout.h"
 #include "page.h"
@@ -135,9 +133,7 @@ static void boot_devices(void)
 	plic_init();
 	file_init();
 	console_init();
-	channel_init();
-	record_init(nr_cpus);
-	job_init();
+	lab_init();
 	policy_init();
 	page_count_total();
 	proc_start_first(first_process);

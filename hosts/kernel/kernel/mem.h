@@ -66,6 +66,11 @@ int memcmp(const void *a, const void *b, unsigned long n);
 unsigned long strlen(const char *s);
 int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, unsigned long n);
+/*
+ * Copy the next word of @text, up to a blank, cut to @bytes with its 0. Return:
+ * what follows it; NULL: there is none.
+ */
+const char *next_word(const char *text, char *word, unsigned long bytes);
 /* As strncpy(), but always ends with a 0. @bytes: room at @to. */
 char *copy_name(char *to, const char *from, unsigned long bytes);
 

@@ -34,11 +34,8 @@ void policy_init(void);
  */
 int policy_choose(const char *text, char *why);
 
-/*
- * The same from an interrupt. The policy takes @at_ns for the time while it
- * starts, so that its timers count from there; until then the clock stands.
- */
-int policy_choose_at(const char *text, u64 at_ns, char *why);
+/* The same for who is alone in choosing. Context: also an interrupt. */
+int policy_start(const char *text, char *why);
 
 /**
  * policy_describe - a policy in words
@@ -50,13 +47,8 @@ int policy_choose_at(const char *text, u64 at_ns, char *why);
  */
 int policy_describe(int which, char *to, u32 bytes);
 
-/* The end of the machine: the policy says its last words. Context: as above. */
-void policy_end(void);
-
-/* Number of the policy in force, see policy_describe(). */
+/* Number of the policy in force, see policy_describe(); and a number's name. */
 u32 policy_now(void);
-
-/* sl_host_policy_failed(): tell the console, and the channel. */
-void policy_failed(const struct scx_exit_info *info, s32 pid);
+const char *policy_name(u32 idx);
 
 #endif

@@ -22,7 +22,6 @@
 #include "core.h"
 #include "file.h"
 #include "inode.h"
-#include "overhead.h"
 #include "print.h"
 #include "sched.h"
 #include "vm.h"
@@ -232,7 +231,7 @@ static void set_up(struct proc *p, s32 pid, const char *name)
 	p->uses_fp = false;
 	p->nice = 0;
 	memset(&p->attr, 0, sizeof(p->attr));
-	sync_forget(&p->at_exit);
+	p->lab = (struct lab_proc){ };
 	copy_name(p->name, name, sizeof(p->name));
 	p->waits_for = NULL;
 	p->killed = false;
@@ -314,12 +313,12 @@ bool proc_release(struct proc *p)
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	push_off();
-	was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+	was = overhead_enter(OVERHEAD_SCHED);
 	sl_task_give_attrs(&p->task, &p->attr);
 	if (sl_task_attach(&p->task, true))
 		panic("the core has no room for %d processes", procs_max);
 	sl_task_start(&p->task, p->parent ? pid_of(p->parent) : 0);
-	overhead_leave(mycpu()->idx, was);
+	overhead_leave(was);
 	pop_off();
 	return true;
 }
@@ -332,11 +331,11 @@ static void tell_killed(struct proc *p)
 	u32 was;
 
 	push_off();
-	was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+	was = overhead_enter(OVERHEAD_SCHED);
 	if (!sl_load(&p->is_held) || !proc_release(p))
 		sl_task_wake(&p->task, 0,
 			     mycpu()->in_interrupt ? 0 : pid_of(myproc()));
-	overhead_leave(mycpu()->idx, was);
+	overhead_leave(was);
 	pop_off();
 }
 
@@ -398,7 +397,7 @@ void kexit(int status)
 	 * comes in between.
 	 */
 	push_off();
-	sync_exit(&p->at_exit);
+	lab_proc_ends(&p->lab);
 	acquire(&family_lock);
 	give_children_away(p);
 	p->exit_status = status;

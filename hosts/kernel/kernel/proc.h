@@ -23,7 +23,6 @@
 #include "mem.h"
 #include "param.h"
 #include "spinlock.h"
-#include "sync.h"
 #include "timer.h"
 #include "wait.h"
 
@@ -71,7 +70,7 @@ struct proc {
 	struct cpumask mask;	/* room for task.own_mask */
 	s32 nice;		/* -20..19 */
 	struct task_attr attr;	/* as set, for getattr() and for children */
-	struct sync_at_exit at_exit;	/* whom its end is told; not inherited */
+	struct lab_proc lab;	/* the laboratory's; not inherited */
 
 	/* Anybody may look: */
 	char name[16];		/* of its program */

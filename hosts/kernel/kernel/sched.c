@@ -17,7 +17,6 @@
 #include "bootargs.h"
 #include "core.h"
 #include "disk.h"
-#include "overhead.h"
 #include "print.h"
 #include "trap.h"
 #include "vm.h"
@@ -38,7 +37,7 @@ static void finish_switch(struct proc *prev)
 		fp_restore(&p->fp);
 	if (is_idle(prev) != is_idle(p))
 		timer_arm_tick(c);
-	overhead_enter(c->idx, OVERHEAD_SCHED);
+	overhead_enter(OVERHEAD_SCHED);
 	/* The policy hears of an end at once, not when the parent waits for it. */
 	if (!is_idle(prev) && prev->state == PROC_ENDED)
 		sl_task_detach(&prev->task);
@@ -65,7 +64,7 @@ static void schedule(enum sl_why why)
 {
 	struct proc *p = myproc();
 	struct cpu *c = p->cpu;
-	u32 was = overhead_enter(c->idx, OVERHEAD_SCHED);
+	u32 was = overhead_enter(OVERHEAD_SCHED);
 	struct sl_task *chosen;
 	struct proc *next;
 
@@ -75,10 +74,10 @@ static void schedule(enum sl_why why)
 	chosen = sl_schedule(why);
 	next = chosen ? proc_of(chosen) : &c->idle;
 	if (next != p) {
-		overhead_enter(c->idx, OVERHEAD_SWITCH);
+		overhead_enter(OVERHEAD_SWITCH);
 		switch_to(p, next);
 	}
-	overhead_leave(mycpu()->idx, was);
+	overhead_leave(was);
 }
 
 void sched_block(void)
@@ -108,7 +107,7 @@ struct frame *sched_begin(struct proc *prev)
 	void (*start)(void) = p->start;
 
 	finish_switch(prev);
-	overhead_leave(p->cpu->idx, OVERHEAD_KERNEL);
+	overhead_leave(OVERHEAD_KERNEL);
 	if (start) {
 		p->start = NULL;
 		pop_off();
@@ -138,7 +137,7 @@ void idle_loop(void)
 	struct cpu *c = mycpu();
 
 	push_off();
-	overhead_enter(c->idx, OVERHEAD_IDLE);
+	overhead_enter(OVERHEAD_IDLE);
 	for (;;) {
 		sched_resched();
 		/* Also when a process gave way to us: that look was its own. */
@@ -156,12 +155,12 @@ static struct timer watchdog;
 
 static void watchdog_fires(struct timer *timer, void *arg)
 {
-	u32 was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	(void)timer;
 	(void)arg;
 	sl_watchdog();
-	overhead_leave(mycpu()->idx, was);
+	overhead_leave(was);
 	sched_watch();
 }
 

@@ -5,7 +5,7 @@
  * Called by trap.c. Must stay true: whatever a user passes, the answer is a
  * result or -1, never a panic.
  *
- * Read next: sysproc.c, sysfile.c, syssched.c, sync.c.
+ * Read next: sysproc.c, sysfile.c, syssched.c; lab.h for the others.
  */
 #include "syscall.h"
 
@@ -18,12 +18,10 @@
 	FN(fstat) FN(chdir) FN(dup) FN(getpid) FN(sbrk) FN(sleep)	\
 	FN(uptime) FN(open) FN(write) FN(mknod) FN(unlink) FN(link)	\
 	FN(mkdir) FN(close) FN(setpriority) FN(settickets) FN(setattr)	\
-	FN(getattr) FN(getcontextswitches) FN(waitx) FN(getpinfo)	\
-	FN(nice) FN(yield) FN(setpolicy) FN(getpolicy) FN(schedlog)	\
-	FN(cycles) FN(print_metrics) FN(clock_ns) FN(forkheld)		\
-	FN(release) FN(sleep_until_ns) FN(cputime_ns) FN(syncs)		\
-	FN(syncop) FN(setaffinity) FN(poweroff) FN(procs) FN(memstat)	\
-	FN(dump) FN(play_at) FN(fsync)
+	FN(getattr) FN(waitx) FN(nice) FN(yield) FN(setpolicy)		\
+	FN(getpolicy) FN(cycles) FN(clock_ns) FN(sleep_until_ns)	\
+	FN(cputime_ns) FN(setaffinity) FN(poweroff) FN(dump) FN(fsync)	\
+	LAB_SYSCALLS(FN)
 
 #define DECLARE(name) uint64 sys_##name(void);
 #define LIST(name) [SYS_##name] = sys_##name,

@@ -7,8 +7,6 @@
 #include "core.h"
 #include "file.h"
 #include "inode.h"
-#include "job.h"
-#include "procinfo.h"
 #include "sched.h"
 #include "sysarg.h"
 
@@ -187,116 +185,6 @@ uint64 sys_cycles(void)
 
 /* ---- the machine ----------------------------------------------------------- */
 
-/* int getcontextswitches(void) */
-uint64 sys_getcontextswitches(void)
-{
-	u64 nr = 0;
-
-	for (u32 i = 0; i < nr_cpus; i++)
-		nr += sl_peek(&sl_core.cpus[i].nr_switches);
-	return (uint64)(int)nr;
-}
-
-static int procinfo_state(const struct proc *p)
-{
-	if (p->state == PROC_ENDED)
-		return PROC_ZOMBIE;
-	switch (sl_peek(&p->task.state)) {
-	case SL_TASK_NEW:
-		return PROC_NEW;
-	case SL_TASK_BLOCKED:
-		return PROC_BLOCKED;
-	case SL_TASK_RUNNING:
-		return PROC_RUNNING;
-	}
-	return PROC_RUNNABLE;
-}
-
-static void describe(const struct proc *p, struct procinfo *to)
-{
-	const struct sl_task *t = &p->task;
-	const struct proc *parent = p->parent;
-	const char *what = p->waits_for;
-
-	*to = (struct procinfo){
-		.pid = pid_of(p),
-		.ppid = parent ? pid_of(parent) : 0,
-		.state = procinfo_state(p),
-		.cpu = t->last_cpu,
-		.nice = p->nice,
-		.weight = t->p.scx.weight,
-		.attr_given = p->attr.given,
-		.attr = {
-			[TASK_ATTR_PRIORITY] = p->attr.priority,
-			[TASK_ATTR_TICKETS] = p->attr.tickets,
-			[TASK_ATTR_CREDITS] = p->attr.credits,
-			[TASK_ATTR_CAP] = p->attr.cap_percent,
-			[TASK_ATTR_GROUP] = p->attr.group,
-			[TASK_ATTR_DEADLINE] = (long)p->attr.deadline_ns,
-			[TASK_ATTR_BURST] = (long)p->attr.burst_ns,
-		},
-		.memory_bytes = p->size,
-		.start_ns = p->born_ns,
-		.cputime_ns = t->p.se.sum_exec_runtime,
-		.wait_ns = t->wait_ns,
-		.nr_voluntary = t->p.nvcsw,
-		.nr_involuntary = t->p.nivcsw,
-		.nr_migrations = t->nr_migrations,
-	};
-	copy_name(to->name, p->name, sizeof(to->name));
-	if (what)
-		copy_name(to->waits_for, what, sizeof(to->waits_for));
-}
-
-struct walk {
-	u64 at;			/* user address of the next one */
-	int left;
-	int nr;
-	int err;
-};
-
-static bool tell_proc(struct proc *p, void *arg)
-{
-	struct walk *walk = arg;
-	struct procinfo info;
-
-	walk->nr++;
-	if (walk->left <= 0)
-		return true;
-	walk->left--;
-	describe(p, &info);
-	walk->err = copyout(walk->at, &info, sizeof(info));
-	walk->at += sizeof(info);
-	return !walk->err;
-}
-
-/* int procs(struct procinfo *to, int max) */
-uint64 sys_procs(void)
-{
-	struct walk walk = { .at = arg_u64(0), .left = arg_int(1) };
-
-	if (walk.left < 0)
-		return SYS_ERROR;
-	procs_for_each(tell_proc, &walk);
-	return walk.err ? SYS_ERROR : (uint64)walk.nr;
-}
-
-/* int memstat(struct memstat *to) */
-uint64 sys_memstat(void)
-{
-	struct memstat m = {
-		.pages_total = nr_pages_total(),
-		.pages_free = nr_free_pages(),
-		.blocks_free = nr_blocks_free(),
-		.inodes_free = nr_inodes_free(),
-		.inodes_in_use = nr_inodes_in_use(),
-		.files_open = nr_files_open(),
-		.procs = nr_procs(),
-	};
-
-	return (uint64)copyout(arg_u64(0), &m, sizeof(m));
-}
-
 /* int dump(void) */
 uint64 sys_dump(void)
 {
@@ -311,5 +199,5 @@ uint64 sys_poweroff(void)
 {
 	fs_sync();
 	push_off();
-	job_end(arg_int(0));
+	lab_poweroff(arg_int(0));
 }

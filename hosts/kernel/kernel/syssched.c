@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * syssched.c - system calls about scheduling: attributes, policies, records, and
- * what play needs.
+ * syssched.c - system calls about scheduling: attributes and policies.
  *
  * A process that was given attributes hands them to its children, like a weight.
  * They reach the policy through the core; a child that is still held back is not
@@ -11,12 +10,8 @@
  */
 #include <core.h>
 
-#include "job.h"
-#include "overhead.h"
 #include "policy.h"
 #include "print.h"
-#include "procinfo.h"
-#include "record.h"
 #include "sysarg.h"
 
 /* The process that an argument names: 0 is the caller. Return: NULL: none. */
@@ -184,126 +179,4 @@ uint64 sys_getpolicy(void)
 	text[bytes] = 0;
 	return copyout(arg_u64(1), text, (uint64)bytes + 1) ? SYS_ERROR :
 							      (uint64)bytes;
-}
-
-/* ---- what happened --------------------------------------------------------- */
-
-/* int schedlog(struct sl_record *to, int max) */
-uint64 sys_schedlog(void)
-{
-	return arg_int(1) < 0 ? SYS_ERROR : (uint64)record_drain(arg_u64(0), arg_int(1));
-}
-
-/* int print_metrics(void) */
-uint64 sys_print_metrics(void)
-{
-	job_each_overhead(job_print_line);
-	return 0;
-}
-
-struct pinfo_walk {
-	struct pstat *to;
-	u32 nr;
-};
-
-static bool add_pinfo(struct proc *p, void *arg)
-{
-	struct pinfo_walk *walk = arg;
-	struct pstat *to = walk->to;
-
-	if (walk->nr == NPROC)
-		return false;
-	to->inuse[walk->nr] = 1;
-	to->pid[walk->nr] = pid_of(p);
-	to->tickets[walk->nr] = p->attr.given & 1U << TASK_ATTR_TICKETS ?
-				(int)p->attr.tickets : 1;
-	to->ticks[walk->nr++] = (int)(p->task.p.se.sum_exec_runtime / tick_ns);
-	return true;
-}
-
-/* int getpinfo(struct pstat *to) */
-uint64 sys_getpinfo(void)
-{
-	struct pinfo_walk walk = { .to = kalloc_zeroed() };
-	int err;
-
-	_Static_assert(sizeof(struct pstat) <= PGSIZE, "it fits a page");
-	if (!walk.to)
-		return SYS_ERROR;
-	procs_for_each(add_pinfo, &walk);
-	err = copyout(arg_u64(0), walk.to, sizeof(*walk.to));
-	kfree(walk.to);
-	return err;
-}
-
-/* ---- for play -------------------------------------------------------------- */
-
-/* A name that may be longer than there is room for. Return: 0, or -1. */
-static int copyin_name(char *to, uint64 from)
-{
-	u32 i = 0;
-
-	do {
-		if (copyin(&to[i], from + i, 1))
-			return -1;
-	} while (to[i] && ++i < TASK_COMM_LEN - 1);
-	to[i] = 0;
-	return 0;
-}
-
-/* int forkheld(const char *name) */
-uint64 sys_forkheld(void)
-{
-	char name[TASK_COMM_LEN];
-	struct proc *child;
-	int pid;
-
-	copy_name(name, myproc()->name, sizeof(name));
-	if (arg_u64(0) && copyin_name(name, arg_u64(0)))
-		return SYS_ERROR;
-	pid = kfork(true);
-	/* It is ours, and held: nobody else can have ended it. */
-	child = pid > 0 ? proc_find(pid) : NULL;
-	if (child) {
-		copy_name(child->name, name, sizeof(child->name));
-		copy_name(child->task.p.comm, name, sizeof(child->task.p.comm));
-	}
-	return pid;
-}
-
-static void release_fires(struct timer *timer, void *arg)
-{
-	(void)timer;
-	proc_release(arg);
-}
-
-/* int release(int pid, unsigned long at_ns): a child's, or one's parent's */
-uint64 sys_release(void)
-{
-	struct proc *p = proc_find(arg_int(0));
-	u64 at_ns = arg_u64(1);
-	bool is_ours;
-
-	acquire(&family_lock);
-	is_ours = p && p->state == PROC_LIVE && sl_load(&p->is_held) &&
-		  (p->parent == myproc() || p->parent == myproc()->parent);
-	release(&family_lock);
-	if (!is_ours)
-		return SYS_ERROR;
-	if (at_ns > now_ns()) {
-		timer_start(&p->timer, at_ns, release_fires, p);
-		return 0;
-	}
-	return proc_release(p) ? 0 : SYS_ERROR;
-}
-
-/* int play_at(const char *policy, unsigned long start_ns, unsigned long end_ns) */
-uint64 sys_play_at(void)
-{
-	char text[POLICY_TEXT_MAX];
-
-	if (arg_str(0, text, sizeof(text)) < 0)
-		return SYS_ERROR;
-	job_play(text, arg_u64(1), arg_u64(2));
-	return 0;
 }

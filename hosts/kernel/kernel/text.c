@@ -122,6 +122,21 @@ int strncmp(const char *a, const char *b, unsigned long n)
 	return 0;
 }
 
+const char *next_word(const char *text, char *word, unsigned long bytes)
+{
+	unsigned long n = 0;
+
+	while (*text == ' ')
+		text++;
+	if (!*text)
+		return NULL;
+	for (; *text && *text != ' '; text++)
+		if (n < bytes - 1)
+			word[n++] = *text;
+	word[n] = 0;
+	return text;
+}
+
 char *copy_name(char *to, const char *from, unsigned long bytes)
 {
 	unsigned long i = 0;

@@ -18,7 +18,6 @@
 
 #include "bootargs.h"
 #include "core.h"
-#include "overhead.h"
 #include "print.h"
 #include "proc.h"
 #include "sbi.h"
@@ -47,7 +46,7 @@ void clock_go_on_late(void)
 /* See clock_hold(). The last record may be later than @due_ns: then from there. */
 static void hold_at_due(struct cpu *c, u64 due_ns)
 {
-	u64 last_ns = record_last_ns(c->idx);
+	u64 last_ns = lab_last_record_ns();
 
 	if (nr_cpus > 1 || clock_held_ns[c->idx])
 		return;
@@ -234,10 +233,10 @@ static void tick(struct cpu *c)
 	c->next_tick_ns += tick_ns;
 	if (c->next_tick_ns <= now)
 		c->next_tick_ns = now - now % tick_ns + tick_ns;
-	was = overhead_enter(c->idx, OVERHEAD_SCHED);
+	was = overhead_enter(OVERHEAD_SCHED);
 	if (sl_tick())
 		__atomic_store_n(&c->resched, true, __ATOMIC_RELAXED);
-	overhead_leave(c->idx, was);
+	overhead_leave(was);
 }
 
 void timer_interrupt(void)

@@ -12,7 +12,6 @@
  */
 #include "trap.h"
 
-#include "overhead.h"
 #include "plic.h"
 #include "print.h"
 #include "proc.h"
@@ -128,7 +127,7 @@ struct frame *trap_leave(void)
 		p->nr_off = 0;
 	}
 	clock_go_on(p->cpu->idx);
-	overhead_leave(p->cpu->idx, OVERHEAD_USER);
+	overhead_leave(OVERHEAD_USER);
 	return p->frame;
 }
 
@@ -138,14 +137,14 @@ void user_trap(struct frame *f)
 	u64 cause = csr_read(scause);
 
 	SL_ASSERT(p->nr_off == 0 && f == p->frame);
-	overhead_enter(p->cpu->idx, OVERHEAD_TRAP);
+	overhead_enter(OVERHEAD_TRAP);
 	if (cause == EXCEPTION_SYSCALL) {
 		f->epc += 4;
-		overhead_enter(p->cpu->idx, OVERHEAD_KERNEL);
+		overhead_enter(OVERHEAD_KERNEL);
 		csr_set(sstatus, SSTATUS_SIE);
 		syscall(f);
 		csr_clear(sstatus, SSTATUS_SIE);
-		overhead_leave(p->cpu->idx, OVERHEAD_TRAP);
+		overhead_leave(OVERHEAD_TRAP);
 	} else if (cause & SCAUSE_INTERRUPT) {
 		handle_interrupt(cause);
 	} else {
@@ -169,7 +168,7 @@ void kernel_trap(struct frame *f)
 			f->epc = (u64)user_copy_failed;
 		return;
 	}
-	was = overhead_enter(p->cpu->idx, OVERHEAD_TRAP);
+	was = overhead_enter(OVERHEAD_TRAP);
 	handle_interrupt(cause);
 	/* Interrupts were on, so this process holds nothing: it may be switched. */
 	if (p->nr_off == 0 &&
@@ -186,7 +185,7 @@ void kernel_trap(struct frame *f)
 		f->status &= ~SSTATUS_SPIE;
 	else
 		clock_go_on(p->cpu->idx);
-	overhead_leave(p->cpu->idx, was);
+	overhead_leave(was);
 }
 
 void kernel_stack_overflow(struct frame *f)

@@ -11,7 +11,6 @@
 #include "wait.h"
 
 #include "core.h"
-#include "overhead.h"
 #include "print.h"
 #include "sched.h"
 
@@ -19,11 +18,11 @@
 static void wake(struct proc *p)
 {
 	struct cpu *c = mycpu();
-	u32 was = overhead_enter(c->idx, OVERHEAD_SCHED);
+	u32 was = overhead_enter(OVERHEAD_SCHED);
 	bool by_nobody = c->in_interrupt || myproc() == &c->idle;
 
 	sl_task_wake(&p->task, 0, by_nobody ? 0 : pid_of(myproc()));
-	overhead_leave(c->idx, was);
+	overhead_leave(was);
 }
 
 /*
@@ -32,11 +31,11 @@ static void wake(struct proc *p)
  */
 static bool prepare_block(struct proc *p, const char *what)
 {
-	u32 was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	p->waits_for = what;
 	sl_task_prepare_block(&p->task);
-	overhead_leave(mycpu()->idx, was);
+	overhead_leave(was);
 	/* proc_kill() sets this before it wakes: one of us sees the other. */
 	if (!killed(p) || p->kill_was_told)
 		return true;

@@ -5,7 +5,7 @@
  * What the log has promised is put into place first, in memory, as a mount would
  * do. Beyond the kernel's check, no directory may have two equal names.
  *
- * Read next: kernel/fscheck.c, which is compiled into this file.
+ * Read next: fscheck.c, which is linked into the kernel as well.
  */
 #include "mkfs.h"
 
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One source for the kernel and for this machine. */
-#include "kernel/fscheck.c"
+#include "fscheck.h"
+#include "kernel/log.h"
 
 #define PRINTED_MAX 100
 
@@ -40,30 +40,16 @@ static void say(const char *fmt, va_list args)
 		printf("%s: further problems are only counted\n", checked->path);
 }
 
-u32 replay(struct image *image)
+/* Put into place, in memory, what the log has promised. */
+static void replay(struct image *image, struct fs_check *c)
 {
-	const struct superblock *sb = &image->sb;
-	u8 *area = block_of(image, sb->logstart);
-	struct log_header *h = (struct log_header *)area;
-	u64 sum = h->sum;
-	bool is_whole;
+	struct log_header *h = block_of(image, c->sb.logstart);
+	s64 nr = fs_check_log(c, h);
 
-	if (h->magic != LOG_MAGIC || !h->nr || h->nr >= sb->nlog ||
-	    h->nr > LOG_BLOCKS_MAX)
-		return 0;
-	h->sum = 0;
-	is_whole = log_sum(area, (h->nr + 1) * BSIZE, LOG_SUM_START) == sum;
-	h->sum = sum;
-	for (u32 i = 0; is_whole && i < h->nr; i++) {
-		if (h->block[i] < sb->inodestart || h->block[i] >= sb->size) {
-			printf("%s: entry %u of the log is for block %u, not in [%u, %u)\n",
-			       image->path, i, h->block[i], sb->inodestart, sb->size);
-			return 0xffffffff;
-		}
-	}
-	for (u32 i = 0; is_whole && i < h->nr; i++)
-		memcpy(block_of(image, h->block[i]), area + (i + 1) * BSIZE, BSIZE);
-	return is_whole ? h->nr : 0;
+	for (u32 i = 0; i < nr; i++)
+		memcpy(block_of(image, h->block[i]), (u8 *)h + (i + 1) * BSIZE,
+		       BSIZE);
+	image->nr_logged = nr > 0 ? nr : 0;
 }
 
 u32 check_image(struct image *image)
@@ -81,8 +67,7 @@ u32 check_image(struct image *image)
 	c->is_thorough = true;
 	if (fs_check_super(c)) {
 		image->sb = c->sb;
-		if (replay(image) == 0xffffffff)
-			c->nr_problems++;
+		replay(image, c);
 		memory = malloc(fs_check_bytes(c));
 		if (!memory)
 			die("no memory");

@@ -29,17 +29,16 @@ static void dump_super(const struct image *image)
 	printf("data    %u blocks used, %u free\n", nr_used, sb->nblocks - nr_used);
 }
 
-static void dump_log(struct image *image)
+static void dump_log(const struct image *image)
 {
 	const struct log_header *h = block_of(image, image->sb.logstart);
-	u32 nr = replay(image);
 
-	if (!nr) {
+	if (!image->nr_logged) {
 		puts("log     nothing in it is valid");
 		return;
 	}
 	printf("log     transaction %llu:", h->seq);
-	for (u32 i = 0; i < nr; i++)
+	for (u32 i = 0; i < image->nr_logged; i++)
 		printf(" %u", h->block[i]);
 	putchar('\n');
 }

@@ -17,7 +17,8 @@ struct image {
 	const char *path;
 	u8 *data;
 	u32 nr_blocks;
-	struct superblock sb;
+	struct superblock sb;	/* from here on, set by check_image() */
+	u32 nr_logged;		/* blocks that the log holds, and are in place now */
 };
 
 /* Print "mkfs: " and a message with its remedy; exit 2. */
@@ -29,14 +30,8 @@ struct dinode *inode_of(const struct image *image, u32 inum);
 /* Block @idx of a file, or 0. The image was checked. */
 u32 file_block(const struct image *image, const struct dinode *d, u32 idx);
 
-/* Read a whole image; @is_strict: die unless its superblock is right. */
+/* Read a whole image. */
 struct image load_image(const char *path);
-
-/*
- * Put into place, in memory, what the log has promised. Return: its blocks; 0
- * when there is nothing. Their numbers are in the log's header.
- */
-u32 replay(struct image *image);
 
 /* check.c. Return: the number of problems, which were printed. */
 u32 check_image(struct image *image);

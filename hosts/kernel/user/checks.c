@@ -15,7 +15,7 @@
  * Read next: checks.h, then checks_memory.c.
  */
 #include "kernel/types.h"
-#include "kernel/procinfo.h"
+#include "lab/procinfo.h"
 #include "user/checks.h"
 #include "user/user.h"
 

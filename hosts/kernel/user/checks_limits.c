@@ -10,7 +10,7 @@
 #include "kernel/stat.h"
 #include "kernel/fcntl.h"
 #include "kernel/fs.h"
-#include "kernel/procinfo.h"
+#include "lab/procinfo.h"
 #include "kernel/riscv.h"
 #include "user/checks.h"
 #include "user/user.h"

@@ -6,7 +6,7 @@
  */
 #include "kernel/types.h"
 #include "kernel/fcntl.h"
-#include "kernel/procinfo.h"
+#include "lab/procinfo.h"
 #include "user/checks.h"
 #include "user/proclist.h"
 #include "user/user.h"

@@ -9,8 +9,8 @@
 
 #include "kernel/types.h"
 #include "kernel/param.h"
-#include "kernel/procinfo.h"
-#include "kernel/syncspec.h"
+#include "lab/procinfo.h"
+#include "lab/syncspec.h"
 #include "user/checks.h"
 #include "user/user.h"
 

@@ -21,7 +21,7 @@
 #include "kernel/types.h"
 #include "kernel/fcntl.h"
 #include "kernel/param.h"
-#include "kernel/syncspec.h"
+#include "lab/syncspec.h"
 #include "user/user.h"
 #include "user/play.h"
 

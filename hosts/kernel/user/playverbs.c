@@ -11,7 +11,7 @@
  * Read next: player/player.c, who calls these.
  */
 #include "kernel/types.h"
-#include "kernel/syncspec.h"
+#include "lab/syncspec.h"
 #include "user/user.h"
 #include "user/play.h"
 

@@ -2,10 +2,10 @@
 /*
  * proclist.c - the list of processes, for ps and top.
  *
- * Read next: kernel/procinfo.h.
+ * Read next: lab/procinfo.h.
  */
 #include "kernel/types.h"
-#include "kernel/procinfo.h"
+#include "lab/procinfo.h"
 #include "user/proclist.h"
 #include "user/user.h"
 

@@ -9,7 +9,7 @@
  * Read next: top.c.
  */
 #include "kernel/types.h"
-#include "kernel/procinfo.h"
+#include "lab/procinfo.h"
 #include "user/proclist.h"
 #include "user/user.h"
 

@@ -10,7 +10,7 @@
  * Read next: sched.c.
  */
 #include "kernel/types.h"
-#include "kernel/procinfo.h"
+#include "lab/procinfo.h"
 #include "user/proclist.h"
 #include "user/user.h"
 

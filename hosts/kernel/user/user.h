@@ -106,7 +106,7 @@ int forkheld(const char *name);	/* as fork(), but the child bears @name (0: as *
 int release(int pid, unsigned long at_ns);	/* this; at_ns 0: now */
 int syncs(const struct sync_spec *specs, int nr_specs);
 int syncop(int fd, int idx, int op, unsigned long arg);
-/* For a machine that is there for one workload; kernel/job.h, job_play(). */
+/* For a machine that is there for one workload; lab/job.h, job_play(). */
 int play_at(const char *policy, unsigned long start_ns, unsigned long end_ns);
 
 /* ---- our system calls: the machine -------------------------------------- */

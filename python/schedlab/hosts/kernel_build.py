@@ -100,8 +100,9 @@ def unavailable() -> str | None:
 
 
 def build_kernel(
-    policies: Sequence[Path] = (), *, programs: Sequence[Path] = (), files: Sequence[Path] = ()
-) -> KernelImage:
+    policies: Sequence[Path] = (), *, programs: Sequence[Path] = (), files: Sequence[Path] = (),
+    has_lab: bool = True,
+) -> KernelImage:  # fmt: skip
     """Build kernel and file system, or find them in the cache.
 
     Parameters
@@ -114,6 +115,9 @@ def build_kernel(
         program is called like its file.
     files : sequence of pathlib.Path, default ()
         Put into the root folder of the file system under their own names.
+    has_lab : bool, default True
+        With `hosts/kernel/lab`, which measures and plays workloads; without
+        it, the kernel boots, runs programs and schedules all the same.
 
     Returns
     -------
@@ -131,7 +135,7 @@ def build_kernel(
     if reason:
         raise UnavailableError(reason)
     linked = _link_policies(_all_policies(policies))
-    kernel = _link_kernel([*_kernel_objects(), linked])
+    kernel = _link_kernel([*_kernel_objects(has_lab=has_lab), linked])
     made = _link_programs(programs)
     filesystem = _make_filesystem([*made.values(), *files])
     digest = hashlib.sha256(kernel.read_bytes() + filesystem.read_bytes()).hexdigest()
@@ -146,12 +150,11 @@ def _folder(name: str) -> Path:
     return resource_root() / "hosts" / "kernel" / name
 
 
-def _include_path(*, is_kernel: bool) -> list[Path]:
-    """Where `#include` looks, first to last."""
-    root = resource_root()
-    path = [root / "hosts" / "kernel", include_folder(), root / "player"]
-    if is_kernel:
-        path += [root / "hosts" / "kernel" / "kernel", root / "core"]
+def _include_path(lab: str | None = None) -> list[Path]:
+    """Where `#include` looks, first to last; for the kernel with that laboratory."""
+    path = [_folder(""), include_folder(), resource_root() / "player"]
+    if lab:
+        path += [_folder("kernel"), _folder(lab), resource_root() / "core"]
     return path
 
 
@@ -195,7 +198,6 @@ def _digest(words: Iterable[str], files: Iterable[Path]) -> str:
     return digest.hexdigest()[:24]
 
 
-
 @lru_cache(maxsize=1)
 def _tool_version() -> str:
     """First line of what clang says about itself."""
@@ -218,10 +220,8 @@ def _make(target: Path, *command: str | Path, error: type[Exception] = Unavailab
     return target
 
 
-def _compile(source: Path, *, is_kernel: bool, options: Sequence[str] = ()) -> Path:
+def _compile(source: Path, include_path: Sequence[Path], options: Sequence[str]) -> Path:
     """One object file."""
-    include_path = _include_path(is_kernel=is_kernel)
-    options = options or (KERNEL_OPTIONS if is_kernel else USER_OPTIONS)
     words = [*options, *_no_place(), *(f"-I{folder}" for folder in include_path)]
     digest = _digest(options, _reads(source, include_path))
     target = cache_folder("kernel") / f"{source.stem}-{digest}.o"
@@ -230,16 +230,19 @@ def _compile(source: Path, *, is_kernel: bool, options: Sequence[str] = ()) -> P
     return _make(target, TOOLS[0], *words, "-c", source, "-o")
 
 
-def _compile_all(sources: Sequence[Path], *, is_kernel: bool) -> list[Path]:
+def _compile_all(
+    sources: Sequence[Path], include_path: Sequence[Path], options: Sequence[str]
+) -> list[Path]:
     """Object files, in the order of their sources."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda source: _compile(source, is_kernel=is_kernel), sources))
+        return list(pool.map(lambda source: _compile(source, include_path, options), sources))
 
 
-def _kernel_objects() -> list[Path]:
-    """All of the kernel but its policies; the entry comes first."""
-    sources = [*_sources(_folder("kernel")), *_sources(resource_root() / "core")]
-    return _compile_all(sources, is_kernel=True)
+def _kernel_objects(*, has_lab: bool) -> list[Path]:
+    """All of the kernel but its policies."""
+    sources = [*_sources(_folder("kernel")), _folder("mkfs") / "fscheck.c"]
+    sources += [*(_sources(_folder("lab")) if has_lab else []), *_sources(resource_root() / "core")]
+    return _compile_all(sources, _include_path("lab" if has_lab else "nolab"), KERNEL_OPTIONS)
 
 
 def _link_policies(policies: Sequence[Path]) -> Path:
@@ -327,11 +330,11 @@ def _link_programs(extra: Sequence[Path]) -> dict[str, Path]:
     mains = [path for path in sources if MAIN.search(path.read_text(encoding="utf-8"))]
     library = [path for path in sources if path not in mains]
     library += _sources(resource_root() / "player")
-    shared = _compile_all(library, is_kernel=False)
-    objects = _compile_all(mains, is_kernel=False)
+    shared = _compile_all(library, _include_path(), USER_OPTIONS)
+    objects = _compile_all(mains, _include_path(), USER_OPTIONS)
     for path in extra:
         mains.append(path.resolve())
-        objects.append(_compile(mains[-1], is_kernel=False, options=FOREIGN_OPTIONS))
+        objects.append(_compile(mains[-1], _include_path(), FOREIGN_OPTIONS))
     script = _folder("user") / "user.ld"
     made = {}
     for source, compiled in zip(mains, objects, strict=True):

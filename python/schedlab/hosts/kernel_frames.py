@@ -5,7 +5,7 @@ The kernel knows processes, a workload knows tasks; here the pids become those o
 the program (task i is pid i + 1), times count from the program's time 0, and what
 other processes did on a CPU becomes overhead.
 
-Must stay true: frames and kinds are those of hosts/kernel/kernel/channel.h.
+Must stay true: frames and kinds are those of hosts/kernel/lab/channel.h.
 Read next: kernel.py, which boots the machine that sends them.
 """
 

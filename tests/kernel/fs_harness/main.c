@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "../../../hosts/kernel/kernel/file.h"
-#include "../../../hosts/kernel/kernel/fscheck.h"
+#include "../../../hosts/kernel/mkfs/fscheck.h"
 #include "../../../hosts/kernel/kernel/inode.h"
 #include "../../../hosts/kernel/kernel/stat.h"
 

@@ -14,7 +14,7 @@
 
 #include "../../../hosts/kernel/kernel/fcntl.h"
 #include "../../../hosts/kernel/kernel/file.h"
-#include "../../../hosts/kernel/kernel/fscheck.h"
+#include "../../../hosts/kernel/mkfs/fscheck.h"
 #include "../../../hosts/kernel/kernel/inode.h"
 #include "../../../hosts/kernel/kernel/log.h"
 #include "model.h"

@@ -7,7 +7,7 @@
  * to wait. A child that does not hear of it is waited for in vain.
  */
 #include "kernel/types.h"
-#include "kernel/syncspec.h"
+#include "lab/syncspec.h"
 #include "user/user.h"
 
 #define WORKERS	4

@@ -12,16 +12,16 @@
  *  5. An inode has as many names as its nlink says (a directory: its name and its
  *     children's ".."; the root: itself). One with nlink 0 is an orphan.
  *
- * Used by fsmount.c in the kernel and by mkfs/check.c. Must stay true: it reads
+ * Linked into the kernel (kernel/fsmount.c) and into mkfs (check.c). Must stay true: it reads
  * whatever bytes there are without a crash, an endless loop, or a read beyond
  * them; each message says what, where, and what was expected.
  *
- * Read next: mkfs/check.c.
+ * Read next: check.c.
  */
 #include "fscheck.h"
 
-#include "log.h"
-#include "stat.h"
+#include "kernel/log.h"
+#include "kernel/stat.h"
 
 #define FILE_BYTES_MAX ((u32)(MAXFILE * BSIZE))
 
@@ -107,6 +107,27 @@ bool fs_check_super(struct fs_check *c)
 		problem(c, "superblock: nblocks is %u, not %u",
 			sb->nblocks, sb->size - data_start(sb));
 	return c->nr_problems == before;
+}
+
+s64 fs_check_log(struct fs_check *c, struct log_header *h)
+{
+	const struct superblock *sb = &c->sb;
+	u64 sum = h->sum;
+	bool is_whole = false;
+
+	if (h->magic == LOG_MAGIC && h->nr < sb->nlog && h->nr <= LOG_BLOCKS_MAX) {
+		h->sum = 0;
+		is_whole = log_sum(h, (h->nr + 1) * BSIZE, LOG_SUM_START) == sum;
+		h->sum = sum;
+	}
+	for (u32 i = 0; is_whole && i < h->nr; i++) {
+		if (h->block[i] >= sb->inodestart && h->block[i] < sb->size)
+			continue;
+		problem(c, "entry %u of the log is for block %u, not in [%u, %u)",
+			i, h->block[i], sb->inodestart, sb->size);
+		return -1;
+	}
+	return is_whole ? h->nr : 0;
 }
 
 /* ---- 2: inodes and their blocks ------------------------------------------ */

@@ -35,7 +35,4 @@ void syncs_free(struct syncs *s);
  */
 void sync_exit(struct sync_at_exit *at_exit);
 
-/* It ends, or has been forked and promises nothing itself. */
-void sync_forget(struct sync_at_exit *at_exit);
-
 #endif

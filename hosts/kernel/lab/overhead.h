@@ -6,16 +6,16 @@
  * says so, and later goes back to what was before; the instructions in between
  * are charged to it, those of what is nested inside are not:
  *
- *	u32 was = overhead_enter(hart, OVERHEAD_SCHED);
+ *	u32 was = overhead_enter(OVERHEAD_SCHED);
  *	...
- *	overhead_leave(hart, was);
+ *	overhead_leave(was);
  *
  * `was` lives on the stack of the process, the rest in the hart. So it stays
  * right across a switch: the process that comes back leaves what it had entered,
  * wherever it runs then. `rdinstret` counts exactly under QEMU's -icount with
  * one hart; otherwise it is a clock, and the figures are times.
  *
- * Called by trap.c and sched.c. Must stay true: interrupts are off from the
+ * Called through lab.h by trap.c, sched.c and timer.c. Must stay true: interrupts are off from the
  * call until it returns, and every way out of an enter has its leave.
  *
  * Read next: overhead.c, which adds them up per policy.
@@ -23,7 +23,7 @@
 #ifndef KERNEL_OVERHEAD_H
 #define KERNEL_OVERHEAD_H
 
-#include <scx/types.h>
+#include <schedlab/host.h>
 
 #include "param.h"
 
@@ -55,9 +55,9 @@ static inline u64 overhead_instret(void)
 }
 
 /* Return: what the hart was doing before, for overhead_leave(). */
-static inline u32 overhead_enter(u32 hart, enum overhead what)
+static inline u32 overhead_enter(enum overhead what)
 {
-	struct overhead_hart *h = &overhead_harts[hart];
+	struct overhead_hart *h = &overhead_harts[sl_host_cpu()];
 	u64 n = overhead_instret();
 	u32 was = h->now;
 
@@ -68,9 +68,9 @@ static inline u32 overhead_enter(u32 hart, enum overhead what)
 	return was;
 }
 
-static inline void overhead_leave(u32 hart, u32 was)
+static inline void overhead_leave(u32 was)
 {
-	struct overhead_hart *h = &overhead_harts[hart];
+	struct overhead_hart *h = &overhead_harts[sl_host_cpu()];
 	u64 n = overhead_instret();
 
 	h->instructions[h->now] += n - h->since;
@@ -88,8 +88,8 @@ struct overhead_total {
 const char *overhead_name(u32 what);
 
 /*
- * What was counted since the last call is @policy_idx's. Called by policy.c
- * before it changes the policy, and before a read-out.
+ * What was counted since the last call is @policy_idx's. Called before the policy
+ * changes, and before a read-out.
  */
 void overhead_charge(u32 policy_idx);
 

@@ -115,10 +115,10 @@ static void drop_waiter(struct waiter *w)
 
 static void prepare_block(struct waiter *w)
 {
-	u32 was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	sl_task_prepare_block(&w->proc->task);
-	overhead_leave(mycpu()->idx, was);
+	overhead_leave(was);
 }
 
 /* The caller will block until somebody completes its call. */
@@ -131,11 +131,11 @@ static void begin_wait(struct waiter *w, const char *what)
 /* @by: 0 for a device. Context: the set's lock is held. */
 static void complete(struct waiter *w, s32 by, u64 wake_flags)
 {
-	u32 was = overhead_enter(mycpu()->idx, OVERHEAD_SCHED);
+	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	w->is_done = true;
 	sl_task_wake(&w->proc->task, wake_flags, by);
-	overhead_leave(mycpu()->idx, was);
+	overhead_leave(was);
 }
 
 /* After prepare_block(). Context: the set's lock is held, as it is afterwards. */
@@ -415,11 +415,6 @@ static int request(struct syncs *s, struct sync_object *o, struct waiter *w,
 
 /* ---- the end of a process -------------------------------------------------- */
 
-void sync_forget(struct sync_at_exit *at_exit)
-{
-	*at_exit = (struct sync_at_exit){ 0 };
-}
-
 void sync_exit(struct sync_at_exit *at_exit)
 {
 	struct file *f = at_exit->file;
@@ -433,13 +428,13 @@ void sync_exit(struct sync_at_exit *at_exit)
 		add(object_of(s, at_exit->idx[i]), pid_of(myproc()),
 		    at_exit->amount[i]);
 	release(&s->lock);
-	sync_forget(at_exit);
+	*at_exit = (struct sync_at_exit){ 0 };
 	fileclose(f);
 }
 
 static int promise(struct file *f, u32 idx, u64 amount)
 {
-	struct sync_at_exit *at_exit = &myproc()->at_exit;
+	struct sync_at_exit *at_exit = &myproc()->lab.at_exit;
 
 	if (at_exit->nr == SYNC_AT_EXIT_MAX ||
 	    (at_exit->file && at_exit->file != f))

@@ -7,7 +7,7 @@
  * lost until it has. Without a channel the other chunk is taken over as it is:
  * what schedlog() has not drained of it is lost.
  *
- * Called by record.h, syssched.c and the end of a job. Must stay true: a record
+ * Called by record.h, sysinfo.c and the end of a job. Must stay true: a record
  * is sent or drained once, or counted as lost.
  * Read next: virtio_serial.c.
  */

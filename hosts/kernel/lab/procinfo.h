@@ -12,7 +12,7 @@
 #ifndef KERNEL_PROCINFO_H
 #define KERNEL_PROCINFO_H
 
-#include "param.h"
+#include "kernel/param.h"
 
 enum procinfo_state {
 	PROC_NEW,		/* forked, held back until release() */

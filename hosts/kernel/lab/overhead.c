@@ -44,7 +44,7 @@ void overhead_charge(u32 policy_idx)
 
 	push_off();
 	/* This hart's counters are up to date; the others' lag by one switch. */
-	overhead_leave(mycpu()->idx, overhead_harts[mycpu()->idx].now);
+	overhead_leave(overhead_harts[mycpu()->idx].now);
 	pop_off();
 	acquire(&lock);
 	if (!totals)

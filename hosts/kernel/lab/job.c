@@ -6,7 +6,7 @@
  * which the device file `job` shows, and goes out as records. At the end all that
  * was counted is said, the last records are sent, and the machine goes off.
  *
- * Called by sysproc.c and syssched.c. Read next: user/play.c.
+ * Called through lab.h, and by sysplay.c. Read next: user/play.c.
  */
 #include "job.h"
 
@@ -23,7 +23,7 @@
 #include "proc.h"
 #include "record.h"
 
-#define LINE_MAX 400
+#define LINE_MAX 512
 #define START_TAKES_NS 500000000	/* of a policy, at most: maps may be large */
 
 static struct spinlock lock;
@@ -52,8 +52,10 @@ static int job_read(bool is_user, uint64 addr, int n)
 	return err ? -1 : (int)bytes;
 }
 
-void job_init(void)
+void lab_init(void)
 {
+	channel_init();
+	record_init(nr_cpus);
 	initlock(&lock, "job");
 	devsw[JOB].read = job_read;
 }
@@ -92,8 +94,7 @@ void job_each_overhead(void (*say)(const char *line))
 		if (!total->entries[OVERHEAD_SCHED])
 			continue;
 		n = sl_print_to(line, sizeof(line), "overhead %s",
-				i < sl_nr_linked_policies ?
-				sl_policy_table[i].name : "builtin");
+				policy_name(i));
 		for (u32 j = 0; j < NR_OVERHEADS; j++)
 			n += sl_print_to(line + n, sizeof(line) - n,
 					 " %s=%llu/%llu", overhead_name(j),
@@ -103,13 +104,35 @@ void job_each_overhead(void (*say)(const char *line))
 	}
 }
 
-void job_end(int status)
+bool lab_print(const char *line)
+{
+	if (channel_is_open())
+		job_say("print %s", line);
+	return channel_is_open();
+}
+
+void lab_policy_ends(u32 idx)
+{
+	overhead_charge(idx);
+}
+
+void lab_policy_failed(const struct scx_exit_info *info, s32 pid)
+{
+	job_say("failed %d %lld %d %s: %s", (int)info->kind, info->exit_code, pid,
+		info->reason, info->msg);
+}
+
+void lab_poweroff(int status)
 {
 	u64 nr_switches = 0;
 
 	for (u32 i = 0; i < nr_cpus; i++)
 		nr_switches += sl_core.cpus[i].nr_switches;
-	policy_end();
+	/* The policy says its last words, which are its own instructions. */
+	overhead_charge(policy_now());
+	push_off();
+	sl_policy_disable_live();
+	pop_off();
 	job_each_overhead(say_line);
 	job_say("counted instructions=%llu ns=%llu switches=%llu lost=%llu",
 		overhead_instret(), now_ns(), nr_switches, record_nr_lost());
@@ -122,7 +145,7 @@ static void end_fires(struct timer *timer, void *arg)
 {
 	(void)timer;
 	(void)arg;
-	job_end(0);
+	lab_poweroff(0);
 }
 
 void job_end_at(u64 at_ns)
@@ -153,10 +176,12 @@ static void play_fires(struct timer *timer, void *arg)
 	(void)timer;
 	(void)arg;
 	procs_for_each(forget_blocked, NULL);
-	err = policy_choose_at(play.policy, play.start_ns, why);
+	/* By its clock it starts at that time, and its timers count from there. */
+	clock_hold(play.start_ns);
+	err = policy_start(play.policy, why);
 	if (err || clock_running_ns() > play.start_ns) {
 		job_say("refused %s", why);
-		job_end(1);
+		lab_poweroff(1);
 	}
 	if (play.end_ns)
 		job_end_at(play.end_ns);

@@ -7,13 +7,15 @@
  *
  * Read next: fscheck.c, which lists what must hold.
  */
-#ifndef KERNEL_FSCHECK_H
-#define KERNEL_FSCHECK_H
+#ifndef MKFS_FSCHECK_H
+#define MKFS_FSCHECK_H
 
 #include <stdarg.h>
 #include <scx/types.h>
 
-#include "fs.h"
+#include "kernel/fs.h"
+
+struct log_header;
 
 struct fs_check {
 	/* The caller fills in: */
@@ -42,6 +44,12 @@ struct fs_check {
 
 /* Read and check the superblock. Return: whether it is one. */
 bool fs_check_super(struct fs_check *c);
+
+/*
+ * Is what the log holds a whole transaction? @h: the log, from its header on.
+ * Return: its blocks; 0: none was promised; -1: it is for impossible places.
+ */
+s64 fs_check_log(struct fs_check *c, struct log_header *h);
 
 /* Working memory that fs_check_all() needs, in bytes. After fs_check_super(). */
 u64 fs_check_bytes(const struct fs_check *c);

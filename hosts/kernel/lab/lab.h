@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lab.h - the seam between the kernel and its laboratory: all that the kernel
+ * calls of lab/, and the only header of it that the kernel includes.
+ *
+ * The laboratory measures what the kernel does, and plays workloads on it: records,
+ * counts of instructions, the binary way to the host, what tasks of a workload
+ * wait for, knobs of policies. None of it is needed to boot, to run programs, or
+ * to schedule with a policy: built with nolab/lab.h on the include path in place of
+ * this file, and without the files beside it, the kernel does all of that
+ * (tests/kernel/test_nolab.py). So whatever is added here is added there.
+ *
+ *	kernel --lab.h--> lab      calls what is here, where it happens
+ *	lab --> kernel             may use any header of the kernel
+ *
+ * host_inline.h includes this file, behind the clock and the number of the hart,
+ * which the inline functions need; so everybody has it who includes host.h.
+ *
+ * Read next: nolab/lab.h, the same without a laboratory; then overhead.h.
+ */
+#ifndef KERNEL_LAB_H
+#define KERNEL_LAB_H
+
+#include <scx/types.h>
+
+#include "overhead.h"	/* overhead_enter(), overhead_leave() */
+#include "record.h"
+#include "sync.h"
+
+struct scx_exit_info;
+struct sl_linked_policy;
+
+/* System calls that are the laboratory's; syscall.c lists them with its own. */
+#define LAB_SYSCALLS(FN)						\
+	FN(getcontextswitches) FN(getpinfo) FN(schedlog)		\
+	FN(print_metrics) FN(forkheld) FN(release) FN(syncs) FN(syncop)	\
+	FN(procs) FN(memstat) FN(play_at)
+
+/* Part of struct proc; all zero in a process that has just been made. */
+struct lab_proc {
+	struct sync_at_exit at_exit;	/* whom its end is told */
+};
+
+/* At boot, once memory, the PLIC and files are there. */
+void lab_init(void);
+
+/* Something happened. Context: interrupts off, in the core. */
+static inline void lab_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+{
+	record_put((u32)sl_host_cpu(), sl_host_now_ns(), kind, task, cpu, flags,
+		   arg);
+}
+
+/* When the last record of this hart was written; 0: there is none. */
+static inline u64 lab_last_record_ns(void)
+{
+	return record_last_ns((u32)sl_host_cpu());
+}
+
+/*
+ * The process ends: it is about to leave the CPU for good.
+ * Context: its own, interrupts off; what it still does must not block.
+ */
+static inline void lab_proc_ends(struct lab_proc *lab)
+{
+	sync_exit(&lab->at_exit);
+}
+
+/* A line that the core or a policy prints. Return: false: nobody took it. */
+bool lab_print(const char *line);
+
+/*
+ * The policy number @idx is about to end, see policy.h: what was counted so far
+ * is its. Then: one has failed, and its reason.
+ */
+void lab_policy_ends(u32 idx);
+void lab_policy_failed(const struct scx_exit_info *info, s32 pid);
+
+/*
+ * Set the knobs of a policy, "NAME=VALUE NAME=VALUE"; @is_trial: only look whether
+ * that is right. Return: 0, or -1 with @why (of POLICY_TEXT_MAX bytes).
+ */
+int lab_set_knobs(const struct sl_linked_policy *l, const char *settings,
+		  bool is_trial, char *why);
+
+/* Put " NAME=VALUE" of each knob at @to. Return: how many bytes. */
+u32 lab_describe_knobs(const struct sl_linked_policy *l, char *to, u32 bytes);
+
+/*
+ * Send what is left to send and power off; QEMU ends with @status, 0 to 127.
+ * Context: any; nobody else should be running.
+ */
+_Noreturn void lab_poweroff(int status);
+
+#endif

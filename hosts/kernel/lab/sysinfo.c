@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sysinfo.c - system calls that tell about processes, memory and what happened.
+ *
+ * Called by syscall.c. Read next: procinfo.h, what is told.
+ */
+#include <core.h>
+
+#include "file.h"
+#include "inode.h"
+#include "job.h"
+#include "procinfo.h"
+#include "sysarg.h"
+
+/* ---- processes ------------------------------------------------------------- */
+
+/* int getcontextswitches(void) */
+uint64 sys_getcontextswitches(void)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < nr_cpus; i++)
+		nr += sl_peek(&sl_core.cpus[i].nr_switches);
+	return (uint64)(int)nr;
+}
+
+static int procinfo_state(const struct proc *p)
+{
+	if (p->state == PROC_ENDED)
+		return PROC_ZOMBIE;
+	switch (sl_peek(&p->task.state)) {
+	case SL_TASK_NEW:
+		return PROC_NEW;
+	case SL_TASK_BLOCKED:
+		return PROC_BLOCKED;
+	case SL_TASK_RUNNING:
+		return PROC_RUNNING;
+	}
+	return PROC_RUNNABLE;
+}
+
+static void describe(const struct proc *p, struct procinfo *to)
+{
+	const struct sl_task *t = &p->task;
+	const struct proc *parent = p->parent;
+	const char *what = p->waits_for;
+
+	*to = (struct procinfo){
+		.pid = pid_of(p),
+		.ppid = parent ? pid_of(parent) : 0,
+		.state = procinfo_state(p),
+		.cpu = t->last_cpu,
+		.nice = p->nice,
+		.weight = t->p.scx.weight,
+		.attr_given = p->attr.given,
+		.attr = {
+			[TASK_ATTR_PRIORITY] = p->attr.priority,
+			[TASK_ATTR_TICKETS] = p->attr.tickets,
+			[TASK_ATTR_CREDITS] = p->attr.credits,
+			[TASK_ATTR_CAP] = p->attr.cap_percent,
+			[TASK_ATTR_GROUP] = p->attr.group,
+			[TASK_ATTR_DEADLINE] = (long)p->attr.deadline_ns,
+			[TASK_ATTR_BURST] = (long)p->attr.burst_ns,
+		},
+		.memory_bytes = p->size,
+		.start_ns = p->born_ns,
+		.cputime_ns = t->p.se.sum_exec_runtime,
+		.wait_ns = t->wait_ns,
+		.nr_voluntary = t->p.nvcsw,
+		.nr_involuntary = t->p.nivcsw,
+		.nr_migrations = t->nr_migrations,
+	};
+	copy_name(to->name, p->name, sizeof(to->name));
+	if (what)
+		copy_name(to->waits_for, what, sizeof(to->waits_for));
+}
+
+struct walk {
+	u64 at;			/* user address of the next one */
+	int left;
+	int nr;
+	int err;
+};
+
+static bool tell_proc(struct proc *p, void *arg)
+{
+	struct walk *walk = arg;
+	struct procinfo info;
+
+	walk->nr++;
+	if (walk->left <= 0)
+		return true;
+	walk->left--;
+	describe(p, &info);
+	walk->err = copyout(walk->at, &info, sizeof(info));
+	walk->at += sizeof(info);
+	return !walk->err;
+}
+
+/* int procs(struct procinfo *to, int max) */
+uint64 sys_procs(void)
+{
+	struct walk walk = { .at = arg_u64(0), .left = arg_int(1) };
+
+	if (walk.left < 0)
+		return SYS_ERROR;
+	procs_for_each(tell_proc, &walk);
+	return walk.err ? SYS_ERROR : (uint64)walk.nr;
+}
+
+/* int memstat(struct memstat *to) */
+uint64 sys_memstat(void)
+{
+	struct memstat m = {
+		.pages_total = nr_pages_total(),
+		.pages_free = nr_free_pages(),
+		.blocks_free = nr_blocks_free(),
+		.inodes_free = nr_inodes_free(),
+		.inodes_in_use = nr_inodes_in_use(),
+		.files_open = nr_files_open(),
+		.procs = nr_procs(),
+	};
+
+	return (uint64)copyout(arg_u64(0), &m, sizeof(m));
+}
+
+/* int schedlog(struct sl_record *to, int max) */
+uint64 sys_schedlog(void)
+{
+	return arg_int(1) < 0 ? SYS_ERROR : (uint64)record_drain(arg_u64(0), arg_int(1));
+}
+
+/* int print_metrics(void) */
+uint64 sys_print_metrics(void)
+{
+	job_each_overhead(job_print_line);
+	return 0;
+}
+
+struct pinfo_walk {
+	struct pstat *to;
+	u32 nr;
+};
+
+static bool add_pinfo(struct proc *p, void *arg)
+{
+	struct pinfo_walk *walk = arg;
+	struct pstat *to = walk->to;
+
+	if (walk->nr == NPROC)
+		return false;
+	to->inuse[walk->nr] = 1;
+	to->pid[walk->nr] = pid_of(p);
+	to->tickets[walk->nr] = p->attr.given & 1U << TASK_ATTR_TICKETS ?
+				(int)p->attr.tickets : 1;
+	to->ticks[walk->nr++] = (int)(p->task.p.se.sum_exec_runtime / tick_ns);
+	return true;
+}
+
+/* int getpinfo(struct pstat *to) */
+uint64 sys_getpinfo(void)
+{
+	struct pinfo_walk walk = { .to = kalloc_zeroed() };
+	int err;
+
+	_Static_assert(sizeof(struct pstat) <= PGSIZE, "it fits a page");
+	if (!walk.to)
+		return SYS_ERROR;
+	procs_for_each(add_pinfo, &walk);
+	err = copyout(arg_u64(0), walk.to, sizeof(*walk.to));
+	kfree(walk.to);
+	return err;
+}
