@@ -80,6 +80,7 @@ ut_switch:
 	.p2align 4
 ut_context_entry:
 	.cfi_startproc
+	.cfi_personality 0x1b, ut_personality	/* relative, 4 bytes */
 	.cfi_undefined x30
 	mov	x0, x20
 	blr	x19

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fault.c - a stack that overflows is named; SIGQUIT shows who waits for what.
+ * fault.c - what a program does wrong is named: an overflow of a stack, fork(), an
+ * exception that nobody catches; SIGQUIT shows who waits for what.
  *
  * A fault in a guard page, or in the page above it when not even a signal's frame
  * fits, is an overflow; every other fault goes to whoever handled it before. The
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "ut.h"
 
@@ -100,6 +102,79 @@ void ut_dump(void)
 	ut_enable();
 }
 
+/* ---- fork() ------------------------------------------------------------------ */
+
+#define EXIT_CHILD 70
+
+static bool is_forked;	/* this process is the child of one whose machine ran */
+
+/*
+ * The child has one kernel thread, whatever ran on the others stands still, and
+ * their locks are held for ever. From now on there is no machine: every call says
+ * -EPERM, until exec() makes a new program.
+ */
+static void after_fork(void)
+{
+	if (!ut.is_running)
+		return;
+	is_forked = true;
+	ut.is_running = false;
+	ut_cpu_leave();
+}
+
+bool ut_fault_is_forked(void)
+{
+	return is_forked;
+}
+
+/* The calling thread ends where there is no machine to go on with another. */
+_Noreturn void ut_fault_no_machine(void)
+{
+	if (!is_forked) {
+		sl_host_print("ut_thread_exit() was called outside the threads of ut_init()");
+		abort();
+	}
+	sl_host_print("a thread ended in a child of fork(), which has no other: a child has to call exec or _exit");
+	_exit(EXIT_CHILD);
+}
+
+/* ---- exceptions --------------------------------------------------------------- */
+
+/*
+ * An unwinder asks the last frame of a thread, ut_context_entry(), what to do with
+ * a C++ exception that nobody has caught. Nothing: the C++ runtime then calls
+ * std::terminate(), as for a std::thread. But now people know whose it was.
+ * pthread_exit() and pthread_cancel() unwind as well, by force: they would end the
+ * kernel thread with all its threads.
+ */
+_Unwind_Reason_Code ut_personality(int version, _Unwind_Action actions,
+				   _Unwind_Exception_Class class,
+				   struct _Unwind_Exception *exception,
+				   struct _Unwind_Context *context)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *t = cpu ? cpu->curr : NULL;
+	char line[200];
+
+	(void)version;
+	(void)class;
+	(void)exception;
+	(void)context;
+	if (!t)
+		return _URC_CONTINUE_UNWIND;
+	sl_print_to(line, sizeof(line), "%s thread %s[%d]",
+		    actions & _UA_FORCE_UNWIND ?
+		    "pthread_exit() or pthread_cancel(), which end a kernel thread, met" :
+		    "an exception left the function of",
+		    t->core.p.comm, t->core.p.pid);
+	sl_host_print(line);
+	if (actions & _UA_FORCE_UNWIND)
+		abort();
+	return _URC_CONTINUE_UNWIND;
+}
+
+/* ---- start and end -------------------------------------------------------------- */
+
 /* Return: 0 or -errno. Context: on @cpu's own kernel thread. */
 int ut_fault_init_cpu(struct ut_cpu *cpu)
 {
@@ -124,9 +199,12 @@ void ut_fault_exit_cpu(struct ut_cpu *cpu)
 
 void ut_fault_init(void)
 {
+	static bool knows_forks;
 	struct sigaction act = { .sa_sigaction = on_fault,
 				 .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
 
+	if (!knows_forks)
+		knows_forks = !pthread_atfork(NULL, NULL, after_fork);
 	for (u32 i = 0; i < NR_FAULTS; i++)
 		sigaction(faults[i], &act, &old_faults[i]);
 	/* Who ignores or handles it keeps it; by default it would end us. */

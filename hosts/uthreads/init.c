@@ -174,6 +174,8 @@ int ut_init(const struct ut_config *config)
 
 	if (ut.is_running)
 		return -EBUSY;
+	if (ut_fault_is_forked())
+		return ut_fail(-EPERM, "this is the child of a process that was forked while its threads ran; exec() first");
 	memset(&ut, 0, sizeof(ut));
 	err = build(config ? config : &defaults);
 	if (!err)

@@ -31,6 +31,7 @@
 #define RETRY_NS 50000
 #define RETRIES_MAX 10
 #define RANGES_MAX 64
+#define KERNEL_SIGSET_BYTES 8	/* of a sigset_t; the rest the kernel never fills */
 
 /* Code in which a thread may be stopped: sorted by nothing, it is short. */
 static struct range {
@@ -232,6 +233,16 @@ static void set_signal_stack(ucontext_t *context)
 }
 
 /*
+ * Whether the program blocked signals, itself or by being in a handler of its own.
+ * The kernel restores the mask, and what else a handler came with, on the kernel
+ * thread where that handler returns: so the thread has to stay on this one.
+ */
+static bool has_own_mask(const struct ut_cpu *cpu, const ucontext_t *context)
+{
+	return memcmp(&context->uc_sigmask, &cpu->mask, KERNEL_SIGSET_BYTES);
+}
+
+/*
  * Registers often hold the remains of what the C library did, and look as if the
  * thread were bound; a moment later they do not. So it is tried again a few
  * times before a thread is believed to hold an address for good.
@@ -244,7 +255,9 @@ static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context,
 	*is_bound = false;
 	if (!may_stop_at(pc_of(context)))
 		return false;
-	if (ut_is_smp && !(ut.flags & UT_MIGRATE_PREEMPTED))
+	if (has_own_mask(cpu, context))
+		*is_bound = true;
+	else if (ut_is_smp && !(ut.flags & UT_MIGRATE_PREEMPTED))
 		*is_bound = ut_holds_tls(cpu, cpu->curr, context);
 	if (!*is_bound || cpu->curr->core.p.migration_disabled ||
 	    ++cpu->nr_retries > RETRIES_MAX) {
@@ -281,6 +294,9 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 			set_timer(cpu, ut_clock_ns() + RETRY_NS);
 		goto out;
 	}
+	/* Others are not to run with what this thread blocked. */
+	if (has_own_mask(cpu, context))
+		pthread_sigmask(SIG_SETMASK, &cpu->mask, NULL);
 	do {
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
@@ -304,12 +320,12 @@ int ut_preempt_init(void)
 					     SA_NODEFER };
 	bool is_first = true;
 
-	process = getpid();
 	nr_ranges = 0;
 	dl_iterate_phdr(add_object, &is_first);
 	if (sigaction(ut.signal, &act, &old_action))
 		return ut_fail(-errno, "signal %d cannot be used for preemption: %s",
 			       ut.signal, strerror(errno));
+	process = getpid();
 	ut_fault_init();
 	return 0;
 }
@@ -337,6 +353,7 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	sigemptyset(&set);
 	sigaddset(&set, ut.signal);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	pthread_sigmask(SIG_BLOCK, NULL, &cpu->mask);
 	ut_held_init_cpu(cpu);
 	cpu->armed_ns = UT_NEVER;
 	cpu->armed_floor_ns = UT_NEVER - ut.tick_ns;

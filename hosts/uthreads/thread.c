@@ -108,6 +108,33 @@ static void give_place(struct ut_thread *t)
 	sl_unlock(&ut.threads_lock);
 }
 
+/* In a list of free threads, one with a stack of @bytes; or NULL. */
+static struct ut_thread *find_stack(struct ut_thread *list, size_t bytes)
+{
+	while (list && list->stack.bytes != bytes)
+		list = list->next;
+	return list;
+}
+
+/*
+ * There is no memory for a new stack, but perhaps one of a thread that is no more.
+ * Free threads of other CPUs are not looked at: they are theirs, and few.
+ */
+static int take_stack(struct ut_stack *stack, size_t bytes)
+{
+	struct ut_thread *t = find_stack(ut_this_cpu()->free_threads, bytes);
+
+	sl_lock(&ut.threads_lock);
+	if (!t)
+		t = find_stack(ut.free_threads, bytes);
+	if (t) {
+		*stack = t->stack;
+		t->stack.bytes = 0;
+	}
+	sl_unlock(&ut.threads_lock);
+	return t ? 0 : -ENOMEM;
+}
+
 /* A pid that nobody has: they count up, so that records tell threads apart. */
 static s32 take_pid(const struct ut_thread *t)
 {
@@ -174,6 +201,8 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	}
 	if (has_stack && !t->stack.bytes)
 		*err = ut_stack_alloc(&t->stack, stack_bytes);
+	if (*err)
+		*err = take_stack(&t->stack, stack_bytes);
 	if (*err) {
 		t->stack.bytes = 0;
 		give_place(t);
@@ -261,6 +290,8 @@ void ut_thread_exit(void *result)
 {
 	struct ut_thread *t;
 
+	if (!ut_this_cpu())
+		ut_fault_no_machine();
 	ut_slots_end();
 	ut_disable();
 	t = ut_this_cpu()->curr;

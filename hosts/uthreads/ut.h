@@ -134,6 +134,7 @@ struct ut_cpu {
 	u64		marked_cpu_ns;	/* under the lock of the core's CPU */
 	pthread_t	pthread;
 	timer_t		timer;
+	sigset_t	mask;		/* of signals, when the program changed none */
 	void		*fault_stack;	/* of fault.c's handler */
 	stack_t		old_fault_stack;
 	bool		has_timer;
@@ -303,6 +304,8 @@ int ut_fault_init_cpu(struct ut_cpu *cpu);
 void ut_fault_exit_cpu(struct ut_cpu *cpu);
 void ut_fault_init(void);
 void ut_fault_exit(void);
+bool ut_fault_is_forked(void);
+_Noreturn void ut_fault_no_machine(void);
 
 /* held.c */
 void ut_held_init_cpu(struct ut_cpu *cpu);

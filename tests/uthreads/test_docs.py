@@ -37,11 +37,26 @@ def test_every_example_is_run():
     assert set(EXAMPLES) == set(SAYS)
 
 
-def test_headers_are_cpp(need, tmp_path):
-    source = tmp_path / "all.cpp"
-    source.write_text("#include <schedlab/uthreads.h>\n#include <schedlab/gt.h>\n"
-                      "int main() { ut_config c = UT_CONFIG_INIT; return (int)c.nr_cpus; }\n")
-    compile_all([need("g++"), "-Wall", "-Werror", "-fsyntax-only", f"-I{HOST / 'include'}", source])
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only")
+EVERY_INIT = """
+#include <schedlab/uthreads.h>
+#include <schedlab/gt.h>
+struct ut_config config = UT_CONFIG_INIT;
+struct ut_attr attr = UT_ATTR_INIT;
+ut_mutex mutex = UT_MUTEX_INIT, urgent = UT_MUTEX_INIT_INHERIT(UT_MUTEX_INHERIT_SMALLEST);
+ut_cond cond = UT_COND_INIT;
+ut_sem sem = UT_SEM_INIT(3);
+ut_barrier barrier = UT_BARRIER_INIT(2);
+int main(void) { return (int)config.nr_cpus; }
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc -std=c11", "g++ -std=c++11", "g++ -std=c++20", "clang-19 -std=c11"])
+def test_headers_are_clean_c_and_cpp(need, tmp_path, compiler):
+    name, standard = compiler.split()
+    source = tmp_path / ("all.cpp" if "++" in compiler else "all.c")
+    source.write_text(EVERY_INIT)
+    compile_all([need(name), standard, *STRICT, f"-I{HOST / 'include'}", source])
 
 
 HEADER = (HOST / "include" / "schedlab" / "uthreads.h").read_text()

@@ -48,3 +48,55 @@ def test_another_fault_is_the_program_s_own(faults):
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_errno_survives_a_preemption(faults, cpus):
     faults("errno", cpus=cpus)
+
+
+def test_a_thread_that_ends_with_a_mutex_is_named(faults):
+    assert "thread owner[2] ended and still held mutex" in faults("mutex").stderr
+
+
+def test_bad_attributes_are_refused(faults):
+    faults("attributes", cpus=2)
+
+
+@pytest.fixture
+def plain(toolchain):
+    """Function that runs a program of programs/ under rr."""
+    chain = toolchain("gcc", "plain")
+
+    def run(name, cpus, *words, status=0):
+        return run_program(chain.program(name), policy(chain, "rr"), cpus, *words, status=status)
+
+    return run
+
+
+@pytest.mark.parametrize("what", ["threads", "memory", "maps"])
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_what_runs_out_is_said_and_nothing_is_lost(plain, what, cpus):
+    plain("limits.c", cpus, what)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_the_child_of_a_fork_has_no_machine(plain, cpus):
+    said = plain("limits.c", cpus, "fork").stderr
+    assert said.count("a child has to call exec or _exit") == 1
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_a_program_has_signals_of_its_own(plain, cpus):
+    plain("signals.c", cpus)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_exceptions_stay_with_their_threads(plain, cpus):
+    plain("exceptions.cpp", cpus)
+
+
+def test_an_exception_that_leaves_a_thread_ends_the_process(plain):
+    said = plain("exceptions.cpp", 2, "leave", status=-signal.SIGABRT).stderr
+    assert "an exception left the function of thread careless[2]" in said
+    assert "terminate called after throwing" in said
+
+
+def test_pthread_exit_is_not_for_user_threads(plain):
+    said = plain("exceptions.cpp", 2, "exit", status=-signal.SIGABRT).stderr
+    assert "pthread_exit() or pthread_cancel(), which end a kernel thread, met thread careless[2]" in said

@@ -67,7 +67,7 @@ class Toolchain:
     def flags(self) -> tuple[str, ...]:
         """What every file is compiled with."""
         clang = CLANG_FLAGS[self.kind] if "clang" in self.compiler else ()
-        return ("-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", *KINDS[self.kind], *clang)
+        return ("-g", "-Wall", "-Wextra", "-Werror", *KINDS[self.kind], *clang)
 
     @property
     def run_path(self) -> tuple[str, ...]:
@@ -81,14 +81,16 @@ class Toolchain:
             pytest.skip(f"{name} is missing; to have it: ./lab setup")
         return (f"-Wl,-rpath,{found.parent}", "-Wl,--disable-new-dtags")
 
-    def _make(self, name: str, *words: object) -> Path:
+    def _make(self, name: str, *words: object, is_cpp: bool = False) -> Path:
         """Compile a file, unless it is there or somebody else is at it just now."""
         target = self.folder / name
         with open(self.folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not target.exists():
                 draft = target.with_name(f"{name}.draft")
-                compile_all([self.compiler, *self.flags, "-o", draft, *words])
+                # Without the driver's -std the suffix says which language a file is in.
+                runtime = ("-lstdc++",) if is_cpp else ("-std=gnu11",)
+                compile_all([self.compiler, *self.flags, "-o", draft, *words, *runtime])
                 draft.rename(target)
         return target
 
@@ -108,6 +110,7 @@ class Toolchain:
         return self._make(
             source.stem, f"-I{HOST / 'include'}", f"-I{HERE / 'programs'}", source, f"-L{self.folder}",
             "-lschedlab-uthreads", f"-Wl,-rpath,{self.folder}", *self.run_path, "-lpthread", *libraries,
+            is_cpp=source.suffix == ".cpp",
         )  # fmt: skip
 
     def policy(self, source: Path) -> Path:

@@ -65,6 +65,56 @@ static void *keep_errno(void *arg)
 	return NULL;
 }
 
+static void *keep_mutex(void *arg)
+{
+	CHECK_IS(ut_mutex_lock(&first), 0);
+	return arg;
+}
+
+static void refuse(const struct ut_attr *attr)
+{
+	ut_id id;
+
+	CHECK_IS(ut_create(&id, attr, wait_long, NULL), -EINVAL);
+}
+
+static void test_attributes(void)
+{
+	const struct ut_attr good = UT_ATTR_INIT;
+	uint64_t nowhere = 0, beyond = 1ULL << 63;
+	struct ut_attr attr = good;
+
+	attr.attr_bytes--;
+	refuse(&attr);
+	attr = good;
+	attr.given = 0x100;
+	refuse(&attr);
+	attr = good;
+	attr.stack_bytes = 16384;
+	refuse(&attr);
+	attr.stack_bytes = ~(size_t)0;
+	refuse(&attr);
+	attr = good;
+	attr.given = UT_GIVES_WEIGHT;
+	refuse(&attr);
+	attr.weight = 10001;
+	refuse(&attr);
+	attr.given = UT_GIVES_TICKETS;
+	refuse(&attr);
+	attr = good;
+	attr.affinity = &nowhere;
+	attr.affinity_words = 1;
+	refuse(&attr);
+	attr.affinity = &beyond;
+	refuse(&attr);
+	attr.affinity_words = 0;
+	refuse(&attr);
+	CHECK_IS(ut_setattr(ut_self(), &attr), -EINVAL);
+	attr.affinity = NULL;
+	CHECK_IS(ut_setattr(0, &attr), -ESRCH);
+	CHECK_IS(ut_setattr(ut_self(), &attr), 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct ut_config config = check_config(argc, argv);
@@ -98,6 +148,17 @@ int main(int argc, char **argv)
 			start("errno", keep_errno, (void *)(i + 5), &ids[i]);
 		for (int i = 0; i < 4; i++)
 			CHECK_IS(ut_join(ids[i], NULL), 0);
+		CHECK_IS(ut_exit(), 0);
+	}
+	if (!strcmp(what, "mutex")) {
+		start("owner", keep_mutex, NULL, &ids[0]);
+		CHECK_IS(ut_join(ids[0], NULL), 0);
+		CHECK_IS(ut_mutex_lock(&first), -EOWNERDEAD);
+		CHECK_IS(ut_mutex_unlock(&first), 0);
+		CHECK_IS(ut_join(ut_self(), NULL), -EDEADLK);
+		CHECK_IS(ut_exit(), 0);
+	} else if (!strcmp(what, "attributes")) {
+		test_attributes();
 		CHECK_IS(ut_exit(), 0);
 	}
 	puts("good");

@@ -17,7 +17,7 @@
  * is the manual.
  *
  * Any function but ut_init() returns -EPERM when it is called from a kernel
- * thread that the library did not start.
+ * thread that the library did not start, and all of them do in a child of fork().
  */
 #ifndef SCHEDLAB_UTHREADS_H
 #define SCHEDLAB_UTHREADS_H
@@ -54,7 +54,7 @@ struct ut_config {
 };
 
 /* A field that is not mentioned is zero, and means its default. */
-#define UT_CONFIG_INIT { .config_bytes = sizeof(struct ut_config) }
+#define UT_CONFIG_INIT { sizeof(struct ut_config), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define UT_NO_PREEMPTION	0x1	/* threads make way in library calls only */
 #define UT_PIN_CPUS		0x2	/* kernel thread n stays on the n-th CPU */
@@ -121,7 +121,8 @@ struct ut_attr {
 	const char *name;	/* copied, cut at 15 characters; NULL: "thread" */
 };
 
-#define UT_ATTR_INIT { .attr_bytes = sizeof(struct ut_attr) }
+#define UT_ATTR_INIT \
+	{ sizeof(struct ut_attr), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define UT_GIVES_PRIORITY	0x01
 #define UT_GIVES_TICKETS	0x02
@@ -255,7 +256,7 @@ typedef struct {
 	uint32_t has_donated_;
 } ut_mutex;
 
-#define UT_MUTEX_INIT { .flags_ = 0 }
+#define UT_MUTEX_INIT UT_MUTEX_INIT_INHERIT(0)
 /*
  * While somebody waits for it, its owner has the priority of the waiter that is
  * the most urgent: the smallest number, as in policy `priority`, or the largest,
@@ -263,7 +264,7 @@ typedef struct {
  */
 #define UT_MUTEX_INHERIT_SMALLEST 0x1
 #define UT_MUTEX_INHERIT_LARGEST 0x2
-#define UT_MUTEX_INIT_INHERIT(which) { .flags_ = (which) }
+#define UT_MUTEX_INIT_INHERIT(which) { { 0 }, (which), 0, { 0, 0 }, 0, 0, 0 }
 
 /*
  * lock: may switch. Return: 0; -EDEADLK: the caller owns it; -EOWNERDEAD: the
@@ -281,7 +282,7 @@ typedef struct {
 	struct ut_waiters_ waiters_;
 } ut_cond;
 
-#define UT_COND_INIT { .waiters_ = { 0, 0 } }
+#define UT_COND_INIT { { 0 }, { 0, 0 } }
 
 /* Return: 0; -EPERM: @mutex is not the caller's; -ECANCELED; -ETIMEDOUT. */
 int ut_cond_wait(ut_cond *cond, ut_mutex *mutex);
@@ -295,7 +296,7 @@ typedef struct {
 	struct ut_waiters_ waiters_;
 } ut_sem;
 
-#define UT_SEM_INIT(count) { .count_ = (count) }
+#define UT_SEM_INIT(count) { { 0 }, (count), { 0, 0 } }
 
 /* wait: Return: 0; -ECANCELED; -ETIMEDOUT. trywait: 0; -EAGAIN.
  * post: Return: 0; -EOVERFLOW. */
@@ -311,7 +312,7 @@ typedef struct {
 	struct ut_waiters_ waiters_;
 } ut_barrier;
 
-#define UT_BARRIER_INIT(parties) { .nr_parties_ = (parties) }
+#define UT_BARRIER_INIT(parties) { { 0 }, (parties), 0, { 0, 0 } }
 
 /* Return: 1 to the last who came, 0 to the others; -EINVAL: for nobody;
  * -ECANCELED: the caller does not count as having come. */
