@@ -327,42 +327,47 @@ bool scx_bpf_dsq_move_to_local___core(u64 dsq_id) __ksym __weak;
 void scx_bpf_reenqueue_local___v2___core(void) __ksym __weak;
 u32 scx_bpf_reenqueue_local___core(void) __ksym __weak;
 
-/* The form that returns whether the insertion took place came with 6.19. */
-static inline bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id,
-				      u64 slice, u64 enq_flags)
-{
-	if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___core))
-		return scx_bpf_dsq_insert___v2___core(p, dsq_id, slice, enq_flags);
-	scx_bpf_dsq_insert___core(p, dsq_id, slice, enq_flags);
-	return true;
-}
+/*
+ * Macros, not functions: the verifier and the kernel's stacks then name the line
+ * of the policy, not one of this file.
+ *
+ * The form that returns whether the insertion took place came with 6.19.
+ */
+#define scx_bpf_dsq_insert(p, dsq_id, slice, enq_flags)			\
+	({								\
+		bool ___is_in = true;					\
+		if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___core))	\
+			___is_in = scx_bpf_dsq_insert___v2___core(	\
+				(p), (dsq_id), (slice), (enq_flags));	\
+		else							\
+			scx_bpf_dsq_insert___core((p), (dsq_id), (slice), \
+						  (enq_flags));		\
+		___is_in;						\
+	})
 
-static inline bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id,
-					    u64 slice, u64 vtime, u64 enq_flags)
-{
-	if (bpf_ksym_exists(__scx_bpf_dsq_insert_vtime)) {
-		struct scx_bpf_dsq_insert_vtime_args args = {
-			.dsq_id = dsq_id,
-			.slice = slice,
-			.vtime = vtime,
-			.enq_flags = enq_flags,
-		};
-
-		return __scx_bpf_dsq_insert_vtime(p, &args);
-	}
-	scx_bpf_dsq_insert_vtime___core(p, dsq_id, slice, vtime, enq_flags);
-	return true;
-}
+#define scx_bpf_dsq_insert_vtime(p, dsq_id_, slice_, vtime_, enq_flags_) \
+	({								\
+		bool ___is_in = true;					\
+		if (bpf_ksym_exists(__scx_bpf_dsq_insert_vtime)) {	\
+			struct scx_bpf_dsq_insert_vtime_args ___args = { \
+				.dsq_id = (dsq_id_),			\
+				.slice = (slice_),			\
+				.vtime = (vtime_),			\
+				.enq_flags = (enq_flags_),		\
+			};						\
+			___is_in = __scx_bpf_dsq_insert_vtime((p), &___args); \
+		} else {						\
+			scx_bpf_dsq_insert_vtime___core(		\
+				(p), (dsq_id_), (slice_), (vtime_), (enq_flags_)); \
+		}							\
+		___is_in;						\
+	})
 
 /* Flags came with 7.1; earlier kernels and sources give the queue alone. */
-static inline bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
-{
-	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___core))
-		return scx_bpf_dsq_move_to_local___v2___core(dsq_id, enq_flags);
-	return scx_bpf_dsq_move_to_local___core(dsq_id);
-}
-#define SL_MOVE_TO_LOCAL(dsq_id, enq_flags, ...) \
-	sl_dsq_move_to_local((dsq_id), (enq_flags))
+#define SL_MOVE_TO_LOCAL(dsq_id, enq_flags, ...)			\
+	(bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___core) ?	\
+	 scx_bpf_dsq_move_to_local___v2___core((dsq_id), (enq_flags)) :	\
+	 scx_bpf_dsq_move_to_local___core(dsq_id))
 #define scx_bpf_dsq_move_to_local(...) SL_MOVE_TO_LOCAL(__VA_ARGS__, 0, 0)
 
 /* The newer form works later, and so does not know how many there were: 0. */

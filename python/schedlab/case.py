@@ -355,6 +355,9 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         outcome = session.run(job)
         is_lost = outcome.error_kind == "host"
         run["host_answer"] = outcome.answer
+        run["environment"] = ready.environment | outcome.environment
+        if outcome.tick_ns is not None:
+            run["tick_ns"] = outcome.tick_ns
         judge = Judge(
             latency_ns=ready.host.latency_ns(job),
             work_conserving=bool(built.policy.work_conserving),

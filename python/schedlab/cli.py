@@ -69,6 +69,9 @@ DeviceOption = Annotated[
     list[str], typer.Option("--io", metavar="NAME=VALUE", help="Its device: latency_ns=100us, "
                             "ns_per_kib, depth (requests at once), call_ns (CPU time).")
 ]  # fmt: skip
+KernelOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="guest: the Linux to boot; default: Debian's.")
+]  # fmt: skip
 ExecutorOption = Annotated[
     str | None, typer.Option(metavar="dask://HOST:PORT", help="A Dask scheduler whose workers do "
                              "the runs; dask://local starts one here.")
@@ -142,8 +145,9 @@ def run(
         str | None, typer.Option(help="Time between ticks, such as 1ms; default: the workload's.")
     ] = None,
     parallel: Annotated[
-        bool, typer.Option("--parallel", help="kernel: a thread per CPU and real time, not counted.")
+        bool, typer.Option("--parallel", help="kernel, guest: real time instead of counted.")
     ] = False,
+    kernel: KernelOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")
     ] = None,
@@ -174,6 +178,7 @@ def run(
         io=io,
         topology=topology,
         is_parallel=parallel,
+        kernel=kernel,
         timeout_seconds=parse_duration(timeout, place="--timeout") / 1e9,
     )
     with open_executor(executor, host=host) as workers:

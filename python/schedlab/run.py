@@ -41,7 +41,7 @@ from .case import Case, Programs, Ready, environment_of, folder_name, run_case, 
 from .compare import compare_runs
 from .errors import PolicyError, SpecError, UsageError
 from .far import collect, send
-from .hosts import in_parallel, open_host
+from .hosts import in_parallel, open_host, with_kernel
 from .machine import CPUS_MAX
 from .policy import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from .policy_build import BuiltPolicy, build_policy, find_compiler
@@ -87,6 +87,8 @@ class Plan:
         `"smt=2,llc=8"`.
     is_parallel : bool, default False
         On a host that emulates CPUs: a thread for each, and real time.
+    kernel : pathlib.Path, optional
+        On the host `guest`: the kernel image to boot; default: Debian's.
     timeout_seconds : float, default 300
         Longest time on the wall clock for one run.
     keep_parquet : bool, default True
@@ -106,6 +108,7 @@ class Plan:
     io: Sequence[str] = ()
     topology: str = ""
     is_parallel: bool = False
+    kernel: Path | None = None
     timeout_seconds: float = 300.0
     keep_parquet: bool = True
 
@@ -234,6 +237,8 @@ def prepare(plan: Plan) -> Prepared:
     host = open_host(plan.host)
     if plan.is_parallel:
         host = in_parallel(host)
+    if plan.kernel is not None:
+        host = with_kernel(host, plan.kernel)
     if variants:
         find_compiler()
     built = _build_all(variants)

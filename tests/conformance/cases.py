@@ -360,10 +360,6 @@ def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> 
                  tolerance_ns=kernel.KernelHost().tolerance_ns(job))
 
 
-#: How a Linux kernel says which kind of error ended a policy.
-GUEST_KINDS = {"runnable task stall": "stall", "runtime error": "policy", "scx_bpf_error": "policy"}
-
-
 def guest_task(case: Case) -> guest.GuestTask:
     """Compile a case for a real kernel.
 
@@ -386,7 +382,7 @@ def guest_task(case: Case) -> guest.GuestTask:
     )
 
 
-def story_of_guest(case: Case, said: guest.GuestAnswer, folder: Path) -> Story:
+def story_of_guest(case: Case, said: guest.Answer, folder: Path) -> Story:
     """What a real kernel did with a case.
 
     What a policy prints stays in the kernel, so properties about it are not held
@@ -396,7 +392,7 @@ def story_of_guest(case: Case, said: guest.GuestAnswer, folder: Path) -> Story:
     ----------
     case : Case
         What was run.
-    said : schedlab.hosts.guest.GuestAnswer
+    said : schedlab.hosts.guest.Answer
         What came back.
     folder : pathlib.Path
         Where its record file goes.
@@ -416,7 +412,7 @@ def story_of_guest(case: Case, said: guest.GuestAnswer, folder: Path) -> Story:
     names = [program.string(int(row["name"])) for row in program.task_rows]
     failed = said.ended_by == "by the kernel"
     answer = {
-        "error_kind": GUEST_KINDS.get(said.disabled_reason, said.disabled_reason) if failed else None,
+        "error_kind": said.error_kind,
         "error": said.kernel_text if failed else None,
         "nr_exited": len(names) - said.nr_left,
     }

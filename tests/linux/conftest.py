@@ -39,7 +39,7 @@ def guest_parts():
         if reason:
             raise UnavailableError(reason)
         parts = guest_image.fetch_guest_parts()
-        guest_build.build_init(parts)
+        guest_build.build_program("guest", parts.libbpf)
     except UnavailableError as error:
         if os.environ.get("SCHEDLAB_TOOLS_REQUIRED"):
             pytest.fail(str(error), pytrace=False)

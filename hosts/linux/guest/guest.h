@@ -3,68 +3,47 @@
  * guest.h - the one program of the guest: init, policy loader and task runner.
  *
  * The guest is a distribution kernel in QEMU with this program as its whole
- * user space. It reads /job, does what each line says, and answers in frames.
+ * user space. It reads a job, does what each line says, and answers in frames.
  *
- *	init.c    mounts, reads the job            -> load.c, play.c
- *	load.c    loads a policy with libbpf, sets its knobs, attaches it
+ *	init.c    mounts, does the job             -> ../load/policy.c, play.c
+ *	input.c   where the job comes from
  *	play.c    real processes play a workload program under the policy
  *	verbs.c   what each verb is on Linux
+ *	device.c  what `read` and `write` wait for
  *	trace.c   records what the scheduler did, through tracefs
- *	frame.c   the answers
  *
  * Read next: init.c.
  */
 #ifndef GUEST_H
 #define GUEST_H
 
-#include <stdarg.h>
-
+#include "../load/load.h"
 #include "player.h"
 
-/* ---- frame.c: answers to the machine outside --------------------------- */
+/* ---- init.c -------------------------------------------------------------- */
 
-/*
- * A frame is "NAME BYTES\n", that many bytes, and "\n". python/schedlab/hosts/
- * guest.py lists the names and what follows each.
- */
-void frame_init(void);
-void frame_bytes(const char *name, const void *data, u64 bytes);
-void frame_text(const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-/* Sends what the file holds; nothing where it cannot be read. */
-void frame_file(const char *name, const char *path);
+/* Between two ticks of this kernel. */
+u64 tick_ns(void);
 
-/* ---- load.c: one policy ------------------------------------------------ */
+/* ---- input.c: the job --------------------------------------------------- */
 
-struct policy;
-
-/*
- * Open the object file of a policy; a frame says so if it cannot be.
- * Return: NULL then.
- */
-struct policy *policy_open(const char *path);
-/* Set a knob, by the name of its global. Return: 0, or -1 after a frame. */
-int policy_set(struct policy *policy, const char *knob, u64 value);
-/* Have the verifier look at it and load it. Return: 0, or -1 after a frame. */
-int policy_load(struct policy *policy);
-/* Hand it the CPUs. Return: 0, or -1 after a frame. */
-int policy_attach(struct policy *policy);
-/* Has the kernel not thrown it out? */
-bool policy_is_attached(const struct policy *policy);
-/* The map of that name as a file descriptor and its value size, or -1. */
-int policy_map(struct policy *policy, const char *name, u32 *value_bytes);
-/* Detach, report what the kernel said meanwhile, and free everything. */
-void policy_close(struct policy *policy);
+void input_init(void);
+/* Have the machine stopped; returns when it goes on, from a saved state too. */
+void input_stop_machine(void);
+/* Make the files that came with the job; a frame says so if it cannot be. */
+void input_read(void);
 
 /* ---- trace.c: what the scheduler did ----------------------------------- */
 
 void trace_init(void);
+/* Sends what is needed to read the events. */
+void trace_send_formats(void);
 void trace_start(void);
 void trace_stop(void);
 /* Sends the events, and how many were lost. */
 void trace_send(void);
 
-/* ---- play.c, verbs.c: a workload program ------------------------------- */
+/* ---- play.c, verbs.c, device.c: a workload program ------------------------------- */
 
 /* State that all processes of a run share; one mapping, made before any. */
 struct shared_task {
@@ -84,6 +63,8 @@ struct shared_object {
 	int pipe_fds[2];	/* pipe: read end, write end */
 };
 
+struct shared_device;
+
 struct shared {
 	u64 start_ns;		/* CLOCK_MONOTONIC: time 0 of the program */
 	u32 nr_armed;		/* futex: tasks whose timer is set */
@@ -91,12 +72,24 @@ struct shared {
 	int attrs_fd;		/* map of attributes, -1: the policy has none */
 	struct shared_task *tasks;
 	struct shared_object *objects;
+	struct shared_device *device;
 };
 
 u64 monotonic_ns(void);
 /* Sleep until *word differs from @seen or it is @until_ns; may wake early. */
 void futex_wait(u32 *word, u32 seen, u64 until_ns);
 void futex_wake(u32 *word, int how_many);
+
+/* A lock that processes share; 0 is free. */
+void futex_lock(u32 *word);
+void futex_unlock(u32 *word);
+
+/* How much shared memory the device needs. */
+u64 device_bytes(void);
+/* What it costs, in ns; @at_once: requests. Return: 0, or -1: too many at once. */
+int device_set(u64 latency, u64 per_kib, u64 call, u64 at_once);
+/* The verbs `read` and `write`. */
+int device_transfer(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
 
 int verbs_open(const void *program, struct shared *shared);
 void verbs_close(const void *program, struct shared *shared);

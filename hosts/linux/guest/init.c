@@ -2,19 +2,24 @@
 /*
  * init.c - process 1 of the guest: reads the job and does it.
  *
- * /job has one command per line, words separated by single blanks:
+ * When all that does not depend on the job is done, the guest has its machine
+ * stopped; from then on every run starts from a copy of it, with another job.
+ * The job has one command per line, words separated by single blanks:
  *
  *	policy PATH          the next policy; ends the one before
  *	set NAME VALUE       a knob of it
  *	hold MILLISECONDS    load and attach it, leave the CPUs to it so long
+ *	device LATENCY PER_KIB CALL DEPTH    what `read` and `write` wait for, in ns
  *	play PATH            load and attach it, run a workload program under it
+ *	exec MILLISECONDS PATH WORDS   run a program, interrupt it after so long
  *
  * Any failure is a frame and the next command goes on, so that one bad policy
  * does not hide what the others do. When the job is done the guest powers off.
  *
- * Read next: load.c.
+ * Read next: ../load/policy.c.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +29,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,17 +59,83 @@ static void hold(struct policy *policy, u64 ms)
 	}
 }
 
+#define WORDS_MAX 32
+#define OUTPUT_PATH "/output"
+
+static void be_program(char **argv)
+{
+	int out = open(OUTPUT_PATH, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	dup2(out, STDOUT_FILENO);
+	dup2(out, STDERR_FILENO);
+	execv(argv[0], argv);
+	fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+/* Words of the line that strtok() is in the middle of. */
+static void exec_program(u64 ms)
+{
+	const struct timespec wait = { .tv_sec = ms / 1000,
+				       .tv_nsec = ms % 1000 * 1000000 };
+	char *argv[WORDS_MAX + 1] = { NULL };
+	int status = 0;
+	pid_t pid;
+	int i;
+
+	for (i = 0; i < WORDS_MAX && (argv[i] = strtok(NULL, " \n")); i++)
+		;
+	frame_text("next", "%s", argv[0] ? argv[0] : "nothing");
+	signal(SIGCHLD, SIG_DFL);
+	pid = argv[0] ? fork() : -1;
+	if (!pid)
+		be_program(argv);
+	nanosleep(&wait, NULL);
+	if (pid > 0) {
+		kill(pid, SIGINT);
+		waitpid(pid, &status, 0);
+	}
+	signal(SIGCHLD, SIG_IGN);
+	frame_file("output", OUTPUT_PATH);
+	frame_text("status", "%d", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+/* Of the line that strtok() is in the middle of. */
+static void set_device(const char *latency)
+{
+	u64 value[4] = { strtoull(latency, NULL, 0) };
+	int i;
+
+	for (i = 1; i < 4; i++) {
+		const char *word = strtok(NULL, " \n");
+
+		value[i] = word ? strtoull(word, NULL, 0) : 0;
+	}
+	if (device_set(value[0], value[1], value[2], value[3]))
+		frame_text("fatal", "the device cannot work on %llu requests at once",
+			   value[3]);
+}
+
 static void do_line(char *line, struct policy **policy)
 {
 	char *verb = strtok(line, " \n");
 	char *first = strtok(NULL, " \n");
-	char *second = strtok(NULL, " \n");
+	char *second;
 
 	if (!verb || !first)
 		return;
+	if (!strcmp(verb, "exec")) {
+		exec_program(strtoull(first, NULL, 0));
+		return;
+	}
+	if (!strcmp(verb, "device")) {
+		set_device(first);
+		return;
+	}
+	second = strtok(NULL, " \n");
 	if (!strcmp(verb, "policy")) {
 		policy_close(*policy);
-		frame_text("policy", "%s", first);
+		frame_text("next", "%s", first);
 		*policy = policy_open(first);
 	} else if (!*policy) {
 		return;	/* a frame has said why there is none */
@@ -81,6 +153,27 @@ static void do_line(char *line, struct policy **policy)
 	}
 }
 
+/* So that the functions of a stack have names, whatever the kernel's default. */
+static void name_bpf_functions(void)
+{
+	int fd = open("/proc/sys/net/core/bpf_jit_kallsyms", O_WRONLY);
+
+	if (fd < 0)
+		return;
+	if (write(fd, "1", 1) != 1)
+		frame_text("fatal", "bpf_jit_kallsyms: %s", strerror(errno));
+	close(fd);
+}
+
+/* The resolution of the clock that a tick moves on. */
+u64 tick_ns(void)
+{
+	struct timespec tick = { 0 };
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return tick.tv_sec * 1000000000ULL + tick.tv_nsec;
+}
+
 int main(void)
 {
 	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
@@ -89,7 +182,7 @@ int main(void)
 	char line[512];
 	FILE *job;
 
-	frame_init();
+	frame_to_port();
 	mount_or_die("proc", "/proc");
 	mount_or_die("sysfs", "/sys");
 	mount_or_die("tracefs", "/trace");
@@ -99,8 +192,15 @@ int main(void)
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 65536, 65536 });
 	setrlimit(RLIMIT_MEMLOCK, &no_limit);
 	uname(&name);
-	frame_text("boot", "%s", name.release);
+	name_bpf_functions();
+	input_init();
 	trace_init();
+	input_stop_machine();
+	/* With the job, since what came before belongs to another run. */
+	frame_text("boot", "%llu %s %s %s", tick_ns(), name.sysname, name.release,
+		   name.version);
+	trace_send_formats();
+	input_read();
 
 	job = fopen("/job", "r");
 	if (!job)

@@ -35,7 +35,6 @@
 
 #define MS 1000000ULL
 #define ATTACH_MS 200	/* from arming to time 0; attaching takes about 20 */
-#define TICK_NS (4 * MS)	/* the guest's kernel has HZ=250 */
 #define ATTRS_BYTES 40	/* sizeof(struct task_attr) */
 
 struct run {
@@ -77,7 +76,8 @@ static int make_shared(struct run *run)
 	const struct sl_program_header *h = run->program;
 	struct shared *s;
 
-	run->shared_bytes = sizeof(*s) + sizeof(*s->tasks) * h->nr_tasks +
+	run->shared_bytes = sizeof(*s) + device_bytes() +
+			    sizeof(*s->tasks) * h->nr_tasks +
 			    sizeof(*s->objects) * h->nr_objects;
 	s = mmap(NULL, run->shared_bytes, PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -85,7 +85,8 @@ static int make_shared(struct run *run)
 		frame_text("fatal", "shared memory: %s", strerror(errno));
 		return -1;
 	}
-	s->tasks = (void *)(s + 1);
+	s->device = (void *)(s + 1);
+	s->tasks = (void *)((char *)s->device + device_bytes());
 	s->objects = (void *)(s->tasks + h->nr_tasks);
 	s->nr_left = h->nr_tasks;
 	run->shared = s;
@@ -236,7 +237,7 @@ static void arm_tasks(struct run *run)
 	/* The last one needs as long as the first: 300 us each is ample. */
 	s->start_ns = monotonic_ns() + ATTACH_MS * MS + nr_tasks(run) * MS;
 	/* Linux's ticks are at multiples of the tick; time 0 is one, as in sim. */
-	s->start_ns += TICK_NS - s->start_ns % TICK_NS;
+	s->start_ns += tick_ns() - s->start_ns % tick_ns();
 	for (i = 0; i < nr_tasks(run); i++) {
 		__atomic_store_n(&s->tasks[i].may_arm, 1, __ATOMIC_RELEASE);
 		futex_wake(&s->tasks[i].may_arm, 1);
@@ -288,9 +289,12 @@ static void play_attached(struct policy *policy, struct run *run)
 
 	lift_kernel_threads();
 	arm_tasks(run);
-	if (policy_attach(policy))
-		return;
+	/* Before it is attached: a policy that forgets tasks shall forget others. */
 	lift_self(true);
+	if (policy_attach(policy)) {
+		lift_self(false);
+		return;
+	}
 	if (monotonic_ns() + 5 * MS > s->start_ns) {
 		lift_self(false);
 		frame_text("fatal", "attaching took longer than %d ms", ATTACH_MS);

@@ -30,6 +30,8 @@ static const char *const events[] = {
 	"raw_syscalls/sys_enter",
 };
 
+#define NR_EVENTS (sizeof(events) / sizeof(events[0]))
+
 static void put(const char *name, const char *text)
 {
 	char path[200];
@@ -54,15 +56,23 @@ void trace_init(void)
 	put("buffer_size_kb", RING_KIB);
 	/* Of all system calls, sched_yield: a switch alone does not show why. */
 	put("events/raw_syscalls/sys_enter/filter", "id == " SCHED_YIELD_NUMBER);
-	frame_file("format header_page", ROOT "events/header_page");
-	for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
-		char name[100];
+	for (i = 0; i < NR_EVENTS; i++) {
+		snprintf(path, sizeof(path), "events/%s/enable", events[i]);
+		put(path, "1");
+	}
+}
 
+void trace_send_formats(void)
+{
+	char path[200];
+	char name[100];
+	u64 i;
+
+	frame_file("format header_page", ROOT "events/header_page");
+	for (i = 0; i < NR_EVENTS; i++) {
 		snprintf(name, sizeof(name), "format %s", events[i]);
 		snprintf(path, sizeof(path), ROOT "events/%s/format", events[i]);
 		frame_file(name, path);
-		snprintf(path, sizeof(path), "events/%s/enable", events[i]);
-		put(path, "1");
 	}
 }
 

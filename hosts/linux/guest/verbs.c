@@ -4,7 +4,7 @@
  *
  * Called by the processes of a run, each for itself. What tasks share lies in
  * one shared mapping: locks and barriers are futexes there, pipes are pipes.
- * The guest has no disk, so `read` and `write` are refused before a run starts.
+ * For `read` and `write` there is device.c.
  *
  * Read next: play.c, which makes the processes.
  */
@@ -107,15 +107,6 @@ static int sleep_until(struct sl_player *p, u64 at_ns)
 	return 0;
 }
 
-static int no_disk(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
-{
-	(void)p;
-	(void)bytes;
-	(void)chunk_bytes;
-	(void)flags;
-	return -ENODEV;
-}
-
 static int yield(struct sl_player *p)
 {
 	(void)p;
@@ -123,25 +114,32 @@ static int yield(struct sl_player *p)
 }
 
 /* The mutex of Drepper's "Futexes Are Tricky" (2005): 2 says that one waits. */
-static int lock(struct sl_player *p, u32 object)
+void futex_lock(u32 *word)
 {
-	u32 *word = &object_of(p, object)->word;
 	u32 seen = LOCK_FREE;
 
 	if (__atomic_compare_exchange_n(word, &seen, LOCK_HELD, false,
 					__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return 0;
+		return;
 	while (__atomic_exchange_n(word, LOCK_WANTED, __ATOMIC_ACQUIRE))
 		futex_wait(word, LOCK_WANTED, ~0ULL);
+}
+
+void futex_unlock(u32 *word)
+{
+	if (__atomic_exchange_n(word, LOCK_FREE, __ATOMIC_RELEASE) == LOCK_WANTED)
+		futex_wake(word, 1);
+}
+
+static int lock(struct sl_player *p, u32 object)
+{
+	futex_lock(&object_of(p, object)->word);
 	return 0;
 }
 
 static int unlock(struct sl_player *p, u32 object)
 {
-	u32 *word = &object_of(p, object)->word;
-
-	if (__atomic_exchange_n(word, LOCK_FREE, __ATOMIC_RELEASE) == LOCK_WANTED)
-		futex_wake(word, 1);
+	futex_unlock(&object_of(p, object)->word);
 	return 0;
 }
 
@@ -402,8 +400,8 @@ const struct sl_player_ops verbs = {
 	.run = run,
 	.work = work,
 	.sleep_until = sleep_until,
-	.read = no_disk,
-	.write = no_disk,
+	.read = device_transfer,
+	.write = device_transfer,
 	.yield = yield,
 	.lock = lock,
 	.unlock = unlock,

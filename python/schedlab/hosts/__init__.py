@@ -12,7 +12,7 @@ Read next: sim.py, the first host.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -75,6 +75,10 @@ class Outcome:
         `busy_ns`, `idle_ns`, `overhead_ns` of each CPU as the host counted.
     answer : dict
         All that the host said, as it said it.
+    environment : dict
+        What only the run has shown about the place, for `run.json`.
+    tick_ns : int or None
+        Time between the ticks that there were, where the host chose it itself.
     """
 
     error: str | None = None
@@ -82,6 +86,8 @@ class Outcome:
     task: int | None = None
     cpus: list | None = None
     answer: dict = field(default_factory=dict)
+    environment: dict = field(default_factory=dict)
+    tick_ns: int | None = None
 
 
 class Session(Protocol):
@@ -147,12 +153,20 @@ def _uthreads() -> Host:
     return UthreadsHost()
 
 
-_BUILT: dict[str, Callable[[], Host]] = {"sim": _sim, "kernel": _kernel, "uthreads": _uthreads}
+def _guest() -> Host:
+    """The same for Linux in a virtual machine."""
+    from .guest_host import GuestHost
+
+    return GuestHost()
+
+
+_BUILT: dict[str, Callable[[], Host]] = {
+    "sim": _sim, "kernel": _kernel, "uthreads": _uthreads, "guest": _guest,
+}  # fmt: skip
 
 #: Hosts that the project has a place for but no code yet.
 _NOT_BUILT = {
     "linux": "Linux's own scheduling classes and sched_ext",
-    "guest": "Linux with sched_ext in a virtual machine",
 }
 
 
@@ -182,7 +196,7 @@ def unavailable_reason(name: str) -> str | None:
 
 
 def in_parallel(host: Host) -> Host:
-    """Get the same host with a thread of this machine for each CPU.
+    """Get the same host in this machine's time, with its CPUs where it can have them.
 
     Parameters
     ----------
@@ -199,11 +213,36 @@ def in_parallel(host: Host) -> Host:
     UsageError
         If the host has no such way to run.
     """
-    from .kernel import KernelHost
+    if host.name not in ("kernel", "guest"):
+        raise UsageError(
+            f"--parallel is for --host kernel and guest; {host.name} has its own way to run"
+        )
+    return replace(host, is_parallel=True)
 
-    if not isinstance(host, KernelHost):
-        raise UsageError(f"--parallel is for --host kernel; {host.name} has its own way to run")
-    return KernelHost(is_parallel=True)
+
+def with_kernel(host: Host, kernel: Path) -> Host:
+    """Get the same host with another kernel.
+
+    Parameters
+    ----------
+    host : Host
+        One that boots a Linux kernel.
+    kernel : pathlib.Path
+        A bootable image.
+
+    Returns
+    -------
+    Host
+        It says what is wrong with the image when it is used.
+
+    Raises
+    ------
+    UsageError
+        If the host boots none.
+    """
+    if host.name != "guest":
+        raise UsageError(f"--kernel is for --host guest; {host.name} boots no Linux kernel")
+    return replace(host, kernel=kernel)
 
 
 def open_host(name: str) -> Host:

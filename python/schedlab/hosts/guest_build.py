@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Build what runs in the guest: its one program, policies for BPF, an initramfs.
+"""Build what loads policies and what is loaded: two programs, BPF, an initramfs.
 
 Must stay true: equal inputs give an equal initramfs, bit by bit, or a guest run
 could not be repeated; so files have no times and no owners in it.
@@ -19,7 +19,6 @@ from pathlib import Path
 
 from ..errors import PolicyError, UnavailableError
 from ..paths import cache_folder, include_folder, resource_root
-from .guest_image import GuestParts
 
 BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
 #: -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
@@ -85,17 +84,28 @@ def compile_for_bpf(source: Path, *, defines: tuple[str, ...] = ()) -> bytes:
         return target.read_bytes()
 
 
-def build_init(parts: GuestParts) -> bytes:
-    """Compile the guest's one program, or take it from the cache.
+#: Folders and files, below hosts/linux or the root, that each program is made of.
+_PROGRAMS = {
+    "guest": ("hosts/linux/guest/*.c", "hosts/linux/load/frame.c", "hosts/linux/load/lines.c",
+              "hosts/linux/load/policy.c", "player/*.c"),
+    "load": ("hosts/linux/load/*.c",),
+}
+_HEADERS = ("hosts/linux/*/*.h", "player/*.h", "include/*/*.h")
+
+
+def build_program(name: str, libbpf: Path) -> Path:
+    """Compile a program that loads policies, or find it in the cache.
 
     Parameters
     ----------
-    parts : GuestParts
-        Where libbpf is.
+    name : str
+        `"guest"`, the guest's init, or `"load"`, schedlab-load.
+    libbpf : pathlib.Path
+        Folder with libbpf, as `guest_image` unpacks it.
 
     Returns
     -------
-    bytes
+    pathlib.Path
         A static executable.
 
     Raises
@@ -105,31 +115,28 @@ def build_init(parts: GuestParts) -> bytes:
         libelf-dev or zlib1g-dev is missing.
     """
     root = resource_root()
-    folders = [root / "hosts" / "linux" / "guest", root / "player"]
-    sources = sorted(path for folder in folders for path in folder.glob("*.c"))
+    sources = sorted(path for pattern in _PROGRAMS[name] for path in root.glob(pattern))
     if not sources:
         raise UnavailableError(
-            f"{folders[0]}: the sources of the guest's program are not there; use a checkout"
+            f"{root / 'hosts' / 'linux'}: the sources of the loader are not there; use a checkout"
         )
-    headers = sorted(path for folder in folders for path in folder.glob("*.h"))
-    headers += sorted(include_folder().glob("*/*.h"))
     compiler = shlex.split(os.environ.get("CC", "cc"))
-    digest = hashlib.sha256(repr((compiler, INIT_OPTIONS, parts.libbpf_version)).encode())
-    for path in (*sources, *headers):
+    digest = hashlib.sha256(repr((compiler, INIT_OPTIONS, libbpf.name)).encode())
+    for path in (*sources, *sorted(path for pattern in _HEADERS for path in root.glob(pattern))):
         digest.update(path.read_bytes())
-    target = cache_folder("guest") / f"init-{digest.hexdigest()[:16]}"
+    target = cache_folder("guest") / f"{name}-{digest.hexdigest()[:16]}"
     if not target.exists():
-        _compile_init(compiler, sources, folders, parts, target)
-    return target.read_bytes()
+        _compile_program(compiler, sources, libbpf, target)
+    return target
 
 
-def _compile_init(compiler, sources, folders, parts: GuestParts, target: Path) -> None:
+def _compile_program(compiler, sources, libbpf: Path, target: Path) -> None:
     """Compile and link into `target`, in one step for whoever looks at it."""
     made = target.with_suffix(f".{os.getpid()}")
-    includes = [f"-I{folder}" for folder in (include_folder(), *folders)]
     command = [
-        *compiler, *INIT_OPTIONS, *includes, f"-I{parts.libbpf / 'usr' / 'include'}",
-        "-o", made, *sources, parts.libbpf_archive, *_libelf(), "-Wl,-s",
+        *compiler, *INIT_OPTIONS, f"-I{include_folder()}", f"-I{resource_root() / 'player'}",
+        f"-I{libbpf / 'usr' / 'include'}", "-o", made, *sources,
+        next(libbpf.glob("usr/lib/**/libbpf.a")), *_libelf(), "-Wl,-s",
     ]  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -137,7 +144,7 @@ def _compile_init(compiler, sources, folders, parts: GuestParts, target: Path) -
         raise UnavailableError(f"{compiler[0]} is missing; install a C compiler") from error
     if done.returncode:
         raise UnavailableError(
-            "the guest's program cannot be built; to have what it needs: ./lab setup, or sudo "
+            "the loader of policies cannot be built; to have what it needs: ./lab setup, or sudo "
             f"apt-get install libelf-dev zlib1g-dev libc6-dev\n{done.stderr.strip()}"
         )
     os.replace(made, target)

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UnavailableError
+from ..errors import UnavailableError, UsageError
 from ..paths import cache_folder
 
 #: Debian suites that have a kernel with sched_ext; the highest version wins.
@@ -58,17 +58,14 @@ class GuestParts:
     libbpf: Path
     libbpf_version: str
 
-    @property
-    def libbpf_archive(self) -> Path:
-        """The static library itself."""
-        return next(self.libbpf.glob("usr/lib/**/libbpf.a"))
 
-
-def fetch_guest_parts(*, refresh: bool = False) -> GuestParts:
+def fetch_guest_parts(*, kernel: Path | None = None, refresh: bool = False) -> GuestParts:
     """Return the kernel and libbpf, fetching them on the first call.
 
     Parameters
     ----------
+    kernel : pathlib.Path, optional
+        A kernel image to use instead of Debian's.
     refresh : bool, default False
         Ask the mirror for a newer kernel even though there is one here.
 
@@ -82,34 +79,73 @@ def fetch_guest_parts(*, refresh: bool = False) -> GuestParts:
     UnavailableError
         With reason and remedy: not Debian's amd64, apt is missing or knows no
         Debian mirror yet, the mirror cannot be reached or has no such kernel.
+    UsageError
+        If `kernel` cannot be read.
     """
+    if kernel is not None:
+        if not os.access(kernel, os.R_OK) or not kernel.is_file():
+            raise UsageError(f"--kernel {kernel}: cannot be read; name a kernel image, such as "
+                             "/boot/vmlinuz-VERSION, of a kernel with CONFIG_SCHED_CLASS_EXT=y")
+        libbpf, libbpf_version = _fetched(refresh, "libbpf")["libbpf"]
+        return GuestParts(kernel.resolve(), str(kernel), libbpf, libbpf_version)
+    found = _fetched(refresh, "kernel", "libbpf")
+    folder, kernel_version = found["kernel"]
+    return GuestParts(_image_in(folder), kernel_version, *found["libbpf"])
+
+
+def fetch_libbpf() -> Path:
+    """Return libbpf alone, fetching it on the first call.
+
+    Returns
+    -------
+    pathlib.Path
+        Folder with `usr/include/bpf` and a static `libbpf.a` below `usr/lib`.
+
+    Raises
+    ------
+    UnavailableError
+        As `fetch_guest_parts`.
+    """
+    return _fetched(False, "libbpf")["libbpf"][0]
+
+
+def _fetched(refresh: bool, *kinds: str) -> dict[str, tuple[Path, str]]:
+    """Folder and version of each kind, from the cache or the mirror."""
     folder = cache_folder("guest")
     with locked(folder / "lock"):
         found = _cached(folder)
-        if found is None or refresh:
-            _fetch(folder)
+        missing = [kind for kind in kinds if refresh or kind not in found]
+        if missing:
+            _fetch(folder, missing)
             found = _cached(folder)
-    if found is None:
+    lost = [kind for kind in kinds if kind not in found]
+    if lost:
         raise UnavailableError(
-            f"{folder}: no kernel there after a fetch that gave no error; remove the folder "
+            f"{folder}: no {lost[0]} there after a fetch that gave no error; remove the folder "
             "and try again"
         )
     return found
 
 
-def _cached(folder: Path) -> GuestParts | None:
-    """Newest complete kernel and libbpf of the cache; None where one is missing."""
+def _cached(folder: Path) -> dict[str, tuple[Path, str]]:
+    """The newest complete one of each kind in the cache: its folder and version."""
     newest = {}
-    for kind, pattern in (("kernel", "usr/lib/modules/*/vmlinuz"), ("libbpf", "usr/lib/**/libbpf.a")):
+    for kind, is_whole in (("kernel", _image_in), ("libbpf", _archive_in)):
         for place in sorted(folder.glob(f"{kind}-*"), key=lambda path: _version_key(path.name)):
-            files = sorted(place.glob(pattern)) or sorted(place.glob("boot/vmlinuz-*"))
-            if files:
-                newest[kind] = (files[0], place, place.name.removeprefix(f"{kind}-"))
-    if len(newest) < 2:
-        return None
-    kernel, _, kernel_version = newest["kernel"]
-    _, libbpf, libbpf_version = newest["libbpf"]
-    return GuestParts(kernel, kernel_version, libbpf, libbpf_version)
+            if is_whole(place):
+                newest[kind] = (place, place.name.removeprefix(f"{kind}-"))
+    return newest
+
+
+def _image_in(folder: Path) -> Path | None:
+    """The kernel image of an unpacked package."""
+    images = sorted(folder.glob("usr/lib/modules/*/vmlinuz")) or sorted(folder.glob("boot/vmlinuz-*"))
+    return images[0] if images else None
+
+
+def _archive_in(folder: Path) -> Path | None:
+    """The static libbpf of an unpacked package."""
+    return next(folder.glob("usr/lib/**/libbpf.a"), None)
 
 
 def _version_key(name: str) -> list:
@@ -136,27 +172,28 @@ def locked(path: Path):
         yield
 
 
-def _fetch(folder: Path) -> None:
-    """Fetch both packages and move them into the cache."""
+def _fetch(folder: Path, kinds: list[str]) -> None:
+    """Fetch packages and move them into the cache."""
     if os.uname().machine != "x86_64":
         raise UnavailableError(
-            f"the guest needs an x86_64 machine (this is {os.uname().machine}); "
+            f"loading policies is built for x86_64 only (this is {os.uname().machine}); "
             "use --host sim"
         )
     for tool in ("apt-get", "dpkg"):
         if shutil.which(tool) is None:
             raise UnavailableError(
-                f"{tool} is missing: the guest's kernel comes from Debian's packages; use "
+                f"{tool} is missing: {' and '.join(kinds)} come from Debian's packages; use "
                 "--host sim, or a Debian machine"
             )
     with tempfile.TemporaryDirectory(dir=folder, prefix="fetch-") as name:
         apt = PrivateApt(Path(name), debian_mirror())
         apt.run("apt-get", "update")
-        image = apt.dependency(KERNEL_PACKAGE, r"linux-image-\d.*-cloud-amd64")
-        for kind, package in (
-            ("kernel", image.replace("linux-image-", "linux-binary-", 1)),
-            ("libbpf", f"{LIBBPF_PACKAGE}/{LIBBPF_SUITE}"),
-        ):
+        packages = {"libbpf": f"{LIBBPF_PACKAGE}/{LIBBPF_SUITE}"}
+        if "kernel" in kinds:
+            image = apt.dependency(KERNEL_PACKAGE, r"linux-image-\d.*-cloud-amd64")
+            packages["kernel"] = image.replace("linux-image-", "linux-binary-", 1)
+        for kind in kinds:
+            package = packages[kind]
             unpacked, version = apt.unpack(package)
             place = folder / f"{kind}-{version}"
             if not place.exists():
@@ -187,7 +224,7 @@ def debian_mirror() -> str:
             return address
     raise UnavailableError(
         "apt knows no Debian mirror yet, and the guest's kernel comes from there; "
-        "to mend it: sudo apt-get update"
+        "to mend it: sudo apt-get update; or name a kernel image with --kernel FILE"
     )
 
 

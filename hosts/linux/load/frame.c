@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame.c - the way out of the guest: QEMU's debug port, one byte at a time.
+ * frame.c - answers, to a file or out of the guest.
  *
- * A write to the port goes into a file outside at once, without a driver, an
- * interrupt or a wake-up in the guest; a serial line would have all three. The
- * kernel's own messages go to the serial line, so the two never mix.
+ * The guest's way out is QEMU's debug port, one byte at a time. A write to the
+ * port goes into a file outside at once, without a driver, an interrupt or a
+ * wake-up in the guest; a serial line would have all three. The kernel's own
+ * messages go to the serial line, so the two never mix.
  *
- * Read next: python/schedlab/hosts/guest.py, the reader.
+ * Read next: python/schedlab/hosts/guest_frames.py, the reader.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,24 +17,51 @@
 #include <sys/io.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "load.h"
 
 #define DEBUG_PORT 0xe9
 
-void frame_init(void)
+/* Where frames go; -1: the port. */
+static int frame_fd = -1;
+
+void frame_to_port(void)
 {
 	if (ioperm(DEBUG_PORT, 1, 1)) {
 		perror("guest: the debug port cannot be had");
 		exit(1);
 	}
+	frame_fd = -1;
 }
 
-static void send_bytes(const void *data, u64 bytes)
+void frame_to_file(int fd)
+{
+	frame_fd = fd;
+}
+
+static void send_to_port(const void *data, u64 bytes)
 {
 	__asm__ volatile("rep outsb"
 			 : "+S"(data), "+c"(bytes)
 			 : "d"((u16)DEBUG_PORT)
 			 : "memory");
+}
+
+static void send_bytes(const char *data, u64 bytes)
+{
+	if (frame_fd < 0) {
+		send_to_port(data, bytes);
+		return;
+	}
+	while (bytes) {
+		ssize_t n = write(frame_fd, data, bytes);
+
+		if (n < 0 && errno != EINTR)
+			return;	/* nobody reads: nobody can be told */
+		if (n > 0) {
+			data += n;
+			bytes -= n;
+		}
+	}
 }
 
 void frame_bytes(const char *name, const void *data, u64 bytes)

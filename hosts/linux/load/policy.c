@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.c - loads a policy into the kernel with libbpf.
+ * policy.c - loads a policy into the kernel with libbpf.
  *
  * The verifier's text is asked for at once, into a buffer of fixed size: left
  * alone, libbpf loads a refused program again and again with ever more detail,
  * which takes minutes for one with an endless loop. Only where the verifier came
  * to its verdict soon is it asked once more, with the lines of the source.
  *
- * Read next: play.c, what runs under the policy.
+ * Read next: main.c, or ../guest/play.c for what runs under the policy there.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "load.h"
 
 #define LOG_BYTES (64 * 1024)
 #define LOG_STATS 4		/* BPF_LOG_STATS: errors and one line of counts */
@@ -44,6 +44,7 @@ struct policy {
 	struct bpf_link *link;
 	struct bpf_map *ops;
 	int kmsg_fd;		/* what the kernel says from attaching on */
+	bool is_partial;
 	bool is_loaded;
 	bool was_attached;
 };
@@ -159,6 +160,44 @@ int policy_set(struct policy *policy, const char *knob, u64 value)
 	return -1;
 }
 
+/* SCX_OPS_SWITCH_PARTIAL of the kernel. */
+#define SWITCH_PARTIAL (1ULL << 3)
+
+/* Where `flags` lies in the policy's own struct sched_ext_ops, or NULL. */
+static u64 *find_flags(const struct bpf_object *object, struct bpf_map *ops)
+{
+	const struct btf *btf = bpf_object__btf(object);
+	s32 id = btf ? btf__find_by_name_kind(btf, "sched_ext_ops",
+					      BTF_KIND_STRUCT) : -1;
+	const struct btf_member *member;
+	const struct btf_type *type;
+	size_t bytes = 0;
+	char *data = bpf_map__initial_value(ops, &bytes);
+	int i;
+
+	if (id < 0 || !data)
+		return NULL;
+	type = btf__type_by_id(btf, id);
+	member = btf_members(type);
+	for (i = 0; i < btf_vlen(type); i++, member++)
+		if (!strcmp(btf__name_by_offset(btf, member->name_off), "flags"))
+			return (u64 *)(data + btf_member_bit_offset(type, i) / 8);
+	return NULL;
+}
+
+int policy_take_partly(struct policy *policy)
+{
+	u64 *flags = find_flags(policy->object, policy->ops);
+
+	if (!flags) {
+		frame_text("refused", "the policy's sched_ext_ops has no flags\n");
+		return -1;
+	}
+	*flags |= SWITCH_PARTIAL;
+	policy->is_partial = true;
+	return 0;
+}
+
 static char logs[PROGRAMS_MAX][LOG_BYTES];
 
 static int load_object(struct bpf_object *object, u32 log_level)
@@ -208,6 +247,8 @@ static void explain(const struct policy *policy)
 	struct policy *again = policy_open(policy->path);
 	u32 i;
 
+	if (again && policy->is_partial)
+		policy_take_partly(again);
 	for (i = 0; again && i < policy->nr_knobs; i++)
 		policy_set(again, policy->knobs[i].name, policy->knobs[i].value);
 	if (again && load_object(again->object, LOG_LINES | LOG_STATS))
@@ -242,6 +283,7 @@ int policy_attach(struct policy *policy)
 	if (!policy->link)
 		return refuse("the policy's init fails", errno);
 	policy->was_attached = true;
+	frame_text("attached", "%s", "");
 	return 0;
 }
 
@@ -274,32 +316,47 @@ int policy_map(struct policy *policy, const char *name, u32 *value_bytes)
 	return bpf_map__fd(map);
 }
 
-/* The kernel's lines about sched_ext since attaching, without their heads. */
-static void report_kernel(int kmsg_fd)
+struct bpf_object *policy_object(struct policy *policy)
+{
+	return policy->object;
+}
+
+/*
+ * The kernel's lines about sched_ext since attaching, without their heads. The
+ * lines of a stack, which are indented, follow the one that says what happened.
+ */
+static void report_kernel(struct policy *policy)
 {
 	char record[8192];
 	char text[8192];
+	char line[512];
+	bool is_ours = false;
 	u64 used = 0;
 	ssize_t n;
 
 	text[0] = '\0';
-	while ((n = read(kmsg_fd, record, sizeof(record) - 1)) > 0 ||
+	while ((n = read(policy->kmsg_fd, record, sizeof(record) - 1)) > 0 ||
 	       (n < 0 && errno == EPIPE)) {
-		char *line;
+		char *said;
 
 		if (n < 0)
 			continue;	/* overwritten: go on behind it */
 		record[n] = '\0';
-		line = strchr(record, ';');
-		if (!line || !strstr(line, "sched_ext"))
+		said = strchr(record, ';');
+		if (!said)
 			continue;
-		line[1 + strcspn(line + 1, "\n")] = '\0';
-		n = snprintf(text + used, sizeof(text) - used, "%s\n", line + 1);
+		said[1 + strcspn(said + 1, "\n")] = '\0';
+		is_ours = strstr(said, "sched_ext") || (is_ours && said[1] == ' ');
+		if (!is_ours)
+			continue;
+		n = snprintf(text + used, sizeof(text) - used, "%s\n", said + 1);
 		if (used + n >= sizeof(text))
 			break;
 		used += n;
 	}
 	frame_text("kernel", "%s", text);
+	if (line_of(policy->object, text, line, sizeof(line)))
+		frame_text("line", "%s", line);
 }
 
 void policy_close(struct policy *policy)
@@ -317,7 +374,7 @@ void policy_close(struct policy *policy)
 			nanosleep(&pause, NULL);
 	}
 	if (policy->kmsg_fd >= 0) {
-		report_kernel(policy->kmsg_fd);
+		report_kernel(policy);
 		close(policy->kmsg_fd);
 	}
 	bpf_object__close(policy->object);

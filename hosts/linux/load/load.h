@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * load.h - loading a policy into the kernel that this program runs on.
+ *
+ * Two programs are made of this: schedlab-load, which loads one policy into a
+ * machine's kernel and shows what it does, and the guest's init.
+ *
+ *	main.c     schedlab-load: loads, reports, unloads
+ *	policy.c   one policy: its object, its knobs, its life in the kernel
+ *	lines.c    which line of the policy's source an error came from
+ *	count.c    how often its callbacks were called
+ *	frame.c    the answers
+ *
+ * Read next: policy.c.
+ */
+#ifndef LOAD_H
+#define LOAD_H
+
+#include <stdarg.h>
+
+#include <scx/types.h>
+
+/* ---- frame.c: answers -------------------------------------------------- */
+
+/*
+ * A frame is "NAME BYTES\n", that many bytes, and "\n". python/schedlab/hosts/
+ * guest_frames.py lists the names and what follows each.
+ */
+void frame_to_port(void);
+void frame_to_file(int fd);
+void frame_bytes(const char *name, const void *data, u64 bytes);
+void frame_text(const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Sends what the file holds; nothing where it cannot be read. */
+void frame_file(const char *name, const char *path);
+
+/* ---- policy.c: one policy ---------------------------------------------- */
+
+struct policy;
+struct bpf_object;
+
+/*
+ * Open the object file of a policy; a frame says so if it cannot be.
+ * Return: NULL then.
+ */
+struct policy *policy_open(const char *path);
+/* Set a knob, by the name of its global. Return: 0, or -1 after a frame. */
+int policy_set(struct policy *policy, const char *knob, u64 value);
+/*
+ * Let it have only the tasks that ask for it (SCHED_EXT), not all.
+ * Return: 0, or -1 after a frame.
+ */
+int policy_take_partly(struct policy *policy);
+/* Have the verifier look at it and load it. Return: 0, or -1 after a frame. */
+int policy_load(struct policy *policy);
+/* Hand it the CPUs. Return: 0, or -1 after a frame. */
+int policy_attach(struct policy *policy);
+/* Has the kernel not thrown it out? */
+bool policy_is_attached(const struct policy *policy);
+/* The map of that name as a file descriptor and its value size, or -1. */
+int policy_map(struct policy *policy, const char *name, u32 *value_bytes);
+/* What libbpf knows of it. */
+struct bpf_object *policy_object(struct policy *policy);
+/* Detach, report what the kernel said meanwhile, and free everything. */
+void policy_close(struct policy *policy);
+
+/* ---- lines.c, count.c: looks into a loaded policy ---------------------- */
+
+/*
+ * Writes "FILE:LINE: TEXT" for what the kernel said about the end of a policy: the
+ * innermost function of the policy on its stack, or where the policy gets the
+ * tasks that it then forgets or puts into the wrong queue.
+ * Return: whether there is such a line.
+ */
+bool line_of(struct bpf_object *object, const char *said, char *text,
+	     u64 text_bytes);
+
+/* From here on the kernel counts calls; it costs some 20 ns each. */
+void count_init(void);
+/* Sends a frame: calls and time of each callback, events of sched_ext. */
+void count_send(struct bpf_object *object);
+
+#endif

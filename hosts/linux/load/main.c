@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - schedlab-load: one policy in the kernel that this program runs on.
+ *
+ *	schedlab-load OBJECT [--set KNOB=VALUE]... [--partial] [--every-ms N]
+ *
+ * Loads and attaches the policy, sends frames to standard output (see load.h),
+ * and unloads it on SIGINT or SIGTERM, or when standard input ends: whoever
+ * started this is gone then. Should this program be killed itself, the kernel
+ * sees the link closed and takes the CPUs back.
+ *
+ * Exit status: 0 when it was unloaded as asked, 1 when the kernel refused it or
+ * threw it out, 2 for a wrong command line.
+ *
+ * Called by python/schedlab/hosts/load.py. Read next: policy.c.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "load.h"
+
+#define EVERY_MS 1000
+
+struct options {
+	const char *object;
+	bool is_partial;
+	int every_ms;
+};
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "schedlab-load: %s\nusage: schedlab-load OBJECT "
+		"[--set KNOB=VALUE]... [--partial] [--every-ms N]\n", what);
+	return 2;
+}
+
+/* A knob that is to be set comes once the object is open. */
+static int read_options(int argc, char **argv, struct options *o)
+{
+	int i;
+
+	if (argc < 2)
+		return usage("no object");
+	*o = (struct options){ .object = argv[1], .every_ms = EVERY_MS };
+	for (i = 2; i < argc; i++) {
+		if (!strcmp(argv[i], "--partial")) {
+			o->is_partial = true;
+		} else if (!strcmp(argv[i], "--every-ms") && i + 1 < argc) {
+			o->every_ms = atoi(argv[++i]);
+			if (o->every_ms <= 0)
+				return usage("--every-ms needs a positive number");
+		} else if (!strcmp(argv[i], "--set") && i + 1 < argc) {
+			if (!strchr(argv[++i], '='))
+				return usage("--set needs KNOB=VALUE");
+		} else {
+			return usage(argv[i]);
+		}
+	}
+	return 0;
+}
+
+static int set_knobs(struct policy *policy, int argc, char **argv)
+{
+	int i;
+
+	for (i = 2; i < argc; i++) {
+		char *equals;
+
+		if (strcmp(argv[i], "--set"))
+			continue;
+		equals = strchr(argv[++i], '=');
+		*equals = '\0';
+		if (policy_set(policy, argv[i], strtoull(equals + 1, NULL, 0)))
+			return -1;
+	}
+	return 0;
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* Return: whether standard input has ended. */
+static bool input_ended(void)
+{
+	char rest[256];
+
+	return read(STDIN_FILENO, rest, sizeof(rest)) <= 0;
+}
+
+/* Until someone asks for the end, or the kernel throws the policy out. */
+static void watch(struct policy *policy, int signals, int every_ms)
+{
+	struct pollfd fds[] = {
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+	};
+
+	while (policy_is_attached(policy)) {
+		if (poll(fds, 2, every_ms) < 0 && errno != EINTR)
+			break;
+		count_send(policy_object(policy));
+		if (fds[0].revents || (fds[1].revents && input_ended()))
+			break;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
+	struct policy *policy;
+	struct options o;
+	bool is_well = false;
+	int signals;
+
+	if (read_options(argc, argv, &o))
+		return 2;
+	signals = open_signals();
+	frame_to_file(STDOUT_FILENO);
+	setrlimit(RLIMIT_MEMLOCK, &no_limit);
+	policy = policy_open(o.object);
+	if (!policy)
+		return 1;
+	if (!set_knobs(policy, argc, argv) &&
+	    !(o.is_partial && policy_take_partly(policy)) &&
+	    !policy_load(policy)) {
+		count_init();
+		if (!policy_attach(policy)) {
+			watch(policy, signals, o.every_ms);
+			is_well = policy_is_attached(policy);
+		}
+	}
+	policy_close(policy);
+	return !is_well;
+}

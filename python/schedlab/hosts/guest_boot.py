@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: MIT
+"""Boot the guest once, save the machine, and go on from there for every run.
+
+	boot (some seconds) -> the guest stops its machine -> saved in the cache
+	every run:  the saved machine + a job --- a third of a second --> answers
+
+A machine that counts instructions instead of time is in the same state whenever
+it is saved, so a run is the same every time, on whatever was saved. Its job comes
+through a device of QEMU's (hosts/linux/guest/input.c), since memory is part of
+what was saved.
+
+Must stay true: whatever the guest does, or does not do, the caller gets an answer
+within the time limit, and no QEMU is left behind.
+Read next: guest_frames.py, what goes in and comes out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ..errors import HostError
+from ..paths import cache_folder
+from .guest_build import make_initramfs
+from .guest_frames import write_frames
+from .guest_image import locked
+from .kernel_boot import ENDS_WITH_US
+
+QEMU = "qemu-system-x86_64"
+CPUS_MAX = 8
+MEMORY_MIB = 512
+KERNEL_ARGUMENTS = (
+    "console=ttyS0 quiet panic=-1 nokaslr norandmaps random.trust_cpu=off cryptomgr.notests "
+    "nowatchdog audit=0 damon_stat.enabled=N"
+)
+#: A boot executes some 2,000 million instructions; this is for a machine that is busy.
+BOOT_SECONDS_MAX = 600.0
+#: Saved machines that are kept: of about 90 MB each, and the oldest goes first.
+SAVED_MAX = 6
+#: How often to ask QEMU whether it is done, in seconds; there is no event for all.
+ASK_SECONDS = 0.01
+
+
+@dataclass(frozen=True)
+class GuestSystem:
+    """What is booted, and on which machine.
+
+    Attributes
+    ----------
+    kernel : pathlib.Path
+        A bootable image.
+    init : bytes
+        The one program.
+    nr_cpus : int, default 1
+        Number of CPUs, 1 to `CPUS_MAX`.
+    is_counted : bool, default True
+        One instruction takes one nanosecond; otherwise time is this machine's.
+    """
+
+    kernel: Path
+    init: bytes
+    nr_cpus: int = 1
+    is_counted: bool = True
+
+    @property
+    def words(self) -> list[str]:
+        """QEMU's words for the CPUs."""
+        if self.is_counted:
+            accelerator = ["-accel", "tcg", "-icount", "shift=0,sleep=off",
+                           "-cpu", "max,-rdrand,-rdseed"]  # fmt: skip
+        else:
+            # Several threads of the emulator have brought the kernel down.
+            accelerator = ["-accel", "kvm" if has_kvm() else "tcg,thread=single", "-cpu", "max"]
+        return [*accelerator, "-rtc", "clock=vm,base=2026-01-01", "-smp", str(self.nr_cpus), "-seed", "1"]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over all that a saved machine depends on."""
+        digest = hashlib.sha256(repr((self.words, KERNEL_ARGUMENTS, MEMORY_MIB, qemu_version())).encode())
+        digest.update(_hash_file(self.kernel, self.kernel.stat().st_mtime_ns))
+        digest.update(self.init)
+        return digest.hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _hash_file(path: Path, _mtime_ns: int) -> bytes:
+    """SHA-256 of a file as it was at a time."""
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+@lru_cache(maxsize=1)
+def qemu_version() -> str:
+    """First line of what QEMU says about itself; empty where it is missing."""
+    if shutil.which(QEMU) is None:
+        return ""
+    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
+@lru_cache(maxsize=1)
+def has_kvm() -> bool:
+    """Whether this machine runs guests itself: the device may be there and fail."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    done = subprocess.run(
+        [QEMU, "-accel", "kvm", "-machine", "none", "-display", "none", "-nodefaults",
+         "-monitor", "stdio"],
+        input=b"quit\n", capture_output=True, check=False, timeout=20,
+    )  # fmt: skip
+    return done.returncode == 0
+
+
+@dataclass(frozen=True)
+class Said:
+    """What came of a machine.
+
+    Attributes
+    ----------
+    frames : bytes
+        The row of frames that it sent; may be cut short.
+    console : str
+        The kernel's messages.
+    has_timed_out : bool
+        Whether it was ended for taking too long.
+    complaint : str
+        What QEMU itself said, if it failed.
+    """
+
+    frames: bytes
+    console: str
+    has_timed_out: bool
+    complaint: str = ""
+
+
+class GuestRunner:
+    """Runs jobs on copies of a saved machine, one at a time.
+
+    Attributes
+    ----------
+    is_interrupted : bool
+        Whether `interrupt` was called; no job is begun after that.
+    """
+
+    def __init__(self):
+        self.is_interrupted = False
+        self._lock = threading.Lock()
+        self._qemu: _Qemu | None = None
+
+    def run(self, system: GuestSystem, files: Mapping[str, bytes], *, timeout_s: float) -> Said:
+        """Have a copy of the saved machine do a job.
+
+        Parameters
+        ----------
+        system : GuestSystem
+            Which machine; it is booted and saved if it never was.
+        files : mapping of str to bytes
+            Files to be made in the guest, by path; `/job` is what it does.
+        timeout_s : float
+            Longest time on the wall clock in seconds, without the boot.
+
+        Returns
+        -------
+        Said
+            Its answers.
+
+        Raises
+        ------
+        HostError
+            If QEMU cannot be started, or the machine does not boot.
+        """
+        saved = saved_machine(system, self)
+        with tempfile.TemporaryDirectory(prefix="schedlab-guest-") as name:
+            folder = Path(name)
+            (folder / "input").write_bytes(write_frames(files))
+            # Open: another process may take it out of the cache.
+            with open(saved, "rb") as file:
+                os.utime(saved)
+                words = ["-incoming", f"fd:{file.fileno()}"]
+                with self.started(system, folder, words, timeout_s, (file.fileno(),)) as qemu:
+                    if qemu.wait_while("inmigrate"):
+                        qemu.ask("cont")
+                        qemu.wait_for_end()
+                return qemu.said()
+
+    def started(self, system, folder: Path, words, timeout_s: float, fds=()) -> _Qemu:
+        """Start QEMU so that `interrupt` ends it."""
+        with self._lock:
+            if self.is_interrupted:
+                raise HostError("interrupted")
+            self._qemu = _Qemu(system, folder, words, timeout_s, fds)
+            return self._qemu
+
+    def interrupt(self) -> None:
+        """End the machine under way; from any thread."""
+        with self._lock:
+            self.is_interrupted = True
+            if self._qemu is not None:
+                self._qemu.kill()
+
+
+def saved_machine(system: GuestSystem, runner: GuestRunner | None = None) -> Path:
+    """Return the saved machine, booting it on the first call.
+
+    Parameters
+    ----------
+    system : GuestSystem
+        Which machine.
+    runner : GuestRunner, optional
+        Who can interrupt the boot.
+
+    Returns
+    -------
+    pathlib.Path
+        A file in the cache.
+
+    Raises
+    ------
+    HostError
+        If it does not boot; with the end of the kernel's messages.
+    """
+    place = cache_folder("guest")
+    saved = place / f"machine-{system.hash[:16]}"
+    if not saved.exists():
+        with locked(place / "machine-lock"):
+            if not saved.exists():
+                _boot_and_save(system, saved, runner or GuestRunner())
+                _forget_the_oldest(place)
+    return saved
+
+
+def _boot_and_save(system: GuestSystem, saved: Path, runner: GuestRunner) -> None:
+    made = saved.with_name(f".{saved.name}.{os.getpid()}")
+    with tempfile.TemporaryDirectory(prefix="schedlab-guest-") as name:
+        folder = Path(name)
+        (folder / "input").write_bytes(b"\n")
+        try:
+            with runner.started(system, folder, (), BOOT_SECONDS_MAX) as qemu:
+                if qemu.wait_while("running") == "guest-panicked":
+                    qemu.ask("migrate-set-parameters", {"max-bandwidth": 1 << 40})
+                    qemu.ask("migrate", {"uri": f"exec:cat > '{made}'"})
+                    state = qemu.wait_for_migration()
+                    if state != "completed":
+                        raise HostError(f"{made}: the machine cannot be saved: {state}; is the disk full?")
+                    qemu.ask("quit")
+                    os.replace(made, saved)
+                    return
+        finally:
+            made.unlink(missing_ok=True)
+        said = qemu.said()
+    if runner.is_interrupted:
+        raise HostError("interrupted")
+    raise HostError(
+        f"the guest's kernel {system.kernel} did not start"
+        + (f" within {BOOT_SECONDS_MAX:g} s" if said.has_timed_out else "")
+        + (f": {said.complaint}" if said.complaint else "")
+        + f"; the end of its messages:\n{said.console[-2000:]}"
+    )
+
+
+def _forget_the_oldest(place: Path) -> None:
+    """Keep the cache small: each change of the guest's program makes another one."""
+    saved = sorted(place.glob("machine-*[0-9a-f]"), key=lambda path: path.stat().st_mtime_ns)
+    for path in saved[:-SAVED_MAX]:
+        path.unlink(missing_ok=True)
+
+
+class _Qemu:
+    """One QEMU process and the talk with it (QMP, a line of JSON each way)."""
+
+    def __init__(self, system: GuestSystem, folder: Path, words, timeout_s: float, fds):
+        self.folder = folder
+        self._has_timed_out = False
+        (folder / "initrd").write_bytes(make_initramfs({"init": system.init}))
+        command = [
+            *(ENDS_WITH_US if shutil.which(ENDS_WITH_US[0]) else ()),
+            QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-m", str(MEMORY_MIB), "-nic", "none", *system.words,
+            "-kernel", str(system.kernel), "-initrd", str(folder / "initrd"),
+            "-append", KERNEL_ARGUMENTS,
+            "-chardev", f"file,id=console,path={folder / 'console'}", "-serial", "chardev:console",
+            "-chardev", f"file,id=frames,path={folder / 'frames'}",
+            "-device", "isa-debugcon,iobase=0xe9,chardev=frames",
+            "-device", "pvpanic", "-action", "panic=pause",
+            "-fw_cfg", f"name=opt/schedlab/input,file={folder / 'input'}",
+            "-qmp", "stdio", *words,
+        ]  # fmt: skip
+        try:
+            # Ctrl-C is for us: we end the process in our own order.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                start_new_session=True, pass_fds=fds,
+            )  # fmt: skip
+        except OSError as error:
+            raise HostError(f"{QEMU}: cannot be started: {error.strerror}") from error
+        self._timer = threading.Timer(timeout_s, self._time_out)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def __enter__(self) -> _Qemu:
+        self._read()  # its greeting
+        self.ask("qmp_capabilities")
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._timer.cancel()
+        self.kill()
+        self._complaint = self._process.stderr.read().decode(errors="replace").strip()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            try:
+                stream.close()
+            except BrokenPipeError:
+                pass
+
+    def _time_out(self) -> None:
+        self._has_timed_out = True
+        self.kill()
+
+    def kill(self) -> None:
+        """End it; from any thread."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _read(self) -> dict:
+        """Its next line; empty when it has ended."""
+        line = self._process.stdout.readline()
+        return json.loads(line) if line else {}
+
+    def ask(self, command: str, arguments: dict | None = None) -> dict:
+        """Have it do a command; what it returns, empty when it has ended."""
+        words = {"execute": command, "arguments": arguments or {}}
+        try:
+            self._process.stdin.write(json.dumps(words).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return {}
+        while said := self._read():
+            if "error" in said:
+                raise HostError(f"{QEMU}: {command}: {said['error']['desc']}")
+            if "return" in said:
+                return said["return"]
+        return {}
+
+    def wait_while(self, status: str) -> str:
+        """Wait until the machine is in another state; which, empty when it has ended."""
+        while (now := self.ask("query-status").get("status", "")) == status:
+            threading.Event().wait(ASK_SECONDS)
+        return now
+
+    def wait_for_migration(self) -> str:
+        """Wait until the machine is saved, or cannot be."""
+        while (now := self.ask("query-migrate").get("status", "")) in ("setup", "active", "device", "none"):
+            threading.Event().wait(ASK_SECONDS)
+        return now
+
+    def wait_for_end(self) -> None:
+        """Read what it says until it has ended."""
+        while self._read():
+            pass
+
+    def said(self) -> Said:
+        """All that came of it; after its end."""
+        return Said(
+            frames=self._file("frames"),
+            console=self._file("console").decode(errors="replace"),
+            has_timed_out=self._has_timed_out,
+            complaint=self._complaint,
+        )
+
+    def _file(self, name: str) -> bytes:
+        path = self.folder / name
+        return path.read_bytes() if path.is_file() else b""

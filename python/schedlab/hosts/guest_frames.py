@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: MIT
+"""What the guest and the loader say: rows of frames, and what each means.
+
+A frame is `NAME BYTES\\n`, that many bytes, and `\\n`. The same form brings a job
+into the guest (hosts/linux/guest/input.c) and answers out of it and out of
+`schedlab-load` (hosts/linux/load/frame.c):
+
+	boot      "TICK_NS UNAME", once
+	next      PATH; what follows is about this policy, or this program
+	program   "CALLBACK INSTRUCTIONS", then the verifier's text
+	refused   why the policy was not loaded, or not attached
+	loaded, attached
+	counts    lines "call CALLBACK TIMES NANOSECONDS", "event NAME TIMES"
+	ended     "by us" or "by the kernel"
+	kernel    its lines about sched_ext meanwhile
+	line      "FILE:LINE: TEXT" of the source that these are about
+	fatal     what went wrong in the guest itself
+	format EVENT, task, played, result, page CPU, stats CPU    a program that was played
+	output, status    of a program that was run
+	done      the end
+
+Must stay true: a row of frames that was cut short is read up to its last whole
+frame.
+Read next: guest.py, guest_host.py, load.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..errors import HostError
+from ..ftrace import Trace
+
+#: How the kernel says which kind of error ended a policy.
+ERROR_KINDS = {"runnable task stall": "stall", "runtime error": "policy", "scx_bpf_error": "policy"}
+
+
+def write_frames(frames: Mapping[str, bytes]) -> bytes:
+    """Put frames into a row.
+
+    Parameters
+    ----------
+    frames : mapping of str to bytes
+        Contents by name.
+
+    Returns
+    -------
+    bytes
+        What `read_frames` takes apart.
+
+    Examples
+    --------
+    >>> write_frames({"/job": b"hold 3"})
+    b'/job 6\\nhold 3\\n'
+    """
+    return b"".join(
+        b"%s %d\n%s\n" % (name.encode(), len(contents), contents)
+        for name, contents in frames.items()
+    )
+
+
+def read_frames(data: bytes) -> list[tuple[str, bytes]]:
+    """Take a row of frames apart.
+
+    Parameters
+    ----------
+    data : bytes
+        All that came; may end in the middle of a frame.
+
+    Returns
+    -------
+    list of (str, bytes)
+        Name and contents of each whole frame.
+
+    Raises
+    ------
+    HostError
+        If it is no such row.
+
+    Examples
+    --------
+    >>> read_frames(b"boot 3\\n7.2\\npage 0 100\\ncut")
+    [('boot', b'7.2')]
+    """
+    frames = []
+    at = 0
+    while (end := data.find(b"\n", at)) >= 0:
+        head = data[at:end].decode(errors="replace")
+        name, _, count = head.rpartition(" ")
+        if not name or not count.isdigit():
+            raise HostError(f"an answer cannot be read at byte {at}: {head[:80]!r}")
+        start = end + 1
+        if start + int(count) + 1 > len(data):
+            break
+        frames.append((name, data[start : start + int(count)]))
+        at = start + int(count) + 1
+    return frames
+
+
+@dataclass
+class Answer:
+    """What is said about one policy.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    is_loaded, is_attached : bool
+        Whether the kernel accepted the policy, and gave it the CPUs.
+    refusal : str
+        Why it did not: the verifier's text with the source line; else empty.
+    instructions : dict of str to int
+        How many instructions the verifier processed, per callback.
+    ended_by : str
+        `"by us"`, `"by the kernel"` (it was thrown out), or empty.
+    kernel_text : str
+        The kernel's lines about sched_ext while the policy was attached.
+    line : str
+        `FILE:LINE: TEXT` of the source that they are about, or empty.
+    uname : str
+        The kernel that it was, or empty.
+    tick_ns : int
+        Nanoseconds between that kernel's ticks; 0 where it did not say.
+    counts : dict of str to tuple of (int, int)
+        Calls and nanoseconds of each callback, as last counted.
+    events : dict of str to int
+        What sched_ext did beside the policy's wishes, as last counted.
+    trace : Trace or None
+        What the scheduler did while a program was played.
+    played_ns : int
+        How long the program took, in nanoseconds.
+    nr_left : int
+        Tasks of the program that had not ended when the horizon came.
+    results : dict of int to int
+        Tasks of the program that ended with an error: index to error number.
+    fatal : list of str
+        What went wrong in the guest itself.
+    output : bytes
+        What a program printed.
+    status : int or None
+        Its exit status; -1: a signal.
+    """
+
+    name: str
+    is_loaded: bool = False
+    is_attached: bool = False
+    refusal: str = ""
+    instructions: dict[str, int] = field(default_factory=dict)
+    ended_by: str = ""
+    kernel_text: str = ""
+    line: str = ""
+    uname: str = ""
+    tick_ns: int = 0
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict)
+    trace: Trace | None = None
+    played_ns: int = 0
+    nr_left: int = 0
+    results: dict[int, int] = field(default_factory=dict)
+    fatal: list[str] = field(default_factory=list)
+    output: bytes = b""
+    status: int | None = None
+
+    @property
+    def disabled_reason(self) -> str:
+        """Why the kernel ended the policy, such as `"runnable task stall"`."""
+        found = re.search(r"disabled \((.*)\)", self.kernel_text)
+        return found[1] if found else ""
+
+    @property
+    def error_kind(self) -> str | None:
+        """What the kernel held against the policy, in one word; None: nothing."""
+        if self.refusal:
+            return "policy"
+        if self.ended_by != "by the kernel":
+            return None
+        return ERROR_KINDS.get(self.disabled_reason, "policy")
+
+    @property
+    def error(self) -> str | None:
+        """The same in a sentence, with the line of the source; None: nothing."""
+        if self.refusal:
+            return self.refusal.strip()
+        if self.ended_by != "by the kernel":
+            return None
+        # "sched_ext: NAME: what happened", below the line that it was disabled.
+        said = re.findall(r"^sched_ext: [^:\n]*: (.*)$", self.kernel_text, re.MULTILINE)
+        what = ": ".join([self.disabled_reason or "thrown out", *said[:1]])
+        return what + (f"\n{self.line}" if self.line else "")
+
+    def read(self, frames: Iterable[tuple[str, bytes]]) -> None:
+        """Add what frames say.
+
+        Parameters
+        ----------
+        frames : iterable of (str, bytes)
+            In order.
+        """
+        for name, contents in frames:
+            self._read(name, contents)
+
+    def _read(self, name: str, contents: bytes) -> None:
+        kind, _, number = name.partition(" ")
+        text = contents.decode(errors="replace") if kind not in ("page", "output") else ""
+        if kind == "program":
+            head, _, log = text.partition("\n")
+            callback, count = head.split()
+            self.instructions[callback] = int(count)
+            # The verifier stops at the first bad one, so the last log is that one's.
+            self.refusal = log
+        elif kind == "refused":
+            self.refusal += text
+        elif kind == "loaded":
+            self.is_loaded, self.refusal = True, ""
+        elif kind == "attached":
+            self.is_attached = True
+        elif kind == "boot":
+            tick_ns, _, self.uname = text.partition(" ")
+            self.tick_ns = int(tick_ns)
+        elif kind == "counts":
+            self._read_counts(text)
+        elif kind in ("ended", "kernel", "line"):
+            setattr(self, {"ended": "ended_by", "kernel": "kernel_text"}.get(kind, kind), text)
+        elif kind == "fatal":
+            self.fatal.append(text)
+        elif kind == "output":
+            self.output = contents
+        elif kind == "status":
+            self.status = int(text)
+        else:
+            self._read_played(kind, number, text, contents)
+
+    def _read_counts(self, text: str) -> None:
+        for line in text.splitlines():
+            kind, name, *numbers = line.split()
+            if kind == "call":
+                self.counts[name] = (int(numbers[0]), int(numbers[1]))
+            else:
+                self.events[name] = int(numbers[0])
+
+    def _read_played(self, kind: str, number: str, text: str, contents: bytes) -> None:
+        """Add a frame about a program that was played."""
+        if kind == "result":
+            task, code = text.split()
+            self.results[int(task)] = int(code)
+            return
+        if self.trace is None:
+            self.trace = Trace(formats={})
+        trace = self.trace
+        if kind == "task":
+            task, pid = text.split()
+            trace.tasks[int(pid)] = int(task) + 1
+        elif kind == "played":
+            start, played, left, _state = text.split(maxsplit=3)
+            trace.start_ns, self.played_ns, self.nr_left = int(start), int(played), int(left)
+            trace.end_ns = self.played_ns
+        elif kind == "page":
+            trace.pages.setdefault(int(number), []).append(contents)
+        elif kind == "stats":
+            found = re.search(r"dropped events: (\d+)", text)
+            trace.nr_lost += int(found[1]) if found else 0

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: MIT
+"""Run policies in a real Linux kernel: the host `guest` of `schedlab run`.
+
+Each run is a copy of a machine that was booted once (guest_boot.py), so equal jobs
+are equal bit by bit while instructions are counted. `--parallel` lets time be
+this machine's instead, on its own CPUs where it has KVM.
+
+The kernel's tick is what it was built with (4 ms in Debian's), so the tick of a
+workload does not count here; `run.json` says which one did. Random numbers are the
+kernel's: the seed draws the program, not the policy's luck.
+
+Must stay true: whatever the guest does, the caller gets an outcome within the time
+limit, and no QEMU is left behind.
+Read next: guest.py, what a job is; ../ftrace.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ..calibration import Calibration
+from ..errors import PolicyError, SchedlabError
+from ..ftrace import trace_records
+from ..program_file import read_program
+from ..records import write_records
+from . import Job, Outcome
+from .guest import GuestTask, guest_system, job_files, read_answers, unavailable_reason
+from .guest_boot import CPUS_MAX, GuestRunner, qemu_version
+from .guest_build import compile_for_bpf
+from .guest_frames import Answer
+
+#: The guest forks them one by one before time 0.
+TASKS_MAX = 4000
+#: From the moment a task may run until it runs: an interrupt, a choice, a switch.
+#: With several CPUs that take turns, until the other one's turn is over.
+LATENCY_ONE_NS, LATENCY_TURNS_NS, LATENCY_REAL_NS = 200_000, 20_000_000, 100_000_000
+#: Between two looks at the clock for what is one moment to the scheduler.
+TOLERANCE_ONE_NS, TOLERANCE_MANY_NS = 50_000, 20_000_000
+#: The device of the simulator (hosts/sim/main.c), which `--io` changes.
+DEVICE = {"latency_ns": 100_000, "ns_per_kib": 1000, "call_ns": 1000, "depth": 1}
+#: Options that are the simulator's alone, and why.
+REFUSED = {
+    "--cost": "--cost is for the simulator; in a real kernel things cost what they cost",
+    "--topology": "--topology is for the simulator; the guest's CPUs are all alike",
+}
+
+
+@dataclass(frozen=True)
+class GuestHost:
+    """Linux with sched_ext in a virtual machine.
+
+    Attributes
+    ----------
+    kernel : pathlib.Path or None
+        A kernel image; None: Debian's.
+    is_parallel : bool, default False
+        Let time be real, instead of counting instructions.
+    """
+
+    kernel: Path | None = None
+    is_parallel: bool = False
+    name = "guest"
+    has_exact_work = False
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether equal jobs give equal records."""
+        return not self.is_parallel
+
+    def unavailable(self) -> str | None:
+        """Why the guest cannot be used here, or None; fetches nothing."""
+        return unavailable_reason()
+
+    def environment(self) -> dict:
+        """Package or file of the kernel, and QEMU; fetches the kernel if it must."""
+        _, parts = guest_system(kernel=self.kernel)
+        return {"guest_kernel": parts.kernel_version, "qemu": qemu_version()}
+
+    def latency_ns(self, job: Job) -> int:
+        """Longest time from the moment a task may run on an idle CPU until it runs there.
+
+        Parameters
+        ----------
+        job : Job
+            What is run.
+
+        Returns
+        -------
+        int
+            Nanoseconds.
+        """
+        if self.is_parallel:
+            return LATENCY_REAL_NS
+        return LATENCY_ONE_NS if job.nr_cpus == 1 else LATENCY_TURNS_NS
+
+    def tolerance_ns(self, job: Job) -> int:
+        """Error of the clock on one interval: two looks at it for one moment.
+
+        Parameters
+        ----------
+        job : Job
+            What is run.
+
+        Returns
+        -------
+        int
+            Nanoseconds.
+        """
+        is_exact = job.nr_cpus == 1 and not self.is_parallel
+        return TOLERANCE_ONE_NS if is_exact else TOLERANCE_MANY_NS
+
+    def calibration(self, job: Job) -> Calibration | None:
+        """What a unit of `work` costs: real work, measured by running it.
+
+        Parameters
+        ----------
+        job : Job
+            Not used.
+
+        Returns
+        -------
+        None
+            Always.
+        """
+        return None
+
+    def session(self, *, timeout_seconds: float) -> GuestSession:
+        """Open a connection for one worker.
+
+        Parameters
+        ----------
+        timeout_seconds : float
+            Longest time on the wall clock that one run may take.
+
+        Returns
+        -------
+        GuestSession
+            To be used by one thread.
+        """
+        return GuestSession(self, timeout_seconds=timeout_seconds)
+
+
+class GuestSession:
+    """One worker's machines, one after the other.
+
+    Parameters
+    ----------
+    host : GuestHost
+        Which kernel, and which time.
+    timeout_seconds : float
+        Longest time on the wall clock that one run may take.
+    """
+
+    def __init__(self, host: GuestHost, *, timeout_seconds: float):
+        self.host = host
+        self.timeout_seconds = timeout_seconds
+        self._runner = GuestRunner()
+
+    def run(self, job: Job) -> Outcome:
+        """Have a machine do one job, and wait until it is off.
+
+        Parameters
+        ----------
+        job : Job
+            What to run.
+
+        Returns
+        -------
+        Outcome
+            What the kernel said, or how it ended.
+        """
+        try:
+            return self._run(job)
+        except PolicyError as error:
+            return Outcome(error=str(error), error_kind="compile")
+        except SchedlabError as error:
+            return Outcome(error=str(error), error_kind="host")
+        except OSError as error:
+            return Outcome(error=f"{error.filename}: {error.strerror}", error_kind="host")
+
+    def interrupt(self) -> None:
+        """End the machine under way; its job comes back as failed. From any thread."""
+        self._runner.interrupt()
+
+    def close(self) -> None:
+        """End what is left."""
+        self._runner.interrupt()
+
+    def _run(self, job: Job) -> Outcome:
+        problem = _refusal(job)
+        if problem:
+            return Outcome(error=problem, error_kind="usage")
+        program = job.program.read_bytes()
+        path = job.policy.policy.path
+        task = GuestTask(
+            job.label, _compiled(path, path.stat().st_mtime_ns), knobs=dict(job.policy.values),
+            program=program, device=_device(job),
+        )  # fmt: skip
+        system, _ = guest_system(kernel=self.host.kernel, nr_cpus=job.nr_cpus,
+                                 is_counted=not self.host.is_parallel)  # fmt: skip
+        said = self._runner.run(system, job_files([task]), timeout_s=self.timeout_seconds)
+        if self._runner.is_interrupted:
+            return Outcome(error="interrupted", error_kind="host")
+        (answer,) = read_answers([task], said, timeout_s=self.timeout_seconds)
+        if said.has_timed_out:
+            return Outcome(error=f"stopped: no result after {self.timeout_seconds:g} s; give more "
+                           "with --timeout", error_kind="timeout")  # fmt: skip
+        return _outcome(job, answer, read_program(program))
+
+
+@lru_cache(maxsize=64)
+def _compiled(path: Path, _mtime_ns: int) -> bytes:
+    """A policy for Linux; several runs share one."""
+    return compile_for_bpf(path)
+
+
+def _refusal(job: Job) -> str | None:
+    """Why this host cannot do a job that another one could."""
+    if job.nr_cpus > CPUS_MAX:
+        return f"the guest has at most {CPUS_MAX} CPUs (got {job.nr_cpus})"
+    for option, _ in job.options:
+        if option in REFUSED:
+            return REFUSED[option]
+    nr_tasks = read_program(job.program.read_bytes()).nr_tasks
+    if nr_tasks > TASKS_MAX:
+        return f"the guest runs at most {TASKS_MAX} tasks (got {nr_tasks})"
+    return None
+
+
+def _device(job: Job) -> tuple[int, int, int, int]:
+    """What `read` and `write` wait for."""
+    device = dict(DEVICE)
+    for option, value in job.options:
+        if option == "--io":
+            device |= {name: int(number) for name, _, number in
+                       (item.partition("=") for item in value.split(","))}  # fmt: skip
+    return tuple(device[name] for name in DEVICE)
+
+
+def _outcome(job: Job, answer: Answer, program) -> Outcome:
+    """Make an outcome, and the record file, of what the guest said."""
+    about = {
+        "answer": {"instructions": answer.instructions, "kernel_text": answer.kernel_text},
+        "environment": {"uname": answer.uname, "verifier_instructions": answer.instructions},
+        "tick_ns": answer.tick_ns or None,
+    }
+    if answer.refusal:
+        return Outcome(error=answer.error, error_kind="policy", **about)
+    if answer.fatal or answer.trace is None:
+        why = "; ".join(answer.fatal) or "the guest played nothing"
+        return Outcome(error=why, error_kind="host", **about)
+    events, end_ns = trace_records(answer.trace)
+    write_records(job.records, events, nr_cpus=job.nr_cpus, tick_ns=answer.tick_ns, end_ns=end_ns)
+    about["answer"] |= {"nr_exited": program.nr_tasks - answer.nr_left, "end_ns": end_ns}
+    names = [program.string(int(row["name"])) for row in program.task_rows]
+    if answer.error:
+        text, task = with_program_pids(answer.error, answer.trace.tasks, names)
+        return Outcome(error=text, error_kind=answer.error_kind, task=task, **about)
+    for task, code in answer.results.items():
+        return Outcome(
+            error=f"{names[task]}[{task + 1}] ended with error {-code} ({os.strerror(abs(code))})",
+            error_kind="program", task=task + 1, **about,
+        )  # fmt: skip
+    return Outcome(**about)
+
+
+def with_program_pids(
+    text: str, pids: dict[int, int], names: list[str]
+) -> tuple[str, int | None]:
+    """Name tasks as the program does: `b[57]` of the kernel's is `b[3]` of the program's.
+
+    Parameters
+    ----------
+    text : str
+        What the kernel said.
+    pids : dict of int to int
+        Pid in the kernel to pid in the program.
+    names : list of str
+        Of the program's tasks.
+
+    Returns
+    -------
+    str
+        The same with the program's pids.
+    int or None
+        Pid of the last task that it is about.
+
+    Examples
+    --------
+    >>> with_program_pids("b[57] failed to run", {57: 3}, ["a", "a", "b"])
+    ('b[3] failed to run', 3)
+    """
+    found = None
+
+    def rename(match: re.Match) -> str:
+        nonlocal found
+        pid = pids.get(int(match[2]))
+        # Names are cut in the kernel; another process may have one of the pids.
+        if not pid or not names[pid - 1].startswith(match[1]):
+            return match[0]
+        found = pid
+        return f"{names[pid - 1]}[{pid}]"
+
+    return re.sub(r"([^\s\[\]]+)\[(\d+)\]", rename, text), found

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab run --host guest`: the same runs as everywhere, in a real kernel."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from schedlab.errors import UnavailableError, UsageError
+from schedlab.hosts import guest, guest_boot, open_host
+from schedlab.hosts.guest_host import with_program_pids
+from schedlab.run import Plan, run_plan
+
+#: Each verb once: what tasks share, real work, a device, a child, a change of weight.
+WORKLOAD = """
+[workload]
+title = "A little of everything"
+question = "Does it run on Linux?"
+tick = "1ms"
+[[lock]]
+name = "l"
+[[pipe]]
+name = "p"
+[[barrier]]
+name = "b"
+parties = 2
+[[task]]
+name = "hog"
+weight = 300
+phases = [{run = "31ms"}, {set = {weight = 100}}, {barrier = "b"}, {work = {kernel = "spin", count = 300000}}]
+[[task]]
+name = "writer"
+count = 2
+phases = [{loop = 4, do = [{run = "1ms"}, {write = {bytes = "64KiB", chunk = "16KiB", sync = true}}, {lock = "l"}, {run = "500us"}, {unlock = "l"}]}]
+[[task]]
+name = "sender"
+phases = [{loop = 5, do = [{sleep = "3ms"}, {send = {pipe = "p", bytes = "1KiB"}}, {yield = true}]}, {barrier = "b"}]
+[[task]]
+name = "receiver"
+phases = [{loop = 5, do = [{recv = {pipe = "p", bytes = "1KiB"}}]}, {read = {bytes = "8KiB"}}]
+"""
+#: Wrong on purpose; what the error must say, with the line of the source.
+WRONG = {
+    "stalls": ("stall", r"^runnable task stall: \w+\[\d\] failed to run for \d\.\d+s\n.*stalls\.bpf\.c:7: void"),
+    "unknown_dsq": ("policy", r"non-existent DSQ 0x63\n.*unknown_dsq\.bpf\.c:9: scx_bpf_dsq_insert\(p, 0x63"),
+    "gives_up": ("policy", r"^scx_bpf_error: gives_up: enough after 3\n.*gives_up\.bpf\.c:14: scx_bpf_error"),
+    "no_null_check": ("policy", r"attr->burst_ns.*no_null_check\.bpf\.c:12\n(.*\n)*R0 invalid mem access 'map_value_or_null'"),
+}  # fmt: skip
+
+
+def do(out, workload, policies, **more):
+    runs = run_plan(Plan([str(workload)], policies, out, host="guest", **more)).runs
+    return {run["policy"]: run for run in runs}
+
+
+@pytest.fixture(scope="module")
+def workload(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("guest") / "little.toml"
+    path.write_text(WORKLOAD)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(guest_parts, workload, bad_policies):
+    wrong = [str(bad_policies / f"{name}.bpf.c") for name in WRONG]
+    return do(workload.parent / "out", workload, ["rr", "mlfq", *wrong],
+              settings=["mlfq.quantum_ns=3ms"])  # fmt: skip
+
+
+@pytest.mark.full
+def test_run_has_records_metrics_and_its_environment(runs):
+    for name in ("rr", "mlfq"):
+        run = runs[name]
+        assert (run["status"], run["error"], run["physics"]) == ("ok", None, "ok")
+        assert run["metrics"]["busy_ns"] > 40_000_000
+        # One for each of 32 synchronous calls, and for each message.
+        assert run["metrics"]["wakeups"] >= 37
+        assert run["tick_ns"] == guest.TICK_NS
+        said = run["environment"]
+        assert re.match(r"Linux \d+\.\d+.* SMP ", said["uname"])
+        assert said["qemu"].startswith("QEMU emulator version")
+        assert min(said["verifier_instructions"].values()) > 0
+        held = json.loads((Path(run["directory"]) / "run.json").read_text())
+        assert held["environment"] == said
+    assert runs["mlfq"]["knobs"]["quantum_ns"] == 3_000_000
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", WRONG)
+def test_error_of_the_kernel_names_the_line(runs, name):
+    kind, pattern = WRONG[name]
+    run = runs[name]
+    assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", kind, {})
+    assert re.search(pattern, run["error"]), run["error"]
+
+
+@pytest.mark.full
+def test_same_job_is_the_same_run_whatever_ran_before(runs, workload):
+    again = do(workload.parent / "again", workload, ["rr"])["rr"]
+    assert again["record_hash"] == runs["rr"]["record_hash"]
+    assert again["record_hash"] != runs["mlfq"]["record_hash"]
+    slow = do(workload.parent / "slow", workload, ["rr"], io=["latency_ns=5ms"])["rr"]
+    # Four calls of each writer, sixteen times, one after the other.
+    assert slow["metrics"]["makespan_ns"] > again["metrics"]["makespan_ns"] + 32 * 4_000_000
+
+
+@pytest.mark.full
+def test_what_it_cannot_do_is_refused_with_the_reason(guest_parts, workload, tmp_path):
+    for more, reason in (
+        ({"costs": ["switch_ns=1us"]}, "things cost what they cost"),
+        ({"topology": "smt=2", "cpus": 2}, "all alike"),
+        ({"cpus": 9}, "at most 8 CPUs"),
+    ):
+        run = do(tmp_path, workload, ["rr"], **more)["rr"]
+        assert run["error_kind"] == "usage" and reason in run["error"]
+
+
+@pytest.mark.full
+def test_kernel_that_is_none_says_so(guest_parts, workload, tmp_path):
+    (tmp_path / "vmlinuz").write_bytes(b"no kernel at all\n" * 100)
+    run = do(tmp_path, workload, ["rr"], kernel=tmp_path / "vmlinuz")["rr"]
+    assert run["error_kind"] == "host"
+    assert "vmlinuz did not start" in run["error"]
+
+
+def test_kernel_that_is_not_there_says_so(workload, tmp_path):
+    if guest.unavailable_reason():
+        pytest.skip(guest.unavailable_reason())
+    with pytest.raises(UsageError, match="nowhere: cannot be read; name a kernel image"):
+        do(tmp_path, workload, ["rr"], kernel=tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="--kernel is for --host guest; sim boots no Linux"):
+        run_plan(Plan([str(workload)], ["rr"], tmp_path, kernel=tmp_path / "nowhere"))
+
+
+def test_missing_emulator_is_named_with_its_remedy(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnavailableError, match="qemu-system-x86_64 is missing; to have it: .*apt-get"):
+        open_host("guest")
+
+
+def test_pids_of_the_kernel_become_those_of_the_program():
+    said = with_program_pids("reader-with-a-l[57] waits for init[1]", {57: 2}, ["a", "reader-with-a-long-name"])
+    assert said == ("reader-with-a-long-name[2] waits for init[1]", 2)
+
+
+@pytest.mark.full
+def test_saved_machines_do_not_fill_the_disk(tmp_path):
+    for number in range(9):
+        (tmp_path / f"machine-{number:016x}").touch()
+        (tmp_path / "machine-lock").touch()
+    guest_boot._forget_the_oldest(tmp_path)
+    assert len(list(tmp_path.glob("machine-0*"))) == guest_boot.SAVED_MAX
+    assert (tmp_path / "machine-lock").exists()
