@@ -35,6 +35,14 @@ enum task_state {
 	TASK_ENDED,
 };
 
+/* What a task was about when it failed. */
+enum task_step {
+	STEP_PLAY,
+	STEP_CPUS,
+	STEP_NICE,
+	STEP_FILES,
+};
+
 /* What Linux counts of one task, or of several. */
 struct usage {
 	u64 user_us;
@@ -55,7 +63,8 @@ struct task {
 	struct usage before;	/* when it arrived */
 	struct usage used;	/* from then to its end */
 	s32 failed;		/* what sl_player_run() returned */
-	u32 op;			/* then: the op at fault */
+	u32 step;		/* enum task_step: what it was about then */
+	u32 op;			/* in STEP_PLAY: the op at fault */
 	s32 signal;		/* that killed it; 0: none did */
 	u32 children_ended;	/* futex; threads only */
 	bool is_told;		/* its line has been written; the runner's */

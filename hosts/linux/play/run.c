@@ -317,30 +317,61 @@ static void end_processes(void)
 	}
 }
 
+static const char *why_failed(s32 failed)
+{
+	switch (failed) {
+	case SL_PLAYER_SPAWNED_OUT:
+		return "it spawns more children than it has";
+	case SL_PLAYER_WAIT_FOR_NONE:
+		return "it waits for children that it never spawned";
+	case SL_PLAYER_NO_VERB:
+		return "this host has no such verb";
+	}
+	return strerror(-failed);
+}
+
+/* A call past the page cache that is no whole number of the device's blocks. */
+static bool is_odd_direct(u32 number, const struct task *t)
+{
+	const struct sl_program_task *task = &sl_program_tasks(run.program)[number - 1];
+	const struct sl_program_op *op =
+		&sl_program_ops(run.program)[task->op_first + t->op];
+
+	return t->failed == -EINVAL && op->flags & SL_OP_DIRECT &&
+	       (op->verb == SL_VERB_READ || op->verb == SL_VERB_WRITE);
+}
+
 static void explain_lost_task(void)
 {
 	u32 number = run.shared->lost_task;
-	const struct sl_program_task *task;
 	const struct task *t;
 	const char *name;
 
 	if (!number)
 		return;
 	t = &run.shared->tasks[number - 1];
-	task = &sl_program_tasks(run.program)[number - 1];
-	name = sl_program_string(run.program, task->name);
+	name = sl_program_string(run.program,
+				 sl_program_tasks(run.program)[number - 1].name);
 	if (t->signal)
 		run_fail("crash", (s32)number, "%s[%d] was killed by signal %d (%s)",
 			 name, t->tid, t->signal, strsignal(t->signal));
+	else if (t->step == STEP_CPUS)
+		run_fail("program", (s32)number, "%s[%d] may run on none of this run's CPUs: %s",
+			 name, t->tid, why_failed(t->failed));
+	else if (t->step == STEP_NICE)
+		run_fail("unavailable", (s32)number,
+			 "%s[%d] is to have nice value %d, which needs CAP_SYS_NICE: run as root, or raise RLIMIT_NICE (ulimit -e)",
+			 name, t->tid, task_nice(number - 1, class.nice));
+	else if (t->step == STEP_FILES)
+		run_fail("host", (s32)number, "%s[%d]: no file to write in %s: %s",
+			 name, t->tid, run.options.folder, why_failed(t->failed));
+	else if (is_odd_direct(number, t))
+		run_fail("program", (s32)number,
+			 "%s[%d] cannot do op %u: O_DIRECT needs calls of whole blocks of the device; use a chunk of 512 or 4096 bytes, or multiples",
+			 name, t->tid, t->op);
 	else
 		run_fail("program", (s32)number, "%s[%d] cannot do op %u: %s", name,
-			 t->tid, t->op,
-			 t->failed > -1000 ? strerror(-t->failed) :
-			 t->failed == SL_PLAYER_SPAWNED_OUT ?
-				 "it spawns more children than it has" :
-			 t->failed == SL_PLAYER_WAIT_FOR_NONE ?
-				 "it waits for children that it never spawned" :
-				 "this host has no such verb");
+			 t->tid, t->op, why_failed(t->failed));
 }
 
 /* Of all tasks, with what their ends cost; without what came before time 0. */

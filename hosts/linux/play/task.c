@@ -134,6 +134,26 @@ static void note_end(u32 i, int failed, u32 op)
 		futex_wake(&s->nr_alive, 1);
 }
 
+/* What it needs before its first verb. Return: 0 or -errno, with the step. */
+static int prepare(u32 i, struct task *me)
+{
+	int failed;
+
+	me->step = STEP_CPUS;
+	failed = set_cpus(&sl_program_tasks(run.program)[i]);
+	if (failed)
+		return failed;
+	me->step = STEP_NICE;
+	failed = set_nice(i);
+	if (failed)
+		return failed;
+	me->step = STEP_FILES;
+	failed = files_open_own(i);
+	if (!failed)
+		me->step = STEP_PLAY;
+	return failed;
+}
+
 /* What a task is, whether it is a process or a thread. */
 static void be_task(u32 i, bool is_spawned)
 {
@@ -152,11 +172,7 @@ static void be_task(u32 i, bool is_spawned)
 	prctl(PR_SET_NAME, sl_program_string(run.program, task->name));
 	/* A nanosecond, so that a sleep ends when it should. */
 	prctl(PR_SET_TIMERSLACK, 1);
-	failed = set_cpus(task);
-	if (!failed)
-		failed = set_nice(i);
-	if (!failed)
-		failed = files_open_own(i);
+	failed = prepare(i, me);
 	if (!is_spawned) {
 		await_arrival(me, task->arrival_ns);
 		me->first_run_ns = monotonic_ns() - run.shared->start_ns;

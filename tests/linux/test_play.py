@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: MIT
+"""schedlab-play: verbs do what they say, figures are right, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from schedlab.hosts.linux import read_played
+from schedlab.program import compile_workload
+from schedlab.spec import parse_workload
+
+HEAD = '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\ntick = "4ms"\n'
+EVERY_VERB = HEAD + """
+[[lock]]
+name = "l"
+
+[[pipe]]
+name = "p"
+capacity = "4KiB"
+
+[[barrier]]
+name = "b"
+parties = 2
+
+[[condition]]
+name = "c"
+
+[[task]]
+name = "parent"
+phases = [{spawn = "child"}, {spawn = "child"}, "wait", {barrier = "b"}, {signal = "c"}]
+
+[[task]]
+name = "child"
+arrival = "spawned"
+count = 2
+phases = [{loop = 3, do = [{lock = "l"}, {run = "1ms"}, {unlock = "l"}, "yield"]}]
+
+[[task]]
+name = "waiter"
+phases = [{barrier = "b"}, {work = {kernel = "pi", count = 100000}}]
+
+[[task]]
+name = "sender"
+phases = [{send = {pipe = "p", bytes = "100KiB"}}]
+
+[[task]]
+name = "receiver"
+arrival = "20ms"
+phases = [{recv = {pipe = "p", bytes = "100KiB"}}, {write = {bytes = "8KiB", chunk = "1KiB", sync = true}},
+          {read = {bytes = "8KiB", chunk = "4KiB"}}]
+
+[[task]]
+name = "sleeper"
+arrival = "5ms"
+phases = [{sleep = "10ms"}, {run = "3ms"}]
+"""
+SPIN = HEAD + '[[task]]\nname = "spin"\ncount = 2\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
+QUICK_AND_SLOW = HEAD + """
+[[task]]
+name = "quick"
+phases = [{run = "1ms"}]
+
+[[task]]
+name = "slow"
+phases = [{sleep = "30s"}]
+"""
+
+
+@pytest.fixture(scope="module")
+def player(build):
+    return build / "hosts" / "linux" / "schedlab-play"
+
+
+@pytest.fixture
+def command(player, tmp_path):
+    """Words that play a workload, and where the result goes."""
+
+    def words(text, *options, folder=tmp_path):
+        program = tmp_path / "w.slprog"
+        program.write_bytes(compile_workload(parse_workload(text), seed=1).data)
+        result = Path(folder) / "tasks.jsonl"
+        return [player, "--program", program, "--result", result, "--folder", folder, *options], result
+
+    return words
+
+
+def play(command, text, *options, **settings):
+    words, result = command(text, *options, **settings)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return done, read_played(result)
+
+
+def gone(marker: Path) -> bool:
+    """Whether no process has this path in its command line any more."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if os.fsencode(marker) in path.read_bytes():
+                return False
+        except OSError:
+            continue
+    return True
+
+
+def wait_until(condition, what):
+    for _ in range(3000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail(what)
+
+
+@pytest.mark.parametrize("options", [(), ("--threads",)])
+def test_every_verb_does_what_it_says(command, options):
+    done, played = play(command, EVERY_VERB, *options)
+    assert done.returncode == 0, done.stderr
+    by_name = {task["name"]: task for task in played.tasks}
+    parent, waiter, sender, receiver, sleeper = (by_name[n] for n in "parent waiter sender receiver sleeper".split())
+    first, second = (task for task in played.tasks if task["name"] == "child")
+    assert played.run["nr_ended"] == 7
+    for task in played.tasks:
+        assert task["arrival_ns"] <= task["first_run_ns"] <= task["end_ns"] <= played.run["end_ns"]
+    # Who computes has had at least that much of a CPU.
+    assert min(first["run_ns"], second["run_ns"], sleeper["run_ns"]) >= 3_000_000
+    assert parent["arrival_ns"] == 0
+    assert first["arrival_ns"] >= parent["first_run_ns"], "forked by its parent"
+    assert parent["end_ns"] >= max(first["end_ns"], second["end_ns"]), "waits for its children"
+    assert waiter["run_ns"] > 100_000, "pi is really computed"
+    assert sender["end_ns"] > 20_000_000, "the pipe holds less than it sends"
+    assert receiver["arrival_ns"] == 20_000_000
+    assert sleeper["end_ns"] >= 5_000_000 + 10_000_000 + 3_000_000
+    # The lock kept the children apart, so together they took what both computed.
+    assert max(first["end_ns"], second["end_ns"]) - first["first_run_ns"] >= 6_000_000
+    used_us = played.run["user_us"] + played.run["system_us"]
+    assert used_us >= sum(task["run_ns"] for task in played.tasks) / 1000 * 0.99
+    if options:
+        assert len({task["tid"] for task in played.tasks}) == 7
+    if played.run["file_system"] != "tmpfs":
+        assert receiver["voluntary_switches"] >= 8, "each synchronous write waits for the device"
+
+
+def test_a_condition_wakes_who_waited_longest_with_its_lock(command):
+    text = HEAD + """
+[[lock]]
+name = "l"
+
+[[condition]]
+name = "c"
+
+[[task]]
+name = "waiter"
+count = 3
+arrival = ["0ms", "10ms", "20ms"]
+phases = [{lock = "l"}, {await = {condition = "c", lock = "l"}}, {unlock = "l"}]
+
+[[task]]
+name = "signaller"
+arrival = "60ms"
+phases = [{loop = 3, do = [{signal = "c"}, {sleep = "20ms"}]}]
+"""
+    done, played = play(command, text)
+    assert done.returncode == 0, done.stderr
+    ends = [task["end_ns"] for task in played.tasks[:3]]
+    assert ends == sorted(ends)
+    assert ends[0] >= 60_000_000
+    assert ends[2] - ends[0] > 20_000_000, "one signal wakes one"
+
+
+def test_figures_agree_with_gnu_time_for_the_same_execution(command, tmp_path):
+    gnu_time = shutil.which("time")
+    if gnu_time is None:
+        pytest.skip("GNU time is missing; to have it: sudo apt-get install time")
+    text = HEAD + '[[task]]\nname = "hog"\ncount = 3\nphases = [{run = "80ms"}, {sleep = "5ms"}]\n'
+    words, result = command(text)
+    figures = tmp_path / "figures"
+    subprocess.run([gnu_time, "-f", "%e %U %S %w", "-o", figures, *words], check=True)
+    played = read_played(result)
+    wall_s, user_s, system_s, voluntary = map(float, figures.read_text().split())
+    used_s = (played.run["user_us"] + played.run["system_us"]) / 1e6
+    assert 0.24 <= used_s <= 0.30
+    # `time` counts our making of the tasks, too: calibration takes some 25 ms.
+    assert used_s - 0.02 <= user_s + system_s <= used_s + 0.12
+    assert played.run["end_ns"] / 1e9 <= wall_s + 0.01
+    assert 3 <= played.run["voluntary_switches"] <= voluntary
+
+
+def test_the_horizon_ends_who_never_ends(command):
+    text = SPIN.replace('tick = "4ms"\n', 'tick = "4ms"\nhorizon = "60ms"\n')
+    for options in ((), ("--threads",)):
+        done, played = play(command, text, *options)
+        assert done.returncode == 0, done.stderr
+        assert played.run["end_ns"] == 60_000_000
+        assert [task["end_ns"] for task in played.tasks] == [None, None]
+        assert sum(task["run_ns"] for task in played.tasks) > 0
+
+
+def test_a_killed_task_ends_the_run_and_is_named(command, tmp_path):
+    words, result = command(QUICK_AND_SLOW)
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: result.exists() and result.read_text().count("\n") == 1, "quick never ended")
+    (slow,) = (int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+    os.kill(slow, signal.SIGKILL)
+    _, said = process.communicate(timeout=30)
+    played = read_played(result)
+    assert process.returncode == 1
+    assert f"slow[{slow}] was killed by signal 9" in said
+    assert (played.run["error_kind"], played.run["fault_task"]) == ("crash", 2)
+    assert played.tasks[0]["end_ns"] is not None
+    assert (played.tasks[1]["end_ns"], played.tasks[1]["signal"]) == (None, signal.SIGKILL)
+
+
+def test_a_killed_runner_leaves_what_had_ended_and_no_task(command, tmp_path):
+    words, result = command(QUICK_AND_SLOW)
+    process = subprocess.Popen(words)
+    wait_until(lambda: result.exists() and result.read_text().count("\n") == 1, "quick never ended")
+    process.kill()
+    process.wait()
+    wait_until(lambda: gone(words[2]), "a task outlived its runner")
+    played = read_played(result)
+    assert played.run is None
+    assert [task["name"] for task in played.tasks] == ["quick"]
+
+
+def mount(folder: Path, kib: int) -> None:
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k", "none", folder], capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("needs root, to mount a small disk")
+
+
+def test_a_full_disk_is_named_and_what_was_written_can_be_read(command, tmp_path):
+    small = tmp_path / "small"
+    mount(small, 64)
+    try:
+        text = HEAD + '[[task]]\nname = "writer"\nphases = [{write = {bytes = "1MiB", chunk = "4KiB"}}]\n'
+        done, played = play(command, text, folder=small)
+        assert done.returncode == 1
+        assert "No space left on device; make room" in done.stderr
+        (small / "full").write_bytes(b"x" * 50_000)
+        words, result = command(HEAD + '[[task]]\nname = "many"\ncount = 200\nphases = [{run = "10us"}]\n', folder=small)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert f"{result}: cannot be written: No space left on device" in done.stderr
+        played = read_played(result)
+        assert played.run is None
+        assert 0 < len(played.tasks) < 200
+        assert all(task["end_ns"] for task in played.tasks)
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
+def test_what_a_device_refuses_is_explained(command, tmp_path):
+    text = HEAD + '[[task]]\nname = "odd"\nphases = [{read = {bytes = "999B", chunk = "999B", direct = true}}]\n'
+    done, played = play(command, text)
+    assert done.returncode == 1
+    assert "O_DIRECT" in done.stderr
+    good = HEAD + '[[task]]\nname = "even"\nphases = [{read = {bytes = "64KiB", chunk = "4KiB", direct = true}}, ' \
+                  '{write = {bytes = "64KiB", chunk = "4KiB", direct = true}}]\n'
+    done, played = play(command, good)
+    if played.run["file_system"] in ("ext4", "xfs", "btrfs"):
+        assert done.returncode == 0, done.stderr
+
+
+def test_wrong_use_is_refused(player, tmp_path):
+    for words, problem in (
+        ([], "--program is missing"),
+        (["--program", "x", "--result", tmp_path / "r", "--what"], "'--what' is unknown"),
+        (["--program", "/no/such", "--result", tmp_path / "r"], "No such file"),
+        (["--program", "x", "--result", "/no/such/folder/r"], "No such file"),
+    ):
+        done = subprocess.run([player, *words], capture_output=True, text=True, check=False)
+        assert done.returncode in (1, 2)
+        assert problem in done.stderr
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(b"SLPROG\0\1" + b"\xff" * 200)
+    done = subprocess.run([player, "--program", damaged, "--result", tmp_path / "r"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert json.loads((tmp_path / "r").read_text())["error_kind"] == "usage"
