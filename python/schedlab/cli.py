@@ -29,6 +29,7 @@ from .cli_new import register as register_new
 from .cli_pictures import register as register_pictures
 from .cli_report import register as register_report
 from .cli_report import show_page
+from .cli_reproduce import register as register_reproduce
 from .cli_soak import register as register_soak
 from .errors import (
     EXIT_CHECK_FAILED,
@@ -390,6 +391,7 @@ register_kernel(app)
 register_new(app)
 register_pictures(app)
 register_report(app)
+register_reproduce(app)
 register_soak(app)
 
 if __name__ == "__main__":

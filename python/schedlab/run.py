@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import CallableModule, machine
-from .case import Case, Programs, Ready, environment_of, folder_name, run_case, write_text
+from .case import Case, Programs, Ready, directory_of, environment_of, folder_name, run_case, write_text
 from .compare import compare_runs
 from .errors import PolicyError, SpecError, UsageError
 from .far import collect, send
@@ -168,6 +168,7 @@ def run_plan(
     plan: Plan, *, executor: Executor | None = None,
     on_start: Callable[[int], None] | None = None,
     on_result: Callable[[dict], None] | None = None,
+    known: Callable[[Ready, Case], dict | None] | None = None,
 ) -> RunSet:  # fmt: skip
     """Do every run of a plan.
 
@@ -181,6 +182,9 @@ def run_plan(
         Called with the number of runs before the first.
     on_result : callable, optional
         Called with each run's dict when it is done, in the caller's thread.
+    known : callable, optional
+        Asked for each run before it is done: its dict, where an earlier call has
+        done the very same; that run is not done again.
 
     Returns
     -------
@@ -200,13 +204,17 @@ def run_plan(
     Ctrl-C ends the runs under way and returns what is finished.
     """
     prepared = prepare(plan)
+    found = {case.position: known(prepared.ready, case) for case in prepared.cases} if known else {}
+    todo = [case for case in prepared.cases if not found.get(case.position)]
     if on_start:
-        on_start(len(prepared.cases))
+        on_start(len(todo))
     if executor is None:
-        runs, is_interrupted = _run_cases(prepared.ready, prepared.cases, on_result)
+        runs, is_interrupted = _run_cases(prepared.ready, todo, on_result)
     else:
-        sent = send(prepared.ready, prepared.cases, executor)
-        runs, is_interrupted = collect(sent, on_result)
+        runs, is_interrupted = collect(send(prepared.ready, todo, executor), on_result)
+    if len(todo) < len(prepared.cases):
+        order = {str(directory_of(prepared.ready.plan, case)): case.position for case in prepared.cases}
+        runs = sorted(runs + [run for run in found.values() if run], key=lambda run: order[run["directory"]])
     return finish(prepared, runs, is_interrupted=is_interrupted)
 
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab reproduce`: which of a report's conclusions hold?
+
+Read next: reproduce.py; experiments/README.md.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .cli_audit import REPORTS, report_folder
+from .errors import EXIT_CHECK_FAILED, UsageError, did_you_mean
+
+EXIT_INTERRUPTED = 130
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command()(reproduce)
+
+
+def reproduce(
+    reports: Annotated[list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all that are written down.")] = None,
+    host: Annotated[list[str] | None, typer.Option(help="Only there: sim, kernel, uthreads, linux or guest; with commas between.")] = None,
+    quick: Annotated[bool, typer.Option("--quick/--full", help="A few seeds, or as many runs as the report.")] = True,
+    scale: Annotated[float | None, typer.Option(help="Size of Linux's work, 1 being the report's own.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for runs and pages; what is there is not done again.")] = Path("out/reproduce"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:  # fmt: skip
+    """Run the experiments of the five reports again, and decide their claims."""
+    from .reproduce import Wanted, claims_json, reproduce_report
+    from .reproduce_runs import Interrupted
+    from .show_reproduce import Watch, show_reproduction
+
+    wanted = Wanted(out=out, hosts=_hosts(host or []), is_quick=quick, scale=_checked(scale))
+    made = []
+    try:
+        with Watch(is_silent=as_json) as watch:
+            for folder in _folders(reports or []):
+                made.append(reproduce_report(folder, wanted, on_set=watch.begin, on_start=watch.expect,
+                                             on_result=watch.advance, on_done=watch.end))  # fmt: skip
+    except Interrupted as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from error
+    if as_json:
+        print(json.dumps(claims_json(made), allow_nan=False))
+    else:
+        for each in made:
+            show_reproduction(each)
+    if any(each.failed for each in made):
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _folders(numbers: list[int]) -> list[Path]:
+    """Folders of the reports that were asked for; of all that have an experiment."""
+    from .reproduce_spec import EXPERIMENT_FILE
+
+    for number in numbers:
+        if number not in REPORTS:
+            raise UsageError(f"there is no report {number}; there are 1 to 5")
+    written = [number for number in REPORTS if (report_folder(number) / EXPERIMENT_FILE).is_file()]
+    for number in numbers:
+        if number not in written:
+            raise UsageError(f"report {number} has no {EXPERIMENT_FILE} yet; there are {', '.join(map(str, written))}")
+    return [report_folder(number) for number in dict.fromkeys(numbers or written)]
+
+
+def _hosts(given: list[str]) -> tuple[str, ...]:
+    """Names of hosts, given apart or with commas."""
+    from .reproduce_spec import HOSTS
+
+    names = [part.strip() for value in given for part in value.split(",") if part.strip()]
+    for name in names:
+        if name not in HOSTS:
+            raise UsageError(f"--host {name}: there is no such host{did_you_mean(name, HOSTS)}")
+    return tuple(names)
+
+
+def _checked(scale: float | None) -> float | None:
+    """A scale above 0."""
+    if scale is not None and not 0 < scale <= 1000:
+        raise UsageError(f"--scale must be above 0 and at most 1000 (got {scale:g})")
+    return scale

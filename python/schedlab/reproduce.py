@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""Reproduce a report: audit its figures, do its runs, decide its claims, write its page.
+
+	OUT/report-N/SET/POLICY/...     the runs (reproduce_runs.py)
+	            /claims.json        what `--json` prints
+	            /report-N.html      the page
+
+Must stay true: everything on the page and in the JSON is computed from the
+published tables and the runs beside it, each time anew.
+Read next: reproduce_spec.py for what is asked, reproduce_claims.py for the verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .audit import AUDIT_FILE, Audit, Table, audit_report, read_table
+from .case import write_text
+from .errors import UsageError
+from .reproduce_claims import Decision, decide_all
+from .reproduce_runs import do_runs
+from .reproduce_samples import Done, Samples
+from .reproduce_spec import Experiment, Runs, Size, read_experiment
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How a report is to be reproduced.
+
+    Attributes
+    ----------
+    out : pathlib.Path
+        Folder for all reports.
+    hosts : tuple of str, default ()
+        Only these; default: all that the experiment does not leave out.
+    is_quick : bool, default True
+        The quick size of each set, or the full one.
+    scale : float, optional
+        In place of each set's own.
+    """
+
+    out: Path
+    hosts: tuple[str, ...] = ()
+    is_quick: bool = True
+    scale: float | None = None
+
+    def size(self, runs: Runs) -> Size | None:
+        """Decide how much of a set is run.
+
+        Parameters
+        ----------
+        runs : Runs
+            The set.
+
+        Returns
+        -------
+        Size or None
+            None where the set is left out.
+        """
+        size = runs.size(is_quick=self.is_quick)
+        if runs.host not in self.hosts if self.hosts else size.skip:
+            return None
+        return size if self.scale is None else replace(size, scale=self.scale)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A report, reproduced.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        What was asked.
+    audit : Audit
+        What of its figures follows from its own rows.
+    tables : dict of str to Table
+        Its tables.
+    samples : Samples
+        What was run.
+    left_out : dict of str to str
+        Sets that were not, and why.
+    decisions : list of Decision
+        Every claim on every set.
+    wanted : Wanted
+        How it was asked for.
+    folder : pathlib.Path
+        Of this report.
+    """
+
+    experiment: Experiment
+    audit: Audit
+    tables: dict[str, Table]
+    samples: Samples
+    left_out: dict[str, str]
+    decisions: list[Decision]
+    wanted: Wanted
+    folder: Path
+
+    @property
+    def page(self) -> Path:
+        """Where the page is."""
+        return self.folder / f"report-{self.experiment.report}.html"
+
+    @property
+    def failed(self) -> list[dict]:
+        """Runs that failed."""
+        return [run for done in self.samples.done.values() for runs in done.found.values()
+                for run in runs if run["status"] != "ok"]  # fmt: skip
+
+    def as_json(self) -> list[dict]:
+        """The claims of this report, as `--json` lists them."""
+        return [decision.as_json(self.experiment.report) for decision in self.decisions]
+
+
+def reproduce_report(
+    folder: Path, wanted: Wanted, *, on_set: Callable[[Runs], None] | None = None,
+    on_start: Callable[[int], None] | None = None, on_result: Callable[[dict], None] | None = None,
+    on_done: Callable[[Done], None] | None = None,
+) -> Reproduction:  # fmt: skip
+    """Reproduce a report.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        `experiments/report-N`.
+    wanted : Wanted
+        How much, and where.
+    on_set : callable, optional
+        Called with each set of runs before it is done.
+    on_start : callable, optional
+        Called with the number of runs before each part of a set.
+    on_result : callable, optional
+        Called with each run.
+    on_done : callable, optional
+        Called with each set when it is done.
+
+    Returns
+    -------
+    Reproduction
+        All of it; page and JSON are written.
+
+    Raises
+    ------
+    SpecError
+        If a file of the experiment is wrong; nothing has run then.
+    UsageError
+        If a host has no part in it, or `out` cannot be written.
+    reproduce_runs.Interrupted
+        After Ctrl-C; the same call goes on from there.
+    """
+    experiment = read_experiment(folder)
+    tables = published_tables(folder)
+    hosts = {runs.host for runs in experiment.runs.values()}
+    if wanted.hosts and not hosts & set(wanted.hosts):
+        raise UsageError(f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
+                         f"{', '.join(sorted(hosts))}")  # fmt: skip
+    out = wanted.out / f"report-{experiment.report}"
+    done, left_out = {}, {}
+    for name, runs in experiment.runs.items():
+        size = wanted.size(runs)
+        if size is None:
+            left_out[name] = ("not among the hosts that were asked for" if wanted.hosts
+                              else f"part of --full, or of --host {runs.host}")  # fmt: skip
+            continue
+        if on_set:
+            on_set(runs)
+        done[name] = do_runs(runs, size, out, on_start=on_start, on_result=on_result)
+        if on_done:
+            on_done(done[name])
+    samples = Samples(done)
+    made = Reproduction(
+        experiment=experiment,
+        audit=audit_report(folder),
+        tables=tables,
+        samples=samples,
+        left_out=left_out,
+        decisions=decide_all(experiment.claims, tables, samples),
+        wanted=wanted,
+        folder=out,
+    )
+    _write(made)
+    return made
+
+
+def published_tables(folder: Path) -> dict[str, Table]:
+    """Read a report's own tables.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        `experiments/report-N`, whose `audit.toml` names them.
+
+    Returns
+    -------
+    dict of str to Table
+        By name.
+    """
+    spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
+    tables = [read_table(folder / "published", entry) for entry in spec.get("table", [])]
+    return {table.name: table for table in tables}
+
+
+def claims_json(made: Sequence[Reproduction]) -> dict:
+    """The object that `--json` prints.
+
+    Parameters
+    ----------
+    made : sequence of Reproduction
+        One per report.
+
+    Returns
+    -------
+    dict
+        `claims`, with an entry per claim and set of runs.
+    """
+    return {"claims": [entry for each in made for entry in each.as_json()]}
+
+
+def _write(made: Reproduction) -> None:
+    """Page and JSON."""
+    from .reproduce_page import page_text
+
+    try:
+        made.folder.mkdir(parents=True, exist_ok=True)
+        write_text(made.folder / "claims.json", json.dumps(claims_json([made]), indent=1, allow_nan=False) + "\n")
+        write_text(made.page, page_text(made))
+    except OSError as error:
+        raise UsageError(f"--out {made.wanted.out}: cannot be written: {error.strerror}") from error

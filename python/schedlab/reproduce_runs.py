@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: MIT
+"""Do the runs of an experiment, each once: what is there already is not done again.
+
+	OUT/SET/POLICY/...              what `schedlab run --out` leaves
+	OUT/SET/POLICY/PROGRAM/run-N/   run.json, of a program of the teaching kernel
+	                      /console  what the machine printed, all runs of it
+
+A run is there if its `run.json` says that it was made from the same: workload and
+policy by their hashes, host and compiler by theirs, seed, CPUs, costs. So a command
+that was interrupted goes on, `--full` uses what `--quick` left, and a changed policy
+or kernel makes its runs anew.
+
+Must stay true: a run that differs in any of these is never taken for another.
+Read next: reproduce_samples.py, which reads the directories.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
+from .errors import SchedlabError, UnavailableError
+from .hosts import open_host
+from .reproduce_samples import Done
+from .reproduce_spec import Runs, Size
+from .run import Plan, run_plan
+from .units import parse_duration
+
+#: What a run says of itself that another one of the same may say otherwise.
+_MAY_DIFFER = {"status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
+               "started_ns", "host_answer"}  # fmt: skip
+_LINE = re.compile(r"^(\w+) ((?:[\w-]+=\S+ ?)+)$")
+
+
+class Interrupted(SchedlabError):
+    """Ctrl-C; what is finished is kept."""
+
+
+def do_runs(
+    runs: Runs, size: Size, out: Path, *, on_start: Callable[[int], None] | None = None,
+    on_result: Callable[[dict], None] | None = None,
+) -> Done:  # fmt: skip
+    """Do a set of runs.
+
+    Parameters
+    ----------
+    runs : Runs
+        The set.
+    size : Size
+        How much of it.
+    out : pathlib.Path
+        Folder of the experiment's runs.
+    on_start : callable, optional
+        Called with the number of runs that are still to be done, once per policy.
+    on_result : callable, optional
+        Called with each run when it is done.
+
+    Returns
+    -------
+    Done
+        Every run, failed ones included; without any where the host cannot be used.
+
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C.
+    UsageError, SpecError
+        If a workload, policy or option is wrong.
+    """
+    done = Done(runs)
+    started = time.monotonic()
+
+    def count(run: dict) -> None:
+        done.nr_new += 1
+        if on_result:
+            on_result(run)
+
+    try:
+        if runs.program:
+            _run_programs(done, size, out, on_start, count)
+        for label in runs.policies if runs.workloads else ():
+            _run_workloads(done, size, out, label, on_start, count)
+    except UnavailableError as error:
+        done.found.clear()
+        done.problem = f"{runs.host} cannot be used here: {error}"
+    done.seconds = time.monotonic() - started
+    return done
+
+
+# ---- workloads --------------------------------------------------------------
+
+
+def workload_of(text: str, runs: Runs, size: Size) -> str:
+    """Put the scaled numbers into a workload's name.
+
+    Parameters
+    ----------
+    text : str
+        Such as `"report-4/pi:terms={terms}"`.
+    runs : Runs
+        With `scaled`.
+    size : Size
+        With `scale`.
+
+    Returns
+    -------
+    str
+        As `schedlab run` takes it.
+    """
+    numbers = {name: max(1, round(value * size.scale)) for name, value in runs.scaled.items()}
+    return re.sub(r"\{(\w+)\}", lambda match: str(numbers.get(match[1], match[0])), text)
+
+
+def plan_of(runs: Runs, size: Size, out: Path, label: str) -> Plan:
+    """Write down the runs under one policy as `schedlab run` would.
+
+    Parameters
+    ----------
+    runs : Runs
+        The set.
+    size : Size
+        How much of it.
+    out : pathlib.Path
+        Folder of the experiment's runs.
+    label : str
+        The policy, as the experiment calls it.
+
+    Returns
+    -------
+    Plan
+        For `run_plan`.
+    """
+    policy, *knobs = runs.policies[label].split()
+    name = Path(policy).name.removesuffix(".bpf.c")
+    return Plan(
+        workloads=[workload_of(text, runs, size) for text in runs.workloads.values()],
+        policies=[policy],
+        out=out / runs.name / folder_name(label),
+        host=runs.host,
+        cpus=runs.cpus,
+        nr_seeds=size.seeds,
+        settings=[f"{name}.{knob}" for knob in knobs],
+        tick_ns=parse_duration(runs.tick, place="tick") if runs.tick else None,
+        costs=runs.costs,
+        io=runs.io,
+        topology=runs.topology,
+        is_parallel=runs.parallel,
+        timeout_seconds=parse_duration(runs.timeout, place="timeout") / 1e9,
+    )
+
+
+def _run_workloads(done: Done, size: Size, out: Path, label: str, on_start, on_result) -> None:
+    """All workloads of a set under one policy."""
+    plan = plan_of(done.runs, size, out, label)
+    result = run_plan(plan, on_start=on_start, on_result=on_result, known=known_run)
+    if result.is_interrupted:
+        raise Interrupted("interrupted; the same command goes on from here")
+    # Names of workloads may come shorter than they went in; their order stays.
+    names = dict.fromkeys(run["workload"] for run in result.runs)
+    for short, name in zip(done.runs.workloads, names, strict=True):
+        done.found[short, label] = [run for run in result.runs if run["workload"] == name]
+
+
+def known_run(ready: Ready, case: Case) -> dict | None:
+    """Find a run that an earlier call has done.
+
+    Parameters
+    ----------
+    ready : Ready
+        What the runs of the plan share.
+    case : Case
+        The run.
+
+    Returns
+    -------
+    dict or None
+        The run, as `--json` lists it; None if it has to be done.
+    """
+    directory = directory_of(ready.plan, case)
+    built = ready.built[case.policy_name]
+    try:
+        run = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if isinstance(built, SchedlabError) or run.get("status") != "ok":
+        return None
+    wanted = blank_run(ready, case) | {
+        "program_hash": ready.programs.get(case.workload, case.seed)[0].program_hash,
+        "policy_hash": built.policy_hash, "knobs": built.values,
+    }  # fmt: skip
+    if _identity(wanted) != _identity(run) or not (directory / "tasks.parquet").is_file():
+        return None
+    return {name: value for name, value in run.items() if name != "host_answer"} | {"directory": str(directory)}
+
+
+def _identity(run: Mapping) -> dict:
+    """All that says what a run is of; how busy the machine was does not."""
+    environment = {name: value for name, value in run["environment"].items() if name != "load_average"}
+    same = {name: value for name, value in run.items() if name not in _MAY_DIFFER}
+    return json.loads(json.dumps(same | {"environment": environment}))
+
+
+# ---- programs of the teaching kernel ----------------------------------------
+
+
+def _run_programs(done: Done, size: Size, out: Path, on_start, on_result) -> None:
+    """A program of the kernel under each policy: one machine per policy runs it many times."""
+    runs = done.runs
+    command = runs.program.replace("{runs}", str(size.seeds))
+    environment = environment_of(open_host(runs.host))
+    todo: dict[str, tuple[Path, dict]] = {}
+    found: dict[str, list[dict]] = {}
+    for label, policy in runs.policies.items():
+        folder = out / runs.name / folder_name(label) / folder_name(command.split()[0])
+        identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick,
+                    "environment": environment}  # fmt: skip
+        known = _known_samples(folder, identity)
+        if known is None:
+            todo[label] = (folder, identity)
+        else:
+            found[label] = known
+    if on_start:
+        on_start(len(todo))
+    # A machine that counts instructions keeps one CPU of this one busy.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        booted = {label: pool.submit(_boot, runs, command, label, *rest) for label, rest in todo.items()}
+        for label, each in booted.items():
+            found[label] = each.result()
+            on_result({"workload": command, "policy": label})
+    for label in runs.policies:
+        for run in found[label]:
+            done.found.setdefault((run["workload"], label), []).append(run)
+
+
+def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
+    """What an earlier boot of the same printed."""
+    try:
+        content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        if content["identity"] == json.loads(json.dumps(identity)):
+            return [run | {"directory": str(folder)} for run in content["runs"]]
+    except (OSError, ValueError, KeyError):
+        pass
+    return None
+
+
+def _boot(runs: Runs, command: str, label: str, folder: Path, identity: Mapping) -> list[dict]:
+    """Boot a machine that counts instructions, and read what the program says."""
+    from .hosts.kernel import image_for
+    from .hosts.kernel_boot import Machine, machine_command
+    from .policy import find_policy
+
+    policy, *knobs = runs.policies[label].split()
+    arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")}
+    if knobs:
+        arguments["set"] = ",".join(_numbers(policy, knobs))
+    if runs.tick:
+        arguments["tick_ns"] = str(parse_duration(runs.tick, place="tick"))
+    machine = Machine(image_for(find_policy(policy)), nr_cpus=runs.cpus or 1,
+                      arguments=arguments | {"run": f"/{command}"})  # fmt: skip
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    seconds = parse_duration(runs.timeout, place="timeout") / 1e9
+    try:
+        ended = subprocess.run(
+            machine_command(machine), capture_output=True, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, timeout=seconds, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return [_sample(folder, label, {}, f"stopped: no result after {seconds:g} s")]
+    write_text(folder / "console", ended.stdout)
+    samples = [_sample(folder, label, words) for words in read_samples(ended.stdout)]
+    if ended.returncode or not samples:
+        last = ended.stdout.strip().rpartition("\n")[2]
+        return [_sample(folder, label, {}, f"{command} ended with {ended.returncode}: {last}")]
+    write_text(folder / "run.json", json.dumps({"identity": identity, "runs": samples}, indent=1) + "\n")
+    return samples
+
+
+def _numbers(policy: str, knobs: list[str]) -> list[str]:
+    """Settings as the kernel's boot arguments take them: plain numbers."""
+    from .policy import load_policy, parse_settings
+
+    loaded = load_policy(policy)
+    variants = parse_settings([f"{loaded.name}.{knob}" for knob in knobs], {loaded.name: loaded})
+    return [f"{knob}={value}" for variant in variants.values() for knob, value in variant.values.items()]
+
+
+def read_samples(console: str) -> list[dict[str, str]]:
+    """Read lines of `WORD name=VALUE ...`, as programs print them with `--raw`.
+
+    Parameters
+    ----------
+    console : str
+        All that a machine printed.
+
+    Returns
+    -------
+    list of dict of str to str
+        The values by name; lines that have no `name` and `run` are left out.
+
+    Examples
+    --------
+    >>> read_samples("hello\\ntiming name=cpu run=0 ticks=5\\n")
+    [{'name': 'cpu', 'run': '0', 'ticks': '5'}]
+    """
+    found = []
+    for line in console.replace("\r", "").splitlines():
+        if match := _LINE.match(line.strip()):
+            words = dict(word.split("=", 1) for word in match[2].split())
+            if {"name", "run"} <= words.keys():
+                found.append(words)
+    return found
+
+
+def _sample(folder: Path, label: str, words: Mapping[str, str], error: str = "") -> dict:
+    """One printed line as a run; its times are numbers."""
+    numbers = {name: int(text) for name, text in words.items() if text.lstrip("-").isdecimal()}
+    return {
+        "workload": words.get("name", ""), "policy": label, "seed": numbers.pop("run", 0) + 1,
+        "status": "failed" if error else "ok", "error": error or None,
+        "directory": str(folder), "metrics": numbers,
+    }  # fmt: skip
+

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Figures, intervals and counts of a reproduction in words, for terminal and page.
+
+Read next: show_reproduce.py, reproduce_page.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from .reproduce_claims import VERDICTS, Decision
+
+if TYPE_CHECKING:
+    from .reproduce import Reproduction
+
+
+def number_text(value: float) -> str:
+    """Write a number in four digits.
+
+    Parameters
+    ----------
+    value : float
+        Any.
+
+    Returns
+    -------
+    str
+        Without an exponent where people would not write one.
+
+    Examples
+    --------
+    >>> number_text(0.059257), number_text(12345.5), number_text(27.0)
+    ('0.05926', '12,346', '27')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10000 else f"{value:.4g}"
+
+
+def published_text(decision: Decision) -> str:
+    """Write the published figure of a claim.
+
+    Parameters
+    ----------
+    decision : Decision
+        The claim.
+
+    Returns
+    -------
+    str
+        As the report prints it, where that is known; `"-"` without a figure.
+    """
+    if decision.published is None:
+        return decision.claim.stated or "-"
+    text = f"{number_text(decision.published.middle)} {decision.claim.unit}".strip()
+    return f"{text} ({decision.claim.stated})" if decision.claim.stated else text
+
+
+def ours_text(decision: Decision) -> str:
+    """Write our figure, or `"-"`."""
+    if decision.ours is None:
+        return "-"
+    return f"{number_text(decision.ours.estimate)} {decision.claim.unit}".strip()
+
+
+def interval_text(decision: Decision) -> str:
+    """Write our interval, or why it has no width."""
+    ours = decision.ours
+    if ours is None or ours.method == "single":
+        return "-"
+    if ours.method == "deterministic":
+        return f"all {ours.n} equal"
+    return f"{number_text(ours.low)} .. {number_text(ours.high)}"
+
+
+def count_sentences(made: Reproduction) -> list[str]:
+    """Say how many claims hold, for each set of runs.
+
+    Parameters
+    ----------
+    made : Reproduction
+        What `reproduce_report` returned.
+
+    Returns
+    -------
+    list of str
+        One sentence per set, and one for the claims that lack something.
+    """
+    sentences = []
+    for name, done in made.samples.done.items():
+        counts = Counter(each.verdict for each in made.decisions if each.on == name)
+        total = sum(counts.values())
+        parts = [f"{counts[verdict]} {_plural(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
+        if total:
+            sentences.append(f"{done.runs.title}: of {total} claims {', '.join(parts)}.")
+    lacking = [each for each in made.decisions if not each.on]
+    if lacking:
+        sentences.append(f"{len(lacking)} more cannot be tested anywhere.")
+    return sentences
+
+
+def _plural(verdict: str, count: int) -> str:
+    """A verdict as a verb for several."""
+    if count == 1:
+        return verdict
+    return {"holds": "hold", "holds in direction only": "hold in direction only",
+            "does not hold": "do not hold"}.get(verdict, verdict)  # fmt: skip

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: MIT
+"""A verdict follows from numbers: other figures or other policies give another one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedlab.audit import Range
+from schedlab.cli import app
+from schedlab.errors import SpecError, UsageError
+from schedlab.reproduce import Wanted, published_tables, reproduce_report
+from schedlab.reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all
+from schedlab.reproduce_formula import Cell, Measure, MissingError
+from schedlab.reproduce_runs import do_runs, read_samples, workload_of
+from schedlab.reproduce_samples import Done, Samples
+from schedlab.reproduce_spec import Claim, Runs, Size, read_experiment
+from schedlab.stats import Interval
+
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+WRITTEN = sorted(path.parent for path in EXPERIMENTS.glob("*/experiment.toml"))
+
+
+def interval(low, high, method="bca"):
+    return Interval((low + high) / 2, low, high, 10, 0.95, method)
+
+
+def claim(**more):
+    return Claim("c", "text", "where", "measure", None, ("s",), **more)
+
+
+# ---- the files of all reports ------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", WRITTEN, ids=lambda folder: folder.name)
+def test_every_written_report_is_whole(folder):
+    """Its expressions are readable, its formulas give numbers, its workloads and policies exist."""
+    from schedlab.linux_class import is_class
+    from schedlab.policy import find_policy
+    from schedlab.reproduce_claims import published_value
+    from schedlab.reproduce_spec import fill
+    from schedlab.spec import load_workload
+
+    experiment = read_experiment(folder)
+    assert len(experiment.claims) >= 8
+    tables = published_tables(folder)
+    for each in experiment.claims:
+        value = published_value(each, tables)
+        assert value is None or value.low <= value.high
+        for name, (workload, policy, *_) in each.ours.cells if each.ours else ():
+            for on in each.on if name == "run" else (name,):
+                runs = experiment.runs[on]
+                assert policy in runs.policies, f"{each.name}: {policy} is no policy of {on}"
+                assert runs.program or workload in runs.workloads, f"{each.name}: {workload} is not in {on}"
+    for redrawn in experiment.redrawn:
+        for row in redrawn.rows:
+            for column in redrawn.columns:
+                Measure(fill(redrawn.ours, row, column), sets=tuple(experiment.runs))
+    for runs in experiment.runs.values():
+        for size in (runs.quick, runs.full):
+            for text in runs.workloads.values():
+                load_workload(workload_of(text, runs, size))
+        for policy in runs.policies.values():
+            assert is_class(policy.split()[0]) or find_policy(policy.split()[0])
+
+
+def test_mistakes_are_reported_with_their_place_and_the_right_word(tmp_path):
+    folder = tmp_path / "report-5"
+    shutil.copytree(EXPERIMENTS / "report-5", folder)
+    file = folder / "claims.toml"
+    text = file.read_text()
+    for wrong, found in (
+        ('on = ["sim-1"', r"on: there is no set of runs 'simm-1' \(did you mean 'sim-1'"),
+        ("null = 1", r"unknown key 'nul'"),
+        ("run[", r"there is no set of runs 'rum' \(did you mean 'run'"),
+    ):
+        other = {"on": 'on = ["simm-1"', "nu": "nul = 1", "ru": "rum["}[wrong[:2]]
+        file.write_text(text.replace(wrong, other, 1))
+        with pytest.raises(SpecError, match=found) as error:
+            read_experiment(folder)
+        assert "claims.toml" in str(error.value)
+        assert "[[claim]]" in str(error.value)
+    file.write_text('[[claim]]\nid = "x"\nverdict = "holds"\n')
+    with pytest.raises(SpecError, match="unknown key 'verdict'"):
+        read_experiment(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1 + 1", "has no cell"),
+        ("run['a', 'b']", "must have the keys"),
+        ("run['a', 'b', c]", "must have the keys"),
+        ("here['a', 'b', 'c']", "there is no set of runs 'here'"),
+        ("median(run['a', 'b', 'c'])", "there is no function 'median'"),
+        ("__import__('os')", "there is no function"),
+        ("run['a', 'b', 'c'].x", "means nothing here"),
+        ("run['a', 'b', 'c'", "is no expression"),
+    ],
+)
+def test_expressions_are_nothing_but_arithmetic(text, problem):
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        Measure(text, sets=["sim-1"])
+
+
+def test_an_expression_pairs_its_cells_by_seed():
+    cells = {"a": Cell({1: 10.0, 2: 20.0, 3: 30.0}, {1: "a1", 2: "a2", 3: "a3"}),
+             "b": Cell({2: 5.0, 3: 10.0, 4: 1.0}, {2: "b2", 3: "b3", 4: "b4"})}  # fmt: skip
+    measure = Measure("run['w', 'a', 'm'] / max(run['w', 'b', 'm'], 6) - 1", sets=[])
+    sample = measure.sample(lambda name, keys: cells[keys[1]])
+    assert sample.seeds == (2, 3)
+    assert sample.values == pytest.approx((20 / 6 - 1, 2))
+    assert set(sample.directories) == {"a2", "a3", "b2", "b3"}
+    assert sample.nr_left_out == 2
+    with pytest.raises(MissingError, match="divides by 0"):
+        Measure("1 / (run['w', 'a', 'm'] - run['w', 'a', 'm'])", sets=[]).sample(lambda n, k: cells[k[1]])
+
+
+# ---- verdicts ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "verdict"),
+    [
+        ((0.27, 0.28), (0.25, 0.30), HOLDS),
+        ((0.27, 0.28), (0.50, 0.60), DIRECTION),
+        ((0.27, 0.28), (0.70, 1.10), FAILS),
+        ((0.27, 0.28), (1.50, 1.60), FAILS),
+        ((2.40, 2.45), (0.25, 0.30), FAILS),
+        ((2.40, 2.45), (2.00, 2.30), HOLDS),
+        ((2.40, 2.45), (4.00, 5.00), DIRECTION),
+        ((0.99, 1.01), (0.97, 1.03), HOLDS),  # it says that nothing changes
+        ((0.99, 1.01), (0.80, 1.03), FAILS),
+    ],
+)
+def test_a_verdict_follows_from_figure_and_interval(published, ours, verdict):
+    found, reason = decide(claim(null=1.0), Range(*published), interval(*ours))
+    assert found == verdict, reason
+
+
+def test_what_a_claim_says_counts_before_its_figure():
+    """Report 5 says that Lottery is better than RR where its table has it worse."""
+    says = claim(null=1.0, says="below")
+    assert decide(says, Range(2.8, 2.82), interval(0.9, 0.95))[0] == DIRECTION
+    assert decide(says, Range(2.8, 2.82), interval(2.7, 2.9))[0] == FAILS
+    assert decide(says, None, interval(0.9, 0.95))[0] == HOLDS
+
+
+def test_a_figure_without_an_effect_is_met_or_not():
+    assert decide(claim(within=0.1), Range(557, 558), interval(540, 560))[0] == HOLDS
+    assert decide(claim(within=0.1), Range(557, 558), interval(101, 105))[0] == FAILS
+    assert decide(claim(within=0.1), Range(557, 558), interval(557, 557, "single"))[0] == UNTESTED
+
+
+# ---- the runs ----------------------------------------------------------------
+
+#: A report in miniature: on one CPU the shortest job first has the lowest turnaround.
+MINIATURE = """
+[experiment]
+title = "Miniature"
+source = "nobody"
+question = "Which is shorter?"
+setup = "As <b>written</b>."
+done = "As done."
+
+[[runs]]
+name = "one"
+title = "simulator"
+host = "sim"
+cpus = 1
+workloads = {cpu = "report-5/cpu:forks=40,rounds=2000000"}
+policies = {RR = "rr", MLFQ = "mlfq", Mine = "mlfq rotate=yes"} # the last is in no claim
+quick = {seeds = 3}
+full = {seeds = 6}
+
+[[runs]]
+name = "two"
+title = "Linux"
+host = "linux"
+workloads = {cpu = "report-4/pi:terms={terms}"}
+policies = {FIFO = "SCHED_FIFO"}
+scaled = {terms = 1000}
+quick = {skip = true}
+full = {seeds = 2}
+
+[[table]]
+where = "Table 1"
+title = "Turnaround"
+rows = ["RR", "MLFQ"]
+columns = ["cpu"]
+published = 'turnaround["{row}", "{column}"]'
+ours = 'run["{column}", "{row}", "mean turnaround_ns", "!parent"] / 1e6'
+on = ["one"]
+
+[[box]]
+where = "Figure 1"
+title = "Response"
+rows = ["RR", "MLFQ"]
+ours = 'run["cpu", "{row}", "response_ns", "loop"]'
+on = ["one"]
+"""
+CLAIMS = """
+[[claim]]
+id = "less"
+text = "MLFQ & less"
+where = "Table 1"
+measure = "turnaround, MLFQ over RR"
+published = 'turnaround["MLFQ", "cpu"] / turnaround["RR", "cpu"]'
+ours = 'run["cpu", "MLFQ", "mean turnaround_ns", "!parent"] / run["cpu", "RR", "mean turnaround_ns", "!parent"]'
+null = 1
+on = ["one", "two"]
+
+[[claim]]
+id = "lacking"
+text = "It ages."
+where = "section 5"
+lacks = "no commit of its code contains it"
+"""
+
+
+@pytest.fixture
+def miniature(tmp_path):
+    folder = tmp_path / "report-9"
+    (folder / "published").mkdir(parents=True)
+    (folder / "experiment.toml").write_text(MINIATURE)
+    (folder / "claims.toml").write_text(CLAIMS)
+    (folder / "audit.toml").write_text('[[table]]\nname = "turnaround"\nkeys = ["scheduler"]\n')
+    (folder / "published" / "turnaround.csv").write_text("scheduler,cpu\nRR,20.0\nMLFQ,10.0\n")
+    return folder
+
+
+def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulator):
+    wanted = Wanted(out=tmp_path / "out")
+    made = reproduce_report(miniature, wanted)
+    first, lacking = made.as_json()
+    assert first["verdict"] in (HOLDS, DIRECTION)
+    assert first["published"] == pytest.approx(0.5, rel=0.01)
+    assert first["interval"][0] <= first["ours"] <= first["interval"][1] < 1
+    assert len(first["runs"]) == 6
+    for directory in first["runs"]:
+        assert json.loads((Path(directory) / "run.json").read_text())["physics"] == "ok"
+    assert (lacking["verdict"], lacking["reason"]) == (UNTESTED, "no commit of its code contains it")
+    assert made.left_out == {"two": "part of --full, or of --host linux"}
+    assert json.loads((made.folder / "claims.json").read_text())["claims"] == made.as_json()
+
+    page = made.page.read_text()
+    for words in ("As &lt;b&gt;written&lt;/b&gt;.", "MLFQ &amp; less", "no commit of its code", first["reason"]):
+        assert words in page
+    links = set(re.findall(r'href="([^"#]+run\.json)"', page))
+    assert links
+    assert all((made.folder / link).is_file() for link in links)
+    assert page.index('id="audit"') < page.index('id="tables"') < page.index('id="claim"')
+
+    # A second call does nothing anew; --full adds its seeds to those that are there.
+    runs = made.experiment.runs["one"]
+    again = do_runs(runs, runs.quick, made.folder)
+    assert again.nr_new == 0
+    decisions = decide_all(made.experiment.claims, made.tables, Samples({"one": again}))
+    assert [each.as_json(9) for each in decisions] == made.as_json()
+    assert do_runs(runs, runs.full, made.folder).nr_new == 9
+    # Another policy under the same name is another run.
+    changed = replace(runs, policies={"RR": "rr slice_ns=20ms"})
+    assert do_runs(changed, Size(seeds=2), made.folder).nr_new == 2
+
+    def verdict():
+        experiment = read_experiment(miniature)
+        runs = experiment.runs["one"]
+        samples = Samples({"one": do_runs(runs, runs.quick, tmp_path / "other")})
+        return decide_all(experiment.claims, published_tables(miniature), samples)[0].verdict
+
+    # Swap the figures, or the policies, and the verdict is another one.
+    table = miniature / "published" / "turnaround.csv"
+    assert verdict() == first["verdict"]
+    table.write_text("scheduler,cpu\nRR,10.0\nMLFQ,20.0\n")
+    assert verdict() == FAILS
+    swapped = MINIATURE.replace('RR = "rr", MLFQ = "mlfq"', 'RR = "mlfq", MLFQ = "rr"')
+    (miniature / "experiment.toml").write_text(swapped)
+    assert verdict() in (HOLDS, DIRECTION)
+
+
+def test_what_a_failed_run_leaves_is_a_reason_and_no_number():
+    runs = Runs("one", "simulator", "sim", {"RR": "rr"}, Size(), Size())
+    failed = {"status": "failed", "error": "runnable task stall", "seed": 1, "directory": "", "metrics": {}}
+    samples = Samples({"s": Done(runs, {("cpu", "RR"): [failed]})})
+    ours = Measure('run["cpu", "RR", "makespan_ns"]', sets=["s"])
+    decided = decide_all([replace(claim(published="5"), ours=ours)], {}, samples)
+    assert [(each.verdict, each.reason) for each in decided] == [
+        (UNTESTED, "cpu under RR failed: runnable task stall")
+    ]
+    samples.done["s"].problem = "linux cannot be used here: no root"
+    decided = decide_all([replace(claim(published="5"), ours=ours)], {}, samples)
+    assert decided[0].reason == "linux cannot be used here: no root"
+
+
+def test_programs_of_the_kernel_print_samples():
+    console = "OpenSBI\r\ntiming test=1 name=cpu way=text run=0 ticks=100 ns=5\r\npanic: no\nx y=1 z\n"
+    assert read_samples(console) == [
+        {"test": "1", "name": "cpu", "way": "text", "run": "0", "ticks": "100", "ns": "5"}
+    ]
+
+
+def test_work_of_linux_is_scaled():
+    runs = Runs("l", "Linux", "linux", {}, Size(), Size(), scaled={"terms": 100_000_000})
+    assert workload_of("report-4/pi:terms={terms}", runs, Size(scale=0.015)) == "report-4/pi:terms=1500000"
+
+
+def test_hosts_that_have_no_part_in_it_are_refused(miniature, tmp_path):
+    with pytest.raises(UsageError, match=r"--host guest: report 9 runs on linux, sim"):
+        reproduce_report(miniature, Wanted(out=tmp_path, hosts=("guest",)))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["7"], "there is no report 7"),
+        (["5", "--host", "simm"], "did you mean 'sim'"),
+        (["5", "--scale", "0"], "--scale must be above 0"),
+    ],
+)
+def test_the_command_refuses_what_makes_no_sense(words, problem):
+    from typer.testing import CliRunner
+
+    result = CliRunner().invoke(app, ["reproduce", *words])
+    assert isinstance(result.exception, UsageError)
+    assert problem in str(result.exception)
