@@ -16,7 +16,7 @@
  */
 #include "kernel/types.h"
 #include "kernel/fcntl.h"
-#include "kernel/procinfo.h"
+#include "lab/procinfo.h"
 #include "user/user.h"
 
 #define TICK_NS 10000000UL
