@@ -19,6 +19,7 @@ MARKER = Path("include") / "scx" / "common.bpf.h"
 
 SIMULATOR = ("sim", "schedlab-sim")
 LAUNCHER = ("linux", "schedlab-launch")
+RECORDER = ("linux", "schedlab-record")
 LINUX_RUNNER = ("linux", "schedlab-play")
 UTHREADS_RUNNER = ("uthreads", "schedlab-uthreads")
 
@@ -105,6 +106,17 @@ def linux_runner() -> Path:
         The program of the checkout's build folder, or the wheel's.
     """
     return _program(*LINUX_RUNNER)
+
+
+def recorder() -> Path:
+    """Path of `schedlab-record`, whether or not it has been built.
+
+    Returns
+    -------
+    pathlib.Path
+        The program of the checkout's build folder, or the wheel's.
+    """
+    return _program(*RECORDER)
 
 
 def uthreads_runner() -> Path:

@@ -74,6 +74,11 @@ class Launcher:
     def __exit__(self, *_) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int:
+        """Of the launcher; its keepers are its children, the commands theirs."""
+        return self._process.pid
+
     def close(self) -> None:
         """End the launcher and all that it runs."""
         self._process.stdin.close()

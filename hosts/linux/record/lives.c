@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lives.c - from the kernel's events to the records that every host writes.
+ *
+ *	schedlab-record convert EVENTS RECORDS TASKS [--origin NS] [--end NS]
+ *
+ * A task that is meant lives through these states; all others are only "somebody
+ * else", whose time on a CPU is overhead, of kind STOLEN.
+ *
+ *	NEW --waking--> RUNNABLE <--switch--> RUNNING --switch--> DEAD
+ *	                   ^                     |
+ *	                   +------waking------ BLOCKED
+ *
+ * Before the origin, time 0 of the records, states are followed without a
+ * record; who runs or waits then arrives at 0. Where an event contradicts the
+ * states, since the kernel has lost some, records are added that make the run
+ * possible again, and counted.
+ *
+ * Must stay true: RUN and STOP alternate for each task and each CPU, whatever
+ * the events say.
+ * Read next: include/schedlab/record.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <schedlab/record.h>
+
+#include "record.h"
+
+/* A switch this soon after sched_yield() is its doing; later ones are not. */
+#define YIELD_NS_MAX 200000
+/* Records that may still be changed: a wake-up learns its CPU a little later. */
+#define OUT_RECORDS 65536
+/* How far back the wake-up is looked for. */
+#define WAKE_RECORDS 64
+#define LIVES_MAX (16U << 20)
+#define UNKNOWN (~0ULL)
+
+enum state { NEW, RUNNABLE, RUNNING, BLOCKED, DEAD };
+
+struct life {
+	u32 pid;		/* in the kernel */
+	u32 number;		/* in the records; 0: has not arrived */
+	u32 parent;		/* its number; 0: none of ours */
+	u32 root;		/* which tree of those followed, from 1; 0: none */
+	s32 depth;
+	u16 cpu;		/* where it runs, or ran last */
+	u8 state;		/* enum state */
+	u8 priority;		/* the kernel's: 100 + 20 + nice, or real-time */
+	bool is_meant;
+	bool is_exiting;
+	u64 since_ns;		/* it is in this state */
+	u64 yielded_ns;
+	char name[NAME_BYTES];
+};
+
+/* Who is on a CPU: one of ours, or an outsider, or nobody (the idle task). */
+struct processor {
+	u32 life;		/* index; 0: none of ours */
+	u32 outsider;		/* pid; 0: none */
+	u64 since_ns;		/* the outsider, and those before it, have been */
+	u64 switched_ns;	/* last switch */
+	bool is_known;		/* a switch has been seen */
+};
+
+struct converter {
+	const struct events_header *header;
+	u64 origin_ns;		/* UNKNOWN: when the first tree begins */
+	u64 end_ns;
+	bool has_begun;
+	struct life *lives;	/* [0] is nobody; they never move */
+	u32 nr_lives;
+	u32 *life_of;		/* by pid */
+	struct processor *cpus;
+	u32 nr_tasks;
+	u32 nr_roots;
+	u64 nr_lost;
+	u64 nr_repairs;
+	u64 nr_inferred;	/* starts that no switch told of */
+	u64 now_ns;		/* since the origin */
+};
+
+static struct converter c;
+
+/* ---- output ------------------------------------------------------------------- */
+
+static struct {
+	int fd;
+	u64 nr_flushed;
+	u32 nr;
+	struct sl_record records[OUT_RECORDS];
+} out;
+
+static void write_out(const void *data, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = write(out.fd, data, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			refuse("the records cannot be written: %s; the recorded "
+			       "events are kept: make room, then schedlab import",
+			       strerror(n ? errno : ENOSPC));
+		data = (const char *)data + n;
+		bytes -= (size_t)n;
+	}
+}
+
+/* The younger half stays, so that it can be changed. */
+static void flush_records(u32 nr)
+{
+	write_out(out.records, nr * sizeof(out.records[0]));
+	memmove(out.records, out.records + nr,
+		(out.nr - nr) * sizeof(out.records[0]));
+	out.nr -= nr;
+	out.nr_flushed += nr;
+}
+
+/* Append a record, or put one of the recent past where it belongs. */
+static void put_at(u64 t_ns, u32 task, u16 cpu, u8 kind, u8 flags, u64 arg)
+{
+	u32 at;
+
+	if (out.nr == OUT_RECORDS)
+		flush_records(OUT_RECORDS / 2);
+	at = out.nr++;
+	while (at && out.records[at - 1].t_ns > t_ns) {
+		out.records[at] = out.records[at - 1];
+		at--;
+	}
+	/* What is older is written, and time does not go back. */
+	if (!at && out.nr > 1 && out.nr_flushed)
+		t_ns = out.records[1].t_ns;
+	out.records[at] = (struct sl_record){
+		.t_ns = t_ns, .task = task, .cpu = cpu, .kind = kind,
+		.flags = flags, .arg = arg,
+	};
+}
+
+static void put(u32 task, u16 cpu, u8 kind, u8 flags, u64 arg)
+{
+	put_at(c.now_ns, task, cpu, kind, flags, arg);
+}
+
+/* The CPU that was chosen is known a little after the wake-up. */
+static void set_wake_cpu(const struct life *l, u16 cpu)
+{
+	u32 last = out.nr > WAKE_RECORDS ? out.nr - WAKE_RECORDS : 0;
+
+	for (u32 i = out.nr; l->number && i-- > last;) {
+		struct sl_record *r = &out.records[i];
+
+		if (r->task == l->number && (r->kind == SL_RECORD_WAKE ||
+					     r->kind == SL_RECORD_ARRIVE)) {
+			r->cpu = cpu;
+			return;
+		}
+	}
+}
+
+/* ---- who is who ----------------------------------------------------------------- */
+
+static struct life *add_life(u32 pid, s32 depth)
+{
+	struct life *l = &c.lives[c.nr_lives];
+
+	if (c.nr_lives == LIVES_MAX)
+		refuse("more than %u tasks; record a shorter time", LIVES_MAX);
+	*l = (struct life){
+		.pid = pid,
+		.depth = depth,
+		.is_meant = depth >= (s32)c.header->depth_min &&
+			    pid != c.header->recorder_pid,
+		.priority = 120,
+	};
+	c.life_of[pid] = c.nr_lives++;
+	return l;
+}
+
+/* The task of a pid if it is meant, else NULL. */
+static struct life *meant(u32 pid)
+{
+	struct life *l = &c.lives[c.life_of[pid]];
+
+	if (!pid)
+		return NULL;
+	if (c.header->is_all && (!c.life_of[pid] || l->state == DEAD))
+		l = add_life(pid, 0);
+	return l->is_meant && l->state != DEAD ? l : NULL;
+}
+
+static void name(const struct event *e)
+{
+	struct life *l = &c.lives[c.life_of[e->pid]];
+
+	if (c.life_of[e->pid] || (l = meant(e->pid)))
+		memcpy(l->name, e->name, NAME_BYTES);
+}
+
+/* ---- what happens to a task -------------------------------------------------------- */
+
+static void arrive_or_wake(struct life *l, u64 t_ns, u16 cpu, u32 by)
+{
+	l->state = RUNNABLE;
+	l->cpu = cpu;
+	l->since_ns = t_ns;
+	if (!c.has_begun)
+		return;
+	if (l->number) {
+		put_at(t_ns, l->number, cpu, SL_RECORD_WAKE, 0, by);
+		return;
+	}
+	l->number = ++c.nr_tasks;
+	put_at(t_ns, l->number, cpu, SL_RECORD_ARRIVE, 0, by);
+}
+
+static void run(struct life *l, u64 t_ns, u16 cpu)
+{
+	l->state = RUNNING;
+	l->cpu = cpu;
+	l->since_ns = t_ns;
+	l->yielded_ns = 0;
+	c.cpus[cpu] = (struct processor){ .life = (u32)(l - c.lives),
+					  .is_known = true,
+					  .switched_ns = t_ns };
+	if (c.has_begun)
+		put_at(t_ns, l->number, cpu, SL_RECORD_RUN, 0, 0);
+}
+
+static void stop(struct life *l, u8 why)
+{
+	static const u8 after[] = {
+		[SL_STOP_PREEMPTED] = RUNNABLE, [SL_STOP_YIELDED] = RUNNABLE,
+		[SL_STOP_BLOCKED] = BLOCKED, [SL_STOP_EXITED] = DEAD,
+		[SL_STOP_HORIZON] = RUNNABLE,
+	};
+
+	l->state = after[why];
+	c.cpus[l->cpu].life = 0;
+	c.cpus[l->cpu].switched_ns = c.now_ns;
+	if (c.has_begun)
+		put(l->number, l->cpu, SL_RECORD_STOP, why,
+		    c.now_ns - l->since_ns);
+	l->since_ns = c.now_ns;
+}
+
+static void repair(void)
+{
+	c.nr_repairs += c.has_begun;
+}
+
+/*
+ * @l runs on @cpu, and no switch has said so. It has since @t_ns at the latest,
+ * but neither before it could nor before the CPU was last given to another.
+ */
+static void make_running(struct life *l, u16 cpu, u64 t_ns)
+{
+	const struct processor *p = &c.cpus[cpu];
+
+	if (l->state == RUNNING && l->cpu == cpu)
+		return;
+	if (l->state == RUNNING) {
+		repair();
+		stop(l, SL_STOP_PREEMPTED);
+		t_ns = c.now_ns;
+	}
+	c.nr_inferred += c.has_begun && p->is_known;
+	if (t_ns < p->switched_ns)
+		t_ns = p->switched_ns;
+	if (t_ns < l->since_ns)
+		t_ns = l->since_ns;
+	if (l->state != RUNNABLE || (c.has_begun && !l->number))
+		arrive_or_wake(l, t_ns, cpu, 0);
+	run(l, t_ns, cpu);
+}
+
+static u8 why_it_stops(const struct life *l, int32_t state)
+{
+	if (state & STATE_DEAD || (l->is_exiting && state & STATE_BLOCKED))
+		return SL_STOP_EXITED;
+	if (state & STATE_BLOCKED)
+		return SL_STOP_BLOCKED;
+	if (l->yielded_ns && c.now_ns - l->yielded_ns < YIELD_NS_MAX)
+		return SL_STOP_YIELDED;
+	return SL_STOP_PREEMPTED;
+}
+
+/* ---- events ---------------------------------------------------------------------------- */
+
+static void end_outsider(u16 cpu, u64 t_ns)
+{
+	struct processor *p = &c.cpus[cpu];
+
+	if (p->outsider && c.has_begun && t_ns > p->since_ns)
+		put_at(t_ns, 0, cpu, SL_RECORD_OVERHEAD, SL_OVERHEAD_STOLEN,
+		       t_ns - p->since_ns);
+	p->outsider = 0;
+}
+
+/* Several outsiders one after another are one interval; nobody ends it. */
+static void let_in_outsider(u16 cpu, u32 pid)
+{
+	struct processor *p = &c.cpus[cpu];
+
+	if (!pid)
+		end_outsider(cpu, c.now_ns);
+	else if (!p->outsider)
+		p->since_ns = c.now_ns;
+	p->outsider = pid;
+}
+
+static void leave(u16 cpu, u32 pid, int32_t state)
+{
+	struct life *l = meant(pid);
+	struct life *believed = &c.lives[c.cpus[cpu].life];
+
+	if (c.cpus[cpu].life && believed != l) {
+		repair();
+		stop(believed, SL_STOP_PREEMPTED);
+	}
+	if (!l)
+		return;
+	/* From the idle task a CPU goes at once to whom it was woken for. */
+	c.cpus[cpu].outsider = 0;
+	make_running(l, cpu, 0);
+	stop(l, why_it_stops(l, state));
+}
+
+static void switch_tasks(const struct event *e)
+{
+	struct life *next;
+
+	leave(e->cpu, e->pid, e->value);
+	next = meant(e->other);
+	c.cpus[e->cpu].is_known = true;
+	c.cpus[e->cpu].switched_ns = c.now_ns;
+	if (!next) {
+		let_in_outsider(e->cpu, e->other);
+		return;
+	}
+	end_outsider(e->cpu, c.now_ns);
+	next->priority = e->flags;
+	if (next->state != RUNNABLE && next->state != NEW)
+		repair();
+	if (next->state == RUNNING)
+		stop(next, SL_STOP_PREEMPTED);
+	if (next->state != RUNNABLE || (c.has_begun && !next->number))
+		arrive_or_wake(next, c.now_ns, e->cpu, 0);
+	run(next, c.now_ns, e->cpu);
+}
+
+/* Somebody runs here, and has for so long; who, was not said so far. */
+static void runtime(const struct event *e)
+{
+	struct life *l = meant(e->pid);
+	struct processor *p = &c.cpus[e->cpu];
+	u64 t_ns = e->other < c.now_ns ? c.now_ns - e->other : 0;
+
+	if (p->life || !c.has_begun)
+		return;
+	if (t_ns < p->switched_ns)
+		t_ns = p->switched_ns;
+	if (l) {
+		end_outsider(e->cpu, t_ns);
+		make_running(l, e->cpu, t_ns);
+		return;
+	}
+	if (!p->outsider)
+		p->since_ns = t_ns;
+	p->outsider = e->pid;
+}
+
+static bool is_cpu(int32_t value)
+{
+	return value >= 0 && value < (int32_t)c.header->nr_cpus;
+}
+
+static void waking(const struct event *e)
+{
+	struct life *l = meant(e->pid);
+	struct life *waker;
+	u32 by = 0;
+
+	if (!l || !is_cpu(e->value))
+		return;
+	if (l->state == RUNNABLE && e->kind != EVENT_WAKING) {
+		l->cpu = (u16)e->value;
+		set_wake_cpu(l, l->cpu);
+	}
+	if (l->state != NEW && l->state != BLOCKED)
+		return;
+	waker = e->flags & EVENT_IN_INTERRUPT ? NULL : meant(e->other);
+	if (l->state == NEW)
+		by = l->parent;
+	else if (waker && waker->state == RUNNING && l->number)
+		by = waker->number;
+	arrive_or_wake(l, c.now_ns, (u16)e->value, by);
+}
+
+static void migrate(const struct event *e)
+{
+	struct life *l = meant(e->pid);
+
+	if (!l || !l->number || !is_cpu(e->value))
+		return;
+	put(l->number, (u16)e->value, SL_RECORD_MIGRATE, 0, e->other);
+}
+
+static void fork_task(const struct event *e)
+{
+	u32 parent = c.life_of[e->other < PIDS_MAX ? e->other : 0];
+	struct life *l;
+
+	c.life_of[e->pid] = 0;
+	if (!parent && !c.header->is_all)
+		return;
+	l = add_life(e->pid, parent ? c.lives[parent].depth + 1 : 0);
+	l->parent = c.lives[parent].number;
+	l->root = c.lives[parent].root;
+	if (!c.header->is_all && l->depth == (s32)c.header->depth_min) {
+		l->root = ++c.nr_roots;
+		if (c.origin_ns == UNKNOWN)
+			c.origin_ns = e->t_ns;
+	}
+	memcpy(l->name, c.lives[parent].name, NAME_BYTES);
+}
+
+/* A thread that executes a program becomes the first of its process. */
+static void exec_task(const struct event *e)
+{
+	if (e->pid == e->other || e->other >= PIDS_MAX || !c.life_of[e->other])
+		return;
+	c.life_of[e->pid] = c.life_of[e->other];
+	c.life_of[e->other] = 0;
+	c.lives[c.life_of[e->pid]].pid = e->pid;
+}
+
+static void member(const struct event *e)
+{
+	struct life *l;
+
+	if (c.life_of[e->pid] || !e->pid)
+		return;
+	l = add_life(e->pid, e->value);
+	l->state = BLOCKED;
+	if (!l->is_meant)
+		return;
+	if (e->flags)
+		arrive_or_wake(l, c.now_ns, e->cpu, 0);
+	for (u32 cpu = 0; cpu < c.header->nr_cpus; cpu++) {
+		if (c.cpus[cpu].outsider != e->pid)
+			continue;
+		end_outsider((u16)cpu, c.now_ns);
+		make_running(l, (u16)cpu, c.now_ns);
+		return;
+	}
+}
+
+static void lost(const struct event *e)
+{
+	c.nr_lost += e->other;
+	if (c.has_begun)
+		put(0, e->cpu, SL_RECORD_LOST, 0, e->other);
+}
+
+/* Time 0: who runs or waits for a CPU arrives. */
+static void begin(void)
+{
+	c.has_begun = true;
+	c.now_ns = 0;
+	for (u32 i = 1; i < c.nr_lives; i++) {
+		struct life *l = &c.lives[i];
+		bool is_running = l->state == RUNNING;
+
+		if (!l->is_meant || (l->state != RUNNABLE && !is_running))
+			continue;
+		arrive_or_wake(l, 0, l->cpu, 0);
+		if (is_running)
+			run(l, 0, l->cpu);
+	}
+}
+
+static void handle(const struct event *e)
+{
+	struct life *l;
+
+	if (e->kind == EVENT_NAME) {
+		name(e);
+		return;
+	}
+	if (!c.has_begun && e->t_ns >= c.origin_ns)
+		begin();
+	c.now_ns = c.has_begun ? e->t_ns - c.origin_ns : 0;
+	switch (e->kind) {
+	case EVENT_SWITCH:
+		switch_tasks(e);
+		break;
+	case EVENT_WAKING:
+	case EVENT_WAKEUP:
+	case EVENT_NEW:
+		waking(e);
+		break;
+	case EVENT_MIGRATE:
+		migrate(e);
+		break;
+	case EVENT_FORK:
+		fork_task(e);
+		break;
+	case EVENT_EXEC:
+		exec_task(e);
+		break;
+	case EVENT_MEMBER:
+		member(e);
+		break;
+	case EVENT_LOST:
+		lost(e);
+		break;
+	case EVENT_RUNTIME:
+		runtime(e);
+		break;
+	case EVENT_EXIT:
+	case EVENT_YIELD:
+		l = meant(e->pid);
+		if (l && e->kind == EVENT_EXIT)
+			l->is_exiting = true;
+		else if (l)
+			l->yielded_ns = c.now_ns;
+	}
+}
+
+static void end(void)
+{
+	if (!c.has_begun) {
+		if (c.origin_ns > c.end_ns)
+			c.origin_ns = c.end_ns;
+		begin();
+	}
+	c.now_ns = c.end_ns - c.origin_ns;
+	for (u32 cpu = 0; cpu < c.header->nr_cpus; cpu++) {
+		if (c.cpus[cpu].life)
+			stop(&c.lives[c.cpus[cpu].life], SL_STOP_HORIZON);
+		end_outsider((u16)cpu, c.now_ns);
+	}
+}
+
+/* ---- the program ----------------------------------------------------------------------- */
+
+static u64 origin_of(const struct events *events)
+{
+	const struct events_header *h = events->header;
+
+	/* Where a command is yet to be started, that is the beginning. */
+	return h->is_all || !h->depth_min ? h->begin_ns : UNKNOWN;
+}
+
+static void open_out(const char *path)
+{
+	struct sl_record_header header = {
+		.magic = SL_RECORD_MAGIC,
+		.version = SL_RECORD_VERSION,
+		.header_bytes = sizeof(header),
+		.record_bytes = sizeof(struct sl_record),
+		.nr_cpus = c.header->nr_cpus,
+		.tick_ns = c.header->tick_ns,
+	};
+
+	out.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (out.fd < 0)
+		refuse("%s: %s", path, strerror(errno));
+	write_out(&header, sizeof(header));
+}
+
+static void close_out(void)
+{
+	u64 nr = out.nr_flushed + out.nr;
+
+	put(0, 0, SL_RECORD_END, 0, nr);
+	flush_records(out.nr);
+	if (close(out.fd))
+		refuse("the records cannot be written: %s", strerror(errno));
+}
+
+/* A line of JSON for each task that arrived, in order of number. */
+static bool write_tasks(const char *path)
+{
+	u32 *by_number = calloc(c.nr_tasks + 1, sizeof(*by_number));
+	FILE *file = freopen(path, "w", stdout);
+	bool have_all_ended = true;
+
+	if (!file || !by_number)
+		exit(1);
+	for (u32 i = 1; i < c.nr_lives; i++)
+		by_number[c.lives[i].number] = i;
+	for (u32 i = 1; i <= c.nr_tasks; i++) {
+		const struct life *l = &c.lives[by_number[i]];
+
+		have_all_ended &= l->state == DEAD;
+		printf("{\"task\":%u,\"pid\":%u,\"parent\":%u,\"root\":%u,"
+		       "\"priority\":%u,\"name\":", i, l->pid, l->parent,
+		       l->root, l->priority);
+		print_json(l->name, strnlen(l->name, NAME_BYTES));
+		puts("}");
+	}
+	free(by_number);
+	return have_all_ended;
+}
+
+/* Zeroed memory; pages that are not touched cost nothing. */
+static void *reserve(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		refuse("no memory");
+	return memory;
+}
+
+static void allocate(void)
+{
+	c.nr_lives = 1;
+	c.lives = reserve(LIVES_MAX * sizeof(*c.lives));
+	c.life_of = reserve(PIDS_MAX * sizeof(*c.life_of));
+	c.cpus = reserve(c.header->nr_cpus * sizeof(*c.cpus));
+}
+
+int convert_main(int argc, char **argv)
+{
+	struct events events;
+	const char *failed;
+	bool have_all_ended;
+	int answer_fd;
+
+	if (argc < 3 || (argc - 3) % 2)
+		refuse("convert EVENTS RECORDS TASKS [--origin NS] [--end NS]");
+	failed = events_open(&events, argv[0]);
+	if (failed)
+		refuse("%s", failed);
+	c.header = events.header;
+	c.origin_ns = origin_of(&events);
+	c.end_ns = events.end_ns;
+	for (int i = 3; i < argc; i += 2) {
+		u64 value = strtoull(argv[i + 1], NULL, 10);
+
+		if (!strcmp(argv[i], "--origin"))
+			c.origin_ns = value;
+		else if (!strcmp(argv[i], "--end") && value < c.end_ns)
+			c.end_ns = value;
+	}
+	allocate();
+	open_out(argv[1]);
+	failed = events_walk(&events, c.end_ns, handle);
+	if (failed)
+		refuse("%s", failed);
+	end();
+	close_out();
+	answer_fd = dup(STDOUT_FILENO);
+	have_all_ended = write_tasks(argv[2]);
+	if (fflush(stdout))
+		exit(1);
+	dprintf(answer_fd,
+		"{\"tasks\":%u,\"events\":%llu,\"records\":%llu,\"lost\":%llu,"
+		"\"repairs\":%llu,\"inferred\":%llu,\"origin_ns\":%llu,\"end_ns\":%llu,"
+		"\"cpus\":%u,\"tick_ns\":%llu,\"is_whole\":%s,"
+		"\"have_all_ended\":%s}\n", c.nr_tasks,
+		(unsigned long long)events.nr,
+		(unsigned long long)(out.nr_flushed - 1),
+		(unsigned long long)c.nr_lost, (unsigned long long)c.nr_repairs,
+		(unsigned long long)c.nr_inferred,
+		(unsigned long long)c.origin_ns,
+		(unsigned long long)(c.end_ns - c.origin_ns),
+		c.header->nr_cpus, (unsigned long long)c.header->tick_ns,
+		events.is_whole ? "true" : "false",
+		have_all_ended ? "true" : "false");
+	return 0;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.h - what the scheduler of this machine does, recorded and made records.
+ *
+ *	kernel ring of a CPU --ring.c--> struct event --capture.c--> FILE.slev
+ *	FILE.slev --merge.c--> events in order of time --lives.c--> records.slr
+ *
+ * Capturing only copies: 24 bytes for an event of the kernel, whoever it is
+ * about. Which tasks are meant, and what happened to each, is found out when
+ * the file is converted, with all CPUs in view. Nothing in the file depends on
+ * its being finished: one that is cut off anywhere can be converted up to the
+ * last SYNC.
+ *
+ * Read next: capture.c, then lives.c.
+ */
+#ifndef RECORD_RECORD_H
+#define RECORD_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EVENTS_MAGIC "SLEVTS\0\1"
+#define EVENTS_VERSION 1
+/* Linux has no more: PID_MAX_LIMIT of a 64-bit kernel. */
+#define PIDS_MAX (4 << 20)
+#define RECORD_CPUS_MAX 4096
+/* Real-time priority of the recorder, as of the launcher: nobody starves it. */
+#define RECORD_PRIORITY 99
+#define NAME_BYTES 16
+
+struct events_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t header_bytes;
+	uint32_t event_bytes;
+	uint32_t nr_cpus;
+	uint64_t tick_ns;
+	uint64_t begin_ns;	/* CLOCK_MONOTONIC: from here on all is recorded */
+	uint64_t begin_wall_ns;	/* the same instant, since 1970 */
+	uint32_t is_all;	/* whoever runs is meant, MEMBER or not */
+	uint32_t depth_min;	/* members are meant from this generation on */
+	uint32_t recorder_pid;	/* is not meant, whoever is */
+	uint32_t reserved;
+};
+
+/*
+ * kind     pid       other         value            flags
+ * SWITCH   from      to            prev_state       priority of `to`
+ * WAKING   who       by whom       chosen CPU       EVENT_IN_INTERRUPT
+ * WAKEUP   who       by whom       chosen CPU       EVENT_IN_INTERRUPT
+ * NEW      who       by whom       chosen CPU       0
+ * MIGRATE  who       from CPU      to CPU           0
+ * FORK     child     parent        0                0
+ * EXIT     who       0             0                0
+ * EXEC     who       its old pid   0                0
+ * YIELD    who       0             0                0
+ * RUNTIME  who       ns it has run so far           0; only where the switch to
+ *                                                   it was not seen
+ * NAME     who       (16 bytes of name instead of time, other and value); the
+ *                    event that follows on the same CPU had it
+ * MEMBER   who       its parent    generation       1: runnable or running
+ * LOST     0         how many      0                0
+ * SYNC     0         0             0                0; all of every CPU up to
+ *                    this time stands before it
+ * END      0         0             0                0; the recording ended well
+ */
+enum event_kind {
+	EVENT_SWITCH = 1,
+	EVENT_WAKING,
+	EVENT_WAKEUP,
+	EVENT_NEW,
+	EVENT_MIGRATE,
+	EVENT_FORK,
+	EVENT_EXIT,
+	EVENT_EXEC,
+	EVENT_YIELD,
+	EVENT_RUNTIME,
+	EVENT_NAME,
+	EVENT_MEMBER,
+	EVENT_LOST,
+	EVENT_SYNC,
+	EVENT_END,
+	NR_EVENT_KINDS,
+};
+
+#define EVENT_IN_INTERRUPT 1
+
+/* prev_state of Linux 4.14 and later, as far as it matters. */
+#define STATE_DEAD 0x30		/* EXIT_DEAD, EXIT_ZOMBIE */
+#define STATE_BLOCKED 0xff	/* any bit: not runnable */
+
+struct event {
+	uint32_t pid;
+	uint16_t cpu;
+	uint8_t kind;		/* enum event_kind */
+	uint8_t flags;
+	union {
+		struct {
+			uint64_t t_ns;	/* CLOCK_MONOTONIC */
+			uint32_t other;
+			int32_t value;
+		};
+		char name[NAME_BYTES];
+	};
+};
+
+_Static_assert(sizeof(struct event) == 24, "the format of events is fixed");
+_Static_assert(sizeof(struct events_header) == 64, "so is its header");
+
+/* ---- tracepoint.c: what the kernel offers ---------------------------------- */
+
+/* Of each tracepoint, the fields that are read, in the order of its table. */
+#define FIELDS_MAX 6
+
+struct tracepoint {
+	const char *name;
+	uint8_t kind;		/* of the event made from it */
+	const char *fields[FIELDS_MAX + 1];
+	/* found out: */
+	int id;			/* -1: not there */
+	uint16_t offset[FIELDS_MAX];
+	uint16_t size[FIELDS_MAX];
+};
+
+#define NR_TRACEPOINTS 10
+
+extern struct tracepoint tracepoints[NR_TRACEPOINTS];
+
+/*
+ * Fill in what the kernel says. Return: NULL, or what is missing and the
+ * remedy. Where tracefs is not mounted, it is, for this process alone.
+ */
+const char *tracepoints_find(bool with_yields);
+
+/* Whether one of them may be recorded on all CPUs; NULL or why not. */
+const char *tracepoints_try(void);
+
+/* perf_event_open(2) of a tracepoint on a CPU, not enabled. Return: -errno. */
+int tracepoint_open(int id, int cpu, uint32_t watermark_bytes);
+
+/* ---- ring.c: one CPU's ring ------------------------------------------------ */
+
+struct ring {
+	int cpu;
+	int fds[NR_TRACEPOINTS];	/* the first one's owns the memory; -1 */
+	void *memory;			/* a page for the kernel, then the data */
+	uint64_t data_bytes;		/* power of two */
+	uint64_t nr_lost;		/* as LOST records said */
+	uint32_t current;		/* pid, as the last switch said */
+	bool is_current_known;
+	bool has_gaps;			/* a switch was not told of */
+	bool has_runtimes;		/* so we ask for what tells it, too */
+};
+
+/* Return: NULL or what failed; @r is then closed. */
+const char *ring_open(struct ring *r, int cpu, uint64_t data_bytes);
+void ring_enable(struct ring *r, bool on);
+/* From now on the kernel also says how long tasks have run. */
+void ring_enable_runtimes(struct ring *r);
+void ring_close(struct ring *r);
+/* Hand all that is there to event_put(). */
+void ring_drain(struct ring *r);
+/* Events that the kernel has dropped since the ring was opened. */
+uint64_t ring_count_lost(const struct ring *r);
+
+/* ---- capture.c ------------------------------------------------------------- */
+
+void event_put(const struct event *e);
+int capture_main(int argc, char **argv);
+
+/* ---- members.c: who exists already ------------------------------------------ */
+
+/* Puts a MEMBER for every thread below process @root, or of all processes. */
+void members_put(uint32_t root, bool is_all);
+
+/* ---- merge.c: a file of events, in order of time ----------------------------- */
+
+struct events {
+	const struct events_header *header;
+	const struct event *first;
+	uint64_t nr;
+	uint64_t end_ns;	/* everything up to here is known */
+	bool is_whole;		/* it has its END */
+};
+
+/* Return: NULL, or what is wrong with the file. */
+const char *events_open(struct events *events, const char *path);
+/*
+ * Calls @handle for each event up to @end_ns, in order of time; for a NAME just
+ * before the event it belongs to. Return: NULL, or what went wrong.
+ */
+const char *events_walk(const struct events *events, uint64_t end_ns,
+			void (*handle)(const struct event *e));
+
+/* ---- lives.c: from events to records ------------------------------------------ */
+
+int convert_main(int argc, char **argv);
+
+/* ---- main.c --------------------------------------------------------------------- */
+
+uint64_t now_ns(void);
+/* Print the string as JSON has it, with quotes; bytes that are no UTF-8 as '?'. */
+void print_json(const char *text, size_t bytes);
+/* Ends the program; the reason goes to stdout as {"wrong": ...}. */
+_Noreturn void refuse(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
+#endif

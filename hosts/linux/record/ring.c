@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ring.c - one CPU's ring of events, shared with the kernel.
+ *
+ *	[control page][ data, a power of two ........ ]
+ *	               ^ data_tail: ours    ^ data_head: the kernel's
+ *
+ * All tracepoints of a CPU write into the ring of the first. When it is full the
+ * kernel drops what comes and says later how much that was.
+ *
+ * Some kernels (sandboxes of hosting companies) do not tell of switches away from
+ * their idle task. Where one is missing, sched_stat_runtime is turned on, which
+ * says how long the task has run by then.
+ *
+ * Must stay true: data_tail moves only behind what has been copied.
+ * Read next: capture.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "record.h"
+
+/* Bits of common_flags: the event came from an interrupt, not from the task. */
+#define COMMON_FLAG_INTERRUPT 0x18
+/* Longest sample that is looked at; a longer one is of no event of ours. */
+#define SAMPLE_BYTES_MAX 512
+
+/* What every event begins with, by the kernel's own header_event. */
+struct common {
+	uint16_t type;
+	uint8_t flags;
+	uint8_t preempt_count;
+	int32_t pid;
+};
+
+/* PERF_SAMPLE_TIME | PERF_SAMPLE_RAW */
+struct sample {
+	struct perf_event_header header;
+	uint64_t t_ns;
+	uint32_t raw_bytes;
+	uint8_t raw[];
+} __attribute__((packed));
+
+struct lost {
+	struct perf_event_header header;
+	uint64_t id;
+	uint64_t nr;
+};
+
+/* Last name that was put for each pid, so that only changes are. */
+static char (*names)[NAME_BYTES];
+
+static const char *allocate_names(void)
+{
+	if (names)
+		return NULL;
+	/* Untouched pages cost nothing. */
+	names = mmap(NULL, (size_t)PIDS_MAX * NAME_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (names != MAP_FAILED)
+		return NULL;
+	names = NULL;
+	return "no memory for the names of tasks";
+}
+
+static uint64_t field(const struct tracepoint *t, int i, const uint8_t *raw)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, raw + t->offset[i], t->size[i] == 8 ? 8 : 4);
+	return value;
+}
+
+/* A name is new when a task is first seen, and when it executes a program. */
+static void put_name(const struct tracepoint *t, int i, const uint8_t *raw,
+		     uint32_t pid, int cpu)
+{
+	struct event e = { .pid = pid, .cpu = (uint16_t)cpu, .kind = EVENT_NAME };
+	const uint8_t *name = raw + t->offset[i];
+
+	if (!pid || pid >= PIDS_MAX || t->size[i] != NAME_BYTES ||
+	    !memcmp(names[pid], name, NAME_BYTES))
+		return;
+	memcpy(names[pid], name, NAME_BYTES);
+	memcpy(e.name, name, NAME_BYTES);
+	event_put(&e);
+}
+
+/* The fields of each kind in the order of `tracepoints`. */
+static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw,
+		 const struct common *common)
+{
+	switch (t->kind) {
+	case EVENT_SWITCH:
+		e->pid = (uint32_t)field(t, 0, raw);
+		e->other = (uint32_t)field(t, 1, raw);
+		e->value = (int32_t)field(t, 2, raw);
+		e->flags = (uint8_t)field(t, 3, raw);
+		put_name(t, 4, raw, e->pid, e->cpu);
+		put_name(t, 5, raw, e->other, e->cpu);
+		break;
+	case EVENT_NEW:
+		put_name(t, 2, raw, (uint32_t)field(t, 0, raw), e->cpu);
+		/* fall through */
+	case EVENT_WAKING:
+	case EVENT_WAKEUP:
+		e->pid = (uint32_t)field(t, 0, raw);
+		e->other = (uint32_t)common->pid;
+		e->value = (int32_t)field(t, 1, raw);
+		if (common->flags & COMMON_FLAG_INTERRUPT)
+			e->flags = EVENT_IN_INTERRUPT;
+		break;
+	case EVENT_MIGRATE:
+		e->pid = (uint32_t)field(t, 0, raw);
+		e->other = (uint32_t)field(t, 1, raw);
+		e->value = (int32_t)field(t, 2, raw);
+		break;
+	case EVENT_FORK:
+	case EVENT_EXEC:
+		e->pid = (uint32_t)field(t, 0, raw);
+		e->other = (uint32_t)field(t, 1, raw);
+		break;
+	case EVENT_EXIT:
+		e->pid = (uint32_t)field(t, 0, raw);
+		break;
+	case EVENT_RUNTIME:
+		e->pid = (uint32_t)field(t, 0, raw);
+		/* More than 4.2 s without a tick, none of it seen, is not. */
+		e->other = (uint32_t)field(t, 1, raw);
+		break;
+	default:
+		e->pid = (uint32_t)common->pid;
+	}
+}
+
+/* Keep track of who runs. Return: whether the event is of any use. */
+static bool follow_current(struct ring *r, const struct event *e)
+{
+	if (e->kind == EVENT_SWITCH) {
+		r->has_gaps |= r->is_current_known && r->current != e->pid;
+		r->current = e->other;
+		r->is_current_known = true;
+	} else if (e->kind == EVENT_RUNTIME) {
+		if (!r->is_current_known || r->current == e->pid)
+			return false;
+		r->current = e->pid;
+	}
+	return true;
+}
+
+static void put_sample(struct ring *r, const struct sample *s)
+{
+	struct common common;
+
+	memcpy(&common, s->raw, sizeof(common));
+	for (int i = 0; i < NR_TRACEPOINTS; i++) {
+		struct event e = { .cpu = (uint16_t)r->cpu, .t_ns = s->t_ns };
+
+		if (tracepoints[i].id != common.type)
+			continue;
+		e.kind = tracepoints[i].kind;
+		fill(&e, &tracepoints[i], s->raw, &common);
+		if (follow_current(r, &e))
+			event_put(&e);
+		return;
+	}
+}
+
+static void put_lost(struct ring *r, uint64_t nr, uint64_t t_ns)
+{
+	struct event e = {
+		.cpu = (uint16_t)r->cpu,
+		.kind = EVENT_LOST,
+		.t_ns = t_ns,
+		.other = nr > UINT32_MAX ? UINT32_MAX : (uint32_t)nr,
+	};
+
+	r->nr_lost += nr;
+	r->is_current_known = false;
+	event_put(&e);
+}
+
+void ring_drain(struct ring *r)
+{
+	struct perf_event_mmap_page *control = r->memory;
+	const uint8_t *data = (uint8_t *)r->memory + control->data_offset;
+	uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = control->data_tail, mask = r->data_bytes - 1;
+	_Alignas(8) uint8_t copy[SAMPLE_BYTES_MAX];
+	struct perf_event_header header;
+	uint64_t lost = 0;
+
+	while (tail < head) {
+		const uint8_t *at = data + (tail & mask);
+
+		/* A header is 8 bytes and aligned: it never wraps. */
+		memcpy(&header, at, sizeof(header));
+		if (!header.size || header.size > head - tail)
+			break;
+		if ((tail & mask) + header.size > r->data_bytes &&
+		    header.size <= sizeof(copy)) {
+			uint64_t first = r->data_bytes - (tail & mask);
+
+			memcpy(copy, at, first);
+			memcpy(copy + first, data, header.size - first);
+			at = copy;
+		}
+		if (header.type == PERF_RECORD_LOST) {
+			lost += ((const struct lost *)at)->nr;
+		} else if (header.type == PERF_RECORD_SAMPLE &&
+			   header.size <= SAMPLE_BYTES_MAX) {
+			const struct sample *s = (const struct sample *)at;
+
+			/* The kernel tells of losses just before what it kept. */
+			if (lost)
+				put_lost(r, lost, s->t_ns);
+			lost = 0;
+			put_sample(r, s);
+		}
+		tail += header.size;
+	}
+	if (lost)
+		put_lost(r, lost, now_ns());
+	__atomic_store_n(&control->data_tail, tail, __ATOMIC_RELEASE);
+}
+
+uint64_t ring_count_lost(const struct ring *r)
+{
+	uint64_t values[2], nr = 0;
+
+	for (int i = 0; i < NR_TRACEPOINTS; i++) {
+		if (r->fds[i] >= 0 &&
+		    read(r->fds[i], values, sizeof(values)) == sizeof(values))
+			nr += values[1];
+	}
+	return nr;
+}
+
+void ring_enable(struct ring *r, bool on)
+{
+	r->is_current_known = false;
+	for (int i = 0; i < NR_TRACEPOINTS; i++) {
+		if (tracepoints[i].kind == EVENT_RUNTIME && !r->has_runtimes)
+			continue;
+		if (r->fds[i] >= 0)
+			ioctl(r->fds[i], on ? PERF_EVENT_IOC_ENABLE :
+					      PERF_EVENT_IOC_DISABLE, 0);
+	}
+}
+
+void ring_enable_runtimes(struct ring *r)
+{
+	r->has_runtimes = true;
+	for (int i = 0; i < NR_TRACEPOINTS; i++) {
+		if (tracepoints[i].kind == EVENT_RUNTIME && r->fds[i] >= 0)
+			ioctl(r->fds[i], PERF_EVENT_IOC_ENABLE, 0);
+	}
+}
+
+void ring_close(struct ring *r)
+{
+	if (r->memory)
+		munmap(r->memory, r->data_bytes + (uint64_t)getpagesize());
+	r->memory = NULL;
+	for (int i = 0; i < NR_TRACEPOINTS; i++) {
+		if (r->fds[i] >= 0)
+			close(r->fds[i]);
+		r->fds[i] = -1;
+	}
+}
+
+static const char *map_ring(struct ring *r)
+{
+	static char wrong[200];
+
+	r->memory = mmap(NULL, r->data_bytes + (uint64_t)getpagesize(),
+			 PROT_READ | PROT_WRITE, MAP_SHARED, r->fds[0], 0);
+	if (r->memory != MAP_FAILED)
+		return NULL;
+	snprintf(wrong, sizeof(wrong),
+		 "no ring of %llu KiB for CPU %d: %s; take a smaller --buffer",
+		 (unsigned long long)r->data_bytes >> 10, r->cpu,
+		 strerror(errno));
+	r->memory = NULL;
+	return wrong;
+}
+
+const char *ring_open(struct ring *r, int cpu, uint64_t data_bytes)
+{
+	const char *failed = allocate_names();
+
+	*r = (struct ring){ .cpu = cpu, .data_bytes = data_bytes };
+	for (int i = 0; i < NR_TRACEPOINTS; i++)
+		r->fds[i] = -1;
+	for (int i = 0; !failed && i < NR_TRACEPOINTS; i++) {
+		if (tracepoints[i].id < 0)
+			continue;
+		r->fds[i] = tracepoint_open(tracepoints[i].id, cpu,
+					    (uint32_t)(data_bytes / 4));
+		if (r->fds[i] < 0)
+			failed = strerror(-r->fds[i]);
+		else if (i == 0)
+			failed = map_ring(r);
+		else if (ioctl(r->fds[i], PERF_EVENT_IOC_SET_OUTPUT, r->fds[0]))
+			failed = strerror(errno);
+	}
+	if (failed)
+		ring_close(r);
+	return failed;
+}

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: MIT
+"""Drive `schedlab-record`, which records what this machine's scheduler does.
+
+    with Recorder() as recorder:
+        recorder.follow(events, pid=launcher.pid, generation=2)
+        answer = launcher.run(...)
+        recorder.stop()
+    convert_events(events, records, origin_ns=..., end_ns=...)
+
+The tracepoints are opened once for a recorder, which takes the kernel some
+milliseconds, and turned on for each recording, which takes it none.
+
+Must stay true: a recorder is always closed; should this process be killed, the
+recorder sees the end of its input, finishes its file and ends.
+Read next: ../recording.py, which makes a run directory of it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import HostError, RecordError, UnavailableError, UsageError
+from ..paths import recorder, why_unusable
+
+#: How long a recorder may take to end, once asked to.
+CLOSE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What a recorder says about one recording.
+
+    Attributes
+    ----------
+    nr_events, nr_lost : int
+        Events of the kernel that were copied, and that its rings had no room for.
+    begin_ns, end_ns : int
+        On CLOCK_MONOTONIC, in nanoseconds.
+    cpu_ns : int
+        CPU time that the recorder took meanwhile, in nanoseconds.
+    write_error : str or None
+        Why the rest could not be written, such as a full disk.
+    write_error_ns : int
+        When that was, on CLOCK_MONOTONIC, in nanoseconds; 0: it was not.
+    is_realtime : bool
+        Whether the recorder could put itself above all that it records.
+    """
+
+    nr_events: int
+    nr_lost: int
+    begin_ns: int
+    end_ns: int
+    cpu_ns: int
+    write_error: str | None
+    write_error_ns: int
+    is_realtime: bool
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What became of a file of events.
+
+    Attributes
+    ----------
+    tasks : list of dict
+        In order of their number in the records, from 1: `task`, `pid` (the
+        kernel's), `parent` (a number, 0: none of them), `root` (which of the
+        commands followed, from 1; 0: none), `priority` (the kernel's: 120 +
+        nice, or below 100 in a real-time class), `name`.
+    nr_events, nr_records, nr_lost : int
+        Events read, records written, events that the kernel had lost.
+    nr_repairs : int
+        Places where events contradicted each other and records were added.
+    nr_inferred : int
+        Times a task came onto a CPU and the kernel did not say so: some hide
+        switches from the idle task. When it was follows from the CPU time that
+        the task had used by its next event, or is when it could run.
+    origin_ns, end_ns : int
+        Time 0 of the records on CLOCK_MONOTONIC; their end since then.
+    nr_cpus, tick_ns : int
+        Of the machine.
+    is_whole : bool
+        Whether the recording was ended in order.
+    have_all_ended : bool
+        Whether every task has ended.
+    """
+
+    tasks: list = field(repr=False)
+    nr_events: int
+    nr_records: int
+    nr_lost: int
+    nr_repairs: int
+    nr_inferred: int
+    origin_ns: int
+    end_ns: int
+    nr_cpus: int
+    tick_ns: int
+    is_whole: bool
+    have_all_ended: bool
+
+
+def _program() -> str:
+    """The recorder's path."""
+    reason = why_unusable(recorder())
+    if reason:
+        raise UnavailableError(reason)
+    return str(recorder())
+
+
+class Recorder:
+    """One recorder process, for any number of recordings one after another.
+
+    Parameters
+    ----------
+    buffer_kib : int, default 8192
+        Ring of each CPU, 16 to 1,048,576 KiB; a power of two, or the next above.
+    has_yields : bool, default False
+        Whether to record `sched_yield`, too, which makes every system call of
+        the machine slower.
+
+    Raises
+    ------
+    UnavailableError
+        If the program is not built, or the kernel refuses; with the remedy.
+    """
+
+    def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False):
+        words = [_program(), "capture", "--buffer", str(buffer_kib)]
+        self._process = subprocess.Popen(
+            words + ["--yields"] * has_yields, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        self._begin_ns = 0
+        try:
+            self.is_realtime = self._hear()["is_realtime"]
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the recorder's process."""
+        return self._process.pid
+
+    def follow(self, path: Path, *, pid: int, generation: int = 0) -> None:
+        """Begin to record a process and what it forks.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File for the events; replaced.
+        pid : int
+            The process.
+        generation : int, default 0
+            Who of them is meant: 0 with the process itself, 1 from its children
+            on, 2 from theirs.
+
+        Raises
+        ------
+        UsageError
+            If the file cannot be written.
+        HostError
+            If the recorder has ended.
+        """
+        self._begin(f"tree {pid} {generation} {path}", path)
+
+    def record_all(self, path: Path) -> None:
+        """Begin to record whoever runs.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            File for the events; replaced.
+
+        Raises
+        ------
+        UsageError
+            If the file cannot be written.
+        HostError
+            If the recorder has ended.
+        """
+        self._begin(f"all {path}", path)
+
+    def stop(self) -> Captured:
+        """End the recording.
+
+        Returns
+        -------
+        Captured
+            How it went.
+
+        Raises
+        ------
+        HostError
+            If the recorder has ended by itself; its file can be converted all
+            the same.
+        """
+        said = self._ask("stop")
+        return Captured(
+            nr_events=said["events"], nr_lost=said["lost"], begin_ns=self._begin_ns,
+            end_ns=said["end_ns"], cpu_ns=said["cpu_ns"], write_error=said["write_error"],
+            write_error_ns=said["write_error_ns"], is_realtime=self.is_realtime,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """End the recorder; a recording under way is finished."""
+        try:
+            self._process.stdin.close()
+        except OSError:  # it is gone already
+            pass
+        try:
+            self._process.wait(timeout=CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+    def _begin(self, order: str, path: Path) -> None:
+        if any(mark in str(path) for mark in "\n\0"):
+            raise UsageError(f"{path!r}: a file name with an end of line; choose another")
+        said = self._ask(order)
+        if "error" in said:
+            raise UsageError(f"{path}: cannot be written: {said['error']}")
+        self._begin_ns = said["begin_ns"]
+
+    def _ask(self, order: str) -> dict:
+        try:
+            self._process.stdin.write(f"{order}\n".encode())
+            self._process.stdin.flush()
+        except OSError:
+            pass  # its silence is told below
+        return self._hear()
+
+    def _hear(self) -> dict:
+        line = self._process.stdout.readline()
+        if not line:
+            raise HostError("schedlab-record has ended without an answer; was it killed?")
+        said = json.loads(line)
+        if "wrong" in said:
+            raise UnavailableError(said["wrong"])
+        return said
+
+
+def convert_events(
+    events: Path, records: Path, *, origin_ns: int | None = None, end_ns: int | None = None
+) -> Converted:
+    """Make records of recorded events.
+
+    Parameters
+    ----------
+    events : pathlib.Path
+        What a recorder wrote; one that was killed, too.
+    records : pathlib.Path
+        Record file to write; replaced.
+    origin_ns : int, optional
+        Time 0 on CLOCK_MONOTONIC; default: when the recording began, or the
+        first command did that was to be followed.
+    end_ns : int, optional
+        End, on CLOCK_MONOTONIC; default: of the recording.
+
+    Returns
+    -------
+    Converted
+        Tasks and counts.
+
+    Raises
+    ------
+    UnavailableError
+        If the program is not built.
+    RecordError
+        If the file is none of ours or damaged, or the records cannot be written.
+    """
+    with tempfile.NamedTemporaryFile(prefix="schedlab-tasks-", suffix=".json") as listed:
+        words = [_program(), "convert", str(events), str(records), listed.name]
+        for option, value in (("--origin", origin_ns), ("--end", end_ns)):
+            if value is not None:
+                words += [option, str(value)]
+        done = subprocess.run(words, capture_output=True, check=False)
+        try:
+            said = json.loads(done.stdout)
+        except ValueError:
+            raise RecordError(f"{events}: schedlab-record ended with {done.returncode} while it "
+                              "converted the file") from None  # fmt: skip
+        if "wrong" in said:
+            raise RecordError(said["wrong"])
+        tasks = [json.loads(line) for line in Path(listed.name).read_bytes().splitlines()]
+    return Converted(
+        tasks=tasks, nr_events=said["events"], nr_records=said["records"], nr_lost=said["lost"],
+        nr_repairs=said["repairs"], nr_inferred=said["inferred"], origin_ns=said["origin_ns"], end_ns=said["end_ns"],
+        nr_cpus=said["cpus"], tick_ns=said["tick_ns"], is_whole=said["is_whole"],
+        have_all_ended=said["have_all_ended"],
+    )  # fmt: skip
+
+
+def probe() -> dict[str, str | None]:
+    """Find out what of recording this machine allows to this user.
+
+    Returns
+    -------
+    dict of str to (str or None)
+        `tracefs` and `perf_event_open`: the reason with its remedy, or None
+        where it works.
+
+    Raises
+    ------
+    UnavailableError
+        If the program is not built.
+    """
+    done = subprocess.run([_program(), "probe"], capture_output=True, check=False)
+    return json.loads(done.stdout)
+
+
+def unavailable_reason() -> str | None:
+    """Why nothing can be recorded here.
+
+    Returns
+    -------
+    str or None
+        The reason with its remedy, or None when recording works.
+    """
+    try:
+        found = probe()
+    except UnavailableError as error:
+        return str(error)
+    return found["tracefs"] or found["perf_event_open"]

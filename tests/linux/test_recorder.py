@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: MIT
+"""The recorder: what it sees of real commands, and what it makes of any events."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from linux import event_files as ev
+
+from schedlab import physics
+from schedlab.errors import HostError, RecordError, UnavailableError, UsageError
+from schedlab.hosts.launch import Command, Launcher
+from schedlab.hosts.recorder import Recorder, convert_events, probe, unavailable_reason
+from schedlab.linux_class import parse_class
+from schedlab.metrics import compute_metrics
+from schedlab.records import Kind, Stop, read_records
+from schedlab.timeline import Timeline
+
+TIMEOUT_NS = 30 * 10**9
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program(build):
+    return build / "hosts" / "linux" / "schedlab-record"
+
+
+@pytest.fixture
+def may_record(program):
+    reason = unavailable_reason()
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def convert(tmp_path):
+    """Events in, (Converted, Records) out; the file must always be readable."""
+
+    def do(events, *, origin_ns=None, end_ns=None, **header):
+        path, records = tmp_path / "x.slev", tmp_path / "x.slr"
+        ev.write(path, events, **header)
+        converted = convert_events(path, records, origin_ns=origin_ns, end_ns=end_ns)
+        return converted, read_records(records)
+
+    return do
+
+
+def rows(records, *kinds):
+    return [
+        (Kind(int(e["kind"])).name, int(e["t_ns"]), int(e["task"]), int(e["cpu"]), int(e["flags"]), int(e["arg"]))
+        for e in records.events
+        if not kinds or e["kind"] in kinds
+    ]
+
+
+# ---- conversion -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "not a file of recorded events"),
+        (b"x" * 200, "not a file of recorded events"),
+        (ev.header(version=7), "version 7"),
+        (ev.header(nr_cpus=0), "0 CPUs"),
+        (ev.header() + ev.event(99, 1) + ev.event(ev.END, 2), "at byte 64: no event .kind 99"),
+        (ev.header() + ev.event(ev.SWITCH, 1, cpu=9) + ev.event(ev.END, 2), "CPU 9"),
+        (ev.header() + ev.event(ev.SWITCH, 1, 1 << 30) + ev.event(ev.END, 2), "at byte 64"),
+    ],
+)
+def test_what_is_no_file_of_events_is_refused(tmp_path, raw, message):
+    path = tmp_path / "x.slev"
+    path.write_bytes(raw)
+    with pytest.raises(RecordError, match=message):
+        convert_events(path, tmp_path / "x.slr")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="x.slev: No such file"):
+        convert_events(tmp_path / "x.slev", tmp_path / "x.slr")
+
+
+#: Pid 10 forks 11, which sleeps; outsider 7 comes between.
+STORY = [
+    ev.event(ev.SWITCH, 900, 0, 10, 0, flags=120),
+    ev.event(ev.MEMBER, 950, 10, 1, 0, flags=1),
+    ev.event(ev.FORK, 1100, 11, 10),
+    ev.event(ev.NEW, 1110, 11, 10, 1),
+    ev.named(11, b"child", cpu=1),
+    ev.event(ev.SWITCH, 1120, 0, 11, 0, cpu=1, flags=110),
+    ev.event(ev.SWITCH, 1200, 11, 0, ev.BLOCKED, cpu=1),
+    ev.event(ev.SWITCH, 1300, 10, 7, 0),
+    ev.event(ev.WAKING, 1350, 11, 7, 1),
+    ev.event(ev.MIGRATE, 1351, 11, 1, 0),
+    ev.event(ev.WAKEUP, 1352, 11, 7, 0),
+    ev.event(ev.SWITCH, 1400, 7, 11, ev.BLOCKED, flags=110),
+    ev.event(ev.WAKING, 1450, 10, 11, 0, flags=1),
+    ev.event(ev.SWITCH, 1500, 11, 10, ev.DEAD, flags=120),
+    ev.event(ev.SWITCH, 1600, 10, 0, ev.DEAD),
+    ev.event(ev.END, 2000),
+]
+
+
+def test_a_story_of_two_tasks(convert):
+    converted, records = convert(STORY)
+    assert rows(records) == [
+        ("ARRIVE", 0, 1, 0, 0, 0),
+        ("RUN", 0, 1, 0, 0, 0),
+        ("ARRIVE", 110, 2, 1, 0, 1),
+        ("RUN", 120, 2, 1, 0, 0),
+        ("STOP", 200, 2, 1, Stop.BLOCKED, 80),
+        ("STOP", 300, 1, 0, Stop.PREEMPTED, 300),
+        ("WAKE", 350, 2, 0, 0, 0),
+        ("MIGRATE", 351, 2, 0, 0, 1),
+        ("OVERHEAD", 400, 0, 0, 4, 100),
+        ("RUN", 400, 2, 0, 0, 0),
+        ("STOP", 500, 2, 0, Stop.EXITED, 100),
+        ("RUN", 500, 1, 0, 0, 0),
+        ("STOP", 600, 1, 0, Stop.EXITED, 100),
+    ]
+    assert physics.check(Timeline(records)) == "ok"
+    assert [(t["pid"], t["parent"], t["priority"]) for t in converted.tasks] == [(10, 0, 120), (11, 1, 110)]
+    assert converted.tasks[1]["name"] == "child"
+    assert converted.have_all_ended and converted.is_whole and records.tick_ns == ev.TICK_NS
+    assert (converted.nr_repairs, converted.nr_inferred) == (0, 0)
+
+
+def test_a_file_that_was_cut_off_counts_up_to_its_last_sync(convert):
+    whole = STORY[:7] + [ev.event(ev.SYNC, 1250)] + STORY[7:9]
+    converted, records = convert([*whole, STORY[9][:10]])
+    assert not converted.is_whole and not converted.have_all_ended
+    assert records.end_ns == 250
+    assert rows(records, Kind.STOP)[-1] == ("STOP", 250, 1, 0, Stop.HORIZON, 250)
+
+
+def test_a_window_of_a_recording(convert):
+    converted, records = convert(STORY, origin_ns=1150, end_ns=1450)
+    assert rows(records, Kind.ARRIVE, Kind.RUN)[:4] == [
+        ("ARRIVE", 0, 1, 0, 0, 0), ("RUN", 0, 1, 0, 0, 0),
+        ("ARRIVE", 0, 2, 1, 0, 0), ("RUN", 0, 2, 1, 0, 0),
+    ]  # fmt: skip
+    assert converted.end_ns == 300
+    assert physics.check(Timeline(records), physics.Expectations(horizon_ns=300)) == "ok"
+
+
+def test_only_a_generation_is_meant_and_each_command_is_a_tree_of_its_own(convert):
+    events = [
+        ev.event(ev.MEMBER, 900, 5, 1, 0),
+        ev.event(ev.FORK, 1100, 6, 5),  # the keeper
+        ev.event(ev.FORK, 1200, 20, 6),
+        ev.event(ev.FORK, 1201, 30, 6),
+        ev.event(ev.NEW, 1210, 20, 6, 0),
+        ev.event(ev.FORK, 1220, 21, 20),
+        ev.event(ev.NEW, 1230, 21, 20, 0),
+        ev.event(ev.NEW, 1240, 30, 6, 1),
+        ev.event(ev.END, 2000),
+    ]
+    converted, records = convert(events, depth_min=2)
+    assert [(t["pid"], t["root"]) for t in converted.tasks] == [(20, 1), (21, 1), (30, 2)]
+    assert converted.origin_ns == 1200, "time 0 is when the first command was made"
+    assert records.end_ns == 800
+
+
+def test_a_thread_that_executes_takes_the_pid_of_the_first(convert):
+    events = [
+        ev.event(ev.MEMBER, 900, 10, 1, 0, flags=1),
+        ev.event(ev.SWITCH, 1010, 0, 10, 0, flags=120),
+        ev.event(ev.FORK, 1020, 11, 10),
+        ev.event(ev.NEW, 1021, 11, 10, 0),
+        ev.event(ev.SWITCH, 1030, 10, 11, ev.DEAD, flags=120),
+        ev.event(ev.EXEC, 1040, 10, 11),
+        ev.event(ev.SWITCH, 1050, 10, 0, ev.BLOCKED),
+        ev.event(ev.END, 1100),
+    ]
+    converted, records = convert(events)
+    assert rows(records, Kind.STOP)[-1] == ("STOP", 50, 2, 0, Stop.BLOCKED, 20)
+    assert converted.nr_repairs == converted.nr_inferred == 0
+
+
+def test_switches_that_the_kernel_hides_are_inferred(convert):
+    """From idle: the task runs since it was woken, or as long as its CPU time says."""
+    events = [
+        ev.event(ev.MEMBER, 900, 10, 1, 0),
+        ev.event(ev.SWITCH, 1010, 7, 0, ev.BLOCKED),
+        ev.event(ev.WAKING, 1100, 10, 0, 0, flags=1),
+        ev.event(ev.SWITCH, 1200, 10, 0, ev.BLOCKED),
+        ev.event(ev.WAKING, 1300, 10, 0, 0, flags=1),
+        ev.event(ev.RUNTIME, 1400, 10, 70, 0),
+        ev.event(ev.SWITCH, 1410, 10, 0, ev.DEAD),
+        ev.event(ev.END, 1500),
+    ]
+    converted, records = convert(events)
+    assert rows(records, Kind.RUN, Kind.STOP) == [
+        ("RUN", 100, 1, 0, 0, 0), ("STOP", 200, 1, 0, Stop.BLOCKED, 100),
+        ("RUN", 330, 1, 0, 0, 0), ("STOP", 410, 1, 0, Stop.EXITED, 80),
+    ]  # fmt: skip
+    assert (converted.nr_inferred, converted.nr_repairs) == (2, 0)
+
+
+def test_a_yield_is_told_from_a_preemption(convert):
+    events = [
+        ev.event(ev.MEMBER, 900, 10, 1, 0, flags=1),
+        ev.event(ev.SWITCH, 1010, 0, 10, 0, flags=120),
+        ev.event(ev.YIELD, 1020, 10),
+        ev.event(ev.SWITCH, 1030, 10, 7, 0),
+        ev.event(ev.SWITCH, 1040, 7, 10, ev.BLOCKED, flags=120),
+        ev.event(ev.SWITCH, 1050, 10, 7, 0x100),
+        ev.event(ev.END, 1100),
+    ]
+    _, records = convert(events)
+    assert [row[4] for row in rows(records, Kind.STOP)] == [Stop.YIELDED, Stop.PREEMPTED]
+
+
+def test_everybody_but_the_recorder(convert):
+    events = [
+        ev.event(ev.SWITCH, 1010, 99, 10, ev.BLOCKED, flags=120),
+        ev.event(ev.SWITCH, 1020, 10, 11, 0, flags=120),
+        ev.event(ev.END, 1100),
+    ]
+    converted, records = convert(events, is_all=True, recorder_pid=99)
+    assert [task["pid"] for task in converted.tasks] == [10, 11]
+    assert rows(records, Kind.STOP)[-1] == ("STOP", 100, 2, 0, Stop.HORIZON, 80)
+
+
+def test_lost_events_are_counted_and_spoil_the_numbers(convert):
+    converted, records = convert([*STORY[:6], ev.event(ev.LOST, 1200, 0, 12), *STORY[8:]])
+    assert converted.nr_lost == records.nr_lost == 12
+    assert "12 records were lost" in physics.check(Timeline(records))
+
+
+EVENTS = st.builds(
+    lambda kind, gap, pid, other, value, cpu, flags: (kind, gap, pid, other, value, cpu, flags),
+    st.sampled_from([ev.SWITCH] * 6 + [ev.WAKING, ev.WAKEUP, ev.NEW, ev.MIGRATE, ev.FORK, ev.EXIT,
+                     ev.EXEC, ev.YIELD, ev.RUNTIME, ev.MEMBER]),
+    st.integers(-3, 40), st.integers(0, 6), st.integers(0, 6),
+    st.sampled_from([0, 0, 1, 1, ev.DEAD, 0x100, -1, 77]), st.integers(0, 2), st.integers(0, 255),
+)  # fmt: skip
+
+
+@settings(max_examples=40)
+@example([(ev.SWITCH, 1, 1, 2, 0, 0, 0), (ev.SWITCH, 1, 1, 2, 0, 1, 0)], True, 0)
+@given(st.lists(EVENTS, max_size=60), st.booleans(), st.integers(-50, 300))
+def test_any_events_make_a_possible_run(convert_any, events, is_all, origin):
+    t_ns, raw = 1000, []
+    for kind, gap, pid, other, value, cpu, flags in events:
+        t_ns += gap
+        raw.append(ev.event(kind, t_ns, pid, other, value, cpu=cpu, flags=flags))
+    raw.append(ev.event(ev.END, max(t_ns, 1000) + 301))
+    converted, records = convert_any(raw, is_all, 1000 + origin)
+    expected = physics.Expectations(horizon_ns=records.end_ns)
+    assert physics.check(Timeline(records), expected) == "ok"
+    assert len(converted.tasks) == len(np.unique(records.events["task"][records.events["task"] > 0]))
+    compute_metrics(Timeline(records))
+
+
+@pytest.fixture(scope="module")
+def convert_any(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("any")
+
+    def do(raw, is_all, origin_ns):
+        ev.write(folder / "x.slev", raw, nr_cpus=3, is_all=is_all)
+        converted = convert_events(folder / "x.slev", folder / "x.slr", origin_ns=origin_ns)
+        return converted, read_records(folder / "x.slr")
+
+    return do
+
+
+# ---- real commands ------------------------------------------------------------
+
+
+def record_command(recorder, launcher, folder, argv, linux_class="SCHED_OTHER", cpus=()):
+    events, records = folder / "x.slev", folder / "x.slr"
+    recorder.follow(events, pid=launcher.pid, generation=2)
+    answer = launcher.run([Command(tuple(argv), parse_class(linux_class), cpus)], timeout_ns=TIMEOUT_NS)
+    captured = recorder.stop()
+    report = answer["commands"][0]
+    converted = convert_events(events, records, origin_ns=report["start_ns"], end_ns=report["tree_end_ns"])
+    return captured, report, converted, read_records(records)
+
+
+def test_a_tree_of_processes_is_seen_as_the_kernel_counts_it(may_record, tmp_path):
+    script = "for i in 1 2 3; do (sleep 0.02; seq 2000 | sort | tail -1) & done; wait"
+    with Recorder() as recorder, Launcher() as launcher:
+        captured, report, converted, records = record_command(
+            recorder, launcher, tmp_path, ["sh", "-c", script]
+        )
+    assert captured.nr_lost == 0 and captured.write_error is None
+    assert physics.check(Timeline(records)) == "ok"
+    # The shell, three subshells, and in each a sleep and a pipeline of three;
+    # a shell may become the last of its pipeline instead of forking it.
+    assert 13 <= len(converted.tasks) <= 16 and converted.have_all_ended
+    assert {task["name"] for task in converted.tasks} >= {"sh", "sleep", "seq", "sort"}
+    usage = {key: report["own"][key] + report["orphans"][key] for key in report["own"]}
+    metrics = compute_metrics(Timeline(records)).run
+    # Linux counts the last switch of all as voluntary; before time 0, the setting up.
+    voluntary = metrics["switches_voluntary"] + len(converted.tasks)
+    assert voluntary <= usage["voluntary_switches"] <= voluntary + 8
+    assert metrics["switches_involuntary"] <= usage["involuntary_switches"] <= metrics["switches_involuntary"] + 8
+    cpu_ns = 1000 * (usage["user_us"] + usage["system_us"])
+    assert metrics["busy_ns"] == pytest.approx(cpu_ns, rel=0.15, abs=5e6)
+
+
+def test_whoever_runs_is_recorded_and_a_second_recording_is_independent(may_record, tmp_path):
+    with Recorder() as recorder:
+        for name in ("a", "b"):
+            recorder.record_all(tmp_path / name)
+            subprocess.run(["sh", "-c", f"exec sleep 0.0{ord(name) % 7}"], check=True)
+            recorder.stop()
+            converted = convert_events(tmp_path / name, tmp_path / "x.slr")
+            assert "sleep" in {task["name"] for task in converted.tasks}
+            assert "schedlab-record" not in {task["name"] for task in converted.tasks}
+        with pytest.raises(UsageError, match="cannot be written"):
+            recorder.record_all(tmp_path / "missing" / "x")
+
+
+def test_a_recorder_that_is_killed_leaves_what_it_had(may_record, tmp_path):
+    path = tmp_path / "x.slev"
+    with Recorder() as recorder:
+        recorder.record_all(path)
+        deadline = time.monotonic() + 20
+        while path.stat().st_size < 64 + 24 * 100 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(recorder.pid, signal.SIGKILL)
+        with pytest.raises(HostError, match="was it killed"):
+            recorder.stop()
+    converted = convert_events(path, tmp_path / "x.slr")
+    assert not converted.is_whole and converted.tasks
+    read_records(tmp_path / "x.slr")
+
+
+def test_a_full_disk_is_told_and_what_was_written_can_be_read(may_record, tmp_path, program):
+    """A limit on the size of files stands for the disk; both are a failed write."""
+    path = tmp_path / "x.slev"
+    script = f"ulimit -f 64; exec {program} capture"
+    process = subprocess.Popen(["bash", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    process.stdin.write(f"all {path}\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    # A pipe between two makes tens of thousands of events.
+    subprocess.run(["bash", "-c", "for i in {1..3000}; do echo $i; done | while read -r x; do :; done"], check=True)
+    answer, _ = process.communicate("stop\n", timeout=30)
+    assert "File too large" in answer
+    assert path.stat().st_size <= 64 * 1024
+    converted = convert_events(path, tmp_path / "x.slr")
+    assert not converted.is_whole and converted.tasks
+
+
+def test_a_ring_that_is_too_small_says_how_much_was_lost(may_record, tmp_path):
+    with Recorder(buffer_kib=16) as recorder:
+        recorder.record_all(tmp_path / "x.slev")
+        # While it is stopped, nobody empties the rings.
+        os.kill(recorder.pid, signal.SIGSTOP)
+        subprocess.run(["bash", "-c", "for i in {1..2000}; do echo $i; done | while read -r x; do :; done"], check=True)
+        os.kill(recorder.pid, signal.SIGCONT)
+        captured = recorder.stop()
+    assert captured.nr_lost > 100
+    converted = convert_events(tmp_path / "x.slev", tmp_path / "x.slr")
+    assert converted.nr_lost == captured.nr_lost == read_records(tmp_path / "x.slr").nr_lost
+
+
+def test_the_end_of_the_input_ends_recorder_and_file(may_record, tmp_path, program):
+    path = tmp_path / "x.slev"
+    done = subprocess.run([program, "capture"], input=f"all {path}\n", text=True, capture_output=True, timeout=30)
+    assert done.returncode == 0
+    assert convert_events(path, tmp_path / "x.slr").is_whole
+
+
+def test_without_privileges_the_reason_names_what_is_needed(program):
+    if os.getuid() != 0 or not Path("/bin/su").exists():
+        pytest.skip("needs root to become nobody")
+    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "probe"],
+                          capture_output=True, text=True)  # fmt: skip
+    if "Permission denied" in done.stderr:
+        pytest.skip("nobody may not read this folder")
+    assert "CAP_SYS_ADMIN" in done.stdout or "CAP_PERFMON" in done.stdout
+
+
+def test_what_is_allowed_is_found_out_without_changing_anything(program):
+    mounts = Path("/proc/self/mounts").read_text()
+    assert set(probe()) == {"tracefs", "perf_event_open"}
+    assert Path("/proc/self/mounts").read_text() == mounts
+
+
+def test_an_unknown_word_is_refused(program):
+    with pytest.raises(UnavailableError, match="16 to 1048576 KiB"):
+        Recorder(buffer_kib=1)
