@@ -25,6 +25,7 @@ from .cli_audit import register as register_audit
 from .cli_bench import register as register_bench
 from .cli_formats import register as register_formats
 from .cli_kernel import register as register_kernel
+from .cli_load import register as register_load
 from .cli_new import register as register_new
 from .cli_pictures import register as register_pictures
 from .cli_report import register as register_report
@@ -388,6 +389,7 @@ register_audit(app)
 register_bench(app)
 register_formats(app)
 register_kernel(app)
+register_load(app)
 register_new(app)
 register_pictures(app)
 register_report(app)

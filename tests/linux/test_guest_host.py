@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import UnavailableError, UsageError
-from schedlab.hosts import guest, guest_boot, open_host
+from schedlab.hosts import guest, guest_boot, open_host, with_kernel
 from schedlab.hosts.guest_host import with_program_pids
+from schedlab.hosts.sim import SimHost
 from schedlab.run import Plan, run_plan
 
 #: Each verb once: what tasks share, real work, a device, a child, a change of weight.
@@ -132,7 +133,7 @@ def test_kernel_that_is_not_there_says_so(workload, tmp_path):
     with pytest.raises(UsageError, match="nowhere: cannot be read; name a kernel image"):
         do(tmp_path, workload, ["rr"], kernel=tmp_path / "nowhere")
     with pytest.raises(UsageError, match="--kernel is for --host guest; sim boots no Linux"):
-        run_plan(Plan([str(workload)], ["rr"], tmp_path, kernel=tmp_path / "nowhere"))
+        with_kernel(SimHost(), tmp_path / "nowhere")
 
 
 def test_missing_emulator_is_named_with_its_remedy(monkeypatch, tmp_path):

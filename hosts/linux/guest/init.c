@@ -62,10 +62,13 @@ static void hold(struct policy *policy, u64 ms)
 #define WORDS_MAX 32
 #define OUTPUT_PATH "/output"
 
-static void be_program(char **argv)
+/* Its input stays open, and empty, as long as this process has the other end. */
+static void be_program(char **argv, const int *input)
 {
 	int out = open(OUTPUT_PATH, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
+	dup2(input[0], STDIN_FILENO);
+	close(input[1]);
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
 	execv(argv[0], argv);
@@ -79,6 +82,7 @@ static void exec_program(u64 ms)
 	const struct timespec wait = { .tv_sec = ms / 1000,
 				       .tv_nsec = ms % 1000 * 1000000 };
 	char *argv[WORDS_MAX + 1] = { NULL };
+	int input[2] = { -1, -1 };
 	int status = 0;
 	pid_t pid;
 	int i;
@@ -87,14 +91,16 @@ static void exec_program(u64 ms)
 		;
 	frame_text("next", "%s", argv[0] ? argv[0] : "nothing");
 	signal(SIGCHLD, SIG_DFL);
-	pid = argv[0] ? fork() : -1;
+	pid = argv[0] && !pipe(input) ? fork() : -1;
 	if (!pid)
-		be_program(argv);
+		be_program(argv, input);
 	nanosleep(&wait, NULL);
 	if (pid > 0) {
 		kill(pid, SIGINT);
 		waitpid(pid, &status, 0);
 	}
+	close(input[0]);
+	close(input[1]);
 	signal(SIGCHLD, SIG_IGN);
 	frame_file("output", OUTPUT_PATH);
 	frame_text("status", "%d", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
@@ -187,6 +193,9 @@ int main(void)
 	mount_or_die("sysfs", "/sys");
 	mount_or_die("tracefs", "/trace");
 	mount_or_die("devtmpfs", "/dev");
+	/* The kernel gives its first process no open files where there is no console. */
+	while (open("/dev/null", O_RDWR) < STDERR_FILENO)
+		;
 	/* Nobody waits for the tasks: the kernel shall forget them at once. */
 	signal(SIGCHLD, SIG_IGN);
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 65536, 65536 });

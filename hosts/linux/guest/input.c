@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/io.h>
+#include <sys/stat.h>
 
 #include "guest.h"
 
@@ -87,7 +88,10 @@ static int write_file(const char *path, const char *data, u64 bytes)
 		fclose(file);
 		return -ENOSPC;
 	}
-	return fclose(file) ? -errno : 0;
+	/* Some are programs. */
+	if (fchmod(fileno(file), 0755) || fclose(file))
+		return -errno;
+	return 0;
 }
 
 /* Makes the files of a row of frames. Return: 0, or -errno. */

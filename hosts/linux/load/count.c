@@ -15,7 +15,7 @@
 
 #include "load.h"
 
-#define ROOT "/sys/kernel/sched_ext"
+#define EVENTS "/sys/kernel/sched_ext/root/events"
 #define TEXT_BYTES 8000
 
 void count_init(void)
@@ -60,6 +60,6 @@ void count_send(struct bpf_object *object)
 				 bpf_program__name(program), info.run_cnt,
 				 info.run_time_ns);
 	}
-	used = add_events(ROOT "/root/events", text, used);
+	used = add_events(EVENTS, text, used);
 	frame_bytes("counts", text, used);
 }

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Load a policy into this machine's own kernel, through `schedlab-load`.
+
+The loader (hosts/linux/load/) is a process of its own, which the guest's init
+shares. It unloads the policy when its input ends, so whatever happens to this
+process, the kernel takes its CPUs back.
+
+Must stay true: nothing of the machine is changed but which policy the kernel asks;
+a machine that cannot do it says why, and what to do.
+Read next: guest_frames.py, what the loader says; ../cli_load.py.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from ..errors import HostError, UnavailableError
+from ..policy_build import BuiltPolicy
+from .guest_build import build_program, compile_for_bpf
+from .guest_frames import Answer
+from .guest_image import fetch_libbpf
+
+#: How long a loader may take to unload a policy, in seconds.
+CLOSE_SECONDS = 20.0
+CAP_SYS_ADMIN = 21
+
+
+def unavailable_reason(*, system: Path = Path("/")) -> str | None:
+    """Why policies cannot be loaded into this machine's kernel.
+
+    Parameters
+    ----------
+    system : pathlib.Path, default /
+        Where its files are looked for; another folder in tests.
+
+    Returns
+    -------
+    str or None
+        The reason with its remedy; None: they can.
+    """
+    if not sys.platform.startswith("linux"):
+        return "policies are loaded into Linux only; run a workload: schedlab run mixed --policy NAME"
+    release = platform.release()
+    state = _read(system / "sys/kernel/sched_ext/state")
+    if state is None:
+        version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+        why = "is older than Linux 6.12" if version < (6, 12) else "was built without CONFIG_SCHED_CLASS_EXT"
+        return (
+            f"this kernel ({release}) has no sched_ext: it {why}; boot Linux 6.12 or newer with "
+            "CONFIG_SCHED_CLASS_EXT=y, or load the policy in a virtual machine: "
+            "schedlab run mixed --host guest --policy NAME"
+        )
+    if not (system / "sys/kernel/btf/vmlinux").exists():
+        return (
+            f"this kernel ({release}) does not say how its structures lie, which a policy needs: "
+            "boot one with CONFIG_DEBUG_INFO_BTF=y"
+        )
+    if not _has_capability(system, CAP_SYS_ADMIN):
+        return "loading a policy needs CAP_SYS_ADMIN; start schedlab as root, such as sudo ./lab load ..."
+    if state != "disabled":
+        other = _read(system / "sys/kernel/sched_ext/root/ops") or "unknown"
+        return f"another policy is loaded ('{other}', {state}), and there is room for one; unload that first"
+    return None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def _has_capability(system: Path, number: int) -> bool:
+    """Whether this process has a capability now."""
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read(system / "proc/self/status") or "", re.MULTILINE)
+    return bool(found) and bool(int(found[1], 16) >> number & 1)
+
+
+def prepare_loader() -> Path:
+    """Build the loader, or find it in the cache.
+
+    Returns
+    -------
+    pathlib.Path
+        A static executable.
+
+    Raises
+    ------
+    UnavailableError
+        If this machine cannot load policies, or the loader cannot be built.
+    """
+    reason = unavailable_reason()
+    if reason:
+        raise UnavailableError(reason)
+    return build_program("load", fetch_libbpf())
+
+
+class LoadedPolicy:
+    """A policy in the kernel, from `wait_until_attached` until `close`.
+
+    Parameters
+    ----------
+    built : BuiltPolicy
+        The policy and the values of its knobs.
+    loader : pathlib.Path
+        What `prepare_loader` returned.
+    is_partial : bool, default False
+        Let it have only tasks of the class SCHED_EXT, not all.
+    every_ms : int, default 1000
+        How often it counts, in milliseconds.
+
+    Attributes
+    ----------
+    answer : Answer
+        All that the loader has said so far.
+
+    Raises
+    ------
+    PolicyError
+        If the policy does not compile for Linux.
+    HostError
+        If the loader cannot be started.
+    """
+
+    def __init__(self, built: BuiltPolicy, loader: Path, *, is_partial: bool = False, every_ms: int = 1000):
+        self.answer = Answer(built.policy.name)
+        # Beside the process, since the verifier is asked twice about what it refuses.
+        self._folder = tempfile.TemporaryDirectory(prefix="schedlab-load-")
+        try:
+            object_file = Path(self._folder.name) / "policy.bpf.o"
+            object_file.write_bytes(compile_for_bpf(Path(built.policy.path)))
+            self._process = self._start(loader, object_file, built, is_partial, every_ms)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    @staticmethod
+    def _start(loader: Path, object_file: Path, built, is_partial: bool, every_ms: int):
+        words = [str(loader), str(object_file), "--every-ms", str(every_ms)]
+        words += [word for knob, value in built.values.items()
+                  for word in ("--set", f"{knob}={value % 2**64}")]  # fmt: skip
+        try:
+            # Ctrl-C is for us: we end the loader by ending its input.
+            return subprocess.Popen(
+                words + (["--partial"] if is_partial else []), stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise HostError(f"{loader}: cannot be started: {error.strerror}") from error
+
+    def __enter__(self) -> LoadedPolicy:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def _next_frame(self) -> tuple[str, bytes] | None:
+        """The loader's next frame, or None at its end."""
+        head = self._process.stdout.readline().decode(errors="replace")
+        name, _, count = head.strip().rpartition(" ")
+        if not name:
+            return None
+        contents = self._process.stdout.read(int(count) + 1)
+        return (name, contents[:-1]) if len(contents) == int(count) + 1 else None
+
+    def frames(self) -> Iterator[str]:
+        """Read what the loader says, as it comes, until its end.
+
+        Yields
+        ------
+        str
+            The name of each frame, once `answer` has it.
+        """
+        while True:
+            frame = self._next_frame()
+            if frame is None:
+                return
+            self.answer.read([frame])
+            yield frame[0]
+
+    def wait_until_attached(self) -> bool:
+        """Read until the kernel has given it the CPUs, or has refused it.
+
+        Returns
+        -------
+        bool
+            Whether it has them; otherwise `answer.error` says why not.
+        """
+        return any(name == "attached" for name in self.frames())
+
+    def close(self) -> Answer:
+        """Unload the policy, if it is not yet.
+
+        Returns
+        -------
+        Answer
+            With what the kernel said about its end.
+        """
+        if not self._process.stdin.closed:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+            for _ in self.frames():
+                pass
+        try:
+            self._process.wait(timeout=CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            # The kernel sees the link closed with the process.
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._folder.cleanup()
+        return self.answer
