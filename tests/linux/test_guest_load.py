@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from linux.conftest import KNOB_VARIANTS
+from linux import verifier_counts
+from linux.verifier_counts import KNOB_VARIANTS
 from schedlab.errors import PolicyError
 from schedlab.hosts import guest, guest_build
 
@@ -36,6 +37,29 @@ def test_every_setting_of_a_knob_loads(load_answers, name):
     answer = load_answers[name]
     assert answer.is_loaded, answer.refusal or answer.fatal
     assert answer.ended_by == "by us", answer.kernel_text
+
+
+def test_verifier_has_no_more_to_do_than_before(load_answers):
+    """Where a policy is to grow: tools/bless --verifier, and the diff is reviewed."""
+    before, now = verifier_counts.read_baseline(), verifier_counts.versions()
+    is_same = all(before[key] == value for key, value in now.items())
+    tolerated = verifier_counts.TOLERATED if is_same else verifier_counts.TOLERATED_ELSEWHERE
+    wrong = [
+        f"{name}: {what}"
+        for name in (*POLICIES, *KNOB_VARIANTS)
+        for what in verifier_counts.grown(
+            load_answers[name].instructions, before["counts"].get(name, {}), tolerated=tolerated
+        )
+    ]
+    assert not wrong, f"{now}, {before['kernel']} and {before['clang']} before"
+
+
+def test_growth_and_new_callbacks_are_seen():
+    before = {"enqueue": 100, "gone": 5}
+    assert verifier_counts.grown({"enqueue": 100}, before, tolerated=0) == []
+    assert verifier_counts.grown({"enqueue": 125}, before, tolerated=0.25) == []
+    assert verifier_counts.grown({"enqueue": 126, "tick": 1}, before, tolerated=0.25) == [
+        "enqueue: 126 instructions, 100 before", "tick: is new"]  # fmt: skip
 
 
 def test_policy_that_forgets_tasks_is_thrown_out(load_answers):

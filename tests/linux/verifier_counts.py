@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""What the verifier of a real kernel counted for each policy, kept in a file.
+
+A policy that grows is read and verified longer at each load, and one day refused.
+The file says with which kernel and which clang it was made: with others the counts
+differ a little, so that more is tolerated then.
+
+Called by tools/bless. Read next: test_guest_load.py.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+from schedlab.hosts import guest, guest_build, guest_image
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+BASELINE = HERE / "verifier.toml"
+#: Growth that is none, with the same kernel and clang, and with others.
+TOLERATED, TOLERATED_ELSEWHERE = 0.0, 0.25
+
+#: The verifier sees a knob as a constant and drops what it excludes, so a policy
+#: is another program for every setting. Each variant turns on what is off.
+KNOB_VARIANTS = {
+    "credit report": {"mode": 0},
+    "credit longest": {"balance": 2},
+    "credit push": {"balance": 3, "wakeup_boost": 0},
+    "lottery report": {"random_source": 1},
+    "lottery compensated": {"compensation": 1},
+    "mlfq fair": {"allotment": 1, "boost_ns": 100_000_000, "rotate": 1},
+    "priority report": {"short_fifo": 1, "pid_rule": 1, "sched_log": 1, "min_slice_ns": 50_000_000,
+                        "kill_ns": 1_000_000_000_000},
+    "priority without-ageing": {"ageing_ns": 0},
+    "priority inheriting": {"inherit_ns": 10_000_000},
+    "cfs without-preemption": {"wakeup_preemption": 0},
+}
+
+
+def load_tasks() -> list[guest.GuestTask]:
+    """Each policy of ours, and each variant, to be loaded and held for a moment."""
+    objects = {path.name.removesuffix(".bpf.c"): guest_build.compile_for_bpf(path)
+               for path in sorted((ROOT / "policies").glob("*.bpf.c"))}  # fmt: skip
+    tasks = [guest.GuestTask(name, policy, hold_ms=100) for name, policy in objects.items()]
+    return tasks + [guest.GuestTask(name, objects[name.split()[0]], knobs=knobs, hold_ms=50)
+                    for name, knobs in KNOB_VARIANTS.items()]  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    """Kernel and compiler that the counts depend on."""
+    done = subprocess.run([guest_build.find_bpf_compiler(), "--version"], capture_output=True,
+                          text=True, check=True)  # fmt: skip
+    return {"kernel": guest_image.fetch_guest_parts().kernel_version,
+            "clang": done.stdout.partition("\n")[0].strip()}
+
+
+def read_baseline() -> dict:
+    """The file: `kernel`, `clang`, and `counts` by policy and callback."""
+    return tomllib.loads(BASELINE.read_text())
+
+
+def grown(counts: dict[str, int], before: dict[str, int], *, tolerated: float) -> list[str]:
+    """What takes the verifier longer than the file says.
+
+    Parameters
+    ----------
+    counts, before : dict of str to int
+        Instructions by callback, now and in the file.
+    tolerated : float
+        Growth that is none, as a part of what was.
+
+    Returns
+    -------
+    list of str
+        One sentence each.
+    """
+    return [
+        f"{name}: {count} instructions, {before[name]} before" if name in before else f"{name}: is new"
+        for name, count in counts.items()
+        if name not in before or count > before[name] * (1 + tolerated)
+    ]
+
+
+def bless() -> list[str]:
+    """Write what the kernel counts now.
+
+    Returns
+    -------
+    list of str
+        Names of the policies that changed.
+    """
+    before = read_baseline()["counts"] if BASELINE.exists() else {}
+    answers = guest.run_guest(load_tasks())
+    lines = [
+        "# SPDX-License-Identifier: MIT",
+        "# Instructions that the verifier processed; `tools/bless --verifier` writes this.",
+        *(f'{key} = "{value}"' for key, value in versions().items()),
+    ]
+    for answer in answers:
+        assert answer.is_loaded, f"{answer.name}: {answer.refusal or answer.fatal}"
+        lines += ["", f'[counts."{answer.name}"]',
+                  *(f"{callback} = {count}" for callback, count in answer.instructions.items())]  # fmt: skip
+    BASELINE.write_text("\n".join(lines) + "\n")
+    return [answer.name for answer in answers if before.get(answer.name) != answer.instructions]
