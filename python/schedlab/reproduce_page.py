@@ -197,7 +197,7 @@ def _setup(made: Reproduction) -> str:
         policies = ", ".join(label if label == policy else f"{label} = {policy}" for label, policy in runs.policies.items())
         what = runs.program or ", ".join(runs.workloads.values())
         amount = made.left_out.get(name, "") if done is None or size is None else done.problem or (
-            f"{done.nr_runs} runs, {page.nr(size.seeds, 'seed')}"
+            f"{done.nr_runs} runs, {page.nr(size.seeds, 'run' if runs.program else 'seed')} of each"
             + (f", scale {size.scale:g}" if runs.scaled else ""))  # fmt: skip
         machine = ", ".join([page.nr(runs.cpus, "CPU")] if runs.cpus else []) or "as each workload says"
         costs = ", ".join((*runs.costs, *runs.io)) or "-"
@@ -263,7 +263,7 @@ def _redrawn(made: Reproduction) -> str:
         draw = _table if redrawn.kind == "table" else _boxes
         note = f'<p class="soft">{page.prose(redrawn.note)}</p>' if redrawn.note else ""
         unit = f" ({redrawn.unit})" if redrawn.unit else ""
-        parts.append(f"<h3>{escape(redrawn.where)}: {escape(redrawn.title)}{escape(unit)}</h3>{note}"
+        parts.append(f'<h3>{escape(redrawn.title)}{escape(unit)} <span class="soft small">{escape(redrawn.where)}</span></h3>{note}'
                      f"{draw(made, redrawn, f'f{number}')}")  # fmt: skip
     if not parts:
         return ""
@@ -296,7 +296,7 @@ def _table(made: Reproduction, redrawn: Redrawn, key: str) -> str:
     drawn.sort(key=lambda row: sources.index(row.pop("on")))
     figure = ""
     if drawn:
-        svg = plots.to_svg(reproduce_plots.bars(drawn, is_log=redrawn.is_log), has_variables=True)
+        svg = plots.to_svg(reproduce_plots.bars(drawn, is_log=redrawn.is_log, is_shared=redrawn.is_shared), has_variables=True)
         figure = page.figure(svg, key=key, title=redrawn.title, is_wide=len(redrawn.columns) > 2)
     return (f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(redrawn.title)}"><table>'
             f'<thead><tr><th rowspan="2"></th>{heads}</tr><tr>{second}</tr></thead><tbody>{rows}</tbody></table></div>'
@@ -324,14 +324,14 @@ def _cell(made: Reproduction, cell: dict | None, source: str) -> str:
         return f'<td title="{escape(cell["reason"])}">-</td>'
     ours = cell["ours"]
     between = ""
-    if ours.method not in ("single", "deterministic"):
+    if len({*map(number_text, (ours.low, ours.estimate, ours.high))}) > 1 and ours.method != "single":
         between = f'<span class="between">{number_text(ours.low)} to {number_text(ours.high)}</span>'
     return f'<td><a href="{_link(made, cell["directory"])}">{number_text(ours.estimate)}</a>{between}</td>'
 
 
 def _published_number(value: Range) -> str:
     """A published figure in the digits that it has."""
-    return f"{value.middle:,.4g}"
+    return f"{value.middle:,.6g}"
 
 
 def _boxes(made: Reproduction, redrawn: Redrawn, key: str) -> str:

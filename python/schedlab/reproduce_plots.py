@@ -21,7 +21,7 @@ PUBLISHED = "report"
 CELL_PX, BAR_PX = 190, 15
 
 
-def bars(rows: Sequence[dict], *, is_log: bool = False):
+def bars(rows: Sequence[dict], *, is_log: bool = False, is_shared: bool = False):
     """Draw published and measured values, a small chart per source and column.
 
     Parameters
@@ -30,6 +30,8 @@ def bars(rows: Sequence[dict], *, is_log: bool = False):
         `source`, `column`, `row`, `value`, and `low` and `high`, which may be None.
     is_log : bool, default False
         Whether axes are logarithmic.
+    is_shared : bool, default False
+        Whether the columns of a source have one scale.
 
     Returns
     -------
@@ -50,7 +52,8 @@ def bars(rows: Sequence[dict], *, is_log: bool = False):
             chart = _bar_cell([row for row in mine if row["column"] == column], names, colour,
                               is_first=place == 0, is_log=is_log)  # fmt: skip
             small.append(chart.properties(title=column) if number == 0 and column else chart)
-        lines.append(alt.hconcat(*small, spacing=14, title=alt.Title(source, anchor="start", fontSize=12)))
+        line = alt.hconcat(*small, spacing=14, title=alt.Title(source, anchor="start", fontSize=12))
+        lines.append(line.resolve_scale(x="shared") if is_shared else line)
     return _finished(alt.vconcat(*lines, spacing=12)).configure_title(color=TEXT, fontSize=11)
 
 

@@ -86,7 +86,7 @@ def do_runs(
     try:
         if runs.program:
             _run_programs(done, size, out, on_start, count)
-        for label in runs.policies if runs.workloads else ():
+        for label in () if runs.program else runs.policies:
             _run_workloads(done, size, out, label, on_start, count)
     except UnavailableError as error:
         done.found.clear()
@@ -221,23 +221,26 @@ def _run_programs(done: Done, size: Size, out: Path, on_start, on_result) -> Non
     for label, policy in runs.policies.items():
         folder = out / runs.name / folder_name(label) / folder_name(command.split()[0])
         identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick,
-                    "environment": environment}  # fmt: skip
+                    "parallel": runs.parallel, "environment": environment}  # fmt: skip
         known = _known_samples(folder, identity)
         if known is None:
             todo[label] = (folder, identity)
         else:
             found[label] = known
     if on_start:
-        on_start(len(todo))
+        on_start(len(todo))  # how much each prints is the program's to say
     # A machine that counts instructions keeps one CPU of this one busy.
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         booted = {label: pool.submit(_boot, runs, command, label, *rest) for label, rest in todo.items()}
         for label, each in booted.items():
             found[label] = each.result()
-            on_result({"workload": command, "policy": label})
+            for run in found[label]:
+                on_result(run)
+    short = {printed: name for name, printed in runs.workloads.items()}
     for label in runs.policies:
         for run in found[label]:
-            done.found.setdefault((run["workload"], label), []).append(run)
+            name = short.get(run["workload"], run["workload"])
+            done.found.setdefault((name, label), []).append(run)
 
 
 def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
@@ -252,7 +255,7 @@ def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
 
 
 def _boot(runs: Runs, command: str, label: str, folder: Path, identity: Mapping) -> list[dict]:
-    """Boot a machine that counts instructions, and read what the program says."""
+    """Boot a machine, and read what the program says."""
     from .hosts.kernel import image_for
     from .hosts.kernel_boot import Machine, machine_command
     from .policy import find_policy
@@ -263,7 +266,7 @@ def _boot(runs: Runs, command: str, label: str, folder: Path, identity: Mapping)
         arguments["set"] = ",".join(_numbers(policy, knobs))
     if runs.tick:
         arguments["tick_ns"] = str(parse_duration(runs.tick, place="tick"))
-    machine = Machine(image_for(find_policy(policy)), nr_cpus=runs.cpus or 1,
+    machine = Machine(image_for(find_policy(policy)), nr_cpus=runs.cpus or 1, is_counted=not runs.parallel,
                       arguments=arguments | {"run": f"/{command}"})  # fmt: skip
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -323,8 +326,11 @@ def read_samples(console: str) -> list[dict[str, str]]:
 def _sample(folder: Path, label: str, words: Mapping[str, str], error: str = "") -> dict:
     """One printed line as a run; its times are numbers."""
     numbers = {name: int(text) for name, text in words.items() if text.lstrip("-").isdecimal()}
+    if "ns" in numbers:  # as a run of a workload has it
+        numbers["makespan_ns"] = numbers["ns"]
+    name = "/".join(words[key] for key in ("name", "way") if key in words)
     return {
-        "workload": words.get("name", ""), "policy": label, "seed": numbers.pop("run", 0) + 1,
+        "workload": name, "policy": label, "seed": numbers.pop("run", 0) + 1,
         "status": "failed" if error else "ok", "error": error or None,
         "directory": str(folder), "metrics": numbers,
     }  # fmt: skip

@@ -69,9 +69,9 @@ class Runs:
     cpus : int or None
         Number of CPUs; None: what each workload says.
     workloads : mapping of str to str
-        By short name.
+        By short name; of a program, the names that it prints.
     program : str
-        A program of the teaching kernel, in place of workloads.
+        A program of the teaching kernel, which does its own work.
     tick, topology, timeout : str
         As the options of `schedlab run`; empty: their defaults.
     costs, io : tuple of str
@@ -173,6 +173,8 @@ class Redrawn:
         Sets of runs.
     is_log : bool
         Whether its chart has a logarithmic axis.
+    is_shared : bool
+        Whether its columns are drawn in one scale.
     """
 
     kind: str
@@ -186,6 +188,7 @@ class Redrawn:
     unit: str = ""
     note: str = ""
     is_log: bool = False
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -371,8 +374,8 @@ def _read_runs(entry: _Entry) -> Runs:
         parallel=entry.take("parallel", bool, False),
         scaled=entry.take("scaled", dict, {}),
     )
-    if bool(runs.program) == bool(runs.workloads):
-        entry.fault("needs either workloads or program, a command of the teaching kernel")
+    if not runs.program and not runs.workloads:
+        entry.fault("needs workloads, or program, a command of the teaching kernel")
     if runs.program and runs.host != "kernel":
         entry.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
     if not runs.name.replace("-", "_").isidentifier():
@@ -474,6 +477,7 @@ def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs]) -> Redrawn
         unit=entry.take("unit", str, ""),
         note=" ".join(entry.take("note", str, "").split()),
         is_log=entry.take("log", bool, False),
+        is_shared=entry.take("shared", bool, False),
     )
     for row in redrawn.rows[:1]:
         for column in redrawn.columns[:1]:
