@@ -87,12 +87,15 @@ void sim_slice_changed(struct sl_task *t)
 	refresh_key((u32)t->cpu);
 }
 
-/* What the cost model says about putting @t on @cpu. */
-static u64 switch_cost_ns(const struct sim_task *t, s32 cpu)
+/* What the cost model says about putting @t on @cpu, and why that is done. */
+static u64 switch_cost_ns(const struct sim_task *t, s32 cpu, enum sl_why why)
 {
 	const struct sim_costs *costs = &sim.options->costs;
 	s32 last = t->core.last_cpu;
 	u64 cost_ns = costs->switch_ns;
+
+	if (why != SL_WHY_RESCHED)
+		cost_ns += costs->leave_ns;
 
 	if (last < 0 || last == cpu)
 		return cost_ns;
@@ -159,9 +162,10 @@ static bool schedule(u32 idx, enum sl_why why)
 		sl_task_detach(&prev->core);
 	if (!next)
 		return false;
-	cost_ns = switch_cost_ns(next, (s32)idx);
+	cost_ns = switch_cost_ns(next, (s32)idx, why);
 	if (cost_ns) {
 		c->incoming = next;
+		c->switch_ns = cost_ns;
 		c->burst_at_ns = sim_now_ns + cost_ns;
 		c->overhead_ns += cost_ns;
 		return false;
@@ -259,8 +263,7 @@ static void handle_burst(u32 idx)
 
 	if (c->incoming) {
 		sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx,
-			       SL_OVERHEAD_SWITCH,
-			       switch_cost_ns(c->incoming, (s32)idx));
+			       SL_OVERHEAD_SWITCH, c->switch_ns);
 		begin_run(c, c->incoming);
 	} else {
 		count_down(c);
@@ -326,7 +329,7 @@ static void end_switch_early(struct sim_cpu *c, u32 idx)
 
 	c->overhead_ns -= left_ns;
 	sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx, SL_OVERHEAD_SWITCH,
-		       switch_cost_ns(c->incoming, (s32)idx) - left_ns);
+		       c->switch_ns - left_ns);
 }
 
 /* The run is over: account for, and record, what is on the CPUs. */

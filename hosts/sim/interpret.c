@@ -417,11 +417,62 @@ static u64 work_ns(const struct sl_program_op *op, u64 units)
 			1000);
 }
 
+/*
+ * A run is CPU time, the call after it included, up to this part of the run: so
+ * programs are played where calls really take time, too, and a burst that is as
+ * long as a tick is over with its call before the tick.
+ */
+#define CALL_IN_RUN_PART 128
+
 static void start_burst(struct sim_task *t, const struct sl_program_op *op)
 {
+	u64 call_ns = sim.options->costs.call_ns;
 	u64 b = sl_program_operand(sim.program, op, t->slots);
 
-	t->remaining_ns = op->verb == SL_VERB_RUN ? b : work_ns(op, b);
+	if (op->verb == SL_VERB_WORK) {
+		t->remaining_ns = sim_time((unsigned __int128)work_ns(op, b) +
+					   t->owed_ns);
+		t->owed_ns = 0;
+		return;
+	}
+	if (call_ns > b / CALL_IN_RUN_PART)
+		call_ns = b / CALL_IN_RUN_PART;
+	t->remaining_ns = b - call_ns + t->owed_ns;
+	t->owed_ns = call_ns;
+}
+
+/*
+ * What it takes to begin, and to call the kernel, comes before the op itself.
+ * Return: true if @t has to do that first.
+ */
+static bool must_pay(struct sim_task *t, const struct sl_program_op *op)
+{
+	const struct sim_costs *costs = &sim.options->costs;
+	u64 cost_ns = 0;
+
+	if (t->has_paid)
+		return false;
+	t->has_paid = true;
+	if (!t->has_begun)
+		cost_ns = costs->start_ns;
+	t->has_begun = true;
+	switch (op->verb) {
+	case SL_VERB_RUN:
+	case SL_VERB_WORK:
+	case SL_VERB_LOOP:
+	case SL_VERB_END:
+		break;
+	case SL_VERB_READ:	/* --io says what these cost */
+	case SL_VERB_WRITE:
+		cost_ns += t->owed_ns;
+		t->owed_ns = 0;
+		break;
+	default:
+		cost_ns += costs->call_ns;
+		t->owed_ns = 0;
+	}
+	t->remaining_ns = cost_ns;
+	return cost_ns > 0;
 }
 
 static void set_attr(struct sim_task *t, const struct sl_program_op *op)
@@ -494,6 +545,9 @@ enum sim_next sim_interpret(struct sim_task *t)
 
 		if (is_spinning(t))
 			return SIM_NEXT_YIELD;
+		if (must_pay(t, op))
+			return SIM_NEXT_RUN;
+		t->has_paid = false;
 		switch (op->verb) {
 		case SL_VERB_EXIT:
 			exit_task(t);

@@ -91,9 +91,12 @@ static int parse_group(struct sim_options *o, const char *option,
 	struct sim_device_config *d = &o->device;
 	const struct number costs[] = {
 		{ "switch_ns", 0, 1000000000, &c->switch_ns, NULL },
+		{ "leave_ns", 0, 1000000000, &c->leave_ns, NULL },
 		{ "migrate_ns", 0, 1000000000, &c->migrate_ns, NULL },
 		{ "migrate_llc_ns", 0, 1000000000, &c->migrate_llc_ns, NULL },
 		{ "migrate_node_ns", 0, 1000000000, &c->migrate_node_ns, NULL },
+		{ "start_ns", 0, 1000000000, &c->start_ns, NULL },
+		{ "call_ns", 0, 1000000000, &c->call_ns, NULL },
 		{ "wakeup_ns", 0, 1000000000, &c->wakeup_ns, NULL },
 		{ "tick_ns", 0, 1000000000, &c->tick_ns, NULL },
 		{ "ipi_ns", 0, 1000000000, &c->ipi_ns, NULL },

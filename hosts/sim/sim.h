@@ -52,9 +52,12 @@ static inline u64 sim_time(unsigned __int128 ns)
 
 struct sim_costs {
 	u64 switch_ns;		/* from one task to another, or from idle */
+	u64 leave_ns;		/* more, when the one before blocked, yielded or ended */
 	u64 migrate_ns;		/* more, when the task last ran elsewhere, ... */
 	u64 migrate_llc_ns;	/* ... and across caches, */
 	u64 migrate_node_ns;	/* ... and across nodes */
+	u64 start_ns;		/* CPU time of a task before its first op */
+	u64 call_ns;		/* CPU time of an op that is a system call */
 	u64 wakeup_ns;		/* from a timer or device to the task's wake-up */
 	u64 tick_ns;		/* each tick takes this from the running task */
 	u64 ipi_ns;		/* from a kick to the kicked CPU's schedule */
@@ -116,6 +119,9 @@ struct sim_task {
 	u64		need_bytes;	/* what a blocked send or recv is about */
 	struct sim_task	*next_waiter;
 	struct sim_task	*parent;
+	u64		owed_ns;	/* what the last run left to the call after it */
+	bool		has_begun;	/* start_ns is over */
+	bool		has_paid;	/* the next op's costs are over */
 	bool		is_in_call;	/* the CPU part of an I/O call is done */
 	const char	*waits_for;	/* kind of the object it is blocked on */
 };
@@ -147,7 +153,8 @@ struct sim_event {
 
 struct sim_cpu {
 	struct sim_task	*running;	/* its burst counts down */
-	struct sim_task	*incoming;	/* chosen, the switch takes time */
+	struct sim_task	*incoming;	/* chosen, the switch takes time: */
+	u64		switch_ns;	/* so much */
 	u64		run_from_ns;	/* remaining_ns was right at this time */
 	u64		run_start_ns;	/* since when it has been on the CPU */
 	u64		burst_at_ns;	/* end of the burst, or of the switch */

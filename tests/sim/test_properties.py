@@ -138,6 +138,8 @@ def machines(draw):
         options += [("--cost", "ipi_ns=900"), ("--cost", "wakeup_ns=700")]
     if draw(st.integers(0, 3)) == 0:
         options.append(("--cost", "tick_ns=2000"))
+    if draw(st.integers(0, 3)) == 0:
+        options += [("--cost", cost) for cost in ("start_ns=5000", "call_ns=300", "leave_ns=700")]
     if nr_cpus >= 4 and draw(st.booleans()):
         options.append(("--topology", "smt=2,llc=4"))
     work = (f"{name}={getattr(DEFAULT_CALIBRATION, name)}" for name in ("pi_ps", "matmul_ps", "spin_ps"))
@@ -272,6 +274,7 @@ def test_physics_holds_and_runs_repeat(host, policies, tmp_path_factory, text, m
             latency_ns=sim.latency_ns(job),
             work_conserving=policy.work_conserving,
             tables_folder=None,
+            has_exact_work=("--cost", "call_ns=300") not in options,
         )
         verdict = judge.verdict(program, records, outcome)
         assert verdict["physics"] == "ok", (

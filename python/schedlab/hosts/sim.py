@@ -36,7 +36,7 @@ STDERR_LINES_KEPT = 20
 #: How long a server may take to end by itself when its input is closed.
 CLOSE_SECONDS = 1.0
 #: Costs that stand between a runnable task and an idle CPU.
-_LATENCIES = ("ipi_ns", "switch_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns")
+_LATENCIES = ("ipi_ns", "switch_ns", "leave_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns")
 
 
 class SimHost:
