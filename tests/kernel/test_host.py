@@ -214,17 +214,23 @@ def test_a_policy_that_crashes_the_kernel_is_an_outcome(play, tmp_path):
     assert "rr_dispatch" in outcome.error
 
 
-def test_a_deadlock_ends_with_the_time_limit(play):
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_a_deadlock_says_who_waits_for_what(play, cpus):
+    """Also where another one waits for time, and ends: only then can nothing happen."""
     text = HEAD + '[[lock]]\nname = "x"\n[[lock]]\nname = "y"\n' + "".join(
-        f'[[task]]\nname = "{one}"\nphases = [{{lock = "{one}"}}, {{sleep = "1ms"}}, '
+        f'[[task]]\nname = "{one}-first"\nphases = [{{lock = "{one}"}}, {{sleep = "1ms"}}, '
         f'{{lock = "{two}"}}, {{unlock = "{two}"}}, {{unlock = "{one}"}}]\n'
         for one, two in ("xy", "yx")
+    ) + (
+        '[[task]]\nname = "parent"\nphases = [{sleep = "20s"}, {spawn = "child"}, {wait = true}]\n'
+        '[[task]]\nname = "child"\narrival = "spawned"\nphases = [{lock = "x"}, {unlock = "x"}]\n'
     )
-    begin = time.monotonic()
-    outcome, _, _ = play(text, timeout_s=3)
-    assert outcome.error_kind == "timeout"
-    assert "--timeout" in outcome.error
-    assert time.monotonic() - begin < 30
+    outcome, _, _ = play(text, "credit", cpus=cpus)
+    assert (outcome.error_kind, outcome.task) == ("deadlock", 1)
+    assert outcome.error == (
+        "nothing can happen any more, 4 tasks wait: x-first[1] for lock, y-first[2] for lock, "
+        "parent[3] for children, child[4] for lock"
+    )
 
 
 def test_an_interrupt_ends_the_machine(play):

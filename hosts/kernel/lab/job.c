@@ -168,6 +168,81 @@ static struct {
 	u64 end_ns;
 } play;
 
+/* ---- a deadlock ------------------------------------------------------------ */
+
+#define LOOK_EVERY_NS 5000000000ULL
+
+static struct {
+	struct timer timer;
+	u64 nr_switches;	/* of all harts, at the last look */
+	bool is_timed;		/* time alone will let somebody run */
+	u32 nr_waiting;
+	s32 pid;		/* of the first who waits */
+	u32 used;
+	char text[LINE_MAX - 80];
+} look;
+
+static u64 nr_switches_now(void)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < nr_cpus; i++)
+		nr += sl_load(&sl_core.cpus[i].nr_switches);
+	return nr;
+}
+
+/* A task of the workload: does it wait for another one, and for what? */
+static bool look_at(struct proc *p, void *arg)
+{
+	const char *what = p->waits_for;
+
+	(void)arg;
+	if (sl_load(&p->is_held))
+		look.is_timed |= p->timer.cpu != NULL;
+	if (!p->task.is_attached || sl_load(&p->is_held))
+		return true;
+	if (sl_load(&p->task.state) != SL_TASK_BLOCKED || !what ||
+	    !strcmp(what, "sleep") || !strcmp(what, "device")) {
+		look.is_timed = true;
+		return true;
+	}
+	if (!look.nr_waiting++)
+		look.pid = pid_of(p);
+	if (look.used < sizeof(look.text) - 64)
+		look.used += sl_print_to(look.text + look.used,
+					 sizeof(look.text) - look.used,
+					 "%s%s[%d] for %s", look.used ? ", " : "",
+					 p->name, pid_of(p), what);
+	return true;
+}
+
+/*
+ * If nobody has run since the last look, nothing has changed since then, so what
+ * is seen here is so at one time. Then a task either waits for time, or for ever.
+ */
+static void look_fires(struct timer *timer, void *arg)
+{
+	u64 nr = nr_switches_now();
+
+	(void)arg;
+	timer_start(timer, now_ns() + LOOK_EVERY_NS, look_fires, NULL);
+	if (nr != look.nr_switches) {
+		look.nr_switches = nr;
+		return;
+	}
+	look.is_timed = false;
+	look.nr_waiting = 0;
+	look.used = 0;
+	procs_for_each(look_at, NULL);
+	if (look.is_timed || !look.nr_waiting)
+		return;
+	job_say("deadlock %d nothing can happen any more, %u tasks wait: %s",
+		look.pid, look.nr_waiting, look.text);
+	lab_poweroff(0);
+}
+
+/* ---- playing a workload ---------------------------------------------------- */
+
 static void play_fires(struct timer *timer, void *arg)
 {
 	char why[POLICY_TEXT_MAX] = "it took too long to start";
@@ -185,6 +260,7 @@ static void play_fires(struct timer *timer, void *arg)
 	}
 	if (play.end_ns)
 		job_end_at(play.end_ns);
+	timer_start(&look.timer, play.start_ns + LOOK_EVERY_NS, look_fires, NULL);
 }
 
 void job_play(const char *policy, u64 start_ns, u64 end_ns)

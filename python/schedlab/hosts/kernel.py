@@ -440,6 +440,12 @@ def _judged(sent: Sent, played, program, answer: dict) -> Outcome:
             error=reason, error_kind="stall" if "stall" in reason.partition(":")[0] else "policy",
             task=task, answer=answer | {"exit_kind": int(kind)},
         )  # fmt: skip
+    for line in sent.said("deadlock"):
+        pid, reason = line.split(" ", 1)
+        return Outcome(
+            error=_with_program_pids(reason, played, program), error_kind="deadlock",
+            task=played.tasks.get(int(pid)), answer=answer,
+        )  # fmt: skip
     for line in sent.said("result"):
         task, code, op = map(int, line.split())
         name = program.string(int(program.task_rows[task]["name"]))
