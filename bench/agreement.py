@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Hold the simulator against the teaching kernel; `./lab python bench/agreement.py`.
 
-    agreement.py [--policies A,B] [--workloads X,Y] [--write]
+    agreement.py [--policies A,B] [--workloads W...] [--write]
 
-Plays each workload under each policy on one CPU of both hosts, with the same
-program, seed and knobs, and compares what docs/agreement.md says: shares, switches,
-mean response, 99th percentiles; and whether the very sequence of decisions is the
-same. With `--write` the table in docs/agreement.md is replaced.
+Plays each workload under each policy on both hosts, with the same program, seed and
+knobs, and compares what docs/agreement.md says: shares, switches, mean response, 99th
+percentiles; and whether the very sequence of decisions is the same. First with one
+CPU, then some with several. With `--write` the tables in docs/agreement.md are replaced.
 
-The simulator is told what a unit of work costs in the kernel, and nothing else: no
-switch, trap or system call costs it any time. Where the two then differ beyond the
-bounds, it is asked again with a switch that takes a microsecond.
+The simulator is told what things cost in the kernel (COSTS), the same for all. Where
+the two then differ beyond the bounds, it is asked again and again, with costs that are
+somewhat different, and seeds: if one of these runs is like the kernel's, microseconds
+decide about this workload under this policy.
 
 Read next: docs/agreement.md; tests/kernel/test_host_agrees.py.
 """
@@ -18,14 +19,17 @@ Read next: docs/agreement.md; tests/kernel/test_host_agrees.py.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import random
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,16 +51,30 @@ BEGIN, END = "<!-- kernel table -->", "<!-- end of kernel table -->"
 #: The bounds of the project's design, fixed before the first run.
 SHARE_POINTS, SWITCHES, RESPONSE, P99_TICKS = 2.0, 0.10, 0.15, 1.0
 WORKLOADS = (
-    "mixed", "textbook/fcfs", "textbook/rr", "textbook/srtf", "classics/convoy",
+    "mixed", "poisson", "textbook/fcfs", "textbook/rr", "textbook/srtf",
+    "classics/convoy", "classics/gamer", "classics/heavy-tail", "classics/interactive-batch",
     "classics/inversion-lock", "classics/inversion-pipe", "classics/messages",
+    "classics/requests", "classics/starvation",
     "report-1/cpu-heavy", "report-1/switch", "report-1/io-bound", "report-1/mixed",
     "report-1/creation", "report-1/short", "report-1/starvation",
-    "report-2/cpu", "report-2/io", "report-2/mixed", "report-4/rw",
+    "report-2/cpu", "report-2/io", "report-2/mixed", "report-3/matrix",
+    "report-4/pi:terms=10_000_000", "report-4/rw",
+    "report-4/mixed:terms=1_000_000,alternations=2",
     "report-5/cpu", "report-5/io", "report-5/mixed",
 )  # fmt: skip
+#: What several CPUs are compared on: all that is made for them, and some.
+PARALLEL_WORKLOADS = (
+    "mixed", "poisson:rho=1.6", "classics/requests", "classics/messages", "report-1/cpu-heavy",
+    "report-3/matrix", "report-4/pi:terms=10_000_000", "report-5/mixed",
+)  # fmt: skip
+PARALLEL_CPUS = (2, 4)
 TIMEOUT_SECONDS = 300
-#: About what a switch takes in the kernel; bench/kernel_bench.py counts it.
-COSTS = ("--cost", "switch_ns=1000")
+#: As seen in the kernel's records: what a task has used when it first waits; what the
+#: calls between two runs take; the time from a task that leaves to the next one's.
+COSTS = {"start_ns": 5000, "call_ns": 300, "leave_ns": 700}
+NR_VARIATIONS = 40
+#: Each of COSTS is multiplied or divided by up to this.
+VARIATION = 2.0
 
 
 @dataclass(frozen=True)
@@ -77,14 +95,14 @@ class Hosts:
 
 @dataclass
 class Pair:
-    """One workload under one policy on both hosts.
+    """A run in a kernel, and one in the simulator.
 
     Attributes
     ----------
     workload, policy : str
         Which.
     error : str or None
-        What kept it from being compared.
+        What kept them from being compared.
     are_equal : bool
         Whether both hosts ran the same tasks in the same order, for the same reasons.
     share_points : float
@@ -96,8 +114,6 @@ class Pair:
         Larger difference of the two 99th percentiles (response, wake-up) in ticks.
     numbers : dict
         Both hosts' values behind them.
-    beyond_with_costs : list of str
-        Bounds that it exceeds when a switch costs the simulator some time, too.
     """
 
     workload: str
@@ -109,11 +125,12 @@ class Pair:
     response: float = 0.0
     p99_ticks: float = 0.0
     numbers: dict = field(default_factory=dict)
-    beyond_with_costs: list[str] = field(default_factory=list)
 
     @property
     def beyond(self) -> list[str]:
         """Bounds that it exceeds, in words."""
+        if self.are_equal:
+            return []
         found = []
         if self.share_points > SHARE_POINTS:
             found.append(f"share {self.share_points:.1f} points")
@@ -124,6 +141,39 @@ class Pair:
         if self.p99_ticks > P99_TICKS:
             found.append(f"p99 {self.p99_ticks:.1f} ticks")
         return found
+
+
+@dataclass
+class Cell:
+    """One workload under one policy: a place in a table.
+
+    Attributes
+    ----------
+    costly : Pair
+        With the simulator that knows what things cost in the kernel.
+    free : Pair
+        With the simulator in which nothing costs any time.
+    nr_cpus : int, default 1
+        On how many CPUs.
+    nr_like : int, default 0
+        If `costly` is beyond the bounds: how many of NR_VARIATIONS are not.
+    """
+
+    costly: Pair
+    free: Pair
+    nr_cpus: int = 1
+    nr_like: int = 0
+
+    @property
+    def mark(self) -> str:
+        """What stands in the table; empty: it has to be explained."""
+        if self.costly.error:
+            return ""
+        if self.costly.are_equal:
+            return "="
+        if not self.costly.beyond:
+            return "ok"
+        return "~" if self.nr_like else ""
 
 
 def decisions(records) -> list[tuple]:
@@ -146,12 +196,11 @@ def decisions(records) -> list[tuple]:
                     why.tolist(), strict=True))
 
 
-def run_both(
-    folder: Path, program, policy: str, *, tick_ns: int, seed: int = 1, hosts: Hosts = Hosts()
-):
-    """Run a program on both hosts.
+@dataclass(frozen=True)
+class Run:
+    """What is played on both hosts.
 
-    Parameters
+    Attributes
     ----------
     folder : pathlib.Path
         For files.
@@ -163,48 +212,124 @@ def run_both(
         Time between ticks in nanoseconds.
     seed : int, default 1
         Of the random numbers that the policy draws.
+    nr_cpus : int, default 1
+        CPUs.
+    """
+
+    folder: Path
+    program: object
+    policy: str
+    tick_ns: int
+    seed: int = 1
+    nr_cpus: int = 1
+
+    def job(self) -> Job:
+        """The same for a host; its program is written."""
+        (self.folder / "program").write_bytes(bytes(self.program.data))
+        return Job(
+            label=self.policy, policy=build_policy(load_policy(self.policy)), seed=self.seed,
+            program=self.folder / "program", records=self.folder / "records.slr",
+            nr_cpus=self.nr_cpus, tick_ns=self.tick_ns,
+        )  # fmt: skip
+
+
+def in_kernel(run: Run, hosts: Hosts = Hosts()):
+    """Play it in the kernel, or find what came of it when that was done before.
+
+    Parameters
+    ----------
+    run : Run
+        What is played.
     hosts : Hosts, optional
         Both hosts.
 
     Returns
     -------
-    tuple of Records
-        The kernel's and the simulator's.
+    Records
+        What happened.
 
     Raises
     ------
     RuntimeError
-        If either fails.
+        If it fails.
     """
-    built = build_policy(load_policy(policy))
-    (folder / "program").write_bytes(bytes(program.data))
-    job = Job(label=policy, policy=built, program=folder / "program", records=folder / "kernel.slr",
-              nr_cpus=1, seed=seed, tick_ns=tick_ns)  # fmt: skip
-    outcome = kernel.KernelSession(timeout_seconds=TIMEOUT_SECONDS, image=hosts.image).run(job)
-    if outcome.error:
-        raise RuntimeError(f"kernel: {outcome.error}")
-    return read_records(job.records), _simulate(folder, built, tick_ns, seed, hosts)
+    job = run.job()
+    image = hosts.image or kernel.image_for(Path(job.policy.policy.path))
+    what = (image.hash, job.policy.policy.name, sorted(job.policy.values.items()), job.nr_cpus,
+            job.seed, job.tick_ns)  # fmt: skip
+    name = hashlib.sha256(repr(what).encode() + job.program.read_bytes()).hexdigest()
+    kept = paths.cache_folder("agreement") / f"{image.hash[:12]}-{name[:24]}.slr"
+    if not kept.exists():
+        outcome = kernel.KernelSession(timeout_seconds=TIMEOUT_SECONDS, image=image).run(job)
+        if outcome.error:
+            raise RuntimeError(f"kernel: {outcome.error}")
+        # Counted runs are equal bit by bit, and so are worth keeping.
+        shutil.move(job.records, kept)
+    return read_records(kept)
 
 
-def _simulate(folder: Path, built, tick_ns: int, seed: int, hosts: Hosts, costs: tuple = ()):
-    """Run the program in `folder` in the simulator; its records."""
+def in_simulator(run: Run, hosts: Hosts = Hosts(), *, costs: dict | None = None):
+    """Play it in the simulator, which is told what a unit of work costs in the kernel.
+
+    Parameters
+    ----------
+    run : Run
+        What is played.
+    hosts : Hosts, optional
+        Both hosts.
+    costs : dict of str to int, optional
+        In nanoseconds, by the simulator's names; default: nothing else costs any time.
+
+    Returns
+    -------
+    Records
+        What happened.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
+    job = run.job()
     calibration = kernel.CALIBRATION
-    work = [word for name in ("pi_ps", "matmul_ps", "spin_ps")
-            for word in ("--work", f"{name}={getattr(calibration, name)}")]  # fmt: skip
+    words = [word for name in ("pi_ps", "matmul_ps", "spin_ps")
+             for word in ("--work", f"{name}={getattr(calibration, name)}")]  # fmt: skip
+    for knob, value in job.policy.values.items():
+        words += ["--set", f"{knob}={value}"]
+    for name, value in (costs or {}).items():
+        words += ["--cost", f"{name}={value}"]
     done = subprocess.run(
-        [hosts.simulator or paths.simulator(), "--policy", built.shared_object, "--program", folder / "program",
-         "--cpus", "1", "--seed", str(seed), "--tick-ns", str(tick_ns), *work,
-         *(word for knob, value in built.values.items() for word in ("--set", f"{knob}={value}")),
-         *costs, "--records", folder / "sim.slr"],
+        [hosts.simulator or paths.simulator(), "--policy", job.policy.shared_object,
+         "--program", job.program, "--cpus", str(job.nr_cpus), "--seed", str(job.seed),
+         "--tick-ns", str(job.tick_ns), *words, "--records", job.records],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     answer = json.loads(done.stdout)
     if answer["error"]:
         raise RuntimeError(f"simulator: {answer['error']}")
-    return read_records(folder / "sim.slr")
+    return read_records(job.records)
 
 
-def compare(workload: str, policy: str, hosts: Hosts = Hosts()) -> Pair:
+def variations(run: Run):
+    """Runs that differ from a given one by what nobody knows exactly.
+
+    Parameters
+    ----------
+    run : Run
+        The one that is varied.
+
+    Yields
+    ------
+    tuple of Run and dict
+        With another seed, and what things cost.
+    """
+    draw = random.Random(run.seed)
+    for i in range(NR_VARIATIONS):
+        costs = {name: int(ns * VARIATION ** draw.uniform(-1, 1)) for name, ns in COSTS.items()}
+        yield replace(run, seed=run.seed + 1 + i), costs
+
+
+def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int = 1) -> Cell:
     """Compare the hosts on one workload under one policy.
 
     Parameters
@@ -213,43 +338,62 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts()) -> Pair:
         Names or paths.
     hosts : Hosts, optional
         Both hosts.
+    nr_cpus : int, default 1
+        CPUs.
 
     Returns
     -------
-    Pair
+    Cell
         How far they agree.
     """
-    pair = Pair(workload, policy)
+    cell = Cell(Pair(workload, policy), Pair(workload, policy), nr_cpus)
     loaded = load_workload(workload)
     program = compile_workload(loaded, seed=1)
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
-        try:
-            both = run_both(Path(folder), program, policy, tick_ns=loaded.tick_ns,
-                            hosts=hosts)
-        except (RuntimeError, subprocess.CalledProcessError) as error:
-            pair.error = str(error)
+        run = Run(Path(folder), program, policy, loaded.tick_ns, nr_cpus=nr_cpus)
+
+        def hold(pair: Pair, simulated) -> Pair:
+            measure(pair, program, (real, simulated), loaded.tick_ns)
             return pair
-        pair.are_equal = decisions(both[0]) == decisions(both[1])
-        _measure(pair, program, both, loaded.tick_ns)
-        if pair.beyond and not pair.are_equal:
-            built = build_policy(load_policy(policy))
-            dearer = _simulate(Path(folder), built, loaded.tick_ns, 1, hosts, COSTS)
-            again = Pair(workload, policy)
-            _measure(again, program, (both[0], dearer), loaded.tick_ns)
-            pair.beyond_with_costs = again.beyond
-    return pair
+
+        try:
+            real = in_kernel(run, hosts)
+            hold(cell.costly, in_simulator(run, hosts, costs=COSTS))
+            hold(cell.free, in_simulator(run, hosts))
+            if cell.costly.beyond:
+                cell.nr_like = sum(
+                    not hold(Pair(workload, policy), in_simulator(other, hosts, costs=costs)).beyond
+                    for other, costs in variations(run)
+                )
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            cell.costly.error = str(error)
+    return cell
 
 
-def _measure(pair: Pair, program, both, tick_ns: int) -> None:
-    """Fill in the differences."""
-    metrics = [compute_metrics(Timeline(records), weight=program.tasks["weight"]) for records in both]
+def measure(pair: Pair, program, both, tick_ns: int) -> None:
+    """Fill in how two runs differ.
+
+    Parameters
+    ----------
+    pair : Pair
+        Is filled in.
+    program : Program
+        What was played.
+    both : sequence of Records
+        Of the kernel and of the simulator.
+    tick_ns : int
+        Time between ticks in nanoseconds.
+    """
+    weight = program.tasks["weight"]
+    metrics = [compute_metrics(Timeline(records), weight=weight) for records in both]
     shares = [m.tasks["run_ns"] / m.run["busy_ns"] for m in metrics]
-    pair.share_points = 100 * float(np.abs(shares[0] - shares[1]).max())
     real, simulated = (m.run for m in metrics)
+    p99 = [abs((real[name] or 0) - (simulated[name] or 0)) for name in ("response_ns_p99", "wakeup_ns_p99")]
+    pair.are_equal = decisions(both[0]) == decisions(both[1])
+    pair.share_points = 100 * float(np.abs(shares[0] - shares[1]).max())
     pair.switches = _relative(real["switches"], simulated["switches"])
     pair.response = _relative(real["response_ns_mean"], simulated["response_ns_mean"],
                               least=tick_ns / 100)  # fmt: skip
-    p99 = [abs((real[name] or 0) - (simulated[name] or 0)) for name in ("response_ns_p99", "wakeup_ns_p99")]
     pair.p99_ticks = max(p99) / tick_ns
     for name in ("switches", "response_ns_mean", "response_ns_p99", "wakeup_ns_p99"):
         pair.numbers[name] = (real[name], simulated[name])
@@ -262,32 +406,46 @@ def _relative(real: float, simulated: float, *, least: float = 0.0) -> float:
     return (real - simulated) / simulated
 
 
-def table(pairs: list[Pair]) -> str:
-    """Write the pairs as Markdown: a row per workload, a column per policy."""
-    policies = list(dict.fromkeys(pair.policy for pair in pairs))
-    cells = {(pair.workload, pair.policy): pair for pair in pairs}
+def table(cells: list[Cell]) -> str:
+    """Write the cells as Markdown: a row per workload, a column per policy.
+
+    Parameters
+    ----------
+    cells : list of Cell
+        All of one number of CPUs.
+
+    Returns
+    -------
+    str
+        A sentence of counts, the table, and a note for each number in it.
+    """
+    by_name = {(cell.costly.workload, cell.costly.policy): cell for cell in cells}
+    workloads, policies = (list(dict.fromkeys(names)) for names in zip(*by_name, strict=True))
     lines = [f"| workload | {' | '.join(policies)} |", "|---" * (len(policies) + 1) + "|"]
     notes = []
-    for workload in dict.fromkeys(pair.workload for pair in pairs):
+    for workload in workloads:
         row = []
         for policy in policies:
-            pair = cells[workload, policy]
-            if pair.error or (pair.beyond and not pair.are_equal):
-                notes.append(f"{len(notes) + 1}. *{workload}* under *{policy}*: {_note(pair)}")
-                row.append(f"({len(notes)})")
-            else:
-                row.append("=" if pair.are_equal else "ok")
+            cell = by_name[workload, policy]
+            if not cell.mark:
+                notes.append(f"{len(notes) + 1}. *{workload}* under *{policy}*: {_note(cell.costly)}")
+            row.append(cell.mark or f"({len(notes)})")
         lines.append(f"| {workload} | {' | '.join(row)} |")
-    equal = sum(pair.are_equal for pair in pairs)
-    good = sum(not pair.error and (pair.are_equal or not pair.beyond) for pair in pairs)
-    mended = sum(bool(pair.beyond) and not pair.are_equal and not pair.beyond_with_costs
-                 for pair in pairs)  # fmt: skip
-    head = (
-        f"{len(pairs)} runs on each host, seed 1, one CPU: in {equal} every decision is the same (`=`), "
-        f"{good} are within all bounds (`=` or `ok`), {len(pairs) - good} are not (numbered); "
-        f"{mended} of these are, once the simulator has `{' '.join(COSTS)}`.\n"
+    return "\n".join([_head(cells), "", *lines, "", *notes])
+
+
+def _head(cells: list[Cell]) -> str:
+    """How many cells of which kind."""
+    marks = Counter(cell.mark for cell in cells)
+    free = [cell.free for cell in cells if not cell.costly.error]
+    nr_cpus = cells[0].nr_cpus
+    return (
+        f"{len(cells)} runs on each host, seed 1, {nr_cpus} CPU{'s' * (nr_cpus > 1)}: in {marks['=']} every decision "
+        f"is the same (`=`), {marks['='] + marks['ok']} are within all bounds (`=` or `ok`); in {marks['~']} "
+        f"microseconds decide (`~`), and {marks['']} are left (numbered). If nothing cost the simulator any "
+        f"time, {sum(pair.are_equal for pair in free)} would be the same and "
+        f"{sum(not pair.beyond for pair in free)} within all bounds."
     )
-    return "\n".join([head, *lines, "", *notes])
 
 
 def _note(pair: Pair) -> str:
@@ -295,10 +453,29 @@ def _note(pair: Pair) -> str:
     if pair.error:
         return pair.error.splitlines()[0]
     real, simulated = pair.numbers["response_ns_mean"]
-    costs = ", ".join(pair.beyond_with_costs) or "within all bounds"
     return (f"{', '.join(pair.beyond)} (kernel and simulator: {pair.numbers['switches'][0]:.0f} and "
             f"{pair.numbers['switches'][1]:.0f} switches, mean response {real / 1e6:.3g} and "
-            f"{simulated / 1e6:.3g} ms); with costs: {costs}")
+            f"{simulated / 1e6:.3g} ms)")  # fmt: skip
+
+
+def _compare_all(options) -> list[Cell]:
+    """Compare what the command line names, and say so as it goes on."""
+    todo = [(workload, policy, nr_cpus) for nr_cpus in options.cpus
+            for workload in options.workloads or (WORKLOADS if nr_cpus == 1 else PARALLEL_WORKLOADS)
+            for policy in options.policies.split(",")]  # fmt: skip
+    cells = []
+    with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory(prefix="schedlab-sim-") as folder:
+        # Copies: this takes a quarter of an hour, and a build may go on beside it.
+        hosts = Hosts(Path(shutil.copy(paths.simulator(), folder)), kernel_build.build_kernel())
+        for old in paths.cache_folder("agreement").glob("*.slr"):
+            if not old.name.startswith(hosts.image.hash[:12]):
+                old.unlink()
+        for cell in pool.map(lambda it: compare(it[0], it[1], hosts, nr_cpus=it[2]), todo):
+            cells.append(cell)
+            pair = cell.costly
+            said = pair.error or f"{cell.mark} {', '.join(pair.beyond)}"
+            print(f"{cell.nr_cpus} {pair.workload:30} {pair.policy:10} {said.splitlines()[0]}", flush=True)
+    return cells
 
 
 def main(words: list[str]) -> int:
@@ -306,19 +483,13 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ours = sorted(path.name.removesuffix(".bpf.c") for path in paths.policies_folder().glob("*.bpf.c"))
     parser.add_argument("--policies", default=",".join(ours))
-    parser.add_argument("--workloads", default=",".join(WORKLOADS))
-    parser.add_argument("--write", action="store_true", help="replace the table in docs/agreement.md")
+    parser.add_argument("--workloads", nargs="+", metavar="W", help="default: those of WORKLOADS; "
+                        "with several CPUs, of PARALLEL_WORKLOADS")  # fmt: skip
+    parser.add_argument("--cpus", nargs="+", type=int, default=(1, *PARALLEL_CPUS))
+    parser.add_argument("--write", action="store_true", help="replace the tables in docs/agreement.md")
     options = parser.parse_args(words)
-    todo = [(w, p) for w in options.workloads.split(",") for p in options.policies.split(",")]
-    pairs = []
-    with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory(prefix="schedlab-sim-") as folder:
-        # Copies: this takes a quarter of an hour, and a build may go on beside it.
-        hosts = Hosts(Path(shutil.copy(paths.simulator(), folder)), kernel_build.build_kernel())
-        for pair in pool.map(lambda names: compare(*names, hosts), todo):
-            pairs.append(pair)
-            said = pair.error or ("=" if pair.are_equal else ", ".join(pair.beyond) or "ok")
-            print(f"{pair.workload:26} {pair.policy:10} {said.splitlines()[0]}", flush=True)
-    text = table(pairs)
+    cells = _compare_all(options)
+    text = "\n\n".join(table([cell for cell in cells if cell.nr_cpus == nr]) for nr in options.cpus)
     if options.write:
         date = datetime.now(UTC).strftime("%Y-%m-%d")
         old = DOCUMENT.read_text(encoding="utf-8")
@@ -327,7 +498,7 @@ def main(words: list[str]) -> int:
                             encoding="utf-8")
     else:
         print(text)
-    return 0 if all(pair.are_equal or not (pair.error or pair.beyond) for pair in pairs) else 1
+    return 0 if all(cell.mark for cell in cells) else 1
 
 
 if __name__ == "__main__":

@@ -112,7 +112,8 @@ def test_decisions_without_ticks_are_the_same(policy, agreement, tmp_path):
     for seed in SEEDS:
         text = workload(seed, has_yields=policy not in DO_NOT_YIELD)
         program = compile_workload(parse_workload(text), seed=seed)
-        real, simulated = agreement.run_both(tmp_path, program, policy, tick_ns=TICK_NS, seed=seed)
+        run = agreement.Run(tmp_path, program, policy, TICK_NS, seed=seed)
+        real, simulated = agreement.in_kernel(run), agreement.in_simulator(run)
         assert len(simulated.events) > 70
         assert agreement.decisions(real) == agreement.decisions(simulated), f"seed {seed}"
         # Who woke whom, too.
