@@ -358,6 +358,8 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         run["environment"] = ready.environment | outcome.environment
         if outcome.tick_ns is not None:
             run["tick_ns"] = outcome.tick_ns
+        if outcome.usage is not None:
+            run["usage"], run["no_records"] = outcome.usage, outcome.no_records
         judge = Judge(
             latency_ns=ready.host.latency_ns(job),
             work_conserving=bool(built.policy.work_conserving),
@@ -379,6 +381,7 @@ def _options(plan: Plan) -> tuple:
     ]
     topology = [("--topology", plan.topology)] if plan.topology else []
     device = [("--io", ",".join(plan.io))] if plan.io else []
+    device += [("--threads", "yes")] if plan.are_threads else []
     return (*(("--cost", cost) for cost in plan.costs), *device, *topology, *work)
 
 

@@ -28,6 +28,7 @@ from .cli_kernel import register as register_kernel
 from .cli_load import register as register_load
 from .cli_new import register as register_new
 from .cli_pictures import register as register_pictures
+from .cli_record import register as register_record
 from .cli_report import register as register_report
 from .cli_report import show_page
 from .cli_reproduce import register as register_reproduce
@@ -74,6 +75,15 @@ DeviceOption = Annotated[
 KernelOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="guest: the Linux to boot; default: Debian's.")
 ]  # fmt: skip
+ParallelOption = Annotated[
+    bool, typer.Option("--parallel", help="kernel, guest: real time instead of counted.")
+]
+ScaleOption = Annotated[
+    float, typer.Option(help="How much of the work to do, such as 0.01; the workload says of what.")
+]
+ThreadsOption = Annotated[
+    bool, typer.Option("--threads", help="linux: tasks are threads of one process.")
+]
 ExecutorOption = Annotated[
     str | None, typer.Option(metavar="dask://HOST:PORT", help="A Dask scheduler whose workers do "
                              "the runs; dask://local starts one here.")
@@ -146,9 +156,9 @@ def run(
     tick: Annotated[
         str | None, typer.Option(help="Time between ticks, such as 1ms; default: the workload's.")
     ] = None,
-    parallel: Annotated[
-        bool, typer.Option("--parallel", help="kernel, guest: real time instead of counted.")
-    ] = False,
+    parallel: ParallelOption = False,
+    scale: ScaleOption = 1.0,
+    threads: ThreadsOption = False,
     kernel: KernelOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")
@@ -181,6 +191,8 @@ def run(
         topology=topology,
         is_parallel=parallel,
         kernel=kernel,
+        are_threads=threads,
+        scale=scale,
         timeout_seconds=parse_duration(timeout, place="--timeout") / 1e9,
     )
     with open_executor(executor, host=host) as workers:
@@ -392,6 +404,7 @@ register_kernel(app)
 register_load(app)
 register_new(app)
 register_pictures(app)
+register_record(app)
 register_report(app)
 register_reproduce(app)
 register_soak(app)

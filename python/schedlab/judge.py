@@ -17,16 +17,18 @@ from pathlib import Path
 import numpy as np
 import polars
 
-from . import layout, physics
+from . import layout, physics, tally
 from .calibration import DEFAULT_CALIBRATION, Calibration
 from .errors import SchedlabError
 from .hosts import Outcome
-from .metrics import compute_metrics, metrics_table, tasks_table
+from .metrics import RunMetrics, compute_metrics, metrics_table, tasks_table
 from .phases import ATTRIBUTES
 from .records import hash_file, read_records, records_table
 from .timeline import Timeline
 
 _HOST_VERBS = ("read", "write")
+#: Metrics that Linux counts for us.
+_FROM_USAGE = ("user_ns", "system_ns")
 
 
 @dataclass(frozen=True)
@@ -92,20 +94,30 @@ class Judge:
 
     def _fill(self, result: dict, program, records_path: Path, outcome: Outcome) -> None:
         """Read, check, compute."""
+        if outcome.tally is not None and not records_path.is_file():
+            self._fill_tally(result, program, outcome)
+            return
         records = read_records(records_path)
         result["record_hash"] = hash_file(records_path)
         timeline = Timeline(records)
         result["physics"] = physics.check(timeline, self._expectations(program, outcome))
         if self.tables_folder is not None:
             _write_table(records_table(records), self.tables_folder / "records.parquet", "lz4")
-        if result["physics"] != "ok":
-            result["error"] = (
-                f"the run breaks physics, so its numbers are withheld: {result['physics']}"
-            )
-            result["error_kind"] = "physics"
-            return
+        if _is_possible(result):
+            self._tell(result, program, compute_metrics(timeline, weight=program.tasks["weight"]), outcome)
+
+    def _fill_tally(self, result: dict, program, outcome: Outcome) -> None:
+        """The same of a run that could not be recorded."""
+        size = {"nr_cpus": outcome.usage["cpus"], "elapsed_ns": outcome.usage["wall_ns"]}
+        columns = tally.columns_of(outcome.tally)
+        result["physics"] = tally.check(columns, work_ns=self._work_ns(program), **size)
+        if _is_possible(result):
+            self._tell(result, program, tally.tally_metrics(columns, **size), outcome)
+
+    def _tell(self, result: dict, program, metrics: RunMetrics, outcome: Outcome) -> None:
+        """Write down the metrics of a good run."""
         tasks = program.tasks
-        metrics = compute_metrics(timeline, weight=tasks["weight"])
+        metrics.run.update({name: value for name, value in (outcome.usage or {}).items() if name in _FROM_USAGE})
         if self.tables_folder is not None:
             table = tasks_table(metrics, names=tasks["name"], classes=tasks["class_idx"])
             _write_table(table, self.tables_folder / "tasks.parquet")
@@ -134,6 +146,15 @@ class Judge:
             return program.work_ns(self.calibration)
         does_work = _have_any(program, program.ops["verb"] == layout.VERB_NUMBER["work"])
         return np.where(does_work, -1, program.work_ns())
+
+
+def _is_possible(result: dict) -> bool:
+    """Whether a run may have numbers; where not, its error says so."""
+    if result["physics"] == "ok":
+        return True
+    result["error"] = f"the run breaks physics, so its numbers are withheld: {result['physics']}"
+    result["error_kind"] = "physics"
+    return False
 
 
 def _write_table(table: polars.DataFrame, path: Path, compression: str = "zstd") -> None:

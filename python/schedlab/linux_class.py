@@ -11,9 +11,13 @@ Read next: hosts/launch.py, which runs commands under these classes.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import UsageError, did_you_mean
+from .policy import Policy
+from .policy_build import BuiltPolicy
 from .units import parse_duration
 
 #: Numbers of include/uapi/linux/sched.h.
@@ -60,6 +64,11 @@ class LinuxClass:
     def is_realtime(self) -> bool:
         """Whether it goes before all that is not: FIFO, RR and DEADLINE."""
         return bool(self.priority or self.runtime_ns)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether nice values mean something in it."""
+        return self.number in (NUMBERS["SCHED_OTHER"], NUMBERS["SCHED_BATCH"])
 
     @property
     def settings(self) -> dict[str, int]:
@@ -170,3 +179,27 @@ def _deadline(text: str, parameter: str) -> LinuxClass:
         raise UsageError(f"{text}: it must be {RUNTIME_MIN_NS} ns <= runtime <= deadline <= period")
     return LinuxClass(text, NUMBERS["SCHED_DEADLINE"], runtime_ns=runtime_ns,
                       deadline_ns=deadline_ns, period_ns=period_ns)  # fmt: skip
+
+
+def class_as_policy(linux_class: LinuxClass) -> BuiltPolicy:
+    """Make of a class what a host is handed as a policy; there is nothing to compile.
+
+    Parameters
+    ----------
+    linux_class : LinuxClass
+        What `parse_class` returned.
+
+    Returns
+    -------
+    BuiltPolicy
+        Its knobs are the class's parameters; its file is the kernel, so the hash is
+        of the class alone.
+    """
+    digest = hashlib.sha256(f"{linux_class.name} {sorted(linux_class.settings.items())}".encode()).hexdigest()
+    policy = Policy(
+        name=linux_class.name, path=Path("/proc/self/sched"), summary=f"Linux's own class {linux_class.name}.",
+        # CPUs balance each other in their own time, which is no promise.
+        knobs={}, work_conserving=False, work_conserving_reason="Linux balances CPUs now and then",
+        source_text="sched(7)", content_hash=digest,
+    )  # fmt: skip
+    return BuiltPolicy(policy, Path(), linux_class.settings, digest)

@@ -21,6 +21,18 @@ from .linux_class import LinuxClass
 LOAD_MAX = 0.3
 
 
+def processor_name() -> str:
+    """Name of the processor as the kernel tells it; of its kind where it does not.
+
+    Returns
+    -------
+    str
+        Such as `"AMD EPYC"`, or `"aarch64"`.
+    """
+    model = re.search(r"^model name\s*:\s*(.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    return model[1] if model else platform.machine()
+
+
 def describe_machine() -> dict:
     """Read what matters for scheduling.
 
@@ -33,11 +45,10 @@ def describe_machine() -> dict:
         `load_1min`, `has_sched_ext`. None where the machine does not say.
     """
     cpuinfo = _read("/proc/cpuinfo") or ""
-    model = re.search(r"^model name\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
     governors = {_read(path) for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")}
     return {
         "kernel": platform.release(),
-        "cpu": model[1] if model else platform.machine(),
+        "cpu": processor_name(),
         "cpus": os.cpu_count(),
         "cpus_allowed": sorted(os.sched_getaffinity(0)),
         "is_virtual": bool(re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE)),

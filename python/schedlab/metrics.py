@@ -115,6 +115,10 @@ _ENTRIES = [
     Metric("busy_ns", "ns", "CPU time that tasks received, over all CPUs", "none", "run"),
     Metric("idle_ns", "ns", "CPUs x length of the run - busy - overhead", "none", "run"),
     Metric("overhead_ns", "ns", "time in the scheduler, over all CPUs", "lower", "run"),
+    Metric("user_ns", "ns", "CPU time outside the kernel, of all tasks, as Linux splits it; on Linux only",
+           "lower", "run", "getrusage(2), ru_utime"),
+    Metric("system_ns", "ns", "CPU time in the kernel, of all tasks, as Linux splits it; on Linux only",
+           "lower", "run", "getrusage(2), ru_stime"),
     # ---- one value per task
     Metric("task_arrival_ns", "ns", "when the task arrived", "none", "task"),
     Metric("task_first_run_ns", "ns", "when it first ran", "none", "task"),
@@ -377,8 +381,21 @@ def _ranked(values: np.ndarray, fractions: list[float]) -> list[int]:
     return [int(parted[rank]) for rank in ranks]
 
 
-def _statistics(base: str, values: np.ndarray) -> dict:
-    """Mean and percentiles of one quantity under the names of the dictionary."""
+def statistics(base: str, values: np.ndarray) -> dict:
+    """Mean and percentiles of one quantity under the names of the dictionary.
+
+    Parameters
+    ----------
+    base : str
+        Such as `"turnaround_ns"`.
+    values : numpy.ndarray of int, shape (n,)
+        In the quantity's unit.
+
+    Returns
+    -------
+    dict of str to (int, float or None)
+        `BASE_mean` and so on; None of nothing.
+    """
     names = [f"{base}_{s}" for s in ("mean", "p50", "p95", "p99", "max")]
     if len(values) == 0:
         return dict.fromkeys(names)
@@ -410,12 +427,12 @@ def _run_level(timeline: Timeline, tasks: dict, cpus: dict) -> dict:
     quartiles = _ranked(response, [0.25, 0.75]) if len(response) else None
 
     values = {
-        **_statistics("turnaround_ns", turnaround),
-        **_statistics("response_ns", response),
+        **statistics("turnaround_ns", turnaround),
+        **statistics("response_ns", response),
         "response_ns_iqr": quartiles[1] - quartiles[0] if quartiles else None,
-        **_statistics("wait_ns", tasks["wait_ns"]),
+        **statistics("wait_ns", tasks["wait_ns"]),
         "starvation_ns": int(tasks["wait_ns_max"].max()) if n_tasks else None,
-        **_statistics("wakeup_ns", timeline.duration_ns[is_served]),
+        **statistics("wakeup_ns", timeline.duration_ns[is_served]),
         "slowdown_mean": float(slowdown.mean()) if len(slowdown) else None,
         "slowdown_max": float(slowdown.max()) if len(slowdown) else None,
         "throughput_per_s": n_ended / makespan * 1e9 if makespan > 0 else None,
@@ -437,7 +454,7 @@ def _run_level(timeline: Timeline, tasks: dict, cpus: dict) -> dict:
         "idle_ns": int(cpus["idle_ns"].sum()),
         "overhead_ns": overhead,
     }
-    return {name: values[name] for name, m in DICTIONARY.items() if m.level == "run"}
+    return {name: values.get(name) for name, m in DICTIONARY.items() if m.level == "run"}
 
 
 def tasks_table(metrics: RunMetrics, *, names=None, classes=None):

@@ -22,7 +22,7 @@ from .errors import UnitError, did_you_mean
 from .source import Source
 from .units import Quantity, format_duration, format_size, parse_quantity
 
-_KEYS = ("default", "choices", "min", "max", "about")
+_KEYS = ("default", "choices", "min", "max", "about", "scales")
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d[\d_]*(?:\.\d+)?(?:[A-Za-zµ]+)?)"
@@ -51,6 +51,8 @@ class Param:
         One line for people.
     is_default : bool
         Whether the value is that of the default.
+    scales : bool
+        Whether it says how much work there is, so that `--scale` applies to it.
     """
 
     name: str
@@ -59,6 +61,24 @@ class Param:
     choices: tuple[str, ...] = ()
     about: str = ""
     is_default: bool = True
+    scales: bool = False
+
+    def scaled(self, factor: float) -> str:
+        """Write the value for so much of the work.
+
+        Parameters
+        ----------
+        factor : float
+            What it is multiplied by, above 0.
+
+        Returns
+        -------
+        str
+            A whole number of ns, bytes or things, at least 1 of them.
+        """
+        assert isinstance(self.value, Quantity)
+        whole = max(1, round(self.value.value * Fraction(factor)))
+        return str(whole) + {"time": "ns", "size": "B"}.get(self.value.dimension, "")
 
     @property
     def text(self) -> str:
@@ -118,6 +138,9 @@ def _read_param(name: str, declared: object, given: object, tick_ns: int) -> Par
         raise UnitError("key 'default' is missing")
     about, default = str(table.get("about", "")), table["default"]
     text = default if given is None else given
+    scales = table.get("scales", False)
+    if not isinstance(scales, bool) or (scales and "choices" in table):
+        raise UnitError("scales: must be true, or left out; words have no size")
     if "choices" in table:
         choices = tuple(str(choice) for choice in table["choices"])
         for word in (str(default), str(text)):
@@ -138,7 +161,7 @@ def _read_param(name: str, declared: object, given: object, tick_ns: int) -> Par
         if is_wrong(value.value, bound.value):
             side = "at least" if key == "min" else "at most"
             raise UnitError(f"must be {side} {table[key]} (got {text})")
-    return Param(name, str(default), value, (), about, value == expected)
+    return Param(name, str(default), value, (), about, value == expected, scales)
 
 
 def substitute(

@@ -27,6 +27,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import queue
 import sys
@@ -43,6 +44,7 @@ from .errors import PolicyError, SpecError, UsageError
 from .far import collect, send
 from .hosts import in_parallel, open_host, with_kernel
 from .machine import CPUS_MAX
+from .model import Workload
 from .policy import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from .policy_build import BuiltPolicy, build_policy, find_compiler
 from .spec import TICK_NS_MAX, TICK_NS_MIN
@@ -60,8 +62,8 @@ class Plan:
 
     Attributes
     ----------
-    workloads : sequence of str
-        Names or paths.
+    workloads : sequence of (str or Workload)
+        Names or paths; or what is made already, such as a recorded run.
     policies : sequence of str
         Names or paths.
     out : pathlib.Path
@@ -89,13 +91,17 @@ class Plan:
         On a host that emulates CPUs: a thread for each, and real time.
     kernel : pathlib.Path, optional
         On the host `guest`: the kernel image to boot; default: Debian's.
+    are_threads : bool, default False
+        On Linux: tasks are threads of one process, not processes.
+    scale : float, default 1
+        How much of each workload's work is to be done.
     timeout_seconds : float, default 300
         Longest time on the wall clock for one run.
     keep_parquet : bool, default True
         Whether to write the tables that are derived from the records.
     """
 
-    workloads: Sequence[str]
+    workloads: Sequence[str | Workload]
     policies: Sequence[str]
     out: Path
     host: str = "sim"
@@ -109,6 +115,8 @@ class Plan:
     topology: str = ""
     is_parallel: bool = False
     kernel: Path | None = None
+    are_threads: bool = False
+    scale: float = 1.0
     timeout_seconds: float = 300.0
     keep_parquet: bool = True
 
@@ -240,7 +248,8 @@ def prepare(plan: Plan) -> Prepared:
     """
     plan = _checked(plan)
     workloads = _load_workloads(plan)
-    policies, broken = _load_policies(plan)
+    classes = _parse_classes(plan)
+    policies, broken = ({}, {}) if classes else _load_policies(plan)
     variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
     host = open_host(plan.host)
     if plan.is_parallel:
@@ -249,12 +258,12 @@ def prepare(plan: Plan) -> Prepared:
         host = with_kernel(host, plan.kernel)
     if variants:
         find_compiler()
-    built = _build_all(variants)
+    built = classes or _build_all(variants)
     # A damaged policy fails in its place, between the others.
     names = [name for label, policy in policies.items()
              for name in ([label] if label in broken else
                           [name for name, v in variants.items() if v.policy is policy])]
-    cases = _cases(plan, workloads, names)
+    cases = _cases(plan, workloads, [*classes, *names])
     _make_folder(plan.out)
     ready = Ready(
         plan=plan,
@@ -317,6 +326,10 @@ def _checked(plan: Plan) -> Plan:
         problems.append(f"--seed must be 0 to 2**63 - 1 (got {plan.first_seed})")
     if not plan.timeout_seconds > 0:
         problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
+    if not 0 < plan.scale < math.inf:
+        problems.append(f"--scale must be above 0, such as 0.01 (got {plan.scale:g})")
+    if plan.are_threads and plan.host != "linux":
+        problems.append(f"--threads is for --host linux; {plan.host} has its own way to run tasks")
     if plan.tick_ns is not None and not TICK_NS_MIN <= plan.tick_ns <= TICK_NS_MAX:
         problems.append(f"--tick must be 1us to 10s (got {plan.tick_ns} ns)")
     problems += machine.check_topology(plan.topology)
@@ -327,12 +340,12 @@ def _checked(plan: Plan) -> Plan:
 
 def _load_workloads(plan: Plan) -> list:
     """Load every workload; all faults of all files are reported together."""
-    from .spec import load_workload
+    from .spec import load_scaled
 
     workloads, problems, faults = {}, [], []
     for name in plan.workloads:
         try:
-            workload = load_workload(name)
+            workload = name if isinstance(name, Workload) else load_scaled(name, plan.scale)
         except SpecError as error:
             faults += error.faults
         except UsageError as error:
@@ -395,6 +408,29 @@ def _load_policies(plan: Plan) -> tuple[dict[str, Policy], dict[str, PolicyError
     if problems:
         raise UsageError("\n".join(problems))
     return policies, broken
+
+
+def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
+    """Linux's own classes, which only Linux has and which is all that it has here."""
+    from .hosts.linux import refuse_class
+    from .linux_class import class_as_policy, is_class, parse_class
+
+    classes = [name for name in plan.policies if is_class(name)]
+    if classes and plan.host != "linux":
+        raise UsageError(f"{classes[0]} is a class of Linux itself; use --host linux, or a policy such as fifo, rr or cfs")
+    others = [name for name in plan.policies if name not in classes]
+    if others and plan.host == "linux":
+        raise UsageError(f"--host linux runs workloads under Linux's own classes, such as SCHED_OTHER, and {others[0]} is none; "
+                         "use --host guest, or any other, for our policies")  # fmt: skip
+    parsed = {name: parse_class(name) for name in classes}
+    for each in parsed.values():
+        refuse_class(each)
+    made = {name: class_as_policy(each) for name, each in parsed.items()}
+    if len(made) < len(classes):
+        raise UsageError("--policy: a class is given twice; name each once")
+    if classes and plan.settings:
+        raise UsageError(f"--set {plan.settings[0]}: a class of Linux has no knobs; write SCHED_FIFO:20 for another priority")
+    return made
 
 
 def _build_all(variants: dict[str, Variant]) -> dict[str, BuiltPolicy | PolicyError]:

@@ -120,6 +120,7 @@ def show_runs(result) -> None:
     for (workload, _, _), policies in groups.items():
         console.print()
         console.print(_run_table(console, workload, policies))
+        _show_usage(console, [run for runs in policies.values() for run in runs])
     for comparison in result.comparisons:
         if comparison["error"]:
             console.print(
@@ -129,6 +130,20 @@ def show_runs(result) -> None:
     for key, policies in groups.items():
         _show_verdicts(console, key, policies, result.comparisons)
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
+
+
+def _show_usage(console: Console, runs: list[dict]) -> None:
+    """Print what `time` prints, where the runs were Linux's own."""
+    from .show_usage import usage_table
+
+    table = usage_table(_plain_table(console, "all processes together"), runs)
+    if table is not None:
+        console.print()
+        console.print(table, highlight=False)
+    reasons = {run["no_records"] for run in runs if run.get("no_records")}
+    for reason in reasons:
+        console.print(f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations",
+                      highlight=False, soft_wrap=True)  # fmt: skip
 
 
 def _show_verdict(console: Console, result) -> None:

@@ -37,7 +37,7 @@ from .tables import (
 )
 from .units import parse_duration
 
-__all__ = ["Workload", "WorkloadInfo", "list_workloads", "load_workload", "parse_workload"]
+__all__ = ["Workload", "WorkloadInfo", "list_workloads", "load_scaled", "load_workload", "parse_workload"]
 
 TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "expected")
 #: Length of a tick that every host can keep.
@@ -164,6 +164,39 @@ def load_workload(
     if not path.is_file():
         raise NotFoundError(f"unknown workload {text!r}{_workload_hint(text)}")
     return _load_file(path, overrides, name=text)
+
+
+def load_scaled(path_or_name: str | Path, factor: float) -> Workload:
+    """Read a workload with less work in it, or more.
+
+    Parameters
+    ----------
+    path_or_name : str or pathlib.Path
+        As for `load_workload`.
+    factor : float
+        What the params with `scales = true` are multiplied by, above 0.
+
+    Returns
+    -------
+    Workload
+        Its name shows the params that have changed; by that name it can be read
+        again.
+
+    Raises
+    ------
+    UsageError
+        If none of its params says how much work there is.
+    NotFoundError, SpecError
+        As `load_workload` does.
+    """
+    workload = load_workload(path_or_name)
+    if factor == 1:
+        return workload
+    scaled = {name: param.scaled(factor) for name, param in workload.params.items() if param.scales}
+    if not scaled:
+        raise UsageError(f"--scale {factor:g}: no param of {workload.name} says how much work there is; "
+                         "mark one with 'scales = true', or leave --scale out")  # fmt: skip
+    return load_workload(path_or_name, params=scaled)
 
 
 def parse_workload(

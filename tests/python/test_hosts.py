@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from schedlab import paths
-from schedlab.errors import NotFoundError, UnavailableError
-from schedlab.hosts import Job, open_host, unavailable_reason
+from schedlab.errors import NotFoundError
+from schedlab.hosts import Job, open_host
 from schedlab.hosts.sim import SimHost, SimSession, request_line
 from schedlab.policy_build import BuiltPolicy
 
@@ -77,13 +77,6 @@ def job(program: str, policy="a.so", **fields) -> Job:
 def test_unknown_hosts_are_refused_with_the_nearest_name():
     with pytest.raises(NotFoundError, match="unknown host 'simm' .did you mean 'sim'"):
         open_host("simm")
-
-
-@pytest.mark.parametrize("name", ["linux", "guest"])
-def test_hosts_not_built_say_so_and_how_to_go_on(name):
-    with pytest.raises(UnavailableError, match=f"host '{name}' is unavailable here: .*not built yet"):
-        open_host(name)
-    assert "--host sim" in unavailable_reason(name)
 
 
 def test_a_simulator_that_is_not_there_is_said(tmp_path, monkeypatch):

@@ -446,5 +446,5 @@ phases = [{set = {priority = 3}}, {read = "4KiB"}]
 
 
 def test_parallel_is_for_a_host_that_emulates_cpus(tmp_path):
-    with pytest.raises(UsageError, match="--parallel is for --host kernel; sim has its own way"):
+    with pytest.raises(UsageError, match="--parallel is for --host kernel and guest; sim has its own way"):
         run_plan(plan(tmp_path, is_parallel=True))

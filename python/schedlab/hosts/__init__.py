@@ -79,6 +79,14 @@ class Outcome:
         What only the run has shown about the place, for `run.json`.
     tick_ns : int or None
         Time between the ticks that there were, where the host chose it itself.
+    usage : dict or None
+        Of a host that is Linux: `wall_ns`, `user_ns`, `system_ns`, `cpu_percent`,
+        `switches_involuntary`, `switches_voluntary` of all tasks, as `time` has them.
+    tally : list of dict or None
+        Of the same: what each task noted of itself, see tally.py; for a run that
+        could not be recorded.
+    no_records : str or None
+        Why it could not be.
     """
 
     error: str | None = None
@@ -88,6 +96,9 @@ class Outcome:
     answer: dict = field(default_factory=dict)
     environment: dict = field(default_factory=dict)
     tick_ns: int | None = None
+    usage: dict | None = None
+    tally: list | None = None
+    no_records: str | None = None
 
 
 class Session(Protocol):
@@ -153,6 +164,13 @@ def _uthreads() -> Host:
     return UthreadsHost()
 
 
+def _linux() -> Host:
+    """The same for Linux's own classes."""
+    from .linux import LinuxHost
+
+    return LinuxHost()
+
+
 def _guest() -> Host:
     """The same for Linux in a virtual machine."""
     from .guest_host import GuestHost
@@ -161,14 +179,8 @@ def _guest() -> Host:
 
 
 _BUILT: dict[str, Callable[[], Host]] = {
-    "sim": _sim, "kernel": _kernel, "uthreads": _uthreads, "guest": _guest,
+    "sim": _sim, "kernel": _kernel, "uthreads": _uthreads, "linux": _linux, "guest": _guest,
 }  # fmt: skip
-
-#: Hosts that the project has a place for but no code yet.
-_NOT_BUILT = {
-    "linux": "Linux's own scheduling classes and sched_ext",
-}
-
 
 def unavailable_reason(name: str) -> str | None:
     """Why a host cannot be used here.
@@ -190,8 +202,6 @@ def unavailable_reason(name: str) -> str | None:
     """
     if name in _BUILT:
         return _BUILT[name]().unavailable()
-    if name in _NOT_BUILT:
-        return f"{_NOT_BUILT[name]}: not built yet; use --host sim"
     raise NotFoundError(f"unknown host '{name}'{did_you_mean(name, HOST_NAMES)}")
 
 

@@ -20,6 +20,7 @@ import threading
 
 from .. import paths
 from ..calibration import Calibration
+from ..linux_machine import processor_name
 from . import Job, Outcome
 
 #: How much of what a policy prints is kept for the message about its failure.
@@ -48,7 +49,7 @@ class UthreadsHost:
         return {
             "kernel": platform.release(),
             "machine": platform.machine(),
-            "processor": _processor(),
+            "processor": processor_name(),
             "nr_cpus_online": os.cpu_count(),
             "nr_cpus_allowed": len(os.sched_getaffinity(0)),
             "load_average": list(os.getloadavg()),
@@ -113,16 +114,6 @@ class UthreadsHost:
             To be used by one thread.
         """
         return UthreadsSession(timeout_seconds=timeout_seconds)
-
-
-def _processor() -> str:
-    """Name of the processor as the kernel tells it; empty where it does not."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        return ""
-    return names[0] if names else ""
 
 
 def command(job: Job) -> list[str]:

@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: MIT
+"""Drive `schedlab-play`, which plays a workload under Linux's own classes.
+
+    session -> Launcher -> keeper (watchdog) -> schedlab-play -> tasks
+                                     Recorder beside them, where it is allowed
+
+The launcher puts the runner under the class; whatever happens to the runner or to
+us, the keeper ends its tree. Nothing of the machine is changed but by being in use.
+
+A run leaves `tasks.jsonl`, each task's own times and what Linux counted of it, a
+line per task as it ends: it can be read whatever became of the rest. Where the
+kernel may be listened to, there are records as on every host.
+
+Must stay true: without privileges a run still gives those figures.
+Read next: ../tally.py, what they are worth without records; launch.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .. import paths
+from ..calibration import Calibration
+from ..errors import HostError, RecordError, SchedlabError, UnavailableError, UsageError
+from ..linux_class import LinuxClass, parse_class
+from ..records import RECORD_DTYPE, Kind, Stop, read_records, write_records
+from . import Job, Outcome
+from .launch import Command, Launcher
+from .recorder import Recorder, convert_events
+
+TASKS_FILE = "tasks.jsonl"
+EVENTS_FILE = "events.slev"
+#: What a shared machine may take a CPU away for before a task is noticed.
+LATENCY_NS = 100_000_000
+#: Two readings of the clock, one before and one after the other.
+TOLERANCE_NS = 5_000
+#: launcher 0, keeper 1, runner 2, and from there on tasks.
+TASKS_GENERATION = 3
+#: How much of what the runner complained about is kept.
+COMPLAINT_BYTES_KEPT = 2000
+
+
+class LinuxHost:
+    """Linux's own scheduling classes on this machine."""
+
+    name = "linux"
+    is_deterministic = False
+    has_exact_work = False
+
+    def unavailable(self) -> str | None:
+        """Why the runner cannot be used, or None."""
+        return paths.why_unusable(paths.launcher()) or paths.why_unusable(paths.linux_runner())
+
+    def environment(self) -> dict:
+        """The machine: kernel, processor, CPUs, and what limits real-time tasks."""
+        from ..linux_machine import describe_machine
+
+        return {"kernel": platform.release(), "linux": describe_machine()}
+
+    def latency_ns(self, job: Job) -> int:
+        """How long a CPU may take to notice work.
+
+        Parameters
+        ----------
+        job : Job
+            Not used: it is the machine's.
+
+        Returns
+        -------
+        int
+            Nanoseconds; a hypervisor may hold a CPU for so long.
+        """
+        return LATENCY_NS
+
+    def tolerance_ns(self, job: Job) -> int:
+        """Error of the clock on one interval.
+
+        Parameters
+        ----------
+        job : Job
+            Not used.
+
+        Returns
+        -------
+        int
+            Nanoseconds.
+        """
+        return TOLERANCE_NS
+
+    def calibration(self, job: Job) -> Calibration | None:
+        """What a unit of `work` costs is measured by running it: not known before.
+
+        Parameters
+        ----------
+        job : Job
+            Not used.
+
+        Returns
+        -------
+        None
+            Always.
+        """
+        return None
+
+    def session(self, *, timeout_seconds: float) -> LinuxSession:
+        """Open a connection for one worker.
+
+        Parameters
+        ----------
+        timeout_seconds : float
+            Longest time that one run may take; then its whole tree is ended.
+
+        Returns
+        -------
+        LinuxSession
+            To be used by one thread.
+        """
+        return LinuxSession(timeout_seconds=timeout_seconds)
+
+
+@dataclass(frozen=True)
+class Played:
+    """What the runner wrote down.
+
+    Attributes
+    ----------
+    tasks : list of dict
+        A line per task that has ended or was made: `task`, `name`, `tid`, times
+        since time 0, and Linux's counts.
+    run : dict or None
+        The last line, about all of them; None: the runner did not live to write it.
+    """
+
+    tasks: list
+    run: dict | None
+
+
+def read_played(path: Path) -> Played:
+    """Read what a runner wrote down, as far as it came.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Its `tasks.jsonl`.
+
+    Returns
+    -------
+    Played
+        Tasks in order of their numbers; a line that was cut short is left out.
+    """
+    tasks, run = [], None
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    for line in lines:
+        try:
+            values = json.loads(line)
+        except ValueError:
+            continue
+        if "task" in values:
+            tasks.append(values)
+        else:
+            run = values
+    return Played(sorted(tasks, key=lambda task: task["task"]), run)
+
+
+def run_cpus(nr_cpus: int) -> tuple[int, ...]:
+    """Choose the CPUs of a run: the first that we may use.
+
+    Parameters
+    ----------
+    nr_cpus : int
+        How many.
+
+    Returns
+    -------
+    tuple of int
+        Ascending.
+
+    Raises
+    ------
+    UnavailableError
+        If this machine has not so many, or none below 64.
+    """
+    allowed = sorted(cpu for cpu in os.sched_getaffinity(0) if cpu < 64)
+    if len(allowed) < nr_cpus:
+        raise UnavailableError(f"--cpus {nr_cpus}: this process may use {len(allowed)} CPUs of this machine; "
+                               "ask for fewer")  # fmt: skip
+    return tuple(allowed[:nr_cpus])
+
+
+class LinuxSession:
+    """Runs jobs one after the other, each a tree of processes of its own.
+
+    Parameters
+    ----------
+    timeout_seconds : float
+        Longest time that one run may take.
+    """
+
+    def __init__(self, *, timeout_seconds: float):
+        self.timeout_seconds = timeout_seconds
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._launcher: Launcher | None = None
+        self._recorder: Recorder | None = None
+        self._why_no_records = ""
+
+    def run(self, job: Job) -> Outcome:
+        """Run one job.
+
+        Parameters
+        ----------
+        job : Job
+            What to run.
+
+        Returns
+        -------
+        Outcome
+            What the runner wrote down, or how it ended.
+        """
+        try:
+            linux_class = parse_class(job.policy.policy.name)
+            refuse_class(linux_class)
+            cpus = run_cpus(job.nr_cpus)
+            self._open()
+            return self._play(job, linux_class, cpus)
+        except HostError as error:
+            # The next job needs a new one.
+            self._drop()
+            return Outcome(error=str(error), error_kind="host")
+        except SchedlabError as error:
+            kind = "unavailable" if isinstance(error, UnavailableError) else "usage"
+            return Outcome(error=str(error), error_kind=kind)
+
+    def _open(self) -> None:
+        """Start launcher and recorder, where they are not there yet."""
+        with self._lock:
+            if self._is_closed:
+                raise HostError("interrupted")
+            if self._launcher is None:
+                self._launcher = Launcher()
+        if self._recorder is None and not self._why_no_records:
+            try:
+                self._recorder = Recorder()
+            except UnavailableError as error:
+                self._why_no_records = str(error)
+
+    def _play(self, job: Job, linux_class: LinuxClass, cpus: tuple[int, ...]) -> Outcome:
+        """One run, with a recorder beside it."""
+        folder = job.records.parent
+        complaints = os.memfd_create("schedlab-said")
+        argv = [str(paths.linux_runner()), "--program", str(job.program),
+                "--result", str(folder / TASKS_FILE), "--folder", str(folder)]  # fmt: skip
+        argv += ["--threads"] * (dict(job.options).get("--threads") == "yes")
+        argv += ["--weights"] * linux_class.has_weights
+        command = Command(tuple(argv), linux_class, cpus, Path(f"/proc/{os.getpid()}/fd/{complaints}"), is_whole=True)
+        try:
+            if self._recorder is not None:
+                self._recorder.follow(folder / EVENTS_FILE, pid=self._launcher.pid, generation=TASKS_GENERATION)
+            answer = self._launcher.run([command], timeout_ns=round(self.timeout_seconds * 1e9))
+            captured = self._recorder.stop() if self._recorder is not None else None
+            os.lseek(complaints, 0, os.SEEK_SET)
+            said = os.read(complaints, COMPLAINT_BYTES_KEPT).decode("utf-8", "replace").strip()
+        finally:
+            os.close(complaints)
+        played = read_played(folder / TASKS_FILE)
+        outcome = self._outcome(answer["commands"][0], played, said, job.nr_cpus)
+        if captured is not None and outcome.error is None:
+            try:
+                outcome.answer["recording"] = make_records(job, played, cpus, captured)
+            except RecordError as error:
+                return Outcome(error=str(error), error_kind="records", answer=outcome.answer)
+        with contextlib.suppress(OSError):
+            (folder / EVENTS_FILE).unlink(missing_ok=True)
+        return outcome
+
+    def _outcome(self, report: dict, played: Played, said: str, nr_cpus: int) -> Outcome:
+        """What came of a run, by all that is known about it."""
+        answer = {"launcher": report, "run": played.run, "tasks": played.tasks}
+        nr_ended = sum(task["end_ns"] is not None for task in played.tasks)
+        kept = f"; {nr_ended} tasks had ended, see {TASKS_FILE}"
+        if report["has_timed_out"]:
+            return Outcome(error=f"stopped: not done after {self.timeout_seconds:g} s; give more with --timeout{kept}",
+                           error_kind="timeout", answer=answer)  # fmt: skip
+        run = played.run
+        if run is not None and run["error"] is not None:
+            return Outcome(error=run["error"], error_kind=run["error_kind"], task=run["fault_task"], answer=answer)
+        if run is None or report["exit_code"]:
+            how = f"signal {report['signal']}" if report["signal"] else f"code {report['exit_code']}"
+            return Outcome(error=f"the runner was ended by {how}{': ' + said if said else ''}{kept}",
+                           error_kind="crash", answer=answer)  # fmt: skip
+        return Outcome(answer=answer, usage=usage_of(run, nr_cpus), tally=played.tasks,
+                       no_records=self._why_no_records or None)  # fmt: skip
+
+    def interrupt(self) -> None:
+        """End what runs; the job under way comes back as failed. From any thread."""
+        with self._lock:
+            self._is_closed = True
+            if self._launcher is not None:
+                self._launcher.kill()
+
+    def close(self) -> None:
+        """End what the session started; from the thread that uses it."""
+        self.interrupt()
+        self._drop()
+
+    def _drop(self) -> None:
+        """End launcher and recorder."""
+        with self._lock:
+            launcher, self._launcher = self._launcher, None
+        recorder, self._recorder = self._recorder, None
+        for each in (launcher, recorder):
+            if each is not None:
+                each.close()
+
+
+def usage_of(run: dict, nr_cpus: int) -> dict:
+    """The reports' six columns, of all tasks of a run.
+
+    Parameters
+    ----------
+    run : dict
+        The runner's last line.
+    nr_cpus : int
+        CPUs that it had.
+
+    Returns
+    -------
+    dict
+        `wall_ns` from time 0 to the last end, `user_ns`, `system_ns`, `cpu_percent`,
+        `switches_involuntary`, `switches_voluntary`; and `cpus`, `file_system`.
+    """
+    wall_ns, user_ns, system_ns = run["end_ns"], 1000 * run["user_us"], 1000 * run["system_us"]
+    return {
+        "wall_ns": wall_ns, "user_ns": user_ns, "system_ns": system_ns,
+        "cpu_percent": 100 * (user_ns + system_ns) / max(wall_ns, 1),
+        "switches_involuntary": run["involuntary_switches"],
+        "switches_voluntary": run["voluntary_switches"],
+        "cpus": nr_cpus, "file_system": run["file_system"],
+    }  # fmt: skip
+
+
+def refuse_class(linux_class: LinuxClass) -> None:
+    """Refuse the class whose tasks may not fork.
+
+    Parameters
+    ----------
+    linux_class : LinuxClass
+        Under which a workload is to be played.
+
+    Raises
+    ------
+    UsageError
+        If it is SCHED_DEADLINE.
+    """
+    if linux_class.runtime_ns:
+        raise UsageError(f"{linux_class.name}: a workload's tasks are forked, which Linux refuses under SCHED_DEADLINE "
+                         "(EAGAIN); measure a command with schedlab bench")  # fmt: skip
+
+
+def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured) -> dict:
+    """Convert what was recorded, and name tasks and CPUs as the program does.
+
+    Parameters
+    ----------
+    job : Job
+        The run.
+    played : Played
+        Which task had which number in the kernel.
+    cpus : tuple of int
+        The n-th is the program's CPU n.
+    captured : Captured
+        What the recorder said.
+
+    Returns
+    -------
+    dict
+        `events`, `lost`, `recorder_cpu_ns`: what recording took.
+
+    Raises
+    ------
+    RecordError
+        If events were lost, or could not be written or read.
+    """
+    events = job.records.parent / EVENTS_FILE
+    if captured.write_error:
+        raise RecordError(f"{events}: {captured.write_error}: make room and run again")
+    start_ns = played.run["start_ns"]
+    # A thread is forgotten shortly before it leaves its CPU for the last time.
+    have_all_ended = played.run["nr_ended"] == played.run["nr_tasks"]
+    end_ns = None if have_all_ended else start_ns + played.run["end_ns"]
+    converted = convert_events(events, job.records, origin_ns=start_ns, end_ns=end_ns)
+    number_of = {task["tid"]: task["task"] for task in played.tasks if task["tid"]}
+    numbers = np.zeros(len(converted.tasks) + 1, np.uint32)
+    for task in converted.tasks:
+        numbers[task["task"]] = number_of.get(task["pid"], 0)
+    records = read_records(job.records)
+    renamed = rename(records.events, numbers, cpus)
+    # A run of which all have ended ends with the last of them, on every host.
+    ended = renamed["t_ns"][(renamed["kind"] == Kind.STOP) & (renamed["flags"] == Stop.EXITED)]
+    end_ns = int(ended.max()) if have_all_ended and len(ended) == len(played.tasks) else records.end_ns
+    renamed = renamed[renamed["t_ns"] <= end_ns]
+    write_records(job.records, renamed, nr_cpus=len(cpus), tick_ns=converted.tick_ns, end_ns=end_ns)
+    return {"events": captured.nr_events, "lost": converted.nr_lost, "repairs": converted.nr_repairs,
+            "recorder_cpu_ns": captured.cpu_ns}  # fmt: skip
+
+
+def rename(events: np.ndarray, numbers: np.ndarray, cpus: tuple[int, ...]) -> np.ndarray:
+    """Put the program's numbers for those of a recording.
+
+    Parameters
+    ----------
+    events : numpy.ndarray of RECORD_DTYPE, shape (n_records,)
+        Records with the recording's numbers of tasks, and the machine's of CPUs.
+    numbers : numpy.ndarray of uint32, shape (n_recorded_tasks + 1,)
+        The program's number by the recording's; 0: it is none of the program's.
+    cpus : tuple of int
+        The n-th is the program's CPU n.
+
+    Returns
+    -------
+    numpy.ndarray of RECORD_DTYPE, shape (n_kept,)
+        Without tasks and CPUs that the program does not have.
+    """
+    made = np.array(events)
+    place = np.full(1 << 16, -1, np.int64)
+    place[list(cpus)] = np.arange(len(cpus))
+    is_whole = made["kind"] == Kind.LOST
+    is_task = made["task"] > 0
+    made["task"] = numbers[made["task"]]
+    has_peer = np.isin(made["kind"], (Kind.ARRIVE, Kind.WAKE))
+    made["arg"][has_peer] = numbers[made["arg"][has_peer]]
+    moved = made["kind"] == Kind.MIGRATE
+    made["arg"][moved] = np.maximum(place[made["arg"][moved]], 0)
+    cpu = place[made["cpu"]]
+    made["cpu"] = np.where(is_whole, 0, cpu)
+    return made[is_whole | ((cpu >= 0) & ((made["task"] > 0) | ~is_task))].astype(RECORD_DTYPE)
