@@ -24,6 +24,7 @@ from .calibration import DEFAULT_CALIBRATION
 from .errors import SchedlabError, UnavailableError
 from .hosts import Host, Job
 from .judge import Judge
+from .machine import charges_tasks
 from .policy_build import find_compiler
 
 if TYPE_CHECKING:
@@ -365,7 +366,7 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
             work_conserving=bool(built.policy.work_conserving),
             tables_folder=directory if plan.keep_parquet else None,
             tolerance_ns=ready.host.tolerance_ns(job),
-            has_exact_work=ready.host.has_exact_work,
+            has_exact_work=ready.host.has_exact_work and not charges_tasks(plan.costs),
             calibration=ready.host.calibration(job),
         )
         run |= judge.verdict(program, job.records, outcome)

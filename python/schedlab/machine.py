@@ -20,9 +20,11 @@ CPUS_MAX = 1024
 _SECOND_NS = 1_000_000_000
 #: What can be charged for, in nanoseconds each: smallest and largest value.
 COSTS = dict.fromkeys(
-    ("switch_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns", "wakeup_ns", "tick_ns",
-     "ipi_ns"), (0, _SECOND_NS),
+    ("switch_ns", "leave_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns", "start_ns",
+     "call_ns", "wakeup_ns", "tick_ns", "ipi_ns"), (0, _SECOND_NS),
 )  # fmt: skip
+#: Those that a task pays with CPU time of its own.
+_OF_TASKS = ("start_ns", "call_ns")
 #: The device behind `read` and `write`: one request takes latency_ns and ns_per_kib
 #: for its size; it works on `depth` of them at once; a call costs call_ns of CPU time.
 DEVICE = {
@@ -56,6 +58,27 @@ def parse_costs(given: Sequence[str]) -> tuple[str, ...]:
     ('switch_ns=2000', 'ipi_ns=400')
     """
     return _parse("--cost", given, COSTS, example="switch_ns=2us")
+
+
+def charges_tasks(costs: Sequence[str]) -> bool:
+    """Whether a task uses more CPU time than its program declares.
+
+    Parameters
+    ----------
+    costs : sequence of str
+        `NAME=NUMBER`, as from `parse_costs`.
+
+    Returns
+    -------
+    bool
+        Whether one of them is part of a task's own CPU time.
+
+    Examples
+    --------
+    >>> charges_tasks(["switch_ns=2000"]), charges_tasks(["switch_ns=2000", "call_ns=300"])
+    (False, True)
+    """
+    return any(cost.partition("=")[0] in _OF_TASKS for cost in costs)
 
 
 def parse_device(given: Sequence[str]) -> tuple[str, ...]:

@@ -178,4 +178,5 @@ def test_latency_is_what_the_costs_say():
     costs = tuple(("--cost", c) for c in ("switch_ns=2", "ipi_ns=3", "tick_ns=100", "migrate_ns=5"))
     # Two interrupts of 3, a switch of 2 and a migration of 5.
     assert SimHost().latency_ns(job("p", options=costs)) == 13
+    assert SimHost().latency_ns(job("p", options=(*costs, ("--cost", "leave_ns=1")))) == 14
     assert SimHost().latency_ns(job("p")) == 0
