@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNEL = ROOT / "hosts" / "kernel" / "kernel"
 HARNESS = ROOT / "tests" / "kernel" / "fs_harness"
-KERNEL_PARTS = ("bio", "log", "balloc", "inode", "dir", "file", "pipe", "sysfile", "fsmount")
+KERNEL_PARTS = ("cache", "bio", "log", "balloc", "inode", "dir", "file", "pipe", "sysfile", "fsmount")
 #: Every source of the file system, by its name.
 PARTS = {name: KERNEL / f"{name}.c" for name in KERNEL_PARTS}
 PARTS["fscheck"] = ROOT / "hosts" / "kernel" / "mkfs" / "fscheck.c"

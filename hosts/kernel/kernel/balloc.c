@@ -11,10 +11,9 @@
  *
  * Read next: mkfs/fscheck.c, which counts the bits against the inodes.
  */
-#include "balloc.h"
+#include "inode.h"
 
 #include "bio.h"
-#include "inode.h"
 #include "log.h"
 #include "print.h"
 

@@ -12,22 +12,14 @@
 #ifndef KERNEL_BIO_H
 #define KERNEL_BIO_H
 
+#include "cache.h"
 #include "fs.h"
-#include "wait.h"
 
 #define NR_BUFS 2048		/* 2 MiB, more than twice what a log can pin */
 
 struct buf {
-	/* The cache's lock guards: */
-	u32 block;		/* 0: never used so far */
-	u32 refs;		/* readers, waiters and pins; 0: may be reused */
-	struct buf *hash_next;
-	struct buf *lru_prev, *lru_next;	/* while refs is 0 */
-
+	struct cached c;	/* c.number is the block's; bread() locks it */
 	bool is_logged;		/* in the running transaction; the log's lock */
-
-	struct sleeplock lock;	/* bread() takes it; guards: */
-	bool is_valid;		/* data is the block's */
 	u8 *data;		/* BSIZE bytes */
 };
 

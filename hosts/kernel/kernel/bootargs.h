@@ -14,6 +14,17 @@
 
 #define BOOTARGS_MAX 1024
 
+/* What the device tree says; main.c reads it once, before anything else. */
+struct machine {
+	u64 ram_bytes;		/* from KERNBASE */
+	u64 timebase_hz;
+	u32 nr_harts;
+	bool has_sstc;		/* all of them */
+};
+
+/* Also sets what follows. @fdt: the tree; not needed afterwards. */
+void fdt_read(const void *fdt, struct machine *machine);
+
 /*
  * Copy the value of @key to @to, cut to @bytes with its 0. `run=` takes the rest
  * of the line, blanks included. Return: whether it was given.

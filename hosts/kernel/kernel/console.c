@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * console.c - what is typed, from the serial line to a process that reads it;
- * and what processes print.
+ * console.c - the terminal: what is typed, and what processes print.
+ *
+ * One serial line has two device files. `console` gives lines: the kernel echoes
+ * what is typed and lets it be corrected until the line is finished. `keys` gives
+ * every key as it comes, without echo; the shell uses it to edit lines itself. Which
+ * of the two gets what is typed, the shell says by writing an int to `keys`:
+ *
+ *	0	keys go to `keys`
+ *	PID	keys make lines for `console`; ctrl-C ends process PID and all
+ *		that it has started
+ *
+ * ctrl-P shows the state of the scheduler at any time.
  *
  * The interrupt handler puts characters into a ring. Three counters run through
  * it, and only their remainders are places in it:
@@ -16,7 +26,6 @@
  * Must stay true: taken <= ready <= typed <= taken + TYPED_BYTES.
  * Read next: uart.c; user/line.c for the other line editor.
  */
-#include "console.h"
 #include "core.h"
 #include "file.h"
 #include "memlayout.h"
@@ -49,16 +58,14 @@ static char *ring_at(u32 count)
 
 /* ---- out ----------------------------------------------------------------- */
 
-static int console_write(bool is_user, uint64 from, int n)
+static int console_write(uint64 from, int n)
 {
 	char piece[128];
 	int done = 0, now;
 
 	while (done < n && !killed(myproc())) {
 		now = n - done < (int)sizeof(piece) ? n - done : (int)sizeof(piece);
-		if (!is_user)
-			memmove(piece, (void *)(from + done), now);
-		else if (copyin(piece, from + done, now) < 0)
+		if (copyin(piece, from + done, now) < 0)
 			return done ? done : -1;
 		acquire(&output_lock);
 		for (int i = 0; i < now; i++)
@@ -149,28 +156,6 @@ static s32 type_key(char c)
 	return victim;
 }
 
-/*
- * End @pid and all that descends from it. A child that is being forked at this
- * very moment may escape.
- */
-static void kill_family(s32 pid)
-{
-	struct proc *root = proc_find(pid), *p;
-
-	acquire(&family_lock);
-	for (p = root; p;) {
-		proc_kill(p);
-		if (p->children) {
-			p = p->children;
-			continue;
-		}
-		while (p != root && !p->sibling_next)
-			p = p->parent;
-		p = p == root ? NULL : p->sibling_next;
-	}
-	release(&family_lock);
-}
-
 static void uart_interrupt(void *unused)
 {
 	s32 victim;
@@ -184,25 +169,17 @@ static void uart_interrupt(void *unused)
 		}
 		victim = type_key(c);
 		if (victim)
-			kill_family(victim);
+			proc_kill_family(victim);
 	}
 }
 
 /* ---- the two device files ------------------------------------------------ */
 
-static int give(bool is_user, uint64 to, char c)
-{
-	if (is_user)
-		return copyout(to, &c, 1);
-	*(char *)to = c;
-	return 0;
-}
-
 /*
  * What is ready, up to the end of a line. ctrl-D ends it as well, and is taken
  * with it; one that comes first is the end of the file, and 0 is returned.
  */
-static int read_typed(bool is_user, uint64 to, int n, bool in_lines)
+static int read_typed(uint64 to, int n, bool in_lines)
 {
 	int done = 0;
 	char c;
@@ -222,7 +199,7 @@ static int read_typed(bool is_user, uint64 to, int n, bool in_lines)
 			console.taken += done == 0;
 			break;
 		}
-		if (give(is_user, to + done, c) < 0) {
+		if (copyout(to + done, &c, 1) < 0) {
 			if (!done)
 				done = -1;
 			break;
@@ -236,21 +213,21 @@ static int read_typed(bool is_user, uint64 to, int n, bool in_lines)
 	return done;
 }
 
-static int console_read(bool is_user, uint64 to, int n)
+static int console_read(uint64 to, int n)
 {
-	return read_typed(is_user, to, n, true);
+	return read_typed(to, n, true);
 }
 
-static int keys_read(bool is_user, uint64 to, int n)
+static int keys_read(uint64 to, int n)
 {
-	return read_typed(is_user, to, n, false);
+	return read_typed(to, n, false);
 }
 
-static int keys_write(bool is_user, uint64 from, int n)
+static int keys_write(uint64 from, int n)
 {
 	s32 foreground;
 
-	if (n != sizeof(foreground) || !is_user ||
+	if (n != sizeof(foreground) ||
 	    copyin(&foreground, from, sizeof(foreground)) < 0 || foreground < 0)
 		return -1;
 	acquire(&console.lock);

@@ -35,11 +35,11 @@ static struct buf *dir_block(struct inode *dir, uint off)
 	uint idx = off / BSIZE, block;
 	struct buf *b;
 
-	if (dir->type != T_DIR)
-		panic("fs: inode %u is no directory", dir->inum);
+	if (dir->d.type != T_DIR)
+		panic("fs: inode %u is no directory", dir->c.number);
 	if (idx < NDIRECT)
-		return bread(dir->addrs[idx]);
-	b = bread(dir->addrs[NDIRECT]);
+		return bread(dir->d.addrs[idx]);
+	b = bread(dir->d.addrs[NDIRECT]);
 	block = ((uint *)b->data)[idx - NDIRECT];
 	brelse(b);
 	return bread(block);
@@ -47,18 +47,18 @@ static struct buf *dir_block(struct inode *dir, uint off)
 
 /*
  * Go through the entries from @off on, until @is_it says yes. Return: the offset
- * of that one; dir->size when there was none.
+ * of that one; dir->d.size when there was none.
  */
 static uint scan(struct inode *dir, uint off,
 		 bool (*is_it)(const struct dirent *e, const char *name),
 		 const char *name, u32 *inum)
 {
-	while (off < dir->size) {
+	while (off < dir->d.size) {
 		struct buf *b = dir_block(dir, off);
 		const struct dirent *e = (void *)(b->data + off % BSIZE);
 		uint end = off - off % BSIZE + BSIZE;
 
-		for (; off < end && off < dir->size; e++, off += sizeof(*e)) {
+		for (; off < end && off < dir->d.size; e++, off += sizeof(*e)) {
 			if (is_it(e, name)) {
 				*inum = e->inum;
 				brelse(b);
@@ -67,7 +67,7 @@ static uint scan(struct inode *dir, uint off,
 		}
 		brelse(b);
 	}
-	return dir->size;
+	return dir->d.size;
 }
 
 static bool is_called(const struct dirent *e, const char *name)
@@ -90,7 +90,7 @@ struct inode *dirlookup(struct inode *dir, const char *name, uint *off)
 	u32 inum;
 	uint at = scan(dir, 0, is_called, name, &inum);
 
-	if (at == dir->size)
+	if (at == dir->d.size)
 		return NULL;
 	if (off)
 		*off = at;
@@ -103,7 +103,7 @@ int dirlink(struct inode *dir, const char *name, u32 inum)
 	u32 other;
 	uint at;
 
-	if (!dir->nlink || scan(dir, 0, is_called, name, &other) < dir->size)
+	if (!dir->d.nlink || scan(dir, 0, is_called, name, &other) < dir->d.size)
 		return -1;
 	at = scan(dir, dir->dir_hint, is_free, NULL, &other);
 	dir->dir_hint = at;
@@ -130,7 +130,7 @@ bool dir_is_empty(struct inode *dir)
 {
 	u32 inum;
 
-	return scan(dir, 0, is_a_child, NULL, &inum) == dir->size;
+	return scan(dir, 0, is_a_child, NULL, &inum) == dir->d.size;
 }
 
 /*
@@ -175,7 +175,7 @@ static struct inode *walk(const char *path, bool is_parent, char name[DIRSIZ])
 	ip = start_of(path);
 	while (ip && next_name(&path, name)) {
 		ilock(ip);
-		if (ip->type != T_DIR) {
+		if (ip->d.type != T_DIR) {
 			iunlockput(ip);
 			return NULL;
 		}

@@ -15,7 +15,6 @@
 #include "fs.h"
 #include "mem.h"
 #include "print.h"
-#include "virtio_blk.h"
 #include "wait.h"
 
 static u8 *ram;			/* the disk in RAM, or NULL */

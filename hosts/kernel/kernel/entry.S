@@ -18,6 +18,20 @@
  */
 #include "layout.h"
 
+	/* t0: satp. Goes on in the upper half, with traps like all of the kernel. */
+	.macro	turn_paging_on
+	li	s0, DIRECT_BASE
+	la	t1, 1f
+	add	t1, t1, s0
+	csrw	stvec, t1
+	sfence.vma
+	csrw	satp, t0
+	.balign	4
+1:	li	s0, 0			/* the end of every backtrace */
+	la	t0, kernel_vec
+	csrw	stvec, t0
+	.endm
+
 	.section .text.entry, "ax"
 	.globl entry
 entry:
@@ -25,21 +39,12 @@ entry:
 	li	t1, 1
 	amoadd.w.aqrl t0, t1, (t0)
 	bnez	t0, entry_hart
-	li	s0, DIRECT_BASE
 	la	t0, boot_pages
 	srli	t0, t0, 12
 	li	t1, 8 << 60		/* Sv39 */
 	or	t0, t0, t1
-	la	t1, 1f
-	add	t1, t1, s0
-	csrw	stvec, t1
-	sfence.vma
-	csrw	satp, t0
-	.balign	4
-1:	la	sp, boot_stack_top
-	li	s0, 0			/* the end of every backtrace */
-	la	t0, kernel_vec
-	csrw	stvec, t0
+	turn_paging_on
+	la	sp, boot_stack_top
 	call	kernel_main
 	unimp
 
@@ -52,16 +57,7 @@ entry_hart:
 	ld	t0, 0(a1)		/* struct start_hart: satp, */
 	ld	sp, 8(a1)		/* stack, */
 	ld	tp, 16(a1)		/* idle loop */
-	li	s0, DIRECT_BASE
-	la	t1, 1f
-	add	t1, t1, s0
-	csrw	stvec, t1
-	sfence.vma
-	csrw	satp, t0
-	.balign	4
-1:	li	s0, 0
-	la	t0, kernel_vec
-	csrw	stvec, t0
+	turn_paging_on
 	call	kernel_main_hart
 	unimp
 

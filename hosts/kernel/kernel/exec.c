@@ -15,7 +15,6 @@
  */
 #include <schedlab/host.h>
 
-#include "core.h"
 #include "elf.h"
 #include "inode.h"
 #include "proc.h"
@@ -154,9 +153,7 @@ static void become(struct proc *p, struct program *new, const char *name)
 	pagetable_t old = p->pages;
 	u64 old_size = p->size;
 
-	copy_name(p->name, name, sizeof(p->name));
-	for (u32 i = 0; i < TASK_COMM_LEN; i++)
-		sl_poke(&p->task.p.comm[i], p->name[i]);
+	copy_name(name_of(p), name, TASK_COMM_LEN);
 	push_off();
 	p->pages = new->pages;
 	p->size = new->size;
@@ -182,7 +179,7 @@ int kexec(const char *path, char **argv)
 	ip = namei(path);
 	if (ip) {
 		ilock(ip);
-		if (ip->type == T_FILE)
+		if (ip->d.type == T_FILE)
 			err = load(&new, ip);
 		iunlockput(ip);
 	}

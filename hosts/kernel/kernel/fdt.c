@@ -9,8 +9,6 @@
  * Called by main.c. Must stay true: nothing here needs memory or a lock.
  * Read next: main.c.
  */
-#include "fdt.h"
-
 #include "bootargs.h"
 #include "mem.h"
 #include "memlayout.h"

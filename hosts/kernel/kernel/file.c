@@ -16,18 +16,13 @@
 
 #define NR_FILES 4096		/* open at once; xv6 has NFILE */
 
-static int null_read(bool is_user, uint64 addr, int n)
+static int null_read(uint64 addr, int n)
 {
-	(void)is_user;
-	(void)addr;
-	(void)n;
 	return 0;
 }
 
-static int null_write(bool is_user, uint64 addr, int n)
+static int null_write(uint64 addr, int n)
 {
-	(void)is_user;
-	(void)addr;
 	return n;
 }
 
@@ -145,7 +140,7 @@ static int inode_write(struct file *f, uint64 addr, int n)
 		begin_op();
 		ilock(f->ip);
 		if (f->append)
-			f->off = f->ip->size;
+			f->off = f->ip->d.size;
 		step = WRITEI_BLOCKS * BSIZE - f->off % BSIZE;
 		if (step > n - done)
 			step = n - done;
@@ -183,12 +178,12 @@ const struct file_ops inode_file_ops = {
 
 static int device_read(struct file *f, uint64 addr, int n)
 {
-	return devsw[f->major].read ? devsw[f->major].read(true, addr, n) : -1;
+	return devsw[f->major].read ? devsw[f->major].read(addr, n) : -1;
 }
 
 static int device_write(struct file *f, uint64 addr, int n)
 {
-	return devsw[f->major].write ? devsw[f->major].write(true, addr, n) : -1;
+	return devsw[f->major].write ? devsw[f->major].write(addr, n) : -1;
 }
 
 const struct file_ops device_file_ops = {

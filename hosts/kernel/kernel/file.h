@@ -48,10 +48,10 @@ struct file {
 	struct file *next_free;
 };
 
-/* A device driver. addr is the user's if is_user, else the kernel's. */
+/* A device driver. @addr is the user's. */
 struct devsw {
-	int (*read)(bool is_user, uint64 addr, int n);
-	int (*write)(bool is_user, uint64 addr, int n);
+	int (*read)(uint64 addr, int n);
+	int (*write)(uint64 addr, int n);
 };
 
 /* By major number; filled in at boot, by the drivers' init functions. */
@@ -60,10 +60,11 @@ extern struct devsw devsw[NDEV];
 #define CONSOLE	1
 #define JOB	2	/* the bytes that the host gave us, read-only */
 #define NULLDEV	3	/* swallows everything, and is empty */
-#define KEYS	4	/* the console, key by key; console.h */
+#define KEYS	4	/* the console, key by key; console.c */
 #define CHANNEL	5	/* lines of text to the host; channel.h */
 
 void file_init(void);
+void console_init(void);	/* at boot, after plic_init() and file_init() */
 
 /* A new file with one reference and everything else zero, or NULL. */
 struct file *filealloc(void);

@@ -9,7 +9,6 @@
  */
 #include "inode.h"
 
-#include "balloc.h"
 #include "bio.h"
 #include "disk.h"
 #include "log.h"

@@ -2,21 +2,19 @@
 /*
  * inode.c - files: a number, a few fields, and up to 268 blocks.
  *
- * The table holds the inodes that somebody has a reference to, and others for as
- * long as no one needs their place. A reference keeps an inode in its place; its
- * sleep lock is for whoever looks inside.
+ * Those that somebody has a reference to are in a cache (cache.h), and others for as
+ * long as no one needs their place.
  *
  *	iget() ref 0->1        ilock() reads it from disk, once
  *	iput() ref 1->0        last name gone as well: blocks and inode are freed
  *
- * Called by dir.c, file.c, sysfile.c, exec.c. Must stay true: an inode is in the
- * table at most once; all changes are inside operations.
+ * Called by dir.c, file.c, sysfile.c, exec.c. Must stay true: all changes are
+ * inside operations.
  *
  * Read next: dir.c.
  */
 #include "inode.h"
 
-#include "balloc.h"
 #include "bio.h"
 #include "log.h"
 #include "mem.h"
@@ -24,107 +22,51 @@
 #include "print.h"
 
 #define NR_INODES	1024	/* in memory; references to more fail */
-#define NR_BUCKETS	512
 
 struct superblock sb;
 
+static struct cache inodes;
+
 static struct {
 	struct spinlock lock;
-	struct inode lru;		/* head of the ring; next: longest unused */
-	struct inode *hash[NR_BUCKETS];
-	u32 nr_in_use;
-	u32 nr_free_on_disk;
-	u32 next;			/* hint: no inode below it is free on disk */
-} table;
-
-static void lru_add(struct inode *ip)
-{
-	ip->lru_next = &table.lru;
-	ip->lru_prev = table.lru.lru_prev;
-	ip->lru_prev->lru_next = ip;
-	table.lru.lru_prev = ip;
-}
-
-static void lru_remove(struct inode *ip)
-{
-	ip->lru_prev->lru_next = ip->lru_next;
-	ip->lru_next->lru_prev = ip->lru_prev;
-}
+	u32 nr_free;
+	u32 next;			/* hint: no inode below it is free */
+} on_disk;
 
 bool inode_init(u32 nr_free)
 {
-	u64 bytes = NR_INODES * sizeof(struct inode);
-	struct inode *inodes = kalloc_pages((bytes + PGSIZE - 1) / PGSIZE);
-
-	if (!inodes)
-		return false;
-	memset(inodes, 0, bytes);
-	initlock(&table.lock, "itable");
-	table.lru.lru_next = table.lru.lru_prev = &table.lru;
-	for (u32 i = 0; i < NR_INODES; i++) {
-		initsleeplock(&inodes[i].lock, "inode");
-		lru_add(&inodes[i]);
-	}
-	table.nr_free_on_disk = nr_free;
-	table.next = ROOTINO;
-	return true;
+	initlock(&on_disk.lock, "free inodes");
+	on_disk.nr_free = nr_free;
+	on_disk.next = ROOTINO;
+	return cache_init(&inodes, NR_INODES, sizeof(struct inode), "inode");
 }
 
 u32 nr_inodes_free(void)
 {
-	return table.nr_free_on_disk;
+	return on_disk.nr_free;
 }
 
 u32 nr_inodes_in_use(void)
 {
-	return table.nr_in_use;
-}
-
-/* Put @inum in place of what was unused longest. Context: table.lock. */
-static struct inode *recycle(u32 inum)
-{
-	struct inode *ip = table.lru.lru_next, **link;
-
-	if (ip == &table.lru)
-		return NULL;
-	if (ip->inum) {
-		for (link = &table.hash[ip->inum % NR_BUCKETS]; *link != ip;)
-			link = &(*link)->hash_next;
-		*link = ip->hash_next;
-	}
-	ip->inum = inum;
-	ip->is_valid = false;
-	ip->dir_hint = 0;
-	ip->hash_next = table.hash[inum % NR_BUCKETS];
-	table.hash[inum % NR_BUCKETS] = ip;
-	return ip;
+	return inodes.nr_in_use;
 }
 
 struct inode *iget(u32 inum)
 {
-	struct inode *ip;
-
-	acquire(&table.lock);
-	for (ip = table.hash[inum % NR_BUCKETS]; ip; ip = ip->hash_next) {
-		if (ip->inum == inum)
-			break;
-	}
-	if (!ip)
-		ip = recycle(inum);
-	if (ip && ip->refs++ == 0) {
-		lru_remove(ip);
-		table.nr_in_use++;
-	}
-	release(&table.lock);
-	return ip;
+	return (struct inode *)cache_get(&inodes, inum);
 }
 
 struct inode *idup(struct inode *ip)
 {
-	acquire(&table.lock);
-	ip->refs++;
-	release(&table.lock);
+	cache_keep(&inodes, &ip->c);
 	return ip;
+}
+
+/* The block of an inode, and its place there. */
+static struct dinode *read_inode(u32 inum, struct buf **b)
+{
+	*b = bread(IBLOCK(inum, sb));
+	return (struct dinode *)(*b)->data + inum % IPB;
 }
 
 void ilock(struct inode *ip)
@@ -132,39 +74,28 @@ void ilock(struct inode *ip)
 	struct dinode *d;
 	struct buf *b;
 
-	acquiresleep(&ip->lock);
-	if (ip->is_valid)
+	acquiresleep(&ip->c.lock);
+	if (ip->c.is_valid)
 		return;
-	b = bread(IBLOCK(ip->inum, sb));
-	d = (struct dinode *)b->data + ip->inum % IPB;
-	ip->type = d->type;
-	ip->major = d->major;
-	ip->minor = d->minor;
-	ip->nlink = d->nlink;
-	ip->size = d->size;
-	memcpy(ip->addrs, d->addrs, sizeof(ip->addrs));
+	d = read_inode(ip->c.number, &b);
+	ip->d = *d;
+	ip->dir_hint = 0;
 	brelse(b);
-	ip->is_valid = true;
-	if (!ip->type)
-		panic("fs: inode %u is referred to, but free", ip->inum);
+	ip->c.is_valid = true;
+	if (!ip->d.type)
+		panic("fs: inode %u is referred to, but free", ip->c.number);
 }
 
 void iunlock(struct inode *ip)
 {
-	releasesleep(&ip->lock);
+	releasesleep(&ip->c.lock);
 }
 
 void iupdate(struct inode *ip)
 {
-	struct buf *b = bread(IBLOCK(ip->inum, sb));
-	struct dinode *d = (struct dinode *)b->data + ip->inum % IPB;
+	struct buf *b;
 
-	d->type = ip->type;
-	d->major = ip->major;
-	d->minor = ip->minor;
-	d->nlink = ip->nlink;
-	d->size = ip->size;
-	memcpy(d->addrs, ip->addrs, sizeof(d->addrs));
+	*read_inode(ip->c.number, &b) = ip->d;
 	log_write(b);
 	brelse(b);
 }
@@ -196,22 +127,22 @@ static bool reserve_inode(u32 *hint)
 {
 	bool is_there;
 
-	acquire(&table.lock);
-	is_there = table.nr_free_on_disk > 0;
+	acquire(&on_disk.lock);
+	is_there = on_disk.nr_free > 0;
 	if (is_there)
-		table.nr_free_on_disk--;
-	*hint = table.next;
-	release(&table.lock);
+		on_disk.nr_free--;
+	*hint = on_disk.next;
+	release(&on_disk.lock);
 	return is_there;
 }
 
 static void unreserve_inode(u32 inum)
 {
-	acquire(&table.lock);
-	table.nr_free_on_disk++;
-	if (inum < table.next)
-		table.next = inum;
-	release(&table.lock);
+	acquire(&on_disk.lock);
+	on_disk.nr_free++;
+	if (inum < on_disk.next)
+		on_disk.next = inum;
+	release(&on_disk.lock);
 }
 
 /* The lowest free number, as in xv6: its programs take high ones for a leak. */
@@ -220,6 +151,7 @@ struct inode *ialloc(short type)
 	u32 nr_blocks = (sb.ninodes + IPB - 1) / IPB;
 	u32 hint, inum = 0, block;
 	struct inode *ip;
+	struct buf *b;
 
 	if (!reserve_inode(&hint))
 		return NULL;
@@ -228,19 +160,17 @@ struct inode *ialloc(short type)
 		for (; block < nr_blocks && !inum; block++)
 			inum = claim_inode(sb.inodestart + block, from, type);
 	}
-	acquire(&table.lock);
-	if (table.next == hint)		/* else a lower one was freed meanwhile */
-		table.next = inum + 1;
-	release(&table.lock);
+	acquire(&on_disk.lock);
+	if (on_disk.next == hint)		/* else a lower one was freed meanwhile */
+		on_disk.next = inum + 1;
+	release(&on_disk.lock);
 	ip = iget(inum);
 	if (ip) {
 		ilock(ip);
 		return ip;
 	}
 	/* It was ours alone so far, so nobody misses it. */
-	struct buf *b = bread(IBLOCK(inum, sb));
-
-	((struct dinode *)b->data)[inum % IPB].type = 0;
+	read_inode(inum, &b)->type = 0;
 	log_write(b);
 	brelse(b);
 	unreserve_inode(inum);
@@ -250,29 +180,26 @@ struct inode *ialloc(short type)
 /* Free a file that has neither name nor reader. Context: in an operation. */
 static void ifree(struct inode *ip)
 {
-	acquiresleep(&ip->lock);
+	acquiresleep(&ip->c.lock);
 	itrunc(ip);
-	ip->type = 0;
+	ip->d.type = 0;
 	iupdate(ip);
-	ip->is_valid = false;
-	releasesleep(&ip->lock);
-	unreserve_inode(ip->inum);
+	ip->c.is_valid = false;
+	releasesleep(&ip->c.lock);
+	unreserve_inode(ip->c.number);
 }
 
 void iput(struct inode *ip)
 {
-	acquire(&table.lock);
-	if (ip->refs == 1 && ip->is_valid && !ip->nlink) {
+	acquire(&inodes.lock);
+	if (ip->c.refs == 1 && ip->c.is_valid && !ip->d.nlink) {
 		/* No name and no other reference: no other can come about. */
-		release(&table.lock);
+		release(&inodes.lock);
 		ifree(ip);
-		acquire(&table.lock);
+		acquire(&inodes.lock);
 	}
-	if (--ip->refs == 0) {
-		lru_add(ip);
-		table.nr_in_use--;
-	}
-	release(&table.lock);
+	cache_put(&inodes, &ip->c);
+	release(&inodes.lock);
 }
 
 void iunlockput(struct inode *ip)
@@ -288,7 +215,7 @@ void iunlockput(struct inode *ip)
 static u32 bmap(struct inode *ip, u32 idx, bool *is_new)
 {
 	bool is_list_new = false;
-	uint *slot = &ip->addrs[idx < NDIRECT ? idx : NDIRECT];
+	uint *slot = &ip->d.addrs[idx < NDIRECT ? idx : NDIRECT];
 	struct buf *b;
 	u32 block;
 
@@ -319,11 +246,11 @@ static u32 bmap(struct inode *ip, u32 idx, bool *is_new)
 void itrunc(struct inode *ip)
 {
 	for (u32 i = 0; i < NDIRECT; i++) {
-		if (ip->addrs[i])
-			bfree(ip->addrs[i]);
+		if (ip->d.addrs[i])
+			bfree(ip->d.addrs[i]);
 	}
-	if (ip->addrs[NDIRECT]) {
-		struct buf *b = bread(ip->addrs[NDIRECT]);
+	if (ip->d.addrs[NDIRECT]) {
+		struct buf *b = bread(ip->d.addrs[NDIRECT]);
 		uint *list = (uint *)b->data;
 
 		for (u32 i = 0; i < NINDIRECT; i++) {
@@ -331,10 +258,10 @@ void itrunc(struct inode *ip)
 				bfree(list[i]);
 		}
 		brelse(b);
-		bfree(ip->addrs[NDIRECT]);
+		bfree(ip->d.addrs[NDIRECT]);
 	}
-	memset(ip->addrs, 0, sizeof(ip->addrs));
-	ip->size = 0;
+	memset(ip->d.addrs, 0, sizeof(ip->d.addrs));
+	ip->d.size = 0;
 	ip->dir_hint = 0;
 	iupdate(ip);
 }
@@ -343,10 +270,10 @@ void stati(struct inode *ip, struct stat *st)
 {
 	memset(st, 0, sizeof(*st));
 	st->dev = ROOTDEV;
-	st->ino = ip->inum;
-	st->type = ip->type;
-	st->nlink = ip->nlink;
-	st->size = ip->size;
+	st->ino = ip->c.number;
+	st->type = ip->d.type;
+	st->nlink = ip->d.nlink;
+	st->size = ip->d.size;
 }
 
 static u32 piece(u32 off, u32 left)
@@ -360,10 +287,10 @@ int readi(struct inode *ip, bool is_user, uint64 to, uint off, uint n)
 {
 	u32 done, step;
 
-	if (off >= ip->size)
+	if (off >= ip->d.size)
 		return 0;
-	if (n > ip->size - off)
-		n = ip->size - off;
+	if (n > ip->d.size - off)
+		n = ip->d.size - off;
 	for (done = 0; done < n; done += step, off += step) {
 		struct buf *b = bread(bmap(ip, off / BSIZE, NULL));
 		int failed = 0;
@@ -384,7 +311,7 @@ int writei(struct inode *ip, bool is_user, uint64 from, uint off, uint n)
 {
 	u32 done, step;
 
-	if (off > ip->size || off + (u64)n > MAXFILE * BSIZE)
+	if (off > ip->d.size || off + (u64)n > MAXFILE * BSIZE)
 		return -1;
 	for (done = 0; done < n; done += step, off += step) {
 		bool is_new = false;
@@ -406,8 +333,8 @@ int writei(struct inode *ip, bool is_user, uint64 from, uint off, uint n)
 		if (failed)
 			break;
 	}
-	if (off > ip->size)
-		ip->size = off;
+	if (off > ip->d.size)
+		ip->d.size = off;
 	iupdate(ip);
 	return done;
 }

@@ -21,25 +21,13 @@
 
 #include <scx/types.h>
 
+#include "cache.h"
 #include "fs.h"
 #include "stat.h"
-#include "wait.h"
 
 struct inode {
-	/* Under the table's lock: */
-	u32 inum;		/* 0: never used so far */
-	u32 refs;		/* pointers to it; 0: it may be reused */
-	struct inode *hash_next;
-	struct inode *lru_prev, *lru_next;	/* while refs is 0 */
-
-	struct sleeplock lock;	/* ilock(); protects all below */
-	bool is_valid;		/* was read from disk */
-	short type;		/* T_*; the rest as in struct dinode */
-	short major;
-	short minor;
-	short nlink;
-	uint size;
-	uint addrs[NDIRECT + 1];
+	struct cached c;	/* c.number is its own; ilock() locks it */
+	struct dinode d;	/* as on the disk, after iupdate() */
 	uint dir_hint;		/* in a directory: no free entry lies before it */
 };
 
@@ -148,6 +136,20 @@ struct inode *namei(const char *path);
 
 /* The directory that holds the last name of @path, which is put into @name. */
 struct inode *nameiparent(const char *path, char name[DIRSIZ]);
+
+/* balloc.c */
+
+/* At mount. @nr_free: zero bits in the bitmap, as counted by the check. */
+void balloc_init(u32 nr_free);
+
+/*
+ * A free block, in use from now on, or 0 when the disk is full. What is in it
+ * is undefined. Context: in an operation.
+ */
+u32 balloc(void);
+
+/* The block is free again. Context: in an operation. */
+void bfree(u32 block);
 
 /* For memstat(). */
 u32 nr_blocks_free(void);

@@ -116,7 +116,7 @@ static void stage(void)
 	journal.header->nr = nr;
 	journal.header->seq = journal.seq;
 	for (u32 i = 0; i < nr; i++) {
-		journal.header->block[i] = journal.bufs[i]->block;
+		journal.header->block[i] = journal.bufs[i]->c.number;
 		memcpy(staged_data(i), journal.bufs[i]->data, BSIZE);
 	}
 	journal.header->sum = log_sum(journal.header, (nr + 1) * BSIZE, LOG_SUM_START);
@@ -279,7 +279,7 @@ void log_write(struct buf *b)
 		release(&journal.lock);
 		return;
 	}
-	for (at = journal.nr++; at && journal.bufs[at - 1]->block > b->block; at--)
+	for (at = journal.nr++; at && journal.bufs[at - 1]->c.number > b->c.number; at--)
 		journal.bufs[at] = journal.bufs[at - 1];
 	journal.bufs[at] = b;
 	b->is_logged = true;

@@ -11,14 +11,11 @@
 #include <schedlab/linked.h>
 
 #include "bootargs.h"
-#include "console.h"
 #include "core.h"
-#include "fdt.h"
 #include "file.h"
 #include "inode.h"
 #include "layout.h"
 #include "memlayout.h"
-#include "page.h"
 #include "plic.h"
 #include "policy.h"
 #include "print.h"
@@ -54,7 +51,6 @@ static void cpus_init(void)
 		cpus[i].proc = idle;
 		idle->cpu = &cpus[i];
 		idle->hart = (s32)i;
-		copy_name(idle->name, "idle", sizeof(idle->name));
 	}
 }
 

@@ -33,6 +33,14 @@ bool page_is_shared(const void *page);
 void *kalloc_pages(u64 nr);
 void kfree_pages(void *first, u64 nr);
 
+/*
+ * At boot. @start: physical address of the first free page; @bytes: of RAM, from
+ * KERNBASE. Moves the job to where it is in nobody's way. Then, when all is set
+ * up: nr_pages_total() is what is free now.
+ */
+void page_init(u64 start, u64 bytes);
+void page_count_total(void);
+
 u64 nr_free_pages(void);
 u64 nr_pages_total(void);	/* free ones once the kernel has booted */
 

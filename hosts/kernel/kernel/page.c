@@ -15,23 +15,19 @@
  *
  * Read next: vm.c.
  */
-#include "page.h"
+#include "mem.h"
 
 #include <schedlab/host.h>
 
 #include "bootargs.h"
+#include "list.h"
 #include "memlayout.h"
 #include "print.h"
 #include "spinlock.h"
 
-struct free_page {
-	struct free_page *next;
-	struct free_page *prev;
-};
-
 static struct {
 	struct spinlock lock;
-	struct free_page list;		/* a ring with this as its anchor */
+	struct link free;		/* a link lies at the start of each */
 	u64 fresh, fresh_end;		/* page numbers: never used so far */
 	u64 end;			/* one past the last page of RAM */
 	u64 nr_free;
@@ -58,8 +54,7 @@ void page_init(u64 start, u64 bytes)
 	u8 *job_at = page_at(first + users_pages);
 
 	initlock(&ram.lock, "pages");
-	ram.list.next = &ram.list;
-	ram.list.prev = &ram.list;
+	list_init(&ram.free);
 	ram.end = end;
 	ram.users = page_at(first);
 	ram.fresh = first + users_pages + job_pages;
@@ -82,20 +77,14 @@ void page_count_total(void)
 	ram.nr_total = ram.nr_free;
 }
 
-static void unlink_page(struct free_page *page)
-{
-	page->next->prev = page->prev;
-	page->prev->next = page->next;
-}
-
 void *kalloc(void)
 {
-	struct free_page *page = NULL;
+	struct link *page = NULL;
 
 	acquire(&ram.lock);
-	if (ram.list.next != &ram.list) {
-		page = ram.list.next;
-		unlink_page(page);
+	if (!list_is_empty(&ram.free)) {
+		page = ram.free.next;
+		list_remove(page);
 	} else if (ram.fresh < ram.fresh_end) {
 		page = page_at(ram.fresh++);
 	}
@@ -118,7 +107,6 @@ void *kalloc_zeroed(void)
 
 void kfree(void *page)
 {
-	struct free_page *free = page;
 	u32 users;
 
 	if (!page)
@@ -130,10 +118,7 @@ void kfree(void *page)
 	if (!users)
 		panic("page %p freed twice", page);
 	if (users == 1) {
-		free->next = ram.list.next;
-		free->prev = &ram.list;
-		free->next->prev = free;
-		ram.list.next = free;
+		list_add(ram.free.next, page);
 		ram.nr_free++;
 	}
 	release(&ram.lock);
@@ -161,7 +146,7 @@ static void *take_run(u64 nr)
 		if (found < nr)
 			continue;
 		for (u64 k = i; k < i + nr; k++) {
-			unlink_page(page_at(k));
+			list_remove(page_at(k));
 			ram.users[k] = 1;
 		}
 		return page_at(i);

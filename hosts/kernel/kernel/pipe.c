@@ -64,9 +64,9 @@ static int pipe_read(struct file *f, uint64 addr, int n)
 	}
 	if (p->nr_read == p->nr_written)
 		p->nr_read = p->nr_written = 0;
-	if (p->writers.first && p->nr_written - p->nr_read < PIPE_BYTES)
+	if (!waitq_is_empty(&p->writers) && p->nr_written - p->nr_read < PIPE_BYTES)
 		wake_one(&p->writers);
-	if (p->readers.first && p->nr_read != p->nr_written)
+	if (!waitq_is_empty(&p->readers) && p->nr_read != p->nr_written)
 		wake_one(&p->readers);
 	release(&p->lock);
 	return failed && !done ? -1 : (int)done;
@@ -78,7 +78,7 @@ static bool wait_for_room(struct pipe *p)
 	while (p->is_read_open && p->nr_written - p->nr_read == PIPE_BYTES) {
 		if (killed(myproc()))
 			return false;
-		if (p->readers.first)
+		if (!waitq_is_empty(&p->readers))
 			wake_one(&p->readers);
 		sleep_on(&p->writers, &p->lock);
 	}
@@ -104,9 +104,9 @@ static int pipe_write(struct file *f, uint64 addr, int n)
 		p->nr_written += step;
 		done += step;
 	}
-	if (p->readers.first && p->nr_read != p->nr_written)
+	if (!waitq_is_empty(&p->readers) && p->nr_read != p->nr_written)
 		wake_one(&p->readers);
-	if (p->writers.first && p->nr_written - p->nr_read < PIPE_BYTES)
+	if (!waitq_is_empty(&p->writers) && p->nr_written - p->nr_read < PIPE_BYTES)
 		wake_one(&p->writers);
 	release(&p->lock);
 	return done < (u32)n && !done ? -1 : (int)done;

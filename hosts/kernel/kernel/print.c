@@ -147,7 +147,7 @@ static void print_reason(const char *fmt, __builtin_va_list args)
 	struct proc *p = myproc();
 
 	print_unlocked("\npanic: hart %u, %s[%d]: ", p->cpu->idx,
-		       p == &p->cpu->idle ? "idle" : p->name, pid_of(p));
+		       p == &p->cpu->idle ? "idle" : name_of(p), pid_of(p));
 	vprint(fmt, args);
 	put_text("\n");
 }

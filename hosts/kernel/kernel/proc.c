@@ -41,7 +41,7 @@ static struct {
 	u32 nr_made;			/* of them, used at least once */
 	struct proc *unused;		/* list through hash_next */
 	struct proc *bucket[NR_BUCKETS];
-	struct proc *oldest, *newest;
+	struct link by_age;		/* with a pid, the oldest first */
 	u32 nr;				/* with a pid */
 	s32 last_pid;
 } table;
@@ -80,8 +80,9 @@ struct proc *proc_find(s32 pid)
 void procs_for_each(bool (*each)(struct proc *p, void *arg), void *arg)
 {
 	acquire(&pid_lock);
-	for (struct proc *p = table.oldest; p && each(p, arg); p = p->all_next)
-		;
+	for_each_link(at, &table.by_age)
+		if (!each(thing_of(at, struct proc, by_age), arg))
+			break;
 	release(&pid_lock);
 }
 
@@ -131,13 +132,7 @@ static void publish(struct proc *p)
 	p->hash_next = *bucket;
 	*bucket = p;
 	p->born_ns = now_ns();	/* here, so that it agrees with the list's order */
-	p->all_next = NULL;
-	p->all_prev = table.newest;
-	if (table.newest)
-		table.newest->all_next = p;
-	else
-		table.oldest = p;
-	table.newest = p;
+	list_add(&table.by_age, &p->by_age);
 	table.nr++;
 	release(&pid_lock);
 }
@@ -150,65 +145,46 @@ static void unpublish(struct proc *p)
 	while (*at != p)
 		at = &(*at)->hash_next;
 	*at = p->hash_next;
-	if (p->all_prev)
-		p->all_prev->all_next = p->all_next;
-	else
-		table.oldest = p->all_next;
-	if (p->all_next)
-		p->all_next->all_prev = p->all_prev;
-	else
-		table.newest = p->all_prev;
+	list_remove(&p->by_age);
 	table.nr--;
 	release(&pid_lock);
 }
 
 /* ---- families: all with family_lock held ---------------------------------- */
 
+static struct proc *sibling_of(struct link *link)
+{
+	return thing_of(link, struct proc, sibling);
+}
+
 static void add_child(struct proc *parent, struct proc *p)
 {
 	p->parent = parent;
-	p->sibling_prev = NULL;
-	p->sibling_next = parent->children;
-	if (parent->children)
-		parent->children->sibling_prev = p;
-	parent->children = p;
-}
-
-static void remove_child(struct proc *p)
-{
-	if (p->sibling_prev)
-		p->sibling_prev->sibling_next = p->sibling_next;
-	else
-		p->parent->children = p->sibling_next;
-	if (p->sibling_next)
-		p->sibling_next->sibling_prev = p->sibling_prev;
+	list_add(&parent->children, &p->sibling);
 }
 
 static void add_ended(struct proc *parent, struct proc *p)
 {
 	p->parent = parent;
-	p->sibling_next = NULL;
-	if (parent->ended)
-		parent->ended_last->sibling_next = p;
-	else
-		parent->ended = p;
-	parent->ended_last = p;
+	list_add(&parent->ended, &p->sibling);
 	wake_all(&parent->child_ended);
 }
 
 /* The children of @p become the first process's; who was held back, ends. */
 static void give_children_away(struct proc *p)
 {
-	struct proc *child;
+	while (!list_is_empty(&p->children)) {
+		struct proc *child = sibling_of(p->children.next);
 
-	while ((child = p->children)) {
-		remove_child(child);
+		list_remove(&child->sibling);
 		add_child(first_proc, child);
 		if (sl_load(&child->is_held))
 			proc_kill(child);
 	}
-	while ((child = p->ended)) {
-		p->ended = child->sibling_next;
+	while (!list_is_empty(&p->ended)) {
+		struct proc *child = sibling_of(p->ended.next);
+
+		list_remove(&child->sibling);
 		add_ended(first_proc, child);
 	}
 }
@@ -230,17 +206,14 @@ static void set_up(struct proc *p, s32 pid, const char *name)
 	p->start = NULL;
 	p->uses_fp = false;
 	p->nice = 0;
-	memset(&p->attr, 0, sizeof(p->attr));
 	p->lab = (struct lab_proc){ };
-	copy_name(p->name, name, sizeof(p->name));
-	p->waits_for = NULL;
 	p->killed = false;
 	p->kill_was_told = false;
 	p->is_held = true;
 	p->exit_status = 0;
 	p->parent = NULL;
-	p->children = NULL;
-	p->ended = NULL;
+	list_init(&p->children);
+	list_init(&p->ended);
 	waitq_init(&p->child_ended, "child");
 	sl_task_setup(&p->task, pid, name);
 }
@@ -264,7 +237,7 @@ static void inherit(struct proc *p, struct proc *parent)
 		p->frame->status |= SSTATUS_FS_CLEAN;
 	}
 	p->nice = parent->nice;
-	p->attr = parent->attr;
+	p->task.attr = parent->task.attr;
 	sl_poke(&t->scx.weight, parent->task.p.scx.weight);
 	if (parent->task.p.cpus_ptr == &parent->mask) {
 		sl_poke(&p->mask.bits[0], parent->mask.bits[0]);
@@ -289,7 +262,7 @@ int kfork(bool is_held)
 		return -1;
 	}
 	p->size = parent->size;
-	set_up(p, pid, parent->name);
+	set_up(p, pid, name_of(parent));
 	inherit(p, parent);
 	for (u32 i = 0; i < NOFILE; i++)
 		p->ofile[i] = parent->ofile[i] ? filedup(parent->ofile[i]) : NULL;
@@ -297,6 +270,8 @@ int kfork(bool is_held)
 	acquire(&family_lock);
 	p->state = PROC_LIVE;
 	add_child(parent, p);
+	/* Whoever killed the parent's family meanwhile has not seen this one. */
+	p->killed = killed(parent);
 	release(&family_lock);
 	publish(p);
 	if (!is_held)
@@ -314,7 +289,6 @@ bool proc_release(struct proc *p)
 		return false;
 	push_off();
 	was = overhead_enter(OVERHEAD_SCHED);
-	sl_task_give_attrs(&p->task, &p->attr);
 	if (sl_task_attach(&p->task, true))
 		panic("the core has no room for %d processes", procs_max);
 	sl_task_start(&p->task, p->parent ? pid_of(p->parent) : 0);
@@ -328,14 +302,9 @@ bool proc_release(struct proc *p)
 /* Get a process that is marked as killed to notice. Context: no lock of pids. */
 static void tell_killed(struct proc *p)
 {
-	u32 was;
-
 	push_off();
-	was = overhead_enter(OVERHEAD_SCHED);
 	if (!sl_load(&p->is_held) || !proc_release(p))
-		sl_task_wake(&p->task, 0,
-			     mycpu()->in_interrupt ? 0 : pid_of(myproc()));
-	overhead_leave(was);
+		sched_wake(p, 0);
 	pop_off();
 }
 
@@ -343,6 +312,27 @@ void proc_kill(struct proc *p)
 {
 	__atomic_store_n(&p->killed, true, __ATOMIC_SEQ_CST);
 	tell_killed(p);
+}
+
+/* Who follows @p, in a walk through @root and all its descendants; NULL: nobody. */
+static struct proc *next_in_family(const struct proc *p, const struct proc *root)
+{
+	if (!list_is_empty(&p->children))
+		return sibling_of(p->children.next);
+	while (p != root && p->sibling.next == &p->parent->children)
+		p = p->parent;
+	return p == root ? NULL : sibling_of(p->sibling.next);
+}
+
+void proc_kill_family(s32 pid)
+{
+	struct proc *root;
+
+	acquire(&family_lock);
+	root = proc_find(pid);
+	for (struct proc *p = root; p; p = next_in_family(p, root))
+		proc_kill(p);
+	release(&family_lock);
 }
 
 int kkill(s32 pid)
@@ -383,7 +373,7 @@ void kexit(int status)
 	pagetable_t pages = p->pages;
 
 	if (p == first_proc)
-		panic("%s has ended with status %d", p->name, status);
+		panic("%s has ended with status %d", name_of(p), status);
 	close_all(p);
 	timer_stop(&p->timer);
 	p->uses_fp = false;
@@ -402,7 +392,7 @@ void kexit(int status)
 	give_children_away(p);
 	p->exit_status = status;
 	p->state = PROC_ENDED;
-	remove_child(p);
+	list_remove(&p->sibling);
 	add_ended(p->parent, p);
 	/* The parent may have it as soon as it sees it, and waits until it has left. */
 	release(&family_lock);
@@ -429,7 +419,7 @@ static int tell_int(u64 at, u64 value)
 /* Take the first child that has ended, unless it cannot be told about. */
 static int take_ended(struct proc *p, u64 status_at, u64 wait_at, u64 run_at)
 {
-	struct proc *child = p->ended;
+	struct proc *child = sibling_of(p->ended.next);
 	struct sl_task *t = &child->task;
 
 	/* It may still be on its way out: its times are not final before. */
@@ -439,7 +429,7 @@ static int take_ended(struct proc *p, u64 status_at, u64 wait_at, u64 run_at)
 	    tell_int(wait_at, t->wait_ns / tick_ns) ||
 	    tell_int(run_at, t->p.se.sum_exec_runtime / tick_ns))
 		return -1;
-	p->ended = child->sibling_next;
+	list_remove(&child->sibling);
 	return 0;
 }
 
@@ -451,14 +441,14 @@ int kwait(u64 status_at, u64 wait_at, u64 run_at)
 	s32 pid;
 
 	acquire(&family_lock);
-	while (!p->ended) {
-		if (!p->children || killed(p)) {
+	while (list_is_empty(&p->ended)) {
+		if (list_is_empty(&p->children) || killed(p)) {
 			release(&family_lock);
 			return -1;
 		}
 		sleep_on(&p->child_ended, &family_lock);
 	}
-	child = p->ended;
+	child = sibling_of(p->ended.next);
 	err = take_ended(p, status_at, wait_at, run_at);
 	release(&family_lock);
 	if (err)
@@ -495,6 +485,7 @@ void procs_init(void)
 
 	initlock(&family_lock, "family");
 	initlock(&pid_lock, "pids");
+	list_init(&table.by_age);
 	pages = PGROUNDUP(procs_max * sizeof(struct proc)) / PGSIZE;
 	table.all = kalloc_pages(pages);
 	if (!table.all)

@@ -69,37 +69,29 @@ struct proc {
 	struct timer timer;	/* of sleep_until(), and of release() before it starts */
 	struct cpumask mask;	/* room for task.own_mask */
 	s32 nice;		/* -20..19 */
-	struct task_attr attr;	/* as set, for getattr() and for children */
 	struct lab_proc lab;	/* the laboratory's; not inherited */
 
 	/* Anybody may look: */
-	char name[16];		/* of its program */
-	const char *waits_for;	/* why it is blocked, or NULL */
 	bool killed;		/* to end when it leaves the kernel; pid lock */
 	bool kill_was_told;	/* sleep_on() has returned early for it */
 	bool is_held;		/* forkheld(): not started yet; atomic */
 
 	/* The lock of its wait queue guards: */
-	struct waitq *queue;	/* that it is on, or NULL */
-	struct proc *queue_next;
-	struct proc *queue_prev;
+	struct link queue;	/* in that queue, if next is not NULL */
 
 	/* family_lock guards: */
 	enum proc_state state;
 	int exit_status;
 	struct proc *parent;
-	struct proc *children;	/* that live; and their siblings */
-	struct proc *ended;	/* children to be waited for, first ended first */
-	struct proc *ended_last;
-	struct proc *sibling_next;
-	struct proc *sibling_prev;
+	struct link children;	/* that live; and, first ended first, */
+	struct link ended;	/* those to be waited for */
+	struct link sibling;	/* in one of its parent's two lists */
 	struct waitq child_ended;
 
 	/* pid_lock guards: */
 	struct proc *hash_next;	/* same bucket of pids; or next unused one */
 	u64 born_ns;		/* when it got its pid */
-	struct proc *all_next;	/* processes by age, for ps */
-	struct proc *all_prev;
+	struct link by_age;	/* in the list of all processes */
 };
 
 /* A hart. Its number is the core's number of the CPU, and SBI's hart id. */
@@ -143,6 +135,12 @@ static inline s32 pid_of(const struct proc *p)
 	return p->task.p.pid;
 }
 
+/* Of its program; the core and policies see it, too. TASK_COMM_LEN bytes. */
+static inline char *name_of(struct proc *p)
+{
+	return p->task.p.comm;
+}
+
 static inline bool killed(const struct proc *p)
 {
 	return __atomic_load_n(&p->killed, __ATOMIC_RELAXED);
@@ -177,10 +175,16 @@ int kkill(s32 pid);
 int kexec(const char *path, char **argv);	/* argv: kernel memory */
 int kgrow(s64 bytes);				/* sbrk: -1 or 0 */
 
+/* What was set for @p, by enum task_attr_key; 0 where nothing was. */
+s64 proc_attr(const struct proc *p, u32 key);
+
 /* Start a held child. Return: false if it was started already. Any context. */
 bool proc_release(struct proc *p);
 
 /* Mark @p killed and get it to notice. Context: any, no lock of the core's. */
 void proc_kill(struct proc *p);
+
+/* The same for process @pid and all that descend from it. Context: the same. */
+void proc_kill_family(s32 pid);
 
 #endif

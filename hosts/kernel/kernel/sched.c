@@ -80,6 +80,31 @@ static void schedule(enum sl_why why)
 	overhead_leave(was);
 }
 
+void sched_prepare_block(struct proc *p, const char *what)
+{
+	u32 was = overhead_enter(OVERHEAD_SCHED);
+
+	sl_poke(&p->task.wait_for, what);
+	sl_task_prepare_block(&p->task);
+	overhead_leave(was);
+}
+
+/* Whom an interrupt wakes, or a hart without work, nobody in particular has woken. */
+static s32 waker(void)
+{
+	struct cpu *c = mycpu();
+
+	return c->in_interrupt || c->proc == &c->idle ? 0 : pid_of(c->proc);
+}
+
+void sched_wake(struct proc *p, u64 flags)
+{
+	u32 was = overhead_enter(OVERHEAD_SCHED);
+
+	sl_task_wake(&p->task, flags, waker());
+	overhead_leave(was);
+}
+
 void sched_block(void)
 {
 	schedule(SL_WHY_BLOCK);

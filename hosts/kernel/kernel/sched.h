@@ -15,8 +15,17 @@
 
 #include "proc.h"
 
+/*
+ * A process announces to the core that it will block before anybody can see it
+ * waiting; a wake-up in between keeps it awake. @what: it waits for, as ps shows it.
+ */
+void sched_prepare_block(struct proc *p, const char *what);
+
+/* Hand @p to the core. @flags: SCX_WAKE_*. Context: any, interrupts off. */
+void sched_wake(struct proc *p, u64 flags);
+
 /* Call these with interrupts off and exactly one push_off(). */
-void sched_block(void);		/* after sl_task_prepare_block() */
+void sched_block(void);		/* after sched_prepare_block() */
 void sched_yield(void);
 void sched_resched(void);	/* somebody asked for it: mycpu()->resched */
 _Noreturn void sched_exit(void);

@@ -17,33 +17,15 @@
 swtch:
 	sd	ra, 0(a2)
 	sd	sp, 8(a2)
-	sd	s0, 16(a2)
-	sd	s1, 24(a2)
-	sd	s2, 32(a2)
-	sd	s3, 40(a2)
-	sd	s4, 48(a2)
-	sd	s5, 56(a2)
-	sd	s6, 64(a2)
-	sd	s7, 72(a2)
-	sd	s8, 80(a2)
-	sd	s9, 88(a2)
-	sd	s10, 96(a2)
-	sd	s11, 104(a2)
+	.irp	n, 0,1,2,3,4,5,6,7,8,9,10,11
+	sd	s\n, 16 + 8*\n(a2)
+	.endr
 	mv	tp, a1
 	ld	ra, 0(a3)
 	ld	sp, 8(a3)
-	ld	s0, 16(a3)
-	ld	s1, 24(a3)
-	ld	s2, 32(a3)
-	ld	s3, 40(a3)
-	ld	s4, 48(a3)
-	ld	s5, 56(a3)
-	ld	s6, 64(a3)
-	ld	s7, 72(a3)
-	ld	s8, 80(a3)
-	ld	s9, 88(a3)
-	ld	s10, 96(a3)
-	ld	s11, 104(a3)
+	.irp	n, 0,1,2,3,4,5,6,7,8,9,10,11
+	ld	s\n, 16 + 8*\n(a3)
+	.endr
 	ret
 
 /* void call_on_stack(void *sp, void (*fn)(void)): for good. */
@@ -53,30 +35,32 @@ call_on_stack:
 	li	s0, 0
 	jr	a1
 
-/* void fp_save(struct fp_state *): floating point is on only in here. */
-	.globl fp_save
+/*
+ * void fp_save(struct fp_state *), void fp_restore(const struct fp_state *):
+ * floating point is on only in here.
+ */
+	.macro for_each_f op
+	.irp	n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+	\op	f\n, 8*\n(a0)
+	.endr
+	.endm
+
+	.globl fp_save, fp_restore
 fp_save:
 	li	t0, SSTATUS_FS_INITIAL
 	csrs	sstatus, t0
-	.irp	n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
-	fsd	f\n, 8*\n(a0)
-	.endr
+	for_each_f fsd
 	frcsr	t1
 	sd	t1, 256(a0)
-	li	t0, SSTATUS_FS
-	csrc	sstatus, t0
-	ret
+	j	fp_off
 
-/* void fp_restore(const struct fp_state *) */
-	.globl fp_restore
 fp_restore:
 	li	t0, SSTATUS_FS_INITIAL
 	csrs	sstatus, t0
-	.irp	n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
-	fld	f\n, 8*\n(a0)
-	.endr
+	for_each_f fld
 	ld	t1, 256(a0)
 	fscsr	t1
+fp_off:
 	li	t0, SSTATUS_FS
 	csrc	sstatus, t0
 	ret

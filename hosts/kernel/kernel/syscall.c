@@ -9,8 +9,8 @@
  */
 #include "syscall.h"
 
-#include "syscalls.h"
 #include "sysarg.h"
+#include "trap.h"
 
 /* Every system call: FN(name) declares it, then lists it. */
 #define ALL_SYSCALLS(FN)						\

@@ -96,8 +96,8 @@ static int count_name(struct inode *ip)
 	int result = -1;
 
 	ilock(ip);
-	if (ip->type != T_DIR && ip->nlink > 0 && ip->nlink < NLINK_MAX) {
-		ip->nlink++;
+	if (ip->d.type != T_DIR && ip->d.nlink > 0 && ip->d.nlink < NLINK_MAX) {
+		ip->d.nlink++;
 		iupdate(ip);
 		result = 0;
 	}
@@ -108,7 +108,7 @@ static int count_name(struct inode *ip)
 static void uncount_name(struct inode *ip)
 {
 	ilock(ip);
-	ip->nlink--;
+	ip->d.nlink--;
 	iupdate(ip);
 	iunlock(ip);
 }
@@ -125,7 +125,7 @@ static int link_op(const char *old, const char *new)
 		dir = nameiparent(new, name);
 		if (dir) {
 			ilock(dir);
-			result = dirlink(dir, name, ip->inum);
+			result = dirlink(dir, name, ip->c.number);
 			iunlockput(dir);
 		}
 		if (result < 0)
@@ -152,10 +152,10 @@ uint64 sys_link(void)
 static void remove_name(struct inode *dir, uint off, struct inode *ip)
 {
 	dirunlink(dir, off);
-	ip->nlink--;
-	if (ip->type == T_DIR) {
+	ip->d.nlink--;
+	if (ip->d.type == T_DIR) {
 		/* Its ".." is gone with it; so is the way back for who is in it. */
-		dir->nlink--;
+		dir->d.nlink--;
 		itrunc(ip);
 	}
 	iupdate(dir);
@@ -176,7 +176,7 @@ static int unlink_op(const char *path)
 		ip = dirlookup(dir, name, &off);
 	if (ip) {
 		ilock(ip);
-		if (ip->type != T_DIR || dir_is_empty(ip)) {
+		if (ip->d.type != T_DIR || dir_is_empty(ip)) {
 			remove_name(dir, off, ip);
 			result = 0;
 		}
@@ -202,21 +202,21 @@ uint64 sys_unlink(void)
 /* Give the new, locked @ip its name in the locked @dir. Return: 0, or -1. */
 static int name_new(struct inode *dir, const char *name, struct inode *ip)
 {
-	bool is_dir = ip->type == T_DIR;
+	bool is_dir = ip->d.type == T_DIR;
 
-	if (is_dir && dir->nlink >= NLINK_MAX)
+	if (is_dir && dir->d.nlink >= NLINK_MAX)
 		return -1;
-	ip->nlink = 1;
+	ip->d.nlink = 1;
 	iupdate(ip);
-	if ((is_dir && (dirlink(ip, ".", ip->inum) < 0 ||
-			dirlink(ip, "..", dir->inum) < 0)) ||
-	    dirlink(dir, name, ip->inum) < 0) {
-		ip->nlink = 0;		/* the caller's iput() frees it */
+	if ((is_dir && (dirlink(ip, ".", ip->c.number) < 0 ||
+			dirlink(ip, "..", dir->c.number) < 0)) ||
+	    dirlink(dir, name, ip->c.number) < 0) {
+		ip->d.nlink = 0;		/* the caller's iput() frees it */
 		iupdate(ip);
 		return -1;
 	}
 	if (is_dir) {
-		dir->nlink++;		/* for the new ".." */
+		dir->d.nlink++;		/* for the new ".." */
 		iupdate(dir);
 	}
 	return 0;
@@ -238,15 +238,15 @@ static struct inode *create(const char *path, short type, short major, short min
 	if (ip) {
 		iunlockput(dir);
 		ilock(ip);
-		if (type == T_FILE && (ip->type == T_FILE || ip->type == T_DEVICE))
+		if (type == T_FILE && (ip->d.type == T_FILE || ip->d.type == T_DEVICE))
 			return ip;
 		iunlockput(ip);
 		return NULL;
 	}
 	ip = ialloc(type);
 	if (ip) {
-		ip->major = major;
-		ip->minor = minor;
+		ip->d.major = major;
+		ip->d.minor = minor;
 		if (name_new(dir, name, ip) < 0) {
 			iunlockput(ip);
 			ip = NULL;
@@ -267,7 +267,7 @@ static struct inode *open_inode(const char *path, int mode)
 	if (!ip)
 		return NULL;
 	ilock(ip);
-	if (ip->type == T_DIR && mode != O_RDONLY) {
+	if (ip->d.type == T_DIR && mode != O_RDONLY) {
 		iunlockput(ip);
 		return NULL;
 	}
@@ -281,15 +281,15 @@ static int open_op(struct file *f, const char *path, int mode)
 
 	if (!ip)
 		return -1;
-	is_device = ip->type == T_DEVICE;
-	if (is_device && (ip->major < 0 || ip->major >= NDEV)) {
+	is_device = ip->d.type == T_DEVICE;
+	if (is_device && (ip->d.major < 0 || ip->d.major >= NDEV)) {
 		iunlockput(ip);
 		return -1;
 	}
-	if ((mode & O_TRUNC) && ip->type == T_FILE)
+	if ((mode & O_TRUNC) && ip->d.type == T_FILE)
 		itrunc(ip);
 	f->ip = ip;
-	f->major = ip->major;
+	f->major = ip->d.major;
 	f->readable = !(mode & O_WRONLY);
 	f->writable = mode & (O_WRONLY | O_RDWR);
 	f->append = mode & O_APPEND;
@@ -369,7 +369,7 @@ uint64 sys_chdir(void)
 		bool is_dir;
 
 		ilock(ip);
-		is_dir = ip->type == T_DIR;
+		is_dir = ip->d.type == T_DIR;
 		iunlock(ip);
 		if (is_dir) {
 			iput(p->cwd);

@@ -25,23 +25,25 @@ static struct proc *arg_proc(int n)
 /* ---- attributes ------------------------------------------------------------ */
 
 /* What getattr() can read; by enum task_attr_key. */
-static s64 attr_value(const struct proc *p, u32 key)
+s64 proc_attr(const struct proc *p, u32 key)
 {
+	const struct task_attr *attr = &p->task.attr;
+
 	switch (key) {
 	case TASK_ATTR_PRIORITY:
-		return p->attr.priority;
+		return attr->priority;
 	case TASK_ATTR_TICKETS:
-		return p->attr.tickets;
+		return attr->tickets;
 	case TASK_ATTR_CREDITS:
-		return p->attr.credits;
+		return attr->credits;
 	case TASK_ATTR_CAP:
-		return p->attr.cap_percent;
+		return attr->cap_percent;
 	case TASK_ATTR_GROUP:
-		return p->attr.group;
+		return attr->group;
 	case TASK_ATTR_DEADLINE:
-		return (s64)p->attr.deadline_ns;
+		return (s64)attr->deadline_ns;
 	case TASK_ATTR_BURST:
-		return (s64)p->attr.burst_ns;
+		return (s64)attr->burst_ns;
 	}
 	return p->task.p.scx.weight;
 }
@@ -76,14 +78,14 @@ static int set_attr(struct proc *p, u32 key, s64 value)
 		return -1;
 	/* A process that lives cannot be taken from the core meanwhile. */
 	acquire(&family_lock);
-	if (p->state == PROC_LIVE) {
+	if (p->state == PROC_LIVE && !sl_load(&p->is_held)) {
+		err = sl_task_set_attr(&p->task, key, (u64)value);
+	} else if (p->state == PROC_LIVE) {
 		err = 0;
-		if (sl_load(&p->is_held) && key == TASK_ATTR_WEIGHT)
+		if (key == TASK_ATTR_WEIGHT)
 			p->task.p.scx.weight = (u32)value;
-		else if (!sl_load(&p->is_held))
-			err = sl_task_set_attr(&p->task, key, (u64)value);
-		if (!err && key != TASK_ATTR_WEIGHT)
-			sl_attr_set(&p->attr, key, (u64)value);
+		else
+			sl_attr_set(&p->task.attr, key, (u64)value);
 	}
 	release(&family_lock);
 	return err ? -1 : 0;
@@ -115,9 +117,9 @@ uint64 sys_getattr(void)
 	s64 value;
 
 	if (!p || key >= NR_TASK_ATTRS ||
-	    (key != TASK_ATTR_WEIGHT && !(p->attr.given & 1U << key)))
+	    (key != TASK_ATTR_WEIGHT && !(p->task.attr.given & 1U << key)))
 		return SYS_ERROR;
-	value = attr_value(p, key);
+	value = proc_attr(p, key);
 	return copyout(arg_u64(2), &value, sizeof(value));
 }
 

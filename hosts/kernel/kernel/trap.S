@@ -16,57 +16,42 @@
 #include "layout.h"
 #include "riscv.h"
 
+/* Register x<n> lies at 8 * n of a frame: sp is x2, gp x3, tp x4, s0 x8, a0 x10. */
+	.macro save regs:vararg
+	.irp	n, \regs
+	sd	x\n, 8*\n(sp)
+	.endr
+	.endm
+
+	.macro restore regs:vararg
+	.irp	n, \regs
+	ld	x\n, 8*\n(sp)
+	.endr
+	.endm
+
 	.macro save_all_but_sp
-	sd	ra, 8(sp)
-	sd	gp, 24(sp)
-	sd	tp, 32(sp)
-	sd	t0, 40(sp)
-	sd	t1, 48(sp)
-	sd	t2, 56(sp)
-	sd	s0, 64(sp)
-	sd	s1, 72(sp)
-	sd	a0, 80(sp)
-	sd	a1, 88(sp)
-	sd	a2, 96(sp)
-	sd	a3, 104(sp)
-	sd	a4, 112(sp)
-	sd	a5, 120(sp)
-	sd	a6, 128(sp)
-	sd	a7, 136(sp)
-	sd	s2, 144(sp)
-	sd	s3, 152(sp)
-	sd	s4, 160(sp)
-	sd	s5, 168(sp)
-	sd	s6, 176(sp)
-	sd	s7, 184(sp)
-	sd	s8, 192(sp)
-	sd	s9, 200(sp)
-	sd	s10, 208(sp)
-	sd	s11, 216(sp)
-	sd	t3, 224(sp)
-	sd	t4, 232(sp)
-	sd	t5, 240(sp)
-	sd	t6, 248(sp)
+	save	1,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
 	.endm
 
 	/* What C code may have changed. */
 	.macro restore_caller_saved
-	ld	ra, 8(sp)
-	ld	t0, 40(sp)
-	ld	t1, 48(sp)
-	ld	t2, 56(sp)
-	ld	a0, 80(sp)
-	ld	a1, 88(sp)
-	ld	a2, 96(sp)
-	ld	a3, 104(sp)
-	ld	a4, 112(sp)
-	ld	a5, 120(sp)
-	ld	a6, 128(sp)
-	ld	a7, 136(sp)
-	ld	t3, 224(sp)
-	ld	t4, 232(sp)
-	ld	t5, 240(sp)
-	ld	t6, 248(sp)
+	restore	1,5,6,7,10,11,12,13,14,15,16,17,28,29,30,31
+	.endm
+
+	/* The rest of a frame: t0 is what sp was. */
+	.macro save_where
+	csrr	t1, sepc
+	csrr	t2, sstatus
+	sd	t0, 16(sp)
+	sd	t1, 256(sp)
+	sd	t2, 264(sp)
+	.endm
+
+	.macro restore_where
+	ld	t0, 256(sp)
+	ld	t1, 264(sp)
+	csrw	sepc, t0
+	csrw	sstatus, t1
 	.endm
 
 	.text
@@ -76,11 +61,7 @@ user_vec:
 	csrrw	sp, sscratch, sp
 	save_all_but_sp
 	csrr	t0, sscratch
-	csrr	t1, sepc
-	csrr	t2, sstatus
-	sd	t0, 16(sp)
-	sd	t1, 256(sp)
-	sd	t2, 264(sp)
+	save_where
 	ld	tp, 0(sp)
 	la	t0, kernel_vec
 	csrw	stvec, t0
@@ -94,26 +75,10 @@ user_vec:
 user_return:				/* interrupts are off */
 	la	t0, user_vec
 	csrw	stvec, t0
-	ld	t0, 256(sp)
-	ld	t1, 264(sp)
-	csrw	sepc, t0
-	csrw	sstatus, t1
+	restore_where
 	csrw	sscratch, sp
 	restore_caller_saved
-	ld	gp, 24(sp)
-	ld	tp, 32(sp)
-	ld	s0, 64(sp)
-	ld	s1, 72(sp)
-	ld	s2, 144(sp)
-	ld	s3, 152(sp)
-	ld	s4, 160(sp)
-	ld	s5, 168(sp)
-	ld	s6, 176(sp)
-	ld	s7, 184(sp)
-	ld	s8, 192(sp)
-	ld	s9, 200(sp)
-	ld	s10, 208(sp)
-	ld	s11, 216(sp)
+	restore	3,4,8,9,18,19,20,21,22,23,24,25,26,27
 	ld	sp, 16(sp)
 	sret
 
@@ -128,19 +93,12 @@ kernel_vec:
 save_kernel:
 	save_all_but_sp
 	addi	t0, sp, FRAME_BYTES
-	csrr	t1, sepc
-	csrr	t2, sstatus
-	sd	t0, 16(sp)
-	sd	t1, 256(sp)
-	sd	t2, 264(sp)
+	save_where
 	li	t0, SSTATUS_SUM
 	csrc	sstatus, t0
 	mv	a0, sp
 	call	kernel_trap
-	ld	t1, 256(sp)
-	ld	t2, 264(sp)
-	csrw	sepc, t1
-	csrw	sstatus, t2
+	restore_where
 	restore_caller_saved
 	addi	sp, sp, FRAME_BYTES
 	sret
@@ -153,11 +111,7 @@ stack_overflow:
 	save_all_but_sp
 	csrr	t0, sscratch
 	addi	t0, t0, FRAME_BYTES
-	csrr	t1, sepc
-	csrr	t2, sstatus
-	sd	t0, 16(sp)
-	sd	t1, 256(sp)
-	sd	t2, 264(sp)
+	save_where
 	mv	a0, sp
 	call	kernel_stack_overflow
 	unimp

@@ -17,7 +17,6 @@
 #include "proc.h"
 #include "sbi.h"
 #include "sched.h"
-#include "syscalls.h"
 #include "vm.h"
 
 /* scause without its top bit */
@@ -105,7 +104,7 @@ static void user_fault(struct proc *p, u64 cause)
 	}
 	if (cause == EXCEPTION_ILLEGAL && turn_fp_on(p))
 		return;
-	printk("%s[%d]: %s at pc 0x%llx, address 0x%llx\n", p->name, pid_of(p),
+	printk("%s[%d]: %s at pc 0x%llx, address 0x%llx\n", name_of(p), pid_of(p),
 	       what, p->frame->epc, value);
 	proc_kill(p);
 }

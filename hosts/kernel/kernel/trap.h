@@ -19,4 +19,7 @@ void trap_init_hart(void);
  */
 struct frame *trap_leave(void);
 
+/* syscall.c: what the registers ask for. Context: a process, interrupts on. */
+void syscall(struct frame *f);
+
 #endif

@@ -74,14 +74,14 @@ static void fence(void)
 	asm volatile("fence iorw, iorw" : : : "memory");
 }
 
-bool virtio_find(struct virtio_dev *dev, u32 id, u32 nth)
+bool virtio_find(struct virtio_dev *dev, u32 id)
 {
 	for (u32 slot = 0; slot < VIRTIO_SLOTS; slot++) {
 		dev->regs = phys_to_virt(VIRTIO0 + slot * VIRTIO_STRIDE);
 		dev->irq = VIRTIO0_IRQ + slot;
 		dev->features = 0;
 		if (reg_read(dev, REG_MAGIC) == VIRTIO_MAGIC &&
-		    reg_read(dev, REG_DEVICE_ID) == id && nth-- == 0)
+		    reg_read(dev, REG_DEVICE_ID) == id)
 			return true;
 	}
 	return false;
@@ -173,7 +173,7 @@ void virtq_notify(struct virtq *vq)
 	reg_write(vq->dev, REG_QUEUE_NOTIFY, vq->queue_idx);
 }
 
-void *virtq_take(struct virtq *vq, u32 *bytes)
+void *virtq_take(struct virtq *vq)
 {
 	u16 head, last;
 	u32 nr = 1;
@@ -182,8 +182,6 @@ void *virtq_take(struct virtq *vq, u32 *bytes)
 		return NULL;
 	fence();
 	head = vq->used.ring[vq->nr_seen % VIRTQ_SIZE].id;
-	if (bytes)
-		*bytes = vq->used.ring[vq->nr_seen % VIRTQ_SIZE].len;
 	vq->nr_seen++;
 	for (last = head; vq->desc[last].flags & DESC_NEXT; nr++)
 		last = vq->desc[last].next;
@@ -196,11 +194,6 @@ void *virtq_take(struct virtq *vq, u32 *bytes)
 void virtio_ack(struct virtio_dev *dev)
 {
 	reg_write(dev, REG_INTERRUPT_ACK, reg_read(dev, REG_INTERRUPT_STATUS));
-}
-
-u32 virtio_config_u32(struct virtio_dev *dev, u32 offset)
-{
-	return reg_read(dev, REG_CONFIG + offset);
 }
 
 /* Two reads, so the device may have changed it in between: look again then. */

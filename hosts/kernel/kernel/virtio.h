@@ -10,7 +10,7 @@
  * A driver finds its device, agrees on features, sets up queues, says that it
  * is ready, and then adds chains of buffers and takes back those that are done:
  *
- *	if (!virtio_find(&dev, VIRTIO_ID_BLOCK, 0)) ...
+ *	if (!virtio_find(&dev, VIRTIO_ID_BLOCK)) ...
  *	virtio_negotiate(&dev, wanted); virtq_setup(&vq, &dev, 0); virtio_ready(&dev);
  *	irq_register(dev.irq, handler, ...);
  *
@@ -86,17 +86,12 @@ struct virtq_buf {
 	u32 bytes;
 };
 
-/**
- * virtio_find - look for a device in the eight slots
- * @dev: filled in
- * @id: kind of device
- * @nth: which of that kind, from 0, in the order of the slots. QEMU fills the
- *	slots from the last to the first, so the device that its command line
- *	names last has nth 0; drivers that meet two of a kind must look at them.
- *
- * Return: false when there is none.
+/*
+ * Look for a device of kind @id in the eight slots, and fill in @dev. Return: false
+ * when there is none. QEMU fills the slots from the last to the first, so of two
+ * alike it is the one that the command line names last.
  */
-bool virtio_find(struct virtio_dev *dev, u32 id, u32 nth);
+bool virtio_find(struct virtio_dev *dev, u32 id);
 
 /**
  * virtio_negotiate - reset @dev and agree on features
@@ -132,19 +127,13 @@ bool virtq_add(struct virtq *vq, const struct virtq_buf *bufs, u32 nr_out,
 /* Tell the device that chains were added. */
 void virtq_notify(struct virtq *vq);
 
-/**
- * virtq_take - a chain that the device is done with
- * @bytes: how many it wrote; may be NULL
- *
- * Return: the chain's token, or NULL when there is none.
- */
-void *virtq_take(struct virtq *vq, u32 *bytes);
+/* Return: the token of a chain that the device is done with; NULL: there is none. */
+void *virtq_take(struct virtq *vq);
 
 /* In the handler, before virtq_take(): the interrupt is seen. */
 void virtio_ack(struct virtio_dev *dev);
 
 /* The device's own configuration space, @offset bytes into it. */
-u32 virtio_config_u32(struct virtio_dev *dev, u32 offset);
 u64 virtio_config_u64(struct virtio_dev *dev, u32 offset);
 
 #endif

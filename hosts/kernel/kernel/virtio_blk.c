@@ -14,7 +14,7 @@
  *
  * Read next: virtio.c; bio.c, who asks.
  */
-#include "virtio_blk.h"
+#include "disk.h"
 
 #include "fs.h"
 #include "mem.h"
@@ -110,7 +110,7 @@ static struct disk_request *take_done(void)
 	struct blk_slot *slot;
 
 	acquire(&blk.lock);
-	slot = virtq_take(&blk.vq, NULL);
+	slot = virtq_take(&blk.vq);
 	if (slot) {
 		r = slot->request;
 		blk.nr_pending--;
@@ -144,7 +144,7 @@ u32 virtio_blk_init(void)
 {
 	u64 sectors;
 
-	if (!virtio_find(&blk.dev, VIRTIO_ID_BLOCK, 0)) {
+	if (!virtio_find(&blk.dev, VIRTIO_ID_BLOCK)) {
 		printk("disk: there is none; give QEMU a virtio-blk-device");
 		return 0;
 	}

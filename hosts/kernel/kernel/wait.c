@@ -10,32 +10,13 @@
  */
 #include "wait.h"
 
-#include "core.h"
 #include "print.h"
 #include "sched.h"
 
-/* Hand @p to the core. Context: interrupts off. */
-static void wake(struct proc *p)
-{
-	struct cpu *c = mycpu();
-	u32 was = overhead_enter(OVERHEAD_SCHED);
-	bool by_nobody = c->in_interrupt || myproc() == &c->idle;
-
-	sl_task_wake(&p->task, 0, by_nobody ? 0 : pid_of(myproc()));
-	overhead_leave(was);
-}
-
-/*
- * Announce that this process will block. Return: false if it must not, because
- * it has just been killed and has not heard of it.
- */
+/* Return: false if this process must not block: killed, and told for the first time. */
 static bool prepare_block(struct proc *p, const char *what)
 {
-	u32 was = overhead_enter(OVERHEAD_SCHED);
-
-	p->waits_for = what;
-	sl_task_prepare_block(&p->task);
-	overhead_leave(was);
+	sched_prepare_block(p, what);
 	/* proc_kill() sets this before it wakes: one of us sees the other. */
 	if (!killed(p) || p->kill_was_told)
 		return true;
@@ -45,35 +26,8 @@ static bool prepare_block(struct proc *p, const char *what)
 
 void waitq_init(struct waitq *q, const char *name)
 {
-	q->first = NULL;
-	q->last = NULL;
+	list_init(&q->procs);
 	q->name = name;
-}
-
-static void enqueue(struct waitq *q, struct proc *p)
-{
-	SL_ASSERT(!p->queue);
-	p->queue = q;
-	p->queue_next = NULL;
-	p->queue_prev = q->last;
-	if (q->last)
-		q->last->queue_next = p;
-	else
-		q->first = p;
-	q->last = p;
-}
-
-static void dequeue(struct waitq *q, struct proc *p)
-{
-	if (p->queue_prev)
-		p->queue_prev->queue_next = p->queue_next;
-	else
-		q->first = p->queue_next;
-	if (p->queue_next)
-		p->queue_next->queue_prev = p->queue_prev;
-	else
-		q->last = p->queue_prev;
-	p->queue = NULL;
 }
 
 void sleep_on(struct waitq *q, struct spinlock *lock)
@@ -81,37 +35,35 @@ void sleep_on(struct waitq *q, struct spinlock *lock)
 	struct proc *p = myproc();
 	bool must_block;
 
-	SL_ASSERT(holding(lock));
+	SL_ASSERT(holding(lock) && !p->queue.next);
 	if (p->nr_off != 1)
 		panic("%s: waits while it holds more than %s", q->name, lock->name);
 	push_off();
-	enqueue(q, p);
+	list_add(&q->procs, &p->queue);
 	must_block = prepare_block(p, q->name);
 	release(lock);
 	if (must_block)
 		sched_block();
-	p->waits_for = NULL;
 	acquire(lock);
 	pop_off();
-	if (p->queue)
-		dequeue(q, p);
+	if (p->queue.next)
+		list_remove(&p->queue);
 }
 
-bool wake_one(struct waitq *q)
+void wake_one(struct waitq *q)
 {
-	struct proc *p = q->first;
+	struct link *first = q->procs.next;
 
-	if (!p)
-		return false;
-	dequeue(q, p);
-	wake(p);
-	return true;
+	if (waitq_is_empty(q))
+		return;
+	list_remove(first);
+	sched_wake(thing_of(first, struct proc, queue), 0);
 }
 
 void wake_all(struct waitq *q)
 {
-	while (wake_one(q))
-		;
+	while (!waitq_is_empty(q))
+		wake_one(q);
 }
 
 void initsleeplock(struct sleeplock *lock, const char *name)
@@ -139,15 +91,10 @@ void releasesleep(struct sleeplock *lock)
 	release(&lock->lock);
 }
 
-bool holdingsleep(struct sleeplock *lock)
-{
-	return lock->owner == myproc();
-}
-
 static void time_is_up(struct timer *timer, void *arg)
 {
 	(void)timer;
-	wake(arg);
+	sched_wake(arg, 0);
 }
 
 int sleep_until(u64 at_ns)
@@ -163,7 +110,6 @@ int sleep_until(u64 at_ns)
 		sched_block();
 		timer_stop(&p->timer);
 	}
-	p->waits_for = NULL;
 	pop_off();
 	return killed(p) ? -1 : 0;
 }

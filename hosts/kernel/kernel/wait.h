@@ -23,15 +23,20 @@
 #ifndef KERNEL_WAIT_H
 #define KERNEL_WAIT_H
 
+#include "list.h"
 #include "spinlock.h"
 
 struct waitq {
-	struct proc *first;	/* the caller's lock guards both */
-	struct proc *last;
+	struct link procs;	/* the caller's lock guards it */
 	const char *name;	/* what is waited for, as ps shows it: "pipe" */
 };
 
 void waitq_init(struct waitq *q, const char *name);
+
+static inline bool waitq_is_empty(const struct waitq *q)
+{
+	return list_is_empty(&q->procs);
+}
 
 /**
  * sleep_on - wait for a wake-up
@@ -43,7 +48,7 @@ void waitq_init(struct waitq *q, const char *name);
 void sleep_on(struct waitq *q, struct spinlock *lock);
 
 /* Wake the first waiter, or all. Context: any; the queue's lock is held. */
-bool wake_one(struct waitq *q);
+void wake_one(struct waitq *q);
 void wake_all(struct waitq *q);
 
 /* A lock that may be held while sleeping. Not ended by kill. */
@@ -56,6 +61,5 @@ struct sleeplock {
 void initsleeplock(struct sleeplock *lock, const char *name);
 void acquiresleep(struct sleeplock *lock);
 void releasesleep(struct sleeplock *lock);
-bool holdingsleep(struct sleeplock *lock);
 
 #endif

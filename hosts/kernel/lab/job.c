@@ -34,18 +34,15 @@ static struct timer end_timer;
  * Read on where the last read ended. At the end: 0, and the next read begins
  * anew. Positions are not kept per descriptor: a job has one reader.
  */
-static int job_read(bool is_user, uint64 addr, int n)
+static int job_read(uint64 addr, int n)
 {
 	u64 bytes = (u64)n;
-	int err = 0;
+	int err;
 
 	acquire(&lock);
 	if (bytes > job_bytes - next_byte)
 		bytes = job_bytes - next_byte;
-	if (is_user)
-		err = copyout(addr, job_start + next_byte, bytes);
-	else
-		memcpy((void *)addr, job_start + next_byte, bytes);
+	err = copyout(addr, job_start + next_byte, bytes);
 	if (!err)
 		next_byte = bytes ? next_byte + bytes : 0;
 	release(&lock);

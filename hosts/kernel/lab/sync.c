@@ -113,32 +113,14 @@ static void drop_waiter(struct waiter *w)
 	w->list = NULL;
 }
 
-static void prepare_block(struct waiter *w)
+/* Context: the set's lock is held. */
+static void complete(struct waiter *w, u64 wake_flags)
 {
-	u32 was = overhead_enter(OVERHEAD_SCHED);
-
-	sl_task_prepare_block(&w->proc->task);
-	overhead_leave(was);
-}
-
-/* The caller will block until somebody completes its call. */
-static void begin_wait(struct waiter *w, const char *what)
-{
-	w->proc->waits_for = what;
-	prepare_block(w);
-}
-
-/* @by: 0 for a device. Context: the set's lock is held. */
-static void complete(struct waiter *w, s32 by, u64 wake_flags)
-{
-	u32 was = overhead_enter(OVERHEAD_SCHED);
-
 	w->is_done = true;
-	sl_task_wake(&w->proc->task, wake_flags, by);
-	overhead_leave(was);
+	sched_wake(w->proc, wake_flags);
 }
 
-/* After prepare_block(). Context: the set's lock is held, as it is afterwards. */
+/* After sched_prepare_block(). Context: the set's lock is held, as it is afterwards. */
 static void block(struct syncs *s)
 {
 	push_off();
@@ -163,9 +145,8 @@ static int wait_done(struct syncs *s, struct waiter *w)
 		block(s);
 		if (w->is_done)
 			break;
-		prepare_block(w);
+		sched_prepare_block(w->proc, w->proc->task.wait_for);
 	}
-	w->proc->waits_for = NULL;
 	return 0;
 }
 
@@ -175,7 +156,6 @@ static int wait_or_give_up(struct syncs *s, struct waiter *w)
 
 	if (err)
 		drop_waiter(w);
-	w->proc->waits_for = NULL;
 	return err;
 }
 
@@ -189,7 +169,7 @@ static int take_lock(struct syncs *s, struct sync_object *o, struct waiter *w)
 	}
 	if (o->owner == w->proc)
 		return -1;
-	begin_wait(w, "lock");
+	sched_prepare_block(w->proc, "lock");
 	add_waiter(&o->waiters, w);
 	return wait_or_give_up(s, w);
 }
@@ -203,7 +183,7 @@ static int drop_lock(struct sync_object *o, struct proc *p)
 	next = take_waiter(&o->waiters);
 	o->owner = next ? next->proc : NULL;
 	if (next)
-		complete(next, pid_of(p), 0);
+		complete(next, 0);
 	return 0;
 }
 
@@ -226,32 +206,32 @@ static int await(struct syncs *s, struct sync_object *o, struct waiter *w,
 			return -1;
 	}
 	w->lock_plus_1 = lock_plus_1;
-	begin_wait(w, "condition");
+	sched_prepare_block(w->proc, "condition");
 	add_waiter(&o->waiters, w);
 	return wait_or_give_up(s, w);
 }
 
 /* @w has been signalled: wake it with its lock, or queue it for that. */
-static void leave_condition(struct syncs *s, struct waiter *w, s32 by)
+static void leave_condition(struct syncs *s, struct waiter *w)
 {
 	struct sync_object *lock = lock_of(s, w->lock_plus_1);
 
 	if (lock && lock->owner) {
-		w->proc->waits_for = "lock";
+		sl_poke(&w->proc->task.wait_for, "lock");
 		add_waiter(&lock->waiters, w);
 		return;
 	}
 	if (lock)
 		lock->owner = w->proc;
-	complete(w, by, 0);
+	complete(w, 0);
 }
 
-static int signal(struct syncs *s, struct sync_object *o, s32 by, bool all)
+static int signal(struct syncs *s, struct sync_object *o, bool all)
 {
 	struct waiter *w;
 
 	while ((w = take_waiter(&o->waiters))) {
-		leave_condition(s, w, by);
+		leave_condition(s, w);
 		if (!all)
 			break;
 	}
@@ -272,7 +252,7 @@ static bool move_bytes(struct sync_object *o, struct waiter *w, bool is_send)
 }
 
 /* Let the first waiter move what it can. Return: whether a byte has moved. */
-static bool advance(struct sync_object *o, s32 by, bool is_send)
+static bool advance(struct sync_object *o, bool is_send)
 {
 	struct waiters *list = is_send ? &o->senders : &o->waiters;
 	struct waiter *w = list->first;
@@ -283,18 +263,18 @@ static bool advance(struct sync_object *o, s32 by, bool is_send)
 	needed = w->need;
 	/* Whoever is complete may be gone as soon as the lock is dropped. */
 	if (move_bytes(o, w, is_send))
-		complete(take_waiter(list), by, SCX_WAKE_SYNC);
+		complete(take_waiter(list), SCX_WAKE_SYNC);
 	return w->need != needed;
 }
 
 /* A message larger than the pipe goes through it in several steps. */
-static void settle_pipe(struct sync_object *o, s32 by)
+static void settle_pipe(struct sync_object *o)
 {
 	bool has_changed;
 
 	do {
-		has_changed = advance(o, by, false);
-		has_changed |= advance(o, by, true);
+		has_changed = advance(o, false);
+		has_changed |= advance(o, true);
 	} while (has_changed);
 }
 
@@ -305,13 +285,13 @@ static int use_pipe(struct syncs *s, struct sync_object *o, struct waiter *w,
 
 	w->need = bytes;
 	if (!list->first && move_bytes(o, w, is_send)) {
-		settle_pipe(o, pid_of(w->proc));
+		settle_pipe(o);
 		return 0;
 	}
 	/* Settling may complete it at once: then it will not block. */
-	begin_wait(w, is_send ? "room in pipe" : "data in pipe");
+	sched_prepare_block(w->proc, is_send ? "room in pipe" : "data in pipe");
 	add_waiter(list, w);
-	settle_pipe(o, pid_of(w->proc));
+	settle_pipe(o);
 	return wait_or_give_up(s, w);
 }
 
@@ -322,24 +302,24 @@ static int arrive(struct syncs *s, struct sync_object *o, struct waiter *w)
 	struct waiter *other;
 
 	if (++o->level < o->param[0]) {
-		begin_wait(w, "barrier");
+		sched_prepare_block(w->proc, "barrier");
 		add_waiter(&o->waiters, w);
 		return wait_or_give_up(s, w);
 	}
 	o->level = 0;
 	while ((other = take_waiter(&o->waiters)))
-		complete(other, pid_of(w->proc), 0);
+		complete(other, 0);
 	return 0;
 }
 
-static void add(struct sync_object *o, s32 by, u64 amount)
+static void add(struct sync_object *o, u64 amount)
 {
 	o->level += amount;
 	if (o->off_at && o->level >= o->off_at)
 		job_end_at(now_ns());
 	while (o->waiters.first && o->waiters.first->need <= o->level) {
 		o->level -= o->waiters.first->need;
-		complete(take_waiter(&o->waiters), by, 0);
+		complete(take_waiter(&o->waiters), 0);
 	}
 }
 
@@ -351,7 +331,7 @@ static int take(struct syncs *s, struct sync_object *o, struct waiter *w,
 		return 0;
 	}
 	w->need = amount;
-	begin_wait(w, "children");
+	sched_prepare_block(w->proc, "children");
 	add_waiter(&o->waiters, w);
 	return wait_or_give_up(s, w);
 }
@@ -371,7 +351,7 @@ static void request_done(struct timer *timer, void *arg)
 	o->nr_active--;
 	if (o->waiters.first)
 		start_request(o, take_waiter(&o->waiters));
-	complete(w, 0, 0);
+	complete(w, 0);
 	release(&s->lock);
 }
 
@@ -393,7 +373,7 @@ static int request(struct syncs *s, struct sync_object *o, struct waiter *w,
 	w->need = bytes;
 	w->set = s;
 	w->device = o;
-	begin_wait(w, "device");
+	sched_prepare_block(w->proc, "device");
 	if (o->nr_active < o->param[2])
 		start_request(o, w);
 	else
@@ -402,14 +382,12 @@ static int request(struct syncs *s, struct sync_object *o, struct waiter *w,
 		return 0;
 	if (w->list) {
 		drop_waiter(w);
-		w->proc->waits_for = NULL;
 		return -1;
 	}
 	while (!w->is_done) {
-		prepare_block(w);
+		sched_prepare_block(w->proc, "device");
 		block(s);
 	}
-	w->proc->waits_for = NULL;
 	return 0;
 }
 
@@ -425,8 +403,7 @@ void sync_exit(struct sync_at_exit *at_exit)
 	s = f->object;
 	acquire(&s->lock);
 	for (u32 i = 0; i < at_exit->nr; i++)
-		add(object_of(s, at_exit->idx[i]), pid_of(myproc()),
-		    at_exit->amount[i]);
+		add(object_of(s, at_exit->idx[i]), at_exit->amount[i]);
 	release(&s->lock);
 	*at_exit = (struct sync_at_exit){ 0 };
 	fileclose(f);
@@ -543,7 +520,6 @@ static const u8 kind_of_op[SYNC_NR_OPS] = {
 static int do_op(struct syncs *s, struct sync_object *o, int op, u64 arg)
 {
 	struct waiter w = { .proc = myproc() };
-	s32 pid = pid_of(w.proc);
 
 	switch (op) {
 	case SYNC_TAKE_LOCK:
@@ -558,9 +534,9 @@ static int do_op(struct syncs *s, struct sync_object *o, int op, u64 arg)
 	case SYNC_AWAIT:
 		return await(s, o, &w, arg);
 	case SYNC_SIGNAL:
-		return signal(s, o, pid, arg);
+		return signal(s, o, arg);
 	case SYNC_ADD:
-		add(o, pid, arg);
+		add(o, arg);
 		return 0;
 	case SYNC_TAKE:
 		return take(s, o, &w, arg);

@@ -43,7 +43,7 @@ static void describe(const struct proc *p, struct procinfo *to)
 {
 	const struct sl_task *t = &p->task;
 	const struct proc *parent = p->parent;
-	const char *what = p->waits_for;
+	const char *what = sl_peek(&t->wait_for);
 
 	*to = (struct procinfo){
 		.pid = pid_of(p),
@@ -52,16 +52,7 @@ static void describe(const struct proc *p, struct procinfo *to)
 		.cpu = t->last_cpu,
 		.nice = p->nice,
 		.weight = t->p.scx.weight,
-		.attr_given = p->attr.given,
-		.attr = {
-			[TASK_ATTR_PRIORITY] = p->attr.priority,
-			[TASK_ATTR_TICKETS] = p->attr.tickets,
-			[TASK_ATTR_CREDITS] = p->attr.credits,
-			[TASK_ATTR_CAP] = p->attr.cap_percent,
-			[TASK_ATTR_GROUP] = p->attr.group,
-			[TASK_ATTR_DEADLINE] = (long)p->attr.deadline_ns,
-			[TASK_ATTR_BURST] = (long)p->attr.burst_ns,
-		},
+		.attr_given = t->attr.given,
 		.memory_bytes = p->size,
 		.start_ns = p->born_ns,
 		.cputime_ns = t->p.se.sum_exec_runtime,
@@ -70,8 +61,10 @@ static void describe(const struct proc *p, struct procinfo *to)
 		.nr_involuntary = t->p.nivcsw,
 		.nr_migrations = t->nr_migrations,
 	};
-	copy_name(to->name, p->name, sizeof(to->name));
-	if (what)
+	for (u32 key = 0; key < NR_TASK_ATTRS; key++)
+		to->attr[key] = proc_attr(p, key);
+	copy_name(to->name, t->p.comm, sizeof(to->name));
+	if (to->state == PROC_BLOCKED && what)
 		copy_name(to->waits_for, what, sizeof(to->waits_for));
 }
 
@@ -151,8 +144,8 @@ static bool add_pinfo(struct proc *p, void *arg)
 		return false;
 	to->inuse[walk->nr] = 1;
 	to->pid[walk->nr] = pid_of(p);
-	to->tickets[walk->nr] = p->attr.given & 1U << TASK_ATTR_TICKETS ?
-				(int)p->attr.tickets : 1;
+	to->tickets[walk->nr] = p->task.attr.given & 1U << TASK_ATTR_TICKETS ?
+				(int)p->task.attr.tickets : 1;
 	to->ticks[walk->nr++] = (int)(p->task.p.se.sum_exec_runtime / tick_ns);
 	return true;
 }

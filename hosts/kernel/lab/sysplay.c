@@ -30,16 +30,14 @@ uint64 sys_forkheld(void)
 	struct proc *child;
 	int pid;
 
-	copy_name(name, myproc()->name, sizeof(name));
+	copy_name(name, name_of(myproc()), sizeof(name));
 	if (arg_u64(0) && copyin_name(name, arg_u64(0)))
 		return SYS_ERROR;
 	pid = kfork(true);
 	/* It is ours, and held: nobody else can have ended it. */
 	child = pid > 0 ? proc_find(pid) : NULL;
-	if (child) {
-		copy_name(child->name, name, sizeof(child->name));
-		copy_name(child->task.p.comm, name, sizeof(child->task.p.comm));
-	}
+	if (child)
+		copy_name(name_of(child), name, sizeof(name));
 	return pid;
 }
 

@@ -44,7 +44,7 @@ static void take_sent(void)
 {
 	bool *is_sent;
 
-	while ((is_sent = virtq_take(&queue, NULL)))
+	while ((is_sent = virtq_take(&queue)))
 		__atomic_store_n(is_sent, true, __ATOMIC_RELEASE);
 }
 
@@ -117,17 +117,14 @@ void channel_end(s64 status)
 }
 
 /* What a program writes at once is one line. */
-static int channel_write(bool is_user, uint64 addr, int n)
+static int channel_write(uint64 addr, int n)
 {
-	int err = 0;
+	int err;
 
 	if (!is_open || n > TEXT_MAX)
 		return -1;
 	acquire(&lock);
-	if (is_user)
-		err = copyin(line.text, addr, n);
-	else
-		memcpy(line.text, (void *)(uintptr_t)addr, n);
+	err = copyin(line.text, addr, n);
 	if (!err)
 		send_line(CHANNEL_TEXT, n, 0);
 	release(&lock);
@@ -138,7 +135,7 @@ void channel_init(void)
 {
 	initlock(&lock, "channel");
 	devsw[CHANNEL].write = channel_write;
-	if (!virtio_find(&dev, VIRTIO_ID_CONSOLE, 0) ||
+	if (!virtio_find(&dev, VIRTIO_ID_CONSOLE) ||
 	    !virtio_negotiate(&dev, 0) ||
 	    !virtq_setup(&queue, &dev, QUEUE_TO_HOST))
 		return;

@@ -13,7 +13,7 @@
  * ctrl-C ends it and all that it has started. Started as `sh FILE` it reads
  * commands from the file, as `sh -c TEXT` from the text.
  *
- * Read next: line.c, how a line is typed; kernel/console.h, what keys are.
+ * Read next: line.c, how a line is typed; kernel/console.c, what keys are.
  */
 #include "kernel/types.h"
 #include "kernel/param.h"

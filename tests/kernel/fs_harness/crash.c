@@ -39,10 +39,10 @@ static u64 hash_inode(u32 inum, u64 path)
 
 	CHECK(ip, "inode %u cannot be had", inum);
 	ilock(ip);
-	type = ip->type;
-	nlink = ip->nlink;
-	major = ip->major;
-	size = ip->size;
+	type = ip->d.type;
+	nlink = ip->d.nlink;
+	major = ip->d.major;
+	size = ip->d.size;
 	CHECK(readi(ip, false, (uint64)data, 0, size) == (int)size, "inode %u", inum);
 	iunlock(ip);
 	begin_op();

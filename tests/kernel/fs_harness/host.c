@@ -125,7 +125,8 @@ void pop_off(void)
 
 void waitq_init(struct waitq *q, const char *name)
 {
-	*q = (struct waitq){ .name = name };
+	list_init(&q->procs);
+	q->name = name;
 }
 
 void sleep_on(struct waitq *q, struct spinlock *lock)
@@ -134,13 +135,8 @@ void sleep_on(struct waitq *q, struct spinlock *lock)
 
 	CHECK(holding(lock) && p->nr_locks == 1, "waiting for %s with %d locks",
 	      q->name, p->nr_locks);
-	p->queue_next = NULL;
 	p->is_woken = false;
-	if (q->first)
-		q->last->queue_next = p;
-	else
-		q->first = p;
-	q->last = p;
+	list_add(&q->procs, &p->queue);
 	release(lock);
 	if (is_threaded)
 		sem_wait(&p->wake);
@@ -151,23 +147,22 @@ void sleep_on(struct waitq *q, struct spinlock *lock)
 	acquire(lock);
 }
 
-bool wake_one(struct waitq *q)
+void wake_one(struct waitq *q)
 {
-	struct proc *p = q->first;
+	struct proc *p = thing_of(q->procs.next, struct proc, queue);
 
-	if (!p)
-		return false;
-	q->first = p->queue_next;
+	if (waitq_is_empty(q))
+		return;
+	list_remove(&p->queue);
 	p->is_woken = true;
 	if (is_threaded)
 		sem_post(&p->wake);
-	return true;
 }
 
 void wake_all(struct waitq *q)
 {
-	while (wake_one(q))
-		;
+	while (!waitq_is_empty(q))
+		wake_one(q);
 }
 
 void initsleeplock(struct sleeplock *lock, const char *name)

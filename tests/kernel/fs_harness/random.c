@@ -358,10 +358,10 @@ static void check_open_files(u32 op)
 			struct inode *ip = f && !f->pipe ? procs[i]->ofile[fd]->ip : NULL;
 			struct m_node *n = ip ? &model.nodes[f->node] : NULL;
 
-			CHECK(!n || (ip->is_valid && ip->size == n->size &&
-				     ip->nlink == n->nlink && ip->type == n->type),
+			CHECK(!n || (ip->c.is_valid && ip->d.size == n->size &&
+				     ip->d.nlink == n->nlink && ip->d.type == n->type),
 			      "operation %u, process %u, file %d: type %d nlink %d size %u, "
-			      "not %d %d %u", op, i, fd, ip->type, ip->nlink, ip->size,
+			      "not %d %d %u", op, i, fd, ip->d.type, ip->d.nlink, ip->d.size,
 			      n->type, n->nlink, n->size);
 		}
 	}

@@ -45,7 +45,7 @@ struct proc {
 	struct file *ofile[NOFILE];
 	struct inode *cwd;
 	bool killed;
-	struct proc *queue_next;
+	struct link queue;
 	bool is_woken;
 	sem_t wake;		/* with threads only */
 	int nr_locks;		/* spin locks it holds */
