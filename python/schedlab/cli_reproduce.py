@@ -35,6 +35,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick/--full", help="A few seeds, or as many runs as the report.")] = True,
     scale: Annotated[float | None, typer.Option(help="Size of Linux's work, 1 being the report's own.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for runs and pages; what is there is not done again.")] = Path("out/reproduce"),
+    write: Annotated[Path | None, typer.Option(metavar="FILE", help="Put the verdicts into this Markdown page, too: docs/replication.md.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:  # fmt: skip
     """Run the experiments of the five reports again, and decide their claims."""
@@ -52,6 +53,8 @@ def reproduce(
     except Interrupted as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from error
+    if write is not None:
+        _write_page(made, write)
     if as_json:
         print(json.dumps(claims_json(made), allow_nan=False))
     else:
@@ -59,6 +62,17 @@ def reproduce(
             show_reproduction(each)
     if any(each.failed for each in made):
         raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _write_page(made: list, path: Path) -> None:
+    """The verdicts of this run, with the command that makes them."""
+    import sys
+    from datetime import UTC, datetime
+
+    from .replication import write_replication
+
+    words = " ".join(sys.argv[1:])
+    write_replication(made, path, command=f"./lab {words}", today=datetime.now(UTC).date())
 
 
 def _folders(numbers: list[int]) -> list[Path]:

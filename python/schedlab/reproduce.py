@@ -22,9 +22,10 @@ from .audit import AUDIT_FILE, Audit, Table, audit_report, read_table
 from .case import write_text
 from .errors import UsageError
 from .reproduce_claims import Decision, decide_all
+from .reproduce_formula import HERE, Measure
 from .reproduce_runs import do_runs
 from .reproduce_samples import Done, Samples
-from .reproduce_spec import Experiment, Runs, Size, read_experiment
+from .reproduce_spec import Experiment, Runs, Size, fill, read_experiment
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ def reproduce_report(
         raise UsageError(f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
                          f"{', '.join(sorted(hosts))}")  # fmt: skip
     out = wanted.out / f"report-{experiment.report}"
+    needed = needed_pairs(experiment)
     done, left_out = {}, {}
     for name, runs in experiment.runs.items():
         size = wanted.size(runs)
@@ -168,7 +170,7 @@ def reproduce_report(
             continue
         if on_set:
             on_set(runs)
-        done[name] = do_runs(runs, size, out, on_start=on_start, on_result=on_result)
+        done[name] = do_runs(runs, size, out, needed=needed[name], on_start=on_start, on_result=on_result)
         if on_done:
             on_done(done[name])
     samples = Samples(done)
@@ -184,6 +186,35 @@ def reproduce_report(
     )
     _write(made)
     return made
+
+
+def needed_pairs(experiment: Experiment) -> dict[str, set[tuple[str, str]]]:
+    """Find which workloads are asked for under which policies.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        With its claims and tables.
+
+    Returns
+    -------
+    dict of str to set of (str, str)
+        By set of runs: workload and policy.
+    """
+    needed: dict[str, set[tuple[str, str]]] = {name: set() for name in experiment.runs}
+
+    def add(measure: Measure | None, on: Sequence[str]) -> None:
+        for name, (workload, policy, *_) in measure.cells if measure else ():
+            for each in on if name == HERE else (name,):
+                needed[each].add((workload, policy))
+
+    for claim in experiment.claims:
+        add(claim.ours, claim.on)
+    for redrawn in experiment.redrawn:
+        for row in redrawn.rows:
+            for column in redrawn.columns:
+                add(Measure(fill(redrawn.ours, row, column), sets=tuple(experiment.runs)), redrawn.on)
+    return needed
 
 
 def published_tables(folder: Path) -> dict[str, Table]:

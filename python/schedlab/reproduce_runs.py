@@ -22,8 +22,9 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from .case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
@@ -45,8 +46,8 @@ class Interrupted(SchedlabError):
 
 
 def do_runs(
-    runs: Runs, size: Size, out: Path, *, on_start: Callable[[int], None] | None = None,
-    on_result: Callable[[dict], None] | None = None,
+    runs: Runs, size: Size, out: Path, *, needed: Collection[tuple[str, str]] | None = None,
+    on_start: Callable[[int], None] | None = None, on_result: Callable[[dict], None] | None = None,
 ) -> Done:  # fmt: skip
     """Do a set of runs.
 
@@ -58,6 +59,9 @@ def do_runs(
         How much of it.
     out : pathlib.Path
         Folder of the experiment's runs.
+    needed : collection of (str, str), optional
+        Workloads and policies, as the experiment calls them, that something asks
+        for; default: all combinations. A program does all of its work anyway.
     on_start : callable, optional
         Called with the number of runs that are still to be done, once per policy.
     on_result : callable, optional
@@ -87,7 +91,10 @@ def do_runs(
         if runs.program:
             _run_programs(done, size, out, on_start, count)
         for label in () if runs.program else runs.policies:
-            _run_workloads(done, size, out, label, on_start, count)
+            chosen = {name: text for name, text in runs.workloads.items()
+                      if needed is None or (name, label) in needed}  # fmt: skip
+            if chosen:
+                _run_workloads(done, replace(runs, workloads=chosen), size, out, label, on_start, count)
     except UnavailableError as error:
         done.found.clear()
         done.problem = f"{runs.host} cannot be used here: {error}"
@@ -157,15 +164,15 @@ def plan_of(runs: Runs, size: Size, out: Path, label: str) -> Plan:
     )
 
 
-def _run_workloads(done: Done, size: Size, out: Path, label: str, on_start, on_result) -> None:
-    """All workloads of a set under one policy."""
-    plan = plan_of(done.runs, size, out, label)
+def _run_workloads(done: Done, runs: Runs, size: Size, out: Path, label: str, on_start, on_result) -> None:
+    """Workloads of a set under one policy."""
+    plan = plan_of(runs, size, out, label)
     result = run_plan(plan, on_start=on_start, on_result=on_result, known=known_run)
     if result.is_interrupted:
         raise Interrupted("interrupted; the same command goes on from here")
     # Names of workloads may come shorter than they went in; their order stays.
     names = dict.fromkeys(run["workload"] for run in result.runs)
-    for short, name in zip(done.runs.workloads, names, strict=True):
+    for short, name in zip(runs.workloads, names, strict=True):
         done.found[short, label] = [run for run in result.runs if run["workload"] == name]
 
 

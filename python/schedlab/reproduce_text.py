@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from .reproduce import Reproduction
 
 
-def number_text(value: float) -> str:
-    """Write a number in four digits.
+def number_text(value: float, digits: int = 4) -> str:
+    """Write a number in few digits.
 
     Parameters
     ----------
     value : float
         Any.
+    digits : int, default 4
+        How many, from the first that is not 0.
 
     Returns
     -------
@@ -33,7 +35,27 @@ def number_text(value: float) -> str:
     >>> number_text(0.059257), number_text(12345.5), number_text(27.0)
     ('0.05926', '12,346', '27')
     """
-    return f"{value:,.0f}" if abs(value) >= 10000 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 10000 else f"{value:.{digits}g}"
+
+
+def digits_of(decision: Decision) -> int:
+    """How many digits tell a decision's interval from no effect.
+
+    Parameters
+    ----------
+    decision : Decision
+        With an interval.
+
+    Returns
+    -------
+    int
+        4 to 7.
+    """
+    ours, null = decision.ours, decision.claim.null
+    if ours is None or ours.method == "single":
+        return 4
+    ends = {ours.low, ours.high, *([] if null is None else [null])}
+    return next((digits for digits in (4, 5, 6) if len({number_text(end, digits) for end in ends}) == len(ends)), 7)
 
 
 def published_text(decision: Decision) -> str:
@@ -51,7 +73,7 @@ def published_text(decision: Decision) -> str:
     """
     if decision.published is None:
         return decision.claim.stated or "-"
-    text = f"{number_text(decision.published.middle)} {decision.claim.unit}".strip()
+    text = f"{number_text(decision.published.middle, 5)} {decision.claim.unit}".strip()
     return f"{text} ({decision.claim.stated})" if decision.claim.stated else text
 
 
@@ -59,7 +81,7 @@ def ours_text(decision: Decision) -> str:
     """Write our figure, or `"-"`."""
     if decision.ours is None:
         return "-"
-    return f"{number_text(decision.ours.estimate)} {decision.claim.unit}".strip()
+    return f"{number_text(decision.ours.estimate, digits_of(decision))} {decision.claim.unit}".strip()
 
 
 def interval_text(decision: Decision) -> str:
@@ -69,7 +91,8 @@ def interval_text(decision: Decision) -> str:
         return "-"
     if ours.method == "deterministic":
         return f"all {ours.n} equal"
-    return f"{number_text(ours.low)} .. {number_text(ours.high)}"
+    digits = digits_of(decision)
+    return f"{number_text(ours.low, digits)} .. {number_text(ours.high, digits)}"
 
 
 def count_sentences(made: Reproduction) -> list[str]:
@@ -89,16 +112,17 @@ def count_sentences(made: Reproduction) -> list[str]:
     for name, done in made.samples.done.items():
         counts = Counter(each.verdict for each in made.decisions if each.on == name)
         total = sum(counts.values())
-        parts = [f"{counts[verdict]} {_plural(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
+        parts = [f"{counts[verdict]} {plural(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
         if total:
-            sentences.append(f"{done.runs.title}: of {total} claims {', '.join(parts)}.")
+            title = done.runs.title[:1].upper() + done.runs.title[1:]
+            sentences.append(f"{title}: of {total} claim{'' if total == 1 else 's'} {', '.join(parts)}.")
     lacking = [each for each in made.decisions if not each.on]
     if lacking:
-        sentences.append(f"{len(lacking)} more cannot be tested anywhere.")
+        sentences.append(f"{len(lacking)} more cannot be tested at all.")
     return sentences
 
 
-def _plural(verdict: str, count: int) -> str:
+def plural(verdict: str, count: int) -> str:
     """A verdict as a verb for several."""
     if count == 1:
         return verdict

@@ -14,7 +14,7 @@ import pytest
 from schedlab.audit import Range
 from schedlab.cli import app
 from schedlab.errors import SpecError, UsageError
-from schedlab.reproduce import Wanted, published_tables, reproduce_report
+from schedlab.reproduce import Wanted, needed_pairs, published_tables, reproduce_report
 from schedlab.reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all
 from schedlab.reproduce_formula import Cell, Measure, MissingError
 from schedlab.reproduce_runs import do_runs, read_samples, workload_of
@@ -258,11 +258,13 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
 
     # A second call does nothing anew; --full adds its seeds to those that are there.
     runs = made.experiment.runs["one"]
-    again = do_runs(runs, runs.quick, made.folder)
+    needed = needed_pairs(made.experiment)["one"]
+    assert needed == {("cpu", "RR"), ("cpu", "MLFQ")}, "nobody asks for the third"
+    again = do_runs(runs, runs.quick, made.folder, needed=needed)
     assert again.nr_new == 0
     decisions = decide_all(made.experiment.claims, made.tables, Samples({"one": again}))
     assert [each.as_json(9) for each in decisions] == made.as_json()
-    assert do_runs(runs, runs.full, made.folder).nr_new == 9
+    assert do_runs(runs, runs.full, made.folder, needed=needed).nr_new == 6
     # Another policy under the same name is another run.
     changed = replace(runs, policies={"RR": "rr slice_ns=20ms"})
     assert do_runs(changed, Size(seeds=2), made.folder).nr_new == 2
