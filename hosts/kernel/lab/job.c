@@ -191,7 +191,7 @@ static u64 nr_switches_now(void)
 /* A task of the workload: does it wait for another one, and for what? */
 static bool look_at(struct proc *p, void *arg)
 {
-	const char *what = p->waits_for;
+	const char *what = sl_peek(&p->task.wait_for);
 
 	(void)arg;
 	if (sl_load(&p->is_held))
@@ -209,7 +209,7 @@ static bool look_at(struct proc *p, void *arg)
 		look.used += sl_print_to(look.text + look.used,
 					 sizeof(look.text) - look.used,
 					 "%s%s[%d] for %s", look.used ? ", " : "",
-					 p->name, pid_of(p), what);
+					 name_of(p), pid_of(p), what);
 	return true;
 }
 
