@@ -104,7 +104,9 @@ def _run(*command: str | Path, env: dict[str, str] | None = None) -> None:
         pytest.fail(f"{words}\n{done.stdout}{done.stderr}", pytrace=False)
 
 
-def meson_build(folder: Path, *options: str, compiler: str | None = None) -> Path:
+def meson_build(
+    folder: Path, *options: str, compiler: str | None = None, target: str = "all"
+) -> Path:
     """Configure `folder` where needed, and bring it up to date.
 
     Parameters
@@ -116,6 +118,8 @@ def meson_build(folder: Path, *options: str, compiler: str | None = None) -> Pat
         Options of `meson setup`, such as `-Doptimization=0`.
     compiler : str, optional
         Value of CC; the default is meson's choice.
+    target : str, default "all"
+        What ninja is to make.
 
     Returns
     -------
@@ -135,7 +139,7 @@ def meson_build(folder: Path, *options: str, compiler: str | None = None) -> Pat
         if not (folder / "build.ninja").is_file():
             shutil.rmtree(folder, ignore_errors=True)
             _run("meson", "setup", folder, ROOT, *options, env=env)
-        _run("ninja", "-C", folder, env=env)
+        _run("ninja", "-C", folder, target, env=env)
     return folder
 
 
