@@ -114,6 +114,8 @@ static void wait_for_work(struct ut_cpu *cpu)
 
 static void idle_loop(struct ut_cpu *cpu)
 {
+	u64 idle;
+
 	for (;;) {
 		/* Whatever comes of it is seen by the next lines. */
 		ut_interrupt(cpu);
@@ -126,11 +128,11 @@ static void idle_loop(struct ut_cpu *cpu)
 		if (sl_must_look_again())
 			continue;
 		/* Nobody is left to wake anybody, and no time will come. */
-		if (__atomic_add_fetch(&ut.nr_idle, 1, __ATOMIC_SEQ_CST) ==
-		    ut.nr_cpus)
-			ut_look_for_deadlock();
+		idle = __atomic_add_fetch(&ut.idle, 1, __ATOMIC_SEQ_CST);
+		if ((u32)idle == ut.nr_cpus)
+			ut_look_for_deadlock(idle);
 		wait_for_work(cpu);
-		__atomic_sub_fetch(&ut.nr_idle, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&ut.idle, UT_LEAVES_IDLE, __ATOMIC_SEQ_CST);
 	}
 }
 

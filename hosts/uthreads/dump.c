@@ -72,11 +72,23 @@ void ut_dump_threads(void)
 	}
 }
 
-/* Is there a thread that runs, or may, or a time that somebody waits for? */
-static bool is_alive_at_all(void)
+/* In a build for tests: time for others to do something meanwhile. */
+static void forced_pause(void)
+{
+	if (UT_HAS_FORCED_POINTS && ut.forced_points)
+		usleep(100);
+}
+
+/*
+ * Is there a thread that runs, or may, or a time that somebody waits for? Each is
+ * looked at in its turn, so that who wakes up and goes to sleep again meanwhile may be
+ * missed: but then its CPU has left idleness, and @idle is not what it was.
+ */
+static bool is_alive_at_all(u64 idle)
 {
 	u32 end = sl_load(&ut.nr_threads_used);
 
+	forced_pause();
 	if (sl_load(&ut.nr_outside) || (ut.hook && ut.hook_ns != UT_NEVER))
 		return true;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
@@ -84,19 +96,21 @@ static bool is_alive_at_all(void)
 		    __atomic_load_n(&ut.cpus[i].pending, __ATOMIC_SEQ_CST))
 			return true;
 	}
+	forced_pause();
 	for (u32 i = 0; i < end; i++) {
 		if (is_alive(&ut.threads[i]) &&
 		    sl_load(&ut.threads[i].core.state) != SL_TASK_BLOCKED)
 			return true;
 	}
-	return __atomic_load_n(&ut.nr_idle, __ATOMIC_SEQ_CST) != ut.nr_cpus;
+	forced_pause();
+	return __atomic_load_n(&ut.idle, __ATOMIC_SEQ_CST) != idle;
 }
 
 /*
- * All CPUs are idle, the caller last. If every thread waits for another one, it
- * will do so for ever. Context: preemption disabled.
+ * All CPUs are idle, the caller last, which made ut.idle @idle. If every thread waits
+ * for another one, it will do so for ever. Context: preemption disabled.
  */
-void ut_look_for_deadlock(void)
+void ut_look_for_deadlock(u64 idle)
 {
 	char text[900];
 	u32 end = sl_load(&ut.nr_threads_used);
@@ -104,7 +118,7 @@ void ut_look_for_deadlock(void)
 	u32 nr = 0;
 	s32 pid = 0;
 
-	if (!sl_load(&ut.nr_threads) || is_alive_at_all())
+	if (!sl_load(&ut.nr_threads) || is_alive_at_all(idle))
 		return;
 	text[0] = 0;
 	for (u32 i = 0; i < end; i++) {

@@ -20,7 +20,8 @@ static u64 watchdog_ns = UT_NEVER;
 static void place(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)
 {
 	cpu->sleepers[idx] = t;
-	t->heap_idx = idx;
+	/* Without the lock its thread asks whether it is still among them. */
+	sl_poke(&t->heap_idx, idx);
 }
 
 static void sift_up(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)

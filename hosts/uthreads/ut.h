@@ -153,6 +153,9 @@ struct ut_cpu {
 	u32		sleepers_room;
 } __attribute__((aligned(64)));
 
+/* What a CPU adds to ut_machine.idle when it has something to do again. */
+#define UT_LEAVES_IDLE ((1ULL << 32) - 1)
+
 struct ut_machine {
 	u32		nr_cpus;
 	u32		threads_max;
@@ -180,7 +183,8 @@ struct ut_machine {
 	char		error[1280];
 	u32		failed_kind;	/* of the policy: enum scx_exit_kind */
 	s32		failed_pid;
-	u32		nr_idle;	/* CPUs with nothing to do; atomic */
+	u64		idle;		/* CPUs with nothing to do, and in its upper */
+					/* half, how often one had again; atomic */
 	u32		nr_outside;	/* requests that will wake somebody; atomic */
 
 	/* The runner's: */
@@ -313,7 +317,7 @@ bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
 		  const void *frame);
 
 /* dump.c */
-void ut_look_for_deadlock(void);
+void ut_look_for_deadlock(u64 idle);
 void ut_dump_threads(void);
 
 /* slots.c */

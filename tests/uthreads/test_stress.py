@@ -46,3 +46,9 @@ def test_natively(toolchain, name, cpus, knobs):
 def test_with_forced_preemption_under_sanitizers(toolchain, build, cpus):
     switches = NR_SWITCHES // 100 // 2
     stress(toolchain(*build), "rr", cpus, switches, *KNOBS, env=FORCED, pace=SWITCHES_PER_SECOND / 10)
+
+
+@pytest.mark.full
+def test_who_sleeps_and_wakes_meanwhile_is_no_deadlock(toolchain):
+    chain = toolchain("gcc", "address")
+    run_program(chain.program("doze.c"), policy(chain, "rr"), 2, env=FORCED)
