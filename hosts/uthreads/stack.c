@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "ut.h"
+#include "valgrind.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -33,6 +34,8 @@ struct chunk {
 	struct chunk *next;
 	char *mem;
 	size_t bytes;
+	size_t nr;
+	unsigned int valgrind[];	/* [nr] */
 };
 
 /*
@@ -83,10 +86,12 @@ static int add_chunk(struct class *class)
 {
 	size_t one = class->stack_bytes + page_bytes();
 	size_t nr = CHUNK_BYTES / one ? CHUNK_BYTES / one : 1;
-	struct chunk *chunk = malloc(sizeof(*chunk));
+	struct chunk *chunk = malloc(sizeof(*chunk) +
+				     nr * sizeof(chunk->valgrind[0]));
 
 	if (!chunk)
 		return -ENOMEM;
+	chunk->nr = nr;
 	chunk->bytes = nr * one;
 	chunk->mem = mmap(NULL, chunk->bytes, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
@@ -97,6 +102,12 @@ static int add_chunk(struct class *class)
 	}
 	/* A huge page would give every stack 2 MiB of memory. */
 	madvise(chunk->mem, chunk->bytes, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < nr; i++) {
+		char *low = chunk->mem + i * one + page_bytes();
+
+		chunk->valgrind[i] = ut_valgrind_begin(low, low +
+						       class->stack_bytes);
+	}
 	chunk->next = chunks;
 	chunks = chunk;
 	class->unused = chunk->mem;
@@ -203,6 +214,8 @@ void ut_stacks_exit(void)
 		struct chunk *chunk = chunks;
 
 		chunks = chunk->next;
+		for (size_t i = 0; i < chunk->nr; i++)
+			ut_valgrind_end(chunk->valgrind[i]);
 		munmap(chunk->mem, chunk->bytes);
 		free(chunk);
 	}

@@ -38,6 +38,8 @@ void *ut_context_make(void *stack_top, void (*fn)(void *), void *arg)
 {
 	u64 *sp = (u64 *)((uintptr_t)stack_top & ~(uintptr_t)15) - FRAME_WORDS;
 
+	/* perf does not believe the last word of a stack, the first return address. */
+	sp -= 2;
 	/* Zeros end the chain of frames, and are the other control words. */
 	__builtin_memset(sp, 0, FRAME_WORDS * sizeof(u64));
 	sp[0] = FIRST_WORD;
