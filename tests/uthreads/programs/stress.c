@@ -25,7 +25,7 @@
 #define NR_GUARDED 6
 #define NR_SEATS 3
 #define CHILDREN_MAX 4
-#define LIFE_OPS 60
+#define LIFE_OPS 30
 #define WATCH_SECONDS 60
 
 /* Both halves are always equal outside the mutex. */
@@ -94,7 +94,7 @@ static void join(ut_id id, void *wanted)
 
 static void yields(struct life *life)
 {
-	for (uint32_t nr = draw(life, 400); nr; nr--)
+	for (uint32_t nr = draw(life, 1000); nr; nr--)
 		CHECK_IS(ut_yield(), 0);
 }
 
