@@ -7,6 +7,7 @@ Read next: reproduce.py; experiments/README.md.
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,7 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:  # fmt: skip
     """Run the experiments of the five reports again, and decide their claims."""
+    from .replication import write_replication
     from .reproduce import Wanted, claims_json, reproduce_report
     from .reproduce_runs import Interrupted
     from .show_reproduce import Watch, show_reproduction
@@ -54,7 +56,7 @@ def reproduce(
         typer.echo(str(error), err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from error
     if write is not None:
-        _write_page(made, write)
+        write_replication(made, write, today=datetime.now(UTC).date())
     if as_json:
         print(json.dumps(claims_json(made), allow_nan=False))
     else:
@@ -62,17 +64,6 @@ def reproduce(
             show_reproduction(each)
     if any(each.failed for each in made):
         raise typer.Exit(EXIT_CHECK_FAILED)
-
-
-def _write_page(made: list, path: Path) -> None:
-    """The verdicts of this run, with the command that makes them."""
-    import sys
-    from datetime import UTC, datetime
-
-    from .replication import write_replication
-
-    words = " ".join(sys.argv[1:])
-    write_replication(made, path, command=f"./lab {words}", today=datetime.now(UTC).date())
 
 
 def _folders(numbers: list[int]) -> list[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .errors import UsageError
 from .reproduce import Reproduction
-from .reproduce_text import count_sentences, interval_text, ours_text, published_text
+from .reproduce_text import command_text, count_sentences, interval_text, ours_text, published_text
 
 HEAD = """# Which conclusions of the five reports hold
 
@@ -56,7 +56,7 @@ class Row:
     verdict: str
 
 
-def write_replication(made: Sequence[Reproduction], path: Path, *, command: str, today: date) -> None:
+def write_replication(made: Sequence[Reproduction], path: Path, *, today: date) -> None:
     """Put reports that were reproduced into the page.
 
     Parameters
@@ -65,8 +65,6 @@ def write_replication(made: Sequence[Reproduction], path: Path, *, command: str,
         The reports.
     path : pathlib.Path
         The page; made where it is missing.
-    command : str
-        What makes it.
     today : datetime.date
         When it was made.
 
@@ -79,7 +77,7 @@ def write_replication(made: Sequence[Reproduction], path: Path, *, command: str,
     for each in made:
         number = each.experiment.report
         begin, end = BEGIN.format(number), END.format(number)
-        section = f"{begin}\n{section_text(each, command=command, today=today)}{end}\n"
+        section = f"{begin}\n{section_text(each, today=today)}{end}\n"
         old = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}\n", re.DOTALL)
         text = old.sub(lambda _, new=section: new, text) if old.search(text) else f"{text}\n{section}"
     try:
@@ -96,15 +94,13 @@ def _in_order(text: str) -> str:
     return "\n\n".join([head, *(match[0].rstrip("\n") for match in sections)]) + "\n"
 
 
-def section_text(made: Reproduction, *, command: str, today: date) -> str:
+def section_text(made: Reproduction, *, today: date) -> str:
     """Write the section of a report.
 
     Parameters
     ----------
     made : Reproduction
         The report.
-    command : str
-        What makes it.
     today : datetime.date
         When it was made.
 
@@ -117,7 +113,7 @@ def section_text(made: Reproduction, *, command: str, today: date) -> str:
     titles = "; ".join(f"`{name}` is {runs.title}" for name, runs in experiment.runs.items() if name in made.samples.done)
     lines = [
         f"## {experiment.title}", "", experiment.question, "",
-        f"Made on {today.isoformat()} by `{command}`. {len(audit.wrong)} of {len(audit.findings)} derived figures do "
+        f"Made on {today.isoformat()} by `{command_text(made)} --write docs/replication.md`. {len(audit.wrong)} of {len(audit.findings)} derived figures do "
         f"not follow from the report's own rows (`./lab audit {experiment.report}`). {' '.join(count_sentences(made))}",
         "", f"Sets of runs: {titles}.", "",
         f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}",

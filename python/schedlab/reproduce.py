@@ -49,23 +49,30 @@ class Wanted:
     is_quick: bool = True
     scale: float | None = None
 
-    def size(self, runs: Runs) -> Size | None:
-        """Decide how much of a set is run.
+    def sizes(self, experiment: Experiment) -> dict[str, Size]:
+        """Decide how much of each set is run.
 
         Parameters
         ----------
-        runs : Runs
-            The set.
+        experiment : Experiment
+            With its sets.
 
         Returns
         -------
-        Size or None
-            None where the set is left out.
+        dict of str to Size
+            By name, without the sets that are left out: those of other hosts than
+            asked for, and those that this size skips. A host that was asked for
+            and of which everything would be skipped is not.
         """
-        size = runs.size(is_quick=self.is_quick)
-        if runs.host not in self.hosts if self.hosts else size.skip:
-            return None
-        return size if self.scale is None else replace(size, scale=self.scale)
+        sizes = {name: runs.size(is_quick=self.is_quick) for name, runs in experiment.runs.items()}
+        quick_hosts = {experiment.runs[name].host for name, size in sizes.items() if not size.skip}
+        chosen = {}
+        for name, size in sizes.items():
+            host = experiment.runs[name].host
+            is_meant = host in self.hosts and (not size.skip or host not in quick_hosts)
+            if is_meant if self.hosts else not size.skip:
+                chosen[name] = size if self.scale is None else replace(size, scale=self.scale)
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,8 @@ class Reproduction:
         Its tables.
     samples : Samples
         What was run.
+    sizes : dict of str to Size
+        How much of each set was.
     left_out : dict of str to str
         Sets that were not, and why.
     decisions : list of Decision
@@ -96,6 +105,7 @@ class Reproduction:
     audit: Audit
     tables: dict[str, Table]
     samples: Samples
+    sizes: dict[str, Size]
     left_out: dict[str, str]
     decisions: list[Decision]
     wanted: Wanted
@@ -161,16 +171,15 @@ def reproduce_report(
                          f"{', '.join(sorted(hosts))}")  # fmt: skip
     out = wanted.out / f"report-{experiment.report}"
     needed = needed_pairs(experiment)
-    done, left_out = {}, {}
+    sizes, done, left_out = wanted.sizes(experiment), {}, {}
     for name, runs in experiment.runs.items():
-        size = wanted.size(runs)
-        if size is None:
-            left_out[name] = ("not among the hosts that were asked for" if wanted.hosts
-                              else f"part of --full, or of --host {runs.host}")  # fmt: skip
+        if name not in sizes:
+            is_other = wanted.hosts and runs.host not in wanted.hosts
+            left_out[name] = "not among the hosts that were asked for" if is_other else "part of --full"
             continue
         if on_set:
             on_set(runs)
-        done[name] = do_runs(runs, size, out, needed=needed[name], on_start=on_start, on_result=on_result)
+        done[name] = do_runs(runs, sizes[name], out, needed=needed[name], on_start=on_start, on_result=on_result)
         if on_done:
             on_done(done[name])
     samples = Samples(done)
@@ -179,6 +188,7 @@ def reproduce_report(
         audit=audit_report(folder),
         tables=tables,
         samples=samples,
+        sizes=sizes,
         left_out=left_out,
         decisions=decide_all(experiment.claims, tables, samples),
         wanted=wanted,

@@ -24,7 +24,7 @@ from .errors import SpecError, SpecFault
 from .reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, measure_on, rule_text
 from .reproduce_formula import Measure, MissingError
 from .reproduce_spec import PARTS, Redrawn, fill
-from .reproduce_text import count_sentences, interval_text, number_text, ours_text, published_text
+from .reproduce_text import command_text, count_sentences, interval_text, number_text, ours_text, published_text
 from .stats import mean_interval
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _setup(made: Reproduction) -> str:
     rows = []
     for name, runs in experiment.runs.items():
         done = made.samples.done.get(name)
-        size = made.wanted.size(runs)
+        size = made.sizes.get(name)
         policies = ", ".join(label if label == policy else f"{label} = {policy}" for label, policy in runs.policies.items())
         what = runs.program or ", ".join(runs.workloads.values())
         amount = made.left_out.get(name, "") if done is None or size is None else done.problem or (
@@ -424,14 +424,10 @@ def _our_number(made: Reproduction, decision: Decision) -> str:
 
 def _repeat(made: Reproduction) -> str:
     """How to do all of it again."""
-    wanted = made.wanted
-    words = ["./lab reproduce", str(made.experiment.report), "--quick" if wanted.is_quick else "--full"]
-    words += [f"--host {','.join(wanted.hosts)}"] if wanted.hosts else []
-    words += [f"--scale {wanted.scale:g}"] if wanted.scale is not None else []
     scaled = any(runs.scaled for runs in made.experiment.runs.values())
     scale = ("<p>The work of some sets is scaled, as the table above says: their times are a part of the report's, "
              "ratios are compared as they are.</p>" if scaled else "")  # fmt: skip
     return f"""<section id="repeat"><h2>How to repeat this</h2>
-<p><code>{escape(" ".join(words))}</code> does the same again; runs that are there already are not done anew. The
+<p><code>{escape(command_text(made))}</code> does the same again; runs that are there already are not done anew. The
 experiment is <code>experiments/report-{made.experiment.report}/</code>: who disagrees with a verdict changes one row of
 <code>claims.toml</code>. All numbers of this page are in <code>claims.json</code> beside it.</p>{scale}</section>"""

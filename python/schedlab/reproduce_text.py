@@ -122,6 +122,26 @@ def count_sentences(made: Reproduction) -> list[str]:
     return sentences
 
 
+def command_text(made: Reproduction) -> str:
+    """Write the command that does the same again.
+
+    Parameters
+    ----------
+    made : Reproduction
+        What `reproduce_report` returned.
+
+    Returns
+    -------
+    str
+        Without the folder, which is a matter of taste.
+    """
+    wanted = made.wanted
+    words = ["./lab reproduce", str(made.experiment.report), "--quick" if wanted.is_quick else "--full"]
+    words += [f"--host {','.join(wanted.hosts)}"] if wanted.hosts else []
+    words += [f"--scale {wanted.scale:g}"] if wanted.scale is not None else []
+    return " ".join(words)
+
+
 def plural(verdict: str, count: int) -> str:
     """A verdict as a verb for several."""
     if count == 1:

@@ -245,7 +245,7 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
     for directory in first["runs"]:
         assert json.loads((Path(directory) / "run.json").read_text())["physics"] == "ok"
     assert (lacking["verdict"], lacking["reason"]) == (UNTESTED, "no commit of its code contains it")
-    assert made.left_out == {"two": "part of --full, or of --host linux"}
+    assert made.left_out == {"two": "part of --full"}
     assert json.loads((made.folder / "claims.json").read_text())["claims"] == made.as_json()
 
     page = made.page.read_text()
@@ -314,6 +314,18 @@ def test_work_of_linux_is_scaled():
 def test_hosts_that_have_no_part_in_it_are_refused(miniature, tmp_path):
     with pytest.raises(UsageError, match=r"--host guest: report 9 runs on linux, sim"):
         reproduce_report(miniature, Wanted(out=tmp_path, hosts=("guest",)))
+
+
+def test_a_host_that_is_asked_for_is_run_also_where_quick_skips_it(miniature, tmp_path):
+    experiment = read_experiment(miniature)
+    assert list(Wanted(out=tmp_path).sizes(experiment)) == ["one"]
+    assert list(Wanted(out=tmp_path, is_quick=False).sizes(experiment)) == ["one", "two"]
+    assert list(Wanted(out=tmp_path, hosts=("linux",), scale=0.5).sizes(experiment)) == ["two"]
+    # Where a part of a host is quick, the rest waits for --full.
+    file = miniature / "experiment.toml"
+    file.write_text(file.read_text().replace('host = "linux"', 'host = "sim"'))
+    experiment = read_experiment(miniature)
+    assert list(Wanted(out=tmp_path, hosts=("sim",)).sizes(experiment)) == ["one"]
 
 
 @pytest.mark.parametrize(
