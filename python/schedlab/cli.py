@@ -42,6 +42,7 @@ from .errors import (
     UnavailableError,
     UsageError,
 )
+from .run_folders import fresh_folder
 
 EXIT_INTERRUPTED = 130
 #: What Typer raises about the words of a command line; it has no public name for it.
@@ -179,7 +180,7 @@ def run(
     plan = Plan(
         workloads=workloads,
         policies=policies,
-        out=out or _fresh_folder(),
+        out=out or fresh_folder(),
         host=host,
         cpus=cpus,
         nr_seeds=seeds,
@@ -225,18 +226,6 @@ def _leave_with(result) -> None:
         raise typer.Exit(EXIT_INTERRUPTED)
     if not result.is_good:
         raise typer.Exit(EXIT_CHECK_FAILED)
-
-
-def _fresh_folder() -> Path:
-    """A folder below `out/` that does not exist yet."""
-    from datetime import datetime
-
-    stem = datetime.now().strftime("%Y%m%d-%H%M%S")
-    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
-        path = Path("out") / (stem + suffix)
-        if not path.exists():
-            return path
-    raise UsageError("out/ is full; name a folder with --out")
 
 
 @app.command()

@@ -176,6 +176,9 @@ class Workload:
         Locks, then pipes, barriers, conditions.
     expected : tuple of Expected
         Known schedules.
+    program : bytes
+        What it is compiled to, where that is known beforehand, as of a recorded
+        run; empty: what its tasks say.
     """
 
     name: str
@@ -192,6 +195,7 @@ class Workload:
     tasks: tuple[Task, ...] = ()
     objects: tuple[SyncObject, ...] = ()
     expected: tuple[Expected, ...] = ()
+    program: bytes = b""
 
     @property
     def nr_tasks(self) -> int:

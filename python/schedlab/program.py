@@ -79,6 +79,8 @@ def compile_workload(workload: Workload, *, seed: int) -> Program:
     """
     if not 0 <= seed < 2**64:
         raise UsageError(f"seed must be from 0 to 2**64 - 1 (got {seed})")
+    if workload.program:
+        return read_program(workload.program)
     return _Compiler(workload, seed).program()
 
 

@@ -92,3 +92,26 @@ def _without_copies(path: Path, runs: list[dict]) -> list[dict]:
                 f"{run['seed']}; give the folder of one set of runs"
             )
     return list(found.values())
+
+
+def fresh_folder() -> Path:
+    """Find a folder below `out/` that does not exist yet.
+
+    Returns
+    -------
+    pathlib.Path
+        Named after the time; not made.
+
+    Raises
+    ------
+    UsageError
+        If there are a thousand of this second.
+    """
+    from datetime import datetime
+
+    stem = datetime.now().strftime("%Y%m%d-%H%M%S")
+    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
+        path = Path("out") / (stem + suffix)
+        if not path.exists():
+            return path
+    raise UsageError("out/ is full; name a folder with --out")

@@ -194,6 +194,11 @@ static void begin(const char *path, bool is_all, uint32_t root, uint32_t depth)
 	header.begin_wall_ns = time_of(CLOCK_REALTIME);
 	write_whole(&header, sizeof(header));
 	members_put(root, is_all);
+	/* Only now is it known who was there. */
+	header.begin_ns = now_ns();
+	header.begin_wall_ns = time_of(CLOCK_REALTIME);
+	if (pwrite(capture.fd, &header, sizeof(header), 0) < 0)
+		capture.error = errno;
 	drain_all();
 	printf("{\"begin_ns\":%llu,\"tick_ns\":%llu,\"is_realtime\":%s}\n",
 	       (unsigned long long)header.begin_ns,

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab record`: commands of Linux become runs like any other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from schedlab.errors import NotFoundError, UsageError
+from schedlab.gantt import draw_text
+from schedlab.hosts.recorder import unavailable_reason
+from schedlab.linux_class import parse_class
+from schedlab.recording import EVENTS, Subject, import_events, record_command, record_others
+from schedlab.records import read_records
+from schedlab.replay import load_recorded
+from schedlab.run import Plan, run_plan
+from schedlab.run_folders import read_run_folder
+
+OTHER = parse_class("SCHED_OTHER")
+TIMEOUT_NS = 20 * 10**9
+#: Two processes that use the CPU, and one that sleeps.
+SCRIPT = """
+import os, time
+def burn(ms):
+    end = time.process_time_ns() + ms * 1_000_000
+    while time.process_time_ns() < end:
+        pass
+for ms in (30, 50):
+    if os.fork() == 0:
+        burn(ms)
+        os._exit(0)
+for _ in range(5):
+    time.sleep(0.005)
+    burn(1)
+os.wait(), os.wait()
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def may_record(build):
+    reason = unavailable_reason()
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def recorded(may_record, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recorded") / "run"
+    argv = [sys.executable, "-S", "-c", SCRIPT]
+    return folder, record_command(argv, folder, linux_class=OTHER, cpus=(0,), timeout_ns=TIMEOUT_NS)
+
+
+def test_a_command_becomes_a_run(recorded):
+    folder, run = recorded
+    assert run["status"] == run["physics"] == "ok" or run["status"] == "ok", run["error"]
+    assert run["metrics"]["tasks"] == len(run["tasks"]) == 3
+    assert run["metrics"]["tasks_ended"] == 3
+    assert run["metrics"]["busy_ns"] >= 80_000_000
+    assert run["command"]["exit_code"] == 0
+    assert (run["host"], run["policy"], run["tick_ns"] > 0) == ("linux", "SCHED_OTHER", True)
+    assert json.loads((folder / "run.json").read_text()) == run
+    assert {path.name for path in folder.iterdir()} == {
+        "run.json", "records.slr", "records.parquet", "tasks.parquet", "metrics.parquet",
+    }  # fmt: skip
+
+
+def test_it_can_be_read_and_drawn_like_any_run(recorded):
+    folder, run = recorded
+    assert read_run_folder(folder)[0]["record_hash"] == run["record_hash"]
+    names = {task["task"]: task["name"] for task in run["tasks"]}
+    drawn = draw_text(read_records(folder / "records.slr"), names=names, width=80, nr_tasks_max=9)
+    assert run["tasks"][0]["name"] in drawn
+
+
+def test_it_is_replayed_on_as_many_cpus_as_it_used(recorded, simulator, tmp_path):
+    folder, run = recorded
+    workload = load_recorded(folder)
+    assert workload.cpus == 1 and workload.tick_ns == run["tick_ns"]
+    result = run_plan(Plan([workload], ["rr", "fifo"], tmp_path, keep_parquet=False))
+    assert result.is_good, [each["error"] for each in result.runs]
+    for each in result.runs:
+        assert each["metrics"]["busy_ns"] == run["metrics"]["busy_ns"], "the same work"
+        assert each["metrics"]["tasks_ended"] == 3
+    # With nobody in between, it takes at most as long as it did, and at least its work.
+    makespan_ns = result.runs[0]["metrics"]["makespan_ns"]
+    assert run["metrics"]["busy_ns"] <= makespan_ns <= run["metrics"]["makespan_ns"] + 60_000_000
+
+
+def test_a_process_that_runs_already_is_recorded(tmp_path):
+    process = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+    try:
+        run = record_others(tmp_path / "run", pid=process.pid, for_ns=100_000_000)
+    finally:
+        process.kill()
+        process.wait()
+    assert run["status"] == "ok", run["error"]
+    assert [task["pid"] for task in run["tasks"]] == [process.pid]
+    # It was under way at the beginning and at the end, and others have the CPUs, too.
+    assert run["metrics"]["tasks_ended"] == 0 and run["metrics"]["busy_ns"] > 0
+    assert run["metrics"]["busy_ns"] + run["metrics"]["wait_ns_mean"] == pytest.approx(run["metrics"]["elapsed_ns"])
+
+
+def test_a_timeout_ends_the_tree_and_is_told(tmp_path):
+    run = record_command(["sleep", "30"], tmp_path / "run", linux_class=OTHER, timeout_ns=200_000_000)
+    assert run["status"] == "failed" and "ended after 0.2 s" in run["error"]
+    assert run["metrics"] == {} and (tmp_path / "run" / EVENTS).exists()
+    again = import_events(tmp_path / "run" / EVENTS, tmp_path / "again", Subject("sleep", "sleep 30"))
+    assert again["status"] == "ok" and "sleep" in {task["name"] for task in again["tasks"]}
+
+
+def test_what_cannot_be_recorded_leaves_nothing(tmp_path):
+    with pytest.raises(UsageError, match="cannot be started"):
+        record_command(["no-such-command"], tmp_path / "run", linux_class=OTHER, timeout_ns=TIMEOUT_NS)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(NotFoundError, match="no such process"):
+        record_others(tmp_path / "run", pid=1 << 22, for_ns=1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be made"):
+        record_others(tmp_path / "file" / "run", pid=None, for_ns=1)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Replays: a run's own records, under its own policy, give its own schedule."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from schedlab import physics
+from schedlab.errors import NotFoundError, RecordError
+from schedlab.hosts import Job
+from schedlab.hosts.sim import SimHost
+from schedlab.policy import load_policy
+from schedlab.policy_build import build_policy
+from schedlab.program import compile_workload
+from schedlab.records import Kind, Stop, read_records, write_records
+from schedlab.replay import load_recorded, program_of
+from schedlab.run import Plan, run_plan
+from schedlab.spec import load_workload, parse_workload
+from schedlab.timeline import Timeline
+
+MS = 1_000_000
+DECISIONS = (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP, Kind.ATTR)
+
+
+@pytest.fixture(scope="module")
+def session(simulator):
+    made = SimHost().session(timeout_seconds=60)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def simulate(session, tmp_path):
+    def run(program, policy, *, nr_cpus, tick_ns, seed=3):
+        (tmp_path / "p").write_bytes(program.data)
+        job = Job("a test", build_policy(load_policy(policy)), tmp_path / "p", tmp_path / "r.slr",
+                  nr_cpus, seed, tick_ns)  # fmt: skip
+        outcome = session.run(job)
+        assert outcome.error is None, outcome.error
+        return read_records(tmp_path / "r.slr")
+
+    return run
+
+
+def schedule(records):
+    """Who arrived, woke, ran and stopped, when, where, why and by whom."""
+    events = records.events[np.isin(records.events["kind"], DECISIONS)]
+    # The queue that a task was taken from is the policy's own affair.
+    arg = np.where(events["kind"] == Kind.RUN, 0, events["arg"])
+    return [*zip(*(events[name].tolist() for name in ("t_ns", "task", "cpu", "kind", "flags")), arg.tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "mlfq", "cfs", "lottery"])
+@pytest.mark.parametrize(
+    "workload",
+    # Locks, disk and sleep; priority inversion; children; attributes that change;
+    # messages on 4 CPUs; periods; a barrier.
+    ["mixed", "classics/inversion-lock", "report-1/creation", "report-5/ticket-change", "classics/requests",
+     "classics/gamer", "report-3/matrix"],
+)  # fmt: skip
+def test_the_same_policy_gives_the_same_schedule(simulate, workload, policy):
+    loaded = load_workload(workload)
+    program = compile_workload(loaded, seed=3)
+    machine = {"nr_cpus": max(loaded.cpus, loaded.cpus_min, 1), "tick_ns": loaded.tick_ns}
+    first = simulate(program, policy, **machine)
+    again = simulate(program_of(first, name="again", source=program), policy, **machine)
+    assert schedule(again) == schedule(first)
+    assert again.end_ns == first.end_ns
+
+
+def test_another_policy_does_the_same_work_in_another_order(simulate):
+    loaded = load_workload("mixed")
+    program = compile_workload(loaded, seed=3)
+    first = simulate(program, "fifo", nr_cpus=1, tick_ns=loaded.tick_ns)
+    replayed = program_of(first, name="again", source=program)
+    other = simulate(replayed, "rr", nr_cpus=1, tick_ns=loaded.tick_ns)
+    assert schedule(other) != schedule(first)
+    expected = physics.Expectations(work_ns=replayed.work_ns(), arrival_ns=replayed.task_rows["arrival_ns"])
+    assert physics.check(Timeline(other), expected) == "ok"
+
+
+def ops_of(program, pid):
+    row = program.task_rows[pid - 1]
+    return [line.split(maxsplit=1)[1] for line in program._op_lines(row)]
+
+
+def test_what_a_recording_becomes(tmp_path):
+    """Task 2 is woken by 1, then by nobody; 3 is 1's child; 4 goes on for ever."""
+    path = tmp_path / "records.slr"
+    write_records(path, [
+        (0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 0, Kind.ARRIVE, 0, 0),
+        (0, 2, 0, Kind.RUN, 0, 0), (5, 2, 0, Kind.STOP, Stop.BLOCKED, 5),
+        (5, 1, 0, Kind.RUN, 0, 0), (8, 2, 0, Kind.WAKE, 0, 1),
+        (15, 3, 0, Kind.ARRIVE, 0, 1), (20, 1, 0, Kind.STOP, Stop.PREEMPTED, 15),
+        (20, 2, 0, Kind.RUN, 0, 0), (24, 2, 0, Kind.STOP, Stop.BLOCKED, 4),
+        (24, 1, 0, Kind.RUN, 0, 0), (31, 1, 0, Kind.STOP, Stop.EXITED, 7),
+        (31, 3, 0, Kind.RUN, 0, 0), (33, 3, 0, Kind.STOP, Stop.YIELDED, 2),
+        (33, 3, 0, Kind.RUN, 0, 0), (36, 3, 0, Kind.STOP, Stop.EXITED, 3),
+        (40, 2, 0, Kind.WAKE, 0, 0), (40, 2, 0, Kind.RUN, 0, 0), (41, 2, 0, Kind.STOP, Stop.EXITED, 1),
+        (42, 4, 0, Kind.ARRIVE, 0, 0), (42, 4, 0, Kind.RUN, 0, 0), (50, 4, 0, Kind.STOP, Stop.HORIZON, 8),
+    ], nr_cpus=1, tick_ns=4 * MS)  # fmt: skip
+    tasks = [{"name": "make", "priority": 120}, {"name": "cc", "priority": 125}, {"name": "as", "priority": 89},
+             {"name": "hog", "priority": 120}]  # fmt: skip
+    program = program_of(read_records(path), name="build", tasks=tasks)
+    assert ops_of(program, 1) == ["run 3ns", "send 1-wakes-2 1B", "run 7ns", "spawn the next of pids 3 to 3",
+                                  "run 12ns", "exit"]  # fmt: skip
+    assert ops_of(program, 2) == ["run 5ns", "recv 1-wakes-2 1B", "run 4ns", "sleep 16ns", "run 1ns", "exit"]
+    assert ops_of(program, 3) == ["run 2ns", "yield", "run 3ns", "exit"]
+    assert program.task_rows["arrival_ns"][[0, 1, 3]].tolist() == [0, 0, 42]
+    assert program.task_rows["parent"][2] == 0
+    assert program.tasks["name"].tolist() == ["make", "cc", "as", "hog"]
+    assert program.task_rows["nice"].tolist() == [0, 5, 0, 0]
+    assert program.task_rows["priority"][2] == 89, "real-time: 0 is the highest level"
+    assert program.horizon_ns == 50
+
+
+def test_children_of_two_parents_by_turns_get_numbers_that_a_program_can_have(simulate):
+    """Linux numbers tasks as they come; a program wants each parent's together."""
+    rows = [(0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 1, Kind.ARRIVE, 0, 0),
+            (0, 1, 0, Kind.RUN, 0, 0), (0, 2, 1, Kind.RUN, 0, 0)]  # fmt: skip
+    t = 0
+    for pid in range(3, 43):
+        t += 10 * MS
+        parent, cpu = 1 + pid % 2, 2 + pid % 2
+        rows += [(t, pid, cpu, Kind.ARRIVE, 0, parent), (t, pid, cpu, Kind.RUN, 0, 0),
+                 (t + MS, pid, cpu, Kind.STOP, Stop.EXITED, MS)]  # fmt: skip
+    rows += [(t + 2 * MS, pid, pid - 1, Kind.STOP, Stop.EXITED, t + 2 * MS) for pid in (1, 2)]
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_records(Path(folder) / "r", rows, nr_cpus=4)
+        program = program_of(read_records(Path(folder) / "r"), name="many")
+    again = simulate(program, "fifo", nr_cpus=4, tick_ns=MS)
+    assert again.end_ns == t + 2 * MS
+    arrivals = again.events[again.events["kind"] == Kind.ARRIVE]
+    assert arrivals["t_ns"].tolist() == [0, 0, *range(10 * MS, t + 1, 10 * MS)]
+
+
+def test_a_directory_of_runs_is_replayed(simulator, tmp_path):
+    text = '[workload]\ntitle = "a"\nquestion = "b"\n[[task]]\nname = "x"\ncount = 3\nphases = [{run = "3ms"}]\n'
+    (tmp_path / "w.toml").write_text(text)
+    run_plan(Plan([str(tmp_path / "w.toml")], ["fifo"], tmp_path / "out", keep_parquet=False))
+    folder = tmp_path / "out" / "w" / "fifo" / "seed-1"
+    workload = load_recorded(folder)
+    assert workload.tick_ns == parse_workload(text).tick_ns and workload.cpus == 1
+    result = run_plan(Plan([workload], ["fifo", "rr"], tmp_path / "again", keep_parquet=False))
+    assert result.is_good
+    first = json.loads((folder / "run.json").read_text())
+    assert result.runs[0]["metrics"] == first["metrics"]
+    assert result.runs[0]["workload"] == "w-replayed"
+
+
+def test_what_cannot_be_replayed_is_refused(tmp_path):
+    with pytest.raises(NotFoundError, match="no records.slr"):
+        load_recorded(tmp_path)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    write_records(tmp_path / "a" / "b" / "records.slr", [], nr_cpus=1)
+    with pytest.raises(NotFoundError, match="runs below it: .*a/b"):
+        load_recorded(tmp_path / "a")
+    with pytest.raises(RecordError, match="nothing happened"):
+        load_recorded(tmp_path / "a" / "b")
+    (tmp_path / "a" / "b" / "run.json").write_text("{")
+    with pytest.raises(RecordError, match="run.json: damaged"):
+        load_recorded(tmp_path / "a" / "b")
+    write_records(tmp_path / "records.slr", [(5, 0, 0, Kind.LOST, 0, 7)], nr_cpus=1)
+    with pytest.raises(RecordError, match="7 records were lost"):
+        load_recorded(tmp_path)
