@@ -22,7 +22,7 @@ import json
 import os
 import platform
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +42,8 @@ EVENTS_FILE = "events.slev"
 LATENCY_NS = 100_000_000
 #: Two readings of the clock, one before and one after the other.
 TOLERANCE_NS = 5_000
+#: CPU time of a task that may be missing from records in which something was repaired.
+MISSING_NS_MAX = 500_000
 #: launcher 0, keeper 1, runner 2, and from there on tasks.
 TASKS_GENERATION = 3
 #: How much of what the runner complained about is kept.
@@ -276,7 +278,8 @@ class LinuxSession:
             try:
                 outcome.answer["recording"] = make_records(job, played, cpus, captured)
             except RecordError as error:
-                return Outcome(error=str(error), error_kind="records", answer=outcome.answer)
+                # What the tasks noted is there all the same.
+                outcome = replace(outcome, no_records=str(error))
         with contextlib.suppress(OSError):
             (folder / EVENTS_FILE).unlink(missing_ok=True)
         return outcome
@@ -382,7 +385,7 @@ def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured) -> d
     Returns
     -------
     dict
-        `events`, `lost`, `recorder_cpu_ns`: what recording took.
+        `events`, `lost`, `repairs`, `inferred`, and `recorder_cpu_ns`: what recording took.
 
     Raises
     ------
@@ -391,25 +394,41 @@ def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured) -> d
     """
     events = job.records.parent / EVENTS_FILE
     if captured.write_error:
-        raise RecordError(f"{events}: {captured.write_error}: make room and run again")
+        raise RecordError(f"{events}: cannot be written: {captured.write_error}; make room and run again")
     start_ns = played.run["start_ns"]
     # A thread is forgotten shortly before it leaves its CPU for the last time.
     have_all_ended = played.run["nr_ended"] == played.run["nr_tasks"]
     end_ns = None if have_all_ended else start_ns + played.run["end_ns"]
     converted = convert_events(events, job.records, origin_ns=start_ns, end_ns=end_ns)
+    try:
+        return _rename_records(job, played, cpus, converted) | {"recorder_cpu_ns": captured.cpu_ns}
+    except RecordError:
+        # Half a recording is none: what the tasks noted stands in its place.
+        job.records.unlink()
+        raise
+
+
+def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted) -> dict:
+    """Put the program's numbers into converted records, and refuse those that are not whole."""
+    have_all_ended = played.run["nr_ended"] == played.run["nr_tasks"]
+    if converted.nr_lost:
+        raise RecordError(f"the kernel's rings had no room for {converted.nr_lost} events; run fewer tasks, or on fewer CPUs")
     number_of = {task["tid"]: task["task"] for task in played.tasks if task["tid"]}
     numbers = np.zeros(len(converted.tasks) + 1, np.uint32)
     for task in converted.tasks:
         numbers[task["task"]] = number_of.get(task["pid"], 0)
     records = read_records(job.records)
     renamed = rename(records.events, numbers, cpus)
+    nr_mended = converted.nr_repairs + converted.nr_inferred
+    if nr_mended:
+        refuse_holes(renamed, played, nr_mended)
     # A run of which all have ended ends with the last of them, on every host.
     ended = renamed["t_ns"][(renamed["kind"] == Kind.STOP) & (renamed["flags"] == Stop.EXITED)]
     end_ns = int(ended.max()) if have_all_ended and len(ended) == len(played.tasks) else records.end_ns
     renamed = renamed[renamed["t_ns"] <= end_ns]
     write_records(job.records, renamed, nr_cpus=len(cpus), tick_ns=converted.tick_ns, end_ns=end_ns)
-    return {"events": captured.nr_events, "lost": converted.nr_lost, "repairs": converted.nr_repairs,
-            "recorder_cpu_ns": captured.cpu_ns}  # fmt: skip
+    return {"events": converted.nr_events, "lost": converted.nr_lost, "repairs": converted.nr_repairs,
+            "inferred": converted.nr_inferred}  # fmt: skip
 
 
 def rename(events: np.ndarray, numbers: np.ndarray, cpus: tuple[int, ...]) -> np.ndarray:
@@ -442,3 +461,30 @@ def rename(events: np.ndarray, numbers: np.ndarray, cpus: tuple[int, ...]) -> np
     cpu = place[made["cpu"]]
     made["cpu"] = np.where(is_whole, 0, cpu)
     return made[is_whole | ((cpu >= 0) & ((made["task"] > 0) | ~is_task))].astype(RECORD_DTYPE)
+
+
+def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
+    """Refuse records in which a task has less CPU time than by its own clock.
+
+    Parameters
+    ----------
+    events : numpy.ndarray of RECORD_DTYPE, shape (n_records,)
+        Records with the program's numbers of tasks.
+    played : Played
+        What the tasks noted.
+    nr_mended : int
+        How often something was missing.
+
+    Raises
+    ------
+    RecordError
+        If too much was.
+    """
+    stops = events[events["kind"] == Kind.STOP]
+    for task in played.tasks:
+        stints = stops["arg"][stops["task"] == task["task"]]
+        missing_ns = task["run_ns"] - int(stints.sum())
+        # Linux's clock of a task and the moment of a switch are not quite the same.
+        if missing_ns > MISSING_NS_MAX + TOLERANCE_NS * len(stints):
+            raise RecordError(f"the kernel left out {nr_mended} switches, and with them {missing_ns / 1e6:.1f} ms of "
+                              f"task {task['task']} ({task['name']}); run again")  # fmt: skip
