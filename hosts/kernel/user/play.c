@@ -2,7 +2,7 @@
 /*
  * play.c - plays a workload program: a process per task, on real time slices.
  *
- *	play [-f FILE] [-t TICK_NS] [-i LATENCY,PER_KIB,CALL,DEPTH] [POLICY [KNOB=N]...]
+ *	play [-f FILE] [-t TICK_NS] [-i LATENCY,PER_KIB,CALL,DEPTH] [-c CPUS] [POLICY [KNOB=N]...]
  *
  * Without -f the program is the machine's job: then the policy sees the tasks and
  * nothing else, and the machine goes off when they have ended. All processes are made before the
@@ -34,8 +34,15 @@
 #define SET_UP_NS (1000 * MS)
 #define SET_UP_TASK_NS (MS / 4)
 
+/*
+ * With several CPUs time goes on while the emulator is busy with another one, and a
+ * task that only counted its rounds would run for longer than it was told to.
+ */
+#define SPIN_NS_MAX_MANY 50000
+
 struct options {
 	const char *file;
+	u64 nr_cpus;
 	u64 tick_ns;
 	u64 device[4];			/* ns, ns per KiB, ns per call, requests */
 	char policy[POLICY_BYTES];	/* "": leave the one in force */
@@ -90,8 +97,10 @@ static void parse_options(struct options *o, int argc, char **argv)
 			o->tick_ns = parse("-t", argv[i + 1]);
 		else if (strcmp(argv[i], "-i") == 0)
 			parse_device(o, argv[i + 1]);
+		else if (strcmp(argv[i], "-c") == 0)
+			o->nr_cpus = parse("-c", argv[i + 1]);
 		else
-			fail("play: unknown option %s; -f, -t and -i are known",
+			fail("play: unknown option %s; -f, -t, -i and -c are known",
 			     argv[i]);
 	}
 	if (!o->tick_ns || !o->device[3])
@@ -262,6 +271,7 @@ int main(int argc, char **argv)
 	h = sl_program_header(play.program);
 	tasks = sl_program_tasks(play.program);
 	make_syncs(&play, &o);
+	play.spin_ns_max = o.nr_cpus > 1 ? SPIN_NS_MAX_MANY : ~0ULL;
 	play_calibrate(&play);
 	start_ns = clock_ns() + SET_UP_NS + h->nr_tasks * SET_UP_TASK_NS;
 	start_ns += o.tick_ns - start_ns % o.tick_ns;

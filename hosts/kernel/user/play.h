@@ -18,6 +18,7 @@ struct play {
 	u32 all_ended;		/* counter: tasks that have ended */
 	u32 device;
 	u32 children_ended;	/* counter of task i: this + i */
+	u64 spin_ns_max;	/* between two looks at one's CPU time */
 	u64 call_ns;		/* CPU time of a read or write */
 	u64 ps_per_round;	/* of spin_rounds() */
 	u64 ps_per_stretch;	/* of spin_stretches() */

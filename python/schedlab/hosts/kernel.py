@@ -339,7 +339,7 @@ def _arguments(job: Job, ramdisk: int, nr_tasks: int) -> dict[str, str]:
     return {
         "tick_ns": str(job.tick_ns), "seed": str(job.seed), "ramdisk": str(ramdisk),
         "procs_max": str(max(64, nr_tasks + PROCS_SPARE)),
-        **shown, "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, name, *knobs]),
+        **shown, "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, "-c", str(job.nr_cpus), name, *knobs]),
     }  # fmt: skip
 
 
