@@ -15,12 +15,14 @@ from schedlab.audit import Range
 from schedlab.cli import app
 from schedlab.errors import SpecError, UsageError
 from schedlab.reproduce import Wanted, needed_pairs, published_tables, reproduce_report
-from schedlab.reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all
+from schedlab.reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all, measure_on
 from schedlab.reproduce_formula import Cell, Measure, MissingError
 from schedlab.reproduce_runs import do_runs, read_samples, workload_of
 from schedlab.reproduce_samples import Done, Samples
 from schedlab.reproduce_spec import Claim, Runs, Size, read_experiment
 from schedlab.stats import Interval
+
+from conftest import missing
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 WRITTEN = sorted(path.parent for path in EXPERIMENTS.glob("*/experiment.toml"))
@@ -304,6 +306,29 @@ def test_programs_of_the_kernel_print_samples():
     assert read_samples(console) == [
         {"test": "1", "name": "cpu", "way": "text", "run": "0", "ticks": "100", "ns": "5"}
     ]
+
+
+def test_a_program_of_the_kernel_is_run_under_each_policy_once(tmp_path):
+    from schedlab.hosts.kernel_boot import unavailable
+
+    if reason := unavailable():
+        missing("the teaching kernel", reason)
+    runs = Runs("k", "kernel", "kernel", {"RR": "rr", "mine": "priority min_slice_ns=20ms"}, Size(), Size(), cpus=1,
+                workloads={"forks": "process-creation/text"}, program="timings --raw -n {runs} -d 2000 -a text 5")  # fmt: skip
+    done = do_runs(runs, Size(seeds=2), tmp_path)
+    assert done.nr_new == 4
+    assert not done.problem
+    ours = Measure('run["forks", "mine", "makespan_ns"] / run["forks", "RR", "ns"]', sets=["k"])
+    sample = measure_on(ours, "k", Samples({"k": done}))
+    assert sample.seeds == (1, 2)
+    assert 0.5 < sample.values[0] < 2
+    assert all((Path(directory) / "run.json").is_file() for directory in sample.directories)
+    assert do_runs(runs, Size(seeds=2), tmp_path).nr_new == 0
+    assert do_runs(replace(runs, policies={"RR": "fifo", "mine": runs.policies["mine"]}), Size(seeds=2), tmp_path).nr_new == 2
+    # A program that is not there is a reason, not a number.
+    broken = do_runs(replace(runs, program="timing -n {runs}", policies={"RR": "rr"}), Size(), tmp_path)
+    with pytest.raises(MissingError, match="timing -n 1 ended with"):
+        measure_on(Measure('run["forks", "RR", "ns"]', sets=["k"]), "k", Samples({"k": broken}))
 
 
 def test_work_of_linux_is_scaled():
