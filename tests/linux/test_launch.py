@@ -177,6 +177,16 @@ def test_a_realtime_command_that_never_sleeps_is_ended(launcher):
 
 
 @needs_realtime
+def test_a_realtime_tree_whose_parent_cannot_run_is_ended(launcher):
+    """On one CPU the children spin in front of their parent, which cannot even die."""
+    argv = ["sh", "-c", "(while :; do :; done) & (while :; do :; done) & sleep 0.1"]
+    settings = {"policy": SCHED_FIFO, "priority": 10, "affinity": 1}
+    (report,) = launcher.run(command(argv, **settings), timeout_ns=300 * MS)
+    assert report["has_timed_out"]
+    assert report["tree_end_ns"] - report["start_ns"] < 3_000 * MS
+
+
+@needs_realtime
 def test_a_command_has_the_class_that_was_asked_for(launcher, tmp_path):
     output = tmp_path / "out"
     code = "import os; print(os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, sorted(os.sched_getaffinity(0)))"

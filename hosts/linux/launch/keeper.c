@@ -3,7 +3,7 @@
  * keeper.c - stays with one command until the last of its tree has ended.
  *
  * Being a subreaper it inherits all that outlive their parents, so the tree is
- * counted whole, and can be ended whole: children are killed until there are
+ * counted whole, and can be ended whole: descendants are killed until there are
  * none, however they tried to get away.
  *
  *	fork command -> ready -> wait for `go` -> let it go -> reap -> report
@@ -167,8 +167,19 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-/* Kill every child of ours; their children become ours. */
-static void kill_children(void)
+static bool is_descendant(pid_t pid, pid_t of)
+{
+	while (pid > 1 && pid != of)
+		pid = parent_of(pid);
+	return pid == of;
+}
+
+/*
+ * Kill all that descend from us, not only our children: a child that must wait
+ * for the CPU of a real-time child of its own would never come to die, and so
+ * never hand that one to us.
+ */
+static void kill_descendants(void)
 {
 	pid_t self = getpid();
 	struct dirent *entry;
@@ -179,7 +190,7 @@ static void kill_children(void)
 	while ((entry = readdir(proc))) {
 		pid_t pid = atoi(entry->d_name);
 
-		if (pid > 0 && parent_of(pid) == self)
+		if (pid > 0 && pid != self && is_descendant(pid, self))
 			kill(pid, SIGKILL);
 	}
 	closedir(proc);
@@ -190,11 +201,9 @@ static void end_tree(struct keeper *k)
 {
 	struct timespec a_moment = { .tv_nsec = 1000000 };
 
-	for (;;) {
-		kill_children();
-		reap(k);
-		if (!k->has_tree)
-			return;
+	/* Mostly all have ended already: looking for them takes a millisecond. */
+	for (reap(k); k->has_tree; reap(k)) {
+		kill_descendants();
 		nanosleep(&a_moment, NULL);
 	}
 }
