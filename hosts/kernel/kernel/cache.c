@@ -17,7 +17,7 @@ void *cache_init(struct cache *cache, u32 nr, u64 bytes, const char *name)
 
 	if (!things)
 		return NULL;
-	memset(things, 0, nr * bytes);
+	memset(things, 0, PGROUNDUP(nr * bytes));
 	initlock(&cache->lock, name);
 	waitq_init(&cache->has_unused, name);
 	list_init(&cache->unused);

@@ -25,8 +25,7 @@ struct program {
 	pagetable_t pages;
 	u64 size;
 	u64 entry;
-	u64 sp;
-	u64 argv;
+	u64 sp;			/* argv lies there */
 	u32 argc;
 };
 
@@ -87,54 +86,39 @@ static int load(struct program *new, struct inode *ip)
 	return 0;
 }
 
-/* Copy to memory that is not in use yet; its pages are writable. */
-static int put(struct program *new, u64 at, const void *from, u64 bytes)
-{
-	for (u64 done = 0, n; done < bytes; done += n) {
-		void *to = vm_at(new->pages, at + done, PTE_W);
-
-		n = PGSIZE - (at + done) % PGSIZE;
-		n = n < bytes - done ? n : bytes - done;
-		if (!to)
-			return -1;
-		memcpy(to, (const char *)from + done, n);
-	}
-	return 0;
-}
+_Static_assert(USERSTACK == 1, "make_stack() fills one page");
 
 /* Stack, with the arguments' strings and then the pointers to them. */
 static int make_stack(struct program *new, char **argv)
 {
-	u64 end = new->size + (1 + USERSTACK) * PGSIZE;
-	u64 base = end - USERSTACK * PGSIZE;
+	u64 base = new->size + PGSIZE;
+	u64 used = 0, bytes;
 	u64 at[MAXARG + 1];
-	u64 sp = end;
+	char *top;
 	u32 n;
 
-	if (end > USER_END)
+	if (base + PGSIZE > USER_END ||
+	    vm_grow(new->pages, base, base + PGSIZE, PTE_R | PTE_W))
 		return -1;
-	new->size = base;
-	if (vm_grow(new->pages, base, end, PTE_R | PTE_W))
-		return -1;
-	new->size = end;
+	new->size = base + PGSIZE;
+	top = (char *)vm_at(new->pages, base, PTE_W) + PGSIZE;
 	for (n = 0; argv[n]; n++) {
-		u64 bytes = strlen(argv[n]) + 1;
-
-		if (n == MAXARG || bytes > sp - base)
+		bytes = strlen(argv[n]) + 1;
+		used = (used + bytes + 15) & ~15ULL;
+		if (n == MAXARG || used > PGSIZE)
 			return -1;
-		sp = (sp - bytes) & ~15ULL;
-		if (sp < base || put(new, sp, argv[n], bytes))
-			return -1;
-		at[n] = sp;
+		memcpy(top - used, argv[n], bytes);
+		at[n] = new->size - used;
 	}
 	at[n] = 0;
-	if ((n + 1) * 8 > sp - base)
+	bytes = (n + 1) * sizeof(at[0]);
+	used = (used + bytes + 15) & ~15ULL;
+	if (used > PGSIZE)
 		return -1;
-	sp = (sp - (n + 1) * 8) & ~15ULL;
-	new->sp = sp;
-	new->argv = sp;
+	memcpy(top - used, at, bytes);
+	new->sp = new->size - used;
 	new->argc = n;
-	return sp < base ? -1 : put(new, sp, at, (n + 1) * 8);
+	return 0;
 }
 
 static const char *last_name(const char *path)
@@ -163,7 +147,7 @@ static void become(struct proc *p, struct program *new, const char *name)
 	pop_off();
 	p->frame->epc = new->entry;
 	p->frame->sp = new->sp;
-	p->frame->a1 = new->argv;
+	p->frame->a1 = new->sp;
 	vm_free(old, old_size);
 }
 

@@ -49,11 +49,6 @@ static u64 number(const struct property *p)
 			       be32(p->value);
 }
 
-static bool is_named(const char *name, const char *wanted)
-{
-	return !strncmp(name, wanted, strlen(wanted) + 1);
-}
-
 /* Node names end in @address: compare what is before it. */
 static bool is_kind(const char *node, const char *kind)
 {
@@ -74,13 +69,13 @@ static bool has_word(const struct property *p, const char *word)
 
 static void read_chosen(const struct property *p)
 {
-	if (is_named(p->name, "bootargs")) {
+	if (!strcmp(p->name, "bootargs")) {
 		if (p->bytes > BOOTARGS_MAX)
 			panic("boot arguments of more than %d bytes", BOOTARGS_MAX);
 		copy_name(bootargs, (const char *)p->value, sizeof(bootargs));
-	} else if (is_named(p->name, "linux,initrd-start")) {
+	} else if (!strcmp(p->name, "linux,initrd-start")) {
 		job_start = phys_to_virt(number(p));
-	} else if (is_named(p->name, "linux,initrd-end")) {
+	} else if (!strcmp(p->name, "linux,initrd-end")) {
 		job_end_phys = number(p);
 	}
 }
@@ -93,18 +88,18 @@ static void read_property(struct machine *m, const char **path, u32 depth,
 
 	if (is_kind(node, "chosen")) {
 		read_chosen(p);
-	} else if (is_kind(node, "memory") && is_named(p->name, "reg")) {
+	} else if (is_kind(node, "memory") && !strcmp(p->name, "reg")) {
 		/* Two words of address, two of size. */
 		if (be32(p->value + 4) == KERNBASE)
 			m->ram_bytes = (u64)be32(p->value + 8) << 32 |
 				       be32(p->value + 12);
 	} else if (is_kind(node, "cpus") && depth == 2) {
-		if (is_named(p->name, "timebase-frequency"))
+		if (!strcmp(p->name, "timebase-frequency"))
 			m->timebase_hz = number(p);
 	} else if (is_kind(node, "cpus") && depth == 3 && is_kind(path[2], "cpu")) {
-		if (is_named(p->name, "reg"))
+		if (!strcmp(p->name, "reg"))
 			m->nr_harts++;
-		else if (is_named(p->name, "riscv,isa") && !has_word(p, "_sstc"))
+		else if (!strcmp(p->name, "riscv,isa") && !has_word(p, "_sstc"))
 			m->has_sstc = false;
 	}
 }

@@ -66,44 +66,32 @@ static void *find_image_end(void)
 	return (void *)PGROUNDUP(end);
 }
 
-/* The boot arguments' run=PROGRAM ARGUMENTS become init's arguments. */
-static u32 split_words(char *text, char **words, u32 nr_max)
-{
-	u32 nr = 0;
-
-	for (;;) {
-		while (*text == ' ')
-			*text++ = 0;
-		if (!*text)
-			return nr;
-		if (nr == nr_max)
-			panic("run=: more than %u words", nr_max);
-		words[nr++] = text;
-		while (*text && *text != ' ')
-			text++;
-	}
-}
-
 static void first_process(void)
 {
 	static char path[64] = "/init";
-	static char run[BOOTARGS_MAX];
+	static char run[BOOTARGS_MAX], words[BOOTARGS_MAX];
 	static char *argv[MAXARG + 1] = { path };
-	struct proc *p = myproc();
-	int argc;
+	const char *rest = run;
+	char *word = words;
+	int argc = 1;
 
 	if (fs_init())
 		panic("no file system to start from");
 	begin_op();
-	p->cwd = namei("/");
+	myproc()->cwd = namei("/");
 	end_op();
 	bootarg("init", path, sizeof(path));
-	if (bootarg("run", run, sizeof(run)))
-		split_words(run, argv + 1, MAXARG - 1);
+	/* run=PROGRAM ARGUMENTS become init's arguments. */
+	bootarg("run", run, sizeof(run));
+	for (; (rest = next_word(rest, word, BOOTARGS_MAX)); word += strlen(word) + 1) {
+		if (argc == MAXARG)
+			panic("run=: more than %d words", MAXARG - 1);
+		argv[argc++] = word;
+	}
 	argc = kexec(path, argv);
 	if (argc < 0)
 		panic("%s cannot be run", path);
-	p->frame->a0 = (u64)argc;
+	myproc()->frame->a0 = (u64)argc;
 }
 
 static void start_other_harts(void)

@@ -130,56 +130,44 @@ static void print_frame(const struct frame *f)
 	put_text("\n");
 }
 
-/* Return: false if another hart was first. */
-static bool begin_panic(void)
-{
-	if (__atomic_exchange_n(&has_panicked, true, __ATOMIC_SEQ_CST))
-		return false;
-	for (u32 i = 0; i < nr_cpus; i++) {
-		if (i != mycpu()->idx)
-			sbi_send_ipi(i);
-	}
-	return true;
-}
-
-static void print_reason(const char *fmt, __builtin_va_list args)
+/* @f: what went wrong there, or NULL; @at: the frame pointer to begin with. */
+static _Noreturn void die(const struct frame *f, u64 at, const char *fmt,
+			  __builtin_va_list args)
 {
 	struct proc *p = myproc();
 
+	csr_clear(sstatus, SSTATUS_SIE);
+	if (__atomic_exchange_n(&has_panicked, true, __ATOMIC_SEQ_CST))
+		park();		/* another hart was first */
+	for (u32 i = 0; i < nr_cpus; i++)
+		if (i != p->cpu->idx)
+			sbi_send_ipi(i);
 	print_unlocked("\npanic: hart %u, %s[%d]: ", p->cpu->idx,
 		       p == &p->cpu->idle ? "idle" : name_of(p), pid_of(p));
 	vprint(fmt, args);
 	put_text("\n");
+	if (f) {
+		print_frame(f);
+		print_place(f->epc);
+	}
+	print_backtrace(at);
+	poweroff(PANIC_STATUS);
 }
 
 void panic(const char *fmt, ...)
 {
 	__builtin_va_list args;
 
-	csr_clear(sstatus, SSTATUS_SIE);
-	if (!begin_panic())
-		park();
 	__builtin_va_start(args, fmt);
-	print_reason(fmt, args);
-	__builtin_va_end(args);
-	print_backtrace((u64)__builtin_frame_address(0));
-	poweroff(PANIC_STATUS);
+	die(NULL, (u64)__builtin_frame_address(0), fmt, args);
 }
 
 void panic_frame(const struct frame *f, const char *fmt, ...)
 {
 	__builtin_va_list args;
 
-	csr_clear(sstatus, SSTATUS_SIE);
-	if (!begin_panic())
-		park();
 	__builtin_va_start(args, fmt);
-	print_reason(fmt, args);
-	__builtin_va_end(args);
-	print_frame(f);
-	print_place(f->epc);
-	print_backtrace(f->s0);
-	poweroff(PANIC_STATUS);
+	die(f, f->s0, fmt, args);
 }
 
 void park(void)

@@ -42,7 +42,6 @@
 #define SSTATUS_FS_CLEAN (2L << 13)
 #define SSTATUS_FS_DIRTY (3L << 13)
 #define SSTATUS_SUM	(1L << 18)	/* the kernel may touch user pages */
-#define SSTATUS_MXR	(1L << 19)
 
 #define SIE_SSIE	(1L << 1)	/* software: an IPI */
 #define SIE_STIE	(1L << 5)	/* timer */

@@ -90,6 +90,20 @@ uint64 sys_fsync(void)
 	return 0;
 }
 
+/* The call whose first argument is a path: @op, as one operation. */
+static uint64 path_call(int (*op)(const char *path))
+{
+	char path[MAXPATH];
+	int result;
+
+	if (arg_str(0, path, MAXPATH) < 0)
+		return SYS_ERROR;
+	begin_op();
+	result = op(path);
+	end_op();
+	return result;
+}
+
 /* One name more for @ip, under its lock. Return: 0, or -1. */
 static int count_name(struct inode *ip)
 {
@@ -188,15 +202,7 @@ static int unlink_op(const char *path)
 
 uint64 sys_unlink(void)
 {
-	char path[MAXPATH];
-	int result;
-
-	if (arg_str(0, path, MAXPATH) < 0)
-		return SYS_ERROR;
-	begin_op();
-	result = unlink_op(path);
-	end_op();
-	return result;
+	return path_call(unlink_op);
 }
 
 /* Give the new, locked @ip its name in the locked @dir. Return: 0, or -1. */
@@ -325,62 +331,60 @@ uint64 sys_open(void)
 	return fd;
 }
 
-static uint64 make(short type, short major, short minor)
+/* Make a directory, or a device file. Return: 0, or -1. */
+static int make(const char *path, short type, short major, short minor)
 {
-	char path[MAXPATH];
-	struct inode *ip;
+	struct inode *ip = create(path, type, major, minor);
 
-	if (arg_str(0, path, MAXPATH) < 0)
-		return SYS_ERROR;
-	begin_op();
-	ip = create(path, type, major, minor);
-	if (ip)
-		iunlockput(ip);
-	end_op();
-	return ip ? 0 : SYS_ERROR;
+	if (!ip)
+		return -1;
+	iunlockput(ip);
+	return 0;
+}
+
+static int mkdir_op(const char *path)
+{
+	return make(path, T_DIR, 0, 0);
 }
 
 uint64 sys_mkdir(void)
 {
-	return make(T_DIR, 0, 0);
+	return path_call(mkdir_op);
+}
+
+static int mknod_op(const char *path)
+{
+	return make(path, T_DEVICE, arg_int(1), arg_int(2));
 }
 
 uint64 sys_mknod(void)
 {
-	int major = arg_int(1), minor = arg_int(2);
-
 	/* open() knows which numbers have a driver; here they must fit on the disk. */
-	if (major != (short)major || minor != (short)minor)
+	if (arg_int(1) != (short)arg_int(1) || arg_int(2) != (short)arg_int(2))
 		return SYS_ERROR;
-	return make(T_DEVICE, major, minor);
+	return path_call(mknod_op);
+}
+
+static int chdir_op(const char *path)
+{
+	struct inode *ip = namei(path);
+	bool is_dir;
+
+	if (!ip)
+		return -1;
+	ilock(ip);
+	is_dir = ip->d.type == T_DIR;
+	iunlock(ip);
+	/* Whichever of the two it no longer stands in. */
+	iput(is_dir ? myproc()->cwd : ip);
+	if (is_dir)
+		myproc()->cwd = ip;
+	return is_dir ? 0 : -1;
 }
 
 uint64 sys_chdir(void)
 {
-	char path[MAXPATH];
-	struct proc *p = myproc();
-	struct inode *ip;
-
-	if (arg_str(0, path, MAXPATH) < 0)
-		return SYS_ERROR;
-	begin_op();
-	ip = namei(path);
-	if (ip) {
-		bool is_dir;
-
-		ilock(ip);
-		is_dir = ip->d.type == T_DIR;
-		iunlock(ip);
-		if (is_dir) {
-			iput(p->cwd);
-			p->cwd = ip;
-		} else {
-			iput(ip);
-			ip = NULL;
-		}
-	}
-	end_op();
-	return ip ? 0 : SYS_ERROR;
+	return path_call(chdir_op);
 }
 
 uint64 sys_pipe(void)

@@ -8,71 +8,44 @@
  */
 #include "mem.h"
 
-/* Eight bytes at a time where that is possible: pages are copied with these. */
-static bool is_in_words(const void *a, const void *b, unsigned long n)
+/* Pages are copied and cleared with these: eight words in a turn. */
+static void set_words(u64 *to, u64 word, unsigned long nr)
 {
-	return (((u64)a | (u64)b | n) & 63) == 0;
+#pragma clang loop unroll_count(8)
+	for (unsigned long i = 0; i < nr; i++)
+		to[i] = word;
+}
+
+static void copy_words(u64 *restrict to, const u64 *restrict from, unsigned long nr)
+{
+#pragma clang loop unroll_count(8)
+	for (unsigned long i = 0; i < nr; i++)
+		to[i] = from[i];
 }
 
 void *memset(void *to, int byte, unsigned long n)
 {
-	u64 word = (u8)byte * 0x0101010101010101ULL;
-	u8 *at = to;
+	unsigned long done = 0;
 
-	if (is_in_words(to, to, n)) {
-		for (u64 *w = to; w < (u64 *)(at + n); w += 8) {
-			w[0] = word;
-			w[1] = word;
-			w[2] = word;
-			w[3] = word;
-			w[4] = word;
-			w[5] = word;
-			w[6] = word;
-			w[7] = word;
-		}
-		return to;
+	if ((u64)to % 8 == 0) {
+		set_words(to, (u8)byte * 0x0101010101010101ULL, n / 8);
+		done = n & ~7UL;
 	}
-	for (; n && (u64)at % 8; n--)
-		*at++ = (u8)byte;
-	for (; n >= 8; n -= 8, at += 8)
-		*(u64 *)at = word;
-	for (; n; n--)
-		*at++ = (u8)byte;
+	for (; done < n; done++)
+		((u8 *)to)[done] = (u8)byte;
 	return to;
-}
-
-static void copy_words(u64 *to, const u64 *from, unsigned long n)
-{
-	for (u64 *end = to + n / 8; to < end; to += 8, from += 8) {
-		u64 a = from[0], b = from[1], c = from[2], d = from[3];
-		u64 e = from[4], f = from[5], g = from[6], h = from[7];
-
-		to[0] = a;
-		to[1] = b;
-		to[2] = c;
-		to[3] = d;
-		to[4] = e;
-		to[5] = f;
-		to[6] = g;
-		to[7] = h;
-	}
 }
 
 void *memcpy(void *to, const void *from, unsigned long n)
 {
-	u8 *at = to;
-	const u8 *end = (const u8 *)from + n;
-	const u8 *in = from;
+	unsigned long done = 0;
 
-	if (is_in_words(to, from, n)) {
-		copy_words(to, from, n);
-		return to;
+	if (((u64)to | (u64)from) % 8 == 0) {
+		copy_words(to, from, n / 8);
+		done = n & ~7UL;
 	}
-	if ((((u64)to | (u64)from) & 7) == 0)
-		for (; end - in >= 8; in += 8, at += 8)
-			*(u64 *)at = *(const u64 *)in;
-	while (in < end)
-		*at++ = *in++;
+	for (; done < n; done++)
+		((u8 *)to)[done] = ((const u8 *)from)[done];
 	return to;
 }
 

@@ -96,14 +96,14 @@ static void user_fault(struct proc *p, u64 cause)
 {
 	u64 value = csr_read(stval);
 	const char *what = exception_name(cause);
+	enum vm_verdict verdict = VM_FORBIDDEN;
 
-	if (cause == EXCEPTION_STORE_PAGE && vm_is_shared(value)) {
-		if (vm_fault(value))
-			return;
-		what = "out of memory";
-	}
-	if (cause == EXCEPTION_ILLEGAL && turn_fp_on(p))
+	if (cause == EXCEPTION_STORE_PAGE)
+		verdict = vm_fault(value);
+	if (verdict == VM_MENDED || (cause == EXCEPTION_ILLEGAL && turn_fp_on(p)))
 		return;
+	if (verdict == VM_NO_MEMORY)
+		what = "out of memory";
 	printk("%s[%d]: %s at pc 0x%llx, address 0x%llx\n", name_of(p), pid_of(p),
 	       what, p->frame->epc, value);
 	proc_kill(p);
@@ -163,7 +163,7 @@ void kernel_trap(struct frame *f)
 		if (f->epc < (u64)user_copy_begin || f->epc >= (u64)user_copy_end)
 			panic_frame(f, "%s, address 0x%llx",
 				    exception_name(cause), value);
-		if (cause != EXCEPTION_STORE_PAGE || !vm_fault(value))
+		if (cause != EXCEPTION_STORE_PAGE || vm_fault(value) != VM_MENDED)
 			f->epc = (u64)user_copy_failed;
 		return;
 	}

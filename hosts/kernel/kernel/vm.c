@@ -319,38 +319,26 @@ void *vm_at(pagetable_t pages, u64 at, u64 perm)
 	return (char *)table_of(pte) + at % PGSIZE;
 }
 
-static pte_t *shared_pte(u64 at)
+enum vm_verdict vm_fault(u64 at)
 {
 	pagetable_t area = at < MAXVA ? area_of(myproc()->pages, at) : NULL;
 	pte_t *pte = area ? &area[PX(0, at)] : NULL;
-
-	return pte && *pte & PTE_COW ? pte : NULL;
-}
-
-bool vm_is_shared(u64 at)
-{
-	return shared_pte(at);
-}
-
-bool vm_fault(u64 at)
-{
-	pte_t *pte = shared_pte(at);
 	void *old, *page;
 
-	if (!pte)
-		return false;
+	if (!pte || !(*pte & PTE_COW))
+		return VM_FORBIDDEN;
 	old = table_of(*pte);
 	if (page_is_shared(old)) {
 		page = kalloc();
 		if (!page)
-			return false;
+			return VM_NO_MEMORY;
 		memcpy(page, old, PGSIZE);
 		*pte = PA2PTE(virt_to_phys(page)) | PTE_FLAGS(*pte);
 		kfree(old);
 	}
 	*pte ^= PTE_COW | PTE_W;
 	asm volatile("sfence.vma %0, zero" : : "r"(at) : "memory");
-	return true;
+	return VM_MENDED;
 }
 
 /* ---- copying between the kernel and a user --------------------------------- */

@@ -62,13 +62,11 @@ int vm_fork(pagetable_t parent, pagetable_t child, u64 size);
 void *vm_at(pagetable_t pages, u64 at, u64 perm);
 
 /*
- * A store to @at by the current process has faulted. Return: whether that was
- * copy-on-write, and is now mended.
+ * A store to @at by the current process has faulted. VM_MENDED: it was
+ * copy-on-write, and may be tried again.
  */
-bool vm_fault(u64 at);
-
-/* Is @at copy-on-write in the current process? Then only memory can be missing. */
-bool vm_is_shared(u64 at);
+enum vm_verdict { VM_MENDED, VM_FORBIDDEN, VM_NO_MEMORY };
+enum vm_verdict vm_fault(u64 at);
 
 /*
  * trap.S: copy where one side is a user's; any fault between begin and end goes
