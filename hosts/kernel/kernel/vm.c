@@ -222,6 +222,9 @@ int vm_grow(pagetable_t pages, u64 from, u64 to, u64 perm)
 
 	from = PGROUNDUP(from);
 	to = PGROUNDUP(to);
+	/* Not one page of what is too much: others would miss it meanwhile. */
+	if ((to - from) / PGSIZE > nr_free_pages())
+		return -1;
 	for (u64 at = from; at < to; at = area_end(at, to)) {
 		pagetable_t area = make_area(pages, at);
 

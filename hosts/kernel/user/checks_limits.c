@@ -281,7 +281,6 @@ static void exec_of_broken_files(void)
 const struct check checks_limits[] = {
 	{ "out-of-descriptors", out_of_descriptors, 0 },
 	{ "many-open-files", many_open_files, CHECK_ALONE },
-	/* It failed beside others once, in some ten runs; why is open. */
 	{ "largest-file", largest_file, 0 },
 	{ "out-of-blocks", out_of_blocks, CHECK_ALONE | CHECK_LONG },
 	{ "out-of-inodes", out_of_inodes, CHECK_ALONE | CHECK_LONG },

@@ -9,6 +9,7 @@
 #include "kernel/memlayout.h"
 #include "kernel/riscv.h"
 #include "kernel/syscall.h"
+#include "lab/procinfo.h"
 #include "user/checks.h"
 #include "user/user.h"
 
@@ -56,6 +57,25 @@ static void sbrk_refuses_nonsense(void)
 	CHECK(sbrk((int)0x80000000) == SBRK_ERROR);	/* below 0 */
 	CHECK(sbrk(-(int)(uint64)end - 1) == SBRK_ERROR);
 	CHECK(sbrk(0) == end);
+}
+
+/* Who asks for more than there is does not take it from others meanwhile. */
+static void too_much_takes_nothing(void)
+{
+	struct memstat before, now;
+	int end = uptime() + 6;
+
+	CHECK_EQUAL(memstat(&before), 0);
+	if (check_fork() == 0) {
+		while (uptime() < end) {
+			CHECK_EQUAL(memstat(&now), 0);
+			CHECK(now.pages_free > before.pages_free - 1000);
+		}
+		exit(0);
+	}
+	while (uptime() < end)
+		CHECK(sbrk(0x7fffffff) == SBRK_ERROR);
+	CHECK_EQUAL(check_wait(), 0);
 }
 
 static void give_back_all(void)
@@ -339,6 +359,7 @@ const struct check checks_memory[] = {
 	{ "sbrk-grows-and-shrinks", sbrk_grows_and_shrinks, 0 },
 	{ "sbrk-by-single-bytes", sbrk_by_single_bytes, 0 },
 	{ "sbrk-refuses-nonsense", sbrk_refuses_nonsense, 0 },
+	{ "too-much-takes-nothing", too_much_takes_nothing, CHECK_ALONE },
 	{ "sbrk-below-the-stack", sbrk_below_the_stack, 0 },
 	{ "given-back-is-gone", given_back_is_gone, 0 },
 	{ "copy-on-write-is-private", copy_on_write_is_private, 0 },
