@@ -7,7 +7,7 @@ best of a few tries: disturbances only ever make a program slower. Nothing here
 is a test; figures are compared by people.
 
 Read next: synthetic.py, the records that the metrics are timed on; simso_peer.py;
-uthreads_bench.py.
+uthreads_bench.py, linux_bench.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ name = "worker"
 count = {nr_tasks}
 phases = [{{loop = "forever", do = [{{run = "1ms"}}, {{sleep = "1ms"}}]}}]
 """
-HOSTS = ("sim", "uthreads", "kernel")
+HOSTS = ("sim", "uthreads", "kernel", "linux")
 HERE = Path(__file__).resolve().parent
 TASK_COUNTS = (10, 100, 1_000, 10_000, 100_000)
 CPU_COUNTS = (1, 4, 16, 64, 256)
@@ -56,7 +56,7 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
     Parameters
     ----------
     host : str
-        `"sim"`, `"uthreads"` or `"kernel"`.
+        `"sim"`, `"uthreads"`, `"kernel"` or `"linux"`.
     is_quick : bool, default False
         Work a tenth as long, which is less exact.
 
@@ -80,6 +80,8 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
     open_host(host)
     if host == "kernel":
         return _load("kernel_bench").measure(entry, is_quick=is_quick)
+    if host == "linux":
+        return _load("linux_bench").measure(entry, is_quick=is_quick)
     if host == "uthreads":
         with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder:
             return _load("uthreads_bench").measure(entry, Path(folder), is_quick=is_quick)

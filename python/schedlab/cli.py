@@ -361,7 +361,7 @@ def demo(
 
 @app.command()
 def selfbench(
-    host: Annotated[str, typer.Argument(help="What to measure: sim or uthreads.")] = "sim",
+    host: Annotated[str, typer.Argument(help="What to measure: sim, uthreads, kernel or linux.")] = "sim",
     quick: Annotated[bool, typer.Option(help="Shorter and less exact.")] = False,
     as_json: JsonOption = False,
 ) -> None:
