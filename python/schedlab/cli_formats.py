@@ -17,6 +17,7 @@ import typer
 from .errors import UsageError, did_you_mean
 
 FORMATS = ("rt-app", "csv")
+IMPORTS = (*FORMATS, "trace")
 
 FormatArgument = Annotated[str, typer.Argument(metavar="FORMAT", help="rt-app or csv.")]
 OutOption = Annotated[Path | None, typer.Option(help="File to write; default: standard output.")]
@@ -35,22 +36,47 @@ def register(app: typer.Typer) -> None:
 
 
 def import_file(
-    form: FormatArgument,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="rt-app's JSON or a textbook's CSV.")],
-    out: OutOption = None,
-    duration: Annotated[
-        str | None, typer.Option(help="End of the run, such as 5s, for JSON that has none.")
+    words: Annotated[
+        list[str], typer.Argument(metavar="[FORMAT] FILE", help="rt-app's JSON, a textbook's csv; or a trace: text "
+                                  "of trace-cmd report, ftrace or perf script, or what `record` left.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write, default: standard output; of a trace: directory of the run.")
     ] = None,
+    duration: Annotated[
+        str | None, typer.Option(help="End of the run, such as 5s, for rt-app's JSON that has none.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Of a trace: print one JSON object.")] = False,
 ) -> None:
-    """Turn a file of another tool into a workload in TOML (`run` also takes it as it is)."""
+    """Turn another tool's file into a workload in TOML, or its trace into a run."""
+    if len(words) > 2:
+        raise UsageError(f"import takes one file (got {' '.join(words)})")
+    form = words[0] if len(words) == 2 else _form_of(Path(words[0]))
+    _check_format(form, IMPORTS)
+    if form == "trace":
+        _import_trace(Path(words[-1]), out, as_json=as_json)
+        return
     from .rtapp import rtapp_as_toml
     from .textbook import textbook_as_toml
 
-    _check_format(form)
+    file = Path(words[-1])
     if form == "csv" and duration is not None:
         raise UsageError("--duration: a CSV table ends when its tasks do")
     converted = rtapp_as_toml(file, duration=duration) if form == "rt-app" else textbook_as_toml(file)
     _write(converted, out)
+
+
+def _form_of(file: Path) -> str:
+    """What a file is, by its name."""
+    return {".json": "rt-app", ".csv": "csv"}.get(file.suffix, "trace")
+
+
+def _import_trace(file: Path, out: Path | None, *, as_json: bool) -> None:
+    from .cli_record import tell
+    from .recording import import_trace
+    from .run_folders import fresh_folder
+
+    tell(import_trace(file, out or fresh_folder()), as_json=as_json)
 
 
 def export_workload(
@@ -77,9 +103,9 @@ def export_workload(
     _write(export_rtapp(loaded, seed=seed, policy=policy), out)
 
 
-def _check_format(form: str) -> None:
-    if form not in FORMATS:
-        raise UsageError(f"unknown format {form!r}{did_you_mean(form, FORMATS)}")
+def _check_format(form: str, known: tuple[str, ...] = FORMATS) -> None:
+    if form not in known:
+        raise UsageError(f"unknown format {form!r}{did_you_mean(form, known)}")
 
 
 def _write(converted, out: Path | None) -> None:

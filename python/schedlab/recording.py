@@ -34,6 +34,7 @@ from .linux_machine import describe_machine
 from .metrics import compute_metrics, metrics_table, tasks_table
 from .records import hash_file, read_records, records_table
 from .timeline import Timeline
+from .trace_text import is_events, write_events
 
 #: The kernel's priority of nice 0, and the first that is not real-time.
 PRIORITY_NICE_0, PRIORITY_FAIR = 120, 100
@@ -176,17 +177,18 @@ def record_others(
     return _finish(out, events, make_run(out, events, subject, captured=captured, complaint=complaint))
 
 
-def import_events(file: Path, out: Path, subject: Subject) -> dict:
-    """Make a run of a file that a recorder left, such as one that was killed.
+def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict:
+    """Make a run of a trace: printed by another tool, or left by a recorder.
 
     Parameters
     ----------
     file : pathlib.Path
-        `events.slev`.
+        Text of `trace-cmd report`, ftrace or `perf script`; or `events.slev` of a
+        recording that was cut short.
     out : pathlib.Path
         Directory of the run; made.
-    subject : Subject
-        What it is about.
+    name : str, optional
+        In place of a workload's name; default: the file's.
 
     Returns
     -------
@@ -196,12 +198,22 @@ def import_events(file: Path, out: Path, subject: Subject) -> dict:
     Raises
     ------
     RecordError
-        If the file is none of ours, or damaged.
+        If the file cannot be read, or is damaged; with the line.
     UsageError
         If `out` cannot be written.
     """
-    _make_folder(out)
-    return _finish(out, None, make_run(out, file, subject))
+    is_ours = is_events(file)
+    subject = Subject(name or file.name.split(".")[0], str(file), "Linux")
+    scratch = None if is_ours else _prepare(out)
+    try:
+        if scratch is not None:
+            write_events(file, scratch)
+        _make_folder(out)
+        run = make_run(out, scratch or file, subject)
+    finally:
+        if scratch is not None:
+            _drop(out, scratch)
+    return _finish(out, None, run)
 
 
 def _make_folder(out: Path) -> None:

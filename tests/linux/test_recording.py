@@ -13,7 +13,7 @@ from schedlab.errors import NotFoundError, UsageError
 from schedlab.gantt import draw_text
 from schedlab.hosts.recorder import unavailable_reason
 from schedlab.linux_class import parse_class
-from schedlab.recording import EVENTS, Subject, import_events, record_command, record_others
+from schedlab.recording import EVENTS, import_trace, record_command, record_others
 from schedlab.records import read_records
 from schedlab.replay import load_recorded
 from schedlab.run import Plan, run_plan
@@ -107,7 +107,7 @@ def test_a_timeout_ends_the_tree_and_is_told(tmp_path):
     run = record_command(["sleep", "30"], tmp_path / "run", linux_class=OTHER, timeout_ns=200_000_000)
     assert run["status"] == "failed" and "ended after 0.2 s" in run["error"]
     assert run["metrics"] == {} and (tmp_path / "run" / EVENTS).exists()
-    again = import_events(tmp_path / "run" / EVENTS, tmp_path / "again", Subject("sleep", "sleep 30"))
+    again = import_trace(tmp_path / "run" / EVENTS, tmp_path / "again")
     assert again["status"] == "ok" and "sleep" in {task["name"] for task in again["tasks"]}
 
 

@@ -465,9 +465,10 @@ static void member(const struct event *e)
 
 static void lost(const struct event *e)
 {
+	if (!c.has_begun)
+		return;
 	c.nr_lost += e->other;
-	if (c.has_begun)
-		put(0, e->cpu, SL_RECORD_LOST, 0, e->other);
+	put(0, e->cpu, SL_RECORD_LOST, 0, e->other);
 }
 
 /* Time 0: who runs or waits for a CPU arrives. */

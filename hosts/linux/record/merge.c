@@ -172,6 +172,15 @@ static uint64_t next_ns(const struct events *events, const struct stream *s)
 	return events->first[s->rows[s->at]].t_ns;
 }
 
+/* Of what happened at one instant, the file's order may know the cause. */
+static bool is_before(const struct events *events, const struct stream *a,
+		      const struct stream *b)
+{
+	uint64_t a_ns = next_ns(events, a), b_ns = next_ns(events, b);
+
+	return a_ns < b_ns || (a_ns == b_ns && a->rows[a->at] < b->rows[b->at]);
+}
+
 /* Put the stream at the root of a heap of the earliest where it belongs. */
 static void sift_down(const struct events *events, struct stream **heap,
 		      uint32_t nr, uint32_t at)
@@ -181,8 +190,7 @@ static void sift_down(const struct events *events, struct stream **heap,
 		struct stream *moved;
 
 		for (uint32_t i = left; i < left + 2 && i < nr; i++) {
-			if (next_ns(events, heap[i]) <
-			    next_ns(events, heap[first]))
+			if (is_before(events, heap[i], heap[first]))
 				first = i;
 		}
 		if (first == at)

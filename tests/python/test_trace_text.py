@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Traces printed by other tools: understood, or refused with their line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from schedlab import physics
+from schedlab.errors import RecordError
+from schedlab.hosts import Job
+from schedlab.hosts.recorder import convert_events
+from schedlab.hosts.sim import SimHost
+from schedlab.policy import load_policy
+from schedlab.policy_build import build_policy
+from schedlab.program import compile_workload
+from schedlab.recording import import_trace
+from schedlab.records import Kind, Stop, read_records
+from schedlab.spec import load_workload
+from schedlab.timeline import Timeline
+from schedlab.trace import write_trace
+from schedlab.trace_text import is_events, read_trace, write_events
+
+FTRACE = """\
+# tracer: nop
+#                                _-----=> irqs-off/BH-disabled
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+          <idle>-0       [001] dNh4.   100.000010: sched_waking: comm=two words pid=812 prio=120 target_cpu=001
+          <idle>-0       [001] d..2.   100.000020: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=two words next_pid=812 next_prio=125
+       two words-812     [001] .....   100.000030: sys_enter: NR 24 (0, 0)
+       two words-812     [001] d..3.   100.000040: sched_waking: comm=x pid=900 prio=120 target_cpu=000
+       two words-812     [001] d..2.   100.000050: sched_switch: prev_comm=two words prev_pid=812 prev_prio=125 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+          <idle>-0       [000] d..2.   100.000060: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=x next_pid=900 next_prio=120
+               x-900     [000] d..2.   100.000090: sched_switch: prev_comm=x prev_pid=900 prev_prio=120 prev_state=Z ==> next_comm=swapper/0 next_pid=0 next_prio=120
+"""
+TRACE_CMD = """\
+cpus=2
+          <idle>-0     [001]   100.000010: sched_waking:         comm=two words pid=812 prio=120 target_cpu=001
+          <idle>-0     [001]   100.000020: sched_switch:         swapper/1:0 [120] R ==> two words:812 [125]
+       two words-812   [001]   100.000040: sched_waking:         comm=x pid=900 prio=120 target_cpu=000
+       two words-812   [001]   100.000050: sched_switch:         two words:812 [125] S ==> swapper/1:0 [120]
+          <idle>-0     [000]   100.000060: sched_switch:         swapper/0:0 [120] R ==> x:900 [120]
+               x-900   [000]   100.000090: sched_switch:         x:900 [120] Z ==> swapper/0:0 [120]
+"""
+PERF = """\
+swapper     0 [001]   100.000010:       sched:sched_waking: comm=two words pid=812 prio=120 target_cpu=001
+swapper     0 [001]   100.000020:       sched:sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=two words next_pid=812 next_prio=125
+two words   812/812   [001]   100.000040:       sched:sched_waking: comm=x pid=900 prio=120 target_cpu=000
+two words   812 [001]   100.000050:       sched:sched_switch: two words:812 [125] S ==> swapper/1:0 [120]
+swapper     0 [000]   100.000060:       sched:sched_switch: swapper/0:0 [120] R ==> x:900 [120]
+x   900 [000]   100.000090:       sched:sched_switch: x:900 [120] Z ==> swapper/0:0 [120]
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program(build):
+    return build / "hosts" / "linux" / "schedlab-record"
+
+
+@pytest.fixture
+def convert(tmp_path):
+    def do(text):
+        (tmp_path / "x.slev").write_bytes(read_trace(text, file="trace.txt"))
+        converted = convert_events(tmp_path / "x.slev", tmp_path / "x.slr")
+        return converted, read_records(tmp_path / "x.slr")
+
+    return do
+
+
+@pytest.mark.parametrize("text", [FTRACE, TRACE_CMD, PERF, FTRACE.replace("-812 ", "-812     (    812)")],
+                         ids=["ftrace", "trace-cmd", "perf", "tgid"])  # fmt: skip
+def test_the_faces_of_one_trace_say_the_same(convert, text):
+    converted, records = convert(text)
+    assert [(t["pid"], t["name"]) for t in converted.tasks] == [(812, "two words"), (900, "x")]
+    assert converted.tasks[0]["priority"] == 125
+    events = [tuple(int(e[name]) for name in ("t_ns", "task", "cpu", "kind", "flags", "arg")) for e in records.events]
+    assert events == [
+        (0, 1, 1, Kind.ARRIVE, 0, 0), (10_000, 1, 1, Kind.RUN, 0, 0), (30_000, 2, 0, Kind.ARRIVE, 0, 0),
+        (40_000, 1, 1, Kind.STOP, Stop.BLOCKED, 30_000), (50_000, 2, 0, Kind.RUN, 0, 0),
+        (80_000, 2, 0, Kind.STOP, Stop.EXITED, 30_000),
+    ]  # fmt: skip
+
+
+def test_a_wake_up_from_an_interrupt_has_no_waker(convert):
+    again = "\n".join(FTRACE.splitlines()[3:])
+    shifted = again.replace("100.000", "100.001").replace("x-900", "x-901").replace("pid=900", "pid=901")
+    _, records = convert(again + "\n" + shifted)
+    wakes = records.events[records.events["kind"] == Kind.WAKE]
+    assert wakes["arg"].tolist() == [0]
+
+
+@pytest.mark.parametrize("policy", ["rr", "cfs"])
+@pytest.mark.parametrize("workload", ["mixed", "classics/requests"])
+def test_what_we_export_comes_back(simulator, convert, tmp_path, workload, policy):
+    """The known answer: a simulated run, printed as Linux would and read again."""
+    loaded = load_workload(workload)
+    program = compile_workload(loaded, seed=2)
+    (tmp_path / "p").write_bytes(program.data)
+    session = SimHost().session(timeout_seconds=60)
+    job = Job("a test", build_policy(load_policy(policy)), tmp_path / "p", tmp_path / "r.slr", loaded.cpus, 2,
+              loaded.tick_ns)  # fmt: skip
+    assert session.run(job).error is None
+    session.close()
+    first = read_records(tmp_path / "r.slr")
+    write_trace(first, tmp_path / "t.txt", names={}, form="ftrace")
+    converted, again = convert((tmp_path / "t.txt").read_text())
+    pid = {task["task"]: task["pid"] for task in converted.tasks}
+    start_ns = int(first.events["t_ns"][0])
+
+    def decisions(records, number, offset_ns):
+        # Which of several things of one instant comes first, a trace does not keep.
+        return sorted(
+            (t + offset_ns, number(task), cpu, kind, flags, arg)
+            for t, task, cpu, kind, flags, arg in records.events.tolist()
+            if kind in (Kind.RUN, Kind.STOP) and not (kind == Kind.STOP and arg == 0)
+        )
+
+    assert len(pid) == program.nr_tasks and converted.nr_repairs == 0
+    ran = [row for row in decisions(first, int, 0) if row[3] == Kind.STOP]
+    assert [row[:5] + row[5:] for row in decisions(again, pid.get, start_ns) if row[3] == Kind.STOP] == ran
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no sched_switch in it"),
+        ("hello\nworld\n", "no sched_switch in it.*trace-cmd record -e sched_switch"),
+        (FTRACE.replace("prev_pid=812", "prev_pid="), "trace.txt:8: sched_switch without its fields"),
+        (FTRACE.replace("pid=900 prio=120 target", "pid=99999999 prio=120 target"), "trace.txt:7: pid 99999999"),
+        (FTRACE.replace("[000]", "[99999]"), "trace.txt:9: CPU 99999"),
+        (PERF.replace("100.000050", "99999999999999.000050"), "trace.txt:4: the time"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_line(text, message):
+    with pytest.raises(RecordError, match=message):
+        read_trace(text, file="trace.txt")
+
+
+def test_a_last_line_that_is_cut_off_is_left_out(convert):
+    _, whole = convert("\n".join(FTRACE.splitlines()[:-1]))
+    _, cut = convert(FTRACE.rstrip("\n")[:-40])
+    assert cut.events.tolist() == whole.events.tolist()
+
+
+@pytest.mark.parametrize("line", ["CPU:1 [LOST 12 EVENTS]", "CPU:1 [12 EVENTS DROPPED]"])
+def test_lost_events_are_seen(convert, line):
+    converted, records = convert(FTRACE + line + "\n")
+    assert converted.nr_lost == records.nr_lost == 12
+
+
+def test_a_file_becomes_a_run(tmp_path):
+    (tmp_path / "build.txt").write_text(TRACE_CMD)
+    run = import_trace(tmp_path / "build.txt", tmp_path / "run")
+    assert (run["status"], run["workload"], run["metrics"]["tasks"]) == ("ok", "build", 2)
+    assert (tmp_path / "run" / "run.json").is_file()
+    with pytest.raises(RecordError, match="missing.txt: cannot be read"):
+        import_trace(tmp_path / "missing.txt", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+    (tmp_path / "bad.txt").write_text("?")
+    with pytest.raises(RecordError, match="bad.txt: no sched_switch"):
+        import_trace(tmp_path / "bad.txt", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+LINES = st.lists(st.sampled_from(FTRACE.splitlines() + TRACE_CMD.splitlines() + PERF.splitlines()), max_size=12)
+DAMAGE = st.lists(st.tuples(st.integers(0, 2000), st.characters(codec="utf-8")), max_size=6)
+
+
+@settings(max_examples=60)
+@example(FTRACE.splitlines(), [])
+@given(LINES, DAMAGE)
+def test_whatever_is_read_is_possible_or_refused(folder, lines, damage):
+    text = list("\n".join(lines))
+    for at, character in damage:
+        if text:
+            text[at % len(text)] = character
+    try:
+        raw = read_trace("".join(text))
+    except RecordError as error:
+        assert "trace:" in str(error) and len(str(error)) < 900
+        return
+    (folder / "x.slev").write_bytes(raw)
+    assert is_events(folder / "x.slev")
+    convert_events(folder / "x.slev", folder / "x.slr")
+    records = read_records(folder / "x.slr")
+    expected = physics.Expectations(horizon_ns=max(records.end_ns, 1))
+    assert records.end_ns == 0 or physics.check(Timeline(records), expected) == "ok"
+    assert np.all(records.events["cpu"] < records.nr_cpus)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("any")
+
+
+def test_a_file_that_is_no_text_is_refused_and_not_a_traceback(tmp_path):
+    (tmp_path / "x").write_bytes(bytes(range(256)) * 4)
+    with pytest.raises(RecordError, match="no sched_switch"):
+        write_events(tmp_path / "x", tmp_path / "y")
