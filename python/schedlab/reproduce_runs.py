@@ -21,6 +21,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,7 @@ from .units import parse_duration
 #: What a run says of itself that another one of the same may say otherwise.
 _MAY_DIFFER = {"status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
                "started_ns", "host_answer"}  # fmt: skip
+_INTERRUPTED = "interrupted; the same command goes on from here"
 _LINE = re.compile(r"^(\w+) ((?:[\w-]+=\S+ ?)+)$")
 
 
@@ -169,7 +171,7 @@ def _run_workloads(done: Done, runs: Runs, size: Size, out: Path, label: str, on
     plan = plan_of(runs, size, out, label)
     result = run_plan(plan, on_start=on_start, on_result=on_result, known=known_run)
     if result.is_interrupted:
-        raise Interrupted("interrupted; the same command goes on from here")
+        raise Interrupted(_INTERRUPTED)
     # Names of workloads may come shorter than they went in; their order stays.
     names = dict.fromkeys(run["workload"] for run in result.runs)
     for short, name in zip(runs.workloads, names, strict=True):
@@ -237,17 +239,49 @@ def _run_programs(done: Done, size: Size, out: Path, on_start, on_result) -> Non
     if on_start:
         on_start(len(todo))  # how much each prints is the program's to say
     # A machine that counts instructions keeps one CPU of this one busy.
+    machines = _Machines()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        booted = {label: pool.submit(_boot, runs, command, label, *rest) for label, rest in todo.items()}
-        for label, each in booted.items():
-            found[label] = each.result()
-            for run in found[label]:
-                on_result(run)
+        booted = {label: pool.submit(_boot, runs, command, label, *rest, machines) for label, rest in todo.items()}
+        try:
+            for label, each in booted.items():
+                found[label] = each.result()
+                for run in found[label]:
+                    on_result(run)
+        except KeyboardInterrupt as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            machines.end()
+            raise Interrupted(_INTERRUPTED) from error
     short = {printed: name for name, printed in runs.workloads.items()}
     for label in runs.policies:
         for run in found[label]:
             name = short.get(run["workload"], run["workload"])
             done.found.setdefault((name, label), []).append(run)
+
+
+class _Machines:
+    """Machines under way, all of which end at once, also those about to be started."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._started: list[subprocess.Popen] = []
+        self._is_over = False
+
+    def start(self, command: list[str]) -> subprocess.Popen:
+        """Start one; what it prints can be read."""
+        with self._lock:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, text=True, errors="replace")  # fmt: skip
+            self._started.append(process)
+            if self._is_over:
+                process.kill()
+            return process
+
+    def end(self) -> None:
+        """End all of them. From any thread."""
+        with self._lock:
+            self._is_over = True
+            for process in self._started:
+                process.kill()
 
 
 def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
@@ -261,8 +295,10 @@ def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
     return None
 
 
-def _boot(runs: Runs, command: str, label: str, folder: Path, identity: Mapping) -> list[dict]:
-    """Boot a machine, and read what the program says."""
+def _boot(
+    runs: Runs, command: str, label: str, folder: Path, identity: Mapping, machines: _Machines
+) -> list[dict]:
+    """Boot a machine, one of `machines`, and read what the program says."""
     from .hosts.kernel import image_for
     from .hosts.kernel_boot import Machine, machine_command
     from .policy import find_policy
@@ -278,18 +314,18 @@ def _boot(runs: Runs, command: str, label: str, folder: Path, identity: Mapping)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     seconds = parse_duration(runs.timeout, place="timeout") / 1e9
+    process = machines.start(machine_command(machine))
     try:
-        ended = subprocess.run(
-            machine_command(machine), capture_output=True, text=True, errors="replace",
-            stdin=subprocess.DEVNULL, timeout=seconds, check=False,
-        )  # fmt: skip
+        console, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
         return [_sample(folder, label, {}, f"stopped: no result after {seconds:g} s")]
-    write_text(folder / "console", ended.stdout)
-    samples = [_sample(folder, label, words) for words in read_samples(ended.stdout)]
-    if ended.returncode or not samples:
-        last = ended.stdout.strip().rpartition("\n")[2]
-        return [_sample(folder, label, {}, f"{command} ended with {ended.returncode}: {last}")]
+    write_text(folder / "console", console)
+    samples = [_sample(folder, label, words) for words in read_samples(console)]
+    if process.returncode or not samples:
+        last = console.strip().rpartition("\n")[2]
+        return [_sample(folder, label, {}, f"{command} ended with {process.returncode}: {last}")]
     write_text(folder / "run.json", json.dumps({"identity": identity, "runs": samples}, indent=1) + "\n")
     return samples
 

@@ -64,6 +64,8 @@ class Watch:
         if self._is_silent:
             return
         text = done.problem or f"{done.nr_runs} runs, {done.nr_new} of them now, in {done.seconds:.0f} s"
+        nr_failed = sum(run["status"] != "ok" for runs in done.found.values() for run in runs)
+        text += f"; {nr_failed} failed" if nr_failed else ""
         print(f"{done.runs.name} ({done.runs.title}): {text}", file=sys.stderr)
 
 

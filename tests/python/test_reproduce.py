@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from schedlab.errors import SpecError, UsageError
 from schedlab.reproduce import Wanted, needed_pairs, published_tables, reproduce_report
 from schedlab.reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all, measure_on
 from schedlab.reproduce_formula import Cell, Measure, MissingError
-from schedlab.reproduce_runs import do_runs, read_samples, workload_of
+from schedlab.reproduce_runs import _Machines, do_runs, read_samples, workload_of
 from schedlab.reproduce_samples import Done, Samples
 from schedlab.reproduce_spec import Claim, Runs, Size, read_experiment
 from schedlab.stats import Interval
@@ -329,6 +330,16 @@ def test_a_program_of_the_kernel_is_run_under_each_policy_once(tmp_path):
     broken = do_runs(replace(runs, program="timing -n {runs}", policies={"RR": "rr"}), Size(), tmp_path)
     with pytest.raises(MissingError, match="timing -n 1 ended with"):
         measure_on(Measure('run["forks", "RR", "ns"]', sets=["k"]), "k", Samples({"k": broken}))
+
+
+def test_machines_end_together_also_those_about_to_be_started():
+    machines = _Machines()
+    first = machines.start(["sleep", "1000"])
+    machines.end()
+    second = machines.start(["sleep", "1000"])
+    for each in (first, second):
+        each.communicate(timeout=30)
+        assert each.returncode == -signal.SIGKILL
 
 
 def test_work_of_linux_is_scaled():
