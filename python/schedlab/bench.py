@@ -16,17 +16,20 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from .bench_record import BenchRecorder
 from .doubts import examine
 from .errors import SchedlabError, UnavailableError, UsageError
 from .hosts.launch import Command, Launcher
 from .linux_class import LinuxClass, is_class, parse_class
 from .linux_machine import describe_machine, doubt_machine
+from .own_figures import describe_figure, read_figures, tool_of, tool_of_figure
 from .stats import CONFIDENCE, compare_paired, holm, mean_interval
 
 #: Figure, unit, and which way is better: -1 less, 0 neither.
@@ -67,6 +70,8 @@ class BenchPlan:
         Longest time that one run may take, in nanoseconds.
     seed : int
         Of the order within rounds.
+    nr_recorded : int
+        Runs of each class after the samples in which the scheduler is recorded.
     """
 
     argv: tuple[str, ...]
@@ -77,6 +82,7 @@ class BenchPlan:
     cpus: tuple[int, ...] = ()
     timeout_ns: int = 60_000_000_000
     seed: int = 1
+    nr_recorded: int = 0
 
     def as_json(self) -> dict:
         """The plan as it is written beside its samples."""
@@ -84,7 +90,7 @@ class BenchPlan:
             "command": list(self.argv), "policies": [each.name for each in self.classes],
             "rounds": self.nr_rounds, "warmups": self.nr_warmups,
             "beside": [list(argv) for argv in self.beside], "cpus": list(self.cpus),
-            "timeout_ns": self.timeout_ns, "seed": self.seed,
+            "timeout_ns": self.timeout_ns, "seed": self.seed, "recorded": self.nr_recorded,
         }  # fmt: skip
 
 
@@ -100,7 +106,8 @@ class BenchResult:
         See `linux_machine.describe_machine`.
     samples : list of dict
         In the order of the runs: `policy`, `round`, `order` (position after the warm-ups),
-        `exit_code`, `signal`, `has_timed_out`, and the figures of `FIGURES`.
+        `exit_code`, `signal`, `has_timed_out`, the figures of `FIGURES`, and those that
+        the command prints about itself (own_figures.py).
     summaries : dict of str to dict
         By policy: each figure's `mean`, `low`, `high` and `n`.
     comparisons : list of dict
@@ -108,6 +115,11 @@ class BenchResult:
         interval, `p_value` (after Holm), `cliffs_delta` and `verdict`.
     warnings : list of dict
         `kind`, `text`, `hint`, and `policy` and `figure` where it has one.
+    recorded : dict of str to list of dict
+        By policy: what the scheduler did in each run that was recorded, see
+        bench_record.py.
+    why_not_recorded : str or None
+        Why nothing was, though it was asked for.
     """
 
     plan: BenchPlan
@@ -116,6 +128,14 @@ class BenchResult:
     summaries: dict[str, dict] = field(default_factory=dict)
     comparisons: list[dict] = field(default_factory=list)
     warnings: list[dict] = field(default_factory=list)
+    recorded: dict[str, list[dict]] = field(default_factory=dict)
+    why_not_recorded: str | None = None
+
+    @property
+    def figures(self) -> dict[str, tuple[str, int]]:
+        """Unit and direction of each figure that all samples have."""
+        own = [name for name in (self.samples[0] if self.samples else {}) if tool_of_figure(name)]
+        return FIGURES | {name: describe_figure(name) for name in own if all(name in s for s in self.samples)}
 
     @property
     def failures(self) -> list[dict]:
@@ -127,6 +147,7 @@ class BenchResult:
         return {
             "plan": self.plan.as_json(), "machine": self.machine, "samples": self.samples,
             "summaries": self.summaries, "comparisons": self.comparisons, "warnings": self.warnings,
+            "recorded": self.recorded, "why_not_recorded": self.why_not_recorded,
         }  # fmt: skip
 
 
@@ -221,14 +242,16 @@ def measure(
             if (index, each.name) in done:
                 result.samples.append(done[index, each.name])
                 continue
-            answer = launcher.run(_commands(plan, each), timeout_ns=plan.timeout_ns)
+            report, own = _run_once(plan, each, launcher)
             if index < 0:
                 continue
-            sample = _sample(answer["commands"][0], each, index, number)
+            sample = _sample(report, each, index, number) | own
             result.samples.append(sample)
             _keep(folder, sample)
             if on_sample:
                 on_sample(sample, total)
+        if plan.nr_recorded:
+            _record(result, launcher)
     _summarise(result, confidence)
     return result
 
@@ -244,9 +267,38 @@ def _order(plan: BenchPlan) -> list[tuple[int, LinuxClass]]:
     return runs
 
 
-def _commands(plan: BenchPlan, each: LinuxClass) -> list[Command]:
+def _commands(plan: BenchPlan, each: LinuxClass, output: Path | None = None) -> list[Command]:
     """The measured command, and those beside it."""
-    return [Command(argv, each, plan.cpus) for argv in (plan.argv, *plan.beside)]
+    return [Command(argv, each, plan.cpus, None if i else output) for i, argv in enumerate((plan.argv, *plan.beside))]
+
+
+def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher) -> tuple[dict, dict]:
+    """One run: the launcher's report, and what the command says about itself."""
+    if tool_of(plan.argv) is None:
+        return launcher.run(_commands(plan, each), timeout_ns=plan.timeout_ns)["commands"][0], {}
+    since = time.time()
+    said = os.memfd_create("schedlab-said")
+    try:
+        output = Path(f"/proc/{os.getpid()}/fd/{said}")
+        answer = launcher.run(_commands(plan, each, output), timeout_ns=plan.timeout_ns)
+        text = output.read_text(encoding="utf-8", errors="replace")
+    finally:
+        os.close(said)
+    return answer["commands"][0], read_figures(plan.argv, text, since=since)
+
+
+def _record(result: BenchResult, launcher: Launcher) -> None:
+    """After the samples, so that recording disturbs none of them."""
+    plan = result.plan
+    try:
+        with BenchRecorder(launcher) as recorder:
+            for each in plan.classes:
+                commands = _commands(plan, each)
+                result.recorded[each.name] = [
+                    recorder.run(commands, timeout_ns=plan.timeout_ns) for _ in range(plan.nr_recorded)
+                ]
+    except UnavailableError as error:
+        result.why_not_recorded = str(error)
 
 
 def _refuse_forks(plan: BenchPlan, launcher: Launcher) -> None:
@@ -341,19 +393,20 @@ def _keep(folder: Path | None, sample: dict) -> None:
 # ---- numbers ---------------------------------------------------------------
 
 
-def _rows(result: BenchResult, policy: str) -> np.ndarray:
+def _rows(result: BenchResult, policy: str, figures: Sequence[str]) -> np.ndarray:
     """Figures of one policy, shape (n_figures, n_rounds), by round."""
     mine = sorted((s for s in result.samples if s["policy"] == policy), key=lambda s: s["round"])
-    return np.array([[float(sample[name]) for sample in mine] for name in FIGURES])
+    return np.array([[float(sample[name]) for sample in mine] for name in figures])
 
 
 def _summarise(result: BenchResult, confidence: float) -> None:
     """Fill in summaries, comparisons and doubts."""
     names = [each.name for each in result.plan.classes]
-    rows = {name: _rows(result, name) for name in names}
+    figures = result.figures
+    rows = {name: _rows(result, name, list(figures)) for name in names}
     for name in names:
         result.summaries[name] = {}
-        for figure, values in zip(FIGURES, rows[name], strict=True):
+        for figure, values in zip(figures, rows[name], strict=True):
             interval = mean_interval(values, confidence=confidence)
             is_single = interval.method == "single"
             result.summaries[name][figure] = {
@@ -364,9 +417,9 @@ def _summarise(result: BenchResult, confidence: float) -> None:
     for name in names[1:]:
         paired = compare_paired(rows[names[0]], rows[name], confidence=confidence)
         result.comparisons.append({"before": names[0], "after": name, "figures": {
-            figure: _change(figure, each) for figure, each in zip(FIGURES, paired, strict=True)
+            figure: _change(figure, each) for figure, each in zip(figures, paired, strict=True)
         }})  # fmt: skip
-    _judge_together(result.comparisons, 1 - confidence)
+    _judge_together(result.comparisons, figures, 1 - confidence)
     for sample in result.failures[:1]:
         how = "was ended by the timeout" if sample["has_timed_out"] else (
             f"ended by signal {sample['signal']}" if sample["signal"] else f"exit code {sample['exit_code']}"
@@ -392,7 +445,7 @@ def _change(figure: str, paired) -> dict:
     }  # fmt: skip
 
 
-def _judge_together(comparisons: list[dict], level: float) -> None:
+def _judge_together(comparisons: list[dict], figures: dict, level: float) -> None:
     """Holm over all figures of all comparisons, then a word for each."""
     tested = [entry for each in comparisons for entry in each["figures"].values() if entry["p_value"] is not None]
     for entry, p_value in zip(tested, holm([entry["p_value"] for entry in tested]), strict=True):
@@ -401,7 +454,7 @@ def _judge_together(comparisons: list[dict], level: float) -> None:
         for figure, entry in each["figures"].items():
             if entry["p_value"] is None or entry["p_value"] > level:
                 continue
-            direction = FIGURES[figure][1] * entry["difference"]
+            direction = figures[figure][1] * entry["difference"]
             entry["verdict"] = "differs" if not direction else "better" if direction > 0 else "worse"
 
 

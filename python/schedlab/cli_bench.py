@@ -44,6 +44,8 @@ def bench(
     cpus: Annotated[str, typer.Option(metavar="0,2-3", help="CPUs that the commands may use; default: all.")] = "",
     timeout: Annotated[str, typer.Option(help="Longest time of one run; then its whole tree is ended.")] = "60s",
     seed: Annotated[int, typer.Option(help="Of the order of the runs.")] = 1,
+    recorded: Annotated[int, typer.Option(min=0, max=1000, help="Further runs of each policy in which the scheduler is "
+                                          "recorded: wake-up latency, migrations.")] = 1,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the samples; started again, the same command goes on there.")
     ] = None,
@@ -55,7 +57,7 @@ def bench(
 
     if style not in ("table", "lkml"):
         raise UsageError(f"--style {style}: there is no such style; there are table and lkml")
-    plan = _plan(command, policy, runs, warmups, beside, cpus, timeout, seed)
+    plan = _plan(command, policy, runs, warmups, beside, cpus, timeout, seed, recorded)
     progress = None if as_json or not sys.stderr.isatty() else _show_progress
     result = measure(plan, folder=out, on_sample=progress)
     if as_json:
@@ -68,7 +70,7 @@ def bench(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _plan(command, policy, runs, warmups, beside, cpus, timeout, seed):
+def _plan(command, policy, runs, warmups, beside, cpus, timeout, seed, recorded):
     """Check the words of a command line."""
     import shlex
 
@@ -86,7 +88,7 @@ def _plan(command, policy, runs, warmups, beside, cpus, timeout, seed):
     if timeout_ns <= 0:
         raise UsageError(f"--timeout {timeout}: it must be longer than 0")
     return BenchPlan(tuple(command), parse_policies(names), runs, warmups, others,
-                     parse_cpus(cpus), timeout_ns, seed)  # fmt: skip
+                     parse_cpus(cpus), timeout_ns, seed, recorded)  # fmt: skip
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:

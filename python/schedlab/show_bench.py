@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from .bench import FIGURES, BenchResult
+from .own_figures import describe_figure, tool_of_figure
 from .sentences import show_time
 from .show import _console, _plain_table
 from .stats import CONFIDENCE
@@ -50,13 +51,15 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
     shown = _shown_figures(result)
     table.add_column("policy", no_wrap=True)
     for figure in shown:
-        table.add_column(HEADINGS[figure], justify="right", no_wrap=True)
+        table.add_column(_heading(figure), justify="right", no_wrap=True)
         if figure == "wall_ns":
             table.add_column("interval", justify="right", no_wrap=True)
     for policy, summary in result.summaries.items():
         cells = [_number(figure, summary[figure]["mean"]) for figure in shown]
         table.add_row(escape(policy), cells[0], _interval(summary[shown[0]]), *cells[1:])
     console.print(table, highlight=False)
+    for line in _recorded_lines(result):
+        console.print(Text("  " + line), highlight=False, soft_wrap=True)
     for line in _sentences(result):
         console.print(Text("  " + line), highlight=False, soft_wrap=True)
     for doubt in result.warnings:
@@ -68,15 +71,21 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
 
 def _shown_figures(result: BenchResult) -> list[str]:
     """Columns that say something: the tree's only where it outlived its command."""
-    figures = list(HEADINGS)
+    figures = [name for name in [*HEADINGS, *result.figures] if name in result.figures]
+    figures = [name for name in dict.fromkeys(figures) if name in HEADINGS or tool_of_figure(name)]
     if all(sample["tree_ns"] < sample["wall_ns"] * 1.001 + 1e6 for sample in result.samples):
         figures.remove("tree_ns")
     return figures
 
 
+def _heading(figure: str) -> str:
+    """Of a column; a benchmark's own figure has its own name."""
+    return HEADINGS.get(figure) or figure.removesuffix("_ns").replace("_", " ").replace(" ", "\n", 1)
+
+
 def _number(figure: str, value: float) -> str:
     """A figure with its unit, in few digits."""
-    unit = FIGURES[figure][0]
+    unit = FIGURES[figure][0] if figure in FIGURES else describe_figure(figure)[0]
     if unit == "ns":
         return show_time(value)
     if unit == "%":
@@ -93,6 +102,28 @@ def _interval(summary: dict) -> str:
     return f"{show_time(summary['low'])} .. {show_time(summary['high'])}"
 
 
+def _recorded_lines(result: BenchResult) -> list[str]:
+    """What the scheduler did in the runs that were recorded."""
+    lines = []
+    for policy, runs in result.recorded.items():
+        for run in runs:
+            took = run["wall_ns"] / result.summaries[policy]["wall_ns"]["mean"]
+            if run["problem"]:
+                lines.append(f"{policy}, recorded: {run['problem']}")
+                continue
+            wakeups = "no wake-ups" if run["wakeup_ns_p99"] is None else (
+                f"wake-up latency p50 {show_time(run['wakeup_ns_p50'])}, p99 {show_time(run['wakeup_ns_p99'])}, "
+                f"largest {show_time(run['wakeup_ns_max'])} of {run['wakeups']:,}"
+            )
+            lines.append(
+                f"{policy}, recorded: {wakeups}; {run['migrations']:,} migrations; {run['tasks']:,} tasks waited "
+                f"{show_time(run['run_queue_ns'])} for a CPU; this run took {took:.0%} of the mean"
+            )
+    if result.why_not_recorded:
+        lines.append(f"Wake-up latency and migrations are not known: {result.why_not_recorded}")
+    return lines
+
+
 def _sentences(result: BenchResult) -> list[str]:
     """What the comparison with the first policy allows to say."""
     lines = []
@@ -102,7 +133,7 @@ def _sentences(result: BenchResult) -> list[str]:
                 continue
             change = "" if entry["ratio"] is None else f" ({100 * (entry['ratio'] - 1):+.1f} %)"
             lines.append(
-                f"{each['after']}: {HEADINGS.get(figure, figure).replace(chr(10), ' ')} "
+                f"{each['after']}: {_heading(figure).replace(chr(10), ' ')} "
                 f"{_number(figure, entry['before'])} -> {_number(figure, entry['after'])}{change}, "
                 f"{entry['verdict']} than {each['before']} (p = {entry['p_value']:.2g}, "
                 f"delta {entry['cliffs_delta']:+.2f})".replace("differs than", "differs from")
@@ -145,6 +176,10 @@ def plain_text(result: BenchResult) -> str:
             f"{summary['system_ns']['mean'] / 1e6:>8.2f}{summary['cpu_percent']['mean']:>7.1f}"
             f"{summary['switches_involuntary']['mean']:>7.0f}{summary['switches_voluntary']['mean']:>7.0f}"
         )
+    own = [name for name in result.figures if tool_of_figure(name)]
+    for name in own:
+        lines += ["", f"{name}, as the command says:"]
+        lines += [f"  {policy:<20} {_number(name, summary[name]['mean'])}" for policy, summary in result.summaries.items()]
     lines += ["", f"+- is half of the {CONFIDENCE:.0%} interval of the mean. Wall times, every run, ms:"]
     for policy in result.summaries:
         values = [s["wall_ns"] / 1e6 for s in result.samples if s["policy"] == policy]
@@ -155,7 +190,7 @@ def plain_text(result: BenchResult) -> str:
                 row = " " * 22
             row += f" {value:.2f}"
         lines.append(row)
-    notes = _sentences(result)
+    notes = _recorded_lines(result) + _sentences(result)
     notes += [f"{d['kind']}: " + (f"{d['policy']}: " if "policy" in d else "") + d["text"] for d in result.warnings]
     lines += [""] * bool(notes)
     for note in notes:

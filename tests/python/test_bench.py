@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from schedlab.cli_bench import parse_cpus
 from schedlab.errors import SchedlabError, UnavailableError, UsageError
 from schedlab.hosts.launch import Command, Launcher
 from schedlab.linux_class import parse_class
+from schedlab.own_figures import describe_figure, read_figures
 from schedlab.show_bench import plain_text
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -142,6 +144,102 @@ def test_two_modes_an_outlier_and_a_drift_are_doubted():
     drift = [100.0 + i + (i * 7919 % 5) for i in range(30)]
     assert "drift" in {doubt["kind"] for doubt in made({"SCHED_OTHER": drift}).warnings}
     assert not made({"SCHED_OTHER": [100.0] * 20}).warnings
+
+
+HACKBENCH = "Running in process mode with 1 groups (== 40 tasks)\nEach sender will pass 20 messages\nTime: 0.109\n"
+STRESS_NG = """stress-ng: info:  [25979] dispatching hogs: 1 cpu
+stress-ng: metrc: [25979] stressor       bogo ops real time  usr time  sys time   bogo ops/s     bogo ops/s
+stress-ng: metrc: [25979]                           (secs)    (secs)    (secs)   (real time) (usr+sys time)
+stress-ng: metrc: [25979] cpu                 263      1.01      0.18      0.00       260.89        1478.52
+stress-ng: metrc: [25979] vm-rw               10      2.00      0.18      0.50       5.00        14.70
+"""
+SCHBENCH = """Wakeup Latencies percentiles (usec) runtime 5 (s) (100 total samples)
+\t  50.0th: 3          (10 samples)
+\t  50.0th: 4          (40 samples)
+\t* 99.0th: 12         (9 samples)
+\t  99.9th: 31         (1 samples)
+\t  min=1, max=40
+Request Latencies percentiles (usec) runtime 5 (s) (90 total samples)
+\t* 99.0th: 4200       (9 samples)
+RPS percentiles (requests) runtime 5 (s) (6 total samples)
+\t* 50.0th: 777        (3 samples)
+average rps: 765.40
+"""
+RT_APP_LOG = """# Policy : SCHED_OTHER priority : 0
+#idx     perf      run   period           start             end          rel_st      slack c_duration   c_period     wu_lat
+   0   100000     1882     7966     28517740120     28517748086            6973       3097       1000       5000       2983
+   0   100000     1878    11917     28517748095     28517760012           14947       -129       1000       5000       9909
+"""
+
+
+@pytest.mark.parametrize(
+    ("argv", "text", "figures"),
+    [
+        (["hackbench"], HACKBENCH, {"hackbench_ns": 109e6}),
+        (["/usr/bin/stress-ng", "--cpu", "1"], STRESS_NG, {"stress_ng_cpu_per_s": 260.89, "stress_ng_vm_rw_per_s": 5.0}),
+        (["schbench"], SCHBENCH, {"schbench_wakeup_p50_ns": 4e3, "schbench_wakeup_p99_ns": 12e3,
+                                  "schbench_wakeup_p99_9_ns": 31e3, "schbench_request_p99_ns": 4.2e6,
+                                  "schbench_requests_per_s": 765.4}),
+        (["make", "-j4"], HACKBENCH, {}),
+        (["hackbench"], "Time: soon", {}),
+        (["schbench"], "no such option", {}),
+        (["stress-ng"], "stress-ng: metrc: [1] cpu 263 cut", {}),
+    ],
+)  # fmt: skip
+def test_what_benchmarks_say_about_themselves_is_read(argv, text, figures):
+    found = read_figures(argv, text, since=0)
+    assert found == pytest.approx(figures)
+    for name in found:
+        unit, direction = describe_figure(name)
+        assert (unit, direction) == (("1/s", 1) if name.endswith("_per_s") else ("ns", -1))
+
+
+def test_the_logs_of_rt_app_are_read(tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text('{"global": {"logdir": "%s", "duration": 1,}, "tasks": {}}' % tmp_path)
+    (tmp_path / "rt-app-t0-0.log").write_text(RT_APP_LOG)
+    argv = ["rt-app", str(file)]
+    assert read_figures(argv, "", since=0) == {
+        "rt_app_wakeup_p99_ns": 9_909_000, "rt_app_wakeup_mean_ns": 6_446_000, "rt_app_slack_min_ns": -129_000,
+    }  # fmt: skip
+    assert describe_figure("rt_app_slack_min_ns") == ("ns", 1)
+    assert read_figures(argv, "", since=time.time() + 60) == {}, "those of an earlier run are not its"
+    assert read_figures(["rt-app", "/no/such.json"], "", since=0) == {}
+    file.write_text("[")
+    assert read_figures(argv, "", since=0) == {}
+
+
+def test_a_benchmarks_own_figure_is_compared_like_ours(build, tmp_path):
+    fake = tmp_path / "hackbench"
+    fake.write_text("#!/bin/sh\necho Time: 0.25\n")
+    fake.chmod(0o755)
+    result = measure(BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out")
+    assert [sample["hackbench_ns"] for sample in result.samples] == [250e6] * 4
+    assert result.summaries["SCHED_BATCH"]["hackbench_ns"]["mean"] == 250e6
+    assert result.comparisons[0]["figures"]["hackbench_ns"]["verdict"] == "no difference seen"
+    assert "hackbench_ns, as the command says:" in plain_text(result)
+    # Those that were kept have it, too.
+    again = measure(BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out")
+    assert again.figures == result.figures
+
+
+def test_further_runs_are_recorded_where_that_is_allowed(build, tmp_path):
+    log = tmp_path / "log"
+    plan = BenchPlan(("sh", "-c", f"echo x >> {log}; sleep 0.01"), (OTHER, BATCH), nr_rounds=2, nr_warmups=0, nr_recorded=1)
+    result = measure(plan)
+    text = plain_text(result)
+    if result.why_not_recorded:
+        assert "migrations are not known" in text
+        assert log.read_text().count("x") == 4
+        return
+    assert log.read_text().count("x") == 6, "beside the samples"
+    for policy in ("SCHED_OTHER", "SCHED_BATCH"):
+        (run,) = result.recorded[policy]
+        assert run["problem"] is None
+        assert run["tasks"] == 2
+        assert run["wakeups"] >= 1, "sleep wakes up"
+        assert 0 < run["wakeup_ns_p50"] <= run["wakeup_ns_p99"] <= run["wakeup_ns_max"]
+        assert f"{policy}, recorded: wake-up latency" in text.replace("\n  ", " ")
 
 
 def test_failed_runs_are_told_and_end_with_1(build):
