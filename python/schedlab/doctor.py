@@ -10,8 +10,9 @@ import os
 import sys
 
 from . import paths
-from .errors import SchedlabError
+from .errors import SchedlabError, UnavailableError
 from .hosts import HOST_NAMES, unavailable_reason
+from .hosts.recorder import probe
 from .policy_build import find_compiler
 
 
@@ -40,6 +41,8 @@ def examine() -> list[dict]:
                 "needed": host == "sim",
             }
         )
+    for part, what in _RECORDING.items():
+        findings.append(_finding(f"recording: {part}", lambda part=part, what=what: _allowed(part, what), needed=False))
     findings.append(
         {
             "name": "machine",
@@ -49,6 +52,21 @@ def examine() -> list[dict]:
         }
     )
     return findings
+
+
+#: What `schedlab record` needs of the kernel.
+_RECORDING = {
+    "tracefs": "its events' numbers can be read",
+    "perf_event_open": "the scheduler's events of whole CPUs can be recorded",
+}
+
+
+def _allowed(part: str, what: str) -> str:
+    """What this user may do; raises with the reason and the remedy."""
+    reason = probe()[part]
+    if reason is not None:
+        raise UnavailableError(reason)
+    return what
 
 
 def _finding(name: str, look, *, needed: bool) -> dict:

@@ -13,12 +13,13 @@ Read next: hosts/recorder.py, which drives the recorder; replay.py.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,16 +103,13 @@ def record_command(
     events = _prepare(out)
     command = Command(tuple(argv), linux_class, cpus, output)
     report = None
-    with Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
+    with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
         try:
             with Launcher() as launcher:
                 recorder.follow(events, pid=launcher.pid, generation=GENERATION_OF_COMMANDS)
                 report = launcher.run([command], timeout_ns=timeout_ns)["commands"][0]
         except KeyboardInterrupt:
             pass  # the launcher has ended the tree; what is recorded is kept
-        except SchedlabError:
-            _drop(out, events)
-            raise
         captured, complaint = _stop(recorder)
     if report is None:
         complaint = complaint or "it was interrupted"
@@ -159,7 +157,7 @@ def record_others(
     if pid is not None and not Path(f"/proc/{pid}").is_dir():
         raise NotFoundError(f"--pid {pid}: there is no such process")
     events = _prepare(out)
-    with Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
+    with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
         try:
             if pid is None:
                 recorder.record_all(events)
@@ -168,9 +166,6 @@ def record_others(
             _wait(pid, for_ns)
         except KeyboardInterrupt:
             pass
-        except SchedlabError:
-            _drop(out, events)
-            raise
         captured, complaint = _stop(recorder)
     what = "this machine" if pid is None else f"process {pid}"
     subject = Subject("machine" if pid is None else f"pid-{pid}", f"{what}, for {for_ns / 1e9:g} s", "Linux")
@@ -230,8 +225,18 @@ def _prepare(out: Path) -> Path:
     return (out / EVENTS).resolve()
 
 
+@contextlib.contextmanager
+def _all_or_nothing(out: Path, events: Path) -> Iterator[None]:
+    """Leave nothing of a recording that could not begin."""
+    try:
+        yield
+    except SchedlabError:
+        _drop(out, events)
+        raise
+
+
 def _drop(out: Path, events: Path) -> None:
-    """Leave nothing of a recording that did not begin."""
+    """Remove what was recorded, and the directory if that is all there was."""
     events.unlink(missing_ok=True)
     try:
         out.rmdir()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -120,3 +121,21 @@ def test_what_cannot_be_recorded_leaves_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be made"):
         record_others(tmp_path / "file" / "run", pid=None, for_ns=1)
+
+
+def test_without_capabilities_the_one_that_is_missing_is_named(tmp_path):
+    """Recording is refused with it, and the doctor says the same; nothing else is."""
+    weak = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-m", "schedlab"]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([*weak, "record", "--out", tmp_path / "run", "--json", "--", "true"], env=env,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["kind"]) == (3, "UnavailableError")
+    assert "CAP_SYS_ADMIN" in error["message"] or "CAP_PERFMON" in error["message"]
+    assert not (tmp_path / "run").exists()
+    done = subprocess.run([*weak, "doctor", "--json"], env=env, capture_output=True, text=True, check=False)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0, "the simulator needs none"
+    missing = [checks[f"recording: {part}"]["detail"] for part in ("tracefs", "perf_event_open")
+               if checks[f"recording: {part}"]["status"] == "missing"]  # fmt: skip
+    assert error["message"] in missing
