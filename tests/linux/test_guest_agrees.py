@@ -36,9 +36,9 @@ POLICIES = {
     "rr": {"slice_ns": 9_000_000},
     "mlfq": {"quantum_ns": 7_000_000, "bottom_turn_ns": 11_000_000},
 }
-#: Real work costs the guest this much more than the program says: system calls,
-#: page faults, the end of a process.
-EXTRA_WORK = 0.02
+#: Real work costs the guest this much more than the program says: page faults, the
+#: end of a process.
+EXTRA_WORK = 0.005
 
 
 @pytest.fixture(scope="module")
@@ -150,15 +150,13 @@ def test_policies_differ_more_than_hosts_do(both):
         assert response_ns["rr"][host] > 2 * response_ns["mlfq"][host]
 
 
-def test_same_guest_run_again_is_the_same_run(answers, root, program):
+def test_run_hardly_depends_on_what_ran_before_in_its_machine(answers, root, program):
+    """Alone, as in `schedlab run`, it is the very same each time: test_guest_host.py."""
     (again,) = play(root, program, names=["mlfq"])
-    # Alone in its boot it starts at another time; what happens is the same.
     first, _ = trace_records(answers["mlfq"].trace)
     second, _ = trace_records(again.trace)
     runs = [events[events["kind"] == Kind.RUN]["task"].tolist() for events in (first, second)]
     assert abs(len(runs[0]) - len(runs[1])) <= 0.02 * len(runs[0])
-    (third,) = play(root, program, names=["mlfq"])
-    assert again.trace.pages == third.trace.pages
 
 
 def test_two_cpus_share_the_work_and_lose_nothing(guest_parts, root, program, tmp_path):

@@ -84,7 +84,7 @@ def waits(events, urgent: int, low: int) -> list[float]:
 def test_inversion_is_there_and_is_cured(waits_ms, name, work_ms):
     strict, cured = waits_ms[name, False], waits_ms[name, True]
     assert max(strict[1:]) > 50
-    assert len(cured) >= 3
+    assert len(cured) >= 2
     # The first one teaches. A tick is 4 ms, and the work costs a little more here.
     assert cured[0] > 50
     assert max(cured[1:]) < work_ms + 4 + 0.5

@@ -91,6 +91,8 @@ int device_set(u64 latency, u64 per_kib, u64 call, u64 at_once);
 /* The verbs `read` and `write`. */
 int device_transfer(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
 
+/* The calling process begins with its program. */
+void verbs_begin(void);
 int verbs_open(const void *program, struct shared *shared);
 void verbs_close(const void *program, struct shared *shared);
 extern const struct sl_player_ops verbs;
@@ -99,6 +101,8 @@ extern const struct sl_player_ops verbs;
 int attrs_write(int attrs_fd, s32 pid, const struct sl_program_task *task);
 int attrs_change(int attrs_fd, s32 pid, u32 key, u64 value);
 
+/* Attach so long before time 0 from now on. */
+void play_lead(u64 ms);
 void play(struct policy *policy, const char *path);
 
 #endif

@@ -10,6 +10,7 @@
  *	set NAME VALUE       a knob of it
  *	hold MILLISECONDS    load and attach it, leave the CPUs to it so long
  *	device LATENCY PER_KIB CALL DEPTH    what `read` and `write` wait for, in ns
+ *	lead MILLISECONDS    attach so long before time 0 of a program
  *	play PATH            load and attach it, run a workload program under it
  *	exec MILLISECONDS PATH WORDS   run a program, interrupt it after so long
  *
@@ -132,6 +133,10 @@ static void do_line(char *line, struct policy **policy)
 		return;
 	if (!strcmp(verb, "exec")) {
 		exec_program(strtoull(first, NULL, 0));
+		return;
+	}
+	if (!strcmp(verb, "lead")) {
+		play_lead(strtoull(first, NULL, 0));
 		return;
 	}
 	if (!strcmp(verb, "device")) {

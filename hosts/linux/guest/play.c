@@ -19,6 +19,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,8 +36,22 @@
 #include "guest.h"
 
 #define MS 1000000ULL
-#define ATTACH_MS 200	/* from arming to time 0; attaching takes about 20 */
+#define ARM_MS 20	/* from arming to attaching, and one for each task */
+/* Of a task: its pid in the program more. So policies that sort by pid agree. */
+#define PID_BASE 8192
 #define ATTRS_BYTES 40	/* sizeof(struct task_attr) */
+
+/*
+ * From attaching to time 0; attaching takes about 20 ms with one CPU. A policy whose
+ * timer goes off every so often has begun a period at time 0, as in the simulator,
+ * where that divides this; and one that gives sleepers something gives them little.
+ */
+static u64 lead_ms = 60;
+
+void play_lead(u64 ms)
+{
+	lead_ms = ms;
+}
 
 struct run {
 	const void *program;
@@ -114,12 +130,18 @@ static void wait_for(u32 *word)
 		futex_wait(word, 0, ~0ULL);
 }
 
+static void sleep_until_ns(u64 at_ns)
+{
+	const struct timespec at = { .tv_sec = at_ns / (1000 * MS),
+				     .tv_nsec = at_ns % (1000 * MS) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+}
+
 /* Asleep until the task's arrival; then its time, in ns since time 0. */
 static u64 await_arrival(struct shared *s, struct shared_task *me, u64 arrival_ns)
 {
-	struct timespec at;
-	u64 at_ns;
-
 	wait_for(&me->may_arm);
 	__atomic_add_fetch(&s->nr_armed, 1, __ATOMIC_RELEASE);
 	futex_wake(&s->nr_armed, 1);
@@ -127,11 +149,7 @@ static u64 await_arrival(struct shared *s, struct shared_task *me, u64 arrival_n
 		wait_for(&me->started);
 		return monotonic_ns() - s->start_ns;
 	}
-	at_ns = s->start_ns + arrival_ns;
-	at.tv_sec = at_ns / (1000 * MS);
-	at.tv_nsec = at_ns % (1000 * MS);
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-		;
+	sleep_until_ns(s->start_ns + arrival_ns);
 	return arrival_ns;
 }
 
@@ -152,6 +170,7 @@ static void be_task(const struct run *run, u32 i)
 	prctl(PR_SET_NAME, sl_program_string(run->program, task->name));
 	bind_cpus(run, task);
 	player.arrival_ns = await_arrival(s, me, task->arrival_ns);
+	verbs_begin();
 	me->result = sl_player_run(&player);
 	if (task->parent != SL_PROGRAM_NONE) {
 		u32 *ended = &s->tasks[task->parent].children_ended;
@@ -164,12 +183,24 @@ static void be_task(const struct run *run, u32 i)
 	_exit(0);
 }
 
+/* fork(), with a pid of our choice. */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (u64)&pid,
+		.set_tid_size = 1,
+	};
+
+	return syscall(SYS_clone3, &args, sizeof(args));
+}
+
 static int fork_tasks(struct run *run)
 {
 	u32 i;
 
 	for (i = 0; i < nr_tasks(run); i++) {
-		pid_t pid = fork();
+		pid_t pid = fork_as(PID_BASE + i + 1);
 
 		if (pid < 0) {
 			frame_text("fatal", "task %u: fork: %s", i,
@@ -235,7 +266,7 @@ static void arm_tasks(struct run *run)
 	u32 i;
 
 	/* The last one needs as long as the first: 300 us each is ample. */
-	s->start_ns = monotonic_ns() + ATTACH_MS * MS + nr_tasks(run) * MS;
+	s->start_ns = monotonic_ns() + (lead_ms + ARM_MS + nr_tasks(run)) * MS;
 	/* Linux's ticks are at multiples of the tick; time 0 is one, as in sim. */
 	s->start_ns += tick_ns() - s->start_ns % tick_ns();
 	for (i = 0; i < nr_tasks(run); i++) {
@@ -289,6 +320,7 @@ static void play_attached(struct policy *policy, struct run *run)
 
 	lift_kernel_threads();
 	arm_tasks(run);
+	sleep_until_ns(s->start_ns - lead_ms * MS);
 	/* Before it is attached: a policy that forgets tasks shall forget others. */
 	lift_self(true);
 	if (policy_attach(policy)) {
@@ -297,7 +329,7 @@ static void play_attached(struct policy *policy, struct run *run)
 	}
 	if (monotonic_ns() + 5 * MS > s->start_ns) {
 		lift_self(false);
-		frame_text("fatal", "attaching took longer than %d ms", ATTACH_MS);
+		frame_text("fatal", "attaching took longer than %llu ms", lead_ms);
 		return;
 	}
 	trace_start();

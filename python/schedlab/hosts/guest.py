@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import shutil
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import HostError, UnavailableError
@@ -29,6 +29,10 @@ from .guest_image import GuestParts, fetch_guest_parts
 
 #: HZ of Debian's kernel is 250.
 TICK_NS = 4_000_000
+#: From attaching a policy to time 0 of a program: with one CPU whose instructions
+#: are counted, and where attaching may take longer. Periods of 60, 30, 20 and 10 ms
+#: divide both, so that a policy's timer is in phase.
+LEAD_MS, LEAD_MS_LONG = 60, 600
 #: horizon_ns in the header of a program; include/schedlab/program.h.
 HORIZON, HORIZON_OFFSET = struct.Struct("<Q"), 32
 
@@ -56,6 +60,9 @@ class GuestTask:
     device : tuple of int
         For `read` and `write` of the program: latency and time per KiB in
         nanoseconds, CPU time of a call in nanoseconds, requests at once.
+    lead_ms : int
+        How long before time 0 of the program the policy is attached, in
+        milliseconds.
     """
 
     name: str
@@ -65,6 +72,7 @@ class GuestTask:
     hold_ms: int = 100
     command: tuple[str, ...] = ()
     device: tuple[int, int, int, int] = (100_000, 1000, 1000, 1)
+    lead_ms: int = LEAD_MS
 
 
 def unavailable_reason() -> str | None:
@@ -151,6 +159,8 @@ def run_guest(
         If the kernel did not boot; with the end of its messages.
     """
     system, _ = guest_system(nr_cpus=cpus)
+    if cpus > 1:
+        tasks = [replace(task, lead_ms=LEAD_MS_LONG) for task in tasks]
     said = GuestRunner().run(system, job_files(tasks) | (files or {}), timeout_s=timeout_s)
     return read_answers(tasks, said, timeout_s=timeout_s)
 
@@ -182,6 +192,7 @@ def job_files(tasks: list[GuestTask]) -> dict[str, bytes]:
             lines.append(f"hold {task.hold_ms}")
         else:
             files[f"/{index}.slprog"] = bytes(task.program)
+            lines.append(f"lead {task.lead_ms}")
             lines.append(f"device {' '.join(map(str, task.device))}")
             lines.append(f"play /{index}.slprog")
     return files | {"/job": "".join(f"{line}\n" for line in lines).encode()}

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ..errors import PolicyError, UnavailableError
 from ..paths import cache_folder, include_folder, resource_root
+from .guest_image import locked
 
 BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
 #: -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
@@ -125,8 +126,9 @@ def build_program(name: str, libbpf: Path) -> Path:
     for path in (*sources, *sorted(path for pattern in _HEADERS for path in root.glob(pattern))):
         digest.update(path.read_bytes())
     target = cache_folder("guest") / f"{name}-{digest.hexdigest()[:16]}"
-    if not target.exists():
-        _compile_program(compiler, sources, libbpf, target)
+    with locked(target.parent / "build-lock"):
+        if not target.exists():
+            _compile_program(compiler, sources, libbpf, target)
     return target
 
 

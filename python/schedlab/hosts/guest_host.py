@@ -28,7 +28,15 @@ from ..ftrace import trace_records
 from ..program_file import read_program
 from ..records import write_records
 from . import Job, Outcome
-from .guest import GuestTask, guest_system, job_files, read_answers, unavailable_reason
+from .guest import (
+    LEAD_MS,
+    LEAD_MS_LONG,
+    GuestTask,
+    guest_system,
+    job_files,
+    read_answers,
+    unavailable_reason,
+)
 from .guest_boot import CPUS_MAX, GuestRunner, qemu_version
 from .guest_build import compile_for_bpf
 from .guest_frames import Answer
@@ -199,6 +207,7 @@ class GuestSession:
         task = GuestTask(
             job.label, _compiled(path, path.stat().st_mtime_ns), knobs=dict(job.policy.values),
             program=program, device=_device(job),
+            lead_ms=LEAD_MS if job.nr_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
         )  # fmt: skip
         system, _ = guest_system(kernel=self.host.kernel, nr_cpus=job.nr_cpus,
                                  is_counted=not self.host.is_parallel)  # fmt: skip
