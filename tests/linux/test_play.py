@@ -110,6 +110,10 @@ def gone(marker: Path) -> bool:
     return True
 
 
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def wait_until(condition, what):
     for _ in range(3000):
         if condition():
@@ -206,7 +210,7 @@ def test_a_killed_task_ends_the_run_and_is_named(command, tmp_path):
     words, result = command(QUICK_AND_SLOW)
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: result.exists() and result.read_text().count("\n") == 1, "quick never ended")
-    (slow,) = (int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+    (slow,) = children_of(process.pid)
     os.kill(slow, signal.SIGKILL)
     _, said = process.communicate(timeout=30)
     played = read_played(result)
@@ -244,15 +248,19 @@ def test_a_full_disk_is_named_and_what_was_written_can_be_read(command, tmp_path
         done, played = play(command, text, folder=small)
         assert done.returncode == 1
         assert "No space left on device; make room" in done.stderr
-        (small / "full").write_bytes(b"x" * 50_000)
-        words, result = command(HEAD + '[[task]]\nname = "many"\ncount = 200\nphases = [{run = "10us"}]\n', folder=small)
+        # Room for the results is taken first, so that nobody can fill the disk under them.
+        many = HEAD + '[[task]]\nname = "many"\ncount = 200\nphases = [{sleep = "400ms"}]\n'
+        words, result = command(many, folder=small)
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 1
-        assert f"{result}: cannot be written: No space left on device" in done.stderr
-        played = read_played(result)
-        assert played.run is None
-        assert 0 < len(played.tasks) < 200
-        assert all(task["end_ns"] for task in played.tasks)
+        assert f"{result}: no room for a line of each of 200 tasks: No space left on device" in done.stderr
+        words, result = command(many.replace("200", "50"), folder=small)
+        process = subprocess.Popen(words)
+        wait_until(lambda: children_of(process.pid), "no task was made")
+        with pytest.raises(OSError, match="No space left"):
+            (small / "full").write_bytes(b"x" * 100_000)
+        assert process.wait(timeout=60) == 0
+        assert [task["end_ns"] is not None for task in read_played(result).tasks] == [True] * 50
     finally:
         subprocess.run(["umount", "-l", small], check=True)
 

@@ -164,6 +164,8 @@ int nice_of_weight(u64 weight);
 
 /* result.c: Return: 0 or -errno. */
 int result_open(void);
+/* Room for a line of each task. Context: the program is open. */
+int result_reserve(void);
 /* A line for each task that has ended since. */
 int result_tell_tasks(bool is_last);
 int result_tell_run(void);

@@ -2,16 +2,24 @@
 /*
  * result.c - what came of a run: a line of JSON per task, and one for all.
  *
- * A task's line is written soon after it has ended, so that those who ended can
+ * Room for all lines is taken before the first task is made, so that whatever else
+ * fills the disk does not take it. A task's line is written soon after it has ended, so that those who ended can
  * be read, should the runner be killed; the line for all comes last, so a file
  * without it is one of a run that was cut short.
  *
  * Read next: python/schedlab/hosts/linux.py, which reads it.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "play.h"
+
+/* Longest lines: numbers of 20 digits, names and messages as long as they get. */
+#define LINE_BYTES_MAX 512
+#define LAST_LINE_BYTES_MAX 4096
 
 static FILE *file;
 
@@ -83,6 +91,16 @@ int result_open(void)
 	return file ? 0 : -errno;
 }
 
+int result_reserve(void)
+{
+	u64 bytes = LAST_LINE_BYTES_MAX + (u64)run.nr_tasks * LINE_BYTES_MAX;
+
+	if (!fallocate(fileno(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) ||
+	    errno == EOPNOTSUPP)
+		return 0;
+	return -errno;
+}
+
 /* What is in the buffer goes out, or is known to be lost. */
 static int flush(void)
 {
@@ -126,5 +144,6 @@ int result_tell_run(void)
 	print_text("file_system", files_system_name());
 	print_number("spin_rounds_per_ms", run.rounds_per_ms);
 	fprintf(file, "\"nr_tasks\":%u,\"nr_ended\":%u}\n", run.nr_tasks, nr_ended);
-	return flush();
+	/* What was kept for longer lines is given back. */
+	return flush() || ftruncate(fileno(file), ftello(file)) ? -errno : 0;
 }

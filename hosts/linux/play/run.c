@@ -421,6 +421,17 @@ static void play_tasks(void)
 	tell_tasks(true);
 }
 
+/* Return: 0, or -1 after run_fail(). */
+static int reserve(void)
+{
+	int failed = result_reserve();
+
+	if (failed)
+		run_fail("host", 0, "%s: no room for a line of each of %u tasks: %s; make room and run again",
+			 run.options.result_path, run.nr_tasks, strerror(-failed));
+	return failed ? -1 : 0;
+}
+
 int play(void)
 {
 	/* Children of tasks that have ended come to us. */
@@ -431,8 +442,8 @@ int play(void)
 			strerror(errno));
 		return 1;
 	}
-	if (!open_program(run.options.program_path) && !make_shared() &&
-	    !sync_open() && !files_open()) {
+	if (!open_program(run.options.program_path) && !reserve() &&
+	    !make_shared() && !sync_open() && !files_open()) {
 		verbs_calibrate();
 		play_tasks();
 	}

@@ -278,8 +278,8 @@ class LinuxSession:
             try:
                 outcome.answer["recording"] = make_records(job, played, cpus, captured)
             except RecordError as error:
-                # What the tasks noted is there all the same.
-                outcome = replace(outcome, no_records=str(error))
+                # What the tasks noted is there all the same, and the events stay for `schedlab import`.
+                return replace(outcome, no_records=str(error))
         with contextlib.suppress(OSError):
             (folder / EVENTS_FILE).unlink(missing_ok=True)
         return outcome
@@ -399,12 +399,12 @@ def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured) -> d
     # A thread is forgotten shortly before it leaves its CPU for the last time.
     have_all_ended = played.run["nr_ended"] == played.run["nr_tasks"]
     end_ns = None if have_all_ended else start_ns + played.run["end_ns"]
-    converted = convert_events(events, job.records, origin_ns=start_ns, end_ns=end_ns)
     try:
+        converted = convert_events(events, job.records, origin_ns=start_ns, end_ns=end_ns)
         return _rename_records(job, played, cpus, converted) | {"recorder_cpu_ns": captured.cpu_ns}
     except RecordError:
         # Half a recording is none: what the tasks noted stands in its place.
-        job.records.unlink()
+        job.records.unlink(missing_ok=True)
         raise
 
 
@@ -426,7 +426,10 @@ def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted) 
     ended = renamed["t_ns"][(renamed["kind"] == Kind.STOP) & (renamed["flags"] == Stop.EXITED)]
     end_ns = int(ended.max()) if have_all_ended and len(ended) == len(played.tasks) else records.end_ns
     renamed = renamed[renamed["t_ns"] <= end_ns]
-    write_records(job.records, renamed, nr_cpus=len(cpus), tick_ns=converted.tick_ns, end_ns=end_ns)
+    try:
+        write_records(job.records, renamed, nr_cpus=len(cpus), tick_ns=converted.tick_ns, end_ns=end_ns)
+    except OSError as error:
+        raise RecordError(f"{job.records}: cannot be written: {error.strerror}; make room and run again") from error
     return {"events": converted.nr_events, "lost": converted.nr_lost, "repairs": converted.nr_repairs,
             "inferred": converted.nr_inferred}  # fmt: skip
 
