@@ -172,7 +172,7 @@ def run(
     set: Mapping[str, object] | None = None, out: str | Path | None = None, host: str = "sim",
     tick: str | None = None, costs: Mapping[str, object] | None = None,
     io: Mapping[str, object] | None = None, topology: str = "", timeout: str = "300s",
-    executor: Executor | str | None = None,
+    scale: float = 1.0, threads: bool = False, executor: Executor | str | None = None,
 ) -> Result:  # fmt: skip
     """Run workloads under policies and compare the results.
 
@@ -205,6 +205,10 @@ def run(
         CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
     timeout : str, default "300s"
         Longest time on the wall clock for one run.
+    scale : float, default 1
+        How much of the work to do, of workloads whose params say what scales.
+    threads : bool, default False
+        On Linux: tasks are threads of one process.
     executor : concurrent.futures.Executor or str, optional
         Who does the runs, as for `sweep`; default: all CPUs of this machine.
 
@@ -247,7 +251,7 @@ def run(
         cpus=cpus,
         out=None if out is None else os.fspath(out),
         host=host,
-        options=_options(tick, costs, io, topology, timeout),
+        options=(*_options(tick, costs, io, topology, timeout), ("scale", scale), ("are_threads", threads)),
     )
     done = _do(cell, executor)
     return Result(
