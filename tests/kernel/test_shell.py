@@ -36,7 +36,7 @@ def shell(image):
         ("(echo in; (echo deeper)) | wc", "2 2 10 \n"),
         ("echo x | grep '^x$'", "x\n"),
         ("grep 'a*b.$' < /none", "sh: cannot open /none\n"),
-        ("nosuch", "sh: cannot run nosuch; `ls /` lists the programs\n"),
+        ("nosuch", "sh: cannot run nosuch; `help` says what there is\n"),
         ("echo (", "sh: a ; is missing before (\n"),
         ("echo a |", "sh: a command is missing\n"),
         ("| echo", "sh: a command is missing\n"),
@@ -180,8 +180,20 @@ def test_timings_are_a_table_for_people(shell):
     assert "usage:" in shell.run("timings 8")
 
 
-def test_power_off_has_a_status(image):
+def test_help_names_programs_that_are_there(shell):
+    said = shell.run("help")
+    there = set(shell.run("ls /").split())
+    # The first column: "nice 5 ps, time ps".
+    named = {name for line in said.splitlines() if line.startswith("  ")
+             for name in re.findall("[a-z]+", line[2:].split("  ")[0])}  # fmt: skip
+    assert {"ps", "sched", "timings", "poweroff"} <= named <= there
+
+
+def test_who_leaves_the_shell_is_told_how_to_end_the_machine(image):
+    """And power off has a status."""
     with Console(Machine(image), timeout_s=60) as console:
         console.wait_for(r"^\$ \Z")
+        console.send("exit\n")
+        assert "`poweroff` ends the machine" in console.wait_for(r"^\$ \Z")
         console.send("poweroff 7\n")
         assert console.wait() == 7

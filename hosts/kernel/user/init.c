@@ -50,8 +50,7 @@ int main(int argc, char **argv)
 
 	open_console();
 	if (argc == 1)
-		printf("\nThis is the teaching kernel. `ls /` lists its programs, ctrl-P shows the "
-		       "scheduler.\n");
+		printf("\nThis is the teaching kernel. `help` says what there is, `poweroff` ends it.\n");
 	for (;;) {
 		pid = start(argc > 1 ? argv + 1 : shell);
 		do {
@@ -59,5 +58,6 @@ int main(int argc, char **argv)
 		} while (child >= 0 && child != pid);
 		if (argc > 1 || child < 0)
 			poweroff(child < 0 ? 1 : status);
+		printf("The shell has ended; here is another one. `poweroff` ends the machine.\n");
 	}
 }

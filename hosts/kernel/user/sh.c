@@ -290,7 +290,7 @@ static void run_program(struct node *node)
 		snprintf(path, sizeof(path), "/%s", node->argv[0]);
 		exec(path, node->argv);
 	}
-	fprintf(2, "sh: cannot run %s; `ls /` lists the programs\n", node->argv[0]);
+	fprintf(2, "sh: cannot run %s; `help` says what there is\n", node->argv[0]);
 	exit(127);
 }
 
@@ -356,6 +356,20 @@ static void run_and_exit(struct node *node)
 
 /* ---- what the shell does itself ------------------------------------------ */
 
+static void print_help(void)
+{
+	printf("Programs are in /; `ls /` lists all of them. Some to begin with:\n"
+	       "  ps, top             who runs, and how much of the CPU each has had\n"
+	       "  sched               the policies and their knobs; `sched mlfq` changes to one\n"
+	       "  nice 5 ps, time ps  run a program at another weight; how long it took\n"
+	       "  ls, cat, echo, grep, wc, mkdir, rm, ln, kill\n"
+	       "  timings, bench, checks, chaos  measure and test the kernel\n"
+	       "  poweroff            ends the machine\n"
+	       "The shell knows a | b, a > file, a >> file, a < file, a &, a ; b, (a ; b), and\n"
+	       "cd, history, wait, exit, help. Arrows edit the line and bring old ones back; ctrl-C\n"
+	       "ends what is in front, ctrl-D is the end of input, ctrl-P shows the scheduler.\n");
+}
+
 /* Return: whether it was such a command; *@status is then set. */
 static int run_builtin(struct node *node, int *status)
 {
@@ -375,6 +389,8 @@ static int run_builtin(struct node *node, int *status)
 			printf("%4d  %s\n", i + 1, line_history(i));
 	} else if (strcmp(argv[0], "wait") == 0) {
 		wait_for(-1);
+	} else if (strcmp(argv[0], "help") == 0) {
+		print_help();
 	} else {
 		return 0;
 	}
