@@ -7,7 +7,7 @@ best of a few tries: disturbances only ever make a program slower. Nothing here
 is a test; figures are compared by people.
 
 Read next: synthetic.py, the records that the metrics are timed on; simso_peer.py;
-uthreads_bench.py, linux_bench.py.
+uthreads_bench.py, linux_bench.py, record_bench.py.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
     if host == "kernel":
         return _load("kernel_bench").measure(entry, is_quick=is_quick)
     if host == "linux":
-        return _load("linux_bench").measure(entry, is_quick=is_quick)
+        found = [_load(name).measure(entry, is_quick=is_quick) for name in ("linux_bench", "record_bench")]
+        return {key: [row for each in found for row in each[key]] for key in ("benchmarks", "skipped")}
     if host == "uthreads":
         with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder:
             return _load("uthreads_bench").measure(entry, Path(folder), is_quick=is_quick)

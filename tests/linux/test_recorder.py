@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -405,3 +406,16 @@ def test_what_is_allowed_is_found_out_without_changing_anything(program):
 def test_an_unknown_word_is_refused(program):
     with pytest.raises(UnavailableError, match="16 to 1048576 KiB"):
         Recorder(buffer_kib=1)
+
+
+def test_the_benchmark_converts_what_it_says(root, tmp_path):
+    spec = importlib.util.spec_from_file_location("record_bench", root / "bench" / "record_bench.py")
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    bench.write_synthetic(tmp_path / "x.slev", 3000)
+    converted = convert_events(tmp_path / "x.slev", tmp_path / "x.slr")
+    records = read_records(tmp_path / "x.slr")
+    assert converted.nr_events == 3000 + bench.NR_TASKS + 1
+    assert (len(converted.tasks), converted.nr_repairs, converted.nr_inferred) == (bench.NR_TASKS, 0, 0)
+    assert physics.check(Timeline(records), physics.Expectations(horizon_ns=records.end_ns)) == "ok"
+    assert int((records.events["kind"] == Kind.RUN).sum()) == 1000

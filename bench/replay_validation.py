@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""Is a replay right about what it has not seen? `./lab python bench/replay_validation.py`.
+
+    replay_validation.py [--repeats N] [--workloads A,B] [--write]
+
+Records each workload on one CPU under SCHED_OTHER, replays the recording in the
+simulator under policies that are SCHED_FIFO, SCHED_RR and SCHED_OTHER, and holds
+what it predicts against real runs under those classes. Beside each error stands
+that of predicting that nothing changes, so that a reader sees what a replay adds.
+With `--write` the table in docs/record.md is replaced.
+
+Needs root; uses real-time classes on one CPU for about half a second a run.
+Read next: python/schedlab/replay.py; docs/record.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+from schedlab.linux_class import parse_class
+from schedlab.linux_machine import describe_machine
+from schedlab.recording import record_command
+from schedlab.replay import load_recorded
+from schedlab.run import Plan, run_plan
+from schedlab.spec import parse_workload
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "record.md"
+BEGIN, END = "<!-- replay table -->", "<!-- end of replay table -->"
+TIMEOUT_NS = 30 * 10**9
+#: The class that is predicted, and the policy that is it in the simulator.
+PREDICTIONS = (("SCHED_FIFO:10", "rt_fifo"), ("SCHED_RR:10", "rt_rr"), ("SCHED_OTHER", "eevdf"),
+               ("SCHED_OTHER", "cfs"))  # fmt: skip
+RECORDED = "SCHED_OTHER"
+METRICS = {"makespan_ns": "makespan", "turnaround_ns_mean": "mean turnaround", "response_ns_mean": "mean response",
+           "switches_involuntary": "preemptions", "wakeup_ns_p99": "wake-up p99"}  # fmt: skip
+#: Below these a relative error says nothing: two ticks, and a few switches.
+FLOORS = {"switches_involuntary": 10.0}
+FLOOR_NS = 8e6
+#: About what a switch costs here; schedlab selfbench linux.
+COSTS = ("switch_ns=2us",)
+
+WORKLOADS = {
+    "hogs": """
+[[task]]
+name = "hog"
+count = 4
+phases = [{run = "choice(60ms, 120ms, 150ms, 210ms)"}]
+""",
+    "late jobs": """
+[[task]]
+name = "long"
+phases = [{run = "300ms"}]
+[[task]]
+name = "job"
+count = 6
+arrival = {gap = "45ms"}
+phases = [{run = "uniform(5ms, 60ms)"}]
+""",
+    "interactive": """
+[[task]]
+name = "hog"
+count = 2
+phases = [{run = "250ms"}]
+[[task]]
+name = "editor"
+count = 2
+phases = [{loop = 15, do = [{sleep = "exp(15ms, max=60ms)"}, {run = "exp(2ms, max=8ms)"}]}]
+""",
+    "messages": """
+[[pipe]]
+name = "there"
+[[pipe]]
+name = "back"
+[[task]]
+name = "client"
+phases = [{loop = 40, do = [{run = "1ms"}, {send = "there"}, {recv = "back"}, {sleep = "3ms"}]}]
+[[task]]
+name = "server"
+phases = [{loop = 40, do = [{recv = "there"}, {run = "2ms"}, {send = "back"}]}]
+[[task]]
+name = "hog"
+phases = [{run = "200ms"}]
+""",
+    "fork and join": """
+[[task]]
+name = "parent"
+phases = [{loop = 5, do = [{spawn = "child"}, {run = "5ms"}]}, "wait", {run = "10ms"}]
+[[task]]
+name = "child"
+arrival = "spawned"
+phases = [{run = "uniform(20ms, 60ms)"}, {sleep = "10ms"}, {run = "20ms"}]
+""",
+}
+HEAD = '[workload]\ntitle = "x"\nquestion = "x"\njitter = "0ms"\n'
+#: A program of many processes that knows nothing of us.
+COMMANDS = {"shell": "for i in 1 2 3 4; do (seq 40000 | sort -r | sort -n | tail -1) & done; wait"}
+
+
+@dataclass
+class Prediction:
+    """One workload, one class, over all repeats.
+
+    Attributes
+    ----------
+    workload, name, policy : str
+        What was played, which class is predicted, by which policy.
+    errors, unchanged : dict of str to list of float
+        By metric: relative error of the replay, and of "nothing changes".
+    """
+
+    workload: str
+    name: str
+    policy: str
+    errors: dict = field(default_factory=dict)
+    unchanged: dict = field(default_factory=dict)
+
+
+def record(name: str, linux_class: str, folder: Path) -> tuple[Path, dict]:
+    """Run a workload under a class and record it; again where the kernel left something out."""
+    for _ in range(6):
+        run = _record_once(name, linux_class, folder)
+        if run["status"] == "ok" and not run.get("no_records"):
+            return Path(run["directory"]), run["metrics"]
+    raise SystemExit(f"{name} under {linux_class}: {run['error'] or run.get('no_records')}")
+
+
+def _record_once(name: str, linux_class: str, folder: Path) -> dict:
+    if name in COMMANDS:
+        return record_command(["sh", "-c", COMMANDS[name]], folder, linux_class=parse_class(linux_class),
+                              cpus=(min(os.sched_getaffinity(0)),), timeout_ns=TIMEOUT_NS)  # fmt: skip
+    workload = parse_workload(HEAD + WORKLOADS[name], name=f"{name.replace(' ', '-')}.toml")
+    plan = Plan([workload], [linux_class], folder, host="linux", cpus=1, keep_parquet=False)
+    return run_plan(plan).runs[0]
+
+
+def error_of(metric: str, predicted: float | None, real: float | None) -> float | None:
+    """Relative error; None where there is nothing to compare."""
+    if predicted is None or real is None:
+        return None
+    floor = FLOORS.get(metric, FLOOR_NS)
+    return (predicted - real) / max(abs(real), floor)
+
+
+def predict(folder: Path, policies: list[str], out: Path) -> dict[str, dict]:
+    """Metrics of the replays of a recording, by policy."""
+    plan = Plan([load_recorded(folder)], policies, out, cpus=1, costs=COSTS, keep_parquet=False)
+    result = run_plan(plan)
+    for run in result.runs:
+        if run["status"] != "ok":
+            raise SystemExit(f"{folder}: {run['policy']}: {run['error']}")
+    return {run["policy"]: run["metrics"] for run in result.runs}
+
+
+def validate(name: str, repeats: int, folder: Path) -> list[Prediction]:
+    """Predict and compare one workload."""
+    found = [Prediction(name, *prediction) for prediction in PREDICTIONS]
+    for repeat in range(repeats):
+        here = folder / f"{name.replace(' ', '-')}-{repeat}"
+        here.mkdir()
+        recorded, base = record(name, RECORDED, here / "recorded")
+        # Another run under the same class: what is predicted has not been seen.
+        real = {each: record(name, each, here / each.replace(":", "-"))[1]
+                for each in dict.fromkeys(p.name for p in found)}  # fmt: skip
+        replayed = predict(recorded, [p.policy for p in found], here / "replays")
+        for prediction in found:
+            for metric in METRICS:
+                actual = real[prediction.name][metric]
+                error = error_of(metric, replayed[prediction.policy][metric], actual)
+                unchanged = error_of(metric, base[metric], actual)
+                if error is not None and unchanged is not None:
+                    prediction.errors.setdefault(metric, []).append(error)
+                    prediction.unchanged.setdefault(metric, []).append(unchanged)
+    return found
+
+
+def cell(prediction: Prediction, metric: str) -> str:
+    """The two errors as a table shows them: the replay's, then that of no change."""
+    errors = prediction.errors.get(metric)
+    if not errors:
+        return "-"
+    return f"{median(errors):+.0%} ({median(prediction.unchanged[metric]):+.0%})"
+
+
+def table(found: list[Prediction], repeats: int) -> str:
+    """The section of the document."""
+    machine = describe_machine()
+    lines = [
+        f"Made on {datetime.now(UTC):%Y-%m-%d} by `./lab python bench/replay_validation.py --write`: Linux "
+        f"{machine['kernel']}, {machine['cpu']}, one of {machine['cpus']} CPUs, load {machine['load_1min']:.1f} by other "
+        f"programs, medians of {repeats} recordings. First the error of the replay, in brackets that of predicting that "
+        "nothing changes.", "",
+        "| workload | predicted | by | " + " | ".join(METRICS.values()) + " |",
+        "|---|---|---|" + "---|" * len(METRICS),
+    ]  # fmt: skip
+    for each in found:
+        cells = " | ".join(cell(each, metric) for metric in METRICS)
+        lines.append(f"| {each.workload} | {each.name} | `{each.policy}` | {cells} |")
+    lines += ["", *summary(found)]
+    return "\n".join(lines)
+
+
+def summary(found: list[Prediction]) -> list[str]:
+    """The median of the sizes of all errors, per class."""
+    lines = []
+    for name, policy in PREDICTIONS:
+        mine = [each for each in found if (each.name, each.policy) == (name, policy)]
+        parts = []
+        for metric, heading in METRICS.items():
+            errors = [abs(e) for each in mine for e in each.errors.get(metric, [])]
+            before = [abs(e) for each in mine for e in each.unchanged.get(metric, [])]
+            if errors:
+                parts.append(f"{heading} {median(errors):.0%} ({median(before):.0%})")
+        lines.append(f"- {name} by `{policy}`, median size of the error: {', '.join(parts)}.")
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Hold replays against real runs under other classes.")
+    parser.add_argument("--repeats", type=int, default=3, help="recordings of each workload")
+    parser.add_argument("--workloads", default="", help="with commas between; default: all")
+    parser.add_argument("--write", action="store_true", help="replace the table in docs/record.md")
+    options = parser.parse_args()
+    names = [name for name in (*WORKLOADS, *COMMANDS) if not options.workloads or name in options.workloads.split(",")]
+    found: list[Prediction] = []
+    with tempfile.TemporaryDirectory(prefix="schedlab-replay-") as folder:
+        for name in names:
+            found += validate(name, options.repeats, Path(folder))
+            print(f"{name}: done", file=sys.stderr, flush=True)
+    text = table(found, options.repeats)
+    print(text)
+    if options.write:
+        document = DOCUMENT.read_text(encoding="utf-8")
+        pattern = re.compile(re.escape(BEGIN) + ".*" + re.escape(END), re.S)
+        DOCUMENT.write_text(pattern.sub(lambda _: f"{BEGIN}\n{text}\n{END}", document), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
