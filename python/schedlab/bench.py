@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .bench_policy import parse_policy, under
 from .bench_record import BenchRecorder
 from .doubts import examine
 from .errors import SchedlabError, UnavailableError, UsageError
@@ -169,32 +170,17 @@ def parse_policies(names: Sequence[str]) -> tuple[LinuxClass, ...]:
     UsageError
         If a class is wrong or named twice.
     UnavailableError
-        If a policy of ours is named: this kernel has to have sched_ext.
+        If a policy of ours is named, and this kernel cannot load it.
     """
     classes = []
     for name in names:
-        if not is_class(name):
-            raise UnavailableError(_why_no_policies(name))
-        classes.append(parse_class(name))
+        classes.append(parse_class(name) if is_class(name) else parse_policy(name))
     for i, each in enumerate(classes):
         if each in classes[:i] or each.name in [other.name for other in classes[:i]]:
             raise UsageError(f"--policy {each.name} is given twice; name each once")
     if not classes:
         raise UsageError("--policy is empty; name at least one class, such as SCHED_OTHER")
     return tuple(classes)
-
-
-def _why_no_policies(name: str) -> str:
-    """Why a policy file cannot be measured with a command here."""
-    machine = describe_machine()
-    if machine["has_sched_ext"]:
-        return (f"{name}: commands under our own policies are not built yet; load the policy with "
-                "another tool and measure SCHED_OTHER")  # fmt: skip
-    return (
-        f"{name}: this kernel ({machine['kernel']}) has no sched_ext, which a policy file needs; boot "
-        "Linux 6.12 or newer with CONFIG_SCHED_CLASS_EXT=y, or run a workload in the simulator: "
-        f"schedlab run mixed --policy {name}"
-    )
 
 
 def measure(
@@ -242,7 +228,8 @@ def measure(
             if (index, each.name) in done:
                 result.samples.append(done[index, each.name])
                 continue
-            report, own = _run_once(plan, each, launcher)
+            with under(each):
+                report, own = _run_once(plan, each, launcher)
             if index < 0:
                 continue
             sample = _sample(report, each, index, number) | own
@@ -294,9 +281,10 @@ def _record(result: BenchResult, launcher: Launcher) -> None:
         with BenchRecorder(launcher) as recorder:
             for each in plan.classes:
                 commands = _commands(plan, each)
-                result.recorded[each.name] = [
-                    recorder.run(commands, timeout_ns=plan.timeout_ns) for _ in range(plan.nr_recorded)
-                ]
+                with under(each):
+                    result.recorded[each.name] = [
+                        recorder.run(commands, timeout_ns=plan.timeout_ns) for _ in range(plan.nr_recorded)
+                    ]
     except UnavailableError as error:
         result.why_not_recorded = str(error)
 
