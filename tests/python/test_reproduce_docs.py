@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""docs/replication.md says what a quick run says, at least in direction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from schedlab.errors import UsageError
+from schedlab.replication import HEAD, Row, read_replication, write_replication
+from schedlab.reproduce import needed_pairs, published_tables
+from schedlab.reproduce_claims import decide_all
+from schedlab.reproduce_runs import do_runs
+from schedlab.reproduce_samples import Samples
+from schedlab.reproduce_spec import read_experiment
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "replication.md"
+ROWS = read_replication(PAGE)
+
+
+def contradiction(row: Row, decision) -> str:
+    """How a row and a new decision exclude each other; empty where they may both be true."""
+    ours, claim = decision.ours, decision.claim
+    if row.ours is None or ours is None:
+        return "" if (row.ours is None) == (ours is None) else "one of them has no number"
+    if claim.null is None:
+        ratio = ours.estimate / row.ours if row.ours else float("inf")
+        return "" if 0.75 < ratio < 1.34 or ours.estimate == row.ours else f"{ours.estimate:g}, not {row.ours:g}"
+    if claim.says == "equal":
+        is_far = abs(ours.estimate - row.ours) > 3 * claim.margin
+        return f"{ours.estimate:g}, not {row.ours:g}" if is_far else ""
+    # Either interval may reach no effect: then it says nothing against the other.
+    if row.low > claim.null and ours.high < claim.null:
+        return f"below {claim.null:g}, not above"
+    if row.high < claim.null and ours.low > claim.null:
+        return f"above {claim.null:g}, not below"
+    return ""
+
+
+@pytest.mark.parametrize("report", sorted({row.report for row in ROWS}))
+def test_page_has_every_claim_and_matches_a_quick_run(report, simulator, tmp_path):
+    folder = ROOT / "experiments" / f"report-{report}"
+    experiment = read_experiment(folder)
+    rows = {(row.claim, row.on): row for row in ROWS if row.report == report}
+    command = f"./lab reproduce {report} --write docs/replication.md"
+    assert {claim for claim, _ in rows} >= {
+        claim.name for claim in experiment.claims if claim.lacks or {on for _, on in rows} & {*claim.on}
+    }, f"claims are missing; make the page anew: {command}"
+    assert {claim for claim, _ in rows} <= {claim.name for claim in experiment.claims}, command
+    needed = needed_pairs(experiment)
+    done = {name: do_runs(runs, replace(runs.quick, seeds=3), tmp_path, needed=needed[name])
+            for name, runs in experiment.runs.items() if runs.host == "sim" and not runs.quick.skip}  # fmt: skip
+    decisions = decide_all(experiment.claims, published_tables(folder), Samples(done))
+    against = {f"{each.claim.name} on {each.on}": found for each in decisions
+               if (each.claim.name, each.on) in rows
+               if (found := contradiction(rows[each.claim.name, each.on], each))}  # fmt: skip
+    assert not against, f"{against}; make the page anew: {command}"
+
+
+def test_a_row_that_says_the_other_direction_is_found():
+    """The comparison itself can fail."""
+    from python.test_reproduce import claim, interval
+
+    from schedlab.reproduce_claims import Decision
+
+    row = Row(5, "c", "sim-1", 0.5, 0.4, 0.6, "holds")
+    same = Decision(claim(null=1.0), "sim-1", "sim", "holds", "", None, interval(0.7, 0.8))
+    other = Decision(claim(null=1.0), "sim-1", "sim", "holds", "", None, interval(1.2, 1.3))
+    unsure = Decision(claim(null=1.0), "sim-1", "sim", "holds", "", None, interval(0.9, 1.3))
+    assert [bool(contradiction(row, each)) for each in (same, other, unsure)] == [False, True, False]
+    number = Decision(claim(), "sim-1", "sim", "holds", "", None, interval(0.9, 1.1))
+    assert contradiction(row, number) == "1, not 0.5"
+
+
+def test_a_section_is_replaced_and_the_others_stay(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.read_text())
+    write_replication([], page, today=date(2026, 1, 1))
+    assert page.read_text() == PAGE.read_text()
+    assert PAGE.read_text().startswith(HEAD.rstrip("\n"))
+    page.write_text(PAGE.read_text().replace("| `", "| more | `", 1).replace("| more | `", "| `x` | `", 1))
+    with pytest.raises(UsageError, match="make the page anew"):
+        read_replication(page)
+    with pytest.raises(UsageError, match="--write"):
+        write_replication([], tmp_path / "none" / "page.md", today=date(2026, 1, 1))
