@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
+from schedlab.cli import app
 from schedlab.errors import NotFoundError, UsageError
 from schedlab.gantt import draw_text
-from schedlab.hosts.recorder import unavailable_reason
+from schedlab.hosts.recorder import convert_events, unavailable_reason
 from schedlab.linux_class import parse_class
 from schedlab.recording import EVENTS, import_trace, record_command, record_others
 from schedlab.records import read_records
@@ -139,3 +143,58 @@ def test_without_capabilities_the_one_that_is_missing_is_named(tmp_path):
     missing = [checks[f"recording: {part}"]["detail"] for part in ("tracefs", "perf_event_open")
                if checks[f"recording: {part}"]["status"] == "missing"]  # fmt: skip
     assert error["message"] in missing
+
+
+def wait_until(condition, what):
+    for _ in range(2000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail(what)
+
+
+def processes(marker: str) -> list[str]:
+    """Processes with this word in their command lines."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if marker in path.read_text(errors="replace").split("\0"):
+                found.append(path.parent.name)
+    return found
+
+
+def test_killed_itself_it_leaves_a_file_and_no_process(tmp_path):
+    marker = f"30.{os.getpid():06d}"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    argv = [sys.executable, "-m", "schedlab", "record", "--out", tmp_path / "run", "--", "sleep", marker]
+    process = subprocess.Popen(argv, env=env, stderr=subprocess.DEVNULL)
+    # Ours has the word, too.
+    wait_until(lambda: len(processes(marker)) == 2, "the command never began")
+    process.kill()
+    process.wait()
+    wait_until(lambda: not processes(marker), "the command was left behind")
+    # The recorder sees the end of its input and finishes the file.
+    events = tmp_path / "run" / EVENTS
+    wait_until(lambda: _is_whole(events), "the file was never finished")
+    run = import_trace(events, tmp_path / "again")
+    assert run["status"] == "ok" and {"sleep"} <= {task["name"] for task in run["tasks"]}
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def _is_whole(events: Path) -> bool:
+    return convert_events(events, events.with_suffix(".slr")).is_whole
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "record what?"),
+        (["--all", "--pid", "1"], "got --pid and --all"),
+        (["--all", "--for", "0s"], "--for 0s: it must be longer than 0"),
+        (["--policy", "SCHED_FIFO", "--", "true"], "SCHED_FIFO:10"),
+        (["--timeout", "0s", "--", "true"], "--timeout 0s"),
+    ],
+)
+def test_a_command_line_that_means_nothing_is_refused(words, message):
+    with pytest.raises(UsageError, match=message):
+        app(["record", *words], standalone_mode=False)
