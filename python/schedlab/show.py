@@ -129,6 +129,7 @@ def show_runs(result) -> None:
             )
     for key, policies in groups.items():
         _show_verdicts(console, key, policies, result.comparisons)
+    _show_machine(console, result.runs)
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
 
 
@@ -143,6 +144,15 @@ def _show_usage(console: Console, runs: list[dict]) -> None:
     reasons = {run["no_records"] for run in runs if run.get("no_records")}
     for reason in reasons:
         console.print(f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations",
+                      highlight=False, soft_wrap=True)  # fmt: skip
+
+
+def _show_machine(console: Console, runs: list[dict]) -> None:
+    """Print what about this machine makes runs on Linux itself doubtful."""
+    from .show_usage import machine_doubts
+
+    for doubt in machine_doubts(runs):
+        console.print(f"  [yellow]{doubt['kind']}[/]: {escape(doubt['text'])}; {escape(doubt['hint'])}",
                       highlight=False, soft_wrap=True)  # fmt: skip
 
 

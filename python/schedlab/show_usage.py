@@ -12,6 +12,8 @@ from __future__ import annotations
 from rich.markup import escape
 from rich.table import Table
 
+from .linux_class import parse_class
+from .linux_machine import doubt_machine
 from .sentences import show_time
 from .stats import CONFIDENCE, mean_interval
 
@@ -92,3 +94,23 @@ def _cell(name: str, value: float) -> str:
     if name == "cpu_percent":
         return f"{value:.1f}"
     return f"{value:,.1f}" if value < 1000 and value != int(value) else f"{value:,.0f}"
+
+
+def machine_doubts(runs: list[dict]) -> list[dict]:
+    """What about this machine may mislead a reader of runs on Linux.
+
+    Parameters
+    ----------
+    runs : list of dict
+        As `schedlab run --json` lists them; those of other hosts say nothing.
+
+    Returns
+    -------
+    list of dict
+        `kind`, `text` and `hint` of each doubt, once for all runs.
+    """
+    ours = [run for run in runs if run["host"] == "linux" and "linux" in run["environment"]]
+    if not ours:
+        return []
+    classes = [parse_class(name) for name in dict.fromkeys(run["policy"] for run in ours)]
+    return doubt_machine(ours[0]["environment"]["linux"], classes)
