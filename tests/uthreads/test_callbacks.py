@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""What the benchmark times goes through the policy, as often as docs/semantics.md says."""
+"""What the benchmark times goes through the policy, as often as docs/semantics.md says.
+
+And a thread that sleeps takes little memory, however many there are.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
 import sys
 
 import pytest
 
 from schedlab import paths
+from schedlab.policy import load_policy
+from schedlab.policy_build import build_policy
 
 #: Per operation, on one kernel thread: a thread that yields makes way once (S14); two
 #: threads that hand over to each other each block and wake once (S1, S11).
@@ -47,3 +54,12 @@ def test_nothing_goes_around_the_policy(bench, tmp_path, kind):
     idle = calls.pop("dispatch") - EXPECTED[kind]["dispatch"]
     assert idle in (0, 1) if kind == "create_join" else idle == 0
     assert calls == {name: number for name, number in EXPECTED[kind].items() if name != "dispatch"}
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_a_million_threads_would_sleep_in_16_gb(bench, tmp_path, cpus):
+    """A page of stack, and what the core, the policy and the library know of each."""
+    fifo = build_policy(load_policy("fifo")).shared_object
+    said = subprocess.run([bench.compile_bench(tmp_path), "sleepers", fifo, str(cpus), "20000"],
+                          capture_output=True, text=True, timeout=60, check=True).stdout  # fmt: skip
+    assert 4096 < json.loads(said)["bytes"] < 16e9 / 1e6 / 2
