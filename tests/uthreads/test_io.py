@@ -28,3 +28,15 @@ def test_more_connections_than_helpers(toolchain, build, cpus):
 def test_more_threads_wait_for_pipes_than_helpers(toolchain, build, cpus):
     chain = toolchain(*build)
     run_program(chain.program("pipes.c"), policy(chain, "rr"), cpus)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("way", ["ring", "helpers"])
+@pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
+def test_files_pipes_and_connections(toolchain, tmp_path, build, way, cpus):
+    """By io_uring, and where that is forbidden: the same."""
+    chain = toolchain(*build)
+    said = run_program(chain.program("files.c"), policy(chain, "rr"), cpus, way, tmp_path).stdout
+    if way == "ring" and said == "by helpers\n":
+        pytest.skip("this machine has no io_uring, or forbids it")
+    assert said == {"ring": "by the ring\n", "helpers": "by helpers\n"}[way]

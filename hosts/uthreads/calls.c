@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * calls.c - the calls of files and sockets: ut_read() to ut_connect().
+ *
+ * A socket is read and written by the thread itself, which waits while it is not
+ * ready. Everything else is asked of the kernel's ring, and where there is none, of a
+ * helper.
+ *
+ * Read next: io.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io.h"
+
+struct call {
+	int fd;
+	void *buffer;
+	size_t bytes;
+	off_t at;
+	int flags;
+	struct sockaddr *address;
+	socklen_t *address_bytes;
+	ssize_t result;
+};
+
+/* The result of a system call, or -errno. */
+static int finish(struct call *c, ssize_t result)
+{
+	c->result = result < 0 ? -errno : result;
+	return 0;
+}
+
+static int do_read(void *arg)
+{
+	struct call *c = arg;
+
+	return finish(c, read(c->fd, c->buffer, c->bytes));
+}
+
+static int do_write(void *arg)
+{
+	struct call *c = arg;
+
+	return finish(c, write(c->fd, c->buffer, c->bytes));
+}
+
+static int do_pread(void *arg)
+{
+	struct call *c = arg;
+
+	return finish(c, pread(c->fd, c->buffer, c->bytes, c->at));
+}
+
+static int do_pwrite(void *arg)
+{
+	struct call *c = arg;
+
+	return finish(c, pwrite(c->fd, c->buffer, c->bytes, c->at));
+}
+
+static int do_fsync(void *arg)
+{
+	struct call *c = arg;
+
+	return finish(c, fsync(c->fd));
+}
+
+static int do_accept(void *arg)
+{
+	struct call *c = arg;
+
+	return finish(c, accept4(c->fd, c->address, c->address_bytes, c->flags));
+}
+
+static int do_connect(void *arg)
+{
+	struct call *c = arg;
+
+	return finish(c, connect(c->fd, c->address, *c->address_bytes));
+}
+
+static bool is_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && flags & O_NONBLOCK;
+}
+
+/*
+ * Read from, or write to, a socket: the thread does it itself, and waits while the
+ * socket is not ready. As a call that blocks, a write goes on until all is written.
+ * Return: bytes; -ENOTSOCK; -errno. Context: preemption disabled.
+ */
+static ssize_t use_socket(int fd, char *buffer, size_t bytes, bool is_write)
+{
+	size_t written = 0;
+	int err = 0;
+
+	for (;;) {
+		ssize_t n = is_write ? send(fd, buffer + written, bytes - written,
+					    MSG_DONTWAIT) :
+				       recv(fd, buffer, bytes, MSG_DONTWAIT);
+
+		if (n >= 0 && !is_write)
+			return n;
+		if (n >= 0) {
+			written += (size_t)n;
+			if (written >= bytes || is_nonblocking(fd))
+				return (ssize_t)written;
+			continue;
+		}
+		err = ut_io_error();
+		if (err == -EINTR)
+			continue;
+		if (err == -EAGAIN && !is_nonblocking(fd))
+			err = ut_io_wait_ready(fd, is_write ? EPOLLOUT : EPOLLIN);
+		if (err)
+			return written ? (ssize_t)written : err;
+	}
+}
+
+/* What the kernel's ring is asked for; more than this no call transfers at once. */
+#define TRANSFER_MAX 0x7ffff000U
+
+static struct io_uring_sqe sqe_of(u8 opcode, const struct call *c, u64 at)
+{
+	return (struct io_uring_sqe){
+		.opcode = opcode,
+		.fd = c->fd,
+		.addr = (uintptr_t)c->buffer,
+		.len = c->bytes < TRANSFER_MAX ? (u32)c->bytes : TRANSFER_MAX,
+		.off = at,
+	};
+}
+
+/*
+ * Read or write what is no socket, at its own position. A write that blocks goes on
+ * until all is written: a pipe takes what it has room for. The ring waits even where
+ * the program said that it would not.
+ * Return: whether the kernel did it.
+ */
+static bool transfer_by_kernel(const struct call *all, bool is_write, ssize_t *result)
+{
+	struct call rest = *all;
+	ssize_t n = 0;
+
+	if (is_nonblocking(all->fd))
+		return false;
+	do {
+		struct io_uring_sqe sqe = sqe_of(is_write ? IORING_OP_WRITE :
+							    IORING_OP_READ,
+						 &rest, ~0ULL);
+
+		if (!ut_io_ask_kernel(&sqe, &n)) {
+			*result = (ssize_t)(all->bytes - rest.bytes);
+			return rest.bytes < all->bytes;
+		}
+		if (n <= 0)
+			break;
+		rest.buffer = (char *)rest.buffer + n;
+		rest.bytes -= (size_t)n;
+	} while (is_write && rest.bytes);
+	*result = rest.bytes < all->bytes ? (ssize_t)(all->bytes - rest.bytes) : n;
+	return true;
+}
+
+/*
+ * What is no socket is for the kernel, or for a helper, which must not wait for
+ * anybody: that is done before. Return: bytes; -errno.
+ */
+static ssize_t transfer(int (*fn)(void *), struct call *c, bool is_write)
+{
+	ssize_t n;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	n = ut_may_block() ? -EPERM :
+			     use_socket(c->fd, c->buffer, c->bytes, is_write);
+	if (n == -ENOTSOCK && !transfer_by_kernel(c, is_write, &n)) {
+		/* A file is always ready (-EPERM); other errors the call tells. */
+		if (!is_nonblocking(c->fd))
+			ut_io_wait_ready(c->fd, is_write ? EPOLLOUT : EPOLLIN);
+		n = ut_io_call_outside(fn, c);
+		n = n ? n : c->result;
+	}
+	ut_enable();
+	return n;
+}
+
+/* By the kernel, or by a helper. */
+static ssize_t do_call(int (*fn)(void *), struct call *c,
+		       const struct io_uring_sqe *sqe)
+{
+	int err = 0;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	if (!ut_io_ask_kernel(sqe, &c->result))
+		err = ut_io_call_outside(fn, c);
+	ut_enable();
+	return err ? err : c->result;
+}
+
+/* At a place, which a pipe has not; for the ring, -1 would be the file's own. */
+static ssize_t do_call_at(int (*fn)(void *), struct call *c, u8 opcode)
+{
+	struct io_uring_sqe sqe = sqe_of(opcode, c, (u64)c->at);
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	if (c->at < 0)
+		return -EINVAL;
+	if (lseek(c->fd, 0, SEEK_CUR) < 0)
+		return ut_io_error();
+	return do_call(fn, c, &sqe);
+}
+
+ssize_t ut_read(int fd, void *buffer, size_t bytes)
+{
+	struct call c = { .fd = fd, .buffer = buffer, .bytes = bytes };
+
+	return transfer(do_read, &c, false);
+}
+
+ssize_t ut_write(int fd, const void *buffer, size_t bytes)
+{
+	struct call c = { .fd = fd, .buffer = (void *)(uintptr_t)buffer,
+			  .bytes = bytes };
+
+	return transfer(do_write, &c, true);
+}
+
+ssize_t ut_pread(int fd, void *buffer, size_t bytes, off_t at)
+{
+	struct call c = { .fd = fd, .buffer = buffer, .bytes = bytes, .at = at };
+
+	return do_call_at(do_pread, &c, IORING_OP_READ);
+}
+
+ssize_t ut_pwrite(int fd, const void *buffer, size_t bytes, off_t at)
+{
+	struct call c = { .fd = fd, .buffer = (void *)(uintptr_t)buffer,
+			  .bytes = bytes, .at = at };
+
+	return do_call_at(do_pwrite, &c, IORING_OP_WRITE);
+}
+
+int ut_fsync(int fd)
+{
+	struct call c = { .fd = fd };
+	struct io_uring_sqe sqe = sqe_of(IORING_OP_FSYNC, &c, 0);
+
+	return (int)do_call(do_fsync, &c, &sqe);
+}
+
+int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int flags)
+{
+	struct call c = { .fd = fd, .address = address,
+			  .address_bytes = address_bytes, .flags = flags };
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_ACCEPT,
+		.fd = fd,
+		.addr = (uintptr_t)address,
+		.addr2 = (uintptr_t)address_bytes,
+		.accept_flags = (u32)flags,
+	};
+	int err = 0;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	if (ut_may_block()) {
+		err = -EPERM;
+	} else if (is_nonblocking(fd)) {
+		/* The ring would wait. */
+		do_accept(&c);
+	} else if (!ut_io_ask_kernel(&sqe, &c.result)) {
+		/* Whoever else accepts may be faster: then the helper waits. */
+		ut_io_wait_ready(fd, EPOLLIN);
+		err = ut_io_call_outside(do_accept, &c);
+	}
+	ut_enable();
+	return err ? err : (int)c.result;
+}
+
+/* Without blocking, then wait for how it went. -EAGAIN: a local socket cannot. */
+static int connect_and_wait(struct call *c)
+{
+	socklen_t bytes = sizeof(int);
+	int flags = fcntl(c->fd, F_GETFL);
+	int err = 0;
+
+	if (flags < 0 || fcntl(c->fd, F_SETFL, flags | O_NONBLOCK))
+		return ut_io_error();
+	if (connect(c->fd, c->address, *c->address_bytes))
+		err = ut_io_error();
+	fcntl(c->fd, F_SETFL, flags);
+	if (err != -EINPROGRESS)
+		return err;
+	err = ut_io_wait_ready(c->fd, EPOLLOUT);
+	if (!err && getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &bytes))
+		return ut_io_error();
+	return err > 0 ? -err : err;
+}
+
+int ut_connect(int fd, const struct sockaddr *address, socklen_t address_bytes)
+{
+	struct call c = { .fd = fd,
+			  .address = (struct sockaddr *)(uintptr_t)address,
+			  .address_bytes = &address_bytes };
+	int err;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	if (ut_may_block()) {
+		err = -EPERM;
+	} else if (is_nonblocking(fd)) {
+		err = connect(fd, address, address_bytes) ? ut_io_error() : 0;
+	} else {
+		err = connect_and_wait(&c);
+		if (err == -EAGAIN) {
+			err = ut_io_call_outside(do_connect, &c);
+			err = err ? err : (int)c.result;
+		}
+	}
+	ut_enable();
+	return err;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * io.h - a request to somebody outside: what io.c and uring.c share.
+ *
+ * Read next: io.c.
+ */
+#ifndef UT_IO_H
+#define UT_IO_H
+
+#include "ut.h"
+
+struct io_uring_sqe;
+
+/* Lies on the stack of the thread that waits for it. */
+struct request {
+	int (*fn)(void *arg);
+	void *arg;
+	int answer;
+	int watched_fd;		/* the watcher's own number for what it watches */
+	const struct io_uring_sqe *sqe;	/* what the kernel is to do */
+	bool is_done;		/* atomic */
+	struct ut_cpu *cpu;	/* to be told */
+	struct ut_thread *thread;
+	struct request *next;
+};
+
+/* io.c */
+void ut_io_hand_back(struct request *r);
+int ut_io_error(void);
+int ut_io_call_outside(int (*fn)(void *), void *arg);
+bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, ssize_t *result);
+int ut_io_wait_ready(int fd, u32 events);
+
+/* uring.c */
+int ut_uring_start(void);
+int ut_uring_submit(struct request *r);
+void ut_uring_reap(void);
+void ut_uring_exit(void);
+
+#endif
