@@ -2,7 +2,8 @@
 """Decide claims: a verdict follows from a published figure and our interval.
 
 	side of null    which way the claim points: what it says, else what its figure says
-	holds           our interval lies wholly on that side, and meets the figure
+	holds           our interval lies wholly on that side, further from null than what
+	                counts as a difference, and meets the figure
 	in direction    it lies on that side, but does not meet the figure
 	does not hold   it lies on the other side, or reaches no effect
 	cannot be tested  there are no runs, or one only, or the claim lacks something
@@ -188,11 +189,11 @@ def decide(claim: Claim, published: Range | None, ours: Interval) -> tuple[str, 
             return HOLDS, f"our interval lies within {claim.margin:g} of {what}"
         return FAILS, f"our interval goes further than {claim.margin:g} from {what}"
     other = {"above": "below", "below": "above"}[side]
-    beyond = ours.low > null if side == "above" else ours.high < null
-    opposite = ours.high < null if side == "above" else ours.low > null
-    if not beyond:
-        return FAILS, (f"our interval lies {other} {what}: the other way round" if opposite
-                       else f"our interval does not lie {side} {what}: no difference is seen")  # fmt: skip
+    is_above, is_below = ours.low > null + claim.least, ours.high < null - claim.least
+    if not (is_above if side == "above" else is_below):
+        if is_above or is_below:
+            return FAILS, f"our interval lies {other} {what}: the other way round"
+        return FAILS, f"our interval does not lie {side} {what} by {claim.least:g}: no difference that matters is seen"
     figure = _figure_side(claim, published)
     if published is None:
         return HOLDS, f"our interval lies {side} {what}, which is all that is claimed"
@@ -231,7 +232,7 @@ def rule_text(claim: Claim) -> str:
     side = claim.says or "on the figure's side of"
     if side == "equal":
         return f"the whole interval within {claim.margin:g} of {claim.null:g}"
-    rule = f"the whole interval {side} {claim.null:g}"
+    rule = f"the whole interval {side} {claim.null:g}, by {claim.least:g}"
     return f"{rule}, and {near}" if claim.published else rule
 
 

@@ -31,6 +31,9 @@ HOSTS = ("sim", "uthreads", "kernel", "linux", "guest")
 WITHIN = 0.25
 #: How far from no effect still counts as none, where a claim says "the same".
 MARGIN = 0.05
+#: How far from no effect counts as one. Two runs of a deterministic host differ by a
+#: millionth as surely as by a half, and an interval alone calls both a difference.
+LEAST = 0.01
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ class Claim:
         The published figure is met up to this part.
     margin : float
         How far from `null` is still equal, in the unit of the expression.
+    least : float
+        How far from `null` is above or below, in the same unit.
     on : tuple of str
         Sets of runs that it is tested on.
     part : str
@@ -151,6 +156,7 @@ class Claim:
     says: str = ""
     within: float = WITHIN
     margin: float = MARGIN
+    least: float = LEAST
     part: str = "claim"
     lacks: str = ""
 
@@ -449,6 +455,7 @@ def _read_claims(file: Path, entries: list, runs: Mapping[str, Runs], faults: li
             says=entry.one_of("says", SIDES, ""),
             within=entry.take("within", float, WITHIN),
             margin=entry.take("margin", float, MARGIN),
+            least=entry.take("least", float, LEAST),
             part=entry.one_of("part", tuple(PARTS), "claim"),
             lacks=lacks,
         )

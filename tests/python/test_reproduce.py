@@ -154,6 +154,16 @@ def test_what_a_claim_says_counts_before_its_figure():
     assert decide(says, None, interval(0.9, 0.95))[0] == HOLDS
 
 
+def test_a_difference_that_is_sure_and_tiny_is_none():
+    """A deterministic host is sure of a hundred-thousandth, too."""
+    sure = interval(0.99987, 0.99996)
+    verdict, reason = decide(claim(null=1.0, says="below"), None, sure)
+    assert (verdict, "no difference that matters" in reason) == (FAILS, True)
+    assert decide(claim(null=1.0, says="below", least=0.0), None, sure)[0] == HOLDS
+    assert "the other way round" not in decide(claim(null=1.0, says="above"), None, sure)[1]
+    assert "the other way round" in decide(claim(null=1.0, says="above"), None, interval(0.9, 0.95))[1]
+
+
 def test_a_figure_without_an_effect_is_met_or_not():
     assert decide(claim(within=0.1), Range(557, 558), interval(540, 560))[0] == HOLDS
     assert decide(claim(within=0.1), Range(557, 558), interval(101, 105))[0] == FAILS
