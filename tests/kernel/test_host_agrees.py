@@ -120,3 +120,17 @@ def test_decisions_without_ticks_are_the_same(policy, agreement, tmp_path):
         wakes = [e.events[e.events["kind"] == Kind.WAKE][["task", "arg"]].tolist()
                  for e in (real, simulated)]  # fmt: skip
         assert sorted(wakes[0]) == sorted(wakes[1])
+
+
+def test_costs_are_what_differs_between_two_ticks(agreement):
+    """Of docs/agreement.md: what begins microseconds after a tick has two of them."""
+    cell = agreement.compare("report-1/io-bound", "rr")
+    assert cell.costly.error is None
+    assert cell.mark == "=", cell.costly.beyond
+    assert cell.free.beyond, "without costs the two should differ, or nothing is shown"
+    assert "\n| report-1/io-bound | = |\n" in agreement.table([cell])
+    # What is beyond the bounds has a number, and a note with what is behind it.
+    cell.costly.are_equal, cell.costly.switches = False, 0.5
+    assert "| (1) |\n\n1. *report-1/io-bound* under *rr*: switches +50% (" in agreement.table([cell])
+    cell.nr_like = 1
+    assert "| ~ |" in agreement.table([cell])
