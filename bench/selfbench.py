@@ -42,7 +42,7 @@ name = "worker"
 count = {nr_tasks}
 phases = [{{loop = "forever", do = [{{run = "1ms"}}, {{sleep = "1ms"}}]}}]
 """
-HOSTS = ("sim", "uthreads", "kernel", "linux")
+HOSTS = ("sim", "uthreads", "kernel", "linux", "guest")
 HERE = Path(__file__).resolve().parent
 TASK_COUNTS = (10, 100, 1_000, 10_000, 100_000)
 CPU_COUNTS = (1, 4, 16, 64, 256)
@@ -56,7 +56,7 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
     Parameters
     ----------
     host : str
-        `"sim"`, `"uthreads"`, `"kernel"` or `"linux"`.
+        `"sim"`, `"uthreads"`, `"kernel"`, `"linux"` or `"guest"`.
     is_quick : bool, default False
         Work a tenth as long, which is less exact.
 
@@ -78,6 +78,8 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
     if host not in HOSTS:
         raise NotFoundError(f"selfbench has nothing for '{host}'{did_you_mean(host, HOSTS)}")
     open_host(host)
+    if host == "guest":
+        return _load("guest_bench").measure(entry, is_quick=is_quick)
     if host == "kernel":
         return _load("kernel_bench").measure(entry, is_quick=is_quick)
     if host == "linux":

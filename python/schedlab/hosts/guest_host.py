@@ -3,7 +3,7 @@
 
 Each run is a copy of a machine that was booted once (guest_boot.py), so equal jobs
 are equal bit by bit while instructions are counted. `--parallel` lets time be
-this machine's instead, on its own CPUs where it has KVM.
+this machine's instead; the emulator still runs CPUs in turns.
 
 The kernel's tick is what it was built with (4 ms in Debian's), so the tick of a
 workload does not count here; `run.json` says which one did. Random numbers are the
