@@ -75,13 +75,11 @@ static struct change begin_change(struct sl_task *t)
 		sl_end_custody(t, SCX_DEQ_SCHED_CHANGE);
 	if (c.was_running) {
 		sl_charge(t, sl_host_now_ns());
-		if (SL_HAS_OP(stopping))
-			SL_CALL_VOID(here, SL_CTX_NONE, stopping, t, &t->p,
-				     false);
+		SL_TELL(here, stopping, t, &t->p, false);
 	}
-	if ((c.was_queued || c.was_running) && SL_HAS_OP(quiescent))
-		SL_CALL_VOID(here, SL_CTX_NONE, quiescent, t, &t->p,
-			     DEQUEUE_SAVE | SCX_DEQ_SCHED_CHANGE);
+	if (c.was_queued || c.was_running)
+		SL_TELL(here, quiescent, t, &t->p,
+			DEQUEUE_SAVE | SCX_DEQ_SCHED_CHANGE);
 	return c;
 }
 
@@ -90,18 +88,13 @@ static void end_change(struct sl_task *t, struct change c)
 	struct sl_cpu *here = sl_this_cpu();
 
 	if (c.was_running) {
-		if (SL_HAS_OP(runnable))
-			SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p,
-				     ENQUEUE_RESTORE);
-		if (SL_HAS_OP(running))
-			SL_CALL_VOID(here, SL_CTX_NONE, running, t, &t->p);
+		SL_TELL(here, runnable, t, &t->p, ENQUEUE_RESTORE);
+		SL_TELL(here, running, t, &t->p);
 		if (!sl_may_run_on(t, c.cpu->id))
 			sl_host_kick(c.cpu->id);
 	} else if (c.was_queued && sl_may_run_on(t, c.cpu->id)) {
-		if (SL_HAS_OP(runnable))
-			SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p,
-				     ENQUEUE_RESTORE);
-		sl_enqueue(c.cpu, t, ENQUEUE_RESTORE);
+		SL_TELL(here, runnable, t, &t->p, ENQUEUE_RESTORE);
+		sl_enqueue(here, c.cpu, t, ENQUEUE_RESTORE);
 		if (!c.cpu->curr)
 			sl_host_kick(c.cpu->id);
 	} else if (c.was_queued) {
@@ -109,7 +102,7 @@ static void end_change(struct sl_task *t, struct change c)
 		 * this one. */
 		t->p.scx.flags &= ~SCX_TASK_QUEUED;
 		sl_store(&t->state, SL_TASK_WAKING);
-		here->migrate = t;
+		sl_defer_migration(here, t);
 	}
 	here->holds_lock = false;
 	sl_unlock(&c.cpu->lock);
@@ -124,9 +117,7 @@ void sl_task_set_weight(struct sl_task *t, u32 weight)
 	SL_ASSERT(weight >= 1 && weight <= 10000);
 	c = begin_change(t);
 	t->p.scx.weight = weight;
-	if (SL_HAS_OP(set_weight))
-		SL_CALL_VOID(sl_this_cpu(), SL_CTX_NONE, set_weight, t, &t->p,
-			     weight);
+	SL_TELL(sl_this_cpu(), set_weight, t, &t->p, weight);
 	end_change(t, c);
 }
 
@@ -145,9 +136,7 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 	SL_ASSERT(nr > 0);
 	sl_poke(&t->p.cpus_ptr, mask);
 	t->p.nr_cpus_allowed = (s32)nr;
-	if (SL_HAS_OP(set_cpumask))
-		SL_CALL_VOID(sl_this_cpu(), SL_CTX_NONE, set_cpumask, t, &t->p,
-			     mask);
+	SL_TELL(sl_this_cpu(), set_cpumask, t, &t->p, mask);
 	end_change(t, c);
 }
 

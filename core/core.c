@@ -72,6 +72,7 @@ static int init_cpus(void)
 
 		cpu->id = (s32)i;
 		cpu->idle_cursor = -1;
+		cpu->last_dsq = &sl_core.global;	/* no policy's queue */
 		sl_lock_init(&cpu->lock);
 		sl_dsq_init(&cpu->local, SCX_DSQ_LOCAL_ON | i, (s32)i);
 		sl_task_setup(&cpu->idle, 0, "swapper");
@@ -267,17 +268,18 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
 				"the task_attrs map has no room for %s[%d]",
 				t->p.comm, t->p.pid);
 	if (must_tell && sl_core.ops.init_task) {
-		err = SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args);
+		err = SL_ASK(here, sl_core.ops.init_task, init_task, t, &t->p,
+			     &args);
 		if (err)
 			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 					"ops.init_task() failed (%d) for %s[%d]",
 					err, t->p.comm, t->p.pid);
 	}
 	if (must_tell && sl_core.ops.enable)
-		SL_CALL_VOID(here, SL_CTX_NONE, enable, t, &t->p);
+		SL_CALL(here, sl_core.ops.enable, enable, t, &t->p);
 	if (must_tell && sl_core.ops.set_weight)
-		SL_CALL_VOID(here, SL_CTX_NONE, set_weight, t, &t->p,
-			     t->p.scx.weight);
+		SL_CALL(here, sl_core.ops.set_weight, set_weight, t, &t->p,
+			t->p.scx.weight);
 	sl_flush(here);
 	return 0;
 }
@@ -303,9 +305,9 @@ void sl_task_detach(struct sl_task *t)
 	must_tell = t->is_told && !sl_peek(&sl_core.bypass);
 	sl_unlock(&sl_core.tasks_lock);
 	if (must_tell && sl_core.ops.disable)
-		SL_CALL_VOID(here, SL_CTX_NONE, disable, t, &t->p);
+		SL_CALL(here, sl_core.ops.disable, disable, t, &t->p);
 	if (must_tell && sl_core.ops.exit_task)
-		SL_CALL_VOID(here, SL_CTX_NONE, exit_task, t, &t->p, &args);
+		SL_CALL(here, sl_core.ops.exit_task, exit_task, t, &t->p, &args);
 	/* First of all, so that nobody makes new storage for it. */
 	sl_poke(&t->is_attached, false);
 	sl_maps_forget_task(t);

@@ -39,27 +39,35 @@
 
 struct sl_dsq {
 	u64		id;	/* SCX_DSQ_* or the policy's; changes while dead */
-	bool		is_local;
-	s32		cpu;	/* whose local queue; -1: none's */
 	sl_lock_t	lock;	/* unused by local queues: the CPU's lock serves */
+	bool		is_local;
 	/* lock protects: */
+	bool		is_dead;
+	u32		nr;	/* length; read without lock as a hint */
 	struct sl_task	*first;	/* next to run; read without lock as a hint */
 	struct sl_task	*last;
 	struct sl_task	*root;	/* tree by vtime; NULL while FIFO */
-	u32		nr;	/* length; read without lock as a hint */
 	u64		seq;	/* insertions so far */
 	struct bpf_iter_scx_dsq *walks;	/* iterators standing on a task */
-	bool		is_dead;
+
+	s32		cpu;	/* whose local queue; -1: none's */
 	struct sl_dsq	*next_free;	/* dsqs_lock protects it */
 };
 
-/* Which helpers a callback may use, as Linux's verifier enforces. */
-enum sl_context {
-	SL_CTX_NONE,		/* a callback that may not insert */
-	SL_CTX_UNLOCKED,	/* init, init_task, timers: may create queues */
-	SL_CTX_SELECT_CPU,
-	SL_CTX_ENQUEUE,
-	SL_CTX_DISPATCH,
+/*
+ * What the policy is doing on a CPU: which operation it is in, or a timer. This
+ * also says which helpers it may use, as Linux's verifier enforces.
+ */
+#define SL_CALLBACKS(X)							\
+	X(select_cpu) X(enqueue) X(dequeue) X(dispatch) X(tick)		\
+	X(runnable) X(running) X(stopping) X(quiescent) X(yield)	\
+	X(set_weight) X(set_cpumask) X(update_idle) X(init_task)	\
+	X(exit_task) X(enable) X(disable) X(init) X(exit) X(timer)
+enum sl_callback {
+	SL_IN_NOTHING,
+#define SL_CALLBACK(name) SL_IN_##name,
+	SL_CALLBACKS(SL_CALLBACK)
+#undef SL_CALLBACK
 };
 
 struct sl_insert {
@@ -69,26 +77,32 @@ struct sl_insert {
 	u64		enq_flags;
 };
 
+/* What every switch touches comes first, so that it is in few cache lines. */
 struct sl_cpu {
 	sl_lock_t	lock;
 	/* lock protects: */
-	struct sl_dsq	local;
+	bool		must_pass;	/* somebody waits for its next sl_schedule() */
 	struct sl_task	*curr;		/* NULL: idle */
 	bool		is_scheduling;	/* between the start of a pick and its end */
-	bool		must_pass;	/* somebody waits for its next sl_schedule() */
 
 	/* This CPU alone touches: */
-	s32		id;
 	bool		holds_lock;	/* its own, and so must not take another's */
+	bool		must_look;	/* it has shown that it is idle, not looked since */
 	bool		in_interrupt;	/* not the running task's doing (S39) */
-	struct sl_task	idle;		/* current, while nothing runs; never queued */
-	enum sl_context	context;
-	const char	*callback;	/* name of the one running; read by dumps */
+	bool		has_deferred;	/* moves, migrate or kicks wait for sl_flush() */
+	enum sl_callback callback;	/* the one running; read by dumps */
+	s32		id;
 	struct sl_task	*callback_task;
 	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */
-	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];
+	struct sl_dsq	*last_dsq;	/* what sl_dsq_find() last found */
+	u64		idle_seen;	/* sl_core.idle_seq before the policy looked */
 	u32		nr_inserts;
 	u32		nr_moved;	/* into local queues by this dispatch */
+
+	u64		nr_switches;	/* lock protects writing */
+	struct sl_dsq	local;		/* lock protects it */
+
+	/* This CPU alone touches: */
 	struct sl_task	*moves;		/* see "Locks" above; linked by `next` */
 	struct sl_task	*moves_last;
 	struct sl_task	*migrate;	/* ran here, may no longer: to be re-queued */
@@ -96,17 +110,14 @@ struct sl_cpu {
 	u8		*kick_flags;	/* by CPU: SCX_KICK_* | SL_KICK_LISTED */
 	u32		nr_kicks;
 	s32		idle_cursor;	/* where the last idle CPU was found */
-	struct sl_dsq	*last_dsq;	/* what sl_dsq_find() last found */
-	u64		idle_seen;	/* sl_core.idle_seq before the policy looked */
-	bool		must_look;	/* it has shown that it is idle, not looked since */
+	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];
 
-	/* Read by all: */
-	u64		idle_seq;	/* of its last showing; ~0: just now */
+	u64		idle_seq;	/* of its last showing; ~0: just now; all read it */
 
 	/* Accounting, ns; written under lock: */
-	u64		nr_switches;
 	u64		idle_since_ns;
 	u64		idle_ns;
+	struct sl_task	idle;		/* current, while nothing runs; never queued */
 } __attribute__((aligned(64)));
 
 struct sl_config {
@@ -129,6 +140,7 @@ struct sl_core {
 	u32		nr_nodes;
 	bool		has_smt, has_llcs, has_nodes;
 
+	struct sched_ext_ops live;	/* what is asked now: nothing while bypassed */
 	struct sched_ext_ops ops;	/* a copy; constant while loaded */
 	bool		is_loaded;
 	bool		bypass;		/* built-in FIFO; the policy is not asked */
@@ -169,6 +181,9 @@ struct sl_core {
 	struct scx_exit_info exit_info;
 	char		exit_msg[SCX_EXIT_MSG_LEN];
 };
+
+/* Nothing from here on is for other objects: no way around a global table. */
+#pragma GCC visibility push(hidden)
 
 extern struct sl_core sl_core;
 
@@ -231,9 +246,14 @@ void sl_timers_run(void);
 
 /* ---- between the files of the core --------------------------------------- */
 
-static inline struct sl_cpu *sl_this_cpu(void)
+/* A host that has the pointer at hand says so. */
+sl_inline struct sl_cpu *sl_this_cpu(void)
 {
+#ifdef sl_host_core_cpu
+	return sl_host_core_cpu();
+#else
 	return &sl_core.cpus[sl_host_cpu()];
+#endif
 }
 
 static inline bool sl_time_before(u64 a, u64 b)
@@ -268,45 +288,53 @@ static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
 }
 
 /* By whoever has claimed @t; others may be trying to. Keeps the count. */
-static inline void sl_set_ops_state(struct sl_task *t, enum sl_ops_state state)
+sl_inline void sl_set_ops_state(struct sl_task *t, enum sl_ops_state state)
 {
 	sl_store(&t->ops_state,
 		 (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
 }
 
 /* May @t run on @cpu: its affinity, unless a disabled migration pins it. */
-static inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
+sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 {
-	if (__builtin_expect(sl_peek(&t->p.migration_disabled), 0))
+	const struct cpumask *mask = sl_peek(&t->p.cpus_ptr);
+
+	if (sl_unlikely(sl_peek(&t->p.migration_disabled)))
 		return sl_peek(&t->cpu) == cpu;
-	return sl_mask_test(t->p.cpus_ptr, cpu);
+	return sl_likely(mask == &sl_core.possible) ||
+	       sl_mask_test(mask, (u32)cpu);
 }
 
 /*
- * Call an operation of the policy, where it has one and is not bypassed.
- * SL_HAS_OP is a statement of its own so that the caller can do the default.
+ * Call an operation of the policy. SL_TELL() does so where the policy has one and
+ * is not bypassed. Where there is a default for it, or an answer, the caller takes
+ * SL_OP() once, and if it is not NULL gives it to SL_CALL() or SL_ASK().
  * Only ops.dequeue() is called from within another operation; sl_end_custody()
  * keeps what it finds.
  */
-#define SL_HAS_OP(op) \
-	(sl_peek(&sl_core.ops.op) && !__builtin_expect(sl_peek(&sl_core.bypass), 0))
-#define SL_ENTER(here, ctx, op, subject)				\
-	((here)->context = (ctx), sl_poke(&(here)->callback, #op),	\
+#define SL_OP(name) sl_peek(&sl_core.live.name)
+#define SL_ENTER(here, name, subject)					\
+	(sl_poke(&(here)->callback, SL_IN_##name),			\
 	 (here)->callback_task = (subject))
-#define SL_LEAVE(here)							\
-	((here)->context = SL_CTX_NONE, sl_poke(&(here)->callback, NULL))
-#define SL_CALL(here, ctx, op, subject, ...)				\
+#define SL_LEAVE(here) sl_poke(&(here)->callback, SL_IN_NOTHING)
+#define SL_ASK(here, op, name, subject, ...)				\
 	({								\
-		SL_ENTER(here, ctx, op, subject);			\
-		__auto_type ___ret = sl_core.ops.op(__VA_ARGS__);	\
+		SL_ENTER(here, name, subject);				\
+		__auto_type ___ret = (op)(__VA_ARGS__);			\
 		SL_LEAVE(here);						\
 		___ret;							\
 	})
-#define SL_CALL_VOID(here, ctx, op, subject, ...)			\
+#define SL_CALL(here, op, name, subject, ...)				\
 	do {								\
-		SL_ENTER(here, ctx, op, subject);			\
-		sl_core.ops.op(__VA_ARGS__);				\
+		SL_ENTER(here, name, subject);				\
+		(op)(__VA_ARGS__);					\
 		SL_LEAVE(here);						\
+	} while (0)
+#define SL_TELL(here, name, subject, ...)				\
+	do {								\
+		__auto_type ___op = SL_OP(name);			\
+		if (___op)						\
+			SL_CALL(here, ___op, name, subject, __VA_ARGS__); \
 	} while (0)
 
 /* Is @q, whose lock is held, still what was found as @id? */
@@ -317,34 +345,101 @@ static inline bool sl_dsq_is(const struct sl_dsq *q, u64 id)
 
 /* dsq.c: one queue. The caller holds what protects it. */
 void sl_dsq_init(struct sl_dsq *q, u64 id, s32 cpu);
-void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head);
+void sl_dsq_insert_head(struct sl_dsq *q, struct sl_task *t);
 bool sl_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime);
-void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t);
+sl_apart void sl_dsq_remove_walked(struct sl_dsq *q, struct sl_task *t);
+
+/* @t becomes the last of a FIFO. */
+sl_inline void sl_dsq_append(struct sl_dsq *q, struct sl_task *t)
+{
+	struct sl_task *last = q->last;
+
+	SL_ASSERT(!t->dsq);
+	t->prev = last;
+	t->next = NULL;
+	q->last = t;
+	t->dsq_seq = q->seq++;
+	sl_poke(&q->nr, q->nr + 1);
+	sl_store(&t->dsq, q);
+	if (last)
+		last->next = t;
+	else
+		sl_store(&q->first, t);
+}
+
+/* Take @t out of the list of @q; nobody walks it, and it has no tree. */
+sl_inline void sl_dsq_unlink(struct sl_dsq *q, struct sl_task *t)
+{
+	struct sl_task *next = t->next;
+	struct sl_task *prev = t->prev;
+
+	SL_ASSERT(t->dsq == q);
+	sl_poke(&q->nr, q->nr - 1);
+	sl_store(&t->dsq, NULL);
+	if (prev)
+		prev->next = next;
+	else
+		sl_store(&q->first, next);
+	if (next)
+		next->prev = prev;
+	else
+		q->last = prev;
+}
+
+sl_inline void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head)
+{
+	if (sl_unlikely(at_head))
+		sl_dsq_insert_head(q, t);
+	else
+		sl_dsq_append(q, t);
+}
+
+sl_inline void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
+{
+	if (sl_unlikely(q->root || q->walks))
+		sl_dsq_remove_walked(q, t);
+	else
+		sl_dsq_unlink(q, t);
+}
 
 /* dispatch.c: from the policy to the queues */
 u32 sl_dsq_slot(u64 id);
 struct sl_dsq *sl_dsq_search(u64 id);
-struct sl_dsq *sl_dsq_find(u64 id);
-struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu);
-void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
-void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
+sl_apart struct sl_dsq *sl_dsq_find_another(struct sl_cpu *here, u64 id);
+
+/*
+ * The user queue with this id, or NULL. Its memory stays a queue, but it may be
+ * destroyed, and become another one, until its lock is held: then sl_dsq_is()
+ * says. Most policies use one queue, or one per CPU, all the time.
+ */
+sl_inline struct sl_dsq *sl_dsq_find(struct sl_cpu *here, u64 id)
+{
+	struct sl_dsq *q = here->last_dsq;
+
+	if (sl_likely(sl_peek(&q->id) == id && !sl_peek(&q->is_dead)))
+		return q;
+	return sl_dsq_find_another(here, id);
+}
 bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id);
+void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
+		u64 enq_flags);
+void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
 void sl_flush_inserts(struct sl_cpu *cpu);
-void sl_call_dequeue(struct sl_task *t, u64 deq_flags);
+sl_apart void sl_call_dequeue(struct sl_task *t, u64 deq_flags);
 /* S22: the policy hears once that a task has left its custody. */
-static inline void sl_end_custody(struct sl_task *t, u64 deq_flags)
+sl_inline void sl_end_custody(struct sl_task *t, u64 deq_flags)
 {
 	if (!t->in_custody)
 		return;
 	t->in_custody = false;
-	if (SL_HAS_OP(dequeue))
+	if (sl_unlikely(SL_OP(dequeue)))
 		sl_call_dequeue(t, deq_flags);
 }
 void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
 	      u64 enq_flags, bool by_vtime);
 bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime);
-void sl_defer_move(struct sl_cpu *here, struct sl_task *t);
-void sl_flush(struct sl_cpu *here);
+void sl_defer_migration(struct sl_cpu *here, struct sl_task *t);
+sl_apart void sl_flush_deferred(struct sl_cpu *here);
 
 /* schedule.c */
 void sl_charge(struct sl_task *t, u64 now_ns);
@@ -362,7 +457,7 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 			  const struct cpumask *allowed, u64 flags);
 void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change);
 void sl_kick(struct sl_cpu *here, s32 cpu, u64 flags);
-void sl_kick_new_idlers(struct sl_cpu *here);
+sl_cold void sl_kick_new_idlers(struct sl_cpu *here);
 void sl_flush_kicks(struct sl_cpu *here);
 
 /* Before the policy may look for an idle CPU for what is going to be queued. */
@@ -376,26 +471,38 @@ static inline void sl_watch_idlers(struct sl_cpu *here)
  * that has gone idle since sl_watch_idlers() may have missed it, and the policy may
  * have missed that CPU; idle.c says why nothing else is missed.
  */
-static inline void sl_check_idlers(struct sl_cpu *here)
+sl_inline void sl_check_idlers(struct sl_cpu *here)
 {
 	if (sl_core.nr_cpus == 1)
 		return;
 	sl_host_fence();
-	if (__builtin_expect(sl_peek(&sl_core.idle_seq) != here->idle_seen, 0))
+	if (sl_unlikely(sl_peek(&sl_core.idle_seq) != here->idle_seen))
 		sl_kick_new_idlers(here);
 }
 
 /* policy.c */
-void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-void sl_policy_finish_failure(struct sl_cpu *here);
+sl_cold void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt,
+			     ...) __attribute__((format(printf, 3, 4)));
+sl_cold void sl_policy_finish_failure(struct sl_cpu *here);
 const char *sl_exit_reason(enum scx_exit_kind kind);
+const char *sl_callback_name(enum sl_callback callback);
+void sl_copy_ops(struct sched_ext_ops *to, const struct sched_ext_ops *from);
+void sl_set_bypass(bool is_bypassed);
 void sl_take_back_all(struct sl_cpu *here);
 void sl_call_exit(struct sl_cpu *here);
-static inline void sl_check_failure(struct sl_cpu *here)
+
+/**
+ * sl_flush - do what had to wait until no lock is held
+ * @here: this CPU
+ *
+ * Ends every call of a host into the core, and every callback outside one.
+ */
+sl_inline void sl_flush(struct sl_cpu *here)
 {
-	if (__builtin_expect(sl_peek(&sl_core.exit_ready), 0) &&
-	    !sl_peek(&sl_core.exit_done))
+	SL_ASSERT(!here->holds_lock);
+	if (sl_unlikely(here->has_deferred))
+		sl_flush_deferred(here);
+	if (sl_unlikely(sl_peek(&sl_core.exit_ready)))
 		sl_policy_finish_failure(here);
 }
 
@@ -418,5 +525,7 @@ void sl_spin_locks_reset(void);
 u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args);
 u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+#pragma GCC visibility pop
 
 #endif

@@ -43,8 +43,8 @@ struct sl_dsq *sl_dsq_search(u64 id)
 	return NULL;
 }
 
-static __attribute__((noinline)) struct sl_dsq *find_another(struct sl_cpu *here,
-							     u64 id)
+/* sl_dsq_find() for another one than last time. */
+struct sl_dsq *sl_dsq_find_another(struct sl_cpu *here, u64 id)
 {
 	struct sl_dsq *q = sl_dsq_search(id);
 
@@ -60,36 +60,16 @@ static __attribute__((noinline)) struct sl_dsq *find_another(struct sl_cpu *here
 }
 
 /*
- * The user queue with this id, or NULL. Its memory stays a queue, but it may be
- * destroyed, and become another one, until its lock is held: then sl_dsq_is()
- * says. Context: any, also with the lock of another queue.
- */
-struct sl_dsq *sl_dsq_find(u64 id)
-{
-	struct sl_cpu *here = sl_this_cpu();
-	struct sl_dsq *q = here->last_dsq;
-
-	/* Most policies use one queue, or one per CPU, all the time. */
-	if (q && sl_peek(&q->id) == id && !sl_peek(&q->is_dead))
-		return q;
-	return find_another(here, id);
-}
-
-/*
- * The queue that @id means for @t. Local ids mean a queue of @local_cpu or of
- * the CPU they name. An id that means nothing is the policy's error, and the
+ * The built-in queue that @id means for @t. Local ids mean a queue of @local_cpu
+ * or of the CPU they name. An id that means nothing is the policy's error, and the
  * global queue, so that @t still runs.
  */
-struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu)
+static struct sl_dsq *builtin_dsq(struct sl_task *t, u64 id,
+				  struct sl_cpu *local_cpu)
 {
-	struct sl_dsq *q;
 	u64 cpu;
 
-	if (!(id & SCX_DSQ_FLAG_BUILTIN)) {
-		q = sl_dsq_find(id);
-		if (q)
-			return q;
-	} else if (id == SCX_DSQ_LOCAL) {
+	if (id == SCX_DSQ_LOCAL) {
 		return &local_cpu->local;
 	} else if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON) {
 		cpu = id & SCX_DSQ_LOCAL_CPU_MASK;
@@ -112,19 +92,17 @@ struct sl_dsq *sl_dsq_of(struct sl_task *t, u64 id, struct sl_cpu *local_cpu)
 void sl_call_dequeue(struct sl_task *t, u64 deq_flags)
 {
 	struct sl_cpu *here = sl_this_cpu();
-	enum sl_context context = here->context;
-	const char *callback = here->callback;
+	enum sl_callback callback = here->callback;
 	struct sl_task *subject = here->callback_task;
 
-	SL_CALL_VOID(here, SL_CTX_NONE, dequeue, t, &t->p, deq_flags);
-	here->context = context;
+	SL_TELL(here, dequeue, t, &t->p, deq_flags);
 	sl_poke(&here->callback, callback);
 	here->callback_task = subject;
 }
 
 static void record_enqueue(const struct sl_task *t, u64 dsq_id)
 {
-	if (__builtin_expect(sl_core.has_detail, 0))
+	if (sl_unlikely(sl_core.has_detail))
 		sl_host_record(SL_RECORD_ENQUEUE, t->p.pid, t->cpu, 0, dsq_id);
 }
 
@@ -157,59 +135,75 @@ void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	}
 }
 
-/* Put @t on the user queue that was found as @id, or on the global one, which is
- * there for any id. */
-static void insert_shared(struct sl_cpu *here, struct sl_dsq *q, u64 id,
-			  struct sl_task *t, u64 enq_flags)
+/* A user queue is dead, or holds tasks in the other order: @t was not queued. */
+static sl_cold void refuse_insert(struct sl_task *t, u64 id, bool is_mixed,
+				  bool by_vtime)
 {
-	bool by_vtime = enq_flags & ENQ_DSQ_PRIQ;
-	bool is_global = q == &sl_core.global;
-	bool is_mixed = false;
-	bool is_dead;
-
-	if (is_global)
-		sl_end_custody(t, 0);
-	else
-		t->in_custody = true;
-	record_enqueue(t, is_global ? SCX_DSQ_GLOBAL : id);
-	sl_lock(&q->lock);
-	/* It may have been destroyed since it was found. */
-	is_dead = !is_global && !sl_dsq_is(q, id);
-	if (is_dead) {
-		by_vtime = false;
-	} else if (by_vtime && !is_global) {
-		is_mixed = !sl_dsq_insert_vtime(q, t,
-						sl_peek(&t->p.scx.dsq_vtime));
-	} else {
-		is_mixed = q->root;
-		if (!is_mixed)
-			sl_dsq_insert(q, t, enq_flags & (SCX_ENQ_HEAD |
-							 SCX_ENQ_PREEMPT));
-	}
-	sl_set_ops_state(t, SL_OPSS_NONE);
-	sl_unlock(&q->lock);
-	if (by_vtime && is_global)
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"cannot use vtime ordering for built-in DSQs");
 	if (is_mixed)
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"DSQ 0x%llx holds tasks in %s order, %s[%d] was inserted in the other",
 				(unsigned long long)id,
 				by_vtime ? "FIFO" : "vtime", t->p.comm,
 				t->p.pid);
-	else if (is_dead)
+	else
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"non-existent DSQ 0x%llx for %s[%d]",
 				(unsigned long long)id, t->p.comm, t->p.pid);
-	else
-		return sl_check_idlers(here);
-	insert_shared(here, &sl_core.global, SCX_DSQ_GLOBAL, t, 0);
+}
+
+/* The global queue is a FIFO, and always there. */
+static sl_cold void insert_global(struct sl_cpu *here, struct sl_task *t, u64 enq_flags)
+{
+	struct sl_dsq *q = &sl_core.global;
+
+	sl_end_custody(t, 0);
+	record_enqueue(t, SCX_DSQ_GLOBAL);
+	sl_lock(&q->lock);
+	sl_dsq_insert(q, t, enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT));
+	sl_set_ops_state(t, SL_OPSS_NONE);
+	sl_unlock(&q->lock);
+	if (sl_unlikely(enq_flags & ENQ_DSQ_PRIQ))
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"cannot use vtime ordering for built-in DSQs");
+	sl_check_idlers(here);
+}
+
+/* Put @t on the user queue that was found as @id. */
+sl_inline void insert_shared(struct sl_cpu *here, struct sl_dsq *q, u64 id,
+			     struct sl_task *t, u64 enq_flags)
+{
+	bool by_vtime = enq_flags & ENQ_DSQ_PRIQ;
+	bool is_there, is_queued = false;
+
+	t->in_custody = true;
+	record_enqueue(t, id);
+	sl_lock(&q->lock);
+	/* It may have been destroyed since it was found. */
+	is_there = sl_dsq_is(q, id);
+	if (sl_likely(is_there)) {
+		is_queued = by_vtime || !q->root;
+		if (by_vtime)
+			is_queued = sl_dsq_insert_vtime(q, t,
+							sl_peek(&t->p.scx.dsq_vtime));
+		else if (is_queued)
+			sl_dsq_insert(q, t, enq_flags & (SCX_ENQ_HEAD |
+							 SCX_ENQ_PREEMPT));
+	}
+	sl_set_ops_state(t, SL_OPSS_NONE);
+	sl_unlock(&q->lock);
+	if (sl_likely(is_queued)) {
+		sl_check_idlers(here);
+		return;
+	}
+	refuse_insert(t, id, is_there, by_vtime);
+	insert_global(here, t, 0);
 }
 
 /* Set @t aside for another CPU's local queue; sl_flush() puts it there. */
-void sl_defer_move(struct sl_cpu *here, struct sl_task *t)
+static void defer_move(struct sl_cpu *here, struct sl_task *t)
 {
 	SL_ASSERT(!t->dsq);
+	here->has_deferred = true;
 	sl_set_ops_state(t, SL_OPSS_DISPATCHING);
 	t->next = NULL;
 	if (here->moves)
@@ -219,24 +213,31 @@ void sl_defer_move(struct sl_cpu *here, struct sl_task *t)
 	here->moves_last = t;
 }
 
+/* @t, which waits, may not run where it is: sl_flush() finds it another CPU. */
+void sl_defer_migration(struct sl_cpu *here, struct sl_task *t)
+{
+	here->has_deferred = true;
+	here->migrate = t;
+}
+
 /*
  * Place @t where a verdict says. @cpu is the CPU whose lock is held, or NULL;
  * SCX_DSQ_LOCAL means its queue, or this CPU's.
  */
-static void place(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
-		  u64 dsq_id, u64 enq_flags)
+static sl_apart void place_builtin(struct sl_cpu *here, struct sl_cpu *cpu,
+			  struct sl_task *t, u64 dsq_id, u64 enq_flags)
 {
-	struct sl_dsq *q = sl_dsq_of(t, dsq_id, cpu ? cpu : here);
+	struct sl_dsq *q = builtin_dsq(t, dsq_id, cpu ? cpu : here);
 
 	if (!q->is_local) {
-		insert_shared(here, q, dsq_id, t, enq_flags);
+		insert_global(here, t, enq_flags);
 		return;
 	}
 	if (!sl_may_run_on(t, q->cpu)) {
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"SCX_DSQ_LOCAL[_ON] target cpu %d not allowed for %s[%d]",
 				q->cpu, t->p.comm, t->p.pid);
-		insert_shared(here, &sl_core.global, SCX_DSQ_GLOBAL, t, 0);
+		insert_global(here, t, 0);
 		return;
 	}
 	if (cpu && q->cpu == cpu->id) {
@@ -245,10 +246,22 @@ static void place(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
 	}
 	t->ddsp_dsq_id = SCX_DSQ_LOCAL_ON | (u64)q->cpu;
 	t->ddsp_enq_flags = enq_flags;
-	sl_defer_move(here, t);
+	defer_move(here, t);
 }
 
-static void place_direct(struct sl_cpu *here, struct sl_cpu *cpu,
+sl_inline void place(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
+		     u64 dsq_id, u64 enq_flags)
+{
+	struct sl_dsq *q = dsq_id & SCX_DSQ_FLAG_BUILTIN ? NULL :
+							   sl_dsq_find(here, dsq_id);
+
+	if (sl_likely(q))
+		insert_shared(here, q, dsq_id, t, enq_flags);
+	else
+		place_builtin(here, cpu, t, dsq_id, enq_flags);
+}
+
+sl_inline void place_direct(struct sl_cpu *here, struct sl_cpu *cpu,
 			 struct sl_task *t, u64 enq_flags)
 {
 	u64 dsq_id = t->ddsp_dsq_id;
@@ -257,6 +270,16 @@ static void place_direct(struct sl_cpu *here, struct sl_cpu *cpu,
 	t->ddsp_dsq_id = SCX_DSQ_INVALID;
 	t->ddsp_enq_flags = 0;
 	place(here, cpu, t, dsq_id, enq_flags);
+}
+
+/* S19, S20: the policy does not want to hear of such a task. */
+static bool stays_here(const struct sl_task *t)
+{
+	u64 flags = sl_peek(&sl_core.live.flags);
+
+	return ((t->p.flags & PF_EXITING) && !(flags & SCX_OPS_ENQ_EXITING)) ||
+	       (sl_peek(&t->p.migration_disabled) &&
+		!(flags & SCX_OPS_ENQ_MIGRATION_DISABLED));
 }
 
 /**
@@ -269,42 +292,36 @@ static void place_direct(struct sl_cpu *here, struct sl_cpu *cpu,
  * exiting or migration-disabled task goes to the local queue unless the policy
  * asked for it. S3: without ops.enqueue() everything goes to the global queue.
  *
- * Context: @cpu->lock held.
+ * Context: @here is this CPU; @cpu->lock held.
  */
-void sl_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
+sl_in_one_piece void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu,
+				struct sl_task *t, u64 enq_flags)
 {
-	struct sl_cpu *here = sl_this_cpu();
-	u64 flags = sl_peek(&sl_core.ops.flags);
+	void (*ask)(struct task_struct *p, u64 enq_flags) = SL_OP(enqueue);
+	bool is_bypassed = sl_peek(&sl_core.bypass);
 	u64 seq;
 
-	if (sl_peek(&sl_core.bypass)) {
-		t->ddsp_dsq_id = SCX_DSQ_INVALID;
-		sl_set_slice(t, SCX_SLICE_DFL);
-		insert_shared(here, &sl_core.global, SCX_DSQ_GLOBAL, t,
-			      enq_flags);
-		return;
-	}
-	if (t->ddsp_dsq_id != SCX_DSQ_INVALID) {
+	if (t->ddsp_dsq_id != SCX_DSQ_INVALID && !is_bypassed) {
 		place_direct(here, cpu, t, enq_flags);
 		return;
 	}
-	if (((t->p.flags & PF_EXITING) && !(flags & SCX_OPS_ENQ_EXITING)) ||
-	    (sl_peek(&t->p.migration_disabled) &&
-	     !(flags & SCX_OPS_ENQ_MIGRATION_DISABLED))) {
+	if (sl_unlikely(((t->p.flags & PF_EXITING) ||
+			 sl_peek(&t->p.migration_disabled)) &&
+			!is_bypassed && stays_here(t))) {
 		sl_set_slice(t, SCX_SLICE_DFL);
 		sl_insert_local(cpu, t, enq_flags);
 		return;
 	}
-	if (!sl_core.ops.enqueue) {
+	if (sl_unlikely(!ask || is_bypassed)) {
+		t->ddsp_dsq_id = SCX_DSQ_INVALID;
 		sl_set_slice(t, SCX_SLICE_DFL);
-		insert_shared(here, &sl_core.global, SCX_DSQ_GLOBAL, t,
-			      enq_flags);
+		insert_global(here, t, enq_flags);
 		return;
 	}
 	seq = (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;
 	sl_store(&t->ops_state, seq | SL_OPSS_QUEUEING);
 	here->direct_task = t;
-	SL_CALL_VOID(here, SL_CTX_ENQUEUE, enqueue, t, &t->p, enq_flags);
+	SL_CALL(here, ask, enqueue, t, &t->p, enq_flags);
 	here->direct_task = NULL;
 	if (t->ddsp_dsq_id != SCX_DSQ_INVALID) {
 		place_direct(here, cpu, t, enq_flags);
@@ -351,7 +368,7 @@ void sl_flush_inserts(struct sl_cpu *cpu)
 
 /**
  * sl_move_to_local - take the first task that may run here from a shared queue
- * @cpu: this CPU; its lock is held
+ * @cpu: this CPU, which is choosing; its lock is held
  * @q: a user queue, found as @id, or the global one
  *
  * Return: whether a task was moved to the end of @cpu's local queue.
@@ -363,10 +380,9 @@ bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
 	if (!sl_peek(&q->first))
 		return false;
 	sl_lock(&q->lock);
-	for (t = sl_dsq_is(q, id) ? q->first : NULL; t; t = t->next) {
-		if (sl_may_run_on(t, cpu->id))
-			break;
-	}
+	t = sl_dsq_is(q, id) ? q->first : NULL;
+	while (t && sl_unlikely(!sl_may_run_on(t, cpu->id)))
+		t = t->next;
 	if (t) {
 		sl_dsq_remove(q, t);
 		sl_poke(&t->cpu, cpu->id);
@@ -375,7 +391,10 @@ bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
 	sl_unlock(&q->lock);
 	if (!t)
 		return false;
-	sl_insert_local(cpu, t, 0);
+	/* As sl_insert_local(), for a CPU that looks at its queue next. */
+	sl_end_custody(t, 0);
+	record_enqueue(t, cpu->local.id);
+	sl_dsq_append(&cpu->local, t);
 	return true;
 }
 
@@ -392,18 +411,12 @@ static void finish_migration(struct sl_cpu *here)
 	sl_unlock(&cpu->lock);
 }
 
-/**
- * sl_flush - do what had to wait until no lock is held
- * @here: this CPU
- *
- * Ends every call of a host into the core, and every callback outside one.
- */
-void sl_flush(struct sl_cpu *here)
+/* sl_flush(), where there is something. */
+void sl_flush_deferred(struct sl_cpu *here)
 {
 	struct sl_cpu *cpu;
 	struct sl_task *t;
 
-	SL_ASSERT(!here->holds_lock);
 	while (here->moves || here->migrate) {
 		if (here->migrate)
 			finish_migration(here);
@@ -419,7 +432,7 @@ void sl_flush(struct sl_cpu *here)
 	}
 	if (here->nr_kicks)
 		sl_flush_kicks(here);
-	sl_check_failure(here);
+	here->has_deferred = false;
 }
 
 /*
@@ -436,6 +449,25 @@ void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
 					       enq_flags);
 }
 
+static sl_cold bool refuse_verdict(struct sl_cpu *here, const struct sl_task *t)
+{
+	const char *name = sl_callback_name(here->callback) ?: "?";
+
+	if (here->callback != SL_IN_enqueue && here->callback != SL_IN_select_cpu)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"scx_bpf_dsq_insert() called from ops.%s()",
+				name);
+	else if (t != here->direct_task)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"inserting %s[%d] from ops.%s() of another task",
+				t->p.comm, t->p.pid, name);
+	else
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"%s[%d] already direct-dispatched",
+				t->p.comm, t->p.pid);
+	return false;
+}
+
 /*
  * Used by kfuncs_dsq.c: a verdict of select_cpu or enqueue is only noted, one
  * of dispatch is buffered. Return: false if it was refused.
@@ -447,39 +479,23 @@ bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime)
 
 	if (by_vtime)
 		enq_flags |= ENQ_DSQ_PRIQ;
-	if (here->context == SL_CTX_DISPATCH) {
-		if (here->nr_inserts >= sl_core.dispatch_batch) {
-			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-					"dispatch buffer overflow");
-			return false;
-		}
-		in = &here->inserts[here->nr_inserts++];
-		in->task = t;
-		in->ops_seq = sl_load(&t->ops_state) & ~(u64)SL_OPSS_MASK;
-		in->dsq_id = dsq_id;
-		in->enq_flags = enq_flags;
+	if (sl_likely(t == here->direct_task &&
+		      t->ddsp_dsq_id == SCX_DSQ_INVALID)) {
+		t->ddsp_dsq_id = dsq_id;
+		t->ddsp_enq_flags = enq_flags;
 		return true;
 	}
-	if (here->context != SL_CTX_ENQUEUE &&
-	    here->context != SL_CTX_SELECT_CPU) {
+	if (here->callback != SL_IN_dispatch)
+		return refuse_verdict(here, t);
+	if (here->nr_inserts >= sl_core.dispatch_batch) {
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"scx_bpf_dsq_insert() called from ops.%s()",
-				here->callback ? here->callback : "?");
+				"dispatch buffer overflow");
 		return false;
 	}
-	if (t != here->direct_task) {
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"inserting %s[%d] from ops.%s() of another task",
-				t->p.comm, t->p.pid, here->callback);
-		return false;
-	}
-	if (t->ddsp_dsq_id != SCX_DSQ_INVALID) {
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"%s[%d] already direct-dispatched",
-				t->p.comm, t->p.pid);
-		return false;
-	}
-	t->ddsp_dsq_id = dsq_id;
-	t->ddsp_enq_flags = enq_flags;
+	in = &here->inserts[here->nr_inserts++];
+	in->task = t;
+	in->ops_seq = sl_load(&t->ops_state) & ~(u64)SL_OPSS_MASK;
+	in->dsq_id = dsq_id;
+	in->enq_flags = enq_flags;
 	return true;
 }

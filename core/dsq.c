@@ -44,10 +44,10 @@ static void link_after(struct sl_dsq *q, struct sl_task *t,
 	sl_store(&t->dsq, q);
 }
 
-void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head)
+void sl_dsq_insert_head(struct sl_dsq *q, struct sl_task *t)
 {
 	SL_ASSERT(!t->dsq);
-	link_after(q, t, at_head ? NULL : q->last);
+	link_after(q, t, NULL);
 }
 
 /* Heap order of the treap: a fixed pseudo-random number per task. */
@@ -149,9 +149,9 @@ static void remove_from_tree(struct sl_dsq *q, struct sl_task *t)
 	replace_child(q, t, t->left ? t->left : t->right);
 }
 
-void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
+/* sl_dsq_remove() where there is a tree, or somebody walks the list. */
+void sl_dsq_remove_walked(struct sl_dsq *q, struct sl_task *t)
 {
-	SL_ASSERT(t->dsq == q);
 	SL_ASSERT(q->nr > 0);
 	for (struct bpf_iter_scx_dsq *it = q->walks; it; it = it->link) {
 		if (it->next == t)
@@ -160,14 +160,5 @@ void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
 	}
 	if (q->root)
 		remove_from_tree(q, t);
-	if (t->prev)
-		t->prev->next = t->next;
-	else
-		sl_store(&q->first, t->next);
-	if (t->next)
-		t->next->prev = t->prev;
-	else
-		q->last = t->prev;
-	sl_poke(&q->nr, q->nr - 1);
-	sl_store(&t->dsq, NULL);
+	sl_dsq_unlink(q, t);
 }

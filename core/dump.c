@@ -57,7 +57,7 @@ static const char *state_name(u8 state)
 static void dump_cpu(struct sl_cpu *cpu)
 {
 	struct sl_task *t = sl_load(&cpu->curr);
-	const char *callback = sl_peek(&cpu->callback);
+	const char *callback = sl_callback_name(sl_peek(&cpu->callback));
 	char line[LINE_BYTES], comm[TASK_COMM_LEN];
 
 	sl_print_to(line, sizeof(line),

@@ -117,9 +117,8 @@ void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
 		if (sl_core.has_smt)
 			update_core_idle(cpu->id, true);
 	}
-	if (is_change && SL_HAS_OP(update_idle))
-		SL_CALL_VOID(cpu, SL_CTX_NONE, update_idle, NULL, cpu->id,
-			     is_idle);
+	if (is_change)
+		SL_TELL(cpu, update_idle, NULL, cpu->id, is_idle);
 	if (is_shown)
 		show_idle(cpu);
 }
@@ -180,6 +179,15 @@ static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
 	return -1;
 }
 
+static bool has_idle(const struct cpumask *may)
+{
+	u64 any = sl_peek(&sl_core.idle.bits[0]) & may->bits[0];
+
+	for (u32 w = 1; sl_unlikely(w * 64 < sl_core.nr_cpus); w++)
+		any |= sl_peek(&sl_core.idle.bits[w]) & may->bits[w];
+	return any;
+}
+
 /*
  * S23: built-in idle tracking is off when the policy does its own. Return:
  * whether it may be asked.
@@ -191,15 +199,6 @@ static bool check_builtin_idle(void)
 	sl_policy_error(SCX_EXIT_ERROR, 0,
 			"built-in idle tracking is disabled");
 	return false;
-}
-
-static bool has_idle(const struct cpumask *may)
-{
-	u64 any = 0;
-
-	for (u32 w = 0; w < (sl_core.nr_cpus + 63) / 64; w++)
-		any |= sl_peek(&sl_core.idle.bits[w]) & may->bits[w];
-	return any;
 }
 
 /**
@@ -315,6 +314,9 @@ static s32 pick_for_policy(const struct cpumask *allowed, u64 flags)
 {
 	s32 cpu = -1;
 
+	/* On a busy machine this is the answer nearly always. */
+	if (sl_likely(!has_idle(allowed)))
+		return -16;
 	if (sl_core.has_smt)
 		cpu = pick_idle(allowed, NULL, true);
 	if (cpu < 0 && !(sl_core.has_smt && (flags & SCX_PICK_IDLE_CORE)))
@@ -351,6 +353,7 @@ s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
  */
 void sl_kick(struct sl_cpu *here, s32 cpu, u64 flags)
 {
+	here->has_deferred = true;
 	if (!(here->kick_flags[cpu] & KICK_LISTED))
 		here->kicks[here->nr_kicks++] = (u16)cpu;
 	/* A plain kick is stronger than "only if idle". */

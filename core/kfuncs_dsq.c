@@ -103,7 +103,7 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
  */
 void scx_bpf_destroy_dsq(u64 dsq_id)
 {
-	struct sl_dsq *q = sl_dsq_find(dsq_id);
+	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), dsq_id);
 	bool is_ours = false;
 
 	if (!q)
@@ -133,7 +133,7 @@ static struct sl_dsq *find_any(u64 id)
 	u64 cpu = id & SCX_DSQ_LOCAL_CPU_MASK;
 
 	if (!(id & SCX_DSQ_FLAG_BUILTIN))
-		return sl_dsq_find(id);
+		return sl_dsq_find(sl_this_cpu(), id);
 	if (id == SCX_DSQ_LOCAL)
 		return &sl_this_cpu()->local;
 	if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON && cpu < sl_core.nr_cpus)
@@ -151,7 +151,7 @@ s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
 
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 {
-	struct sl_dsq *q = sl_dsq_find(dsq_id);
+	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), dsq_id);
 	struct sl_task *t = q ? sl_load(&q->first) : NULL;
 
 	return t ? &t->p : NULL;
@@ -169,7 +169,7 @@ static void give_slice(struct sl_task *t, u64 slice)
 		sl_host_slice_changed(t);
 }
 
-bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
+sl_in_one_piece bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
 			u64 enq_flags)
 {
 	struct sl_task *t = sl_task_of(p);
@@ -192,20 +192,20 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 	return true;
 }
 
-bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
+sl_in_one_piece bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	struct sl_dsq *q;
 
 	(void)enq_flags;
-	if (here->context != SL_CTX_DISPATCH) {
+	if (here->callback != SL_IN_dispatch) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
 		return false;
 	}
 	if (here->nr_inserts)
 		sl_flush_inserts(here);
-	q = dsq_id == SCX_DSQ_GLOBAL ? &sl_core.global : sl_dsq_find(dsq_id);
+	q = dsq_id == SCX_DSQ_GLOBAL ? &sl_core.global : sl_dsq_find(here, dsq_id);
 	if (!q) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"invalid DSQ ID 0x%llx in scx_bpf_dsq_move_to_local()",
@@ -221,7 +221,7 @@ bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags)
 {
 	struct sl_dsq *q = dsq_id & SCX_DSQ_FLAG_BUILTIN ? NULL :
-							   sl_dsq_find(dsq_id);
+							   sl_dsq_find(sl_this_cpu(), dsq_id);
 
 	__builtin_memset(it, 0, sizeof(*it));
 	it->flags = flags;
@@ -301,11 +301,12 @@ static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 	struct sl_dsq *from = it->dsq;
 	bool is_there;
 
-	if (here->context != SL_CTX_DISPATCH &&
-	    here->context != SL_CTX_UNLOCKED) {
+	/* Where locks are held, they must be those of dispatch. */
+	if (here->callback != SL_IN_dispatch && here->callback != SL_IN_timer &&
+	    here->callback != SL_IN_init && here->callback != SL_IN_init_task) {
 		sl_policy_error(SCX_EXIT_ERROR, p->pid,
 				"scx_bpf_dsq_move() called from ops.%s()",
-				here->callback ? here->callback : "?");
+				sl_callback_name(here->callback) ?: "?");
 		return false;
 	}
 	if (!from)

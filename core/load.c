@@ -65,15 +65,9 @@ static int check_ops(const struct sched_ext_ops *ops)
 	return 0;
 }
 
-/* Word by word: other CPUs look which operations there are, bypassed or not. */
 static void set_ops(const struct sched_ext_ops *ops)
 {
-	u64 *to = (u64 *)&sl_core.ops;
-	const u64 *from = (const u64 *)ops;
-
-	_Static_assert(sizeof(*ops) % sizeof(u64) == 0, "no word is left over");
-	for (u32 i = 0; i < sizeof(*ops) / sizeof(u64); i++)
-		sl_poke(&to[i], from ? from[i] : 0);
+	sl_copy_ops(&sl_core.ops, ops);
 	sl_poke(&sl_core.builtin_idle, !ops || !ops->update_idle ||
 		(ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
 }
@@ -99,7 +93,7 @@ static void destroy_dsqs(void)
 		sl_host_free(q, sizeof(*q));
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_core.cpus[i].last_dsq = NULL;
+		sl_core.cpus[i].last_dsq = &sl_core.global;
 }
 
 /* Context: nobody uses what the policy had. */
@@ -128,15 +122,16 @@ static void tell_of_tasks(struct sl_cpu *here)
 					"the task_attrs map has no room for %s[%d]",
 					t->p.comm, t->p.pid);
 		if (sl_core.ops.init_task &&
-		    SL_CALL(here, SL_CTX_UNLOCKED, init_task, t, &t->p, &args))
+		    SL_ASK(here, sl_core.ops.init_task, init_task, t, &t->p,
+			   &args))
 			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 					"ops.init_task() failed for %s[%d]",
 					t->p.comm, t->p.pid);
 		if (sl_core.ops.enable)
-			SL_CALL_VOID(here, SL_CTX_NONE, enable, t, &t->p);
+			SL_CALL(here, sl_core.ops.enable, enable, t, &t->p);
 		if (sl_core.ops.set_weight)
-			SL_CALL_VOID(here, SL_CTX_NONE, set_weight, t, &t->p,
-				     t->p.scx.weight);
+			SL_CALL(here, sl_core.ops.set_weight, set_weight, t,
+				&t->p, t->p.scx.weight);
 	}
 }
 
@@ -162,13 +157,11 @@ static void hand_over(struct sl_cpu *here, struct sl_task *t)
 		cpu = &sl_core.cpus[sl_any_allowed_cpu(t, cpu->id)];
 		sl_poke(&t->cpu, cpu->id);
 	}
-	if (SL_HAS_OP(runnable))
-		SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p,
-			     ENQUEUE_RESTORE);
+	SL_TELL(here, runnable, t, &t->p, ENQUEUE_RESTORE);
 	if (state == SL_TASK_RUNNABLE)
-		sl_enqueue(cpu, t, ENQUEUE_RESTORE);
-	else if (SL_HAS_OP(running))
-		SL_CALL_VOID(here, SL_CTX_NONE, running, t, &t->p);
+		sl_enqueue(here, cpu, t, ENQUEUE_RESTORE);
+	else
+		SL_TELL(here, running, t, &t->p);
 }
 
 /*
@@ -183,7 +176,7 @@ static void hand_over_all(struct sl_cpu *here)
 		sl_lock(&sl_core.cpus[i].lock);
 	here->holds_lock = true;
 	if (!sl_peek(&sl_core.exit_claimed))
-		sl_poke(&sl_core.bypass, false);
+		sl_set_bypass(false);
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
 		if (sl_core.tasks[i])
 			hand_over(here, sl_core.tasks[i]);
@@ -219,7 +212,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	sl_core.dispatch_batch = ops->dispatch_max_batch ?
 				 ops->dispatch_max_batch : 32;
 	if (ops->init)
-		err = SL_CALL(here, SL_CTX_UNLOCKED, init, NULL);
+		err = SL_ASK(here, ops->init, init, NULL);
 	if (err) {
 		/* Said to our caller, not to the host. */
 		sl_store(&sl_core.exit_done, 1);
@@ -246,10 +239,10 @@ static void tell_of_end(struct sl_cpu *here)
 		if (!t || t->is_leaving || !t->is_told)
 			continue;
 		if (sl_core.ops.disable)
-			SL_CALL_VOID(here, SL_CTX_NONE, disable, t, &t->p);
+			SL_CALL(here, sl_core.ops.disable, disable, t, &t->p);
 		if (sl_core.ops.exit_task)
-			SL_CALL_VOID(here, SL_CTX_NONE, exit_task, t, &t->p,
-				     &args);
+			SL_CALL(here, sl_core.ops.exit_task, exit_task, t,
+				&t->p, &args);
 	}
 	sl_unlock(&sl_core.tasks_lock);
 	sl_core.exit_info.kind = SCX_EXIT_UNREG;
@@ -266,7 +259,7 @@ static void disable(bool is_live)
 	if (!sl_core.is_loaded)
 		return;
 	sl_flush(here);
-	sl_poke(&sl_core.bypass, true);
+	sl_set_bypass(true);
 	if (is_live)
 		wait_for_others(here);
 	sl_take_back_all(here);

@@ -29,6 +29,35 @@ const char *sl_exit_reason(enum scx_exit_kind kind)
 	}
 }
 
+const char *sl_callback_name(enum sl_callback callback)
+{
+	static const char *const names[] = {
+#define SL_CALLBACK(name) [SL_IN_##name] = #name,
+		SL_CALLBACKS(SL_CALLBACK)
+#undef SL_CALLBACK
+	};
+
+	return names[callback];
+}
+
+/* Word by word: other CPUs look which operations there are. @from: NULL: none. */
+void sl_copy_ops(struct sched_ext_ops *to, const struct sched_ext_ops *from)
+{
+	u64 *word = (u64 *)to;
+	const u64 *value = (const u64 *)from;
+
+	_Static_assert(sizeof(*to) % sizeof(u64) == 0, "no word is left over");
+	for (u32 i = 0; i < sizeof(*to) / sizeof(u64); i++)
+		sl_poke(&word[i], value ? value[i] : 0);
+}
+
+/* Whether the policy is asked; what it has is in sl_core.ops all the time. */
+void sl_set_bypass(bool is_bypassed)
+{
+	sl_poke(&sl_core.bypass, is_bypassed);
+	sl_copy_ops(&sl_core.live, is_bypassed ? NULL : &sl_core.ops);
+}
+
 static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
 		       const char *fmt, __builtin_va_list args)
 {
@@ -42,7 +71,7 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
 	info->reason = sl_exit_reason(kind);
 	info->msg = sl_core.exit_msg;
 	sl_core.exit_pid = pid;
-	sl_poke(&sl_core.bypass, true);
+	sl_set_bypass(true);
 	sl_store(&sl_core.exit_ready, 1);
 }
 
@@ -117,7 +146,7 @@ static void take_back_task(struct sl_cpu *here, struct sl_task *t)
 		here->holds_lock = true;
 		t->in_custody = false;
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
-		sl_enqueue(cpu, t, 0);
+		sl_enqueue(here, cpu, t, 0);
 		here->holds_lock = false;
 	}
 	sl_unlock(&cpu->lock);
@@ -135,7 +164,7 @@ void sl_take_back_all(struct sl_cpu *here)
 			take_back_task(here, sl_core.tasks[i]);
 	}
 	sl_unlock(&sl_core.tasks_lock);
-	sl_flush_kicks(here);
+	sl_flush_deferred(here);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_host_kick((s32)i);
 }
@@ -146,13 +175,14 @@ void sl_call_exit(struct sl_cpu *here)
 
 	/* The one operation that is called although the policy is bypassed. */
 	if (sl_core.ops.exit)
-		SL_CALL_VOID(here, SL_CTX_NONE, exit, NULL, info);
+		SL_CALL(here, sl_core.ops.exit, exit, NULL, info);
 }
 
 /* The policy has failed, and this CPU may be the one that cleans up. */
 void sl_policy_finish_failure(struct sl_cpu *here)
 {
-	if (!sl_cas_u64(&sl_core.exit_done, 0, 1))
+	if (sl_peek(&sl_core.exit_done) ||
+	    !sl_cas_u64(&sl_core.exit_done, 0, 1))
 		return;
 	SL_ASSERT(sl_peek(&sl_core.bypass));
 	sl_take_back_all(here);

@@ -17,7 +17,7 @@
 #define NOT_YET (1ULL << 62)
 
 /* S10: running uses up the slice; an endless one stays. */
-void sl_charge(struct sl_task *t, u64 now_ns)
+sl_inline void charge(struct sl_task *t, u64 now_ns)
 {
 	/* sl_switched() starts the clock without the lock, from NOT_YET. */
 	u64 ran_ns = now_ns - sl_peek(&t->exec_start_ns);
@@ -35,13 +35,20 @@ void sl_charge(struct sl_task *t, u64 now_ns)
 	sl_set_slice(t, slice_ns - (ran_ns < slice_ns ? ran_ns : slice_ns));
 }
 
-static bool is_queued(const struct sl_task *t)
+/* For hosts and change.c. Context: the lock of @t's CPU is held. */
+void sl_charge(struct sl_task *t, u64 now_ns)
+{
+	charge(t, now_ns);
+}
+
+sl_inline bool is_queued(const struct sl_task *t)
 {
 	return t && (t->p.scx.flags & SCX_TASK_QUEUED);
 }
 
 /* The record and the counters of a task that leaves the CPU. */
-static void account_stop(struct sl_cpu *cpu, struct sl_task *t, enum sl_stop why)
+sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
+			    enum sl_stop why)
 {
 	sl_host_record(SL_RECORD_STOP, t->p.pid, cpu->id, why, t->charged_ns);
 	if (why == SL_STOP_PREEMPTED)
@@ -51,75 +58,91 @@ static void account_stop(struct sl_cpu *cpu, struct sl_task *t, enum sl_stop why
 }
 
 /* S11: a task that blocks or ends leaves the policy's sight. */
-static void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
+static sl_apart void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 {
-	if (SL_HAS_OP(stopping))
-		SL_CALL_VOID(cpu, SL_CTX_NONE, stopping, t, &t->p, false);
-	if (SL_HAS_OP(quiescent))
-		SL_CALL_VOID(cpu, SL_CTX_NONE, quiescent, t, &t->p,
-			     SCX_DEQ_SLEEP);
+	SL_TELL(cpu, stopping, t, &t->p, false);
+	SL_TELL(cpu, quiescent, t, &t->p, SCX_DEQ_SLEEP);
 	t->p.scx.flags &= ~SCX_TASK_QUEUED;
 	sl_store(&t->state, is_exit ? SL_TASK_DEAD : SL_TASK_BLOCKED);
 	account_stop(cpu, t, is_exit ? SL_STOP_EXITED : SL_STOP_BLOCKED);
 }
 
-/*
- * Ask the policy for tasks until the local queue has one. S7: local queue,
- * then global, then the policy.
- */
-static bool dispatch(struct sl_cpu *cpu, struct sl_task *prev)
+/* Is there a task for the local queue's CPU, there or in the global queue? */
+sl_inline bool finds_task(struct sl_cpu *cpu)
 {
-	u32 loops = SL_DISPATCH_LOOPS_MAX;
+	return cpu->local.first ||
+	       (sl_unlikely(sl_peek(&sl_core.global.first)) &&
+		sl_move_to_local(cpu, &sl_core.global, SCX_DSQ_GLOBAL));
+}
 
-	if (cpu->local.first || sl_move_to_local(cpu, &sl_core.global, SCX_DSQ_GLOBAL))
-		return true;
-	if (!SL_HAS_OP(dispatch))
-		return false;
-	do {
-		cpu->nr_moved = 0;
-		SL_CALL_VOID(cpu, SL_CTX_DISPATCH, dispatch, prev, cpu->id,
-			     prev ? &prev->p : NULL);
-		if (cpu->nr_inserts)
-			sl_flush_inserts(cpu);
-		/* S8: the policy may have renewed the slice of @prev. */
-		if (is_queued(prev) && sl_slice(prev))
-			return true;
-		if (cpu->local.first ||
-		    sl_move_to_local(cpu, &sl_core.global, SCX_DSQ_GLOBAL))
+/* Return: whether there is somebody to run now, which may be @prev. */
+sl_inline bool ask_policy(struct sl_cpu *cpu, struct sl_task *prev,
+			  void (*ask)(s32 cpu, struct task_struct *prev))
+{
+	cpu->nr_moved = 0;
+	SL_CALL(cpu, ask, dispatch, prev, cpu->id, prev ? &prev->p : NULL);
+	if (cpu->nr_inserts)
+		sl_flush_inserts(cpu);
+	/* S8: the policy may have renewed the slice of @prev. */
+	return (is_queued(prev) && sl_slice(prev)) || finds_task(cpu);
+}
+
+/* S38: it did something the last time, but there is nobody to run. */
+static sl_apart bool ask_again(struct sl_cpu *cpu, struct sl_task *prev)
+{
+	u32 loops = SL_DISPATCH_LOOPS_MAX - 1;
+	void (*ask)(s32 cpu, struct task_struct *prev);
+
+	while (cpu->nr_moved && (ask = SL_OP(dispatch))) {
+		if (ask_policy(cpu, prev, ask))
 			return true;
 		if (!--loops) {
 			/* It keeps others busy: come back, let @prev go on. */
 			sl_kick(cpu, cpu->id, 0);
 			return false;
 		}
-	} while (cpu->nr_moved && SL_HAS_OP(dispatch));
+	}
 	return false;
 }
 
+/*
+ * Ask the policy for tasks until the local queue has one. S7: local queue,
+ * then global, then the policy.
+ */
+sl_inline bool dispatch(struct sl_cpu *cpu, struct sl_task *prev)
+{
+	void (*ask)(s32 cpu, struct task_struct *prev);
+
+	if (finds_task(cpu))
+		return true;
+	ask = SL_OP(dispatch);
+	return ask && (ask_policy(cpu, prev, ask) || ask_again(cpu, prev));
+}
+
 /* Return: true if @prev is to go on running. */
-static bool choose(struct sl_cpu *cpu, struct sl_task *prev)
+sl_inline bool choose(struct sl_cpu *cpu, struct sl_task *prev)
 {
 	bool is_bypassed = sl_peek(&sl_core.bypass);
-	bool may_stay = is_queued(prev) && sl_may_run_on(prev, cpu->id);
 
-	/* S10: a task with slice left keeps the CPU. */
-	if (may_stay && sl_slice(prev) && !is_bypassed)
-		return true;
 	/* S18: who loses its CPU is no choice any more, whatever slice it has. */
-	if (dispatch(cpu, is_queued(prev) && !may_stay ? NULL : prev))
-		return may_stay && sl_slice(prev) && !is_bypassed &&
+	if (is_queued(prev) && sl_unlikely(!sl_may_run_on(prev, cpu->id)))
+		prev = NULL;
+	/* S10: a task with slice left keeps the CPU. */
+	if (is_queued(prev) && sl_slice(prev) && !is_bypassed)
+		return true;
+	if (dispatch(cpu, prev))
+		return is_queued(prev) && sl_slice(prev) && !is_bypassed &&
 		       sl_may_run_on(prev, cpu->id);
 	/* S12: the last task stays, unless the policy wants to hear of it. */
-	return may_stay && (is_bypassed ||
-			    !(sl_core.ops.flags & SCX_OPS_ENQ_LAST));
+	return is_queued(prev) &&
+	       !(sl_peek(&sl_core.live.flags) & SCX_OPS_ENQ_LAST);
 }
 
 /* The previous task is still runnable: it waits from now on. */
-static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
-		    u64 now_ns, bool is_last)
+sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
+		       u64 now_ns, bool is_last)
 {
-	if (SL_HAS_OP(stopping))
-		SL_CALL_VOID(cpu, SL_CTX_NONE, stopping, t, &t->p, true);
+	SL_TELL(cpu, stopping, t, &t->p, true);
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
 						   SL_STOP_PREEMPTED);
 	/* In this order: the watchdog reads them without the lock. */
@@ -131,19 +154,19 @@ static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 		 * ceasing to be runnable: the policy hears of the enqueue alone.
 		 */
 		sl_store(&t->state, SL_TASK_WAKING);
-		cpu->migrate = t;
+		sl_defer_migration(cpu, t);
 		return;
 	}
-	sl_enqueue(cpu, t, is_last ? SCX_ENQ_LAST : 0);
+	sl_enqueue(cpu, cpu, t, is_last ? SCX_ENQ_LAST : 0);
 }
 
 /* Take @t off the local queue and make it the running task. */
-static void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
+sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 {
 	u64 wait_ns;
 
 	SL_ASSERT(t->state == SL_TASK_RUNNABLE);
-	sl_dsq_remove(&cpu->local, t);
+	sl_dsq_unlink(&cpu->local, t);
 	sl_store(&t->state, SL_TASK_RUNNING);
 	t->is_blocking = false;
 	/* Whoever queued it may have read the clock after us: no wait, then. */
@@ -159,14 +182,26 @@ static void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	t->charged_ns = 0;
 }
 
-static void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
+/* The CPU goes idle, stays so, or was. */
+static sl_apart void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
 			 bool is_idle)
 {
 	if (was_idle)
 		cpu->idle_ns += now_ns - cpu->idle_since_ns;
 	cpu->idle_since_ns = now_ns;
-	if (was_idle != is_idle || is_idle)
-		sl_update_idle(cpu, is_idle, was_idle != is_idle);
+	sl_update_idle(cpu, is_idle, was_idle != is_idle);
+}
+
+/* S14: without ops.yield() the slice is given up; with it, the policy decides. */
+static void yield(struct sl_cpu *cpu, struct sl_task *t)
+{
+	bool (*ask)(struct task_struct *from, struct task_struct *to) =
+		SL_OP(yield);
+
+	if (ask)
+		SL_ASK(cpu, ask, yield, t, &t->p, NULL);
+	else
+		sl_set_slice(t, 0);
 }
 
 /**
@@ -191,18 +226,17 @@ struct sl_task *sl_schedule(enum sl_why why)
 	sl_lock(&cpu->lock);
 	cpu->holds_lock = true;
 	cpu->is_scheduling = true;
-	if (__builtin_expect(cpu->must_pass, 0))
+	if (sl_unlikely(cpu->must_pass))
 		sl_store(&cpu->must_pass, false);
 	prev = cpu->curr;
 	if (prev) {
 		SL_ASSERT(prev->state == SL_TASK_RUNNING);
-		sl_charge(prev, now_ns);
-		if (why == SL_WHY_EXIT || (why == SL_WHY_BLOCK && prev->is_blocking))
+		charge(prev, now_ns);
+		if (why == SL_WHY_YIELD)
+			yield(cpu, prev);
+		else if (why == SL_WHY_EXIT ||
+			 (why == SL_WHY_BLOCK && prev->is_blocking))
 			stop_running(cpu, prev, why == SL_WHY_EXIT);
-		else if (why == SL_WHY_YIELD && SL_HAS_OP(yield))
-			SL_CALL(cpu, SL_CTX_NONE, yield, prev, &prev->p, NULL);
-		else if (why == SL_WHY_YIELD)
-			sl_set_slice(prev, 0);	/* S14 */
 	}
 	if (choose(cpu, prev)) {
 		if (!sl_slice(prev))
@@ -220,20 +254,19 @@ struct sl_task *sl_schedule(enum sl_why why)
 		if (next)
 			take_next(cpu, next, now_ns);
 		sl_store(&cpu->curr, next);
-		account_idle(cpu, now_ns, !prev, !next);
-		if (next && SL_HAS_OP(running))
-			SL_CALL_VOID(cpu, SL_CTX_NONE, running, next, &next->p);
-		if (next)
+		if (!prev || !next)
+			account_idle(cpu, now_ns, !prev, !next);
+		if (next) {
+			SL_TELL(cpu, running, next, &next->p);
 			sl_poke(&cpu->nr_switches, cpu->nr_switches + 1);
+		}
 	}
 	cpu->is_scheduling = false;
 	cpu->holds_lock = false;
 	if (!next && cpu->local.first)
 		sl_host_kick(cpu->id);
 	sl_unlock(&cpu->lock);
-	if (cpu->moves || cpu->migrate || cpu->nr_kicks ||
-	    sl_peek(&sl_core.exit_ready))
-		sl_flush(cpu);
+	sl_flush(cpu);
 	/* Its last CPU may still stand on its stack. */
 	if (next && next != prev) {
 		while (sl_load(&next->on_cpu))
@@ -299,8 +332,8 @@ bool sl_tick(void)
 		sl_charge(t, sl_host_now_ns());
 		if (sl_peek(&sl_core.bypass))
 			sl_set_slice(t, 0);
-		else if (SL_HAS_OP(tick))
-			SL_CALL_VOID(cpu, SL_CTX_NONE, tick, t, &t->p);
+		else
+			SL_TELL(cpu, tick, t, &t->p);
 		is_over = !sl_slice(t);
 	}
 	cpu->holds_lock = false;

@@ -192,13 +192,7 @@ void sl_timers_run(void)
 						     &element);
 
 		sl_watch_idlers(here);
-		here->context = SL_CTX_UNLOCKED;
-		sl_poke(&here->callback, "timer");
-		/* Not the task of the last callback: it may be gone. */
-		here->callback_task = NULL;
-		taken.callback(map, key, element);
-		here->context = SL_CTX_NONE;
-		sl_poke(&here->callback, NULL);
+		SL_CALL(here, taken.callback, timer, NULL, map, key, element);
 		sl_flush(here);
 	}
 	sl_lock(&sl_core.timers_lock);

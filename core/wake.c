@@ -57,18 +57,18 @@ static s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 		      u64 *enq_flags)
 {
 	s32 prev_cpu = sl_any_allowed_cpu(t, t->cpu);
-	bool is_bypassed;
+	s32 (*ask)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	s32 cpu;
 
 	if (t->p.nr_cpus_allowed == 1 || sl_peek(&t->p.migration_disabled))
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
-	is_bypassed = sl_peek(&sl_core.bypass);
-	if (is_bypassed || !sl_peek(&sl_core.ops.select_cpu)) {
+	ask = SL_OP(select_cpu);
+	if (!ask) {
 		cpu = sl_select_cpu_default(t, prev_cpu, wake_flags, NULL, 0);
 		if (cpu < 0)
 			return prev_cpu;
-		if (!is_bypassed) {
+		if (!sl_peek(&sl_core.bypass)) {
 			sl_set_slice(t, SCX_SLICE_DFL);
 			t->ddsp_dsq_id = SCX_DSQ_LOCAL;
 			t->ddsp_enq_flags = 0;
@@ -76,8 +76,7 @@ static s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 		return cpu;
 	}
 	here->direct_task = t;
-	cpu = SL_CALL(here, SL_CTX_SELECT_CPU, select_cpu, t, &t->p, prev_cpu,
-		      wake_flags);
+	cpu = SL_ASK(here, ask, select_cpu, t, &t->p, prev_cpu, wake_flags);
 	here->direct_task = NULL;
 	t->p.scx.selected_cpu = cpu;
 	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus) {
@@ -109,11 +108,9 @@ void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	/* S18: one that only changes its CPU has been runnable all the time. */
 	if (!(t->p.scx.flags & SCX_TASK_QUEUED)) {
 		t->p.scx.flags |= SCX_TASK_QUEUED;
-		if (SL_HAS_OP(runnable))
-			SL_CALL_VOID(here, SL_CTX_NONE, runnable, t, &t->p,
-				     enq_flags);
+		SL_TELL(here, runnable, t, &t->p, enq_flags);
 	}
-	sl_enqueue(cpu, t, enq_flags);
+	sl_enqueue(here, cpu, t, enq_flags);
 	if (!cpu->curr && !cpu->is_scheduling)
 		sl_host_kick(cpu->id);
 	here->holds_lock = held;

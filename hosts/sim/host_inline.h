@@ -11,22 +11,23 @@
 #define SIM_HOST_INLINE_H
 
 #include <scx/types.h>
+#include <schedlab/compiler.h>
 #include <schedlab/record.h>
 #include <schedlab/task.h>
 
 typedef struct { } sl_lock_t;
 
-static inline void sl_lock_init(sl_lock_t *lock)
+sl_inline void sl_lock_init(sl_lock_t *lock)
 {
 	(void)lock;
 }
 
-static inline void sl_lock(sl_lock_t *lock)
+sl_inline void sl_lock(sl_lock_t *lock)
 {
 	(void)lock;
 }
 
-static inline void sl_unlock(sl_lock_t *lock)
+sl_inline void sl_unlock(sl_lock_t *lock)
 {
 	(void)lock;
 }
@@ -34,12 +35,12 @@ static inline void sl_unlock(sl_lock_t *lock)
 extern u64 sim_now_ns;
 extern s32 sim_cpu_idx;
 
-static inline u64 sl_host_now_ns(void)
+sl_inline u64 sl_host_now_ns(void)
 {
 	return sim_now_ns;
 }
 
-static inline s32 sl_host_cpu(void)
+sl_inline s32 sl_host_cpu(void)
 {
 	return sim_cpu_idx;
 }
@@ -47,12 +48,12 @@ static inline s32 sl_host_cpu(void)
 /* Nobody else can end a wait here: to wait at all would be for ever. */
 _Noreturn void sim_hang(void);
 
-static inline void sl_host_relax(void)
+sl_inline void sl_host_relax(void)
 {
 	sim_hang();
 }
 
-static inline bool sl_bit_test_and_set(u64 *words, u32 bit)
+sl_inline bool sl_bit_test_and_set(u64 *words, u32 bit)
 {
 	u64 mask = 1ULL << (bit % 64);
 	bool was = words[bit / 64] & mask;
@@ -61,7 +62,7 @@ static inline bool sl_bit_test_and_set(u64 *words, u32 bit)
 	return was;
 }
 
-static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
+sl_inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 {
 	u64 mask = 1ULL << (bit % 64);
 	bool was = words[bit / 64] & mask;
@@ -70,7 +71,7 @@ static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 	return was;
 }
 
-static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
+sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
 	if (*at != old)
 		return false;
@@ -85,7 +86,7 @@ extern struct sl_record *sim_record_at;
 extern struct sl_record *sim_record_end;
 void sim_records_flush(void);
 
-static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
 	struct sl_record *r = sim_record_at;
 
@@ -107,13 +108,13 @@ static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 /* The simulator skips ticks that change nothing, so it must hear of slices. */
 void sim_slice_changed(struct sl_task *t);
 
-static inline void sl_host_slice_changed(struct sl_task *t)
+sl_inline void sl_host_slice_changed(struct sl_task *t)
 {
 	sim_slice_changed(t);
 }
 
 /* A CPU here is nobody else's: all of its time is the task's. */
-static inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
+sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
 	(void)t;
 	(void)ran_ns;

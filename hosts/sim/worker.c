@@ -50,7 +50,7 @@ static void report_and_end(const char *kind, const char *what)
 	if (here && here->callback)
 		snprintf(worker_result.error, sizeof(worker_result.error),
 			 "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu ns",
-			 sl_core.ops.name, what, here->callback,
+			 sl_core.ops.name, what, sl_callback_name(here->callback),
 			 t ? t->p.comm : "-", t ? t->p.pid : 0, here->id,
 			 (unsigned long long)sim_now_ns);
 	else

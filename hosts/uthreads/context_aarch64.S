@@ -88,14 +88,14 @@ ut_context_entry:
 	.cfi_endproc
 	.size	ut_context_entry, . - ut_context_entry
 
-/* As in context_x86_64.S: struct ut_tls is 16 bytes. */
+/* As in context_x86_64.S: struct ut_tls is 24 bytes. */
 	.section .tbss, "awT", %nobits
 	.globl	ut_tls
 	.hidden	ut_tls
 	.type	ut_tls, %object
-	.size	ut_tls, 16
+	.size	ut_tls, 24
 	.p2align 4
 ut_tls:
-	.zero	16
+	.zero	24
 
 	.section .note.GNU-stack, "", %progbits

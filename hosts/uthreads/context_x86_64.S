@@ -103,14 +103,14 @@ ut_context_entry:
 	.size	ut_context_entry, . - ut_context_entry
 
 /* Defined here, because a compiler that sees all of the library renames what it
- * does not know assembly to use; struct ut_tls is 16 bytes. */
+ * does not know assembly to use; struct ut_tls is 24 bytes. */
 	.section .tbss, "awT", @nobits
 	.globl	ut_tls
 	.hidden	ut_tls
 	.type	ut_tls, @object
-	.size	ut_tls, 16
+	.size	ut_tls, 24
 	.p2align 4
 ut_tls:
-	.zero	16
+	.zero	24
 
 	.section .note.GNU-stack, "", @progbits

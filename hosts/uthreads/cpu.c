@@ -164,7 +164,8 @@ static void pin(struct ut_cpu *cpu)
 void ut_cpu_enter(struct ut_cpu *cpu)
 {
 	struct ut_tls tls = { .cpu = &cpu->hot, .preempt_count = 1,
-			      .cpu_idx = cpu->id };
+			      .cpu_idx = cpu->id,
+			      .core_cpu = &sl_core.cpus[cpu->id] };
 
 	ut_tls = tls;
 	cpu->tid = (pid_t)syscall(SYS_gettid);

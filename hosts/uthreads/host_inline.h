@@ -12,35 +12,38 @@
 #define UT_HOST_INLINE_H
 
 #include <scx/types.h>
+#include <schedlab/compiler.h>
 #include <schedlab/record.h>
 #include <schedlab/task.h>
 
 #include "tls.h"
 
 /* More than one kernel thread; constant while any of them is in the core. */
+#pragma GCC visibility push(hidden)
 extern bool ut_is_smp;
+extern bool ut_has_records;	/* otherwise sl_host_record() does nothing */
 
 typedef struct {
 	u32 is_held;
 } sl_lock_t;
 
-void ut_lock_wait(sl_lock_t *lock);
+sl_cold void ut_lock_wait(sl_lock_t *lock);
 
-static inline void sl_lock_init(sl_lock_t *lock)
+sl_inline void sl_lock_init(sl_lock_t *lock)
 {
 	lock->is_held = 0;
 }
 
-static inline void sl_lock(sl_lock_t *lock)
+sl_inline void sl_lock(sl_lock_t *lock)
 {
-	if (ut_is_smp &&
+	if (sl_unlikely(ut_is_smp) &&
 	    __atomic_exchange_n(&lock->is_held, 1, __ATOMIC_ACQUIRE))
 		ut_lock_wait(lock);
 }
 
-static inline void sl_unlock(sl_lock_t *lock)
+sl_inline void sl_unlock(sl_lock_t *lock)
 {
-	if (ut_is_smp)
+	if (sl_unlikely(ut_is_smp))
 		__atomic_store_n(&lock->is_held, 0, __ATOMIC_RELEASE);
 }
 
@@ -54,11 +57,11 @@ struct ut_clock {
 	u64 ns_per_cycle_q32;	/* 32 bits behind the point; 0: ask the kernel */
 };
 extern struct ut_clock ut_clock;
-u64 ut_kernel_clock_ns(void);
+sl_cold u64 ut_kernel_clock_ns(void);
 
-static inline u64 ut_clock_ns(void)
+sl_inline u64 ut_clock_ns(void)
 {
-	if (__builtin_expect(!ut_clock.ns_per_cycle_q32, 0))
+	if (sl_unlikely(!ut_clock.ns_per_cycle_q32))
 		return ut_kernel_clock_ns();
 	return (u64)((unsigned __int128)(ut_cycles() - ut_clock.base_cycles) *
 			     ut_clock.ns_per_cycle_q32 >> 32);
@@ -67,11 +70,11 @@ static inline u64 ut_clock_ns(void)
 /* What each kernel thread keeps for the inline functions; see struct ut_cpu. */
 struct ut_cpu_inline {
 	u64 now_ns;		/* what the clock said last */
-	struct sl_record *record_at;	/* next free one; NULL: no records */
+	struct sl_record *record_at;	/* next free one */
 	struct sl_record *record_end;
 };
 
-static inline u64 sl_host_now_ns(void)
+sl_inline u64 sl_host_now_ns(void)
 {
 	struct ut_cpu_inline *here = ut_tls_cpu();
 	u64 now_ns = ut_clock_ns();
@@ -84,7 +87,7 @@ static inline u64 sl_host_now_ns(void)
 }
 
 /* Records bear the time at which the core began, whatever the policy asks. */
-static inline u64 ut_policy_now_ns(void)
+sl_inline u64 ut_policy_now_ns(void)
 {
 	struct ut_cpu_inline *here = ut_tls_cpu();
 	u64 now_ns = ut_clock_ns();
@@ -98,7 +101,7 @@ static inline u64 ut_policy_now_ns(void)
  * of the clock would cost more than the switch. Linux charges likewise. Where the
  * core may have waited for another CPU, it is read again.
  */
-static inline u64 ut_switched_ns(void)
+sl_inline u64 ut_switched_ns(void)
 {
 	struct ut_cpu_inline *here = ut_tls_cpu();
 
@@ -106,19 +109,20 @@ static inline u64 ut_switched_ns(void)
 }
 #define sl_host_switched_ns() ut_switched_ns()
 
-static inline s32 sl_host_cpu(void)
+sl_inline s32 sl_host_cpu(void)
 {
 	return ut_tls_cpu_idx();
 }
+#define sl_host_core_cpu() ((struct sl_cpu *)ut_tls_core_cpu())
 
 void ut_relax(void);
 
-static inline void sl_host_relax(void)
+sl_inline void sl_host_relax(void)
 {
 	ut_relax();
 }
 
-static inline bool sl_bit_test_and_set(u64 *words, u32 bit)
+sl_inline bool sl_bit_test_and_set(u64 *words, u32 bit)
 {
 	u64 mask = 1ULL << (bit % 64);
 	u64 *word = &words[bit / 64];
@@ -131,7 +135,7 @@ static inline bool sl_bit_test_and_set(u64 *words, u32 bit)
 	return was & mask;
 }
 
-static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
+sl_inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 {
 	u64 mask = 1ULL << (bit % 64);
 	u64 *word = &words[bit / 64];
@@ -147,7 +151,7 @@ static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 	return was & mask;
 }
 
-static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
+sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
 	return __atomic_compare_exchange_n(at, &old, new, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -160,33 +164,18 @@ static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 			__atomic_thread_fence(__ATOMIC_SEQ_CST);	\
 	} while (0)
 
-void ut_records_full(struct ut_cpu_inline *here);
+sl_apart void ut_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg);
 
-/* Stamped with the last reading of the clock: the core has just asked it. */
-static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
-	struct ut_cpu_inline *here = ut_tls_cpu();
-	struct sl_record *r = here->record_at;
-
-	if (__builtin_expect(!r, 1))
-		return;
-	*r = (struct sl_record){
-		.t_ns = here->now_ns,
-		.task = (u32)task,
-		.cpu = (u16)cpu,
-		.kind = kind,
-		.flags = flags,
-		.arg = arg,
-	};
-	here->record_at = r + 1;
-	if (here->record_at == here->record_end)
-		ut_records_full(here);
+	if (sl_unlikely(ut_has_records))
+		ut_record(kind, task, cpu, flags, arg);
 }
 
 /* The timer was set for the slice that the task had; it must be set anew. */
-void ut_slice_changed(struct sl_task *t);
+sl_apart void ut_slice_changed(struct sl_task *t);
 
-static inline void sl_host_slice_changed(struct sl_task *t)
+sl_inline void sl_host_slice_changed(struct sl_task *t)
 {
 	ut_slice_changed(t);
 }
@@ -196,13 +185,14 @@ static inline void sl_host_slice_changed(struct sl_task *t)
  * its CPU to another process loses it for longer.
  */
 #define UT_STOLEN_FROM_NS 100000
-u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns);
+sl_apart u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns);
 
-static inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
+sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
-	if (__builtin_expect(ran_ns < UT_STOLEN_FROM_NS, 1))
+	if (sl_likely(ran_ns < UT_STOLEN_FROM_NS))
 		return 0;
 	return ut_stolen_ns(t, ran_ns);
 }
+#pragma GCC visibility pop
 
 #endif

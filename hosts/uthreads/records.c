@@ -37,6 +37,7 @@ struct log {
 
 static struct log *logs;
 static u32 nr_blocks;
+bool ut_has_records;
 static int fd = -1;
 static int write_error;
 static struct sl_record out[OUT_RECORDS];
@@ -61,17 +62,33 @@ static bool add_block(struct ut_cpu *cpu, struct log *log)
 	return true;
 }
 
-/* Called when the last record of a block is taken. Context: on that CPU. */
-void ut_records_full(struct ut_cpu_inline *here)
+/* The last record of a block is taken. Context: on that CPU. */
+static void take_block(struct ut_cpu *cpu)
 {
-	struct ut_cpu *cpu = (struct ut_cpu *)here;
 	struct log *log = &logs[cpu->id];
 
 	if (add_block(cpu, log))
 		return;
 	/* The last place is used again and again: all but one are lost. */
 	log->nr_lost++;
-	here->record_at = here->record_end - 1;
+	cpu->hot.record_at = cpu->hot.record_end - 1;
+}
+
+/* Stamped with the last reading of the clock: the core has just asked it. */
+void ut_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+{
+	struct ut_cpu *here = ut_this_cpu();
+
+	*here->hot.record_at++ = (struct sl_record){
+		.t_ns = here->hot.now_ns,
+		.task = (u32)task,
+		.cpu = (u16)cpu,
+		.kind = kind,
+		.flags = flags,
+		.arg = arg,
+	};
+	if (here->hot.record_at == here->hot.record_end)
+		take_block(here);
 }
 
 static void write_out(void)
@@ -128,6 +145,7 @@ int ut_records_open(const char *path)
 		if (!add_block(&ut.cpus[i], &logs[i]))
 			return -ENOMEM;
 	}
+	ut_has_records = true;
 	return 0;
 }
 
@@ -186,6 +204,7 @@ int ut_records_close(void)
 
 	if (fd < 0)
 		return 0;
+	ut_has_records = false;
 	for (u32 i = 0; i < ut.nr_cpus; i++)
 		start_merge(&logs[i], ut.cpus[i].hot.record_at);
 	merge();
@@ -197,7 +216,6 @@ int ut_records_close(void)
 		if (lost.arg)
 			put(&lost);
 		free_log(&logs[i]);
-		ut.cpus[i].hot.record_at = NULL;
 	}
 	end.arg = nr_written;
 	put(&end);

@@ -70,8 +70,20 @@ static struct ut_sanitized *sanitized_of(struct ut_cpu *cpu)
 							 &cpu->sanitized;
 }
 
+/* From the idle loop, or into it. */
+static sl_apart void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
+{
+	/* Into the idle loop from nowhere: the machine is being stopped. */
+	if (!left && !cpu->curr)
+		return;
+	sl_switched(left ? &left->core : NULL);
+	/* An idle CPU's sleepers needed no timer. */
+	if (cpu->curr)
+		ut_timer_arm(cpu);
+}
+
 /* What is to be done on the new stack about the old one. */
-void ut_after_switch(void)
+sl_in_one_piece void ut_after_switch(void)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *left = cpu->left;
@@ -79,19 +91,14 @@ void ut_after_switch(void)
 	bool is_dead = left && sl_peek(&left->core.state) == SL_TASK_DEAD;
 
 	ut_sanitize_arrive(sanitized_of(cpu));
-	/* Into the idle loop from nowhere: the machine is being stopped. */
-	if (!left && !cpu->curr)
-		return;
-	sl_switched(left ? &left->core : NULL);
+	if (sl_likely(left && cpu->curr)) {
+		sl_switched(&left->core);
+		ut_timer_check(cpu);
+	} else {
+		after_idle(cpu, left);
+	}
 	if (is_dead)
 		ut_thread_reap(left);
-	if (!cpu->curr)
-		return;
-	if (left)
-		ut_timer_check(cpu);
-	else
-		/* An idle CPU's sleepers needed no timer. */
-		ut_timer_arm(cpu);
 }
 
 /* From one stack to another; NULL: that of @cpu's idle loop. */

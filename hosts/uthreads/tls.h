@@ -23,6 +23,7 @@ struct ut_tls {
 	struct ut_cpu_inline *cpu;	/* 0: NULL: no kernel thread of ours */
 	u32 preempt_count;		/* 8: not zero: do not preempt */
 	s32 cpu_idx;			/* 12 */
+	void *core_cpu;			/* 16: the core's half of it, struct sl_cpu */
 };
 
 extern __thread struct ut_tls ut_tls
@@ -36,6 +37,15 @@ static inline void *ut_tls_cpu(void)
 
 	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
 			 "movq %%fs:(%0), %0" : "=r"(cpu));
+	return cpu;
+}
+
+static inline void *ut_tls_core_cpu(void)
+{
+	void *cpu;
+
+	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
+			 "movq %%fs:16(%0), %0" : "=r"(cpu));
 	return cpu;
 }
 
@@ -117,6 +127,11 @@ static inline struct ut_tls *ut_tls_now(void)
 static inline void *ut_tls_cpu(void)
 {
 	return __atomic_load_n(&ut_tls_now()->cpu, __ATOMIC_RELAXED);
+}
+
+static inline void *ut_tls_core_cpu(void)
+{
+	return __atomic_load_n(&ut_tls_now()->core_cpu, __ATOMIC_RELAXED);
 }
 
 static inline s32 ut_tls_cpu_idx(void)

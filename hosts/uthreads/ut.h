@@ -34,6 +34,8 @@
 
 #include <schedlab/uthreads.h>
 
+#pragma GCC visibility push(hidden)
+
 #define UT_NEVER (~0ULL)
 #define UT_NOT_IN_HEAP (~0U)	/* ut_thread.heap_idx */
 
@@ -382,5 +384,7 @@ extern struct ut_topology {
 } ut_topology;
 int ut_run(const struct ut_config *config, void (*begin)(void), void (*end)(void));
 int ut_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#pragma GCC visibility pop
 
 #endif

@@ -41,6 +41,7 @@
 #define SCHEDLAB_HOST_H
 
 #include <scx/types.h>
+#include <schedlab/compiler.h>
 #include <schedlab/record.h>
 #include <schedlab/task.h>
 
@@ -96,7 +97,7 @@ void sl_host_print(const char *line);
 void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid);
 
 /* A bug of ours: print and stop. */
-_Noreturn void sl_host_panic(const char *file, int line, const char *what);
+_Noreturn sl_cold void sl_host_panic(const char *file, int line, const char *what);
 
 /* Always on, in every build: one condition each. */
 #define SL_ASSERT(cond)							\

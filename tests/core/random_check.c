@@ -116,7 +116,7 @@ static void check_cpu(struct sl_cpu *cpu, u8 *places)
 
 	CHECK(!cpu->lock.owner && !cpu->holds_lock && !cpu->is_scheduling);
 	CHECK(!cpu->moves && !cpu->migrate && !cpu->nr_kicks && !cpu->nr_inserts);
-	CHECK(cpu->context == SL_CTX_NONE && !cpu->callback && !cpu->direct_task);
+	CHECK(!cpu->callback && !cpu->direct_task && !cpu->has_deferred);
 	CHECK(cpu->idle_ns <= fake_now_ns());
 	check_queue(&cpu->local, places);
 	if (!t)

@@ -132,7 +132,7 @@ static void random_queue(bool by_vtime)
 
 	unit_machine(1);
 	CHECK(!scx_bpf_create_dsq(DSQ_ID, -1));
-	q = sl_dsq_find(DSQ_ID);
+	q = sl_dsq_find(sl_this_cpu(), DSQ_ID);
 	for (u32 i = 0; i < NR_TASKS; i++) {
 		sl_task_setup(&tasks[i], (s32)i + 1, "queued");
 		tasks[i].idx = i;

@@ -80,7 +80,7 @@ TEST(race_change_before_the_switch)
 
 static void destroy_late(sl_lock_t *lock)
 {
-	struct sl_dsq *q = sl_dsq_find(DSQ);
+	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), DSQ);
 
 	if (!q || lock != &q->lock)
 		return;
@@ -89,7 +89,7 @@ static void destroy_late(sl_lock_t *lock)
 	scx_bpf_destroy_dsq(DSQ);
 	/* Its memory is another queue's at once. */
 	CHECK(!scx_bpf_create_dsq(DSQ + 1, -1));
-	CHECK(sl_dsq_find(DSQ + 1) == q);
+	CHECK(sl_dsq_find(sl_this_cpu(), DSQ + 1) == q);
 }
 
 static void simple_enqueue(struct task_struct *p, u64 flags)
@@ -312,7 +312,7 @@ TEST(race_queueing_before_a_cpu_is_idle)
 	idler = -1;
 	fake_cpu = 1;
 	CHECK(!sl_schedule(SL_WHY_RESCHED) && has_acted);
-	CHECK(sl_dsq_find(DSQ)->first == &queued->core);
+	CHECK(sl_dsq_find(sl_this_cpu(), DSQ)->first == &queued->core);
 	/* Nobody has told it; it has to look again, and once is enough. */
 	CHECK(!fake.cpus[1].is_kicked && sl_must_look_again());
 	CHECK(sl_schedule(SL_WHY_RESCHED) == &queued->core);
@@ -330,7 +330,7 @@ TEST(race_going_idle_before_a_task_is_queued)
 	has_acted = false;
 	idler = 1;
 	start_for_anybody();
-	CHECK(has_acted && sl_dsq_find(DSQ)->first == &queued->core);
+	CHECK(has_acted && sl_dsq_find(sl_this_cpu(), DSQ)->first == &queued->core);
 	CHECK(fake.cpus[1].is_kicked, "it sleeps beside a task");
 	unit_run_to_end();
 	unit_end();

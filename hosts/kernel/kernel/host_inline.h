@@ -12,18 +12,19 @@
 #define KERNEL_HOST_INLINE_H
 
 #include <scx/types.h>
+#include <schedlab/compiler.h>
 #include <schedlab/task.h>
 
 #include "param.h"
 
 typedef struct { u32 locked; } sl_lock_t;
 
-static inline void sl_lock_init(sl_lock_t *lock)
+sl_inline void sl_lock_init(sl_lock_t *lock)
 {
 	lock->locked = 0;
 }
 
-static inline void sl_host_relax(void)
+sl_inline void sl_host_relax(void)
 {
 	extern bool has_panicked;
 	extern void park(void);
@@ -38,7 +39,7 @@ static inline void sl_host_relax(void)
 		park();
 }
 
-static inline void sl_lock(sl_lock_t *lock)
+sl_inline void sl_lock(sl_lock_t *lock)
 {
 	while (__builtin_expect(__atomic_exchange_n(&lock->locked, 1,
 						    __ATOMIC_ACQUIRE), 0)) {
@@ -47,7 +48,7 @@ static inline void sl_lock(sl_lock_t *lock)
 	}
 }
 
-static inline void sl_unlock(sl_lock_t *lock)
+sl_inline void sl_unlock(sl_lock_t *lock)
 {
 	__atomic_store_n(&lock->locked, 0, __ATOMIC_RELEASE);
 }
@@ -56,7 +57,7 @@ static inline void sl_unlock(sl_lock_t *lock)
  * The number of the hart. It stands right behind the task of the running process
  * (struct proc), which tp points to; proc.c asserts it.
  */
-static inline s32 sl_host_cpu(void)
+sl_inline s32 sl_host_cpu(void)
 {
 	s32 hart;
 
@@ -70,7 +71,7 @@ extern u64 clock_step_ns;
 /* Where the hart's clock stands; 0: it runs. timer.c says when and why. */
 extern u64 clock_held_ns[NCPU];
 
-static inline u64 clock_running_ns(void)
+sl_inline u64 clock_running_ns(void)
 {
 	u64 steps;
 
@@ -78,21 +79,21 @@ static inline u64 clock_running_ns(void)
 	return steps * clock_step_ns;
 }
 
-static inline u64 sl_host_now_ns(void)
+sl_inline u64 sl_host_now_ns(void)
 {
 	u64 held_ns = clock_held_ns[sl_host_cpu()];
 
 	return __builtin_expect(held_ns != 0, 0) ? held_ns : clock_running_ns();
 }
 
-static inline bool sl_bit_test_and_set(u64 *words, u32 bit)
+sl_inline bool sl_bit_test_and_set(u64 *words, u32 bit)
 {
 	u64 mask = 1ULL << (bit % 64);
 
 	return __atomic_fetch_or(&words[bit / 64], mask, __ATOMIC_ACQ_REL) & mask;
 }
 
-static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
+sl_inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 {
 	u64 mask = 1ULL << (bit % 64);
 
@@ -100,7 +101,7 @@ static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 	       mask;
 }
 
-static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
+sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
 	return __atomic_compare_exchange_n(at, &old, new, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -108,19 +109,19 @@ static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 
 #include "lab.h"	/* here, because it needs what stands above */
 
-static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
 	lab_record(kind, task, cpu, flags, arg);
 }
 
 /* The next tick will see it. */
-static inline void sl_host_slice_changed(struct sl_task *t)
+sl_inline void sl_host_slice_changed(struct sl_task *t)
 {
 	(void)t;
 }
 
 /* A CPU here is nobody else's: all of its time is the task's. */
-static inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
+sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
 	(void)t;
 	(void)ran_ns;

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * compiler.h - what we tell the compiler about the way through the core.
+ *
+ * A switch costs a few dozen nanoseconds, and half of that would be calls, were
+ * its steps not one piece. So what each switch does is in line, and what happens
+ * seldom stays out of the way.
+ *
+ * Read next: host.h.
+ */
+#ifndef SCHEDLAB_COMPILER_H
+#define SCHEDLAB_COMPILER_H
+
+#define sl_likely(cond) __builtin_expect(!!(cond), 1)
+#define sl_unlikely(cond) __builtin_expect(!!(cond), 0)
+#define sl_cold __attribute__((cold, noinline))
+#define sl_apart __attribute__((noinline))	/* usual, but not for everybody */
+#define sl_in_one_piece __attribute__((flatten))	/* what it calls is in line */
+#define sl_inline static inline __attribute__((always_inline))
+
+#endif
