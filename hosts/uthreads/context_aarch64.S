@@ -68,8 +68,8 @@ ut_switch:
 	ldp	d14, d15, [sp, #144]
 	add	sp, sp, #176
 	.cfi_def_cfa_offset 0
-	/* `ret` would be predicted to return to whoever called last. */
-	br	x30
+	/* Predicted: see context_x86_64.S. */
+	ret
 	.cfi_endproc
 	.size	ut_switch, . - ut_switch
 

@@ -60,18 +60,20 @@ ut_switch:
 	movq	32(%rsp), %r12
 	movq	40(%rsp), %rbx
 	movq	48(%rsp), %rbp
-	movq	56(%rsp), %rcx
-	.cfi_register rip, rcx
 	.cfi_restore r15
 	.cfi_restore r14
 	.cfi_restore r13
 	.cfi_restore r12
 	.cfi_restore rbx
 	.cfi_restore rbp
-	addq	$64, %rsp
-	.cfi_def_cfa rsp, 0
-	/* `ret` would be predicted to return to whoever called last. */
-	jmp	*%rcx
+	addq	$56, %rsp
+	.cfi_def_cfa rsp, 8
+	/*
+	 * All contexts but new ones were left by one call, switch_to()'s: the
+	 * processor predicts this return, and those that follow. A jump would leave
+	 * its stack of predictions one off, for 12 ns at every switch.
+	 */
+	ret
 2:
 	.cfi_def_cfa rsp, 64
 	.cfi_rel_offset rbp, 48

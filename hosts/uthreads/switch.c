@@ -113,8 +113,11 @@ void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
 	ut_switch(from ? &from->sp : &cpu->idle_sp, to ? to->sp : cpu->idle_sp);
 }
 
-/* @next: NULL: the idle loop. Returns when the caller's turn has come again. */
-static void switch_to(struct ut_cpu *cpu, struct ut_thread *next)
+/*
+ * @next: NULL: the idle loop. Returns when the caller's turn has come again. Never
+ * in line: the one place that ut_switch() is called from; see there.
+ */
+static sl_apart void switch_to(struct ut_cpu *cpu, struct ut_thread *next)
 {
 	struct ut_thread *prev = cpu->curr;
 

@@ -218,7 +218,7 @@ static inline struct ut_thread *ut_thread_of(struct sl_task *t)
 #endif
 
 /* preempt.c */
-void ut_handle_pending(void);
+sl_apart void ut_handle_pending(void);
 void ut_forced_point(void);
 
 static inline void ut_disable(void)
@@ -290,7 +290,7 @@ void ut_preempt_exit_cpu(struct ut_cpu *cpu);
 void ut_preempt_exit(void);
 void ut_preempt_send(struct ut_cpu *to);
 bool ut_interrupt(struct ut_cpu *cpu);
-void ut_timer_arm(struct ut_cpu *cpu);
+sl_apart void ut_timer_arm(struct ut_cpu *cpu);
 
 /*
  * A thread goes on on @cpu: is the timer set for the end of its slice, or for
@@ -340,7 +340,7 @@ struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 				bool has_stack, int *err);
 struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn,
 				    void *arg, s32 pid, int *err);
-void ut_thread_reap(struct ut_thread *t);
+sl_apart void ut_thread_reap(struct ut_thread *t);
 void ut_wait_for_others(void);
 
 /* stack.c */
