@@ -143,7 +143,10 @@ void sl_core_exit(void)
 /* What a policy sees of a task. It may be looking: see sl_task_setup(). */
 static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 {
-	u32 length = 0;
+	union {
+		char text[TASK_COMM_LEN];
+		u64 words[TASK_COMM_LEN / 8];
+	} name = { { 0 } };
 
 	sl_poke(&p->pid, pid);
 	sl_poke(&p->tgid, pid);
@@ -168,10 +171,10 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 	sl_poke(&p->scx.sticky_cpu, -1);
 	sl_poke(&p->scx.selected_cpu, -1);
 	sl_poke(&p->scx.disallow, false);
-	while (length < TASK_COMM_LEN - 1 && comm[length])
-		length++;
-	for (u32 i = 0; i < TASK_COMM_LEN; i++)
-		sl_poke(&p->comm[i], i < length ? comm[i] : 0);
+	for (u32 i = 0; i < TASK_COMM_LEN - 1 && comm[i]; i++)
+		name.text[i] = comm[i];
+	for (u32 i = 0; i < TASK_COMM_LEN / 8; i++)
+		sl_poke((u64 *)p->comm + i, name.words[i]);
 }
 
 /**

@@ -446,8 +446,16 @@ void sl_charge(struct sl_task *t, u64 now_ns);
 
 /* wake.c */
 struct sl_cpu *sl_lock_cpu_of(struct sl_task *t, u8 *state);
-void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
-s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred);
+void sl_make_runnable(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
+		      u64 enq_flags);
+s32 sl_another_allowed_cpu(const struct sl_task *t, s32 preferred);
+
+/* @preferred if @t may run there, otherwise the first CPU where it may. */
+sl_inline s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred)
+{
+	return sl_likely(sl_may_run_on(t, preferred)) ?
+	       preferred : sl_another_allowed_cpu(t, preferred);
+}
 
 /* change.c */
 bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t);

@@ -407,7 +407,7 @@ static void finish_migration(struct sl_cpu *here)
 	here->migrate = NULL;
 	cpu = &sl_core.cpus[sl_any_allowed_cpu(t, here->id)];
 	sl_lock(&cpu->lock);
-	sl_make_runnable(cpu, t, 0);
+	sl_make_runnable(here, cpu, t, 0);
 	sl_unlock(&cpu->lock);
 }
 

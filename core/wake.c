@@ -22,7 +22,7 @@
  * CPU whose lock we hold: if it is ours afterwards, it was ours all the time.
  * RUNNABLE is the one answer that may be out of date at once.
  */
-struct sl_cpu *sl_lock_cpu_of(struct sl_task *t, u8 *state)
+sl_inline struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
 {
 	struct sl_cpu *cpu;
 
@@ -36,11 +36,14 @@ struct sl_cpu *sl_lock_cpu_of(struct sl_task *t, u8 *state)
 	}
 }
 
-/* @preferred if @t may run there, otherwise the first CPU where it may. */
-s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred)
+struct sl_cpu *sl_lock_cpu_of(struct sl_task *t, u8 *state)
 {
-	if (sl_may_run_on(t, preferred))
-		return preferred;
+	return lock_cpu_of(t, state);
+}
+
+/* The first CPU where @t may run; it may not on @preferred. */
+s32 sl_another_allowed_cpu(const struct sl_task *t, s32 preferred)
+{
 	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
 		if (sl_may_run_on(t, (s32)i))
 			return (s32)i;
@@ -53,8 +56,8 @@ s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred)
  * S16: select_cpu is asked about a task that can run on several CPUs; its
  * answer is a hint, and what it inserted is placed when the task is enqueued.
  */
-static s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
-		      u64 *enq_flags)
+sl_inline s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
+			 u64 *enq_flags)
 {
 	s32 prev_cpu = sl_any_allowed_cpu(t, t->cpu);
 	s32 (*ask)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
@@ -88,17 +91,10 @@ static s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 	return sl_any_allowed_cpu(t, cpu);
 }
 
-/**
- * sl_make_runnable - put a claimed task onto a CPU
- * @cpu: where; its lock is held
- * @t: not queued, claimed by the caller
- * @enq_flags: SCX_ENQ_*
- *
- * S5: an idle CPU is woken, wherever the policy queued the task.
- */
-void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
+/* S5: an idle CPU is woken, wherever the policy queued the task. */
+sl_inline void make_runnable(struct sl_cpu *here, struct sl_cpu *cpu,
+			     struct sl_task *t, u64 enq_flags)
 {
-	struct sl_cpu *here = sl_this_cpu();
 	bool held = here->holds_lock;
 
 	here->holds_lock = true;
@@ -116,9 +112,23 @@ void sl_make_runnable(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	here->holds_lock = held;
 }
 
+/**
+ * sl_make_runnable - put a claimed task onto a CPU
+ * @here: this CPU
+ * @cpu: where; its lock is held
+ * @t: not queued, claimed by the caller
+ * @enq_flags: SCX_ENQ_*
+ */
+void sl_make_runnable(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
+		      u64 enq_flags)
+{
+	make_runnable(here, cpu, t, enq_flags);
+}
+
 /* @kind and @origin_pid: the record of how it came to be runnable. */
-static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
-			       enum sl_record_kind kind, s32 origin_pid)
+static sl_apart void select_and_enqueue(struct sl_task *t, u64 wake_flags,
+					u64 enq_flags, enum sl_record_kind kind,
+					s32 origin_pid)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	struct sl_cpu *cpu;
@@ -130,7 +140,7 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags, u64 enq_flags,
 	sl_lock(&cpu->lock);
 	sl_poke(&t->runnable_at_ns, sl_host_now_ns());
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
-	sl_make_runnable(cpu, t, enq_flags);
+	make_runnable(here, cpu, t, enq_flags);
 	sl_unlock(&cpu->lock);
 	sl_flush(here);
 	here->in_interrupt = false;
@@ -170,7 +180,7 @@ void sl_task_start(struct sl_task *t, s32 parent_pid)
 bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 {
 	u8 state;
-	struct sl_cpu *cpu = sl_lock_cpu_of(t, &state);
+	struct sl_cpu *cpu = lock_cpu_of(t, &state);
 	bool was_blocked = state == SL_TASK_BLOCKED;
 	bool was_blocking = state == SL_TASK_RUNNING && t->is_blocking;
 
@@ -197,7 +207,7 @@ bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 void sl_task_prepare_block(struct sl_task *t)
 {
 	u8 state;
-	struct sl_cpu *cpu = sl_lock_cpu_of(t, &state);
+	struct sl_cpu *cpu = lock_cpu_of(t, &state);
 
 	SL_ASSERT(state == SL_TASK_RUNNING);
 	t->is_blocking = true;

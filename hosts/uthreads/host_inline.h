@@ -153,8 +153,22 @@ sl_inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 
 sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
-	return __atomic_compare_exchange_n(at, &old, new, false,
-					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	if (sl_unlikely(ut_is_smp))
+		return __atomic_compare_exchange_n(at, &old, new, false,
+						   __ATOMIC_SEQ_CST,
+						   __ATOMIC_SEQ_CST);
+	if (*at != old)
+		return false;
+	*at = new;
+	return true;
+}
+
+/* Return: what is there now. Not for what a signal handler changes. */
+sl_inline u32 ut_add(u32 *at, u32 change)
+{
+	if (sl_unlikely(ut_is_smp))
+		return __atomic_add_fetch(at, change, __ATOMIC_SEQ_CST);
+	return *at += change;
 }
 
 /* With one kernel thread there is nobody to be in order with. */

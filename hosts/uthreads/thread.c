@@ -20,6 +20,7 @@
 #include "ut.h"
 
 #define NR_CACHED_MAX 256	/* free threads that a CPU keeps for itself */
+#define SPINS_MAX 1000		/* of a joiner, before it sleeps again */
 
 int ut_threads_init(void)
 {
@@ -139,18 +140,18 @@ static int take_stack(struct ut_stack *stack, size_t bytes)
 static s32 take_pid(const struct ut_thread *t)
 {
 	s32 pid;
-	u32 free = 0;
+	u32 free;
+	u32 *at;
 
 	do {
-		pid = ut_is_smp ? __atomic_add_fetch(&ut.last_pid, 1,
-						     __ATOMIC_RELAXED) :
-				  ++ut.last_pid;
-		pid &= 0x7fffffff;
+		pid = (s32)(ut_add(&ut.last_pid, 1) & 0x7fffffff);
+		at = &ut.slot_of_pid[(u32)pid & ut.pid_mask];
 		free = 0;
-	} while (!pid ||
-		 !__atomic_compare_exchange_n(&ut.slot_of_pid[(u32)pid & ut.pid_mask],
-					      &free, t->slot + 1, false,
-					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	} while (!pid || sl_peek(at) ||
+		 (ut_is_smp &&
+		  !__atomic_compare_exchange_n(at, &free, t->slot + 1, false,
+					       __ATOMIC_RELAXED, __ATOMIC_RELAXED)));
+	sl_poke(at, t->slot + 1);
 	return pid;
 }
 
@@ -235,7 +236,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 		give_place(t);
 		return NULL;
 	}
-	__atomic_add_fetch(&ut.nr_threads, 1, __ATOMIC_RELAXED);
+	ut_add(&ut.nr_threads, 1);
 	return t;
 }
 
@@ -286,6 +287,18 @@ int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
 
 /* ---- end -------------------------------------------------------------------- */
 
+/*
+ * Whoever joins @t can be chosen when it leaves its CPU: the CPU need not go idle
+ * first. ut_thread_reap() wakes those who look before the stack is free.
+ */
+static void tell_joiner(struct ut_thread *t)
+{
+	sl_lock(&t->lock);
+	if (t->joiner)
+		ut_wake(t->joiner);
+	sl_unlock(&t->lock);
+}
+
 void ut_thread_exit(void *result)
 {
 	struct ut_thread *t;
@@ -299,12 +312,13 @@ void ut_thread_exit(void *result)
 	if (t->held)
 		ut_mutexes_end(t);
 	sl_poke(&t->core.p.flags, t->core.p.flags | PF_EXITING);
+	tell_joiner(t);
 	ut_reschedule(SL_WHY_EXIT);
 	__builtin_unreachable();
 }
 
 /*
- * @t is dead and off its stack: whoever joins it is woken.
+ * @t is dead and off its stack: whoever joins it may go on.
  * Context: preemption disabled, on the stack of whoever is next.
  */
 void ut_thread_reap(struct ut_thread *t)
@@ -322,13 +336,14 @@ void ut_thread_reap(struct ut_thread *t)
 	joiner = t->joiner;
 	is_free = !t->is_joinable && !joiner && t != ut.main;
 	sl_store(&t->has_ended, true);
+	/* Most often it runs already, here. */
+	if (joiner && joiner != ut_this_cpu()->curr)
+		ut_wake(joiner);
 	sl_unlock(&t->lock);
 	/* Joined or not, it is no thread any more. */
-	if (joiner)
-		ut_wake(joiner);
-	else if (is_free)
+	if (is_free)
 		give_place(t);
-	nr_left = __atomic_sub_fetch(&ut.nr_threads, 1, __ATOMIC_ACQ_REL);
+	nr_left = ut_add(&ut.nr_threads, -1U);
 	if (ut.main) {
 		if (nr_left == 1 && sl_load(&ut.main->wait) == UT_WAIT_ALL)
 			ut_wake(ut.main);
@@ -385,6 +400,11 @@ static int lock_joinable(struct ut_thread *t, ut_id id)
 	return 0;
 }
 
+static bool is_leaving(const struct ut_thread *t)
+{
+	return (sl_peek(&t->core.p.flags) & PF_EXITING) && !sl_load(&t->has_ended);
+}
+
 static int join(struct ut_thread *t, ut_id id, void **result,
 		struct ut_stats *stats)
 {
@@ -409,6 +429,9 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 			break;
 		sl_unlock(&t->lock);
 		ut_block();
+		/* Another CPU may just be leaving its stack. */
+		for (u32 i = 0; i < SPINS_MAX && is_leaving(t); i++)
+			ut_pause();
 		sl_lock(&t->lock);
 	}
 	sl_poke(&self->wait, (u8)UT_WAIT_NONE);

@@ -175,7 +175,7 @@ struct ut_machine {
 	u32		is_stopping;	/* atomic */
 	u32		is_ending;	/* whoever runs is abandoned; atomic */
 	u32		nr_threads;	/* that have not ended; atomic */
-	s32		last_pid;	/* atomic */
+	u32		last_pid;	/* atomic */
 	sl_lock_t	threads_lock;
 	/* threads_lock protects: */
 	struct ut_thread *free_threads;

@@ -180,8 +180,8 @@ struct task_struct {
 	s32 normal_prio;
 	u32 policy;
 	s32 nr_cpus_allowed;
-	u16 migration_disabled;
 	char comm[TASK_COMM_LEN];
+	u16 migration_disabled;
 };
 
 /*
