@@ -349,8 +349,8 @@ void sl_dsq_insert_head(struct sl_dsq *q, struct sl_task *t);
 bool sl_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime);
 sl_apart void sl_dsq_remove_walked(struct sl_dsq *q, struct sl_task *t);
 
-/* @t becomes the last of a FIFO. */
-sl_inline void sl_dsq_append(struct sl_dsq *q, struct sl_task *t)
+/* @t becomes the last of a FIFO that nobody walks; see sl_dsq_append(). */
+sl_inline void sl_dsq_append_unwalked(struct sl_dsq *q, struct sl_task *t)
 {
 	struct sl_task *last = q->last;
 
@@ -358,13 +358,18 @@ sl_inline void sl_dsq_append(struct sl_dsq *q, struct sl_task *t)
 	t->prev = last;
 	t->next = NULL;
 	q->last = t;
-	t->dsq_seq = q->seq++;
 	sl_poke(&q->nr, q->nr + 1);
 	sl_store(&t->dsq, q);
 	if (last)
 		last->next = t;
 	else
 		sl_store(&q->first, t);
+}
+
+sl_inline void sl_dsq_append(struct sl_dsq *q, struct sl_task *t)
+{
+	t->dsq_seq = q->seq++;
+	sl_dsq_append_unwalked(q, t);
 }
 
 /* Take @t out of the list of @q; nobody walks it, and it has no tree. */
@@ -396,7 +401,7 @@ sl_inline void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head)
 
 sl_inline void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
 {
-	if (sl_unlikely(q->root || q->walks))
+	if (sl_unlikely((uintptr_t)q->root | (uintptr_t)q->walks))
 		sl_dsq_remove_walked(q, t);
 	else
 		sl_dsq_unlink(q, t);

@@ -168,35 +168,42 @@ static sl_cold void insert_global(struct sl_cpu *here, struct sl_task *t, u64 en
 	sl_check_idlers(here);
 }
 
+/* Return: false if @q holds tasks in the other order. Context: q->lock held. */
+static sl_apart bool insert_in_order(struct sl_dsq *q, struct sl_task *t, u64 order)
+{
+	if (order & ENQ_DSQ_PRIQ)
+		return sl_dsq_insert_vtime(q, t, sl_peek(&t->p.scx.dsq_vtime));
+	if (q->root)
+		return false;
+	sl_dsq_insert(q, t, order);
+	return true;
+}
+
 /* Put @t on the user queue that was found as @id. */
 sl_inline void insert_shared(struct sl_cpu *here, struct sl_dsq *q, u64 id,
 			     struct sl_task *t, u64 enq_flags)
 {
-	bool by_vtime = enq_flags & ENQ_DSQ_PRIQ;
-	bool is_there, is_queued = false;
+	u64 order = enq_flags & (ENQ_DSQ_PRIQ | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+	/* It may have been destroyed since it was found. */
+	bool is_there, is_queued;
 
 	t->in_custody = true;
 	record_enqueue(t, id);
 	sl_lock(&q->lock);
-	/* It may have been destroyed since it was found. */
 	is_there = sl_dsq_is(q, id);
-	if (sl_likely(is_there)) {
-		is_queued = by_vtime || !q->root;
-		if (by_vtime)
-			is_queued = sl_dsq_insert_vtime(q, t,
-							sl_peek(&t->p.scx.dsq_vtime));
-		else if (is_queued)
-			sl_dsq_insert(q, t, enq_flags & (SCX_ENQ_HEAD |
-							 SCX_ENQ_PREEMPT));
-	}
+	is_queued = is_there && !order && !q->root;
+	if (sl_likely(is_queued))
+		sl_dsq_append(q, t);
+	else if (is_there)
+		is_queued = insert_in_order(q, t, order);
 	sl_set_ops_state(t, SL_OPSS_NONE);
 	sl_unlock(&q->lock);
-	if (sl_likely(is_queued)) {
-		sl_check_idlers(here);
+	if (sl_unlikely(!is_queued)) {
+		refuse_insert(t, id, is_there, order & ENQ_DSQ_PRIQ);
+		insert_global(here, t, 0);
 		return;
 	}
-	refuse_insert(t, id, is_there, by_vtime);
-	insert_global(here, t, 0);
+	sl_check_idlers(here);
 }
 
 /* Set @t aside for another CPU's local queue; sl_flush() puts it there. */
@@ -273,13 +280,36 @@ sl_inline void place_direct(struct sl_cpu *here, struct sl_cpu *cpu,
 }
 
 /* S19, S20: the policy does not want to hear of such a task. */
-static bool stays_here(const struct sl_task *t)
+static bool is_kept_from(const struct sl_task *t)
 {
 	u64 flags = sl_peek(&sl_core.live.flags);
 
 	return ((t->p.flags & PF_EXITING) && !(flags & SCX_OPS_ENQ_EXITING)) ||
 	       (sl_peek(&t->p.migration_disabled) &&
 		!(flags & SCX_OPS_ENQ_MIGRATION_DISABLED));
+}
+
+/* Return: whether @t was queued; otherwise ops.enqueue(), which is there, is asked. */
+static sl_apart bool enqueue_unasked(struct sl_cpu *here, struct sl_cpu *cpu,
+				     struct sl_task *t, u64 enq_flags, bool is_absent)
+{
+	bool is_bypassed = sl_peek(&sl_core.bypass);
+
+	if (!is_bypassed && t->ddsp_dsq_id != SCX_DSQ_INVALID) {
+		place_direct(here, cpu, t, enq_flags);
+		return true;
+	}
+	if (!is_bypassed && is_kept_from(t)) {
+		sl_set_slice(t, SCX_SLICE_DFL);
+		sl_insert_local(cpu, t, enq_flags);
+		return true;
+	}
+	if (!is_bypassed && !is_absent)
+		return false;
+	t->ddsp_dsq_id = SCX_DSQ_INVALID;
+	sl_set_slice(t, SCX_SLICE_DFL);
+	insert_global(here, t, enq_flags);
+	return true;
 }
 
 /**
@@ -298,26 +328,13 @@ sl_in_one_piece void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu,
 				struct sl_task *t, u64 enq_flags)
 {
 	void (*ask)(struct task_struct *p, u64 enq_flags) = SL_OP(enqueue);
-	bool is_bypassed = sl_peek(&sl_core.bypass);
 	u64 seq;
 
-	if (t->ddsp_dsq_id != SCX_DSQ_INVALID && !is_bypassed) {
-		place_direct(here, cpu, t, enq_flags);
+	if (sl_unlikely(!ask || t->ddsp_dsq_id != SCX_DSQ_INVALID ||
+			(t->p.flags & PF_EXITING) ||
+			sl_peek(&t->p.migration_disabled)) &&
+	    enqueue_unasked(here, cpu, t, enq_flags, !ask))
 		return;
-	}
-	if (sl_unlikely(((t->p.flags & PF_EXITING) ||
-			 sl_peek(&t->p.migration_disabled)) &&
-			!is_bypassed && stays_here(t))) {
-		sl_set_slice(t, SCX_SLICE_DFL);
-		sl_insert_local(cpu, t, enq_flags);
-		return;
-	}
-	if (sl_unlikely(!ask || is_bypassed)) {
-		t->ddsp_dsq_id = SCX_DSQ_INVALID;
-		sl_set_slice(t, SCX_SLICE_DFL);
-		insert_global(here, t, enq_flags);
-		return;
-	}
 	seq = (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;
 	sl_store(&t->ops_state, seq | SL_OPSS_QUEUEING);
 	here->direct_task = t;
@@ -377,7 +394,7 @@ bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
 {
 	struct sl_task *t;
 
-	if (!sl_peek(&q->first))
+	if (sl_unlikely(!sl_peek(&q->first)))
 		return false;
 	sl_lock(&q->lock);
 	t = sl_dsq_is(q, id) ? q->first : NULL;
@@ -394,7 +411,7 @@ bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
 	/* As sl_insert_local(), for a CPU that looks at its queue next. */
 	sl_end_custody(t, 0);
 	record_enqueue(t, cpu->local.id);
-	sl_dsq_append(&cpu->local, t);
+	sl_dsq_append_unwalked(&cpu->local, t);
 	return true;
 }
 

@@ -158,14 +158,14 @@ struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 }
 
 /* S10: a slice of 0 keeps what is left, or becomes the smallest there is. */
-static void give_slice(struct sl_task *t, u64 slice)
+sl_inline void give_slice(struct sl_task *t, u64 slice)
 {
-	if (slice)
+	if (sl_likely(slice))
 		sl_set_slice(t, slice);
 	else if (!sl_slice(t))
 		sl_set_slice(t, 1);
 	/* A stale insertion (S21) may meet a task that runs. */
-	if (sl_peek(&t->state) == SL_TASK_RUNNING)
+	if (sl_unlikely(sl_peek(&t->state) == SL_TASK_RUNNING))
 		sl_host_slice_changed(t);
 }
 
@@ -198,14 +198,15 @@ sl_in_one_piece bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	struct sl_dsq *q;
 
 	(void)enq_flags;
-	if (here->callback != SL_IN_dispatch) {
+	if (sl_unlikely(here->callback != SL_IN_dispatch)) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
 		return false;
 	}
-	if (here->nr_inserts)
+	if (sl_unlikely(here->nr_inserts))
 		sl_flush_inserts(here);
-	q = dsq_id == SCX_DSQ_GLOBAL ? &sl_core.global : sl_dsq_find(here, dsq_id);
+	q = sl_unlikely(dsq_id == SCX_DSQ_GLOBAL) ? &sl_core.global :
+						    sl_dsq_find(here, dsq_id);
 	if (!q) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"invalid DSQ ID 0x%llx in scx_bpf_dsq_move_to_local()",

@@ -41,11 +41,6 @@ void sl_charge(struct sl_task *t, u64 now_ns)
 	charge(t, now_ns);
 }
 
-sl_inline bool is_queued(const struct sl_task *t)
-{
-	return t && (t->p.scx.flags & SCX_TASK_QUEUED);
-}
-
 /* The record and the counters of a task that leaves the CPU. */
 sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
 			    enum sl_stop why)
@@ -67,6 +62,18 @@ static sl_apart void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is
 	account_stop(cpu, t, is_exit ? SL_STOP_EXITED : SL_STOP_BLOCKED);
 }
 
+/* S14: without ops.yield() the slice is given up; with it, the policy decides. */
+sl_inline void yield(struct sl_cpu *cpu, struct sl_task *t)
+{
+	bool (*ask)(struct task_struct *from, struct task_struct *to) =
+		SL_OP(yield);
+
+	if (ask)
+		SL_ASK(cpu, ask, yield, t, &t->p, NULL);
+	else
+		sl_set_slice(t, 0);
+}
+
 /* Is there a task for the local queue's CPU, there or in the global queue? */
 sl_inline bool finds_task(struct sl_cpu *cpu)
 {
@@ -76,7 +83,7 @@ sl_inline bool finds_task(struct sl_cpu *cpu)
 }
 
 /* Return: whether there is somebody to run now, which may be @prev. */
-sl_inline bool ask_policy(struct sl_cpu *cpu, struct sl_task *prev,
+sl_inline bool ask_policy(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay,
 			  void (*ask)(s32 cpu, struct task_struct *prev))
 {
 	cpu->nr_moved = 0;
@@ -84,17 +91,18 @@ sl_inline bool ask_policy(struct sl_cpu *cpu, struct sl_task *prev,
 	if (cpu->nr_inserts)
 		sl_flush_inserts(cpu);
 	/* S8: the policy may have renewed the slice of @prev. */
-	return (is_queued(prev) && sl_slice(prev)) || finds_task(cpu);
+	return (may_stay && sl_slice(prev)) || finds_task(cpu);
 }
 
 /* S38: it did something the last time, but there is nobody to run. */
-static sl_apart bool ask_again(struct sl_cpu *cpu, struct sl_task *prev)
+static sl_apart bool ask_again(struct sl_cpu *cpu, struct sl_task *prev,
+			       bool may_stay)
 {
 	u32 loops = SL_DISPATCH_LOOPS_MAX - 1;
 	void (*ask)(s32 cpu, struct task_struct *prev);
 
 	while (cpu->nr_moved && (ask = SL_OP(dispatch))) {
-		if (ask_policy(cpu, prev, ask))
+		if (ask_policy(cpu, prev, may_stay, ask))
 			return true;
 		if (!--loops) {
 			/* It keeps others busy: come back, let @prev go on. */
@@ -109,38 +117,38 @@ static sl_apart bool ask_again(struct sl_cpu *cpu, struct sl_task *prev)
  * Ask the policy for tasks until the local queue has one. S7: local queue,
  * then global, then the policy.
  */
-sl_inline bool dispatch(struct sl_cpu *cpu, struct sl_task *prev)
+sl_inline bool dispatch(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
 {
 	void (*ask)(s32 cpu, struct task_struct *prev);
 
 	if (finds_task(cpu))
 		return true;
 	ask = SL_OP(dispatch);
-	return ask && (ask_policy(cpu, prev, ask) || ask_again(cpu, prev));
+	return ask && (ask_policy(cpu, prev, may_stay, ask) ||
+		       ask_again(cpu, prev, may_stay));
 }
 
-/* Return: true if @prev is to go on running. */
-sl_inline bool choose(struct sl_cpu *cpu, struct sl_task *prev)
+/*
+ * @prev: who was running; NULL: nobody, or a task that may not run here any more
+ * @may_stay: it wants the CPU still
+ * Return: true if @prev is to go on running; otherwise the local queue's first is.
+ */
+sl_inline bool choose(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
 {
 	bool is_bypassed = sl_peek(&sl_core.bypass);
 
-	/* S18: who loses its CPU is no choice any more, whatever slice it has. */
-	if (is_queued(prev) && sl_unlikely(!sl_may_run_on(prev, cpu->id)))
-		prev = NULL;
 	/* S10: a task with slice left keeps the CPU. */
-	if (is_queued(prev) && sl_slice(prev) && !is_bypassed)
+	if (may_stay && sl_slice(prev) && !is_bypassed)
 		return true;
-	if (dispatch(cpu, prev))
-		return is_queued(prev) && sl_slice(prev) && !is_bypassed &&
-		       sl_may_run_on(prev, cpu->id);
+	if (dispatch(cpu, prev, may_stay))
+		return may_stay && sl_slice(prev) && !is_bypassed;
 	/* S12: the last task stays, unless the policy wants to hear of it. */
-	return is_queued(prev) &&
-	       !(sl_peek(&sl_core.live.flags) & SCX_OPS_ENQ_LAST);
+	return may_stay && !(sl_peek(&sl_core.live.flags) & SCX_OPS_ENQ_LAST);
 }
 
 /* The previous task is still runnable: it waits from now on. */
 sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
-		       u64 now_ns, bool is_last)
+		       u64 now_ns, bool loses, bool is_last)
 {
 	SL_TELL(cpu, stopping, t, &t->p, true);
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
@@ -148,7 +156,7 @@ sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 	/* In this order: the watchdog reads them without the lock. */
 	sl_poke(&t->runnable_at_ns, now_ns);
 	sl_store(&t->state, SL_TASK_RUNNABLE);
-	if (!sl_may_run_on(t, cpu->id)) {
+	if (sl_unlikely(loses)) {
 		/*
 		 * S18: its affinity changed while it ran here. It moves without
 		 * ceasing to be runnable: the policy hears of the enqueue alone.
@@ -192,18 +200,6 @@ static sl_apart void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
 	sl_update_idle(cpu, is_idle, was_idle != is_idle);
 }
 
-/* S14: without ops.yield() the slice is given up; with it, the policy decides. */
-static void yield(struct sl_cpu *cpu, struct sl_task *t)
-{
-	bool (*ask)(struct task_struct *from, struct task_struct *to) =
-		SL_OP(yield);
-
-	if (ask)
-		SL_ASK(cpu, ask, yield, t, &t->p, NULL);
-	else
-		sl_set_slice(t, 0);
-}
-
 /**
  * sl_schedule - leave the running task if need be, and choose what runs next
  * @why: what brought the CPU here
@@ -220,6 +216,7 @@ struct sl_task *sl_schedule(enum sl_why why)
 	struct sl_cpu *cpu = sl_this_cpu();
 	struct sl_task *prev, *next;
 	u64 now_ns = sl_host_now_ns();
+	bool wants_cpu = false, loses = false;
 
 	sl_watch_idlers(cpu);
 	cpu->must_look = false;
@@ -232,13 +229,16 @@ struct sl_task *sl_schedule(enum sl_why why)
 	if (prev) {
 		SL_ASSERT(prev->state == SL_TASK_RUNNING);
 		charge(prev, now_ns);
+		wants_cpu = why < SL_WHY_BLOCK ||
+			    (why == SL_WHY_BLOCK && !prev->is_blocking);
 		if (why == SL_WHY_YIELD)
 			yield(cpu, prev);
-		else if (why == SL_WHY_EXIT ||
-			 (why == SL_WHY_BLOCK && prev->is_blocking))
+		else if (!wants_cpu)
 			stop_running(cpu, prev, why == SL_WHY_EXIT);
+		/* S18: then it is no choice any more, whatever slice it has. */
+		loses = wants_cpu && sl_unlikely(!sl_may_run_on(prev, cpu->id));
 	}
-	if (choose(cpu, prev)) {
+	if (choose(cpu, loses ? NULL : prev, wants_cpu && !loses)) {
 		if (!sl_slice(prev))
 			sl_set_slice(prev, SCX_SLICE_DFL);
 		next = prev;
@@ -249,12 +249,12 @@ struct sl_task *sl_schedule(enum sl_why why)
 		 * comes back by way of idle (S12).
 		 */
 		next = cpu->local.first;
-		if (is_queued(prev))
-			requeue(cpu, prev, why, now_ns, !next);
+		if (wants_cpu)
+			requeue(cpu, prev, why, now_ns, loses, !next);
 		if (next)
 			take_next(cpu, next, now_ns);
 		sl_store(&cpu->curr, next);
-		if (!prev || !next)
+		if (sl_unlikely(!prev || !next))
 			account_idle(cpu, now_ns, !prev, !next);
 		if (next) {
 			SL_TELL(cpu, running, next, &next->p);
@@ -269,11 +269,22 @@ struct sl_task *sl_schedule(enum sl_why why)
 	sl_flush(cpu);
 	/* Its last CPU may still stand on its stack. */
 	if (next && next != prev) {
-		while (sl_load(&next->on_cpu))
+		while (sl_unlikely(sl_load(&next->on_cpu)))
 			sl_host_relax();
 		sl_store(&next->on_cpu, true);
 	}
 	return next;
+}
+
+/* @t runs elsewhere than the last time, or for the first time. */
+static sl_apart void account_migration(struct sl_cpu *cpu, struct sl_task *t)
+{
+	if (t->last_cpu >= 0) {
+		t->nr_migrations++;
+		sl_host_record(SL_RECORD_MIGRATE, t->p.pid, cpu->id, 0,
+			       (u64)t->last_cpu);
+	}
+	t->last_cpu = cpu->id;
 }
 
 /**
@@ -297,14 +308,8 @@ void sl_switched(struct sl_task *prev)
 	if (!t)
 		return;
 	sl_poke(&t->exec_start_ns, now_ns);
-	if (t->last_cpu != cpu->id) {
-		if (t->last_cpu >= 0) {
-			t->nr_migrations++;
-			sl_host_record(SL_RECORD_MIGRATE, t->p.pid, cpu->id, 0,
-				       (u64)t->last_cpu);
-		}
-		t->last_cpu = cpu->id;
-	}
+	if (sl_unlikely(t->last_cpu != cpu->id))
+		account_migration(cpu, t);
 	sl_host_record(SL_RECORD_RUN, t->p.pid, cpu->id, 0, t->from_dsq_id);
 	t->from_dsq_id = 0;
 }

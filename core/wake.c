@@ -132,13 +132,16 @@ static sl_apart void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 {
 	struct sl_cpu *here = sl_this_cpu();
 	struct sl_cpu *cpu;
+	u64 now_ns;
 
 	/* S39: nobody but an interrupt wakes without being a task. */
 	here->in_interrupt = !origin_pid;
 	sl_watch_idlers(here);
 	cpu = &sl_core.cpus[select_cpu(here, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
-	sl_poke(&t->runnable_at_ns, sl_host_now_ns());
+	/* It is born at the moment it becomes runnable. */
+	now_ns = kind == SL_RECORD_ARRIVE ? t->p.start_time : sl_host_now_ns();
+	sl_poke(&t->runnable_at_ns, now_ns);
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
 	make_runnable(here, cpu, t, enq_flags);
 	sl_unlock(&cpu->lock);

@@ -70,6 +70,7 @@ sl_inline u64 ut_clock_ns(void)
 /* What each kernel thread keeps for the inline functions; see struct ut_cpu. */
 struct ut_cpu_inline {
 	u64 now_ns;		/* what the clock said last */
+	bool is_held;		/* and says until the next switch, see ut_thread_exit() */
 	struct sl_record *record_at;	/* next free one */
 	struct sl_record *record_end;
 };
@@ -77,8 +78,11 @@ struct ut_cpu_inline {
 sl_inline u64 sl_host_now_ns(void)
 {
 	struct ut_cpu_inline *here = ut_tls_cpu();
-	u64 now_ns = ut_clock_ns();
+	u64 now_ns;
 
+	if (sl_unlikely(here->is_held))
+		return here->now_ns;
+	now_ns = ut_clock_ns();
 	/* A counter may be read early by a few ns; here it never goes back. */
 	if (now_ns < here->now_ns)
 		now_ns = here->now_ns;

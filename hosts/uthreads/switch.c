@@ -91,6 +91,7 @@ sl_in_one_piece void ut_after_switch(void)
 	bool is_dead = left && sl_peek(&left->core.state) == SL_TASK_DEAD;
 
 	ut_sanitize_arrive(sanitized_of(cpu));
+	cpu->hot.is_held = false;
 	if (sl_likely(left && cpu->curr)) {
 		sl_switched(&left->core);
 		ut_timer_check(cpu);

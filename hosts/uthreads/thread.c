@@ -312,6 +312,9 @@ void ut_thread_exit(void *result)
 	if (t->held)
 		ut_mutexes_end(t);
 	sl_poke(&t->core.p.flags, t->core.p.flags | PF_EXITING);
+	/* One reading for both: they follow on each other. */
+	sl_host_now_ns();
+	ut_this_cpu()->hot.is_held = true;
 	tell_joiner(t);
 	ut_reschedule(SL_WHY_EXIT);
 	__builtin_unreachable();
