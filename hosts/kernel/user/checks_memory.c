@@ -69,7 +69,8 @@ static void too_much_takes_nothing(void)
 	if (check_fork() == 0) {
 		while (uptime() < end) {
 			CHECK_EQUAL(memstat(&now), 0);
-			CHECK(now.pages_free > before.pages_free - 1000);
+			/* A policy that starts meanwhile takes some, too. */
+			CHECK(now.pages_free > before.pages_free / 2);
 		}
 		exit(0);
 	}
