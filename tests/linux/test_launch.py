@@ -194,6 +194,19 @@ def test_a_command_has_the_class_that_was_asked_for(launcher, tmp_path):
     assert output.read_text().split(maxsplit=2) == ["1", "10", "[0]\n"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to raise RLIMIT_RTPRIO and then to give all up")
+def test_a_realtime_command_needs_a_watchdog_above_it(program):
+    """An ordinary user who may use priorities up to 20 gets a launcher of 20, and commands below."""
+    words = ["prlimit", "--rtprio=20", "setpriv", "--bounding-set", "-all", "--inh-caps", "-all", program]
+    asked = [command(["true"], policy=SCHED_FIFO, priority=priority) for priority in (19, 20)]
+    done = subprocess.run(words, input=b"".join(map(request, asked)), capture_output=True, check=False)
+    if b"prlimit: failed" in done.stderr:
+        pytest.skip("needs CAP_SYS_RESOURCE, to raise RLIMIT_RTPRIO")
+    below, equal = (json.loads(line)["commands"][0] for line in done.stdout.splitlines())
+    assert (below["failure"], below["exit_code"]) == ("none", 0)
+    assert (equal["failure"], equal["error"]) == ("watchdog", errno.EPERM)
+
+
 @needs_realtime
 def test_a_trial_says_whether_a_command_forks(launcher):
     marker = "41.4142"
