@@ -296,9 +296,10 @@ static void await_end(struct run *run)
 	       monotonic_ns() < until_ns)
 		futex_wait(left, seen, until_ns);
 	if (!seen) {
-		/* A process is forgotten just before it leaves its CPU. */
+		/* A process is forgotten just before it leaves its CPU; in real time an
+		 * emulator needs a while for that. */
 		await_processes();
-		nanosleep(&(struct timespec){ .tv_nsec = MS }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = 50 * MS }, NULL);
 	}
 }
 
