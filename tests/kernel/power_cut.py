@@ -318,13 +318,17 @@ class FileSystem:
     def _inode(self, inum: int) -> tuple:
         return struct.unpack_from("<4hI13I", self._image, self._inodes * BLOCK + inum * 64)
 
-    def contents(self, inum: int) -> bytes:
-        """All bytes of a file."""
+    def blocks(self, inum: int) -> list[int]:
+        """Numbers of the blocks that hold a file's bytes."""
         size, addrs = self._inode(inum)[4], list(self._inode(inum)[5:])
         if addrs[NDIRECT]:
             addrs[NDIRECT:] = struct.unpack_from("<256I", self._image, addrs[NDIRECT] * BLOCK)
-        blocks = (self._image[a * BLOCK : (a + 1) * BLOCK] for a in addrs[: -(-size // BLOCK)])
-        return b"".join(blocks)[:size]
+        return addrs[: -(-size // BLOCK)]
+
+    def contents(self, inum: int) -> bytes:
+        """All bytes of a file."""
+        blocks = (self._image[a * BLOCK : (a + 1) * BLOCK] for a in self.blocks(inum))
+        return b"".join(blocks)[: self._inode(inum)[4]]
 
     def entries(self, inum: int) -> dict[str, int]:
         """Names in a directory, but for "." and "..", with their inodes."""

@@ -11,11 +11,13 @@ import struct
 import subprocess
 
 import pytest
-from kernel.power_cut import BLOCK
+from kernel.power_cut import BLOCK, FileSystem
 from schedlab.hosts import kernel_boot
+from schedlab.hosts.kernel_build import build_kernel
 
 TIMEOUT_S = 120
 INODE_START = BLOCK + 24
+ROOT = 1
 
 
 def boot(command):
@@ -101,10 +103,9 @@ def test_a_disk_that_may_only_be_read(image):
 def test_no_place_in_the_initrd(image, tmp_path, offset):
     job = tmp_path / "job"
     job.write_bytes(bytes(100))
-    refused(
-        command_for(image, job=job, arguments={"ramdisk": offset}),
-        f"disk: ramdisk={offset} is no place",
-    )
+    status, text = boot(command_for(image, job=job, arguments={"ramdisk": offset}))
+    assert status != 0
+    assert f"ramdisk={offset} is no place in the initrd of 100 bytes" in text
 
 
 def test_a_disk_in_memory(image, tmp_path):
@@ -128,6 +129,21 @@ def test_what_was_written_is_there_after_a_power_off(image, tmp_path):
     assert ".." in text
 
 
+def failing(image, tmp_path, program, **error):
+    """The command for a machine whose disk fails at what `error` says of a request."""
+    disk = tmp_path / "disk.img"
+    shutil.copyfile(image.filesystem, disk)
+    command = command_for(image, disk=disk, arguments={"run": program})
+    words = {"event": "none", "errno": 5, **error}
+    at = command.index("-drive")
+    command[at : at + 2] = [
+        "-blockdev", f"driver=file,filename={disk},node-name=file0",
+        "-blockdev", "driver=blkdebug,node-name=disk0,image=file0"
+        + "".join(f",inject-error.0.{word}={value}" for word, value in words.items()),
+    ]  # fmt: skip
+    return command
+
+
 @pytest.mark.parametrize(
     ("what", "program", "reason"),
     [
@@ -138,18 +154,23 @@ def test_what_was_written_is_there_after_a_power_off(image, tmp_path):
 )
 def test_a_disk_that_fails_stops_the_machine(image, tmp_path, what, program, reason):
     """It is not gone on with: what comes after could not be promised."""
-    disk = tmp_path / "disk.img"
-    shutil.copyfile(image.filesystem, disk)
-    command = command_for(image, disk=disk, arguments={"run": program})
-    at = command.index("-drive")
-    command[at : at + 2] = [
-        "-blockdev", f"driver=file,filename={disk},node-name=file0",
-        "-blockdev", "driver=blkdebug,node-name=disk0,image=file0,"
-        f"inject-error.0.event=none,inject-error.0.iotype={what},inject-error.0.errno=5",
-    ]  # fmt: skip
-    status, text = boot(command)
+    status, text = boot(failing(image, tmp_path, program, iotype=what))
     assert status != 0
     assert reason in text and "panic" in text
+
+
+@pytest.mark.usefixtures("image")
+def test_a_block_that_cannot_be_read_is_an_error_of_the_file(tmp_path):
+    """Of what is in files: the program gets -1, or does not start; all else goes on."""
+    words = tmp_path / "words"
+    words.write_text("words\n" * 1000)
+    image = build_kernel(files=[words])
+    files = FileSystem(image.filesystem.read_bytes())
+    second = files.blocks(files.entries(ROOT)["words"])[1]
+    command = failing(image, tmp_path, "/cat words", iotype="read", sector=2 * second)
+    status, text = boot(command)
+    assert "cat: cannot read words" in text and "panic" not in text
+    assert status == 1
 
 
 def test_hardly_a_disk(image, tmp_path):

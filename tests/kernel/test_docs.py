@@ -67,9 +67,12 @@ def test_the_first_calls_are_those_of_xv6():
 
 
 def test_the_boot_arguments_are_those_that_are_read():
-    told = re.findall(r"^\| `(\w+)` \|", section("Boot arguments"), re.MULTILINE)
-    sources = "".join(path.read_text() for path in sorted((KERNEL / "kernel").glob("*.c")))
-    read = re.findall(r'bootarg(?:_u64)?\("(\w+)"', sources)
+    rows = re.findall(r"^\| (`.*?) \|", section("Boot arguments"), re.MULTILINE)
+    told = re.findall(r"`(\w+)`", " ".join(rows))
+    sources = "".join(
+        path.read_text() for folder in ("kernel", "lab") for path in sorted((KERNEL / folder).glob("*.c"))
+    )
+    read = re.findall(r'(?:bootarg(?:_u64)?|groups_of)\("(\w+)"', sources)
     assert sorted(told) == sorted(set(read))
 
 

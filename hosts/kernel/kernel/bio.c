@@ -34,15 +34,24 @@ static struct buf *bget(u32 block)
 	return (struct buf *)c;
 }
 
-struct buf *bread(u32 block)
+struct buf *bread_if(u32 block)
 {
 	struct buf *b = bget(block);
 
-	if (!b->c.is_valid) {
-		if (!disk_transfer(DISK_READ, block, 1, b->data))
-			panic("disk: block %u cannot be read", block);
-		b->c.is_valid = true;
-	}
+	if (!b->c.is_valid)
+		b->c.is_valid = disk_transfer(DISK_READ, block, 1, b->data);
+	if (b->c.is_valid)
+		return b;
+	brelse(b);
+	return NULL;
+}
+
+struct buf *bread(u32 block)
+{
+	struct buf *b = bread_if(block);
+
+	if (!b)
+		panic("disk: block %u cannot be read", block);
 	return b;
 }
 

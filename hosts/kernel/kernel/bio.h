@@ -26,8 +26,13 @@ struct buf {
 /* At boot. Return: false when memory is too short. */
 bool bio_init(void);
 
-/* The block, locked, with what is in it. Sleeps. */
+/*
+ * The block, locked, with what is in it. Sleeps. When the disk fails to read it:
+ * bread() panics, since the file system cannot go on without what it says of
+ * itself; bread_if(), for what is in files, returns NULL.
+ */
 struct buf *bread(u32 block);
+struct buf *bread_if(u32 block);
 
 /* The block, locked and filled with zeros: its old contents do not matter. */
 struct buf *bzeroed(u32 block);

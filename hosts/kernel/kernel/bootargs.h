@@ -31,7 +31,7 @@ void fdt_read(const void *fdt, struct machine *machine);
  */
 bool bootarg(const char *key, char *to, u32 bytes);
 
-/* The same for a number, decimal or 0x; panics if it is none. */
+/* The same for a decimal number; panics if it is none. */
 u64 bootarg_u64(const char *key, u64 otherwise);
 
 /* The initrd; NULL and 0 if there is none. */

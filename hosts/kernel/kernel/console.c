@@ -26,13 +26,12 @@
  * Must stay true: taken <= ready <= typed <= taken + TYPED_BYTES.
  * Read next: uart.c; user/line.c for the other line editor.
  */
+#include "board.h"
 #include "core.h"
 #include "file.h"
 #include "memlayout.h"
-#include "plic.h"
 #include "print.h"
 #include "proc.h"
-#include "uart.h"
 #include "wait.h"
 
 #define TYPED_BYTES	2048
@@ -64,7 +63,7 @@ static int console_write(uint64 from, int n)
 	int done = 0, now;
 
 	while (done < n && !killed(myproc())) {
-		now = n - done < (int)sizeof(piece) ? n - done : (int)sizeof(piece);
+		now = min_u32(n - done, sizeof(piece));
 		if (copyin(piece, from + done, now) < 0)
 			return done ? done : -1;
 		acquire(&output_lock);
@@ -122,9 +121,7 @@ static void type_line_key(char c)
 		c = '\n';
 	}
 	/* The last place is kept for the end of the line. */
-	if (console.typed - console.taken >= TYPED_BYTES - 1 && c != '\n')
-		return;
-	if (console.typed - console.taken >= TYPED_BYTES)
+	if (console.typed - console.taken >= TYPED_BYTES - (c != '\n'))
 		return;
 	*ring_at(console.typed++) = c;
 	if (c != CTRL('D'))

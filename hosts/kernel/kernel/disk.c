@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * disk.c - where the blocks are: on the virtio disk, or in RAM.
- *
- * A disk in RAM makes a run repeatable to the instruction: a real device answers
- * when the host gets round to it. Its image comes with the job: the boot argument
- * ramdisk=OFFSET says where in the initrd it begins, and what stands before it is
- * the job. Nothing that is written to it outlives the machine.
+ * disk.c - the disk, and waiting for it: the virtio device, unless the laboratory
+ * has one in RAM.
  *
  * Called by bio.c, log.c and fsmount.c. Read next: virtio_blk.c.
  */
 #include "disk.h"
 
-#include "bootargs.h"
-#include "fs.h"
-#include "mem.h"
-#include "print.h"
+#include <schedlab/host.h>
+
 #include "wait.h"
 
-static u8 *ram;			/* the disk in RAM, or NULL */
 static struct spinlock wait_lock;	/* guards every struct waiter */
 
 /* On the stack of who waits for a transfer. */
@@ -28,47 +21,16 @@ struct waiter {
 
 u32 disk_init(void)
 {
-	u64 at = bootarg_u64("ramdisk", 0);
+	u32 nr_blocks = lab_disk_init();
 
 	initlock(&wait_lock, "transfer");
-	if (!at)
-		return virtio_blk_init();
-	if (at % sizeof(u64) || at >= job_bytes) {
-		printk("disk: ramdisk=%llu is no place in the initrd of %llu bytes",
-		       at, job_bytes);
-		return 0;
-	}
-	ram = job_start + at;
-	at = job_bytes - at;
-	job_bytes -= at;
-	return at / BSIZE;
-}
-
-static void ram_submit(struct disk_request *r)
-{
-	u8 *place = ram + (u64)r->block * BSIZE;
-
-	if (r->op == DISK_READ)
-		memcpy(r->data, place, r->nr_blocks * BSIZE);
-	else if (r->op == DISK_WRITE)
-		memcpy(place, r->data, r->nr_blocks * BSIZE);
-	r->has_failed = false;
-	push_off();
-	r->done(r);
-	pop_off();
+	return nr_blocks ? nr_blocks : virtio_blk_init();
 }
 
 void disk_submit(struct disk_request *r)
 {
-	if (ram)
-		ram_submit(r);
-	else
+	if (!lab_disk_submit(r))
 		virtio_blk_submit(r);
-}
-
-bool disk_is_busy(void)
-{
-	return !ram && virtio_blk_is_busy();
 }
 
 static void wake_waiter(struct disk_request *r)

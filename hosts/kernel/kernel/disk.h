@@ -40,10 +40,9 @@ void disk_submit(struct disk_request *r);
 /* Is a request under way? Context: any. */
 bool disk_is_busy(void);
 
-/* virtio_blk.c: the same of the machine's first block device, for disk.c. */
+/* virtio_blk.c: the first two, of the machine's first block device. */
 u32 virtio_blk_init(void);
 void virtio_blk_submit(struct disk_request *r);
-bool virtio_blk_is_busy(void);
 
 /* disk_submit(), and wait. Context: a process, no spin lock. Return: false: failed. */
 bool disk_transfer(enum disk_op op, u32 block, u32 nr_blocks, void *data);

@@ -16,7 +16,7 @@
  *
  * Read next: main.c.
  */
-#include "layout.h"
+#include "memlayout.h"
 
 	/* t0: satp. Goes on in the upper half, with traps like all of the kernel. */
 	.macro	turn_paging_on
@@ -76,7 +76,7 @@ boot_pages:
 nr_entered:
 	.quad	0
 
-/* Only the upper half, as for every kernel stack: see STACK_BIT in layout.h. */
+/* Only the upper half, as for every kernel stack: see STACK_BIT in memlayout.h. */
 	.bss
 	.balign	STACK_STRIDE
 boot_stack:

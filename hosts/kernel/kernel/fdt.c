@@ -4,7 +4,8 @@
  *
  * A tree is a string of big-endian words: a node begins with its name, has
  * properties, then nodes of its own, and an end (Devicetree Specification 0.4,
- * chapter 5). We walk it once and look at the few properties we need.
+ * chapter 5). We walk it once and look at the few properties we need. A node's
+ * properties stand before the nodes in it, so the last name met is theirs.
  *
  * Called by main.c. Must stay true: nothing here needs memory or a lock.
  * Read next: main.c.
@@ -15,7 +16,6 @@
 #include "print.h"
 
 #define FDT_MAGIC 0xd00dfeed
-#define DEPTH_MAX 8
 
 enum fdt_token {
 	FDT_BEGIN_NODE = 1,
@@ -80,12 +80,8 @@ static void read_chosen(const struct property *p)
 	}
 }
 
-/* @path: names of the nodes that @p is in, the root's first; @depth of them. */
-static void read_property(struct machine *m, const char **path, u32 depth,
-			  const struct property *p)
+static void read_property(struct machine *m, const char *node, const struct property *p)
 {
-	const char *node = depth > 1 ? path[1] : "";
-
 	if (is_kind(node, "chosen")) {
 		read_chosen(p);
 	} else if (is_kind(node, "memory") && !strcmp(p->name, "reg")) {
@@ -93,14 +89,11 @@ static void read_property(struct machine *m, const char **path, u32 depth,
 		if (be32(p->value + 4) == KERNBASE)
 			m->ram_bytes = (u64)be32(p->value + 8) << 32 |
 				       be32(p->value + 12);
-	} else if (is_kind(node, "cpus") && depth == 2) {
-		if (!strcmp(p->name, "timebase-frequency"))
-			m->timebase_hz = number(p);
-	} else if (is_kind(node, "cpus") && depth == 3 && is_kind(path[2], "cpu")) {
-		if (!strcmp(p->name, "reg"))
-			m->nr_harts++;
-		else if (!strcmp(p->name, "riscv,isa") && !has_word(p, "_sstc"))
-			m->has_sstc = false;
+	} else if (is_kind(node, "cpus") && !strcmp(p->name, "timebase-frequency")) {
+		m->timebase_hz = number(p);
+	} else if (is_kind(node, "cpu") && !strcmp(p->name, "riscv,isa")) {
+		m->nr_harts++;
+		m->has_sstc &= has_word(p, "_sstc");
 	}
 }
 
@@ -114,8 +107,7 @@ void fdt_read(const void *fdt, struct machine *m)
 	const u8 *tree = fdt;
 	const u8 *at = tree + be32(tree + 8);
 	const char *strings = (const char *)tree + be32(tree + 12);
-	const char *path[DEPTH_MAX];
-	u32 depth = 0;
+	const char *node = "";
 
 	if (be32(tree) != FDT_MAGIC)
 		panic("the firmware gave no device tree");
@@ -123,12 +115,8 @@ void fdt_read(const void *fdt, struct machine *m)
 	for (u32 token = be32(at); token != FDT_END; token = be32(at)) {
 		at += 4;
 		if (token == FDT_BEGIN_NODE) {
-			if (depth == DEPTH_MAX)
-				panic("a device tree of more than %d levels", DEPTH_MAX);
-			path[depth++] = (const char *)at;
-			at += align4(strlen((const char *)at) + 1);
-		} else if (token == FDT_END_NODE) {
-			depth--;
+			node = (const char *)at;
+			at += align4(strlen(node) + 1);
 		} else if (token == FDT_PROPERTY) {
 			struct property p = {
 				.bytes = be32(at),
@@ -136,9 +124,9 @@ void fdt_read(const void *fdt, struct machine *m)
 				.value = at + 8,
 			};
 
-			read_property(m, path, depth, &p);
+			read_property(m, node, &p);
 			at += 8 + align4(p.bytes);
-		} else if (token != FDT_NOP) {
+		} else if (token != FDT_NOP && token != FDT_END_NODE) {
 			panic("device tree: unknown token %u", token);
 		}
 	}
@@ -174,21 +162,16 @@ u64 bootarg_u64(const char *key, u64 otherwise)
 {
 	char text[32];
 	const char *at = text;
-	u64 base = 10, n = 0;
+	u64 n = 0;
 
 	if (!bootarg(key, text, sizeof(text)))
 		return otherwise;
-	if (at[0] == '0' && at[1] == 'x') {
-		base = 16;
-		at += 2;
-	}
 	do {
-		u64 digit = *at >= 'a' && *at <= 'f' ? (u64)(*at - 'a' + 10) :
-						       (u64)(*at - '0');
+		u64 digit = (u64)(*at - '0');
 
-		if (digit >= base || n > (~0ULL - digit) / base)
+		if (digit > 9 || n > (~0ULL - digit) / 10)
 			panic("boot argument %s=%s is no number", key, text);
-		n = n * base + digit;
+		n = n * 10 + digit;
 	} while (*++at);
 	return n;
 }

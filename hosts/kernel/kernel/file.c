@@ -90,29 +90,6 @@ void fileclose(struct file *f)
 	release(&table.lock);
 }
 
-int fileread(struct file *f, uint64 addr, int n)
-{
-	if (!f->readable || !f->ops->read || n < 0)
-		return -1;
-	return f->ops->read(f, addr, n);
-}
-
-int filewrite(struct file *f, uint64 addr, int n)
-{
-	if (!f->writable || !f->ops->write || n < 0)
-		return -1;
-	return f->ops->write(f, addr, n);
-}
-
-int filestat(struct file *f, uint64 addr)
-{
-	struct stat st;
-
-	if (!f->ops->stat || f->ops->stat(f, &st) < 0)
-		return -1;
-	return copyout(addr, &st, sizeof(st));
-}
-
 /* ---- files, directories and devices -------------------------------------- */
 
 static int inode_read(struct file *f, uint64 addr, int n)
@@ -141,9 +118,7 @@ static int inode_write(struct file *f, uint64 addr, int n)
 		ilock(f->ip);
 		if (f->append)
 			f->off = f->ip->d.size;
-		step = WRITEI_BLOCKS * BSIZE - f->off % BSIZE;
-		if (step > n - done)
-			step = n - done;
+		step = min_u32(WRITEI_BLOCKS * BSIZE - f->off % BSIZE, n - done);
 		written = writei(f->ip, true, addr + done, f->off, step);
 		if (written > 0)
 			f->off += written;

@@ -75,12 +75,6 @@ struct file *filedup(struct file *f);
 /* One less; the last one closes it. May sleep. */
 void fileclose(struct file *f);
 
-int fileread(struct file *f, uint64 addr, int n);
-int filewrite(struct file *f, uint64 addr, int n);
-
-/* Put what fstat() says at user address @addr. Return: 0 or -1. */
-int filestat(struct file *f, uint64 addr);
-
 /* For memstat(). */
 u32 nr_files_open(void);
 

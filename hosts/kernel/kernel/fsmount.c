@@ -23,17 +23,13 @@ static struct fs_check check;
 
 static bool read_block(u32 block, void *to)
 {
-	struct buf *b = bread(block);
+	struct buf *b = bread_if(block);
 
+	if (!b)
+		return false;
 	memcpy(to, b->data, BSIZE);
 	brelse(b);
 	return true;
-}
-
-/* Before the log was replayed, a block is not what the cache should keep. */
-static bool read_directly(u32 block, void *to)
-{
-	return disk_transfer(DISK_READ, block, 1, to);
 }
 
 /* The first reason is enough to refuse. */
@@ -71,27 +67,25 @@ int fs_init(void)
 {
 	void *memory;
 	u64 nr_pages;
-	bool is_good;
 
 	if (!bio_init())
 		return -1;
 	check.nr_device_blocks = disk_init();
-	check.read = read_directly;
+	check.read = read_block;
 	check.say = say;
 	if (!check.nr_device_blocks || !fs_check_super(&check) ||
 	    !log_init(&check))
 		return -1;
-	check.read = read_block;
 	nr_pages = (fs_check_bytes(&check) + PGSIZE - 1) / PGSIZE;
 	memory = kalloc_pages(nr_pages);
 	if (!memory) {
 		printk("fs: no memory to check the disk");
 		return -1;
 	}
-	is_good = fs_check_all(&check, memory);
+	fs_check_all(&check, memory);
 	kfree_pages(memory, nr_pages);
 	sb = check.sb;
-	if (!is_good || !inode_init(check.nr_inodes_free))
+	if (check.nr_problems || !inode_init(check.nr_inodes_free))
 		return -1;
 	balloc_init(check.nr_blocks_free);
 	free_orphans(check.nr_orphans);

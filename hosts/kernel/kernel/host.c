@@ -10,10 +10,10 @@
  */
 #include <core.h>
 
+#include "board.h"
 #include "bootargs.h"
 #include "print.h"
 #include "proc.h"
-#include "sbi.h"
 #include "sched.h"
 
 void sl_host_kick(s32 cpu)

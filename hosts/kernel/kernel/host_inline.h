@@ -15,7 +15,7 @@
 #include <schedlab/compiler.h>
 #include <schedlab/task.h>
 
-#include "param.h"
+#include "riscv.h"
 
 typedef struct { u32 locked; } sl_lock_t;
 
@@ -68,22 +68,21 @@ sl_inline s32 sl_host_cpu(void)
 /* Nanoseconds in one step of the board's clock, from the FDT. */
 extern u64 clock_step_ns;
 
-/* Where the hart's clock stands; 0: it runs. timer.c says when and why. */
-extern u64 clock_held_ns[NCPU];
-
 sl_inline u64 clock_running_ns(void)
 {
-	u64 steps;
-
-	asm volatile("rdtime %0" : "=r"(steps));
-	return steps * clock_step_ns;
+	return r_time() * clock_step_ns;
 }
+
+#include "lab.h"	/* here, because it needs what stands above */
 
 sl_inline u64 sl_host_now_ns(void)
 {
-	u64 held_ns = clock_held_ns[sl_host_cpu()];
+	return lab_clock_ns();
+}
 
-	return __builtin_expect(held_ns != 0, 0) ? held_ns : clock_running_ns();
+sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+{
+	lab_record(kind, task, cpu, flags, arg);
 }
 
 sl_inline bool sl_bit_test_and_set(u64 *words, u32 bit)
@@ -105,13 +104,6 @@ sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
 	return __atomic_compare_exchange_n(at, &old, new, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-
-#include "lab.h"	/* here, because it needs what stands above */
-
-sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
-{
-	lab_record(kind, task, cpu, flags, arg);
 }
 
 /* The next tick will see it. */

@@ -268,19 +268,12 @@ void itrunc(struct inode *ip)
 
 void stati(struct inode *ip, struct stat *st)
 {
-	memset(st, 0, sizeof(*st));
+	memset(st, 0, sizeof(*st));	/* what lies between its members, too */
 	st->dev = ROOTDEV;
 	st->ino = ip->c.number;
 	st->type = ip->d.type;
 	st->nlink = ip->d.nlink;
 	st->size = ip->d.size;
-}
-
-static u32 piece(u32 off, u32 left)
-{
-	u32 in_block = BSIZE - off % BSIZE;
-
-	return in_block < left ? in_block : left;
 }
 
 int readi(struct inode *ip, bool is_user, uint64 to, uint off, uint n)
@@ -292,10 +285,12 @@ int readi(struct inode *ip, bool is_user, uint64 to, uint off, uint n)
 	if (n > ip->d.size - off)
 		n = ip->d.size - off;
 	for (done = 0; done < n; done += step, off += step) {
-		struct buf *b = bread(bmap(ip, off / BSIZE, NULL));
+		struct buf *b = bread_if(bmap(ip, off / BSIZE, NULL));
 		int failed = 0;
 
-		step = piece(off, n - done);
+		if (!b)
+			return -1;
+		step = min_u32(BSIZE - off % BSIZE, n - done);
 		if (is_user)
 			failed = copyout(to + done, b->data + off % BSIZE, step);
 		else
@@ -321,9 +316,11 @@ int writei(struct inode *ip, bool is_user, uint64 from, uint off, uint n)
 
 		if (!block)
 			break;
-		step = piece(off, n - done);
+		step = min_u32(BSIZE - off % BSIZE, n - done);
 		/* What another file left in a new block is nobody's to see. */
-		b = is_new ? bzeroed(block) : bread(block);
+		b = is_new ? bzeroed(block) : bread_if(block);
+		if (!b)
+			break;
 		if (is_user)
 			failed = copyin(b->data + off % BSIZE, from + done, step);
 		else

@@ -86,7 +86,8 @@ void stati(struct inode *ip, struct stat *st);
  * readi - read from a file
  * @is_user: @to is an address of the current process, else the kernel's
  *
- * Return: bytes read, less than @n at the end of the file; -1 for a bad address.
+ * Return: bytes read, less than @n at the end of the file; -1 for a bad address, or
+ * when the disk cannot read it.
  */
 int readi(struct inode *ip, bool is_user, uint64 to, uint off, uint n);
 

@@ -135,19 +135,36 @@ static void stage(void)
 	submit(0, DISK_WRITE, journal.start, nr + 1, journal.header, logged);
 }
 
+/* Context: journal.lock is held, and released. */
+static void release_and_commit(void)
+{
+	bool is_ours = claim_commit();
+
+	release(&journal.lock);
+	if (is_ours)
+		stage();
+}
+
+/* Begin a commit if that is possible, or wait. Context: journal.lock. */
+static void commit_or_wait(struct waitq *q)
+{
+	if (claim_commit()) {
+		release(&journal.lock);
+		stage();
+		acquire(&journal.lock);
+	} else {
+		sleep_on(q, &journal.lock);
+	}
+}
+
 static void settled(struct disk_request *r)
 {
-	bool is_ours;
-
 	check_transfer(r);
 	for (u32 i = 0; i < journal.nr_staged; i++)
 		bunpin(journal.staged[i]);
 	acquire(&journal.lock);
 	journal.phase = IDLE;
-	is_ours = claim_commit();
-	release(&journal.lock);
-	if (is_ours)
-		stage();
+	release_and_commit();
 }
 
 static void installed(struct disk_request *r)
@@ -212,15 +229,10 @@ static void logged(struct disk_request *r)
 
 static void commit_is_due(struct timer *timer, void *arg)
 {
-	bool is_ours;
-
 	acquire(&journal.lock);
 	journal.timer_runs = false;
 	journal.is_wanted = journal.nr > 0;
-	is_ours = claim_commit();
-	release(&journal.lock);
-	if (is_ours)
-		stage();
+	release_and_commit();
 }
 
 /* Room for one more operation now, or must it wait? Context: journal.lock. */
@@ -238,15 +250,8 @@ static bool may_begin(void)
 void begin_op(void)
 {
 	acquire(&journal.lock);
-	while (!may_begin()) {
-		if (claim_commit()) {
-			release(&journal.lock);
-			stage();
-			acquire(&journal.lock);
-		} else {
-			sleep_on(&journal.room, &journal.lock);
-		}
-	}
+	while (!may_begin())
+		commit_or_wait(&journal.room);
 	journal.nr_reserved += OP_BLOCKS;
 	/* Wake-ups are passed on one by one, as long as there is room. */
 	if (journal.nr + journal.nr_reserved + OP_BLOCKS <= journal.nr_max)
@@ -300,13 +305,7 @@ void fs_sync(void)
 	while (journal.promised_seq < seq) {
 		if (journal.seq == seq)
 			journal.is_wanted = true;
-		if (claim_commit()) {
-			release(&journal.lock);
-			stage();
-			acquire(&journal.lock);
-		} else {
-			sleep_on(&journal.promise, &journal.lock);
-		}
+		commit_or_wait(&journal.promise);
 	}
 	release(&journal.lock);
 }

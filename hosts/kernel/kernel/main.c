@@ -10,20 +10,17 @@
  */
 #include <schedlab/linked.h>
 
+#include "board.h"
 #include "bootargs.h"
 #include "core.h"
 #include "file.h"
 #include "inode.h"
-#include "layout.h"
 #include "memlayout.h"
-#include "plic.h"
 #include "policy.h"
 #include "print.h"
 #include "proc.h"
-#include "sbi.h"
 #include "sched.h"
 #include "trap.h"
-#include "uart.h"
 #include "vm.h"
 
 /* What entry_hart looks up by its number, paging off. */
@@ -119,7 +116,6 @@ static void boot_devices(void)
 	console_init();
 	lab_init();
 	policy_init();
-	page_count_total();
 	proc_start_first(first_process);
 	start_other_harts();
 	idle_loop();

@@ -35,14 +35,11 @@ void kfree_pages(void *first, u64 nr);
 
 /*
  * At boot. @start: physical address of the first free page; @bytes: of RAM, from
- * KERNBASE. Moves the job to where it is in nobody's way. Then, when all is set
- * up: nr_pages_total() is what is free now.
+ * KERNBASE. Moves the job to where it is in nobody's way.
  */
 void page_init(u64 start, u64 bytes);
-void page_count_total(void);
 
 u64 nr_free_pages(void);
-u64 nr_pages_total(void);	/* free ones once the kernel has booted */
 
 /*
  * Between the kernel's addresses and physical ones, which devices and page
@@ -65,6 +62,11 @@ int copyout(uint64 to, const void *from, uint64 n);
  * without the 0; -1 for a bad address, or when no 0 was found.
  */
 int copyinstr(char *to, uint64 from, uint64 max);
+
+static inline u32 min_u32(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
 
 /* As the compiler expects them, and no more of a C library than that. */
 void *memset(void *to, int byte, unsigned long n);

@@ -31,7 +31,6 @@ static struct {
 	u64 fresh, fresh_end;		/* page numbers: never used so far */
 	u64 end;			/* one past the last page of RAM */
 	u64 nr_free;
-	u64 nr_total;
 	u32 *users;			/* [page number]; atomic */
 } ram;
 
@@ -70,11 +69,6 @@ void page_init(u64 start, u64 bytes)
 	for (u64 i = 0; i < ram.fresh; i++)
 		ram.users[i] = 1;
 	ram.nr_free = ram.fresh_end - ram.fresh;
-}
-
-void page_count_total(void)
-{
-	ram.nr_total = ram.nr_free;
 }
 
 void *kalloc(void)
@@ -182,9 +176,4 @@ void kfree_pages(void *first, u64 nr)
 u64 nr_free_pages(void)
 {
 	return ram.nr_free;
-}
-
-u64 nr_pages_total(void)
-{
-	return ram.nr_total;
 }

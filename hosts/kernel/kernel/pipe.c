@@ -34,11 +34,6 @@ struct pipe {
 
 _Static_assert(sizeof(struct pipe) <= PGSIZE, "a pipe is one page");
 
-static u32 min_u32(u32 a, u32 b)
-{
-	return a < b ? a : b;
-}
-
 static int pipe_read(struct file *f, uint64 addr, int n)
 {
 	struct pipe *p = f->object;

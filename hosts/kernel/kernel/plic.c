@@ -7,7 +7,7 @@
  *
  * Called by trap.c. Read next: virtio_blk.c, a device.
  */
-#include "plic.h"
+#include "board.h"
 
 #include "memlayout.h"
 #include "print.h"

@@ -11,12 +11,10 @@
  */
 #include "print.h"
 
+#include "board.h"
 #include "core.h"
-#include "layout.h"
 #include "memlayout.h"
 #include "proc.h"
-#include "sbi.h"
-#include "uart.h"
 
 #define BACKTRACE_MAX 24
 #define PANIC_STATUS 99
@@ -26,8 +24,8 @@ struct kernel_symbol {
 	const char *name;
 };
 
-extern const struct kernel_symbol kernel_symbols[] __attribute__((weak));
-extern const u64 nr_kernel_symbols __attribute__((weak));
+extern const struct kernel_symbol kernel_symbols[];
+extern const u64 nr_kernel_symbols;
 extern char text_start[], text_end[], bss_end[];
 
 bool has_panicked;
@@ -71,7 +69,7 @@ void printk(const char *fmt, ...)
 /* The last function that begins at @at or before. */
 static const struct kernel_symbol *symbol_of(u64 at)
 {
-	u64 low = 0, high = &nr_kernel_symbols ? nr_kernel_symbols : 0;
+	u64 low = 0, high = nr_kernel_symbols;
 
 	if (!high || at < (u64)text_start || at >= (u64)text_end)
 		return NULL;
@@ -116,17 +114,13 @@ static void print_backtrace(u64 frame)
 
 static void print_frame(const struct frame *f)
 {
-	static const char *const names[] = {
-		"ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1",
-		"a2", "a3", "a4", "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6",
-		"s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6", "epc",
-		"status",
-	};
+	const char *names = "ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 "
+		"s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 epc status";
 	const u64 *value = &f->ra;
+	char name[8];
 
-	for (u32 i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		print_unlocked("%4s %016llx%s", names[i], value[i],
-			       i % 4 == 3 ? "\n" : "");
+	for (u32 i = 1; (names = next_word(names, name, sizeof(name))); i++)
+		print_unlocked("%6s %016llx%s", name, *value++, i % 4 ? "" : "\n");
 	put_text("\n");
 }
 

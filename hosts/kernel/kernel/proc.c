@@ -115,14 +115,6 @@ static struct proc *take_unused(s32 *pid)
 	return p;
 }
 
-static void put_unused(struct proc *p)
-{
-	acquire(&pid_lock);
-	p->hash_next = table.unused;
-	table.unused = p;
-	release(&pid_lock);
-}
-
 /* From now on its pid leads to @p. */
 static void publish(struct proc *p)
 {
@@ -137,7 +129,8 @@ static void publish(struct proc *p)
 	release(&pid_lock);
 }
 
-static void unpublish(struct proc *p)
+/* Nobody refers to @p any more. */
+static void put_unused(struct proc *p)
 {
 	struct proc **at = bucket_of(pid_of(p));
 
@@ -147,6 +140,8 @@ static void unpublish(struct proc *p)
 	*at = p->hash_next;
 	list_remove(&p->by_age);
 	table.nr--;
+	p->hash_next = table.unused;
+	table.unused = p;
 	release(&pid_lock);
 }
 
@@ -249,18 +244,19 @@ static void inherit(struct proc *p, struct proc *parent)
 int kfork(bool is_held)
 {
 	struct proc *parent = myproc();
+	pagetable_t pages = vm_new();
+	struct proc *p = NULL;
 	s32 pid;
-	struct proc *p = take_unused(&pid);
 
-	if (!p)
+	if (!pages)
 		return -1;
-	p->pages = vm_new();
-	if (!p->pages || vm_fork(parent->pages, p->pages, parent->size)) {
-		if (p->pages)
-			vm_free(p->pages, parent->size);
-		put_unused(p);
+	if (!vm_fork(parent->pages, pages, parent->size))
+		p = take_unused(&pid);
+	if (!p) {
+		vm_free(pages, parent->size);
 		return -1;
 	}
+	p->pages = pages;
 	p->size = parent->size;
 	set_up(p, pid, name_of(parent));
 	inherit(p, parent);
@@ -399,16 +395,6 @@ void kexit(int status)
 	sched_exit();
 }
 
-/* Give back what is left of a process that nobody refers to any more. */
-static void reap(struct proc *p)
-{
-	while (sl_load(&p->task.on_cpu))
-		sl_host_relax();
-	p->state = PROC_UNUSED;
-	unpublish(p);
-	put_unused(p);
-}
-
 static int tell_int(u64 at, u64 value)
 {
 	int number = (int)value;
@@ -454,7 +440,8 @@ int kwait(u64 status_at, u64 wait_at, u64 run_at)
 	if (err)
 		return -1;
 	pid = pid_of(child);
-	reap(child);
+	child->state = PROC_UNUSED;
+	put_unused(child);
 	return pid;
 }
 

@@ -19,7 +19,7 @@
 #include <schedlab/host.h>
 #include <scx/attrs.h>
 
-#include "frame.h"
+#include "trap.h"
 #include "mem.h"
 #include "param.h"
 #include "spinlock.h"

@@ -36,7 +36,6 @@
 
 #define SSTATUS_SIE	(1L << 1)	/* interrupts are on */
 #define SSTATUS_SPIE	(1L << 5)	/* they were before the trap */
-#define SSTATUS_SPP	(1L << 8)	/* the trap came from the kernel */
 #define SSTATUS_FS	(3L << 13)	/* floating point: 0 off, 1 initial, */
 #define SSTATUS_FS_INITIAL (1L << 13)	/* 2 clean, 3 dirty */
 #define SSTATUS_FS_CLEAN (2L << 13)

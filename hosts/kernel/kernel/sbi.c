@@ -4,7 +4,7 @@
  *
  * Read next: timer.c, the main caller.
  */
-#include "sbi.h"
+#include "board.h"
 
 #include "riscv.h"
 

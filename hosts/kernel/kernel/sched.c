@@ -14,8 +14,6 @@
  */
 #include "sched.h"
 
-#include "bootargs.h"
-#include "core.h"
 #include "disk.h"
 #include "print.h"
 #include "trap.h"
@@ -60,7 +58,7 @@ static void switch_to(struct proc *prev, struct proc *next)
 	finish_switch(swtch(prev, next, &prev->context, &next->context));
 }
 
-static void schedule(enum sl_why why)
+void schedule(enum sl_why why)
 {
 	struct proc *p = myproc();
 	struct cpu *c = p->cpu;
@@ -103,21 +101,6 @@ void sched_wake(struct proc *p, u64 flags)
 
 	sl_task_wake(&p->task, flags, waker());
 	overhead_leave(was);
-}
-
-void sched_block(void)
-{
-	schedule(SL_WHY_BLOCK);
-}
-
-void sched_yield(void)
-{
-	schedule(SL_WHY_YIELD);
-}
-
-void sched_resched(void)
-{
-	schedule(SL_WHY_RESCHED);
 }
 
 void sched_exit(void)
@@ -164,11 +147,11 @@ void idle_loop(void)
 	push_off();
 	overhead_enter(OVERHEAD_IDLE);
 	for (;;) {
-		sched_resched();
+		schedule(SL_WHY_RESCHED);
 		/* Also when a process gave way to us: that look was its own. */
 		if (sl_must_look_again())
 			continue;
-		clock_go_on(c->idx);
+		lab_clock_go_on();
 		if (!__atomic_load_n(&c->resched, __ATOMIC_RELAXED) && may_sleep())
 			asm volatile("wfi" : : : "memory");
 		csr_set(sstatus, SSTATUS_SIE);
@@ -195,33 +178,11 @@ void sched_watch(void)
 		    NULL);
 }
 
-/* The boot argument @key: how many harts in a row share it. NULL: not given. */
-static const u16 *groups_of(const char *key, u16 *groups)
-{
-	u64 nr_each = bootarg_u64(key, 0);
-
-	if (!nr_each)
-		return NULL;
-	for (u32 i = 0; i < nr_cpus; i++)
-		groups[i] = (u16)(i / nr_each);
-	return groups;
-}
-
-/*
- * QEMU's harts are all alike; a policy may be shown others by smt=, llc= and
- * node=, to see what it makes of them.
- */
 void sched_init(void)
 {
-	static u16 smt[NCPU], llc[NCPU], node[NCPU];
-	struct sl_config config = {
-		.nr_cpus = nr_cpus,
-		.tasks_max = procs_max,
-		.smt_of_cpu = groups_of("smt", smt),
-		.llc_of_cpu = groups_of("llc", llc),
-		.node_of_cpu = groups_of("node", node),
-	};
+	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = procs_max };
 
+	lab_topology(&config);
 	host_init();
 	if (sl_core_init(&config))
 		panic("no memory for %u processes; make procs_max less", procs_max);

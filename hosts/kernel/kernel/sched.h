@@ -13,6 +13,8 @@
 #ifndef KERNEL_SCHED_H
 #define KERNEL_SCHED_H
 
+#include <core.h>
+
 #include "proc.h"
 
 /*
@@ -24,10 +26,12 @@ void sched_prepare_block(struct proc *p, const char *what);
 /* Hand @p to the core. @flags: SCX_WAKE_*. Context: any, interrupts off. */
 void sched_wake(struct proc *p, u64 flags);
 
-/* Call these with interrupts off and exactly one push_off(). */
-void sched_block(void);		/* after sched_prepare_block() */
-void sched_yield(void);
-void sched_resched(void);	/* somebody asked for it: mycpu()->resched */
+/*
+ * Leave the hart to whom the core chooses. SL_WHY_BLOCK: after sched_prepare_block();
+ * SL_WHY_RESCHED: somebody asked for it, see mycpu()->resched.
+ * Context: interrupts off, and exactly one push_off().
+ */
+void schedule(enum sl_why why);
 _Noreturn void sched_exit(void);
 
 /* The idle loop of this hart; boot ends here. */

@@ -48,7 +48,7 @@ void pop_off(void)
 	}
 	/* Here, where nothing is held any more, a waiting switch happens. */
 	if (__builtin_expect(__atomic_load_n(&p->cpu->resched, __ATOMIC_RELAXED), 0))
-		sched_resched();
+		schedule(SL_WHY_RESCHED);
 	p->nr_off = 0;
 	csr_set(sstatus, SSTATUS_SIE);
 }

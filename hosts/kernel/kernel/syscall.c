@@ -19,8 +19,8 @@
 	FN(uptime) FN(open) FN(write) FN(mknod) FN(unlink) FN(link)	\
 	FN(mkdir) FN(close) FN(setpriority) FN(settickets) FN(setattr)	\
 	FN(getattr) FN(waitx) FN(nice) FN(yield) FN(setpolicy)		\
-	FN(getpolicy) FN(cycles) FN(clock_ns) FN(sleep_until_ns)	\
-	FN(cputime_ns) FN(setaffinity) FN(poweroff) FN(dump) FN(fsync)	\
+	FN(getpolicy) FN(clock_ns) FN(setaffinity) FN(poweroff)		\
+	FN(dump) FN(fsync)						\
 	LAB_SYSCALLS(FN)
 
 #define DECLARE(name) uint64 sys_##name(void);

@@ -50,14 +50,18 @@ uint64 sys_read(void)
 {
 	struct file *f = fd_file(arg_int(0));
 
-	return f ? (uint64)fileread(f, arg_u64(1), arg_int(2)) : SYS_ERROR;
+	if (!f || !f->readable || !f->ops->read || arg_int(2) < 0)
+		return SYS_ERROR;
+	return (uint64)f->ops->read(f, arg_u64(1), arg_int(2));
 }
 
 uint64 sys_write(void)
 {
 	struct file *f = fd_file(arg_int(0));
 
-	return f ? (uint64)filewrite(f, arg_u64(1), arg_int(2)) : SYS_ERROR;
+	if (!f || !f->writable || !f->ops->write || arg_int(2) < 0)
+		return SYS_ERROR;
+	return (uint64)f->ops->write(f, arg_u64(1), arg_int(2));
 }
 
 uint64 sys_close(void)
@@ -75,8 +79,11 @@ uint64 sys_close(void)
 uint64 sys_fstat(void)
 {
 	struct file *f = fd_file(arg_int(0));
+	struct stat st;
 
-	return f ? (uint64)filestat(f, arg_u64(1)) : SYS_ERROR;
+	if (!f || !f->ops->stat || f->ops->stat(f, &st) < 0)
+		return SYS_ERROR;
+	return copyout(arg_u64(1), &st, sizeof(st));
 }
 
 /* What was done so far, to any file, survives a power cut from here on. */

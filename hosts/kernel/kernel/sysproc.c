@@ -128,7 +128,7 @@ uint64 sys_nice(void)
 uint64 sys_yield(void)
 {
 	push_off();
-	sched_yield();
+	schedule(SL_WHY_YIELD);
 	pop_off();
 	return 0;
 }
@@ -155,32 +155,6 @@ uint64 sys_uptime(void)
 uint64 sys_clock_ns(void)
 {
 	return now_ns();
-}
-
-/* int sleep_until_ns(unsigned long at_ns) */
-uint64 sys_sleep_until_ns(void)
-{
-	return (uint64)sleep_until(arg_u64(0));
-}
-
-/* unsigned long cputime_ns(void): up to now, not only to the last tick */
-uint64 sys_cputime_ns(void)
-{
-	struct sl_task *t = &myproc()->task;
-	s64 since_ns;
-	u64 total_ns;
-
-	push_off();
-	since_ns = (s64)(now_ns() - sl_peek(&t->exec_start_ns));
-	total_ns = t->p.se.sum_exec_runtime + (since_ns > 0 ? (u64)since_ns : 0);
-	pop_off();
-	return total_ns;
-}
-
-/* unsigned long cycles(void) */
-uint64 sys_cycles(void)
-{
-	return csr_read(cycle);
 }
 
 /* ---- the machine ----------------------------------------------------------- */

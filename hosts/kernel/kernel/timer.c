@@ -16,49 +16,16 @@
  */
 #include "timer.h"
 
+#include "board.h"
 #include "bootargs.h"
 #include "core.h"
 #include "print.h"
 #include "proc.h"
-#include "sbi.h"
 
 #define NEVER (~0ULL)
-#define LATE_NS_MAX 100000	/* an interrupt that waited longer is no moment */
 
 u64 tick_ns;
 u64 clock_step_ns;
-
-u64 clock_held_ns[NCPU];
-
-void clock_hold(u64 at_ns)
-{
-	clock_held_ns[mycpu()->idx] = at_ns;
-}
-
-void clock_go_on_late(void)
-{
-	u64 *held_ns = &clock_held_ns[mycpu()->idx];
-
-	if (*held_ns <= clock_running_ns())
-		*held_ns = 0;
-}
-
-/* See clock_hold(). The last record may be later than @due_ns: then from there. */
-static void hold_at_due(struct cpu *c, u64 due_ns)
-{
-	u64 last_ns = lab_last_record_ns();
-
-	if (nr_cpus > 1 || clock_held_ns[c->idx])
-		return;
-	due_ns = due_ns > last_ns ? due_ns : last_ns;
-	if (due_ns <= now_ns() && now_ns() - due_ns <= LATE_NS_MAX)
-		clock_hold(due_ns);
-}
-
-u64 now_ns(void)
-{
-	return sl_host_now_ns();
-}
 
 u64 nr_ticks(void)
 {
@@ -230,9 +197,7 @@ static void tick(struct cpu *c)
 
 	if (c->proc == &c->idle || now < c->next_tick_ns)
 		return;
-	c->next_tick_ns += tick_ns;
-	if (c->next_tick_ns <= now)
-		c->next_tick_ns = now - now % tick_ns + tick_ns;
+	c->next_tick_ns = now - now % tick_ns + tick_ns;
 	was = overhead_enter(OVERHEAD_SCHED);
 	if (sl_tick())
 		__atomic_store_n(&c->resched, true, __ATOMIC_RELAXED);
@@ -243,7 +208,7 @@ void timer_interrupt(void)
 {
 	struct cpu *c = mycpu();
 
-	hold_at_due(c, c->timers.armed_ns);
+	lab_clock_hold(c->timers.armed_ns);
 	/* It is pending until the clock is set anew. */
 	c->timers.armed_ns = NEVER - 1;
 	run_due(c);

@@ -42,24 +42,9 @@ struct timers {
 extern u64 tick_ns;		/* boot argument; default 10 ms */
 
 /* Time since the machine started; never goes backward on a hart. */
-u64 now_ns(void);
-
-/*
- * The clock of this hart stands at @at_ns until clock_go_on() finds it reached.
- * With one hart a timer interrupt does so at the time it was meant for: what
- * follows from it, down to who runs next, happens at that time, however long the
- * trap took. A slice of one tick then is over after one tick, not two, and a
- * wake-up is recorded when it was due. Several harts have to compare their clocks,
- * so there they run. Context: interrupts off.
- */
-void clock_hold(u64 at_ns);
-void clock_go_on_late(void);
-
-/* Context: interrupts off; a process is about to go on, or the hart to sleep. */
-static inline void clock_go_on(u32 hart)
+static inline u64 now_ns(void)
 {
-	if (__builtin_expect(clock_held_ns[hart] != 0, 0))
-		clock_go_on_late();
+	return sl_host_now_ns();
 }
 
 /* Ticks since the machine started. */

@@ -12,8 +12,8 @@
  *
  * Read next: trap.c.
  */
-#include "frame.h"
-#include "layout.h"
+#include "trap.h"
+#include "memlayout.h"
 #include "riscv.h"
 
 /* Register x<n> lies at 8 * n of a frame: sp is x2, gp x3, tp x4, s0 x8, a0 x10. */

@@ -12,10 +12,9 @@
  */
 #include "trap.h"
 
-#include "plic.h"
+#include "board.h"
 #include "print.h"
 #include "proc.h"
-#include "sbi.h"
 #include "sched.h"
 #include "vm.h"
 
@@ -122,10 +121,10 @@ struct frame *trap_leave(void)
 		if (!__atomic_load_n(&p->cpu->resched, __ATOMIC_RELAXED))
 			break;
 		push_off();
-		sched_resched();
+		schedule(SL_WHY_RESCHED);
 		p->nr_off = 0;
 	}
-	clock_go_on(p->cpu->idx);
+	lab_clock_go_on();
 	overhead_leave(OVERHEAD_USER);
 	return p->frame;
 }
@@ -173,7 +172,7 @@ void kernel_trap(struct frame *f)
 	if (p->nr_off == 0 &&
 	    __atomic_load_n(&p->cpu->resched, __ATOMIC_RELAXED)) {
 		push_off();
-		sched_resched();
+		schedule(SL_WHY_RESCHED);
 		p->nr_off = 0;
 	}
 	/*
@@ -183,7 +182,7 @@ void kernel_trap(struct frame *f)
 	if (p == &p->cpu->idle)
 		f->status &= ~SSTATUS_SPIE;
 	else
-		clock_go_on(p->cpu->idx);
+		lab_clock_go_on();
 	overhead_leave(was);
 }
 

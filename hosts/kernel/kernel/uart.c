@@ -7,7 +7,7 @@
  *
  * Read next: console.c.
  */
-#include "uart.h"
+#include "board.h"
 
 #include "memlayout.h"
 #include "mem.h"

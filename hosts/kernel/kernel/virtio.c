@@ -37,7 +37,6 @@ enum virtio_reg {
 	REG_QUEUE_DESC		= 0x080,
 	REG_QUEUE_DRIVER	= 0x090,
 	REG_QUEUE_DEVICE	= 0x0a0,
-	REG_CONFIG_GENERATION	= 0x0fc,
 	REG_CONFIG		= 0x100,
 };
 
@@ -196,16 +195,8 @@ void virtio_ack(struct virtio_dev *dev)
 	reg_write(dev, REG_INTERRUPT_ACK, reg_read(dev, REG_INTERRUPT_STATUS));
 }
 
-/* Two reads, so the device may have changed it in between: look again then. */
 u64 virtio_config_u64(struct virtio_dev *dev, u32 offset)
 {
-	u32 generation;
-	u64 value;
-
-	do {
-		generation = reg_read(dev, REG_CONFIG_GENERATION);
-		value = reg_read(dev, REG_CONFIG + offset) |
-			(u64)reg_read(dev, REG_CONFIG + offset + 4) << 32;
-	} while (generation != reg_read(dev, REG_CONFIG_GENERATION));
-	return value;
+	return reg_read(dev, REG_CONFIG + offset) |
+	       (u64)reg_read(dev, REG_CONFIG + offset + 4) << 32;
 }

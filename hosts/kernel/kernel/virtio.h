@@ -53,7 +53,6 @@ struct virtq_avail {
 	u16 flags;
 	u16 idx;
 	u16 ring[VIRTQ_SIZE];
-	u16 used_event;
 };
 
 struct virtq_used {
@@ -63,7 +62,6 @@ struct virtq_used {
 		u32 id;
 		u32 len;
 	} ring[VIRTQ_SIZE];
-	u16 avail_event;
 };
 
 /* About 4 KiB: a static variable of the driver, which the device sees. */
@@ -133,7 +131,7 @@ void *virtq_take(struct virtq *vq);
 /* In the handler, before virtq_take(): the interrupt is seen. */
 void virtio_ack(struct virtio_dev *dev);
 
-/* The device's own configuration space, @offset bytes into it. */
+/* The device's own configuration space, @offset bytes into it; at boot. */
 u64 virtio_config_u64(struct virtio_dev *dev, u32 offset);
 
 #endif

@@ -4,8 +4,7 @@
  *
  * A request is a chain of three buffers: what is wanted, the data, a byte for
  * how it went (virtio 1.2, section 5.2.6); a flush has no data. Up to NR_SLOTS
- * are with the device, the rest wait in order. A device that does not offer
- * flushes has no cache that could lose anything, so a flush is then done at once.
+ * are with the device, the rest wait in order.
  *
  *	disk_submit() --> [waiting] --> slot, queue --> device --interrupt--> done()
  *
@@ -14,11 +13,11 @@
  *
  * Read next: virtio.c; bio.c, who asks.
  */
+#include "board.h"
 #include "disk.h"
 
 #include "fs.h"
 #include "mem.h"
-#include "plic.h"
 #include "print.h"
 #include "spinlock.h"
 #include "virtio.h"
@@ -83,13 +82,6 @@ static bool start(struct disk_request *r)
 
 void virtio_blk_submit(struct disk_request *r)
 {
-	if (r->op == DISK_FLUSH && !(blk.dev.features & VIRTIO_BLK_F_FLUSH)) {
-		r->has_failed = false;
-		push_off();
-		r->done(r);
-		pop_off();
-		return;
-	}
 	r->next = NULL;
 	acquire(&blk.lock);
 	blk.nr_pending++;
@@ -126,7 +118,7 @@ static struct disk_request *take_done(void)
 	return r;
 }
 
-bool virtio_blk_is_busy(void)
+bool disk_is_busy(void)
 {
 	return __atomic_load_n(&blk.nr_pending, __ATOMIC_RELAXED);
 }
@@ -142,13 +134,12 @@ static void interrupt(void *arg)
 
 u32 virtio_blk_init(void)
 {
-	u64 sectors;
-
 	if (!virtio_find(&blk.dev, VIRTIO_ID_BLOCK)) {
 		printk("disk: there is none; give QEMU a virtio-blk-device");
 		return 0;
 	}
 	if (!virtio_negotiate(&blk.dev, VIRTIO_BLK_F_FLUSH | VIRTIO_BLK_F_RO) ||
+	    !(blk.dev.features & VIRTIO_BLK_F_FLUSH) ||
 	    !virtq_setup(&blk.vq, &blk.dev, 0)) {
 		printk("disk: the device and its driver do not agree");
 		return 0;
@@ -164,7 +155,5 @@ u32 virtio_blk_init(void)
 	}
 	irq_register(blk.dev.irq, interrupt, NULL);
 	virtio_ready(&blk.dev);
-	sectors = virtio_config_u64(&blk.dev, 0);
-	return sectors / (BSIZE / SECTOR_BYTES) > 0xffffffff ?
-		       0xffffffff : sectors / (BSIZE / SECTOR_BYTES);
+	return virtio_config_u64(&blk.dev, 0) / (BSIZE / SECTOR_BYTES);
 }

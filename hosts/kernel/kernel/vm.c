@@ -17,7 +17,6 @@
 
 #include <schedlab/host.h>
 
-#include "layout.h"
 #include "memlayout.h"
 #include "print.h"
 #include "proc.h"

@@ -43,7 +43,7 @@ void sleep_on(struct waitq *q, struct spinlock *lock)
 	must_block = prepare_block(p, q->name);
 	release(lock);
 	if (must_block)
-		sched_block();
+		schedule(SL_WHY_BLOCK);
 	acquire(lock);
 	pop_off();
 	if (p->queue.next)
@@ -107,7 +107,7 @@ int sleep_until(u64 at_ns)
 		if (!prepare_block(p, "sleep"))
 			break;
 		timer_start(&p->timer, at_ns, time_is_up, p);
-		sched_block();
+		schedule(SL_WHY_BLOCK);
 		timer_stop(&p->timer);
 	}
 	pop_off();

@@ -16,6 +16,7 @@
 
 #include "bootargs.h"
 #include "channel.h"
+#include "clock.h"
 #include "file.h"
 #include "overhead.h"
 #include "policy.h"
@@ -49,12 +50,20 @@ static int job_read(uint64 addr, int n)
 	return err ? -1 : (int)bytes;
 }
 
+static u64 pages_total;		/* free when the kernel had booted */
+
+u64 job_pages_total(void)
+{
+	return pages_total;
+}
+
 void lab_init(void)
 {
 	channel_init();
 	record_init(nr_cpus);
 	initlock(&lock, "job");
 	devsw[JOB].read = job_read;
+	pages_total = nr_free_pages();
 }
 
 void job_say(const char *fmt, ...)

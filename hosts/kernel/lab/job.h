@@ -9,6 +9,9 @@
 
 #include <scx/types.h>
 
+/* For memstat(): pages that were free at boot. */
+u64 job_pages_total(void);
+
 /* One line to the host's side. Context: any. */
 void job_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -23,18 +23,22 @@
 
 #include <scx/types.h>
 
+#include "clock.h"
 #include "overhead.h"	/* overhead_enter(), overhead_leave() */
 #include "record.h"
 #include "sync.h"
 
+struct disk_request;
 struct scx_exit_info;
+struct sl_config;
 struct sl_linked_policy;
 
 /* System calls that are the laboratory's; syscall.c lists them with its own. */
 #define LAB_SYSCALLS(FN)						\
-	FN(getcontextswitches) FN(getpinfo) FN(schedlog)		\
+	FN(getcontextswitches) FN(getpinfo) FN(schedlog) FN(cycles)	\
 	FN(print_metrics) FN(forkheld) FN(release) FN(syncs) FN(syncop)	\
-	FN(procs) FN(memstat) FN(play_at)
+	FN(procs) FN(memstat) FN(play_at) FN(sleep_until_ns)		\
+	FN(cputime_ns)
 
 /* Part of struct proc; all zero in a process that has just been made. */
 struct lab_proc {
@@ -44,17 +48,30 @@ struct lab_proc {
 /* At boot, once memory, the PLIC and files are there. */
 void lab_init(void);
 
-/* Something happened. Context: interrupts off, in the core. */
-static inline void lab_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+/*
+ * The time on this hart. It may stand still from lab_clock_hold(), at the time for
+ * which a timer interrupt was asked for, until lab_clock_go_on(), when a process goes
+ * on or the hart sleeps: clock.h says why. Context: interrupts off.
+ */
+sl_inline u64 lab_clock_ns(void)
 {
-	record_put((u32)sl_host_cpu(), sl_host_now_ns(), kind, task, cpu, flags,
-		   arg);
+	u64 held_ns = clock_held_ns[sl_host_cpu()];
+
+	return __builtin_expect(held_ns != 0, 0) ? held_ns : clock_running_ns();
 }
 
-/* When the last record of this hart was written; 0: there is none. */
-static inline u64 lab_last_record_ns(void)
+void lab_clock_hold(u64 due_ns);
+
+static inline void lab_clock_go_on(void)
 {
-	return record_last_ns((u32)sl_host_cpu());
+	if (__builtin_expect(clock_held_ns[sl_host_cpu()] != 0, 0))
+		clock_go_on_late();
+}
+
+/* Something happened. Context: interrupts off, in the core. */
+sl_inline void lab_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+{
+	record_put((u32)sl_host_cpu(), lab_clock_ns(), kind, task, cpu, flags, arg);
 }
 
 /*
@@ -85,6 +102,16 @@ int lab_set_knobs(const struct sl_linked_policy *l, const char *settings,
 
 /* Put " NAME=VALUE" of each knob at @to. Return: how many bytes. */
 u32 lab_describe_knobs(const struct sl_linked_policy *l, char *to, u32 bytes);
+
+/*
+ * A disk in RAM in place of the machine's. Return: its blocks; 0: there is none.
+ * Then as disk_submit(); false: it is not this disk's.
+ */
+u32 lab_disk_init(void);
+bool lab_disk_submit(struct disk_request *r);
+
+/* Show the harts to the core, and so to policies, as what they are not. */
+void lab_topology(struct sl_config *config);
 
 /*
  * Send what is left to send and power off; QEMU ends with @status, 0 to 127.

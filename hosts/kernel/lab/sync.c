@@ -125,7 +125,7 @@ static void block(struct syncs *s)
 {
 	push_off();
 	release(&s->lock);
-	sched_block();
+	schedule(SL_WHY_BLOCK);
 	pop_off();
 	acquire(&s->lock);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysinfo.c - system calls that tell about processes, memory and what happened.
+ * sysinfo.c - system calls that tell about processes, memory, time and what
+ * happened.
  *
  * Called by syscall.c. Read next: procinfo.h, what is told.
  */
@@ -105,7 +106,7 @@ uint64 sys_procs(void)
 uint64 sys_memstat(void)
 {
 	struct memstat m = {
-		.pages_total = nr_pages_total(),
+		.pages_total = job_pages_total(),
 		.pages_free = nr_free_pages(),
 		.blocks_free = nr_blocks_free(),
 		.inodes_free = nr_inodes_free(),
@@ -163,4 +164,32 @@ uint64 sys_getpinfo(void)
 	err = copyout(arg_u64(0), walk.to, sizeof(*walk.to));
 	kfree(walk.to);
 	return err;
+}
+
+/* ---- time ------------------------------------------------------------------ */
+
+/* int sleep_until_ns(unsigned long at_ns) */
+uint64 sys_sleep_until_ns(void)
+{
+	return (uint64)sleep_until(arg_u64(0));
+}
+
+/* unsigned long cputime_ns(void): up to now, not only to the last tick */
+uint64 sys_cputime_ns(void)
+{
+	struct sl_task *t = &myproc()->task;
+	s64 since_ns;
+	u64 total_ns;
+
+	push_off();
+	since_ns = (s64)(now_ns() - sl_peek(&t->exec_start_ns));
+	total_ns = t->p.se.sum_exec_runtime + (since_ns > 0 ? (u64)since_ns : 0);
+	pop_off();
+	return total_ns;
+}
+
+/* unsigned long cycles(void) */
+uint64 sys_cycles(void)
+{
+	return csr_read(cycle);
 }

@@ -14,7 +14,9 @@
 
 #include <scx/types.h>
 
+struct disk_request;
 struct scx_exit_info;
+struct sl_config;
 struct sl_linked_policy;
 
 #define LAB_SYSCALLS(FN)
@@ -50,9 +52,18 @@ static inline void lab_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 	(void)kind, (void)task, (void)cpu, (void)flags, (void)arg;
 }
 
-static inline u64 lab_last_record_ns(void)
+static inline u64 lab_clock_ns(void)
 {
-	return 0;
+	return clock_running_ns();
+}
+
+static inline void lab_clock_hold(u64 due_ns)
+{
+	(void)due_ns;
+}
+
+static inline void lab_clock_go_on(void)
+{
 }
 
 static inline void lab_proc_ends(struct lab_proc *lab)
@@ -88,6 +99,22 @@ static inline u32 lab_describe_knobs(const struct sl_linked_policy *l, char *to,
 {
 	(void)l, (void)to, (void)bytes;
 	return 0;
+}
+
+static inline u32 lab_disk_init(void)
+{
+	return 0;
+}
+
+static inline bool lab_disk_submit(struct disk_request *r)
+{
+	(void)r;
+	return false;
+}
+
+static inline void lab_topology(struct sl_config *config)
+{
+	(void)config;
 }
 
 _Noreturn void poweroff(int status);	/* print.h */

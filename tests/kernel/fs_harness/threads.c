@@ -120,9 +120,9 @@ static void talk(struct job *j, u32 round)
 	int got;
 
 	memset(j->memory, round, n);
-	CHECK(filewrite(j->out, (uint64)j->memory, n) == (int)n, "pipe");
+	CHECK(j->out->ops->write(j->out, (uint64)j->memory, n) == (int)n, "pipe");
 	while (done < n) {
-		got = fileread(j->in, (uint64)j->memory, n - done);
+		got = j->in->ops->read(j->in, (uint64)j->memory, n - done);
 		CHECK(got > 0, "the pipe is closed");
 		for (int i = 0; i < got; i++)
 			CHECK(j->memory[i] == (u8)round, "the pipe has a wrong byte");
