@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from schedlab.hosts.kernel_build import build_kernel
 
 pytestmark = pytest.mark.full
 
-PROGRAM = Path(__file__).parent / "programs" / "killsync.c"
+PROGRAMS = Path(__file__).parent / "programs"
 
 
 @pytest.mark.parametrize(("nr_cpus", "tick_ns"), [(1, 10000), (3, 10_000_000)], ids=["1", "3"])
@@ -20,7 +21,7 @@ def test_no_kill_is_lost(image, nr_cpus, tick_ns):
     """On several harts it hung each time before sync.c looked again."""
     assert image, "which can be built, or the test is skipped"
     machine = Machine(
-        build_kernel(programs=[PROGRAM]),
+        build_kernel(programs=[PROGRAMS / "killsync.c"]),
         nr_cpus=nr_cpus,
         is_counted=nr_cpus == 1,
         arguments={"policy": "rr", "tick_ns": str(tick_ns), "run": "/killsync"},
@@ -28,3 +29,23 @@ def test_no_kill_is_lost(image, nr_cpus, tick_ns):
     with Console(machine, timeout_s=120) as console:
         assert console.wait() == 0
         assert "nobody was forgotten" in console.text
+
+
+@pytest.mark.parametrize("nr_cpus", [1, 2])
+def test_ctrl_c_ends_a_child_that_is_being_forked(image, nr_cpus):
+    """The program spends nearly all of its time in fork(); no child of it survives."""
+    assert image, "which can be built, or the test is skipped"
+    forking = build_kernel(programs=[PROGRAMS / "forks.c"])
+    with Console(Machine(forking, nr_cpus=nr_cpus, is_counted=nr_cpus == 1), timeout_s=60) as console:
+        console.wait_for(r"^\$ \Z")
+        for _ in range(8):
+            console.send("forks\n")
+            console.wait_for("^forking$")
+            console.send("\x03")
+            console.wait_for(r"^\$ \Z")
+        # Those that were killed take their time to end; one that was not never ends.
+        for _ in range(100):
+            left = re.findall(r"^ +\d.* forks", console.run("ps"), re.MULTILINE)
+            if not left:
+                break
+        assert not left, f"{len(left)} processes have escaped"
