@@ -61,6 +61,25 @@ def test_page_has_every_claim_and_matches_a_quick_run(report, simulator, tmp_pat
     assert not against, f"{against}; make the page anew: {command}"
 
 
+def test_verdicts_of_the_page_follow_from_its_rows():
+    """No verdict can be typed into it, or outlive the rule that made it."""
+    from schedlab.reproduce_claims import decide, published_value
+    from schedlab.stats import Interval
+
+    wrong = []
+    for report in {row.report for row in ROWS}:
+        folder = ROOT / "experiments" / f"report-{report}"
+        claims = {claim.name: claim for claim in read_experiment(folder).claims}
+        tables = published_tables(folder)
+        for row in ROWS:
+            if row.report == report and row.ours is not None and row.low is not None:
+                claim = claims[row.claim]
+                ours = Interval(row.ours, row.low, row.high, 2, 0.95, "bca")
+                verdict, reason = decide(claim, published_value(claim, tables), ours)
+                wrong += [(row, reason)] if verdict != row.verdict else []
+    assert not wrong, f"{wrong[0]}; make the page anew: ./lab reproduce {wrong[0][0].report} --write docs/replication.md"
+
+
 def test_a_row_that_says_the_other_direction_is_found():
     """The comparison itself can fail."""
     from python.test_reproduce import claim, interval
