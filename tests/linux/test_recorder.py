@@ -105,6 +105,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 #: Pid 10 forks 11, which sleeps; outsider 7 comes between.
 STORY = [
     ev.event(ev.SWITCH, 900, 0, 10, 0, flags=120),
+    ev.named(10, b"first"),
     ev.event(ev.MEMBER, 950, 10, 1, 0, flags=1),
     ev.event(ev.FORK, 1100, 11, 10),
     ev.event(ev.NEW, 1110, 11, 10, 1),
@@ -142,14 +143,14 @@ def test_a_story_of_two_tasks(convert):
     ]
     assert physics.check(Timeline(records)) == "ok"
     assert [(t["pid"], t["parent"], t["priority"]) for t in converted.tasks] == [(10, 0, 120), (11, 1, 110)]
-    assert converted.tasks[1]["name"] == "child"
+    assert [task["name"] for task in converted.tasks] == ["first", "child"]
     assert converted.have_all_ended and converted.is_whole and records.tick_ns == ev.TICK_NS
     assert (converted.nr_repairs, converted.nr_inferred) == (0, 0)
 
 
 def test_a_file_that_was_cut_off_counts_up_to_its_last_sync(convert):
-    whole = STORY[:7] + [ev.event(ev.SYNC, 1250)] + STORY[7:9]
-    converted, records = convert([*whole, STORY[9][:10]])
+    whole = STORY[:8] + [ev.event(ev.SYNC, 1250)] + STORY[8:10]
+    converted, records = convert([*whole, STORY[10][:10]])
     assert not converted.is_whole and not converted.have_all_ended
     assert records.end_ns == 250
     assert rows(records, Kind.STOP)[-1] == ("STOP", 250, 1, 0, Stop.HORIZON, 250)
@@ -245,7 +246,7 @@ def test_everybody_but_the_recorder(convert):
 
 
 def test_lost_events_are_counted_and_spoil_the_numbers(convert):
-    converted, records = convert([*STORY[:6], ev.event(ev.LOST, 1200, 0, 12), *STORY[8:]])
+    converted, records = convert([*STORY[:7], ev.event(ev.LOST, 1200, 0, 12), *STORY[9:]])
     assert converted.nr_lost == records.nr_lost == 12
     assert "12 records were lost" in physics.check(Timeline(records))
 

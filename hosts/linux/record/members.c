@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "record.h"
@@ -99,7 +100,8 @@ static size_t read_processes(struct process **all)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
 		p.pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-		if (!read_stat(path, &p.parent, &state, name))
+		if (!read_stat(path, &p.parent, &state, name) ||
+		    p.pid >= PIDS_MAX || p.parent >= PIDS_MAX)
 			continue;
 		if (nr == room) {
 			room = room ? 2 * room : 256;
@@ -115,27 +117,36 @@ static size_t read_processes(struct process **all)
 	return nr;
 }
 
-/* Give a generation to all below those that have one, until none is left. */
+/*
+ * Give a generation to all below those that have one, until none is left. The
+ * parent of each is found in a table by pid, whose untouched pages cost nothing.
+ */
 static void find_depths(struct process *list, size_t nr, uint32_t root)
 {
+	size_t bytes = PIDS_MAX * sizeof(int32_t);
+	int32_t *depth_plus_1 = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				     -1, 0);
 	bool has_changed = true;
 
-	for (size_t i = 0; i < nr; i++) {
-		if (list[i].pid == root)
-			list[i].depth = 0;
-	}
+	if (depth_plus_1 == MAP_FAILED)
+		refuse("no memory for the tree of processes");
+	if (root < PIDS_MAX)
+		depth_plus_1[root] = 1;
 	while (has_changed) {
 		has_changed = false;
 		for (size_t i = 0; i < nr; i++) {
-			for (size_t j = 0; list[i].depth < 0 && j < nr; j++) {
-				if (list[j].pid != list[i].parent ||
-				    list[j].depth < 0)
-					continue;
-				list[i].depth = list[j].depth + 1;
-				has_changed = true;
-			}
+			int32_t *own = &depth_plus_1[list[i].pid];
+
+			if (*own || !depth_plus_1[list[i].parent])
+				continue;
+			*own = depth_plus_1[list[i].parent] + 1;
+			has_changed = true;
 		}
 	}
+	for (size_t i = 0; i < nr; i++)
+		list[i].depth = depth_plus_1[list[i].pid] - 1;
+	munmap(depth_plus_1, bytes);
 }
 
 void members_put(uint32_t root, bool is_all)

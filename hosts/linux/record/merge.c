@@ -202,17 +202,22 @@ static void sift_down(const struct events *events, struct stream **heap,
 	}
 }
 
-static void handle_names(const struct events *events, uint32_t row,
+/* Names stand before their event; only a MEMBER has to be known before them. */
+static void handle_named(const struct events *events, uint32_t row,
 			 void (*handle)(const struct event *e))
 {
 	const struct event *e = &events->first[row];
 
+	if (e->kind == EVENT_MEMBER)
+		handle(e);
 	/* A switch may name both; the order between them does not matter. */
 	for (uint32_t i = 1; i <= 2 && i <= row; i++) {
 		if (e[-(int)i].kind != EVENT_NAME || e[-(int)i].cpu != e->cpu)
-			return;
+			break;
 		handle(&e[-(int)i]);
 	}
+	if (e->kind != EVENT_MEMBER)
+		handle(e);
 }
 
 const char *events_walk(const struct events *events, uint64_t end_ns,
@@ -236,8 +241,7 @@ const char *events_walk(const struct events *events, uint64_t end_ns,
 		struct stream *s = heap[0];
 		uint32_t row = s->rows[s->at++];
 
-		handle_names(events, row, handle);
-		handle(&events->first[row]);
+		handle_named(events, row, handle);
 		if (s->at == s->nr)
 			heap[0] = heap[--nr];
 		if (nr)

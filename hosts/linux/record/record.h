@@ -187,8 +187,8 @@ struct events {
 /* Return: NULL, or what is wrong with the file. */
 const char *events_open(struct events *events, const char *path);
 /*
- * Calls @handle for each event up to @end_ns, in order of time; for a NAME just
- * before the event it belongs to. Return: NULL, or what went wrong.
+ * Calls @handle for each event up to @end_ns, in order of time; for a NAME with
+ * the event it belongs to. Return: NULL, or what went wrong.
  */
 const char *events_walk(const struct events *events, uint64_t end_ns,
 			void (*handle)(const struct event *e));
