@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ..calibration import Calibration
 from ..errors import PolicyError, SchedlabError
 from ..ftrace import trace_records
 from ..program_file import read_program
@@ -40,14 +39,10 @@ from .guest import (
 from .guest_boot import CPUS_MAX, GuestRunner, qemu_version
 from .guest_build import compile_for_bpf
 from .guest_frames import Answer
+from .kinds import EmulatedHost
 
 #: The guest forks them one by one before time 0.
 TASKS_MAX = 4000
-#: From the moment a task may run until it runs: an interrupt, a choice, a switch.
-#: With several CPUs that take turns, until the other one's turn is over.
-LATENCY_ONE_NS, LATENCY_TURNS_NS, LATENCY_REAL_NS = 200_000, 20_000_000, 100_000_000
-#: Between two looks at the clock for what is one moment to the scheduler.
-TOLERANCE_ONE_NS, TOLERANCE_MANY_NS = 50_000, 20_000_000
 #: The device of the simulator (hosts/sim/main.c), which `--io` changes.
 DEVICE = {"latency_ns": 100_000, "ns_per_kib": 1000, "call_ns": 1000, "depth": 1}
 #: Options that are the simulator's alone, and why.
@@ -58,26 +53,20 @@ REFUSED = {
 
 
 @dataclass(frozen=True)
-class GuestHost:
+class GuestHost(EmulatedHost):
     """Linux with sched_ext in a virtual machine.
 
     Attributes
     ----------
     kernel : pathlib.Path or None
         A kernel image; None: Debian's.
-    is_parallel : bool, default False
-        Let time be real, instead of counting instructions.
     """
 
     kernel: Path | None = None
-    is_parallel: bool = False
     name = "guest"
-    has_exact_work = False
-
-    @property
-    def is_deterministic(self) -> bool:
-        """Whether equal jobs give equal records."""
-        return not self.is_parallel
+    LATENCY_ONE_NS = 200_000
+    LATENCY_PARALLEL_NS = 100_000_000
+    TOLERANCE_ONE_NS = 50_000
 
     def unavailable(self) -> str | None:
         """Why the guest cannot be used here, or None; fetches nothing."""
@@ -87,54 +76,6 @@ class GuestHost:
         """Package or file of the kernel, and QEMU; fetches the kernel if it must."""
         _, parts = guest_system(kernel=self.kernel)
         return {"guest_kernel": parts.kernel_version, "qemu": qemu_version()}
-
-    def latency_ns(self, job: Job) -> int:
-        """Longest time from the moment a task may run on an idle CPU until it runs there.
-
-        Parameters
-        ----------
-        job : Job
-            What is run.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
-        if self.is_parallel:
-            return LATENCY_REAL_NS
-        return LATENCY_ONE_NS if job.nr_cpus == 1 else LATENCY_TURNS_NS
-
-    def tolerance_ns(self, job: Job) -> int:
-        """Error of the clock on one interval: two looks at it for one moment.
-
-        Parameters
-        ----------
-        job : Job
-            What is run.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
-        is_exact = job.nr_cpus == 1 and not self.is_parallel
-        return TOLERANCE_ONE_NS if is_exact else TOLERANCE_MANY_NS
-
-    def calibration(self, job: Job) -> Calibration | None:
-        """What a unit of `work` costs: real work, measured by running it.
-
-        Parameters
-        ----------
-        job : Job
-            Not used.
-
-        Returns
-        -------
-        None
-            Always.
-        """
-        return None
 
     def session(self, *, timeout_seconds: float) -> GuestSession:
         """Open a connection for one worker.

@@ -37,6 +37,7 @@ from ..records import write_records
 from . import Job, Outcome, kernel_boot, kernel_build
 from .kernel_boot import CPUS_MAX, QEMU, Machine
 from .kernel_frames import Sent, played_records, read_frames, read_overhead
+from .kinds import EmulatedHost
 
 TASKS_MAX = 4000
 #: Processes besides those of the workload: init, play, and some to spare.
@@ -49,31 +50,16 @@ DEVICE = {"latency_ns": 100_000, "ns_per_kib": 1000, "call_ns": 1000, "depth": 1
 #: One unit of work in picoseconds, an instruction being a nanosecond: what the
 #: compiled loops of player/work.c execute, measured by `./lab selfbench kernel`.
 CALIBRATION = Calibration(pi_ps=8_000, matmul_ps=22_125, spin_ps=2_000)
-#: From the moment a task may run until it runs: trap, choice, switch. With several
-#: CPUs that take turns, until the other one's turn is over.
-LATENCY_ONE_NS, LATENCY_TURNS_NS, LATENCY_PARALLEL_NS = 100_000, 20_000_000, 50_000_000
-#: Between two looks at the clock for what is one moment to the scheduler.
-TOLERANCE_ONE_NS, TOLERANCE_MANY_NS = 20_000, 20_000_000
 
 
 @dataclass(frozen=True)
-class KernelHost:
-    """The teaching kernel as a host.
+class KernelHost(EmulatedHost):
+    """The teaching kernel as a host."""
 
-    Attributes
-    ----------
-    is_parallel : bool, default False
-        Give each CPU a thread of this machine, and let time be real.
-    """
-
-    is_parallel: bool = False
     name = "kernel"
-    has_exact_work = False
-
-    @property
-    def is_deterministic(self) -> bool:
-        """Whether equal jobs give equal records."""
-        return not self.is_parallel
+    LATENCY_ONE_NS = 100_000
+    LATENCY_PARALLEL_NS = 50_000_000
+    TOLERANCE_ONE_NS = 20_000
 
     def unavailable(self) -> str | None:
         """Why the kernel cannot be used here, or None."""
@@ -82,39 +68,6 @@ class KernelHost:
     def environment(self) -> dict:
         """Kernel and QEMU: with equal ones, equal jobs give equal runs."""
         return {"kernel_hash": kernel_build.build_kernel().hash, "qemu": qemu_version()}
-
-    def latency_ns(self, job: Job) -> int:
-        """Longest time from the moment a task may run on an idle CPU until it runs there.
-
-        Parameters
-        ----------
-        job : Job
-            What is run.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
-        if self.is_parallel:
-            return LATENCY_PARALLEL_NS
-        return LATENCY_ONE_NS if job.nr_cpus == 1 else LATENCY_TURNS_NS
-
-    def tolerance_ns(self, job: Job) -> int:
-        """Error of the clock on one interval: two looks at it for one moment.
-
-        Parameters
-        ----------
-        job : Job
-            What is run.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
-        is_exact = job.nr_cpus == 1 and not self.is_parallel
-        return TOLERANCE_ONE_NS if is_exact else TOLERANCE_MANY_NS
 
     def calibration(self, job: Job) -> Calibration | None:
         """What a unit of `work` costs; None where nobody knows.

@@ -28,20 +28,16 @@ from pathlib import Path
 import numpy as np
 
 from .. import paths
-from ..calibration import Calibration
 from ..errors import HostError, RecordError, SchedlabError, UnavailableError, UsageError
 from ..linux_class import LinuxClass, parse_class
 from ..records import RECORD_DTYPE, Kind, Stop, read_records, write_records
 from . import Job, Outcome
+from .kinds import RealTimeHost
 from .launch import Command, Launcher
 from .recorder import Recorder, convert_events
 
 TASKS_FILE = "tasks.jsonl"
 EVENTS_FILE = "events.slev"
-#: What a shared machine may take a CPU away for before a task is noticed.
-LATENCY_NS = 100_000_000
-#: Two readings of the clock, one before and one after the other.
-TOLERANCE_NS = 5_000
 #: CPU time of a task that may be missing from records in which something was repaired.
 MISSING_NS_MAX = 500_000
 #: launcher 0, keeper 1, runner 2, and from there on tasks.
@@ -50,12 +46,10 @@ TASKS_GENERATION = 3
 COMPLAINT_BYTES_KEPT = 2000
 
 
-class LinuxHost:
+class LinuxHost(RealTimeHost):
     """Linux's own scheduling classes on this machine."""
 
     name = "linux"
-    is_deterministic = False
-    has_exact_work = False
 
     def unavailable(self) -> str | None:
         """Why the runner cannot be used, or None."""
@@ -66,51 +60,6 @@ class LinuxHost:
         from ..linux_machine import describe_machine
 
         return {"kernel": platform.release(), "linux": describe_machine()}
-
-    def latency_ns(self, job: Job) -> int:
-        """How long a CPU may take to notice work.
-
-        Parameters
-        ----------
-        job : Job
-            Not used: it is the machine's.
-
-        Returns
-        -------
-        int
-            Nanoseconds; a hypervisor may hold a CPU for so long.
-        """
-        return LATENCY_NS
-
-    def tolerance_ns(self, job: Job) -> int:
-        """Error of the clock on one interval.
-
-        Parameters
-        ----------
-        job : Job
-            Not used.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
-        return TOLERANCE_NS
-
-    def calibration(self, job: Job) -> Calibration | None:
-        """What a unit of `work` costs is measured by running it: not known before.
-
-        Parameters
-        ----------
-        job : Job
-            Not used.
-
-        Returns
-        -------
-        None
-            Always.
-        """
-        return None
 
     def session(self, *, timeout_seconds: float) -> LinuxSession:
         """Open a connection for one worker.
@@ -488,6 +437,6 @@ def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
         stints = stops["arg"][stops["task"] == task["task"]]
         missing_ns = task["run_ns"] - int(stints.sum())
         # Linux's clock of a task and the moment of a switch are not quite the same.
-        if missing_ns > MISSING_NS_MAX + TOLERANCE_NS * len(stints):
+        if missing_ns > MISSING_NS_MAX + LinuxHost.TOLERANCE_NS * len(stints):
             raise RecordError(f"the kernel left out {nr_mended} switches, and with them {missing_ns / 1e6:.1f} ms of "
                               f"task {task['task']} ({task['name']}); run again")  # fmt: skip

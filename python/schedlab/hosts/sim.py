@@ -28,6 +28,7 @@ from .. import paths
 from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..policy_build import BuiltPolicy
 from . import Job, Outcome
+from .kinds import job_arguments
 
 #: Longest answer that is read, in bytes; 1,024 CPUs need a tenth of it.
 ANSWER_BYTES_MAX = 4 << 20
@@ -122,17 +123,7 @@ def request_line(job: Job) -> str:
     ValueError
         If an argument contains a tab or an end of line.
     """
-    arguments = [
-        "--program", str(job.program),
-        "--cpus", str(job.nr_cpus),
-        "--seed", str(job.seed),
-        "--tick-ns", str(job.tick_ns),
-        "--records", str(job.records),
-    ]  # fmt: skip
-    for name, value in job.policy.values.items():
-        arguments += ["--set", f"{name}={value}"]
-    for option, value in job.options:
-        arguments += [option, value]
+    arguments = job_arguments(job)
     for argument in arguments:
         if any(mark in argument for mark in "\t\n\r\0"):
             raise ValueError(f"{argument!r} contains a tab or an end of line; rename the folder")

@@ -19,26 +19,20 @@ import subprocess
 import threading
 
 from .. import paths
-from ..calibration import Calibration
 from ..linux_machine import processor_name
 from . import Job, Outcome
+from .kinds import RealTimeHost, job_arguments
 
 #: How much of what a policy prints is kept for the message about its failure.
 STDERR_BYTES_KEPT = 2000
-#: What a shared machine may take a CPU away for before a task is noticed.
-LATENCY_NS = 100_000_000
-#: Two readings of the clock, one before and one after the other.
-TOLERANCE_NS = 5_000
 #: Options of a job that mean something here; the others are the simulator's.
 OPTIONS = frozenset({"--detail", "--limit-ns", "--topology", "--pin", "--id"})
 
 
-class UthreadsHost:
+class UthreadsHost(RealTimeHost):
     """Preemptive user threads on this machine's kernel threads."""
 
     name = "uthreads"
-    is_deterministic = False
-    has_exact_work = False
 
     def unavailable(self) -> str | None:
         """Why the runner cannot be used, or None."""
@@ -54,51 +48,6 @@ class UthreadsHost:
             "nr_cpus_allowed": len(os.sched_getaffinity(0)),
             "load_average": list(os.getloadavg()),
         }
-
-    def latency_ns(self, job: Job) -> int:
-        """How long a CPU may take to notice work.
-
-        Parameters
-        ----------
-        job : Job
-            Not used: it is the machine's.
-
-        Returns
-        -------
-        int
-            Nanoseconds; a kernel thread that lost its CPU notices nothing.
-        """
-        return LATENCY_NS
-
-    def tolerance_ns(self, job: Job) -> int:
-        """Error of the clock on one interval.
-
-        Parameters
-        ----------
-        job : Job
-            Not used.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
-        return TOLERANCE_NS
-
-    def calibration(self, job: Job) -> Calibration | None:
-        """What a unit of `work` costs is measured by running it: not known before.
-
-        Parameters
-        ----------
-        job : Job
-            Not used.
-
-        Returns
-        -------
-        None
-            Always.
-        """
-        return None
 
     def session(self, *, timeout_seconds: float) -> UthreadsSession:
         """Open a connection for one worker.
@@ -129,21 +78,8 @@ def command(job: Job) -> list[str]:
     list of str
         The runner and its arguments.
     """
-    words = [
-        str(paths.uthreads_runner()),
-        "--policy", str(job.policy.shared_object),
-        "--program", str(job.program),
-        "--cpus", str(job.nr_cpus),
-        "--seed", str(job.seed),
-        "--tick-ns", str(job.tick_ns),
-        "--records", str(job.records),
-    ]  # fmt: skip
-    for name, value in job.policy.values.items():
-        words += ["--set", f"{name}={value}"]
-    for option, value in job.options:
-        if option in OPTIONS:
-            words += [option, value]
-    return words
+    runner = [str(paths.uthreads_runner()), "--policy", str(job.policy.shared_object)]
+    return runner + job_arguments(job, OPTIONS)
 
 
 class UthreadsSession:
