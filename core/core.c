@@ -72,7 +72,7 @@ static int init_cpus(void)
 
 		cpu->id = (s32)i;
 		cpu->idle_cursor = -1;
-		cpu->last_dsq = &sl_core.global;	/* no policy's queue */
+		cpu->last_dsq = &sl_core.no_dsq;
 		sl_lock_init(&cpu->lock);
 		sl_dsq_init(&cpu->local, SCX_DSQ_LOCAL_ON | i, (s32)i);
 		sl_task_setup(&cpu->idle, 0, "swapper");
@@ -107,6 +107,9 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.builtin_idle = true;
 	sl_core.bypass = true;
 	sl_dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
+	sl_dsq_init(&sl_core.no_dsq, SCX_DSQ_INVALID, -1);
+	sl_core.no_dsq.is_dead = true;
+	sl_lock_init(&sl_core.bypass_lock);
 	sl_lock_init(&sl_core.dsqs_lock);
 	sl_lock_init(&sl_core.tasks_lock);
 	sl_lock_init(&sl_core.maps_lock);

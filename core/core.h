@@ -10,7 +10,8 @@
  * list until its own lock is dropped. That rule alone excludes deadlock; it is
  * also why load.c may take all CPUs' locks when a policy begins. The table of
  * tasks has a lock too, taken before any of these and never while one is held: it
- * keeps tasks from coming and going while somebody looks at all of them.
+ * keeps tasks from coming and going while somebody looks at all of them. Whatever is
+ * held, `bypass_lock` may be taken; whoever has it takes no other.
  *
  * What is read without the lock that protects it is read and written with
  * sl_peek() and sl_poke(), or sl_load() and sl_store(); tests/core proves that
@@ -140,6 +141,7 @@ struct sl_core {
 	u32		nr_nodes;
 	bool		has_smt, has_llcs, has_nodes;
 
+	sl_lock_t	bypass_lock;	/* for changing `bypass` and `live` */
 	struct sched_ext_ops live;	/* what is asked now: nothing while bypassed */
 	struct sched_ext_ops ops;	/* a copy; constant while loaded */
 	bool		is_loaded;
@@ -149,6 +151,7 @@ struct sl_core {
 	u32		dispatch_batch;
 
 	struct sl_dsq	global;
+	struct sl_dsq	no_dsq;		/* dead: sl_cpu.last_dsq before there is one */
 	sl_lock_t	dsqs_lock;	/* protects the table below */
 	struct sl_dsq	**dsqs;		/* open addressing by id; read without lock */
 	u32		nr_dsqs;

@@ -93,7 +93,7 @@ static void destroy_dsqs(void)
 		sl_host_free(q, sizeof(*q));
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_core.cpus[i].last_dsq = &sl_core.global;
+		sl_core.cpus[i].last_dsq = &sl_core.no_dsq;
 }
 
 /* Context: nobody uses what the policy had. */
@@ -175,8 +175,7 @@ static void hand_over_all(struct sl_cpu *here)
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_lock(&sl_core.cpus[i].lock);
 	here->holds_lock = true;
-	if (!sl_peek(&sl_core.exit_claimed))
-		sl_set_bypass(false);
+	sl_set_bypass(false);
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
 		if (sl_core.tasks[i])
 			hand_over(here, sl_core.tasks[i]);

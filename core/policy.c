@@ -51,11 +51,19 @@ void sl_copy_ops(struct sched_ext_ops *to, const struct sched_ext_ops *from)
 		sl_poke(&word[i], value ? value[i] : 0);
 }
 
-/* Whether the policy is asked; what it has is in sl_core.ops all the time. */
+/*
+ * Whether the policy is asked; what it has is in sl_core.ops all the time. One that
+ * has failed is not: another CPU may ask, and find it wrong, while its operations
+ * are still being copied, and what it takes back must not come again.
+ */
 void sl_set_bypass(bool is_bypassed)
 {
+	sl_lock(&sl_core.bypass_lock);
+	if (sl_peek(&sl_core.exit_claimed))
+		is_bypassed = true;
 	sl_poke(&sl_core.bypass, is_bypassed);
 	sl_copy_ops(&sl_core.live, is_bypassed ? NULL : &sl_core.ops);
+	sl_unlock(&sl_core.bypass_lock);
 }
 
 static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,

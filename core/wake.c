@@ -71,7 +71,9 @@ sl_inline s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 		cpu = sl_select_cpu_default(t, prev_cpu, wake_flags, NULL, 0);
 		if (cpu < 0)
 			return prev_cpu;
-		if (!sl_peek(&sl_core.bypass)) {
+		/* One that is just beginning may have it, and not be asked yet. */
+		if (!sl_peek(&sl_core.bypass) &&
+		    !sl_peek(&sl_core.ops.select_cpu)) {
 			sl_set_slice(t, SCX_SLICE_DFL);
 			t->ddsp_dsq_id = SCX_DSQ_LOCAL;
 			t->ddsp_enq_flags = 0;

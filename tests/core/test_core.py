@@ -97,14 +97,15 @@ UNIT_SOURCES = [
     "unit_races.c", "unit_text.c",
 ]  # fmt: skip
 UNITS = (
-    "race_change_before_the_switch", "race_destroyed_queue",
+    "race_change_before_the_switch", "race_destroyed_queue", "race_failure_while_a_policy_comes",
     "race_going_idle_before_a_task_is_queued", "race_queueing_before_a_cpu_is_idle",
-    "race_reused_memory",
+    "race_policy_comes_while_one_wakes", "race_reused_memory",
     "race_stale_turn", "race_wake_after_the_clock",
     "affinity_waits_for_migration",
     "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
     "a_policy_may_leave",
-    "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_create_destroy",
+    "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_builtin_stays",
+    "dsq_create_destroy",
     "dsq_fifo", "dsq_many", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",
     "dump_waits_for_nobody",
     "enable_failures_leave_nothing", "enable_under_tasks", "format_like_the_c_library",

@@ -234,6 +234,29 @@ TEST(dsq_create_destroy)
 	CHECK(!fake.nr_failures && !sl_core.exit_claimed);
 }
 
+/* Built-in queues are no policy's to destroy, or to look into by this name. */
+TEST(dsq_builtin_stays)
+{
+	static const u64 ids[] = { SCX_DSQ_GLOBAL, SCX_DSQ_LOCAL, SCX_DSQ_LOCAL_ON };
+
+	unit_machine(1);
+	unit_attach(2);
+	sl_task_start(&unit_tasks[0].core, 0);
+	CHECK(sl_core.global.first == &unit_tasks[0].core);
+	for (u32 i = 0; i < 3; i++) {
+		scx_bpf_destroy_dsq(ids[i]);
+		CHECK(!scx_bpf_dsq_peek(ids[i]));
+	}
+	CHECK(!fake.nr_failures && !sl_core.exit_claimed);
+	unit_run_to_end();
+	for (u32 i = 0; i < 3; i++)
+		scx_bpf_destroy_dsq(ids[i]);
+	CHECK(!sl_core.global.is_dead && !sl_core.cpus[0].local.is_dead);
+	unit_start(2);
+	unit_run_to_end();
+	unit_end();
+}
+
 /* A table that is as full as it may be, in which queues come and go. */
 TEST(dsq_many)
 {

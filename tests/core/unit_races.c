@@ -335,3 +335,78 @@ TEST(race_going_idle_before_a_task_is_queued)
 	unit_run_to_end();
 	unit_end();
 }
+
+/* ---- a policy comes while another CPU wakes a task ----------------------- */
+
+static u32 nr_locks;
+
+/* The waker has chosen a CPU; now the list of operations is complete. */
+static void complete_late(sl_lock_t *lock)
+{
+	(void)lock;
+	if (++nr_locks != 2)
+		return;
+	has_acted = true;
+	fake_before_lock = NULL;
+	sl_set_bypass(false);
+}
+
+static s32 first_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	(void)p;
+	(void)prev_cpu;
+	(void)wake_flags;
+	return 0;
+}
+
+TEST(race_policy_comes_while_one_wakes)
+{
+	struct sched_ext_ops ops = { .name = "comes", .enqueue = keep_enqueue,
+				     .select_cpu = first_select_cpu };
+	struct unit_task *t;
+
+	unit_machine(2);
+	CHECK(!unit_enable(&ops));
+	t = unit_attach(1);
+	/* That the policy decides is seen first, its operations one by one. */
+	sl_copy_ops(&sl_core.live, NULL);
+	fake_before_lock = complete_late;
+	sl_task_start(&t->core, 0);
+	fake_before_lock = NULL;
+	CHECK(has_acted && nr_enqueued == 1,
+	      "S16: a default of a policy that chooses itself");
+	sl_policy_disable();
+	unit_run_to_end();
+	unit_end();
+}
+
+/* ---- a policy fails on one CPU while another one begins to ask it -------- */
+
+static void fail_early(sl_lock_t *lock)
+{
+	if (lock != &sl_core.bypass_lock)
+		return;
+	has_acted = true;
+	fake_before_lock = NULL;
+	fake_cpu = 1;
+	sl_policy_error(SCX_EXIT_ERROR, 0, "as soon as it was asked");
+	fake_cpu = 0;
+}
+
+TEST(race_failure_while_a_policy_comes)
+{
+	static const struct sched_ext_ops none;
+	struct sched_ext_ops ops = { .name = "fails", .enqueue = keep_enqueue };
+
+	unit_machine(2);
+	unit_start(3);
+	fake_before_lock = fail_early;
+	CHECK(!unit_enable(&ops));
+	fake_before_lock = NULL;
+	CHECK(has_acted && fake.nr_failures == 1);
+	CHECK(sl_core.bypass && !memcmp(&sl_core.live, &none, sizeof(none)),
+	      "S30: it is asked although it has failed");
+	unit_run_to_end();
+	CHECK(!nr_enqueued);
+	unit_end();
+}
