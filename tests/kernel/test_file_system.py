@@ -50,6 +50,10 @@ def test_several_at_once(harness):
         run(harness, seed, "threads", 8, 250)
 
 
+def test_an_inode_used_again_while_it_is_let_go_is_freed(harness):
+    run(harness, 1, "reuse", 11111)
+
+
 @pytest.mark.full
 def test_several_at_once_without_data_races(tmp_path, need):
     """Under ThreadSanitizer, which fails the program for what it finds."""

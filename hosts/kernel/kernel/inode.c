@@ -192,8 +192,12 @@ static void ifree(struct inode *ip)
 void iput(struct inode *ip)
 {
 	acquire(&inodes.lock);
-	if (ip->c.refs == 1 && ip->c.is_valid && !ip->d.nlink) {
-		/* No name and no other reference: no other can come about. */
+	/*
+	 * No name and no other reference: none can come about until ifree() has made
+	 * the number free. From then on a new file may have it, and if that has lost
+	 * its name again by the time we look, it is ours to free, too.
+	 */
+	while (ip->c.refs == 1 && ip->c.is_valid && !ip->d.nlink) {
 		release(&inodes.lock);
 		ifree(ip);
 		acquire(&inodes.lock);

@@ -38,6 +38,7 @@ extern bool is_threaded;	/* else a waiting process runs the disk itself */
 extern bool is_quiet;		/* printk() is only remembered */
 extern char last_printk[256];
 extern u8 *user_memory;		/* what copyin() and copyout() accept */
+extern void (*after_release)(const struct spinlock *lock);	/* or NULL */
 #define USER_BYTES 65536
 struct proc *proc_new(void);
 void timers_run(u64 ns);	/* let time pass */
@@ -74,6 +75,7 @@ u64 kernel_tree_hash(void);
 /* The modes; main.c has their arguments. */
 void run_random(u32 nr_ops, u32 nr_blocks);
 void run_threads(u32 nr_threads, u32 nr_ops);
+void run_reuse(u32 nr_bytes);
 void run_crash(u32 nr_ops, u32 nr_cuts);
 void run_corrupt(u32 nr_images);
 void run_mount(const char *path);

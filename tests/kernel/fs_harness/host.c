@@ -20,6 +20,7 @@ __thread u64 random_state = 88172645463325252ULL;
 bool is_threaded, is_quiet;
 char last_printk[256];
 u8 *user_memory;
+void (*after_release)(const struct spinlock *lock);
 
 u32 random_below(u32 n)
 {
@@ -111,6 +112,8 @@ void release(struct spinlock *lock)
 	__atomic_store_n(&lock->owner, NULL, __ATOMIC_RELAXED);
 	current->nr_locks--;
 	__atomic_store_n(&lock->locked, 0, __ATOMIC_RELEASE);
+	if (after_release)
+		after_release(lock);
 }
 
 void push_off(void)

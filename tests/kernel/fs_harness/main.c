@@ -4,6 +4,7 @@
  *
  *	random OPS BLOCKS	against the model, on a disk of BLOCKS
  *	threads THREADS OPS	several at once
+ *	reuse BYTES		an inode is used again while it is let go
  *	crash OPS CUTS		power cuts after one history
  *	corrupt IMAGES		broken images
  *	mount IMAGE		mount a file, free its orphans, write it back
@@ -123,6 +124,8 @@ int main(int argc, char **argv)
 		run_random(a, b);
 	else if (!strcmp(argv[2], "threads"))
 		run_threads(a, b);
+	else if (!strcmp(argv[2], "reuse"))
+		run_reuse(a);
 	else if (!strcmp(argv[2], "crash"))
 		run_crash(a, b);
 	else if (!strcmp(argv[2], "corrupt"))

@@ -189,3 +189,58 @@ void run_threads(u32 nr_threads, u32 nr_ops)
 	check_disk("after all threads");
 	printf("threads: %u of them, %u operations each\n", nr_threads, nr_ops);
 }
+
+/* ---- one switch, where it hurts most -------------------------------------- */
+
+static struct proc *other;
+static u32 other_bytes;
+
+/* Called when a file was freed, before who did it lets go of the inode. */
+static void use_it_again(const struct spinlock *lock)
+{
+	struct proc *before = current;
+	int fd;
+
+	if (strcmp(lock->name, "free inodes") != 0)
+		return;
+	after_release = NULL;
+	current = other;
+	strcpy((char *)user_memory, "/b");
+	fd = syscall3(sys_open, (uint64)user_memory, O_CREATE | O_RDWR, 0);
+	CHECK((u32)syscall3(sys_write, fd, (uint64)user_memory, other_bytes) == other_bytes,
+	      "write");
+	CHECK((int)syscall3(sys_close, fd, 0, 0) == 0, "close");
+	CHECK((int)syscall3(sys_unlink, (uint64)user_memory, 0, 0) == 0, "unlink");
+	current = before;
+}
+
+/*
+ * While one process closes a file that has no name any more, another one makes,
+ * fills and removes a file of the same number. In the end both are gone.
+ */
+void run_reuse(u32 nr_bytes)
+{
+	u8 *image = calloc(DISK_BLOCKS_MAX, BSIZE);
+	u32 blocks, inodes;
+	int fd;
+
+	format(image, DISK_BLOCKS_MAX, 256, 1 + LOG_BLOCKS_MAX);
+	disk_use(image, DISK_BLOCKS_MAX);
+	CHECK(fs_init() == 0, "an empty file system is refused");
+	other = proc_new();
+	other_bytes = nr_bytes;
+	blocks = nr_blocks_free();
+	inodes = nr_inodes_free();
+	strcpy((char *)user_memory, "/a");
+	fd = syscall3(sys_open, (uint64)user_memory, O_CREATE | O_RDWR, 0);
+	CHECK((int)syscall3(sys_unlink, (uint64)user_memory, 0, 0) == 0, "unlink");
+	after_release = use_it_again;
+	CHECK((int)syscall3(sys_close, fd, 0, 0) == 0, "close");
+	CHECK(!after_release, "closing the last descriptor frees no inode");
+	CHECK(nr_blocks_free() == blocks && nr_inodes_free() == inodes,
+	      "%u blocks and %u inodes are lost", blocks - nr_blocks_free(),
+	      inodes - nr_inodes_free());
+	fs_sync();
+	check_disk("at the end");
+	printf("reuse: %u bytes, nothing lost\n", nr_bytes);
+}
