@@ -59,7 +59,7 @@ static size_t page_bytes(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What a handler and the kernel's frame for it need, above 16 KiB. */
+/* What a handler and the kernel's frame for it need, above 16 KiB, wherever it begins. */
 size_t ut_stack_bytes_min(void)
 {
 	size_t page = page_bytes();
@@ -67,7 +67,7 @@ size_t ut_stack_bytes_min(void)
 
 	if (!signal_bytes)
 		signal_bytes = 4096;
-	return (16384 + signal_bytes + page - 1) & ~(page - 1);
+	return (16384 + UT_COLOURS_BYTES + signal_bytes + page - 1) & ~(page - 1);
 }
 
 static struct class *class_of(size_t bytes)

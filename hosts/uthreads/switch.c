@@ -144,6 +144,8 @@ void ut_reschedule(enum sl_why why)
 
 	if (next != cpu->curr)
 		switch_to(cpu, next);
+	else if (next)
+		ut_timer_check(cpu);
 }
 
 /* From the idle loop. Return: false when there was nobody to run. */
@@ -180,9 +182,12 @@ void ut_preempt_here(bool is_bound)
 	if (!is_bound && was_bound)
 		sl_task_enable_migration(&t->core);
 	next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
-	if (next != t)
+	if (next != t) {
 		switch_to(cpu, next);
-	else if (is_bound && !was_bound)
+		return;
+	}
+	ut_timer_check(cpu);
+	if (is_bound && !was_bound)
 		sl_task_enable_migration(&t->core);
 }
 

@@ -20,11 +20,6 @@
 #include "ut.h"
 
 #define NR_CACHED_MAX 256	/* free threads that a CPU keeps for itself */
-/*
- * Stacks lie a whole number of pages apart. Began all at the same place in theirs,
- * a thousand of them would want the same few lines of a cache.
- */
-#define NR_COLOURS 32
 #define SPINS_MAX 1000		/* of a joiner, before it sleeps again */
 
 int ut_threads_init(void)
@@ -224,7 +219,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->attr = (struct ut_attr)UT_ATTR_INIT;
 	if (has_stack) {
 		t->sp = ut_context_make(t->stack.low + t->stack.bytes -
-					t->slot % NR_COLOURS * 64,
+					t->slot * 64 % UT_COLOURS_BYTES,
 					run_thread, t);
 		ut_sanitize_begin(&t->sanitized, false);
 	}

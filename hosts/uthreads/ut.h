@@ -74,6 +74,13 @@ struct ut_stack {
 	size_t		bytes;
 };
 
+/*
+ * Stacks lie a whole number of pages apart. Began all at the same place in theirs,
+ * a thousand of them would want the same few lines of a cache. So they begin lower,
+ * by up to this.
+ */
+#define UT_COLOURS_BYTES 2048
+
 struct request;
 
 struct ut_thread {
@@ -294,7 +301,8 @@ sl_apart void ut_timer_arm(struct ut_cpu *cpu);
 
 /*
  * A thread goes on on @cpu: is the timer set for the end of its slice, or for
- * something earlier? Most often it is, and a switch makes no system call.
+ * something earlier? Most often it is, and a switch makes no system call. Who stays
+ * may have an end of its turn now, and had none (S12).
  */
 static inline void ut_timer_check(struct ut_cpu *cpu)
 {

@@ -36,6 +36,12 @@ def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):
     run_program(chain.program("spin.c"), policy(chain, name), cpus)
 
 
+def test_who_stays_after_an_endless_slice_makes_way_later(toolchain):
+    chain = toolchain("gcc", "plain")
+    endless = chain.policy(ROOT / "tests" / "conformance" / "s25_default_choice.bpf.c")
+    run_program(chain.program("stay.c"), endless, 1)
+
+
 @pytest.mark.parametrize("what", ["hold", "nothing"])
 def test_who_holds_a_thread_local_address_is_bound(toolchain, what):
     chain = toolchain("gcc", "plain")

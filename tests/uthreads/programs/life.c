@@ -3,9 +3,16 @@
 #include "check.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/auxv.h>
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 #define ROUNDS 100
+#define NR_SMALL 40	/* more than there are places where a stack begins */
 
 static char order[4 * ROUNDS + 1];
 static atomic_int nr_order;
@@ -102,6 +109,44 @@ static void test_detached(void)
 	}
 }
 
+/* 16 KiB, and what a signal takes. Calls nothing down there, no sanitizer either. */
+static __attribute__((noinline, no_sanitize("address", "thread")))
+void touch_low(void)
+{
+	volatile char *low = __builtin_alloca(16384 + getauxval(AT_MINSIGSTKSZ) -
+					      1024);
+
+	*low = 1;
+}
+
+/* No signal may come while there is no room left for it. */
+static void *use_stack(void *arg)
+{
+	sigset_t all, old;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	touch_low();
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return arg;
+}
+
+/* Wherever in its pages a stack begins. */
+static void test_smallest_stacks(void)
+{
+	struct ut_attr attr = UT_ATTR_INIT;
+	ut_id ids[NR_SMALL];
+	int nr = 0;
+
+	attr.stack_bytes = 16384;
+	while (ut_create(&ids[0], &attr, use_stack, NULL))
+		attr.stack_bytes += 1024;
+	while (++nr < NR_SMALL)
+		CHECK_IS(ut_create(&ids[nr], &attr, use_stack, NULL), 0);
+	while (nr--)
+		CHECK_IS(ut_join(ids[nr], NULL), 0);
+}
+
 static void test_sleep(void)
 {
 	uint64_t before_ns = ut_now_ns();
@@ -127,6 +172,7 @@ int main(int argc, char **argv)
 		test_errors();
 		test_sleep();
 		test_detached();
+		test_smallest_stacks();
 		CHECK_IS(ut_exit(), 0);
 		CHECK_IS(nr_done, 1000);
 	}
