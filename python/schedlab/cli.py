@@ -48,8 +48,21 @@ EXIT_INTERRUPTED = 130
 #: What Typer raises about the words of a command line; it has no public name for it.
 WordsError: type = typer.BadParameter.__base__
 
+
+class _Group(typer.core.TyperGroup):
+    """Commands whose Ctrl-C comes to `main`; Typer's own would leave without a word, also with `--json`."""
+
+    def invoke(self, ctx):
+        """Do the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise typer.Abort() from error
+
+
 app = typer.Typer(
     name="schedlab",
+    cls=_Group,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -109,6 +122,12 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         _leave_with_error("Interrupted", "interrupted", EXIT_INTERRUPTED)
+    except UnicodeEncodeError as error:
+        # A command's own words may be any bytes; what becomes a path of ours, a name in JSON, may not.
+        words = [word for word in sys.argv if word.encode(errors="replace").decode() != word]
+        message = f"{' '.join(words) or error.object!r}: a name that is not UTF-8; choose another"
+        print(f"error: {message}", file=sys.stderr)
+        _leave_with_error("UsageError", message, UsageError.exit_code)
     except BrokenPipeError:
         # The reader of our output has gone, which is its right.
         sys.stderr.close()

@@ -16,7 +16,6 @@ import typer
 from .cli_audit import REPORTS, report_folder
 from .errors import EXIT_CHECK_FAILED, UsageError, did_you_mean
 
-EXIT_INTERRUPTED = 130
 
 
 def register(app: typer.Typer) -> None:
@@ -42,19 +41,14 @@ def reproduce(
     """Run the experiments of the five reports again, and decide their claims."""
     from .replication import write_replication
     from .reproduce import Wanted, claims_json, reproduce_report
-    from .reproduce_runs import Interrupted
     from .show_reproduce import Watch, show_reproduction
 
     wanted = Wanted(out=out, hosts=_hosts(host or []), is_quick=quick, scale=_checked(scale))
     made = []
-    try:
-        with Watch(is_silent=as_json) as watch:
-            for folder in _folders(reports or []):
-                made.append(reproduce_report(folder, wanted, on_set=watch.begin, on_start=watch.expect,
-                                             on_result=watch.advance, on_done=watch.end))  # fmt: skip
-    except Interrupted as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from error
+    with Watch(is_silent=as_json) as watch:
+        for folder in _folders(reports or []):
+            made.append(reproduce_report(folder, wanted, on_set=watch.begin, on_start=watch.expect,
+                                         on_result=watch.advance, on_done=watch.end))  # fmt: skip
     if write is not None:
         write_replication(made, write, today=datetime.now(UTC).date())
     if as_json:

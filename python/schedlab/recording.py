@@ -154,8 +154,8 @@ def record_others(
     UsageError
         If `out` cannot be written.
     """
-    if pid is not None and not Path(f"/proc/{pid}").is_dir():
-        raise NotFoundError(f"--pid {pid}: there is no such process")
+    if pid is not None:
+        _check_process(pid)
     events = _prepare(out)
     with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
         try:
@@ -212,6 +212,7 @@ def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict:
 
 
 def _make_folder(out: Path) -> None:
+    str(out).encode()  # the command line says what is wrong with a name that is not UTF-8
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -244,6 +245,18 @@ def _drop(out: Path, events: Path) -> None:
         pass
 
 
+def _check_process(pid: int) -> None:
+    """It is there, and is no thread of another: /proc answers to the numbers of threads, too."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError as error:
+        raise NotFoundError(f"--pid {pid}: there is no such process") from error
+    process = next(int(line.split()[1]) for line in lines if line.startswith("Tgid:"))
+    if process != pid:
+        raise UsageError(f"--pid {pid}: is a thread of process {process}; give --pid {process}, which records all "
+                         "its threads")  # fmt: skip
+
+
 def _wait(pid: int | None, for_ns: int) -> None:
     """Until the time is over, or the process has ended."""
     deadline = time.monotonic_ns() + for_ns
@@ -260,7 +273,7 @@ def _stop(recorder: Recorder) -> tuple[Captured | None, str | None]:
     except SchedlabError as error:
         return None, f"{error} What it had recorded by then is here"
     if captured.write_error:
-        after_s = (captured.write_error_ns - captured.begin_ns) / 1e9
+        after_s = max(captured.write_error_ns - captured.begin_ns, 0) / 1e9
         return captured, (
             f"after {after_s:.2f} s the events could not be written any more ({captured.write_error}); "
             "what was recorded until then is here: make room and record again"
@@ -299,7 +312,13 @@ def make_run(
     RecordError
         If the events cannot be read, or the records not written.
     """
-    converted = convert_events(events, out / "records.slr", origin_ns=window[0], end_ns=window[1])
+    try:
+        converted = convert_events(events, out / "records.slr", origin_ns=window[0], end_ns=window[1])
+    except RecordError as error:
+        # What went wrong first is the cause of what went wrong now.
+        if complaint is None:
+            raise
+        raise RecordError(f"{complaint}; now: {error}") from error
     if not converted.is_whole and complaint is None:
         complaint = "the recorder was ended before it could finish; what it had written by then is here"
     run = _blank_run(out, subject, converted)
@@ -334,6 +353,17 @@ def _blank_run(out: Path, subject: Subject, converted: Converted) -> dict:
     }  # fmt: skip
 
 
+def _write_table(table, path: Path, compression: str) -> None:
+    """Write a table of the run, or say why not."""
+    from polars.exceptions import PolarsError
+
+    try:
+        table.write_parquet(path, compression=compression)
+    except (OSError, PolarsError) as error:
+        raise RecordError(f"{path}: cannot be written: {error}; a recording's events are kept in "
+                          f"{path.parent / EVENTS}: make room, then schedlab import") from error  # fmt: skip
+
+
 def nice_of(priority: int) -> int:
     """Nice value of the kernel's priority.
 
@@ -364,7 +394,7 @@ def _judge(run: dict, out: Path, converted: Converted) -> None:
     run["record_hash"] = hash_file(out / "records.slr")
     horizon_ns = 0 if converted.have_all_ended else records.end_ns
     run["physics"] = physics.check(timeline, physics.Expectations(horizon_ns=horizon_ns))
-    records_table(records).write_parquet(out / "records.parquet", compression="lz4")
+    _write_table(records_table(records), out / "records.parquet", "lz4")
     names = np.array([task["name"] or f"pid-{task['pid']}" for task in converted.tasks])
     classes = np.unique(names, return_inverse=True)[1] if len(names) else names
     if run["physics"] != "ok":
@@ -378,8 +408,8 @@ def _judge(run: dict, out: Path, converted: Converted) -> None:
     for name in ("pid", "priority"):
         values = pl.Series(f"linux_{name}", [task[name] for task in converted.tasks], dtype=pl.Int64)
         table = table.with_columns(values.gather(shown))
-    table.write_parquet(out / "tasks.parquet", compression="zstd")
-    metrics_table(metrics).write_parquet(out / "metrics.parquet", compression="zstd")
+    _write_table(table, out / "tasks.parquet", "zstd")
+    _write_table(metrics_table(metrics), out / "metrics.parquet", "zstd")
     run["metrics"] = metrics.run
 
 

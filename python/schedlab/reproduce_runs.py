@@ -46,6 +46,8 @@ _LINE = re.compile(r"^(\w+) ((?:[\w-]+=\S+ ?)+)$")
 class Interrupted(SchedlabError):
     """Ctrl-C; what is finished is kept."""
 
+    exit_code = 130
+
 
 def do_runs(
     runs: Runs, size: Size, out: Path, *, needed: Collection[tuple[str, str]] | None = None,
@@ -244,7 +246,8 @@ def _run_programs(done: Done, size: Size, out: Path, on_start, on_result) -> Non
         booted = {label: pool.submit(_boot, runs, command, label, *rest, machines) for label, rest in todo.items()}
         try:
             for label, each in booted.items():
-                found[label] = each.result()
+                # Once Polars is there, Ctrl-C ends only waits that have a timeout.
+                found[label] = each.result(timeout=threading.TIMEOUT_MAX / 2)
                 for run in found[label]:
                     on_result(run)
         except KeyboardInterrupt as error:

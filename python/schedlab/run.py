@@ -521,7 +521,8 @@ def _run_cases(ready: Ready, cases: list[Case], on_result) -> tuple[list[dict], 
             worker.start()
         nr_working = len(workers)
         while nr_working:
-            position, value = done.get()
+            # Once Polars is there, Ctrl-C ends only waits that have a timeout.
+            position, value = done.get(timeout=threading.TIMEOUT_MAX / 2)
             if isinstance(value, BaseException):
                 raise value
             if value is None:

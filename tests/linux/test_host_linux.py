@@ -146,7 +146,9 @@ def are_gone(pids: list[int]) -> bool:
 
 def started(plan_: Plan) -> tuple[subprocess.Popen, Path]:
     """A schedlab of its own that runs a plan; and where it writes."""
-    words = [sys.executable, "-m", "schedlab", "run", *plan_.workloads, "--host", "linux", "--policy", *plan_.policies,
+    # Under Polars, reads and waits without a timeout go on after Ctrl-C.
+    main = "import polars; from schedlab.__main__ import main; main()"
+    words = [sys.executable, "-c", main, "run", *plan_.workloads, "--host", "linux", "--policy", *plan_.policies,
              "--cpus", "1", "--out", str(plan_.out)]  # fmt: skip
     env = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     return subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL), plan_.out
@@ -167,6 +169,16 @@ def test_a_killed_schedlab_leaves_no_process_and_readable_results(plan):
     (file,) = out.rglob(linux.TASKS_FILE)
     assert [task["name"] for task in linux.read_played(file).tasks] == ["first"]
     assert not list(out.rglob("run.json")), "a run that was cut short is not taken for a whole one"
+
+
+def test_ctrl_c_does_not_wait_for_the_run(plan):
+    """It would for 30 s."""
+    process, out = started(plan(FIRST_ENDS, "SCHED_OTHER"))
+    wait_until(lambda: any(p.read_text() for p in out.rglob(linux.TASKS_FILE)), "the first task never ended")
+    tree = tree_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=15) == 130
+    wait_until(lambda: are_gone(tree), "something outlived schedlab")
 
 
 @needs_realtime

@@ -6,17 +6,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from schedlab.cli import app
-from schedlab.errors import NotFoundError, UsageError
+from schedlab.errors import NotFoundError, RecordError, UsageError
 from schedlab.gantt import draw_text
-from schedlab.hosts.recorder import convert_events, unavailable_reason
+from schedlab.hosts.recorder import Recorder, convert_events, unavailable_reason
 from schedlab.linux_class import parse_class
 from schedlab.recording import EVENTS, import_trace, record_command, record_others
 from schedlab.records import read_records
@@ -125,6 +127,30 @@ def test_what_cannot_be_recorded_leaves_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be made"):
         record_others(tmp_path / "file" / "run", pid=None, for_ns=1)
+    with pytest.raises(UnicodeEncodeError):
+        record_others(tmp_path / os.fsdecode(b"\xff"), pid=None, for_ns=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_thread_is_not_taken_for_a_process(tmp_path):
+    is_over = threading.Event()
+    thread = threading.Thread(target=is_over.wait)
+    thread.start()
+    try:
+        with pytest.raises(UsageError, match=f"a thread of process {os.getpid()}; give --pid {os.getpid()}"):
+            record_others(tmp_path / "run", pid=thread.native_id, for_ns=1)
+    finally:
+        is_over.set()
+        thread.join()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_table_that_cannot_be_written_is_named_and_the_events_are_kept(tmp_path):
+    """As on a full disk; what keeps it from being written is here a directory of its name."""
+    (tmp_path / "run" / "tasks.parquet").mkdir(parents=True)
+    with pytest.raises(RecordError, match=r"tasks.parquet: cannot be written: .*make room, then schedlab import"):
+        record_command(["true"], tmp_path / "run", linux_class=OTHER, timeout_ns=TIMEOUT_NS)
+    assert import_trace(tmp_path / "run" / EVENTS, tmp_path / "again")["status"] == "ok"
 
 
 def test_without_capabilities_the_one_that_is_missing_is_named(tmp_path):
@@ -163,6 +189,25 @@ def processes(marker: str) -> list[str]:
     return found
 
 
+def process_name(pid: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def test_ctrl_c_while_a_recording_begins_is_no_fault(tmp_path, monkeypatch):
+    """Its answer is yet to be read when the recording is stopped."""
+
+    def begin(recorder, order, path):
+        recorder._process.stdin.write(f"{order}\n".encode())
+        recorder._process.stdin.flush()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recorder, "_begin", begin)
+    run = record_others(tmp_path / "run", pid=None, for_ns=10**10)
+    assert run["recording"]["events"] > 0 and run["recording"]["recorder_cpu_ns"] is not None, run["error"]
+
+
 def test_killed_itself_it_leaves_a_file_and_no_process(tmp_path):
     marker = f"30.{os.getpid():06d}"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -179,6 +224,22 @@ def test_killed_itself_it_leaves_a_file_and_no_process(tmp_path):
     run = import_trace(events, tmp_path / "again")
     assert run["status"] == "ok" and {"sleep"} <= {task["name"] for task in run["tasks"]}
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_ctrl_c_ends_the_command_at_once_and_keeps_what_was_recorded(tmp_path):
+    """Also where Polars is at hand, under which reads go on after a signal."""
+    marker = f"40.{os.getpid():06d}"
+    out = tmp_path / "run"
+    argv = [sys.executable, "-c", "import polars; from schedlab.__main__ import main; main()",
+            "record", "--json", "--out", out, "--", "sleep", marker]  # fmt: skip
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A child that is yet to become the recorder has our words, too.
+    wait_until(lambda: any(process_name(pid) == "sleep" for pid in processes(marker)), "the command never began")
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, json.loads(output)["error"]) == (1, "it was interrupted"), errors
+    assert not processes(marker) and (out / EVENTS).exists()
 
 
 def _is_whole(events: Path) -> bool:

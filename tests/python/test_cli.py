@@ -349,6 +349,27 @@ def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):
         read_records(Path(run["directory"]) / "records.slr")
 
 
+@pytest.mark.parametrize("command", ["record --all", "bench -p SCHED_OTHER -- true", "reproduce 5"])
+def test_ctrl_c_is_said_and_a_program_gets_one_document(monkeypatch, capsys, command):
+    """Typer would swallow it."""
+    import schedlab.run_folders
+    from schedlab.cli import main
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    for name in ("recording.record_others", "bench.measure", "reproduce.reproduce_report"):
+        monkeypatch.setattr(f"schedlab.{name}", interrupt)
+    monkeypatch.setattr(schedlab.run_folders, "fresh_folder", lambda: Path("unused"))
+    words = command.split()
+    monkeypatch.setattr(sys, "argv", ["schedlab", words[0], "--json", *words[1:]])
+    with pytest.raises(SystemExit) as left:
+        main()
+    shown = capsys.readouterr()
+    assert (left.value.code, shown.err) == (130, "interrupted\n")
+    assert json.loads(shown.out)["error"]["kind"] == "Interrupted"
+
+
 @pytest.fixture(scope="module")
 def three_sets(environment, simulator, tmp_path_factory):
     """Folders: rr as it is, rr with twice the slice, and rr on other work."""

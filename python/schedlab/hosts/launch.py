@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -127,6 +128,10 @@ class Launcher:
         try:
             self._process.stdin.write(b"run %d\n" % len(raw) + raw)
             self._process.stdin.flush()
+            # Polars' handler of Ctrl-C has reads go on, which would wait for the command; poll() never does.
+            waiting = select.poll()
+            waiting.register(self._process.stdout, select.POLLIN)
+            waiting.poll()
             line = self._process.stdout.readline()
         except (BrokenPipeError, ValueError):  # closed by another thread
             line = b""

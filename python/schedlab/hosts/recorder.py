@@ -206,6 +206,10 @@ class Recorder:
             the same.
         """
         said = self._ask("stop")
+        if "begin_ns" in said:  # Ctrl-C came while the recording began, before this was heard
+            self._begin_ns, said = said["begin_ns"], self._hear()
+        if "error" in said:
+            raise HostError("nothing was being recorded.")
         return Captured(
             nr_events=said["events"], nr_lost=said["lost"], begin_ns=self._begin_ns,
             end_ns=said["end_ns"], cpu_ns=said["cpu_ns"], write_error=said["write_error"],
