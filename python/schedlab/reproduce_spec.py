@@ -312,6 +312,8 @@ def read_experiment(folder: Path) -> Experiment:
     faults: list[SpecFault] = []
     file = folder / EXPERIMENT_FILE
     spec, claims = _load(file), _load(folder / CLAIMS_FILE)
+    for name, sections in ((file, spec), (folder / CLAIMS_FILE, claims)):
+        faults += _take_misshapen(name, sections)
     for name, known, given in ((file, ("experiment", "runs", "table", "box"), spec),
                                (folder / CLAIMS_FILE, ("claim",), claims)):  # fmt: skip
         faults += [SpecFault(str(name), None, "", f"unknown section '{key}'{did_you_mean(key, known)}")
@@ -351,8 +353,22 @@ def _load(file: Path) -> dict:
     except OSError as error:
         problem = f"cannot be read: {error.strerror}; experiments/README.md says what it must hold"
         raise SpecError([SpecFault(str(file), None, "", problem)]) from error
+    except UnicodeDecodeError as error:
+        raise SpecError([SpecFault(str(file), None, f"byte {error.start}", "is not UTF-8, as TOML must be")]) from error
     except tomllib.TOMLDecodeError as error:
         raise SpecError([SpecFault(str(file), None, "", str(error))]) from error
+
+
+def _take_misshapen(file: Path, sections: dict) -> list[SpecFault]:
+    """Remove sections that are no TOML tables, such as `runs = 3`; they are faults."""
+    faults = []
+    for key, value in list(sections.items()):
+        is_one = key == "experiment"
+        if isinstance(value, dict) if is_one else isinstance(value, list) and all(isinstance(v, dict) for v in value):
+            continue
+        heading = f"[{key}]" if is_one else f"[[{key}]]"
+        faults.append(SpecFault(str(file), None, key, f"must be written as {heading} (got {sections.pop(key)!r:.60})"))
+    return faults
 
 
 def _paragraphs(text: str) -> tuple[str, ...]:

@@ -88,6 +88,15 @@ def test_mistakes_are_reported_with_their_place_and_the_right_word(tmp_path):
             read_experiment(folder)
         assert "claims.toml" in str(error.value)
         assert "[[claim]]" in str(error.value)
+    file.write_text("claim = 3\n")
+    (folder / "experiment.toml").write_text('experiment = "x"\nruns = [1]\n[table]\n')
+    with pytest.raises(SpecError) as error:
+        read_experiment(folder)
+    for section in ("[[claim]]", "[experiment]", "[[runs]]", "[[table]]"):
+        assert f"must be written as {section}" in str(error.value)
+    file.write_bytes(b"# caf\xe9\n")
+    with pytest.raises(SpecError, match=r"claims.toml.*byte 5.*not UTF-8"):
+        read_experiment(folder)
     file.write_text('[[claim]]\nid = "x"\nverdict = "holds"\n')
     with pytest.raises(SpecError, match="unknown key 'verdict'"):
         read_experiment(folder)
