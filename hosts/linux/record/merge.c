@@ -57,7 +57,7 @@ static const char *check_events(const struct events *events, const char *path)
 
 		if (e->kind && e->kind < NR_EVENT_KINDS &&
 		    e->cpu < events->header->nr_cpus && e->pid < PIDS_MAX &&
-		    (e->kind != EVENT_SWITCH || e->other < PIDS_MAX))
+		    (e->kind > EVENT_NEW || e->other < PIDS_MAX))
 			continue;
 		snprintf(wrong, sizeof(wrong),
 			 "%s: at byte %llu: no event (kind %u, CPU %u, pid %u); "
