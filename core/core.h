@@ -185,8 +185,12 @@ struct sl_core {
 	char		exit_msg[SCX_EXIT_MSG_LEN];
 };
 
-/* Nothing from here on is for other objects: no way around a global table. */
+/*
+ * Nothing from here on is for other objects: no way around a global table. But
+ * tests/conformance has policies that do by name what no program can.
+ */
 #pragma GCC visibility push(hidden)
+#define SL_OPEN __attribute__((visibility("default")))
 
 extern struct sl_core sl_core;
 
@@ -226,8 +230,8 @@ void sl_task_start(struct sl_task *t, s32 parent_pid);
 bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid);
 void sl_task_prepare_block(struct sl_task *t);
 void sl_task_detach(struct sl_task *t);
-void sl_task_set_weight(struct sl_task *t, u32 weight);
-void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
+SL_OPEN void sl_task_set_weight(struct sl_task *t, u32 weight);
+SL_OPEN void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
 void sl_task_disable_migration(struct sl_task *t);
 void sl_task_enable_migration(struct sl_task *t);
 int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);

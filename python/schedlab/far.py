@@ -442,7 +442,7 @@ def _dask_client(place: str) -> Iterator[Any]:
     if place == "local":
         with _without_ctrl_c():
             cluster = LocalCluster(n_workers=os.cpu_count() or 1, threads_per_worker=1,
-                                   host="127.0.0.1", dashboard_address=None)  # fmt: skip
+                                   host="127.0.0.1", dashboard_address=":0")  # fmt: skip
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client
         return

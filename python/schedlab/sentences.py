@@ -27,6 +27,8 @@ _LABELS = {
     "cpu_utilisation": "CPU utilisation",
     "overhead_share": "share of overhead",
     "overhead_ns": "time in the scheduler",
+    "user_ns": "user time",
+    "system_ns": "system time",
     "fairness_jain": "fairness",
     "switches_involuntary": "number of preemptions",
     "switches": "number of switches",

@@ -140,7 +140,9 @@ def test_simulator_and_kernel_run_it_alike(
     assert answer.disabled_reason == "unregistered from user space"
     events, end_ns = trace_records(answer.trace)
     assert end_ns == 2_000_000_000
-    assert heavy_share(events) == pytest.approx(simulated, abs=0.02)
+    # A last turn of the three light ones, 24 ms each of the 1.9 s, may fall on either
+    # side of the end.
+    assert heavy_share(events) == pytest.approx(simulated, abs=0.04)
     # scx_simple weighs, but only among those that wait; the others take turns.
     assert (simulated > 0.5) == (name == "scx_simple")
 

@@ -45,7 +45,7 @@ def dask():
 def cluster(build):
     """A scheduler and two worker processes on this machine."""
     with dask().LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1",
-                             dashboard_address=None) as cluster:
+                             dashboard_address=":0") as cluster:
         yield cluster
 
 

@@ -6,6 +6,9 @@ from __future__ import annotations
 import pytest
 from uthreads.uthreads_programs import Toolchain, build_folder
 
+#: What debuggers run: Python of theirs, without tests.
+collect_ignore_glob = ["programs/*"]
+
 
 @pytest.fixture(scope="session")
 def toolchain(need):
