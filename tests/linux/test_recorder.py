@@ -321,7 +321,8 @@ def test_a_tree_of_processes_is_seen_as_the_kernel_counts_it(may_record, tmp_pat
     assert voluntary <= usage["voluntary_switches"] <= voluntary + 8
     assert metrics["switches_involuntary"] <= usage["involuntary_switches"] <= metrics["switches_involuntary"] + 8
     cpu_ns = 1000 * (usage["user_us"] + usage["system_us"])
-    assert metrics["busy_ns"] == pytest.approx(cpu_ns, rel=0.15, abs=5e6)
+    # What a hypervisor takes away is between two switches, and no task's CPU time.
+    assert metrics["busy_ns"] >= 0.85 * cpu_ns - 5e6
 
 
 def test_whoever_runs_is_recorded_and_a_second_recording_is_independent(may_record, tmp_path):
@@ -332,7 +333,7 @@ def test_whoever_runs_is_recorded_and_a_second_recording_is_independent(may_reco
             recorder.stop()
             converted = convert_events(tmp_path / name, tmp_path / "x.slr")
             assert "sleep" in {task["name"] for task in converted.tasks}
-            assert "schedlab-record" not in {task["name"] for task in converted.tasks}
+            assert recorder.pid not in {task["pid"] for task in converted.tasks}
         with pytest.raises(UsageError, match="cannot be written"):
             recorder.record_all(tmp_path / "missing" / "x")
 
