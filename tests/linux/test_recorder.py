@@ -321,8 +321,17 @@ def test_a_tree_of_processes_is_seen_as_the_kernel_counts_it(may_record, tmp_pat
     assert voluntary <= usage["voluntary_switches"] <= voluntary + 8
     assert metrics["switches_involuntary"] <= usage["involuntary_switches"] <= metrics["switches_involuntary"] + 8
     cpu_ns = 1000 * (usage["user_us"] + usage["system_us"])
-    # What a hypervisor takes away is between two switches, and no task's CPU time.
     assert metrics["busy_ns"] >= 0.85 * cpu_ns - 5e6
+
+
+@pytest.mark.xfail(strict=False, reason="busy time is up to twice what Linux counts for tasks, by turns; why is not known")
+def test_a_tree_is_busy_as_long_as_the_kernel_counts(may_record, tmp_path):
+    script = "for i in 1 2 3; do (sleep 0.02; seq 2000 | sort | tail -1) & done; wait"
+    with Recorder() as recorder, Launcher() as launcher:
+        _, report, _, records = record_command(recorder, launcher, tmp_path, ["sh", "-c", script])
+    cpu_ns = sum(1000 * report[who][key] for who in ("own", "orphans") for key in ("user_us", "system_us"))
+    busy_ns = compute_metrics(Timeline(records)).run["busy_ns"]
+    assert busy_ns == pytest.approx(cpu_ns, rel=0.15, abs=5e6)
 
 
 def test_whoever_runs_is_recorded_and_a_second_recording_is_independent(may_record, tmp_path):
