@@ -12,16 +12,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
 #: A file that only a schedlab tree has; its presence makes a folder a root.
 MARKER = Path("include") / "scx" / "common.bpf.h"
-
-SIMULATOR = ("sim", "schedlab-sim")
-LAUNCHER = ("linux", "schedlab-launch")
-RECORDER = ("linux", "schedlab-record")
-LINUX_RUNNER = ("linux", "schedlab-play")
-UTHREADS_RUNNER = ("uthreads", "schedlab-uthreads")
 
 
 def resource_root() -> Path:
@@ -75,69 +70,22 @@ def policies_folder() -> Path:
     return resource_root() / "policies"
 
 
-def simulator() -> Path:
-    """Path of `schedlab-sim`, whether or not it has been built.
-
-    Returns
-    -------
-    pathlib.Path
-        The simulator of the checkout's build folder, or the wheel's.
-    """
-    return _program(*SIMULATOR)
-
-
-def launcher() -> Path:
-    """Path of `schedlab-launch`, whether or not it has been built.
-
-    Returns
-    -------
-    pathlib.Path
-        The program of the checkout's build folder, or the wheel's.
-    """
-    return _program(*LAUNCHER)
-
-
-def linux_runner() -> Path:
-    """Path of `schedlab-play`, whether or not it has been built.
-
-    Returns
-    -------
-    pathlib.Path
-        The program of the checkout's build folder, or the wheel's.
-    """
-    return _program(*LINUX_RUNNER)
-
-
-def recorder() -> Path:
-    """Path of `schedlab-record`, whether or not it has been built.
-
-    Returns
-    -------
-    pathlib.Path
-        The program of the checkout's build folder, or the wheel's.
-    """
-    return _program(*RECORDER)
-
-
-def uthreads_runner() -> Path:
-    """Path of `schedlab-uthreads`, whether or not it has been built.
-
-    Returns
-    -------
-    pathlib.Path
-        The program of the checkout's build folder, or the wheel's.
-    """
-    return _program(*UTHREADS_RUNNER)
-
-
 def _program(host: str, name: str) -> Path:
-    """Where a program of ours is, or would be."""
+    """Where a program of ours is, or would be: in a wheel, or in the build folder."""
     root = resource_root()
     in_wheel, in_build = root / "bin" / name, root / "build" / "hosts" / host / name
     for place in (in_wheel, in_build):
         if place.is_file():
             return place
     return in_build if in_checkout() else in_wheel
+
+
+#: Without arguments: the path of a program, whether or not it has been built.
+simulator = partial(_program, "sim", "schedlab-sim")
+launcher = partial(_program, "linux", "schedlab-launch")
+linux_runner = partial(_program, "linux", "schedlab-play")
+recorder = partial(_program, "linux", "schedlab-record")
+uthreads_runner = partial(_program, "uthreads", "schedlab-uthreads")
 
 
 def why_unusable(program: Path) -> str | None:
