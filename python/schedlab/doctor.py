@@ -80,7 +80,7 @@ def _finding(name: str, look, *, needed: bool) -> dict:
 def _host_detail(host: str) -> str:
     """Where a host that works was found."""
     if host == "kernel":
-        from .hosts.kernel import qemu_version
+        from .hosts.kernel_boot import qemu_version
 
         return qemu_version()
     return str(paths.simulator()) if host == "sim" else "ready"

@@ -11,7 +11,7 @@ import pytest
 
 from schedlab.errors import UnavailableError, UsageError
 from schedlab.hosts import guest, guest_boot, open_host, with_kernel
-from schedlab.hosts.guest_host import with_program_pids
+from schedlab.hosts.kinds import with_program_pids
 from schedlab.hosts.sim import SimHost
 from schedlab.run import Plan, run_plan
 

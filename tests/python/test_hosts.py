@@ -16,6 +16,7 @@ from schedlab import paths
 from schedlab.errors import NotFoundError
 from schedlab.hosts import Job, open_host
 from schedlab.hosts.sim import SimHost, SimSession, request_line
+from schedlab.hosts.uthreads import UthreadsSession
 from schedlab.policy_build import BuiltPolicy
 
 #: A server that does what the name of the program file says.
@@ -180,3 +181,52 @@ def test_latency_is_what_the_costs_say():
     assert SimHost().latency_ns(job("p", options=costs)) == 13
     assert SimHost().latency_ns(job("p", options=(*costs, ("--cost", "leave_ns=1")))) == 14
     assert SimHost().latency_ns(job("p")) == 0
+
+
+@pytest.fixture
+def sleepy_runner(tmp_path, monkeypatch) -> Path:
+    """A runner of user threads that leaves a child and does not end; the file it writes pids to."""
+    said = tmp_path / "pids"
+    path = tmp_path / "schedlab-uthreads"
+    path.write_text(f"#!/bin/sh\nsleep 600 &\necho $$ > {said}\nwait\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(paths, "uthreads_runner", lambda: path)
+    return said
+
+
+def assert_group_is_gone(said: Path):
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):
+            os.killpg(int(said.read_text()), 0)
+            time.sleep(0.05)
+
+
+def test_an_interrupted_run_is_not_a_crash(sleepy_runner):
+    """It is left out of the results; one that was ended by a signal of its own is not."""
+    session = UthreadsSession(timeout_seconds=60)
+
+    def interrupt():
+        while not sleepy_runner.is_file() or not sleepy_runner.read_text():
+            time.sleep(0.02)
+        session.interrupt()
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    outcome = session.run(job("p"))
+    assert (outcome.error, outcome.error_kind) == ("interrupted", "host")
+    assert_group_is_gone(sleepy_runner)
+    assert session.run(job("p")).error == "interrupted"
+    session.close()
+
+
+def test_a_process_that_does_not_end_is_ended_with_its_children(sleepy_runner):
+    session = UthreadsSession(timeout_seconds=3)
+    outcome = session.run(job("p"))
+    assert outcome.error_kind == "timeout"
+    assert "no result after 3 s; give more with --timeout" in outcome.error
+    assert_group_is_gone(sleepy_runner)
+
+
+def test_a_process_that_cannot_be_started_is_an_outcome(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "uthreads_runner", lambda: tmp_path / "none")
+    outcome = UthreadsSession(timeout_seconds=5).run(job("p"))
+    assert (outcome.error_kind, "cannot be started: No such file" in outcome.error) == ("host", True)

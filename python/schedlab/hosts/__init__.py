@@ -102,10 +102,18 @@ class Outcome:
 
 
 class Session(Protocol):
-    """One worker's connection to a host; used by one thread at a time."""
+    """One worker's connection to a host; used by one thread at a time.
+
+    Attributes
+    ----------
+    timeout_seconds : float
+        Longest time on the wall clock that one run may take.
+    """
+
+    timeout_seconds: float
 
     def run(self, job: Job) -> Outcome:
-        """Do one job and wait for it."""
+        """Do one job and wait for it; whatever happens to it is an outcome."""
 
     def interrupt(self) -> None:
         """Make a job under way come back at once; from any thread."""
@@ -140,7 +148,7 @@ class Host(Protocol):
         """What a unit of `work` costs there; None where nobody knows."""
 
     def session(self, *, timeout_seconds: float) -> Session:
-        """Open a connection for one worker."""
+        """Open a connection for one worker, each of whose runs may take so long."""
 
 
 def _sim() -> Host:

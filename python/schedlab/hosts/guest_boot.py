@@ -34,7 +34,7 @@ from ..paths import cache_folder
 from .guest_build import make_initramfs
 from .guest_frames import write_frames
 from .guest_image import locked
-from .kernel_boot import ENDS_WITH_US
+from .kernel_boot import ENDS_WITH_US, qemu_version
 
 QEMU = "qemu-system-x86_64"
 CPUS_MAX = 8
@@ -87,7 +87,7 @@ class GuestSystem:
     @property
     def hash(self) -> str:
         """SHA-256 over all that a saved machine depends on."""
-        digest = hashlib.sha256(repr((self.words, KERNEL_ARGUMENTS, MEMORY_MIB, qemu_version())).encode())
+        digest = hashlib.sha256(repr((self.words, KERNEL_ARGUMENTS, MEMORY_MIB, qemu_version(QEMU))).encode())
         digest.update(_hash_file(self.kernel, self.kernel.stat().st_mtime_ns))
         digest.update(self.init)
         return digest.hexdigest()
@@ -97,15 +97,6 @@ class GuestSystem:
 def _hash_file(path: Path, _mtime_ns: int) -> bytes:
     """SHA-256 of a file as it was at a time."""
     return hashlib.sha256(path.read_bytes()).digest()
-
-
-@lru_cache(maxsize=1)
-def qemu_version() -> str:
-    """First line of what QEMU says about itself; empty where it is missing."""
-    if shutil.which(QEMU) is None:
-        return ""
-    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.partition("\n")[0]
 
 
 @dataclass(frozen=True)

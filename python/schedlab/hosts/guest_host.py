@@ -17,12 +17,11 @@ Read next: guest.py, what a job is; ../ftrace.py.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ..errors import PolicyError, SchedlabError
+from ..errors import SchedlabError
 from ..ftrace import trace_records
 from ..program_file import read_program
 from ..records import write_records
@@ -36,15 +35,15 @@ from .guest import (
     read_answers,
     unavailable_reason,
 )
-from .guest_boot import CPUS_MAX, GuestRunner, qemu_version
+from .guest_boot import CPUS_MAX, QEMU, GuestRunner
 from .guest_build import compile_for_bpf
 from .guest_frames import Answer
-from .kinds import EmulatedHost
+from .kernel_boot import qemu_version
+from .kinds import EmulatedHost, device_of, with_program_pids
+from .process import not_done, timed_out
 
 #: The guest forks them one by one before time 0.
 TASKS_MAX = 4000
-#: The device of the simulator (hosts/sim/main.c), which `--io` changes.
-DEVICE = {"latency_ns": 100_000, "ns_per_kib": 1000, "call_ns": 1000, "depth": 1}
 #: Options that are the simulator's alone, and why.
 REFUSED = {
     "--cost": "--cost is for the simulator; in a real kernel things cost what they cost",
@@ -75,21 +74,10 @@ class GuestHost(EmulatedHost):
     def environment(self) -> dict:
         """Package or file of the kernel, and QEMU; fetches the kernel if it must."""
         _, parts = guest_system(kernel=self.kernel)
-        return {"guest_kernel": parts.kernel_version, "qemu": qemu_version()}
+        return {"guest_kernel": parts.kernel_version, "qemu": qemu_version(QEMU)}
 
     def session(self, *, timeout_seconds: float) -> GuestSession:
-        """Open a connection for one worker.
-
-        Parameters
-        ----------
-        timeout_seconds : float
-            Longest time on the wall clock that one run may take.
-
-        Returns
-        -------
-        GuestSession
-            To be used by one thread.
-        """
+        """Open a connection for one worker."""
         return GuestSession(self, timeout_seconds=timeout_seconds)
 
 
@@ -110,26 +98,11 @@ class GuestSession:
         self._runner = GuestRunner()
 
     def run(self, job: Job) -> Outcome:
-        """Have a machine do one job, and wait until it is off.
-
-        Parameters
-        ----------
-        job : Job
-            What to run.
-
-        Returns
-        -------
-        Outcome
-            What the kernel said, or how it ended.
-        """
+        """Have a machine do one job, and wait until it is off."""
         try:
             return self._run(job)
-        except PolicyError as error:
-            return Outcome(error=str(error), error_kind="compile")
-        except SchedlabError as error:
-            return Outcome(error=str(error), error_kind="host")
-        except OSError as error:
-            return Outcome(error=f"{error.filename}: {error.strerror}", error_kind="host")
+        except (SchedlabError, OSError) as error:
+            return not_done(error)
 
     def interrupt(self) -> None:
         """End the machine under way; its job comes back as failed. From any thread."""
@@ -147,7 +120,7 @@ class GuestSession:
         path = job.policy.policy.path
         task = GuestTask(
             job.label, _compiled(path, path.stat().st_mtime_ns), knobs=dict(job.policy.values),
-            program=program, device=_device(job),
+            program=program, device=device_of(job),
             lead_ms=LEAD_MS if job.nr_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
         )  # fmt: skip
         system, _ = guest_system(kernel=self.host.kernel, nr_cpus=job.nr_cpus,
@@ -157,8 +130,7 @@ class GuestSession:
             return Outcome(error="interrupted", error_kind="host")
         (answer,) = read_answers([task], said, timeout_s=self.timeout_seconds)
         if said.has_timed_out:
-            return Outcome(error=f"stopped: no result after {self.timeout_seconds:g} s; give more "
-                           "with --timeout", error_kind="timeout")  # fmt: skip
+            return timed_out(self.timeout_seconds)
         return _outcome(job, answer, read_program(program))
 
 
@@ -179,16 +151,6 @@ def _refusal(job: Job) -> str | None:
     if nr_tasks > TASKS_MAX:
         return f"the guest runs at most {TASKS_MAX} tasks (got {nr_tasks})"
     return None
-
-
-def _device(job: Job) -> tuple[int, int, int, int]:
-    """What `read` and `write` wait for."""
-    device = dict(DEVICE)
-    for option, value in job.options:
-        if option == "--io":
-            device |= {name: int(number) for name, _, number in
-                       (item.partition("=") for item in value.split(","))}  # fmt: skip
-    return tuple(device[name] for name in DEVICE)
 
 
 def _outcome(job: Job, answer: Answer, program) -> Outcome:
@@ -216,43 +178,3 @@ def _outcome(job: Job, answer: Answer, program) -> Outcome:
             error_kind="program", task=task + 1, **about,
         )  # fmt: skip
     return Outcome(**about)
-
-
-def with_program_pids(
-    text: str, pids: dict[int, int], names: list[str]
-) -> tuple[str, int | None]:
-    """Name tasks as the program does: `b[57]` of the kernel's is `b[3]` of the program's.
-
-    Parameters
-    ----------
-    text : str
-        What the kernel said.
-    pids : dict of int to int
-        Pid in the kernel to pid in the program.
-    names : list of str
-        Of the program's tasks.
-
-    Returns
-    -------
-    str
-        The same with the program's pids.
-    int or None
-        Pid of the last task that it is about.
-
-    Examples
-    --------
-    >>> with_program_pids("b[57] failed to run", {57: 3}, ["a", "a", "b"])
-    ('b[3] failed to run', 3)
-    """
-    found = None
-
-    def rename(match: re.Match) -> str:
-        nonlocal found
-        pid = pids.get(int(match[2]))
-        # Names are cut in the kernel; another process may have one of the pids.
-        if not pid or not names[pid - 1].startswith(match[1]):
-            return match[0]
-        found = pid
-        return f"{names[pid - 1]}[{pid}]"
-
-    return re.sub(r"([^\s\[\]]+)\[(\d+)\]", rename, text), found

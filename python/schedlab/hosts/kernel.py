@@ -19,25 +19,20 @@ Read next: kernel_frames.py, what the kernel says; hosts/kernel/user/play.c.
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import subprocess
 import tempfile
-import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from ..calibration import Calibration
-from ..errors import HostError, SchedlabError
+from ..errors import HostError
 from ..paths import policies_folder
 from ..program_file import read_program
 from ..records import write_records
 from . import Job, Outcome, kernel_boot, kernel_build
-from .kernel_boot import CPUS_MAX, QEMU, Machine
+from .kernel_boot import CPUS_MAX, QEMU, Machine, qemu_version
 from .kernel_frames import Sent, played_records, read_frames, read_overhead
-from .kinds import EmulatedHost
+from .kinds import EmulatedHost, device_of, with_program_pids
+from .process import ProcessSession
 
 TASKS_MAX = 4000
 #: Processes besides those of the workload: init, play, and some to spare.
@@ -45,8 +40,6 @@ PROCS_SPARE = 16
 #: BOOTARGS_MAX of the kernel, its 0 included.
 ARGUMENTS_BYTES_MAX = 1023
 CONSOLE_LINES_KEPT = 20
-#: The device behind read and write, as the simulator has it (hosts/sim/main.c).
-DEVICE = {"latency_ns": 100_000, "ns_per_kib": 1000, "call_ns": 1000, "depth": 1}
 #: One unit of work in picoseconds, an instruction being a nanosecond: what the
 #: compiled loops of player/work.c execute, measured by `./lab selfbench kernel`.
 CALIBRATION = Calibration(pi_ps=8_000, matmul_ps=22_125, spin_ps=2_000)
@@ -70,44 +63,15 @@ class KernelHost(EmulatedHost):
         return {"kernel_hash": kernel_build.build_kernel().hash, "qemu": qemu_version()}
 
     def calibration(self, job: Job) -> Calibration | None:
-        """What a unit of `work` costs; None where nobody knows.
-
-        Parameters
-        ----------
-        job : Job
-            What is run.
-
-        Returns
-        -------
-        Calibration or None
-            Known only while instructions are counted, by one CPU.
-        """
+        """Known only while instructions are counted, by one CPU."""
         return None if self.is_parallel or job.nr_cpus > 1 else CALIBRATION
 
     def session(self, *, timeout_seconds: float) -> KernelSession:
-        """Open a connection for one worker.
-
-        Parameters
-        ----------
-        timeout_seconds : float
-            Longest time on the wall clock that one run may take.
-
-        Returns
-        -------
-        KernelSession
-            To be used by one thread.
-        """
+        """Open a connection for one worker."""
         return KernelSession(timeout_seconds=timeout_seconds, is_parallel=self.is_parallel)
 
 
-@lru_cache(maxsize=1)
-def qemu_version() -> str:
-    """First line of what QEMU says about itself."""
-    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.partition("\n")[0]
-
-
-class KernelSession:
+class KernelSession(ProcessSession):
     """One worker's machines, one after the other.
 
     Parameters
@@ -124,48 +88,14 @@ class KernelSession:
         self, *, timeout_seconds: float, is_parallel: bool = False,
         image: kernel_build.KernelImage | None = None,
     ):  # fmt: skip
-        self.timeout_seconds = timeout_seconds
+        super().__init__(timeout_seconds=timeout_seconds)
         self.is_parallel = is_parallel
         self._image = image
-        self._process: subprocess.Popen | None = None
-        self._lock = threading.Lock()
-        self._is_closed = False
 
-    def run(self, job: Job) -> Outcome:
-        """Boot a machine for one job, and wait until it is off.
-
-        Parameters
-        ----------
-        job : Job
-            What to run.
-
-        Returns
-        -------
-        Outcome
-            What the kernel said, or how it ended.
-        """
-        try:
-            with tempfile.TemporaryDirectory(prefix="schedlab-kernel-") as name:
-                return self._run_in(Path(name), job)
-        except SchedlabError as error:
-            return Outcome(error=str(error), error_kind="host")
-        except OSError as error:
-            return Outcome(error=f"{error.filename}: {error.strerror}", error_kind="host")
-
-    def interrupt(self) -> None:
-        """End the machine under way; its job comes back as failed. From any thread."""
-        with self._lock:
-            self._is_closed = True
-            self._end_process()
-
-    def close(self) -> None:
-        """End what is left."""
-        self.interrupt()
-
-    def _end_process(self) -> None:
-        """Context: the lock is held, so the number is still this process's."""
-        if self._process is not None and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+    def _run(self, job: Job) -> Outcome:
+        """Boot a machine for one job, and wait until it is off."""
+        with tempfile.TemporaryDirectory(prefix="schedlab-kernel-") as name:
+            return self._run_in(Path(name), job)
 
     def _run_in(self, folder: Path, job: Job) -> Outcome:
         """Do one job with its files in `folder`."""
@@ -192,33 +122,13 @@ class KernelSession:
 
     def _boot(self, command: list[str]) -> Outcome | None:
         """Run the machine until it is off; None if it went off by itself and well."""
-        with self._lock:
-            if self._is_closed:
-                return Outcome(error="interrupted", error_kind="host")
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE, text=True, start_new_session=True,
-            )  # fmt: skip
-        process = self._process
-        try:
-            _, said = process.communicate(timeout=self.timeout_seconds)
-        except subprocess.TimeoutExpired:
-            return Outcome(error=f"stopped: no result after {self.timeout_seconds:g} s; give more "
-                           "with --timeout", error_kind="timeout")
-        finally:
-            with self._lock:
-                self._end_process()
-                process.wait()
-                self._process = None
-            process.stderr.close()
-        if self._is_closed:
-            return Outcome(error="interrupted", error_kind="host")
-        if process.returncode < 0 or said.strip():
-            return Outcome(error=f"{QEMU} ended with {process.returncode}: {said.strip()}",
-                           error_kind="host")
-        if process.returncode:
-            return Outcome(error=f"the machine went off with status {process.returncode}",
-                           error_kind="crash")
+        done = self._wait_for(command)
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if done.returncode < 0 or said:
+            return Outcome(error=f"{QEMU} ended with {done.returncode}: {said}", error_kind="host")
+        if done.returncode:
+            return Outcome(error=f"the machine went off with status {done.returncode}",
+                           error_kind="crash")  # fmt: skip
         return None
 
 
@@ -279,14 +189,11 @@ def write_initrd(path: Path, program: bytes, disk: bytes) -> int:
 
 def _arguments(job: Job, ramdisk: int, nr_tasks: int) -> dict[str, str]:
     """The kernel's boot arguments."""
-    device, shown = dict(DEVICE), {}
+    shown = {}
     for option, value in job.options:
-        if option == "--io":
-            device |= {name: int(number) for name, _, number in
-                       (item.partition("=") for item in value.split(","))}  # fmt: skip
-        elif option == "--topology":
+        if option == "--topology":
             shown = {key: size for key, _, size in (part.partition("=") for part in value.split(","))}
-    io = ",".join(str(device[name]) for name in DEVICE)
+    io = ",".join(map(str, device_of(job)))
     name = Path(job.policy.policy.path).name.removesuffix(".bpf.c")
     knobs = [f"{knob}={value}" for knob, value in job.policy.values.items()]
     return {
@@ -368,6 +275,7 @@ def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | Non
         return Outcome(error=f"{how}; the end of its console:\n{_tail(console)}",
                        error_kind="crash", answer=answer)  # fmt: skip
     program = read_program(job.program.read_bytes())
+    names = [program.string(int(row["name"])) for row in program.task_rows]
     parent = program.task_rows["parent"].astype("int64")
     parents = (parent + 1) * (parent < program.nr_tasks)
     try:
@@ -378,47 +286,32 @@ def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | Non
     write_records(job.records, played.events, nr_cpus=job.nr_cpus, tick_ns=job.tick_ns,
                   end_ns=played.end_ns)
     answer |= {"nr_exited": played.nr_exited, "end_ns": played.end_ns}
-    return _judged(sent, played, program, answer)
+    return _judged(sent, played, names, answer)
 
 
-def _judged(sent: Sent, played, program, answer: dict) -> Outcome:
+def _judged(sent: Sent, played, names: list[str], answer: dict) -> Outcome:
     """What the policy or the workload did wrong, if anything."""
     for line in sent.said("failed"):
         kind, _code, pid, reason = line.split(" ", 3)
         task = played.tasks.get(int(pid))
         if reason.startswith("unregistered from BPF"):
             continue
-        reason = _with_program_pids(reason, played, program)
+        reason, _ = with_program_pids(reason, played.tasks, names)
         return Outcome(
             error=reason, error_kind="stall" if "stall" in reason.partition(":")[0] else "policy",
             task=task, answer=answer | {"exit_kind": int(kind)},
         )  # fmt: skip
     for line in sent.said("deadlock"):
         pid, reason = line.split(" ", 1)
-        return Outcome(
-            error=_with_program_pids(reason, played, program), error_kind="deadlock",
-            task=played.tasks.get(int(pid)), answer=answer,
-        )  # fmt: skip
+        reason, _ = with_program_pids(reason, played.tasks, names)
+        return Outcome(error=reason, error_kind="deadlock", task=played.tasks.get(int(pid)), answer=answer)
     for line in sent.said("result"):
         task, code, op = map(int, line.split())
-        name = program.string(int(program.task_rows[task]["name"]))
         return Outcome(
-            error=f"{name}[{task + 1}] ended at op {op} of its program with error {code}",
+            error=f"{names[task]}[{task + 1}] ended at op {op} of its program with error {code}",
             error_kind="program", task=task + 1, answer=answer,
         )  # fmt: skip
     return Outcome(answer=answer)
-
-
-def _with_program_pids(text: str, played, program) -> str:
-    """Name tasks as the program does: `b[5]` of the kernel's is `b[3]` of the program's."""
-
-    def rename(match: re.Match) -> str:
-        pid = played.tasks.get(int(match[2]))
-        name = program.string(int(program.task_rows[pid - 1]["name"])) if pid else ""
-        # Names are cut in the kernel; another process may have one of the pids.
-        return f"{match[1]}[{pid}]" if pid and name.startswith(match[1]) else match[0]
-
-    return re.sub(r"([^\s\[\]]+)\[(\d+)\]", rename, text)
 
 
 def _counts(lines: list[str]) -> dict:

@@ -10,8 +10,10 @@ Read next: kernel.py, which plays workloads; ../cli_kernel.py, the shell.
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from ..errors import UsageError
@@ -73,6 +75,15 @@ def unavailable() -> str | None:
             "sudo apt-get install qemu-system-misc opensbi"
         )
     return reason
+
+
+@lru_cache(maxsize=2)
+def qemu_version(program: str = QEMU) -> str:
+    """First line of what a QEMU says about itself; empty where it is missing."""
+    if shutil.which(program) is None:
+        return ""
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
 
 
 def boot_arguments(arguments: Mapping[str, str]) -> str:

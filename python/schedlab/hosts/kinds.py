@@ -10,12 +10,17 @@ Read next: uthreads.py, a host in real time; kernel.py, one that is emulated.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..calibration import Calibration
 from . import Job
+
+#: The device of the simulator (hosts/sim/main.c), which `--io` changes: times in ns,
+#: and how many requests it does at once.
+DEVICE = {"latency_ns": 100_000, "ns_per_kib": 1000, "call_ns": 1000, "depth": 1}
 
 
 class RealTimeHost:
@@ -29,48 +34,15 @@ class RealTimeHost:
     TOLERANCE_NS = 5_000
 
     def latency_ns(self, job: Job) -> int:
-        """How long a CPU may take to notice work.
-
-        Parameters
-        ----------
-        job : Job
-            Not used: it is the machine's.
-
-        Returns
-        -------
-        int
-            Nanoseconds; a kernel thread that lost its CPU notices nothing.
-        """
+        """The machine's, whatever runs: a kernel thread that lost its CPU notices nothing."""
         return self.LATENCY_NS
 
     def tolerance_ns(self, job: Job) -> int:
-        """Error of the clock on one interval.
-
-        Parameters
-        ----------
-        job : Job
-            Not used.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
+        """The clock's, whatever runs."""
         return self.TOLERANCE_NS
 
     def calibration(self, job: Job) -> Calibration | None:
-        """What a unit of `work` costs is measured by running it: not known before.
-
-        Parameters
-        ----------
-        job : Job
-            Not used.
-
-        Returns
-        -------
-        None
-            Always.
-        """
+        """None: what a unit of `work` costs is measured by running it."""
         return None
 
 
@@ -101,51 +73,18 @@ class EmulatedHost:
         return not self.is_parallel
 
     def latency_ns(self, job: Job) -> int:
-        """Longest time from the moment a task may run on an idle CPU until it runs there.
-
-        Parameters
-        ----------
-        job : Job
-            What is run.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
+        """Longest time from the moment a task may run on an idle CPU until it runs there."""
         if self.is_parallel:
             return self.LATENCY_PARALLEL_NS
         return self.LATENCY_ONE_NS if job.nr_cpus == 1 else self.LATENCY_TURNS_NS
 
     def tolerance_ns(self, job: Job) -> int:
-        """Error of the clock on one interval: two looks at it for one moment.
-
-        Parameters
-        ----------
-        job : Job
-            What is run.
-
-        Returns
-        -------
-        int
-            Nanoseconds.
-        """
+        """Error of the clock on one interval: two looks at it for one moment."""
         is_exact = job.nr_cpus == 1 and not self.is_parallel
         return self.TOLERANCE_ONE_NS if is_exact else self.TOLERANCE_MANY_NS
 
     def calibration(self, job: Job) -> Calibration | None:
-        """What a unit of `work` costs: real work, measured by running it.
-
-        Parameters
-        ----------
-        job : Job
-            What is run.
-
-        Returns
-        -------
-        Calibration or None
-            None where nobody knows.
-        """
+        """None: what a unit of `work` costs is measured by running it."""
         return None
 
 
@@ -177,3 +116,62 @@ def job_arguments(job: Job, options: Container[str] | None = None) -> list[str]:
         if options is None or option in options:
             arguments += [option, value]
     return arguments
+
+
+def device_of(job: Job) -> tuple[int, ...]:
+    """Say what `read` and `write` wait for: the simulator's device, or what `--io` says.
+
+    Parameters
+    ----------
+    job : Job
+        What is run.
+
+    Returns
+    -------
+    tuple of int
+        The values of `DEVICE`, in its order.
+    """
+    device = dict(DEVICE)
+    for option, value in job.options:
+        if option == "--io":
+            device |= {name: int(number) for name, _, number in
+                       (item.partition("=") for item in value.split(","))}  # fmt: skip
+    return tuple(device[name] for name in DEVICE)
+
+
+def with_program_pids(text: str, pids: dict[int, int], names: list[str]) -> tuple[str, int | None]:
+    """Name tasks as the program does: `b[57]` of the kernel's is `b[3]` of the program's.
+
+    Parameters
+    ----------
+    text : str
+        What a kernel said.
+    pids : dict of int to int
+        Pid in the kernel to pid in the program.
+    names : list of str
+        Of the program's tasks.
+
+    Returns
+    -------
+    str
+        The same with the program's pids.
+    int or None
+        Pid of the last task that it is about.
+
+    Examples
+    --------
+    >>> with_program_pids("b[57] failed to run", {57: 3}, ["a", "a", "b"])
+    ('b[3] failed to run', 3)
+    """
+    found = None
+
+    def rename(match: re.Match) -> str:
+        nonlocal found
+        pid = pids.get(int(match[2]))
+        # Names are cut in the kernel; another process may have one of the pids.
+        if not pid or not names[pid - 1].startswith(match[1]):
+            return match[0]
+        found = pid
+        return f"{names[pid - 1]}[{pid}]"
+
+    return re.sub(r"([^\s\[\]]+)\[(\d+)\]", rename, text), found

@@ -62,18 +62,7 @@ class LinuxHost(RealTimeHost):
         return {"kernel": platform.release(), "linux": describe_machine()}
 
     def session(self, *, timeout_seconds: float) -> LinuxSession:
-        """Open a connection for one worker.
-
-        Parameters
-        ----------
-        timeout_seconds : float
-            Longest time that one run may take; then its whole tree is ended.
-
-        Returns
-        -------
-        LinuxSession
-            To be used by one thread.
-        """
+        """Open a connection for one worker."""
         return LinuxSession(timeout_seconds=timeout_seconds)
 
 
@@ -164,18 +153,7 @@ class LinuxSession:
         self._why_no_records = ""
 
     def run(self, job: Job) -> Outcome:
-        """Run one job.
-
-        Parameters
-        ----------
-        job : Job
-            What to run.
-
-        Returns
-        -------
-        Outcome
-            What the runner wrote down, or how it ended.
-        """
+        """What the runner wrote down, or how it ended."""
         try:
             linux_class = parse_class(job.policy.policy.name)
             refuse_class(linux_class)

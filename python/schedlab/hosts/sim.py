@@ -29,6 +29,7 @@ from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..policy_build import BuiltPolicy
 from . import Job, Outcome
 from .kinds import job_arguments
+from .process import timed_out
 
 #: Longest answer that is read, in bytes; 1,024 CPUs need a tenth of it.
 ANSWER_BYTES_MAX = 4 << 20
@@ -83,18 +84,7 @@ class SimHost:
         return DEFAULT_CALIBRATION
 
     def session(self, *, timeout_seconds: float) -> SimSession:
-        """Open a connection for one worker.
-
-        Parameters
-        ----------
-        timeout_seconds : float
-            Longest time on the wall clock that one run may take.
-
-        Returns
-        -------
-        SimSession
-            To be used by one thread.
-        """
+        """Open a connection for one worker."""
         return SimSession(timeout_seconds=timeout_seconds)
 
 
@@ -146,18 +136,7 @@ class SimSession:
         self._is_closed = False
 
     def run(self, job: Job) -> Outcome:
-        """Run one job.
-
-        Parameters
-        ----------
-        job : Job
-            What to run.
-
-        Returns
-        -------
-        Outcome
-            What the simulator said, or that it died or took too long.
-        """
+        """What the simulator said, or that it died or took too long."""
         try:
             line = request_line(job)
         except ValueError as error:
@@ -244,10 +223,7 @@ class _Server:
             self._process.stdin.flush()
             answer = self._read_line(time.monotonic() + timeout_seconds)
         except TimeoutError:
-            return Outcome(
-                error=f"stopped: no result after {timeout_seconds:g} s; give more with --timeout",
-                error_kind="timeout",
-            )
+            return timed_out(timeout_seconds)
         except OSError:
             answer = b""
         if not answer:

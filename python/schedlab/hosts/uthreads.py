@@ -15,13 +15,12 @@ import json
 import os
 import platform
 import signal
-import subprocess
-import threading
 
 from .. import paths
 from ..linux_machine import processor_name
 from . import Job, Outcome
 from .kinds import RealTimeHost, job_arguments
+from .process import ProcessSession
 
 #: How much of what a policy prints is kept for the message about its failure.
 STDERR_BYTES_KEPT = 2000
@@ -50,18 +49,7 @@ class UthreadsHost(RealTimeHost):
         }
 
     def session(self, *, timeout_seconds: float) -> UthreadsSession:
-        """Open a connection for one worker.
-
-        Parameters
-        ----------
-        timeout_seconds : float
-            Longest time on the wall clock that one run may take.
-
-        Returns
-        -------
-        UthreadsSession
-            To be used by one thread.
-        """
+        """Open a connection for one worker."""
         return UthreadsSession(timeout_seconds=timeout_seconds)
 
 
@@ -82,76 +70,13 @@ def command(job: Job) -> list[str]:
     return runner + job_arguments(job, OPTIONS)
 
 
-class UthreadsSession:
-    """Runs jobs one after the other, each in a process of its own.
+class UthreadsSession(ProcessSession):
+    """Runs jobs one after the other, each in a process of its own."""
 
-    Parameters
-    ----------
-    timeout_seconds : float
-        Longest time on the wall clock that one run may take.
-    """
-
-    def __init__(self, *, timeout_seconds: float):
-        self.timeout_seconds = timeout_seconds
-        self._process: subprocess.Popen | None = None
-        self._lock = threading.Lock()
-        self._is_closed = False
-
-    def run(self, job: Job) -> Outcome:
-        """Run one job.
-
-        Parameters
-        ----------
-        job : Job
-            What to run.
-
-        Returns
-        -------
-        Outcome
-            What the runner said, or that it died or took too long.
-        """
-        with self._lock:
-            if self._is_closed:
-                return Outcome(error="interrupted", error_kind="host")
-            try:
-                # Ctrl-C is for us: we end the process in our own order.
-                self._process = subprocess.Popen(
-                    command(job), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE, start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                return Outcome(
-                    error=f"{paths.uthreads_runner()} cannot be started: {error.strerror}",
-                    error_kind="host",
-                )
-        try:
-            said, complaints = self._process.communicate(timeout=self.timeout_seconds)
-        except subprocess.TimeoutExpired:
-            self._kill()
-            return Outcome(
-                error=f"stopped: no result after {self.timeout_seconds:g} s; give more with --timeout",
-                error_kind="timeout",
-            )
-        return _read_answer(self._process.returncode, said, complaints)
-
-    def interrupt(self) -> None:
-        """End the process; the job under way comes back as failed. From any thread."""
-        with self._lock:
-            self._is_closed = True
-            if self._process is not None and self._process.poll() is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
-
-    def close(self) -> None:
-        """End what the session started; from the thread that uses it."""
-        self.interrupt()
-        self._kill()
-
-    def _kill(self) -> None:
-        if self._process is None:
-            return
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
+    def _run(self, job: Job) -> Outcome:
+        """What the runner said, or how it died."""
+        done = self._wait_for(command(job))
+        return _read_answer(done.returncode, done.stdout, done.stderr)
 
 
 def _read_answer(status: int, said: bytes, complaints: bytes) -> Outcome:
