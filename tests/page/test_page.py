@@ -231,6 +231,26 @@ def test_rows_colours_and_policies_can_be_chosen(visit, report):
     page.wait_for_function("document.querySelector('.lane-title').textContent.startsWith('cfs')")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_paper_shows_charts_that_nobody_scrolled_to(visit, report, scheme):
+    page = visit(report, height=300, scheme=scheme, wait=False)
+    page.evaluate("Promise.all(schedlab.viewers.map(viewer => viewer.ready))")
+    assert page.evaluate("scrollY") == 0
+    page.evaluate(
+        f"""() => addEventListener("beforeprint", () => {{
+          const filled = {FILLED};
+          window.printed = schedlab.viewers[0].lanes.map(l => [filled(l.canvas), l.width, schedlab.viewers[0].ink.ground]);
+        }})"""
+    )
+    on_screen = page.evaluate("schedlab.viewers[0].lanes.map(l => l.canvas.width)")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    for filled, width, ground in page.evaluate("printed"):
+        assert (filled > 2000, width, ground) == (True, 680, "#ffffff")
+    settle(page)
+    assert page.evaluate("schedlab.viewers[0].lanes.map(l => l.canvas.width)") == on_screen, "the screen is as before"
+    assert (page.evaluate("schedlab.viewers[0].ink.ground") == "#ffffff") == (scheme == "light")
+
+
 @pytest.mark.parametrize("width", [320, 400, 1200])
 def test_no_width_scrolls_sideways(visit, report, width):
     page = visit(report, width=width)

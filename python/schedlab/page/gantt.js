@@ -46,13 +46,14 @@ class Lane {
 
   // Sizes in CSS pixels; the canvas has the screen's own.
   layout() {
-    const width = this.scroller.clientWidth;
+    const { isPaper } = this.viewer;
+    const width = isPaper ? PAPER_WIDTH : this.scroller.clientWidth;
     const wanted = AXIS + ROW * this.rows.length + 4;
-    const height = Math.min(wanted, this.viewer.heightMax);
+    const height = Math.min(wanted, isPaper ? PAPER_HEIGHT : this.viewer.heightMax);
     this.scroller.style.height = `${height}px`;
     this.spacer.style.height = `${wanted - height}px`;
     this.gutter = width < 560 ? 84 : 128;
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = isPaper ? 2 : window.devicePixelRatio || 1;
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);

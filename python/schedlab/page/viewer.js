@@ -6,6 +6,8 @@
 "use strict";
 
 const HUES = 8;
+// An A4 page between margins of 15 mm, and the rows that fit on it.
+const PAPER_WIDTH = 680, PAPER_HEIGHT = 880;
 
 class Viewer {
   constructor(element) {
@@ -18,6 +20,7 @@ class Viewer {
     this.cursor = null;
     this.frame = 0;
     this.drawMilliseconds = 0;
+    this.isPaper = false;
     this.lanes = [...element.querySelectorAll(".lane")].map((lane) => new Lane(this, lane));
     this.status = element.querySelector(".status");
     this.tip = element.querySelector(".tip");
@@ -25,6 +28,12 @@ class Viewer {
     this.choosers = ["a", "b"].map((side) => element.querySelector(`select[name='${side}']`));
     this.view = { from: 0, to: 1 };
     this.nameColours = new Map();
+  }
+
+  // Once, whoever asks first.
+  begin() {
+    this.started ??= this.start().then(this.resolve);
+    return this.started;
   }
 
   async start() {
@@ -190,6 +199,15 @@ class Viewer {
     this.redraw();
   }
 
+  // Paper is narrow, white, and has no scroll bars; it waits for no frame either.
+  toPaper(isPaper) {
+    this.isPaper = isPaper;
+    document.documentElement.classList.toggle("paper", isPaper);
+    this.readInk();
+    this.drawLegend();
+    this.lanes.forEach((lane) => lane.draw());
+  }
+
   redraw() {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
@@ -317,16 +335,25 @@ class Viewer {
   }
 }
 
-// A section's slices are unpacked when it comes near the screen, not before.
+// A section's slices are unpacked when it comes near the screen; all others follow
+// while the page is idle, so that paper shows what nobody has scrolled to.
 window.schedlab = { viewers: [] };
 for (const element of document.querySelectorAll(".gantt")) {
   const viewer = new Viewer(element);
-  viewer.ready = new Promise((resolve) => {
-    new IntersectionObserver((seen, observer) => {
-      if (!seen.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      viewer.start().then(resolve);
-    }, { rootMargin: "600px" }).observe(element);
-  });
+  viewer.ready = new Promise((resolve) => { viewer.resolve = resolve; });
+  new IntersectionObserver((seen, observer) => {
+    if (!seen.some((entry) => entry.isIntersecting)) return;
+    observer.disconnect();
+    viewer.begin();
+  }, { rootMargin: "600px" }).observe(element);
   window.schedlab.viewers.push(viewer);
 }
+const idle = () => new Promise((resolve) => (window.requestIdleCallback ?? setTimeout)(resolve));
+addEventListener("load", async () => {
+  for (const viewer of window.schedlab.viewers) {
+    await idle();
+    await viewer.begin();
+  }
+});
+addEventListener("beforeprint", () => window.schedlab.viewers.forEach((viewer) => viewer.toPaper(true)));
+addEventListener("afterprint", () => window.schedlab.viewers.forEach((viewer) => viewer.toPaper(false)));
