@@ -128,7 +128,8 @@ void scx_bpf_destroy_dsq(u64 dsq_id)
 	sl_unlock(&sl_core.dsqs_lock);
 }
 
-static struct sl_dsq *find_any(u64 id)
+/* S2: the global queue is not a policy's to look into. */
+static struct sl_dsq *find_countable(u64 id)
 {
 	u64 cpu = id & SCX_DSQ_LOCAL_CPU_MASK;
 
@@ -138,13 +139,13 @@ static struct sl_dsq *find_any(u64 id)
 		return &sl_this_cpu()->local;
 	if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON && cpu < sl_core.nr_cpus)
 		return &sl_core.cpus[cpu].local;
-	return id == SCX_DSQ_GLOBAL ? &sl_core.global : NULL;
+	return NULL;
 }
 
 /* Return: length, a hint when other CPUs are at work; -ENOENT. */
 s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
 {
-	struct sl_dsq *q = find_any(dsq_id);
+	struct sl_dsq *q = find_countable(dsq_id);
 
 	return q ? (s32)sl_peek(&q->nr) : -2;
 }
@@ -152,8 +153,16 @@ s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 {
 	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), dsq_id);
-	struct sl_task *t = q ? sl_load(&q->first) : NULL;
+	struct sl_task *t;
 
+	if (sl_unlikely(!q)) {
+		sl_policy_error(SCX_EXIT_ERROR, 0, "peek %s DSQ 0x%llx",
+				dsq_id & SCX_DSQ_FLAG_BUILTIN ?
+				"disallowed on builtin" : "on non-existent",
+				(unsigned long long)dsq_id);
+		return NULL;
+	}
+	t = sl_load(&q->first);
 	return t ? &t->p : NULL;
 }
 
@@ -205,8 +214,7 @@ sl_in_one_piece bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	}
 	if (sl_unlikely(here->nr_inserts))
 		sl_flush_inserts(here);
-	q = sl_unlikely(dsq_id == SCX_DSQ_GLOBAL) ? &sl_core.global :
-						    sl_dsq_find(here, dsq_id);
+	q = sl_dsq_find(here, dsq_id);
 	if (!q) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"invalid DSQ ID 0x%llx in scx_bpf_dsq_move_to_local()",

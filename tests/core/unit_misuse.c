@@ -195,6 +195,24 @@ static void take_from_nowhere(struct task_struct *p)
 	CHECK(!scx_bpf_dsq_move_to_local(0xdead));
 }
 
+static void take_from_global(struct task_struct *p)
+{
+	(void)p;
+	CHECK(!scx_bpf_dsq_move_to_local(SCX_DSQ_GLOBAL));
+}
+
+static void peek_nowhere(struct task_struct *p)
+{
+	(void)p;
+	CHECK(!scx_bpf_dsq_peek(0xdead));
+}
+
+static void peek_at_builtin(struct task_struct *p)
+{
+	(void)p;
+	CHECK(!scx_bpf_dsq_peek(SCX_DSQ_LOCAL));
+}
+
 static void take_elsewhere(struct task_struct *p)
 {
 	(void)p;
@@ -275,6 +293,10 @@ static const struct wrong wrongs[] = {
 	W(IN_DISPATCH, overflow, "dispatch buffer overflow", 1),
 	W(IN_DISPATCH, underflow, "dispatch buffer underflow", 0),
 	W(IN_DISPATCH, take_from_nowhere, "invalid DSQ ID 0xdead", 0),
+	W(IN_DISPATCH, take_from_global, "invalid DSQ ID 0x8000000000000001", 0),
+	W(IN_DISPATCH, peek_nowhere, "peek on non-existent DSQ 0xdead", 0),
+	W(IN_DISPATCH, peek_at_builtin, "peek disallowed on builtin DSQ", 0),
+	W(IN_ENQUEUE, peek_at_builtin, "peek disallowed on builtin DSQ", 0),
 	W(IN_DISPATCH, destroy_full, "destroying DSQ 0x1 with", -2),
 	W(IN_DISPATCH, kick_no_cpu, "invalid cpu 3", 0),
 	W(IN_DISPATCH, kick_two_ways, "cannot be used with SCX_KICK_IDLE", 0),
