@@ -39,6 +39,10 @@ class Expectations:
     has_host_work : array_like of bool, shape (n_program_tasks,), optional
         Tasks that take more than they declare, by what their system calls cost
         on the host; their declared work is only the least they receive.
+    clock_ns : array_like of int, shape (n_program_tasks,), optional
+        CPU time of each task by its own clock, 0 where it is not known, of a host
+        that has bounded how far it is from the records: work measured by that
+        clock may be done where the records have a little less.
     arrival_ns : array_like of uint64, shape (n_program_tasks,), optional
         When each task arrives; 2**64 - 1 for those that a parent starts.
     affinity : sequence, shape (n_program_tasks,), optional
@@ -60,6 +64,7 @@ class Expectations:
 
     work_ns: object = None
     has_host_work: object = None
+    clock_ns: object = None
     arrival_ns: object = None
     affinity: object = None
     is_capped: object = None
@@ -398,7 +403,11 @@ def _declared_work(timeline: Timeline, expected: Expectations) -> Violation | No
     more = received > work + slack
     if expected.has_host_work is not None:
         more &= ~_per_task(np.asarray(expected.has_host_work, bool), tasks.keys, default=True)
-    less = has_ended & (received < work - slack)
+    most = received
+    if expected.clock_ns is not None:
+        clock = _per_task(np.asarray(expected.clock_ns, np.int64), tasks.keys, default=0)
+        most = np.maximum(received, clock)
+    less = has_ended & (most < work - slack)
     last = tasks.last
     wrong = _first(
         tasks.t_ns[last],

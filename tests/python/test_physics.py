@@ -117,6 +117,8 @@ def replaced(**fields):
         ({"work_ns": [20, 30, 20], "has_host_work": [False, True, False]}, "is 30 ns of work"),
         ({"work_ns": [20, 28, 20], "has_host_work": [False, True, False]}, "ok"),
         ({"work_ns": [20, -1, 20]}, "ok"),
+        ({"work_ns": [20, 30, 20], "has_host_work": [True] * 3, "clock_ns": [20, 30, 20]}, "ok"),
+        ({"work_ns": [20, 30, 20], "has_host_work": [True] * 3, "clock_ns": [20, 29, 20]}, "is 30 ns of work"),
         ({"arrival_ns": [0, 0, 0, 7]}, "at 7 ns: task 4 should have arrived but never did"),
         ({"arrival_ns": [0, 0, 0, SPAWNED]}, "at 50 ns: task 4 should have arrived but never did"),
         ({"arrival_ns": [0, 0, 0, SPAWNED], "horizon_ns": 50}, "ok"),

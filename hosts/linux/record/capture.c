@@ -102,19 +102,6 @@ void event_put(const struct event *e)
 		capture.nr_events++;
 }
 
-/* What one CPU hides, all do. */
-static void ask_for_runtimes(void)
-{
-	bool has_gaps = false;
-
-	for (int i = 0; i < capture.nr_rings; i++)
-		has_gaps |= capture.rings[i].has_gaps;
-	for (int i = 0; has_gaps && i < capture.nr_rings; i++) {
-		if (!capture.rings[i].has_runtimes)
-			ring_enable_runtimes(&capture.rings[i]);
-	}
-}
-
 static void drain_all(void)
 {
 	struct event sync = { .kind = EVENT_SYNC, .t_ns = now_ns() };
@@ -123,7 +110,6 @@ static void drain_all(void)
 		ring_drain(&capture.rings[i]);
 	event_put(&sync);
 	flush_events();
-	ask_for_runtimes();
 }
 
 /* ---- starting and ending a file --------------------------------------------- */

@@ -56,6 +56,7 @@ struct life {
 	bool is_meant;
 	bool is_exiting;
 	u64 since_ns;		/* it is in this state */
+	u64 started_ns;		/* it has run unseen since then; 0: it has not */
 	u64 yielded_ns;
 	char name[NAME_BYTES];
 };
@@ -226,6 +227,7 @@ static void run(struct life *l, u64 t_ns, u16 cpu)
 	l->state = RUNNING;
 	l->cpu = cpu;
 	l->since_ns = t_ns;
+	l->started_ns = 0;
 	l->yielded_ns = 0;
 	c.cpus[cpu] = (struct processor){ .life = (u32)(l - c.lives),
 					  .is_known = true,
@@ -271,6 +273,8 @@ static void make_running(struct life *l, u16 cpu, u64 t_ns)
 		stop(l, SL_STOP_PREEMPTED);
 		t_ns = c.now_ns;
 	}
+	if (!t_ns)
+		t_ns = l->started_ns;
 	c.nr_inferred += c.has_begun && p->is_known;
 	if (t_ns < p->switched_ns)
 		t_ns = p->switched_ns;
@@ -327,7 +331,9 @@ static void leave(u16 cpu, u32 pid, int32_t state)
 	}
 	if (!l)
 		return;
-	/* From the idle task a CPU goes at once to whom it was woken for. */
+	/* Unless it is known better, the CPU went to it at once from the idle task. */
+	if (l->started_ns)
+		end_outsider(cpu, l->started_ns);
 	c.cpus[cpu].outsider = 0;
 	make_running(l, cpu, 0);
 	stop(l, why_it_stops(l, state));
@@ -363,8 +369,16 @@ static void runtime(const struct event *e)
 	struct processor *p = &c.cpus[e->cpu];
 	u64 t_ns = e->other < c.now_ns ? c.now_ns - e->other : 0;
 
-	if (p->life || !c.has_begun)
+	/* Only its first account says since when; on which CPU, a later event. */
+	if (e->flags & EVENT_ELSEWHERE) {
+		if (l && l->state != RUNNING && !l->started_ns)
+			l->started_ns = t_ns;
 		return;
+	}
+	if (p->life)
+		return;
+	if (l && l->started_ns && l->started_ns < t_ns)
+		t_ns = l->started_ns;
 	if (t_ns < p->switched_ns)
 		t_ns = p->switched_ns;
 	if (l) {

@@ -55,8 +55,8 @@ struct events_header {
  * EXIT     who       0             0                0
  * EXEC     who       its old pid   0                0
  * YIELD    who       0             0                0
- * RUNTIME  who       ns it has run so far           0; only where the switch to
- *                                                   it was not seen
+ * RUNTIME  who       ns it has run  0               EVENT_ELSEWHERE
+ *                    since its last; none where a switch has told of it
  * NAME     who       (16 bytes of name instead of time, other and value); the
  *                    event that follows on the same CPU had it
  * MEMBER   who       its parent    generation       1: runnable or running
@@ -85,6 +85,8 @@ enum event_kind {
 };
 
 #define EVENT_IN_INTERRUPT 1
+/* It runs on another CPU than the one that tells of it. */
+#define EVENT_ELSEWHERE 2
 
 /* prev_state of Linux 4.14 and later, as far as it matters. */
 #define STATE_DEAD 0x30		/* EXIT_DEAD, EXIT_ZOMBIE */
@@ -149,15 +151,11 @@ struct ring {
 	uint64_t nr_lost;		/* as LOST records said */
 	uint32_t current;		/* pid, as the last switch said */
 	bool is_current_known;
-	bool has_gaps;			/* a switch was not told of */
-	bool has_runtimes;		/* so we ask for what tells it, too */
 };
 
 /* Return: NULL or what failed; @r is then closed. */
 const char *ring_open(struct ring *r, int cpu, uint64_t data_bytes);
 void ring_enable(struct ring *r, bool on);
-/* From now on the kernel also says how long tasks have run. */
-void ring_enable_runtimes(struct ring *r);
 void ring_close(struct ring *r);
 /* Hand all that is there to event_put(). */
 void ring_drain(struct ring *r);

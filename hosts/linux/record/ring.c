@@ -9,8 +9,9 @@
  * kernel drops what comes and says later how much that was.
  *
  * Some kernels (sandboxes of hosting companies) do not tell of switches away from
- * their idle task. Where one is missing, sched_stat_runtime is turned on, which
- * says how long the task has run by then.
+ * their idle task, or from a task of their own. So sched_stat_runtime is on, too:
+ * at each tick and stop of a task it says how long that has run since it was last
+ * said. It is kept only where it tells of a task that no switch has told of.
  *
  * Must stay true: data_tail moves only behind what has been copied.
  * Read next: capture.c.
@@ -133,6 +134,9 @@ static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw
 		e->pid = (uint32_t)field(t, 0, raw);
 		/* More than 4.2 s without a tick, none of it seen, is not. */
 		e->other = (uint32_t)field(t, 1, raw);
+		/* A CPU that wakes a task for another one also does its accounts. */
+		if (e->pid != (uint32_t)common->pid)
+			e->flags = EVENT_ELSEWHERE;
 		break;
 	default:
 		e->pid = (uint32_t)common->pid;
@@ -143,14 +147,15 @@ static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw
 static bool follow_current(struct ring *r, const struct event *e)
 {
 	if (e->kind == EVENT_SWITCH) {
-		r->has_gaps |= r->is_current_known && r->current != e->pid;
 		r->current = e->other;
-		r->is_current_known = true;
-	} else if (e->kind == EVENT_RUNTIME) {
-		if (!r->is_current_known || r->current == e->pid)
+	} else if (e->kind == EVENT_RUNTIME && !e->flags) {
+		if (r->is_current_known && r->current == e->pid)
 			return false;
 		r->current = e->pid;
+	} else {
+		return true;
 	}
+	r->is_current_known = true;
 	return true;
 }
 
@@ -246,20 +251,9 @@ void ring_enable(struct ring *r, bool on)
 {
 	r->is_current_known = false;
 	for (int i = 0; i < NR_TRACEPOINTS; i++) {
-		if (tracepoints[i].kind == EVENT_RUNTIME && !r->has_runtimes)
-			continue;
 		if (r->fds[i] >= 0)
 			ioctl(r->fds[i], on ? PERF_EVENT_IOC_ENABLE :
 					      PERF_EVENT_IOC_DISABLE, 0);
-	}
-}
-
-void ring_enable_runtimes(struct ring *r)
-{
-	r->has_runtimes = true;
-	for (int i = 0; i < NR_TRACEPOINTS; i++) {
-		if (tracepoints[i].kind == EVENT_RUNTIME && r->fds[i] >= 0)
-			ioctl(r->fds[i], PERF_EVENT_IOC_ENABLE, 0);
 	}
 }
 

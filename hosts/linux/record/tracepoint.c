@@ -44,7 +44,7 @@ struct tracepoint tracepoints[NR_TRACEPOINTS] = {
 	EVENT("sched/sched_process_exec", EVENT_EXEC, "pid", "old_pid"),
 	/* Makes every system call of the machine slower: only where asked for. */
 	EVENT("syscalls/sys_enter_sched_yield", EVENT_YIELD, NULL),
-	/* Turned on where the kernel turns out to hide switches. */
+	/* Tells of those to whom the kernel has hidden a switch. */
 	EVENT("sched/sched_stat_runtime", EVENT_RUNTIME, "pid", "runtime"),
 };
 

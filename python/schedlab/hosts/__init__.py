@@ -83,8 +83,8 @@ class Outcome:
         Of a host that is Linux: `wall_ns`, `user_ns`, `system_ns`, `cpu_percent`,
         `switches_involuntary`, `switches_voluntary` of all tasks, as `time` has them.
     tally : list of dict or None
-        Of the same: what each task noted of itself, see tally.py; for a run that
-        could not be recorded.
+        Of the same: what each task noted of itself, see tally.py; its records, if
+        there are any, agree with it.
     no_records : str or None
         Why it could not be.
     """

@@ -38,7 +38,8 @@ from .recorder import Recorder, convert_events
 
 TASKS_FILE = "tasks.jsonl"
 EVENTS_FILE = "events.slev"
-#: CPU time of a task that may be missing from records in which something was repaired.
+#: CPU time by a task's own clock that its records may lack: that clock begins when a
+#: scheduler has begun to choose the task, the record when it has chosen.
 MISSING_NS_MAX = 500_000
 #: launcher 0, keeper 1, runner 2, and from there on tasks.
 TASKS_GENERATION = 3
@@ -346,9 +347,7 @@ def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted) 
         numbers[task["task"]] = number_of.get(task["pid"], 0)
     records = read_records(job.records)
     renamed = rename(records.events, numbers, cpus)
-    nr_mended = converted.nr_repairs + converted.nr_inferred
-    if nr_mended:
-        refuse_holes(renamed, played, nr_mended)
+    refuse_holes(renamed, played, converted.nr_repairs + converted.nr_inferred)
     # A run of which all have ended ends with the last of them, on every host.
     ended = renamed["t_ns"][(renamed["kind"] == Kind.STOP) & (renamed["flags"] == Stop.EXITED)]
     end_ns = int(ended.max()) if have_all_ended and len(ended) == len(played.tasks) else records.end_ns
@@ -403,7 +402,7 @@ def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
     played : Played
         What the tasks noted.
     nr_mended : int
-        How often something was missing.
+        How often a switch was missing.
 
     Raises
     ------
@@ -414,7 +413,6 @@ def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
     for task in played.tasks:
         stints = stops["arg"][stops["task"] == task["task"]]
         missing_ns = task["run_ns"] - int(stints.sum())
-        # Linux's clock of a task and the moment of a switch are not quite the same.
         if missing_ns > MISSING_NS_MAX + LinuxHost.TOLERANCE_NS * len(stints):
-            raise RecordError(f"the kernel left out {nr_mended} switches, and with them {missing_ns / 1e6:.1f} ms of "
-                              f"task {task['task']} ({task['name']}); run again")  # fmt: skip
+            raise RecordError(f"the records lack {missing_ns / 1e6:.1f} ms of the CPU time of task {task['task']} "
+                              f"({task['name']}) by its own clock; the kernel left out {nr_mended} switches; run again")  # fmt: skip
