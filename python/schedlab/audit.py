@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from statistics import median
 
 from .errors import SpecError, SpecFault
 
@@ -233,7 +234,12 @@ def _greatest(values: Sequence[Range]) -> Range:
     return Range(max(v.low for v in values), max(v.high for v in values))
 
 
-_FUNCTIONS = {"mean": _mean, "min": _least, "max": _greatest,
+def _median(values: Sequence[Range]) -> Range:
+    """Each end by itself: the median never falls where a value rises."""
+    return Range(median(v.low for v in values), median(v.high for v in values))
+
+
+_FUNCTIONS = {"mean": _mean, "median": _median, "min": _least, "max": _greatest,
               "sum": lambda values: Range(sum(v.low for v in values), sum(v.high for v in values))}  # fmt: skip
 
 
@@ -243,7 +249,7 @@ class Formula:
     Parameters
     ----------
     text : str
-        Numbers, `+ - * / **`, names, `mean`, `min`, `max` and `sum`. `name` is a
+        Numbers, `+ - * / **`, names, `mean`, `median`, `min`, `max` and `sum`. `name` is a
         column of the row at hand; `table[key, ..., "column"]` is a cell, where
         `...` as a key stands for all of them.
 
@@ -291,7 +297,7 @@ class Formula:
             cells = self._cells(node, tables)
             if len(cells) == 1:
                 return cells[0]
-            raise ValueError(f"'{ast.unparse(node)}' is {len(cells)} cells; take their mean, min, max or sum")
+            raise ValueError(f"'{ast.unparse(node)}' is {len(cells)} cells; take their mean, median, min, max or sum")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
             values = [cell for part in node.args for cell in self._all(part, tables, row)]
             return _FUNCTIONS[node.func.id](values)

@@ -3,10 +3,13 @@
 
 	side of null    which way the claim points: what it says, else what its figure says
 	holds           our interval lies wholly on that side, further from null than what
-	                counts as a difference, and meets the figure
-	in direction    it lies on that side, but does not meet the figure
-	does not hold   it lies on the other side, or reaches no effect
-	cannot be tested  there are no runs, or one only, or the claim lacks something
+	                counts as a difference, and our mean meets the figure
+	in direction    it lies on that side, but our mean does not meet the figure
+	does not hold   it lies wholly outside, or reaches no effect and misses the figure
+	cannot be tested  it covers what is claimed as well as no effect: too few runs; or
+	                there are no runs, or one only, or the claim lacks something
+
+A wide interval so never decides anything: it neither refutes a claim nor confirms one.
 
 Must stay true: no verdict is written down anywhere; it is made here, from numbers.
 Read next: reproduce.py; docs/statistics.md, for the intervals.
@@ -180,35 +183,77 @@ def decide(claim: Claim, published: Range | None, ours: Interval) -> tuple[str, 
     side = side_of(claim, published)
     if not side:
         assert published is not None, "the claim was read without a test"
-        if _is_near(claim, published, ours):
-            return HOLDS, f"our interval meets the figure, within {claim.within:.0%}"
-        return FAILS, f"our interval does not meet the figure, within {claim.within:.0%}"
+        return _decide_figure(claim, published, ours)
     null, what = claim.null, f"no effect ({claim.null:g})"
+    assert null is not None, "a side is one of null"
     if side == "equal":
-        if null - claim.margin <= ours.low and ours.high <= null + claim.margin:
-            return HOLDS, f"our interval lies within {claim.margin:g} of {what}"
-        return FAILS, f"our interval goes further than {claim.margin:g} from {what}"
+        return _decide_equal(claim, ours, what)
     other = {"above": "below", "below": "above"}[side]
-    is_above, is_below = ours.low > null + claim.least, ours.high < null - claim.least
-    if not (is_above if side == "above" else is_below):
-        if is_above or is_below:
-            return FAILS, f"our interval lies {other} {what}: the other way round"
-        return FAILS, f"our interval does not lie {side} {what} by {claim.least:g}: no difference that matters is seen"
+    # How far the interval's ends lie on the claimed side of null; negative: on the other one.
+    sign = 1 if side == "above" else -1
+    nearest, furthest = sorted((sign * (ours.low - null), sign * (ours.high - null)))
     figure = _figure_side(claim, published)
+    if nearest > claim.least:
+        return _decide_size(claim, published, ours, side, what, is_figure_on_it=figure == side)
+    if furthest < -claim.least:
+        return FAILS, f"our interval lies {other} {what}: the other way round"
+    if furthest <= claim.least:
+        return FAILS, f"our interval does not lie {side} {what} by {claim.least:g}: no difference that matters is seen"
+    if published is not None and figure == side and not _reaches(claim, published, ours):
+        return FAILS, f"our interval reaches {what}, and does not meet the figure, within {claim.within:.0%}"
+    return UNTESTED, f"our interval covers {what} as well as values {side} it: more runs decide"
+
+
+def _decide_figure(claim: Claim, published: Range, ours: Interval) -> tuple[str, str]:
+    """A claim of a number alone."""
+    if _is_near(claim, published, ours):
+        return HOLDS, f"our mean meets the figure, within {claim.within:.0%}"
+    if _reaches(claim, published, ours):
+        return UNTESTED, f"our interval meets the figure, within {claim.within:.0%}, but our mean does not: more runs decide"
+    return FAILS, f"our interval does not meet the figure, within {claim.within:.0%}"
+
+
+def _decide_equal(claim: Claim, ours: Interval, what: str) -> tuple[str, str]:
+    """A claim that nothing changes."""
+    assert claim.null is not None
+    low, high = claim.null - claim.margin, claim.null + claim.margin
+    if low <= ours.low and ours.high <= high:
+        return HOLDS, f"our interval lies within {claim.margin:g} of {what}"
+    if ours.high < low or ours.low > high:
+        return FAILS, f"our interval lies further than {claim.margin:g} from {what}"
+    return UNTESTED, f"our interval reaches further than {claim.margin:g} from {what}, and nearer: more runs decide"
+
+
+def _decide_size(
+    claim: Claim, published: Range | None, ours: Interval, side: str, what: str, *, is_figure_on_it: bool
+) -> tuple[str, str]:
+    """A claim whose direction holds."""
     if published is None:
         return HOLDS, f"our interval lies {side} {what}, which is all that is claimed"
-    if figure != side:
+    if not is_figure_on_it:
         return DIRECTION, f"our interval lies {side} {what}, as the text says; the report's own figure does not"
     if _is_near(claim, published, ours):
-        return HOLDS, f"our interval lies {side} {what} and meets the figure, within {claim.within:.0%}"
-    return DIRECTION, f"our interval lies {side} {what}, but does not meet the figure, within {claim.within:.0%}"
+        return HOLDS, f"our interval lies {side} {what}, and our mean meets the figure, within {claim.within:.0%}"
+    return DIRECTION, f"our interval lies {side} {what}, but our mean does not meet the figure, within {claim.within:.0%}"
+
+
+def _slack(claim: Claim, published: Range) -> tuple[float, float]:
+    """What still is the figure: give or take a factor of 1 + within."""
+    ends = [end * factor for end in (published.low, published.high)
+            for factor in (1 + claim.within, 1 / (1 + claim.within))]  # fmt: skip
+    return min(ends), max(ends)
 
 
 def _is_near(claim: Claim, published: Range, ours: Interval) -> bool:
-    """Whether the interval meets the figure, give or take a factor of 1 + within."""
-    ends = [end * factor for end in (published.low, published.high)
-            for factor in (1 + claim.within, 1 / (1 + claim.within))]  # fmt: skip
-    return ours.low <= max(ends) and min(ends) <= ours.high
+    """Whether our mean meets the figure; a wide interval would meet any."""
+    low, high = _slack(claim, published)
+    return low <= ours.estimate <= high
+
+
+def _reaches(claim: Claim, published: Range, ours: Interval) -> bool:
+    """Whether the figure may still be true: our interval has a part of it."""
+    low, high = _slack(claim, published)
+    return ours.low <= high and low <= ours.high
 
 
 def rule_text(claim: Claim) -> str:
@@ -226,9 +271,9 @@ def rule_text(claim: Claim) -> str:
     """
     if claim.lacks:
         return ""
-    near = f"within {claim.within:.0%} of the figure"
+    near = f"the mean within {claim.within:.0%} of the figure"
     if claim.null is None:
-        return f"the interval comes {near}"
+        return near
     side = claim.says or "on the figure's side of"
     if side == "equal":
         return f"the whole interval within {claim.margin:g} of {claim.null:g}"

@@ -33,6 +33,10 @@ _FUNCTIONS: dict[str, Callable] = {
     "mean": lambda values: np.mean(values, axis=0),
     "sum": lambda values: np.sum(values, axis=0),
     "abs": lambda values: np.abs(values[0]),
+    # Of all seeds together: how far each is from their mean, and between which two all lie.
+    "deviation": lambda values: np.abs(values[0] - np.mean(values[0])),
+    "lowest": lambda values: np.min(values[0]),
+    "highest": lambda values: np.max(values[0]),
 }
 #: What stands for the set of runs at hand.
 HERE = "run"
@@ -87,7 +91,8 @@ class Measure:
     ----------
     text : str
         Numbers, `+ - * / **`, cells, and `min`, `max`, `mean`, `sum`, `abs` of
-        expressions.
+        expressions, seed by seed; and, of one expression over all seeds, its
+        `deviation` (of each from their mean), `lowest` and `highest`.
     sets : sequence of str
         Names of the sets of runs there are.
 

@@ -147,7 +147,13 @@ def test_an_expression_pairs_its_cells_by_seed():
         ((2.40, 2.45), (2.00, 2.30), HOLDS),
         ((2.40, 2.45), (4.00, 5.00), DIRECTION),
         ((0.99, 1.01), (0.97, 1.03), HOLDS),  # it says that nothing changes
-        ((0.99, 1.01), (0.80, 1.03), FAILS),
+        ((0.99, 1.01), (0.80, 0.90), FAILS),
+        # Too wide to decide anything: neither refuted nor confirmed.
+        ((0.27, 0.28), (0.20, 1.10), UNTESTED),
+        ((0.27, 0.28), (0.25, 0.90), DIRECTION),
+        ((1.06, 1.07), (0.91, 1.22), UNTESTED),
+        ((0.99, 1.01), (0.80, 1.03), UNTESTED),
+        ((0.99, 1.01), (0.10, 5.00), UNTESTED),
     ],
 )
 def test_a_verdict_follows_from_figure_and_interval(published, ours, verdict):
@@ -177,6 +183,16 @@ def test_a_figure_without_an_effect_is_met_or_not():
     assert decide(claim(within=0.1), Range(557, 558), interval(540, 560))[0] == HOLDS
     assert decide(claim(within=0.1), Range(557, 558), interval(101, 105))[0] == FAILS
     assert decide(claim(within=0.1), Range(557, 558), interval(557, 557, "single"))[0] == UNTESTED
+    assert decide(claim(within=0.1), Range(557, 558), interval(500, 900))[0] == UNTESTED
+
+
+def test_a_direction_without_a_figure_is_decided_by_the_whole_interval():
+    says = claim(null=1.0, says="below")
+    assert decide(says, None, interval(0.53, 1.18)) == (
+        UNTESTED, "our interval covers no effect (1) as well as values below it: more runs decide"
+    )
+    assert decide(says, None, interval(0.995, 1.18))[0] == FAILS
+    assert decide(says, None, interval(0.53, 0.98))[0] == HOLDS
 
 
 # ---- the runs ----------------------------------------------------------------

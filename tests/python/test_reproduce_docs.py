@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from schedlab.audit import Range
 from schedlab.errors import UsageError
 from schedlab.replication import HEAD, Row, read_replication, write_replication
 from schedlab.reproduce import needed_pairs, published_tables
-from schedlab.reproduce_claims import decide_all
+from schedlab.reproduce_claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
 from schedlab.reproduce_runs import do_runs
 from schedlab.reproduce_samples import Samples
 from schedlab.reproduce_spec import read_experiment
@@ -59,11 +61,52 @@ def test_page_has_every_claim_and_matches_a_quick_run(report, simulator, tmp_pat
                if (each.claim.name, each.on) in rows
                if (found := contradiction(rows[each.claim.name, each.on], each))}  # fmt: skip
     assert not against, f"{against}; make the page anew: {command}"
+    assert_verdicts_flip(experiment, published_tables(folder), done)
+
+
+def assert_verdicts_flip(experiment, tables, done):
+    """With other figures, or with two policies swapped, claims that hold do so no more.
+
+    A claim of no effect ("equal") is left out: it says nothing of a figure, and is the
+    same of two policies either way round.
+    """
+    decisions = [each for each in decide_all(experiment.claims, tables, Samples(done))
+                 if each.verdict in (HOLDS, DIRECTION) and side_of(each.claim, each.published) != "equal"]  # fmt: skip
+    compared = [(each, sorted({keys[1] for _, keys in each.claim.ours.cells})) for each in decisions]
+    of_two = [(each, policies) for each, policies in compared if len(policies) == 2]
+    assert of_two
+    for each, policies in of_two:
+        swap = dict(zip(policies, reversed(policies), strict=True))
+        others = {name: replace(runs, found={(workload, swap.get(policy, policy)): found
+                                             for (workload, policy), found in runs.found.items()})
+                  for name, runs in done.items()}  # fmt: skip
+        verdict = decide_all([replace(each.claim, on=(each.on,))], tables, Samples(others))[0].verdict
+        assert verdict not in (HOLDS, DIRECTION), f"{each.claim.name} on {each.on}: as before with {swap}"
+    of_figures = [each for each in decisions if each.published and each.ours]
+    assert of_figures
+    for each in of_figures:
+        # With our own mean for a figure it holds; with one far away it does not.
+        for factor, holds in ((1, True), (100, False), (0.01, False)):
+            figure = Range(each.ours.estimate * factor, each.ours.estimate * factor)
+            verdict, reason = decide(each.claim, figure, each.ours)
+            where = f"{each.claim.name} on {each.on}, with {factor} times our mean for a figure: {verdict}, {reason}"
+            assert (verdict == HOLDS) == holds or figure.low == 0, where
+        if "[" in each.claim.published:
+            assert published_value(each.claim, _altered(tables, each.claim.published)) != each.published
+
+
+def _altered(tables, formula):
+    """Tables in which the first cell that a formula names is another one."""
+    name, keys = re.search(r"(\w+)\[([^\]]+)\]", formula).groups()
+    *key, column = (part.strip().strip('"') for part in keys.split(","))
+    table = tables[name]
+    rows = {row: dict(cells) for row, cells in table.rows.items()}
+    rows[tuple(key)][column] = f"{float(rows[tuple(key)][column]) * 3:.6f}"
+    return tables | {name: replace(table, rows=rows)}
 
 
 def test_verdicts_of_the_page_follow_from_its_rows():
     """No verdict can be typed into it, or outlive the rule that made it."""
-    from schedlab.reproduce_claims import decide, published_value
     from schedlab.stats import Interval
 
     wrong = []
