@@ -138,7 +138,7 @@ def _operations(entry) -> list[dict]:
         for key, (name, peer) in OPERATIONS.items()
     ]
     # From the first instruction of the firmware on. An instruction is a nanosecond; the
-    # rounds that an idle hart makes while the disk works are among them.
+    # disk is in memory, since the time that this machine's takes is not the kernel's.
     for name in ("boot_to_program", "boot_to_prompt"):
         rows.append(entry(f"kernel_{name}_ms", found[name] / 1e6, "ms", "lower"))
     growth = found["yield_2_present"] / found["yield_2"]

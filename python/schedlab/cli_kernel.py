@@ -6,8 +6,11 @@ Read next: hosts/kernel_boot.py; docs/kernel.md.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +35,7 @@ def kernel(
     policy: Annotated[str, typer.Option(help="Name, or path of a .bpf.c file, to begin with.")] = "rr",
     cpus: Annotated[int, typer.Option(min=1, max=8, help="Harts.")] = 1,
     run: Annotated[str | None, typer.Option(help="Run this instead of a shell, and go off with its status.")] = None,
-    counted: Annotated[bool, typer.Option("--counted", help="Count instructions instead of time: one per ns, the same every time.")] = False,
+    counted: Annotated[bool, typer.Option("--counted", help="Count instructions instead of time: one per ns, the same every time; but not with --disk, nor when you type.")] = False,
     gdb: Annotated[bool, typer.Option("--gdb", help="Wait for a debugger before the first instruction.")] = False,
     gdb_port: Annotated[int, typer.Option(min=1, max=65535, help="Where.")] = 1234,
     disk: Annotated[Path | None, typer.Option(help="Keep files here; made anew if it is not there.")] = None,
@@ -62,7 +65,32 @@ def kernel(
     if run is None:
         print("schedlab: ctrl-A x ends the machine, ctrl-P shows the scheduler", file=sys.stderr)
     # mon:stdio passes ctrl-C on to the machine and keeps ctrl-A for QEMU.
-    raise typer.Exit(subprocess.call(machine_command(machine, console="mon:stdio")))
+    command = machine_command(machine, console="mon:stdio")
+    raise typer.Exit(_call_through_file(command) if counted else subprocess.call(command))
+
+
+def _call_through_file(command: list[str]) -> int:
+    """Run a machine that counts instructions. Return: its status.
+
+    Its console is a file, which takes everything at once. A terminal or a pipe may be full,
+    and the machine would execute instructions, which are its time, until there is room.
+    """
+    with tempfile.TemporaryFile() as console:
+        process = subprocess.Popen(command, stdout=console)
+        try:
+            shown = 0
+            while True:
+                has_ended = process.poll() is not None
+                while data := os.pread(console.fileno(), 65536, shown):
+                    shown += len(data)
+                    sys.stdout.buffer.write(data)
+                    sys.stdout.buffer.flush()
+                if has_ended:
+                    return process.returncode
+                time.sleep(0.01)
+        finally:
+            process.kill()
+            process.wait()
 
 
 def _policy(given: str) -> tuple[str, list[Path]]:

@@ -73,6 +73,21 @@ def test_mistakes_are_told(image, words, message):
     assert message in errors
 
 
+def test_a_slow_reader_changes_nothing(image):
+    """Of a counted machine, which prints more here than the pipe holds."""
+    words = command("--counted", "--run", "chaos -v 5 40 3")
+    environment = dict(os.environ, PYTHONPATH=str(ROOT / "python"))
+    fast = subprocess.run(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment, timeout=200, check=True
+    ).stdout
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment, bufsize=0, pipesize=4096
+    ) as process:
+        slow = b"".join(iter(lambda: process.stdout.read(256), b""))
+    assert len(fast) > 5 * 4096
+    assert slow == fast
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

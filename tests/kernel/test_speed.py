@@ -18,8 +18,8 @@ BOUNDS = {
     "yield_2": 2_000,
     "fork_exit_wait": 60_000,
     "tick_that_switches": 2_500,
-    # An instruction is a nanosecond: a second from the firmware's first one on. Counted are
-    # 15 ms, of which an idle hart makes rounds while this machine reads the disk.
+    # An instruction is a nanosecond: a second from the firmware's first one on, with the disk
+    # in memory.
     "boot_to_prompt": 1_000_000_000,
 }
 

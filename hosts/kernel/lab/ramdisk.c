@@ -4,8 +4,8 @@
  *
  * It makes a run repeatable to the instruction: a real device answers when the host
  * gets round to it. Its image comes with the job: the boot argument ramdisk=OFFSET
- * says where in the initrd it begins, and what stands before it is the job. Nothing
- * that is written to it outlives the machine.
+ * says where in the initrd it begins, and what stands before it is the job, if
+ * anything does. Nothing that is written to it outlives the machine.
  *
  * Called by kernel/disk.c through lab.h. Read next: job.c.
  */
@@ -18,14 +18,16 @@
 #include "print.h"
 #include "spinlock.h"
 
+#define NOWHERE (~0ULL)
+
 static u8 *image;		/* NULL: the disk is the machine's */
 
 u32 lab_disk_init(void)
 {
-	u64 at = bootarg_u64("ramdisk", 0);
+	u64 at = bootarg_u64("ramdisk", NOWHERE);
 	u64 bytes = job_bytes - at;
 
-	if (!at)
+	if (at == NOWHERE)
 		return 0;
 	if (at % sizeof(u64) || at >= job_bytes)
 		panic("ramdisk=%llu is no place in the initrd of %llu bytes", at,

@@ -23,7 +23,6 @@ static void open_console(void)
 	mknod("/null", NULLDEV, 0);
 	mknod("/keys", KEYS, 0);
 	mknod("/channel", CHANNEL, 0);
-	mknod("/channel", CHANNEL, 0);
 	if (open("/console", O_RDWR) != 0)
 		poweroff(1);	/* nobody could be told why */
 	dup(0);

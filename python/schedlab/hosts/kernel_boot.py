@@ -46,7 +46,9 @@ class Machine:
     job : pathlib.Path, optional
         File that the machine finds as `/job`.
     disk : pathlib.Path, optional
-        Image to use and to write to; default: a snapshot of the built one.
+        Image to use and to write to; default: a snapshot of the built one. With it,
+        or with a job of one's own, a counted machine is the same every time only
+        until it waits for the disk, which answers when this machine gets round to it.
     extra : tuple of str, default ()
         Further words for QEMU.
     """
@@ -145,6 +147,10 @@ def machine_command(machine: Machine, *, console: str = "stdio") -> list[str]:
         else ["-accel", f"tcg,thread={'multi' if machine.nr_cpus > 1 else 'single'}"]
     )
     disk = f"file={machine.disk or machine.image.filesystem},format=raw,if=none,id=disk0"
+    initrd, arguments = machine.job, dict(machine.arguments)
+    if machine.is_counted and not (machine.disk or initrd):
+        # A hart that waits for QEMU's disk executes instructions until it answers.
+        initrd, arguments = machine.image.filesystem, {"ramdisk": "0"} | arguments
     return [
         *(ENDS_WITH_US if shutil.which(ENDS_WITH_US[0]) else ()), QEMU, "-machine", "virt", "-bios", "default", "-m", f"{MEMORY_MIB}M",
         "-smp", str(machine.nr_cpus), *time,
@@ -152,7 +158,7 @@ def machine_command(machine: Machine, *, console: str = "stdio") -> list[str]:
         "-global", "virtio-mmio.force-legacy=false",
         "-drive", disk if machine.disk else f"{disk},snapshot=on",
         "-device", "virtio-blk-device,drive=disk0",
-        "-kernel", str(machine.image.kernel), "-append", boot_arguments(machine.arguments),
-        *(["-initrd", str(machine.job)] if machine.job else []),
+        "-kernel", str(machine.image.kernel), "-append", boot_arguments(arguments),
+        *(["-initrd", str(initrd)] if initrd else []),
         *machine.extra,
     ]  # fmt: skip
