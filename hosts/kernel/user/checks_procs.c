@@ -58,10 +58,19 @@ static void what_a_child_inherits(void)
 	CHECK_EQUAL(unlink("d"), 0);
 }
 
+#define COMPUTES_NS	200000000UL
+
+/*
+ * Computes, or calls, until it is killed. Where a policy takes the CPU from nobody,
+ * who shall kill it may get one only when it sleeps; so it does after a while.
+ */
 static void forever(void)
 {
+	while (cputime_ns() < COMPUTES_NS)
+		for (volatile int i = 0; i < 10000; i++)
+			;
 	for (;;)
-		;
+		sleep(1000);
 }
 
 static void block_on_sleep(void)
@@ -108,8 +117,9 @@ static void block_on_held_child(void)
 
 static void call_again_and_again(void)
 {
-	for (;;)
+	while (cputime_ns() < COMPUTES_NS)
 		getpid();
+	forever();
 }
 
 /* Whatever it is doing, a killed process ends with status -1. */
