@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Linux's scheduling classes by their own names, as a command line has them.
 
-    SCHED_OTHER  SCHED_OTHER:5 (nice)  SCHED_BATCH  SCHED_IDLE
+    SCHED_OTHER (nice as we are)  SCHED_OTHER:5 (nice)  SCHED_BATCH  SCHED_IDLE
     SCHED_FIFO:10  SCHED_RR:10 (priority)  SCHED_DEADLINE:5ms/10ms/10ms
 
 Must stay true: everything that Linux would refuse for its form is refused here,
@@ -12,6 +12,7 @@ Read next: hosts/launch.py, which runs commands under these classes.
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -159,9 +160,11 @@ def _priority(text: str, parameter: str) -> int:
 
 
 def _nice(text: str, parameter: str) -> int:
-    """Of a fair class; 0 where it is not given."""
+    """Of a fair class; ours where it is not given, as for any command, and since going below needs a capability."""
+    if not parameter:
+        return os.getpriority(os.PRIO_PROCESS, 0)
     try:
-        value = int(parameter or "0")
+        value = int(parameter)
     except ValueError:
         raise UsageError(f"{text}: '{parameter}' is no nice value; write a number from -20 to 19") from None
     if not -20 <= value <= 19:

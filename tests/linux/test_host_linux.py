@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,6 +42,7 @@ name = "child"
 arrival = "spawned"
 phases = [{run = "1ms"}]
 """
+NOBODY = 65534
 SPIN = HEAD + 'horizon = "30s"\n' + '[[task]]\nname = "spin"\ncount = 3\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
 
 
@@ -225,6 +228,44 @@ def test_without_privileges_what_needs_none_runs_and_the_rest_says_what_it_needs
     for workload in ("w", "nice"):
         assert "CAP_SYS_NICE" in runs[workload, "SCHED_FIFO:10"]["error"]
     assert "nice value -5, which needs CAP_SYS_NICE" in runs["nice", "SCHED_OTHER"]["error"]
+
+
+@pytest.fixture
+def nobodys_folder():
+    """A folder that another user may use as home; pytest's own are closed to all."""
+    folder = Path(tempfile.mkdtemp(prefix="schedlab-nobody-"))
+    os.chown(folder, NOBODY, NOBODY)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+def test_another_user_with_a_nice_value_gets_all_that_needs_no_privilege(build, nobodys_folder):
+    """Root without capabilities still owns root's files; this one owns nothing but a folder."""
+    nice = min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
+    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "nice", "-n", "5"]
+    env = {"HOME": str(nobodys_folder), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+    def do(python, *words):
+        return subprocess.run([*become, python, *words], env=env, cwd=nobodys_folder, capture_output=True, text=True, check=False)
+
+    # Ours may lie in root's home.
+    python = next((each for each in (sys.executable, "/usr/bin/python3")
+                   if do(each, "-c", "import polars, schedlab").returncode == 0), None)  # fmt: skip
+    if python is None:
+        pytest.skip("no Python that another user may start has schedlab's dependencies")
+    (nobodys_folder / "w.toml").write_text(LIGHT)
+    done = do(python, "-m", "schedlab", "run", "w.toml", "--host", "linux", "--cpus", "1", "--json",
+              "--policy", f"SCHED_OTHER,SCHED_OTHER:{nice - 1},SCHED_IDLE")  # fmt: skip
+    runs = {run["policy"]: run for run in json.loads(done.stdout)["runs"]}
+    assert runs["SCHED_OTHER"]["error"] is None and runs["SCHED_IDLE"]["error"] is None, done.stderr
+    assert runs["SCHED_OTHER"]["knobs"]["nice"] == nice
+    assert "CAP_SYS_NICE" in runs[f"SCHED_OTHER:{nice - 1}"]["error"]
+    assert all(path.stat().st_uid == NOBODY for path in nobodys_folder.rglob("*.json"))
+    measured = do(python, "-m", "schedlab", "bench", "--policy", "SCHED_OTHER,SCHED_BATCH", "--runs", "2", "--warmups", "0", "--json", "--", "true")
+    assert measured.returncode == 0, measured.stderr
+    doctor = do(python, "-m", "schedlab", "doctor", "--json")
+    assert {check["name"]: check["status"] for check in json.loads(doctor.stdout)["checks"]}["host linux"] == "ok"
 
 
 def test_a_recording_with_holes_gives_way_to_what_tasks_noted(plan, monkeypatch):
