@@ -234,9 +234,16 @@ def test_a_deadlock_says_who_waits_for_what(play, cpus):
 
 
 def test_an_interrupt_ends_the_machine(play):
-    session = kernel.KernelSession(timeout_seconds=60)
-    threading.Timer(2, session.interrupt).start()
+    session = kernel.KernelSession(timeout_seconds=300)
+
+    def interrupt_when_it_runs():
+        wait_until(lambda: machines_of(os.getpid()), timeout_s=200)
+        session.interrupt()
+
+    thread = threading.Thread(target=interrupt_when_it_runs)
+    thread.start()
     outcome, _, _ = play(FOR_EVER, session=session)
+    thread.join()
     assert outcome.error == "interrupted"
     session.close()
     assert not machines_of(os.getpid())
