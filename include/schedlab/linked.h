@@ -21,6 +21,7 @@ struct sl_linked_knob {
 	const char *name;
 	void *value;		/* in the policy's data */
 	u32 value_bytes;	/* 1, 2, 4 or 8 */
+	s64 min, max;		/* of the @knob line; min > max: it gives none */
 };
 
 struct sl_linked_policy {

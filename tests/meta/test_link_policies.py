@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from schedlab.policy import load_policy
+
 HERE = Path(__file__).resolve().parent
 LINKED = HERE / "linked"
 TOOLCHAINS = {
@@ -62,11 +64,11 @@ def test_names_that_two_policies_share_do_not_collide(describe, toolchain):
     lines = describe(toolchain, [LINKED / "one.bpf.c", LINKED / "two.bpf.c"], "init")
     assert lines == [
         ["policy", "one", "one"],
-        ["knob", "one", "slice_ns", "8", "1000"],
+        ["knob", "one", "slice_ns", "8", "1000", "1", "1000000000"],
         ["map", "one", "&stats", "2", "4", "8", "3", "inside"],
         ["restored", "one", "yes"],
         ["policy", "two", "two"],
-        ["knob", "two", "slice_ns", "8", "2000"],
+        ["knob", "two", "slice_ns", "8", "2000", "10000", "1000000000"],
         ["map", "two", "&stats", "2", "4", "32", "5", "inside"],
         ["restored", "two", "yes"],
         # Each start adds 10 (data) and 1 (bss); a restore forgets both.
@@ -87,11 +89,12 @@ def test_all_policies_of_the_project_link_together(root, describe, toolchain):
     ]
     assert [line[1:] for line in lines if line[0] == "restored"] == [[n, "yes"] for n in names]
     assert {line[-1] for line in lines if line[0] == "map"} <= {"inside"}
-    knobs = {(line[1], line[2]) for line in lines if line[0] == "knob"}
+    knobs = {(line[1], line[2], int(line[5]), int(line[6])) for line in lines if line[0] == "knob"}
+    # The same ranges as schedlab reads from the same lines.
     written = {
-        (name, knob)
+        (name, knob.name, knob.minimum, knob.maximum)
         for name, path in zip(names, policies, strict=True)
-        for knob in re.findall(r"^ \* @knob (\S+)", path.read_text(), re.M)
+        for knob in load_policy(str(path)).knobs.values()
     }
     assert knobs == written
 

@@ -83,6 +83,12 @@ static int set_knob(const struct sl_linked_policy *l, char *assignment,
 			    knob->name, l->name, value_text, knob->value_bytes);
 		return -1;
 	}
+	if (knob->min <= knob->max && ((s64)value < knob->min || (s64)value > knob->max)) {
+		sl_print_to(why, POLICY_TEXT_MAX,
+			    "knob '%s' of policy '%s': %s is not in %lld..%lld",
+			    knob->name, l->name, value_text, knob->min, knob->max);
+		return -1;
+	}
 	if (!is_trial)
 		memcpy(knob->value, &value, knob->value_bytes);	/* little-endian */
 	return 0;

@@ -20,8 +20,9 @@ static void describe(const struct sl_linked_policy *linked)
 		u64 value = 0;
 
 		memcpy(&value, linked->knobs[i].value, linked->knobs[i].value_bytes);
-		printf("knob %s %s %u %llu\n", linked->name, linked->knobs[i].name,
-		       linked->knobs[i].value_bytes, (unsigned long long)value);
+		printf("knob %s %s %u %llu %lld %lld\n", linked->name, linked->knobs[i].name,
+		       linked->knobs[i].value_bytes, (unsigned long long)value,
+		       (long long)linked->knobs[i].min, (long long)linked->knobs[i].max);
 	}
 	for (struct sl_map_site *site = policy->sites; site < policy->sites_end; site++) {
 		u8 *map = site->map;

@@ -4,7 +4,7 @@
  *
  * Its init() calls nothing of a host, so that a test may call it by hand.
  *
- * @knob slice_ns ns 1 1000000000  returned by init, plus the number of starts
+ * @knob slice_ns ns 10us 1s  returned by init, plus the number of starts
  */
 #include <scx/common.bpf.h>
 
