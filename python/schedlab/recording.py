@@ -40,6 +40,8 @@ from .trace_text import is_events, write_events
 #: The kernel's priority of nice 0, and the first that is not real-time.
 PRIORITY_NICE_0, PRIORITY_FAIR = 120, 100
 EVENTS = "events.slev"
+#: What an earlier run may have left in a directory; `run.json`, which vouches for the others, goes first.
+_LEFT = ("run.json", "records.slr", "records.parquet", "tasks.parquet", "metrics.parquet")
 #: The keepers of the launcher are its children, the commands theirs.
 GENERATION_OF_COMMANDS = 2
 
@@ -199,16 +201,20 @@ def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict:
     """
     is_ours = is_events(file)
     subject = Subject(name or file.name.split(".")[0], str(file), "Linux")
-    scratch = None if is_ours else _prepare(out)
+    scratch = (out / EVENTS).resolve().with_suffix(".part")
+    _make_folder(out)
     try:
-        if scratch is not None:
+        # What cannot be read replaces nothing.
+        if not is_ours:
             write_events(file, scratch)
-        _make_folder(out)
-        run = make_run(out, scratch or file, subject)
+        _clear(out)
+        run = _finish(out, None, make_run(out, file if is_ours else scratch, subject))
     finally:
-        if scratch is not None:
-            _drop(out, scratch)
-    return _finish(out, None, run)
+        _drop(out, scratch)
+    # Events that stay are those of the run that is there.
+    if (out / EVENTS).exists() and not (out / EVENTS).samefile(file):
+        (out / EVENTS).unlink()
+    return run
 
 
 def _make_folder(out: Path) -> None:
@@ -219,10 +225,17 @@ def _make_folder(out: Path) -> None:
         raise UsageError(f"--out {out}: cannot be made: {error.strerror}") from error
 
 
+def _clear(out: Path) -> None:
+    """Remove what an earlier run left: beside a new one it would be a lie."""
+    for name in _LEFT:
+        with contextlib.suppress(OSError):
+            (out / name).unlink()
+
+
 def _prepare(out: Path) -> Path:
-    """Make the directory; a `run.json` of an earlier run there would be a lie."""
+    """Make the directory, and room in it."""
     _make_folder(out)
-    (out / "run.json").unlink(missing_ok=True)
+    _clear(out)
     return (out / EVENTS).resolve()
 
 

@@ -8,6 +8,7 @@ Read next: recording.py.
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 from rich.markup import escape
@@ -48,8 +49,9 @@ def show_recording(run: dict) -> None:
         console.print(table, highlight=False)
     for line in _remarks(run):
         console.print(line, highlight=False, soft_wrap=True)
-    folder = escape(run["directory"])
-    console.print(f"all of it: {folder}; to go on: schedlab gantt {folder}, schedlab trace {folder}, "
+    # A line to be copied into a shell, whatever the name.
+    folder = escape(shlex.quote(run["directory"]))
+    console.print(f"all of it: {escape(run['directory'])}; to go on: schedlab gantt {folder}, schedlab trace {folder}, "
                   f"schedlab replay {folder} --policy cfs,rr", highlight=False, soft_wrap=True)  # fmt: skip
 
 

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from linux import event_files as ev
 
 from schedlab import physics
 from schedlab.errors import RecordError
@@ -18,6 +21,7 @@ from schedlab.policy_build import build_policy
 from schedlab.program import compile_workload
 from schedlab.recording import import_trace
 from schedlab.records import Kind, Stop, read_records
+from schedlab.show_record import show_recording
 from schedlab.spec import load_workload
 from schedlab.timeline import Timeline
 from schedlab.trace import write_trace
@@ -162,6 +166,33 @@ def test_a_file_becomes_a_run(tmp_path):
     with pytest.raises(RecordError, match="bad.txt: no sched_switch"):
         import_trace(tmp_path / "bad.txt", tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_an_import_replaces_what_was_in_its_directory_and_what_cannot_be_read_does_not(tmp_path):
+    out = tmp_path / "run"
+    out.mkdir()
+    for name in ("events.slev", "run.json", "tasks.parquet"):
+        (out / name).write_text("of a recording that failed")
+    (tmp_path / "bad.txt").write_text("?")
+    with pytest.raises(RecordError):
+        import_trace(tmp_path / "bad.txt", out)
+    assert sorted(path.name for path in out.iterdir()) == ["events.slev", "run.json", "tasks.parquet"]
+    (tmp_path / "build.txt").write_text(TRACE_CMD)
+    import_trace(tmp_path / "build.txt", out)
+    assert {path.name for path in out.iterdir()} == {"run.json", "records.slr", "records.parquet", "tasks.parquet", "metrics.parquet"}
+    # Events may be imported where they are.
+    (out / "events.slev").write_bytes(ev.header() + ev.event(ev.SWITCH, 1010, 0, 10) + ev.event(ev.END, 1100))
+    import_trace(out / "events.slev", out)
+    assert (out / "events.slev").exists()
+
+
+def test_the_line_to_go_on_with_can_be_copied_into_a_shell(tmp_path, capsys):
+    (tmp_path / "build.txt").write_text(TRACE_CMD)
+    run = import_trace(tmp_path / "build.txt", tmp_path / "a b;c")
+    show_recording(run)
+    line = next(line for line in capsys.readouterr().out.splitlines() if "to go on" in line)
+    for command in line.partition("to go on: ")[2].split(", schedlab "):
+        assert str(tmp_path / "a b;c") in shlex.split(command)
 
 
 LINES = st.lists(st.sampled_from(FTRACE.splitlines() + TRACE_CMD.splitlines() + PERF.splitlines()), max_size=12)
