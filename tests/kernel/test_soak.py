@@ -24,18 +24,18 @@ from schedlab.hosts.kernel_boot import Machine
 pytestmark = pytest.mark.full
 
 MINUTES = float(os.environ.get("SCHEDLAB_KERNEL_MINUTES", "0"))
-#: Under these who computes is never preempted, and may let others wait for too long.
-NEVER_PREEMPT = {"fifo", "rt_fifo", "sjf"}
+#: Under these some may starve, as their headers say; 500 processes that fork do it under srtf.
+MAY_STARVE = {"fifo", "mlfq", "priority", "rt_fifo", "rt_rr", "sjf", "srtf"}
 #: No round takes longer than this on a machine that still works.
 ROUND_S = 900
 ARGUMENTS = {"procs_max": "500", "policy": "rr"}
 
 
 def fail_if_a_policy_failed(said):
-    """A task that waits for 30 s under a policy that preempts has been forgotten."""
+    """A task that waits for 30 s under a policy that starves nobody has been forgotten."""
     ended = re.findall(r"policy '(\w+)' has ended: (.*)$", said, re.MULTILINE)
     bad = [f"{name}: {why}" for name, why in ended
-           if not (name in NEVER_PREEMPT and why.startswith("runnable task stall"))]  # fmt: skip
+           if not (name in MAY_STARVE and why.startswith("runnable task stall"))]  # fmt: skip
     assert not bad, f"{bad}\n{said}"
 
 
