@@ -275,11 +275,11 @@ static long resident_bytes(void)
 }
 
 static ut_sem gate = UT_SEM_INIT(0);
-static volatile long nr_asleep;
+static long nr_asleep;	/* atomic */
 
 static void *sleeper(void *arg)
 {
-	nr_asleep++;
+	__atomic_fetch_add(&nr_asleep, 1, __ATOMIC_RELAXED);
 	ut_sem_wait(&gate);
 	return arg;
 }
@@ -293,7 +293,7 @@ static void sleepers(void)
 	attr.is_detached = 1;
 	for (long i = 0; i < nr_ops; i++)
 		check(ut_create(NULL, &attr, sleeper, NULL), "ut_create");
-	while (nr_asleep < nr_ops)
+	while (__atomic_load_n(&nr_asleep, __ATOMIC_RELAXED) < nr_ops)
 		ut_yield();
 	printf("{\"bytes\": %.0f, \"ns\": %.0f}\n",
 	       (double)(resident_bytes() - before_bytes) / (double)nr_ops,

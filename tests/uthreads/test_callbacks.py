@@ -56,8 +56,7 @@ def test_nothing_goes_around_the_policy(bench, tmp_path, kind):
     assert calls == {name: number for name, number in EXPECTED[kind].items() if name != "dispatch"}
 
 
-# Nightly on two CPUs: once in some hundred runs beside others it has not come to an end.
-@pytest.mark.parametrize("cpus", [1, pytest.param(2, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("cpus", [1, 2])
 def test_a_million_threads_would_sleep_in_16_gb(bench, tmp_path, cpus):
     """A page of stack, and what the core, the policy and the library know of each."""
     fifo = build_policy(load_policy("fifo")).shared_object
