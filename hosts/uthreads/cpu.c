@@ -46,6 +46,7 @@ __attribute__((weak)) void *__cxa_get_globals(void);
  */
 void ut_ring(struct ut_cpu *to, u32 pending)
 {
+	u32 asleep = UT_BELL_ASLEEP;
 	u32 was;
 
 	if (to == ut_this_cpu()) {
@@ -55,8 +56,15 @@ void ut_ring(struct ut_cpu *to, u32 pending)
 	was = __atomic_fetch_or(&to->pending, pending, __ATOMIC_SEQ_CST);
 	switch (__atomic_load_n(&to->doorbell, __ATOMIC_SEQ_CST)) {
 	case UT_BELL_ASLEEP:
-		if (__atomic_exchange_n(&to->doorbell, UT_BELL_AWAKE,
-					__ATOMIC_SEQ_CST) == UT_BELL_ASLEEP)
+		ut_forced_pause();
+		/*
+		 * By now it may be awake by itself and run a thread. Were its bell
+		 * then said to be AWAKE, nobody would send it a signal any more.
+		 */
+		if (__atomic_compare_exchange_n(&to->doorbell, &asleep,
+						UT_BELL_AWAKE, false,
+						__ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST))
 			syscall(SYS_futex, &to->doorbell,
 				FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
 		break;

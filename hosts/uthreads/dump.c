@@ -72,13 +72,6 @@ void ut_dump_threads(void)
 	}
 }
 
-/* In a build for tests: time for others to do something meanwhile. */
-static void forced_pause(void)
-{
-	if (UT_HAS_FORCED_POINTS && ut.forced_points)
-		usleep(100);
-}
-
 /*
  * Is there a thread that runs, or may, or a time that somebody waits for? Each is
  * looked at in its turn, so that who wakes up and goes to sleep again meanwhile may be
@@ -88,7 +81,7 @@ static bool is_alive_at_all(u64 idle)
 {
 	u32 end = sl_load(&ut.nr_threads_used);
 
-	forced_pause();
+	ut_forced_pause();
 	if (sl_load(&ut.nr_outside) || (ut.hook && ut.hook_ns != UT_NEVER))
 		return true;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
@@ -96,13 +89,13 @@ static bool is_alive_at_all(u64 idle)
 		    __atomic_load_n(&ut.cpus[i].pending, __ATOMIC_SEQ_CST))
 			return true;
 	}
-	forced_pause();
+	ut_forced_pause();
 	for (u32 i = 0; i < end; i++) {
 		if (is_alive(&ut.threads[i]) &&
 		    sl_load(&ut.threads[i].core.state) != SL_TASK_BLOCKED)
 			return true;
 	}
-	forced_pause();
+	ut_forced_pause();
 	return __atomic_load_n(&ut.idle, __ATOMIC_SEQ_CST) != idle;
 }
 

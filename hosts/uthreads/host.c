@@ -35,7 +35,7 @@ void ut_lock_wait(sl_lock_t *lock)
 			if (++nr % SPINS_MAX == 0)
 				sched_yield();
 		}
-	} while (__atomic_exchange_n(&lock->is_held, 1, __ATOMIC_ACQUIRE));
+	} while (__atomic_exchange_n(&lock->is_held, 1, __ATOMIC_SEQ_CST));
 }
 
 void ut_relax(void)

@@ -36,8 +36,13 @@ sl_inline void sl_lock_init(sl_lock_t *lock)
 
 sl_inline void sl_lock(sl_lock_t *lock)
 {
+	/*
+	 * Not only ACQUIRE: who wakes a thread has written what it waits for and then,
+	 * under this lock, looks at what the thread is doing, and the thread does the
+	 * opposite. RISC-V lets a reading pass an earlier writing.
+	 */
 	if (sl_unlikely(ut_is_smp) &&
-	    __atomic_exchange_n(&lock->is_held, 1, __ATOMIC_ACQUIRE))
+	    __atomic_exchange_n(&lock->is_held, 1, __ATOMIC_SEQ_CST))
 		ut_lock_wait(lock);
 }
 

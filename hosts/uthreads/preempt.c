@@ -203,6 +203,12 @@ void ut_forced_point(void)
 	ut_ring(cpu, UT_PENDING_KICK);
 }
 
+void ut_pause_for_others(void)
+{
+	if (ut.forced_points)
+		usleep(100);
+}
+
 void ut_slice_changed(struct sl_task *t)
 {
 	ut_ring(&ut.cpus[sl_peek(&t->cpu)], UT_PENDING_TIMER);

@@ -159,6 +159,8 @@ bool ut_run_next(struct ut_cpu *cpu)
 	ut_stolen_mark(cpu);
 	/* From now on a kick needs a signal; see ut_ring(). */
 	__atomic_exchange_n(&cpu->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
+	/* Before `pending` is looked at again: an exchange alone orders no reading. */
+	sl_host_fence();
 	switch_to(cpu, next);
 	return true;
 }

@@ -227,6 +227,14 @@ static inline struct ut_thread *ut_thread_of(struct sl_task *t)
 /* preempt.c */
 sl_apart void ut_handle_pending(void);
 void ut_forced_point(void);
+void ut_pause_for_others(void);
+
+/* In such a build: time for other CPUs to do something meanwhile. */
+static inline void ut_forced_pause(void)
+{
+	if (UT_HAS_FORCED_POINTS)
+		ut_pause_for_others();
+}
 
 static inline void ut_disable(void)
 {

@@ -13,7 +13,7 @@ import os
 import re
 
 import pytest
-from uthreads.test_threads import policy
+from uthreads.test_threads import FORCED, policy
 from uthreads.uthreads_programs import run_program
 
 NR_SWITCHES = int(os.environ.get("SCHEDLAB_UTHREADS_SWITCHES", 2_000_000))
@@ -22,7 +22,6 @@ SWITCHES_PER_SECOND = 50_000
 KNOBS = ("slice_ns=200000",)
 NATIVE = [("fifo", 1, ()), ("rr", 2, KNOBS), ("credit", 2, ()), ("cfs", 4, ())]
 SANITIZED = [("gcc", "address"), ("clang-19", "thread")]
-FORCED = {"UT_FORCED_POINTS": "8"}
 
 
 def stress(chain, name, cpus, switches, *knobs, env=None, pace=SWITCHES_PER_SECOND):

@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 from uthreads.uthreads_programs import ROOT, run_program
 
+#: One call in eight ends its caller's turn, and there are pauses where CPUs may meet.
+FORCED = {"UT_FORCED_POINTS": "8"}
 BUILDS = [("gcc", "plain"), ("clang-19", "plain"), ("gcc", "address"), ("clang-19", "thread")]
 
 
@@ -40,6 +42,12 @@ def test_who_stays_after_an_endless_slice_makes_way_later(toolchain):
     chain = toolchain("gcc", "plain")
     endless = chain.policy(ROOT / "tests" / "conformance" / "s25_default_choice.bpf.c")
     run_program(chain.program("stay.c"), endless, 1)
+
+
+def test_a_bell_that_is_rung_late_does_not_keep_signals_away(toolchain):
+    chain = toolchain("gcc", "address")
+    endless = chain.policy(ROOT / "tests" / "conformance" / "s25_default_choice.bpf.c")
+    run_program(chain.program("bell.c"), endless, 2, env=FORCED)
 
 
 @pytest.mark.parametrize("what", ["hold", "nothing"])
