@@ -356,14 +356,14 @@ static int wait_barrier(ut_barrier *b)
 	sl_lock(LOCK_OF(b));
 	if (++b->nr_here_ == b->nr_parties_)
 		return pass(b);
-	err = ut_wait_in(queue_of(&b->waiters_), LOCK_OF(b), UT_WAIT_BARRIER, b,
-			 UT_NEVER);
+	err = ut_may_block();
 	if (err) {
-		sl_lock(LOCK_OF(b));
 		b->nr_here_--;
 		sl_unlock(LOCK_OF(b));
+		return err;
 	}
-	return err;
+	return ut_wait_in(queue_of(&b->waiters_), LOCK_OF(b), UT_WAIT_BARRIER, b,
+			  UT_NEVER);
 }
 
 int ut_barrier_wait(ut_barrier *b)

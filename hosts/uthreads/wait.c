@@ -96,7 +96,11 @@ static int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
 	}
 	unlink_waiter(q, self);
 	sl_poke(&self->queue, NULL);
+	/* In the same step: who comes now must not count on the one who leaves. */
+	if (wait == UT_WAIT_BARRIER)
+		((ut_barrier *)(uintptr_t)object)->nr_here_--;
 	sl_unlock(lock);
+	ut_forced_pause();
 	return err;
 }
 

@@ -50,6 +50,11 @@ def test_a_bell_that_is_rung_late_does_not_keep_signals_away(toolchain):
     run_program(chain.program("bell.c"), endless, 2, env=FORCED)
 
 
+def test_who_leaves_a_barrier_is_not_counted(toolchain):
+    chain = toolchain("gcc", "address")
+    run_program(chain.program("leave.c"), policy(chain, "rr"), 2, env=FORCED)
+
+
 @pytest.mark.parametrize("what", ["hold", "nothing"])
 def test_who_holds_a_thread_local_address_is_bound(toolchain, what):
     chain = toolchain("gcc", "plain")
