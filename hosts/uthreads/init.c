@@ -225,15 +225,18 @@ int ut_run(const struct ut_config *config, void (*begin)(void), void (*end)(void
 
 int ut_exit(void)
 {
+	bool is_main;
 	int err;
 
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	if (ut_this_cpu()->curr != ut.main) {
-		ut_enable();
+	is_main = ut_this_cpu()->curr == ut.main;
+	ut_enable();
+	if (!is_main)
 		return -EPERM;
-	}
+	ut_slots_end();
+	ut_disable();
 	ut_wait_for_others();
 	ut_main_end(ut.main);
 	err = tear_down();

@@ -5,6 +5,10 @@
  * The compiler's own thread-local variables belong to kernel threads, and a
  * thread that moves finds another one's.
  *
+ * A key is a place and, in ut.h's slots, which owner of that place a value is of: a
+ * key that is deleted leaves its values where they are, and whoever has the place next
+ * does not see them.
+ *
  * Read next: thread.c, which ends them.
  */
 #include <errno.h>
@@ -15,7 +19,7 @@
 #define ROUNDS_MAX 4	/* an end may set slots again */
 
 static struct key {
-	bool is_used;
+	u32 owner;		/* odd: it has one; grows with each change; atomic */
 	void (*end)(void *value);
 } keys[UT_KEYS_MAX];
 static sl_lock_t lock;
@@ -29,9 +33,10 @@ int ut_key_create(ut_key *key, void (*end)(void *value))
 	ut_disable();
 	sl_lock(&lock);
 	for (u32 i = 0; i < UT_KEYS_MAX && err; i++) {
-		if (keys[i].is_used)
+		if (keys[i].owner & 1)
 			continue;
-		keys[i] = (struct key){ true, end };
+		sl_poke(&keys[i].end, end);
+		sl_store(&keys[i].owner, keys[i].owner + 1);
 		*key = i;
 		err = 0;
 	}
@@ -40,7 +45,6 @@ int ut_key_create(ut_key *key, void (*end)(void *value))
 	return err;
 }
 
-/* The values of threads that live stay in the slot for whoever has it next. */
 int ut_key_delete(ut_key key)
 {
 	int err = -EINVAL;
@@ -49,8 +53,8 @@ int ut_key_delete(ut_key key)
 		return -EPERM;
 	ut_disable();
 	sl_lock(&lock);
-	if (key < UT_KEYS_MAX && keys[key].is_used) {
-		keys[key] = (struct key){ false, NULL };
+	if (key < UT_KEYS_MAX && (keys[key].owner & 1)) {
+		sl_store(&keys[key].owner, keys[key].owner + 1);
 		err = 0;
 	}
 	sl_unlock(&lock);
@@ -61,18 +65,20 @@ int ut_key_delete(ut_key key)
 int ut_setspecific(ut_key key, void *value)
 {
 	struct ut_thread *self;
+	u32 owner;
 	int err = 0;
 
 	if (!ut_this_cpu())
 		return -EPERM;
-	if (key >= UT_KEYS_MAX || !sl_load(&keys[key].is_used))
+	owner = key < UT_KEYS_MAX ? sl_load(&keys[key].owner) : 0;
+	if (!(owner & 1))
 		return -EINVAL;
 	ut_disable();
 	self = ut_this_cpu()->curr;
 	if (!self->slots)
-		self->slots = calloc(UT_KEYS_MAX, sizeof(void *));
+		self->slots = calloc(UT_KEYS_MAX, sizeof(*self->slots));
 	if (self->slots)
-		self->slots[key] = value;
+		self->slots[key] = (struct ut_slot){ value, owner };
 	else
 		err = -ENOMEM;
 	ut_enable();
@@ -88,8 +94,8 @@ void *ut_getspecific(ut_key key)
 		return NULL;
 	ut_disable();
 	self = ut_this_cpu()->curr;
-	if (self->slots)
-		value = self->slots[key];
+	if (self->slots && self->slots[key].owner == sl_load(&keys[key].owner))
+		value = self->slots[key].value;
 	ut_enable();
 	return value;
 }
@@ -108,12 +114,13 @@ void ut_slots_end(void)
 	for (u32 round = 0; round < ROUNDS_MAX && has_any; round++) {
 		has_any = false;
 		for (u32 i = 0; i < UT_KEYS_MAX; i++) {
-			void *value = self->slots[i];
-			void (*end)(void *) = keys[i].end;
+			void *value = self->slots[i].value;
+			void (*end)(void *) = sl_peek(&keys[i].end);
 
-			if (!value || !end)
+			if (!value || !end ||
+			    self->slots[i].owner != sl_load(&keys[i].owner))
 				continue;
-			self->slots[i] = NULL;
+			self->slots[i].value = NULL;
 			has_any = true;
 			end(value);
 		}

@@ -74,6 +74,12 @@ struct ut_stack {
 	size_t		bytes;
 };
 
+/* What a thread has under a key. */
+struct ut_slot {
+	void		*value;
+	u32		owner;		/* of the key's place, when it was set */
+};
+
 /*
  * Stacks lie a whole number of pages apart. Began all at the same place in theirs,
  * a thousand of them would want the same few lines of a cache. So they begin lower,
@@ -115,7 +121,7 @@ struct ut_thread {
 	struct ut_attr	attr;		/* what was given to it */
 	s32		priority;	/* in effect: given, or inherited */
 	ut_mutex	*held;		/* its mutexes */
-	void		**slots;	/* [UT_KEYS_MAX] or NULL */
+	struct ut_slot	*slots;		/* [UT_KEYS_MAX] or NULL */
 	struct ut_thread *next;		/* on one list: of waiters, free ones, ... */
 	struct ut_thread *prev;
 } __attribute__((aligned(64)));

@@ -228,7 +228,7 @@ static void end_slot(void *value)
 static void test_slots(void)
 {
 	ut_id ids[NR];
-	ut_key key;
+	ut_key key, again;
 
 	shared = 0;
 	CHECK_IS(ut_key_create(&key, end_slot), 0);
@@ -237,8 +237,16 @@ static void test_slots(void)
 	for (int i = 0; i < NR; i++)
 		CHECK_IS(ut_join(ids[i], NULL), 0);
 	CHECK_IS(shared, NR);
+	CHECK_IS(ut_setspecific(key, &shared), 0);
 	CHECK_IS(ut_key_delete(key), 0);
 	CHECK_IS(ut_key_delete(key), -EINVAL);
+	CHECK_IS(ut_setspecific(key, &shared), -EINVAL);
+	CHECK(!ut_getspecific(key));
+	/* The same place, and not what was left there. */
+	CHECK_IS(ut_key_create(&again, end_slot), 0);
+	CHECK_IS(again, key);
+	CHECK(!ut_getspecific(again));
+	CHECK_IS(ut_key_delete(again), 0);
 }
 
 int main(int argc, char **argv)

@@ -346,7 +346,9 @@ int ut_chan_destroy(ut_chan *chan);
 typedef uint32_t ut_key;
 
 /* @end: called with a thread's value, unless that is NULL, when the thread ends.
- * Return: 0; -EAGAIN: UT_KEYS_MAX are in use. */
+ * A new key's values are NULL; those of a deleted one are forgotten, without @end.
+ * create: Return: 0; -EAGAIN: UT_KEYS_MAX are in use. delete: 0; -EINVAL: no key.
+ * set: 0; -EINVAL: no key; -ENOMEM. */
 #define UT_KEYS_MAX 128
 int ut_key_create(ut_key *key, void (*end)(void *value));
 int ut_key_delete(ut_key key);
