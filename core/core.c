@@ -228,8 +228,10 @@ static int take_slot(struct sl_task *t, bool *must_tell)
 	int err = -12;
 
 	sl_lock(&sl_core.tasks_lock);
-	for (u32 i = 0; i < sl_core.tasks_max; i++) {
-		idx = (sl_core.free_hint + i) % sl_core.tasks_max;
+	idx = sl_core.free_hint;
+	for (u32 i = 0; i < sl_core.tasks_max; i++, idx++) {
+		if (idx >= sl_core.tasks_max)
+			idx = 0;
 		if (sl_core.tasks[idx])
 			continue;
 		sl_poke(&t->idx, idx);

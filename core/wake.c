@@ -128,7 +128,7 @@ void sl_make_runnable(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t
 }
 
 /* @kind and @origin_pid: the record of how it came to be runnable. */
-static sl_apart void select_and_enqueue(struct sl_task *t, u64 wake_flags,
+sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 					u64 enq_flags, enum sl_record_kind kind,
 					s32 origin_pid)
 {
@@ -182,7 +182,7 @@ void sl_task_start(struct sl_task *t, s32 parent_pid)
  * Context: no lock held.
  * Return: whether the call made a difference.
  */
-bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
+sl_in_one_piece bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 {
 	u8 state;
 	struct sl_cpu *cpu = lock_cpu_of(t, &state);
@@ -211,10 +211,11 @@ bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
  */
 void sl_task_prepare_block(struct sl_task *t)
 {
-	u8 state;
-	struct sl_cpu *cpu = lock_cpu_of(t, &state);
+	/* Who runs moves nowhere: its CPU's lock is this one's. */
+	struct sl_cpu *cpu = sl_this_cpu();
 
-	SL_ASSERT(state == SL_TASK_RUNNING);
+	sl_lock(&cpu->lock);
+	SL_ASSERT(cpu->curr == t);
 	t->is_blocking = true;
 	sl_unlock(&cpu->lock);
 }
