@@ -59,11 +59,13 @@ static char *place_in(struct ut_chan *c, size_t nr)
 	return c->ring + idx * c->message_bytes;
 }
 
-/* Sizes of a word are most usual, and a call of memcpy() is dear for them. */
+/* These sizes are most usual, and a call of memcpy() is dear for them. */
 static inline void copy(void *to, const void *from, size_t bytes)
 {
 	if (bytes == sizeof(u64))
 		__builtin_memcpy(to, from, sizeof(u64));
+	else if (bytes == sizeof(u32))
+		__builtin_memcpy(to, from, sizeof(u32));
 	else
 		memcpy(to, from, bytes);
 }

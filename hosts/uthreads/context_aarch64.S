@@ -49,6 +49,7 @@ ut_switch:
 	str	x9, [sp, #160]
 	mov	x10, sp
 	str	x10, [x0]
+.Lload:
 	/* From here the frame is the other context's, of the same shape. */
 	mov	sp, x1
 	ldr	x10, [sp, #160]
@@ -73,7 +74,10 @@ ut_switch:
 	.cfi_endproc
 	.size	ut_switch, . - ut_switch
 
-/* Where a new context begins; its first frame, and so an unwinder's last. */
+/*
+ * Where a new context begins; its first frame, and so an unwinder's last. What its
+ * function returns is the stack of the context that is next.
+ */
 	.globl	ut_context_entry
 	.hidden	ut_context_entry
 	.type	ut_context_entry, %function
@@ -84,7 +88,9 @@ ut_context_entry:
 	.cfi_undefined x30
 	mov	x0, x20
 	blr	x19
-	brk	#0
+	mov	x1, x0
+	mrs	x9, fpcr
+	b	.Lload
 	.cfi_endproc
 	.size	ut_context_entry, . - ut_context_entry
 

@@ -63,6 +63,7 @@ ut_switch:
 	fsd	fs10, 192(sp)
 	fsd	fs11, 200(sp)
 	sd	sp, 0(a0)
+.Lload:
 	/* From here the frame is the other context's, of the same shape. */
 	mv	sp, a1
 	ld	t1, 104(sp)
@@ -101,7 +102,10 @@ ut_switch:
 	.cfi_endproc
 	.size	ut_switch, . - ut_switch
 
-/* Where a new context begins; its first frame, and so an unwinder's last. */
+/*
+ * Where a new context begins; its first frame, and so an unwinder's last. What its
+ * function returns is the stack of the context that is next.
+ */
 	.globl	ut_context_entry
 	.hidden	ut_context_entry
 	.type	ut_context_entry, @function
@@ -112,7 +116,9 @@ ut_context_entry:
 	.cfi_undefined ra
 	mv	a0, s1
 	jalr	s0
-	ebreak
+	mv	a1, a0
+	frcsr	t0
+	j	.Lload
 	.cfi_endproc
 	.size	ut_context_entry, . - ut_context_entry
 

@@ -287,7 +287,7 @@ void ut_cpu_run(struct ut_cpu *cpu)
 	idle_loop(cpu);
 }
 
-static void idle_enter(void *arg)
+static void *idle_enter(void *arg)
 {
 	struct ut_cpu *cpu = arg;
 
@@ -300,6 +300,7 @@ static void idle_enter(void *arg)
 	/* main's own switch, which it comes back from, has nothing left to do. */
 	cpu->left = NULL;
 	ut_switch_sanitized(NULL, ut.main, cpu);
+	__builtin_unreachable();
 }
 
 /*

@@ -175,15 +175,15 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 	err = give(r);
 	if (err) {
 		__atomic_sub_fetch(&ut.nr_outside, 1, __ATOMIC_SEQ_CST);
-		sl_poke(&self->wait, (u8)UT_WAIT_NONE);
+		ut_end_wait(self);
 		return err;
 	}
 	/* Not to be cancelled: somebody has our stack in its hands. */
 	while (!sl_load(&r->is_done)) {
-		ut_block();
+		ut_block(self);
 		ut_prepare_wait(self, UT_WAIT_IO, NULL);
 	}
-	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
+	ut_end_wait(self);
 	return 0;
 }
 

@@ -25,6 +25,12 @@
 #define UT_TSAN 1
 #endif
 
+#if defined(UT_ASAN) || defined(UT_TSAN)
+#define UT_IS_SANITIZED 1
+#else
+#define UT_IS_SANITIZED 0
+#endif
+
 /* What a sanitizer keeps of a stack that is not in use. */
 struct ut_sanitized {
 	void *fake;		/* ASan's own stack beside it */

@@ -34,7 +34,7 @@ enum { FRAME_WORDS = 26, FN = 1 /* s0 */, ARG = 2 /* s1 */, PC = 0 };
 #define FIRST_WORD 0
 #endif
 
-void *ut_context_make(void *stack_top, void (*fn)(void *), void *arg)
+void *ut_context_make(void *stack_top, void *(*fn)(void *), void *arg)
 {
 	u64 *sp = (u64 *)((uintptr_t)stack_top & ~(uintptr_t)15) - FRAME_WORDS;
 
@@ -71,7 +71,7 @@ static struct ut_sanitized *sanitized_of(struct ut_cpu *cpu)
 }
 
 /* From the idle loop, or into it. */
-static sl_apart void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
+static void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
 {
 	/* Into the idle loop from nowhere: the machine is being stopped. */
 	if (!left && !cpu->curr)
@@ -82,17 +82,15 @@ static sl_apart void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
 		ut_timer_arm(cpu);
 }
 
-/* What is to be done on the new stack about the old one. */
-sl_in_one_piece void ut_after_switch(void)
+/* The same where one of the two is the idle loop, or the old one's thread is dead. */
+static sl_apart void after_end(struct ut_cpu *cpu, struct ut_thread *left)
 {
-	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *left = cpu->left;
 	/* Asked before it is let go: then it may run, and end, elsewhere. */
 	bool is_dead = left && sl_peek(&left->core.state) == SL_TASK_DEAD;
 
-	ut_sanitize_arrive(sanitized_of(cpu));
+	/* Only who ends holds the clock. */
 	cpu->hot.is_held = false;
-	if (sl_likely(left && cpu->curr)) {
+	if (left && cpu->curr) {
 		sl_switched(&left->core);
 		ut_timer_check(cpu);
 	} else {
@@ -100,6 +98,28 @@ sl_in_one_piece void ut_after_switch(void)
 	}
 	if (is_dead)
 		ut_thread_reap(left);
+}
+
+/* What is to be done on the new stack about the old one. */
+sl_inline void after_switch(void)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *left = cpu->left;
+
+	ut_sanitize_arrive(sanitized_of(cpu));
+	if (sl_unlikely(!left || !cpu->curr ||
+			sl_peek(&left->core.state) == SL_TASK_DEAD)) {
+		after_end(cpu, left);
+		return;
+	}
+	sl_switched(&left->core);
+	ut_timer_check(cpu);
+}
+
+/* The same, for a stack that begins. */
+void ut_after_switch(void)
+{
+	after_switch();
 }
 
 /* From one stack to another; NULL: that of @cpu's idle loop. */
@@ -114,11 +134,8 @@ void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
 	ut_switch(from ? &from->sp : &cpu->idle_sp, to ? to->sp : cpu->idle_sp);
 }
 
-/*
- * @next: NULL: the idle loop. Returns when the caller's turn has come again. Never
- * in line: the one place that ut_switch() is called from; see there.
- */
-static sl_apart void switch_to(struct ut_cpu *cpu, struct ut_thread *next)
+/* @cpu is about to go on with @next; NULL: with its idle loop. */
+sl_inline void set_next(struct ut_cpu *cpu, struct ut_thread *next)
 {
 	struct ut_thread *prev = cpu->curr;
 
@@ -126,8 +143,20 @@ static sl_apart void switch_to(struct ut_cpu *cpu, struct ut_thread *next)
 		switch_exceptions(cpu->eh_globals, prev, next);
 	cpu->left = prev;
 	cpu->curr = next;
+}
+
+/*
+ * @next: NULL: the idle loop. Returns when the caller's turn has come again. Never
+ * in line: the one place that ut_switch() is called from; see there.
+ */
+static sl_apart sl_in_one_piece void switch_to(struct ut_cpu *cpu,
+					       struct ut_thread *next)
+{
+	struct ut_thread *prev = cpu->curr;
+
+	set_next(cpu, next);
 	ut_switch_sanitized(prev, next, cpu);
-	ut_after_switch();
+	after_switch();
 }
 
 /**
@@ -146,6 +175,23 @@ void ut_reschedule(enum sl_why why)
 		switch_to(cpu, next);
 	else if (next)
 		ut_timer_check(cpu);
+}
+
+/**
+ * ut_end_context - the thread that runs has ended, and its calls have returned
+ *
+ * Return: the stack of whoever is next, for ut_context_entry() to go on with.
+ * Sanitizers are told on the stack that is left, and then do not return from it.
+ */
+void *ut_end_context(void)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_EXIT));
+
+	if (UT_IS_SANITIZED)
+		switch_to(cpu, next);
+	set_next(cpu, next);
+	return next ? next->sp : cpu->idle_sp;
 }
 
 /* From the idle loop. Return: false when there was nobody to run. */
@@ -193,10 +239,8 @@ void ut_preempt_here(bool is_bound)
 		sl_task_enable_migration(&t->core);
 }
 
-static void give_way(enum sl_why why)
+sl_inline void give_way(struct ut_thread *t, enum sl_why why)
 {
-	struct ut_thread *t = ut_this_cpu()->curr;
-
 	/* In a call: no address of anything thread-local is kept. */
 	if (t->core.p.migration_disabled)
 		sl_task_enable_migration(&t->core);
@@ -215,16 +259,18 @@ void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object)
 	sl_task_prepare_block(&t->core);
 }
 
-/* Sleep until woken; not at all if that has happened since ut_prepare_wait(). */
-void ut_block(void)
+/*
+ * Sleep until woken; not at all if that has happened since ut_prepare_wait(). Whoever
+ * does not wait again says so with ut_end_wait(). @self: the caller.
+ */
+void ut_block(struct ut_thread *self)
 {
-	give_way(SL_WHY_BLOCK);
-	sl_poke(&ut_this_cpu()->curr->wait, (u8)UT_WAIT_NONE);
+	give_way(self, SL_WHY_BLOCK);
 }
 
 void ut_give_way(void)
 {
-	give_way(SL_WHY_YIELD);
+	give_way(ut_this_cpu()->curr, SL_WHY_YIELD);
 }
 
 /* Context: preemption disabled; the object's lock may be held, no other. */

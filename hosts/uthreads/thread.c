@@ -172,14 +172,7 @@ static void drop_pid(const struct ut_thread *t)
 	sl_poke(&ut.slot_of_pid[(u32)t->core.p.pid & ut.pid_mask], 0);
 }
 
-static void run_thread(void *arg)
-{
-	struct ut_thread *t = arg;
-
-	ut_after_switch();
-	ut_enable();
-	ut_thread_exit(t->fn(t->arg));
-}
+static void *run_thread(void *arg);
 
 static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *arg,
 				    bool has_stack, s32 pid, int *err)
@@ -300,7 +293,8 @@ static void tell_joiner(struct ut_thread *t)
 	sl_unlock(&t->lock);
 }
 
-void ut_thread_exit(void *result)
+/* All but leaving the stack; preemption is disabled from here on. */
+static void end_thread(void *result)
 {
 	struct ut_thread *t;
 
@@ -317,8 +311,24 @@ void ut_thread_exit(void *result)
 	sl_host_now_ns();
 	ut_this_cpu()->hot.is_held = true;
 	tell_joiner(t);
+}
+
+void ut_thread_exit(void *result)
+{
+	end_thread(result);
 	ut_reschedule(SL_WHY_EXIT);
 	__builtin_unreachable();
+}
+
+/* A thread's whole life; see ut_context_entry(). */
+static void *run_thread(void *arg)
+{
+	struct ut_thread *t = arg;
+
+	ut_after_switch();
+	ut_enable();
+	end_thread(t->fn(t->arg));
+	return ut_end_context();
 }
 
 /*
@@ -365,9 +375,9 @@ void ut_wait_for_others(void)
 		ut_prepare_wait(self, UT_WAIT_ALL, NULL);
 		if (__atomic_load_n(&ut.nr_threads, __ATOMIC_SEQ_CST) == 1)
 			break;
-		ut_block();
+		ut_block(self);
 	}
-	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
+	ut_end_wait(self);
 }
 
 /*
@@ -432,13 +442,13 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 		if (err)
 			break;
 		sl_unlock(&t->lock);
-		ut_block();
+		ut_block(self);
 		/* Another CPU may just be leaving its stack. */
 		for (u32 i = 0; i < SPINS_MAX && is_leaving(t); i++)
 			ut_pause();
 		sl_lock(&t->lock);
 	}
-	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
+	ut_end_wait(self);
 	t->joiner = NULL;
 	if (err) {
 		t->is_joinable = true;

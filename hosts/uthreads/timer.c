@@ -168,9 +168,9 @@ static int sleep_until(u64 at_ns)
 				err = -ECANCELED;
 			break;
 		}
-		ut_block();
+		ut_block(self);
 	}
-	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
+	ut_end_wait(self);
 	return err;
 }
 

@@ -265,19 +265,25 @@ static inline int ut_may_block(void)
 /* switch.c: all with preemption disabled */
 void ut_switch(void **save_sp, void *load_sp);
 void ut_context_entry(void);
-void *ut_context_make(void *stack_top, void (*fn)(void *), void *arg);
+void *ut_context_make(void *stack_top, void *(*fn)(void *), void *arg);
 void ut_after_switch(void);
 void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
 			 struct ut_cpu *cpu);
+void *ut_end_context(void);
 void ut_reschedule(enum sl_why why);
 bool ut_run_next(struct ut_cpu *cpu);
 void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object);
-void ut_block(void);
+void ut_block(struct ut_thread *self);
 void ut_give_way(void);
 void ut_end_all(void);
 _Noreturn void ut_abandon(struct ut_cpu *cpu);
 void ut_preempt_here(bool is_bound);
 void ut_wake(struct ut_thread *t);
+
+static inline void ut_end_wait(struct ut_thread *self)
+{
+	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
+}
 
 /* wait.c */
 int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,

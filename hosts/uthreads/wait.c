@@ -75,7 +75,7 @@ static int reason_to_leave(const struct ut_thread *t, enum ut_wait wait,
 }
 
 /* Context: the object's lock is held, and dropped here. */
-static int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
+static sl_apart int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
 			    sl_lock_t *lock, enum ut_wait wait,
 			    const void *object, u64 until_ns)
 {
@@ -88,8 +88,7 @@ static int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
 			break;
 		sl_unlock(lock);
 		if (!err && sl_load(&self->queue))
-			ut_block();
-		/* The usual way: taken out, and nothing to be locked again. */
+			ut_block(self);
 		if (!sl_load(&self->queue))
 			return 0;
 		sl_lock(lock);
@@ -120,6 +119,7 @@ int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
 	int err = ut_may_block();
+	bool is_taken;
 
 	if (!err && until_ns != UT_NEVER)
 		err = ut_sleeper_add(self, until_ns);
@@ -128,8 +128,20 @@ int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 		return err;
 	}
 	append(q, self);
-	err = wait_until_taken(self, q, lock, wait, object, until_ns);
-	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
+	ut_prepare_wait(self, wait, object);
+	is_taken = false;
+	if (sl_likely(!reason_to_leave(self, wait, until_ns))) {
+		sl_unlock(lock);
+		if (sl_load(&self->queue))
+			ut_block(self);
+		/* The usual way: nothing has to be locked again. */
+		is_taken = !sl_load(&self->queue);
+		if (sl_unlikely(!is_taken))
+			sl_lock(lock);
+	}
+	if (sl_unlikely(!is_taken))
+		err = wait_until_taken(self, q, lock, wait, object, until_ns);
+	ut_end_wait(self);
 	if (until_ns != UT_NEVER)
 		ut_sleeper_remove(self);
 	return err;
