@@ -170,6 +170,8 @@ class Finding:
         Section of `audit.toml` that it came from.
     note : str
         What a reader should know; may be empty.
+    table, key : str, tuple of str
+        The row that it was found in; empty where it is in no single row.
     """
 
     report: int
@@ -180,6 +182,8 @@ class Finding:
     follows: bool
     kind: str
     note: str = ""
+    table: str = ""
+    key: tuple[str, ...] = ()
 
     def as_json(self) -> dict:
         """All of it, bounds as numbers."""
@@ -283,6 +287,15 @@ class Formula:
         """
         return self._value(self._tree, tables, row or {})
 
+    @property
+    def cell(self) -> tuple[str, tuple[str, ...], str] | None:
+        """Table, key and column, where the formula is one cell and nothing else."""
+        node = self._tree
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            return None
+        parts = [part.value for part in getattr(node.slice, "elts", [node.slice]) if isinstance(part, ast.Constant)]
+        return None if ... in parts else (node.value.id, tuple(map(str, parts[:-1])), str(parts[-1]))
+
     def _value(self, node: ast.expr, tables, row) -> Range:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             return Range(float(node.value), float(node.value))
@@ -369,6 +382,45 @@ def audit_report(folder: Path) -> Audit:
     return result
 
 
+def samples_behind(folder: Path, tables: Mapping[str, Table], formula: str) -> list[float]:
+    """Find the rows that a published mean was computed from.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        `experiments/report-N`; the `[[groups]]` of its `audit.toml` say what is a mean of what.
+    tables : mapping of str to Table
+        The report's own.
+    formula : str
+        A cell, such as `means["FIFO", "cpu", 5, "wall_s"]`.
+
+    Returns
+    -------
+    list of float
+        In the cell's unit; empty where the report does not publish them.
+    """
+    cell = Formula(formula).cell
+    if cell is None:
+        return []
+    spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
+    groups = {entry["table"]: entry for entry in spec.get("groups", [])}
+    return _behind(groups, tables, *cell) if cell[0] in groups else []
+
+
+def _behind(groups: Mapping, tables: Mapping[str, Table], name: str, key: tuple[str, ...], column: str) -> list[float]:
+    """The rows behind a cell, and behind those if they are means too."""
+    table, entry = tables[name], groups.get(name)
+    if entry is None:
+        return [table.number(key, column).middle]
+    columns = {new: (old, text) for new, old, text in entry.get("columns", ())}
+    old, text = columns.get(column, (column, "x"))
+    numbers = {part: Range(float(value), float(value))
+               for part, value in zip(table.keys, key, strict=True) if _is_number(value)}  # fmt: skip
+    rows = [row for row in tables[entry["of"]].rows if row[: len(key)] == key]
+    behind = [value for row in rows for value in _behind(groups, tables, entry["of"], row, old)]
+    return [Formula(text).value(tables, {"x": Range(value, value), **numbers}).middle for value in behind]
+
+
 def read_table(folder: Path, entry: Mapping) -> Table:
     """Read a published table.
 
@@ -418,7 +470,7 @@ def _rows(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[
         follows = value.meets(published_range(cells[column], rounding=entry.get("rounding", "nearest")))
         yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"],
                       f"{cells[column]} {entry.get('unit', '')}".strip(), value, follows, "rows",
-                      entry.get("note", ""))  # fmt: skip
+                      entry.get("note", ""), table.name, key)  # fmt: skip
 
 
 def _groups(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -437,7 +489,7 @@ def _groups(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
             value = formula.value(tables, {"x": mean, **key_numbers})
             follows = value.meets(published_range(text, rounding=entry.get("rounding", "nearest")))
             yield Finding(report, f"{entry['where']}, {' '.join(key)}, {column}", entry["text"], text,
-                          value, follows, "groups", entry.get("note", ""))  # fmt: skip
+                          value, follows, "groups", entry.get("note", ""), table.name, key)  # fmt: skip
 
 
 def _repeats(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -453,7 +505,7 @@ def _repeats(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterat
         first = seen.setdefault(texts, key)
         if first != key:
             yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"], ", ".join(texts),
-                          None, False, "repeats", f"the same as {' '.join(first)}")  # fmt: skip
+                          None, False, "repeats", f"the same as {' '.join(first)}", table.name, key)  # fmt: skip
 
 
 def _within(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -463,7 +515,7 @@ def _within(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
         value, low, high = (table.number(key, entry[name]) for name in ("column", "low", "high"))
         follows = low.low <= value.high and value.low <= high.high
         yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"], cells[entry["column"]],
-                      Range(low.low, high.high), follows, "within", entry.get("note", ""))  # fmt: skip
+                      Range(low.low, high.high), follows, "within", entry.get("note", ""), table.name, key)  # fmt: skip
 
 
 def _spread(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -474,7 +526,7 @@ def _spread(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
         follows = deviation.low <= mean.high
         published = f"{cells[entry['mean']]} +- {cells[entry['deviation']]}"
         yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"], published,
-                      deviation / mean, follows, "spread", "" if follows else entry.get("note", ""))  # fmt: skip
+                      deviation / mean, follows, "spread", "" if follows else entry.get("note", ""), table.name, key)  # fmt: skip
 
 
 def _order(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:

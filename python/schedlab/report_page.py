@@ -338,13 +338,13 @@ def glossary(names: Iterable[str]) -> str:
 # ---- charts -------------------------------------------------------------------
 
 
-def figure(svg: str, *, key: str, title: str, text: str = "", is_wide: bool = False) -> str:
-    """Put a chart into a figure with its caption; `key` is unique in the page."""
+def figure(svg: str, *, key: str, title: str, text: str = "", label: str = "", is_wide: bool = False) -> str:
+    """Put a chart into a figure with its caption; `key` is unique in the page, `label` says what is drawn."""
     words = f"<span>{escape(text)}</span>" if text else ""
     # Charts are drawn one by one and all begin to count their clips at 0; in one
     # page, each needs names of its own.
     svg = re.sub(r'(\bid="|url\(#)', rf"\g<1>{key}-", svg)
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label or title)}" ', 1)
     wide = ' class="wide"' if is_wide else ""
     # What is wide scrolls within its figure on a narrow screen, and takes the keys to do so.
     scrolls = f' tabindex="0" role="region" aria-label="{escape(title)}"' if is_wide else ""

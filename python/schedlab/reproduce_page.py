@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: MIT
 """The page of a reproduced report, for a reader who has never seen the report.
 
-It opens with the audit of the report's own figures; then its set-up and ours, its
-tables and charts redrawn beside ours, and each claim with the test that decides it.
-The page is one file that loads nothing; each number links to its run.
+It says what the report asks and concludes, and opens with the audit of its own
+figures; then its set-up and ours, what is true of each claim, its tables and charts
+redrawn beside ours, and each claim with the test that decides it. The page is one
+file that loads nothing; each number links to its run.
 
 Must stay true: every text that comes from a file is escaped; a verdict stands
 beside the numbers that it follows from.
-Read next: reproduce_plots.py; report.py, the page of any folder of runs.
+Read next: reproduce_audit.py, reproduce_tables.py; report.py, the page of any folder of runs.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import report_page as page
-from .audit import Finding, Formula, Range
-from .errors import SpecError, SpecFault
-from .reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, measure_on, rule_text
-from .reproduce_formula import Measure, MissingError
-from .reproduce_spec import PARTS, Redrawn, fill
+from .reproduce_audit import audit_section, rows_section
+from .reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, rule_text
+from .reproduce_runs import workload_of
+from .reproduce_spec import PARTS, Claim
+from .reproduce_tables import link, tables_section
 from .reproduce_text import command_text, count_sentences, interval_text, number_text, ours_text, published_text
-from .stats import mean_interval
 
 if TYPE_CHECKING:
     from .reproduce import Reproduction
@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 CLASSES = {HOLDS: "good", DIRECTION: "doubt", FAILS: "bad", UNTESTED: "none"}
 #: For tables that are wide already.
 SHORT = {DIRECTION: "direction only", FAILS: "does not"}
+#: What comes of a claim over all its runs, and what is said of it.
+OUTCOMES = {
+    "everywhere": "Holds wherever it was run",
+    "partly": "Holds in part: in some runs, or in direction only",
+    "nowhere": "Does not hold in any run",
+    "open": "Cannot be tested, or was not run this time",
+}
+#: Runs of a claim that are listed one by one.
+LISTED_MAX = 40
 
 
 def page_text(made: Reproduction) -> str:
@@ -65,21 +74,22 @@ def page_text(made: Reproduction) -> str:
 {style}</style>
 </head>
 <body>
-<a class="skip" href="#main">Skip to the verdicts</a>
+<a class="skip" href="#summary">Skip to the verdicts</a>
 <div class="page">
 <header>
-<p class="soft small">A student report on CPU schedulers, run again with schedlab {escape(__version__)}</p>
+<p class="soft small">A report by students on CPU schedulers, run again with schedlab {escape(__version__)}</p>
 <h1>{escape(experiment.title)}</h1>
 <p class="question">{escape(experiment.question)}</p>
 <p class="soft">{escape(experiment.source)}</p>
 {_head(made)}
 </header>
 <main id="main">
-{_audit(made)}
+{audit_section(made)}
 {_setup(made)}
-{_redrawn(made)}
 {_summary(made)}
+{tables_section(made)}
 {"".join(_claims(made, part, heading) for part, heading in PARTS.items())}
+{rows_section(made)}
 {_repeat(made)}
 </main>
 <footer class="small soft"><p>Verdicts, reasons and counts are computed from the published figures and the
@@ -96,13 +106,19 @@ def chip(verdict: str, words: Mapping[str, str] | None = None) -> str:
 
 
 def _head(made: Reproduction) -> str:
-    """What came of it, in a few lines, before anything else."""
+    """What it concludes and what came of it, in a few lines, before anything else."""
     audit = made.audit
-    sentences = [f"{len(audit.wrong)} of {page.nr(len(audit.findings), 'derived figure')} do not follow "
-                 "from the report's own rows.", *count_sentences(made)]  # fmt: skip
-    places = ["audit"] + ["summary"] * (len(sentences) - 1)
-    items = "".join(f'<li><a href="#{place}">{escape(sentence)}</a></li>'
-                    for place, sentence in zip(places, sentences, strict=True))  # fmt: skip
+    concludes = made.experiment.concludes
+    says = f"<p><strong>It concludes:</strong> {page.prose(concludes)}</p>" if concludes else ""
+    wrong = (f"{len(audit.wrong)} of {page.nr(len(audit.findings), 'figure')} that it derives do not follow from its "
+             "own rows.")  # fmt: skip
+    items = f'<li><a href="#audit">{escape(wrong)}</a></li>'
+    for part, what in (("claim", "claim"), ("left-out", "further question")):
+        counts = {outcome: len(claims) for outcome, claims in _by_outcome(made, part).items()}
+        if total := sum(counts.values()):
+            said = ", ".join(f"{number} {_outcome_words(outcome, number)}" for outcome, number in counts.items() if number)
+            text = f"Of {page.nr(total, what)}{' that it leaves open' if part == 'left-out' else ''} {said}."
+            items += f'<li><a href="#summary">{escape(text)}</a></li>'
     boxes = "".join(
         f'<div class="box doubt"><p>{escape(done.runs.title)}: {escape(done.problem)}</p></div>'
         for done in made.samples.done.values() if done.problem
@@ -111,78 +127,75 @@ def _head(made: Reproduction) -> str:
         first = made.failed[0]
         boxes += (f'<div class="box bad"><p><strong>{page.nr(len(made.failed), "run")} failed.</strong> The first: '
                   f'{escape(first["workload"])} under {escape(first["policy"])}: {escape(str(first["error"]))}</p></div>')  # fmt: skip
-    return f'{boxes}<ul class="findings">{items}</ul>'
+    places = {"audit": "Audit", "setup": "What was done", "summary": "What is true of it",
+              "tables": "Tables and charts", "claim": "Claim by claim", "rows": "Its own rows", "repeat": "Repeat it"}  # fmt: skip
+    links = "".join(f'<li><a href="#{place}">{name}</a></li>' for place, name in places.items()
+                    if place != "tables" or made.experiment.redrawn)  # fmt: skip
+    return (f'{says}{boxes}<p><strong>What came of it:</strong></p><ul class="findings">{items}</ul>'
+            f'<nav aria-label="On this page"><ul>{links}</ul></nav>')  # fmt: skip
+
+
+def _outcome_words(outcome: str, number: int) -> str:
+    """What is said of several claims."""
+    hold = "holds" if number == 1 else "hold"
+    return {"everywhere": f"{hold} wherever run", "partly": f"{hold} in part",
+            "nowhere": "does not hold" if number == 1 else "do not hold",
+            "open": "cannot be tested or was not run" if number == 1 else "cannot be tested or were not run"}[outcome]  # fmt: skip
+
+
+def _by_outcome(made: Reproduction, part: str) -> dict[str, list[Claim]]:
+    """Claims of a part by what came of them over all runs."""
+    found: dict[str, list[Claim]] = {outcome: [] for outcome in OUTCOMES}
+    for claim in made.experiment.claims:
+        if claim.part == part:
+            verdicts = {each.verdict for each in made.decisions if each.claim is claim} - {UNTESTED}
+            outcome = ("open" if not verdicts else "everywhere" if verdicts == {HOLDS}
+                       else "nowhere" if verdicts == {FAILS} else "partly")  # fmt: skip
+            found[outcome].append(claim)
+    return found
 
 
 def _summary(made: Reproduction) -> str:
     """Every claim with its verdicts, before each is looked at."""
     tables = "".join(_matrix(made, part, heading) for part, heading in PARTS.items())
+    sets = "".join(f"<li>{escape(sentence)}</li>" for sentence in count_sentences(made))
     return f"""<section id="summary">
 <h2>What is true of it</h2>
-<p class="soft small"><em>Direction only</em>: the effect is there, but not of the size that is claimed. Each
-claim links to its numbers.</p>
+<p>A claim <em>holds</em> where the whole 95 % interval of our runs lies on the side that it claims and comes near its
+figure; in <em>direction only</em> where the effect is there but of another size; it <em>does not</em> where there is no
+such effect, or the opposite one. It <em>cannot be tested</em> where something is missing, or too few runs leave it open.
+Each claim links to its numbers.</p>
 {tables}
+<details><summary>Counted for each set of runs</summary><ul>{sets}</ul></details>
 </section>"""
 
 
 def _matrix(made: Reproduction, part: str, heading: str) -> str:
-    """A row per claim of a part, a verdict per set of runs."""
-    claims = [claim for claim in made.experiment.claims if claim.part == part]
+    """A row per claim of a part, a verdict per set of runs, by what came of them."""
     decided = {(each.claim.name, each.on): each.verdict for each in made.decisions}
-    sets = [name for name in made.samples.done if any((claim.name, name) in decided for claim in claims)]
-    if not claims:
+    outcomes = _by_outcome(made, part)
+    names = {claim.name for claims in outcomes.values() for claim in claims}
+    sets = [on for on in made.samples.done if any((name, on) in decided for name in names)]
+    if not names:
         return ""
-    heads = "".join(f'<th scope="col">{escape(made.experiment.runs[name].title)}</th>' for name in sets)
-    rows = []
-    for claim in claims:
-        if (claim.name, "") in decided:
-            cells = f'<td colspan="{max(1, len(sets))}">{chip(UNTESTED)}</td>'
-        else:
-            cells = "".join(f"<td>{chip(decided[claim.name, name], SHORT) if (claim.name, name) in decided else ''}</td>"
-                            for name in sets)  # fmt: skip
-        rows.append(f'<tr><th scope="row"><a href="#{escape(claim.name)}">{escape(claim.text)}</a> '
-                    f'<span class="soft">{escape(claim.where)}</span></th>{cells}</tr>')  # fmt: skip
+    heads = "".join(f'<th scope="col">{escape(made.experiment.runs[on].title)}</th>' for on in sets)
+    bodies = []
+    for outcome, claims in outcomes.items():
+        rows = []
+        for claim in claims:
+            cells = "".join(f'<td data-label="{escape(made.experiment.runs[on].title)}">{chip(decided[claim.name, on], SHORT)}</td>'
+                            if (claim.name, on) in decided else "<td></td>" for on in sets)  # fmt: skip
+            if not any((claim.name, on) in decided for on in sets):
+                cells = f'<td colspan="{max(1, len(sets))}">{chip(UNTESTED) if claim.lacks else "not run this time"}</td>'
+            rows.append(f'<tr><th scope="row"><a href="#{escape(claim.name)}">{escape(claim.text)}</a> '
+                        f'<span class="soft">{escape(claim.where)}</span></th>{cells}</tr>')  # fmt: skip
+        if rows:
+            title = f"{OUTCOMES[outcome]} ({len(rows)})"
+            bodies.append(f'<tbody><tr class="check"><th scope="rowgroup" colspan="{1 + max(1, len(sets))}">{escape(title)}</th>'
+                          f"</tr>{''.join(rows)}</tbody>")  # fmt: skip
     return (f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(heading)}"><table class="words matrix">'
             f'<thead><tr><th scope="col">{escape(heading)}</th>{heads}</tr></thead>'
-            f'<tbody>{"".join(rows)}</tbody></table></div>')  # fmt: skip
-
-
-def _audit(made: Reproduction) -> str:
-    """Figures that do not follow from the report's own rows; the others on demand."""
-    audit = made.audit
-    wrong = audit.wrong
-    right = [finding for finding in audit.findings if finding.follows]
-    text = (f"{len(wrong)} of {page.nr(len(audit.findings), 'derived figure')} do not follow from the report's own "
-            "tables, however these were rounded. Nothing was run for this: it is the report against itself.")  # fmt: skip
-    return f"""<section id="audit">
-<h2>Audit: do its figures follow from its own rows?</h2>
-<p>{escape(text)}</p>
-{_findings(wrong) if wrong else ""}
-{f"<details><summary>The {len(right)} that follow</summary>{_findings(right)}</details>" if right else ""}
-</section>"""
-
-
-def _findings(findings: list[Finding]) -> str:
-    """A table of audited figures."""
-    rows = "".join(
-        f"<tr><td>{escape(finding.where)}</td><td>{escape(finding.text)}"
-        f"{f' <span class=soft>({escape(finding.note)})</span>' if finding.note and not finding.follows else ''}</td>"
-        f'<td class="number">{escape(finding.published)}</td><td class="number">{_recomputed(finding)}</td></tr>'
-        for finding in findings
-    )
-    return ('<div class="scroll"><table class="words"><thead><tr><th scope="col">where</th><th scope="col">it says</th>'
-            '<th scope="col" class="number">published</th><th scope="col" class="number">its own rows give</th></tr>'
-            f"</thead><tbody>{rows}</tbody></table></div>")  # fmt: skip
-
-
-def _recomputed(finding: Finding) -> str:
-    """What follows from the report's rows."""
-    if finding.kind == "order":
-        return "so" if finding.follows else "not so"
-    if finding.recomputed is None:
-        return "-"
-    low, high = f"{finding.recomputed.low:,.4g}", f"{finding.recomputed.high:,.4g}"
-    return low if low == high else f"{low} to {high}"
+            f'{"".join(bodies)}</table></div>')  # fmt: skip
 
 
 def _setup(made: Reproduction) -> str:
@@ -190,178 +203,28 @@ def _setup(made: Reproduction) -> str:
     experiment = made.experiment
     theirs = "".join(f"<p>{page.prose(text)}</p>" for text in experiment.setup)
     ours = "".join(f"<p>{page.prose(text)}</p>" for text in experiment.done)
+    heads = ("set of runs", "CPUs", "work", "schedulers", "costs, device", "how much")
     rows = []
     for name, runs in experiment.runs.items():
         done = made.samples.done.get(name)
         size = made.sizes.get(name)
         policies = ", ".join(label if label == policy else f"{label} = {policy}" for label, policy in runs.policies.items())
-        what = runs.program or ", ".join(runs.workloads.values())
+        what = runs.program or ", ".join(workload_of(text, runs, size or runs.full) for text in runs.workloads.values())
         amount = made.left_out.get(name, "") if done is None or size is None else done.problem or (
             f"{done.nr_runs} runs, {page.nr(size.seeds, 'run' if runs.program else 'seed')} of each"
             + (f", scale {size.scale:g}" if runs.scaled else ""))  # fmt: skip
         machine = ", ".join([page.nr(runs.cpus, "CPU")] if runs.cpus else []) or "as each workload says"
         costs = ", ".join((*runs.costs, *runs.io)) or "-"
-        rows.append(f"<tr><td>{escape(runs.title)}</td><td>{escape(machine)}</td><td>{escape(what)}</td>"
-                    f"<td>{escape(policies)}</td><td>{escape(costs)}</td><td>{escape(amount)}</td></tr>")  # fmt: skip
-    heads = "".join(f'<th scope="col">{head}</th>' for head in
-                    ("set of runs", "CPUs", "work", "schedulers", "costs, device", "how much"))  # fmt: skip
+        cells = zip(heads[1:], (machine, what, policies, costs, amount), strict=True)
+        rows.append(f'<tr><th scope="row">{escape(runs.title)}</th>'
+                    + "".join(f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in cells) + "</tr>")  # fmt: skip
+    columns = "".join(f'<th scope="col">{head}</th>' for head in heads)
     return f"""<section id="setup" class="about">
 <h2>What was done</h2>
 <div class="two"><div class="half"><h3>In the report</h3>{theirs}</div><div class="half"><h3>Here</h3>{ours}</div></div>
 <div class="scroll" tabindex="0" role="region" aria-label="Sets of runs"><table class="words">
-<thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>
+<thead><tr>{columns}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>
 </section>"""
-
-
-# ---- tables and charts of the report -----------------------------------------
-
-
-def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
-    """Compute a table of the report: its own cells, and ours.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The runs.
-    redrawn : Redrawn
-        The table.
-
-    Yields
-    ------
-    dict
-        `row`, `column`, `on` (empty: the report), `published` (Range) or `ours`
-        (Interval), `directory`, `reason` where there is no number.
-    """
-    for row in redrawn.rows:
-        for column in redrawn.columns:
-            if redrawn.published:
-                text = fill(redrawn.published, row, column)
-                try:
-                    yield {"row": row, "column": column, "on": "", "published": Formula(text).value(made.tables)}
-                except ValueError as error:
-                    # A report's table may have empty cells; a wrong name is nobody's empty cell.
-                    if "is in no row" not in str(error):
-                        fault = SpecFault(str(made.experiment.folder), None, redrawn.title, str(error))
-                        raise SpecError([fault]) from error
-            for on in redrawn.on:
-                if on not in made.samples.done:
-                    continue
-                cell = {"row": row, "column": column, "on": on}
-                measure = Measure(fill(redrawn.ours, row, column), sets=tuple(made.experiment.runs))
-                try:
-                    sample = measure_on(measure, on, made.samples)
-                except MissingError as error:
-                    yield cell | {"reason": str(error)}
-                    continue
-                yield cell | {"ours": mean_interval(sample.values), "directory": sample.directories[0]}
-
-
-def _redrawn(made: Reproduction) -> str:
-    """All tables and charts of the report, with ours."""
-    parts = []
-    for number, redrawn in enumerate(made.experiment.redrawn):
-        draw = _table if redrawn.kind == "table" else _boxes
-        note = f'<p class="soft">{page.prose(redrawn.note)}</p>' if redrawn.note else ""
-        unit = f" ({redrawn.unit})" if redrawn.unit else ""
-        parts.append(f'<h3>{escape(redrawn.title)}{escape(unit)} <span class="soft small">{escape(redrawn.where)}</span></h3>{note}'
-                     f"{draw(made, redrawn, f'f{number}')}")  # fmt: skip
-    if not parts:
-        return ""
-    return f"""<section id="tables">
-<h2>Its tables and charts, beside ours</h2>
-<p>Grey is the report, as printed; blue is ours, the mean of all seeds with its 95 % interval. Units may differ, so each
-line of charts has its own axis: compare shapes. Every number of ours links to the first of its runs.</p>
-{"".join(parts)}</section>"""
-
-
-def _table(made: Reproduction, redrawn: Redrawn, key: str) -> str:
-    """A table of the report, and its chart."""
-    from . import plots, reproduce_plots
-
-    cells = list(redrawn_cells(made, redrawn))
-    by_place = {(cell["row"], cell["column"], cell["on"]): cell for cell in cells}
-    sources = ([""] if redrawn.published else []) + [on for on in redrawn.on if on in made.samples.done]
-    titles = {"": reproduce_plots.PUBLISHED} | {name: runs.title for name, runs in made.experiment.runs.items()}
-    heads = "".join(f'<th scope="colgroup" class="group" colspan="{len(sources)}">{escape(column)}</th>' for column in redrawn.columns)
-    second = "".join(f'<th scope="col"{"" if source else " class=report"}>{escape(titles[source])}</th>'
-                     for _ in redrawn.columns for source in sources)  # fmt: skip
-    rows = "".join(
-        f'<tr><th scope="row">{escape(row)}</th>'
-        + "".join(_cell(made, by_place.get((row, column, source)), source)
-                  for column in redrawn.columns for source in sources) + "</tr>"
-        for row in redrawn.rows
-    )  # fmt: skip
-    drawn = [_bar(cell, titles[cell["on"]]) for cell in cells if "reason" not in cell]
-    # The report's line comes first, whatever the order of the cells.
-    drawn.sort(key=lambda row: sources.index(row.pop("on")))
-    figure = ""
-    if drawn:
-        svg = plots.to_svg(reproduce_plots.bars(drawn, is_log=redrawn.is_log, is_shared=redrawn.is_shared), has_variables=True)
-        figure = page.figure(svg, key=key, title=redrawn.title, is_wide=len(redrawn.columns) > 2)
-    return (f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(redrawn.title)}"><table>'
-            f'<thead><tr><th rowspan="2"></th>{heads}</tr><tr>{second}</tr></thead><tbody>{rows}</tbody></table></div>'
-            f"{figure}")  # fmt: skip
-
-
-def _bar(cell: dict, source: str) -> dict:
-    """A cell as a row of `reproduce_plots.bars`."""
-    common = {"source": source, "column": cell["column"], "row": cell["row"], "on": cell["on"]}
-    if not cell["on"]:
-        return common | {"value": cell["published"].middle, "low": None, "high": None}
-    ours = cell["ours"]
-    is_wide = ours.method not in ("single", "deterministic")
-    return common | {"value": ours.estimate, "low": ours.low if is_wide else None,
-                     "high": ours.high if is_wide else None}  # fmt: skip
-
-
-def _cell(made: Reproduction, cell: dict | None, source: str) -> str:
-    """A cell of a redrawn table."""
-    if cell is None:
-        return f"<td{'' if source else ' class=report'}></td>"
-    if not source:
-        return f'<td class="report">{_published_number(cell["published"])}</td>'
-    if "reason" in cell:
-        return f'<td title="{escape(cell["reason"])}">-</td>'
-    ours = cell["ours"]
-    between = ""
-    if len({*map(number_text, (ours.low, ours.estimate, ours.high))}) > 1 and ours.method != "single":
-        between = f'<span class="between">{number_text(ours.low)} to {number_text(ours.high)}</span>'
-    return f'<td><a href="{_link(made, cell["directory"])}">{number_text(ours.estimate)}</a>{between}</td>'
-
-
-def _published_number(value: Range) -> str:
-    """A published figure in the digits that it has."""
-    return f"{value.middle:,.6g}"
-
-
-def _boxes(made: Reproduction, redrawn: Redrawn, key: str) -> str:
-    """Distributions over all tasks of all seeds."""
-    import numpy as np
-
-    from . import plots, reproduce_plots
-
-    rows = []
-    for on in redrawn.on:
-        for row in redrawn.rows if on in made.samples.done else ():
-            measure = Measure(fill(redrawn.ours, row, ""), sets=tuple(made.experiment.runs))
-            workload, policy, column, *pattern = measure.cells[0][1]
-            try:
-                values = made.samples.all_values(on, workload, policy, column, pattern[0] if pattern else "*")
-            except MissingError:
-                continue
-            low, q1, median, q3, high = np.quantile(values, (0, 0.25, 0.5, 0.75, 1)) / 1e6
-            rows.append({"source": made.experiment.runs[on].title, "row": row, "low": low, "q1": q1,
-                         "median": median, "q3": q3, "high": high})  # fmt: skip
-    if not rows:
-        return ""
-    svg = plots.to_svg(reproduce_plots.boxes(rows, unit="ms"), has_variables=True)
-    return page.figure(svg, key=key, title=redrawn.title,
-                       text="Boxes hold the middle half, whiskers reach the extremes, the tick is the median.")  # fmt: skip
-
-
-def _link(made: Reproduction, directory: str) -> str:
-    """A run's own file, from where the page is."""
-    return escape(os.path.relpath(os.path.join(directory, "run.json"), made.folder), quote=True)
 
 
 # ---- claims -----------------------------------------------------------------
@@ -389,8 +252,8 @@ def _claim(made: Reproduction, decisions: list[Decision]) -> str:
     titles = {name: runs.title for name, runs in made.experiment.runs.items()}
     measured = [each for each in decisions if each.on]
     rows = "".join(
-        f"<tr><td>{escape(titles[each.on])}</td><td class='number'>{_our_number(made, each)}</td>"
-        f"<td class='number'>{escape(interval_text(each))}</td><td>{chip(each.verdict)}</td>"
+        f'<tr><th scope="row">{escape(titles[each.on])}</th><td class="number" data-label="ours">{_our_number(made, each)}</td>'
+        f'<td class="number" data-label="95 % interval">{escape(interval_text(each))}</td><td>{chip(each.verdict)}</td>'
         f"<td>{page.prose(each.reason)}</td></tr>"
         for each in measured
     )
@@ -408,18 +271,33 @@ def _claim(made: Reproduction, decisions: list[Decision]) -> str:
     details = ""
     if rule:
         assert claim.ours is not None
-        details = (f'<details class="small"><summary>The test</summary><p>It holds with {page.prose(rule)}.</p>'
-                   f"<p><code>{escape(claim.ours.text)}</code></p></details>")  # fmt: skip
+        details = (f'<details class="small"><summary>The test, and every run</summary><p>It holds with {page.prose(rule)}.</p>'
+                   f"<p><code>{escape(claim.ours.text)}</code></p>{''.join(_runs(made, each) for each in measured)}"
+                   "</details>")  # fmt: skip
     return (f'<div class="claim" id="{escape(claim.name)}"><h4>{escape(claim.text)} '
             f'<span class="soft small">({escape(claim.where)})</span></h4>{measure}{lacking}'
             f"{table if measured else ''}{note}{details}</div>")  # fmt: skip
+
+
+def _runs(made: Reproduction, decision: Decision) -> str:
+    """Every value behind a figure, and every run behind the values."""
+    sample = decision.sample
+    if sample is None:
+        return ""
+    digits = 4 if len({number_text(value) for value in sample.values}) == len(set(sample.values)) else 7
+    values = ", ".join(f"seed {seed}: {number_text(value, digits)}" for seed, value in zip(sample.seeds, sample.values, strict=True))
+    links = ", ".join(f'<a href="{link(made, directory)}">{escape("/".join(Path(directory).parts[-3:]))}</a>'
+                      for directory in sample.directories[:LISTED_MAX])  # fmt: skip
+    more = f", and {len(sample.directories) - LISTED_MAX} more" if len(sample.directories) > LISTED_MAX else ""
+    title = made.experiment.runs[decision.on].title
+    return f"<p>{escape(title)}: {escape(values)}. Runs: {links}{more}.</p>"
 
 
 def _our_number(made: Reproduction, decision: Decision) -> str:
     """Our figure, with a link to its runs."""
     if decision.sample is None:
         return "-"
-    return f'<a href="{_link(made, decision.sample.directories[0])}">{escape(ours_text(decision))}</a>'
+    return f'<a href="{link(made, decision.sample.directories[0])}">{escape(ours_text(decision))}</a>'
 
 
 def _repeat(made: Reproduction) -> str:

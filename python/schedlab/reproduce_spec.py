@@ -180,7 +180,9 @@ class Redrawn:
     is_log : bool
         Whether its chart has a logarithmic axis.
     is_shared : bool
-        Whether its columns are drawn in one scale.
+        Whether all sources are drawn in one scale, however far apart they are.
+    rows_are, columns_are : str
+        What the rows and the columns are, such as `"scheduler"` and `"processes"`.
     """
 
     kind: str
@@ -195,6 +197,8 @@ class Redrawn:
     note: str = ""
     is_log: bool = False
     is_shared: bool = False
+    rows_are: str = ""
+    columns_are: str = ""
 
 
 @dataclass(frozen=True)
@@ -207,8 +211,8 @@ class Experiment:
         1 to 5.
     folder : pathlib.Path
         Where it is written down.
-    title, source, question : str
-        For people; `source` is whose report it is.
+    title, source, question, concludes : str
+        For people; `source` is whose report it is, `concludes` what it concludes.
     setup, done : tuple of str
         Paragraphs: the set-up as the report describes it, and what is run here.
     runs : mapping of str to Runs
@@ -229,6 +233,7 @@ class Experiment:
     runs: Mapping[str, Runs]
     claims: tuple[Claim, ...]
     redrawn: tuple[Redrawn, ...]
+    concludes: str = ""
 
 
 class _Entry:
@@ -325,6 +330,7 @@ def read_experiment(folder: Path) -> Experiment:
         if each.name in runs:
             faults.append(SpecFault(str(file), None, f"[[runs]] {number}", f"'{each.name}' is there twice"))
         runs[each.name] = each
+    names = (head.take("rows_are", str, ""), head.take("columns_are", str, ""))
     experiment = Experiment(
         report=int(folder.name.rpartition("-")[2]),
         folder=folder,
@@ -334,9 +340,10 @@ def read_experiment(folder: Path) -> Experiment:
         setup=_paragraphs(head.take("setup", str)),
         done=_paragraphs(head.take("done", str)),
         runs=runs,
+        concludes=" ".join(head.take("concludes", str, "").split()),
         claims=_read_claims(folder / CLAIMS_FILE, claims.get("claim", []), runs, faults),
         redrawn=tuple(
-            _read_redrawn(kind, _Entry(file, f"[[{kind}]] {number}", values, faults), runs)
+            _read_redrawn(kind, _Entry(file, f"[[{kind}]] {number}", values, faults), runs, names)
             for kind in ("table", "box") for number, values in enumerate(spec.get(kind, []), 1)
         ),
     )  # fmt: skip
@@ -486,8 +493,8 @@ def _read_claims(file: Path, entries: list, runs: Mapping[str, Runs], faults: li
     return tuple(claims.values())
 
 
-def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs]) -> Redrawn:
-    """One `[[table]]` or `[[box]]`."""
+def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs], names: tuple[str, str]) -> Redrawn:
+    """One `[[table]]` or `[[box]]`; `names` is what its rows and columns are unless it says so."""
     redrawn = Redrawn(
         kind=kind,
         where=entry.take("where", str),
@@ -501,6 +508,8 @@ def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs]) -> Redrawn
         note=" ".join(entry.take("note", str, "").split()),
         is_log=entry.take("log", bool, False),
         is_shared=entry.take("shared", bool, False),
+        rows_are=entry.take("rows_are", str, names[0]),
+        columns_are=entry.take("columns_are", str, names[1]),
     )
     for row in redrawn.rows[:1]:
         for column in redrawn.columns[:1]:
