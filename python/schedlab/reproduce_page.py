@@ -35,9 +35,9 @@ CLASSES = {HOLDS: "good", DIRECTION: "doubt", FAILS: "bad", UNTESTED: "none"}
 SHORT = {DIRECTION: "direction only", FAILS: "does not"}
 #: What comes of a claim over all its runs, and what is said of it.
 OUTCOMES = {
-    "everywhere": "Holds wherever it was run",
-    "partly": "Holds in part: in some runs, or in direction only",
-    "nowhere": "Does not hold in any run",
+    "everywhere": "Holds wherever it could be tested",
+    "partly": "Holds in part: on some machines, or in direction only",
+    "nowhere": "Holds nowhere",
     "open": "Cannot be tested, or was not run this time",
 }
 #: Runs of a claim that are listed one by one.
@@ -138,9 +138,8 @@ def _head(made: Reproduction) -> str:
 def _outcome_words(outcome: str, number: int) -> str:
     """What is said of several claims."""
     hold = "holds" if number == 1 else "hold"
-    return {"everywhere": f"{hold} wherever run", "partly": f"{hold} in part",
-            "nowhere": "does not hold" if number == 1 else "do not hold",
-            "open": "cannot be tested or was not run" if number == 1 else "cannot be tested or were not run"}[outcome]  # fmt: skip
+    return {"everywhere": f"{hold} wherever tested", "partly": f"{hold} in part", "nowhere": f"{hold} nowhere",
+            "open": f"cannot be tested or {'was' if number == 1 else 'were'} not run"}[outcome]  # fmt: skip
 
 
 def _by_outcome(made: Reproduction, part: str) -> dict[str, list[Claim]]:
