@@ -227,6 +227,7 @@ void sl_dump(void);
 void sl_task_setup(struct sl_task *t, s32 pid, const char *comm);
 int sl_task_attach(struct sl_task *t, bool is_fork);
 void sl_task_start(struct sl_task *t, s32 parent_pid);
+void sl_task_start_woken(struct sl_task *t, s32 waker_pid);
 bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid);
 void sl_task_prepare_block(struct sl_task *t);
 void sl_task_detach(struct sl_task *t);

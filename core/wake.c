@@ -151,14 +151,7 @@ sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	here->in_interrupt = false;
 }
 
-/**
- * sl_task_start - a new task becomes runnable for the first time
- * @t: attached, never started
- * @parent_pid: who created it; 0: the host
- *
- * Context: no lock held.
- */
-void sl_task_start(struct sl_task *t, s32 parent_pid)
+static void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origin_pid)
 {
 	struct sl_cpu *cpu;
 	u8 state;
@@ -170,7 +163,33 @@ void sl_task_start(struct sl_task *t, s32 parent_pid)
 	sl_store(&t->state, SL_TASK_WAKING);
 	sl_unlock(&cpu->lock);
 	t->p.start_time = sl_host_now_ns();
-	select_and_enqueue(t, SCX_WAKE_FORK, 0, SL_RECORD_ARRIVE, parent_pid);
+	select_and_enqueue(t, wake_flags, enq_flags, SL_RECORD_ARRIVE, origin_pid);
+}
+
+/**
+ * sl_task_start - a new task becomes runnable for the first time
+ * @t: attached, never started
+ * @parent_pid: who created it; 0: the host
+ *
+ * Context: no lock held.
+ */
+void sl_task_start(struct sl_task *t, s32 parent_pid)
+{
+	start(t, SCX_WAKE_FORK, 0, parent_pid);
+}
+
+/**
+ * sl_task_start_woken - the same for one that was there before, asleep
+ * @t: attached, never started
+ * @waker_pid: who wakes it; 0: a timer or device
+ *
+ * To the policy that is a wake-up, and not the start of a task.
+ *
+ * Context: no lock held.
+ */
+void sl_task_start_woken(struct sl_task *t, s32 waker_pid)
+{
+	start(t, SCX_WAKE_TTWU, SCX_ENQ_WAKEUP, waker_pid);
 }
 
 /**

@@ -239,7 +239,8 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 			 t->core.p.comm, t->core.p.pid);
 		return;
 	}
-	sl_task_start(&t->core, parent ? parent->core.p.pid : 0);
+	(sim.options->arrivals_wake ? sl_task_start_woken : sl_task_start)(
+		&t->core, parent ? parent->core.p.pid : 0);
 }
 
 static void spawn(struct sim_task *t, const struct sl_program_op *op)

@@ -30,6 +30,8 @@ static const char usage_text[] =
 "  --io KEY=N           latency_ns ns_per_kib call_ns depth\n"
 "  --topology KEY=N     smt llc node: CPUs per core, cache and NUMA node;\n"
 "                       several may be given as smt=2,llc=8\n"
+"  --arrivals start|wake  what an arrival is to the policy (default start); wake: of\n"
+"                       a task that was there before, asleep, as in the guest\n"
 "  --limit-ns N         fail when the run is longer than this\n"
 "  --dump-at-ns N       print queues and tasks at this time\n"
 "  --callback-limit-ms N  CPU time a callback may take (default 2000)\n"

@@ -131,6 +131,17 @@ static int parse_group(struct sim_options *o, const char *option,
 	return set_keys(option, topology, value, why, why_bytes);
 }
 
+static int set_arrivals(struct sim_options *o, const char *value, char *why,
+			u32 why_bytes)
+{
+	o->arrivals_wake = !strcmp(value, "wake");
+	if (o->arrivals_wake || !strcmp(value, "start"))
+		return 0;
+	snprintf(why, why_bytes, "--arrivals: '%.80s' is neither 'start' nor 'wake'",
+		 value);
+	return -1;
+}
+
 static int parse_value(struct sim_options *o, const char *option,
 		       const char *value, char *why, u32 why_bytes)
 {
@@ -156,6 +167,8 @@ static int parse_value(struct sim_options *o, const char *option,
 		o->records_path = value;
 	} else if (!strcmp(option, "--id")) {
 		o->id = value;
+	} else if (!strcmp(option, "--arrivals")) {
+		return set_arrivals(o, value, why, why_bytes);
 	} else if (!strcmp(option, "--set")) {
 		if (o->nr_sets == sizeof(o->sets) / sizeof(o->sets[0])) {
 			snprintf(why, why_bytes, "--set: more than %u", o->nr_sets);

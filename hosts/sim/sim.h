@@ -83,6 +83,7 @@ struct sim_options {
 	u32 callback_limit_ms;		/* of CPU time in one callback */
 	bool has_detail;
 	bool no_fork;
+	bool arrivals_wake;		/* tasks exist before, asleep, as in Linux's guest */
 	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see core.h */
 	struct sim_costs costs;
 	struct sim_device_config device;

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""An arrival is the start of a task or, with `--arrivals wake`, the wake-up of one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from schedlab.policy import load_policy
+from schedlab.policy_build import build_policy
+from schedlab.program import compile_workload
+from schedlab.records import Kind, read_records
+from schedlab.spec import parse_workload
+
+WORKLOAD = """
+[workload]
+title = "One that runs, one that comes"
+question = "Does it wait?"
+jitter = "0ms"
+[[task]]
+name = "hog"
+phases = [{run = "20ms"}, {spawn = "child"}, {run = "20ms"}]
+[[task]]
+name = "guest"
+arrival = "5ms"
+phases = [{run = "1ms"}]
+[[task]]
+name = "child"
+arrival = "spawned"
+phases = [{run = "1ms"}]
+"""
+
+
+@pytest.mark.parametrize(("arrivals", "waits_ms"), [("start", (25, 11)), ("wake", (0, 0))])
+def test_credit_boosts_who_wakes_and_not_who_starts(simulator, tmp_path, arrivals, waits_ms):
+    """Xen's boost is for wake-ups: who starts waits for the end of a turn of 30 ms."""
+    compile_workload(parse_workload(WORKLOAD), seed=0).save(tmp_path / "program")
+    done = subprocess.run(
+        [simulator, "--policy", build_policy(load_policy("credit")).shared_object,
+         "--program", tmp_path / "program", "--records", tmp_path / "run.slr", "--arrivals", arrivals],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["error"] is None
+    events = read_records(tmp_path / "run.slr").events
+    for pid, wait_ms in zip((2, 3), waits_ms, strict=True):
+        mine = events[events["task"] == pid]
+        came, ran = (mine[mine["kind"] == kind] for kind in (Kind.ARRIVE, Kind.RUN))
+        assert len(came) == 1 and came["arg"][0] == (1 if pid == 3 else 0)
+        assert ran["t_ns"][0] - came["t_ns"][0] == wait_ms * 1_000_000
