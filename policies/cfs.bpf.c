@@ -265,7 +265,12 @@ void BPF_STRUCT_OPS(cfs_running, struct task_struct *p)
 		return;
 	scx_bpf_task_set_slice(p, slice_ns_of(p));
 	tc->exec_ns = p->se.sum_exec_runtime;
-	advance_vtime_now(tc->vtime);
+	/*
+	 * Linux takes a task that ends off its queue and puts it back: it is at the
+	 * end of its turn then, and new tasks would begin behind that.
+	 */
+	if (!(p->flags & PF_EXITING))
+		advance_vtime_now(tc->vtime);
 	note_running(scx_bpf_task_cpu(p), tc->vtime, weight_of(p));
 }
 
