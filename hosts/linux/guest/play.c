@@ -37,6 +37,8 @@
 
 #define MS 1000000ULL
 #define ARM_MS 20	/* from arming to attaching, and one for each task */
+/* From there to ops.init, and a little: timers that it starts go off just before. */
+#define ATTACH_NS 800000ULL
 /* Of a task: its pid in the program more. So policies that sort by pid agree. */
 #define PID_BASE 8192
 #define ATTRS_BYTES 40	/* sizeof(struct task_attr) */
@@ -321,7 +323,7 @@ static void play_attached(struct policy *policy, struct run *run)
 
 	lift_kernel_threads();
 	arm_tasks(run);
-	sleep_until_ns(s->start_ns - lead_ms * MS);
+	sleep_until_ns(s->start_ns - lead_ms * MS - ATTACH_NS);
 	/* Before it is attached: a policy that forgets tasks shall forget others. */
 	lift_self(true);
 	if (policy_attach(policy)) {
