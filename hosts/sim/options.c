@@ -7,80 +7,11 @@
  *
  * Read next: serve.c.
  */
-#define _GNU_SOURCE
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
 #include "sim.h"
-
-struct number {
-	const char *name;
-	u64 min, max;
-	u64 *to64;
-	u32 *to32;
-};
-
-/* Return: 0, or -1 with @why filled in. */
-static int set_number(const struct number *n, const char *text, char *why,
-		      u32 why_bytes)
-{
-	char *end;
-	unsigned long long value;
-
-	errno = 0;
-	value = strtoull(text, &end, 0);
-	if (errno || end == text || *end || text[0] == '-' || value < n->min ||
-	    value > n->max) {
-		snprintf(why, why_bytes, "%s: '%s' is not a number from %llu to %llu",
-			 n->name, text, n->min, n->max);
-		return -1;
-	}
-	if (n->to64)
-		*n->to64 = value;
-	else
-		*n->to32 = (u32)value;
-	return 0;
-}
-
-/* @text: KEY=N[,KEY=N...]; each key is one of @table. */
-static int set_keys(const char *option, const struct number *table,
-		    const char *text, char *why, u32 why_bytes)
-{
-	char copy[256];
-	char *rest = copy;
-	char *item;
-
-	if (strlen(text) >= sizeof(copy)) {
-		snprintf(why, why_bytes, "%s: too long", option);
-		return -1;
-	}
-	strcpy(copy, text);
-	while ((item = strsep(&rest, ","))) {
-		const struct number *n = table;
-		char *value = strchr(item, '=');
-
-		if (value)
-			*value++ = 0;
-		while (n->name && strcmp(n->name, item))
-			n++;
-		if (!value || !n->name) {
-			snprintf(why, why_bytes, "%s %s: unknown key '%s'; known:",
-				 option, text, item);
-			for (n = table; n->name; n++) {
-				size_t used = strlen(why);
-
-				snprintf(why + used, why_bytes - used, " %s",
-					 n->name);
-			}
-			return -1;
-		}
-		if (set_number(n, value, why, why_bytes))
-			return -1;
-	}
-	return 0;
-}
 
 #define TIME_MAX (1ULL << 61)
 
@@ -89,7 +20,7 @@ static int parse_group(struct sim_options *o, const char *option,
 {
 	struct sim_costs *c = &o->costs;
 	struct sim_device_config *d = &o->device;
-	const struct number costs[] = {
+	const struct sl_number costs[] = {
 		{ "switch_ns", 0, 1000000000, &c->switch_ns, NULL },
 		{ "leave_ns", 0, 1000000000, &c->leave_ns, NULL },
 		{ "migrate_ns", 0, 1000000000, &c->migrate_ns, NULL },
@@ -102,20 +33,20 @@ static int parse_group(struct sim_options *o, const char *option,
 		{ "ipi_ns", 0, 1000000000, &c->ipi_ns, NULL },
 		{ NULL, 0, 0, NULL, NULL },
 	};
-	const struct number work[] = {
+	const struct sl_number work[] = {
 		{ "pi_ps", 1, 1000000000000, &o->work_ps[SL_WORK_PI], NULL },
 		{ "matmul_ps", 1, 1000000000000, &o->work_ps[SL_WORK_MATMUL], NULL },
 		{ "spin_ps", 1, 1000000000000, &o->work_ps[SL_WORK_SPIN], NULL },
 		{ NULL, 0, 0, NULL, NULL },
 	};
-	const struct number io[] = {
+	const struct sl_number io[] = {
 		{ "latency_ns", 0, 1000000000000, &d->latency_ns, NULL },
 		{ "ns_per_kib", 0, 1000000000, &d->ns_per_kib, NULL },
 		{ "call_ns", 0, 1000000000, &d->call_ns, NULL },
 		{ "depth", 1, 1000000, NULL, &d->depth },
 		{ NULL, 0, 0, NULL, NULL },
 	};
-	const struct number topology[] = {
+	const struct sl_number topology[] = {
 		{ "smt", 1, SCX_CPUS_MAX, NULL, &o->smt },
 		{ "llc", 1, SCX_CPUS_MAX, NULL, &o->llc },
 		{ "node", 1, SCX_CPUS_MAX, NULL, &o->node },
@@ -123,12 +54,12 @@ static int parse_group(struct sim_options *o, const char *option,
 	};
 
 	if (!strcmp(option, "--cost"))
-		return set_keys(option, costs, value, why, why_bytes);
+		return sl_numbers_set(option, costs, value, why, why_bytes);
 	if (!strcmp(option, "--work"))
-		return set_keys(option, work, value, why, why_bytes);
+		return sl_numbers_set(option, work, value, why, why_bytes);
 	if (!strcmp(option, "--io"))
-		return set_keys(option, io, value, why, why_bytes);
-	return set_keys(option, topology, value, why, why_bytes);
+		return sl_numbers_set(option, io, value, why, why_bytes);
+	return sl_numbers_set(option, topology, value, why, why_bytes);
 }
 
 static int set_arrivals(struct sim_options *o, const char *value, char *why,
@@ -145,7 +76,7 @@ static int set_arrivals(struct sim_options *o, const char *value, char *why,
 static int parse_value(struct sim_options *o, const char *option,
 		       const char *value, char *why, u32 why_bytes)
 {
-	const struct number numbers[] = {
+	const struct sl_number numbers[] = {
 		{ "--cpus", 1, SCX_CPUS_MAX, NULL, &o->nr_cpus },
 		{ "--seed", 0, ~0ULL, &o->seed, NULL },
 		{ "--tick-ns", 1000, 10000000000ULL, &o->tick_ns, NULL },
@@ -155,10 +86,10 @@ static int parse_value(struct sim_options *o, const char *option,
 		{ NULL, 0, 0, NULL, NULL },
 	};
 
-	for (const struct number *n = numbers; n->name; n++) {
-		if (!strcmp(option, n->name))
-			return set_number(n, value, why, why_bytes);
-	}
+	const struct sl_number *n = sl_number_find(numbers, option);
+
+	if (n)
+		return sl_number_set(n, value, why, why_bytes);
 	if (!strcmp(option, "--policy")) {
 		o->policy_path = value;
 	} else if (!strcmp(option, "--program")) {

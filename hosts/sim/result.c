@@ -9,50 +9,8 @@
  */
 #include <stdio.h>
 
+#include "json_text.h"
 #include "sim.h"
-
-/* Return: bytes of the UTF-8 sequence that @s begins with, 0 if it is none. */
-static u32 utf8_bytes(const unsigned char *s)
-{
-	u32 n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	/* Too long a form, a surrogate, or above the last character. */
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	for (u32 i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
-
-/* As a JSON string; what is no UTF-8, such as half a name, shows as U+FFFD. */
-static void print_text(FILE *out, const char *key, const char *text)
-{
-	fprintf(out, "\"%s\":", key);
-	if (!text) {
-		fputs("null", out);
-		return;
-	}
-	fputc('"', out);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		u32 n = utf8_bytes((const unsigned char *)text);
-
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (n) {
-			fwrite(text, 1, n, out);
-			text += n - 1;
-		} else if (c < 32 || c > 126)
-			fprintf(out, "\\u%04x", c > 127 ? 0xfffd : c);
-		else
-			fputc(c, out);
-	}
-	fputc('"', out);
-}
 
 static void print_cpus(FILE *out, u64 *nr_switches)
 {
@@ -82,14 +40,10 @@ void sim_print_result(int fd, const struct sim_options *o,
 	if (!out)
 		return;
 	fputc('{', out);
-	print_text(out, "id", o->id);
-	fputc(',', out);
-	print_text(out, "status", r->status);
-	fputc(',', out);
-	print_text(out, "error", r->error_kind ? r->error : NULL);
-	fputc(',', out);
-	print_text(out, "error_kind", r->error_kind);
-	fputc(',', out);
+	sl_json_text(out, "id", o->id);
+	sl_json_text(out, "status", r->status);
+	sl_json_text(out, "error", r->error_kind ? r->error : NULL);
+	sl_json_text(out, "error_kind", r->error_kind);
 	if (r->task)
 		fprintf(out, "\"task\":%d,", r->task);
 	else

@@ -10,17 +10,14 @@
  * Called by serve.c. Read next: loop.c.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "program_file.h"
 #include "sim.h"
 
 #define CHECK_EVERY_MS 100	/* of CPU time */
@@ -147,28 +144,12 @@ static void catch_signals(void)
 /* Return: 0, or -1 with a setup failure noted. */
 static int read_program(const char *path)
 {
-	char why[256];
-	char text[512];
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *data = MAP_FAILED;
+	char why[512];
 
-	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0)
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (data == MAP_FAILED) {
-		snprintf(text, sizeof(text), "program %s: %s", path,
-			 errno ? strerror(errno) : "empty file");
-		fail_setup("usage", text);
-		return -1;
-	}
-	close(fd);
-	if (sl_program_check(data, (u64)st.st_size, why, sizeof(why))) {
-		snprintf(text, sizeof(text), "program %s: %s", path, why);
-		fail_setup("usage", text);
-		return -1;
-	}
-	sim.program = data;
-	return 0;
+	sim.program = sl_program_file_map(path, why, sizeof(why));
+	if (!sim.program)
+		fail_setup("usage", why);
+	return sim.program ? 0 : -1;
 }
 
 static int by_arrival(const void *a, const void *b)

@@ -25,6 +25,7 @@ from schedlab import paths
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 HOST = ROOT / "hosts" / "uthreads"
+COMMON = ROOT / "hosts" / "common"
 RUN_SECONDS_MAX = 20
 BUILD_SECONDS_KEPT = 86400
 
@@ -98,8 +99,8 @@ class Toolchain:
         """Compile the library: core and host together."""
         return self._make(
             "libschedlab-uthreads.so", "-fPIC", "-shared", "-Wl,-Bsymbolic",
-            f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'core'}", f"-I{HOST}",
-            *sorted((ROOT / "core").glob("*.c")), *sorted(HOST.glob("*.c")),
+            f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'core'}", f"-I{COMMON}", f"-I{HOST}",
+            *sorted((ROOT / "core").glob("*.c")), *sorted(HOST.glob("*.c")), COMMON / "policy_file.c",
             HOST / f"context_{os.uname().machine}.S", "-ldl", "-lpthread",
         )  # fmt: skip
 
@@ -140,7 +141,7 @@ def build_folder(compiler: str, kind: str) -> Path:
     chain = Toolchain(compiler, kind, parent)
     digest = hashlib.sha256(repr((chain.flags, str(parent))).encode())
     digest.update(compile_all([compiler, "--version"]).encode() + Path(__file__).read_bytes())
-    for folder in ("core", "hosts/uthreads", "include", "policies", "tests/uthreads/programs"):
+    for folder in ("core", "hosts/common", "hosts/uthreads", "include", "policies", "tests/uthreads/programs"):
         for source in sorted((ROOT / folder).rglob("*")):
             if source.suffix in (".c", ".h", ".S", ".cpp"):
                 digest.update(str(source).encode() + source.read_bytes())

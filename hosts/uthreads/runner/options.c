@@ -5,77 +5,26 @@
  *
  * Read next: play.c.
  */
-#define _GNU_SOURCE
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
 #include "runner.h"
 
 #define TIME_MAX (1ULL << 61)
-
-struct number {
-	const char *name;
-	u64 min, max;
-	u64 *to64;
-	u32 *to32;
-};
-
-static int set_number(const struct number *n, const char *text, char *why,
-		      u32 why_bytes)
-{
-	char *end;
-	unsigned long long value;
-
-	errno = 0;
-	value = strtoull(text, &end, 0);
-	if (errno || end == text || *end || text[0] == '-' || value < n->min ||
-	    value > n->max) {
-		snprintf(why, why_bytes, "%s: '%.80s' is not a number from %llu to %llu",
-			 n->name, text, n->min, n->max);
-		return -1;
-	}
-	if (n->to64)
-		*n->to64 = value;
-	else
-		*n->to32 = (u32)value;
-	return 0;
-}
 
 /* @text: KEY=N[,KEY=N...], keys smt, llc, node. */
 static int set_topology(struct options *o, const char *text, char *why,
 			u32 why_bytes)
 {
-	const struct number keys[] = {
+	const struct sl_number keys[] = {
 		{ "smt", 1, SCX_CPUS_MAX, NULL, &o->smt },
 		{ "llc", 1, SCX_CPUS_MAX, NULL, &o->llc },
 		{ "node", 1, SCX_CPUS_MAX, NULL, &o->node },
 		{ NULL, 0, 0, NULL, NULL },
 	};
-	char copy[128];
-	char *rest = copy;
-	char *item;
 
-	snprintf(copy, sizeof(copy), "%s", text);
-	while ((item = strsep(&rest, ","))) {
-		const struct number *n = keys;
-		char *value = strchr(item, '=');
-
-		if (value)
-			*value++ = 0;
-		while (n->name && strcmp(n->name, item))
-			n++;
-		if (!value || !n->name) {
-			snprintf(why, why_bytes,
-				 "--topology %.80s: unknown key '%.40s'; known: smt llc node",
-				 text, item);
-			return -1;
-		}
-		if (set_number(n, value, why, why_bytes))
-			return -1;
-	}
-	return 0;
+	return sl_numbers_set("--topology", keys, text, why, why_bytes);
 }
 
 static int set_text(struct options *o, const char *option, const char *value,
@@ -107,7 +56,7 @@ static int set_text(struct options *o, const char *option, const char *value,
 static int set_option(struct options *o, const char *option, const char *value,
 		      char *why, u32 why_bytes)
 {
-	const struct number numbers[] = {
+	const struct sl_number numbers[] = {
 		{ "--cpus", 1, SCX_CPUS_MAX, NULL, &o->nr_cpus },
 		{ "--seed", 0, ~0ULL, &o->seed, NULL },
 		{ "--tick-ns", 10000, 10000000000ULL, &o->tick_ns, NULL },
@@ -115,10 +64,10 @@ static int set_option(struct options *o, const char *option, const char *value,
 		{ NULL, 0, 0, NULL, NULL },
 	};
 
-	for (const struct number *n = numbers; n->name; n++) {
-		if (!strcmp(option, n->name))
-			return set_number(n, value, why, why_bytes);
-	}
+	const struct sl_number *n = sl_number_find(numbers, option);
+
+	if (n)
+		return sl_number_set(n, value, why, why_bytes);
 	return set_text(o, option, value, why, why_bytes);
 }
 

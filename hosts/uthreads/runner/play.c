@@ -9,15 +9,13 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "program_file.h"
 #include "runner.h"
 
 struct run run;
@@ -237,26 +235,12 @@ static int by_arrival(const void *a, const void *b)
 
 static int open_program(const char *path)
 {
-	char why[256];
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *data = MAP_FAILED;
+	char why[512];
 
-	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0)
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ,
-			    MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	if (data == MAP_FAILED) {
-		run_fail("usage", 0, "program %s: %s", path,
-			 errno ? strerror(errno) : "empty file");
-		return -1;
-	}
-	close(fd);
-	if (sl_program_check(data, (u64)st.st_size, why, sizeof(why))) {
-		run_fail("usage", 0, "program %s: %s", path, why);
-		return -1;
-	}
-	run.program = data;
-	return 0;
+	run.program = sl_program_file_map(path, why, sizeof(why));
+	if (!run.program)
+		run_fail("usage", 0, "%s", why);
+	return run.program ? 0 : -1;
 }
 
 /* Return: 0; -1 when a task may run nowhere, or there is no memory. */

@@ -7,37 +7,16 @@
  */
 #include <stdio.h>
 
+#include "json_text.h"
 #include "runner.h"
-
-/* As a JSON string; whatever is not plain ASCII is left out. */
-static void print_text(const char *key, const char *text)
-{
-	printf("\"%s\":", key);
-	if (!text) {
-		printf("null,");
-		return;
-	}
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c < 32 || c > 126)
-			printf("\\u%04x", c > 127 ? 0xfffd : c);
-		else
-			putchar(c);
-	}
-	printf("\",");
-}
 
 void print_result(const struct options *o, const struct result *r)
 {
 	putchar('{');
-	print_text("id", o->id);
-	print_text("status", r->status);
-	print_text("error", r->error_kind ? r->error : NULL);
-	print_text("error_kind", r->error_kind);
+	sl_json_text(stdout, "id", o->id);
+	sl_json_text(stdout, "status", r->status);
+	sl_json_text(stdout, "error", r->error_kind ? r->error : NULL);
+	sl_json_text(stdout, "error_kind", r->error_kind);
 	if (r->task)
 		printf("\"task\":%d,", r->task);
 	else

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * policy_file.h - a compiled policy: a shared object and its knobs.
+ *
+ * Read next: policy_file.c.
+ */
+#ifndef COMMON_POLICY_FILE_H
+#define COMMON_POLICY_FILE_H
+
+#include <scx/types.h>
+
+struct sl_policy;
+
+/* All 0: none is open. */
+struct sl_policy_file {
+	const struct sl_policy *policy;
+	void *handle;			/* of dlopen() */
+};
+
+/**
+ * sl_policy_file_open - load a policy
+ * @file: gets it; untouched on failure
+ * @path: a shared object
+ * @why: what is wrong, with the path
+ * @why_bytes: size of @why
+ *
+ * The policy calls back into whoever loads it: the names of core/ must be
+ * visible to it.
+ *
+ * Return: 0, or -errno with @why filled in.
+ */
+int sl_policy_file_open(struct sl_policy_file *file, const char *path,
+			char *why, u32 why_bytes);
+
+/**
+ * sl_policy_file_set - give one of its knobs a value
+ * @file: an open one
+ * @assignment: NAME=VALUE
+ * @why: what is wrong, with the assignment
+ * @why_bytes: size of @why
+ *
+ * Return: 0, or -errno with @why filled in.
+ */
+int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment,
+		       char *why, u32 why_bytes);
+
+/* Nothing of it may be called any more. */
+void sl_policy_file_close(struct sl_policy_file *file);
+
+#endif
