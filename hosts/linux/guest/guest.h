@@ -8,7 +8,7 @@
  *	init.c    mounts, does the job             -> ../load/policy.c, play.c
  *	input.c   where the job comes from
  *	play.c    real processes play a workload program under the policy
- *	verbs.c   what each verb is on Linux
+ *	verbs.c   what each verb is on Linux, with ../tasks
  *	device.c  what `read` and `write` wait for
  *	trace.c   records what the scheduler did, through tracefs
  *
@@ -18,7 +18,7 @@
 #define GUEST_H
 
 #include "../load/load.h"
-#include "player.h"
+#include "../tasks/tasks.h"
 
 /* ---- init.c -------------------------------------------------------------- */
 
@@ -54,15 +54,6 @@ struct shared_task {
 	s32 result;		/* what sl_player_run() returned */
 };
 
-struct shared_object {
-	u32 word;		/* futex; lock: 0 free, 1 held, 2 wanted too */
-				/* barrier: round number */
-				/* condition: waiters let go so far */
-	u32 count;		/* barrier: parties that have come this round */
-				/* condition: waiters that have come so far */
-	int pipe_fds[2];	/* pipe: read end, write end */
-};
-
 struct shared_device;
 
 struct shared {
@@ -71,18 +62,9 @@ struct shared {
 	u32 nr_left;		/* futex: tasks that have not ended */
 	int attrs_fd;		/* map of attributes, -1: the policy has none */
 	struct shared_task *tasks;
-	struct shared_object *objects;
+	struct sync_object *objects;
 	struct shared_device *device;
 };
-
-u64 monotonic_ns(void);
-/* Sleep until *word differs from @seen or it is @until_ns; may wake early. */
-void futex_wait(u32 *word, u32 seen, u64 until_ns);
-void futex_wake(u32 *word, int how_many);
-
-/* A lock that processes share; 0 is free. */
-void futex_lock(u32 *word);
-void futex_unlock(u32 *word);
 
 /* How much shared memory the device needs. */
 u64 device_bytes(void);
@@ -93,8 +75,6 @@ int device_transfer(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
 
 /* The calling process begins with its program. */
 void verbs_begin(void);
-int verbs_open(const void *program, struct shared *shared);
-void verbs_close(const void *program, struct shared *shared);
 extern const struct sl_player_ops verbs;
 
 /* Attributes of a task for the policy; the file format of scx/task_attr.h. */

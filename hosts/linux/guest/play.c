@@ -351,22 +351,26 @@ void play(struct policy *policy, const char *path)
 {
 	struct run run = { 0 };
 	u32 value_bytes = 0;
+	u32 fault_object;
+	int failed;
 
 	if (open_program(&run, path) || policy_load(policy) || make_shared(&run))
 		return;
 	run.shared->attrs_fd = policy_map(policy, "task_attrs", &value_bytes);
+	failed = sync_open(run.program, run.shared->objects, &fault_object);
 	if (run.shared->attrs_fd >= 0 && value_bytes != ATTRS_BYTES) {
 		frame_text("fatal", "task_attrs holds %u bytes, not %d: another "
 			   "version of scx/task_attr.h", value_bytes, ATTRS_BYTES);
-	} else if (verbs_open(run.program, run.shared)) {
-		frame_text("fatal", "pipe: %s", strerror(errno));
+	} else if (failed) {
+		frame_text("fatal", "pipe: %s", strerror(-failed));
 	} else {
 		if (!fork_tasks(&run))
 			play_attached(policy, &run);
 		kill_tasks(&run);
 		trace_send();
 	}
-	verbs_close(run.program, run.shared);
+	if (!failed)
+		sync_close(run.program, run.shared->objects);
 	munmap(run.shared, run.shared_bytes);
 	munmap((void *)run.program, run.program_bytes);
 }

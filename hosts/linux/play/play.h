@@ -4,7 +4,7 @@
  *
  *	main.c -> run.c: tasks are made, start together, end -> task.c: one task
  *	           \-> result.c: a line per task             \-> verbs.c, files.c,
- *	                                                          sync.c, usage.c
+ *	                                                          usage.c, ../tasks
  *
  * It is started by schedlab-launch (../launch), under the scheduling class that
  * is to be measured; what it makes inherits class and CPUs. It changes nothing
@@ -18,7 +18,7 @@
 #ifndef PLAY_PLAY_H
 #define PLAY_PLAY_H
 
-#include "player.h"
+#include "../tasks/tasks.h"
 
 struct options {
 	const char *program_path;
@@ -70,15 +70,6 @@ struct task {
 	bool is_told;		/* its line has been written; the runner's */
 };
 
-struct object {
-	u32 word;		/* futex; lock: 0 free, 1 held, 2 wanted too */
-				/* barrier: round number */
-				/* condition: waiters let go so far */
-	u32 count;		/* barrier: parties that have come this round */
-				/* condition: waiters that have come so far */
-	int pipe_fds[2];	/* pipe: read end, write end */
-};
-
 struct shared {
 	u64 start_ns;		/* CLOCK_MONOTONIC: time 0 of the program */
 	u32 nr_ready;		/* futex: tasks that wait for time 0 */
@@ -87,7 +78,7 @@ struct shared {
 	u32 nr_alive;		/* futex: tasks that were made and have not ended */
 	u32 lost_task;		/* number of one that failed or was killed, 0: none */
 	struct task *tasks;
-	struct object *objects;
+	struct sync_object *objects;
 };
 
 /* The run, the same in every process of it. */
@@ -131,20 +122,6 @@ struct usage usage_of_children(void);
 struct usage usage_of(s32 tid);
 struct usage usage_since(struct usage now, struct usage before);
 
-/* sync.c: what tasks share is a futex in shared memory, or a pipe. */
-u64 monotonic_ns(void);
-/* Sleep until *word differs from @seen or it is @until_ns; may wake early. */
-void futex_wait(u32 *word, u32 seen, u64 until_ns);
-void futex_wake(u32 *word, int how_many);
-int sync_open(void);
-int sync_lock(struct sl_player *p, u32 object);
-int sync_unlock(struct sl_player *p, u32 object);
-int sync_send(struct sl_player *p, u32 object, u64 bytes);
-int sync_recv(struct sl_player *p, u32 object, u64 bytes);
-int sync_barrier(struct sl_player *p, u32 object);
-int sync_await(struct sl_player *p, u32 object, u32 lock);
-int sync_signal(struct sl_player *p, u32 object, bool all);
-
 /* files.c */
 /* Before any task is made: what all read. Return: 0 or -1 after run_fail(). */
 int files_open(void);
@@ -159,8 +136,6 @@ const char *files_system_name(void);
 extern const struct sl_player_ops verbs;
 /* Find out how long a round of `run` takes. */
 void verbs_calibrate(void);
-/* Linux's nice value whose weight is nearest. */
-int nice_of_weight(u64 weight);
 
 /* result.c: Return: 0 or -errno. */
 int result_open(void);

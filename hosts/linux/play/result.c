@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "json_text.h"
 #include "play.h"
 
 /* Longest lines: numbers of 20 digits, names and messages as long as they get. */
@@ -22,28 +23,6 @@
 #define LAST_LINE_BYTES_MAX 4096
 
 static FILE *file;
-
-/* As a JSON string; whatever is not plain ASCII is left out. */
-static void print_text(const char *key, const char *text)
-{
-	fprintf(file, "\"%s\":", key);
-	if (!text) {
-		fputs("null,", file);
-		return;
-	}
-	fputc('"', file);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			fprintf(file, "\\%c", c);
-		else if (c < 32 || c > 126)
-			fprintf(file, "\\u%04x", c > 127 ? 0xfffd : c);
-		else
-			fputc(c, file);
-	}
-	fputs("\",", file);
-}
 
 static void print_number(const char *key, u64 value)
 {
@@ -74,7 +53,7 @@ static void print_task(u32 i)
 	bool has_run = t->first_run_ns || t->state >= TASK_RUNNING;
 
 	fprintf(file, "{\"task\":%u,", i + 1);
-	print_text("name", sl_program_string(run.program, task->name));
+	sl_json_text(file, "name", sl_program_string(run.program, task->name));
 	fprintf(file, "\"tid\":%d,", t->tid);
 	print_time("arrival_ns", t->state >= TASK_RUNNING, t->arrival_ns);
 	print_time("first_run_ns", has_run, t->first_run_ns);
@@ -132,8 +111,8 @@ int result_tell_run(void)
 		nr_ended += run.shared->tasks[i].state == TASK_ENDED &&
 			    !run.shared->tasks[i].signal;
 	fputc('{', file);
-	print_text("error", run.error_kind ? run.error : NULL);
-	print_text("error_kind", run.error_kind);
+	sl_json_text(file, "error", run.error_kind ? run.error : NULL);
+	sl_json_text(file, "error_kind", run.error_kind);
 	if (run.fault_task)
 		fprintf(file, "\"fault_task\":%d,", run.fault_task);
 	else
@@ -141,7 +120,7 @@ int result_tell_run(void)
 	print_number("start_ns", run.shared ? run.shared->start_ns : 0);
 	print_number("end_ns", run.end_ns);
 	print_usage(&run.used);
-	print_text("file_system", files_system_name());
+	sl_json_text(file, "file_system", files_system_name());
 	print_number("spin_rounds_per_ms", run.rounds_per_ms);
 	fprintf(file, "\"nr_tasks\":%u,\"nr_ended\":%u}\n", run.nr_tasks, nr_ended);
 	/* What was kept for longer lines is given back. */

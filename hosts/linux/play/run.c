@@ -13,7 +13,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,12 +21,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "play.h"
+#include "program_file.h"
 
 #define MS 1000000ULL
 #define LOOK_NS (500 * MS)
@@ -72,26 +71,14 @@ void run_fail(const char *kind, s32 task, const char *fmt, ...)
 
 static int open_program(const char *path)
 {
-	char why[200];
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *data = MAP_FAILED;
+	char why[sizeof(run.error)];
 
-	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0)
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ,
-			    MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	if (data == MAP_FAILED) {
-		run_fail("usage", 0, "program %s: %s", path,
-			 errno ? strerror(errno) : "empty file");
+	run.program = sl_program_file_map(path, why, sizeof(why));
+	if (!run.program) {
+		run_fail("usage", 0, "%s", why);
 		return -1;
 	}
-	close(fd);
-	if (sl_program_check(data, (u64)st.st_size, why, sizeof(why))) {
-		run_fail("usage", 0, "program %s: %s", path, why);
-		return -1;
-	}
-	run.program = data;
-	run.nr_tasks = sl_program_header(data)->nr_tasks;
+	run.nr_tasks = sl_program_header(run.program)->nr_tasks;
 	return 0;
 }
 
@@ -99,7 +86,7 @@ static int make_shared(void)
 {
 	const struct sl_program_header *h = sl_program_header(run.program);
 	u64 bytes = sizeof(struct shared) + sizeof(struct task) * h->nr_tasks +
-		    sizeof(struct object) * h->nr_objects;
+		    sizeof(struct sync_object) * h->nr_objects;
 	struct shared *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
@@ -111,6 +98,19 @@ static int make_shared(void)
 	s->objects = (void *)(s->tasks + h->nr_tasks);
 	run.shared = s;
 	return 0;
+}
+
+static int open_pipes(void)
+{
+	u32 i;
+	int failed = sync_open(run.program, run.shared->objects, &i);
+
+	if (failed)
+		run_fail("host", 0, "pipe '%s' of %llu bytes: %s",
+			 sl_program_string(run.program, sl_program_objects(run.program)[i].name),
+			 (unsigned long long)sl_program_objects(run.program)[i].param,
+			 strerror(-failed));
+	return failed;
 }
 
 static bool is_spawned(u32 i)
@@ -443,7 +443,7 @@ int play(void)
 		return 1;
 	}
 	if (!open_program(run.options.program_path) && !reserve() &&
-	    !make_shared() && !sync_open() && !files_open()) {
+	    !make_shared() && !open_pipes() && !files_open()) {
 		verbs_calibrate();
 		play_tasks();
 	}

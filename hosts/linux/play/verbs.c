@@ -2,37 +2,25 @@
 /*
  * verbs.c - what each verb of a workload program is on Linux.
  *
- * Called by the tasks of a run, each for itself. Locks and pipes are in sync.c,
- * files in files.c, children in task.c.
+ * Called by the tasks of a run, each for itself. Locks and pipes are in
+ * ../tasks/sync.c, files in files.c, children in task.c.
  *
  * Read next: player/player.c, who calls these.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <sched.h>
 #include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <scx/types.h>
 #include <scx/attrs.h>
 
 #include "play.h"
 
-#define NS_PER_S 1000000000ULL
 #define NS_PER_MS 1000000ULL
 #define CALIBRATE_NS (5 * NS_PER_MS)
 #define CALIBRATIONS 5
 /* Shorter than what a look at the clock costs on a virtual machine. */
 #define NOTHING_NS 500
-
-static u64 cpu_time_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (u64)t.tv_sec * NS_PER_S + (u64)t.tv_nsec;
-}
 
 /* The best of a few tries: disturbances only ever make a loop slower. */
 void verbs_calibrate(void)
@@ -87,32 +75,16 @@ static int use_cpu(struct sl_player *p, u64 ns)
 	}
 }
 
-static int work(struct sl_player *p, u32 kind, u64 units)
-{
-	volatile u64 result;
-
-	(void)p;
-	result = sl_work(kind, units);
-	(void)result;
-	return 0;
-}
-
 static int sleep_until(struct sl_player *p, u64 at_ns)
 {
-	u64 on_clock_ns = run.shared->start_ns + at_ns;
-	struct timespec at = { .tv_sec = (time_t)(on_clock_ns / NS_PER_S),
-			       .tv_nsec = (long)(on_clock_ns % NS_PER_S) };
-
 	(void)p;
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-		;
-	return 0;
+	return tasks_sleep(run.shared->start_ns + at_ns);
 }
 
-static int yield(struct sl_player *p)
+struct sync_object *sync_object(struct sl_player *p, u32 object)
 {
 	(void)p;
-	return sched_yield() ? -errno : 0;
+	return &run.shared->objects[object];
 }
 
 static int spawn(struct sl_player *p, u32 task)
@@ -124,34 +96,6 @@ static int spawn(struct sl_player *p, u32 task)
 static int wait_children(struct sl_player *p, u64 children)
 {
 	return task_wait(p->task, children, p->nr_awaited);
-}
-
-/*
- * Linux derives a task's weight from its nice value: by a factor of about 1.25
- * per step, 1024 at nice 0. These are its numbers.
- */
-static const u32 weight_of_nice[40] = {
-	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
-	9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
-	1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
-	110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
-};
-
-int nice_of_weight(u64 weight)
-{
-	s64 best = INT64_MAX;
-	int nice = 0;
-
-	for (int i = 0; i < 40; i++) {
-		s64 off = (s64)weight * 1024 - (s64)weight_of_nice[i] * 100;
-
-		off = off < 0 ? -off : off;
-		if (off < best) {
-			best = off;
-			nice = i - 20;
-		}
-	}
-	return nice;
 }
 
 /* Of a task's attributes Linux's own classes know the weight alone. */
@@ -166,11 +110,11 @@ static int set(struct sl_player *p, u32 key, u64 value)
 const struct sl_player_ops verbs = {
 	.now_ns = now_ns,
 	.run = use_cpu,
-	.work = work,
+	.work = tasks_work,
 	.sleep_until = sleep_until,
 	.read = files_read,
 	.write = files_write,
-	.yield = yield,
+	.yield = tasks_yield,
 	.lock = sync_lock,
 	.unlock = sync_unlock,
 	.send = sync_send,

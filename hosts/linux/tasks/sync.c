@@ -16,21 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "play.h"
+#include "tasks.h"
 
-#define NS_PER_S 1000000000ULL
 #define PIPE_CHUNK 65536
 #define ALL_WAITERS (1 << 30)
 
 enum { LOCK_FREE, LOCK_HELD, LOCK_WANTED };
-
-u64 monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * NS_PER_S + (u64)t.tv_nsec;
-}
 
 void futex_wait(u32 *word, u32 seen, u64 until_ns)
 {
@@ -48,33 +39,33 @@ void futex_wake(u32 *word, int how_many)
 	syscall(SYS_futex, word, FUTEX_WAKE, how_many, NULL, NULL, 0);
 }
 
-static struct object *object_of(u32 object)
-{
-	return &run.shared->objects[object];
-}
-
 /* The mutex of Drepper's "Futexes Are Tricky" (2005): 2 says that one waits. */
-int sync_lock(struct sl_player *p, u32 object)
+void futex_lock(u32 *word)
 {
-	u32 *word = &object_of(object)->word;
 	u32 seen = LOCK_FREE;
 
-	(void)p;
 	if (__atomic_compare_exchange_n(word, &seen, LOCK_HELD, false,
 					__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return 0;
+		return;
 	while (__atomic_exchange_n(word, LOCK_WANTED, __ATOMIC_ACQUIRE))
 		futex_wait(word, LOCK_WANTED, ~0ULL);
+}
+
+void futex_unlock(u32 *word)
+{
+	if (__atomic_exchange_n(word, LOCK_FREE, __ATOMIC_RELEASE) == LOCK_WANTED)
+		futex_wake(word, 1);
+}
+
+int sync_lock(struct sl_player *p, u32 object)
+{
+	futex_lock(&sync_object(p, object)->word);
 	return 0;
 }
 
 int sync_unlock(struct sl_player *p, u32 object)
 {
-	u32 *word = &object_of(object)->word;
-
-	(void)p;
-	if (__atomic_exchange_n(word, LOCK_FREE, __ATOMIC_RELEASE) == LOCK_WANTED)
-		futex_wake(word, 1);
+	futex_unlock(&sync_object(p, object)->word);
 	return 0;
 }
 
@@ -82,10 +73,10 @@ int sync_send(struct sl_player *p, u32 object, u64 bytes)
 {
 	static const char nothing[PIPE_CHUNK];
 
-	(void)p;
 	while (bytes) {
 		u64 chunk = bytes < PIPE_CHUNK ? bytes : PIPE_CHUNK;
-		ssize_t n = write(object_of(object)->pipe_fds[1], nothing, chunk);
+		ssize_t n = write(sync_object(p, object)->pipe_fds[1], nothing,
+				  chunk);
 
 		if (n < 0)
 			return -errno;
@@ -98,10 +89,10 @@ int sync_recv(struct sl_player *p, u32 object, u64 bytes)
 {
 	static _Thread_local char received[PIPE_CHUNK];
 
-	(void)p;
 	while (bytes) {
 		u64 chunk = bytes < PIPE_CHUNK ? bytes : PIPE_CHUNK;
-		ssize_t n = read(object_of(object)->pipe_fds[0], received, chunk);
+		ssize_t n = read(sync_object(p, object)->pipe_fds[0], received,
+				 chunk);
 
 		if (n <= 0)
 			return n ? -errno : -EPIPE;
@@ -112,7 +103,7 @@ int sync_recv(struct sl_player *p, u32 object, u64 bytes)
 
 int sync_barrier(struct sl_player *p, u32 object)
 {
-	struct object *o = object_of(object);
+	struct sync_object *o = sync_object(p, object);
 	u64 parties = sl_program_objects(p->program)[object].param;
 	u32 round = __atomic_load_n(&o->word, __ATOMIC_ACQUIRE);
 
@@ -135,7 +126,7 @@ int sync_barrier(struct sl_player *p, u32 object)
  */
 int sync_await(struct sl_player *p, u32 object, u32 lock)
 {
-	struct object *o = object_of(object);
+	struct sync_object *o = sync_object(p, object);
 	u32 number = __atomic_fetch_add(&o->count, 1, __ATOMIC_ACQ_REL);
 	u32 seen;
 
@@ -153,11 +144,10 @@ int sync_await(struct sl_player *p, u32 object, u32 lock)
 
 int sync_signal(struct sl_player *p, u32 object, bool all)
 {
-	struct object *o = object_of(object);
+	struct sync_object *o = sync_object(p, object);
 	u32 gone = __atomic_load_n(&o->word, __ATOMIC_ACQUIRE);
 	u32 come, next;
 
-	(void)p;
 	do {
 		come = __atomic_load_n(&o->count, __ATOMIC_ACQUIRE);
 		if (gone == come)
@@ -170,24 +160,36 @@ int sync_signal(struct sl_player *p, u32 object, bool all)
 	return 0;
 }
 
-/* Linux keeps at least a page in a pipe, and at most what it allows a user. */
-int sync_open(void)
+void sync_close(const void *program, struct sync_object *objects)
 {
-	const struct sl_program_header *h = sl_program_header(run.program);
+	for (u32 i = 0; i < sl_program_header(program)->nr_objects; i++) {
+		if (objects[i].pipe_fds[0] < 0)
+			continue;
+		close(objects[i].pipe_fds[0]);
+		close(objects[i].pipe_fds[1]);
+	}
+}
 
-	for (u32 i = 0; i < h->nr_objects; i++) {
-		const struct sl_program_object *o =
-			&sl_program_objects(run.program)[i];
-		int *fds = run.shared->objects[i].pipe_fds;
+/* Linux keeps at least a page in a pipe, and at most what it allows a user. */
+int sync_open(const void *program, struct sync_object *objects, u32 *fault_object)
+{
+	u32 nr_objects = sl_program_header(program)->nr_objects;
+
+	for (u32 i = 0; i < nr_objects; i++)
+		objects[i].pipe_fds[0] = objects[i].pipe_fds[1] = -1;
+	for (u32 i = 0; i < nr_objects; i++) {
+		const struct sl_program_object *o = &sl_program_objects(program)[i];
+		int *fds = objects[i].pipe_fds;
 
 		if (o->kind != SL_OBJECT_PIPE)
 			continue;
 		if (pipe2(fds, O_CLOEXEC) ||
 		    fcntl(fds[1], F_SETPIPE_SZ, (int)o->param) < 0) {
-			run_fail("host", 0, "pipe '%s' of %llu bytes: %m",
-				 sl_program_string(run.program, o->name),
-				 (unsigned long long)o->param);
-			return -1;
+			int err = -errno;
+
+			*fault_object = i;
+			sync_close(program, objects);
+			return err;
 		}
 	}
 	return 0;
