@@ -31,7 +31,6 @@ from schedlab.policy import load_policy
 from schedlab.policy_build import build_policy
 
 HERE = Path(__file__).resolve().parent
-LIBRARY = "libschedlab-uthreads.so"
 ROUNDS = 9
 SECONDS_MAX = 120
 BUILD_SECONDS_MAX = 900

@@ -49,11 +49,6 @@ void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task)
 	events[at] = e;
 }
 
-bool sim_heap_is_empty(void)
-{
-	return nr_events == 0;
-}
-
 u64 sim_heap_first_key(void)
 {
 	return nr_events ? events[0].key : SIM_NEVER;

@@ -201,7 +201,6 @@ static inline struct sim_task *sim_task_of(struct sl_task *t)
 
 /* heap.c: what will happen to tasks and timers */
 void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task);
-bool sim_heap_is_empty(void);
 u64 sim_heap_first_key(void);
 struct sim_event sim_heap_pop(void);
 

@@ -104,6 +104,11 @@ def published_range(text: str, *, rounding: str = "nearest") -> Range:
     Range
         In the unit of the text.
 
+    Raises
+    ------
+    ValueError
+        If there is no such rounding.
+
     Examples
     --------
     >>> published_range("1.26")
@@ -111,6 +116,8 @@ def published_range(text: str, *, rounding: str = "nearest") -> Range:
     >>> published_range("98", rounding="down")
     Range(low=98.0, high=99.0)
     """
+    if rounding not in ROUNDINGS:
+        raise ValueError(f"rounding = {rounding!r}; known: {', '.join(ROUNDINGS)}")
     number = Decimal(text.replace(",", ""))
     step = Decimal(1).scaleb(int(number.as_tuple().exponent))
     below = {"nearest": step / 2, "down": Decimal(0), "any": step}[rounding]

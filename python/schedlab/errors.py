@@ -66,10 +66,6 @@ class HostError(SchedlabError):
     """A host stopped without giving an answer: a fault of schedlab itself."""
 
 
-class PhysicsError(SchedlabError):
-    """A run claims what no machine can do, so none of its numbers is shown."""
-
-
 class UnavailableError(SchedlabError):
     """A host or tool is missing here; the text gives the reason and the remedy."""
 

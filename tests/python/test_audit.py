@@ -158,6 +158,8 @@ def test_the_true_value_is_never_called_wrong(a, b, c, digits):
 def test_ranges():
     assert published_range("1,713.68") == Range(1713.675, 1713.685)
     assert published_range("98", rounding="any") == Range(97, 99)
+    with pytest.raises(ValueError, match="rounding = 'nearset'; known: nearest, down, any"):
+        published_range("98", rounding="nearset")
     assert Range(1, 2) - Range(0, 1) == Range(0, 2)
     assert Range(-1, 2) * Range(3, 4) == Range(-4, 8)
     assert Range(1, 2) / Range(-1, 1) == Range(float("-inf"), float("inf"))

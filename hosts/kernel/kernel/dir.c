@@ -22,8 +22,6 @@
 #include "print.h"
 #include "proc.h"
 
-#define PER_BLOCK (BSIZE / sizeof(struct dirent))
-
 int namecmp(const char *a, const char *b)
 {
 	return strncmp(a, b, DIRSIZ);
