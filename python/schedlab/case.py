@@ -18,17 +18,15 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .calibration import DEFAULT_CALIBRATION
 from .errors import SchedlabError, UnavailableError
 from .hosts import Host, Job
 from .judge import Judge
 from .machine import charges_tasks
+from .plan import Plan
 from .policy_build import find_compiler
-
-if TYPE_CHECKING:
-    from .run import Plan
 
 
 @dataclass(frozen=True)

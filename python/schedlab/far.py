@@ -26,7 +26,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import paths
 from .case import (
@@ -44,11 +44,9 @@ from .case import (
 )
 from .errors import SchedlabError, UnavailableError, UsageError
 from .hosts import open_host, unavailable_reason
+from .plan import Plan
 from .policy import load_policy, source_files
 from .policy_build import BuiltPolicy, build_policy, find_compiler
-
-if TYPE_CHECKING:
-    from .run import Plan
 
 _SCHEME = "dask://"
 _CONNECT_SECONDS = 10

@@ -19,7 +19,7 @@ With an executor, the runs are done by its workers, which share no folder with u
 
 Must stay true: no run's failure keeps another from being done; numbers appear
 only beside `physics: "ok"`.
-Read next: case.py, one run; compare.py for what follows.
+Read next: plan.py, what is asked for; case.py, one run; compare.py for what follows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,6 +45,7 @@ from .far import collect, send
 from .hosts import in_parallel, open_host, with_kernel
 from .machine import CPUS_MAX
 from .model import Workload
+from .plan import Plan
 from .policy import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from .policy_build import BuiltPolicy, build_policy, find_compiler
 from .spec import TICK_NS_MAX, TICK_NS_MIN
@@ -54,71 +55,6 @@ __all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "prepare", "ru
 SEEDS_MAX = 100_000
 # `schedlab.run(...)` is api.run; this module bears the name, so it answers the call.
 sys.modules[__name__].__class__ = CallableModule
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What `schedlab run` was asked to do.
-
-    Attributes
-    ----------
-    workloads : sequence of (str or Workload)
-        Names or paths; or what is made already, such as a recorded run.
-    policies : sequence of str
-        Names or paths.
-    out : pathlib.Path
-        Where the run directories go.
-    host : str, default "sim"
-        One of `hosts.HOST_NAMES`.
-    cpus : int, optional
-        Number of CPUs; default: what each workload is meant for.
-    nr_seeds : int, default 1
-        How many seeds.
-    first_seed : int, default 1
-        The first of them; seed 0 means no jitter.
-    settings : sequence of str
-        `POLICY.KNOB=VALUE`; several values make variants of the policy.
-    tick_ns : int, optional
-        Time between ticks; default: what each workload says.
-    costs : sequence of str
-        `NAME=TIME` of the simulator's cost model, such as `"switch_ns=2us"`.
-    io : sequence of str
-        `NAME=VALUE` of the simulator's device, such as `"latency_ns=100us"`.
-    topology : str, default ""
-        CPUs per core, cache and NUMA node of the simulated machine, such as
-        `"smt=2,llc=8"`.
-    is_parallel : bool, default False
-        On a host that emulates CPUs: a thread for each, and real time.
-    kernel : pathlib.Path, optional
-        On the host `guest`: the kernel image to boot; default: Debian's.
-    are_threads : bool, default False
-        On Linux: tasks are threads of one process, not processes.
-    scale : float, default 1
-        How much of each workload's work is to be done.
-    timeout_seconds : float, default 300
-        Longest time on the wall clock for one run.
-    keep_parquet : bool, default True
-        Whether to write the tables that are derived from the records.
-    """
-
-    workloads: Sequence[str | Workload]
-    policies: Sequence[str]
-    out: Path
-    host: str = "sim"
-    cpus: int | None = None
-    nr_seeds: int = 1
-    first_seed: int = 1
-    settings: Sequence[str] = ()
-    tick_ns: int | None = None
-    costs: Sequence[str] = ()
-    io: Sequence[str] = ()
-    topology: str = ""
-    is_parallel: bool = False
-    kernel: Path | None = None
-    are_threads: bool = False
-    scale: float = 1.0
-    timeout_seconds: float = 300.0
-    keep_parquet: bool = True
 
 
 @dataclass
