@@ -10,6 +10,11 @@ Must stay true: only tasks of the program get records of their own. A kernel
 thread that interrupts a task, which then goes on, is treated as an interrupt
 is: its moment counts as the task's. What else others use of a CPU is overhead,
 never idle time.
+
+hosts/linux/record/lives.c makes records of the same events for another purpose: it
+follows trees of unknown processes on a machine that is in use, where an interruption
+is time stolen and events are missing. Here all tasks and their beginning are known.
+
 Read next: metrics.py, which cannot tell whose records it reads.
 """
 
