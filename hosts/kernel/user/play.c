@@ -16,7 +16,7 @@
  * Task i gets the i-th pid in a row: so a parent knows the tasks that it spawns,
  * and a policy that goes by pids meets them in the order of the program.
  *
- * Read next: playverbs.c; kernel/sync.c.
+ * Read next: playverbs.c; hosts/kernel/lab/sync.c.
  */
 #include "kernel/types.h"
 #include "kernel/fcntl.h"
