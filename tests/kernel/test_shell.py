@@ -48,6 +48,13 @@ def shell(image):
         ("kill 99999", "kill: there is no process 99999; `ps` lists them\n"),
         ("sh -c 'echo from a shell'", "from a shell\n"),
         ("echo echo script > s; sh s; rm s", "script\n"),
+        ("echo deep" + "|cat" * 30, "deep\n"),
+        ("echo deep" + "|cat" * 60, "sh: the line has too many commands\n"),
+        ("echo a" + "|cat" * 16 + ";echo b" * 9, "a\n" + "b\n" * 9),
+        (";".join(["echo x"] * 30), "x\n" * 30),
+        ("(" * 10 + "echo in" + ")" * 10, "in\n"),
+        ("(" * 11 + "echo in" + ")" * 11, "sh: too many ( within each other\n"),
+        ("(" * 250, "sh: too many ( within each other\n"),
         ("", ""),
     ],
 )

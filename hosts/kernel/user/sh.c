@@ -9,7 +9,9 @@
  *
  * Words may be quoted with '...', "..." or a backslash; # begins a comment. A
  * line becomes a tree in a fixed array first, and is run only if all of it was
- * understood. A command that ends by itself is a child of the shell; in front,
+ * understood. Only groups make the parser call itself, and nothing makes a process
+ * that runs a tree do so: a line of 40 pipes must not overflow a stack of one page.
+ * A command that ends by itself is a child of the shell; in front,
  * ctrl-C ends it and all that it has started. Started as `sh FILE` it reads
  * commands from the file, as `sh -c TEXT` from the text.
  *
@@ -25,6 +27,7 @@
 #define PROMPT		"$ "
 #define NODES_MAX	64
 #define REDIRECTS_MAX	8
+#define GROUPS_MAX	10	/* one within the other; a stack is one page */
 
 enum kind { RUN, GROUP, PIPE, LIST, BACK };
 
@@ -50,6 +53,7 @@ static struct node nodes[NODES_MAX];
 static int nr_nodes;
 static char words[2 * LINE_BYTES];	/* all words of the line, each with its 0 */
 static int nr_word_bytes;
+static int nr_open_groups;
 static const char *at;			/* what has not been read yet */
 static const char *mistake;		/* the first; 0: none so far */
 
@@ -153,7 +157,10 @@ static struct node *parse_command(void)
 	struct node *node;
 
 	if (take('(')) {
+		if (++nr_open_groups > GROUPS_MAX)
+			return syntax("too many ( within each other");
 		node = new_node(GROUP, parse_list(), 0);
+		nr_open_groups--;
 		if (!take(')'))
 			return syntax("a ) is missing");
 	} else {
@@ -181,8 +188,8 @@ static struct node *parse_pipeline(void)
 {
 	struct node *node = parse_command();
 
-	if (!mistake && take('|'))
-		node = new_node(PIPE, node, parse_pipeline());
+	while (!mistake && take('|'))
+		node = new_node(PIPE, node, parse_command());
 	return node;
 }
 
@@ -206,7 +213,7 @@ static struct node *parse(const char *line, int *is_wrong)
 {
 	struct node *tree;
 
-	nr_nodes = nr_word_bytes = 0;
+	nr_nodes = nr_word_bytes = nr_open_groups = 0;
 	mistake = 0;
 	at = line;
 	tree = parse_list();
@@ -221,8 +228,6 @@ static struct node *parse(const char *line, int *is_wrong)
 /* ---- from tree to processes ---------------------------------------------- */
 
 static int keys = -1;		/* device of a shell that a person types into */
-
-static void run_and_exit(struct node *node) __attribute__((noreturn));
 
 /*
  * In a child in front: from now on keys are lines for it and what it starts, and
@@ -294,7 +299,8 @@ static void run_program(struct node *node)
 	exit(127);
 }
 
-static void run_pipe(struct node *node)
+/* Return: in the two children, what each shall run. */
+static struct node *run_pipe(struct node *node)
 {
 	int fds[2], left, right, status;
 
@@ -308,7 +314,7 @@ static void run_pipe(struct node *node)
 			dup(fds[side]);
 			close(fds[0]);
 			close(fds[1]);
-			run_and_exit(side ? node->left : node->right);
+			return side ? node->left : node->right;
 		}
 		*(side ? &left : &right) = pid;
 	}
@@ -322,36 +328,35 @@ static void run_pipe(struct node *node)
 }
 
 /* In a process of its own. */
-static void run_and_exit(struct node *node)
+static void __attribute__((noreturn)) run_and_exit(struct node *node)
 {
 	int pid;
 
-	if (!node)
-		exit(0);
-	redirect(node);
-	switch (node->kind) {
-	case RUN:
-		run_program(node);
-		break;
-	case GROUP:
-		run_and_exit(node->left);
-	case PIPE:
-		run_pipe(node);
-		break;
-	case LIST:
-		pid = fork_or_say();
-		if (pid == 0)
-			run_and_exit(node->left);
-		if (pid > 0)
-			wait_for(pid);
-		run_and_exit(node->right);
-	case BACK:
-		/* The one in between ends at once, so that init gets the child. */
-		if (fork_or_say() == 0)
-			run_and_exit(node->left);
-		exit(0);
+	while (node) {
+		redirect(node);
+		switch (node->kind) {
+		case RUN:
+			run_program(node);
+			break;
+		case GROUP:
+			node = node->left;
+			break;
+		case PIPE:
+			node = run_pipe(node);
+			break;
+		case LIST:
+			pid = fork_or_say();
+			if (pid > 0)
+				wait_for(pid);
+			node = pid == 0 ? node->left : node->right;
+			break;
+		case BACK:
+			/* The one in between ends at once, so that init gets the child. */
+			node = fork_or_say() == 0 ? node->left : 0;
+			break;
+		}
 	}
-	exit(1);
+	exit(0);
 }
 
 /* ---- what the shell does itself ------------------------------------------ */
