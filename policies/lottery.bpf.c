@@ -222,16 +222,15 @@ static u64 tickets_of_all(s32 cpu, bool check_cpu)
 }
 
 /* Take the task of a queue that holds ticket @winner. Return: whether there was one. */
-static bool take_from(u32 queue, s32 cpu, u64 winner, bool check_cpu)
+static bool take_from(u32 queue, s32 cpu, u64 winner)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task_ctx *tc = task_ctx(p);
 
-		if (!tc)
-			continue;
-		if (check_cpu && !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		/* Always: the first bound one may have come since the sums were read. */
+		if (!tc || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (winner >= tc->counted) {
 			winner -= tc->counted;
@@ -261,7 +260,7 @@ static bool take_winner(s32 cpu, u64 winner, bool check_cpu)
 			winner -= tickets;
 			continue;
 		}
-		if (take_from(queue, cpu, winner, check_cpu))
+		if (take_from(queue, cpu, winner))
 			return true;
 		break;
 	}

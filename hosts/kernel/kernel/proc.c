@@ -234,9 +234,9 @@ static void inherit(struct proc *p, struct proc *parent)
 	p->nice = parent->nice;
 	p->task.attr = parent->task.attr;
 	sl_poke(&t->scx.weight, parent->task.p.scx.weight);
-	if (parent->task.p.cpus_ptr == &parent->mask) {
-		sl_poke(&p->mask.bits[0], parent->mask.bits[0]);
-		sl_poke(&t->cpus_ptr, &p->mask);
+	if (parent->task.p.cpus_ptr != &sl_core.possible) {
+		sl_poke(&p->masks[0].bits[0], parent->task.p.cpus_ptr->bits[0]);
+		sl_poke(&t->cpus_ptr, &p->masks[0]);
 		sl_poke(&t->nr_cpus_allowed, parent->task.p.nr_cpus_allowed);
 	}
 }

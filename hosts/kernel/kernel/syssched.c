@@ -128,23 +128,24 @@ uint64 sys_setaffinity(void)
 {
 	struct proc *p = arg_proc(0);
 	int nr_words = arg_int(2);
+	u64 all = (1ULL << nr_cpus) - 1;
 	u64 cpus = 0;
 
 	if (!p || nr_words < 1 || nr_words > SL_MASK_WORDS ||
-	    copyin(&cpus, arg_u64(1), sizeof(cpus)))
-		return SYS_ERROR;
-	cpus &= (1ULL << nr_cpus) - 1;
-	if (!cpus)
+	    copyin(&cpus, arg_u64(1), sizeof(cpus)) || !(cpus & all))
 		return SYS_ERROR;
 	acquire(&family_lock);
 	if (p->state == PROC_LIVE) {
-		/* In place: the core may hold the pointer, and reads it in words. */
-		sl_poke(&p->mask.bits[0], cpus);
+		/* A policy may trust the present one until @p is off its queue. */
+		struct cpumask *mask = &p->masks[p->task.p.cpus_ptr == p->masks];
+
+		cpus &= all;
+		sl_poke(&mask->bits[0], cpus);
 		if (sl_load(&p->is_held)) {
-			p->task.p.cpus_ptr = &p->mask;
+			p->task.p.cpus_ptr = mask;
 			p->task.p.nr_cpus_allowed = __builtin_popcountll(cpus);
 		} else {
-			sl_task_set_affinity(&p->task, &p->mask);
+			sl_task_set_affinity(&p->task, mask);
 		}
 	}
 	release(&family_lock);

@@ -115,7 +115,7 @@ static int is_left_out(int number)
 	switch (number) {
 	case SYS_poweroff: case SYS_play_at: case SYS_dump: case SYS_print_metrics:
 	case SYS_exit: case SYS_kill: case SYS_exec: case SYS_sleep_until_ns:
-	case SYS_setattr: case SYS_setpriority:
+	case SYS_setattr: case SYS_setpriority: case SYS_setaffinity:
 		return 1;
 	}
 	return 0;
@@ -144,7 +144,8 @@ static void split(int is_held)
 static void call_with_sense(void)
 {
 	char *argv[] = { "echo", "x", 0 };
-	int fds[2], kind = below(9);
+	int fds[2], kind = below(10);
+	unsigned long mask;
 
 	if (is_verbose)
 		fprintf(SPOKEN_FD, "[%d] of kind %d\n", getpid(), kind);
@@ -176,6 +177,10 @@ static void call_with_sense(void)
 		break;
 	case 7:
 		setattr(0, below(8), any_number());
+		break;
+	case 8:		/* its own or a child's: the shell, too, would stay bound */
+		mask = any_number();
+		setaffinity(nr_children ? children[below(nr_children)] : 0, &mask, 1);
 		break;
 	default:
 		*(volatile char *)any_pointer() = 1;	/* may be the last thing it does */

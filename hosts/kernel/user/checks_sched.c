@@ -265,6 +265,46 @@ static void switches_at_once(void)
 	restore(active);
 }
 
+/* Tasks on queues are bound elsewhere all the time; no policy may fall over it. */
+static void affinity_of_others(void)
+{
+	enum { CHILDREN = 6, EACH_NS = 10000000 };
+	char active[TEXT_BYTES], text[TEXT_BYTES], now[TEXT_BYTES];
+	unsigned long seed = 1, mask, end_ns;
+	int pids[CHILDREN], nr;
+
+	CHECK(getpolicy(-1, active, sizeof(active)) > 0);
+	for (nr = 0; getpolicy(nr, text, sizeof(text)) > 0; nr++)
+		;
+	end_ns = clock_ns() + nr * EACH_NS;
+	for (int i = 0; i < CHILDREN; i++) {
+		pids[i] = check_fork();
+		if (pids[i] == 0) {
+			while (clock_ns() < end_ns)
+				if (check_fork() == 0)
+					exit(0);
+				else
+					check_wait();
+			exit(0);
+		}
+	}
+	for (int i = 0; i < nr; i++) {
+		CHECK(getpolicy(i, text, sizeof(text)) > 0);
+		cut_name(text);
+		CHECK_EQUAL(setpolicy(text), 0);
+		for (end_ns = clock_ns() + EACH_NS; clock_ns() < end_ns;) {
+			mask = 1 + check_random(&seed) % 15;
+			setaffinity(pids[check_random(&seed) % CHILDREN], &mask, 1);
+		}
+		CHECK(getpolicy(-1, now, sizeof(now)) > 0);
+		cut_name(now);
+		CHECK_EQUAL(strcmp(now, text), 0);
+	}
+	for (int i = 0; i < CHILDREN; i++)
+		CHECK_EQUAL(check_wait(), 0);
+	restore(active);
+}
+
 static void records_and_metrics(void)
 {
 	static uchar records[64 * 24];
@@ -400,6 +440,7 @@ const struct check checks_sched[] = {
 	{ "policies-refuse-nonsense", policies_refuse_nonsense, CHECK_ALONE | CHECK_STILL },
 	{ "every-policy-takes-over", every_policy_takes_over, CHECK_ALONE },
 	{ "switches-at-once", switches_at_once, CHECK_ALONE },
+	{ "affinity-of-others", affinity_of_others, CHECK_ALONE | CHECK_STILL },
 	{ "records-and-metrics", records_and_metrics, 0 },
 	{ "pinfo-and-memstat", pinfo_and_memstat, 0 },
 	{ "syncs-good", syncs_good, 0 },
