@@ -343,7 +343,8 @@ def make_run(
     _judge(run, out, converted)
     if run["error"] is None and not converted.tasks:
         run["error"], run["error_kind"] = (
-            "no event of it was seen; in a container with process numbers of its own, record --all", "records")
+            "it never ran while it was recorded: give more time with --for; in a container with process numbers of its "
+            "own, record --all", "records")
     if complaint is not None:
         run |= {"error": complaint, "error_kind": "host", "metrics": {}}
     run["status"] = "ok" if run["error"] is None else "failed"

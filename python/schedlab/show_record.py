@@ -63,10 +63,10 @@ def _remarks(run: dict) -> list[str]:
         found.append(f"{recording['lost']:,} events were lost, since the kernel's memory for them was full; "
                      "take a larger --buffer")  # fmt: skip
     if recording["inferred"]:
-        found.append(f"{recording['inferred']:,} starts are inferred: this kernel does not tell of them, as on "
-                     "the way from an idle CPU")  # fmt: skip
+        found.append(f"starts inferred from CPU times: {recording['inferred']:,}, since this kernel does not tell of all, as "
+                     "on the way from an idle CPU")  # fmt: skip
     if recording["repairs"]:
-        found.append(f"{recording['repairs']:,} events contradicted others; the states were mended there")
+        found.append(f"states mended where events contradict others: {recording['repairs']:,}")
     if recording["is_realtime"] is False:
         found.append("the recorder had no real-time priority (CAP_SYS_NICE), so busy CPUs may keep it waiting")
     command = run.get("command")

@@ -29,6 +29,11 @@ def named(pid, name, *, cpu=0):
     return NAME.pack(pid, cpu, NAMED, 0, name)
 
 
+def read(path):
+    """Events of a file: pid, CPU, kind, flags, time, other, value."""
+    return list(EVENT.iter_unpack(path.read_bytes()[HEADER.size:]))
+
+
 def write(path, events, **options):
     path.write_bytes(header(**options) + b"".join(events))
     return path

@@ -249,6 +249,23 @@ def test_a_hidden_start_is_as_early_as_its_first_account_says_wherever_it_was_ma
     assert (converted.nr_inferred, converted.nr_repairs) == (1, 0)
 
 
+def test_who_left_unseen_ran_until_the_next_began(convert):
+    events = [
+        ev.event(ev.SWITCH, 1010, 9, 68, ev.BLOCKED, flags=120),
+        ev.event(ev.WAKING, 1020, 10, 9, 0),
+        ev.event(ev.RUNTIME, 1100, 10, 60, 0),
+        ev.event(ev.SWITCH, 1150, 10, 68, ev.BLOCKED, flags=120),
+        ev.event(ev.END, 1200),
+    ]
+    converted, records = convert(events, is_all=True)
+    assert rows(records, Kind.RUN, Kind.STOP)[2:] == [
+        ("RUN", 10, 2, 0, 0, 0), ("STOP", 40, 2, 0, Stop.PREEMPTED, 30),
+        ("RUN", 40, 3, 0, 0, 0), ("STOP", 150, 3, 0, Stop.BLOCKED, 110),
+        ("RUN", 150, 2, 0, 0, 0), ("STOP", 200, 2, 0, Stop.HORIZON, 50),
+    ]  # fmt: skip
+    assert (converted.nr_inferred, converted.nr_repairs) == (1, 0)
+
+
 def test_a_yield_is_told_from_a_preemption(convert):
     events = [
         ev.event(ev.MEMBER, 900, 10, 1, 0, flags=1),
@@ -377,6 +394,30 @@ def test_whoever_runs_is_recorded_and_a_second_recording_is_independent(may_reco
             assert recorder.pid not in {task["pid"] for task in converted.tasks}
         with pytest.raises(UsageError, match="cannot be written"):
             recorder.record_all(tmp_path / "missing" / "x")
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_each_account_that_another_cpu_makes_is_recorded_once(may_record, tmp_path):
+    """The kernel offers a sample for each nanosecond of them, until it has had enough."""
+    path = tmp_path / "x.slev"
+    here, there = sorted(os.sched_getaffinity(0))[:2]
+    child = subprocess.Popen([sys.executable, "-S", "-c", f"import os; os.sched_setaffinity(0, [{there}])\nwhile True: pass"])
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, [here])
+        with Recorder() as recorder:
+            recorder.record_all(path)
+            # A new nice value has the accounts done of whoever runs there.
+            for i in range(400):
+                os.setpriority(os.PRIO_PROCESS, child.pid, 1 + i % 2)
+                time.sleep(0.0005)
+            recorder.stop()
+    finally:
+        os.sched_setaffinity(0, before)
+        child.kill()
+        child.wait()
+    found = [event for event in ev.read(path) if (event[2], event[3]) == (ev.RUNTIME, ev.ELSEWHERE)]
+    assert len(set(found)) == len(found) >= 20
 
 
 def test_a_recorder_that_is_killed_leaves_what_it_had(may_record, tmp_path):

@@ -18,11 +18,9 @@
  *
  * Must stay true: RUN and STOP alternate for each task and each CPU, whatever
  * the events say.
- * Read next: include/schedlab/record.h.
+ * Read next: output.c.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +33,6 @@
 
 /* A switch this soon after sched_yield() is its doing; later ones are not. */
 #define YIELD_NS_MAX 200000
-/* Records that may still be changed: a wake-up learns its CPU a little later. */
-#define OUT_RECORDS 65536
-/* How far back the wake-up is looked for. */
-#define WAKE_RECORDS 64
 #define LIVES_MAX (16U << 20)
 #define UNKNOWN (~0ULL)
 
@@ -89,81 +83,9 @@ struct converter {
 
 static struct converter c;
 
-/* ---- output ------------------------------------------------------------------- */
-
-static struct {
-	int fd;
-	u64 nr_flushed;
-	u32 nr;
-	struct sl_record records[OUT_RECORDS];
-} out;
-
-static void write_out(const void *data, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(out.fd, data, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			refuse("the records cannot be written: %s; the recorded "
-			       "events are kept: make room, then schedlab import",
-			       strerror(n ? errno : ENOSPC));
-		data = (const char *)data + n;
-		bytes -= (size_t)n;
-	}
-}
-
-/* The younger half stays, so that it can be changed. */
-static void flush_records(u32 nr)
-{
-	write_out(out.records, nr * sizeof(out.records[0]));
-	memmove(out.records, out.records + nr,
-		(out.nr - nr) * sizeof(out.records[0]));
-	out.nr -= nr;
-	out.nr_flushed += nr;
-}
-
-/* Append a record, or put one of the recent past where it belongs. */
-static void put_at(u64 t_ns, u32 task, u16 cpu, u8 kind, u8 flags, u64 arg)
-{
-	u32 at;
-
-	if (out.nr == OUT_RECORDS)
-		flush_records(OUT_RECORDS / 2);
-	at = out.nr++;
-	while (at && out.records[at - 1].t_ns > t_ns) {
-		out.records[at] = out.records[at - 1];
-		at--;
-	}
-	/* What is older is written, and time does not go back. */
-	if (!at && out.nr > 1 && out.nr_flushed)
-		t_ns = out.records[1].t_ns;
-	out.records[at] = (struct sl_record){
-		.t_ns = t_ns, .task = task, .cpu = cpu, .kind = kind,
-		.flags = flags, .arg = arg,
-	};
-}
-
 static void put(u32 task, u16 cpu, u8 kind, u8 flags, u64 arg)
 {
-	put_at(c.now_ns, task, cpu, kind, flags, arg);
-}
-
-/* The CPU that was chosen is known a little after the wake-up. */
-static void set_wake_cpu(const struct life *l, u16 cpu)
-{
-	u32 last = out.nr > WAKE_RECORDS ? out.nr - WAKE_RECORDS : 0;
-
-	for (u32 i = out.nr; l->number && i-- > last;) {
-		struct sl_record *r = &out.records[i];
-
-		if (r->task == l->number && (r->kind == SL_RECORD_WAKE ||
-					     r->kind == SL_RECORD_ARRIVE)) {
-			r->cpu = cpu;
-			return;
-		}
-	}
+	output_put(c.now_ns, task, cpu, kind, flags, arg);
 }
 
 /* ---- who is who ----------------------------------------------------------------- */
@@ -215,11 +137,11 @@ static void arrive_or_wake(struct life *l, u64 t_ns, u16 cpu, u32 by)
 	if (!c.has_begun)
 		return;
 	if (l->number) {
-		put_at(t_ns, l->number, cpu, SL_RECORD_WAKE, 0, by);
+		output_put(t_ns, l->number, cpu, SL_RECORD_WAKE, 0, by);
 		return;
 	}
 	l->number = ++c.nr_tasks;
-	put_at(t_ns, l->number, cpu, SL_RECORD_ARRIVE, 0, by);
+	output_put(t_ns, l->number, cpu, SL_RECORD_ARRIVE, 0, by);
 }
 
 static void run(struct life *l, u64 t_ns, u16 cpu)
@@ -233,10 +155,10 @@ static void run(struct life *l, u64 t_ns, u16 cpu)
 					  .is_known = true,
 					  .switched_ns = t_ns };
 	if (c.has_begun)
-		put_at(t_ns, l->number, cpu, SL_RECORD_RUN, 0, 0);
+		output_put(t_ns, l->number, cpu, SL_RECORD_RUN, 0, 0);
 }
 
-static void stop(struct life *l, u8 why)
+static void stop_at(struct life *l, u8 why, u64 t_ns)
 {
 	static const u8 after[] = {
 		[SL_STOP_PREEMPTED] = RUNNABLE, [SL_STOP_YIELDED] = RUNNABLE,
@@ -246,11 +168,16 @@ static void stop(struct life *l, u8 why)
 
 	l->state = after[why];
 	c.cpus[l->cpu].life = 0;
-	c.cpus[l->cpu].switched_ns = c.now_ns;
+	c.cpus[l->cpu].switched_ns = t_ns;
 	if (c.has_begun)
-		put(l->number, l->cpu, SL_RECORD_STOP, why,
-		    c.now_ns - l->since_ns);
-	l->since_ns = c.now_ns;
+		output_put(t_ns, l->number, l->cpu, SL_RECORD_STOP, why,
+		       t_ns - l->since_ns);
+	l->since_ns = t_ns;
+}
+
+static void stop(struct life *l, u8 why)
+{
+	stop_at(l, why, c.now_ns);
 }
 
 static void repair(void)
@@ -303,7 +230,7 @@ static void end_outsider(u16 cpu, u64 t_ns)
 	struct processor *p = &c.cpus[cpu];
 
 	if (p->outsider && c.has_begun && t_ns > p->since_ns)
-		put_at(t_ns, 0, cpu, SL_RECORD_OVERHEAD, SL_OVERHEAD_STOLEN,
+		output_put(t_ns, 0, cpu, SL_RECORD_OVERHEAD, SL_OVERHEAD_STOLEN,
 		       t_ns - p->since_ns);
 	p->outsider = 0;
 }
@@ -375,12 +302,15 @@ static void runtime(const struct event *e)
 			l->started_ns = t_ns;
 		return;
 	}
-	if (p->life)
+	if (p->life && l == &c.lives[p->life])
 		return;
 	if (l && l->started_ns && l->started_ns < t_ns)
 		t_ns = l->started_ns;
 	if (t_ns < p->switched_ns)
 		t_ns = p->switched_ns;
+	/* Of its leaving no switch has told either. */
+	if (p->life)
+		stop_at(&c.lives[p->life], SL_STOP_PREEMPTED, t_ns);
 	if (l) {
 		end_outsider(e->cpu, t_ns);
 		make_running(l, e->cpu, t_ns);
@@ -406,7 +336,7 @@ static void waking(const struct event *e)
 		return;
 	if (l->state == RUNNABLE && e->kind != EVENT_WAKING) {
 		l->cpu = (u16)e->value;
-		set_wake_cpu(l, l->cpu);
+		output_set_wake_cpu(l->number, l->cpu);
 	}
 	if (l->state != NEW && l->state != BLOCKED)
 		return;
@@ -575,33 +505,6 @@ static u64 origin_of(const struct events *events)
 	return h->is_all || !h->depth_min ? h->begin_ns : UNKNOWN;
 }
 
-static void open_out(const char *path)
-{
-	struct sl_record_header header = {
-		.magic = SL_RECORD_MAGIC,
-		.version = SL_RECORD_VERSION,
-		.header_bytes = sizeof(header),
-		.record_bytes = sizeof(struct sl_record),
-		.nr_cpus = c.header->nr_cpus,
-		.tick_ns = c.header->tick_ns,
-	};
-
-	out.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (out.fd < 0)
-		refuse("%s: %s", path, strerror(errno));
-	write_out(&header, sizeof(header));
-}
-
-static void close_out(void)
-{
-	u64 nr = out.nr_flushed + out.nr;
-
-	put(0, 0, SL_RECORD_END, 0, nr);
-	flush_records(out.nr);
-	if (close(out.fd))
-		refuse("the records cannot be written: %s", strerror(errno));
-}
-
 /* A line of JSON for each task that arrived, in order of number. */
 static bool write_tasks(const char *path)
 {
@@ -651,6 +554,7 @@ int convert_main(int argc, char **argv)
 	struct events events;
 	const char *failed;
 	bool have_all_ended;
+	u64 nr_records;
 	int answer_fd;
 
 	if (argc < 3 || (argc - 3) % 2)
@@ -670,12 +574,12 @@ int convert_main(int argc, char **argv)
 			c.end_ns = value;
 	}
 	allocate();
-	open_out(argv[1]);
+	output_open(argv[1], c.header->nr_cpus, c.header->tick_ns);
 	failed = events_walk(&events, c.end_ns, handle);
 	if (failed)
 		refuse("%s", failed);
 	end();
-	close_out();
+	nr_records = output_close(c.now_ns);
 	answer_fd = dup(STDOUT_FILENO);
 	have_all_ended = write_tasks(argv[2]);
 	if (fflush(stdout))
@@ -686,7 +590,7 @@ int convert_main(int argc, char **argv)
 		"\"cpus\":%u,\"tick_ns\":%llu,\"is_whole\":%s,"
 		"\"have_all_ended\":%s}\n", c.nr_tasks,
 		(unsigned long long)events.nr,
-		(unsigned long long)(out.nr_flushed - 1),
+		(unsigned long long)nr_records,
 		(unsigned long long)c.nr_lost, (unsigned long long)c.nr_repairs,
 		(unsigned long long)c.nr_inferred,
 		(unsigned long long)c.origin_ns,

@@ -3,7 +3,8 @@
  * record.h - what the scheduler of this machine does, recorded and made records.
  *
  *	kernel ring of a CPU --ring.c--> struct event --capture.c--> FILE.slev
- *	FILE.slev --merge.c--> events in order of time --lives.c--> records.slr
+ *	FILE.slev --merge.c--> events in order of time --lives.c--> what happened
+ *	          --output.c--> records.slr
  *
  * Capturing only copies: 24 bytes for an event of the kernel, whoever it is
  * about. Which tasks are meant, and what happened to each, is found out when
@@ -194,6 +195,17 @@ const char *events_walk(const struct events *events, uint64_t end_ns,
 /* ---- lives.c: from events to records ------------------------------------------ */
 
 int convert_main(int argc, char **argv);
+
+/* ---- output.c: the file of records ------------------------------------------------ */
+
+void output_open(const char *path, uint32_t nr_cpus, uint64_t tick_ns);
+/* Append a record, or put one of the recent past where it belongs. */
+void output_put(uint64_t t_ns, uint32_t task, uint16_t cpu, uint8_t kind,
+		uint8_t flags, uint64_t arg);
+/* The CPU that was chosen is known a little after the wake-up. */
+void output_set_wake_cpu(uint32_t task, uint16_t cpu);
+/* Return: how many records there are, without the one that ends the file. */
+uint64_t output_close(uint64_t end_ns);
 
 /* ---- main.c --------------------------------------------------------------------- */
 

@@ -40,10 +40,11 @@ struct common {
 	int32_t pid;
 };
 
-/* PERF_SAMPLE_TIME | PERF_SAMPLE_RAW */
+/* PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW */
 struct sample {
 	struct perf_event_header header;
 	uint64_t t_ns;
+	uint64_t period;
 	uint32_t raw_bytes;
 	uint8_t raw[];
 } __attribute__((packed));

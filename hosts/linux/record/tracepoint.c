@@ -165,7 +165,13 @@ int tracepoint_open(int id, int cpu, uint32_t watermark_bytes)
 		.size = sizeof(attr),
 		.config = (uint64_t)id,
 		.sample_period = 1,
-		.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
+		/*
+		 * The period is not read. But without it sched_stat_runtime,
+		 * which counts nanoseconds, makes a sample of each one, and is
+		 * throttled for good when a tick has had 400.
+		 */
+		.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD |
+			       PERF_SAMPLE_RAW,
 		.read_format = PERF_FORMAT_LOST,
 		.disabled = 1,
 		/* One clock for all CPUs, and for who starts and ends commands. */
