@@ -68,9 +68,9 @@ PARALLEL_WORKLOADS = ("mixed", "poisson:rho=1.6", "classics/requests", "report-1
 PARALLEL_POLICIES = ("fifo", "rr", "cfs")
 PARALLEL_CPUS = (2, 4)
 TIMEOUT_SECONDS = 300
-#: As seen in the kernel's records: what a task has used when it first waits; what the
-#: calls between two runs take; the time from a task that leaves to the next one's.
-COSTS = {"start_ns": 5000, "call_ns": 300, "leave_ns": 700}
+#: As seen in the kernel's records: what a task has used when it first waits; what its end
+#: takes; what the calls between two runs take; the time from a task that leaves to the next.
+COSTS = {"start_ns": 5000, "exit_ns": 6000, "call_ns": 300, "leave_ns": 700}
 NR_VARIATIONS = 40
 #: Each of COSTS is multiplied or divided by up to this.
 VARIATION = 2.0

@@ -470,6 +470,8 @@ static bool must_pay(struct sim_task *t, const struct sl_program_op *op)
 		break;
 	default:
 		cost_ns += costs->call_ns;
+		if (op->verb == SL_VERB_EXIT)
+			cost_ns += costs->exit_ns;
 		t->owed_ns = 0;
 	}
 	t->remaining_ns = cost_ns;

@@ -25,7 +25,7 @@ static const char usage_text[] =
 "  --detail             record every insertion into a queue\n"
 "  --set NAME=VALUE     a knob of the policy\n"
 "  --cost KEY=NS        switch_ns leave_ns migrate_ns migrate_llc_ns migrate_node_ns\n"
-"                       start_ns call_ns wakeup_ns tick_ns ipi_ns (default 0)\n"
+"                       start_ns exit_ns call_ns wakeup_ns tick_ns ipi_ns (default 0)\n"
 "  --work KEY=PS        pi_ps matmul_ps spin_ps: picoseconds per unit of work\n"
 "  --io KEY=N           latency_ns ns_per_kib call_ns depth\n"
 "  --topology KEY=N     smt llc node: CPUs per core, cache and NUMA node;\n"

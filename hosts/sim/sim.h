@@ -57,6 +57,7 @@ struct sim_costs {
 	u64 migrate_llc_ns;	/* ... and across caches, */
 	u64 migrate_node_ns;	/* ... and across nodes */
 	u64 start_ns;		/* CPU time of a task before its first op */
+	u64 exit_ns;		/* ... and after its last one */
 	u64 call_ns;		/* CPU time of an op that is a system call */
 	u64 wakeup_ns;		/* from a timer or device to the task's wake-up */
 	u64 tick_ns;		/* each tick takes this from the running task */

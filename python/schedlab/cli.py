@@ -80,7 +80,7 @@ SettingsOption = Annotated[
 ]  # fmt: skip
 CostOption = Annotated[
     list[str], typer.Option("--cost", metavar="NAME=TIME", help="What the machine charges: "
-                            "switch_ns=2us, leave_ns, migrate_ns, start_ns, call_ns, wakeup_ns, tick_ns, ipi_ns.")
+                            "switch_ns=2us, leave_ns, migrate_ns, start_ns, exit_ns, call_ns, wakeup_ns, tick_ns, ipi_ns.")
 ]  # fmt: skip
 DeviceOption = Annotated[
     list[str], typer.Option("--io", metavar="NAME=VALUE", help="Its device: latency_ns=100us, "

@@ -139,7 +139,7 @@ def machines(draw):
     if draw(st.integers(0, 3)) == 0:
         options.append(("--cost", "tick_ns=2000"))
     if draw(st.integers(0, 3)) == 0:
-        options += [("--cost", cost) for cost in ("start_ns=5000", "call_ns=300", "leave_ns=700")]
+        options += [("--cost", cost) for cost in ("start_ns=5000", "exit_ns=6000", "call_ns=300", "leave_ns=700")]
     if nr_cpus >= 4 and draw(st.booleans()):
         options.append(("--topology", "smt=2,llc=4"))
     work = (f"{name}={getattr(DEFAULT_CALIBRATION, name)}" for name in ("pi_ps", "matmul_ps", "spin_ps"))
