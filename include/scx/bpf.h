@@ -57,21 +57,6 @@ sl_inner_##name(u64 *sl_args __maybe_unused, ##__VA_ARGS__)
 
 /* ---- maps -------------------------------------------------------------- */
 
-enum bpf_map_type {
-	BPF_MAP_TYPE_HASH = 1,
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_HASH = 5,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_LRU_HASH = 9,
-	BPF_MAP_TYPE_TASK_STORAGE = 29,
-};
-
-#define BPF_ANY 0
-#define BPF_NOEXIST 1
-#define BPF_EXIST 2
-#define BPF_F_NO_PREALLOC 1
-#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
-
 #define __uint(name, val) int (*name)[val]
 #define __type(name, val) __typeof__(val) *name
 

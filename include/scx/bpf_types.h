@@ -14,25 +14,8 @@
 #ifndef SCX_BPF_TYPES_H
 #define SCX_BPF_TYPES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef signed char s8;
-typedef short s16;
-typedef int s32;
-typedef long long s64;
-typedef u8 __u8;
-typedef u16 __u16;
-typedef u32 __u32;
-typedef u64 __u64;
-typedef s8 __s8;
-typedef s16 __s16;
-typedef s32 __s32;
-typedef s64 __s64;
+#include <scx/ops.h>
+#include <scx/words.h>
 
 /* ---- compiler words ---------------------------------------------------- */
 
@@ -45,31 +28,9 @@ typedef s64 __s64;
 	__attribute__((btf_decl_tag("contains:" #type ":" #node)))
 #define __arg_trusted __attribute__((btf_decl_tag("arg:trusted")))
 #define __arg_nullable __attribute__((btf_decl_tag("arg:nullable")))
-#ifndef __weak
-#define __weak __attribute__((weak))
-#endif
-#define __hidden __attribute__((visibility("hidden")))
-#ifndef __noinline
-#define __noinline __attribute__((noinline))
-#endif
-#undef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#define __maybe_unused __attribute__((unused))
 /* A lock outside a map must have a data section of its own. */
 #define private(name) \
 	SEC(".data." #name) __hidden __attribute__((aligned(8)))
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define barrier_var(var) __asm__ volatile("" : "+r"(var))
-#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
-#define WRITE_ONCE(x, val) (*(volatile __typeof__(x) *)&(x) = (val))
-#ifndef ARRAY_SIZE
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#endif
-#ifndef container_of
-#define container_of(ptr, type, member) \
-	((type *)((char *)(ptr) - offsetof(type, member)))
-#endif
 
 /* The n-th argument and the number of arguments (0 to 12) of a macro. */
 #define SL_ARG_13(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, n, ...) n
@@ -112,14 +73,6 @@ typedef s64 __s64;
 
 /* ---- types ------------------------------------------------------------- */
 
-#define SCX_CPUS_MAX 1024
-#define TASK_COMM_LEN 16
-#define SCX_EXIT_MSG_LEN 1024
-#define SCX_CPUPERF_ONE 1024
-
-#define PF_IDLE		0x00000002
-#define PF_EXITING	0x00000004
-#define PF_KTHREAD	0x00200000
 
 enum scx_ops_flags {
 	SCX_OPS_KEEP_BUILTIN_IDLE	= 1ULL << 0,
@@ -137,19 +90,6 @@ enum scx_ent_flags {
 
 enum scx_dsq_iter_flags {
 	SCX_DSQ_ITER_REV		= 1U << 16,
-};
-
-enum scx_exit_kind {
-	SCX_EXIT_NONE,
-	SCX_EXIT_DONE,
-	SCX_EXIT_UNREG = 64,
-	SCX_EXIT_UNREG_BPF,
-	SCX_EXIT_UNREG_KERN,
-	SCX_EXIT_SYSRQ,
-	SCX_EXIT_PARENT,
-	SCX_EXIT_ERROR = 1024,
-	SCX_EXIT_ERROR_BPF,
-	SCX_EXIT_ERROR_STALL,
 };
 
 enum scx_dsq_id_flags {
@@ -309,37 +249,5 @@ struct task_struct {
 };
 
 #pragma clang attribute pop
-
-/* The loader copies the members that are set to the kernel's, by name. */
-struct sched_ext_ops {
-	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
-	void (*enqueue)(struct task_struct *p, u64 enq_flags);
-	void (*dequeue)(struct task_struct *p, u64 deq_flags);
-	void (*dispatch)(s32 cpu, struct task_struct *prev);
-	void (*tick)(struct task_struct *p);
-	void (*runnable)(struct task_struct *p, u64 enq_flags);
-	void (*running)(struct task_struct *p);
-	void (*stopping)(struct task_struct *p, bool runnable);
-	void (*quiescent)(struct task_struct *p, u64 deq_flags);
-	bool (*yield)(struct task_struct *from, struct task_struct *to);
-	void (*set_weight)(struct task_struct *p, u32 weight);
-	void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
-	void (*update_idle)(s32 cpu, bool idle);
-	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
-	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
-	void (*enable)(struct task_struct *p);
-	void (*disable)(struct task_struct *p);
-	void (*dump)(struct scx_dump_ctx *ctx);
-	void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
-	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
-	s32 (*init)(void);
-	void (*exit)(struct scx_exit_info *info);
-	u32 dispatch_max_batch;
-	u64 flags;
-	u32 timeout_ms;
-	u32 exit_dump_len;
-	u64 hotplug_seq;
-	char name[128];
-};
 
 #endif

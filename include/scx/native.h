@@ -17,6 +17,7 @@
 #define SCX_NATIVE_H
 
 #include <scx/types.h>
+#include <scx/words.h>
 
 /* ---- compiler words ---------------------------------------------------- */
 
@@ -28,29 +29,7 @@
 #define __contains(...)
 #define __arg_trusted
 #define __arg_nullable
-#ifndef __weak
-#define __weak __attribute__((weak))
-#endif
-#define __hidden __attribute__((visibility("hidden")))
-#ifndef __noinline
-#define __noinline __attribute__((noinline))
-#endif
-#undef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#define __maybe_unused __attribute__((unused))
 #define private(name) __attribute__((aligned(8)))
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define barrier_var(var) __asm__ volatile("" : "+r"(var))
-#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
-#define WRITE_ONCE(x, val) (*(volatile __typeof__(x) *)&(x) = (val))
-#ifndef ARRAY_SIZE
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#endif
-#ifndef container_of
-#define container_of(ptr, type, member) \
-	((type *)((char *)(ptr) - offsetof(type, member)))
-#endif
 
 #define bpf_ksym_exists(sym) 1
 #define bpf_core_enum_value_exists(type, value) 1
@@ -101,21 +80,6 @@ extern struct sl_map_site __stop_sl_map_sites[]
 	}
 
 /* ---- maps -------------------------------------------------------------- */
-
-enum bpf_map_type {
-	BPF_MAP_TYPE_HASH = 1,
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_HASH = 5,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_LRU_HASH = 9,
-	BPF_MAP_TYPE_TASK_STORAGE = 29,
-};
-
-#define BPF_ANY 0
-#define BPF_NOEXIST 1
-#define BPF_EXIST 2
-#define BPF_F_NO_PREALLOC 1
-#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 
 #define __uint(name, val) __scx_uint_##name(val)
 #define __scx_uint_type(val) int (*type)[val]

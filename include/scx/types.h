@@ -3,39 +3,19 @@
  * types.h - what a policy sees of the kernel, on the hosts that are not Linux.
  *
  * The names, the meanings and (where a policy can observe them) the values are
- * those of Linux 7.2. On Linux itself this file is not used: bpf.h declares the
- * same types for CO-RE there. Structures hold the fields that policies read; a
+ * those of Linux 7.2. On Linux itself this file is not used: bpf_types.h declares
+ * the same types for CO-RE there. Structures hold the fields that policies read; a
  * host may rely on nothing else being here.
  *
- * Read next: native.h, the functions that work on these types.
+ * Read next: ops.h, what is the same on both sides; native.h, the functions that
+ * work on these types.
  */
 #ifndef SCX_TYPES_H
 #define SCX_TYPES_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-/* As in Linux a u64 is a long long, so that "%llu" fits it on every host. */
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef unsigned long long u64;
-typedef int8_t s8;
-typedef int16_t s16;
-typedef int32_t s32;
-typedef long long s64;
-typedef u8 __u8;
-typedef u16 __u16;
-typedef u32 __u32;
-typedef u64 __u64;
-typedef s8 __s8;
-typedef s16 __s16;
-typedef s32 __s32;
-typedef s64 __s64;
-
-#define SCX_CPUS_MAX 1024
-#define TASK_COMM_LEN 16
+#include <scx/ops.h>
 
 struct cpumask {
 	unsigned long bits[SCX_CPUS_MAX / (8 * sizeof(unsigned long))];
@@ -61,8 +41,6 @@ struct bpf_cpumask {
 #define SCX_SLICE_DFL		(20ULL * 1000000)	/* ns */
 #define SCX_SLICE_BYPASS	(5ULL * 1000000)	/* ns */
 #define SCX_SLICE_INF		(~0ULL)
-#define SCX_EXIT_MSG_LEN	1024
-#define SCX_CPUPERF_ONE		1024
 
 /* scx_wake_flags */
 #define SCX_WAKE_FORK		0x04ULL
@@ -103,19 +81,6 @@ struct bpf_cpumask {
 
 /* sched_ext_entity.flags */
 #define SCX_TASK_QUEUED		(1U << 0)
-
-enum scx_exit_kind {
-	SCX_EXIT_NONE,
-	SCX_EXIT_DONE,
-	SCX_EXIT_UNREG = 64,
-	SCX_EXIT_UNREG_BPF,
-	SCX_EXIT_UNREG_KERN,
-	SCX_EXIT_SYSRQ,
-	SCX_EXIT_PARENT,
-	SCX_EXIT_ERROR = 1024,
-	SCX_EXIT_ERROR_BPF,
-	SCX_EXIT_ERROR_STALL,
-};
 
 struct scx_exit_info {
 	enum scx_exit_kind kind;
@@ -159,10 +124,6 @@ struct sched_entity {
 	u64 sum_exec_runtime;	/* ns of CPU time so far */
 };
 
-#define PF_IDLE		0x00000002
-#define PF_EXITING	0x00000004
-#define PF_KTHREAD	0x00200000
-
 struct task_struct {
 	struct sched_ext_entity scx;
 	const cpumask_t *cpus_ptr;	/* where the task may run */
@@ -182,41 +143,6 @@ struct task_struct {
 	s32 nr_cpus_allowed;
 	char comm[TASK_COMM_LEN];
 	u16 migration_disabled;
-};
-
-/*
- * The operations of a policy. Every member may be absent. docs/semantics.md
- * says when each is called; Linux's header says it for Linux.
- */
-struct sched_ext_ops {
-	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
-	void (*enqueue)(struct task_struct *p, u64 enq_flags);
-	void (*dequeue)(struct task_struct *p, u64 deq_flags);
-	void (*dispatch)(s32 cpu, struct task_struct *prev);
-	void (*tick)(struct task_struct *p);
-	void (*runnable)(struct task_struct *p, u64 enq_flags);
-	void (*running)(struct task_struct *p);
-	void (*stopping)(struct task_struct *p, bool runnable);
-	void (*quiescent)(struct task_struct *p, u64 deq_flags);
-	bool (*yield)(struct task_struct *from, struct task_struct *to);
-	void (*set_weight)(struct task_struct *p, u32 weight);
-	void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
-	void (*update_idle)(s32 cpu, bool idle);
-	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
-	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
-	void (*enable)(struct task_struct *p);
-	void (*disable)(struct task_struct *p);
-	void (*dump)(struct scx_dump_ctx *ctx);
-	void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
-	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
-	s32 (*init)(void);
-	void (*exit)(struct scx_exit_info *info);
-	u32 dispatch_max_batch;		/* 0: 32 */
-	u64 flags;			/* SCX_OPS_* */
-	u32 timeout_ms;			/* watchdog; 0: 30,000; more is refused */
-	u32 exit_dump_len;
-	u64 hotplug_seq;
-	char name[128];
 };
 
 #endif
