@@ -24,7 +24,7 @@ from .draws import draw, name_key, stream_key
 from .errors import SpecError, SpecFault, UsageError
 from .model import Task, Workload
 from .phases import ATTRIBUTES, Phase, walk
-from .program_file import Program, read_program
+from .program_file import Program, StringTable, program_bytes, read_program
 from .units import TIME_MAX_NS
 
 __all__ = ["Program", "compile_workload", "read_program"]
@@ -84,27 +84,13 @@ def compile_workload(workload: Workload, *, seed: int) -> Program:
     return _Compiler(workload, seed).program()
 
 
-class _Strings:
-    """The string table; equal strings are stored once."""
-
-    def __init__(self):
-        self.bytes = bytearray()
-        self.offsets: dict[str, int] = {}
-
-    def add(self, text: str) -> int:
-        if text not in self.offsets:
-            self.offsets[text] = len(self.bytes)
-            self.bytes += text.encode() + b"\0"
-        return self.offsets[text]
-
-
 class _Compiler:
     """Collects the tables of one program."""
 
     def __init__(self, workload: Workload, seed: int):
         self.workload = workload
         self.seed = seed
-        self.strings = _Strings()
+        self.strings = StringTable()
         self.values: list[np.ndarray] = []
         self.nr_values = 0
         self.ops: list[np.ndarray] = []
@@ -127,29 +113,12 @@ class _Compiler:
             row["kind"] = layout.OBJECT_NUMBER[item.kind]
             row["name"] = self.strings.add(item.name)
             row["param"] = item.param
-        parts = [
-            tasks.tobytes(),
-            b"".join(ops.tobytes() for ops in self.ops),
-            objects.tobytes(),
-            b"".join(values.astype("<u8").tobytes() for values in self.values),
-            bytes(self.strings.bytes),
-        ]
-        header = np.zeros((), dtype=layout.HEADER_DTYPE)
-        offset = layout.HEADER_DTYPE.itemsize
-        for field, part in zip(("tasks", "ops", "objects", "values", "strings"), parts, strict=True):
-            header[f"{field}_off"] = offset
-            offset += len(part)
-        header["magic"], header["version"] = layout.MAGIC, layout.VERSION
-        header["header_bytes"] = layout.HEADER_DTYPE.itemsize
-        header["total_bytes"] = offset
-        header["seed"] = self.seed
-        header["horizon_ns"] = self.workload.horizon_ns
-        header["nr_tasks"], header["nr_ops"] = len(tasks), self.nr_ops
-        header["nr_objects"], header["nr_values"] = len(objects), self.nr_values
-        header["strings_bytes"] = len(self.strings.bytes)
-        header["nr_cpus_min"] = self.workload.cpus_min
-        header["name"] = name
-        return Program(header.tobytes() + b"".join(parts))
+        return Program(program_bytes(
+            tasks=tasks, ops=np.concatenate([np.zeros(0, layout.OP_DTYPE), *self.ops]), objects=objects,
+            values=np.concatenate([np.zeros(0, "<u8"), *(values.astype("<u8") for values in self.values)]),
+            strings=self.strings, seed=self.seed, horizon_ns=self.workload.horizon_ns,
+            nr_cpus_min=self.workload.cpus_min, name=name,
+        ))  # fmt: skip
 
     def fault(self, task: Task, message: str) -> SpecError:
         return SpecError([SpecFault(self.workload.name, None, f"task {task.name!r}", message)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Read a workload program back from its bytes, and explain it.
+"""A workload program as bytes: write them, read them back, explain them.
 
 Whatever is asked of a program (its tasks, its declared work, its text) is read
 from the bytes that hosts get, never from the workload it was made from.
@@ -24,6 +24,64 @@ from .units import format_duration, format_size
 _ATTRIBUTE_OF_KEY = {
     number: name for name, (number, *_) in ATTRIBUTES.items() if name != "nice"
 }
+
+
+class StringTable:
+    """The string table of a program to be; equal strings are stored once."""
+
+    def __init__(self):
+        self.bytes = bytearray()
+        self.offsets: dict[str, int] = {}
+
+    def add(self, text: str) -> int:
+        """Offset of a text in the table."""
+        if text not in self.offsets:
+            self.offsets[text] = len(self.bytes)
+            self.bytes += text.encode() + b"\0"
+        return self.offsets[text]
+
+
+def program_bytes(
+    *, tasks: np.ndarray, ops: np.ndarray, objects: np.ndarray, values: np.ndarray, strings: StringTable, **more: int,
+) -> bytes:  # fmt: skip
+    """Write a program: its header, then its tables.
+
+    Parameters
+    ----------
+    tasks : numpy.ndarray of layout.TASK_DTYPE, shape (n_tasks,)
+        Their names, ops, values and parents are places in the other tables.
+    ops : numpy.ndarray of layout.OP_DTYPE, shape (n_ops,)
+        Of all tasks, one after the other.
+    objects : numpy.ndarray of layout.OBJECT_DTYPE, shape (n_objects,)
+        What tasks share.
+    values : numpy.ndarray of uint64, shape (n_values,)
+        What was drawn.
+    strings : StringTable
+        All names.
+    **more : int
+        Further fields of the header: `name` (a place in `strings`), `seed`,
+        `horizon_ns`, `nr_cpus_min`; default: 0.
+
+    Returns
+    -------
+    bytes
+        The file; whether it makes sense is for `Program` to say.
+    """
+    tables = {"tasks": tasks, "ops": ops, "objects": objects, "values": values.astype("<u8")}
+    parts = {name: table.tobytes() for name, table in tables.items()} | {"strings": bytes(strings.bytes)}
+    header = np.zeros((), dtype=layout.HEADER_DTYPE)
+    offset = layout.HEADER_DTYPE.itemsize
+    for name, part in parts.items():
+        header[f"{name}_off"] = offset
+        offset += len(part)
+    header["magic"], header["version"] = layout.MAGIC, layout.VERSION
+    header["header_bytes"], header["total_bytes"] = layout.HEADER_DTYPE.itemsize, offset
+    for name, table in tables.items():
+        header[f"nr_{name}"] = len(table)
+    header["strings_bytes"] = len(strings.bytes)
+    for name, value in more.items():
+        header[name] = value
+    return header.tobytes() + b"".join(parts.values())
 
 
 class Program:

@@ -31,7 +31,7 @@ from . import layout
 from .errors import NotFoundError, RecordError, did_you_mean
 from .model import Workload
 from .physics import check
-from .program_file import Program, read_program
+from .program_file import Program, StringTable, program_bytes, read_program
 from .recording import PRIORITY_FAIR, nice_of
 from .records import Kind, Records, Stop, read_records
 from .timeline import Timeline
@@ -215,20 +215,6 @@ def _order(tasks: dict[int, _Task]) -> list[int]:
     return order
 
 
-class _Strings:
-    """The string table of a program."""
-
-    def __init__(self):
-        self.bytes = bytearray()
-        self.offsets: dict[str, int] = {}
-
-    def add(self, text: str) -> int:
-        if text not in self.offsets:
-            self.offsets[text] = len(self.bytes)
-            self.bytes += text.encode() + b"\0"
-        return self.offsets[text]
-
-
 def program_of(records: Records, *, name: str, source: Program | None = None, tasks: list | None = None) -> Program:
     """Make a program of records.
 
@@ -254,7 +240,7 @@ def program_of(records: Records, *, name: str, source: Program | None = None, ta
     reader.read()
     order = _order(reader.tasks)
     index = {pid: position for position, pid in enumerate(order)}
-    strings = _Strings()
+    strings = StringTable()
     header_name = strings.add(name)
     rows = np.zeros(len(order), layout.TASK_DTYPE)
     ops: list[list[int]] = []
@@ -289,7 +275,7 @@ def _with_spawns(task: _Task, index: dict[int, int]) -> list[list[int]]:
     return task.ops
 
 
-def _fill_attributes(row, pid: int, strings: _Strings, source: Program | None, tasks: list | None) -> None:
+def _fill_attributes(row, pid: int, strings: StringTable, source: Program | None, tasks: list | None) -> None:
     """Name and attributes of a task, from whoever knows them."""
     row["affinity"], row["weight"], row["class_idx"] = layout.NONE, layout.weight_of_nice(0), pid - 1
     if source is not None and pid <= source.nr_tasks:
@@ -311,26 +297,14 @@ def _fill_attributes(row, pid: int, strings: _Strings, source: Program | None, t
     row["attr_given"] = (1 << 7) * bool(nice)
 
 
-def _bytes(rows, ops, objects, values, strings: _Strings, *, name: int, horizon_ns: int) -> bytes:
+def _bytes(rows, ops, objects, values, strings: StringTable, *, name: int, horizon_ns: int) -> bytes:
     """The file."""
     op_rows = np.zeros(len(ops), layout.OP_DTYPE)
     if ops:
         verb, slot, a, b = np.array(ops, np.uint64).T
         op_rows["verb"], op_rows["slot"], op_rows["a"], op_rows["b"] = verb, slot, a, b
-    parts = [rows.tobytes(), op_rows.tobytes(), objects.tobytes(), np.asarray(values, "<u8").tobytes(),
-             bytes(strings.bytes)]  # fmt: skip
-    header = np.zeros(1, layout.HEADER_DTYPE)
-    offset = layout.HEADER_DTYPE.itemsize
-    for field_name, part in zip(("tasks", "ops", "objects", "values", "strings"), parts, strict=True):
-        header[f"{field_name}_off"] = offset
-        offset += len(part)
-    header["magic"], header["version"] = layout.MAGIC, layout.VERSION
-    header["header_bytes"], header["total_bytes"] = layout.HEADER_DTYPE.itemsize, offset
-    header["horizon_ns"], header["name"] = horizon_ns, name
-    header["nr_tasks"], header["nr_ops"] = len(rows), len(ops)
-    header["nr_objects"], header["nr_values"] = len(objects), len(values)
-    header["strings_bytes"] = len(strings.bytes)
-    return header.tobytes() + b"".join(parts)
+    return program_bytes(tasks=rows, ops=op_rows, objects=objects, values=np.asarray(values, np.uint64),
+                         strings=strings, horizon_ns=horizon_ns, name=name)  # fmt: skip
 
 
 # ---- runs --------------------------------------------------------------------
