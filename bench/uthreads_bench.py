@@ -126,13 +126,8 @@ def compile_bench(folder: Path) -> Path:
     return target
 
 
-def compile_counting(folder: Path) -> Path:
+def compile_counting() -> Path:
     """Compile the policy that counts its callbacks.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the shared object goes.
 
     Returns
     -------
@@ -310,6 +305,6 @@ class _Bench:
 
     def callbacks(self) -> dict[str, dict[str, float]]:
         """How often a policy that asks for everything is called for one operation."""
-        policy = compile_counting(self.folder)
+        policy = compile_counting()
         kinds = [kind for kind, (nr_cpus, _) in KINDS.items() if nr_cpus == 1]
         return {kind: count_callbacks(self.program, policy, kind, COUNTED_OPS) for kind in kinds}

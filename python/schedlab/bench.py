@@ -405,7 +405,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
     for name in names[1:]:
         paired = compare_paired(rows[names[0]], rows[name], confidence=confidence)
         result.comparisons.append({"before": names[0], "after": name, "figures": {
-            figure: _change(figure, each) for figure, each in zip(figures, paired, strict=True)
+            figure: _change(each) for figure, each in zip(figures, paired, strict=True)
         }})  # fmt: skip
     _judge_together(result.comparisons, figures, 1 - confidence)
     for sample in result.failures[:1]:
@@ -420,7 +420,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
         })  # fmt: skip
 
 
-def _change(figure: str, paired) -> dict:
+def _change(paired) -> dict:
     """One figure of a comparison."""
     ratio = paired.ratio
     return {

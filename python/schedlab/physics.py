@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .records import Kind, Stop
+from .records import Kind
 from .timeline import Ordered, Spans, Timeline
 
 #: Arrival of a task that its parent starts (`~0` in program.h).

@@ -169,12 +169,12 @@ def convert_rtapp(text: str, *, name: str, duration: object = None) -> RtappSour
     if not isinstance(root.value, Pairs):
         raise SpecError([SpecFault(name, root.line, "", f"an rt-app file is an object, not {root.kind}")])
     sections = _sections(context, root.value)
-    settings = _read_global(context, sections.get("global"))
-    tasks = _read_tasks(context, sections.get("tasks"), settings)
+    _read_global(context, sections.get("global"))
+    tasks = _read_tasks(context, sections.get("tasks"))
     source.check()
     context.finish(tasks)
     source.check()
-    source.values = _workload_values(context, name, settings, tasks)
+    source.values = _workload_values(context, name, tasks)
     _note_lines(source, source.values, ())
     return source
 
@@ -211,7 +211,7 @@ def _sections(context: Context, pairs: Pairs) -> dict[str, Node]:
     return found
 
 
-def _read_global(context: Context, node: Node | None) -> dict[str, Node]:
+def _read_global(context: Context, node: Node | None) -> None:
     """Read `global`; a key that repeats counts as the last, as in rt-app."""
     settings: dict[str, Node] = {}
     ignored: dict[str, list[str]] = {}
@@ -231,7 +231,6 @@ def _read_global(context: Context, node: Node | None) -> dict[str, Node]:
     for reason, keys in ignored.items():
         context.notes.append(f"global {', '.join(keys)}: {reason}")
     _check_global(context, settings)
-    return settings
 
 
 def _check_global(context: Context, settings: dict[str, Node]) -> None:
@@ -257,7 +256,7 @@ def _check_global(context: Context, settings: dict[str, Node]) -> None:
         context.duration = f"{duration.value}s"
 
 
-def _read_tasks(context: Context, node: Node | None, settings: dict[str, Node]) -> list[Lined]:
+def _read_tasks(context: Context, node: Node | None) -> list[Lined]:
     tasks: list[Lined] = []
     seen: set[str] = set()
     for pair in node.value if node else ():
@@ -279,9 +278,7 @@ def _read_tasks(context: Context, node: Node | None, settings: dict[str, Node]) 
     return tasks
 
 
-def _workload_values(
-    context: Context, name: str, settings: dict[str, Node], tasks: list[Lined]
-) -> dict[str, object]:
+def _workload_values(context: Context, name: str, tasks: list[Lined]) -> dict[str, object]:
     """Put together what a TOML file of this workload would hold."""
     stem = Path(name).stem.replace("{", "(").replace("}", ")").strip()
     title = "rt-app: " + " ".join(part for part in stem.split() if part.isprintable())

@@ -287,9 +287,9 @@ class _Exporter:
                     phases.append(_Phase(priority=self.change(name, step)))
                 else:
                     phases[-1].events += self.events(name, [step], instances)
-        return loop, self.with_priorities(name, phases)
+        return loop, self.with_priorities(phases)
 
-    def with_priorities(self, name: str, phases: list[_Phase]) -> list[_Phase]:
+    def with_priorities(self, phases: list[_Phase]) -> list[_Phase]:
         """Give the priority that a set made to the next phase that has events."""
         wanted, found = None, []
         for phase in phases:

@@ -176,7 +176,7 @@ def _add_wakeup(bundles: _Bundles, names, event: Wakeup) -> None:
         wakeup.target_cpu = event.cpu
 
 
-def _add_track_event(trace, pb2, event_type, t_ns: int, uuid: int):
+def _add_track_event(trace, event_type, t_ns: int, uuid: int):
     packet = trace.packet.add()
     packet.timestamp = t_ns
     packet.trusted_packet_sequence_id = _SEQUENCE_ID
@@ -214,7 +214,7 @@ def _perfetto(records: Records, names: Mapping[int, str]) -> bytes:
     waiting = 0
     for event in linux_events(records):
         if isinstance(event, Note):
-            note = _add_track_event(trace, pb2, pb2.TrackEvent.TYPE_INSTANT, event.t_ns, _NOTE_TRACK)
+            note = _add_track_event(trace, pb2.TrackEvent.TYPE_INSTANT, event.t_ns, _NOTE_TRACK)
             note.name = f"note {event.key} = {event.value}"
             continue
         if isinstance(event, Switch):
@@ -224,6 +224,6 @@ def _perfetto(records: Records, names: Mapping[int, str]) -> bytes:
         change = _count_change(event)
         if change:
             waiting += change
-            counter = _add_track_event(trace, pb2, pb2.TrackEvent.TYPE_COUNTER, event.t_ns, _RUNNABLE_TRACK)
+            counter = _add_track_event(trace, pb2.TrackEvent.TYPE_COUNTER, event.t_ns, _RUNNABLE_TRACK)
             counter.counter_value = waiting
     return trace.SerializeToString()

@@ -16,7 +16,7 @@ import pytest
 
 from schedlab.records import Kind, Stop
 
-from .test_known_answers import hog, sleeper, task, workload
+from .test_known_answers import hog, task, workload
 
 # ---- rt_fifo and rt_rr ---------------------------------------------------------
 

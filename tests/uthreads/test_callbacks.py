@@ -47,7 +47,7 @@ def bench(root, build):
 
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_nothing_goes_around_the_policy(bench, tmp_path, kind):
-    program, policy = bench.compile_bench(tmp_path), bench.compile_counting(tmp_path)
+    program, policy = bench.compile_bench(tmp_path), bench.compile_counting()
     calls = bench.count_callbacks(program, policy, kind, 2_000)
     # A joiner is woken when the thread has left its stack. If that is from the idle
     # loop, a dispatch before it found nobody.
