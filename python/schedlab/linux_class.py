@@ -132,8 +132,8 @@ def parse_class(text: str) -> LinuxClass:
     if name is None:
         raise UsageError(f"{text}: name the policy itself, such as mlfq or ./mine.bpf.c")
     if name not in NUMBERS:
-        raise UsageError(f"{text}: there is no such class{did_you_mean(name, NUMBERS)}; "
-                         f"there are {', '.join(NUMBERS)}")  # fmt: skip
+        policy = "; a policy of ours is loaded first, with schedlab load" if "SCHED" not in name else ""
+        raise UsageError(f"{text}: Linux has no such class{did_you_mean(name, NUMBERS)}{policy}")
     if name in REALTIME:
         return LinuxClass(text, NUMBERS[name], priority=_priority(text, parameter))
     if name == "SCHED_DEADLINE":

@@ -342,8 +342,8 @@ def load_recorded(folder: Path) -> Workload:
     broken = check(Timeline(records)) if records.nr_lost else "ok"
     if broken != "ok":
         raise RecordError(f"{folder}: cannot be replayed: {broken}")
-    if not len(records.events):
-        raise RecordError(f"{folder}: cannot be replayed: nothing happened in it")
+    if not records.events["task"].any():
+        raise RecordError(f"{folder}: cannot be replayed: nobody ran in it")
     name = f"{run.get('workload') or folder.name}-replayed"
     program = program_of(records, name=name, source=_source_of(folder, run), tasks=run.get("tasks"))
     events = records.events

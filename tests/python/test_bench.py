@@ -41,6 +41,7 @@ OTHER, BATCH = parse_policies(["SCHED_OTHER", "SCHED_BATCH"])
         ("SCHED_DEADLINE:5ms/4ms/10ms", "runtime <= deadline"),
         ("SCHED_DEADLINE:5/10ms/10ms", "^SCHED_DEADLINE:5/10ms/10ms: '5' has no unit"),
         ("SCHED_EXT", "name the policy itself"),
+        ("mlfq", "no such class .*loaded first, with schedlab load"),
     ],
 )
 def test_a_wrong_class_is_refused_with_its_remedy(text, problem):
