@@ -29,12 +29,13 @@ MAGIC, VERSION = b"SLEVTS\0\1", 1
 (SWITCH, WAKING, WAKEUP, NEW, MIGRATE, FORK, EXIT, EXEC, _YIELD, RUNTIME, NAMED, _MEMBER, LOST, _SYNC,
  END) = range(1, 16)  # fmt: skip
 STATE_BLOCKED, STATE_DEAD = 1, 0x10
+ELSEWHERE = 2
 PIDS_MAX, CPUS_MAX = 4 << 20, 4096
 REMEDY = "record with: trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new " \
          "-e sched_migrate_task -e sched_process_fork -e sched_process_exit"  # fmt: skip
 
 _HEAD = re.compile(
-    r"\s*(?P<comm>.*?)[-\s]\s*(?P<pid>\d+)(?:/\d+)?\s+(?:\([\s\d-]*\)\s+)?\[(?P<cpu>\d+)\]\s+"
+    r"\s*(?P<comm>.*?)[-\s]\s*(?:\d+/)?(?P<pid>\d+)\s+(?:\([\s\d-]*\)\s+)?\[(?P<cpu>\d+)\]\s+"
     r"(?:(?P<flags>[\w.#]{4,7})\s+)?(?P<s>\d+)\.(?P<fraction>\d{1,9}):\s+(?:\w+:)?(?P<event>\w+):\s*(?P<rest>.*)"
 )
 _LOST = re.compile(r"CPU:?\s*(\d+):?\s*\[(?:LOST )?(\d+) EVENTS(?: DROPPED)?\]")
@@ -140,7 +141,9 @@ class _Reader:
 
     def runtime(self, t_ns: int, cpu: int, line: re.Match) -> None:
         pid, ran_ns = _fields(_RUNTIME, line)
-        self.put(RUNTIME, t_ns, cpu, int(pid), min(int(ran_ns), 2**32 - 1))
+        # A CPU that wakes a task for another one also does its accounts.
+        flags = 0 if pid == line["pid"] else ELSEWHERE
+        self.put(RUNTIME, t_ns, cpu, int(pid), min(int(ran_ns), 2**32 - 1), flags=flags)
 
 
 _HANDLERS = {

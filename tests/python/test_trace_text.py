@@ -168,6 +168,22 @@ def test_a_file_becomes_a_run(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+ACCOUNTS = """\
+ x-9   [000] d..2.   1.000000: sched_switch: prev_comm=x prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+ y-8   [001] d..2.   1.000000: sched_switch: prev_comm=y prev_pid=8 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120
+ a-10  [000] d..2.   1.000050: sched_stat_runtime: comm=b pid=11 runtime=50000 [ns]
+ a-10  [000] d..2.   1.000060: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=x next_pid=9 next_prio=120
+ b-11  [001] d..2.   1.000070: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=y next_pid=8 next_prio=120
+"""
+
+
+def test_whose_accounts_another_cpu_makes_does_not_run_there(convert):
+    converted, records = convert(ACCOUNTS)
+    assert (converted.nr_repairs, converted.nr_inferred) == (0, 0)
+    stops = records.events[(records.events["kind"] == Kind.STOP) & (records.events["flags"] == Stop.BLOCKED)]
+    assert stops["arg"].tolist() == [60_000, 70_000]
+
+
 def test_an_import_replaces_what_was_in_its_directory_and_what_cannot_be_read_does_not(tmp_path):
     out = tmp_path / "run"
     out.mkdir()
