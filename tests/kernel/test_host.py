@@ -16,6 +16,7 @@ import pytest
 
 from schedlab import physics
 from schedlab.hosts import Job, kernel
+from schedlab.hosts.kernel_boot import Machine, machine_command
 from schedlab.policy import load_policy
 from schedlab.policy_build import build_policy
 from schedlab.program import compile_workload
@@ -193,6 +194,15 @@ def test_a_policy_that_fails_falls_back_and_says_so(play, tmp_path):
     assert "enough of 0" in outcome.error
     assert "the built-in FIFO goes on" in outcome.answer["console"]
     assert outcome.answer["nr_exited"] == len(program.task_rows)
+
+
+def test_ps_names_the_policy_that_is_left(tmp_path):
+    path = own_policy(tmp_path, '\tif (prev)\n\t\tscx_bpf_error("enough of %d", cpu);\n')
+    machine = Machine(kernel.image_for(path), arguments={"policy": "mine", "run": "/ps"})
+    said = subprocess.run(machine_command(machine), stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=100, check=True).stdout  # fmt: skip
+    assert "enough of 0; the built-in FIFO goes on" in said
+    assert "\npolicy: builtin" in said.replace("\r", "")
 
 
 def test_a_policy_that_does_not_start_is_an_outcome(play, tmp_path):

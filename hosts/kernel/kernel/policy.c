@@ -73,11 +73,10 @@ int policy_start(const char *text, char *why)
 		sl_print_to(why, POLICY_TEXT_MAX, "there is no policy '%s'", name);
 		return -1;
 	}
-	if (idx < sl_nr_linked_policies) {
+	if (idx < sl_nr_linked_policies)
 		l = &sl_policy_table[idx];
-		if (lab_set_knobs(l, settings, true, why))
-			return -1;
-	}
+	if (lab_set_knobs(l, settings, true, why))
+		return -1;
 	lab_policy_ends(policy_now());
 	push_off();
 	err = change_to(l, settings, why);
@@ -123,7 +122,9 @@ void policy_init(void)
 
 int policy_describe(int which, char *to, u32 bytes)
 {
-	u32 idx = which < 0 ? policy_now() : (u32)which;
+	/* One that has failed is in force no more. */
+	u32 now = sl_peek(&sl_core.bypass) ? sl_nr_linked_policies : policy_now();
+	u32 idx = which < 0 ? now : (u32)which;
 	u32 used;
 
 	if (idx > sl_nr_linked_policies)

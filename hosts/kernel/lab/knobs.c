@@ -52,8 +52,8 @@ static bool fits(u64 value, u32 bytes, bool is_negative)
 }
 
 /*
- * @assignment: NAME=VALUE, which is cut in two. @is_trial: only look whether it
- * is right. Return: 0, or -1 with @why.
+ * @l: NULL: the built-in one, which has no knobs. @assignment: NAME=VALUE, which is
+ * cut in two. @is_trial: only look whether it is right. Return: 0, or -1 with @why.
  */
 static int set_knob(const struct sl_linked_policy *l, char *assignment,
 		    bool is_trial, char *why)
@@ -70,10 +70,10 @@ static int set_knob(const struct sl_linked_policy *l, char *assignment,
 		return -1;
 	}
 	*value_text++ = 0;
-	knob = find_knob(l, assignment);
+	knob = l ? find_knob(l, assignment) : NULL;
 	if (!knob) {
 		sl_print_to(why, POLICY_TEXT_MAX, "policy '%s' has no knob '%s'",
-			    l->name, assignment);
+			    l ? l->name : "builtin", assignment);
 		return -1;
 	}
 	if (!parse_number(value_text, &value) ||

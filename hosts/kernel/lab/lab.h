@@ -94,7 +94,7 @@ void lab_policy_ends(u32 idx);
 void lab_policy_failed(const struct scx_exit_info *info, s32 pid);
 
 /*
- * Set the knobs of a policy, "NAME=VALUE NAME=VALUE"; @is_trial: only look whether
+ * Set the knobs of a policy, "NAME=VALUE NAME=VALUE"; @l: NULL: the built-in one; @is_trial: only look whether
  * that is right. Return: 0, or -1 with @why (of POLICY_TEXT_MAX bytes).
  */
 int lab_set_knobs(const struct sl_linked_policy *l, const char *settings,

@@ -90,7 +90,8 @@ static inline void lab_policy_failed(const struct scx_exit_info *info, s32 pid)
 static inline int lab_set_knobs(const struct sl_linked_policy *l,
 				const char *settings, bool is_trial, char *why)
 {
-	(void)l, (void)is_trial, (void)why;
+	(void)l, (void)is_trial;
+	*why = 0;
 	return *settings ? -1 : 0;
 }
 
