@@ -389,13 +389,30 @@ def audit_report(folder: Path) -> Audit:
     return result
 
 
-def samples_behind(folder: Path, tables: Mapping[str, Table], formula: str) -> list[float]:
-    """Find the rows that a published mean was computed from.
+def mean_groups(folder: Path) -> dict[str, dict]:
+    """Read which tables are means of which.
 
     Parameters
     ----------
     folder : pathlib.Path
-        `experiments/report-N`; the `[[groups]]` of its `audit.toml` say what is a mean of what.
+        `experiments/report-N`.
+
+    Returns
+    -------
+    dict of str to dict
+        The `[[groups]]` of its `audit.toml`, by the table that holds the means.
+    """
+    spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
+    return {entry["table"]: entry for entry in spec.get("groups", [])}
+
+
+def samples_behind(groups: Mapping[str, dict], tables: Mapping[str, Table], formula: str) -> list[float]:
+    """Find the rows that a published mean was computed from.
+
+    Parameters
+    ----------
+    groups : mapping of str to dict
+        What `mean_groups` returned.
     tables : mapping of str to Table
         The report's own.
     formula : str
@@ -407,11 +424,7 @@ def samples_behind(folder: Path, tables: Mapping[str, Table], formula: str) -> l
         In the cell's unit; empty where the report does not publish them.
     """
     cell = Formula(formula).cell
-    if cell is None:
-        return []
-    spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
-    groups = {entry["table"]: entry for entry in spec.get("groups", [])}
-    return _behind(groups, tables, *cell) if cell[0] in groups else []
+    return _behind(groups, tables, *cell) if cell and cell[0] in groups else []
 
 
 def _behind(groups: Mapping, tables: Mapping[str, Table], name: str, key: tuple[str, ...], column: str) -> list[float]:

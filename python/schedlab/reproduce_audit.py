@@ -71,16 +71,17 @@ def _findings(findings: Sequence[Finding], made: Reproduction) -> str:
     checks: dict[str, list[Finding]] = {}
     for finding in findings:
         checks.setdefault(finding.text, []).append(finding)
-    rows = []
+    rows = [_finding(finding, tables, f"{escape(text)}{_note(finding.note)}")
+            for text, mine in checks.items() if len(mine) < MANY for finding in mine]  # fmt: skip
     for text, mine in checks.items():
         if len(mine) < MANY:
-            rows += [_finding(finding, tables, f"{escape(text)}{_note(finding.note)}") for finding in mine]
             continue
         notes = {finding.note for finding in mine}
         common = notes.pop() if len(notes) == 1 else ""
-        verdict = "so" if mine[0].follows else "not so"
-        rows.append(f'<tr class="check"><th scope="rowgroup" colspan="4">{escape(text)}: {verdict} {len(mine):,} times of '
-                    f"{totals[text]:,}{_note(common)}</th></tr>")  # fmt: skip
+        # Rows that repeat another are all that such a check finds.
+        of = "" if mine[0].kind == "repeats" else f" of {totals[text]:,}"
+        verdict = f"{'so' if mine[0].follows else 'not so'} in {len(mine):,}{of}"
+        rows.append(f'<tr class="check"><th scope="rowgroup" colspan="4">{escape(text)}: {verdict}{_note(common)}</th></tr>')
         rows += [_finding(finding, tables, "" if common else _note(finding.note)) for finding in mine]
     return ('<div class="scroll" tabindex="0" role="region" aria-label="Figures of the report, computed anew">'
             '<table class="words audit"><thead><tr><th scope="col">where</th><th scope="col">what is said</th>'

@@ -23,6 +23,8 @@ from .plots import PALETTE, SHAPES, TEXT, _finished
 #: What the first source of a chart is called.
 PUBLISHED = "the report"
 BAR_PX, HEIGHT_PX, WIDTH_PX, BOX_PX = 14, 150, 165, 24
+#: What is wider lies down, so that it fits a telephone.
+SIZE_PX_MAX = 280
 TITLE_LETTERS = 28
 #: Sources whose greatest values lie within this factor are drawn on one axis.
 NEAR = 4
@@ -116,8 +118,8 @@ def panel(cells: Sequence[dict], axis: Axis, *, groups: Sequence[str], series: S
         groups lie beside bars instead of below columns. Dots are samples, lines are
         intervals.
     """
-    is_flat = max(map(len, groups)) > 8 or len(groups) > 6
     size = max(120, len(groups) * (len(series) * BAR_PX + 10))
+    is_flat = max(map(len, groups)) > 8 or size > SIZE_PX_MAX
     place, offset, length, end = ("y", "yOffset", "x", "x2") if is_flat else ("x", "xOffset", "y", "y2")
     scale = alt.Scale(type="log" if axis.is_log else "linear", domain=[axis.low, axis.high], nice=not axis.is_log,
                       zero=not axis.is_log)  # fmt: skip
@@ -132,8 +134,8 @@ def panel(cells: Sequence[dict], axis: Axis, *, groups: Sequence[str], series: S
         offset: shifted("series:N", sort=list(series), scale=alt.Scale(domain=list(series))),
     }  # fmt: skip
     data = [cell for cell in cells if cell["value"] > 0 or not axis.is_log]
-    base = alt.Chart(alt.Data(values=[{k: v for k, v in cell.items() if k != "values"} for cell in data]),
-                     **({"width": WIDTH_PX, "height": size} if is_flat else {"width": max(size, 150), "height": HEIGHT_PX}))  # fmt: skip
+    base = alt.Chart(**({"width": WIDTH_PX, "height": size} if is_flat
+                        else {"width": max(size, 150), "height": HEIGHT_PX}))  # fmt: skip
     # A title longer than its axis is cut; the heading has the whole of it, too.
     value = channel[length]("value:Q", title=textwrap.wrap(unit, TITLE_LETTERS) or None, scale=scale, axis=look)
     colours = alt.Color("series:N", scale=alt.Scale(domain=list(series), range=[_colour(i) for i in range(len(series))]), legend=None)
@@ -151,8 +153,13 @@ def panel(cells: Sequence[dict], axis: Axis, *, groups: Sequence[str], series: S
             for each in dict.fromkeys(cell["values"]) if each > 0 or not axis.is_log]  # fmt: skip
     if dots:
         layers.append(base.mark_circle(color=TEXT, size=9, opacity=0.7, aria=False).encode(
-            **where, **{length: channel[length]("value:Q")}).properties(data=alt.Data(values=dots)))  # fmt: skip
-    return _finished(alt.layer(*layers))
+            **where, **{length: channel[length]("value:Q")}))  # fmt: skip
+    chart = _finished(alt.layer(*layers))
+    # Each step of Altair copies a chart with all its data, so the data come last.
+    chart.data = alt.Data(values=[{k: v for k, v in cell.items() if k != "values"} for cell in data])
+    if dots:
+        chart.layer[-1].data = alt.Data(values=dots)
+    return chart
 
 
 def _colour(index: int) -> str:

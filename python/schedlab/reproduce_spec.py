@@ -181,6 +181,8 @@ class Redrawn:
         Whether its chart has a logarithmic axis.
     is_shared : bool
         Whether all sources are drawn in one scale, however far apart they are.
+    is_folded : bool
+        Whether a reader unfolds it.
     rows_are, columns_are : str
         What the rows and the columns are, such as `"scheduler"` and `"processes"`.
     """
@@ -197,6 +199,7 @@ class Redrawn:
     note: str = ""
     is_log: bool = False
     is_shared: bool = False
+    is_folded: bool = False
     rows_are: str = ""
     columns_are: str = ""
 
@@ -508,6 +511,7 @@ def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs], names: tup
         note=" ".join(entry.take("note", str, "").split()),
         is_log=entry.take("log", bool, False),
         is_shared=entry.take("shared", bool, False),
+        is_folded=entry.take("folded", bool, False),
         rows_are=entry.take("rows_are", str, names[0]),
         columns_are=entry.take("columns_are", str, names[1]),
     )

@@ -17,10 +17,12 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
+from altair.utils.schemapi import debug_mode
+
 from . import plots
 from . import report_page as page
 from . import reproduce_plots as draw
-from .audit import Formula, samples_behind
+from .audit import Formula, mean_groups, samples_behind
 from .errors import SpecError, SpecFault
 from .reproduce_claims import measure_on
 from .reproduce_formula import Measure, MissingError
@@ -54,6 +56,7 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
         (Interval) with `directory`, and `values`, the samples; `reason` where there
         is no number.
     """
+    groups = mean_groups(made.experiment.folder)
     for row in redrawn.rows:
         for column in redrawn.columns:
             place = {"row": row, "column": column}
@@ -62,7 +65,7 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
                 try:
                     value = Formula(text).value(made.tables)
                     yield place | {"on": "", "published": value,
-                                   "values": samples_behind(made.experiment.folder, made.tables, text)}  # fmt: skip
+                                   "values": samples_behind(groups, made.tables, text)}  # fmt: skip
                 except ValueError as error:
                     # A report's table may have empty cells; a wrong name is nobody's empty cell.
                     if "is in no row" not in str(error):
@@ -96,13 +99,19 @@ def tables_section(made: Reproduction) -> str:
     """
     parts, before = [], None
     for number, redrawn in enumerate(made.experiment.redrawn):
-        body = (_table if redrawn.kind == "table" else _boxes)(made, redrawn, f"{number}")
+        # Hundreds of charts of two shapes, which tests draw: to check each anew takes longer than to draw it.
+        with debug_mode(False):
+            body = (_table if redrawn.kind == "table" else _boxes)(made, redrawn, f"{number}")
         if redrawn.where != before:
             parts.append(f"<h3>{escape(redrawn.where[:1].upper() + redrawn.where[1:])}</h3>")
         before = redrawn.where
         note = f'<p class="soft">{page.prose(redrawn.note)}</p>' if redrawn.note else ""
         unit = f' <span class="soft small">({escape(redrawn.unit)})</span>' if redrawn.unit else ""
-        parts.append(f'<div class="redrawn" id="table-{number}"><h4>{escape(redrawn.title)}{unit}</h4>{note}{body}</div>')
+        title = f"{escape(redrawn.title)}{unit}"
+        if redrawn.is_folded:
+            parts.append(f'<details class="redrawn" id="table-{number}"><summary>{title}</summary>{note}{body}</details>')
+        else:
+            parts.append(f'<div class="redrawn" id="table-{number}"><h4>{title}</h4>{note}{body}</div>')
     if not parts:
         return ""
     return f"""<section id="tables">
@@ -213,9 +222,14 @@ def _charts(made: Reproduction, redrawn: Redrawn, cells: list[dict], sources: di
 
 
 def _is_turned(made: Reproduction, redrawn: Redrawn) -> bool:
-    """Whether the columns of a table are what its charts compare: schedulers, if they are any."""
+    """Whether the columns of a table are what its charts compare, and not its rows.
+
+    Schedulers are compared, if they are any; else what is no number, as numbers make an axis.
+    """
     policies = {name for runs in made.experiment.runs.values() for name in runs.policies}
-    return not set(redrawn.rows) <= policies
+    if set(redrawn.rows) <= policies:
+        return False
+    return not all(map(str.isdigit, redrawn.columns)) or all(map(str.isdigit, redrawn.rows))
 
 
 def _mark(cell: dict, redrawn: Redrawn, made: Reproduction) -> dict:
