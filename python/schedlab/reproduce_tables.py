@@ -33,7 +33,7 @@ from .stats import mean_interval
 if TYPE_CHECKING:
     from .reproduce import Reproduction
 
-#: So many charts find room beside their table.
+#: So many charts find room beside a table of as many columns.
 BESIDE_MAX = 3
 #: The shapes of `plots.SHAPES` as signs of a text.
 SIGNS = "\u25cf\u25a0\u25b2\u25c6\u271a\u25bc\u25b6\u25c0"
@@ -169,8 +169,8 @@ def _table(made: Reproduction, redrawn: Redrawn, key: str) -> str:
         bodies.append(f"<tbody>{''.join(lines)}</tbody>")
     reasons = list(dict.fromkeys(f"{sources[cell['on']]}: {cell['reason']}" for cell in cells if "reason" in cell))
     missing = "".join(f'<p class="small soft">No number on {escape(reason)}.</p>' for reason in reasons)
-    # Few charts stand beside their table, many below it.
-    beside = "beside" if len(sources) <= BESIDE_MAX else "beside below"
+    # Few charts stand beside a narrow table, else they stand below it.
+    beside = "beside" if max(len(sources), len(redrawn.columns)) <= BESIDE_MAX else "beside below"
     return (f'<div class="{beside}"><div class="numbers"><div class="scroll" tabindex="0" role="region" '
             f'aria-label="{escape(redrawn.title)}"><table><thead>{over}<tr><th scope="col">{escape(redrawn.rows_are)}</th>'
             f'<th scope="col">from</th>{columns}</tr></thead>{"".join(bodies)}</table></div>{missing}</div>'
