@@ -13,7 +13,7 @@ the two then differ beyond the bounds, it is asked again and again, with costs t
 somewhat different, and seeds: if one of these runs is like the kernel's, microseconds
 decide about this workload under this policy.
 
-Read next: docs/agreement.md; tests/kernel/test_host_agrees.py.
+Read next: agreement_bounds.py, what agreement is; docs/agreement.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import argparse
 import hashlib
 import itertools
 import json
-import random
 import re
 import shutil
 import subprocess
@@ -30,27 +29,23 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
+from agreement_bounds import Pair, measure, variations
 
 from schedlab import paths
 from schedlab.hosts import Job, kernel, kernel_build
-from schedlab.metrics import compute_metrics
 from schedlab.policy import load_policy
 from schedlab.policy_build import build_policy
 from schedlab.program import compile_workload
-from schedlab.records import Kind, read_records
+from schedlab.records import read_records
 from schedlab.spec import load_workload
-from schedlab.timeline import Timeline
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "agreement.md"
 BEGIN, END = "<!-- kernel table -->", "<!-- end of kernel table -->"
-#: The bounds of the project's design, fixed before the first run.
-SHARE_POINTS, SWITCHES, RESPONSE, P99_TICKS = 2.0, 0.10, 0.15, 1.0
 WORKLOADS = (
     "mixed", "poisson", "textbook/fcfs", "textbook/rr", "textbook/srtf",
     "classics/convoy", "classics/gamer", "classics/heavy-tail", "classics/interactive-batch",
@@ -71,9 +66,6 @@ TIMEOUT_SECONDS = 300
 #: As seen in the kernel's records: what a task has used when it first waits; what its end
 #: takes; what the calls between two runs take; the time from a task that leaves to the next.
 COSTS = {"start_ns": 5000, "exit_ns": 6000, "call_ns": 300, "leave_ns": 700}
-NR_VARIATIONS = 40
-#: Each of COSTS is multiplied or divided by up to this.
-VARIATION = 2.0
 
 
 @dataclass(frozen=True)
@@ -90,56 +82,6 @@ class Hosts:
 
     simulator: Path | None = None
     image: kernel_build.KernelImage | None = None
-
-
-@dataclass
-class Pair:
-    """A run in a kernel, and one in the simulator.
-
-    Attributes
-    ----------
-    workload, policy : str
-        Which.
-    error : str or None
-        What kept them from being compared.
-    are_equal : bool
-        Whether both hosts ran the same tasks in the same order, for the same reasons.
-    share_points : float
-        Largest difference of a task's share of the CPU time used, in percentage points.
-    switches, response : float
-        Relative difference of the number of switches and of the mean response time;
-        the kernel's less the simulator's, by the simulator's.
-    p99_ticks : float
-        Larger difference of the two 99th percentiles (response, wake-up) in ticks.
-    numbers : dict
-        Both hosts' values behind them.
-    """
-
-    workload: str
-    policy: str
-    error: str | None = None
-    are_equal: bool = False
-    share_points: float = 0.0
-    switches: float = 0.0
-    response: float = 0.0
-    p99_ticks: float = 0.0
-    numbers: dict = field(default_factory=dict)
-
-    @property
-    def beyond(self) -> list[str]:
-        """Bounds that it exceeds, in words."""
-        if self.are_equal:
-            return []
-        found = []
-        if self.share_points > SHARE_POINTS:
-            found.append(f"share {self.share_points:.1f} points")
-        if abs(self.switches) > SWITCHES:
-            found.append(f"switches {self.switches:+.0%}")
-        if abs(self.response) > RESPONSE:
-            found.append(f"response {self.response:+.0%}")
-        if self.p99_ticks > P99_TICKS:
-            found.append(f"p99 {self.p99_ticks:.1f} ticks")
-        return found
 
 
 @dataclass
@@ -173,26 +115,6 @@ class Cell:
         if not self.costly.beyond:
             return "ok"
         return "~" if self.nr_like else ""
-
-
-def decisions(records) -> list[tuple]:
-    """List what the scheduler decided: who runs, and why it stops.
-
-    Parameters
-    ----------
-    records : Records
-        Of one run.
-
-    Returns
-    -------
-    list of tuple
-        `(kind, task, cpu, why)` of each RUN and STOP.
-    """
-    events = records.events
-    chosen = events[np.isin(events["kind"], (Kind.RUN, Kind.STOP))]
-    why = np.where(chosen["kind"] == Kind.STOP, chosen["flags"], 0)
-    return list(zip(chosen["kind"].tolist(), chosen["task"].tolist(), chosen["cpu"].tolist(),
-                    why.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -309,25 +231,6 @@ def in_simulator(run: Run, hosts: Hosts = Hosts(), *, costs: dict | None = None)
     return read_records(job.records)
 
 
-def variations(run: Run):
-    """Runs that differ from a given one by what nobody knows exactly.
-
-    Parameters
-    ----------
-    run : Run
-        The one that is varied.
-
-    Yields
-    ------
-    tuple of Run and dict
-        With another seed, and what things cost.
-    """
-    draw = random.Random(run.seed)
-    for i in range(NR_VARIATIONS):
-        costs = {name: int(ns * VARIATION ** draw.uniform(-1, 1)) for name, ns in COSTS.items()}
-        yield replace(run, seed=run.seed + 1 + i), costs
-
-
 def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int = 1) -> Cell:
     """Compare the hosts on one workload under one policy.
 
@@ -361,48 +264,13 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int 
             hold(cell.free, in_simulator(run, hosts))
             if cell.costly.beyond and nr_cpus == 1:
                 cell.nr_like = sum(
-                    not hold(Pair(workload, policy), in_simulator(other, hosts, costs=costs)).beyond
-                    for other, costs in variations(run)
+                    not hold(Pair(workload, policy),
+                             in_simulator(replace(run, seed=seed), hosts, costs=costs)).beyond
+                    for seed, costs in variations(COSTS, run.seed)
                 )
         except (RuntimeError, subprocess.CalledProcessError) as error:
             cell.costly.error = str(error)
     return cell
-
-
-def measure(pair: Pair, program, both, tick_ns: int) -> None:
-    """Fill in how two runs differ.
-
-    Parameters
-    ----------
-    pair : Pair
-        Is filled in.
-    program : Program
-        What was played.
-    both : sequence of Records
-        Of the kernel and of the simulator.
-    tick_ns : int
-        Time between ticks in nanoseconds.
-    """
-    weight = program.tasks["weight"]
-    metrics = [compute_metrics(Timeline(records), weight=weight) for records in both]
-    shares = [m.tasks["run_ns"] / m.run["busy_ns"] for m in metrics]
-    real, simulated = (m.run for m in metrics)
-    p99 = [abs((real[name] or 0) - (simulated[name] or 0)) for name in ("response_ns_p99", "wakeup_ns_p99")]
-    pair.are_equal = decisions(both[0]) == decisions(both[1])
-    pair.share_points = 100 * float(np.abs(shares[0] - shares[1]).max())
-    pair.switches = _relative(real["switches"], simulated["switches"])
-    pair.response = _relative(real["response_ns_mean"], simulated["response_ns_mean"],
-                              least=tick_ns / 100)  # fmt: skip
-    pair.p99_ticks = max(p99) / tick_ns
-    for name in ("switches", "response_ns_mean", "response_ns_p99", "wakeup_ns_p99"):
-        pair.numbers[name] = (real[name], simulated[name])
-
-
-def _relative(real: float, simulated: float, *, least: float = 0.0) -> float:
-    """Difference by the simulator's value; what is less than `least` is no difference."""
-    if abs(real - simulated) <= least or not simulated:
-        return 0.0
-    return (real - simulated) / simulated
 
 
 def table(cells: list[Cell]) -> str:
