@@ -141,8 +141,12 @@ def link(made: Reproduction, directory: str) -> str:
 
 
 def _sources(made: Reproduction, redrawn: Redrawn) -> dict[str, str]:
-    """What a table's numbers come from, the report first: names and titles."""
-    ours = {on: made.experiment.runs[on].title for on in redrawn.on if on in made.samples.done}
+    """What a table's numbers come from, the report first: names and titles.
+
+    Without a set that could not be run at all, of which the top of the page speaks.
+    """
+    ours = {on: made.experiment.runs[on].title for on in redrawn.on
+            if on in made.samples.done and not made.samples.done[on].problem}  # fmt: skip
     return ({"": draw.PUBLISHED} if redrawn.published else {}) | ours
 
 
@@ -167,7 +171,8 @@ def _table(made: Reproduction, redrawn: Redrawn, key: str) -> str:
             values = "".join(_cell(made, by_place.get((row, column, source))) for column in redrawn.columns)
             lines.append(f'<tr{"" if source else " class=report"}>{name}<th scope="row">{escape(title)}</th>{values}</tr>')
         bodies.append(f"<tbody>{''.join(lines)}</tbody>")
-    reasons = list(dict.fromkeys(f"{sources[cell['on']]}: {cell['reason']}" for cell in cells if "reason" in cell))
+    reasons = list(dict.fromkeys(f"{sources[cell['on']]}: {cell['reason']}" for cell in cells
+                                 if "reason" in cell and cell["on"] in sources))  # fmt: skip
     missing = "".join(f'<p class="small soft">No number on {escape(reason)}.</p>' for reason in reasons)
     # Few charts stand beside a narrow table, else they stand below it.
     beside = "beside" if max(len(sources), len(redrawn.columns)) <= BESIDE_MAX else "beside below"

@@ -154,3 +154,15 @@ def test_near_numbers_share_an_axis_and_far_ones_do_not():
     assert steep[""].low < 0.5 < 300 < steep[""].high
     assert not axes({"": [5, 6]}, is_log=True, is_shared=False)[""].is_log, "a short axis needs no logarithm"
     assert axes({"": [0]}, is_log=True, is_shared=False)[""].high == 1
+
+
+def test_a_set_that_could_not_be_run_is_said_once_and_has_no_empty_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("schedlab.plots.to_svg", lambda chart, **_: "<svg ></svg>")
+    made = pretend(1, tmp_path)
+    made.samples.done["sim-1"].problem = "sim cannot be used here: it is not built"
+    text = page_text(made)
+    tables = text[text.index('id="tables"') : text.index('<section id="claim"')]
+    assert text.index("sim cannot be used here") < text.index('id="audit"')
+    assert "sim cannot be used here" not in tables
+    assert "simulator, 1 CPU<" not in tables
+    assert "teaching kernel, 1 CPU<" in tables

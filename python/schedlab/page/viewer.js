@@ -20,7 +20,7 @@ class Viewer {
     this.cursor = null;
     this.frame = 0;
     this.drawMilliseconds = 0;
-    this.isPaper = false;
+    this.isPaper = this.isReady = false;
     this.lanes = [...element.querySelectorAll(".lane")].map((lane) => new Lane(this, lane));
     this.status = element.querySelector(".status");
     this.tip = element.querySelector(".tip");
@@ -32,7 +32,10 @@ class Viewer {
 
   // Once, whoever asks first.
   begin() {
-    this.started ??= this.start().then(this.resolve);
+    this.started ??= this.start().then(() => {
+      this.isReady = true;
+      this.resolve();
+    });
     return this.started;
   }
 
@@ -205,7 +208,11 @@ class Viewer {
     document.documentElement.classList.toggle("paper", isPaper);
     this.readInk();
     this.drawLegend();
-    this.lanes.forEach((lane) => lane.draw());
+    this.lanes.forEach((lane) => {
+      // A page of many sections may be printed before all of them are unpacked.
+      if (!lane.run && !this.isReady) lane.title.textContent = isPaper ? "Not unpacked yet when this was printed: print again." : "";
+      lane.draw();
+    });
   }
 
   redraw() {
