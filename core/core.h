@@ -437,7 +437,7 @@ bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id);
 void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
 		u64 enq_flags);
 void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
-void sl_flush_inserts(struct sl_cpu *cpu);
+sl_apart void sl_flush_inserts(struct sl_cpu *cpu);
 sl_apart void sl_call_dequeue(struct sl_task *t, u64 deq_flags);
 /* S22: the policy hears once that a task has left its custody. */
 sl_inline void sl_end_custody(struct sl_task *t, u64 deq_flags)

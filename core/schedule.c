@@ -53,7 +53,7 @@ sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
 }
 
 /* S11: a task that blocks or ends leaves the policy's sight. */
-static sl_apart void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
+sl_inline void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 {
 	SL_TELL(cpu, stopping, t, &t->p, false);
 	SL_TELL(cpu, quiescent, t, &t->p, SCX_DEQ_SLEEP);

@@ -151,7 +151,7 @@ sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	here->in_interrupt = false;
 }
 
-static void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origin_pid)
+sl_inline void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origin_pid)
 {
 	struct sl_cpu *cpu;
 	u8 state;
@@ -173,7 +173,7 @@ static void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origin_p
  *
  * Context: no lock held.
  */
-void sl_task_start(struct sl_task *t, s32 parent_pid)
+sl_in_one_piece void sl_task_start(struct sl_task *t, s32 parent_pid)
 {
 	start(t, SCX_WAKE_FORK, 0, parent_pid);
 }

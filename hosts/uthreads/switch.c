@@ -117,7 +117,7 @@ sl_inline void after_switch(void)
 }
 
 /* The same, for a stack that begins. */
-void ut_after_switch(void)
+sl_in_one_piece void ut_after_switch(void)
 {
 	after_switch();
 }
