@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
-from uthreads.uthreads_programs import HERE, HOST, ROOT, compile_all, run_program
+from uthreads.uthreads_programs import COMMON, HERE, HOST, ROOT, compile_all, run_program
 
 MACHINES = ("aarch64", "riscv64")
 
@@ -29,8 +29,8 @@ def built(tmp_path_factory, need):
         shared = [*flags, "-fPIC", "-shared"]
         compile_all([
             *shared, "-Wl,-Bsymbolic", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'core'}", f"-I{HOST}",
-            "-o", folder / "libschedlab-uthreads.so", *sorted((ROOT / "core").glob("*.c")),
-            *sorted(HOST.glob("*.c")), HOST / f"context_{machine}.S", "-lpthread", "-ldl",
+            f"-I{COMMON}", "-o", folder / "libschedlab-uthreads.so", *sorted((ROOT / "core").glob("*.c")),
+            COMMON / "policy_file.c", *sorted(HOST.glob("*.c")), HOST / f"context_{machine}.S", "-lpthread", "-ldl",
         ])  # fmt: skip
         compile_all([*shared, "-fno-semantic-interposition", "-o", folder / "rr.so",
                      ROOT / "policies" / "rr.bpf.c"])  # fmt: skip
