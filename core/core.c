@@ -310,16 +310,21 @@ void sl_task_detach(struct sl_task *t)
 	SL_ASSERT(t->state != SL_TASK_RUNNABLE && t->state != SL_TASK_RUNNING);
 	sl_lock(&sl_core.tasks_lock);
 	t->is_leaving = true;
-	must_tell = t->is_told && !sl_peek(&sl_core.bypass);
-	sl_unlock(&sl_core.tasks_lock);
-	if (must_tell && sl_core.ops.disable)
-		SL_CALL(here, sl_core.ops.disable, disable, t, &t->p);
-	if (must_tell && sl_core.ops.exit_task)
-		SL_CALL(here, sl_core.ops.exit_task, exit_task, t, &t->p, &args);
+	must_tell = t->is_told && !sl_peek(&sl_core.bypass) &&
+		    (sl_core.ops.disable || sl_core.ops.exit_task);
+	if (must_tell) {
+		/* It keeps its slot meanwhile: it may have storage still. */
+		sl_unlock(&sl_core.tasks_lock);
+		if (sl_core.ops.disable)
+			SL_CALL(here, sl_core.ops.disable, disable, t, &t->p);
+		if (sl_core.ops.exit_task)
+			SL_CALL(here, sl_core.ops.exit_task, exit_task, t, &t->p,
+				&args);
+		sl_lock(&sl_core.tasks_lock);
+	}
 	/* First of all, so that nobody makes new storage for it. */
 	sl_poke(&t->is_attached, false);
 	sl_maps_forget_task(t);
-	sl_lock(&sl_core.tasks_lock);
 	sl_poke(&sl_core.tasks[t->idx], NULL);
 	sl_core.free_hint = t->idx;
 	sl_unlock(&sl_core.tasks_lock);

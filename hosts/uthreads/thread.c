@@ -19,7 +19,11 @@
 
 #include "ut.h"
 
-#define NR_CACHED_MAX 256	/* free threads that a CPU keeps for itself */
+/*
+ * Free threads go from CPU to CPU by so many at once (Bonwick and Adams 2001): where
+ * one creates and the other ends them, a lock is taken for each bundle.
+ */
+#define NR_BUNDLE 64
 #define SPINS_MAX 1000		/* of a joiner, before it sleeps again */
 
 int ut_threads_init(void)
@@ -66,26 +70,61 @@ static struct ut_thread *place_of(ut_id id)
 
 /* ---- memory of threads ----------------------------------------------------- */
 
+/* @cpu has used up its bundle: take another one, or a place that is new. */
+static sl_apart struct ut_thread *take_bundle(struct ut_cpu *cpu)
+{
+	struct ut_thread *t = cpu->free_bundle;
+
+	cpu->nr_free = NR_BUNDLE;
+	if (t) {
+		cpu->free_bundle = NULL;
+		return t;
+	}
+	sl_lock(&ut.threads_lock);
+	t = ut.free_bundles;
+	if (t) {
+		ut.free_bundles = t->prev;
+	} else if (ut.nr_threads_used < ut.threads_max) {
+		t = &ut.threads[ut.nr_threads_used];
+		t->slot = ut.nr_threads_used++;
+		t->next = NULL;
+		cpu->nr_free = 1;
+	}
+	sl_unlock(&ut.threads_lock);
+	return t;
+}
+
 static struct ut_thread *take_place(void)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *t = cpu->free_threads;
 
-	if (t) {
-		cpu->free_threads = t->next;
-		cpu->nr_free--;
-		return t;
+	if (sl_unlikely(!t)) {
+		t = take_bundle(cpu);
+		if (!t) {
+			cpu->nr_free = 0;
+			return NULL;
+		}
 	}
-	sl_lock(&ut.threads_lock);
-	t = ut.free_threads;
-	if (t) {
-		ut.free_threads = t->next;
-	} else if (ut.nr_threads_used < ut.threads_max) {
-		t = &ut.threads[ut.nr_threads_used];
-		t->slot = ut.nr_threads_used++;
-	}
-	sl_unlock(&ut.threads_lock);
+	cpu->free_threads = t->next;
+	cpu->nr_free--;
 	return t;
+}
+
+/* @cpu has a whole bundle: put it aside, and what was there where all find it. */
+static sl_apart void give_bundle(struct ut_cpu *cpu)
+{
+	struct ut_thread *t = cpu->free_bundle;
+
+	cpu->free_bundle = cpu->free_threads;
+	cpu->free_threads = NULL;
+	cpu->nr_free = 0;
+	if (!t)
+		return;
+	sl_lock(&ut.threads_lock);
+	t->prev = ut.free_bundles;
+	ut.free_bundles = t;
+	sl_unlock(&ut.threads_lock);
 }
 
 /* A free thread keeps its stack if it is of the usual size. */
@@ -97,16 +136,11 @@ static void give_place(struct ut_thread *t)
 		ut_stack_free(&t->stack);
 		t->stack.bytes = 0;
 	}
-	if (cpu->nr_free < NR_CACHED_MAX) {
-		t->next = cpu->free_threads;
-		cpu->free_threads = t;
-		cpu->nr_free++;
-		return;
-	}
-	sl_lock(&ut.threads_lock);
-	t->next = ut.free_threads;
-	ut.free_threads = t;
-	sl_unlock(&ut.threads_lock);
+	if (sl_unlikely(cpu->nr_free == NR_BUNDLE))
+		give_bundle(cpu);
+	t->next = cpu->free_threads;
+	cpu->free_threads = t;
+	cpu->nr_free++;
 }
 
 /* In a list of free threads, one with a stack of @bytes; or NULL. */
@@ -123,11 +157,15 @@ static struct ut_thread *find_stack(struct ut_thread *list, size_t bytes)
  */
 static int take_stack(struct ut_stack *stack, size_t bytes)
 {
-	struct ut_thread *t = find_stack(ut_this_cpu()->free_threads, bytes);
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *t = find_stack(cpu->free_threads, bytes);
+	struct ut_thread *bundle;
 
-	sl_lock(&ut.threads_lock);
 	if (!t)
-		t = find_stack(ut.free_threads, bytes);
+		t = find_stack(cpu->free_bundle, bytes);
+	sl_lock(&ut.threads_lock);
+	for (bundle = ut.free_bundles; bundle && !t; bundle = bundle->prev)
+		t = find_stack(bundle, bytes);
 	if (t) {
 		*stack = t->stack;
 		t->stack.bytes = 0;
@@ -220,7 +258,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->generation++;
 	t->is_joinable = !(attr && attr->is_detached);
 	t->has_ended = false;
-	t->joiner = NULL;
+	sl_poke(&t->joiner, NULL);
 	sl_unlock(&t->lock);
 	*err = set_up(t, attr, pid);
 	if (!*err)
@@ -287,6 +325,9 @@ int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
  */
 static void tell_joiner(struct ut_thread *t)
 {
+	/* Who comes later is found there, under the lock. */
+	if (!sl_peek(&t->joiner))
+		return;
 	sl_lock(&t->lock);
 	if (t->joiner)
 		ut_wake(t->joiner);
@@ -300,9 +341,14 @@ static void end_thread(void *result)
 
 	if (!ut_this_cpu())
 		ut_fault_no_machine();
-	ut_slots_end();
 	ut_disable();
 	t = ut_this_cpu()->curr;
+	if (t->slots) {
+		/* The program's own functions: they may switch. */
+		ut_enable();
+		ut_slots_end();
+		ut_disable();
+	}
 	t->result = result;
 	if (t->held)
 		ut_mutexes_end(t);
@@ -435,7 +481,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 		return -EDEADLK;
 	}
 	t->is_joinable = false;
-	t->joiner = self;
+	sl_poke(&t->joiner, self);
 	while (!t->has_ended) {
 		ut_prepare_wait(self, UT_WAIT_JOIN, t);
 		err = sl_load(&self->is_cancelled) ? -ECANCELED : ut_may_block();
@@ -449,7 +495,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 		sl_lock(&t->lock);
 	}
 	ut_end_wait(self);
-	t->joiner = NULL;
+	sl_poke(&t->joiner, NULL);
 	if (err) {
 		t->is_joinable = true;
 		sl_unlock(&t->lock);

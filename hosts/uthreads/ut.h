@@ -140,8 +140,9 @@ struct ut_cpu {
 	u32		nr_retries;	/* of a preemption that came at a bad moment */
 
 	/* Free memory, for this CPU alone: */
-	struct ut_thread *free_threads;
-	u32		nr_free;
+	struct ut_thread *free_threads;	/* a bundle that is in use, by `next` */
+	struct ut_thread *free_bundle;	/* a whole one; NULL: none */
+	u32		nr_free;	/* in the first */
 
 	pid_t		tid;
 	clockid_t	clock;		/* CPU time of the kernel thread */
@@ -187,15 +188,22 @@ struct ut_machine {
 	bool		has_ticks;	/* the policy has ops.tick() */
 	u32		is_stopping;	/* atomic */
 	u32		is_ending;	/* whoever runs is abandoned; atomic */
-	u32		nr_threads;	/* that have not ended; atomic */
+	u32		*slot_of_pid;	/* [pid & pid_mask]: slot + 1 */
+	u32		pid_mask;
+
+	/*
+	 * Whoever creates a thread, or ends one, writes here. What every switch
+	 * reads is above, in lines of the cache that nobody takes away.
+	 */
+	u32		nr_threads __attribute__((aligned(64)));	/* that have not */
+					/* ended; atomic */
 	u32		last_pid;	/* atomic */
 	sl_lock_t	threads_lock;
 	/* threads_lock protects: */
-	struct ut_thread *free_threads;
+	struct ut_thread *free_bundles;	/* by `prev` of each one's first */
 	u32		nr_threads_used;	/* slots beyond were never used */
-	u32		*slot_of_pid;	/* [pid & pid_mask]: slot + 1 */
-	u32		pid_mask;
-	char		error[1280];
+
+	char		error[1280] __attribute__((aligned(64)));
 	u32		failed_kind;	/* of the policy: enum scx_exit_kind */
 	s32		failed_pid;
 	u64		idle;		/* CPUs with nothing to do, and in its upper */
