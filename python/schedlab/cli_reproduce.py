@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def reproduce(
     reports: Annotated[list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all that are written down.")] = None,
-    host: Annotated[list[str] | None, typer.Option(help="Only there: sim, kernel, uthreads, linux or guest; with commas between.")] = None,
+    host: Annotated[list[str] | None, typer.Option(help="Only there: sim, kernel, uthreads, linux, guest, or one set of runs, such as kernel-1; with commas between.")] = None,
     quick: Annotated[bool, typer.Option("--quick/--full", help="A few seeds, or as many runs as the report.")] = True,
     scale: Annotated[float | None, typer.Option(help="Size of Linux's work, 1 being the report's own.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for runs and pages; what is there is not done again.")] = Path("out/reproduce"),
@@ -43,10 +43,11 @@ def reproduce(
     from .reproduce import Wanted, claims_json, reproduce_report
     from .show_reproduce import Watch, show_reproduction
 
-    wanted = Wanted(out=out, hosts=_hosts(host or []), is_quick=quick, scale=_checked(scale))
+    folders = _folders(reports or [])
+    wanted = Wanted(out=out, hosts=_hosts(host or [], folders), is_quick=quick, scale=_checked(scale))
     made = []
     with Watch(is_silent=as_json) as watch:
-        for folder in _folders(reports or []):
+        for folder in folders:
             made.append(reproduce_report(folder, wanted, on_set=watch.begin, on_start=watch.expect,
                                          on_result=watch.advance, on_done=watch.end))  # fmt: skip
     if write is not None:
@@ -74,14 +75,17 @@ def _folders(numbers: list[int]) -> list[Path]:
     return [report_folder(number) for number in dict.fromkeys(numbers or written)]
 
 
-def _hosts(given: list[str]) -> tuple[str, ...]:
-    """Names of hosts, given apart or with commas."""
-    from .reproduce_spec import HOSTS
+def _hosts(given: list[str], folders: list[Path]) -> tuple[str, ...]:
+    """Names of hosts or of sets of runs, given apart or with commas."""
+    from .reproduce_spec import HOSTS, read_experiment
 
     names = [part.strip() for value in given for part in value.split(",") if part.strip()]
+    if {*names} <= {*HOSTS}:
+        return tuple(names)
+    known = [*HOSTS, *dict.fromkeys(name for folder in folders for name in read_experiment(folder).runs)]
     for name in names:
-        if name not in HOSTS:
-            raise UsageError(f"--host {name}: there is no such host{did_you_mean(name, HOSTS)}")
+        if name not in known:
+            raise UsageError(f"--host {name}: there is no such host or set of runs{did_you_mean(name, known)}")
     return tuple(names)
 
 

@@ -37,7 +37,8 @@ class Wanted:
     out : pathlib.Path
         Folder for all reports.
     hosts : tuple of str, default ()
-        Only these; default: all that the experiment does not leave out.
+        Only these, or single sets of runs by name; default: all that the experiment
+        does not leave out.
     is_quick : bool, default True
         The quick size of each set, or the full one.
     scale : float, optional
@@ -61,15 +62,15 @@ class Wanted:
         -------
         dict of str to Size
             By name, without the sets that are left out: those of other hosts than
-            asked for, and those that this size skips. A host that was asked for
-            and of which everything would be skipped is not.
+            asked for, and those that this size skips. A set that was asked for by
+            name is not, nor a host of which everything would be skipped.
         """
         sizes = {name: runs.size(is_quick=self.is_quick) for name, runs in experiment.runs.items()}
         quick_hosts = {experiment.runs[name].host for name, size in sizes.items() if not size.skip}
         chosen = {}
         for name, size in sizes.items():
             host = experiment.runs[name].host
-            is_meant = host in self.hosts and (not size.skip or host not in quick_hosts)
+            is_meant = name in self.hosts or (host in self.hosts and (not size.skip or host not in quick_hosts))
             if is_meant if self.hosts else not size.skip:
                 chosen[name] = size if self.scale is None else replace(size, scale=self.scale)
         return chosen
@@ -166,9 +167,9 @@ def reproduce_report(
     experiment = read_experiment(folder)
     tables = published_tables(folder)
     hosts = {runs.host for runs in experiment.runs.values()}
-    if wanted.hosts and not hosts & set(wanted.hosts):
+    if wanted.hosts and not (hosts | {*experiment.runs}) & set(wanted.hosts):
         raise UsageError(f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
-                         f"{', '.join(sorted(hosts))}")  # fmt: skip
+                         f"{', '.join(sorted(hosts))}; its sets of runs are {', '.join(experiment.runs)}")  # fmt: skip
     out = wanted.out / f"report-{experiment.report}"
     needed = needed_pairs(experiment)
     sizes, done, left_out = wanted.sizes(experiment), {}, {}

@@ -2,8 +2,8 @@
 """Do the runs of an experiment, each once: what is there already is not done again.
 
 	OUT/SET/POLICY/...              what `schedlab run --out` leaves
-	OUT/SET/POLICY/PROGRAM/run-N/   run.json, of a program of the teaching kernel
-	                      /console  what the machine printed, all runs of it
+	OUT/SET/POLICY/WORKLOAD/run.json  of a program of the teaching kernel, all runs of it
+	                       /console   what the machine printed
 
 A run is there if its `run.json` says that it was made from the same: workload and
 policy by their hashes, host and compiler by theirs, seed, CPUs, costs. So a command
@@ -93,7 +93,7 @@ def do_runs(
 
     try:
         if runs.program:
-            _run_programs(done, size, out, on_start, count)
+            _run_programs(done, size, out, needed, on_start, count)
         for label in () if runs.program else runs.policies:
             chosen = {name: text for name, text in runs.workloads.items()
                       if needed is None or (name, label) in needed}  # fmt: skip
@@ -222,43 +222,40 @@ def _identity(run: Mapping) -> dict:
 # ---- programs of the teaching kernel ----------------------------------------
 
 
-def _run_programs(done: Done, size: Size, out: Path, on_start, on_result) -> None:
-    """A program of the kernel under each policy: one machine per policy runs it many times."""
+def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result) -> None:
+    """A program of the kernel: a machine per workload and policy runs it many times."""
     runs = done.runs
-    command = runs.program.replace("{runs}", str(size.seeds))
     environment = environment_of(open_host(runs.host))
-    todo: dict[str, tuple[Path, dict]] = {}
-    found: dict[str, list[dict]] = {}
-    for label, policy in runs.policies.items():
-        folder = out / runs.name / folder_name(label) / folder_name(command.split()[0])
-        identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick,
-                    "parallel": runs.parallel, "environment": environment}  # fmt: skip
-        known = _known_samples(folder, identity)
-        if known is None:
-            todo[label] = (folder, identity)
-        else:
-            found[label] = known
+    todo: dict[tuple[str, str], tuple[str, Path, dict]] = {}
+    for workload, arguments in runs.workloads.items():
+        for label, policy in runs.policies.items():
+            if needed is not None and (workload, label) not in needed:
+                continue
+            command = runs.program.replace("{runs}", str(size.seeds)).replace("{workload}", arguments)
+            folder = out / runs.name / folder_name(label) / folder_name(workload)
+            identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick,
+                        "parallel": runs.parallel, "environment": environment}  # fmt: skip
+            known = _known_samples(folder, identity)
+            if known is None:
+                todo[workload, label] = (command, folder, identity)
+            else:
+                done.found[workload, label] = known
     if on_start:
-        on_start(len(todo))  # how much each prints is the program's to say
-    # A machine that counts instructions keeps one CPU of this one busy.
+        on_start(size.seeds * len(todo))
+    # A machine that counts instructions keeps one CPU of this one busy; one in real time wants all.
     machines = _Machines()
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        booted = {label: pool.submit(_boot, runs, command, label, *rest, machines) for label, rest in todo.items()}
+    with ThreadPoolExecutor(1 if runs.parallel else os.cpu_count() or 1) as pool:
+        booted = {key: pool.submit(_boot, runs, *key, *rest, machines) for key, rest in todo.items()}
         try:
-            for label, each in booted.items():
+            for key, each in booted.items():
                 # Once Polars is there, Ctrl-C ends only waits that have a timeout.
-                found[label] = each.result(timeout=threading.TIMEOUT_MAX / 2)
-                for run in found[label]:
+                done.found[key] = each.result(timeout=threading.TIMEOUT_MAX / 2)
+                for run in done.found[key]:
                     on_result(run)
         except KeyboardInterrupt as error:
             pool.shutdown(wait=False, cancel_futures=True)
             machines.end()
             raise Interrupted(_INTERRUPTED) from error
-    short = {printed: name for name, printed in runs.workloads.items()}
-    for label in runs.policies:
-        for run in found[label]:
-            name = short.get(run["workload"], run["workload"])
-            done.found.setdefault((name, label), []).append(run)
 
 
 class _Machines:
@@ -299,7 +296,7 @@ def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
 
 
 def _boot(
-    runs: Runs, command: str, label: str, folder: Path, identity: Mapping, machines: _Machines
+    runs: Runs, workload: str, label: str, command: str, folder: Path, identity: Mapping, machines: _Machines
 ) -> list[dict]:
     """Boot a machine, one of `machines`, and read what the program says."""
     from .hosts.kernel import image_for
@@ -323,12 +320,12 @@ def _boot(
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return [_sample(folder, label, {}, f"stopped: no result after {seconds:g} s")]
+        return [_sample(folder, workload, label, {}, f"stopped: no result after {seconds:g} s")]
     write_text(folder / "console", console)
-    samples = [_sample(folder, label, words) for words in read_samples(console)]
+    samples = [_sample(folder, workload, label, words) for words in read_samples(console)]
     if process.returncode or not samples:
         last = console.strip().rpartition("\n")[2]
-        return [_sample(folder, label, {}, f"{command} ended with {process.returncode}: {last}")]
+        return [_sample(folder, workload, label, {}, f"{command} ended with {process.returncode}: {last}")]
     write_text(folder / "run.json", json.dumps({"identity": identity, "runs": samples}, indent=1) + "\n")
     return samples
 
@@ -369,15 +366,13 @@ def read_samples(console: str) -> list[dict[str, str]]:
     return found
 
 
-def _sample(folder: Path, label: str, words: Mapping[str, str], error: str = "") -> dict:
+def _sample(folder: Path, workload: str, label: str, words: Mapping[str, str], error: str = "") -> dict:
     """One printed line as a run; its times are numbers."""
     numbers = {name: int(text) for name, text in words.items() if text.lstrip("-").isdecimal()}
     if "ns" in numbers:  # as a run of a workload has it
         numbers["makespan_ns"] = numbers["ns"]
-    name = "/".join(words[key] for key in ("name", "way") if key in words)
     return {
-        "workload": name, "policy": label, "seed": numbers.pop("run", 0) + 1,
+        "workload": workload, "policy": label, "seed": numbers.pop("run", 0) + 1,
         "status": "failed" if error else "ok", "error": error or None,
         "directory": str(folder), "metrics": numbers,
     }  # fmt: skip
-

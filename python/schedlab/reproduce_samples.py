@@ -98,8 +98,7 @@ class Done:
         """
         if self.problem:
             raise MissingError(self.problem)
-        # A program that failed has said the name of no workload.
-        runs = self.found.get((workload, policy)) or self.found.get(("", policy))
+        runs = self.found.get((workload, policy))
         if runs is None:
             workloads = list(dict.fromkeys(key[0] for key in self.found))
             policies = list(dict.fromkeys(key[1] for key in self.found))

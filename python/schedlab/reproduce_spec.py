@@ -72,9 +72,9 @@ class Runs:
     cpus : int or None
         Number of CPUs; None: what each workload says.
     workloads : mapping of str to str
-        By short name; of a program, the names that it prints.
+        By short name; of a program, the arguments that `{workload}` stands for.
     program : str
-        A program of the teaching kernel, which does its own work.
+        A program of the teaching kernel, which does its own work `{runs}` times.
     tick, topology, timeout : str
         As the options of `schedlab run`; empty: their defaults.
     costs, io : tuple of str
@@ -406,8 +406,8 @@ def _read_runs(entry: _Entry) -> Runs:
         parallel=entry.take("parallel", bool, False),
         scaled=entry.take("scaled", dict, {}),
     )
-    if not runs.program and not runs.workloads:
-        entry.fault("needs workloads, or program, a command of the teaching kernel")
+    if not runs.workloads:
+        entry.fault("needs workloads; of a program, the arguments of each")
     if runs.program and runs.host != "kernel":
         entry.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
     if not runs.name.replace("-", "_").isidentifier():

@@ -7,14 +7,17 @@ import json
 import re
 import shutil
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from schedlab import reproduce_runs
 from schedlab.audit import Range
 from schedlab.cli import app
 from schedlab.errors import SpecError, UsageError
+from schedlab.hosts import kernel_boot
 from schedlab.reproduce import Wanted, needed_pairs, published_tables, reproduce_report
 from schedlab.reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all, measure_on
 from schedlab.reproduce_formula import Cell, Measure, MissingError
@@ -345,12 +348,10 @@ def test_programs_of_the_kernel_print_samples():
 
 
 def test_a_program_of_the_kernel_is_run_under_each_policy_once(tmp_path):
-    from schedlab.hosts.kernel_boot import unavailable
-
-    if reason := unavailable():
+    if reason := kernel_boot.unavailable():
         missing("the teaching kernel", reason)
     runs = Runs("k", "kernel", "kernel", {"RR": "rr", "mine": "priority min_slice_ns=20ms"}, Size(), Size(), cpus=1,
-                workloads={"forks": "process-creation/text"}, program="timings --raw -n {runs} -d 2000 -a text 5")  # fmt: skip
+                workloads={"forks": "-a text 5"}, program="timings --raw -n {runs} -d 2000 {workload}")  # fmt: skip
     done = do_runs(runs, Size(seeds=2), tmp_path)
     assert done.nr_new == 4
     assert not done.problem
@@ -362,9 +363,34 @@ def test_a_program_of_the_kernel_is_run_under_each_policy_once(tmp_path):
     assert do_runs(runs, Size(seeds=2), tmp_path).nr_new == 0
     assert do_runs(replace(runs, policies={"RR": "fifo", "mine": runs.policies["mine"]}), Size(seeds=2), tmp_path).nr_new == 2
     # A program that is not there is a reason, not a number.
+    assert do_runs(runs, Size(seeds=2), tmp_path, needed=set()).nr_runs == 0
     broken = do_runs(replace(runs, program="timing -n {runs}", policies={"RR": "rr"}), Size(), tmp_path)
     with pytest.raises(MissingError, match="timing -n 1 ended with"):
         measure_on(Measure('run["forks", "RR", "ns"]', sets=["k"]), "k", Samples({"k": broken}))
+
+
+@pytest.mark.parametrize("is_parallel", [False, True])
+def test_machines_in_real_time_do_not_share_the_cpus(is_parallel, tmp_path, monkeypatch):
+    """Those that count instructions may run at once; times of two in real time would be each other's."""
+    if reason := kernel_boot.unavailable():
+        missing("the teaching kernel", reason)
+    both, under_way, most = threading.Barrier(2, timeout=60), [], []
+
+    def boot(runs, workload, label, command, folder, identity, machines):
+        under_way.append(label)
+        most.append(len(under_way))
+        if not is_parallel:
+            both.wait()
+        under_way.remove(label)
+        return [{"workload": workload, "policy": label, "seed": 1, "status": "ok", "error": None,
+                 "directory": str(folder), "metrics": {"ns": 1}}]  # fmt: skip
+
+    monkeypatch.setattr(reproduce_runs, "_boot", boot)
+    monkeypatch.setattr(reproduce_runs.os, "cpu_count", lambda: 2)
+    runs = Runs("k", "kernel", "kernel", {"RR": "rr", "FIFO": "fifo"}, Size(), Size(), program="timings -n {runs}",
+                workloads={"forks": "5"}, parallel=is_parallel)  # fmt: skip
+    assert do_runs(runs, Size(), tmp_path).nr_new == 2
+    assert max(most) == (1 if is_parallel else 2)
 
 
 def test_machines_end_together_also_those_about_to_be_started():
@@ -383,7 +409,7 @@ def test_work_of_linux_is_scaled():
 
 
 def test_hosts_that_have_no_part_in_it_are_refused(miniature, tmp_path):
-    with pytest.raises(UsageError, match=r"--host guest: report 9 runs on linux, sim"):
+    with pytest.raises(UsageError, match=r"--host guest: report 9 runs on linux, sim; its sets of runs are one, two"):
         reproduce_report(miniature, Wanted(out=tmp_path, hosts=("guest",)))
 
 
@@ -397,6 +423,9 @@ def test_a_host_that_is_asked_for_is_run_also_where_quick_skips_it(miniature, tm
     file.write_text(file.read_text().replace('host = "linux"', 'host = "sim"'))
     experiment = read_experiment(miniature)
     assert list(Wanted(out=tmp_path, hosts=("sim",)).sizes(experiment)) == ["one"]
+    # A set can be asked for by name.
+    assert list(Wanted(out=tmp_path, hosts=("two",)).sizes(experiment)) == ["two"]
+    assert list(Wanted(out=tmp_path, hosts=("one",), is_quick=False).sizes(experiment)) == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -404,6 +433,8 @@ def test_a_host_that_is_asked_for_is_run_also_where_quick_skips_it(miniature, tm
     [
         (["7"], "there is no report 7"),
         (["5", "--host", "simm"], "did you mean 'sim'"),
+        (["5", "--host", "sim,kernel-7"], "--host kernel-7: there is no such host or set of runs"),
+        (["2", "--host", "kernel-1"], "there is no such host or set of runs"),
         (["5", "--scale", "0"], "--scale must be above 0"),
     ],
 )
