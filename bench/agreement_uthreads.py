@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Hold the simulator against user threads; `./lab python bench/agreement_uthreads.py`.
+"""Hold the simulator against user threads; `.venv/bin/python bench/agreement_uthreads.py`.
 
     agreement_uthreads.py [--policies A,B] [--tries N] [--write]
 
@@ -9,8 +9,8 @@ With `--write` the table in docs/agreement.md is replaced.
 
 This machine's other programs take as much of the CPU as they like, so times are counted
 in the CPU time that all tasks together have had: the CPU is never idle here, and what
-others take lies between. A policy that looks at the clock sees it all the same, so the
-run in which others took least is the one that counts.
+others take lies between. Ticks go on meanwhile, and turns end at ticks, so the run in
+which others took least is the one that counts.
 
 Read next: docs/agreement.md; agreement.py, the same for the teaching kernel.
 """

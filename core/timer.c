@@ -109,7 +109,7 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 
 	/* A sum that does not fit is never, as on Linux. */
 	if (!(flags & BPF_F_TIMER_ABS) &&
-	    __builtin_add_overflow(nsecs, sl_host_now_ns(), &nsecs))
+	    __builtin_add_overflow(nsecs, sl_host_policy_now_ns(), &nsecs))
 		nsecs = ~0ULL;
 	sl_lock(&sl_core.timers_lock);
 	s = slot_of(timer);
@@ -175,7 +175,7 @@ static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
 void sl_timers_run(void)
 {
 	struct sl_cpu *here = sl_this_cpu();
-	u64 now_ns = sl_host_now_ns();
+	u64 now_ns = sl_host_policy_now_ns();
 	struct sl_timer taken;
 	u64 last_start;
 

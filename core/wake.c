@@ -127,10 +127,10 @@ void sl_make_runnable(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t
 	make_runnable(here, cpu, t, enq_flags);
 }
 
-/* @kind and @origin_pid: the record of how it came to be runnable. */
+/* @kind and @origin_pid: the record of how it came to be runnable; new: @born_ns. */
 sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 					u64 enq_flags, enum sl_record_kind kind,
-					s32 origin_pid)
+					s32 origin_pid, u64 born_ns)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	struct sl_cpu *cpu;
@@ -142,7 +142,7 @@ sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	cpu = &sl_core.cpus[select_cpu(here, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
 	/* It is born at the moment it becomes runnable. */
-	now_ns = kind == SL_RECORD_ARRIVE ? t->p.start_time : sl_host_now_ns();
+	now_ns = kind == SL_RECORD_ARRIVE ? born_ns : sl_host_now_ns();
 	sl_poke(&t->runnable_at_ns, now_ns);
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
 	make_runnable(here, cpu, t, enq_flags);
@@ -154,6 +154,7 @@ sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 sl_inline void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origin_pid)
 {
 	struct sl_cpu *cpu;
+	u64 born_ns;
 	u8 state;
 
 	SL_ASSERT(t->is_attached);
@@ -162,8 +163,9 @@ sl_inline void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origi
 	SL_ASSERT(state == SL_TASK_NEW);
 	sl_store(&t->state, SL_TASK_WAKING);
 	sl_unlock(&cpu->lock);
-	t->p.start_time = sl_host_now_ns();
-	select_and_enqueue(t, wake_flags, enq_flags, SL_RECORD_ARRIVE, origin_pid);
+	born_ns = sl_host_now_ns();
+	t->p.start_time = sl_host_policy_time_ns(born_ns);
+	select_and_enqueue(t, wake_flags, enq_flags, SL_RECORD_ARRIVE, origin_pid, born_ns);
 }
 
 /**
@@ -216,7 +218,7 @@ sl_in_one_piece bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_p
 	if (!was_blocked)
 		return was_blocking;
 	select_and_enqueue(t, wake_flags | SCX_WAKE_TTWU, SCX_ENQ_WAKEUP,
-			   SL_RECORD_WAKE, waker_pid);
+			   SL_RECORD_WAKE, waker_pid, 0);
 	return true;
 }
 

@@ -19,11 +19,11 @@
 
 #include "ut.h"
 
-#define CALIBRATION_NS 3000000
 #define TRIES 10
 #define STOLEN_MIN_NS 5000
 
 struct ut_clock ut_clock;
+u64 ut_taken_ns;
 static u64 kernel_base_ns;
 
 static u64 monotonic_ns(void)
@@ -83,10 +83,10 @@ void ut_clock_init(void)
 	if (!is_constant())
 		return;
 	first = compare_clocks();
-	while (monotonic_ns() - first.ns < CALIBRATION_NS)
+	while (monotonic_ns() - first.ns < UT_CALIBRATION_NS)
 		ut_pause();
 	last = compare_clocks();
-	if (last.cycles - first.cycles < CALIBRATION_NS / 1000)
+	if (last.cycles - first.cycles < UT_CALIBRATION_NS / 1000)
 		return;		/* slower than 1 MHz: too coarse */
 	ut_clock.base_cycles = last.cycles;
 	ut_clock.ns_per_cycle_q32 = ((last.ns - first.ns) << 32) /
@@ -104,40 +104,109 @@ static u64 cpu_time_ns(const struct ut_cpu *cpu)
 	return (u64)at.tv_sec * 1000000000 + (u64)at.tv_nsec;
 }
 
-/* From now on the kernel thread of @cpu is to run; before, it slept. */
+/* The caller's CPU is to run from now on; before, it slept. */
 void ut_stolen_mark(struct ut_cpu *cpu)
 {
-	cpu->marked_ns = sl_host_now_ns();
+	sl_lock(&cpu->stolen_lock);
+	sl_poke(&cpu->hot.looked_ns, sl_host_now_ns());
 	cpu->marked_cpu_ns = cpu_time_ns(cpu);
+	sl_unlock(&cpu->stolen_lock);
+}
+
+/* Somebody else had @cpu for so long; also asked by who sees that it wakes up late. */
+void ut_note_away(struct ut_cpu *cpu, u64 away_ns)
+{
+	if (away_ns > sl_peek(&cpu->away_ns_max))
+		sl_poke(&cpu->away_ns_max, away_ns);
+}
+
+/*
+ * The kernel knows how long the kernel thread of @cpu ran since the last look; for the
+ * rest of the time until @now_ns somebody else had its CPU. Return: for how long.
+ */
+static u64 look(struct ut_cpu *cpu, u64 now_ns)
+{
+	u64 cpu_ns;
+	s64 stolen_ns;
+
+	/* Whoever has it is looking. */
+	if (!sl_trylock(&cpu->stolen_lock))
+		return 0;
+	cpu_ns = cpu_time_ns(cpu);
+	stolen_ns = (s64)(now_ns - cpu->hot.looked_ns) -
+		    (s64)(cpu_ns - cpu->marked_cpu_ns);
+	sl_poke(&cpu->hot.looked_ns, now_ns);
+	cpu->marked_cpu_ns = cpu_ns;
+	sl_unlock(&cpu->stolen_lock);
+	/* The two clocks are read one after the other. */
+	if (stolen_ns < STOLEN_MIN_NS)
+		return 0;
+	ut_note_away(cpu, (u64)stolen_ns);
+	__atomic_fetch_add(&ut_taken_ns, (u64)stolen_ns / ut.nr_cpus,
+			   __ATOMIC_RELAXED);
+	return (u64)stolen_ns;
+}
+
+static void look_at_run(struct ut_cpu *cpu, u64 now_ns)
+{
+	u64 stolen_ns = look(cpu, now_ns);
+
+	if (stolen_ns)
+		__atomic_fetch_add(&cpu->stolen_ns, stolen_ns, __ATOMIC_RELAXED);
+}
+
+/* At the caller's CPU. Context: preemption disabled, any lock may be held. */
+void ut_stolen_look(u64 now_ns)
+{
+	look_at_run(ut_this_cpu(), now_ns);
+}
+
+/* The caller's CPU was idle, and awake, until now: no task has lost anything. */
+void ut_stolen_idle(struct ut_cpu *cpu)
+{
+	look(cpu, sl_host_now_ns());
+}
+
+/*
+ * At all CPUs, also those that are taken away at this moment: what a policy is to give
+ * out for them is not there. Context: preemption disabled.
+ */
+void ut_stolen_look_everywhere(void)
+{
+	for (u32 i = 0; i < ut.nr_cpus; i++) {
+		struct ut_cpu *cpu = &ut.cpus[i];
+		u64 now_ns = sl_host_now_ns();
+
+		/* Who is idle is not missing; who goes idle after this is, a little. */
+		if (cpu == ut_this_cpu() || sl_load(&cpu->doorbell) == UT_BELL_OFF)
+			look_at_run(cpu, now_ns);
+	}
 }
 
 /**
  * ut_stolen_ns - for how much of the last @ran_ns did the CPU not run at all
  * @t: the task that runs on it
  *
- * The kernel knows how long the kernel thread ran since the last look. What is
- * missing belongs to the run that was long enough to be looked at.
+ * What is missing belongs to the run that was long enough to be looked at. Another
+ * CPU than its own knows only what has been found so far.
  *
  * Context: the lock of @t's CPU is held; from any CPU.
  */
 u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
 	struct ut_cpu *cpu = &ut.cpus[sl_peek(&t->cpu)];
-	u64 now_ns = ut_this_cpu()->hot.now_ns;
-	u64 cpu_ns = cpu_time_ns(cpu);
-	s64 stolen_ns = (s64)(now_ns - cpu->marked_ns) -
-			(s64)(cpu_ns - cpu->marked_cpu_ns);
+	u64 stolen_ns;
 
-	cpu->marked_ns = now_ns;
-	cpu->marked_cpu_ns = cpu_ns;
-	/* The two clocks are read one after the other. */
-	if (stolen_ns < STOLEN_MIN_NS)
+	if (cpu == ut_this_cpu())
+		ut_stolen_look(cpu->hot.now_ns);
+	stolen_ns = __atomic_exchange_n(&cpu->stolen_ns, 0, __ATOMIC_RELAXED);
+	if (!stolen_ns)
 		return 0;
-	if ((u64)stolen_ns > ran_ns)
-		stolen_ns = (s64)ran_ns;
+	if (stolen_ns > ran_ns)
+		stolen_ns = ran_ns;
 	sl_host_record(SL_RECORD_OVERHEAD, 0, cpu->id, SL_OVERHEAD_STOLEN,
-		       (u64)stolen_ns);
-	return (u64)stolen_ns;
+		       stolen_ns);
+	return stolen_ns;
 }
 
 /* Time is zero now. Context: nobody else asks. */
@@ -145,6 +214,10 @@ void ut_clock_restart(void)
 {
 	ut_clock.base_cycles = ut_cycles();
 	kernel_base_ns = monotonic_ns();
-	for (u32 i = 0; i < ut.nr_cpus; i++)
+	ut_taken_ns = 0;
+	for (u32 i = 0; i < ut.nr_cpus; i++) {
 		ut.cpus[i].hot.now_ns = 0;
+		ut.cpus[i].hot.policy_ns = 0;
+	}
+	ut_stolen_mark(ut_this_cpu());
 }

@@ -57,6 +57,7 @@ void ut_ring(struct ut_cpu *to, u32 pending)
 	switch (__atomic_load_n(&to->doorbell, __ATOMIC_SEQ_CST)) {
 	case UT_BELL_ASLEEP:
 		ut_forced_pause();
+		sl_poke(&to->rung_ns, ut_clock_ns());
 		/*
 		 * By now it may be awake by itself and run a thread. Were its bell
 		 * then said to be AWAKE, nobody would send it a signal any more.
@@ -80,7 +81,7 @@ void ut_ring(struct ut_cpu *to, u32 pending)
 static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
 {
 	struct timespec at;
-	u64 now_ns, ns;
+	u64 now_ns, ns, woken_ns;
 	u32 asleep = UT_BELL_AWAKE;
 
 	if (!__atomic_compare_exchange_n(&cpu->doorbell, &asleep, UT_BELL_ASLEEP,
@@ -100,6 +101,11 @@ static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
 		syscall(SYS_futex, &cpu->doorbell,
 			FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, UT_BELL_ASLEEP,
 			&at, NULL, FUTEX_BITSET_MATCH_ANY);
+		woken_ns = __atomic_load_n(&cpu->doorbell, __ATOMIC_SEQ_CST) ==
+				   UT_BELL_AWAKE ? sl_peek(&cpu->rung_ns) : until_ns;
+		now_ns = sl_host_now_ns();
+		if (now_ns > woken_ns)
+			ut_note_away(cpu, now_ns - woken_ns);
 	}
 	__atomic_store_n(&cpu->doorbell, UT_BELL_AWAKE, __ATOMIC_SEQ_CST);
 }
@@ -114,8 +120,11 @@ static void wait_for_work(struct ut_cpu *cpu)
 		spin_until_ns = first_ns;
 	while (!sl_peek(&cpu->pending) && sl_host_now_ns() < spin_until_ns)
 		ut_pause();
-	if (!sl_peek(&cpu->pending) && sl_host_now_ns() < first_ns)
+	if (!sl_peek(&cpu->pending) && sl_host_now_ns() < first_ns) {
+		ut_stolen_idle(cpu);
 		sleep_until(cpu, first_ns);
+		ut_stolen_mark(cpu);
+	}
 	if (sl_host_now_ns() >= first_ns)
 		ut_ring(cpu, UT_PENDING_TIMER);
 }
@@ -124,6 +133,7 @@ static void idle_loop(struct ut_cpu *cpu)
 {
 	u64 idle;
 
+	ut_stolen_mark(cpu);
 	for (;;) {
 		/* Whatever comes of it is seen by the next lines. */
 		ut_interrupt(cpu);

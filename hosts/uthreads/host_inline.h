@@ -46,6 +46,11 @@ sl_inline void sl_lock(sl_lock_t *lock)
 		ut_lock_wait(lock);
 }
 
+sl_inline bool sl_trylock(sl_lock_t *lock)
+{
+	return !ut_is_smp || !__atomic_exchange_n(&lock->is_held, 1, __ATOMIC_SEQ_CST);
+}
+
 sl_inline void sl_unlock(sl_lock_t *lock)
 {
 	if (sl_unlikely(ut_is_smp))
@@ -75,6 +80,8 @@ sl_inline u64 ut_clock_ns(void)
 /* What each kernel thread keeps for the inline functions; see struct ut_cpu. */
 struct ut_cpu_inline {
 	u64 now_ns;		/* what the clock said last */
+	u64 policy_ns;		/* and the policy's */
+	u64 looked_ns;		/* when it was asked what other processes took; atomic */
 	bool is_held;		/* and says until the next switch, see ut_thread_exit() */
 	struct sl_record *record_at;	/* next free one */
 	struct sl_record *record_end;
@@ -95,13 +102,45 @@ sl_inline u64 sl_host_now_ns(void)
 	return now_ns;
 }
 
+/*
+ * A policy is shown a machine whose time stands still while other processes have it:
+ * what it gives out by the clock is then there to be had, and what it measures is the
+ * tasks' doing. There is one such clock for all CPUs, so it stands still for as long as
+ * a CPU was taken away on average. What another CPU lost is found after the fact: then
+ * the clock waits until it is right, and never goes back.
+ */
+extern u64 ut_taken_ns;		/* per CPU; atomic */
+
+/*
+ * Who did not ask for so long may have lost its CPU: asking the kernel costs 500 ns,
+ * and who loses its CPU to another process loses it for longer.
+ */
+#define UT_STOLEN_FROM_NS 100000
+sl_apart void ut_stolen_look(u64 now_ns);
+
+sl_inline u64 ut_policy_time_ns(u64 ns)
+{
+	struct ut_cpu_inline *here = ut_tls_cpu();
+	u64 looked_ns = __atomic_load_n(&here->looked_ns, __ATOMIC_RELAXED);
+	u64 policy_ns;
+
+	if (sl_unlikely((s64)(ns - looked_ns) >= UT_STOLEN_FROM_NS))
+		ut_stolen_look(ns);
+	policy_ns = ns - __atomic_load_n(&ut_taken_ns, __ATOMIC_RELAXED);
+	if ((s64)(policy_ns - here->policy_ns) < 0)
+		return here->policy_ns;
+	here->policy_ns = policy_ns;
+	return policy_ns;
+}
+#define sl_host_policy_time_ns(ns) ut_policy_time_ns(ns)
+
 /* Records bear the time at which the core began, whatever the policy asks. */
 sl_inline u64 ut_policy_now_ns(void)
 {
 	struct ut_cpu_inline *here = ut_tls_cpu();
 	u64 now_ns = ut_clock_ns();
 
-	return now_ns < here->now_ns ? here->now_ns : now_ns;
+	return ut_policy_time_ns(now_ns < here->now_ns ? here->now_ns : now_ns);
 }
 #define sl_host_policy_now_ns() ut_policy_now_ns()
 
@@ -203,11 +242,7 @@ sl_inline void sl_host_slice_changed(struct sl_task *t)
 	ut_slice_changed(t);
 }
 
-/*
- * Shorter runs are not looked at: asking the kernel costs 300 ns, and who loses
- * its CPU to another process loses it for longer.
- */
-#define UT_STOLEN_FROM_NS 100000
+/* Shorter runs are not looked at. */
 sl_apart u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns);
 
 sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)

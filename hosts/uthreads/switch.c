@@ -202,7 +202,7 @@ bool ut_run_next(struct ut_cpu *cpu)
 	SL_ASSERT(!cpu->curr);
 	if (!next)
 		return false;
-	ut_stolen_mark(cpu);
+	ut_stolen_idle(cpu);
 	/* From now on a kick needs a signal; see ut_ring(). */
 	__atomic_exchange_n(&cpu->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
 	/* Before `pending` is looked at again: an exchange alone orders no reading. */

@@ -3,7 +3,7 @@
  * timer.c - what happens at a time: sleepers, the policy's timers, the watchdog.
  *
  * Each CPU has a heap of the threads that went to sleep on it. The policy's
- * timers and the watchdog are CPU 0's. A CPU that runs a thread has its timer
+ * timers and the watchdog are CPU 0's; the timers are others' where it is late. A CPU that runs a thread has its timer
  * signal at the first of these times; one that is idle sleeps until then.
  *
  * Read next: preempt.c, the signal.
@@ -13,7 +13,7 @@
 
 #include "ut.h"
 
-/* When the policy's first timer is due, and the watchdog; atomic. */
+/* When the policy's first timer is due, by its clock, and the watchdog; atomic. */
 static u64 policy_timer_ns = UT_NEVER;
 static u64 watchdog_ns = UT_NEVER;
 
@@ -195,9 +195,34 @@ void ut_policy_timer_set(u64 at_ns)
 	ut_ring(&ut.cpus[0], UT_PENDING_TIMER);
 }
 
+/* The same by ours, if nobody takes a CPU until then; later it is looked at again. */
+static u64 policy_timer_due_ns(void)
+{
+	u64 at_ns = sl_load(&policy_timer_ns);
+
+	return at_ns < UT_NEVER / 2 ? at_ns + sl_peek(&ut_taken_ns) : UT_NEVER;
+}
+
 void ut_watchdog_start(void)
 {
 	sl_store(&watchdog_ns, sl_host_now_ns() + sl_watchdog_period_ns());
+}
+
+/*
+ * They are CPU 0's; but when that is not there, since another process has it, the
+ * others do not go without what a policy gives out at a time.
+ */
+static void run_policy_timers(struct ut_cpu *cpu, u64 now_ns)
+{
+	u64 due_ns = policy_timer_due_ns();
+
+	if (due_ns == UT_NEVER || now_ns < due_ns + (cpu->id ? ut.tick_ns : 0))
+		return;
+	/* Only one takes them; they are set again when they have been run. */
+	if (__atomic_exchange_n(&policy_timer_ns, UT_NEVER, __ATOMIC_SEQ_CST) == UT_NEVER)
+		return;
+	ut_stolen_look_everywhere();
+	sl_timers_run();
 }
 
 /* Everything that is due on this CPU. Context: preemption disabled. */
@@ -206,12 +231,9 @@ void ut_timers_run(struct ut_cpu *cpu)
 	u64 now_ns = sl_host_now_ns();
 
 	wake_sleepers(cpu, now_ns);
+	run_policy_timers(cpu, now_ns);
 	if (cpu->id)
 		return;
-	if (sl_load(&policy_timer_ns) <= now_ns) {
-		sl_store(&policy_timer_ns, UT_NEVER);
-		sl_timers_run();
-	}
 	if (ut.hook && ut.hook_ns <= now_ns)
 		ut.hook();
 	if (sl_load(&watchdog_ns) <= now_ns) {
@@ -234,7 +256,7 @@ u64 ut_timers_first_ns(struct ut_cpu *cpu)
 	}
 	if (cpu->id)
 		return first_ns;
-	other_ns = sl_load(&policy_timer_ns);
+	other_ns = policy_timer_due_ns();
 	first_ns = other_ns < first_ns ? other_ns : first_ns;
 	if (ut.hook && ut.hook_ns < first_ns)
 		first_ns = ut.hook_ns;

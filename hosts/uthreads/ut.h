@@ -146,8 +146,11 @@ struct ut_cpu {
 
 	pid_t		tid;
 	clockid_t	clock;		/* CPU time of the kernel thread */
-	u64		marked_ns;	/* both clocks when they were compared last; */
-	u64		marked_cpu_ns;	/* under the lock of the core's CPU */
+	sl_lock_t	stolen_lock;
+	/* lock protects hot.looked_ns, and what the clock said then: */
+	u64		marked_cpu_ns;
+	u64		stolen_ns;	/* found, and not charged to anybody; atomic */
+	u64		away_ns_max;	/* longest that was found at once; atomic */
 	pthread_t	pthread;
 	timer_t		timer;
 	sigset_t	mask;		/* of signals, when the program changed none */
@@ -161,6 +164,7 @@ struct ut_cpu {
 	/* Others write here: */
 	u32		doorbell __attribute__((aligned(64)));	/* futex */
 	struct request	*remote;	/* done by helpers; atomic, io.c's */
+	u64		rung_ns;	/* when it was woken last; atomic */
 
 	/* sleep_lock protects: */
 	sl_lock_t	sleep_lock;
@@ -400,9 +404,13 @@ void ut_io_finish(struct ut_cpu *cpu);
 void ut_io_exit(void);
 
 /* clock.c */
+#define UT_CALIBRATION_NS 3000000	/* for which two clocks are compared */
 void ut_clock_init(void);
 void ut_clock_restart(void);
 void ut_stolen_mark(struct ut_cpu *cpu);
+void ut_stolen_idle(struct ut_cpu *cpu);
+void ut_stolen_look_everywhere(void);
+void ut_note_away(struct ut_cpu *cpu, u64 away_ns);
 
 /* policy.c */
 int ut_policy_open(const char *path, const char *const *sets);

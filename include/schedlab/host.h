@@ -56,6 +56,14 @@
 #endif
 
 /*
+ * A reading of sl_host_now_ns() as the policy's clock has it, where they differ: a
+ * policy may be shown a machine whose time stands still while somebody else has it.
+ */
+#ifndef sl_host_policy_time_ns
+#define sl_host_policy_time_ns(ns) (ns)
+#endif
+
+/*
  * When a task that was chosen begins to run. What choosing took is overhead;
  * where it is short and a reading dear, a host may count it as the task's.
  */
@@ -87,7 +95,10 @@ u32 sl_host_random(void);
 /* The attached task with this pid, or NULL. */
 struct sl_task *sl_host_task(s32 pid);
 
-/* Call sl_timers_run() on some CPU at or after @at_ns; a later call replaces. */
+/*
+ * Call sl_timers_run() on some CPU at or after @at_ns of the policy's clock; a later
+ * call replaces.
+ */
 void sl_host_set_timer(u64 at_ns);
 
 /* One line of text for a person: a policy's printk, a dump. No newline. */

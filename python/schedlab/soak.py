@@ -91,6 +91,13 @@ SOAKS = {
         variable="SCHEDLAB_UTHREADS_RUNS",
         default=1000,
     ),
+    "uthreads-shares": Soak(
+        about="8 computing threads per CPU under credit, so many s of CPU time per CPU: shares and caps hold within 1 %, "
+        "also where others take half",
+        arguments=("tests/uthreads/test_shares.py", "--suite", "nightly"),
+        variable="SCHEDLAB_UTHREADS_SECONDS",
+        default=60,
+    ),
     "uthreads-stress": Soak(
         about="random calls of the thread library, so many switches, a hundredth of them under each sanitizer",
         arguments=("tests/uthreads/test_stress.py",),
