@@ -38,7 +38,7 @@ class Judge:
     Attributes
     ----------
     latency_ns : int
-        How long the host says a CPU may take to notice work.
+        How long the host says a CPU may take to notice work, on a machine of its own.
     work_conserving : bool
         What the policy declares.
     tables_folder : pathlib.Path or None
@@ -136,7 +136,8 @@ class Judge:
             is_capped=is_capped(program),
             horizon_ns=program.horizon_ns,
             work_conserving=self.work_conserving,
-            latency_ns=self.latency_ns,
+            # Two may be late one after the other: who has work for a CPU, and that CPU.
+            latency_ns=self.latency_ns + 2 * outcome.away_ns,
             tolerance_ns=self.tolerance_ns,
             host_cpus=outcome.cpus,
         )

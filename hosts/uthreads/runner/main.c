@@ -27,7 +27,8 @@ static const char usage_text[] =
 "  --topology KEY=N     smt llc node: what the policy is told, CPUs per core, cache\n"
 "                       and NUMA node; several may be given as smt=2,llc=8\n"
 "  --pin                kernel thread n stays on the n-th CPU\n"
-"  --id TEXT            repeated in the result\n";
+"  --id TEXT            repeated in the result\n"
+"  --clock              only say how CPU time is measured here\n";
 
 int main(int argc, char **argv)
 {
@@ -38,6 +39,10 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help")) {
 			fputs(usage_text, stdout);
+			return 0;
+		}
+		if (!strcmp(argv[i], "--clock")) {
+			print_clock();
 			return 0;
 		}
 	}

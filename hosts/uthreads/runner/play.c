@@ -40,7 +40,17 @@ void run_fail(const char *kind, s32 pid, const char *fmt, ...)
 /* The run is over, whoever still runs. Context: preemption disabled. */
 static void end_now(void)
 {
-	run.result->end_ns = sl_host_now_ns();
+	struct result *r = run.result;
+
+	r->end_ns = sl_host_now_ns();
+	ut_stolen_look_everywhere();
+	r->taken_ns = sl_peek(&ut_taken_ns) * ut.nr_cpus;
+	for (u32 i = 0; i < ut.nr_cpus; i++) {
+		u64 away_ns = sl_peek(&ut.cpus[i].away_ns_max);
+
+		if (away_ns > r->away_ns_max)
+			r->away_ns_max = away_ns;
+	}
 	ut_end_all();
 }
 

@@ -42,6 +42,8 @@ struct result {
 	u32 nr_tasks;
 	u32 nr_exited;			/* atomic */
 	u32 nr_products;		/* of `work`, checked */
+	u64 taken_ns;			/* by other processes, of all CPUs together */
+	u64 away_ns_max;		/* longest time that one of them had a CPU */
 };
 
 /* A task of the program. */
@@ -96,5 +98,6 @@ void verbs_check_products(void);
 
 /* result.c */
 void print_result(const struct options *o, const struct result *r);
+void print_clock(void);
 
 #endif

@@ -77,6 +77,9 @@ class Outcome:
         All that the host said, as it said it.
     environment : dict
         What only the run has shown about the place, for `run.json`.
+    away_ns : int
+        Longest time for which this machine gave a CPU of the run to somebody else, as
+        the run has measured it; 0 where it cannot happen, or is not measured.
     tick_ns : int or None
         Time between the ticks that there were, where the host chose it itself.
     usage : dict or None
@@ -95,6 +98,7 @@ class Outcome:
     cpus: list | None = None
     answer: dict = field(default_factory=dict)
     environment: dict = field(default_factory=dict)
+    away_ns: int = 0
     tick_ns: int | None = None
     usage: dict | None = None
     tally: list | None = None

@@ -15,6 +15,8 @@ import json
 import os
 import platform
 import signal
+import subprocess
+from functools import lru_cache
 
 from .. import paths
 from ..linux_machine import processor_name
@@ -32,14 +34,18 @@ class UthreadsHost(RealTimeHost):
     """Preemptive user threads on this machine's kernel threads."""
 
     name = "uthreads"
+    #: The library's own, with much room: a signal, a sleep, a bad moment to be stopped.
+    #: For how long others have had a CPU every run measures for itself.
+    LATENCY_NS = 20_000_000
 
     def unavailable(self) -> str | None:
         """Why the runner cannot be used, or None."""
         return paths.why_unusable(paths.uthreads_runner())
 
     def environment(self) -> dict:
-        """The machine: kernel, processor, CPUs, and how busy it is."""
+        """The machine: kernel, processor, CPUs, its clock, and how busy it is."""
         return {
+            "run_clock": _run_clock(),
             "kernel": platform.release(),
             "machine": platform.machine(),
             "processor": processor_name(),
@@ -51,6 +57,23 @@ class UthreadsHost(RealTimeHost):
     def session(self, *, timeout_seconds: float) -> UthreadsSession:
         """Open a connection for one worker."""
         return UthreadsSession(timeout_seconds=timeout_seconds)
+
+
+@lru_cache
+def _run_clock() -> str:
+    """By what clock a task's CPU time is measured, which `run` uses up."""
+    try:
+        said = subprocess.run([paths.uthreads_runner(), "--clock"], capture_output=True, text=True, check=False)
+        clock = json.loads(said.stdout)
+        compared_ms = clock["compared_ns"] / 1e6
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unknown"
+    if not clock["counter"]:
+        return "the kernel's monotonic clock, less what other processes took"
+    return (
+        f"the processor's counter, compared with the kernel's monotonic clock for {compared_ms:g} ms "
+        "at the start of each run, less what other processes took"
+    )
 
 
 def command(job: Job) -> list[str]:
@@ -85,7 +108,7 @@ def _read_answer(status: int, said: bytes, complaints: bytes) -> Outcome:
         answer = json.loads(said)
         return Outcome(
             error=answer["error"], error_kind=answer["error_kind"], task=answer["task"],
-            cpus=answer["cpus"], answer=answer,
+            cpus=answer["cpus"], answer=answer, away_ns=answer["away_ns_max"],
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):
         pass

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""What a run on user threads says about the machine it was done on.
+
+How it measures CPU time is in the environment, for every run alike; for how long other
+processes had its CPUs each run measures, and physics.py judges by that: an idle CPU
+beside a waiting task is no fault of a policy's where the machine had taken the CPU.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from schedlab import paths
+from schedlab.hosts import Job, open_host
+from schedlab.judge import Judge
+from schedlab.policy import load_policy
+from schedlab.policy_build import build_policy
+from schedlab.program import compile_workload
+from schedlab.spec import parse_workload
+
+WORKLOAD = """
+[workload]
+title = "Two that compute"
+question = "For how long does somebody else have the CPU?"
+
+[[task]]
+name = "a"
+count = 2
+phases = [{run = "150ms"}]
+"""
+
+
+@pytest.fixture
+def host(build):
+    assert paths.uthreads_runner().is_relative_to(build)
+    return open_host("uthreads")
+
+
+@pytest.fixture
+def busy_cpu():
+    """A CPU, which this process stays on, with another one that computes."""
+    allowed = os.sched_getaffinity(0)
+    cpu = min(allowed)
+    os.sched_setaffinity(0, {cpu})
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    yield cpu
+    other.kill()
+    other.wait()
+    os.sched_setaffinity(0, allowed)
+
+
+def test_the_environment_says_how_cpu_time_is_measured(host):
+    clock = host.environment()["run_clock"]
+    assert clock.endswith("less what other processes took")
+    assert clock == host.environment()["run_clock"]
+
+
+def test_a_run_measures_what_other_processes_took(host, busy_cpu, tmp_path):
+    program = compile_workload(parse_workload(WORKLOAD, name="two.toml"), seed=1)
+    (tmp_path / "program").write_bytes(bytes(program.data))
+    job = Job(label="fifo", policy=build_policy(load_policy("fifo")), program=tmp_path / "program",
+              records=tmp_path / "records", nr_cpus=1, seed=1, tick_ns=1_000_000)  # fmt: skip
+    session = host.session(timeout_seconds=60)
+    outcome = session.run(job)
+    session.close()
+    assert outcome.error is None
+    taken_ns = outcome.answer["taken_ns"]
+    # Two tasks of 150 ms each, and the other process as much as it can get.
+    assert taken_ns > 50_000_000
+    assert 0 < outcome.away_ns <= taken_ns + 1_000_000
+    assert outcome.answer["end_ns"] > 300_000_000 + taken_ns / 2
+    judge = Judge(latency_ns=host.latency_ns(job), work_conserving=True, tables_folder=None,
+                  tolerance_ns=host.tolerance_ns(job), has_exact_work=host.has_exact_work,
+                  calibration=host.calibration(job))  # fmt: skip
+    assert judge.verdict(program, job.records, outcome)["physics"] == "ok"
