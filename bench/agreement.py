@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Hold the simulator against the teaching kernel; `./lab python bench/agreement.py`.
+"""Hold the simulator against the teaching kernel; `.venv/bin/python bench/agreement.py`.
 
     agreement.py [--policies P...] [--workloads W...] [--cpus N...] [--write]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Hold the simulator against Linux; `./lab python bench/agreement_guest.py`.
+"""Hold the simulator against Linux; `.venv/bin/python bench/agreement_guest.py`.
 
     agreement_guest.py [--policies A,B] [--workload X] [--seeds N] [--write]
 

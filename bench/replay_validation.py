@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Is a replay right about what it has not seen? `./lab python bench/replay_validation.py`.
+"""Is a replay right about what it has not seen? `.venv/bin/python bench/replay_validation.py`.
 
     replay_validation.py [--repeats N] [--workloads A,B] [--write]
 
@@ -214,7 +214,7 @@ def table(found: list[Prediction], repeats: int, *, are_others_small: bool) -> s
     machine = describe_machine()
     others = "each session of which counts an 86th of ours; " if are_others_small else ""
     lines = [
-        f"Made on {datetime.now(UTC):%Y-%m-%d} by `./lab python bench/replay_validation.py --write`: Linux "
+        f"Made on {datetime.now(UTC):%Y-%m-%d} by `.venv/bin/python bench/replay_validation.py --write`: Linux "
         f"{machine['kernel']}, {machine['cpu']}, one of {machine['cpus']} CPUs, load {machine['load_1min']:.1f} by other "
         f"programs, {others}medians of {repeats} recordings. First the error of the replay, in brackets that of predicting "
         "that nothing changes.", "",

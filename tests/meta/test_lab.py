@@ -108,6 +108,17 @@ def test_a_checkout_that_has_moved_is_set_up_again(checkout, tmp_path):
     assert "making .venv" in done.stderr
 
 
+def test_packages_of_another_checkout_are_not_emptied(checkout, tmp_path):
+    others = tmp_path / "of another checkout"
+    (others / "bin").mkdir(parents=True)
+    (others / "bin" / "schedlab").write_text("")
+    (checkout / ".venv").symlink_to(others)
+    done = lab(checkout, "--help")
+    assert done.returncode == 3
+    assert "made for another folder\n     to mend it: rm .venv\n" in done.stderr
+    assert (others / "bin" / "schedlab").exists()
+
+
 def test_a_python_that_was_removed_is_noticed(checkout):
     lab(checkout, "--help")
     (checkout / ".venv" / "bin" / "python").unlink()

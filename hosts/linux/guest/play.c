@@ -80,9 +80,13 @@ static int open_program(struct run *run, const char *path)
 	run->program_bytes = st.st_size;
 	run->program = mmap(NULL, st.st_size, PROT_READ,
 			    MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	if (run->program == MAP_FAILED) {
+		frame_text("fatal", "%s: %s", path, strerror(errno));
+		close(fd);
+		return -1;
+	}
 	close(fd);
-	if (run->program == MAP_FAILED ||
-	    sl_program_check(run->program, st.st_size, why, sizeof(why))) {
+	if (sl_program_check(run->program, st.st_size, why, sizeof(why))) {
 		frame_text("fatal", "%s: %s", path, why);
 		return -1;
 	}
