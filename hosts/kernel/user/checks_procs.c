@@ -384,11 +384,11 @@ static void held_children(void)
 
 static void times_of_children(void)
 {
-	unsigned long until_ns = clock_ns() + 80000000;
 	int wait_ticks = -1, run_ticks = -1, pid = check_fork();
 
+	/* However long it takes to get so much of a CPU: five ticks. */
 	if (pid == 0) {
-		while (cputime_ns() < 50000000 && clock_ns() < until_ns + 1000000000)
+		while (cputime_ns() < 50000000)
 			;
 		exit(0);
 	}
