@@ -2,9 +2,9 @@
 """Checks and random calls, again and again, while the policy is switched live.
 
 SCHEDLAB_KERNEL_MINUTES says for how long; `./lab soak kernel` sets it to 60. Its
-time is divided among machines of 4, 2 and 1 harts, each booted once. Every round
-has a seed of its own, which a failure names. A lost wake-up or a deadlock is a
-round that does not end; a task that runs twice trips an assertion, and the
+time is divided among machines of 4, 2 and 1 harts, each booted once, which it runs at
+the same time: an hour is 20 minutes of three machines. Every round has a seed of its
+own, which a failure names. A lost wake-up or a deadlock is a round that does not end; a task that runs twice trips an assertion, and the
 machine goes off. A task that is runnable and never runs ends the policy after 30 s,
 and the round with it. No round can stall because nobody switches: what computes in
 checks and sequences does so for 0.2 s at most, so that the process that switches gets
