@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,13 +73,15 @@ def wait_until(is_so, *, timeout_s=60):
 def play(tmp_path):
     """Function that plays a workload in the kernel; the outcome, its job and its program."""
 
-    def run(text, policy="rr", *, cpus=1, seed=1, timeout_s=60, is_parallel=False, session=None):
+    def run(
+        text, policy="rr", *, cpus=1, seed=1, tick_ns=MS, timeout_s=60, is_parallel=False, session=None
+    ):
         program = compile_workload(parse_workload(text), seed=1)
         (tmp_path / "program").write_bytes(bytes(program.data))
         job = Job(
             label="test", policy=build_policy(load_policy(str(policy))), seed=seed,
             program=tmp_path / "program", records=tmp_path / "records.slr", nr_cpus=cpus,
-            tick_ns=MS,
+            tick_ns=tick_ns,
         )  # fmt: skip
         session = session or kernel.KernelSession(timeout_seconds=timeout_s, is_parallel=is_parallel)
         return session.run(job), job, program
@@ -111,24 +114,49 @@ def test_equal_jobs_are_equal_bit_by_bit(play, cpus):
     assert job.records.read_bytes() != records
 
 
-@pytest.mark.parametrize("cpus", [1, 2, 4])
-def test_runs_obey_physics(play, cpus):
-    outcome, job, program = play(MIXED, "cfs", cpus=cpus)
-    assert outcome.error is None
+def physics_of(job, program):
+    """What physics says of a run of a work-conserving policy, and its records."""
     host = kernel.KernelHost()
     rows = program.task_rows
     records = read_records(job.records)
-    verdict = physics.check(
+    return physics.check(
         Timeline(records),
         physics.Expectations(
             work_ns=program.work_ns(), has_host_work=np.ones(len(rows), bool),
             arrival_ns=rows["arrival_ns"], work_conserving=True,
             latency_ns=host.latency_ns(job), tolerance_ns=host.tolerance_ns(job),
         ),
-    )  # fmt: skip
+    ), records  # fmt: skip
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+def test_runs_obey_physics(play, cpus):
+    outcome, job, program = play(MIXED, "cfs", cpus=cpus)
+    assert outcome.error is None
+    verdict, records = physics_of(job, program)
     assert verdict == "ok"
     assert set(records.events["cpu"].tolist()) == set(range(min(cpus, records.nr_cpus)))
-    assert outcome.answer["nr_exited"] == len(rows)
+    assert outcome.answer["nr_exited"] == len(program.task_rows)
+
+
+def test_the_turns_of_all_other_cpus_pass_within_a_moment(play, root):
+    """Here a timer is heard of two rounds of the others' ticks after it was due."""
+    text = (root / "workloads" / "mixed.toml").read_text()
+    outcome, job, program = play(text, "fifo", cpus=3, tick_ns=10 * MS)
+    assert outcome.error is None
+    verdict, records = physics_of(job, program)
+    arrives = records.events[records.events["kind"] == Kind.ARRIVE]
+    late_ns = arrives["t_ns"].astype(np.int64)
+    late_ns -= program.task_rows["arrival_ns"][arrives["task"] - 1].astype(np.int64)
+    # Or the law would hold whatever the host states.
+    assert late_ns.max() > 4 * job.tick_ns
+    assert verdict == "ok"
+
+
+def test_one_cpu_has_nobody_to_wait_for():
+    """Neither does a tick excuse anything there: what is stated is what its clock costs."""
+    host, job = kernel.KernelHost(), SimpleNamespace(nr_cpus=1, tick_ns=10 * MS)
+    assert (host.latency_ns(job), host.tolerance_ns(job)) == (100_000, 20_000)
 
 
 def test_harts_in_parallel_lose_nothing(play):

@@ -8,8 +8,9 @@ takes one nanosecond, so equal jobs are equal bit by bit, and what scheduling co
 is counted exactly. Its disk is in RAM, since a real one answers when this machine
 gets round to it.
 
-With several CPUs the emulator runs them in turns, one at a time: still the same
-every time, but a CPU may notice a kick milliseconds late. `--parallel` gives each
+With several CPUs the emulator runs them in turns, one at a time, each until a timer is
+due: still the same every time, but between any two instructions of a CPU the others may
+have had a tick each, and that is how late it can be. `--parallel` gives each
 CPU a thread of this machine instead; then times are real, and no run is repeated.
 
 Must stay true: whatever the kernel does, or does not do, the caller gets an
@@ -40,6 +41,10 @@ PROCS_SPARE = 16
 #: BOOTARGS_MAX of the kernel, its 0 included.
 ARGUMENTS_BYTES_MAX = 1023
 CONSOLE_LINES_KEPT = 20
+#: How often all other CPUs may have their turns while a counted one does what is one
+#: moment to the scheduler: when its own turn ends there, and once for each lock that
+#: it waits for or timer that it sets meanwhile (both end a turn, too).
+ROUNDS_MAX = 3
 #: One unit of work in picoseconds, an instruction being a nanosecond: what the
 #: compiled loops of player/work.c execute, measured by `./lab selfbench kernel`.
 CALIBRATION = Calibration(pi_ps=8_000, matmul_ps=22_125, spin_ps=2_000)
@@ -53,6 +58,18 @@ class KernelHost(EmulatedHost):
     LATENCY_ONE_NS = 100_000
     LATENCY_PARALLEL_NS = 50_000_000
     TOLERANCE_ONE_NS = 20_000
+
+    def latency_ns(self, job: Job) -> int:
+        """Longest time from the moment a task may run on an idle CPU until it runs there."""
+        if self.is_parallel:
+            return self.LATENCY_PARALLEL_NS
+        return self.LATENCY_ONE_NS + rounds_ns(job)
+
+    def tolerance_ns(self, job: Job) -> int:
+        """Error of the clock on one interval: two looks at it for one moment."""
+        if self.is_parallel:
+            return self.TOLERANCE_MANY_NS
+        return self.TOLERANCE_ONE_NS + rounds_ns(job)
 
     def unavailable(self) -> str | None:
         """Why the kernel cannot be used here, or None."""
@@ -130,6 +147,24 @@ class KernelSession(ProcessSession):
             return Outcome(error=f"the machine went off with status {done.returncode}",
                            error_kind="crash")  # fmt: skip
         return None
+
+
+def rounds_ns(job: Job) -> int:
+    """Longest time that other CPUs' turns take within one moment of a counted CPU.
+
+    A turn ends with the tick of whoever has it, if nothing ends it before.
+
+    Parameters
+    ----------
+    job : Job
+        What is run.
+
+    Returns
+    -------
+    int
+        Time in ns; 0 with one CPU.
+    """
+    return ROUNDS_MAX * (job.nr_cpus - 1) * job.tick_ns
 
 
 def image_for(policy: Path) -> kernel_build.KernelImage:
