@@ -470,13 +470,14 @@ def _work_conservation(timeline: Timeline, expected: Expectations) -> Violation 
             gap = bad[idle_begin[bad].argmin()]
             found.append(
                 _describe_waste(
-                    timeline, spans, gap, mine, (idle_begin, idle_end), (wait_begin, wait_end)
+                    timeline, spans, gap, mine, (idle_begin, idle_end), (wait_begin, wait_end),
+                    latency_ns,
                 )
             )
     return min(found, key=lambda violation: violation.t_ns) if found else None
 
 
-def _describe_waste(timeline, spans: Spans, gap, mine, idle, wait) -> Violation:
+def _describe_waste(timeline, spans: Spans, gap, mine, idle, wait, latency_ns) -> Violation:
     """Name the task that waited first during one idle gap."""
     tasks = timeline.by_task
     overlap_begin = np.maximum(wait[0][mine], idle[0][gap])
@@ -488,5 +489,6 @@ def _describe_waste(timeline, spans: Spans, gap, mine, idle, wait) -> Violation:
         t_ns,
         f"{_at(t_ns)}, CPU {spans.cpu[gap]}: idle for {int(overlap_end[first]) - t_ns} ns while "
         f"task {tasks.task[mine[first]]} waited and could have run there, yet the policy declares "
-        "itself work-conserving",
+        "itself work-conserving"
+        + (f" (after {latency_ns} ns in which it may go unnoticed here)" if latency_ns else ""),
     )
