@@ -18,6 +18,8 @@ from schedlab.hosts import guest, kernel_boot, kernel_build
 CASES = cases.all_cases()
 #: Hosts that run these cases: each has a test below.
 HOSTS = ("sim", "kernel", "guest", "uthreads")
+#: Who lost its CPU for so long may have seen two events of a case, 1 ms apart, at once.
+DISTURBED_NS = 250_000
 DOCUMENT = cases.ROOT / "docs" / "semantics.md"
 #: Policies that poke at what no program can reach call the core by its own names.
 FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-shared", "-fno-semantic-interposition",
@@ -57,7 +59,15 @@ def test_simulator(case, tmp_path, simulator, compiled):
 @pytest.mark.parametrize("case", [case for case in CASES if case.runs_on("uthreads")], ids=lambda case: case.name)
 def test_user_threads(case, tmp_path, build, compiled):
     runner = build / "hosts" / "uthreads" / "schedlab-uthreads"
-    conform(case, cases.run_in_simulator(case, tmp_path, runner, compiled(case)))
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        story = cases.run_in_simulator(case, folder, runner, compiled(case))
+        # While others have the CPU arrivals come due that a case puts apart: the order of
+        # events is another one then, and no fault. Only such a run is repeated.
+        if not cases.verdict(case, story) or story.answer.get("away_ns_max", 0) < DISTURBED_NS:
+            break
+    conform(case, story)
 
 
 GUEST_CASES = [case for case in CASES if case.runs_on("guest")]
