@@ -202,12 +202,12 @@ def _cell(made: Reproduction, cell: dict | None) -> str:
 
 def _charts(made: Reproduction, redrawn: Redrawn, cells: list[dict], sources: dict[str, str], key: str) -> str:
     """A chart per source, all of one shape."""
-    drawn = {name: [_mark(cell, redrawn, made) for cell in cells if cell["on"] == name and "reason" not in cell]
+    is_turned = _is_turned(made, redrawn)
+    drawn = {name: [_mark(cell, is_turned) for cell in cells if cell["on"] == name and "reason" not in cell]
              for name in sources}  # fmt: skip
     drawn = {name: marks for name, marks in drawn.items() if marks}
     if not drawn:
         return ""
-    is_turned = _is_turned(made, redrawn)
     series, groups = (redrawn.columns, redrawn.rows) if is_turned else (redrawn.rows, redrawn.columns)
     series_are, groups_are = ((redrawn.columns_are, redrawn.rows_are) if is_turned
                               else (redrawn.rows_are, redrawn.columns_are))  # fmt: skip
@@ -237,9 +237,9 @@ def _is_turned(made: Reproduction, redrawn: Redrawn) -> bool:
     return not all(map(str.isdigit, redrawn.columns)) or all(map(str.isdigit, redrawn.rows))
 
 
-def _mark(cell: dict, redrawn: Redrawn, made: Reproduction) -> dict:
+def _mark(cell: dict, is_turned: bool) -> dict:
     """A cell as `reproduce_plots.panel` draws it."""
-    series, group = (cell["column"], cell["row"]) if _is_turned(made, redrawn) else (cell["row"], cell["column"])
+    series, group = (cell["column"], cell["row"]) if is_turned else (cell["row"], cell["column"])
     place = {"series": series, "group": group, "values": cell["values"]}
     if "published" in cell:
         return place | {"value": cell["published"].middle, "low": None, "high": None}
