@@ -36,12 +36,13 @@ from pathlib import Path
 from agreement_bounds import Pair, measure, variations
 
 from schedlab import paths
-from schedlab.hosts import Job, kernel, kernel_build
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.records import read_records
-from schedlab.spec import load_workload
+from schedlab.hosts import kernel, kernel_build
+from schedlab.hosts.host import Job
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import read_records
+from schedlab.workload.spec import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "agreement.md"

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from schedlab.metrics import compute_metrics
-from schedlab.records import Kind
-from schedlab.timeline import Timeline
+from schedlab.metrics.dictionary import compute_metrics
+from schedlab.metrics.timeline import Timeline
+from schedlab.records.file import Kind
 
 #: The bounds of the project's design, fixed before the first run.
 SHARE_POINTS, SWITCHES, RESPONSE, P99_TICKS = 2.0, 0.10, 0.15, 1.0

@@ -31,12 +31,12 @@ import numpy as np
 
 from schedlab import paths
 from schedlab.calibration import DEFAULT_CALIBRATION
-from schedlab.hosts import Job, open_host
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Stop, read_records
-from schedlab.spec import parse_workload
+from schedlab.hosts.host import Job, open_host
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop, read_records
+from schedlab.workload.spec import parse_workload
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "agreement.md"

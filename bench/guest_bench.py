@@ -17,8 +17,8 @@ from pathlib import Path
 
 from schedlab import paths
 from schedlab.hosts import guest, guest_boot, guest_build
-from schedlab.program import compile_workload
-from schedlab.spec import parse_workload
+from schedlab.program.compiler import compile_workload
+from schedlab.workload.spec import parse_workload
 
 WORKLOAD = """
 [workload]

@@ -16,12 +16,13 @@ import tempfile
 from pathlib import Path
 
 from schedlab.errors import HostError
-from schedlab.hosts import Job, kernel, kernel_boot, kernel_build, open_host
+from schedlab.hosts import kernel, kernel_boot, kernel_build
+from schedlab.hosts.host import Job, open_host
 from schedlab.paths import policies_folder
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.spec import parse_workload
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.workload.spec import parse_workload
 
 PEER = "xv6-riscv 2022"
 #: What bench.c prints: our name, unit, xv6's figure.

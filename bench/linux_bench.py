@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from schedlab.hosts.launch import Command, Launcher
-from schedlab.linux_class import parse_class
+from schedlab.policy.linux_class import parse_class
 
 COMMAND = ("/bin/true",)
 CLASSES = ("SCHED_OTHER", "SCHED_FIFO:10")

@@ -22,7 +22,7 @@ from statistics import median
 
 from schedlab.hosts.launch import Command, Launcher
 from schedlab.hosts.recorder import Recorder, convert_events, unavailable_reason
-from schedlab.linux_class import parse_class
+from schedlab.policy.linux_class import parse_class
 
 SWITCHES_PER_S = 100_000
 #: sched_switch, sched_waking, sched_wakeup.

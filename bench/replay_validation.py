@@ -13,7 +13,7 @@ A replay does not know what other programs take, so they are kept small: what is
 recorded is a session of its own, with the best nice value that a session can have.
 
 Needs root; uses real-time classes on one CPU for about half a second a run.
-Read next: python/schedlab/replay.py; docs/record.md.
+Read next: python/schedlab/measure/replay.py; docs/record.md.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from pathlib import Path
 from statistics import median
 
 from schedlab.hosts.launch import Launcher
-from schedlab.linux_class import parse_class
-from schedlab.linux_machine import describe_machine
-from schedlab.recording import record_command
-from schedlab.replay import load_recorded
-from schedlab.run import Plan, run_plan
-from schedlab.spec import parse_workload
+from schedlab.hosts.linux_machine import describe_machine
+from schedlab.measure.recording import record_command
+from schedlab.measure.replay import load_recorded
+from schedlab.policy.linux_class import parse_class
+from schedlab.runs.run import Plan, run_plan
+from schedlab.workload.spec import parse_workload
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "record.md"

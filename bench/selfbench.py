@@ -23,11 +23,11 @@ from pathlib import Path
 
 from schedlab import paths
 from schedlab.errors import NotFoundError, did_you_mean
-from schedlab.hosts import open_host
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.spec import parse_workload
+from schedlab.hosts.host import open_host
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.workload.spec import parse_workload
 
 WORKLOAD = """
 [workload]
@@ -285,10 +285,10 @@ class _Bench:
 
     def metrics(self) -> list[dict]:
         """Seconds for reading, checking and computing ten million records."""
-        from schedlab import physics
-        from schedlab.metrics import compute_metrics
-        from schedlab.records import read_records, write_records
-        from schedlab.timeline import Timeline
+        from schedlab.metrics import physics
+        from schedlab.metrics.dictionary import compute_metrics
+        from schedlab.metrics.timeline import Timeline
+        from schedlab.records.file import read_records, write_records
 
         synthetic = _load("synthetic")
         nr_records = int(10_000_000 * self.scale)

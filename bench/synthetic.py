@@ -3,14 +3,14 @@
 
 Each CPU goes round its own tasks: every slot one task blocks, the one that
 blocked a slot earlier wakes, and the next in line runs. The file obeys every
-rule that physics.py checks, so both metrics and checks can be timed on it.
+rule that metrics/physics.py checks, so both metrics and checks can be timed on it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from schedlab.records import RECORD_DTYPE, Kind, Stop
+from schedlab.records.file import RECORD_DTYPE, Kind, Stop
 
 SLOT_NS = 1_000_000
 

@@ -26,9 +26,9 @@ from pathlib import Path
 
 from schedlab import paths
 from schedlab.errors import UnavailableError
-from schedlab.hosts import open_host
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
+from schedlab.hosts.host import open_host
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
 
 HERE = Path(__file__).resolve().parent
 ROUNDS = 9

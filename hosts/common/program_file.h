@@ -11,7 +11,7 @@
 
 /**
  * sl_program_file_map - have a program in memory, and checked
- * @path: file that Python's program.py wrote
+ * @path: file that Python's program/compiler.py wrote
  * @why: what is wrong, with the path
  * @why_bytes: size of @why
  *

@@ -4,45 +4,37 @@
 In a program or a notebook, `schedlab.run(workloads, policies, seeds=10)` returns
 tables, and `schedlab.sweep` does so for many settings; see api.py.
 
-The stages, in the order of the data: spec and program (what runs), policy (who
-decides), hosts (where it runs), records (what happened), metrics and physics
-(what it means), run (all of it together), api (from a program), cli (by hand).
+A package per stage, in the order of the data; each imports earlier ones only:
+
+    workload, program       what runs, and the exact work that a seed makes of it
+    policy                  who decides
+    records                 what happened, as it is written down
+    hosts                   where it runs
+    metrics, stats          what it means, and what may be concluded
+    plots                   what it looks like
+    runs                    all of it together; api.py is the same from a program
+    report, measure, reproduce    a page; commands on Linux; reports done again
+    show, cli               by hand
 
 Must stay true: importing the package imports nothing else of it, so that the
 command line answers at once.
-Read next: api.py; run.py, which puts the stages together.
+Read next: api.py; runs/run.py, which puts the stages together.
 """
 
 import importlib
-from types import ModuleType
 from typing import Any
 
 #: What the package itself offers, and the module that has it.
 _OFFERED = {
     "Result": "api",
     "Sweep": "api",
+    "run": "api",
     "sweep": "api",
     "SchedlabError": "errors",
-    "list_policies": "policy",
-    "list_workloads": "spec",
+    "list_policies": "policy.find",
+    "list_workloads": "workload.spec",
 }
-__all__ = ["run", *_OFFERED]  # noqa: PLE0604, the names come from the table
-
-
-class CallableModule(ModuleType):
-    """The class of the module `run`, which is also the function `schedlab.run`.
-
-    Importing `schedlab.run` makes Python put the module into the package under
-    that name; a function there would work until somebody did so.
-    """
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Run workloads under policies; see `schedlab.api.run`."""
-        return importlib.import_module(f"{__name__}.api").run(*arguments, **options)
-
-    def __reduce__(self) -> tuple:
-        """Let an executor pickle it, as it would a function."""
-        return importlib.import_module, (self.__name__,)
+__all__ = [*_OFFERED]  # noqa: PLE0604, the names come from the table
 
 
 def __getattr__(name: str) -> Any:
@@ -51,8 +43,6 @@ def __getattr__(name: str) -> Any:
         from .paths import resource_root
 
         return (resource_root() / "VERSION").read_text(encoding="utf-8").strip()
-    if name == "run":
-        return importlib.import_module(f"{__name__}.run")
     if name in _OFFERED:
         return getattr(importlib.import_module(f"{__name__}.{_OFFERED[name]}"), name)
     raise AttributeError(f"module 'schedlab' has no attribute {name!r}")

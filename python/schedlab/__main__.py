@@ -25,7 +25,7 @@ def main() -> None:
     # A job in the background ignores it, and goes on doing so.
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-    from .cli import main as run_command
+    from .cli.app import main as run_command
 
     signal.signal(signal.SIGINT, before)
     run_command()

@@ -10,7 +10,7 @@ settings, CPUs and seed. Both hand their runs to any executor of the shape that
 Must stay true: the columns of a table do not depend on what happened in a run,
 but for one column per knob; a cell of a sweep that fails is listed, and takes no
 other with it.
-Read next: run.py, which does the runs; far.py, which has an executor do them;
+Read next: runs/run.py, which does the runs; runs/far.py, which has an executor do them;
 api_tables.py, which makes the tables.
 """
 
@@ -377,7 +377,7 @@ def _names(value: Any, *, what: str) -> tuple[str, ...]:
             f"{what} must be a name, a path, or several of them (got {value!r})"
         ) from error
     if what == "policies":
-        from .policy import list_policies
+        from .policy.find import list_policies
 
         names = [name for each in names for name in (list_policies() if each == "all" else [each])]
     if not names:
@@ -458,8 +458,8 @@ def _options(tick, costs, io, topology: str, timeout: str) -> tuple[tuple[str, A
 
 def _check_names(template: _Cell, values: Mapping[str, list[str]]) -> None:
     """Refuse what no cell could run, before there are thousands of them."""
-    from .policy import load_policy
-    from .spec import load_workload
+    from .policy.find import load_policy
+    from .workload.spec import load_workload
 
     for name in template.workloads:
         load_workload(name)
@@ -483,7 +483,7 @@ def _cells(
     folder: Path | None,
 ) -> list[_Cell]:  # fmt: skip
     """Every combination with every seed, the last setting changing fastest."""
-    from .run import folder_name
+    from .runs.run import folder_name
 
     swept = [name for name, several in values.items() if len(several) > 1]
     cells: list[_Cell] = []
@@ -509,7 +509,7 @@ def _cells(
 
 def _plan(cell: _Cell, out: str | Path) -> Any:
     """What `run_plan` is asked to do for a cell."""
-    from .run import Plan
+    from .runs.run import Plan
 
     return Plan(
         workloads=cell.workloads,
@@ -526,8 +526,8 @@ def _plan(cell: _Cell, out: str | Path) -> Any:
 
 def _do(cell: _Cell, executor: Executor | str | None = None) -> _Done:
     """Run a cell; whatever `run_plan` raises is raised."""
-    from .far import open_executor
-    from .run import run_plan
+    from .runs.far import open_executor
+    from .runs.run import run_plan
 
     started = time.monotonic()
     with (
@@ -566,7 +566,7 @@ def _failed(cell: _Cell, error: SchedlabError) -> _Done:
 
 def _do_all(cells: list[_Cell], executor: Executor | str | None) -> list[_Done]:
     """Do all cells; answers in the order of the cells."""
-    from .far import open_executor
+    from .runs.far import open_executor
 
     if executor is None:
         done = []
@@ -582,8 +582,8 @@ def _do_all(cells: list[_Cell], executor: Executor | str | None) -> list[_Done]:
 
 def _do_far(cells: list[_Cell], executor: Executor) -> list[_Done]:
     """Send all runs of all cells, then wait for them."""
-    from .far import cancel, collect, send
-    from .run import finish, prepare
+    from .runs.far import cancel, collect, send
+    from .runs.run import finish, prepare
 
     sent: list = []
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
@@ -616,7 +616,7 @@ def _do_far(cells: list[_Cell], executor: Executor) -> list[_Done]:
 
 def _compare_within(done: list[_Done]) -> list[dict]:
     """Compare policies within each combination of settings, over all its seeds."""
-    from .compare import compare_runs
+    from .runs.compare import compare_runs
 
     groups: dict[str, list[dict]] = {}
     for each in done:

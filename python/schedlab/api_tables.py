@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from .metrics import DICTIONARY
+from .metrics.dictionary import DICTIONARY
 
 _RUN_TEXTS = ("workload", "policy", "host")
 _RUN_COLUMNS = {

@@ -17,7 +17,7 @@ a report starts from its own speeds:
 - `pi`: report 4, appendix: 20 processes of 100,000,000 terms each take 77.595
   CPU-seconds as user: 38.8 ns.
 
-Read next: program.py, whose `work_ns` uses a calibration.
+Read next: program/compiler.py, whose `work_ns` uses a calibration.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ imports schedlab catches the class it cares about. The exit codes are those of
 the whole project: 0 good, 1 ran but a check failed, 2 usage or spec, 3 backend
 unavailable.
 
-Read next: spec.py, which collects many faults into one `SpecError`.
+Read next: workload/spec.py, which collects many faults into one `SpecError`.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ Everything that is not Python (headers, policies, workloads, the simulator) is
 found from one root, so that nothing else in the package guesses a place.
 
 Must stay true: this module imports nothing heavy; every command starts here.
-Read next: policy.py, the main caller.
+Read next: policy/find.py, the main caller.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -58,6 +59,20 @@ def resource_root() -> Path:
 def in_checkout() -> bool:
     """Whether the root is a source tree (it has `core/`) rather than a wheel."""
     return (resource_root() / "core").is_dir()
+
+
+def own_command() -> str:
+    """How a user starts schedlab from the folder that he is in, quoted for a shell.
+
+    Returns
+    -------
+    str
+        `./lab` or the path of that file in a checkout, `schedlab` where installed.
+    """
+    if not in_checkout():
+        return "schedlab"
+    root = resource_root()
+    return "./lab" if Path.cwd().resolve() == root else shlex.quote(str(root / "lab"))
 
 
 def include_folder() -> Path:

@@ -5,7 +5,7 @@ In a workload file the unit stands in the value, so that no key needs a suffix
 and no reader has to guess. Numbers are exact fractions until the end; a value
 that is not a whole number of nanoseconds or bytes is refused, not rounded.
 
-Read next: params.py, which calculates with these values.
+Read next: workload/params.py, which calculates with these values.
 """
 
 from __future__ import annotations

@@ -30,13 +30,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from schedlab.ftrace import trace_records
-from schedlab.hosts import Job, guest, guest_build, kernel, kernel_build
-from schedlab.physics import Expectations, check
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Records, Stop, read_records, write_records
-from schedlab.spec import parse_workload
-from schedlab.timeline import Timeline
+from schedlab.hosts import guest, guest_build, kernel, kernel_build
+from schedlab.hosts.host import Job
+from schedlab.metrics.physics import Expectations, check
+from schedlab.metrics.timeline import Timeline
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Records, Stop, read_records, write_records
+from schedlab.records.ftrace import trace_records
+from schedlab.workload.spec import parse_workload
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

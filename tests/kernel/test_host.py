@@ -15,15 +15,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from schedlab import physics
-from schedlab.hosts import Job, kernel
+from schedlab.hosts import kernel
+from schedlab.hosts.host import Job
 from schedlab.hosts.kernel_boot import Machine, machine_command
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Stop, read_records
-from schedlab.spec import parse_workload
-from schedlab.timeline import Timeline
+from schedlab.metrics import physics
+from schedlab.metrics.timeline import Timeline
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop, read_records
+from schedlab.workload.spec import parse_workload
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("image")]
 

@@ -18,9 +18,9 @@ import sys
 import pytest
 
 from schedlab.paths import policies_folder
-from schedlab.program import compile_workload
-from schedlab.records import Kind
-from schedlab.spec import parse_workload
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind
+from schedlab.workload.spec import parse_workload
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("image")]
 

@@ -10,7 +10,7 @@ from schedlab.errors import HostError
 from schedlab.hosts.kernel_frames import (
     END, FRAME, MAGIC, RECORDS, TEXT, merge_harts, played_records, read_frames, read_overhead,
 )  # fmt: skip
-from schedlab.records import RECORD_DTYPE, Kind, Overhead, Stop
+from schedlab.records.file import RECORD_DTYPE, Kind, Overhead, Stop
 
 
 def frame(kind, body=b"", *, hart=0, seq=0, arg=0):

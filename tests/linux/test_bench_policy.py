@@ -11,11 +11,11 @@ import sys
 
 import pytest
 
-from schedlab import bench_policy
-from schedlab.bench import BenchPlan, measure, parse_policies
 from schedlab.errors import PolicyError, UnavailableError, UsageError
 from schedlab.hosts import guest, load
 from schedlab.hosts.guest_frames import write_frames
+from schedlab.measure import bench_policy
+from schedlab.measure.bench import BenchPlan, measure, parse_policies
 
 LOADER = """#!{python}
 import sys

@@ -14,16 +14,16 @@ import subprocess
 import numpy as np
 import pytest
 
-from schedlab import physics
-from schedlab.ftrace import trace_records
 from schedlab.hosts import guest, guest_build
-from schedlab.metrics import compute_metrics
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Stop, read_records, write_records
-from schedlab.spec import load_workload
-from schedlab.timeline import Timeline
+from schedlab.metrics import physics
+from schedlab.metrics.dictionary import compute_metrics
+from schedlab.metrics.timeline import Timeline
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop, read_records, write_records
+from schedlab.records.ftrace import trace_records
+from schedlab.workload.spec import load_workload
 
 pytestmark = pytest.mark.full
 

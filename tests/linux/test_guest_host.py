@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import UnavailableError, UsageError
-from schedlab.hosts import guest, guest_boot, open_host, with_kernel
+from schedlab.hosts import guest, guest_boot
+from schedlab.hosts.host import open_host, with_kernel
 from schedlab.hosts.kinds import with_program_pids
 from schedlab.hosts.sim import SimHost
-from schedlab.run import Plan, run_plan
+from schedlab.runs.run import Plan, run_plan
 
 #: Each verb once: what tasks share, real work, a device, a child, a change of weight.
 WORKLOAD = """

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import pytest
 
-from schedlab.ftrace import trace_records
 from schedlab.hosts import guest, guest_build
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Stop
-from schedlab.spec import parse_workload
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop
+from schedlab.records.ftrace import trace_records
+from schedlab.workload.spec import parse_workload
 
 pytestmark = pytest.mark.full
 

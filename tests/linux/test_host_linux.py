@@ -17,12 +17,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from schedlab import tally
 from schedlab.errors import HostError, RecordError
 from schedlab.hosts import linux, recorder
-from schedlab.records import RECORD_DTYPE, Kind, Stop, read_records
-from schedlab.run import Plan, run_plan
-from schedlab.show_usage import usage_rows
+from schedlab.metrics import tally
+from schedlab.records.file import RECORD_DTYPE, Kind, Stop, read_records
+from schedlab.runs.run import Plan, run_plan
+from schedlab.show.usage import usage_rows
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAD = '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\ntick = "4ms"\n'

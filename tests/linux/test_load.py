@@ -133,9 +133,9 @@ def command(monkeypatch, tmp_path):
                                         words=str(tmp_path / "words"), waits=waits))  # fmt: skip
         player.chmod(0o755)
         code = (
-            "from schedlab.hosts import load; from schedlab import cli; from pathlib import Path\n"
+            "from schedlab.hosts import load; from schedlab.cli import app; from pathlib import Path\n"
             f"load.prepare_loader = lambda: Path({str(player)!r})\n"
-            "cli.main()"
+            "app.main()"
         )
         process = subprocess.Popen(
             [sys.executable, "-c", code, "load", *words], stdout=subprocess.PIPE,

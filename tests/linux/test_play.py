@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from schedlab.hosts.linux import read_played
-from schedlab.program import compile_workload
-from schedlab.spec import parse_workload
+from schedlab.program.compiler import compile_workload
+from schedlab.workload.spec import parse_workload
 
 HEAD = '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\ntick = "4ms"\n'
 EVERY_VERB = HEAD + """

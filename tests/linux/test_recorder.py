@@ -17,14 +17,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from linux import event_files as ev
 
-from schedlab import physics
 from schedlab.errors import HostError, RecordError, UnavailableError, UsageError
 from schedlab.hosts.launch import Command, Launcher
 from schedlab.hosts.recorder import Recorder, convert_events, probe, unavailable_reason
-from schedlab.linux_class import parse_class
-from schedlab.metrics import compute_metrics
-from schedlab.records import Kind, Stop, read_records
-from schedlab.timeline import Timeline
+from schedlab.metrics import physics
+from schedlab.metrics.dictionary import compute_metrics
+from schedlab.metrics.timeline import Timeline
+from schedlab.policy.linux_class import parse_class
+from schedlab.records.file import Kind, Stop, read_records
 
 TIMEOUT_NS = 30 * 10**9
 #: Two processes that wake each other by turns: at least 4,000 switches.

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.cli import app
+from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, RecordError, UsageError
-from schedlab.gantt import draw_text
 from schedlab.hosts.recorder import Recorder, convert_events, unavailable_reason
-from schedlab.linux_class import parse_class
-from schedlab.recording import EVENTS, import_trace, record_command, record_others
-from schedlab.records import read_records
-from schedlab.replay import load_recorded
-from schedlab.run import Plan, run_plan
-from schedlab.run_folders import read_run_folder
+from schedlab.measure.recording import EVENTS, import_trace, record_command, record_others
+from schedlab.measure.replay import load_recorded
+from schedlab.plots.gantt import draw_text
+from schedlab.policy.linux_class import parse_class
+from schedlab.records.file import read_records
+from schedlab.runs.folders import read_run_folder
+from schedlab.runs.run import Plan, run_plan
 
 OTHER = parse_class("SCHED_OTHER")
 TIMEOUT_NS = 20 * 10**9

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from schedlab.run import Plan, run_plan
-from schedlab.show_usage import COLUMNS, usage_rows
+from schedlab.runs.run import Plan, run_plan
+from schedlab.show.usage import COLUMNS, usage_rows
 
 REPORTS = {"report-2": (("cpu", "io", "mixed"), (5, 70, 300)), "report-4": (("pi", "rw", "mixed"), (5, 20, 200))}
 CLASSES = ("SCHED_FIFO:10", "SCHED_RR:10", "SCHED_OTHER")

@@ -47,7 +47,7 @@ def public_functions(path: Path) -> list[str]:
     Short forms are allowed: a function without parameters, and methods, whose
     class documents them. Commands document themselves to typer instead.
     """
-    if path.stem in ("cli", "__main__"):
+    if path.relative_to(PACKAGE).as_posix() in ("cli/app.py", "__main__.py"):
         return []
     tree = ast.parse(path.read_text())
     return [

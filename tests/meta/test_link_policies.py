@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.policy import load_policy
+from schedlab.policy.find import load_policy
 
 HERE = Path(__file__).resolve().parent
 LINKED = HERE / "linked"

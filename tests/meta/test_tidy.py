@@ -12,6 +12,7 @@ import pytest
 C = "/* SPDX-License-Identifier: MIT */\n"
 POLICY = "/* SPDX-License-Identifier: MIT OR GPL-2.0-only */\n"
 PYTHON = "# SPDX-License-Identifier: MIT\n"
+PACKAGE_PAGE = '"""The exact work.\n\nIn: a workload.\nOut: a program.\nRead next: file.py.\n"""\n'
 
 #: A small tree that obeys every rule; each test adds one file to it.
 LAWFUL = {
@@ -27,8 +28,11 @@ LAWFUL = {
     "hosts/sim/host.c": C + '#include <stdio.h>\n#include "queue.h"\n#include "event.h"\n',
     "hosts/uthreads/stack.h": C + "#include <player.h>\n",
     "python/schedlab/__init__.py": PYTHON,
-    "python/schedlab/spec.py": PYTHON + "import json\n",
-    "python/schedlab/metrics.py": PYTHON + "from . import spec\nfrom .spec import load\n",
+    "python/schedlab/errors.py": PYTHON,
+    "python/schedlab/program/__init__.py": PYTHON + PACKAGE_PAGE,
+    "python/schedlab/program/file.py": PYTHON + "import json\nfrom .. import errors\n",
+    "python/schedlab/metrics/fairness.py": PYTHON + "from .. import __version__, program\nfrom . import tally\n",
+    "python/schedlab/metrics/tally.py": PYTHON + "from ..program.file import read\nfrom .fairness import f\n",
 }
 
 LONG_BODY = "\tx++;\n" * 80
@@ -107,23 +111,38 @@ VIOLATIONS = {
     ),
     "core uses floats": ("core/bad.c", C + "static double share;\n", "double: core/ has no"),
     "core uses the heap": ("core/bad.c", C + "void f(void) { malloc(3); }\n", "malloc: core/"),
-    "earlier stage imports a later one": (
-        "python/schedlab/program.py", PYTHON + "from . import metrics\n",
+    "earlier package imports a later one": (
+        "python/schedlab/program/work.py", PYTHON + "from .. import metrics\n",
         ":2: program imports metrics, a later stage",
     ),
-    "a later stage is imported inside a function": (
-        "python/schedlab/program.py",
-        PYTHON + "def f():\n    from schedlab.metrics import g\n",
+    "a later package is imported inside a function": (
+        "python/schedlab/program/work.py",
+        PYTHON + "def f():\n    from schedlab.metrics.tally import g\n",
         ":3: program imports metrics",
     ),
-    "a host imports a later stage": (
-        "python/schedlab/hosts/sim.py", PYTHON + "from ..metrics import g\n",
+    "a host imports a later package": (
+        "python/schedlab/hosts/sim.py", PYTHON + "from ..metrics.tally import g\n",
         "hosts imports metrics",
     ),
-    "a module without a stage": (
-        "python/schedlab/helpers.py", PYTHON, "helpers has no stage; name it in STAGES",
+    "a module at the top imports a package": (
+        "python/schedlab/units.py", PYTHON + "from .program.file import read\n",
+        ":2: units imports program, a later stage",
     ),
-    "Python that does not parse": ("python/schedlab/program.py", PYTHON + "def\n", "no Python"),
+    "a module beside the packages": (
+        "python/schedlab/helpers.py", PYTHON, "helpers has no stage; put it into a package",
+    ),
+    "a package without a stage": (
+        "python/schedlab/helpers/words.py", PYTHON, "helpers has no stage; put it into a package",
+    ),
+    "a package that says nothing": (
+        "python/schedlab/metrics/__init__.py", PYTHON + '"""Numbers.\n\nIn: x.\nOut: y.\n"""\n',
+        ":1: the docstring of a package has a line 'Read next:'",
+    ),
+    "a package that imports": (
+        "python/schedlab/program/__init__.py", PYTHON + PACKAGE_PAGE + "from .file import read\n",
+        ":8: a package runs nothing when it is imported",
+    ),
+    "Python that does not parse": ("python/schedlab/program/work.py", PYTHON + "def\n", "no Python"),
     "C without a licence": ("core/bad.c", "int x;\n", "no SPDX-License-Identifier"),
     "policy that Linux would refuse": ("policies/bad.bpf.c", C, "Linux loads only"),
     "long C function": (

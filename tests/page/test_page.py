@@ -10,11 +10,11 @@ import statistics
 import pytest
 
 from python.report_folders import EVIL, make_runs, many_slices, rename_tasks
-from schedlab import report_time
-from schedlab.policy import list_policies
-from schedlab.report import write_report
-from schedlab.report_data import read_sections
-from schedlab.run import Plan, run_plan
+from schedlab.policy.find import list_policies
+from schedlab.report import over_time as report_time
+from schedlab.report.data import read_sections
+from schedlab.report.write import write_report
+from schedlab.runs.run import Plan, run_plan
 
 #: No sandbox, since tests may run as root; nothing in the background that calls home.
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -19,9 +19,9 @@ import pytest
 
 from conftest import missing
 from python.report_folders import make_runs
-from schedlab.records import Kind, Stop, read_records
-from schedlab.switches import STATE_OF_STOP
-from schedlab.trace import write_trace
+from schedlab.plots.switches import STATE_OF_STOP
+from schedlab.plots.trace import write_trace
+from schedlab.records.file import Kind, Stop, read_records
 
 pytestmark = pytest.mark.full
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from python.pretended_reports import pretend
-from schedlab.reproduce_page import page_text
+from schedlab.reproduce.page import page_text
 
 from page.test_page import browser  # noqa: F401
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Records, read_records
-from schedlab.spec import parse_workload
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Records, read_records
+from schedlab.workload.spec import parse_workload
 
 MS = 1_000_000
 SECONDS_MAX = 120
@@ -47,7 +47,7 @@ class Played:
 
     Parameters
     ----------
-    records : schedlab.records.Records
+    records : schedlab.records.file.Records
         Its records.
     names : list of str
         Name of each task, in order of pid.

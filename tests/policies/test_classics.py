@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from schedlab.records import Kind, Stop
+from schedlab.records.file import Kind, Stop
 
 STRICT = ["rt_fifo", "rt_rr", "priority"]
 FAIR = ["cfs", "eevdf", "stride"]

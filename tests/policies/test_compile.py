@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.policy import load_policy
-from schedlab.policy_build import read_symbols
+from schedlab.policy.build import read_symbols
+from schedlab.policy.find import load_policy
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICIES = sorted((ROOT / "policies").glob("*.bpf.c"))

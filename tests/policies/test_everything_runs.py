@@ -14,8 +14,8 @@ import sys
 
 import pytest
 
-from schedlab.policy import list_policies
-from schedlab.spec import list_workloads
+from schedlab.policy.find import list_policies
+from schedlab.workload.spec import list_workloads
 
 POLICIES = list_policies()
 WORKLOADS = [info.name for info in list_workloads()]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from schedlab.records import Kind, Stop
+from schedlab.records.file import Kind, Stop
 
 MS = 1_000_000
 STRICT = ["rt_fifo", "rt_rr", "priority"]

@@ -10,7 +10,7 @@ import math
 
 import pytest
 
-from schedlab.records import Kind, Stop
+from schedlab.records.file import Kind, Stop
 
 CONSERVING = ["fifo", "rr", "priority", "lottery", "mlfq", "cfs"]
 

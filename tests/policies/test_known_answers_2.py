@@ -14,7 +14,7 @@ import random
 
 import pytest
 
-from schedlab.records import Kind, Stop
+from schedlab.records.file import Kind, Stop
 
 from .test_known_answers import hog, task, workload
 

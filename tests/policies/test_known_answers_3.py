@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedlab.records import Kind
+from schedlab.records.file import Kind
 
 from .test_known_answers import hog, sleeper, task, workload
 from .test_known_answers_2 import turns_of

@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import UnavailableError
-from schedlab.ftrace import trace_records
 from schedlab.hosts import guest, guest_build
 from schedlab.hosts.guest_image import PrivateApt, debian_mirror, locked
 from schedlab.paths import cache_folder
-from schedlab.program import compile_workload
-from schedlab.records import Kind, read_records
-from schedlab.spec import load_workload
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, read_records
+from schedlab.records.ftrace import trace_records
+from schedlab.workload.spec import load_workload
 
 pytestmark = pytest.mark.full
 

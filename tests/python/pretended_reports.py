@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from schedlab.audit import audit_report
-from schedlab.reproduce import Reproduction, Wanted, published_tables
-from schedlab.reproduce_claims import decide_all
-from schedlab.reproduce_formula import Cell
-from schedlab.reproduce_samples import Done, Samples
-from schedlab.reproduce_spec import read_experiment
+from schedlab.reproduce.audit import audit_report
+from schedlab.reproduce.claims import decide_all
+from schedlab.reproduce.formula import Cell
+from schedlab.reproduce.reproduction import Reproduction, Wanted, published_tables
+from schedlab.reproduce.samples import Done, Samples
+from schedlab.reproduce.spec import read_experiment
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 SEEDS = (1, 2, 3)

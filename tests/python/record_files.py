@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedlab.records import RECORD_DTYPE, Kind, Records
-from schedlab.timeline import Timeline
+from schedlab.metrics.timeline import Timeline
+from schedlab.records.file import RECORD_DTYPE, Kind, Records
 
 
 def timeline_of(events, *, nr_cpus=1, end_ns=None):

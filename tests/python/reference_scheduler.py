@@ -12,7 +12,7 @@ import heapq
 from collections import deque
 from itertools import count
 
-from schedlab.records import Kind, Stop
+from schedlab.records.file import Kind, Stop
 
 
 def schedule(tasks, *, nr_cpus=1, slice_ns=None, horizon_ns=None):

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from schedlab.metrics import compute_metrics, tasks_table
-from schedlab.records import RECORD_DTYPE, Kind, Stop, read_records, write_records
-from schedlab.run import Plan, run_plan
-from schedlab.timeline import Timeline
+from schedlab.metrics.dictionary import compute_metrics, tasks_table
+from schedlab.metrics.timeline import Timeline
+from schedlab.records.file import RECORD_DTYPE, Kind, Stop, read_records, write_records
+from schedlab.runs.run import Plan, run_plan
 
 EVIL = "<script>window.pwned = 1</script>"
 

@@ -55,11 +55,11 @@ def test_importing_the_package_imports_nothing_heavy():
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_the_module_that_bears_the_name_can_be_called():
-    from schedlab.run import run_plan
+def test_what_is_offered_stays_a_function_whatever_is_imported():
+    import schedlab.runs.run
 
-    assert run_plan.__module__ == "schedlab.run"
-    assert schedlab.run("textbook/rr", "rr").is_good
+    assert schedlab.run is api.run
+    assert schedlab.runs.run.run_plan is not schedlab.run
     assert pickle.loads(pickle.dumps(schedlab.run)) is schedlab.run
     with pytest.raises(AttributeError, match="no attribute 'runn'"):
         schedlab.runn  # noqa: B018

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedlab.audit import Formula, Range, Table, audit_report, published_range
 from schedlab.errors import SpecError
+from schedlab.reproduce.audit import Formula, Range, Table, audit_report, published_range
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPERIMENTS = ROOT / "experiments"

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from schedlab import bench, linux_machine
-from schedlab.bench import BenchPlan, measure, parse_policies
-from schedlab.cli_bench import parse_cpus
+from schedlab.cli.bench import parse_cpus
 from schedlab.errors import SchedlabError, UnavailableError, UsageError
+from schedlab.hosts import linux_machine
 from schedlab.hosts.launch import Command, Launcher
-from schedlab.linux_class import parse_class
-from schedlab.own_figures import describe_figure, read_figures
-from schedlab.show_bench import plain_text
+from schedlab.measure import bench
+from schedlab.measure.bench import BenchPlan, measure, parse_policies
+from schedlab.measure.own_figures import describe_figure, read_figures
+from schedlab.policy.linux_class import parse_class
+from schedlab.show.bench import plain_text
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OTHER, BATCH = parse_policies(["SCHED_OTHER", "SCHED_BATCH"])

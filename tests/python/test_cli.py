@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.policy import list_policies
-from schedlab.records import hash_file, read_records
+from schedlab.policy.find import list_policies
+from schedlab.records.file import hash_file, read_records
 
 RUN_KEYS = [
     "workload", "policy", "host", "cpus", "seed", "status", "error", "program_hash",
@@ -62,10 +62,10 @@ def schedlab(environment, tmp_path):
 def test_help_needs_nothing_heavy(environment):
     code = (
         "import sys; sys.argv = ['schedlab', '--help']\n"
-        "from schedlab.cli import main\n"
+        "from schedlab.cli.app import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "print([m for m in ('numpy', 'polars', 'schedlab.run') if m in sys.modules])"
+        "print([m for m in ('numpy', 'polars', 'schedlab.runs.run') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           env=environment, check=True)
@@ -339,7 +339,7 @@ def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):
     runs = json.loads(output)["runs"]
     assert 5 <= len(runs) < 10_000
     # What is finished can be compared, also with a part of itself.
-    from schedlab.gate import compare_folders
+    from schedlab.runs.gate import compare_folders
 
     result = compare_folders(out, out / "report-5" / "mixed" / "rr")
     assert not result["is_failed"]
@@ -352,15 +352,15 @@ def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):
 @pytest.mark.parametrize("command", ["record --all", "bench -p SCHED_OTHER -- true", "reproduce 5"])
 def test_ctrl_c_is_said_and_a_program_gets_one_document(monkeypatch, capsys, command):
     """Typer would swallow it."""
-    import schedlab.run_folders
-    from schedlab.cli import main
+    from schedlab.cli.app import main
+    from schedlab.runs import folders
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    for name in ("recording.record_others", "bench.measure", "reproduce.reproduce_report"):
+    for name in ("measure.recording.record_others", "measure.bench.measure", "reproduce.reproduction.reproduce_report"):
         monkeypatch.setattr(f"schedlab.{name}", interrupt)
-    monkeypatch.setattr(schedlab.run_folders, "fresh_folder", lambda: Path("unused"))
+    monkeypatch.setattr(folders, "fresh_folder", lambda: Path("unused"))
     words = command.split()
     monkeypatch.setattr(sys, "argv", ["schedlab", words[0], "--json", *words[1:]])
     with pytest.raises(SystemExit) as left:

@@ -8,12 +8,12 @@ import json
 import numpy as np
 import pytest
 
-from schedlab.compare import COMPARED, compare_runs
 from schedlab.errors import NotFoundError, UsageError
-from schedlab.gate import compare_folders, parse_condition
-from schedlab.metrics import DICTIONARY
-from schedlab.run_folders import read_run_folder
-from schedlab.sentences import method_sentence, ranking_sentences, verdict_sentence
+from schedlab.metrics.dictionary import DICTIONARY
+from schedlab.runs.compare import COMPARED, compare_runs
+from schedlab.runs.folders import read_run_folder
+from schedlab.runs.gate import compare_folders, parse_condition
+from schedlab.stats.sentences import method_sentence, ranking_sentences, verdict_sentence
 
 OLD_KEYS = {"workload", "host", "cpus", "policy_a", "policy_b", "seeds", "confidence", "error",
             "metrics"}

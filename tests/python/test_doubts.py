@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedlab import dip as dip_module
-from schedlab.dip import CRITICAL, critical_dip, dip, simulate_critical
-from schedlab.doubts import (
+from schedlab.stats import dip as dip_module
+from schedlab.stats.dip import CRITICAL, critical_dip, dip, simulate_critical
+from schedlab.stats.doubts import (
     BimodalWarning,
     SampleWarning,
     drift_p_value,

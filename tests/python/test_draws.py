@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedlab import draws
-from schedlab.distributions import Distribution, parse_distribution
 from schedlab.errors import UnitError
+from schedlab.program import draws
 from schedlab.units import TIME_MAX_NS, parse_duration
+from schedlab.workload.distributions import Distribution, parse_distribution
 
 getcontext().prec = 50
 LN2 = Decimal(2).ln()

@@ -14,10 +14,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import schedlab
-from schedlab import far
-from schedlab.case import Case
 from schedlab.errors import UnavailableError, UsageError
-from schedlab.run import Plan, prepare, run_plan
+from schedlab.runs import far
+from schedlab.runs.case import Case
+from schedlab.runs.run import Plan, prepare, run_plan
 
 pytestmark = pytest.mark.usefixtures("build")
 
@@ -262,7 +262,7 @@ def test_workers_that_cannot_do_runs_are_named(monkeypatch):
 def test_a_case_can_travel():
     import pickle
 
-    from schedlab.spec import load_workload
+    from schedlab.workload.spec import load_workload
 
     case = Case(0, load_workload("report-3/matrix"), "rr", 1, 4, 10**7)
     assert pickle.loads(pickle.dumps(case)) == case

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab.errors import RecordError
-from schedlab.ftrace import Trace, page_events, read_format, sorted_events, trace_records
-from schedlab.records import Kind, Overhead, Stop
+from schedlab.records.file import Kind, Overhead, Stop
+from schedlab.records.ftrace import Trace, page_events, read_format, sorted_events, trace_records
 
 COMMON = [
     ("unsigned short common_type", 0, 2, 0),

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from python.record_files import timeline_of
-from schedlab.cli_pictures import open_run
+from schedlab.cli.pictures import open_run
 from schedlab.errors import NotFoundError, UsageError
-from schedlab.gantt import RAN, draw_svg, draw_text, intervals
-from schedlab.records import Kind, Stop
+from schedlab.plots.gantt import RAN, draw_svg, draw_text, intervals
+from schedlab.records.file import Kind, Stop
 
 MS = 1_000_000
 # Task 1 runs 0..10, is preempted, waits 10..20, runs 20..30 and ends. Task 2 arrives
@@ -110,6 +110,6 @@ def test_svg_refuses_more_tasks_than_it_can_show():
 
 
 def test_colours_are_colours():
-    from schedlab.gantt import PALETTE
+    from schedlab.plots.gantt import PALETTE
 
     assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in PALETTE)

@@ -14,10 +14,10 @@ import pytest
 
 from schedlab import paths
 from schedlab.errors import NotFoundError
-from schedlab.hosts import Job, open_host
+from schedlab.hosts.host import Job, open_host
 from schedlab.hosts.sim import SimHost, SimSession, request_line
 from schedlab.hosts.uthreads import UthreadsSession
-from schedlab.policy_build import BuiltPolicy
+from schedlab.policy.build import BuiltPolicy
 
 #: A server that does what the name of the program file says.
 FAKE = """\

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab.errors import SpecError
-from schedlab.json_text import Pairs, parse_json
-from schedlab.toml_text import clean_name, unique, write_toml
+from schedlab.workload.json_text import Pairs, parse_json
+from schedlab.workload.toml_text import clean_name, unique, write_toml
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from python.record_files import timeline_of
 from python.reference_scheduler import schedule, work_of
 
-from schedlab import physics
 from schedlab.errors import NotFoundError
-from schedlab.fairness import deserved_ns, jain
-from schedlab.metrics import (
+from schedlab.metrics import physics
+from schedlab.metrics.dictionary import (
     DICTIONARY,
     compute_metrics,
     find_metric,
     metrics_table,
     tasks_table,
 )
-from schedlab.records import Kind, Overhead, Stop
-from schedlab.timeline import stable_order
+from schedlab.metrics.fairness import deserved_ns, jain
+from schedlab.metrics.timeline import stable_order
+from schedlab.records.file import Kind, Overhead, Stop
 
 MS = 1_000_000
 #: Silberschatz-like example: A, B, C, D arrive together.

@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
+from schedlab.cli.scaffold import new_policy
 from schedlab.errors import UsageError
-from schedlab.new import new_policy
-from schedlab.policy import load_policy
-from schedlab.spec import load_workload
+from schedlab.policy.find import load_policy
+from schedlab.workload.spec import load_workload
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_every_cell_but_the_first_shows_something(shown):
     cells = json.loads(path.read_text())["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert list(shown) == sources[1:]
-    assert of(shown, "plots.samples")["image/svg+xml"].count("<path") > 60
+    assert of(shown, "charts.samples")["image/svg+xml"].count("<path") > 60
     assert of(shown, "assert result.is_good")["text/plain"] == "<Result: 60 runs, good>"
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from python.record_files import timeline_of
 from python.reference_scheduler import schedule, work_of
 
-from schedlab.physics import SPAWNED, Expectations, check
-from schedlab.records import Kind, Overhead, Stop
+from schedlab.metrics.physics import SPAWNED, Expectations, check
+from schedlab.records.file import Kind, Overhead, Stop
 
 #: Two CPUs, three tasks; written out so that a corruption can be put in by hand.
 LAWFUL = [

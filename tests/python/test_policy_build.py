@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from schedlab import policy_build
 from schedlab.errors import NotFoundError, PolicyError, UnavailableError, UsageError
-from schedlab.policy import (
+from schedlab.policy import build as policy_build
+from schedlab.policy.build import build_policy, compile_policy, find_compiler, read_symbols
+from schedlab.policy.find import (
     find_policy,
     list_policies,
     load_policy,
@@ -19,7 +20,6 @@ from schedlab.policy import (
     policy_hash,
     show_value,
 )
-from schedlab.policy_build import build_policy, compile_policy, find_compiler, read_symbols
 
 SOURCE = """\
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schedlab import layout
 from schedlab.calibration import WORK_KERNELS, Calibration
-from schedlab.checks import SLOTS_MAX, TASKS_MAX
 from schedlab.errors import ProgramError, SpecError, UsageError
-from schedlab.program import compile_workload, read_program
-from schedlab.spec import parse_workload
+from schedlab.program import layout
+from schedlab.program.compiler import compile_workload, read_program
+from schedlab.workload.checks import SLOTS_MAX, TASKS_MAX
+from schedlab.workload.spec import parse_workload
 
 HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\n'
 
@@ -75,7 +75,7 @@ def test_layout_is_that_of_the_header(root, need, tmp_path):
 
 
 def test_attribute_numbers_are_those_of_the_header(root):
-    from schedlab.phases import ATTRIBUTES
+    from schedlab.workload.phases import ATTRIBUTES
 
     text = (root / "include" / "scx" / "attrs.h").read_text()
     found = re.findall(r"TASK_ATTR_(\w+),", text)

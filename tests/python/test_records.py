@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedlab import records
 from schedlab.errors import RecordError
-from schedlab.records import (
+from schedlab.records import file as records
+from schedlab.records.file import (
     HEADER_DTYPE,
     RECORD_DTYPE,
     Kind,

@@ -8,18 +8,18 @@ import json
 import numpy as np
 import pytest
 
-from schedlab import physics
 from schedlab.errors import NotFoundError, RecordError
-from schedlab.hosts import Job
+from schedlab.hosts.host import Job
 from schedlab.hosts.sim import SimHost
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Stop, read_records, write_records
-from schedlab.replay import load_recorded, program_of
-from schedlab.run import Plan, run_plan
-from schedlab.spec import load_workload, parse_workload
-from schedlab.timeline import Timeline
+from schedlab.measure.replay import load_recorded, program_of
+from schedlab.metrics import physics
+from schedlab.metrics.timeline import Timeline
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop, read_records, write_records
+from schedlab.runs.run import Plan, run_plan
+from schedlab.workload.spec import load_workload, parse_workload
 
 MS = 1_000_000
 DECISIONS = (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP, Kind.ATTR)

@@ -22,13 +22,15 @@ from hypothesis import strategies as st
 
 from python.record_files import timeline_of
 from python.report_folders import EVIL, Page, make_runs, many_slices, rename_tasks
-from schedlab import plots, report_data, report_time
 from schedlab.errors import NotFoundError, UsageError
-from schedlab.records import Kind, Stop, read_records
-from schedlab.report import write_report
-from schedlab.report_data import curve, read_sections
-from schedlab.run import folder_name
-from schedlab.timeline import Timeline
+from schedlab.metrics.timeline import Timeline
+from schedlab.plots import charts as plots
+from schedlab.records.file import Kind, Stop, read_records
+from schedlab.report import data as report_data
+from schedlab.report import over_time as report_time
+from schedlab.report.data import curve, read_sections
+from schedlab.report.write import write_report
+from schedlab.runs.run import folder_name
 
 MS = 1_000_000
 
@@ -82,7 +84,7 @@ def test_every_cell_is_the_mean_of_runs_json(runs, page):
 
 def test_an_interval_is_that_of_the_statistics(runs):
     section = read_sections(runs)[0]
-    from schedlab.stats import mean_interval
+    from schedlab.stats.inference import mean_interval
 
     values = [r["metrics"]["response_ns_mean"] for r in section.good["rr"]]
     expected, found = mean_interval(values), section.intervals["rr"]["response_ns_mean"]
@@ -323,7 +325,7 @@ def test_a_hundred_thousand_slices_stay_small(tmp_path):
 
 
 def schedlab(*arguments, cwd):
-    environment = os.environ | {"PYTHONPATH": str(Path(report_data.__file__).parent.parent)}
+    environment = os.environ | {"PYTHONPATH": str(Path(report_data.__file__).parents[2])}
     return subprocess.run(
         [sys.executable, "-m", "schedlab", *map(str, arguments)],
         capture_output=True, text=True, cwd=cwd, env=environment, check=False, timeout=120,

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from schedlab import reproduce_runs
-from schedlab.audit import Range
-from schedlab.cli import app
+from schedlab.cli.app import app
 from schedlab.errors import SpecError, UsageError
 from schedlab.hosts import kernel_boot
-from schedlab.reproduce import Wanted, needed_pairs, published_tables, reproduce_report
-from schedlab.reproduce_claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all, measure_on
-from schedlab.reproduce_formula import Cell, Measure, MissingError
-from schedlab.reproduce_runs import _Machines, do_runs, read_samples, workload_of
-from schedlab.reproduce_samples import Done, Samples
-from schedlab.reproduce_spec import Claim, Runs, Size, read_experiment
-from schedlab.stats import Interval
+from schedlab.reproduce import runs as reproduce_runs
+from schedlab.reproduce.audit import Range
+from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all, measure_on
+from schedlab.reproduce.formula import Cell, Measure, MissingError
+from schedlab.reproduce.reproduction import Wanted, needed_pairs, published_tables, reproduce_report
+from schedlab.reproduce.runs import _Machines, do_runs, read_samples, workload_of
+from schedlab.reproduce.samples import Done, Samples
+from schedlab.reproduce.spec import Claim, Runs, Size, read_experiment
+from schedlab.stats.inference import Interval
 
 from conftest import missing
 
@@ -46,11 +46,11 @@ def claim(**more):
 @pytest.mark.parametrize("folder", WRITTEN, ids=lambda folder: folder.name)
 def test_every_written_report_is_whole(folder):
     """Its expressions are readable, its formulas give numbers, its workloads and policies exist."""
-    from schedlab.linux_class import is_class
-    from schedlab.policy import find_policy
-    from schedlab.reproduce_claims import published_value
-    from schedlab.reproduce_spec import fill
-    from schedlab.spec import load_workload
+    from schedlab.policy.find import find_policy
+    from schedlab.policy.linux_class import is_class
+    from schedlab.reproduce.claims import published_value
+    from schedlab.reproduce.spec import fill
+    from schedlab.workload.spec import load_workload
 
     experiment = read_experiment(folder)
     assert len(experiment.claims) >= 8

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.audit import Range
 from schedlab.errors import UsageError
-from schedlab.replication import HEAD, Row, read_replication, write_replication
-from schedlab.reproduce import needed_pairs, published_tables
-from schedlab.reproduce_claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
-from schedlab.reproduce_runs import do_runs
-from schedlab.reproduce_samples import Samples
-from schedlab.reproduce_spec import read_experiment
+from schedlab.reproduce.audit import Range
+from schedlab.reproduce.claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
+from schedlab.reproduce.replication import HEAD, Row, read_replication, write_replication
+from schedlab.reproduce.reproduction import needed_pairs, published_tables
+from schedlab.reproduce.runs import do_runs
+from schedlab.reproduce.samples import Samples
+from schedlab.reproduce.spec import read_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "replication.md"
@@ -107,7 +107,7 @@ def _altered(tables, formula):
 
 def test_verdicts_of_the_page_follow_from_its_rows():
     """No verdict can be typed into it, or outlive the rule that made it."""
-    from schedlab.stats import Interval
+    from schedlab.stats.inference import Interval
 
     wrong = []
     for report in {row.report for row in ROWS}:
@@ -127,7 +127,7 @@ def test_a_row_that_says_the_other_direction_is_found():
     """The comparison itself can fail."""
     from python.test_reproduce import claim, interval
 
-    from schedlab.reproduce_claims import Decision
+    from schedlab.reproduce.claims import Decision
 
     row = Row(5, "c", "sim-1", 0.5, 0.4, 0.6, "holds")
     same = Decision(claim(null=1.0), "sim-1", "sim", "holds", "", None, interval(0.7, 0.8))

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 import pytest
 
 from python.pretended_reports import pretend
-from schedlab.audit import mean_groups, samples_behind
-from schedlab.reproduce_page import page_text
-from schedlab.reproduce_plots import axes
-from schedlab.reproduce_tables import redrawn_cells
+from schedlab.reproduce.audit import mean_groups, samples_behind
+from schedlab.reproduce.charts import axes
+from schedlab.reproduce.page import page_text
+from schedlab.reproduce.tables import redrawn_cells
 
 #: What each report itself shows: its tables, figures, and the sections that stand for them.
 SHOWN = {
@@ -67,7 +67,7 @@ def report(request, tmp_path_factory):
     made = pretend(request.param, tmp_path_factory.mktemp("out"))
     with pytest.MonkeyPatch.context() as patch:
         # Hundreds of drawings take seconds; tests/page draws them.
-        patch.setattr("schedlab.plots.to_svg", lambda chart, **_: "<svg ></svg>")
+        patch.setattr("schedlab.plots.charts.to_svg", lambda chart, **_: "<svg ></svg>")
         text = page_text(made)
     return made, text, Read(text)
 
@@ -157,7 +157,7 @@ def test_near_numbers_share_an_axis_and_far_ones_do_not():
 
 
 def test_a_set_that_could_not_be_run_is_said_once_and_has_no_empty_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("schedlab.plots.to_svg", lambda chart, **_: "<svg ></svg>")
+    monkeypatch.setattr("schedlab.plots.charts.to_svg", lambda chart, **_: "<svg ></svg>")
     made = pretend(1, tmp_path)
     made.samples.done["sim-1"].problem = "sim cannot be used here: it is not built"
     text = page_text(made)

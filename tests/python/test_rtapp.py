@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schedlab.errors import SpecError, UsageError
-from schedlab.phases import walk
-from schedlab.program import compile_workload
-from schedlab.rtapp import convert_rtapp, load_rtapp, rtapp_as_toml
-from schedlab.rtapp_export import export_rtapp
-from schedlab.spec import load_workload, parse_workload, read_workload
-from schedlab.toml_text import write_toml
+from schedlab.program.compiler import compile_workload
+from schedlab.program.rtapp_export import export_rtapp
+from schedlab.workload.phases import walk
+from schedlab.workload.rtapp import convert_rtapp, load_rtapp, rtapp_as_toml
+from schedlab.workload.spec import load_workload, parse_workload, read_workload
+from schedlab.workload.toml_text import write_toml
 
 EXAMPLES = Path("/usr/share/doc/rt-app")
 
@@ -155,7 +155,7 @@ def ops(workload, task=0):
     """(verb, a, b) of every op of a task."""
     program = compile_workload(workload, seed=0)
     row = program.task_rows[task]
-    from schedlab import layout
+    from schedlab.program import layout
 
     rows = program.ops[row["op_first"] : row["op_first"] + row["nr_ops"]]
     return [(layout.VERBS[op["verb"]], int(op["a"]), int(op["b"])) for op in rows]
@@ -386,7 +386,7 @@ def files(draw):
 def work_of(workload):
     """What each task does, loops multiplied out, names of timers aside."""
     program = compile_workload(workload, seed=0)
-    from schedlab import layout
+    from schedlab.program import layout
 
     found = []
     for row in program.task_rows:
@@ -616,7 +616,7 @@ def test_examples_of_rtapp_are_read_or_refused_for_a_reason():
 def work_of_finite(workload):
     """Verbs and amounts of all tasks, endless loops as one round; whole microseconds."""
     program = compile_workload(workload, seed=0)
-    from schedlab import layout
+    from schedlab.program import layout
 
     found = [(layout.VERBS[op["verb"]], (int(op["b"]) + 500) // 1000) for op in program.ops]
     return [step for step in found if step[0] not in ("loop", "end")]

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedlab import run as run_module
 from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.errors import SpecError, UsageError
-from schedlab.hosts import Outcome
-from schedlab.judge import has_host_work, is_capped
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Stop, read_records, write_records
-from schedlab.run import Plan, folder_name, run_plan
-from schedlab.spec import parse_workload
+from schedlab.hosts.host import Outcome
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop, read_records, write_records
+from schedlab.runs import run as run_module
+from schedlab.runs.judge import has_host_work, is_capped
+from schedlab.runs.run import Plan, folder_name, run_plan
+from schedlab.workload.spec import parse_workload
 
 MS = 1_000_000
 

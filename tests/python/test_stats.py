@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedlab.stats import (
+from schedlab.stats.inference import (
     TooFewSamplesError,
     compare_paired,
     holm,

@@ -9,9 +9,9 @@ import pytest
 
 from python.record_files import timeline_of
 from schedlab.errors import UsageError
-from schedlab.records import Kind, Stop
-from schedlab.switches import Note, Switch, Wakeup, linux_events
-from schedlab.trace import task_names, write_trace
+from schedlab.plots.switches import Note, Switch, Wakeup, linux_events
+from schedlab.plots.trace import task_names, write_trace
+from schedlab.records.file import Kind, Stop
 
 # Two CPUs; a hand-over at 10, an idle gap on CPU 0 from 20 to 30, a note at 25.
 EVENTS = [

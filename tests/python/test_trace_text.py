@@ -11,21 +11,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from linux import event_files as ev
 
-from schedlab import physics
 from schedlab.errors import RecordError
-from schedlab.hosts import Job
+from schedlab.hosts.host import Job
 from schedlab.hosts.recorder import convert_events
 from schedlab.hosts.sim import SimHost
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.recording import import_trace
-from schedlab.records import Kind, Stop, read_records
-from schedlab.show_record import show_recording
-from schedlab.spec import load_workload
-from schedlab.timeline import Timeline
-from schedlab.trace import write_trace
-from schedlab.trace_text import is_events, read_trace, write_events
+from schedlab.measure.recording import import_trace
+from schedlab.metrics import physics
+from schedlab.metrics.timeline import Timeline
+from schedlab.plots.trace import write_trace
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop, read_records
+from schedlab.records.trace_text import is_events, read_trace, write_events
+from schedlab.show.record import show_recording
+from schedlab.workload.spec import load_workload
 
 FTRACE = """\
 # tracer: nop

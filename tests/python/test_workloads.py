@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedlab import layout
 from schedlab.calibration import DEFAULT_CALIBRATION, Calibration
-from schedlab.distributions import PARAMETERS
 from schedlab.errors import UsageError
-from schedlab.phases import ATTRIBUTES, VERBS
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Stop, read_records
-from schedlab.spec import list_workloads, load_workload, parse_workload
-from schedlab.tables import TaskTable, WorkloadTable
+from schedlab.program import layout
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop, read_records
+from schedlab.workload.distributions import PARAMETERS
+from schedlab.workload.phases import ATTRIBUTES, VERBS
+from schedlab.workload.spec import list_workloads, load_workload, parse_workload
+from schedlab.workload.tables import TaskTable, WorkloadTable
 
 GOLDEN = Path(__file__).with_name("golden_programs.txt")
 SEEDS = (0, 1)

@@ -14,11 +14,11 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Overhead, Stop, read_records
-from schedlab.spec import parse_workload
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Overhead, Stop, read_records
+from schedlab.workload.spec import parse_workload
 
 FOLDER = Path(__file__).resolve().parent / "golden"
 HEAD_KEYS = {"policy", "set", "cpus", "options"}

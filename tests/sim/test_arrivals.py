@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.records import Kind, read_records
-from schedlab.spec import parse_workload
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, read_records
+from schedlab.workload.spec import parse_workload
 
 WORKLOAD = """
 [workload]

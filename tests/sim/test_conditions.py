@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from schedlab.program import compile_workload
-from schedlab.records import Kind, Stop, read_records
-from schedlab.spec import parse_workload
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, Stop, read_records
+from schedlab.workload.spec import parse_workload
 
 HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\njitter = "0ms"\n'
 MS = 1_000_000

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.policy import list_policies
-from schedlab.program import compile_workload
-from schedlab.spec import load_workload, parse_workload
+from schedlab.policy.find import list_policies
+from schedlab.program.compiler import compile_workload
+from schedlab.workload.spec import load_workload, parse_workload
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 POLICIES = list_policies()

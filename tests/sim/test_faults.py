@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from player.build_program import Program, Task, every_verb
-from schedlab.physics import Expectations, check
-from schedlab.program import compile_workload
-from schedlab.records import read_records
-from schedlab.spec import parse_workload
-from schedlab.timeline import Timeline
+from schedlab.metrics.physics import Expectations, check
+from schedlab.metrics.timeline import Timeline
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import read_records
+from schedlab.workload.spec import parse_workload
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MS = 1_000_000

@@ -18,8 +18,8 @@ import math
 import numpy as np
 import pytest
 
-from schedlab.records import read_records
-from schedlab.run import Plan, run_plan
+from schedlab.records.file import read_records
+from schedlab.runs.run import Plan, run_plan
 
 pytestmark = pytest.mark.full
 
@@ -39,7 +39,7 @@ def stays(records):
 
     Parameters
     ----------
-    records : schedlab.records.Records
+    records : schedlab.records.file.Records
         Of a run in which no task sleeps.
 
     Returns

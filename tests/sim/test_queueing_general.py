@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from schedlab.records import read_records
-from schedlab.run import Plan, run_plan
+from schedlab.records.file import read_records
+from schedlab.runs.run import Plan, run_plan
 from sim.test_queueing import regenerative_interval, stays
 
 pytestmark = pytest.mark.full

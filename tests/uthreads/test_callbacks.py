@@ -14,8 +14,8 @@ import sys
 import pytest
 
 from schedlab import paths
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
 
 #: Per operation, on one kernel thread: a thread that yields makes way once (S14); two
 #: threads that hand over to each other each block and wake once (S1, S11).

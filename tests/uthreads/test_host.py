@@ -2,7 +2,7 @@
 """What a run on user threads says about the machine it was done on.
 
 How it measures CPU time is in the environment, for every run alike; for how long other
-processes had its CPUs each run measures, and physics.py judges by that: an idle CPU
+processes had its CPUs each run measures, and metrics/physics.py judges by that: an idle CPU
 beside a waiting task is no fault of a policy's where the machine had taken the CPU.
 """
 
@@ -15,12 +15,12 @@ import sys
 import pytest
 
 from schedlab import paths
-from schedlab.hosts import Job, open_host
-from schedlab.judge import Judge
-from schedlab.policy import load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.spec import parse_workload
+from schedlab.hosts.host import Job, open_host
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.runs.judge import Judge
+from schedlab.workload.spec import parse_workload
 
 WORKLOAD = """
 [workload]

@@ -17,12 +17,12 @@ import shutil
 import pytest
 
 from schedlab import paths
-from schedlab.hosts import Job, open_host
-from schedlab.judge import Judge
-from schedlab.policy import list_policies, load_policy
-from schedlab.policy_build import build_policy
-from schedlab.program import compile_workload
-from schedlab.spec import parse_workload
+from schedlab.hosts.host import Job, open_host
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import list_policies, load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.runs.judge import Judge
+from schedlab.workload.spec import parse_workload
 
 NR_RUNS = int(os.environ.get("SCHEDLAB_UTHREADS_RUNS", 20))
 NR_TASKS = 129

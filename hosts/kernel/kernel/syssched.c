@@ -48,7 +48,7 @@ s64 proc_attr(const struct proc *p, u32 key)
 	return p->task.p.scx.weight;
 }
 
-/* The ranges of a workload's attributes, python/schedlab/phases.py. */
+/* The ranges of a workload's attributes, python/schedlab/workload/phases.py. */
 static bool is_in_range(u32 key, s64 value)
 {
 	switch (key) {

@@ -6,7 +6,7 @@
  * run, so that reading is not part of what is measured. A full ring drops what
  * comes later and counts it. Python makes records of the pages.
  *
- * Read next: python/schedlab/ftrace.py.
+ * Read next: python/schedlab/records/ftrace.py.
  */
 #include <errno.h>
 #include <fcntl.h>

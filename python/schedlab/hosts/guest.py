@@ -10,7 +10,7 @@ CPU may be that late, and a task that looks at its own CPU time sees it that
 coarsely: good for finding faults, not for measuring.
 
 Must stay true: a task that fails keeps none from being done.
-Read next: guest_host.py, one run of `schedlab run`; ../ftrace.py, which makes
+Read next: guest_host.py, one run of `schedlab run`; records/ftrace.py, which makes
 records of what the guest's kernel saw.
 """
 

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import HostError
-from ..ftrace import Trace
+from ..records.ftrace import Trace
 
 #: How the kernel says which kind of error ended a policy.
 ERROR_KINDS = {"runnable task stall": "stall", "runtime error": "policy", "scx_bpf_error": "policy"}

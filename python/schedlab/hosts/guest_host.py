@@ -11,7 +11,7 @@ kernel's: the seed draws the program, not the policy's luck.
 
 Must stay true: whatever the guest does, the caller gets an outcome within the time
 limit, and no QEMU is left behind.
-Read next: guest.py, what a job is; ../ftrace.py.
+Read next: guest.py, what a job is; records/ftrace.py.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..errors import SchedlabError
-from ..ftrace import trace_records
-from ..program_file import read_program
-from ..records import write_records
-from . import Job, Outcome
+from ..program.file import read_program
+from ..records.file import write_records
+from ..records.ftrace import trace_records
 from .guest import (
     LEAD_MS,
     LEAD_MS_LONG,
@@ -38,6 +37,7 @@ from .guest import (
 from .guest_boot import CPUS_MAX, QEMU, GuestRunner
 from .guest_build import compile_for_bpf
 from .guest_frames import Answer
+from .host import Job, Outcome
 from .kernel_boot import qemu_version
 from .kinds import EmulatedHost, device_of, with_program_pids
 from .process import not_done, timed_out

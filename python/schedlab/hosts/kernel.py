@@ -27,9 +27,10 @@ from pathlib import Path
 from ..calibration import Calibration
 from ..errors import HostError
 from ..paths import policies_folder
-from ..program_file import read_program
-from ..records import write_records
-from . import Job, Outcome, kernel_boot, kernel_build
+from ..program.file import read_program
+from ..records.file import write_records
+from . import kernel_boot, kernel_build
+from .host import Job, Outcome
 from .kernel_boot import CPUS_MAX, QEMU, Machine, qemu_version
 from .kernel_frames import Sent, played_records, read_frames, read_overhead
 from .kinds import EmulatedHost, device_of, with_program_pids

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import HostError
-from ..records import RECORD_DTYPE, Kind, Overhead, Stop
+from ..records.file import RECORD_DTYPE, Kind, Overhead, Stop
 
 #: struct channel_frame: magic, kind, hart, bytes that follow, seq, arg.
 FRAME = struct.Struct("<IHHIIQ")

@@ -4,7 +4,7 @@
     RealTimeHost   this machine's own CPUs, which others use, too
     EmulatedHost   a machine in QEMU: CPUs by turns, or real time
 
-Must stay true: what a host states here is what physics.py holds its records to.
+Must stay true: what a host states here is what metrics/physics.py holds its records to.
 Read next: uthreads.py, a host in real time; kernel.py, one that is emulated.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..calibration import Calibration
-from . import Job
+from .host import Job
 
 #: The device of the simulator (hosts/sim/main.c), which `--io` changes: times in ns,
 #: and how many requests it does at once.

@@ -4,7 +4,7 @@
 Must stay true: a launcher is always closed, which ends whatever it still runs;
 should this process be killed, the launcher sees the end of its input and does
 the same.
-Read next: ../bench.py, which asks it for one run after another.
+Read next: measure/bench.py, which asks it for one run after another.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import HostError, UnavailableError, UsageError
-from ..linux_class import LinuxClass
 from ..paths import launcher, why_unusable
+from ..policy.linux_class import LinuxClass
 
 #: How long a launcher may take to end all that it runs, once asked to.
 CLOSE_SECONDS = 10.0

@@ -12,7 +12,7 @@ line per task as it ends: it can be read whatever became of the rest. Where the
 kernel may be listened to, there are records as on every host.
 
 Must stay true: without privileges a run still gives those figures.
-Read next: ../tally.py, what they are worth without records; launch.py.
+Read next: metrics/tally.py, what they are worth without records; launch.py.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import numpy as np
 
 from .. import paths
 from ..errors import HostError, RecordError, SchedlabError, UnavailableError, UsageError
-from ..linux_class import LinuxClass, parse_class
-from ..records import RECORD_DTYPE, Kind, Stop, read_records, write_records
-from . import Job, Outcome
+from ..policy.linux_class import LinuxClass, parse_class
+from ..records.file import RECORD_DTYPE, Kind, Stop, read_records, write_records
+from .host import Job, Outcome
 from .kinds import RealTimeHost
 from .launch import Command, Launcher
 from .recorder import Recorder, convert_events
@@ -58,7 +58,7 @@ class LinuxHost(RealTimeHost):
 
     def environment(self) -> dict:
         """The machine: kernel, processor, CPUs, and what limits real-time tasks."""
-        from ..linux_machine import describe_machine
+        from .linux_machine import describe_machine
 
         return {"kernel": platform.release(), "linux": describe_machine()}
 

@@ -7,7 +7,7 @@ process, the kernel takes its CPUs back.
 
 Must stay true: nothing of the machine is changed but which policy the kernel asks;
 a machine that cannot do it says why, and what to do.
-Read next: guest_frames.py, what the loader says; ../cli_load.py.
+Read next: guest_frames.py, what the loader says; cli/load.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import HostError, UnavailableError
-from ..policy_build import BuiltPolicy
+from ..policy.build import BuiltPolicy
 from .guest_build import build_program, compile_for_bpf
 from .guest_frames import Answer
 from .guest_image import fetch_libbpf

@@ -14,7 +14,7 @@ import subprocess
 import threading
 
 from ..errors import HostError, PolicyError, SchedlabError
-from . import Job, Outcome
+from .host import Job, Outcome
 
 
 def timed_out(timeout_seconds: float) -> Outcome:

@@ -12,7 +12,7 @@ milliseconds, and turned on for each recording, which takes it none.
 
 Must stay true: a recorder is always closed; should this process be killed, the
 recorder sees the end of its input, finishes its file and ends.
-Read next: ../recording.py, which makes a run directory of it.
+Read next: measure/recording.py, which makes a run directory of it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ server's whole process group is ended, and the next job starts a new one.
 
 Must stay true: no answer of the simulator, and no silence either, can stop the
 caller or harm another run.
-Read next: ../run.py, which hands out the jobs.
+Read next: runs/run.py, which hands out the jobs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from functools import lru_cache
 
 from .. import paths
 from ..calibration import DEFAULT_CALIBRATION, Calibration
-from ..policy_build import BuiltPolicy
-from . import Job, Outcome
+from ..policy.build import BuiltPolicy
+from .host import Job, Outcome
 from .kinds import job_arguments
 from .process import timed_out
 
@@ -80,7 +80,7 @@ class SimHost:
         return 0
 
     def calibration(self, job: Job) -> Calibration | None:
-        """What the simulator is told that work costs; see `case.py`."""
+        """What the simulator is told that work costs; see `runs/case.py`."""
         return DEFAULT_CALIBRATION
 
     def session(self, *, timeout_seconds: float) -> SimSession:

@@ -6,7 +6,7 @@ same job differ, and whatever else the machine does is seen: the time that other
 processes took from a CPU is recorded as overhead, not charged to a task.
 
 Must stay true: whatever the process does, the job comes back.
-Read next: ../run.py, which hands out the jobs.
+Read next: runs/run.py, which hands out the jobs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import subprocess
 from functools import lru_cache
 
 from .. import paths
-from ..linux_machine import processor_name
-from . import Job, Outcome
+from .host import Job, Outcome
 from .kinds import RealTimeHost, job_arguments
+from .linux_machine import processor_name
 from .process import ProcessSession
 
 #: How much of what a policy prints is kept for the message about its failure.

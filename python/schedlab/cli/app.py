@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: MIT
+"""The command `schedlab`.
+
+Each command reads its arguments, calls one function of the package and shows
+what it returns. Modules that take long to import (NumPy, Polars, Rich's tables)
+are imported by the command that needs them, so that `--help` answers at once.
+
+Must stay true: with `--json`, standard output carries one JSON object and
+nothing else, `{"error": ...}` where there is no result. Exit codes: 0 good, 1 ran but a check failed, 2 usage or spec,
+3 backend unavailable.
+Read next: runs/run.py, behind `schedlab run`; show/tables.py, which draws the tables.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from ..errors import (
+    EXIT_CHECK_FAILED,
+    EXIT_GOOD,
+    EXIT_UNAVAILABLE,
+    SchedlabError,
+    SpecError,
+    UnavailableError,
+    UsageError,
+)
+from ..runs.folders import fresh_folder
+from .audit import register as register_audit
+from .bench import register as register_bench
+from .formats import register as register_formats
+from .kernel import register as register_kernel
+from .load import register as register_load
+from .new import register as register_new
+from .pictures import register as register_pictures
+from .record import register as register_record
+from .report import register as register_report
+from .report import show_page
+from .reproduce import register as register_reproduce
+from .soak import register as register_soak
+
+EXIT_INTERRUPTED = 130
+#: What Typer raises about the words of a command line; it has no public name for it.
+WordsError: type = typer.BadParameter.__base__
+
+
+class _Group(typer.core.TyperGroup):
+    """Commands whose Ctrl-C comes to `main`; Typer's own would leave without a word, also with `--json`."""
+
+    def invoke(self, ctx):
+        """Do the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise typer.Abort() from error
+
+
+app = typer.Typer(
+    name="schedlab",
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Write a CPU scheduler once, as a Linux sched_ext policy in C; run, measure and "
+    "compare it. Start with: schedlab demo",
+)
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+]
+SettingsOption = Annotated[
+    list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="mlfq.boost_ns=100ms; "
+                            "rr.slice_ns=1ms,5ms compares variants.")
+]  # fmt: skip
+CostOption = Annotated[
+    list[str], typer.Option("--cost", metavar="NAME=TIME", help="What the machine charges: "
+                            "switch_ns=2us, leave_ns, migrate_ns, start_ns, exit_ns, call_ns, wakeup_ns, tick_ns, ipi_ns.")
+]  # fmt: skip
+DeviceOption = Annotated[
+    list[str], typer.Option("--io", metavar="NAME=VALUE", help="Its device: latency_ns=100us, "
+                            "ns_per_kib, depth (requests at once), call_ns (CPU time).")
+]  # fmt: skip
+KernelOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="guest: the Linux to boot; default: Debian's.")
+]  # fmt: skip
+ParallelOption = Annotated[
+    bool, typer.Option("--parallel", help="kernel, guest: real time instead of counted.")
+]
+ScaleOption = Annotated[
+    float, typer.Option(help="How much of the work to do, such as 0.01; the workload says of what.")
+]
+ThreadsOption = Annotated[
+    bool, typer.Option("--threads", help="linux: tasks are threads of one process.")
+]
+ExecutorOption = Annotated[
+    str | None, typer.Option(metavar="dask://HOST:PORT", help="A Dask scheduler whose workers do "
+                             "the runs; dask://local starts one here.")
+]  # fmt: skip
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    # A terminal that cannot show a character gets a mark instead of a traceback.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        sys.exit(app(standalone_mode=False) or EXIT_GOOD)
+    except WordsError as error:
+        error.show()
+        _leave_with_error("UsageError", error.format_message(), error.exit_code)
+    except SchedlabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        more = {"faults": [asdict(fault) for fault in error.faults]} if isinstance(error, SpecError) else {}
+        _leave_with_error(type(error).__name__, str(error), error.exit_code, **more)
+    except (KeyboardInterrupt, typer.Abort):
+        print("interrupted", file=sys.stderr)
+        _leave_with_error("Interrupted", "interrupted", EXIT_INTERRUPTED)
+    except UnicodeEncodeError as error:
+        # A command's own words may be any bytes; what becomes a path of ours, a name in JSON, may not.
+        words = [word for word in sys.argv if word.encode(errors="replace").decode() != word]
+        message = f"{' '.join(words) or error.object!r}: a name that is not UTF-8; choose another"
+        print(f"error: {message}", file=sys.stderr)
+        _leave_with_error("UsageError", message, UsageError.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has gone, which is its right.
+        sys.stderr.close()
+        sys.exit(EXIT_GOOD)
+    except OSError as error:
+        # What failed in the work itself is a SchedlabError: this is our own output.
+        print(f"error: cannot write the output: {error}", file=sys.stderr)
+        sys.exit(EXIT_CHECK_FAILED)
+
+
+def _leave_with_error(kind: str, message: str, exit_code: int, **more: object) -> NoReturn:
+    """Leave; with `--json` standard output gets the error, since it got nothing else."""
+    if "--json" in sys.argv[1:]:
+        _print_json({"error": {"kind": kind, "message": message, "exit_code": exit_code, **more}})
+    sys.exit(exit_code)
+
+
+def _split(values: list[str]) -> list[str]:
+    """Names given apart, or together with commas."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def _print_json(value: dict) -> None:
+    print(json.dumps(value, allow_nan=False))
+
+
+@app.command()
+def run(
+    workloads: Annotated[
+        list[str], typer.Argument(metavar="WORKLOAD", help="Names or TOML files.")
+    ],
+    policy: Annotated[
+        list[str],
+        typer.Option("--policy", "-p", help="Names or C files, with commas between; 'all'."),
+    ],
+    host: Annotated[str, typer.Option(help="sim, uthreads, kernel, linux or guest.")] = "sim",
+    cpus: Annotated[int | None, typer.Option(help="CPUs; default: the workload's.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 1,
+    seed: Annotated[int, typer.Option(help="The first seed; 0: no jitter.")] = 1,
+    settings: SettingsOption = [],  # noqa: B006, Typer copies it
+    cost: CostOption = [],  # noqa: B006
+    io: DeviceOption = [],  # noqa: B006
+    topology: Annotated[
+        str, typer.Option(metavar="smt=N,llc=N,node=N", help="CPUs per core, cache, NUMA node.")
+    ] = "",
+    tick: Annotated[
+        str | None, typer.Option(help="Time between ticks, such as 1ms; default: the workload's.")
+    ] = None,
+    parallel: ParallelOption = False,
+    scale: ScaleOption = 1.0,
+    threads: ThreadsOption = False,
+    kernel: KernelOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")
+    ] = None,
+    timeout: Annotated[str, typer.Option(help="Longest wall-clock time of one run.")] = "300s",
+    executor: ExecutorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run workloads under policies and compare the results."""
+    from ..policy.find import list_policies
+    from ..runs.far import open_executor
+    from ..runs.run import Plan, run_plan
+    from ..units import parse_duration
+
+    policies = [
+        name for given in _split(policy) for name in (list_policies() if given == "all" else [given])
+    ]
+    plan = Plan(
+        workloads=workloads,
+        policies=policies,
+        out=out or fresh_folder(),
+        host=host,
+        cpus=cpus,
+        nr_seeds=seeds,
+        first_seed=seed,
+        settings=settings,
+        tick_ns=None if tick is None else parse_duration(tick, place="--tick"),
+        costs=cost,
+        io=io,
+        topology=topology,
+        is_parallel=parallel,
+        kernel=kernel,
+        are_threads=threads,
+        scale=scale,
+        timeout_seconds=parse_duration(timeout, place="--timeout") / 1e9,
+    )
+    with open_executor(executor, host=host) as workers:
+        if as_json:
+            result = run_plan(plan, executor=workers)
+        else:
+            from ..show.tables import Progress
+
+            with Progress() as progress:
+                result = run_plan(plan, executor=workers, on_start=progress.expect,
+                                  on_result=progress.advance)
+    _print_runs(result, as_json=as_json)
+    _leave_with(result)
+
+
+def _print_runs(result, *, as_json: bool) -> None:
+    """A set of runs, for a program or for a person."""
+    if as_json:
+        print(result.as_json())
+        return
+    from ..show.tables import show_runs
+
+    show_runs(result)
+
+
+def _leave_with(result) -> None:
+    """Exit code of a set of runs."""
+    if result.is_interrupted:
+        print(f"interrupted; {len(result.runs)} finished runs are in {result.out}", file=sys.stderr)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if not result.is_good:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+@app.command()
+def policies(
+    name: Annotated[str | None, typer.Argument(help="One policy in full; a name or a C file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the policies with their knobs."""
+    from ..policy.find import list_policies
+    from .listing import describe_policy
+
+    entries = [describe_policy(each) for each in ([name] if name else list_policies())]
+    if as_json:
+        _print_json({"policies": entries})
+    else:
+        from ..show.tables import show_policies
+
+        show_policies(entries)
+    if any(entry["error"] for entry in entries):
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+@app.command()
+def workloads(as_json: JsonOption = False) -> None:
+    """List the workloads."""
+    from ..workload.spec import list_workloads
+
+    entries = [
+        {
+            "name": info.name,
+            "title": info.title,
+            "question": info.question,
+            "cpus": info.cpus,
+            "tasks": info.nr_tasks,
+            "params": dict(info.params),
+            "path": str(info.path),
+        }
+        for info in list_workloads()
+    ]
+    if as_json:
+        _print_json({"workloads": entries})
+    else:
+        from ..show.tables import show_workloads
+
+        show_workloads(entries)
+
+
+@app.command()
+def metrics(
+    name: Annotated[str | None, typer.Argument(help="One metric in full.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain every metric: unit, formula, direction, source."""
+    from dataclasses import asdict
+
+    from ..metrics.dictionary import DICTIONARY, find_metric
+
+    entries = [asdict(m) for m in ([find_metric(name)] if name else DICTIONARY.values())]
+    if as_json:
+        _print_json({"metrics": entries})
+    else:
+        from ..show.tables import show_metrics
+
+        show_metrics(entries)
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="Folder of runs: what was.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="Folder of runs: what is now.")],
+    fail_if: Annotated[
+        list[str], typer.Option("--fail-if", metavar="CONDITION", help="Exit 1 where it holds: "
+                                "'wakeup_p99 > +5%', 'makespan > +2ms', 'fairness_jain < 0.9'.")
+    ] = [],  # noqa: B006, Typer copies it
+    confidence: Annotated[float, typer.Option(help="Of verdicts and of all conditions.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the runs of two folders, seed by seed; fail a build on a condition."""
+    from ..runs.gate import compare_folders
+
+    result = compare_folders(before, after, conditions=fail_if, confidence=confidence, seed=seed)
+    if as_json:
+        _print_json(result)
+    else:
+        from ..show.tables import show_comparison
+
+        show_comparison(result)
+    if result["is_failed"]:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Say what works on this machine, and how to mend what does not."""
+    from .doctor import examine
+
+    findings = examine()
+    if as_json:
+        _print_json({"checks": findings})
+    else:
+        from ..show.tables import show_findings
+
+        show_findings(findings)
+    if any(finding["needed"] and finding["status"] != "ok" for finding in findings):
+        raise typer.Exit(EXIT_UNAVAILABLE)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("out/demo"),
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 3,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the reports' schedulers on the reports' workloads."""
+    from ..runs.run import run_plan
+    from .demo import demo_plan
+
+    plan = demo_plan(out=out, nr_seeds=seeds)
+    if as_json:
+        result = run_plan(plan)
+        print(result.as_json())
+    else:
+        from ..show.tables import Progress, show_demo
+
+        with Progress() as progress:
+            result = run_plan(plan, on_start=progress.expect, on_result=progress.advance)
+        show_demo(result)
+        if result.runs:
+            show_page(result, workload=result.runs[0]["workload"])
+    _leave_with(result)
+
+
+@app.command()
+def selfbench(
+    host: Annotated[str, typer.Argument(help="What to measure: sim, uthreads, kernel or linux.")] = "sim",
+    quick: Annotated[bool, typer.Option(help="Shorter and less exact.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure schedlab's own speed, beside its peers."""
+    from .. import paths
+
+    script = paths.resource_root() / "bench" / "selfbench.py"
+    if not script.is_file():
+        raise UnavailableError("selfbench needs a checkout of schedlab: it is not part of the wheel")
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("schedlab_selfbench", script)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    result = module.measure(host, is_quick=quick)
+    if as_json:
+        _print_json(result)
+    else:
+        from ..show.tables import show_benchmarks
+
+        show_benchmarks(result)
+
+
+register_audit(app)
+register_bench(app)
+register_formats(app)
+register_kernel(app)
+register_load(app)
+register_new(app)
+register_pictures(app)
+register_record(app)
+register_report(app)
+register_reproduce(app)
+register_soak(app)
+
+if __name__ == "__main__":
+    main()

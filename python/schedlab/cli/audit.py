@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab audit`: do a report's figures follow from its own rows?
+
+Read next: reproduce/audit.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UnavailableError, UsageError
+from ..paths import resource_root
+
+REPORTS = (1, 2, 3, 4, 5)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command()(audit)
+
+
+def audit(
+    reports: Annotated[list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all.")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show the figures that follow, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Recompute what the five reports publish from their own rows."""
+    from ..reproduce.audit import audit_report
+
+    for number in reports or ():
+        if number not in REPORTS:
+            raise UsageError(f"there is no report {number}; there are 1 to 5")
+    found = [audit_report(report_folder(number)) for number in reports or REPORTS]
+    if as_json:
+        print(json.dumps({"audits": [
+            {"report": each.report, "findings": [finding.as_json() for finding in each.findings]}
+            for each in found
+        ]}, allow_nan=False))  # fmt: skip
+        return
+    from ..show.audit import show_audit
+
+    for each in found:
+        show_audit(each, show_all=show_all)
+
+
+def report_folder(number: int) -> Path:
+    """Where a report's figures are.
+
+    Parameters
+    ----------
+    number : int
+        1 to 5.
+
+    Returns
+    -------
+    pathlib.Path
+        `experiments/report-N`.
+
+    Raises
+    ------
+    UnavailableError
+        If this is an installation without the experiments.
+    """
+    folder = resource_root() / "experiments" / f"report-{number}"
+    if not folder.is_dir():
+        raise UnavailableError(f"{folder} is not there; the experiments are part of a checkout")
+    return folder

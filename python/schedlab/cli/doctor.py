@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Look at this machine: what works, what does not, and how to mend it.
+
+Read next: app.py, which prints the findings.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .. import paths
+from ..errors import SchedlabError, UnavailableError
+from ..hosts.host import HOST_NAMES, unavailable_reason
+from ..hosts.recorder import probe
+from ..policy.build import find_compiler
+
+
+def examine() -> list[dict]:
+    """Check everything that a command may need.
+
+    Returns
+    -------
+    list of dict
+        `name`, `status` (`"ok"` or `"missing"`), `detail` (what was found, or
+        the reason and the remedy) and `needed` (whether the simulator, and so
+        the main job, needs it).
+    """
+    findings = [_finding("files of schedlab", lambda: str(paths.resource_root()), needed=True)]
+    if findings[0]["status"] != "ok":
+        return findings
+    findings.append(_finding("C compiler", lambda: " at ".join(reversed(find_compiler())), needed=True))
+    findings.append(_finding("cache", lambda: str(paths.cache_folder("policies")), needed=False))
+    for host in HOST_NAMES:
+        reason = unavailable_reason(host)
+        findings.append(
+            {
+                "name": f"host {host}",
+                "status": "ok" if reason is None else "missing",
+                "detail": reason or _host_detail(host),
+                "needed": host == "sim",
+            }
+        )
+    for part, what in _RECORDING.items():
+        findings.append(_finding(f"recording: {part}", lambda part=part, what=what: _allowed(part, what), needed=False))
+    findings.append(
+        {
+            "name": "machine",
+            "status": "ok",
+            "detail": f"{os.cpu_count()} CPUs, Python {sys.version.split()[0]}",
+            "needed": False,
+        }
+    )
+    return findings
+
+
+#: What `schedlab record` needs of the kernel.
+_RECORDING = {
+    "tracefs": "its events' numbers can be read",
+    "perf_event_open": "the scheduler's events of whole CPUs can be recorded",
+}
+
+
+def _allowed(part: str, what: str) -> str:
+    """What this user may do; raises with the reason and the remedy."""
+    reason = probe()[part]
+    if reason is not None:
+        raise UnavailableError(reason)
+    return what
+
+
+def _finding(name: str, look, *, needed: bool) -> dict:
+    """One finding of a look that raises when something is missing."""
+    try:
+        return {"name": name, "status": "ok", "detail": look(), "needed": needed}
+    except SchedlabError as error:
+        return {"name": name, "status": "missing", "detail": str(error), "needed": needed}
+
+
+def _host_detail(host: str) -> str:
+    """Where a host that works was found."""
+    if host == "kernel":
+        from ..hosts.kernel_boot import qemu_version
+
+        return qemu_version()
+    return str(paths.simulator()) if host == "sim" else "ready"

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""Long runs of evidence: the tests of CI, for as long as a doubt deserves.
+
+A soak runs some of the tests with larger numbers and adds one dated line to
+`docs/soaks.md`, which is committed: commit, command, how long, what came of it.
+
+Must stay true: a soak that failed is written down like one that did not.
+Read next: tests/sim/test_properties.py, tests/core/test_core.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .. import paths
+from ..errors import NotFoundError, UnavailableError, did_you_mean
+
+LOG = "docs/soaks.md"
+HEAD = """# Soaks
+
+Long runs of evidence, newest last. `./lab soak NAME` adds a line; commit it.
+
+| date (UTC) | soak | commit | minutes | result | command |
+|---|---|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True)
+class Soak:
+    """One kind of evidence.
+
+    Attributes
+    ----------
+    about : str
+        What it shows, in one line.
+    arguments : tuple of str
+        For pytest.
+    variable : str
+        Environment variable that says how much.
+    default : int
+        Its value unless told otherwise.
+    """
+
+    about: str
+    arguments: tuple[str, ...]
+    variable: str
+    default: int
+
+
+SOAKS = {
+    "properties": Soak(
+        about="random workloads on random machines under every policy: physics, nothing lost, exact repeats",
+        arguments=("tests/sim/test_properties.py",),
+        variable="SCHEDLAB_EXAMPLES",
+        default=5000,
+    ),
+    "core": Soak(
+        about="random operations of the core on threads, against a model, with and without sanitizers",
+        arguments=("tests/core", "--suite", "nightly"),
+        variable="SCHEDLAB_CORE_ROUNDS",
+        default=400,
+    ),
+    "power-cuts": Soak(
+        about="the teaching kernel's disk after power cuts: each image mounts, checks clean, keeps its promises",
+        arguments=("tests/kernel/test_power_cut.py",),
+        variable="SCHEDLAB_POWER_CUTS",
+        default=200,
+    ),
+    "files": Soak(
+        about="the teaching kernel's file system against a model: full disks, threads, cuts, broken images",
+        arguments=("tests/kernel/test_file_system.py",),
+        variable="SCHEDLAB_FILES_ROUNDS",
+        default=30,
+    ),
+    "kernel": Soak(
+        about="the teaching kernel's checks and random calls on 4, 2 and 1 harts at once, policies switched live",
+        # The first failure is what there is to look at; the rest of the hour would hide it.
+        # The three machines run at once: harts that wait for a CPU meet in more ways.
+        arguments=("tests/kernel/test_soak.py", "--suite", "nightly", "-x", "-n", "3"),
+        variable="SCHEDLAB_KERNEL_MINUTES",
+        default=60,
+    ),
+    "uthreads": Soak(
+        about="report 3's 128 threads on 1, 2 and 4 kernel threads, all policies: none hangs or crashes, products right",
+        arguments=("tests/uthreads/test_report3.py",),
+        variable="SCHEDLAB_UTHREADS_RUNS",
+        default=1000,
+    ),
+    "uthreads-shares": Soak(
+        about="8 computing threads per CPU under credit, so many s of CPU time per CPU: shares and caps hold within 1 %, "
+        "also where others take half",
+        arguments=("tests/uthreads/test_shares.py", "--suite", "nightly"),
+        variable="SCHEDLAB_UTHREADS_SECONDS",
+        default=60,
+    ),
+    "uthreads-stress": Soak(
+        about="random calls of the thread library, so many switches, a hundredth of them under each sanitizer",
+        arguments=("tests/uthreads/test_stress.py",),
+        variable="SCHEDLAB_UTHREADS_SWITCHES",
+        default=1_000_000_000,
+    ),
+}
+
+
+def run_soak(name: str, *, amount: int | None = None) -> bool:
+    """Run a soak and write down what came of it.
+
+    Parameters
+    ----------
+    name : str
+        One of `SOAKS`.
+    amount : int, optional
+        How many examples or rounds, at least 1; default: the soak's own.
+
+    Returns
+    -------
+    bool
+        Whether all its tests passed.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such soak.
+    UnavailableError
+        If this is not a checkout: the wheel carries no tests.
+    """
+    if name not in SOAKS:
+        raise NotFoundError(f"unknown soak {name!r}{did_you_mean(name, SOAKS)}; there are: {', '.join(SOAKS)}")
+    root = paths.resource_root()
+    if not (root / "tests").is_dir():
+        raise UnavailableError("a soak needs a checkout of schedlab: its tests are not part of the wheel")
+    soak = SOAKS[name]
+    amount = soak.default if amount is None else amount
+    environment = dict(os.environ, **{soak.variable: str(amount)})
+    start_s = time.monotonic()
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *soak.arguments],
+        cwd=root, env=environment, check=False, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    print(answer.stdout, end="")
+    minutes = (time.monotonic() - start_s) / 60
+    lines = answer.stdout.strip().splitlines() or ["no output"]
+    write_down(root / LOG, name, f"{soak.variable}={amount}", minutes=minutes, result=lines[-1].strip("= "))
+    return answer.returncode == 0
+
+
+def _commit(root: Path) -> str:
+    """The commit that is checked out, with a mark when files differ from it."""
+    answer = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=root, capture_output=True, text=True, check=False
+    )
+    return answer.stdout.strip() or "unknown"
+
+
+def write_down(log: Path, name: str, setting: str, *, minutes: float, result: str) -> None:
+    """Add a line to the log of soaks.
+
+    Parameters
+    ----------
+    log : pathlib.Path
+        Created with its heading when missing.
+    name, setting : str
+        Which soak, and how much of it.
+    minutes : float
+        How long it took on the wall clock.
+    result : str
+        Its last line.
+    """
+    if not log.exists():
+        log.write_text(HEAD)
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+    row = f"| {date} | {name} | {_commit(log.parent)} | {minutes:.1f} | {result} | `{setting} ./lab soak {name}` |\n"
+    with open(log, "a") as file:
+        file.write(row)

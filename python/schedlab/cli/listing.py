@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Describe a policy for `schedlab policies`, whether or not it compiles.
+
+Read next: policy/build.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import PolicyError
+from ..policy.build import build_policy
+from ..policy.find import find_policy, load_policy, show_range, show_value
+
+
+def describe_policy(name: str) -> dict:
+    """Look a policy up, compile it, and list its knobs.
+
+    Parameters
+    ----------
+    name : str
+        A name, or the path of a C file.
+
+    Returns
+    -------
+    dict
+        `name`, `path`, `summary`, `work_conserving`, `work_conserving_reason`,
+        `source`, `policy_hash`, `knobs` and `error`: what keeps it from being
+        used, or None. A policy with an error has no knobs and no hash, so that
+        one mistake does not hide the other policies.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such policy.
+    UnavailableError
+        If there is no C compiler.
+    """
+    entry = {
+        "name": Path(name).name.removesuffix(".c").removesuffix(".bpf"), "path": "", "summary": "",
+        "work_conserving": None, "work_conserving_reason": "", "source": "", "policy_hash": None,
+        "knobs": [], "error": None,
+    }  # fmt: skip
+    entry["path"] = str(find_policy(name))
+    try:
+        policy = load_policy(name)
+        entry |= {
+            "name": policy.name,
+            "path": str(policy.path),
+            "summary": policy.summary,
+            "work_conserving": policy.work_conserving,
+            "work_conserving_reason": policy.work_conserving_reason,
+            "source": policy.source_text,
+        }
+        built = build_policy(policy)
+    except PolicyError as error:
+        return entry | {"error": str(error)}
+    knobs = [
+        {
+            "name": knob.name,
+            "unit": knob.unit,
+            "minimum": knob.minimum,
+            "maximum": knob.maximum,
+            "default": built.values[knob.name],
+            "default_text": show_value(knob, built.values[knob.name]),
+            "range_text": show_range(knob),
+            "names": knob.names,
+            "text": knob.text,
+        }
+        for knob in policy.knobs.values()
+    ]
+    return entry | {"policy_hash": built.policy_hash, "knobs": knobs}

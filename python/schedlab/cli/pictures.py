@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab gantt` and `schedlab trace`: pictures and exports of one run.
+
+Must stay true: nothing but the run directory is needed, wherever it was made.
+Read next: plots/gantt.py, plots/trace.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import NotFoundError, UsageError, did_you_mean
+from ..units import parse_duration
+
+RunArgument = Annotated[Path, typer.Argument(help="Directory of one run, as `schedlab run` leaves it.")]
+FromOption = Annotated[str, typer.Option("--from", help="Start of the window, such as 20ms.")]
+ToOption = Annotated[str | None, typer.Option("--to", help="Its end; default: the end of the run.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command()(gantt)
+    app.command()(trace)
+
+
+def open_run(folder: Path):
+    """Records and task names of a run directory.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Holds `records.slr` and, if the run was good, `tasks.parquet`.
+
+    Returns
+    -------
+    tuple of (Records, dict of int to str)
+        The run, and its tasks' names by pid; empty if there is no table.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no record file; the remedy names runs below the folder.
+    RecordError
+        If it is damaged.
+    """
+    from ..records.file import read_records
+
+    path = folder / "records.slr"
+    if not folder.exists():
+        beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
+        raise NotFoundError(f"{folder}: no such folder{did_you_mean(folder.name, beside)}")
+    if not path.is_file():
+        inside = sorted(folder.glob("**/records.slr"))[:3]
+        hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
+        raise NotFoundError(f"{folder} is not the directory of a run: it has no records.slr{hint}")
+    names = {}
+    table = folder / "tasks.parquet"
+    if table.is_file():
+        import polars as pl
+
+        tasks = pl.read_parquet(table, columns=["task", "name"])
+        names = dict(zip(tasks["task"].to_list(), tasks["name"].cast(str).to_list(), strict=True))
+    return read_records(path), names
+
+
+def gantt(
+    run: RunArgument,
+    begin: FromOption = "0ms",
+    end: ToOption = None,
+    svg: Annotated[Path | None, typer.Option(help="Write an SVG file instead.")] = None,
+    width: Annotated[
+        int | None, typer.Option(min=40, max=100_000, help="Columns, or pixels of the SVG.")
+    ] = None,
+    tasks: Annotated[int, typer.Option(min=1, help="Rows in the terminal.")] = 40,
+) -> None:
+    """Show who had the CPU when, one row per task."""
+    import shutil
+
+    from ..plots.gantt import draw_svg, draw_text
+
+    records, names = open_run(run)
+    window = {
+        "begin_ns": parse_duration(begin, place="--from"),
+        "end_ns": None if end is None else parse_duration(end, place="--to"),
+    }
+    if svg is None:
+        columns = width if width is not None else max(40, shutil.get_terminal_size((100, 24)).columns)
+        print(draw_text(records, names=names, width=columns, nr_tasks_max=tasks, **window))
+        print(f"{'█'} ran, {'▌'} ran for a part, · waited for a CPU")
+        return
+    svg.write_text(draw_svg(records, names=names, title=str(run), width_px=width or 1000, **window))
+    print(f"wrote {svg}")
+
+
+def trace(
+    run: RunArgument,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: beside the records.")] = None,
+    form: Annotated[str, typer.Option("--format", help="perfetto, ftrace or csv.")] = "perfetto",
+) -> None:
+    """Export a run for the Perfetto viewer, for ftrace's tools, or as CSV."""
+    from ..plots.trace import FORMATS, write_trace
+
+    suffix = {"perfetto": "pftrace", "ftrace": "ftrace.txt", "csv": "csv"}
+    records, names = open_run(run)
+    target = out or run / f"trace.{suffix.get(form, form)}"
+    if target.is_dir():
+        raise UsageError(f"--out {target} is a folder; name a file")
+    nr_bytes = write_trace(records, target, names=names, form=form)
+    print(f"wrote {target}, {nr_bytes:,} bytes")
+    if form == FORMATS[0]:
+        print("open it at ui.perfetto.dev, or with any copy of that viewer")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab record` and `schedlab replay`: what Linux did, and what others would do.
+
+Must stay true: options stand before `--`, the command after it, untouched.
+Read next: measure/recording.py, measure/replay.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import EXIT_CHECK_FAILED, UsageError
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command(context_settings={"allow_interspersed_args": False})(record)
+    app.command()(replay)
+
+
+def record(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="What to run and record, with its whole tree.")
+    ] = None,
+    pid: Annotated[
+        int | None, typer.Option(min=1, help="Record this process, its threads, and what it forks.")
+    ] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Record whoever runs on this machine.")] = False,
+    for_time: Annotated[str, typer.Option("--for", metavar="TIME", help="How long, with --pid or --all.")] = "10s",
+    policy: Annotated[
+        str, typer.Option("--policy", "-p", help="The command's class, as for bench: SCHED_FIFO:10.")
+    ] = "SCHED_OTHER",
+    cpus: Annotated[str, typer.Option(metavar="0,2-3", help="CPUs that the command may use; default: all.")] = "",
+    timeout: Annotated[str, typer.Option(help="Longest time of the command; then its whole tree is ended.")] = "60s",
+    yields: Annotated[
+        bool, typer.Option("--yields", help="Tell sched_yield from preemption; slows every system call down.")
+    ] = False,
+    buffer_kib: Annotated[
+        int, typer.Option("--buffer", min=16, max=1 << 20, metavar="KIB", help="Memory for events, of each CPU.")
+    ] = 8192,
+    out: Annotated[Path | None, typer.Option(help="Directory of the run; default: out/<time>.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Record what Linux's scheduler does with a command, a process, or all."""
+    from ..measure.recording import record_command, record_others
+    from ..runs.folders import fresh_folder
+    from ..units import parse_duration
+
+    chosen = [word for word, given in (("-- COMMAND", command), ("--pid", pid), ("--all", everybody)) if given]
+    if len(chosen) != 1:
+        raise UsageError("record what? give one of -- COMMAND, --pid and --all"
+                         + (f" (got {' and '.join(chosen)})" if chosen else ""))  # fmt: skip
+    folder = out or fresh_folder()
+    options = {"buffer_kib": buffer_kib, "has_yields": yields}
+    if command:
+        run = _record_command(command, folder, policy, cpus, timeout, options, as_json=as_json)
+    else:
+        for_ns = parse_duration(for_time, place="--for")
+        if for_ns <= 0:
+            raise UsageError(f"--for {for_time}: it must be longer than 0")
+        run = record_others(folder, pid=pid, for_ns=for_ns, **options)
+    tell(run, as_json=as_json)
+
+
+def _record_command(command, folder, policy, cpus, timeout, options, *, as_json: bool) -> dict:
+    """Check the words that concern a command, and do it."""
+    from ..measure.recording import record_command
+    from ..policy.linux_class import parse_class
+    from ..units import parse_duration
+    from .bench import parse_cpus
+
+    timeout_ns = parse_duration(timeout, place="--timeout")
+    if timeout_ns <= 0:
+        raise UsageError(f"--timeout {timeout}: it must be longer than 0")
+    # What it prints goes past our own answer.
+    output = None if as_json else Path("/dev/stderr")
+    return record_command(command, folder, linux_class=parse_class(policy), cpus=parse_cpus(cpus),
+                          timeout_ns=timeout_ns, output=output, **options)  # fmt: skip
+
+
+def tell(run: dict, *, as_json: bool) -> None:
+    """Say what came of a recording, and leave with its exit code.
+
+    Parameters
+    ----------
+    run : dict
+        As `run.json` has it.
+    as_json : bool
+        For a program.
+    """
+    if as_json:
+        print(json.dumps(run, allow_nan=False))
+    else:
+        from ..show.record import show_recording
+
+        show_recording(run)
+    if run["status"] != "ok":
+        print(f"error: {run['error']}", file=sys.stderr)
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def replay(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a recording, or of any run.")],
+    policy: Annotated[list[str], typer.Option("--policy", "-p", help="Names or C files, with commas between.")],
+    cpus: Annotated[int | None, typer.Option(help="CPUs; default: as many as the recorded tasks used.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds, for policies that draw numbers.")] = 1,
+    settings: Annotated[
+        list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="As for run.")
+    ] = [],  # noqa: B006, Typer copies it
+    cost: Annotated[
+        list[str], typer.Option("--cost", metavar="NAME=TIME", help="As for run: switch_ns=2us.")
+    ] = [],  # noqa: B006
+    tick: Annotated[str | None, typer.Option(help="Time between ticks; default: the recorded machine's.")] = None,
+    host: Annotated[str, typer.Option(help="Where: sim, uthreads, kernel, linux or guest.")] = "sim",
+    out: Annotated[Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run what was recorded again, under other policies."""
+    from ..measure.replay import load_recorded
+    from ..runs.folders import fresh_folder
+    from ..runs.run import Plan, run_plan
+    from ..units import parse_duration
+
+    names = [name.strip() for given in policy for name in given.split(",") if name.strip()]
+    plan = Plan(
+        workloads=[load_recorded(run)], policies=names, out=out or fresh_folder(), host=host, cpus=cpus,
+        nr_seeds=seeds, settings=settings, costs=cost,
+        tick_ns=None if tick is None else parse_duration(tick, place="--tick"),
+    )  # fmt: skip
+    result = run_plan(plan)
+    if as_json:
+        print(result.as_json())
+    else:
+        from ..show.record import show_recorded
+        from ..show.tables import show_runs
+
+        show_recorded(run)
+        show_runs(result)
+    if not result.is_good:
+        raise typer.Exit(EXIT_CHECK_FAILED)

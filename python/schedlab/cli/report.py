@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab report`: a folder of runs as one page, and its charts as files.
+
+Must stay true: Altair and vl-convert are imported by the command, not by the
+command line, so that `--help` answers at once.
+Read next: report/write.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command()(report)
+
+
+def show_page(result, *, workload: str) -> None:
+    """Write the page of a set of runs beside them, and say where it is.
+
+    Parameters
+    ----------
+    result : RunSet
+        What `run_plan` returned.
+    workload : str
+        The one that the page is about.
+    """
+    from ..paths import own_command
+    from ..report.write import write_report
+
+    made = write_report(result.out, result.out / "report.html", workload=workload)
+    print(f"Page about {workload}: {made.path}; open it in any browser.\n"
+          f"All workloads on one page: {own_command()} report {shlex.quote(str(result.out))}")  # fmt: skip
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Runs, as `schedlab run --out DIR` leaves them.")],
+    out: Annotated[Path | None, typer.Option(help="HTML file to write; default: DIR/report.html.")] = None,
+    workload: Annotated[str | None, typer.Option(help="Only this workload; default: all.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Folder for the charts as SVG and PDF.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Write runs as one HTML page, readable offline by whoever gets it."""
+    from ..report.write import write_report
+
+    target = out or (folder if folder.is_dir() else folder.parent) / "report.html"
+    if target.is_dir():
+        raise UsageError(f"--out {target} is a folder; name a file, such as {target / 'report.html'}")
+    made = write_report(folder, target, figures=figures, workload=workload)
+    if as_json:
+        print(json.dumps({"path": str(made.path), "bytes": made.nr_bytes, "runs": made.nr_runs,
+                          "figures": [str(path) for path in made.figures]}))  # fmt: skip
+        return
+    print(f"wrote {made.path}, {made.nr_bytes:,} bytes, {made.nr_runs:,} runs; open it in any browser")
+    if made.figures:
+        print(f"wrote {len(made.figures)} figures to {figures}")

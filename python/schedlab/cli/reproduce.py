@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab reproduce`: which of a report's conclusions hold?
+
+Read next: reproduce/reproduction.py; experiments/README.md.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import EXIT_CHECK_FAILED, UsageError, did_you_mean
+from .audit import REPORTS, report_folder
+
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command()(reproduce)
+
+
+def reproduce(
+    reports: Annotated[list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all that are written down.")] = None,
+    host: Annotated[list[str] | None, typer.Option(help="Only there: sim, kernel, uthreads, linux, guest, or one set of runs, such as kernel-1; with commas between.")] = None,
+    quick: Annotated[bool, typer.Option("--quick/--full", help="A few seeds, or as many runs as the report.")] = True,
+    scale: Annotated[float | None, typer.Option(help="Size of Linux's work, 1 being the report's own.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for runs and pages; what is there is not done again.")] = Path("out/reproduce"),
+    write: Annotated[Path | None, typer.Option(metavar="FILE", help="Put the verdicts into this Markdown page, too: docs/replication.md.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:  # fmt: skip
+    """Run the experiments of the five reports again, and decide their claims."""
+    from ..reproduce.replication import write_replication
+    from ..reproduce.reproduction import Wanted, claims_json, reproduce_report
+    from ..show.reproduce import Watch, show_reproduction
+
+    folders = _folders(reports or [])
+    wanted = Wanted(out=out, hosts=_hosts(host or [], folders), is_quick=quick, scale=_checked(scale))
+    made = []
+    with Watch(is_silent=as_json) as watch:
+        for folder in folders:
+            made.append(reproduce_report(folder, wanted, on_set=watch.begin, on_start=watch.expect,
+                                         on_result=watch.advance, on_done=watch.end))  # fmt: skip
+    if write is not None:
+        write_replication(made, write, today=datetime.now(UTC).date())
+    if as_json:
+        print(json.dumps(claims_json(made), allow_nan=False))
+    else:
+        for each in made:
+            show_reproduction(each)
+    if any(each.failed for each in made):
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _folders(numbers: list[int]) -> list[Path]:
+    """Folders of the reports that were asked for; of all that have an experiment."""
+    from ..reproduce.spec import EXPERIMENT_FILE
+
+    for number in numbers:
+        if number not in REPORTS:
+            raise UsageError(f"there is no report {number}; there are 1 to 5")
+    written = [number for number in REPORTS if (report_folder(number) / EXPERIMENT_FILE).is_file()]
+    for number in numbers:
+        if number not in written:
+            raise UsageError(f"report {number} has no {EXPERIMENT_FILE} yet; there are {', '.join(map(str, written))}")
+    return [report_folder(number) for number in dict.fromkeys(numbers or written)]
+
+
+def _hosts(given: list[str], folders: list[Path]) -> tuple[str, ...]:
+    """Names of hosts or of sets of runs, given apart or with commas."""
+    from ..reproduce.spec import HOSTS, read_experiment
+
+    names = [part.strip() for value in given for part in value.split(",") if part.strip()]
+    if {*names} <= {*HOSTS}:
+        return tuple(names)
+    known = [*HOSTS, *dict.fromkeys(name for folder in folders for name in read_experiment(folder).runs)]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--host {name}: there is no such host or set of runs{did_you_mean(name, known)}")
+    return tuple(names)
+
+
+def _checked(scale: float | None) -> float | None:
+    """A scale above 0."""
+    if scale is not None and not 0 < scale <= 1000:
+        raise UsageError(f"--scale must be above 0 and at most 1000 (got {scale:g})")
+    return scale

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""What a reader must know about the Linux machine that a measurement was made on.
+
+Reads and never changes anything. What may make a measurement doubtful comes
+back as a warning with its remedy.
+
+Must stay true: a file that is not there, or may not be read, is no error.
+Read next: measure/bench.py, which reports both.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+
+from ..policy.linux_class import LinuxClass
+
+#: Load of other programs, per CPU, above which a comparison is disturbed.
+LOAD_MAX = 0.3
+
+
+def processor_name() -> str:
+    """Name of the processor as the kernel tells it; of its kind where it does not.
+
+    Returns
+    -------
+    str
+        Such as `"AMD EPYC"`, or `"aarch64"`.
+    """
+    model = re.search(r"^model name\s*:\s*(.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    return model[1] if model else platform.machine()
+
+
+def describe_machine() -> dict:
+    """Read what matters for scheduling.
+
+    Returns
+    -------
+    dict
+        `kernel`, `cpu`, `cpus`, `cpus_allowed`, `is_virtual`, `governors`,
+        `has_turbo`, `rt_period_us`, `rt_runtime_us` (-1: no limit),
+        `fair_server_ns` (per CPU; None: not known), `is_autogroup`,
+        `load_1min`, `has_sched_ext`. None where the machine does not say.
+    """
+    cpuinfo = _read("/proc/cpuinfo") or ""
+    governors = {_read(path) for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return {
+        "kernel": platform.release(),
+        "cpu": processor_name(),
+        "cpus": os.cpu_count(),
+        "cpus_allowed": sorted(os.sched_getaffinity(0)),
+        "is_virtual": bool(re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE)),
+        "governors": sorted(governor for governor in governors if governor),
+        "has_turbo": _turbo(),
+        "rt_period_us": _number("/proc/sys/kernel/sched_rt_period_us"),
+        "rt_runtime_us": _number("/proc/sys/kernel/sched_rt_runtime_us"),
+        "fair_server_ns": _number("/sys/kernel/debug/sched/fair_server/cpu0/runtime"),
+        "is_autogroup": _number("/proc/sys/kernel/sched_autogroup_enabled") == 1,
+        "load_1min": os.getloadavg()[0],
+        "has_sched_ext": Path("/sys/kernel/sched_ext").is_dir(),
+    }
+
+
+def doubt_machine(machine: dict, classes: list[LinuxClass]) -> list[dict]:
+    """Say what about this machine may mislead a reader.
+
+    Parameters
+    ----------
+    machine : dict
+        What `describe_machine` returned.
+    classes : list of LinuxClass
+        What is to be compared.
+
+    Returns
+    -------
+    list of dict
+        `kind`, `text` and `hint` of each doubt.
+    """
+    found = []
+
+    def doubt(kind: str, text: str, hint: str) -> None:
+        found.append({"kind": kind, "text": text, "hint": hint})
+
+    if machine["is_virtual"]:
+        doubt("virtual machine", "the hypervisor may take CPUs away, which looks like slow commands",
+              "compare within this run only; for figures to publish, use a machine of your own")
+    odd = [governor for governor in machine["governors"] if governor != "performance"]
+    if odd:
+        doubt("governor", f"the CPUs' clock follows the load (governor {', '.join(odd)})",
+              "cpupower frequency-set -g performance, and back afterwards")
+    if machine["has_turbo"]:
+        doubt("turbo", "the CPUs' clock depends on temperature and on neighbours",
+              "switch turbo off in the BIOS or through cpufreq while you measure")
+    if machine["load_1min"] > LOAD_MAX * machine["cpus"]:
+        doubt("load", f"other programs are running (load {machine['load_1min']:.1f} on {machine['cpus']} CPUs)",
+              "end them, or measure again later")
+    _doubt_realtime(machine, classes, doubt)
+    if machine["is_autogroup"] and any(each.nice for each in classes):
+        doubt("autogroup", "nice values act within a session only, since autogroup is on",
+              "echo 0 > /proc/sys/kernel/sched_autogroup_enabled, and back afterwards")
+    return found
+
+
+def _doubt_realtime(machine: dict, classes: list[LinuxClass], doubt) -> None:
+    """What Linux takes from real-time tasks."""
+    if not any(each.priority for each in classes):
+        return
+    period_us, runtime_us = machine["rt_period_us"], machine["rt_runtime_us"]
+    if machine["fair_server_ns"]:
+        doubt("fair server", "since Linux 6.12 other tasks that starve get "
+              f"{machine['fair_server_ns'] / 1e6:.0f} ms of each second beside real-time ones",
+              "mind it in what a CPU-bound real-time command takes")
+    elif _version(machine["kernel"]) >= (6, 12):
+        doubt("fair server", "since Linux 6.12 other tasks that starve get part of each second (50 ms "
+              "unless changed) beside real-time ones", "mind it in what a CPU-bound real-time command takes")
+    elif runtime_us is not None and period_us and 0 <= runtime_us < period_us:
+        doubt("throttling", f"real-time tasks get at most {runtime_us / period_us:.0%} of a CPU "
+              f"({runtime_us:,} of {period_us:,} us)", "mind it in what a CPU-bound real-time command takes")
+
+
+def _version(release: str) -> tuple[int, ...]:
+    """The first two numbers of a kernel's name."""
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+
+
+def _turbo() -> bool | None:
+    """Whether the clock may go beyond its nominal rate."""
+    no_turbo = _number("/sys/devices/system/cpu/intel_pstate/no_turbo")
+    if no_turbo is not None:
+        return not no_turbo
+    boost = _number("/sys/devices/system/cpu/cpufreq/boost")
+    return None if boost is None else bool(boost)
+
+
+def _read(path: str | Path) -> str | None:
+    """A small file's text without its end of line."""
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def _number(path: str) -> int | None:
+    """A small file's number."""
+    text = _read(path)
+    return int(text) if text and re.fullmatch(r"-?\d+", text) else None

@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: MIT
+"""Measure a command under several scheduling classes of this machine's Linux.
+
+Every round runs each class once, in an order drawn for that round, so that what
+drifts (heat, caches, neighbours) meets all classes alike and the rounds are
+pairs. Each sample is written down at once: an interrupted measurement goes on
+where it stopped, and what is there can be read.
+
+Must stay true: nothing of the machine is changed but what the commands
+themselves do; every sample is kept, outliers included.
+Read next: hosts/launch.py, hosts/linux_machine.py; cli/bench.py, which shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import SchedlabError, UnavailableError, UsageError
+from ..hosts.launch import Command, Launcher
+from ..hosts.linux_machine import describe_machine, doubt_machine
+from ..policy.linux_class import LinuxClass, is_class, parse_class
+from ..stats.doubts import examine
+from ..stats.inference import CONFIDENCE, compare_paired, holm, mean_interval
+from .bench_policy import parse_policy, under
+from .bench_record import BenchRecorder
+from .own_figures import describe_figure, read_figures, tool_of, tool_of_figure
+
+#: Figure, unit, and which way is better: -1 less, 0 neither.
+FIGURES = {
+    "wall_ns": ("ns", -1),
+    "user_ns": ("ns", -1),
+    "system_ns": ("ns", -1),
+    "cpu_percent": ("%", 0),
+    "switches_involuntary": ("1", -1),
+    "switches_voluntary": ("1", -1),
+    "run_delay_ns": ("ns", -1),
+    "tree_ns": ("ns", -1),
+    "major_faults": ("1", -1),
+    "resident_kib_max": ("KiB", -1),
+}
+SAMPLES_FILE, PLAN_FILE = "samples.jsonl", "bench.json"
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """What is to be measured.
+
+    Attributes
+    ----------
+    argv : tuple of str
+        The command.
+    classes : tuple of LinuxClass
+        What it runs under; the first is what the others are compared with.
+    nr_rounds : int
+        Samples of each class.
+    nr_warmups : int
+        Rounds before those, which are thrown away.
+    beside : tuple of tuple of str
+        Commands that run at the same time, under the same class.
+    cpus : tuple of int
+        CPUs that all of them may use; empty: all.
+    timeout_ns : int
+        Longest time that one run may take, in nanoseconds.
+    seed : int
+        Of the order within rounds.
+    nr_recorded : int
+        Runs of each class after the samples in which the scheduler is recorded.
+    """
+
+    argv: tuple[str, ...]
+    classes: tuple[LinuxClass, ...]
+    nr_rounds: int = 10
+    nr_warmups: int = 1
+    beside: tuple[tuple[str, ...], ...] = ()
+    cpus: tuple[int, ...] = ()
+    timeout_ns: int = 60_000_000_000
+    seed: int = 1
+    nr_recorded: int = 0
+
+    def as_json(self) -> dict:
+        """The plan as it is written beside its samples."""
+        return {
+            "command": list(self.argv), "policies": [each.name for each in self.classes],
+            "rounds": self.nr_rounds, "warmups": self.nr_warmups,
+            "beside": [list(argv) for argv in self.beside], "cpus": list(self.cpus),
+            "timeout_ns": self.timeout_ns, "seed": self.seed, "recorded": self.nr_recorded,
+        }  # fmt: skip
+
+
+@dataclass
+class BenchResult:
+    """What was measured.
+
+    Attributes
+    ----------
+    plan : BenchPlan
+        What was asked for.
+    machine : dict
+        See `hosts.linux_machine.describe_machine`.
+    samples : list of dict
+        In the order of the runs: `policy`, `round`, `order` (position after the warm-ups),
+        `exit_code`, `signal`, `has_timed_out`, the figures of `FIGURES`, and those that
+        the command prints about itself (own_figures.py).
+    summaries : dict of str to dict
+        By policy: each figure's `mean`, `low`, `high` and `n`.
+    comparisons : list of dict
+        Each later policy with the first: by figure, the change with its
+        interval, `p_value` (after Holm), `cliffs_delta` and `verdict`.
+    warnings : list of dict
+        `kind`, `text`, `hint`, and `policy` and `figure` where it has one.
+    recorded : dict of str to list of dict
+        By policy: what the scheduler did in each run that was recorded, see
+        bench_record.py.
+    why_not_recorded : str or None
+        Why nothing was, though it was asked for.
+    """
+
+    plan: BenchPlan
+    machine: dict
+    samples: list[dict] = field(default_factory=list)
+    summaries: dict[str, dict] = field(default_factory=dict)
+    comparisons: list[dict] = field(default_factory=list)
+    warnings: list[dict] = field(default_factory=list)
+    recorded: dict[str, list[dict]] = field(default_factory=dict)
+    why_not_recorded: str | None = None
+
+    @property
+    def figures(self) -> dict[str, tuple[str, int]]:
+        """Unit and direction of each figure that all samples have."""
+        own = [name for name in (self.samples[0] if self.samples else {}) if tool_of_figure(name)]
+        return FIGURES | {name: describe_figure(name) for name in own if all(name in s for s in self.samples)}
+
+    @property
+    def failures(self) -> list[dict]:
+        """Samples whose command failed or was ended."""
+        return [each for each in self.samples if each["exit_code"] or each["has_timed_out"]]
+
+    def as_json(self) -> dict:
+        """Everything, each figure a number under its own name."""
+        return {
+            "plan": self.plan.as_json(), "machine": self.machine, "samples": self.samples,
+            "summaries": self.summaries, "comparisons": self.comparisons, "warnings": self.warnings,
+            "recorded": self.recorded, "why_not_recorded": self.why_not_recorded,
+        }  # fmt: skip
+
+
+def parse_policies(names: Sequence[str]) -> tuple[LinuxClass, ...]:
+    """Read what stands after `--policy`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Classes of Linux, and names or files of policies.
+
+    Returns
+    -------
+    tuple of LinuxClass
+        One per name.
+
+    Raises
+    ------
+    UsageError
+        If a class is wrong or named twice.
+    UnavailableError
+        If a policy of ours is named, and this kernel cannot load it.
+    """
+    classes = []
+    for name in names:
+        classes.append(parse_class(name) if is_class(name) else parse_policy(name))
+    for i, each in enumerate(classes):
+        if each in classes[:i] or each.name in [other.name for other in classes[:i]]:
+            raise UsageError(f"--policy {each.name} is given twice; name each once")
+    if not classes:
+        raise UsageError("--policy is empty; name at least one class, such as SCHED_OTHER")
+    return tuple(classes)
+
+
+def measure(
+    plan: BenchPlan,
+    *,
+    folder: Path | None = None,
+    on_sample: Callable[[dict, int], None] | None = None,
+    confidence: float = CONFIDENCE,
+) -> BenchResult:
+    """Run a plan, or what is left of it.
+
+    Parameters
+    ----------
+    plan : BenchPlan
+        What to measure.
+    folder : pathlib.Path, optional
+        Where samples are kept; one that holds samples of the same plan is
+        gone on with.
+    on_sample : callable, optional
+        Called with each sample and the number of all, as it is taken.
+    confidence : float, default 0.95
+        Coverage of the intervals.
+
+    Returns
+    -------
+    BenchResult
+        Samples, summaries, comparisons and doubts.
+
+    Raises
+    ------
+    UsageError
+        If a command cannot be started, forks under SCHED_DEADLINE, or the
+        folder belongs to another plan.
+    UnavailableError
+        If a class needs a privilege that we do not have.
+    """
+    result = BenchResult(plan, describe_machine())
+    result.warnings = doubt_machine(result.machine, list(plan.classes))
+    done = _open_folder(plan, folder)
+    total = len(plan.classes) * plan.nr_rounds
+    with Launcher() as launcher:
+        if len(done) < total:
+            _refuse_forks(plan, launcher)
+        for number, (index, each) in enumerate(_order(plan), -len(plan.classes) * plan.nr_warmups):
+            if (index, each.name) in done:
+                result.samples.append(done[index, each.name])
+                continue
+            with under(each):
+                report, own = _run_once(plan, each, launcher)
+            if index < 0:
+                continue
+            sample = _sample(report, each, index, number) | own
+            result.samples.append(sample)
+            _keep(folder, sample)
+            if on_sample:
+                on_sample(sample, total)
+        if plan.nr_recorded:
+            _record(result, launcher)
+    _summarise(result, confidence)
+    return result
+
+
+def _order(plan: BenchPlan) -> list[tuple[int, LinuxClass]]:
+    """Every run: its round (negative: a warm-up) and its class, in order."""
+    draw = random.Random(plan.seed)
+    runs = []
+    for index in range(-plan.nr_warmups, plan.nr_rounds):
+        classes = list(plan.classes)
+        draw.shuffle(classes)
+        runs += [(index, each) for each in classes]
+    return runs
+
+
+def _commands(plan: BenchPlan, each: LinuxClass, output: Path | None = None) -> list[Command]:
+    """The measured command, and those beside it."""
+    return [Command(argv, each, plan.cpus, None if i else output) for i, argv in enumerate((plan.argv, *plan.beside))]
+
+
+def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher) -> tuple[dict, dict]:
+    """One run: the launcher's report, and what the command says about itself."""
+    if tool_of(plan.argv) is None:
+        return launcher.run(_commands(plan, each), timeout_ns=plan.timeout_ns)["commands"][0], {}
+    since = time.time()
+    said = os.memfd_create("schedlab-said")
+    try:
+        output = Path(f"/proc/{os.getpid()}/fd/{said}")
+        answer = launcher.run(_commands(plan, each, output), timeout_ns=plan.timeout_ns)
+        text = output.read_text(encoding="utf-8", errors="replace")
+    finally:
+        os.close(said)
+    return answer["commands"][0], read_figures(plan.argv, text, since=since)
+
+
+def _record(result: BenchResult, launcher: Launcher) -> None:
+    """After the samples, so that recording disturbs none of them."""
+    plan = result.plan
+    try:
+        with BenchRecorder(launcher) as recorder:
+            for each in plan.classes:
+                commands = _commands(plan, each)
+                with under(each):
+                    result.recorded[each.name] = [
+                        recorder.run(commands, timeout_ns=plan.timeout_ns) for _ in range(plan.nr_recorded)
+                    ]
+    except UnavailableError as error:
+        result.why_not_recorded = str(error)
+
+
+def _refuse_forks(plan: BenchPlan, launcher: Launcher) -> None:
+    """Under SCHED_DEADLINE a fork fails with EAGAIN, which measures nothing."""
+    deadline = [each for each in plan.classes if each.runtime_ns]
+    if not deadline:
+        return
+    for argv in (plan.argv, *plan.beside):
+        trial = Command(argv, parse_class("SCHED_OTHER"), plan.cpus)
+        answer = launcher.run([trial], timeout_ns=plan.timeout_ns, is_trial=True)
+        if answer["commands"][0]["forks"]:
+            raise UsageError(
+                f"{' '.join(argv)}: it starts a child or a thread, which Linux refuses under "
+                f"{deadline[0].name} (EAGAIN); leave that class out, or name the child itself"
+            )
+
+
+def _sample(report: dict, each: LinuxClass, index: int, number: int) -> dict:
+    """One run as the reports' authors wrote it down, and more."""
+    parts = (report["own"], report["orphans"])
+    wall_ns = report["end_ns"] - report["start_ns"]
+    user_ns, system_ns = (1000 * sum(part[name] for part in parts) for name in ("user_us", "system_us"))
+    return {
+        "policy": each.name,
+        "round": index,
+        "order": number,
+        "exit_code": report["exit_code"],
+        "signal": report["signal"],
+        "has_timed_out": report["has_timed_out"],
+        "wall_ns": wall_ns,
+        "user_ns": user_ns,
+        "system_ns": system_ns,
+        "cpu_percent": 100 * (user_ns + system_ns) / max(wall_ns, 1),
+        "switches_involuntary": sum(part["involuntary_switches"] for part in parts),
+        "switches_voluntary": sum(part["voluntary_switches"] for part in parts),
+        "run_delay_ns": report["run_delay_ns"],
+        "tree_ns": report["tree_end_ns"] - report["start_ns"],
+        "major_faults": sum(part["major_faults"] for part in parts),
+        "resident_kib_max": max(part["resident_kib_max"] for part in parts),
+    }
+
+
+# ---- the folder ------------------------------------------------------------
+
+
+def _open_folder(plan: BenchPlan, folder: Path | None) -> dict[tuple[int, str], dict]:
+    """Samples that are there already, by round and class."""
+    if folder is None:
+        return {}
+    wanted = json.dumps(plan.as_json())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        plan_file = folder / PLAN_FILE
+        if not plan_file.exists():
+            plan_file.write_text(wanted + "\n", encoding="utf-8")
+        elif plan_file.read_text(encoding="utf-8").strip() != wanted:
+            raise UsageError(f"--out {folder} holds another measurement; name another folder, or the "
+                             "same command and options to go on with it")  # fmt: skip
+        samples = folder / SAMPLES_FILE
+        lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
+    except OSError as error:
+        raise SchedlabError(f"--out {folder}: {error.strerror}; name another folder") from error
+    found = {}
+    for line in lines:
+        try:
+            sample = json.loads(line)
+        except ValueError:
+            continue  # The last line of one that was killed; that run is done again.
+        found[sample["round"], sample["policy"]] = sample
+    return found
+
+
+def _keep(folder: Path | None, sample: dict) -> None:
+    """Write a sample down before the next run begins."""
+    if folder is None:
+        return
+    try:
+        with open(folder / SAMPLES_FILE, "a+b") as file:
+            line = json.dumps(sample).encode() + b"\n"
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                # Not behind what is left of a line that was cut short.
+                line = line if file.read(1) == b"\n" else b"\n" + line
+            file.write(line)
+    except OSError as error:
+        raise SchedlabError(
+            f"{folder / SAMPLES_FILE}: {error.strerror}; what came before is kept: make room and start "
+            "the same command again"
+        ) from error
+
+
+# ---- numbers ---------------------------------------------------------------
+
+
+def _rows(result: BenchResult, policy: str, figures: Sequence[str]) -> np.ndarray:
+    """Figures of one policy, shape (n_figures, n_rounds), by round."""
+    mine = sorted((s for s in result.samples if s["policy"] == policy), key=lambda s: s["round"])
+    return np.array([[float(sample[name]) for sample in mine] for name in figures])
+
+
+def _summarise(result: BenchResult, confidence: float) -> None:
+    """Fill in summaries, comparisons and doubts."""
+    names = [each.name for each in result.plan.classes]
+    figures = result.figures
+    rows = {name: _rows(result, name, list(figures)) for name in names}
+    for name in names:
+        result.summaries[name] = {}
+        for figure, values in zip(figures, rows[name], strict=True):
+            interval = mean_interval(values, confidence=confidence)
+            is_single = interval.method == "single"
+            result.summaries[name][figure] = {
+                "mean": interval.estimate, "low": None if is_single else interval.low,
+                "high": None if is_single else interval.high, "n": interval.n,
+            }  # fmt: skip
+        _doubt_samples(result, name)
+    for name in names[1:]:
+        paired = compare_paired(rows[names[0]], rows[name], confidence=confidence)
+        result.comparisons.append({"before": names[0], "after": name, "figures": {
+            figure: _change(each) for figure, each in zip(figures, paired, strict=True)
+        }})  # fmt: skip
+    _judge_together(result.comparisons, figures, 1 - confidence)
+    for sample in result.failures[:1]:
+        how = "was ended by the timeout" if sample["has_timed_out"] else (
+            f"ended by signal {sample['signal']}" if sample["signal"] else f"exit code {sample['exit_code']}"
+        )
+        result.warnings.append({
+            "kind": "failed runs", "policy": sample["policy"],
+            "text": f"{len(result.failures)} of {len(result.samples)} runs failed, such as round "
+                    f"{sample['round']} under {sample['policy']}: {how}",
+            "hint": "their times are not those of the whole work: look why before you compare",
+        })  # fmt: skip
+
+
+def _change(paired) -> dict:
+    """One figure of a comparison."""
+    ratio = paired.ratio
+    return {
+        "before": paired.mean_a, "after": paired.mean_b,
+        "difference": paired.difference.estimate,
+        "low": None if np.isnan(paired.difference.low) else paired.difference.low,
+        "high": None if np.isnan(paired.difference.high) else paired.difference.high,
+        "ratio": None if ratio is None or np.isnan(ratio.estimate) else ratio.estimate,
+        "p_value": paired.p_value, "cliffs_delta": paired.cliffs_delta, "verdict": "no difference seen",
+    }  # fmt: skip
+
+
+def _judge_together(comparisons: list[dict], figures: dict, level: float) -> None:
+    """Holm over all figures of all comparisons, then a word for each."""
+    tested = [entry for each in comparisons for entry in each["figures"].values() if entry["p_value"] is not None]
+    for entry, p_value in zip(tested, holm([entry["p_value"] for entry in tested]), strict=True):
+        entry["p_value"] = p_value
+    for each in comparisons:
+        for figure, entry in each["figures"].items():
+            if entry["p_value"] is None or entry["p_value"] > level:
+                continue
+            direction = figures[figure][1] * entry["difference"]
+            entry["verdict"] = "differs" if not direction else "better" if direction > 0 else "worse"
+
+
+def _doubt_samples(result: BenchResult, policy: str) -> None:
+    """Two peaks, outliers and drift in the times that conclusions rest on."""
+    mine = [sample for sample in result.samples if sample["policy"] == policy]
+    for figure in ("wall_ns", "switches_involuntary"):
+        values = [sample[figure] for sample in mine]
+        show = (lambda value: f"{value / 1e6:.4g} ms") if figure.endswith("_ns") else None
+        for doubt in examine(values, order=[sample["order"] for sample in mine], show=show):
+            # Counts have few distinct values by nature.
+            if figure == "switches_involuntary" and doubt.kind in ("ties", "too-few"):
+                continue
+            found = doubt.as_json() | {"policy": policy, "figure": figure}
+            if doubt.kind == "too-few":
+                found["hint"] = "use --runs 10 or more; from 6 on intervals are bootstrapped"
+            result.warnings.append(found)

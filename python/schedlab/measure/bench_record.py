@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""What the scheduler does while a command is measured: wake-up latency, migrations, waiting.
+
+These take a recording, which costs a little; so they come from further runs, after
+the samples. A recording that is not whole gives no figures and says why.
+
+Read next: hosts/recorder.py; bench.py, which asks.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import RecordError
+from ..hosts.launch import Command, Launcher
+from ..hosts.recorder import Recorder, convert_events
+from ..metrics.dictionary import compute_metrics
+from ..metrics.timeline import Timeline
+from ..records.file import read_records
+
+#: The keepers of the launcher are its children, the commands theirs.
+GENERATION_OF_COMMANDS = 2
+#: Metrics of the dictionary that bench shows beside its own figures.
+METRICS = (
+    "wakeup_ns_mean", "wakeup_ns_p50", "wakeup_ns_p95", "wakeup_ns_p99", "wakeup_ns_max", "wakeups",
+    "migrations", "switches_voluntary", "switches_involuntary", "tasks", "starvation_ns",
+)  # fmt: skip
+
+
+class BenchRecorder:
+    """Records runs of a launcher.
+
+    Parameters
+    ----------
+    launcher : Launcher
+        Who runs the commands.
+
+    Raises
+    ------
+    UnavailableError
+        If this machine or user may not record; with the remedy.
+    """
+
+    def __init__(self, launcher: Launcher):
+        self._launcher = launcher
+        self._recorder = Recorder()
+
+    def __enter__(self) -> BenchRecorder:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._recorder.close()
+
+    def run(self, commands: Sequence[Command], *, timeout_ns: int) -> dict:
+        """Run commands once, and say what the scheduler did with all their tasks.
+
+        Parameters
+        ----------
+        commands : sequence of Command
+            The first is the measured one.
+        timeout_ns : int
+            After so many nanoseconds all are ended.
+
+        Returns
+        -------
+        dict
+            `wall_ns` of the first, `recorder_cpu_ns`, `events`; `problem`, None where
+            all is well; then `METRICS`, and `run_queue_ns`, the time that tasks waited
+            for a CPU, all together. Times in nanoseconds.
+        """
+        with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as name:
+            events, records = Path(name) / "events.slev", Path(name) / "records.slr"
+            self._recorder.follow(events, pid=self._launcher.pid, generation=GENERATION_OF_COMMANDS)
+            report = self._launcher.run(commands, timeout_ns=timeout_ns)["commands"][0]
+            captured = self._recorder.stop()
+            found = {"wall_ns": report["end_ns"] - report["start_ns"], "events": captured.nr_events,
+                     "recorder_cpu_ns": captured.cpu_ns, "problem": None}  # fmt: skip
+            try:
+                return found | _figures(events, records, captured.write_error)
+            except RecordError as error:
+                return found | {"problem": str(error)}
+
+
+def _figures(events: Path, records: Path, write_error: str | None) -> dict:
+    """Metrics of one recording."""
+    if write_error:
+        raise RecordError(f"the recording could not be written: {write_error}; make room")
+    converted = convert_events(events, records)
+    if converted.nr_lost:
+        raise RecordError(f"the kernel had no room for {converted.nr_lost} events")
+    metrics = compute_metrics(Timeline(read_records(records)))
+    waited_ns = int(metrics.tasks["wait_ns"].sum())
+    return {"run_queue_ns": waited_ns} | {name: metrics.run[name] for name in METRICS}

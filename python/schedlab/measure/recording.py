@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: MIT
+"""Record what Linux's scheduler does, and leave it as the directory of a run.
+
+	DIR/run.json, records.slr, records.parquet, tasks.parquet, metrics.parquet
+
+are those of every other host, so that all that reads runs reads this one. Of a
+recording that did not go well DIR/events.slev stays, which `schedlab import` reads.
+
+Must stay true: a recording is judged by physics as a simulation is; one that is
+not whole says so and shows no numbers, but its records can be drawn.
+Read next: hosts/recorder.py, which drives the recorder; replay.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .. import __version__
+from ..errors import NotFoundError, RecordError, SchedlabError, UsageError
+from ..hosts.launch import Command, Launcher
+from ..hosts.linux_machine import describe_machine
+from ..hosts.recorder import Captured, Converted, Recorder, convert_events
+from ..metrics import physics
+from ..metrics.dictionary import compute_metrics, metrics_table, tasks_table
+from ..metrics.timeline import Timeline
+from ..policy.linux_class import LinuxClass
+from ..program import layout
+from ..records.file import hash_file, read_records, records_table
+from ..records.trace_text import is_events, write_events
+from ..runs.case import write_text
+
+#: The kernel's priority of nice 0, and the first that is not real-time.
+PRIORITY_NICE_0, PRIORITY_FAIR = 120, 100
+EVENTS = "events.slev"
+#: What an earlier run may have left in a directory; `run.json`, which vouches for the others, goes first.
+_LEFT = ("run.json", "records.slr", "records.parquet", "tasks.parquet", "metrics.parquet")
+#: The keepers of the launcher are its children, the commands theirs.
+GENERATION_OF_COMMANDS = 2
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What was recorded, in the words of `run.json`.
+
+    Attributes
+    ----------
+    name : str
+        In place of a workload's name.
+    title : str
+        One line for people.
+    policy : str
+        Who decided, such as `"SCHED_OTHER"`.
+    """
+
+    name: str
+    title: str
+    policy: str = "SCHED_OTHER"
+
+
+def record_command(
+    argv: Sequence[str], out: Path, *, linux_class: LinuxClass, cpus: tuple[int, ...] = (),
+    timeout_ns: int, output: Path | None = None, buffer_kib: int = 8192, has_yields: bool = False,
+) -> dict:  # fmt: skip
+    """Run a command and record its whole tree.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        Program and arguments.
+    out : pathlib.Path
+        Directory of the run; made.
+    linux_class : LinuxClass
+        What it runs under, and its children after it.
+    cpus : tuple of int
+        CPUs that it may use; empty: all.
+    timeout_ns : int
+        After so many nanoseconds its tree is ended.
+    output : pathlib.Path, optional
+        File that gets what it prints; default: it is dropped.
+    buffer_kib : int, default 8192
+        Ring of each CPU.
+    has_yields : bool, default False
+        Whether to record `sched_yield`, too.
+
+    Returns
+    -------
+    dict
+        The run, as `run.json` has it.
+
+    Raises
+    ------
+    UnavailableError
+        If this machine does not let us record, or use the class.
+    UsageError
+        If the command cannot be started, or `out` cannot be written.
+    """
+    events = _prepare(out)
+    command = Command(tuple(argv), linux_class, cpus, output)
+    report = None
+    with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
+        try:
+            with Launcher() as launcher:
+                recorder.follow(events, pid=launcher.pid, generation=GENERATION_OF_COMMANDS)
+                report = launcher.run([command], timeout_ns=timeout_ns)["commands"][0]
+        except KeyboardInterrupt:
+            pass  # the launcher has ended the tree; what is recorded is kept
+        captured, complaint = _stop(recorder)
+    if report is None:
+        complaint = complaint or "it was interrupted"
+    elif report["has_timed_out"]:
+        complaint = complaint or f"the command was ended after {timeout_ns / 1e9:g} s; give more with --timeout"
+    subject = Subject(Path(argv[0]).name, shlex.join(argv), linux_class.name)
+    window = (report["start_ns"], report["tree_end_ns"]) if report else (None, None)
+    run = make_run(out, events, subject, captured=captured, complaint=complaint, window=window)
+    run["command"] = report
+    return _finish(out, events, run)
+
+
+def record_others(
+    out: Path, *, pid: int | None, for_ns: int, buffer_kib: int = 8192, has_yields: bool = False
+) -> dict:
+    """Record processes that run already, for some time.
+
+    Parameters
+    ----------
+    out : pathlib.Path
+        Directory of the run; made.
+    pid : int or None
+        A process, with its threads and what it forks; None: all of the machine.
+    for_ns : int
+        How long, in nanoseconds; Ctrl-C ends it before, which is no fault.
+    buffer_kib : int, default 8192
+        Ring of each CPU.
+    has_yields : bool, default False
+        Whether to record `sched_yield`, too.
+
+    Returns
+    -------
+    dict
+        The run, as `run.json` has it.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such process.
+    UnavailableError
+        If this machine does not let us record.
+    UsageError
+        If `out` cannot be written.
+    """
+    if pid is not None:
+        _check_process(pid)
+    events = _prepare(out)
+    with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
+        try:
+            if pid is None:
+                recorder.record_all(events)
+            else:
+                recorder.follow(events, pid=pid)
+            _wait(pid, for_ns)
+        except KeyboardInterrupt:
+            pass
+        captured, complaint = _stop(recorder)
+    what = "this machine" if pid is None else f"process {pid}"
+    subject = Subject("machine" if pid is None else f"pid-{pid}", f"{what}, for {for_ns / 1e9:g} s", "Linux")
+    return _finish(out, events, make_run(out, events, subject, captured=captured, complaint=complaint))
+
+
+def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict:
+    """Make a run of a trace: printed by another tool, or left by a recorder.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        Text of `trace-cmd report`, ftrace or `perf script`; or `events.slev` of a
+        recording that was cut short.
+    out : pathlib.Path
+        Directory of the run; made.
+    name : str, optional
+        In place of a workload's name; default: the file's.
+
+    Returns
+    -------
+    dict
+        The run, as `run.json` has it.
+
+    Raises
+    ------
+    RecordError
+        If the file cannot be read, or is damaged; with the line.
+    UsageError
+        If `out` cannot be written.
+    """
+    is_ours = is_events(file)
+    subject = Subject(name or file.name.split(".")[0], str(file), "Linux")
+    scratch = (out / EVENTS).resolve().with_suffix(".part")
+    _make_folder(out)
+    try:
+        # What cannot be read replaces nothing.
+        if not is_ours:
+            write_events(file, scratch)
+        _clear(out)
+        run = _finish(out, None, make_run(out, file if is_ours else scratch, subject))
+    finally:
+        _drop(out, scratch)
+    # Events that stay are those of the run that is there.
+    if (out / EVENTS).exists() and not (out / EVENTS).samefile(file):
+        (out / EVENTS).unlink()
+    return run
+
+
+def _make_folder(out: Path) -> None:
+    str(out).encode()  # the command line says what is wrong with a name that is not UTF-8
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {out}: cannot be made: {error.strerror}") from error
+
+
+def _clear(out: Path) -> None:
+    """Remove what an earlier run left: beside a new one it would be a lie."""
+    for name in _LEFT:
+        with contextlib.suppress(OSError):
+            (out / name).unlink()
+
+
+def _prepare(out: Path) -> Path:
+    """Make the directory, and room in it."""
+    _make_folder(out)
+    _clear(out)
+    return (out / EVENTS).resolve()
+
+
+@contextlib.contextmanager
+def _all_or_nothing(out: Path, events: Path) -> Iterator[None]:
+    """Leave nothing of a recording that could not begin."""
+    try:
+        yield
+    except SchedlabError:
+        _drop(out, events)
+        raise
+
+
+def _drop(out: Path, events: Path) -> None:
+    """Remove what was recorded, and the directory if that is all there was."""
+    events.unlink(missing_ok=True)
+    try:
+        out.rmdir()
+    except OSError:  # other things are in it
+        pass
+
+
+def _check_process(pid: int) -> None:
+    """It is there, and is no thread of another: /proc answers to the numbers of threads, too."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError as error:
+        raise NotFoundError(f"--pid {pid}: there is no such process") from error
+    process = next(int(line.split()[1]) for line in lines if line.startswith("Tgid:"))
+    if process != pid:
+        raise UsageError(f"--pid {pid}: is a thread of process {process}; give --pid {process}, which records all "
+                         "its threads")  # fmt: skip
+
+
+def _wait(pid: int | None, for_ns: int) -> None:
+    """Until the time is over, or the process has ended."""
+    deadline = time.monotonic_ns() + for_ns
+    while (left := deadline - time.monotonic_ns()) > 0:
+        if pid is not None and not Path(f"/proc/{pid}").is_dir():
+            return
+        time.sleep(min(left / 1e9, 0.1))
+
+
+def _stop(recorder: Recorder) -> tuple[Captured | None, str | None]:
+    """How the recording went, and what is wrong with it."""
+    try:
+        captured = recorder.stop()
+    except SchedlabError as error:
+        return None, f"{error} What it had recorded by then is here"
+    if captured.write_error:
+        after_s = max(captured.write_error_ns - captured.begin_ns, 0) / 1e9
+        return captured, (
+            f"after {after_s:.2f} s the events could not be written any more ({captured.write_error}); "
+            "what was recorded until then is here: make room and record again"
+        )
+    return captured, None
+
+
+def make_run(
+    out: Path, events: Path, subject: Subject, *, captured: Captured | None = None,
+    complaint: str | None = None, window: tuple[int | None, int | None] = (None, None),
+) -> dict:  # fmt: skip
+    """Turn recorded events into the files of a run, and judge it.
+
+    Parameters
+    ----------
+    out : pathlib.Path
+        Directory of the run; exists.
+    events : pathlib.Path
+        The recorded events.
+    subject : Subject
+        What it is about.
+    captured : Captured, optional
+        What the recorder said.
+    complaint : str, optional
+        What is wrong with the recording.
+    window : tuple of (int or None, int or None)
+        Begin and end on CLOCK_MONOTONIC, in nanoseconds; None: of the recording.
+
+    Returns
+    -------
+    dict
+        The run; `run.json` is not written yet.
+
+    Raises
+    ------
+    RecordError
+        If the events cannot be read, or the records not written.
+    """
+    try:
+        converted = convert_events(events, out / "records.slr", origin_ns=window[0], end_ns=window[1])
+    except RecordError as error:
+        # What went wrong first is the cause of what went wrong now.
+        if complaint is None:
+            raise
+        raise RecordError(f"{complaint}; now: {error}") from error
+    if not converted.is_whole and complaint is None:
+        complaint = "the recorder was ended before it could finish; what it had written by then is here"
+    run = _blank_run(out, subject, converted)
+    run["recording"] = {
+        "events": converted.nr_events, "lost": converted.nr_lost, "inferred": converted.nr_inferred,
+        "repairs": converted.nr_repairs, "recorder_cpu_ns": captured.cpu_ns if captured else None,
+        "is_realtime": captured.is_realtime if captured else None,
+    }  # fmt: skip
+    _judge(run, out, converted)
+    if run["error"] is None and not converted.tasks:
+        run["error"], run["error_kind"] = (
+            "it never ran while it was recorded: give more time with --for; in a container with process numbers of its "
+            "own, record --all", "records")
+    if complaint is not None:
+        run |= {"error": complaint, "error_kind": "host", "metrics": {}}
+    run["status"] = "ok" if run["error"] is None else "failed"
+    return run
+
+
+def _blank_run(out: Path, subject: Subject, converted: Converted) -> dict:
+    """The keys of every `run.json`, as far as a recording knows them."""
+    return {
+        "workload": subject.name, "title": subject.title, "question": "What did Linux do with it?",
+        "policy": subject.policy, "host": "linux", "cpus": converted.nr_cpus, "seed": 1,
+        "status": "failed", "error": None, "error_kind": None, "program_hash": "", "policy_hash": None,
+        "record_hash": None, "physics": None,
+        "environment": {
+            "schedlab": __version__, "python": platform.python_version(), "system": platform.platform(),
+            "machine": platform.machine(), "compiler": None, **describe_machine(),
+        },
+        "started_ns": time.time_ns(), "tick_ns": converted.tick_ns, "costs": [], "io": [], "topology": "",
+        "knobs": {}, "directory": str(out), "metrics": {}, "tasks": converted.tasks,
+    }  # fmt: skip
+
+
+def _write_table(table, path: Path, compression: str) -> None:
+    """Write a table of the run, or say why not."""
+    from polars.exceptions import PolarsError
+
+    try:
+        table.write_parquet(path, compression=compression)
+    except (OSError, PolarsError) as error:
+        raise RecordError(f"{path}: cannot be written: {error}; a recording's events are kept in "
+                          f"{path.parent / EVENTS}: make room, then schedlab import") from error  # fmt: skip
+
+
+def nice_of(priority: int) -> int:
+    """Nice value of the kernel's priority.
+
+    Parameters
+    ----------
+    priority : int
+        0 to 139, as `sched_switch` has it.
+
+    Returns
+    -------
+    int
+        -20 to 19; 0 for a real-time task, which has none.
+
+    Examples
+    --------
+    >>> nice_of(120), nice_of(139), nice_of(89)
+    (0, 19, 0)
+    """
+    return min(priority - PRIORITY_NICE_0, 19) if priority >= PRIORITY_FAIR else 0
+
+
+def _judge(run: dict, out: Path, converted: Converted) -> None:
+    """Physics first; then the tables, and numbers only if all is well."""
+    import polars as pl
+
+    records = read_records(out / "records.slr")
+    timeline = Timeline(records)
+    run["record_hash"] = hash_file(out / "records.slr")
+    horizon_ns = 0 if converted.have_all_ended else records.end_ns
+    run["physics"] = physics.check(timeline, physics.Expectations(horizon_ns=horizon_ns))
+    _write_table(records_table(records), out / "records.parquet", "lz4")
+    names = np.array([task["name"] or f"pid-{task['pid']}" for task in converted.tasks])
+    classes = np.unique(names, return_inverse=True)[1] if len(names) else names
+    if run["physics"] != "ok":
+        run["error"] = f"the recording breaks physics, so its numbers are withheld: {run['physics']}"
+        run["error_kind"] = "physics"
+        return
+    weight = np.array([layout.weight_of_nice(nice_of(task["priority"])) for task in converted.tasks], np.int64)
+    metrics = compute_metrics(timeline, weight=weight)
+    table = tasks_table(metrics, names=names, classes=classes)
+    shown = table["task"].cast(pl.Int64) - 1
+    for name in ("pid", "priority"):
+        values = pl.Series(f"linux_{name}", [task[name] for task in converted.tasks], dtype=pl.Int64)
+        table = table.with_columns(values.gather(shown))
+    _write_table(table, out / "tasks.parquet", "zstd")
+    _write_table(metrics_table(metrics), out / "metrics.parquet", "zstd")
+    run["metrics"] = metrics.run
+
+
+def _finish(out: Path, events: Path | None, run: dict) -> dict:
+    """Write `run.json` last; drop the events where nothing is wrong."""
+    try:
+        write_text(out / "run.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
+    except OSError as error:
+        raise RecordError(f"{out}/run.json: cannot be written: {error.strerror}; the recorded events are in "
+                          f"{out / EVENTS}: make room, then schedlab import") from error  # fmt: skip
+    if events is not None and run["status"] == "ok":
+        os.unlink(events)
+    return run

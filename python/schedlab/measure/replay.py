@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: MIT
+"""Turn the records of a run into a workload, to be run under other policies.
+
+What a task did between two blocks becomes a `run` of the CPU time that it took;
+what ended a block decides what the block becomes:
+
+    woken by a task of the run      recv from a pipe into which that task sends a
+                                    byte at that point of its own CPU time
+    woken by anything else          sleep, as long as it was blocked
+    started by a task of the run    spawn, at that point of its CPU time
+    sched_yield                     yield
+
+So the causes of a schedule are kept, and the schedule itself is left out. What
+cannot be known is kept as it was: a task that waited for a lock waits for the same
+owner again, and the length of a sleep does not depend on how busy a disk is.
+
+Must stay true: the records of a simulated run, replayed under the same policy on
+as many CPUs, give the same schedule (docs/record.md says how exactly).
+Read next: recording.py, where records of Linux come from.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import NotFoundError, RecordError, did_you_mean
+from ..metrics.physics import check
+from ..metrics.timeline import Timeline
+from ..program import layout
+from ..program.file import Program, StringTable, program_bytes, read_program
+from ..records.file import Kind, Records, Stop, read_records
+from ..workload.model import Workload
+from .recording import PRIORITY_FAIR, nice_of
+
+#: How long a task goes on that had not ended; the horizon comes before.
+FOR_EVER_NS = 1 << 60
+SLOTS_MAX = 16
+#: The first object of a program: a condition that is never awaited.
+NOBODY_WAITS = 0
+_VERB = layout.VERB_NUMBER
+
+
+@dataclass
+class _Task:
+    """One task while its records are read."""
+
+    ops: list = field(default_factory=list)
+    arrival_ns: int = layout.ARRIVAL_SPAWNED
+    parent: int = 0
+    pending_ns: int = 0
+    #: While it runs: since when, how much of that is in the ops already, and
+    #: what the CPU spent on the scheduler meanwhile.
+    since_ns: int | None = None
+    used_ns: int = 0
+    overhead_ns: int = 0
+    blocked_ns: int | None = None
+    is_fresh: bool = False  # it was preempted, and has had no CPU time since
+    has_ended: bool = False
+    children: list = field(default_factory=list)
+
+    def add(self, verb: str, a: int = 0, b: int = 0) -> None:
+        """Append an op, after the CPU time that came before it."""
+        if self.pending_ns:
+            self.ops.append([_VERB["run"], 0, 0, self.pending_ns])
+            if self.is_fresh:
+                # The CPU was taken between the end of a burst and what follows it:
+                # there was an op that nobody noticed, and here is one.
+                self.ops.append([_VERB["signal"], 0, NOBODY_WAITS, 0])
+            self.pending_ns = 0
+        self.is_fresh = False
+        self.ops.append([_VERB[verb], 0, a, b])
+
+    def catch_up(self, t_ns: int) -> None:
+        """Count the CPU time up to now."""
+        self.count(t_ns - self.since_ns - self.overhead_ns)
+
+    def count(self, ran_ns: int) -> None:
+        """Count the CPU time of this run, of which some may have been counted."""
+        if ran_ns > self.used_ns:
+            self.pending_ns += ran_ns - self.used_ns
+            self.used_ns = ran_ns
+            self.is_fresh = False
+
+
+class _Reader:
+    """Walks records in order and writes down what each task did."""
+
+    def __init__(self, records: Records):
+        self.records = records
+        self.tasks: dict[int, _Task] = {}
+        self.on_cpu: dict[int, _Task] = {}
+        #: Object of the pipe between two tasks, and how often it is used.
+        self.pipes: dict[tuple[int, int], int] = {}
+        self.nr_sent: dict[int, int] = {}
+
+    def read(self) -> None:
+        handlers = {Kind.ARRIVE: self.arrive, Kind.WAKE: self.wake, Kind.RUN: self.run, Kind.STOP: self.stop,
+                    Kind.ATTR: self.attribute, Kind.OVERHEAD: self.overhead}  # fmt: skip
+        for t_ns, task, cpu, kind, flags, arg in self.records.events.tolist():
+            handler = handlers.get(kind)
+            if handler is not None:
+                handler(t_ns, task, cpu, flags, arg)
+        for task in self.tasks.values():
+            self._leave_open(task)
+
+    def _by(self, pid: int, t_ns: int) -> _Task | None:
+        """The task that does something to another now, its CPU time counted."""
+        by = self.tasks.get(pid)
+        if by is None or by.since_ns is None:
+            return None
+        by.catch_up(t_ns)
+        return by
+
+    def arrive(self, t_ns, pid, _cpu, _flags, by_pid) -> None:
+        task = self.tasks[pid] = _Task()
+        by = self._by(by_pid, t_ns)
+        if by is None:
+            task.arrival_ns = t_ns
+            return
+        task.parent = by_pid
+        by.children.append(pid)
+        by.add("spawn", pid)
+
+    def wake(self, t_ns, pid, _cpu, _flags, by_pid) -> None:
+        task = self.tasks[pid]
+        if task.blocked_ns is None:
+            return  # it only completes an arrival
+        by = self._by(by_pid, t_ns)
+        if by is None:
+            task.add("sleep", 0, t_ns - task.blocked_ns)
+        else:
+            number = self.pipes.setdefault((by_pid, pid), NOBODY_WAITS + 1 + len(self.pipes))
+            self.nr_sent[number] = self.nr_sent.get(number, 0) + 1
+            by.add("send", number, 1)
+            task.add("recv", number, 1)
+        task.blocked_ns = None
+
+    def run(self, t_ns, pid, cpu, _flags, _arg) -> None:
+        task = self.on_cpu[cpu] = self.tasks[pid]
+        task.since_ns, task.used_ns, task.overhead_ns = t_ns, 0, 0
+
+    def stop(self, t_ns, pid, cpu, flags, ran_ns) -> None:
+        task = self.tasks[pid]
+        task.count(ran_ns)
+        task.since_ns = None
+        task.is_fresh |= flags == Stop.PREEMPTED
+        self.on_cpu.pop(cpu, None)
+        if flags == Stop.BLOCKED:
+            task.blocked_ns = t_ns
+        elif flags == Stop.YIELDED:
+            task.add("yield")
+        elif flags == Stop.EXITED:
+            task.add("exit")
+            task.has_ended = True
+
+    def attribute(self, t_ns, pid, _cpu, key, value) -> None:
+        task = self._by(pid, t_ns)
+        if task is not None:
+            task.add("set", key, value)
+
+    def overhead(self, _t_ns, _pid, cpu, _flags, spent_ns) -> None:
+        task = self.on_cpu.get(cpu)
+        if task is not None:
+            task.overhead_ns += spent_ns
+
+    def _leave_open(self, task: _Task) -> None:
+        """What a task does that had not ended: what it was about to go on with."""
+        if task.has_ended:
+            return
+        if task.blocked_ns is not None:
+            task.add("sleep", 0, FOR_EVER_NS)
+        else:
+            task.pending_ns += FOR_EVER_NS
+        task.add("exit")
+
+
+def _ranges(children: list[int]) -> list[tuple[int, int]]:
+    """Children, in the order in which they are started, as ranges of pids that follow each other.
+
+    A parent may start several kinds of children by turns.
+    """
+    found: list[list[int]] = []
+    for pid in children:
+        for each in found:
+            if each[1] == pid:
+                each[1] += 1
+                break
+        else:
+            found.append([pid, pid + 1])
+    return [(first, end) for first, end in found]
+
+
+def _order(tasks: dict[int, _Task]) -> list[int]:
+    """Pids in the order of the program: as they are where that is possible.
+
+    A parent has at most 16 ranges of children, each later than the one before.
+    Otherwise the children of each parent are put together.
+    """
+    pids = sorted(tasks)
+    for task in tasks.values():
+        ranges = _ranges(task.children)
+        firsts = [first for first, _ in ranges]
+        if len(ranges) > SLOTS_MAX or firsts != sorted(firsts):
+            break
+    else:
+        if pids == list(range(1, len(pids) + 1)):
+            return pids
+    order = [pid for pid in pids if not tasks[pid].parent]
+    for pid in order:  # grows while it is walked
+        order += tasks[pid].children
+    return order
+
+
+def program_of(records: Records, *, name: str, source: Program | None = None, tasks: list | None = None) -> Program:
+    """Make a program of records.
+
+    Parameters
+    ----------
+    records : Records
+        A run that obeys physics.
+    name : str
+        Of the workload.
+    source : Program, optional
+        What a run of ours was made from: names, attributes and affinities come
+        from there, since records do not have them.
+    tasks : list of dict, optional
+        The same of a recording of Linux: `name` and `priority` of each task, in
+        order of number.
+
+    Returns
+    -------
+    Program
+        To be run by any host.
+    """
+    reader = _Reader(records)
+    reader.read()
+    order = _order(reader.tasks)
+    index = {pid: position for position, pid in enumerate(order)}
+    strings = StringTable()
+    header_name = strings.add(name)
+    rows = np.zeros(len(order), layout.TASK_DTYPE)
+    ops: list[list[int]] = []
+    for row, pid in zip(rows, order, strict=True):
+        task = reader.tasks[pid]
+        _fill_attributes(row, pid, strings, source, tasks)
+        row["arrival_ns"] = task.arrival_ns
+        row["parent"] = index[task.parent] if task.parent else layout.NONE
+        row["op_first"], row["nr_ops"] = len(ops), len(task.ops)
+        ops += _with_spawns(task, index)
+    objects = np.zeros(len(reader.pipes) + 1, layout.OBJECT_DTYPE)
+    objects[NOBODY_WAITS] = (layout.OBJECT_NUMBER["condition"], strings.add("nobody-waits"), 0)
+    for (by, to), number in reader.pipes.items():
+        kind = layout.OBJECT_NUMBER["pipe"]
+        objects[number] = (kind, strings.add(f"{by}-wakes-{to}"), reader.nr_sent[number])
+    have_all_ended = all(task.has_ended for task in reader.tasks.values())
+    values = source.values if source is not None else np.zeros(0, "<u8")
+    return read_program(_bytes(rows, ops, objects, values, strings, name=header_name,
+                               horizon_ns=0 if have_all_ended else records.end_ns))  # fmt: skip
+
+
+def _with_spawns(task: _Task, index: dict[int, int]) -> list[list[int]]:
+    """Ops with the children's ranges in place of their pids."""
+    ranges = _ranges([index[pid] for pid in task.children])
+    for op in task.ops:
+        if op[0] != _VERB["spawn"]:
+            continue
+        child = index[op[2]]
+        slot = next(i for i, (first, end) in enumerate(ranges) if first <= child < end)
+        first, end = ranges[slot]
+        op[1:] = [slot, first, end - first]
+    return task.ops
+
+
+def _fill_attributes(row, pid: int, strings: StringTable, source: Program | None, tasks: list | None) -> None:
+    """Name and attributes of a task, from whoever knows them."""
+    row["affinity"], row["weight"], row["class_idx"] = layout.NONE, layout.weight_of_nice(0), pid - 1
+    if source is not None and pid <= source.nr_tasks:
+        given = source.task_rows[pid - 1]
+        for name in ("deadline_ns", "burst_ns", "class_idx", "affinity", "affinity_words", "attr_given", "nice",
+                     "priority", "tickets", "credits", "cap_percent", "group", "weight"):  # fmt: skip
+            row[name] = given[name]
+        row["name"] = strings.add(source.string(int(given["name"])))
+        return
+    known = tasks[pid - 1] if tasks is not None and pid <= len(tasks) else {}
+    row["name"] = strings.add(known.get("name") or f"task-{pid}")
+    priority = known.get("priority", PRIORITY_FAIR + 20)
+    if priority < PRIORITY_FAIR:
+        row["priority"] = priority
+        row["attr_given"] = 1 << 0
+        return
+    nice = nice_of(priority)
+    row["nice"], row["weight"] = nice, layout.weight_of_nice(nice)
+    row["attr_given"] = (1 << 7) * bool(nice)
+
+
+def _bytes(rows, ops, objects, values, strings: StringTable, *, name: int, horizon_ns: int) -> bytes:
+    """The file."""
+    op_rows = np.zeros(len(ops), layout.OP_DTYPE)
+    if ops:
+        verb, slot, a, b = np.array(ops, np.uint64).T
+        op_rows["verb"], op_rows["slot"], op_rows["a"], op_rows["b"] = verb, slot, a, b
+    return program_bytes(tasks=rows, ops=op_rows, objects=objects, values=np.asarray(values, np.uint64),
+                         strings=strings, horizon_ns=horizon_ns, name=name)  # fmt: skip
+
+
+# ---- runs --------------------------------------------------------------------
+
+
+def load_recorded(folder: Path) -> Workload:
+    """Make a workload of the directory of a run.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Holds `records.slr` and `run.json`: a recording, or a run of any host.
+
+    Returns
+    -------
+    Workload
+        Its program is fixed: every seed gives the same.
+
+    Raises
+    ------
+    NotFoundError
+        If it is no such directory.
+    RecordError
+        If its records are damaged, or tell of nothing that can have happened.
+    """
+    folder = Path(folder)
+    if not (folder / "records.slr").is_file():
+        beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
+        inside = sorted(folder.glob("**/records.slr"))[:3]
+        hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
+        raise NotFoundError(f"{folder}: is not the directory of a run: it has no records.slr{hint}"
+                            + (did_you_mean(folder.name, beside) if not folder.exists() else ""))  # fmt: skip
+    run = _read_run(folder / "run.json")
+    records = read_records(folder / "records.slr")
+    broken = check(Timeline(records)) if records.nr_lost else "ok"
+    if broken != "ok":
+        raise RecordError(f"{folder}: cannot be replayed: {broken}")
+    if not records.events["task"].any():
+        raise RecordError(f"{folder}: cannot be replayed: nobody ran in it")
+    name = f"{run.get('workload') or folder.name}-replayed"
+    program = program_of(records, name=name, source=_source_of(folder, run), tasks=run.get("tasks"))
+    events = records.events
+    used = np.unique(events["cpu"][events["kind"] == Kind.RUN])
+    is_ours = bool(run.get("program_hash"))
+    return Workload(
+        name=name, title=f"{run.get('title') or name}, replayed",
+        question="What would another policy have done?",
+        tick_ns=records.tick_ns or 4_000_000, jitter_ns=0, horizon_ns=program.horizon_ns,
+        # A command of Linux may have been kept from some CPUs.
+        cpus=records.nr_cpus if is_ours else max(len(used), 1),
+        cpus_min=int(program.header["nr_cpus_min"]), program=program.data,
+    )  # fmt: skip
+
+
+def _read_run(path: Path) -> dict:
+    """What is known of a run besides its records; a file that is missing knows nothing."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        return {}
+    except ValueError as error:
+        raise RecordError(f"{path}: damaged ({error}); record again to replace it") from error
+    return content if isinstance(content, dict) else {}
+
+
+def _source_of(folder: Path, run: dict) -> Program | None:
+    """The program that a run of ours was made from, if it is where `schedlab run` put it."""
+    wanted = run.get("program_hash")
+    if not wanted:
+        return None
+    for parent in list(folder.resolve().parents)[:4]:
+        for path in sorted(parent.glob(f"programs/*{wanted[:12]}.slprog")):
+            program = read_program(path)
+            if program.program_hash == wanted:
+                return program
+    return None

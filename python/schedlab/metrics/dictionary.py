@@ -1,0 +1,523 @@
+# SPDX-License-Identifier: MIT
+"""The metric dictionary, and the one piece of code that computes it from records.
+
+Every number that schedlab prints about a run comes from here, whichever host
+made the records. Times stay whole nanoseconds; percentiles are values that were
+observed (nearest rank), so that equal records give equal numbers everywhere.
+
+Must stay true: every name in the result is in `DICTIONARY`, with its unit and
+formula. Ten million records take less than five seconds.
+Read next: fairness.py for the one metric that needs more than arithmetic, then
+physics.py, which decides whether the numbers may be believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import NotFoundError, did_you_mean
+from ..records.file import Kind, Stop
+from .fairness import deserved_ns, jain
+from .timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One entry of the dictionary.
+
+    Attributes
+    ----------
+    name : str
+        Key in tables and JSON; ends in unit and statistic.
+    unit : str
+        Unit of the value; `"1"` for a ratio or a count.
+    formula : str
+        How it is computed, in words.
+    direction : str
+        `"lower"` or `"higher"` is better; `"none"` where neither is.
+    level : str
+        `"run"`, `"task"` or `"cpu"`: what there is one value for.
+    reference : str
+        Where the definition comes from.
+    """
+
+    name: str
+    unit: str
+    formula: str
+    direction: str
+    level: str
+    reference: str = "this project"
+
+
+_TEXTBOOK = "Silberschatz, Galvin, Gagne, Operating System Concepts, ch. 5"
+_JAIN = "Jain, Chiu, Hawe, DEC-TR-301, 1984"
+_GPS = "Parekh, Gallager, IEEE/ACM Trans. Networking 1(3), 1993"
+_SCHBENCH = "latency from wake-up to CPU, as schbench and perf sched latency have it"
+
+#: Statistics over tasks or wake-ups that several run-level metrics share.
+_STATISTICS = {
+    "mean": "mean",
+    "p50": "median (nearest rank)",
+    "p95": "95th percentile (nearest rank)",
+    "p99": "99th percentile (nearest rank)",
+    "max": "largest value",
+}
+
+
+def _spread(base: str, of: str, statistics: str, reference: str) -> list[Metric]:
+    """One run-level entry per statistic of a quantity in nanoseconds."""
+    return [
+        Metric(f"{base}_{s}", "ns", f"{_STATISTICS[s]} of {of}", "lower", "run", reference)
+        for s in statistics.split()
+    ]
+
+
+_ENTRIES = [
+    # ---- one value per run
+    *_spread("turnaround_ns", "turnaround over the tasks that ended", "mean p50 p95 p99 max", _TEXTBOOK),
+    *_spread("response_ns", "response over the tasks that ran", "mean p50 p95 p99 max", _TEXTBOOK),
+    Metric("response_ns_iqr", "ns", "75th minus 25th percentile of response over the tasks that "
+           "ran: predictability", "lower", "run", "report 5, section 4.2.6"),
+    *_spread("wait_ns", "waiting over all tasks", "mean p50 p95 p99 max", _TEXTBOOK),
+    Metric("starvation_ns", "ns", "longest single wait of any task, from runnable to running or "
+           "to the end of the run", "lower", "run"),
+    *_spread("wakeup_ns", "wake-up latency over all wake-ups", "mean p50 p95 p99 max", _SCHBENCH),
+    Metric("slowdown_mean", "1", "mean of slowdown over the tasks that ended", "lower", "run",
+           "Feitelson, Workload Modeling, ch. 10"),
+    Metric("slowdown_max", "1", "largest slowdown of the tasks that ended", "lower", "run",
+           "Feitelson, Workload Modeling, ch. 10"),
+    Metric("throughput_per_s", "1/s", "tasks that ended / makespan", "higher", "run", _TEXTBOOK),
+    Metric("makespan_ns", "ns", "first arrival to last end of a task; to the end of the run when "
+           "some did not end", "lower", "run", "Graham, Bell Syst. Tech. J. 45, 1966"),
+    Metric("cpu_utilisation", "1", "busy time / (CPUs x length of the run)", "higher", "run",
+           _TEXTBOOK),
+    Metric("overhead_share", "1", "time in the scheduler / (CPUs x length of the run); idle time "
+           "is not overhead", "lower", "run", "report 5, section 4.2.5, without its idle time"),
+    Metric("fairness_jain", "1", "(sum x)^2 / (n sum x^2), x = CPU time received / CPU time "
+           "deserved by weight while runnable; tasks that ended without CPU time left out",
+           "higher", "run", f"{_JAIN}; {_GPS}"),
+    Metric("fairness_turnaround_jain", "1", "(sum x)^2 / (n sum x^2), x = turnaround: what "
+           "report 5 calls fairness", "none", "run", "report 5, section 4.2.4"),
+    Metric("switches", "1", "times a CPU began a task other than the one it ran last without "
+           "a gap", "lower", "run"),
+    Metric("switches_voluntary", "1", "times a task left its CPU because it blocked or yielded",
+           "none", "run", "getrusage(2), ru_nvcsw"),
+    Metric("switches_involuntary", "1", "times a task was preempted for another", "lower", "run",
+           "getrusage(2), ru_nivcsw"),
+    Metric("migrations", "1", "times a task moved to another CPU", "lower", "run"),
+    Metric("tasks", "1", "tasks that arrived", "none", "run"),
+    Metric("tasks_started", "1", "tasks that ran at all", "none", "run"),
+    Metric("tasks_ended", "1", "tasks that ran to their end", "higher", "run"),
+    Metric("wakeups", "1", "wake-ups, arrivals not counted", "none", "run"),
+    Metric("elapsed_ns", "ns", "length of the run", "none", "run"),
+    Metric("busy_ns", "ns", "CPU time that tasks received, over all CPUs", "none", "run"),
+    Metric("idle_ns", "ns", "CPUs x length of the run - busy - overhead", "none", "run"),
+    Metric("overhead_ns", "ns", "time in the scheduler, over all CPUs", "lower", "run"),
+    Metric("user_ns", "ns", "CPU time outside the kernel, of all tasks, as Linux splits it; on Linux only",
+           "lower", "run", "getrusage(2), ru_utime"),
+    Metric("system_ns", "ns", "CPU time in the kernel, of all tasks, as Linux splits it; on Linux only",
+           "lower", "run", "getrusage(2), ru_stime"),
+    # ---- one value per task
+    Metric("task_arrival_ns", "ns", "when the task arrived", "none", "task"),
+    Metric("task_first_run_ns", "ns", "when it first ran", "none", "task"),
+    Metric("task_end_ns", "ns", "when it ended", "none", "task"),
+    Metric("task_turnaround_ns", "ns", "end - arrival", "lower", "task", _TEXTBOOK),
+    Metric("task_response_ns", "ns", "first run - arrival", "lower", "task", _TEXTBOOK),
+    Metric("task_wait_ns", "ns", "total time runnable but not running", "lower", "task", _TEXTBOOK),
+    Metric("task_wait_ns_max", "ns", "longest single wait", "lower", "task"),
+    Metric("task_run_ns", "ns", "CPU time received", "none", "task"),
+    Metric("task_blocked_ns", "ns", "time neither runnable nor running, while alive", "none", "task"),
+    Metric("task_deserved_ns", "ns", "integral, while runnable, of the CPU share its weight gives "
+           "it among all runnable tasks, at most one CPU", "none", "task", _GPS),
+    Metric("task_share", "1", "CPU time received / CPU time deserved", "none", "task", _GPS),
+    Metric("task_slowdown", "1", "turnaround / (turnaround - waiting): how much longer than with "
+           "no rival for the CPU", "lower", "task", "Feitelson, Workload Modeling, ch. 10"),
+    Metric("task_wakeups", "1", "wake-ups that led to a run, arrival not counted", "none", "task"),
+    Metric("task_wakeup_ns_mean", "ns", "mean wake-up latency", "lower", "task", _SCHBENCH),
+    Metric("task_wakeup_ns_max", "ns", "largest wake-up latency", "lower", "task", _SCHBENCH),
+    Metric("task_switches_voluntary", "1", "times it blocked or yielded", "none", "task"),
+    Metric("task_switches_involuntary", "1", "times it was preempted for another", "lower", "task"),
+    Metric("task_migrations", "1", "times it moved to another CPU", "lower", "task"),
+    # ---- one value per CPU
+    Metric("cpu_busy_ns", "ns", "CPU time that tasks received here", "none", "cpu"),
+    Metric("cpu_idle_ns", "ns", "length of the run - busy - overhead", "none", "cpu"),
+    Metric("cpu_overhead_ns", "ns", "time in the scheduler here", "lower", "cpu"),
+    Metric("cpu_switches", "1", "times it began a task other than the one it ran last without "
+           "a gap", "none", "cpu"),
+]
+
+#: All metrics by name, in the order in which they are shown.
+DICTIONARY: dict[str, Metric] = {metric.name: metric for metric in _ENTRIES}
+
+
+def find_metric(name: str) -> Metric:
+    """Look a metric up by its name, with or without its unit.
+
+    Parameters
+    ----------
+    name : str
+        Such as `"wakeup_ns_p99"`, or shorter `"wakeup_p99"`.
+
+    Returns
+    -------
+    Metric
+        The entry of the dictionary.
+
+    Raises
+    ------
+    NotFoundError
+        If there is none; the message has the nearest name.
+
+    Examples
+    --------
+    >>> find_metric("wakeup_p99").name
+    'wakeup_ns_p99'
+    """
+    if name in DICTIONARY:
+        return DICTIONARY[name]
+    for metric in DICTIONARY.values():
+        if name == metric.name.replace("_ns", "", 1):
+            return metric
+    raise NotFoundError(
+        f"unknown metric '{name}'{did_you_mean(name, DICTIONARY)}; `schedlab metrics` lists them"
+    )
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """All metrics of one run.
+
+    Attributes
+    ----------
+    run : dict of str to int, float or None
+        Run-level metrics by name; None where a value is not defined, such as
+        wake-up latency in a run without wake-ups.
+    tasks : dict of str to numpy.ndarray, shape (n_tasks,)
+        Task-level metrics by name without `task_`, and `task`, the pid. Times
+        that did not come to pass are -1, ratios not defined are NaN.
+    cpus : dict of str to numpy.ndarray, shape (n_cpus,)
+        CPU-level metrics by name without `cpu_`, and `cpu`.
+    """
+
+    run: dict
+    tasks: dict = field(repr=False)
+    cpus: dict = field(repr=False)
+
+
+def compute_metrics(timeline: Timeline, *, weight=None) -> RunMetrics:
+    """Compute every metric of a run.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run's records, checked.
+    weight : array_like of int, shape (n_program_tasks,), optional
+        Weight of the task with pid i + 1, 1 to 10000; default: all equal.
+        Tasks beyond the array count as 100.
+
+    Returns
+    -------
+    RunMetrics
+        Run, task and CPU level.
+
+    Notes
+    -----
+    Not valid when records were lost, or when physics.check finds a violation:
+    check first. Waits and latencies still open when the run ends count in
+    `wait_ns` and `starvation_ns` up to that moment, but not as wake-ups. A
+    weight that changes during the run counts with its first value.
+    """
+    tasks = _task_level(timeline, weight)
+    cpus = _cpu_level(timeline)
+    return RunMetrics(run=_run_level(timeline, tasks, cpus), tasks=tasks, cpus=cpus)
+
+
+def _sum_per_group(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Exact integer sums of consecutive groups that start at `first`."""
+    return np.add.reduceat(values, first) if len(first) else np.zeros(0, np.int64)
+
+
+def _max_per_group(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Maxima of consecutive groups that start at `first`."""
+    return np.maximum.reduceat(values, first) if len(first) else np.zeros(0, np.int64)
+
+
+def _first_time(ordered, chosen: np.ndarray) -> np.ndarray:
+    """Time of each group's first chosen event, -1 where there is none; int64 ns."""
+    times = np.full(len(ordered.keys), -1, np.int64)
+    where = np.flatnonzero(chosen)[::-1]
+    # Written from last to first, so that the first one stays.
+    times[ordered.group[where]] = ordered.t_ns[where]
+    return times
+
+
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Quotient, NaN where the denominator is not positive."""
+    valid = denominator > 0
+    return np.where(valid, numerator / np.where(valid, denominator, 1), np.nan)
+
+
+def _stays(timeline: Timeline) -> np.ndarray:
+    """Rows of STOPs after which the CPU at once goes on with the same task.
+
+    Linux does not call that a switch either; bool, shape (n_records,).
+    """
+    cpus = timeline.by_cpu
+    is_stay = np.zeros(len(timeline.kind), bool)
+    same = (
+        (cpus.kind[:-1] == Kind.STOP)
+        & (cpus.flags[:-1] <= Stop.YIELDED)
+        & (cpus.kind[1:] == Kind.RUN)
+        & (cpus.task[:-1] == cpus.task[1:])
+        & (cpus.t_ns[:-1] == cpus.t_ns[1:])
+        & (cpus.cpu[:-1] == cpus.cpu[1:])
+    )
+    is_stay[cpus.row[:-1][same]] = True
+    return is_stay
+
+
+def _task_level(timeline: Timeline, weight) -> dict:
+    """Compute the task-level metrics; see `RunMetrics.tasks`."""
+    tasks = timeline.by_task
+    first, kind = tasks.first, tasks.kind
+    duration = timeline.duration_ns
+    is_stop = kind == Kind.STOP
+    left = is_stop & ~_stays(timeline)[tasks.row]
+    runnable = timeline.is_runnable_after
+    wait = np.where(runnable, duration, 0)
+
+    runs_next = np.zeros(len(kind), bool)
+    runs_next[:-1] = kind[1:] == Kind.RUN
+    runs_next[tasks.last] = False
+    woken = (kind == Kind.WAKE) & runs_next & ~timeline.arrived_awake
+    latency = np.where(woken, duration, 0)
+
+    arrival = _first_time(tasks, kind == Kind.ARRIVE)
+    first_run = _first_time(tasks, kind == Kind.RUN)
+    end = _first_time(tasks, is_stop & (tasks.flags == Stop.EXITED))
+    turnaround = np.where(end >= 0, end - arrival, -1)
+    wait_sum = _sum_per_group(wait, first)
+    run = _sum_per_group(np.where(is_stop, tasks.arg, 0).astype(np.int64), first)
+    wakeups = _sum_per_group(woken.astype(np.int64), first)
+    deserved = deserved_ns(timeline, weight=weight)
+    moved = np.bincount(
+        np.searchsorted(tasks.keys, _tasks_of(timeline, Kind.MIGRATE)), minlength=len(first)
+    )
+    return {
+        "task": tasks.keys,
+        "arrival_ns": arrival,
+        "first_run_ns": first_run,
+        "end_ns": end,
+        "turnaround_ns": turnaround,
+        "response_ns": np.where(first_run >= 0, first_run - arrival, -1),
+        "wait_ns": wait_sum,
+        "wait_ns_max": _max_per_group(wait, first),
+        "run_ns": run,
+        "blocked_ns": _sum_per_group(
+            np.where(is_stop & (tasks.flags == Stop.BLOCKED), duration, 0), first
+        ),
+        "deserved_ns": deserved,
+        # A task that ended without ever wanting CPU time got all that it wanted.
+        "share": np.where((run == 0) & (end >= 0), np.nan, _ratio(run, deserved)),
+        "slowdown": np.where(end >= 0, _ratio(turnaround, turnaround - wait_sum), np.nan),
+        "wakeups": wakeups,
+        "wakeup_ns_mean": _ratio(_sum_per_group(latency, first), wakeups),
+        "wakeup_ns_max": np.where(wakeups > 0, _max_per_group(latency, first), -1),
+        "switches_voluntary": _count(
+            left & ((tasks.flags == Stop.BLOCKED) | (tasks.flags == Stop.YIELDED)), first
+        ),
+        "switches_involuntary": _count(left & (tasks.flags == Stop.PREEMPTED), first),
+        "migrations": moved[: len(first)],
+    }
+
+
+def _count(chosen: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """How many events of each group are chosen."""
+    return _sum_per_group(chosen.astype(np.int64), first)
+
+
+def _tasks_of(timeline: Timeline, kind: Kind) -> np.ndarray:
+    """Pids of all records of one kind that belong to a task with state events."""
+    pids = timeline.records.events["task"][timeline.kind == kind]
+    return pids[np.isin(pids, timeline.by_task.keys)]
+
+
+def _cpu_level(timeline: Timeline) -> dict:
+    """Compute the CPU-level metrics; see `RunMetrics.cpus`."""
+    records = timeline.records
+    cpus = timeline.by_cpu
+    n = records.nr_cpus
+    group = cpus.keys.astype(np.int64)
+    busy, overhead, switches = (np.zeros(n, np.int64) for _ in range(3))
+    arg = cpus.arg.astype(np.int64)
+    busy[group] = _sum_per_group(np.where(cpus.kind == Kind.STOP, arg, 0), cpus.first)
+    overhead[group] = _sum_per_group(np.where(cpus.kind == Kind.OVERHEAD, arg, 0), cpus.first)
+    stays = _stays(timeline)[cpus.row]
+    begins = cpus.kind == Kind.RUN
+    begins[1:] &= ~stays[:-1]
+    switches[group] = _count(begins, cpus.first)
+    return {
+        "cpu": np.arange(n),
+        "busy_ns": busy,
+        "idle_ns": records.end_ns - busy - overhead,
+        "overhead_ns": overhead,
+        "switches": switches,
+    }
+
+
+def _ranked(values: np.ndarray, fractions: list[float]) -> list[int]:
+    """Nearest-rank quantiles of whole numbers, by one partial sort.
+
+    Notes
+    -----
+    The value of rank ceil(q n), which is one that was observed; report it as
+    such, not as an estimate between two of them.
+    """
+    n = len(values)
+    ranks = [max(0, int(np.ceil(q * n)) - 1) for q in fractions]
+    parted = np.partition(values, sorted(set(ranks)))
+    return [int(parted[rank]) for rank in ranks]
+
+
+def statistics(base: str, values: np.ndarray) -> dict:
+    """Mean and percentiles of one quantity under the names of the dictionary.
+
+    Parameters
+    ----------
+    base : str
+        Such as `"turnaround_ns"`.
+    values : numpy.ndarray of int, shape (n,)
+        In the quantity's unit.
+
+    Returns
+    -------
+    dict of str to (int, float or None)
+        `BASE_mean` and so on; None of nothing.
+    """
+    names = [f"{base}_{s}" for s in ("mean", "p50", "p95", "p99", "max")]
+    if len(values) == 0:
+        return dict.fromkeys(names)
+    p50, p95, p99 = _ranked(values, [0.50, 0.95, 0.99])
+    # Exact: the sum is a whole number, divided once.
+    mean = int(values.sum()) / len(values)
+    return dict(zip(names, (mean, p50, p95, p99, int(values.max())), strict=True))
+
+
+def _run_level(timeline: Timeline, tasks: dict, cpus: dict) -> dict:
+    """Compute the run-level metrics from the two finer levels."""
+    records = timeline.records
+    ended = tasks["end_ns"] >= 0
+    ran = tasks["first_run_ns"] >= 0
+    response = tasks["response_ns"][ran]
+    turnaround = tasks["turnaround_ns"][ended]
+    ordered = timeline.by_task
+    woken = (ordered.kind == Kind.WAKE) & ~timeline.arrived_awake
+    is_served = woken.copy()
+    is_served[:-1] &= ordered.kind[1:] == Kind.RUN
+    is_served[ordered.last] = False
+
+    n_tasks, n_ended = len(ended), int(ended.sum())
+    stop_ns = int(tasks["end_ns"].max()) if n_tasks and n_ended == n_tasks else records.end_ns
+    makespan = stop_ns - int(tasks["arrival_ns"].min()) if n_tasks else 0
+    capacity = records.nr_cpus * records.end_ns
+    busy, overhead = int(cpus["busy_ns"].sum()), int(cpus["overhead_ns"].sum())
+    slowdown = tasks["slowdown"][ended & ~np.isnan(tasks["slowdown"])]
+    quartiles = _ranked(response, [0.25, 0.75]) if len(response) else None
+
+    values = {
+        **statistics("turnaround_ns", turnaround),
+        **statistics("response_ns", response),
+        "response_ns_iqr": quartiles[1] - quartiles[0] if quartiles else None,
+        **statistics("wait_ns", tasks["wait_ns"]),
+        "starvation_ns": int(tasks["wait_ns_max"].max()) if n_tasks else None,
+        **statistics("wakeup_ns", timeline.duration_ns[is_served]),
+        "slowdown_mean": float(slowdown.mean()) if len(slowdown) else None,
+        "slowdown_max": float(slowdown.max()) if len(slowdown) else None,
+        "throughput_per_s": n_ended / makespan * 1e9 if makespan > 0 else None,
+        "makespan_ns": makespan,
+        "cpu_utilisation": busy / capacity if capacity else None,
+        "overhead_share": overhead / capacity if capacity else None,
+        "fairness_jain": jain(tasks["share"][~np.isnan(tasks["share"])]),
+        "fairness_turnaround_jain": jain(turnaround.astype(float)),
+        "switches": int(cpus["switches"].sum()),
+        "switches_voluntary": int(tasks["switches_voluntary"].sum()),
+        "switches_involuntary": int(tasks["switches_involuntary"].sum()),
+        "migrations": int((timeline.kind == Kind.MIGRATE).sum()),
+        "tasks": n_tasks,
+        "tasks_started": int(ran.sum()),
+        "tasks_ended": n_ended,
+        "wakeups": int(woken.sum()),
+        "elapsed_ns": records.end_ns,
+        "busy_ns": busy,
+        "idle_ns": int(cpus["idle_ns"].sum()),
+        "overhead_ns": overhead,
+    }
+    return {name: values.get(name) for name, m in DICTIONARY.items() if m.level == "run"}
+
+
+def tasks_table(metrics: RunMetrics, *, names=None, classes=None):
+    """Task-level metrics as a table.
+
+    Parameters
+    ----------
+    metrics : RunMetrics
+        What `compute_metrics` returned.
+    names, classes : sequence, shape (n_program_tasks,), optional
+        Name and class number of the task with pid i + 1.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per task; times that did not come to pass are null.
+    """
+    import polars as pl
+
+    columns = {}
+    for name, values in metrics.tasks.items():
+        if values.dtype.kind == "f":
+            columns[name] = pl.Series(name, values).fill_nan(None)
+        elif name in _MAY_BE_ABSENT:
+            columns[name] = pl.Series(name, values).replace(-1, None)
+        else:
+            columns[name] = pl.Series(name, values)
+    table = pl.DataFrame(columns)
+    index = metrics.tasks["task"].astype(np.int64) - 1
+    for label, source in (("name", names), ("class", classes)):
+        if source is not None:
+            known = [source[i] if 0 <= i < len(source) else None for i in index]
+            table.insert_column(1, pl.Series(label, known))
+    return table
+
+
+_MAY_BE_ABSENT = {"first_run_ns", "end_ns", "turnaround_ns", "response_ns", "wakeup_ns_max"}
+
+
+def metrics_table(metrics: RunMetrics):
+    """Run- and CPU-level metrics as a long table.
+
+    Parameters
+    ----------
+    metrics : RunMetrics
+        What `compute_metrics` returned.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns `metric`, `cpu` (null at run level), `value`, `unit`.
+    """
+    import polars as pl
+
+    rows = [(name, None, value) for name, value in metrics.run.items()]
+    for name, values in metrics.cpus.items():
+        if name != "cpu":
+            rows += [(f"cpu_{name}", cpu, value) for cpu, value in enumerate(values.tolist())]
+    return pl.DataFrame(
+        {
+            "metric": [row[0] for row in rows],
+            "cpu": pl.Series([row[1] for row in rows], dtype=pl.Int64),
+            "value": pl.Series([row[2] for row in rows], dtype=pl.Float64, strict=False),
+            "unit": [DICTIONARY[row[0]].unit for row in rows],
+        }
+    )

@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: MIT
+"""Decide whether a run obeys the laws that no scheduler can break.
+
+Published comparisons have claimed speed-ups that one CPU cannot give. So every
+run is held against these laws before any of its numbers is shown: each task
+lives a lawful life, each CPU runs one task at a time, every nanosecond of every
+CPU is busy, idle or overhead, the work done is the work declared, no task is
+lost, and a policy that says it wastes no CPU wastes none.
+
+Must stay true: nothing here trusts a total that a host computed; totals are
+added up from the events, and the host's own are held against them.
+Read next: dictionary.py, whose numbers this check licenses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..records.file import Kind
+from .timeline import Ordered, Spans, Timeline
+
+#: Arrival of a task that its parent starts (`~0` in program.h).
+SPAWNED = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """What is known about a run besides its records.
+
+    Arrays are indexed by task of the program: entry i is about pid i + 1.
+
+    Attributes
+    ----------
+    work_ns : array_like of int, shape (n_program_tasks,), optional
+        CPU time that each task's program declares; -1 where it is not known.
+    has_host_work : array_like of bool, shape (n_program_tasks,), optional
+        Tasks that take more than they declare, by what their system calls cost
+        on the host; their declared work is only the least they receive.
+    clock_ns : array_like of int, shape (n_program_tasks,), optional
+        CPU time of each task by its own clock, 0 where it is not known, of a host
+        that has bounded how far it is from the records: work measured by that
+        clock may be done where the records have a little less.
+    arrival_ns : array_like of uint64, shape (n_program_tasks,), optional
+        When each task arrives; 2**64 - 1 for those that a parent starts.
+    affinity : sequence, shape (n_program_tasks,), optional
+        CPUs that each task may run on, as a collection of int; None: all.
+    is_capped : array_like of bool, shape (n_program_tasks,), optional
+        Tasks that a policy may keep waiting beside an idle CPU.
+    horizon_ns : int, default 0
+        When the run was to be cut off; 0: when all tasks have ended.
+    work_conserving : bool, default False
+        Whether the policy declares that it leaves no CPU idle beside a task
+        that may run there.
+    latency_ns : int, default 0
+        How long, by the host's own statement, a CPU may take to notice work.
+    tolerance_ns : int, default 0
+        Error of the host's clock on one interval; 0 in virtual time.
+    host_cpus : sequence of dict, shape (n_cpus,), optional
+        `busy_ns`, `idle_ns` and `overhead_ns` as the host itself counted them.
+    """
+
+    work_ns: object = None
+    has_host_work: object = None
+    clock_ns: object = None
+    arrival_ns: object = None
+    affinity: object = None
+    is_capped: object = None
+    horizon_ns: int = 0
+    work_conserving: bool = False
+    latency_ns: int = 0
+    tolerance_ns: int = 0
+    host_cpus: object = None
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken law: when it was first seen, and the sentence that says so."""
+
+    t_ns: int
+    text: str
+
+
+def check(timeline: Timeline, expectations: Expectations | None = None) -> str:
+    """Hold a run against the laws of physics.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run's records.
+    expectations : Expectations, optional
+        What is known besides; a law that needs what is not known is not checked.
+
+    Returns
+    -------
+    str
+        `"ok"`, or the earliest violation in words, with time, task and CPU.
+
+    Notes
+    -----
+    The form of single records (known kinds, rising times) is checked when they
+    are read. A declared work is not compared when a task was cut off by the
+    horizon, except that it may not have been exceeded.
+    """
+    expected = expectations or Expectations()
+    if timeline.records.nr_lost:
+        return _lost(timeline).text
+    # Later laws are stated in terms of earlier ones, so they wait for them.
+    for laws in (
+        (_lives, _cpu_alternation),
+        (_run_times, _gaps, _placement, _arrivals),
+        (_ends, _declared_work, _host_accounts, _work_conservation),
+    ):
+        found = [violation for law in laws if (violation := law(timeline, expected))]
+        if found:
+            return min(found, key=lambda violation: violation.t_ns).text
+    return "ok"
+
+
+def _at(t_ns: int) -> str:
+    """Time as it is written in every message."""
+    return f"at {int(t_ns)} ns"
+
+
+def _first(t_ns: np.ndarray, bad: np.ndarray, describe: Callable[[int], str]) -> Violation | None:
+    """Violation at the earliest time among the bad positions, or None."""
+    positions = np.flatnonzero(bad)
+    if len(positions) == 0:
+        return None
+    position = int(positions[t_ns[positions].argmin()])
+    return Violation(int(t_ns[position]), describe(position))
+
+
+def _per_task(values, pids: np.ndarray, *, default) -> np.ndarray:
+    """Values of the program's tasks for given pids; `default` beyond the program."""
+    values = np.asarray(values)
+    result = np.full(len(pids), default, values.dtype)
+    index = pids.astype(np.int64) - 1
+    known = (index >= 0) & (index < len(values))
+    result[known] = values[index[known]]
+    return result
+
+
+def _lost(timeline: Timeline) -> Violation:
+    """Say that a host could not write all records."""
+    events = timeline.records.events
+    row = int((timeline.kind == Kind.LOST).argmax())
+    t_ns = int(events["t_ns"][row])
+    return Violation(
+        t_ns,
+        f"{_at(t_ns)}, CPU {int(events['cpu'][row])}: {timeline.records.nr_lost} records were "
+        "lost in this run, so nothing can be computed from it; record fewer kinds or use a "
+        "larger ring",
+    )
+
+
+# ---- lives of tasks ---------------------------------------------------------
+
+# States of a task, as its last event left it.
+_ABSENT, _ARRIVED, _WOKEN, _RUNNING, _WAITING, _BLOCKED, _ENDED, _CUT = range(8)
+_STATE_NAMES = (
+    "had not arrived",
+    "had only arrived",
+    "was already awake",
+    "was running",
+    "was already waiting for a CPU",
+    "was blocked",
+    "had ended",
+    "was cut off by the horizon",
+)
+_STATE_AFTER_STOP = np.array([_WAITING, _WAITING, _BLOCKED, _ENDED, _CUT], np.uint8)
+_VERBS = {Kind.ARRIVE: "arrives", Kind.WAKE: "wakes", Kind.RUN: "runs", Kind.STOP: "stops"}
+
+# Which event may follow which state.
+_LAWFUL = np.zeros((8, 5), bool)
+_LAWFUL[_ABSENT, Kind.ARRIVE] = True
+_LAWFUL[_ARRIVED, [Kind.WAKE, Kind.RUN]] = True
+_LAWFUL[_WOKEN, Kind.RUN] = True
+_LAWFUL[_RUNNING, Kind.STOP] = True
+_LAWFUL[_WAITING, Kind.RUN] = True
+_LAWFUL[_BLOCKED, Kind.WAKE] = True
+
+
+def _states(tasks: Ordered) -> np.ndarray:
+    """State of its task after each event of `by_task`; uint8, shape (n,)."""
+    after = np.array([_ABSENT, _ARRIVED, _WOKEN, _RUNNING, _WAITING], np.uint8)[tasks.kind]
+    is_stop = tasks.kind == Kind.STOP
+    after[is_stop] = _STATE_AFTER_STOP[tasks.flags[is_stop]]
+    return after
+
+
+def _lives(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """Arrive, then run and stop in turn, wake only from a block, end once."""
+    tasks = timeline.by_task
+    after = _states(tasks)
+    before = np.empty_like(after)
+    before[1:] = after[:-1]
+    before[tasks.first] = _ABSENT
+    bad = ~_LAWFUL[before, tasks.kind]
+    if len(bad) == 0:
+        return None
+    # A task that runs on must run on where it is: a STOP elsewhere is another's.
+    moved = np.zeros_like(bad)
+    moved[1:] = (tasks.kind[1:] == Kind.STOP) & (tasks.cpu[1:] != tasks.cpu[:-1])
+    moved &= before == _RUNNING
+
+    def describe(i: int) -> str:
+        who = f"{_at(tasks.t_ns[i])}, CPU {tasks.cpu[i]}: task {tasks.task[i]}"
+        if moved[i]:
+            return f"{who} stops, but it was running on CPU {tasks.cpu[i - 1]}"
+        if before[i] == _RUNNING and tasks.kind[i] == Kind.RUN:
+            return f"{who} runs while it also runs on CPU {tasks.cpu[i - 1]}"
+        return f"{who} {_VERBS[Kind(int(tasks.kind[i]))]}, but it {_STATE_NAMES[before[i]]}"
+
+    return _first(tasks.t_ns, bad | moved, describe)
+
+
+def _cpu_alternation(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """Each CPU runs one task, stops that task, and only then runs another."""
+    cpus = timeline.by_cpu
+    chosen = np.flatnonzero(cpus.kind != Kind.OVERHEAD)
+    kind, task, cpu, t_ns = (a[chosen] for a in (cpus.kind, cpus.task, cpus.cpu, cpus.t_ns))
+    if len(chosen) == 0:
+        return None
+    is_same_cpu = np.zeros(len(chosen), bool)
+    is_same_cpu[1:] = cpu[1:] == cpu[:-1]
+    occupied = np.zeros(len(chosen), bool)
+    occupied[1:] = is_same_cpu[1:] & (kind[:-1] == Kind.RUN)
+    occupant = np.where(occupied, np.concatenate((task[:1], task[:-1])), 0)
+    bad = ((kind == Kind.RUN) & occupied) | ((kind == Kind.STOP) & (occupant != task))
+
+    def describe(i: int) -> str:
+        where = f"{_at(t_ns[i])}, CPU {cpu[i]}: task {task[i]}"
+        if kind[i] == Kind.RUN:
+            return f"{where} runs while task {occupant[i]} runs there"
+        if occupied[i]:
+            return f"{where} stops, but task {occupant[i]} was running there"
+        return f"{where} stops, but no task was running there"
+
+    return _first(t_ns, bad, describe)
+
+
+# ---- where the time of a CPU went -------------------------------------------
+
+
+def _run_times(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """What a STOP says the task ran, plus overhead meanwhile, is the time that passed."""
+    spans = timeline.spans
+    passed = spans.end_ns - spans.begin_ns
+    claimed = spans.ran_ns + spans.overhead_ns
+    wrong = np.abs(claimed - passed) > expected.tolerance_ns
+    # A gap is nobody's run; a run without STOP ends the file, and _lives sees it.
+    return _first(
+        spans.end_ns,
+        spans.is_run & (wrong | (spans.ran_ns < 0)),
+        lambda i: f"{_at(spans.end_ns[i])}, CPU {spans.cpu[i]}: task {spans.task[i]} claims "
+        f"{spans.ran_ns[i]} ns of CPU time and {spans.overhead_ns[i]} ns of overhead in a run "
+        f"of {passed[i]} ns",
+    )
+
+
+def _gaps(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """Between two runs a CPU cannot spend more time in the scheduler than passed."""
+    spans = timeline.spans
+    passed = spans.end_ns - spans.begin_ns
+    too_much = spans.overhead_ns - passed > expected.tolerance_ns
+    return _first(
+        spans.end_ns,
+        ~spans.is_run & (too_much | (spans.overhead_ns < 0)),
+        lambda i: f"{_at(spans.end_ns[i])}, CPU {spans.cpu[i]}: {spans.overhead_ns[i]} ns of "
+        f"overhead between two runs that are {passed[i]} ns apart",
+    )
+
+
+def _host_accounts(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """Busy, idle and overhead as the host counted them are those of its records."""
+    if expected.host_cpus is None:
+        return None
+    spans, records = timeline.spans, timeline.records
+    busy = np.bincount(spans.cpu, np.where(spans.is_run, spans.ran_ns, 0), records.nr_cpus)
+    overhead = np.bincount(spans.cpu, spans.overhead_ns, records.nr_cpus)
+    counted = {"busy_ns": busy, "overhead_ns": overhead,
+               "idle_ns": records.end_ns - busy - overhead}
+    at = f"at {records.end_ns} ns (the end)"
+    if len(expected.host_cpus) != records.nr_cpus:
+        return Violation(records.end_ns, f"{at}: the host accounts for "
+                         f"{len(expected.host_cpus)} CPUs, its records for {records.nr_cpus}")
+    slack = expected.tolerance_ns * (1 + len(records.events) // records.nr_cpus)
+    for cpu, account in enumerate(expected.host_cpus):
+        for name, values in counted.items():
+            if abs(account[name] - int(values[cpu])) > slack:
+                return Violation(
+                    records.end_ns,
+                    f"{at}, CPU {cpu}: the host counted {name} = {account[name]}, its records "
+                    f"add up to {int(values[cpu])}; busy + idle + overhead must be the "
+                    f"{records.end_ns} ns that passed",
+                )
+    return None
+
+
+# ---- tasks against what was expected of them --------------------------------
+
+
+def _arrivals(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """Every task of the program arrives, and not before its time."""
+    if expected.arrival_ns is None:
+        return None
+    tasks, records = timeline.by_task, timeline.records
+    planned = np.asarray(expected.arrival_ns, np.uint64)
+    pids = np.arange(len(planned)) + 1
+    # A child has no time of its own, but must have come when nothing cut the run off.
+    was_cut = expected.horizon_ns and records.end_ns >= expected.horizon_ns
+    due = np.where(planned == SPAWNED, np.uint64(records.end_ns), planned)
+    is_due = (planned < records.end_ns) | ((planned == SPAWNED) & (not was_cut))
+    absent = ~np.isin(pids, tasks.keys) & is_due
+    missing = _first(
+        due, absent, lambda i: f"{_at(due[i])}: task {pids[i]} should have arrived but "
+        "never did: it was lost"
+    )
+    plan = _per_task(planned, tasks.keys, default=0)
+    actual = tasks.t_ns[tasks.first]
+    is_own = plan != SPAWNED
+    gap = actual - np.where(is_own, plan, 0).astype(np.int64)
+    slack = expected.tolerance_ns + expected.latency_ns
+    wrong = _first(
+        actual,
+        is_own & ((gap < -expected.tolerance_ns) | ((gap > slack) & (plan > 0))),
+        lambda i: f"{_at(actual[i])}, CPU {tasks.cpu[tasks.first[i]]}: task {tasks.keys[i]} "
+        f"arrives, but its program says {plan[i]} ns",
+    )
+    found = [violation for violation in (missing, wrong) if violation]
+    return min(found, key=lambda violation: violation.t_ns) if found else None
+
+
+def _placement(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """No task runs on a CPU that its affinity forbids."""
+    if expected.affinity is None:
+        return None
+    tasks = timeline.by_task
+    allowed, mask_of = _masks(timeline, expected)
+    runs = np.flatnonzero(tasks.kind == Kind.RUN)
+    cpu = tasks.cpu[runs]
+    bad = ~allowed[mask_of[tasks.group[runs]], cpu]
+    return _first(
+        tasks.t_ns[runs],
+        bad,
+        lambda i: f"{_at(tasks.t_ns[runs[i]])}, CPU {cpu[i]}: task {tasks.task[runs[i]]} runs "
+        "where its affinity forbids it",
+    )
+
+
+def _masks(timeline: Timeline, expected: Expectations):
+    """Return the distinct CPU sets as bool, shape (n_masks, n_cpus), and each task's mask."""
+    nr_cpus = timeline.records.nr_cpus
+    pids = timeline.by_task.keys
+    everywhere = frozenset(range(nr_cpus))
+    number = {everywhere: 0}
+    mask_of = np.zeros(len(pids), np.int64)
+    given = expected.affinity if expected.affinity is not None else ()
+    for position, pid in enumerate(pids.tolist()):
+        cpus = given[pid - 1] if 1 <= pid <= len(given) else None
+        if cpus is not None:
+            mask_of[position] = number.setdefault(frozenset(cpus), len(number))
+    allowed = np.zeros((len(number), nr_cpus), bool)
+    for cpus, index in number.items():
+        allowed[index, [cpu for cpu in cpus if cpu < nr_cpus]] = True
+    return allowed, mask_of
+
+
+def _ends(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """Every task that arrived ended, unless the horizon cut the run off."""
+    tasks, records = timeline.by_task, timeline.records
+    state = _states(tasks)[tasks.last]
+    if expected.horizon_ns and records.end_ns >= expected.horizon_ns:
+        bad = state == _RUNNING
+        reason = "when the run was cut off, but no STOP says so"
+    else:
+        bad = state != _ENDED
+        reason = "and never ended: it was lost"
+    last = tasks.last
+    return _first(
+        tasks.t_ns[last],
+        bad,
+        lambda i: f"{_at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
+        f"{_STATE_NAMES[state[i]]} {reason}",
+    )
+
+
+def _declared_work(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """CPU time received is the work declared; one CPU cannot do it in less time."""
+    if expected.work_ns is None:
+        return None
+    tasks, records = timeline.by_task, timeline.records
+    is_stop = tasks.kind == Kind.STOP
+    ran = np.where(is_stop, tasks.arg, 0).astype(np.int64)
+    received = np.add.reduceat(ran, tasks.first) if len(tasks.first) else np.zeros(0, np.int64)
+    has_ended = _states(tasks)[tasks.last] == _ENDED
+    work = _per_task(np.asarray(expected.work_ns, np.int64), tasks.keys, default=-1)
+    stops = np.add.reduceat(is_stop.astype(np.int64), tasks.first) if len(tasks.first) else 0
+    slack = expected.tolerance_ns * np.maximum(stops, 1)
+    more = received > work + slack
+    if expected.has_host_work is not None:
+        more &= ~_per_task(np.asarray(expected.has_host_work, bool), tasks.keys, default=True)
+    most = received
+    if expected.clock_ns is not None:
+        clock = _per_task(np.asarray(expected.clock_ns, np.int64), tasks.keys, default=0)
+        most = np.maximum(received, clock)
+    less = has_ended & (most < work - slack)
+    last = tasks.last
+    wrong = _first(
+        tasks.t_ns[last],
+        (work >= 0) & (more | less),
+        lambda i: f"{_at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
+        f"received {received[i]} ns of CPU time, but its program is {work[i]} ns of work",
+    )
+    if wrong:
+        return wrong
+    done = int(work[has_ended & (work >= 0)].sum())
+    begin = int(tasks.t_ns[tasks.first].min()) if len(tasks.first) else 0
+    makespan = records.end_ns - begin
+    if done > makespan * records.nr_cpus + int(np.sum(slack)):
+        return Violation(
+            records.end_ns,
+            f"at {records.end_ns} ns (the end): {done} ns of work were done in {makespan} ns on "
+            f"{records.nr_cpus} CPU(s), which cannot be",
+        )
+    return None
+
+
+# ---- work conservation ------------------------------------------------------
+
+
+def _work_conservation(timeline: Timeline, expected: Expectations) -> Violation | None:
+    """No CPU stays idle beside a task that waits and may run there.
+
+    A wait and an idle gap overlap when one begins before the other ends; with
+    the begins and the ends sorted, counting is two binary searches per gap.
+    """
+    if not expected.work_conserving:
+        return None
+    tasks, spans = timeline.by_task, timeline.spans
+    latency_ns = expected.latency_ns + expected.tolerance_ns
+    # The scheduler's own time comes last in a gap, just before the next run.
+    idle_end = spans.end_ns - spans.overhead_ns
+    idle_begin = spans.begin_ns + latency_ns
+    idle = np.flatnonzero(~spans.is_run & (idle_end > idle_begin))
+    wait_begin = tasks.t_ns + latency_ns
+    wait_end = tasks.t_ns + timeline.duration_ns
+    waits = timeline.is_runnable_after & (wait_end > wait_begin)
+    if expected.is_capped is not None:
+        capped = _per_task(np.asarray(expected.is_capped, bool), tasks.keys, default=False)
+        waits &= ~capped[tasks.group]
+    if len(idle) == 0 or not waits.any():
+        return None
+    allowed, mask_of = _masks(timeline, expected)
+    found = []
+    for index, cpus in enumerate(allowed):
+        # With one set of CPUs, as nearly always, nothing needs to be selected.
+        mine = np.flatnonzero(waits & (mask_of[tasks.group] == index) if len(allowed) > 1 else waits)
+        gaps = idle[cpus[spans.cpu[idle]]]
+        if len(mine) == 0 or len(gaps) == 0:
+            continue
+        begins, ends = np.sort(wait_begin[mine]), np.sort(wait_end[mine])
+        begun = np.searchsorted(begins, idle_end[gaps], side="left")
+        over = np.searchsorted(ends, idle_begin[gaps], side="right")
+        bad = gaps[begun > over]
+        if len(bad):
+            gap = bad[idle_begin[bad].argmin()]
+            found.append(
+                _describe_waste(
+                    timeline, spans, gap, mine, (idle_begin, idle_end), (wait_begin, wait_end),
+                    latency_ns,
+                )
+            )
+    return min(found, key=lambda violation: violation.t_ns) if found else None
+
+
+def _describe_waste(timeline, spans: Spans, gap, mine, idle, wait, latency_ns) -> Violation:
+    """Name the task that waited first during one idle gap."""
+    tasks = timeline.by_task
+    overlap_begin = np.maximum(wait[0][mine], idle[0][gap])
+    overlap_end = np.minimum(wait[1][mine], idle[1][gap])
+    meets = np.flatnonzero(overlap_end > overlap_begin)
+    first = meets[overlap_begin[meets].argmin()]
+    t_ns = int(overlap_begin[first])
+    return Violation(
+        t_ns,
+        f"{_at(t_ns)}, CPU {spans.cpu[gap]}: idle for {int(overlap_end[first]) - t_ns} ns while "
+        f"task {tasks.task[mine[first]]} waited and could have run there, yet the policy declares "
+        "itself work-conserving"
+        + (f" (after {latency_ns} ns in which it may go unnoticed here)" if latency_ns else ""),
+    )

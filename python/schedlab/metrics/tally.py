@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""What a run on Linux tells where nothing may be recorded.
+
+Each task has noted when it arrived, first ran and ended, and Linux has counted its
+CPU time, its waiting and its switches (getrusage, schedstat), for which no user needs
+a privilege. That gives most metrics; what needs the single events, such as wake-up
+latency, is not known then.
+
+Must stay true: impossible figures are found here as physics.py finds impossible
+records, and give no numbers.
+Read next: runs/judge.py, which asks for this where there are no records.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .dictionary import DICTIONARY, RunMetrics, statistics
+from .fairness import jain
+
+#: A task's own clock and that of the run are read one after the other.
+TOLERANCE_NS = 1_000_000
+NONE = -1
+
+
+def columns_of(tasks: list[dict]) -> dict[str, np.ndarray]:
+    """Task-level metrics of what the tasks noted.
+
+    Parameters
+    ----------
+    tasks : list of dict
+        Lines of `tasks.jsonl`, by number; those that did not arrive are left out.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray, shape (n_tasks,)
+        By name without `task_`, as `dictionary.RunMetrics.tasks`; times in nanoseconds,
+        -1 where one did not come to pass.
+    """
+    tasks = [task for task in tasks if task["arrival_ns"] is not None]
+
+    def column(name: str) -> np.ndarray:
+        return np.array([NONE if task[name] is None else task[name] for task in tasks], np.int64)
+
+    arrival, first_run, end = (column(f"{name}_ns") for name in ("arrival", "first_run", "end"))
+    turnaround = np.where(end >= 0, end - arrival, NONE)
+    wait = column("wait_ns")
+    needed = turnaround - wait
+    return {
+        "task": column("task"),
+        "arrival_ns": arrival,
+        "first_run_ns": first_run,
+        "end_ns": end,
+        "turnaround_ns": turnaround,
+        "response_ns": np.where(first_run >= 0, first_run - arrival, NONE),
+        "wait_ns": wait,
+        "run_ns": column("run_ns"),
+        "slowdown": np.where((end >= 0) & (needed > 0), turnaround / np.maximum(needed, 1), np.nan),
+        "switches_voluntary": column("voluntary_switches"),
+        "switches_involuntary": column("involuntary_switches"),
+    }
+
+
+def check(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int, work_ns: np.ndarray) -> str:
+    """Look for what no machine can do.
+
+    Parameters
+    ----------
+    columns : dict
+        What `columns_of` returned.
+    nr_cpus : int
+        CPUs of the run.
+    elapsed_ns : int
+        Its length in nanoseconds.
+    work_ns : array_like of int, shape (nr_program_tasks,)
+        CPU time that the program's tasks declare; -1 where that is not known.
+
+    Returns
+    -------
+    str
+        `"ok"`, or what is impossible.
+    """
+    run, first_run, end = columns["run_ns"], columns["first_run_ns"], columns["end_ns"]
+    has_ended = end >= 0
+    declared = np.asarray(work_ns)[columns["task"] - 1]
+    total = int(run.sum())
+    if total > nr_cpus * elapsed_ns + len(run) * TOLERANCE_NS:
+        return f"tasks used {total} ns of {nr_cpus} CPUs in {elapsed_ns} ns"
+    for text, is_wrong in (
+        ("it ran before it arrived", (first_run >= 0) & (first_run < columns["arrival_ns"])),
+        ("it ended before it ran", has_ended & (end < first_run)),
+        ("it used more CPU time than passed", has_ended & (run > end - columns["arrival_ns"] + TOLERANCE_NS)),
+        ("it ended before its work was done", has_ended & (declared >= 0) & (run + TOLERANCE_NS < declared)),
+    ):
+        if is_wrong.any():
+            i = int(np.flatnonzero(is_wrong)[0])
+            return f"task {columns['task'][i]}: {text} (ran {run[i]} ns, ended at {end[i]} ns)"
+    return "ok"
+
+
+def tally_metrics(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int) -> RunMetrics:
+    """Compute what can be known without records.
+
+    Parameters
+    ----------
+    columns : dict
+        What `columns_of` returned.
+    nr_cpus : int
+        CPUs of the run.
+    elapsed_ns : int
+        Its length in nanoseconds.
+
+    Returns
+    -------
+    RunMetrics
+        Every run-level name of the dictionary, None where it is not known; no
+        CPU-level ones.
+    """
+    has_ended = columns["end_ns"] >= 0
+    n, n_ended = len(has_ended), int(has_ended.sum())
+    response = columns["response_ns"][columns["first_run_ns"] >= 0]
+    turnaround = columns["turnaround_ns"][has_ended]
+    stop_ns = int(columns["end_ns"].max()) if n and n_ended == n else elapsed_ns
+    makespan = stop_ns - int(columns["arrival_ns"].min()) if n else 0
+    slowdown = columns["slowdown"][~np.isnan(columns["slowdown"])]
+    busy = int(columns["run_ns"].sum())
+    values = {
+        **statistics("turnaround_ns", turnaround),
+        **statistics("response_ns", response),
+        **statistics("wait_ns", columns["wait_ns"]),
+        "slowdown_mean": float(slowdown.mean()) if len(slowdown) else None,
+        "slowdown_max": float(slowdown.max()) if len(slowdown) else None,
+        "throughput_per_s": n_ended / makespan * 1e9 if makespan > 0 else None,
+        "makespan_ns": makespan,
+        "cpu_utilisation": busy / (nr_cpus * elapsed_ns) if elapsed_ns else None,
+        "fairness_turnaround_jain": jain(turnaround.astype(float)),
+        "switches_voluntary": int(columns["switches_voluntary"].sum()),
+        "switches_involuntary": int(columns["switches_involuntary"].sum()),
+        "tasks": n,
+        "tasks_started": len(response),
+        "tasks_ended": n_ended,
+        "elapsed_ns": elapsed_ns,
+        "busy_ns": busy,
+    }
+    run = {name: values.get(name) for name, metric in DICTIONARY.items() if metric.level == "run"}
+    return RunMetrics(run=run, tasks=columns, cpus={})

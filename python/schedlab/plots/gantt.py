@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""Who had the CPU when: a chart for the terminal, and one as SVG.
+
+Each task is a row, time goes to the right. A cell or rectangle says what the task
+did then: it ran, it waited for a CPU, or it wanted none.
+
+Must stay true: in the terminal a task that ran at all within a cell is shown to
+have run; nothing shorter than a cell disappears.
+Read next: metrics/timeline.py, where the intervals come from.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import UsageError
+from ..metrics.timeline import Timeline
+from ..records.file import Kind, Records
+from ..units import format_duration
+
+RAN, WAITED = 1, 0
+MARK_FULL, MARK_PART, MARK_WAIT = "█", "▌", "·"
+#: Colours that are told apart by people who see few, after Okabe and Ito 2008.
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+WAIT_COLOUR = "#dddddd"
+ROW_PX, BAR_PX, LABEL_PX, AXIS_PX = 22, 16, 130, 28
+TASKS_MAX = 500
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """What tasks did, one entry per stretch of time, by task and then by time.
+
+    Attributes
+    ----------
+    pid : numpy.ndarray of int64, shape (n,)
+        Whose.
+    begin_ns, end_ns : numpy.ndarray of int64, shape (n,)
+        From when to when, cut to the window, in nanoseconds.
+    state : numpy.ndarray of int8, shape (n,)
+        `RAN` or `WAITED`; stretches in which a task wanted no CPU are left out.
+    cpu : numpy.ndarray of int64, shape (n,)
+        Where it ran.
+    """
+
+    pid: np.ndarray
+    begin_ns: np.ndarray
+    end_ns: np.ndarray
+    state: np.ndarray
+    cpu: np.ndarray
+
+
+def intervals(records: Records, *, begin_ns: int = 0, end_ns: int | None = None) -> Intervals:
+    """Cut a window out of a run.
+
+    Parameters
+    ----------
+    records : Records
+        A run that passed the physics check.
+    begin_ns : int, default 0
+        Start of the window in nanoseconds since the run began.
+    end_ns : int, optional
+        Its end; default: the end of the run.
+
+    Returns
+    -------
+    Intervals
+        Runs of zero length are kept; waits of zero length are not.
+
+    Raises
+    ------
+    UsageError
+        If the window is empty or lies outside the run.
+    """
+    end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
+    if not 0 <= begin_ns < end_ns:
+        raise UsageError(
+            f"the window from {begin_ns} ns to {end_ns} ns is empty; the run goes from 0 to {records.end_ns} ns"
+        )
+    timeline = Timeline(records)
+    tasks = timeline.by_task
+    begin = tasks.t_ns
+    end = begin + timeline.duration_ns
+    ran = tasks.kind == Kind.RUN
+    # A run of no length may stand on the very edge; a wait of none says nothing.
+    inside = (begin <= end_ns) & (end >= begin_ns)
+    shown = np.minimum(end, end_ns) > np.maximum(begin, begin_ns)
+    chosen = np.flatnonzero(inside & (ran | (timeline.is_runnable_after & shown)))
+    return Intervals(
+        pid=tasks.task[chosen].astype(np.int64),
+        begin_ns=np.maximum(begin[chosen], begin_ns),
+        end_ns=np.minimum(end[chosen], end_ns),
+        state=np.where(ran[chosen], RAN, WAITED).astype(np.int8),
+        cpu=tasks.cpu[chosen].astype(np.int64),
+    )
+
+
+def _rows(found: Intervals, nr_max: int) -> tuple[list[int], int]:
+    """Pids to draw, and how many more there are."""
+    pids = sorted(set(found.pid.tolist()))
+    return pids[:nr_max], max(0, len(pids) - nr_max)
+
+
+def draw_text(
+    records: Records,
+    *,
+    names: Mapping[int, str],
+    begin_ns: int = 0,
+    end_ns: int | None = None,
+    width: int = 100,
+    nr_tasks_max: int = 40,
+) -> str:
+    """Chart for a terminal.
+
+    Parameters
+    ----------
+    records : Records
+        A run that passed the physics check.
+    names : mapping of int to str
+        Names of the tasks by pid.
+    begin_ns, end_ns : int
+        The window; see `intervals`.
+    width : int, default 100
+        Columns of the whole chart, at least 40.
+    nr_tasks_max : int, default 40
+        Rows; the tasks beyond are counted in the last line.
+
+    Returns
+    -------
+    str
+        Lines without colours. A full block: ran all the time; half a block: ran
+        for a part of it; a dot: waited for a CPU; blank: wanted none.
+
+    Raises
+    ------
+    UsageError
+        If the window is empty or `width` is too small.
+    """
+    if width < 40:
+        raise UsageError(f"a chart needs at least 40 columns, not {width}")
+    found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
+    end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
+    pids, nr_more = _rows(found, nr_tasks_max)
+    labels = {pid: f"{names.get(pid, 'task')}[{pid}]"[:20] for pid in pids}
+    label_width = max([len(label) for label in labels.values()] or [4]) + 1
+    nr_cells = width - label_width
+    cell_ns = (end_ns - begin_ns) / nr_cells
+    lines = []
+    for pid in pids:
+        mine = np.flatnonzero(found.pid == pid)
+        lines.append(labels[pid].ljust(label_width) + _cells(found, mine, begin_ns, cell_ns, nr_cells))
+    left, right = f"{format_duration(begin_ns)} ", f" {format_duration(end_ns)}"
+    lines.append(" " * label_width + left + "─" * (nr_cells - len(left) - len(right)) + right)
+    if nr_more:
+        lines.append(f"and {nr_more} tasks more; choose a shorter window or --svg")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cells(found: Intervals, mine: np.ndarray, begin_ns: int, cell_ns: float, nr_cells: int) -> str:
+    """One row of the terminal's chart."""
+    ran_ns = np.zeros(nr_cells)
+    has_run = np.zeros(nr_cells, bool)
+    waited_ns = np.zeros(nr_cells)
+    for i in mine:
+        first = (found.begin_ns[i] - begin_ns) / cell_ns
+        last = (found.end_ns[i] - begin_ns) / cell_ns
+        a, b = min(int(first), nr_cells - 1), min(int(last), nr_cells - 1)
+        covered = np.ones(b - a + 1)
+        covered[0] -= first - a
+        covered[-1] -= max(0.0, b + 1 - last)
+        if found.state[i] == RAN:
+            ran_ns[a : b + 1] += covered
+            # A run that ends on the edge of a cell does not reach into it.
+            has_run[a : b + 1] |= (covered > 0) | (last == first)
+        else:
+            waited_ns[a : b + 1] += covered
+    marks = np.where(
+        ran_ns > 0.75, MARK_FULL, np.where(has_run, MARK_PART, np.where(waited_ns > 0.25, MARK_WAIT, " "))
+    )
+    return "".join(marks.tolist())
+
+
+def draw_svg(
+    records: Records,
+    *,
+    names: Mapping[int, str],
+    begin_ns: int = 0,
+    end_ns: int | None = None,
+    width_px: int = 1000,
+    title: str = "",
+) -> str:
+    """Chart as SVG, for a paper or a page.
+
+    Parameters
+    ----------
+    records : Records
+        A run that passed the physics check.
+    names : mapping of int to str
+        Names of the tasks by pid.
+    begin_ns, end_ns : int
+        The window; see `intervals`.
+    width_px : int, default 1000
+        Width of the whole chart.
+    title : str, default ""
+        Drawn on top, and read out by screen readers.
+
+    Returns
+    -------
+    str
+        An SVG document. Bars carry a tooltip with task, CPU and times; grey is
+        waiting for a CPU. At most 500 tasks.
+
+    Raises
+    ------
+    UsageError
+        If the window is empty or holds more tasks.
+    """
+    found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
+    end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
+    pids, nr_more = _rows(found, TASKS_MAX)
+    if nr_more:
+        raise UsageError(
+            f"{len(pids) + nr_more} tasks are in the window, an SVG shows {TASKS_MAX}: choose a shorter window"
+        )
+    row_of = {pid: row for row, pid in enumerate(pids)}
+    scale = (width_px - LABEL_PX - 10) / (end_ns - begin_ns)
+    top_px = 30 if title else 6
+    height_px = top_px + ROW_PX * len(pids) + AXIS_PX
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width_px}" height="{height_px}" '
+        f'viewBox="0 0 {width_px} {height_px}" font-family="sans-serif" font-size="12" role="img">'
+    ]
+    if title:
+        parts.append(f"<title>{html.escape(title)}</title>")
+        parts.append(f'<text x="6" y="19" font-size="14" fill="currentColor">{html.escape(title)}</text>')
+    for pid, row in row_of.items():
+        label = html.escape(f"{names.get(pid, 'task')}[{pid}]")
+        y = top_px + ROW_PX * row + BAR_PX - 3
+        parts.append(f'<text x="{LABEL_PX - 6}" y="{y}" text-anchor="end" fill="currentColor">{label}</text>')
+    parts += _bars(found, row_of, names, begin_ns, scale, top_px)
+    parts += _axis(begin_ns, end_ns, scale, top_px + ROW_PX * len(pids))
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def _bars(found: Intervals, row_of, names, begin_ns: int, scale: float, top_px: int) -> list[str]:
+    """One rectangle per interval; waits are thinner than runs."""
+    parts = []
+    for pid, begin, end, state, cpu in zip(
+        found.pid.tolist(), found.begin_ns.tolist(), found.end_ns.tolist(),
+        found.state.tolist(), found.cpu.tolist(), strict=True,
+    ):  # fmt: skip
+        ran = state == RAN
+        x = LABEL_PX + (begin - begin_ns) * scale
+        w = max((end - begin) * scale, 0.4)
+        y = top_px + ROW_PX * row_of[pid] + (0 if ran else BAR_PX // 2 - 2)
+        h = BAR_PX if ran else 4
+        colour = PALETTE[cpu % len(PALETTE)] if ran else WAIT_COLOUR
+        did = f"ran on CPU {cpu}" if ran else "waited"
+        tip = html.escape(f"{names.get(pid, 'task')}[{pid}] {did}, {format_duration(begin)} to {format_duration(end)}")
+        parts.append(
+            f'<rect x="{x:.2f}" y="{y}" width="{w:.2f}" height="{h}" fill="{colour}"><title>{tip}</title></rect>'
+        )
+    return parts
+
+
+def _axis(begin_ns: int, end_ns: int, scale: float, y: int) -> list[str]:
+    """A line with five times below the rows."""
+    right = LABEL_PX + (end_ns - begin_ns) * scale
+    parts = [f'<line x1="{LABEL_PX}" x2="{right:.1f}" y1="{y}" y2="{y}" stroke="currentColor"/>']
+    for i in range(5):
+        t_ns = begin_ns + (end_ns - begin_ns) * i // 4
+        x = LABEL_PX + (t_ns - begin_ns) * scale
+        anchor = ("start", "middle", "middle", "middle", "end")[i]
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 4}" stroke="currentColor"/>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{y + 18}" text-anchor="{anchor}" fill="currentColor">{format_duration(t_ns)}</text>'
+        )
+    return parts

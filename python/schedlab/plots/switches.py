@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""A run as Linux's tracing would tell it: switches, wake-ups, migrations.
+
+Records say what happened to a task; Linux's `sched_switch` says who followed whom
+on a CPU. This module turns the one into the other, for the exports that other
+tools read: ftrace text and Perfetto.
+
+Must stay true: every RUN and STOP is in exactly one switch; nothing is invented
+but the idle task between two of them.
+Read next: trace.py, which writes files from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..records.file import Kind, Records, Stop
+
+#: Linux's letters and bits for why a task left the CPU (`prev_state`).
+STATE_OF_STOP = {
+    Stop.PREEMPTED: ("R+", 0x100),
+    Stop.YIELDED: ("R", 0),
+    Stop.BLOCKED: ("S", 1),
+    Stop.EXITED: ("X", 0x10),
+    Stop.HORIZON: ("R", 0),
+}
+IDLE_PID = 0
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One CPU goes from one task to the next.
+
+    Attributes
+    ----------
+    t_ns : int
+        When, in nanoseconds since the run began.
+    cpu : int
+        Where.
+    prev, next : int
+        Pids; 0 is the CPU's idle task.
+    stop : int or None
+        Why `prev` stopped, one of `records.file.Stop`; None for the idle task.
+    """
+
+    t_ns: int
+    cpu: int
+    prev: int
+    next: int
+    stop: int | None
+
+
+@dataclass(frozen=True)
+class Wakeup:
+    """A task becomes runnable.
+
+    Attributes
+    ----------
+    t_ns : int
+        When, in nanoseconds since the run began.
+    cpu : int
+        The CPU chosen for it.
+    pid : int
+        Which task.
+    waker : int
+        Pid of who woke or created it; 0: a timer, a device, or the host.
+    is_new : bool
+        Whether it is the task's arrival.
+    """
+
+    t_ns: int
+    cpu: int
+    pid: int
+    waker: int
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark of the policy.
+
+    Attributes
+    ----------
+    t_ns : int
+        When, in nanoseconds since the run began.
+    cpu : int
+        Where.
+    key, value : int
+        What it said.
+    """
+
+    t_ns: int
+    cpu: int
+    key: int
+    value: int
+
+
+def linux_events(records: Records) -> Iterator[Switch | Wakeup | Note]:
+    """Walk a run in order of time.
+
+    Parameters
+    ----------
+    records : Records
+        The run. RUN and STOP must alternate on each CPU, which `metrics.physics.check`
+        establishes.
+
+    Yields
+    ------
+    Switch or Wakeup or Note
+        A STOP and the RUN that follows it on its CPU at the same instant are
+        one switch; otherwise the idle task stands between them.
+    """
+    open_stop: dict[int, tuple[int, int, int]] = {}
+    rows = records.events[["t_ns", "task", "cpu", "kind", "flags", "arg"]].tolist()
+    for t_ns, task, cpu, kind, flags, arg in rows:
+        # A STOP waits for a RUN of the same instant; when time has moved on,
+        # its CPU went idle.
+        if open_stop:
+            late = [c for c, (then, _, _) in open_stop.items() if then < t_ns]
+            for c in late:
+                then, prev, stop = open_stop.pop(c)
+                yield Switch(then, c, prev, IDLE_PID, stop)
+        if kind == Kind.RUN:
+            _, prev, stop = open_stop.pop(cpu, (0, IDLE_PID, None))
+            yield Switch(t_ns, cpu, prev, task, stop)
+        elif kind == Kind.STOP:
+            open_stop[cpu] = (t_ns, task, flags)
+        elif kind in (Kind.ARRIVE, Kind.WAKE):
+            yield Wakeup(t_ns, cpu, task, arg, kind == Kind.ARRIVE)
+        elif kind == Kind.NOTE:
+            yield Note(t_ns, cpu, arg >> 32, arg & 0xFFFFFFFF)
+    for c, (then, prev, stop) in open_stop.items():
+        yield Switch(then, c, prev, IDLE_PID, stop)

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""Compile a policy to a shared object, once per content, and read its symbols.
+
+The cache is keyed by all that can change the result: source, headers,
+compiler's version and flags. A failed compilation is not cached; its messages
+name the user's own file and line.
+
+Read next: hosts/sim.py, which loads the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from .. import paths
+from ..errors import PolicyError, UnavailableError, did_you_mean
+from .find import Policy, policy_hash
+
+#: What every host that runs native policies compiles them with.
+FLAGS = (
+    "-std=gnu11",
+    "-O2",
+    "-g",
+    "-fPIC",
+    "-shared",
+    "-fno-semantic-interposition",
+    "-Wall",
+    # A call to nothing would only be noticed when the policy is loaded.
+    "-Werror=implicit-function-declaration",
+    "-Werror=int-conversion",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=return-type",
+)
+COMPILE_SECONDS_MAX = 60
+#: Memory of the compiler, and size of what it writes: a source may include
+#: /dev/zero, or be one array of a terabyte.
+COMPILE_KIB_MAX = 2 << 20
+#: Limits that the compiler's own children inherit; one that cannot be set is left.
+_LIMITED = (
+    f'ulimit -t {COMPILE_SECONDS_MAX}; ulimit -v "$1"; ulimit -f "$1"; shift; exec "$@"'
+)
+MESSAGE_LINES_MAX = 40
+
+
+@dataclass(frozen=True)
+class BuiltPolicy:
+    """A compiled policy with the values of its knobs.
+
+    Attributes
+    ----------
+    policy : Policy
+        Its source.
+    shared_object : pathlib.Path
+        The compiled file, in the cache.
+    values : dict of str to int
+        Every knob's value in its unit, defaults included.
+    policy_hash : str
+        SHA-256 over source, headers and values.
+    """
+
+    policy: Policy
+    shared_object: Path
+    values: dict
+    policy_hash: str
+
+
+def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> BuiltPolicy:
+    """Compile a policy, or find it in the cache, and settle its knobs.
+
+    Parameters
+    ----------
+    policy : Policy
+        What `load_policy` returned.
+    values : mapping of str to int, optional
+        Knobs that differ from their defaults, checked by `parse_settings`.
+
+    Returns
+    -------
+    BuiltPolicy
+        Ready to be loaded.
+
+    Raises
+    ------
+    PolicyError
+        If it does not compile (the compiler's messages, on the user's lines),
+        defines no operations, or declares a knob that it does not have.
+    UnavailableError
+        If there is no C compiler.
+    """
+    shared_object = compile_policy(policy)
+    symbols = read_symbols(shared_object)
+    if "sl_policy" not in symbols:
+        raise PolicyError(
+            f"{policy.path}: defines no policy; end the file with "
+            f"SCX_OPS_DEFINE({policy.name}_ops, .enqueue = (void *){policy.name}_enqueue, ...)"
+        )
+    settled = {}
+    for name, knob in policy.knobs.items():
+        default = _default_value(policy, knob, symbols)
+        if not knob.minimum <= default <= knob.maximum:
+            raise PolicyError(
+                f"{policy.path}:{knob.line}: the default of {name} is {default}, outside its "
+                f"own range of {knob.minimum} to {knob.maximum} {knob.unit}"
+            )
+        if knob.names and default not in knob.names.values():
+            raise PolicyError(
+                f"{policy.path}:{knob.line}: the default of {name} is {default}, which has no name "
+                f"(one of: {', '.join(knob.names)})"
+            )
+        _check_range(policy, knob, len(symbols[name]))
+        settled[name] = (values or {}).get(name, default)
+    return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, settled))
+
+
+def _default_value(policy: Policy, knob, symbols: Mapping[str, bytes]) -> int:
+    """Value that the compiled file gives a knob."""
+    raw = symbols.get(knob.name)
+    if raw is None or len(raw) not in (1, 2, 4, 8):
+        data = [name for name, value in symbols.items() if len(value) in (1, 2, 4, 8)]
+        raise PolicyError(
+            f"{policy.path}:{knob.line}: @knob {knob.name}: the file has no number of that name "
+            f"that can be set{did_you_mean(knob.name, data)}; declare it as "
+            f"'const volatile u64 {knob.name} = ...;'"
+        )
+    return int.from_bytes(raw, "little", signed=knob.minimum < 0)
+
+
+def _check_range(policy: Policy, knob, nr_bytes: int) -> None:
+    """Refuse a range that the variable cannot hold."""
+    bits = 8 * nr_bytes
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if knob.minimum < 0 else (0, (1 << bits) - 1)
+    if knob.minimum < low or knob.maximum > high:
+        raise PolicyError(
+            f"{policy.path}:{knob.line}: @knob {knob.name}: its range leaves the variable, which "
+            f"has {nr_bytes} bytes and holds {low} to {high}"
+        )
+
+
+@lru_cache(maxsize=1)
+def find_compiler() -> tuple[str, str]:
+    """Command and version of the C compiler.
+
+    Returns
+    -------
+    tuple of str
+        The command, and the first line it prints about its version.
+
+    Raises
+    ------
+    UnavailableError
+        If neither `$CC` nor cc, gcc, clang or clang-19 can be started.
+    """
+    given = os.environ.get("CC")
+    for command in [given] if given else ["cc", "gcc", "clang", "clang-19"]:
+        found = shutil.which(command)
+        if found is None:
+            continue
+        try:
+            answer = subprocess.run(
+                [found, "--version"], capture_output=True, text=True, timeout=20, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            continue
+        return found, answer.stdout.partition("\n")[0]
+    tried = f"CC={given} cannot be started" if given else "none of cc, gcc, clang is there"
+    raise UnavailableError(
+        f"no C compiler: {tried}; policies are C and are compiled here: "
+        "sudo apt-get install gcc libc6-dev"
+    )
+
+
+def compile_policy(policy: Policy) -> Path:
+    """Compile a policy's file, unless its result is cached.
+
+    Parameters
+    ----------
+    policy : Policy
+        What to compile.
+
+    Returns
+    -------
+    pathlib.Path
+        A shared object.
+
+    Raises
+    ------
+    PolicyError
+        With the compiler's messages.
+    UnavailableError
+        If there is no C compiler.
+    """
+    compiler, version = find_compiler()
+    include = paths.include_folder()
+    key = "\0".join([policy.content_hash, compiler, version, *FLAGS])
+    digest = hashlib.sha256(key.encode()).hexdigest()[:32]
+    folder = paths.cache_folder("policies")
+    result = folder / f"{policy.name}-{digest}.so"
+    if result.is_file():
+        return result
+    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch:
+        made = Path(scratch) / result.name
+        command = [compiler, *FLAGS, "-I", str(include), "-o", str(made), str(policy.path)]
+        environment = os.environ | {"LC_ALL": "C.UTF-8"}
+        try:
+            answer = subprocess.run(
+                ["/bin/sh", "-c", _LIMITED, "sh", str(COMPILE_KIB_MAX), *command],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=COMPILE_SECONDS_MAX,
+                env=environment,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PolicyError(
+                f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"
+            ) from error
+        if answer.returncode != 0:
+            raise PolicyError(f"{policy.path} does not compile:\n{_messages(answer)}")
+        # A rename is atomic: another run sees the whole file or none.
+        os.replace(made, result)
+    return result
+
+
+def _messages(answer: subprocess.CompletedProcess) -> str:
+    """The compiler's own words, cut to what a person reads."""
+    lines = (answer.stderr or answer.stdout).rstrip().splitlines()
+    if not lines:
+        return f"(the compiler said nothing and ended with {answer.returncode})"
+    if len(lines) > MESSAGE_LINES_MAX:
+        left = len(lines) - MESSAGE_LINES_MAX
+        lines = [*lines[:MESSAGE_LINES_MAX], f"({left} more lines)"]
+    return "\n".join(lines)
+
+
+_ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
+_NO_BITS = 8  # SHT_NOBITS: zeroes that are not in the file
+
+
+def read_symbols(path) -> dict[str, bytes]:
+    """Data objects of a 64-bit little-endian ELF file, with their initial bytes.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        A shared object.
+
+    Returns
+    -------
+    dict of str to bytes
+        Initial contents by name, of objects that are defined in the file.
+
+    Raises
+    ------
+    PolicyError
+        If it is not such a file, or is cut short.
+    """
+    raw = Path(path).read_bytes()
+    if raw[:6] != b"\x7fELF\x02\x01":
+        raise PolicyError(f"{path}: not a 64-bit little-endian ELF file; compile it again")
+    try:
+        header = _ELF_HEADER.unpack_from(raw)
+        offset, size, count = header[6], header[11], header[12]
+        sections = [_SECTION.unpack_from(raw, offset + i * size) for i in range(count)]
+        symbols: dict[str, bytes] = {}
+        for section in sections:
+            if section[1] in _SYMBOL_TABLES:
+                symbols.update(_symbols_of(raw, section, sections))
+    except (struct.error, IndexError, ValueError) as error:
+        raise PolicyError(f"{path}: damaged ELF file ({error}); delete it and run again") from error
+    return symbols
+
+
+def _symbols_of(raw: bytes, table: tuple, sections: list[tuple]) -> dict[str, bytes]:
+    """Objects that one symbol table names."""
+    names_at = sections[table[6]][4]
+    found = {}
+    for at in range(table[4], table[4] + table[5], _SYMBOL.size):
+        name_off, info, _, index, value, size = _SYMBOL.unpack_from(raw, at)
+        is_object = info & 0xF == 1
+        if not is_object or not 0 < index < len(sections):
+            continue
+        end = raw.index(b"\0", names_at + name_off)
+        home = sections[index]
+        start = home[4] + value - home[3]
+        contents = bytes(size) if home[1] == _NO_BITS else raw[start : start + size]
+        found[raw[names_at + name_off : end].decode("utf-8", "replace")] = contents
+    return found

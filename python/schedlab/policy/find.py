@@ -1,0 +1,565 @@
+# SPDX-License-Identifier: MIT
+"""Find a policy, read what its header comment declares, and set its knobs.
+
+A policy is one C file. Its header comment is also its manual: the idea, where
+it does badly, one `@knob NAME UNIT MIN MAX text` line per parameter (where each
+number has a meaning of its own, `@knob NAME enum WORD=N,WORD=N text`), and
+`@work-conserving yes|no reason`. This module reads that comment; it does not
+compile (build.py does) and does not trust it: knobs are held against the
+symbols of the compiled file.
+
+Read next: build.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import paths
+from ..errors import NotFoundError, PolicyError, UnitError, UsageError, did_you_mean
+from ..units import parse_quantity
+
+SUFFIX = ".bpf.c"
+
+#: Units of time that a knob may be kept in, in nanoseconds.
+_TIME_KNOBS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+_SIZE_KNOBS = {"bytes": 1}
+_TRUTHS = {"yes": 1, "true": 1, "on": 1, "no": 0, "false": 0, "off": 0}
+
+_COMMENT = re.compile(r"\s*(?:/\*(.*?)\*/|//([^\n]*))", re.DOTALL)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
+_KNOB = re.compile(r"@knob\s+(\w+)\s+(\S+)\s+(\S+)\s+(\S+)\s*(.*)", re.DOTALL)
+_NAMED_KNOB = re.compile(r"@knob\s+(\w+)\s+enum\s+(\S*[=,]\S*)\s*(.*)", re.DOTALL)
+_NAMED_VALUE = re.compile(r"([A-Za-z][\w-]*)=(-?\d{1,18})")
+
+#: More variants of one policy than this are a slip of the pen.
+VARIANTS_MAX = 1000
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A parameter of a policy, as its header comment declares it.
+
+    Attributes
+    ----------
+    name : str
+        The `const volatile` global.
+    unit : str
+        Unit of the stored number: `ns us ms s`, `bytes`, `bool`, or any word
+        for a plain number.
+    minimum, maximum : int
+        Smallest and largest value, in that unit.
+    text : str
+        What it does, for people.
+    line : int
+        Line of the declaration in the policy's file, from 1.
+    names : dict of str to int
+        Of an `enum`: each value by its name, in the order of the file. Empty where
+        every number of the range is allowed.
+    """
+
+    name: str
+    unit: str
+    minimum: int
+    maximum: int
+    text: str
+    line: int
+    names: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy's source and what it declares.
+
+    Attributes
+    ----------
+    name : str
+        File name without `.bpf.c`.
+    path : pathlib.Path
+        The file, as the user named it.
+    summary : str
+        First sentence of the header comment.
+    knobs : dict of str to Knob
+        In the order of the file.
+    work_conserving : bool or None
+        What the policy declares; None: nothing.
+    work_conserving_reason : str
+        The words after it.
+    source_text : str
+        Where the policy comes from (`@source`), or empty.
+    content_hash : str
+        SHA-256 over the source and every header of the project that it includes.
+    """
+
+    name: str
+    path: Path
+    summary: str
+    knobs: dict = field(repr=False)
+    work_conserving: bool | None
+    work_conserving_reason: str
+    source_text: str
+    content_hash: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A policy with the knobs of one run.
+
+    Attributes
+    ----------
+    policy : Policy
+        The policy.
+    values : dict of str to int
+        Knobs that were set, in each knob's unit.
+    """
+
+    policy: Policy
+    values: dict
+
+
+def list_policies() -> list[str]:
+    """Names of the policies that come with schedlab.
+
+    Returns
+    -------
+    list of str
+        Sorted; each is a valid argument of `load_policy`.
+    """
+    folder = paths.policies_folder()
+    return sorted(file.name.removesuffix(SUFFIX) for file in folder.glob("*" + SUFFIX))
+
+
+def find_policy(name_or_path: str) -> Path:
+    """Find the file of a policy.
+
+    Parameters
+    ----------
+    name_or_path : str
+        A name such as `"rr"`, or the path of a C file, which contains a `/` or
+        ends in `.c`.
+
+    Returns
+    -------
+    pathlib.Path
+        An existing file.
+
+    Raises
+    ------
+    NotFoundError
+        If there is none; the message has the nearest name.
+    """
+    if "/" in name_or_path or name_or_path.endswith(".c"):
+        path = Path(name_or_path)
+        if path.is_file():
+            return path
+        what = "is a folder, not a C file" if path.is_dir() else "no such file"
+        raise NotFoundError(f"policy '{name_or_path}': {what}")
+    path = paths.policies_folder() / (name_or_path + SUFFIX)
+    if name_or_path and path.is_file():
+        return path
+    here = Path(name_or_path + SUFFIX)
+    if name_or_path and here.is_file():
+        raise NotFoundError(
+            f"unknown policy '{name_or_path}'; for the file in this folder write './{here}'"
+        )
+    raise NotFoundError(
+        f"unknown policy '{name_or_path}'{did_you_mean(name_or_path, list_policies())}; "
+        "`schedlab policies` lists them, and a path such as ./mine.bpf.c names your own"
+    )
+
+
+def policy_name(path: Path) -> str:
+    """Name of a policy.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Its file.
+
+    Returns
+    -------
+    str
+        The name of the file without `.bpf.c`.
+    """
+    return re.sub(r"(\.bpf)?\.c$", "", path.name)
+
+
+def load_policy(name_or_path: str) -> Policy:
+    """Find a policy and read its header comment.
+
+    Parameters
+    ----------
+    name_or_path : str
+        As for `find_policy`.
+
+    Returns
+    -------
+    Policy
+        What the file declares.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such policy.
+    PolicyError
+        With file and line, if the file cannot be read or a declaration in its
+        header comment is malformed.
+    """
+    path = find_policy(name_or_path)
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from error
+    header = _header_comment(text)
+    knobs: dict[str, Knob] = {}
+    conserving, reason, source = None, "", ""
+    for line, words in _declarations(header):
+        if words.startswith("@knob"):
+            knob = _parse_knob(path, line, words)
+            if knob.name in knobs:
+                raise PolicyError(f"{path}:{line}: @knob {knob.name} is declared twice")
+            knobs[knob.name] = knob
+        elif words.startswith("@work-conserving"):
+            conserving, reason = _parse_conserving(path, line, words)
+        elif words.startswith("@source"):
+            source = words.removeprefix("@source").strip()
+    return Policy(
+        name=policy_name(path),
+        path=path,
+        summary=_summary(path, header),
+        knobs=knobs,
+        work_conserving=conserving,
+        work_conserving_reason=reason,
+        source_text=source,
+        content_hash=_content_hash(path),
+    )
+
+
+def _header_comment(text: str) -> list[tuple[int, str]]:
+    """Lines of the comments before the first line of code, with their numbers from 1."""
+    lines, position = [], 0
+    while match := _COMMENT.match(text, position):
+        group = 1 if match.group(1) is not None else 2
+        number = text.count("\n", 0, match.start(group)) + 1
+        for offset, line in enumerate(match.group(group).split("\n")):
+            lines.append((number + offset, re.sub(r"^\s*\*? ?", "", line).rstrip()))
+        position = match.end()
+    return lines
+
+
+def _declarations(header: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Each `@word ...` with the lines that continue it, joined by blanks."""
+    found: list[tuple[int, str]] = []
+    is_open = False
+    for number, line in header:
+        if line.lstrip().startswith("@"):
+            found.append((number, line.strip()))
+            is_open = True
+        elif not line.strip():
+            is_open = False
+        elif is_open:
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+    return found
+
+
+def _parse_knob(path: Path, line: int, words: str) -> Knob:
+    """Read one `@knob NAME UNIT MIN MAX text`, or one whose values have names."""
+    named = _NAMED_KNOB.fullmatch(words)
+    if named is not None:
+        return _parse_named(path, line, named)
+    match = _KNOB.fullmatch(words)
+    if match is None:
+        raise PolicyError(
+            f"{path}:{line}: '{words}' should read '@knob NAME UNIT MIN MAX text', such as "
+            "'@knob slice_ns ns 100us 10s how long a task may run', or '@knob NAME enum "
+            "WORD=N,WORD=N text'"
+        )
+    name, unit, low, high, text = match.groups()
+    try:
+        minimum, maximum = _in_unit(low, unit), _in_unit(high, unit)
+    except UnitError as error:
+        raise PolicyError(f"{path}:{line}: @knob {name}: {error}") from error
+    if minimum > maximum:
+        raise PolicyError(f"{path}:{line}: @knob {name}: MIN {low} is above MAX {high}")
+    return Knob(name, unit, minimum, maximum, " ".join(text.split()), line)
+
+
+def _parse_named(path: Path, line: int, match: re.Match) -> Knob:
+    """Read one `@knob NAME enum WORD=N,WORD=N text`."""
+    name, given, text = match.groups()
+    names: dict[str, int] = {}
+    for item in given.split(","):
+        pair = _NAMED_VALUE.fullmatch(item)
+        if pair is None:
+            raise PolicyError(
+                f"{path}:{line}: @knob {name}: '{item}' should read WORD=N, without blanks "
+                "around, such as never=0,always=1"
+            )
+        if pair[1] in names or int(pair[2]) in names.values():
+            raise PolicyError(f"{path}:{line}: @knob {name}: '{item}' is there twice")
+        names[pair[1]] = int(pair[2])
+    if len(names) < 2:
+        raise PolicyError(f"{path}:{line}: @knob {name}: give two values or more, with commas and "
+                          "no blanks between")  # fmt: skip
+    return Knob(name, "enum", min(names.values()), max(names.values()), " ".join(text.split()),
+                line, names)
+
+
+def _parse_conserving(path: Path, line: int, words: str) -> tuple[bool, str]:
+    """Read `@work-conserving yes|no reason`."""
+    answer, _, reason = words.removeprefix("@work-conserving").strip().partition(" ")
+    if answer.rstrip(",;:.") not in ("yes", "no"):
+        raise PolicyError(
+            f"{path}:{line}: @work-conserving must be followed by yes or no, not '{answer}'"
+        )
+    return answer.startswith("yes"), reason.strip()
+
+
+def _summary(path: Path, header: list[tuple[int, str]]) -> str:
+    """First sentence of the header comment, without the name of the file."""
+    words: list[str] = []
+    for _, line in header:
+        line = line.strip()
+        if line.startswith(("SPDX-", "Copyright", "@")):
+            continue
+        if not line:
+            if words:
+                break
+            continue
+        words.append(line)
+    text = re.sub(rf"^{re.escape(path.name)}\s*[-:–—]*\s*", "", " ".join(words))
+    return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip(".")
+
+
+def source_files(path: Path) -> dict[str, Path]:
+    """Find a policy's source and, transitively, the headers that it includes.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The policy's file.
+
+    Returns
+    -------
+    dict of str to pathlib.Path
+        Files by the name that they are included by; the policy itself by `""`.
+        Headers of the compiler are not among them.
+    """
+    found = {"": path}
+    include = paths.include_folder()
+    queue = [path]
+    while queue:
+        file = queue.pop()
+        text = file.read_bytes().decode("utf-8", "replace")
+        for quote, name in _INCLUDE.findall(text):
+            places = [file.parent, include] if quote == '"' else [include]
+            # A header that is in neither place is the compiler's own.
+            header = next((p / name for p in places if (p / name).is_file()), None)
+            if header is not None and name not in found:
+                found[name] = header
+                queue.append(header)
+    return found
+
+
+def _content_hash(path: Path) -> str:
+    """Hash a source and, transitively, the project's headers that it names."""
+    contents = {
+        name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for name, file in source_files(path).items()
+    }
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
+
+
+# ---- values of knobs --------------------------------------------------------
+
+
+def _in_unit(text: str, unit: str) -> int:
+    """Read a number, with or without a unit, as a whole number of `unit`."""
+    if unit == "bool" and text.lower() in _TRUTHS:
+        return _TRUTHS[text.lower()]
+    try:
+        # C's spelling of a number is a number here too.
+        return int(text.replace("_", ""), 0)
+    except ValueError:
+        pass
+    quantity = parse_quantity(text)
+    scales = {"time": _TIME_KNOBS, "size": _SIZE_KNOBS, "number": {unit: 1}}[quantity.dimension]
+    if unit not in scales:
+        raise UnitError(f"'{text}' is a {quantity.dimension}, but the unit is {unit}")
+    value = quantity.value / scales[unit]
+    if value.denominator != 1:
+        raise UnitError(f"'{text}' is not a whole number of {unit}")
+    return int(value)
+
+
+def show_value(knob: Knob, value: int) -> str:
+    """Write a knob's value as people do.
+
+    Parameters
+    ----------
+    knob : Knob
+        Whose value it is.
+    value : int
+        In the knob's unit.
+
+    Returns
+    -------
+    str
+        Such as `"20ms"`, `"yes"`, `"cumulative"` or `"4"`; `--set` reads it back.
+    """
+    for name, its in knob.names.items():
+        if its == value:
+            return name
+    if knob.unit in _TIME_KNOBS:
+        ns = value * _TIME_KNOBS[knob.unit]
+        for unit in ("s", "ms", "us"):
+            if ns and ns % _TIME_KNOBS[unit] == 0:
+                return f"{ns // _TIME_KNOBS[unit]}{unit}"
+        return f"{ns}ns" if ns else "0"
+    if knob.unit == "bool":
+        return "yes" if value else "no"
+    return str(value)
+
+
+def show_range(knob: Knob) -> str:
+    """Write what a knob may be set to.
+
+    Parameters
+    ----------
+    knob : Knob
+        The knob.
+
+    Returns
+    -------
+    str
+        Such as `"100us .. 10s"` or `"report, xen"`.
+    """
+    if knob.names:
+        return ", ".join(knob.names)
+    return f"{show_value(knob, knob.minimum)} .. {show_value(knob, knob.maximum)}"
+
+
+def parse_settings(settings: Sequence[str], policies: Mapping[str, Policy]) -> dict[str, Variant]:
+    """Read `--set POLICY.KNOB=VALUE` arguments.
+
+    Several values with commas between them make a variant of the policy for each,
+    and several such knobs one for each combination. A variant is compared like a
+    policy of its own; its name shows what was set.
+
+    Parameters
+    ----------
+    settings : sequence of str
+        Such as `"mlfq.boost_ns=100ms"` or `"rr.slice_ns=1ms,10ms"`; later ones win.
+    policies : mapping of str to Policy
+        The policies of this run, by name.
+
+    Returns
+    -------
+    dict of str to Variant
+        By name: the policy's own, or such as `"rr:slice_ns=1ms"` where there are
+        several; in the order of the policies and of the values.
+
+    Raises
+    ------
+    UsageError
+        All mistakes at once, one per line: a wrong form, an unknown policy or
+        knob (with the nearest name), a value that is no number of the right
+        kind, is out of range or is given twice; more than 1,000 variants of a
+        policy.
+    """
+    chosen: dict[str, dict[str, list[int]]] = {name: {} for name in policies}
+    problems = []
+    for setting in settings:
+        try:
+            policy, knob, values = _parse_setting(setting, policies)
+            chosen[policy][knob] = values
+        except UsageError as error:
+            problems.append(f"--set {setting}: {error}")
+    variants: dict[str, Variant] = {}
+    for name, knobs in chosen.items():
+        if math.prod(map(len, knobs.values())) > VARIANTS_MAX:
+            problems.append(f"--set: more than {VARIANTS_MAX} variants of policy '{name}'; "
+                            "give fewer values")
+            continue
+        for combination in itertools.product(*knobs.values()):
+            values = dict(zip(knobs, combination, strict=True))
+            variants[_variant_name(name, policies[name], knobs, values)] = Variant(policies[name], values)
+    if problems:
+        raise UsageError("\n".join(problems))
+    return variants
+
+
+def _variant_name(name: str, policy: Policy, chosen: Mapping[str, list[int]], values: Mapping) -> str:
+    """The policy's name, with those knobs that tell it from its other variants."""
+    shown = [f"{knob}={show_value(policy.knobs[knob], value)}"
+             for knob, value in values.items() if len(chosen[knob]) > 1]
+    return f"{name}:{','.join(shown)}" if shown else name
+
+
+def _parse_setting(setting: str, policies: Mapping[str, Policy]) -> tuple[str, str, list[int]]:
+    """Read one setting; see `parse_settings`."""
+    target, equals, text = setting.partition("=")
+    name, dot, knob_name = target.strip().rpartition(".")
+    texts = [part.strip() for part in text.split(",")]
+    if not equals or not dot or not all(texts):
+        raise UsageError("should read POLICY.KNOB=VALUE, such as mlfq.boost_ns=100ms, or several "
+                         "values with commas between")  # fmt: skip
+    if name not in policies:
+        raise UsageError(
+            f"policy '{name}' takes no part in this run{did_you_mean(name, policies)}"
+        )
+    knobs = policies[name].knobs
+    if knob_name not in knobs:
+        known = did_you_mean(knob_name, knobs) if knobs else "; it has no knobs"
+        raise UsageError(f"policy '{name}' has no knob '{knob_name}'{known}")
+    values = [_parse_value(knobs[knob_name], text) for text in texts]
+    if len({*values}) < len(values):
+        raise UsageError("one value is given twice")
+    return name, knob_name, values
+
+
+def _parse_value(knob: Knob, text: str) -> int:
+    """Read one value of a knob."""
+    if text in knob.names:
+        return knob.names[text]
+    try:
+        value = _in_unit(text, knob.unit)
+    except UnitError:
+        if not knob.names:
+            raise
+        value = None
+    if knob.names and value not in knob.names.values():
+        raise UsageError(f"{knob.name} has no value '{text}'{did_you_mean(text, knob.names)}")
+    if not knob.minimum <= value <= knob.maximum:
+        raise UsageError(
+            f"{text} is out of range: {knob.name} goes from "
+            f"{show_value(knob, knob.minimum)} to {show_value(knob, knob.maximum)}"
+        )
+    return value
+
+
+def policy_hash(policy: Policy, values: Mapping[str, int]) -> str:
+    """Identify what decides in a run: source, headers and knob values.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    values : mapping of str to int
+        Every knob's value, defaults included, in the knob's unit.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits. Neither the compiler nor the place of the file
+        takes part, since they do not change what the policy decides.
+    """
+    content = json.dumps({"content": policy.content_hash, "knobs": dict(values)}, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()

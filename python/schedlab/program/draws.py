@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: MIT
+"""Turn raw 64-bit integers into random values, in integer arithmetic only.
+
+A workload drawn from a seed must be the same bytes on every machine, for ever.
+Library generators and the C library's `log` change between versions, so nothing
+here uses them: a raw integer is a hash of (seed, task class, instance, phase,
+draw), and every inverse distribution is fixed-point arithmetic on unsigned
+64-bit integers. The floating-point square root below is only a first guess,
+which integers then correct.
+
+Because a value depends on where it is used and on nothing else, adding a task
+to a workload leaves the numbers of the other tasks as they were, and two
+variants of a workload share their randomness wherever they are alike.
+
+Notation: Q48 is a whole number that counts units of 2**-48.
+
+Accuracy, measured by tests/python/test_draws.py against 50-digit arithmetic:
+logarithm and exponential within 2**-44; the normal deviate within 2**-40 of a
+standard deviation, or within 2**-23 in the one case of 32,000 where its radius
+is below 2**-7; then rounding to a whole number. `uniform` and `choice` favour
+some values by less than 2**-63 times their number.
+
+Read next: compiler.py, the only caller.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+
+from ..units import TIME_MAX_NS
+from ..workload.distributions import Distribution
+
+MASK64 = 2**64 - 1
+#: The odd number nearest to 2**64 divided by the golden ratio (Steele, Lea and
+#: Flood 2014, "Fast splittable pseudorandom number generators").
+GOLDEN = 0x9E3779B97F4A7C15
+#: ln 2 in units of 2**-64.
+LN2_Q64 = 0xB17217F7D1CF79AB
+#: (pi / 2)**2 in units of 2**-62.
+QUARTER_TURN_SQUARED_Q62 = 0x9DE9E64DF22EF2D2
+#: Attempts to land between the bounds before the value is clamped to them.
+ATTEMPTS_MAX = 64
+
+LOG_BITS = 48
+_LOW32 = np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+
+
+def name_key(name: str) -> int:
+    """Hash a name to the integer that stands for it in a stream of draws.
+
+    Parameters
+    ----------
+    name : str
+        The name of a task class, say.
+
+    Returns
+    -------
+    int
+        64 bits of its SHA-256.
+    """
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+
+
+def stream_key(seed: int, *path: int) -> int:
+    """Hash the place where a number is needed.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the run, 0 to 2**64 - 1.
+    *path : int
+        Where: task class, phase and so on.
+
+    Returns
+    -------
+    int
+        A 64-bit key; different places have unrelated keys.
+    """
+    key = _mix(seed + GOLDEN)
+    for step in path:
+        key = _mix(key + GOLDEN * (2 * step + 1))
+    return key
+
+
+def _mix(value: int) -> int:
+    """Scramble 64 bits one-to-one (the finaliser of SplitMix64)."""
+    value &= MASK64
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK64
+    return value ^ (value >> 31)
+
+
+def _fold(keys: np.ndarray, step: np.ndarray | int) -> np.ndarray:
+    """Do one step of `stream_key` for many keys at once."""
+    if isinstance(step, int):
+        step = np.array([step], dtype=np.uint64)
+    z = keys + np.uint64(GOLDEN) * (step * np.uint64(2) + _ONE)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int = 1) -> np.ndarray:
+    """Draw values for every instance of a task class.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        What to draw from.
+    key : int
+        Where the numbers are used, from `stream_key`.
+    nr_instances : int
+        Rows; row i is the same whatever the number of rows.
+    nr_draws : int, default 1
+        Columns; column j is the same whatever the number of columns.
+
+    Returns
+    -------
+    numpy.ndarray of uint64, shape (nr_instances, nr_draws)
+        In the unit of the distribution's parameters.
+    """
+    if distribution.constant is not None:
+        return np.full((nr_instances, nr_draws), distribution.constant, dtype=np.uint64)
+    rows = _fold(np.array([key], dtype=np.uint64), np.arange(nr_instances, dtype=np.uint64))
+    keys = _fold(rows[:, None], np.arange(nr_draws, dtype=np.uint64)[None, :]).ravel()
+    values = _sample(distribution, keys, attempt=0)
+    low, high = np.uint64(distribution.low), np.uint64(distribution.high)
+    for attempt in range(1, ATTEMPTS_MAX):
+        outside = np.flatnonzero((values < low) | (values > high))
+        if not len(outside):
+            break
+        values[outside] = _sample(distribution, keys[outside], attempt=attempt)
+    is_negative = values >= np.uint64(2**63)
+    return np.where(is_negative, low, np.clip(values, low, high)).reshape(nr_instances, nr_draws)
+
+
+def _sample(distribution: Distribution, keys: np.ndarray, *, attempt: int) -> np.ndarray:
+    """Draw one value per key; `attempt` numbers the repetitions."""
+    kind, values = distribution.kind, distribution.values
+    raw = _fold(keys, 2 * attempt)
+    if kind == "uniform":
+        span = values[1] - values[0] + 1
+        return np.uint64(values[0]) + _multiply(raw, np.uint64(span))[0]
+    if kind == "choice":
+        picked = _multiply(raw, np.uint64(len(values)))[0]
+        return np.array(values, dtype=np.uint64)[picked]
+    if kind == "exp":
+        return multiply_shift(minus_ln_q48(raw), np.uint64(values[0]), LOG_BITS)
+    if kind == "pareto":
+        exponent = multiply_shift(minus_log2_q48(raw), _fixed(1 / distribution.shape, 32), 32)
+        return _times_power_of_two(values[0], exponent.astype(np.int64))
+    size, negative = normal_q48(raw, _fold(keys, 2 * attempt + 1))
+    if kind == "normal":
+        offset = multiply_shift(size, np.uint64(values[1]), LOG_BITS)
+        # A value below zero wraps to above TIME_MAX_NS: outside, so drawn again.
+        return np.where(negative, np.uint64(values[0]) - offset, np.uint64(values[0]) + offset)
+    scale = _fixed(distribution.shape * 2**64 / LN2_Q64, 32)
+    exponent = np.minimum(multiply_shift(size, scale, 32), np.uint64(2**62)).astype(np.int64)
+    return _times_power_of_two(values[0], np.where(negative, -exponent, exponent))
+
+
+def _fixed(value, bits: int) -> np.uint64:
+    """Round a positive fraction to a multiple of 2**-bits, at least one."""
+    return np.uint64(max(1, min(round(value * 2**bits), MASK64)))
+
+
+def _multiply(a: np.ndarray, b: np.ndarray | np.uint64) -> tuple[np.ndarray, np.ndarray]:
+    """Full product of 64-bit numbers: the high and the low 64 bits."""
+    a_high, a_low = a >> np.uint64(32), a & _LOW32
+    b_high, b_low = b >> np.uint64(32), b & _LOW32
+    low, middle_a, middle_b = a_low * b_low, a_high * b_low, a_low * b_high
+    carry = (low >> np.uint64(32)) + (middle_a & _LOW32) + (middle_b & _LOW32)
+    high = a_high * b_high + (middle_a >> np.uint64(32)) + (middle_b >> np.uint64(32))
+    return high + (carry >> np.uint64(32)), (carry << np.uint64(32)) | (low & _LOW32)
+
+
+def multiply_shift(a: np.ndarray, b: np.ndarray | np.uint64, shift: int) -> np.ndarray:
+    """Multiply in fixed point, ``a * b / 2**shift``, rounded to nearest.
+
+    Parameters
+    ----------
+    a, b : numpy.ndarray of uint64
+        Factors of any size.
+    shift : int
+        1 to 64.
+
+    Returns
+    -------
+    numpy.ndarray of uint64
+        What is larger than `TIME_MAX_NS` becomes `TIME_MAX_NS`.
+    """
+    high, rounded = _rounded_product(a, b, shift)
+    too_large = (high >> np.uint64(shift - 1)) != 0
+    result = high if shift == 64 else _shifted(high, rounded, shift)
+    return np.where(too_large, np.uint64(TIME_MAX_NS), np.minimum(result, np.uint64(TIME_MAX_NS)))
+
+
+def _rounded_product(a, b, shift: int) -> tuple[np.ndarray, np.ndarray]:
+    """Full product plus half of 2**shift."""
+    high, low = _multiply(a, b)
+    rounded = low + np.uint64(1 << (shift - 1))
+    return high + (rounded < low).astype(np.uint64), rounded
+
+
+def _shifted(high: np.ndarray, low: np.ndarray, shift: int) -> np.ndarray:
+    return (high << np.uint64(64 - shift)) | (low >> np.uint64(shift))
+
+
+def minus_log2_q48(raw: np.ndarray) -> np.ndarray:
+    """Take minus the binary logarithm of a uniform number.
+
+    Parameters
+    ----------
+    raw : numpy.ndarray of uint64
+        Stands for u = (raw | 1) / 2**64, which is never 0 and never 1.
+
+    Returns
+    -------
+    numpy.ndarray of uint64
+        -log2(u) in units of 2**-48; from 0 to 64 * 2**48.
+
+    Notes
+    -----
+    With u = y * 2**-(k + 1) and 1 <= y < 2, squaring y doubles its logarithm:
+    whether the square reaches 2 is the next binary digit, and so on.
+    """
+    word = raw | _ONE
+    zeros = np.zeros_like(word)
+    for bits in (32, 16, 8, 4, 2, 1):
+        is_small = word < np.uint64(1 << (64 - bits))
+        word = np.where(is_small, word << np.uint64(bits), word)
+        zeros += np.where(is_small, np.uint64(bits), np.uint64(0))
+    fraction = np.zeros_like(word)
+    for _ in range(LOG_BITS):
+        high, low = _multiply(word, word)
+        reached_two = high >> np.uint64(63)
+        word = np.where(reached_two, high, (high << _ONE) | (low >> np.uint64(63)))
+        fraction = (fraction << _ONE) | reached_two
+    return ((zeros + _ONE) << np.uint64(LOG_BITS)) - fraction
+
+
+def minus_ln_q48(raw: np.ndarray) -> np.ndarray:
+    """Take minus the natural logarithm of a uniform number: an exponential deviate.
+
+    Parameters
+    ----------
+    raw : numpy.ndarray of uint64
+        As for `minus_log2_q48`.
+
+    Returns
+    -------
+    numpy.ndarray of uint64
+        In units of 2**-48; from 0 to 44.4.
+    """
+    return multiply_shift(minus_log2_q48(raw), np.uint64(LN2_Q64), 64)
+
+
+def normal_q48(raw: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Draw a normal deviate by the method of Box and Muller (1958).
+
+    Parameters
+    ----------
+    raw : numpy.ndarray of uint64
+        Gives the radius.
+    angle : numpy.ndarray of uint64
+        Its highest bit gives the sign, the others the place in a quarter turn.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        The absolute value in units of 2**-48 (uint64), and whether the deviate
+        is negative (bool).
+    """
+    radius = _sqrt_q48(minus_ln_q48(raw) << np.uint64(1))
+    cosine = _cosine_of_quarter_q62((angle << _ONE) | _ONE)
+    return multiply_shift(radius, cosine, 62), (angle >> np.uint64(63)) != 0
+
+
+def _sqrt_q48(value_q48: np.ndarray) -> np.ndarray:
+    """Square root of a number below 128, both in units of 2**-48."""
+    scaled = value_q48 << np.uint64(8)  # units of 2**-56, below 2**63
+    root = np.sqrt(scaled.astype(np.float64)).astype(np.uint64)
+    # The guess may be one off after rounding to 53 bits; make it the floor.
+    root -= (root * root > scaled).astype(np.uint64)
+    root += ((root + _ONE) * (root + _ONE) <= scaled).astype(np.uint64)
+    # One step of Heron's method gives the digits after the point.
+    rest = ((scaled - root * root) << np.uint64(30)) // np.maximum(root, _ONE)
+    return (root << np.uint64(20)) + (rest >> np.uint64(11))
+
+
+def _cosine_of_quarter_q62(place: np.ndarray) -> np.ndarray:
+    """Cosine of (place / 2**64) quarter turns, in units of 2**-62."""
+    one = np.uint64(1 << 62)
+    square = _multiply(_multiply(place, place)[0], np.uint64(QUARTER_TURN_SQUARED_Q62))[0]
+    cosine = np.full_like(place, one)
+    for k in range(13, 0, -1):  # the terms left out are below 2**-80
+        # At most 2.5 in units of 2**-62: it fits, so nothing may be cut off here.
+        product = _shifted(*_rounded_product(square, cosine, 62), 62)
+        term = product // np.uint64((2 * k - 1) * 2 * k)
+        cosine = one - np.minimum(term, one)
+    return cosine
+
+
+def _roots_of_two_q63() -> list[int]:
+    """2**(1/2), 2**(1/4), 2**(1/8) ... in units of 2**-63."""
+    wide, roots = 2 << 126, []
+    for _ in range(LOG_BITS):
+        wide = math.isqrt(wide << 126)
+        roots.append(wide >> 63)
+    return roots
+
+
+def _times_power_of_two(factor: int, exponent_q48: np.ndarray) -> np.ndarray:
+    """``factor * 2**exponent``, rounded down, at most `TIME_MAX_NS`.
+
+    `exponent_q48` is signed, in units of 2**-48.
+    """
+    fraction = (exponent_q48 & ((1 << LOG_BITS) - 1)).astype(np.uint64)
+    power = np.full(fraction.shape, np.uint64(1 << 63))
+    for i, root in enumerate(_roots_of_two_q63()):
+        is_set = (fraction >> np.uint64(LOG_BITS - 1 - i)) & _ONE
+        high, low = _multiply(power, np.uint64(root))
+        power = np.where(is_set, (high << _ONE) | (low >> np.uint64(63)), power)
+    high, low = _multiply(power, np.uint64(factor))
+    # The product has 63 binary places; whole powers of two only shift them.
+    down = 63 - (exponent_q48 >> LOG_BITS)
+    left = np.clip(64 - down, 0, 63).astype(np.uint64)
+    right = np.clip(down, 0, 63).astype(np.uint64)
+    near = (high << left) | (low >> right)
+    far = high >> np.clip(down - 64, 0, 63).astype(np.uint64)
+    result = np.where(down < 64, near, np.where(down < 128, far, np.uint64(0)))
+    lost = (down < 64) & ((high >> np.clip(down - 1, 0, 63).astype(np.uint64)) != 0)
+    too_large = (down <= 0) | lost
+    return np.where(too_large, np.uint64(TIME_MAX_NS), result)

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: MIT
+"""A workload program as bytes: write them, read them back, explain them.
+
+Whatever is asked of a program (its tasks, its declared work, its text) is read
+from the bytes that hosts get, never from the workload it was made from.
+
+Read next: include/schedlab/program.h, the format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ..calibration import DEFAULT_CALIBRATION, WORK_KERNELS, Calibration
+from ..errors import ProgramError
+from ..units import format_duration, format_size
+from ..workload.phases import ATTRIBUTES
+from . import layout
+
+_ATTRIBUTE_OF_KEY = {
+    number: name for name, (number, *_) in ATTRIBUTES.items() if name != "nice"
+}
+
+
+class StringTable:
+    """The string table of a program to be; equal strings are stored once."""
+
+    def __init__(self):
+        self.bytes = bytearray()
+        self.offsets: dict[str, int] = {}
+
+    def add(self, text: str) -> int:
+        """Offset of a text in the table."""
+        if text not in self.offsets:
+            self.offsets[text] = len(self.bytes)
+            self.bytes += text.encode() + b"\0"
+        return self.offsets[text]
+
+
+def program_bytes(
+    *, tasks: np.ndarray, ops: np.ndarray, objects: np.ndarray, values: np.ndarray, strings: StringTable, **more: int,
+) -> bytes:  # fmt: skip
+    """Write a program: its header, then its tables.
+
+    Parameters
+    ----------
+    tasks : numpy.ndarray of layout.TASK_DTYPE, shape (n_tasks,)
+        Their names, ops, values and parents are places in the other tables.
+    ops : numpy.ndarray of layout.OP_DTYPE, shape (n_ops,)
+        Of all tasks, one after the other.
+    objects : numpy.ndarray of layout.OBJECT_DTYPE, shape (n_objects,)
+        What tasks share.
+    values : numpy.ndarray of uint64, shape (n_values,)
+        What was drawn.
+    strings : StringTable
+        All names.
+    **more : int
+        Further fields of the header: `name` (a place in `strings`), `seed`,
+        `horizon_ns`, `nr_cpus_min`; default: 0.
+
+    Returns
+    -------
+    bytes
+        The file; whether it makes sense is for `Program` to say.
+    """
+    tables = {"tasks": tasks, "ops": ops, "objects": objects, "values": values.astype("<u8")}
+    parts = {name: table.tobytes() for name, table in tables.items()} | {"strings": bytes(strings.bytes)}
+    header = np.zeros((), dtype=layout.HEADER_DTYPE)
+    offset = layout.HEADER_DTYPE.itemsize
+    for name, part in parts.items():
+        header[f"{name}_off"] = offset
+        offset += len(part)
+    header["magic"], header["version"] = layout.MAGIC, layout.VERSION
+    header["header_bytes"], header["total_bytes"] = layout.HEADER_DTYPE.itemsize, offset
+    for name, table in tables.items():
+        header[f"nr_{name}"] = len(table)
+    header["strings_bytes"] = len(strings.bytes)
+    for name, value in more.items():
+        header[name] = value
+    return header.tobytes() + b"".join(parts.values())
+
+
+class Program:
+    """A compiled workload: immutable bytes, and views of them.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+
+    Attributes
+    ----------
+    data : bytes
+        The file.
+    header : numpy.void
+        Of type `layout.HEADER_DTYPE`.
+    task_rows, ops, objects, values : numpy.ndarray
+        The tables, of the types in `layout`; read-only.
+
+    Raises
+    ------
+    ProgramError
+        If the bytes are no program, are cut short, or contain an index that
+        leaves its table; the text names the offset.
+    """
+
+    def __init__(self, data: bytes):
+        self.data = bytes(data)
+        self.header = _header(self.data)
+        header = self.header
+        self.task_rows = self._table("tasks", layout.TASK_DTYPE, int(header["nr_tasks"]))
+        self.ops = self._table("ops", layout.OP_DTYPE, int(header["nr_ops"]))
+        self.objects = self._table("objects", layout.OBJECT_DTYPE, int(header["nr_objects"]))
+        self.values = self._table("values", np.dtype("<u8"), int(header["nr_values"]))
+        strings = self._table("strings", np.dtype("u1"), int(header["strings_bytes"]))
+        self._strings = strings.tobytes()
+        self._check()
+
+    def _table(self, name: str, dtype: np.dtype, number: int) -> np.ndarray:
+        offset = int(self.header[f"{name}_off"])
+        end = offset + number * dtype.itemsize
+        if offset < layout.HEADER_DTYPE.itemsize or end > len(self.data):
+            raise ProgramError(
+                f"offset {offset}: the {number} {name} end at byte {end}, but the program has "
+                f"{len(self.data)} bytes"
+            )
+        return np.frombuffer(self.data, dtype=dtype, count=number, offset=offset)
+
+    def _check(self) -> None:
+        """Check every index that this module follows."""
+        if self._strings and self._strings[-1] != 0:
+            raise ProgramError("the last string has no end")
+        rows, ops = self.task_rows, self.ops
+        limits = [
+            ("task", "tasks", rows["name"], len(self._strings), "name", layout.TASK_DTYPE),
+            ("object", "objects", self.objects["name"], len(self._strings), "name",
+             layout.OBJECT_DTYPE),
+            ("op", "ops", ops["verb"], len(layout.VERBS), "verb", layout.OP_DTYPE),
+        ]
+        for what, table, numbers, limit, field, dtype in limits:
+            bad = np.flatnonzero(numbers >= limit)
+            if len(bad):
+                offset = int(self.header[f"{table}_off"]) + int(bad[0]) * dtype.itemsize
+                raise ProgramError(
+                    f"offset {offset}: {what} {bad[0]}: {field} is {numbers[bad[0]]}, "
+                    f"but must be below {limit}"
+                )
+        last = rows["op_first"].astype(np.uint64) + rows["nr_ops"]
+        bad = np.flatnonzero((last > len(ops)) | (rows["nr_ops"] == 0))
+        if len(bad):
+            offset = int(self.header["tasks_off"]) + int(bad[0]) * layout.TASK_DTYPE.itemsize
+            raise ProgramError(f"offset {offset}: task {bad[0]}: its ops leave the table")
+        is_table = (ops["flags"] & layout.OP_TABLE) != 0
+        first, number = ops["b"] >> np.uint64(32), ops["b"] & np.uint64(layout.NONE)
+        bad = np.flatnonzero(is_table & ((first + number > len(self.values)) | (number == 0)))
+        if len(bad):
+            offset = int(self.header["ops_off"]) + int(bad[0]) * layout.OP_DTYPE.itemsize
+            raise ProgramError(f"offset {offset}: op {bad[0]}: its values leave the table")
+
+    @cached_property
+    def program_hash(self) -> str:
+        """SHA-256 of the bytes, 64 hexadecimal digits."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def seed(self) -> int:
+        """The seed its random numbers were drawn from."""
+        return int(self.header["seed"])
+
+    @property
+    def name(self) -> str:
+        """Name of the workload."""
+        return self.string(int(self.header["name"]))
+
+    @property
+    def horizon_ns(self) -> int:
+        """When the run ends, in ns; 0: when all tasks have ended."""
+        return int(self.header["horizon_ns"])
+
+    @property
+    def nr_tasks(self) -> int:
+        """Number of tasks, spawned ones included."""
+        return len(self.task_rows)
+
+    def string(self, offset: int) -> str:
+        """Text at an offset of the string table; empty for `layout.NONE`."""
+        if offset >= len(self._strings):
+            return ""
+        end = self._strings.index(b"\0", offset)
+        return self._strings[offset:end].decode("utf-8", "replace")
+
+    @cached_property
+    def tasks(self) -> dict[str, np.ndarray]:
+        """The tasks as columns, ready for `polars.DataFrame`.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray, each of shape (nr_tasks,)
+            `pid` (index + 1), `name`, `class_idx`, `is_spawned`, `arrival_ns`
+            (0 where spawned), `parent_pid` (0: none), `weight`, `nice`,
+            `priority`, `tickets`, `credits`, `cap_percent`, `group`,
+            `deadline_ns`, `burst_ns`, `attr_given` (bits of enum task_attr_key).
+        """
+        rows = self.task_rows
+        offsets, which = np.unique(rows["name"], return_inverse=True)
+        names = np.array([self.string(int(offset)) for offset in offsets])
+        is_spawned = rows["arrival_ns"] == np.uint64(layout.ARRIVAL_SPAWNED)
+        has_parent = rows["parent"] != layout.NONE
+        columns = {
+            "pid": np.arange(1, len(rows) + 1, dtype=np.uint32),
+            "name": names[which],
+            "class_idx": rows["class_idx"].copy(),
+            "is_spawned": is_spawned,
+            "arrival_ns": np.where(is_spawned, np.uint64(0), rows["arrival_ns"]),
+            "parent_pid": np.where(has_parent, rows["parent"] + np.uint32(1), np.uint32(0)),
+        }
+        for field in ("weight", "nice", "priority", "tickets", "credits", "cap_percent",
+                      "group", "deadline_ns", "burst_ns", "attr_given"):
+            columns[field] = rows[field].copy()
+        return columns
+
+    def work_ns(self, calibration: Calibration = DEFAULT_CALIBRATION) -> np.ndarray:
+        """CPU time that each task declares: all its `run` and `work` phases.
+
+        Parameters
+        ----------
+        calibration : Calibration
+            Cost of a unit of `work`.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (nr_tasks,)
+            Nanoseconds; -1 where a task never ends by itself. What `read`,
+            `write` and the scheduler cost is the host's and not included.
+        """
+        from .work import declared_work_ns
+
+        return declared_work_ns(self, calibration)
+
+    def save(self, path: str | Path) -> None:
+        """Write the bytes to a file."""
+        Path(path).write_bytes(self.data)
+
+    def describe(self) -> str:
+        """Explain the program in words.
+
+        Returns
+        -------
+        str
+            Several lines: the header, then each class of tasks with its
+            attributes and the ops of its first instance.
+        """
+        header = self.header
+        lines = [
+            f"{self.name}: seed {self.seed}, {self.nr_tasks} tasks, {len(self.ops)} ops, "
+            f"{len(self.values)} values, {len(self.data)} bytes",
+            f"hash {self.program_hash}",
+        ]
+        if self.horizon_ns:
+            lines.append(f"ends at {format_duration(self.horizon_ns)}")
+        if header["nr_cpus_min"]:
+            lines.append(f"needs {header['nr_cpus_min']} CPUs")
+        for item in self.objects:
+            kind = layout.OBJECT_NAME.get(int(item["kind"]), "object")
+            lines.append(f"{kind} {self.string(int(item['name']))} {item['param']}")
+        classes, firsts, counts = np.unique(
+            self.task_rows["class_idx"], return_index=True, return_counts=True
+        )
+        for class_idx, first, count in zip(classes, firsts, counts, strict=True):
+            rows = self.task_rows[self.task_rows["class_idx"] == class_idx]
+            name = self.string(int(rows[0]["name"]))
+            lines.append(f"task {name}: {count}, pid {first + 1} on, {_arrival_text(rows)}")
+            attributes = _attribute_text(rows[0])
+            if attributes:
+                lines.append(f"  {attributes}")
+            lines += [f"  {line}" for line in self._op_lines(rows[0])]
+        return "\n".join(lines)
+
+    def _op_lines(self, row: np.void) -> list[str]:
+        lines, indent = [], 0
+        first = int(row["op_first"])
+        for i, op in enumerate(self.ops[first : first + int(row["nr_ops"])]):
+            verb = layout.VERBS[op["verb"]]
+            indent -= verb == "end"
+            lines.append(f"{i:4} {'  ' * max(indent, 0)}{verb} {self._operand_text(verb, op)}".rstrip())
+            indent += verb == "loop"
+        return lines
+
+    def _object_name(self, index: int) -> str:
+        if index >= len(self.objects):
+            return f"? {index}"
+        return self.string(int(self.objects[index]["name"]))
+
+    def _operand_text(self, verb: str, op: np.void) -> str:
+        a, b = int(op["a"]), int(op["b"])
+        if op["flags"] & layout.OP_TABLE:
+            first, number = b >> 32, b & layout.NONE
+            shown = f"next of {number} values from {self.values[first]}"
+        elif verb in ("run", "sleep", "period"):
+            shown = format_duration(b)
+        elif verb in ("read", "write", "send", "recv"):
+            shown = format_size(b)
+        else:
+            shown = str(b)
+        if verb == "work":
+            return f"{WORK_KERNELS[a] if a < len(WORK_KERNELS) else a} {shown}"
+        if verb in ("lock", "unlock", "barrier", "send", "recv"):
+            name = self._object_name(a)
+            return name if verb in ("lock", "unlock", "barrier") else f"{name} {shown}"
+        if verb == "await":
+            return f"{self._object_name(a)} without {self._object_name(b - 1)}" if b else \
+                self._object_name(a)
+        if verb == "signal":
+            return self._object_name(a) + " to all" * bool(b)
+        if verb == "timer":
+            return f"{format_duration(b)} after the last" + " due" * bool(a)
+        if verb in ("read", "write"):
+            flags = " sync" * bool(op["flags"] & layout.OP_SYNC)
+            flags += " direct" * bool(op["flags"] & layout.OP_DIRECT)
+            return f"{shown} by {format_size(a)}{flags}"
+        if verb == "spawn":
+            return f"the next of pids {a + 1} to {a + b}"
+        if verb == "set":
+            return f"{_ATTRIBUTE_OF_KEY.get(a, a)} = {shown}"
+        if verb == "loop":
+            return f"{shown} times" if b else "for ever"
+        if verb == "wait":
+            return f"for {a}" if a else "for all"
+        return "" if verb in ("exit", "yield", "end", "unlock") else shown
+
+
+def _arrival_text(rows: np.ndarray) -> str:
+    if rows[0]["arrival_ns"] == np.uint64(layout.ARRIVAL_SPAWNED):
+        return "spawned"
+    low, high = int(rows["arrival_ns"].min()), int(rows["arrival_ns"].max())
+    if low == high:
+        return f"arrives at {format_duration(low)}"
+    return f"arrives from {format_duration(low)} to {format_duration(high)}"
+
+
+def _attribute_text(row: np.void) -> str:
+    given = int(row["attr_given"])
+    parts = [
+        f"{name} {row[layout.ATTRIBUTE_FIELD[name]]}"
+        for number, name in _ATTRIBUTE_OF_KEY.items()
+        if given >> number & 1
+    ]
+    return ", ".join(parts)
+
+
+def _header(data: bytes) -> np.void:
+    """Read and check the header."""
+    size = layout.HEADER_DTYPE.itemsize
+    if len(data) < size:
+        raise ProgramError(f"offset {len(data)}: cut short; a program has at least {size} bytes")
+    if data[:8] != layout.MAGIC:
+        raise ProgramError("offset 0: not a workload program (its first bytes are others)")
+    header = np.frombuffer(data, dtype=layout.HEADER_DTYPE, count=1)[0]
+    if header["version"] != layout.VERSION:
+        raise ProgramError(
+            f"offset 8: version {header['version']}; this schedlab reads {layout.VERSION}"
+        )
+    if header["header_bytes"] != size:
+        raise ProgramError(f"offset 12: header of {header['header_bytes']} bytes, not {size}")
+    if header["total_bytes"] != len(data):
+        raise ProgramError(
+            f"offset {len(data)}: the program should have {header['total_bytes']} bytes"
+        )
+    return header
+
+
+def read_program(source: bytes | str | Path) -> Program:
+    """Read a program from bytes or from a file.
+
+    Parameters
+    ----------
+    source : bytes, str or pathlib.Path
+        The bytes, or the path of a file that holds them.
+
+    Returns
+    -------
+    Program
+        Checked.
+
+    Raises
+    ------
+    ProgramError
+        If it is damaged or cannot be read; the text names file and offset.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        return Program(bytes(source))
+    try:
+        return Program(Path(source).read_bytes())
+    except OSError as error:
+        raise ProgramError(f"{source}: {error.strerror or error}") from None
+    except ProgramError as error:
+        raise ProgramError(f"{source}: {error}") from None

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: MIT
+"""One run of each policy in time: fairness so far, and the slices of the Gantt chart.
+
+Slices are packed as small numbers (LEB128), column by column, deflated and in
+base64: a hundred thousand of them take about 300 kB of a page, and a browser
+unpacks them in a few milliseconds.
+
+Must stay true: `unpack_slices` and page/slices.js read the same bytes; the last
+point of fairness over time is the `fairness_jain` of the run.
+Read next: page/gantt.js, which draws them.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..metrics.fairness import deserved_ns, jain
+from ..metrics.timeline import Timeline
+from ..program.file import read_program
+from ..records.file import Kind, Records, Stop
+
+RAN, WAITED, BLOCKED = 0, 1, 2
+#: Reasons above those of `records.file.Stop`: still running when the run ended.
+STILL_RUNNING = 7
+REASON_BITS, CPU_BITS = 2, 5
+#: Slices of one run, and of a whole page, that are embedded.
+SLICES_MAX, PAGE_SLICES_MAX = 250_000, 600_000
+
+
+@dataclass(frozen=True)
+class Slices:
+    """What tasks did, one entry per stretch of time, by task and then by time.
+
+    Attributes
+    ----------
+    pid : numpy.ndarray of int64, shape (n,)
+        Whose.
+    begin_ns, end_ns : numpy.ndarray of int64, shape (n,)
+        From when to when.
+    state : numpy.ndarray of int64, shape (n,)
+        `RAN`, `WAITED` for a CPU or `BLOCKED`.
+    reason : numpy.ndarray of int64, shape (n,)
+        Of a run: how it ended, one of `records.file.Stop` or `STILL_RUNNING`; 0 otherwise.
+    cpu : numpy.ndarray of int64, shape (n,)
+        Of a run: where; 0 otherwise.
+    shown_until_ns : int
+        Later slices are left out; the end of the run where all are there.
+    """
+
+    pid: np.ndarray = field(repr=False)
+    begin_ns: np.ndarray = field(repr=False)
+    end_ns: np.ndarray = field(repr=False)
+    state: np.ndarray = field(repr=False)
+    reason: np.ndarray = field(repr=False)
+    cpu: np.ndarray = field(repr=False)
+    shown_until_ns: int
+
+
+def slices_of(timeline: Timeline, *, nr_max: int = SLICES_MAX) -> Slices:
+    """Cut every task's life into stretches.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        A run that passed the physics check.
+    nr_max : int, default 250,000
+        How many stretches to keep, the earliest ones.
+
+    Returns
+    -------
+    Slices
+        Runs of zero length are kept, other stretches of zero length are not.
+    """
+    tasks, length = timeline.by_task, timeline.duration_ns
+    ran = tasks.kind == Kind.RUN
+    waited = timeline.is_runnable_after
+    blocked = (tasks.kind == Kind.STOP) & (tasks.flags == Stop.BLOCKED)
+    chosen = np.flatnonzero(ran | ((waited | blocked) & (length > 0)))
+    until = timeline.records.end_ns
+    if len(chosen) > nr_max:
+        # Everything that begins before the moment of the first one left out.
+        until = int(np.partition(tasks.t_ns[chosen], nr_max)[nr_max])
+        chosen = chosen[tasks.t_ns[chosen] < until]
+    reason = np.full(len(tasks.kind), STILL_RUNNING, np.int64)
+    reason[:-1] = np.where(tasks.kind[1:] == Kind.STOP, tasks.flags[1:], STILL_RUNNING)
+    reason[tasks.last] = STILL_RUNNING
+    begin, is_run = tasks.t_ns[chosen], ran[chosen]
+    return Slices(
+        pid=tasks.task[chosen].astype(np.int64),
+        begin_ns=begin,
+        end_ns=np.minimum(begin + length[chosen], until),
+        state=np.where(is_run, RAN, np.where(blocked[chosen], BLOCKED, WAITED)),
+        reason=np.where(is_run, reason[chosen], 0),
+        cpu=np.where(is_run, tasks.cpu[chosen].astype(np.int64), 0),
+        shown_until_ns=until,
+    )
+
+
+def pack_numbers(values: np.ndarray) -> bytes:
+    """Write whole numbers as LEB128: seven bits a byte, the low ones first.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of int, shape (n,)
+        From 0 to 2**63 - 1.
+
+    Returns
+    -------
+    bytes
+        One to nine bytes per number.
+
+    Examples
+    --------
+    >>> pack_numbers(np.array([1, 300])).hex()
+    '01ac02'
+    """
+    values = np.asarray(values, np.uint64)
+    nr_bytes = np.ones(len(values), np.int64)
+    for k in range(1, 9):
+        nr_bytes += values >= np.uint64(1 << 7 * k)
+    first = np.cumsum(nr_bytes) - nr_bytes
+    packed = np.zeros(int(nr_bytes.sum()), np.uint8)
+    for k in range(9):
+        has = nr_bytes > k
+        digit = (values[has] >> np.uint64(7 * k)) & np.uint64(0x7F)
+        packed[first[has] + k] = digit | np.where(nr_bytes[has] > k + 1, 0x80, 0).astype(np.uint64)
+    return packed.tobytes()
+
+
+def unpack_numbers(data: bytes) -> list[int]:
+    """Read what `pack_numbers` wrote.
+
+    Parameters
+    ----------
+    data : bytes
+        Any number of LEB128 numbers.
+
+    Returns
+    -------
+    list of int
+        The numbers.
+
+    Examples
+    --------
+    >>> unpack_numbers(bytes.fromhex("01ac02"))
+    [1, 300]
+    """
+    values, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            values.append(value)
+            value = shift = 0
+    return values
+
+
+def pack_slices(slices: Slices) -> str:
+    """Slices as the text that stands in a page.
+
+    Parameters
+    ----------
+    slices : Slices
+        By task, then by time.
+
+    Returns
+    -------
+    str
+        Base64 of a zlib stream of numbers: tasks; of each its pid; of each its
+        number of slices; then of all slices the gap after the one before, the
+        length, and state, reason and CPU in one number.
+    """
+    pids, first, counts = np.unique(slices.pid, return_index=True, return_counts=True)
+    before = np.zeros(len(slices.pid), np.int64)
+    before[1:] = slices.end_ns[:-1]
+    before[first] = 0
+    code = slices.state | slices.reason << REASON_BITS | slices.cpu << CPU_BITS
+    columns = ([len(pids)], pids, counts, slices.begin_ns - before,
+               slices.end_ns - slices.begin_ns, code)  # fmt: skip
+    data = b"".join(pack_numbers(np.asarray(column)) for column in columns)
+    return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
+
+
+def unpack_slices(text: str) -> list[tuple[int, int, int, int, int, int]]:
+    """Read what `pack_slices` wrote.
+
+    Parameters
+    ----------
+    text : str
+        Base64.
+
+    Returns
+    -------
+    list of tuple of int
+        `(pid, begin_ns, end_ns, state, reason, cpu)` of each slice.
+    """
+    numbers = unpack_numbers(zlib.decompress(base64.b64decode(text)))
+    nr = numbers[0]
+    pids, counts = numbers[1 : 1 + nr], numbers[1 + nr : 1 + 2 * nr]
+    total = sum(counts)
+    gap, length, code = (
+        numbers[1 + 2 * nr + i * total : 1 + 2 * nr + (i + 1) * total] for i in range(3)
+    )
+    rows, i = [], 0
+    for pid, count in zip(pids, counts, strict=True):
+        t = 0
+        for _ in range(count):
+            begin = t + gap[i]
+            t = begin + length[i]
+            rows.append((pid, begin, t, code[i] & 3, code[i] >> REASON_BITS & 7, code[i] >> CPU_BITS))
+            i += 1
+    return rows
+
+
+def weights_of(folder: Path, run: dict) -> np.ndarray:
+    """Weights of a run's tasks, from the program that `schedlab run` left beside it.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Directory of the run.
+    run : dict
+        As `schedlab run --json` lists it.
+
+    Returns
+    -------
+    numpy.ndarray of int, shape (n_program_tasks,)
+        Weight of the task with pid i + 1.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the program is gone; equal weights in its stead would be a wrong answer.
+    """
+    programs = folder.parent.parent / "programs"
+    for path in programs.glob(f"seed-{run['seed']}*.slprog"):
+        program = read_program(path)
+        if program.program_hash == run["program_hash"]:
+            return program.tasks["weight"]
+    raise FileNotFoundError(
+        f"{programs}: the program of seed {run['seed']} is gone, and with it the tasks' weights; "
+        "run again to see fairness over time"
+    )
+
+
+def fairness_so_far(timeline: Timeline, *, weight=None, nr_steps: int) -> list[tuple[int, float]]:
+    """Fairness from the start of a run up to each of some moments.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        A run that passed the physics check.
+    weight : array_like of int, shape (n_program_tasks,), optional
+        Weight of the task with pid i + 1; default: all equal.
+    nr_steps : int
+        How many moments, the last at the end of the run.
+
+    Returns
+    -------
+    list of (int, float)
+        Time in nanoseconds and Jain's index, of the moments at which it is
+        defined.
+
+    Notes
+    -----
+    Each point is `fairness_jain` of the run as it would be if it ended there.
+    """
+    records = timeline.records
+    spans = timeline.spans
+    t_ns = records.events["t_ns"]
+    runs = np.flatnonzero(spans.is_run)
+    begin, end = spans.begin_ns[runs], spans.end_ns[runs]
+    points = []
+    for step in range(1, nr_steps + 1):
+        until = records.end_ns * step // nr_steps
+        events = records.events[: np.searchsorted(t_ns, until, side="right")]
+        part = Timeline(Records(events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns,
+                                end_ns=until, nr_lost=0))  # fmt: skip
+        tasks = part.by_task
+        if not len(tasks.keys):
+            continue
+        length = np.maximum(end - begin, 1)
+        done = np.where(end <= until, 1.0, np.clip((until - begin) / length, 0, 1))
+        received = _by_pid(tasks.keys, spans.task[runs], spans.ran_ns[runs] * done)
+        deserved = deserved_ns(part, weight=weight)
+        has_ended = (tasks.kind[tasks.last] == Kind.STOP) & (tasks.flags[tasks.last] == Stop.EXITED)
+        counts = (deserved > 0) & ~((received == 0) & has_ended)
+        index = jain(received[counts] / deserved[counts])
+        if index is not None:
+            points.append((until, index))
+    return points
+
+
+def _by_pid(pids: np.ndarray, pid: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """Sum amounts by pid, in the order of `pids`; amounts of others are dropped."""
+    place = np.searchsorted(pids, pid)
+    known = (place < len(pids)) & (pids[np.minimum(place, len(pids) - 1)] == pid)
+    return np.bincount(place[known], weights=amount[known], minlength=len(pids))
+
+
+def chart_of(timeline: Timeline, names: Mapping[int, str], *, nr_max: int) -> dict:
+    """All that the page's Gantt chart needs of one run.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        A run that passed the physics check.
+    names : mapping of int to str
+        Names of tasks by pid.
+    nr_max : int
+        How many slices to keep.
+
+    Returns
+    -------
+    dict
+        `end_ns`, `shown_until_ns`, `cpus`, `nr_slices`, `names` (pid to name)
+        and `packed`, the text of `pack_slices`.
+    """
+    slices = slices_of(timeline, nr_max=nr_max)
+    return {
+        "end_ns": timeline.records.end_ns,
+        "shown_until_ns": slices.shown_until_ns,
+        "cpus": timeline.records.nr_cpus,
+        "nr_slices": len(slices.pid),
+        "names": {int(pid): names.get(int(pid), "task") for pid in np.unique(slices.pid)},
+        "packed": pack_slices(slices),
+    }

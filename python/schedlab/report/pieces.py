@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: MIT
+"""The pieces of a report's page: verdict, sentences, tables, charts, Gantt data.
+
+Each function takes what data.py gathered and returns HTML. Must stay
+true: every text that comes from a file passes `escape` or `in_script`; failed
+runs and doubts stand above the numbers.
+Read next: write.py, which puts the pieces together.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from ..metrics.dictionary import DICTIONARY
+from ..stats.sentences import (
+    label,
+    method_sentence,
+    ranking_sentences,
+    show_number,
+    show_time,
+    verdict_sentence,
+)
+from .data import Section
+
+#: Doubts shown without being asked for.
+DOUBTS_OPEN = 4
+HOSTS = {
+    "sim": "a simulated machine in virtual time, so that every run repeats to the bit",
+    "uthreads": "user-level threads",
+    "kernel": "the teaching kernel",
+    "linux": "Linux",
+    "guest": "Linux in a virtual machine",
+}
+
+
+def in_script(value) -> str:
+    """JSON that may stand between script tags, whatever names it holds."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def prose(text: str) -> str:
+    """Escape a sentence, and keep each number on one line with its unit."""
+    return escape(re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)(?![\w]))", "\u00a0", text))
+
+
+def nr(count: int, word: str) -> str:
+    """Write a count with its noun.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    word : str
+        Of what, one of them.
+
+    Returns
+    -------
+    str
+        Plain text.
+
+    Examples
+    --------
+    >>> nr(1, "seed"), nr(1200, "run")
+    ('1 seed', '1,200 runs')
+    """
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+# ---- verdict ------------------------------------------------------------------
+
+
+def verdict(sections: Sequence[Section]) -> str:
+    """Say first whether the numbers may be believed: physics, failures, doubts, notes.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        All of the page.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    total = sum(len(s.runs) for s in sections)
+    failed = [run for s in sections for run in s.failed]
+    good = total - len(failed)
+    parts = []
+    if good:
+        rest = "" if not failed else f" The other {len(failed)} failed and have no numbers."
+        parts.append(
+            f'<div class="box good" id="physics"><p><strong>Physics: ok in {good:,} of {nr(total, "run")}.'
+            f"</strong> CPU time adds up, no task was on two CPUs or lost, no policy idled against "
+            f"its word.{rest}</p></div>"
+        )
+    parts += _failures(failed)
+    refused = [c for s in sections for c in s.comparisons if c["error"]]
+    for c in refused:
+        text = f"{c['workload']}, {c['policy_a']} against {c['policy_b']}: {c['error']}"
+        parts.append(f'<div class="box bad"><p>{escape(text)}</p></div>')
+    parts += _doubts(sections)
+    notes = list(dict.fromkeys(note for s in sections for note in s.notes))
+    if notes:
+        items = "".join(f"<li>{escape(note)}</li>" for note in notes[:20])
+        more = f"<li>and {len(notes) - 20} more</li>" if len(notes) > 20 else ""
+        parts.append('<div class="box doubt"><p><strong>Not everything could be shown.</strong></p>'
+                     f"<ul>{items}{more}</ul></div>")  # fmt: skip
+    return "\n".join(parts)
+
+
+def _failures(failed: Sequence[dict]) -> list[str]:
+    """Failed runs with their error, equal ones together."""
+    groups: dict[tuple, list[dict]] = {}
+    for run in failed:
+        place = "every workload" if run.get("error_kind") == "compile" else run["workload"]
+        groups.setdefault((place, run["policy"], run["error"] or ""), []).append(run)
+    parts = []
+    for (place, policy, error), runs in groups.items():
+        seeds = sorted({run["seed"] for run in runs})
+        which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds, the first {seeds[0]}"
+        parts.append(
+            f'<div class="box bad failed"><p><strong>Failed: {escape(policy)} on {escape(place)}</strong> '
+            f"({which}).</p><pre>{escape(error)}</pre></div>"
+        )
+    return parts
+
+
+def _doubts(sections: Sequence[Section]) -> list[str]:
+    """Warnings of the comparisons, each kind once per policy and workload."""
+    seen: dict[tuple, str] = {}
+    places: dict[str, list[str]] = {}
+    for section in sections:
+        for comparison in section.comparisons:
+            for doubt in comparison["warnings"]:
+                policy = "" if doubt["kind"] == "too-few" else doubt["policy"]
+                more = len(doubt["metrics"]) - 1
+                others = f" (and {nr(more, 'more metric')})" if policy and more else ""
+                where = f"{section.workload}" + (f", {policy}" if policy else "")
+                text = f"{doubt['text']}{others}; {doubt['hint']}."
+                if seen.setdefault((section.workload, policy, doubt["kind"]), text) == text:
+                    places.setdefault(text, []).append(where)
+    if not seen:
+        return []
+    kinds = Counter(kind for _, _, kind in seen)
+    advice = "The numbers stand; read them with these in mind."
+    if "survivors" in kinds:
+        advice = "Numbers that are not of the same tasks under all policies must not be compared."
+    summary = ", ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in kinds.most_common())
+    lines = [f"{_places(list(dict.fromkeys(where)))}: {text}" for text, where in places.items()]
+    items = "".join(f"<li>{prose(line)}</li>" for line in lines)
+    is_open = " open" if len(lines) <= DOUBTS_OPEN else ""
+    return [
+        f'<div class="box doubt" id="doubts"><details{is_open}><summary><strong>{nr(len(seen), "doubt")} '
+        f"about the samples:</strong> {escape(summary)}. {advice}</summary><ul>{items}</ul></details></div>"
+    ]
+
+
+def _places(names: Sequence[str]) -> str:
+    """Where a doubt of the same words came up."""
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
+
+
+# ---- words and tables ---------------------------------------------------------
+
+
+def setting(section: Section) -> str:
+    """What was run, in a sentence.
+
+    Parameters
+    ----------
+    section : Section
+        The runs.
+
+    Returns
+    -------
+    str
+        Plain text.
+    """
+    runs = [run for runs in section.good.values() for run in runs]
+    host = HOSTS.get(section.host, section.host)
+    total, good = len(section.policies), len(section.good)
+    text = f"{good} of {total} policies" if good < total else "1 policy" if total == 1 else f"{total} policies"
+    if runs:
+        tasks = sum(run["metrics"]["tasks"] for run in runs) / len(runs)
+        busy = sum(run["metrics"]["busy_ns"] for run in runs) / len(runs)
+        text += f" got the same {tasks:,.0f} tasks, about {show_time(busy)} of CPU time"
+    else:
+        text += " ran"
+    text += f", on {nr(section.cpus, 'CPU')} of {host}."
+    seeds = len(section.seeds)
+    if seeds > 1:
+        text += (f" Each policy ran {seeds} times, each time with other random numbers (a seed), "
+                 "the same for all policies.")
+    else:
+        text += " One seed: what is seen here is one case, not a rule."
+    return text
+
+
+def sentences(section: Section) -> list[str]:
+    """Say what the numbers say, metric by metric.
+
+    Parameters
+    ----------
+    section : Section
+        The runs.
+
+    Returns
+    -------
+    list of str
+        Plain text.
+    """
+    here = [c for c in section.comparisons if c["metrics"]]
+    if not here:
+        return []
+    names = [name for name in section.metrics if any(name in c["metrics"] for c in here)]
+    if len(here) == 1:
+        lines = [verdict_sentence(here[0], name) for name in names]
+    elif len(section.seeds) == 1:
+        lines = [_one_seed(section, name) for name in names]
+    else:
+        means = {
+            name: {p: found[name].estimate for p, found in section.intervals.items() if name in found}
+            for name in names
+        }
+        lines = ranking_sentences(here, means)
+    fixed = fixed_makespan(section)
+    lines += [fixed] if fixed else []
+    return [*lines, method_sentence(max(here, key=lambda c: len(c["seeds"])))]
+
+
+def _one_seed(section: Section, name: str) -> str:
+    """What a single seed shows of a metric, without a verdict."""
+    means = {p: found[name].estimate for p, found in section.intervals.items() if name in found}
+    ranked = sorted(means, key=means.__getitem__)
+    low, high = ranked[0], ranked[-1]
+    what = label(name)
+    return (
+        f"{what[:1].upper() + what[1:]}: from {show_number(name, means[low])} under {low} to "
+        f"{show_number(name, means[high])} under {high}."
+    )
+
+
+def fixed_makespan(section: Section) -> str:
+    """Say it where the CPUs were busy throughout, so that no policy could be faster."""
+    ends = [f["makespan_ns"].estimate for f in section.intervals.values() if "makespan_ns" in f]
+    busy = [f["cpu_utilisation"].estimate for f in section.intervals.values() if "cpu_utilisation" in f]
+    if len(ends) < 2 or not busy or min(busy) <= 0.98 or max(ends) - min(ends) > 0.001 * max(ends):
+        return ""
+    return (f"The last task ends after {show_time(max(ends))} under every policy: a busy CPU cannot "
+            "do fixed work faster.")  # fmt: skip
+
+
+def table(section: Section, names: Sequence[str], *, caption: str) -> str:
+    """One row per policy, one column per metric: the mean, and its interval below.
+
+    Parameters
+    ----------
+    section : Section
+        The runs.
+    names : sequence of str
+        Metrics.
+    caption : str
+        Plain text above the table.
+
+    Returns
+    -------
+    str
+        HTML; each cell carries the unrounded mean as `data-mean`.
+    """
+    heads = "".join(
+        f'<th scope="col" title="{escape(DICTIONARY[n].formula)}">{escape(_heading(n))}</th>' for n in names
+    )
+    best = {name: _best(section, name) for name in names}
+    rows = []
+    for policy in section.policies:
+        cells = [
+            _cell(section, policy, name, is_best=policy in best[name]) for name in names
+        ]  # fmt: skip
+        bad = sum(run["policy"] == policy for run in section.failed)
+        runs = sum(run["policy"] == policy for run in section.runs)
+        verdict_text = f"{bad} of {runs} failed" if bad else "ok"
+        rows.append(f'<tr><th scope="row">{escape(policy)}</th><td>{verdict_text}</td>{"".join(cells)}</tr>')
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Table, scrolls sideways">'
+        f"<table><caption>{escape(caption)}</caption><thead><tr><th scope=\"col\">policy</th>"
+        f'<th scope="col">physics</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _heading(name: str) -> str:
+    return {"wakeup_ns_p99": "wake-up latency, 99th percentile"}.get(name, label(name))
+
+
+def _best(section: Section, name: str) -> set[str]:
+    """Policies with the best mean, empty where all are equal or none is better."""
+    means = {p: found[name].estimate for p, found in section.intervals.items() if name in found}
+    direction = DICTIONARY[name].direction
+    if direction == "none" or len(set(means.values())) < 2:
+        return set()
+    best = (min if direction == "lower" else max)(means.values())
+    return {policy for policy, mean in means.items() if mean == best}
+
+
+def _cell(section: Section, policy: str, name: str, *, is_best: bool) -> str:
+    """One cell of the table."""
+    interval = section.intervals.get(policy, {}).get(name)
+    if interval is None:
+        return "<td>-</td>"
+    between = ""
+    if not math.isnan(interval.low):
+        text = f"{show_number(name, interval.low)} to {show_number(name, interval.high)}"
+        exact = interval.method == "deterministic"
+        between = f'<span class="between">{"the same each time" if exact else escape(text)}</span>'
+    return (
+        f'<td data-policy="{escape(policy)}" data-metric="{escape(name)}" data-mean="{interval.estimate!r}"'
+        f'{" class=best" if is_best else ""}><span class="mean">'
+        f"{escape(show_number(name, interval.estimate))}</span>{between}</td>"
+    )
+
+
+def glossary(names: Iterable[str]) -> str:
+    """Say what each metric is, with its formula."""
+    items = "".join(
+        f"<dt>{escape(label(n))}</dt><dd>{escape(DICTIONARY[n].formula)}"
+        f"{'' if DICTIONARY[n].direction == 'none' else '; ' + DICTIONARY[n].direction + ' is better'}. "
+        f'<span class="soft">{escape(DICTIONARY[n].reference)}</span></dd>'
+        for n in names
+    )
+    return f"<dl>{items}</dl>"
+
+
+# ---- charts -------------------------------------------------------------------
+
+
+def figure(svg: str, *, key: str, title: str, text: str = "", label: str = "", is_wide: bool = False) -> str:
+    """Put a chart into a figure with its caption; `key` is unique in the page, `label` says what is drawn."""
+    words = f"<span>{escape(text)}</span>" if text else ""
+    # Charts are drawn one by one and all begin to count their clips at 0; in one
+    # page, each needs names of its own.
+    svg = re.sub(r'(\bid="|url\(#)', rf"\g<1>{key}-", svg)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label or title)}" ', 1)
+    wide = ' class="wide"' if is_wide else ""
+    # What is wide scrolls within its figure on a narrow screen, and takes the keys to do so.
+    scrolls = f' tabindex="0" role="region" aria-label="{escape(title)}"' if is_wide else ""
+    plot = f'<div class="plot"{scrolls}>{svg}</div>'
+    return f"<figure{wide}><figcaption>{escape(title)}{words}</figcaption>{plot}</figure>"
+
+
+def gantt(charts: Sequence[dict], key: str) -> str:
+    """The Gantt viewer of a section: controls, two lanes, data.
+
+    Parameters
+    ----------
+    charts : sequence of dict
+        Of `data.time_charts`.
+    key : str
+        Unique in the page; a word.
+
+    Returns
+    -------
+    str
+        HTML; empty without charts.
+    """
+    if not charts:
+        return ""
+    metas = [{k: v for k, v in chart.items() if k != "packed"} for chart in charts]
+    data = "".join(
+        f'<script type="text/plain" data-chart="{i}">{chart["packed"]}</script>'
+        for i, chart in enumerate(charts)
+    )
+    second = "1" if len(charts) > 1 else ""
+
+    def options(chosen: str) -> str:
+        return "".join(
+            f'<option value="{i}"{" selected" if str(i) == chosen else ""}>{escape(c["policy"])}</option>'
+            for i, c in enumerate(charts)
+        )
+
+    lanes = "".join(
+        f'<div class="lane"><h4 class="lane-title"></h4><div class="scroller"><canvas tabindex="0" '
+        f'role="img" aria-describedby="{key}-keys"></canvas><div class="spacer"></div></div></div>'
+        for _ in "ab"
+    )
+    none = f'<option value=""{"" if second else " selected"}>none</option>'
+    return f"""<div class="gantt" id="{key}-gantt">
+<noscript><p>This chart needs JavaScript, which is switched off.</p></noscript>
+<div class="controls" role="group" aria-label="Gantt chart" hidden>
+<label>policy A<select name="a">{options("0")}</select></label>
+<label>policy B<select name="b">{none}{options(second)}</select></label>
+<label>one row per<select name="rows"><option value="cpu">CPU</option><option value="task">task</option></select></label>
+<label>colour by<select name="colour"><option value="task">task</option><option value="state">how it ended</option><option value="cpu">CPU</option></select></label>
+<span class="buttons"><button type="button" data-do="out" aria-label="zoom out">&#8722;</button><button type="button" data-do="in" aria-label="zoom in">+</button><button type="button" data-do="left" aria-label="earlier">&#9664;</button><button type="button" data-do="right" aria-label="later">&#9654;</button><button type="button" data-do="whole">whole run</button></span>
+</div>
+{lanes}
+<ul class="legend" aria-label="Colours"></ul>
+<div class="status" role="status"></div>
+<div class="tip" hidden></div>
+<p class="small soft" id="{key}-keys">Drag to move, <kbd>Ctrl</kbd> and the wheel (or two fingers) to zoom, double click to zoom in.
+With the keyboard, in a chart: <kbd>&#8592;</kbd> <kbd>&#8594;</kbd> move, <kbd>+</kbd> <kbd>&#8722;</kbd> zoom, <kbd>0</kbd> whole run,
+<kbd>&#8593;</kbd> <kbd>&#8595;</kbd> row, <kbd>N</kbd> <kbd>P</kbd> next and previous slice. A pixel that holds many slices is as high as its time was busy.</p>
+<script type="application/json">{in_script(metas)}</script>
+{data}
+</div>"""
+
+
+def provenance(section: Section) -> str:
+    """What is needed to repeat the runs: versions, hashes, knobs."""
+    first = section.runs[0]
+    environment = "; ".join(f"{k} {v}" for k, v in first.get("environment", {}).items() if v)
+    facts = [
+        ("seeds", ", ".join(map(str, section.seeds))),
+        ("tick", show_time(first.get("tick_ns") or 0)),
+        ("machine's costs", ", ".join(first.get("costs") or []) or "none charged"),
+        ("environment", environment),
+    ]
+    if section.shown_seed is not None:
+        facts.append(("drawn in time", f"seed {section.shown_seed}"))
+    for policy in section.policies:
+        run = next(r for r in section.runs if r["policy"] == policy)
+        knobs = ", ".join(f"{k} = {v}" for k, v in (run.get("knobs") or {}).items())
+        facts.append((policy, f"{knobs or 'no knobs'}; hash {(run.get('policy_hash') or 'none')[:12]}"))
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(str(text))}</dd>" for name, text in facts)
+    return f"<dl>{items}</dl>"

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""Write a set of runs as one page that a person who was sent it understands.
+
+The page is one file: style, scripts, charts and slices are inside, and a content
+policy keeps it from loading or sending anything.
+
+Must stay true: the verdict stands above every number; a run that failed is shown.
+Read next: data.py for the content, pieces.py for the pieces.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from ..errors import UsageError
+from ..metrics.dictionary import DICTIONARY
+from . import pieces as page
+from .data import (
+    Section,
+    heat_rows,
+    read_sections,
+    response_rows,
+    sample_rows,
+    share_rows,
+    time_charts,
+    wakeup_rows,
+)
+
+#: Said once, below the first of its kind.
+DOTS = "In these charts each dot is one run, the box holds the middle half, the diamond is the mean."
+SCRIPTS = ("slices.js", "gantt.js", "viewer.js")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `write_report` wrote.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The page.
+    nr_bytes : int
+        Its size.
+    nr_runs : int
+        Runs in it, failed ones included.
+    figures : list of pathlib.Path
+        SVG and PDF files beside it, where they were asked for.
+    """
+
+    path: Path
+    nr_bytes: int
+    nr_runs: int
+    figures: list[Path] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One chart of a section: the Altair chart and its words."""
+
+    name: str
+    chart: object
+    title: str
+    text: str = ""
+    is_wide: bool = False
+
+
+def write_report(
+    folder: Path, out: Path, *, figures: Path | None = None, workload: str | None = None
+) -> Report:
+    """Write the page of a folder of runs.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        What `schedlab run --out` wrote, or a part of it.
+    out : pathlib.Path
+        The HTML file to write.
+    figures : pathlib.Path, optional
+        Folder for the charts as SVG and PDF; made where needed.
+    workload : str, optional
+        Only this one; default: all.
+
+    Returns
+    -------
+    Report
+        What was written.
+
+    Raises
+    ------
+    NotFoundError, UsageError
+        If there is no run in `folder`, a file is damaged, or `out` or `figures`
+        cannot be written.
+    """
+    sections = read_sections(Path(folder))
+    if workload is not None:
+        known = [s.workload for s in sections]
+        sections = [s for s in sections if s.workload == workload]
+        if not sections:
+            raise UsageError(f"--workload {workload}: not in {folder}, which has {', '.join(known)}")
+    written: list[Path] = []
+    bodies = []
+    for number, section in enumerate(sections):
+        rows, charts = time_charts(section)
+        drawn = list(drawings(section, rows))
+        bodies.append(_body(section, drawn, charts, f"w{number}"))
+        if figures is not None:
+            written += _save_figures(section, drawn, Path(figures))
+    text = _document(sections, bodies)
+    try:
+        Path(out).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out {out}: cannot be written: {error.strerror}") from error
+    nr_runs = sum(len(section.runs) for section in sections)
+    return Report(Path(out), len(text.encode()), nr_runs, written)
+
+
+def drawings(section: Section, fairness_rows: Sequence[dict]) -> Iterator[Drawing]:
+    """Make the charts of a section.
+
+    Parameters
+    ----------
+    section : Section
+        The runs.
+    fairness_rows : sequence of dict
+        Of `data.time_charts`.
+
+    Yields
+    ------
+    Drawing
+        In the order of the page; charts without data are left out.
+    """
+    from ..plots import charts as plots
+
+    if rows := heat_rows(section):
+        yield Drawing("heat", plots.heatmap(rows), "All at a glance",
+                      "Means. White is the best of its column; darker is more times worse.",
+                      is_wide=True)  # fmt: skip
+    for name in section.metrics:
+        if rows := sample_rows(section, name):
+            yield Drawing(f"samples-{name}", plots.samples(rows, name), plots.heading(name),
+                          DOTS if name == section.metrics[0] else "")  # fmt: skip
+    if rows := response_rows(section):
+        yield Drawing("response", plots.distribution(rows, title="response: arrival to first run"),
+                      "How long tasks wait for their first turn",
+                      "All tasks of all seeds. A curve that is higher, further left, is quicker.")  # fmt: skip
+    if rows := wakeup_rows(section):
+        yield Drawing("wakeup", plots.distribution(rows, title="latency: wake-up to running"),
+                      "How long a task that wakes up waits for the CPU",
+                      "All wake-ups of all seeds. Higher, further left, is quicker; 1 us or less is at the left edge.")  # fmt: skip
+    if rows := share_rows(section):
+        yield Drawing("shares", plots.shares(rows), "CPU time received against deserved",
+                      "Across: what its weight entitled a task to while it was runnable. Up: what it got. "
+                      "Above the dashed line is more than its share, below is less.")  # fmt: skip
+    if fairness_rows:
+        yield Drawing("fairness", plots.fairness(fairness_rows), "Fairness over time",
+                      f"With seed {section.shown_seed}: 1 is what weights entitle to; 1 divided by "
+                      "the number of tasks is one task getting everything.")  # fmt: skip
+
+
+def _save_figures(section: Section, drawn: Sequence[Drawing], folder: Path) -> list[Path]:
+    """Charts of a section as files."""
+    from ..plots import charts as plots
+
+    stem = re.sub(r"[^\w.=+-]", "_", f"{section.workload}-{section.host}-{section.cpus}cpu")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [f for d in drawn for f in plots.save(d.chart, folder / f"{stem}-{d.name}")]
+    except OSError as error:
+        raise UsageError(f"--figures {folder}: cannot be written: {error.strerror}") from error
+
+
+def _about(section: Section) -> tuple[str, str]:
+    """Title and question of a section's workload, as the runs carry them."""
+    first = section.runs[0]
+    return first.get("title") or "", first.get("question") or ""
+
+
+def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], key: str) -> str:
+    """One section of the page."""
+    from ..plots import charts as plots
+
+    title, question = _about(section)
+    found = "".join(f"<li>{page.prose(line)}</li>" for line in page.sentences(section))
+    figures = "".join(
+        page.figure(plots.to_svg(d.chart, has_variables=True), key=f"{key}-{d.name}", title=d.title, text=d.text, is_wide=d.is_wide)
+        for d in drawn
+    )
+    every = [n for n, m in DICTIONARY.items() if m.level == "run"
+             and any(n in found for found in section.intervals.values())]  # fmt: skip
+    seeds = len(section.seeds)
+    caption = (f"Mean of {seeds} seeds, with its 95 % interval; a star marks the best mean." if seeds > 1
+               else "One seed, so there are no intervals; a star marks the best.")  # fmt: skip
+    cpus = page.nr(section.cpus, "CPU")
+    return f"""<section id="{key}">
+<h2>{escape(section.workload)}{f": {escape(title)}" if title else ""} <span class="soft small">({escape(section.host)}, {cpus})</span></h2>
+{f'<p class="question">{escape(question)}</p>' if question else ""}
+<p>{page.prose(page.setting(section))}</p>
+{f'<h3>What the numbers say</h3><ul class="findings">{found}</ul>' if found else ""}
+<h3>The numbers</h3>
+{page.table(section, section.metrics, caption=caption)}
+<details><summary>What the columns mean</summary>{page.glossary(section.metrics)}</details>
+<details><summary>All {len(every)} metrics</summary>{page.table(section, every, caption=caption)}</details>
+{f'<h3>Charts</h3><div class="charts">{figures}</div>' if figures else ""}
+{"<h3>Who had the CPU when</h3>" if charts else ""}
+{page.gantt(charts, key)}
+<details><summary>How to repeat this</summary>{page.provenance(section)}</details>
+</section>"""
+
+
+def _document(sections: Sequence[Section], bodies: Sequence[str]) -> str:
+    """The whole page."""
+    from .. import __version__
+
+    folder = files("schedlab") / "report" / "page"
+    style = (folder / "report.css").read_text(encoding="utf-8")
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    names = list(dict.fromkeys(s.workload for s in sections))
+    policies = list(dict.fromkeys(p for s in sections for p in s.policies))
+    title = f"{_few(names, 'workloads')} under {_few(policies, 'policies')}"
+    nav = ""
+    if len(sections) > 1:
+        links = "".join(f'<li><a href="#w{i}">{escape(s.workload)} ({page.nr(s.cpus, "CPU")})</a></li>'
+                        for i, s in enumerate(sections))  # fmt: skip
+        nav = f'<nav aria-label="Workloads"><ul>{links}</ul></nav>'
+    body = "\n".join(bodies)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'">
+<meta name="generator" content="schedlab {escape(__version__)}">
+<title>{escape(title)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the numbers</a>
+<div class="page">
+<header>
+<p class="soft small">A comparison of CPU schedulers, made with schedlab {escape(__version__)}</p>
+<h1>{escape(title)}</h1>
+{page.verdict(sections)}
+{nav}
+</header>
+<main id="main">
+{body}
+</main>
+<footer class="small soft"><p>Sentences are written from the numbers; intervals and verdicts follow
+docs/statistics.md of schedlab. This page holds all it needs and loads nothing.</p></footer>
+</div>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _few(names: Sequence[str], word: str) -> str:
+    """One or two by name, many by number."""
+    return " and ".join(names) if len(names) <= 2 else f"{len(names)} {word}"

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+"""Decide claims: a verdict follows from a published figure and our interval.
+
+	side of null    which way the claim points: what it says, else what its figure says
+	holds           our interval lies wholly on that side, further from null than what
+	                counts as a difference, and our mean meets the figure
+	in direction    it lies on that side, but our mean does not meet the figure
+	does not hold   it lies wholly outside, or reaches no effect and misses the figure
+	cannot be tested  it covers what is claimed as well as no effect: too few runs; or
+	                there are no runs, or one only, or the claim lacks something
+
+A wide interval so never decides anything: it neither refutes a claim nor confirms one.
+
+Must stay true: no verdict is written down anywhere; it is made here, from numbers.
+Read next: reproduction.py; docs/statistics.md, for the intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..stats.inference import Interval, mean_interval
+from .audit import Formula, Range, Table, published_range
+from .formula import HERE, MissingError, Sample
+from .samples import Samples
+from .spec import Claim
+
+HOLDS, DIRECTION, FAILS, UNTESTED = (
+    "holds", "holds in direction only", "does not hold", "cannot be tested",
+)  # fmt: skip
+VERDICTS = (HOLDS, DIRECTION, FAILS, UNTESTED)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A claim on one set of runs.
+
+    Attributes
+    ----------
+    claim : Claim
+        What was decided.
+    on : str
+        The set of runs; empty where the claim lacks what it takes.
+    host : str
+        Where these ran.
+    verdict : str
+        One of `VERDICTS`.
+    reason : str
+        How it follows, in a sentence.
+    published : Range or None
+        The report's figure, with all that rounding leaves open.
+    ours : Interval or None
+        Ours, in the same unit.
+    sample : Sample or None
+        Ours, seed by seed, and where it comes from.
+    """
+
+    claim: Claim
+    on: str
+    host: str
+    verdict: str
+    reason: str
+    published: Range | None = None
+    ours: Interval | None = None
+    sample: Sample | None = None
+
+    def as_json(self, report: int) -> dict:
+        """One entry of `--json`.
+
+        Parameters
+        ----------
+        report : int
+            1 to 5.
+
+        Returns
+        -------
+        dict
+            `published`, `ours` and `interval` are numbers in the unit of the
+            claim, or None; `run` is a run's directory, `runs` are all.
+        """
+        directories = list(self.sample.directories) if self.sample else []
+        has_interval = self.ours is not None and self.ours.method != "single"
+        return {
+            "report": report, "claim": self.claim.name, "text": self.claim.text,
+            "where": self.claim.where, "part": self.claim.part, "measure": self.claim.measure,
+            "unit": self.claim.unit, "on": self.on, "host": self.host,
+            "published": self.published.middle if self.published else None,
+            "stated": self.claim.stated,
+            "ours": self.ours.estimate if self.ours else None,
+            "interval": [self.ours.low, self.ours.high] if self.ours and has_interval else None,
+            "n": self.ours.n if self.ours else 0, "method": self.ours.method if self.ours else None,
+            "values": list(self.sample.values) if self.sample else [],
+            "verdict": self.verdict, "reason": self.reason, "test": rule_text(self.claim),
+            "run": directories[0] if directories else None, "runs": directories,
+        }  # fmt: skip
+
+
+def published_value(claim: Claim, tables: Mapping[str, Table]) -> Range | None:
+    """What a claim's published figure may have been before it was rounded.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    tables : mapping of str to Table
+        The report's own.
+
+    Returns
+    -------
+    Range or None
+        None where the report gives no figure.
+
+    Raises
+    ------
+    ValueError
+        If the formula means nothing.
+    """
+    if not claim.published:
+        return None
+    try:
+        return published_range(claim.published)
+    except ArithmeticError:  # no number: a formula
+        return Formula(claim.published).value(tables)
+
+
+def side_of(claim: Claim, published: Range | None) -> str:
+    """Which way a claim points.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim; what it says counts first.
+    published : Range or None
+        Its figure.
+
+    Returns
+    -------
+    str
+        `"above"`, `"below"` or `"equal"`, against its `null`; empty without one.
+    """
+    if claim.null is None:
+        return ""
+    return claim.says or _figure_side(claim, published)
+
+
+def _figure_side(claim: Claim, published: Range | None) -> str:
+    """Which way the figure points by itself."""
+    if published is None or claim.null is None:
+        return ""
+    if published.low > claim.null:
+        return "above"
+    return "below" if published.high < claim.null else "equal"
+
+
+def decide(claim: Claim, published: Range | None, ours: Interval) -> tuple[str, str]:
+    """Decide a claim.
+
+    Parameters
+    ----------
+    claim : Claim
+        With its test.
+    published : Range or None
+        Its figure.
+    ours : Interval
+        What we measured, in the same unit.
+
+    Returns
+    -------
+    tuple of (str, str)
+        One of `VERDICTS`, and the reason.
+
+    Examples
+    --------
+    >>> claim = Claim("c", "", "", "", None, (), null=1.0)
+    >>> decide(claim, Range(0.27, 0.28), Interval(0.5, 0.4, 0.6, 10, 0.95, "bca"))[0]
+    'holds in direction only'
+    >>> decide(claim, Range(0.27, 0.28), Interval(0.9, 0.7, 1.1, 10, 0.95, "bca"))[0]
+    'does not hold'
+    """
+    if ours.method == "single":
+        return UNTESTED, "one run has no interval; more seeds decide"
+    side = side_of(claim, published)
+    if not side:
+        assert published is not None, "the claim was read without a test"
+        return _decide_figure(claim, published, ours)
+    null, what = claim.null, f"no effect ({claim.null:g})"
+    assert null is not None, "a side is one of null"
+    if side == "equal":
+        return _decide_equal(claim, ours, what)
+    other = {"above": "below", "below": "above"}[side]
+    # How far the interval's ends lie on the claimed side of null; negative: on the other one.
+    sign = 1 if side == "above" else -1
+    nearest, furthest = sorted((sign * (ours.low - null), sign * (ours.high - null)))
+    figure = _figure_side(claim, published)
+    if nearest > claim.least:
+        return _decide_size(claim, published, ours, side, what, is_figure_on_it=figure == side)
+    if furthest < -claim.least:
+        return FAILS, f"our interval lies {other} {what}: the other way round"
+    if furthest <= claim.least:
+        return FAILS, f"our interval does not lie {side} {what} by {claim.least:g}: no difference that matters is seen"
+    if published is not None and figure == side and not _reaches(claim, published, ours):
+        return FAILS, f"our interval reaches {what}, and does not meet the figure, within {claim.within:.0%}"
+    return UNTESTED, f"our interval covers {what} as well as values {side} it: more runs decide"
+
+
+def _decide_figure(claim: Claim, published: Range, ours: Interval) -> tuple[str, str]:
+    """A claim of a number alone."""
+    if _is_near(claim, published, ours):
+        return HOLDS, f"our mean meets the figure, within {claim.within:.0%}"
+    if _reaches(claim, published, ours):
+        return UNTESTED, f"our interval meets the figure, within {claim.within:.0%}, but our mean does not: more runs decide"
+    return FAILS, f"our interval does not meet the figure, within {claim.within:.0%}"
+
+
+def _decide_equal(claim: Claim, ours: Interval, what: str) -> tuple[str, str]:
+    """A claim that nothing changes."""
+    assert claim.null is not None
+    low, high = claim.null - claim.margin, claim.null + claim.margin
+    if low <= ours.low and ours.high <= high:
+        return HOLDS, f"our interval lies within {claim.margin:g} of {what}"
+    if ours.high < low or ours.low > high:
+        return FAILS, f"our interval lies further than {claim.margin:g} from {what}"
+    return UNTESTED, f"our interval reaches further than {claim.margin:g} from {what}, and nearer: more runs decide"
+
+
+def _decide_size(
+    claim: Claim, published: Range | None, ours: Interval, side: str, what: str, *, is_figure_on_it: bool
+) -> tuple[str, str]:
+    """A claim whose direction holds."""
+    if published is None:
+        return HOLDS, f"our interval lies {side} {what}, which is all that is claimed"
+    if not is_figure_on_it:
+        return DIRECTION, f"our interval lies {side} {what}, as the text says; the report's own figure does not"
+    if _is_near(claim, published, ours):
+        return HOLDS, f"our interval lies {side} {what}, and our mean meets the figure, within {claim.within:.0%}"
+    return DIRECTION, f"our interval lies {side} {what}, but our mean does not meet the figure, within {claim.within:.0%}"
+
+
+def _slack(claim: Claim, published: Range) -> tuple[float, float]:
+    """What still is the figure: give or take a factor of 1 + within."""
+    ends = [end * factor for end in (published.low, published.high)
+            for factor in (1 + claim.within, 1 / (1 + claim.within))]  # fmt: skip
+    return min(ends), max(ends)
+
+
+def _is_near(claim: Claim, published: Range, ours: Interval) -> bool:
+    """Whether our mean meets the figure; a wide interval would meet any."""
+    low, high = _slack(claim, published)
+    return low <= ours.estimate <= high
+
+
+def _reaches(claim: Claim, published: Range, ours: Interval) -> bool:
+    """Whether the figure may still be true: our interval has a part of it."""
+    low, high = _slack(claim, published)
+    return ours.low <= high and low <= ours.high
+
+
+def rule_text(claim: Claim) -> str:
+    """Say what decides a claim, for those who would decide it otherwise.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+
+    Returns
+    -------
+    str
+        The rule in words.
+    """
+    if claim.lacks:
+        return ""
+    near = f"the mean within {claim.within:.0%} of the figure"
+    if claim.null is None:
+        return near
+    side = claim.says or "on the figure's side of"
+    if side == "equal":
+        return f"the whole interval within {claim.margin:g} of {claim.null:g}"
+    rule = f"the whole interval {side} {claim.null:g}, by {claim.least:g}"
+    return f"{rule}, and {near}" if claim.published else rule
+
+
+def decide_all(claims, tables: Mapping[str, Table], samples: Samples) -> list[Decision]:
+    """Decide every claim on every set of runs that it names.
+
+    Parameters
+    ----------
+    claims : iterable of Claim
+        In their order.
+    tables : mapping of str to Table
+        The report's own.
+    samples : Samples
+        What was run; sets that were left out are not in it.
+
+    Returns
+    -------
+    list of Decision
+        One per claim and set that was run; one for a claim that lacks something.
+    """
+    decisions = []
+    for claim in claims:
+        published = published_value(claim, tables)
+        if claim.lacks:
+            decisions.append(Decision(claim, "", "", UNTESTED, claim.lacks, published))
+        for on in claim.on:
+            if on in samples.done:
+                decisions.append(_decide_on(claim, on, published, samples))
+    return decisions
+
+
+def _decide_on(claim: Claim, on: str, published: Range | None, samples: Samples) -> Decision:
+    """Decide a claim on one set of runs."""
+    host = samples.done[on].runs.host
+    assert claim.ours is not None
+    try:
+        sample = measure_on(claim.ours, on, samples)
+    except MissingError as error:
+        return Decision(claim, on, host, UNTESTED, str(error), published)
+    ours = mean_interval(sample.values)
+    verdict, reason = decide(claim, published, ours)
+    if sample.nr_left_out:
+        reason += f"; {sample.nr_left_out} seeds are left out, since runs of theirs failed"
+    return Decision(claim, on, host, verdict, reason, published, ours, sample)
+
+
+def measure_on(measure, on: str, samples: Samples) -> Sample:
+    """Compute an expression where `run` stands for a set of runs.
+
+    Parameters
+    ----------
+    measure : Measure
+        The expression.
+    on : str
+        The set.
+    samples : Samples
+        What was run.
+
+    Returns
+    -------
+    Sample
+        Seed by seed.
+
+    Raises
+    ------
+    MissingError
+        If a number is missing, with the reason.
+    """
+
+    def look_up(name: str, keys: tuple[str, ...]):
+        name = on if name == HERE else name
+        if name not in samples.done:
+            raise MissingError(f"the set of runs '{name}', which it is compared with, was left out")
+        return samples.look_up(name, keys)
+
+    return measure.sample(look_up)

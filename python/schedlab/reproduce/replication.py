@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""docs/replication.md: the verdicts of a dated run, a section per report.
+
+Must stay true: a section is replaced as a whole, with its date and its command;
+sections of reports that were not run this time stay as they are.
+Read next: reproduction.py, where the verdicts come from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from ..errors import UsageError
+from .reproduction import Reproduction
+from .text import command_text, count_sentences, interval_text, ours_text, published_text
+
+HEAD = """# Which conclusions of the five reports hold
+
+Each claim of a report, as decided by a run of its experiment: the published figure, ours
+with its 95 % interval, and a verdict that follows from the two.
+[experiments/README.md](../experiments/README.md) says how, and how to change a row.
+`schedlab reproduce N` runs a report again and writes a page that says all of this at length,
+with the report's tables and charts beside ours. This page is written by the command that
+each section names; a test compares it with a quick run.
+"""
+BEGIN, END = "<!-- report {} -->", "<!-- end of report {} -->"
+_COLUMNS = ("claim", "what it says", "where", "published", "run on", "ours", "95 % interval", "verdict")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the page, read back.
+
+    Attributes
+    ----------
+    report : int
+        1 to 5.
+    claim, on : str
+        The claim's id, and the set of runs; the latter may be empty.
+    ours, low, high : float or None
+        Our figure and its interval; all equal where all runs are.
+    verdict : str
+        As written.
+    """
+
+    report: int
+    claim: str
+    on: str
+    ours: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+def write_replication(made: Sequence[Reproduction], path: Path, *, today: date) -> None:
+    """Put reports that were reproduced into the page.
+
+    Parameters
+    ----------
+    made : sequence of Reproduction
+        The reports.
+    path : pathlib.Path
+        The page; made where it is missing.
+    today : datetime.date
+        When it was made.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be written.
+    """
+    text = path.read_text(encoding="utf-8") if path.is_file() else HEAD
+    for each in made:
+        number = each.experiment.report
+        begin, end = BEGIN.format(number), END.format(number)
+        section = f"{begin}\n{section_text(each, today=today)}{end}\n"
+        old = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}\n", re.DOTALL)
+        text = old.sub(lambda _, new=section: new, text) if old.search(text) else f"{text}\n{section}"
+    try:
+        path.write_text(_in_order(text), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--write {path}: cannot be written: {error.strerror}") from error
+
+
+def _in_order(text: str) -> str:
+    """Sections by number, whatever order they were made in."""
+    pattern = re.compile(r"<!-- report (\d+) -->\n.*?<!-- end of report \1 -->\n", re.DOTALL)
+    sections = sorted(pattern.finditer(text), key=lambda match: int(match[1]))
+    head = pattern.sub("", text).rstrip("\n")
+    return "\n\n".join([head, *(match[0].rstrip("\n") for match in sections)]) + "\n"
+
+
+def section_text(made: Reproduction, *, today: date) -> str:
+    """Write the section of a report.
+
+    Parameters
+    ----------
+    made : Reproduction
+        The report.
+    today : datetime.date
+        When it was made.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    experiment, audit = made.experiment, made.audit
+    titles = "; ".join(f"`{name}` is {runs.title}" for name, runs in experiment.runs.items() if name in made.samples.done)
+    lines = [
+        f"## {experiment.title}", "", experiment.question, "",
+        f"Made on {today.isoformat()} by `{command_text(made)} --write docs/replication.md`. {len(audit.wrong)} of {len(audit.findings)} derived figures do "
+        f"not follow from the report's own rows (`./lab audit {experiment.report}`). {' '.join(count_sentences(made))}",
+        "", f"Sets of runs: {titles}.", "",
+        f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}",
+    ]  # fmt: skip
+    for decision in made.decisions:
+        claim = decision.claim
+        cells = (f"`{claim.name}`", claim.text, claim.where, published_text(decision),
+                 f"`{decision.on}`" if decision.on else "-", ours_text(decision), interval_text(decision),
+                 decision.verdict)  # fmt: skip
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def read_replication(path: Path) -> list[Row]:
+    """Read the rows of the page.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The page.
+
+    Returns
+    -------
+    list of Row
+        In their order.
+
+    Raises
+    ------
+    UsageError
+        If a row is damaged.
+    """
+    rows, report = [], 0
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if match := re.fullmatch(r"<!-- report (\d+) -->", line):
+            report = int(match[1])
+        if not line.startswith("| `"):
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != len(_COLUMNS):
+            raise UsageError(f"{path}:{number}: {len(cells)} cells in place of {len(_COLUMNS)}; make the page anew")
+        ours = _number(cells[5])
+        low, _, high = cells[6].partition(" .. ")
+        is_equal = cells[6].startswith("all ")
+        rows.append(Row(report, cells[0].strip("`"), cells[4].strip("`-"), ours,
+                        ours if is_equal else _number(low), ours if is_equal else _number(high), cells[7]))  # fmt: skip
+    return rows
+
+
+def _number(text: str) -> float | None:
+    """A number with its unit behind it; None for a dash."""
+    word = text.split(" ")[0].replace(",", "")
+    return None if word in ("-", "") else float(word)

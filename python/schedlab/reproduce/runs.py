@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: MIT
+"""Do the runs of an experiment, each once: what is there already is not done again.
+
+	OUT/SET/POLICY/...              what `schedlab run --out` leaves
+	OUT/SET/POLICY/WORKLOAD/run.json  of a program of the teaching kernel, all runs of it
+	                       /console   what the machine printed
+
+A run is there if its `run.json` says that it was made from the same: workload and
+policy by their hashes, host and compiler by theirs, seed, CPUs, costs. So a command
+that was interrupted goes on, `--full` uses what `--quick` left, and a changed policy
+or kernel makes its runs anew.
+
+Must stay true: a run that differs in any of these is never taken for another.
+Read next: samples.py, which reads the directories.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import SchedlabError, UnavailableError
+from ..hosts.host import open_host
+from ..runs.case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
+from ..runs.run import Plan, run_plan
+from ..units import parse_duration
+from .samples import Done
+from .spec import Runs, Size
+
+#: What a run says of itself that another one of the same may say otherwise.
+_MAY_DIFFER = {"status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
+               "started_ns", "host_answer"}  # fmt: skip
+_INTERRUPTED = "interrupted; the same command goes on from here"
+_LINE = re.compile(r"^(\w+) ((?:[\w-]+=\S+ ?)+)$")
+
+
+class Interrupted(SchedlabError):
+    """Ctrl-C; what is finished is kept."""
+
+    exit_code = 130
+
+
+def do_runs(
+    runs: Runs, size: Size, out: Path, *, needed: Collection[tuple[str, str]] | None = None,
+    on_start: Callable[[int], None] | None = None, on_result: Callable[[dict], None] | None = None,
+) -> Done:  # fmt: skip
+    """Do a set of runs.
+
+    Parameters
+    ----------
+    runs : Runs
+        The set.
+    size : Size
+        How much of it.
+    out : pathlib.Path
+        Folder of the experiment's runs.
+    needed : collection of (str, str), optional
+        Workloads and policies, as the experiment calls them, that something asks
+        for; default: all combinations. A program does all of its work anyway.
+    on_start : callable, optional
+        Called with the number of runs that are still to be done, once per policy.
+    on_result : callable, optional
+        Called with each run when it is done.
+
+    Returns
+    -------
+    Done
+        Every run, failed ones included; without any where the host cannot be used.
+
+    Raises
+    ------
+    Interrupted
+        After Ctrl-C.
+    UsageError, SpecError
+        If a workload, policy or option is wrong.
+    """
+    done = Done(runs)
+    started = time.monotonic()
+
+    def count(run: dict) -> None:
+        done.nr_new += 1
+        if on_result:
+            on_result(run)
+
+    try:
+        if runs.program:
+            _run_programs(done, size, out, needed, on_start, count)
+        for label in () if runs.program else runs.policies:
+            chosen = {name: text for name, text in runs.workloads.items()
+                      if needed is None or (name, label) in needed}  # fmt: skip
+            if chosen:
+                _run_workloads(done, replace(runs, workloads=chosen), size, out, label, on_start, count)
+    except UnavailableError as error:
+        done.found.clear()
+        done.problem = f"{runs.host} cannot be used here: {error}"
+    done.seconds = time.monotonic() - started
+    return done
+
+
+# ---- workloads --------------------------------------------------------------
+
+
+def workload_of(text: str, runs: Runs, size: Size) -> str:
+    """Put the scaled numbers into a workload's name.
+
+    Parameters
+    ----------
+    text : str
+        Such as `"report-4/pi:terms={terms}"`.
+    runs : Runs
+        With `scaled`.
+    size : Size
+        With `scale`.
+
+    Returns
+    -------
+    str
+        As `schedlab run` takes it.
+    """
+    numbers = {name: max(1, round(value * size.scale)) for name, value in runs.scaled.items()}
+    return re.sub(r"\{(\w+)\}", lambda match: str(numbers.get(match[1], match[0])), text)
+
+
+def plan_of(runs: Runs, size: Size, out: Path, label: str) -> Plan:
+    """Write down the runs under one policy as `schedlab run` would.
+
+    Parameters
+    ----------
+    runs : Runs
+        The set.
+    size : Size
+        How much of it.
+    out : pathlib.Path
+        Folder of the experiment's runs.
+    label : str
+        The policy, as the experiment calls it.
+
+    Returns
+    -------
+    Plan
+        For `run_plan`.
+    """
+    policy, *knobs = runs.policies[label].split()
+    name = Path(policy).name.removesuffix(".bpf.c")
+    return Plan(
+        workloads=[workload_of(text, runs, size) for text in runs.workloads.values()],
+        policies=[policy],
+        out=out / runs.name / folder_name(label),
+        host=runs.host,
+        cpus=runs.cpus,
+        nr_seeds=size.seeds,
+        settings=[f"{name}.{knob}" for knob in knobs],
+        tick_ns=parse_duration(runs.tick, place="tick") if runs.tick else None,
+        costs=runs.costs,
+        io=runs.io,
+        topology=runs.topology,
+        is_parallel=runs.parallel,
+        timeout_seconds=parse_duration(runs.timeout, place="timeout") / 1e9,
+    )
+
+
+def _run_workloads(done: Done, runs: Runs, size: Size, out: Path, label: str, on_start, on_result) -> None:
+    """Workloads of a set under one policy."""
+    plan = plan_of(runs, size, out, label)
+    result = run_plan(plan, on_start=on_start, on_result=on_result, known=known_run)
+    if result.is_interrupted:
+        raise Interrupted(_INTERRUPTED)
+    # Names of workloads may come shorter than they went in; their order stays.
+    names = dict.fromkeys(run["workload"] for run in result.runs)
+    for short, name in zip(runs.workloads, names, strict=True):
+        done.found[short, label] = [run for run in result.runs if run["workload"] == name]
+
+
+def known_run(ready: Ready, case: Case) -> dict | None:
+    """Find a run that an earlier call has done.
+
+    Parameters
+    ----------
+    ready : Ready
+        What the runs of the plan share.
+    case : Case
+        The run.
+
+    Returns
+    -------
+    dict or None
+        The run, as `--json` lists it; None if it has to be done.
+    """
+    directory = directory_of(ready.plan, case)
+    built = ready.built[case.policy_name]
+    try:
+        run = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if isinstance(built, SchedlabError) or run.get("status") != "ok":
+        return None
+    wanted = blank_run(ready, case) | {
+        "program_hash": ready.programs.get(case.workload, case.seed)[0].program_hash,
+        "policy_hash": built.policy_hash, "knobs": built.values,
+    }  # fmt: skip
+    if _identity(wanted) != _identity(run) or not (directory / "tasks.parquet").is_file():
+        return None
+    return {name: value for name, value in run.items() if name != "host_answer"} | {"directory": str(directory)}
+
+
+def _identity(run: Mapping) -> dict:
+    """All that says what a run is of; how busy the machine was does not."""
+    environment = {name: value for name, value in run["environment"].items() if name != "load_average"}
+    same = {name: value for name, value in run.items() if name not in _MAY_DIFFER}
+    return json.loads(json.dumps(same | {"environment": environment}))
+
+
+# ---- programs of the teaching kernel ----------------------------------------
+
+
+def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result) -> None:
+    """A program of the kernel: a machine per workload and policy runs it many times."""
+    runs = done.runs
+    environment = environment_of(open_host(runs.host))
+    todo: dict[tuple[str, str], tuple[str, Path, dict]] = {}
+    for workload, arguments in runs.workloads.items():
+        for label, policy in runs.policies.items():
+            if needed is not None and (workload, label) not in needed:
+                continue
+            command = runs.program.replace("{runs}", str(size.seeds)).replace("{workload}", arguments)
+            folder = out / runs.name / folder_name(label) / folder_name(workload)
+            identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick,
+                        "parallel": runs.parallel, "environment": environment}  # fmt: skip
+            known = _known_samples(folder, identity)
+            if known is None:
+                todo[workload, label] = (command, folder, identity)
+            else:
+                done.found[workload, label] = known
+    if on_start:
+        on_start(size.seeds * len(todo))
+    # A machine that counts instructions keeps one CPU of this one busy; one in real time wants all.
+    machines = _Machines()
+    with ThreadPoolExecutor(1 if runs.parallel else os.cpu_count() or 1) as pool:
+        booted = {key: pool.submit(_boot, runs, *key, *rest, machines) for key, rest in todo.items()}
+        try:
+            for key, each in booted.items():
+                # Once Polars is there, Ctrl-C ends only waits that have a timeout.
+                done.found[key] = each.result(timeout=threading.TIMEOUT_MAX / 2)
+                for run in done.found[key]:
+                    on_result(run)
+        except KeyboardInterrupt as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            machines.end()
+            raise Interrupted(_INTERRUPTED) from error
+
+
+class _Machines:
+    """Machines under way, all of which end at once, also those about to be started."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._started: list[subprocess.Popen] = []
+        self._is_over = False
+
+    def start(self, command: list[str]) -> subprocess.Popen:
+        """Start one; what it prints can be read."""
+        with self._lock:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, text=True, errors="replace")  # fmt: skip
+            self._started.append(process)
+            if self._is_over:
+                process.kill()
+            return process
+
+    def end(self) -> None:
+        """End all of them. From any thread."""
+        with self._lock:
+            self._is_over = True
+            for process in self._started:
+                process.kill()
+
+
+def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
+    """What an earlier boot of the same printed."""
+    try:
+        content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        if content["identity"] == json.loads(json.dumps(identity)):
+            return [run | {"directory": str(folder)} for run in content["runs"]]
+    except (OSError, ValueError, KeyError):
+        pass
+    return None
+
+
+def _boot(
+    runs: Runs, workload: str, label: str, command: str, folder: Path, identity: Mapping, machines: _Machines
+) -> list[dict]:
+    """Boot a machine, one of `machines`, and read what the program says."""
+    from ..hosts.kernel import image_for
+    from ..hosts.kernel_boot import Machine, machine_command
+    from ..policy.find import find_policy
+
+    policy, *knobs = runs.policies[label].split()
+    arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")}
+    if knobs:
+        arguments["set"] = ",".join(_numbers(policy, knobs))
+    if runs.tick:
+        arguments["tick_ns"] = str(parse_duration(runs.tick, place="tick"))
+    machine = Machine(image_for(find_policy(policy)), nr_cpus=runs.cpus or 1, is_counted=not runs.parallel,
+                      arguments=arguments | {"run": f"/{command}"})  # fmt: skip
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    seconds = parse_duration(runs.timeout, place="timeout") / 1e9
+    process = machines.start(machine_command(machine))
+    try:
+        console, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return [_sample(folder, workload, label, {}, f"stopped: no result after {seconds:g} s")]
+    write_text(folder / "console", console)
+    samples = [_sample(folder, workload, label, words) for words in read_samples(console)]
+    if process.returncode or not samples:
+        last = console.strip().rpartition("\n")[2]
+        return [_sample(folder, workload, label, {}, f"{command} ended with {process.returncode}: {last}")]
+    write_text(folder / "run.json", json.dumps({"identity": identity, "runs": samples}, indent=1) + "\n")
+    return samples
+
+
+def _numbers(policy: str, knobs: list[str]) -> list[str]:
+    """Settings as the kernel's boot arguments take them: plain numbers."""
+    from ..policy.find import load_policy, parse_settings
+
+    loaded = load_policy(policy)
+    variants = parse_settings([f"{loaded.name}.{knob}" for knob in knobs], {loaded.name: loaded})
+    return [f"{knob}={value}" for variant in variants.values() for knob, value in variant.values.items()]
+
+
+def read_samples(console: str) -> list[dict[str, str]]:
+    """Read lines of `WORD name=VALUE ...`, as programs print them with `--raw`.
+
+    Parameters
+    ----------
+    console : str
+        All that a machine printed.
+
+    Returns
+    -------
+    list of dict of str to str
+        The values by name; lines that have no `name` and `run` are left out.
+
+    Examples
+    --------
+    >>> read_samples("hello\\ntiming name=cpu run=0 ticks=5\\n")
+    [{'name': 'cpu', 'run': '0', 'ticks': '5'}]
+    """
+    found = []
+    for line in console.replace("\r", "").splitlines():
+        if match := _LINE.match(line.strip()):
+            words = dict(word.split("=", 1) for word in match[2].split())
+            if {"name", "run"} <= words.keys():
+                found.append(words)
+    return found
+
+
+def _sample(folder: Path, workload: str, label: str, words: Mapping[str, str], error: str = "") -> dict:
+    """One printed line as a run; its times are numbers."""
+    numbers = {name: int(text) for name, text in words.items() if text.lstrip("-").isdecimal()}
+    if "ns" in numbers:  # as a run of a workload has it
+        numbers["makespan_ns"] = numbers["ns"]
+    return {
+        "workload": workload, "policy": label, "seed": numbers.pop("run", 0) + 1,
+        "status": "failed" if error else "ok", "error": error or None,
+        "directory": str(folder), "metrics": numbers,
+    }  # fmt: skip

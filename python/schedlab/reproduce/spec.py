@@ -1,0 +1,545 @@
+# SPDX-License-Identifier: MIT
+"""Read an experiment: what a report asked and claimed, what is run, and what decides.
+
+	experiments/report-N/experiment.toml   question, set-up, sets of runs, tables to redraw
+	                    /claims.toml       a row per claim, with the test that decides it
+	                    /audit.toml        see audit.py
+	                    /published/*.csv   the report's own tables
+
+experiments/README.md explains every key, for people who add a report.
+
+Must stay true: a mistake is reported with its file, its place and the nearest right
+word before anything runs; no verdict can be written into these files.
+Read next: formula.py, the expressions; reproduction.py, which runs them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import SpecError, SpecFault, did_you_mean
+from .formula import Measure
+
+EXPERIMENT_FILE, CLAIMS_FILE = "experiment.toml", "claims.toml"
+SIDES = ("above", "below", "equal")
+PARTS = {"claim": "What the report claims", "left-out": "What the report left out, done here"}
+HOSTS = ("sim", "uthreads", "kernel", "linux", "guest")
+#: How far a measured figure may be from the published one: a factor of 1.25.
+WITHIN = 0.25
+#: How far from no effect still counts as none, where a claim says "the same".
+MARGIN = 0.05
+#: How far from no effect counts as one. Two runs of a deterministic host differ by a
+#: millionth as surely as by a half, and an interval alone calls both a difference.
+LEAST = 0.01
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a set is run.
+
+    Attributes
+    ----------
+    seeds : int, default 1
+        Seeds, from 1 on; of a program of the kernel, its runs.
+    scale : float, default 1
+        What the numbers in `Runs.scaled` are multiplied by.
+    skip : bool, default False
+        Whether the set is left out, unless its host is asked for.
+    """
+
+    seeds: int = 1
+    scale: float = 1.0
+    skip: bool = False
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A set of runs: workloads under policies on one host.
+
+    Attributes
+    ----------
+    name, title : str
+        In expressions and folders; for people.
+    host : str
+        One of the hosts of schedlab.
+    policies : mapping of str to str
+        By the report's name: ours, with knobs, such as `"mlfq rotate=1"`.
+    quick, full : Size
+        How much is run.
+    cpus : int or None
+        Number of CPUs; None: what each workload says.
+    workloads : mapping of str to str
+        By short name; of a program, the arguments that `{workload}` stands for.
+    program : str
+        A program of the teaching kernel, which does its own work `{runs}` times.
+    tick, topology, timeout : str
+        As the options of `schedlab run`; empty: their defaults.
+    costs, io : tuple of str
+        As the options of `schedlab run`.
+    parallel : bool
+        As the option of `schedlab run`.
+    scaled : mapping of str to float
+        Numbers that stand as `{NAME}` in workloads, at scale 1.
+    """
+
+    name: str
+    title: str
+    host: str
+    policies: Mapping[str, str]
+    quick: Size
+    full: Size
+    cpus: int | None = None
+    workloads: Mapping[str, str] = field(default_factory=dict)
+    program: str = ""
+    tick: str = ""
+    topology: str = ""
+    timeout: str = "300s"
+    costs: tuple[str, ...] = ()
+    io: tuple[str, ...] = ()
+    parallel: bool = False
+    scaled: Mapping[str, float] = field(default_factory=dict)
+
+    def size(self, *, is_quick: bool) -> Size:
+        """How much of it is run."""
+        return self.quick if is_quick else self.full
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One row of `claims.toml`.
+
+    Attributes
+    ----------
+    name : str
+        Its `id`.
+    text, where, measure, unit, note, stated : str
+        What is claimed, in our words; where; what the number is; its unit; what a
+        reader should know; the figure as the report prints it.
+    ours : Measure
+        The expression over our runs.
+    published : str
+        Formula over the published tables, or a number; empty: no figure.
+    null : float or None
+        Value of no effect: 1 of a ratio, 0 of a difference. None: the claim is
+        of the number alone.
+    says : str
+        `"above"`, `"below"` or `"equal"`, against `null`; empty: what the
+        published figure says.
+    within : float
+        The published figure is met up to this part.
+    margin : float
+        How far from `null` is still equal, in the unit of the expression.
+    least : float
+        How far from `null` is above or below, in the same unit.
+    on : tuple of str
+        Sets of runs that it is tested on.
+    part : str
+        `"claim"`, or `"left-out"` of what the report did not do.
+    lacks : str
+        What is missing to test it at all; empty: nothing.
+    """
+
+    name: str
+    text: str
+    where: str
+    measure: str
+    ours: Measure | None
+    on: tuple[str, ...]
+    unit: str = ""
+    note: str = ""
+    stated: str = ""
+    published: str = ""
+    null: float | None = None
+    says: str = ""
+    within: float = WITHIN
+    margin: float = MARGIN
+    least: float = LEAST
+    part: str = "claim"
+    lacks: str = ""
+
+
+@dataclass(frozen=True)
+class Redrawn:
+    """A table or chart of the report, to be drawn beside ours.
+
+    Attributes
+    ----------
+    kind : str
+        `"table"`: a value per row and column; `"box"`: a distribution per row.
+    where, title, unit, note : str
+        In the report; for people.
+    rows, columns : tuple of str
+        What `{row}` and `{column}` stand for.
+    ours, published : str
+        Expressions with `{row}` and `{column}`; `published` may be empty.
+    on : tuple of str
+        Sets of runs.
+    is_log : bool
+        Whether its chart has a logarithmic axis.
+    is_shared : bool
+        Whether all sources are drawn in one scale, however far apart they are.
+    is_folded : bool
+        Whether a reader unfolds it.
+    rows_are, columns_are : str
+        What the rows and the columns are, such as `"scheduler"` and `"processes"`.
+    """
+
+    kind: str
+    where: str
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    ours: str
+    on: tuple[str, ...]
+    published: str = ""
+    unit: str = ""
+    note: str = ""
+    is_log: bool = False
+    is_shared: bool = False
+    is_folded: bool = False
+    rows_are: str = ""
+    columns_are: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A report as an experiment.
+
+    Attributes
+    ----------
+    report : int
+        1 to 5.
+    folder : pathlib.Path
+        Where it is written down.
+    title, source, question, concludes : str
+        For people; `source` is whose report it is, `concludes` what it concludes.
+    setup, done : tuple of str
+        Paragraphs: the set-up as the report describes it, and what is run here.
+    runs : mapping of str to Runs
+        By name, in their order.
+    claims : tuple of Claim
+        In their order.
+    redrawn : tuple of Redrawn
+        In their order.
+    """
+
+    report: int
+    folder: Path
+    title: str
+    source: str
+    question: str
+    setup: tuple[str, ...]
+    done: tuple[str, ...]
+    runs: Mapping[str, Runs]
+    claims: tuple[Claim, ...]
+    redrawn: tuple[Redrawn, ...]
+    concludes: str = ""
+
+
+class _Entry:
+    """One TOML table that is read key by key; what is left over is a mistake.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        Where it stands.
+    place : str
+        Which of the file's tables it is.
+    values : mapping
+        Its keys and values.
+    faults : list of SpecFault
+        Where its mistakes go.
+    """
+
+    def __init__(self, file: Path, place: str, values: Mapping, faults: list[SpecFault]):
+        self._file, self.place, self._values, self._faults = file, place, dict(values), faults
+        self._known: list[str] = []
+
+    def fault(self, problem: str) -> None:
+        """Note a mistake."""
+        self._faults.append(SpecFault(str(self._file), None, self.place, problem))
+
+    def take(self, key: str, kind: type, default=None):
+        """Value of a key; without a default it must be there."""
+        self._known.append(key)
+        value = self._values.pop(key, None)
+        if value is None:
+            if default is None:
+                self.fault(f"{key} is missing")
+                return kind()
+            return default
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            self.fault(f"{key} must be a {kind.__name__} (got {value!r})")
+            return kind() if default is None else default
+        return value
+
+    def texts(self, key: str, default=None) -> tuple[str, ...]:
+        """A list of texts."""
+        found = self.take(key, list, default)
+        if not all(isinstance(each, str) for each in found):
+            self.fault(f"{key} must be a list of texts (got {found!r})")
+            return ()
+        return tuple(found)
+
+    def one_of(self, key: str, known, default: str | None = None) -> str:
+        """A text that is one of those known."""
+        found = self.take(key, str, default)
+        if found not in known and found != default:
+            self.fault(f"{key} = '{found}' is none of {', '.join(known)}{did_you_mean(found, known)}")
+        return found
+
+    def done(self) -> None:
+        """Complain about keys that nobody asked for."""
+        for key in self._values:
+            self.fault(f"unknown key '{key}'{did_you_mean(key, self._known)}")
+
+
+def read_experiment(folder: Path) -> Experiment:
+    """Read a report's experiment and its claims.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        `experiments/report-N`.
+
+    Returns
+    -------
+    Experiment
+        All of it.
+
+    Raises
+    ------
+    SpecError
+        With every mistake in both files.
+    """
+    faults: list[SpecFault] = []
+    file = folder / EXPERIMENT_FILE
+    spec, claims = _load(file), _load(folder / CLAIMS_FILE)
+    for name, sections in ((file, spec), (folder / CLAIMS_FILE, claims)):
+        faults += _take_misshapen(name, sections)
+    for name, known, given in ((file, ("experiment", "runs", "table", "box"), spec),
+                               (folder / CLAIMS_FILE, ("claim",), claims)):  # fmt: skip
+        faults += [SpecFault(str(name), None, "", f"unknown section '{key}'{did_you_mean(key, known)}")
+                   for key in given if key not in known]  # fmt: skip
+    head = _Entry(file, "[experiment]", spec.get("experiment", {}), faults)
+    runs: dict[str, Runs] = {}
+    for number, values in enumerate(spec.get("runs", []), 1):
+        each = _read_runs(_Entry(file, f"[[runs]] {number} ({values.get('name', '?')})", values, faults))
+        if each.name in runs:
+            faults.append(SpecFault(str(file), None, f"[[runs]] {number}", f"'{each.name}' is there twice"))
+        runs[each.name] = each
+    names = (head.take("rows_are", str, ""), head.take("columns_are", str, ""))
+    experiment = Experiment(
+        report=int(folder.name.rpartition("-")[2]),
+        folder=folder,
+        title=head.take("title", str),
+        source=head.take("source", str),
+        question=head.take("question", str),
+        setup=_paragraphs(head.take("setup", str)),
+        done=_paragraphs(head.take("done", str)),
+        runs=runs,
+        concludes=" ".join(head.take("concludes", str, "").split()),
+        claims=_read_claims(folder / CLAIMS_FILE, claims.get("claim", []), runs, faults),
+        redrawn=tuple(
+            _read_redrawn(kind, _Entry(file, f"[[{kind}]] {number}", values, faults), runs, names)
+            for kind in ("table", "box") for number, values in enumerate(spec.get(kind, []), 1)
+        ),
+    )  # fmt: skip
+    head.done()
+    if faults:
+        raise SpecError(faults)
+    return experiment
+
+
+def _load(file: Path) -> dict:
+    """A TOML file."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}; experiments/README.md says what it must hold"
+        raise SpecError([SpecFault(str(file), None, "", problem)]) from error
+    except UnicodeDecodeError as error:
+        raise SpecError([SpecFault(str(file), None, f"byte {error.start}", "is not UTF-8, as TOML must be")]) from error
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError([SpecFault(str(file), None, "", str(error))]) from error
+
+
+def _take_misshapen(file: Path, sections: dict) -> list[SpecFault]:
+    """Remove sections that are no TOML tables, such as `runs = 3`; they are faults."""
+    faults = []
+    for key, value in list(sections.items()):
+        is_one = key == "experiment"
+        if isinstance(value, dict) if is_one else isinstance(value, list) and all(isinstance(v, dict) for v in value):
+            continue
+        heading = f"[{key}]" if is_one else f"[[{key}]]"
+        faults.append(SpecFault(str(file), None, key, f"must be written as {heading} (got {sections.pop(key)!r:.60})"))
+    return faults
+
+
+def _paragraphs(text: str) -> tuple[str, ...]:
+    """Text with empty lines between its paragraphs."""
+    return tuple(" ".join(part.split()) for part in text.split("\n\n") if part.strip())
+
+
+def _read_runs(entry: _Entry) -> Runs:
+    """One `[[runs]]`."""
+    runs = Runs(
+        name=entry.take("name", str),
+        title=entry.take("title", str),
+        host=entry.one_of("host", HOSTS),
+        policies=_text_table(entry, "policies"),
+        quick=_read_size(entry, "quick"),
+        full=_read_size(entry, "full"),
+        cpus=entry.take("cpus", int, 0) or None,
+        workloads=_text_table(entry, "workloads", {}),
+        program=entry.take("program", str, ""),
+        tick=entry.take("tick", str, ""),
+        topology=entry.take("topology", str, ""),
+        timeout=entry.take("timeout", str, "300s"),
+        costs=entry.texts("costs", []),
+        io=entry.texts("io", []),
+        parallel=entry.take("parallel", bool, False),
+        scaled=entry.take("scaled", dict, {}),
+    )
+    if not runs.workloads:
+        entry.fault("needs workloads; of a program, the arguments of each")
+    if runs.program and runs.host != "kernel":
+        entry.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
+    if not runs.name.replace("-", "_").isidentifier():
+        entry.fault(f"name = '{runs.name}' must be a word, as expressions use it")
+    entry.done()
+    return runs
+
+
+def _text_table(entry: _Entry, key: str, default=None) -> dict[str, str]:
+    """A table of texts."""
+    found = entry.take(key, dict, default)
+    for name, value in found.items():
+        if not isinstance(value, str):
+            entry.fault(f"{key}.{name} must be a text (got {value!r})")
+    return found
+
+
+def _read_size(entry: _Entry, key: str) -> Size:
+    """`quick` or `full` of a set."""
+    inner = _Entry(entry._file, f"{entry.place}.{key}", entry.take(key, dict), entry._faults)
+    size = Size(
+        seeds=inner.take("seeds", int, 1),
+        scale=inner.take("scale", float, 1.0),
+        skip=inner.take("skip", bool, False),
+    )
+    inner.done()
+    if size.seeds < 1 or not size.scale > 0:
+        inner.fault(f"seeds must be at least 1 and scale above 0 (got {size.seeds}, {size.scale:g})")
+    return size
+
+
+def _read_on(entry: _Entry, runs: Mapping[str, Runs], *, is_needed: bool = True) -> tuple[str, ...]:
+    """Names of sets of runs; all of them where none is named."""
+    on = entry.texts("on", list(runs) if is_needed else [])
+    for name in on:
+        if name not in runs:
+            entry.fault(f"on: there is no set of runs '{name}'{did_you_mean(name, runs)}")
+    return on
+
+
+def _measure(entry: _Entry, text: str, runs: Mapping[str, Runs]) -> Measure | None:
+    """An expression over our runs."""
+    try:
+        return Measure(text, sets=tuple(runs))
+    except ValueError as error:
+        entry.fault(f"ours: {error}")
+        return None
+
+
+def _read_claims(file: Path, entries: list, runs: Mapping[str, Runs], faults: list) -> tuple[Claim, ...]:
+    """All rows of `claims.toml`."""
+    claims: dict[str, Claim] = {}
+    for number, values in enumerate(entries, 1):
+        entry = _Entry(file, f"[[claim]] {number} ({values.get('id', '?')})", values, faults)
+        lacks = entry.take("lacks", str, "")
+        needed = "" if lacks else None
+        text = entry.take("ours", str, needed)
+        null = entry.take("null", float, float("nan"))
+        claim = Claim(
+            name=entry.take("id", str),
+            text=" ".join(entry.take("text", str).split()),
+            where=entry.take("where", str),
+            measure=entry.take("measure", str, needed),
+            ours=_measure(entry, text, runs) if text else None,
+            on=_read_on(entry, runs, is_needed=not lacks),
+            unit=entry.take("unit", str, ""),
+            note=" ".join(entry.take("note", str, "").split()),
+            stated=entry.take("stated", str, ""),
+            published=entry.take("published", str, ""),
+            null=None if null != null else null,
+            says=entry.one_of("says", SIDES, ""),
+            within=entry.take("within", float, WITHIN),
+            margin=entry.take("margin", float, MARGIN),
+            least=entry.take("least", float, LEAST),
+            part=entry.one_of("part", tuple(PARTS), "claim"),
+            lacks=lacks,
+        )
+        entry.done()
+        if claim.name in claims:
+            entry.fault(f"id '{claim.name}' is there twice")
+        if not lacks and claim.says and claim.null is None:
+            entry.fault(f"says = '{claim.says}' needs null, the value of no effect: 1 of a ratio, 0 of a difference")
+        if not lacks and not claim.published and not claim.says:
+            entry.fault("nothing decides it: give published, says, or both")
+        claims[claim.name] = claim
+    return tuple(claims.values())
+
+
+def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs], names: tuple[str, str]) -> Redrawn:
+    """One `[[table]]` or `[[box]]`; `names` is what its rows and columns are unless it says so."""
+    redrawn = Redrawn(
+        kind=kind,
+        where=entry.take("where", str),
+        title=entry.take("title", str),
+        rows=entry.texts("rows"),
+        columns=entry.texts("columns", [""] if kind == "box" else None),
+        ours=entry.take("ours", str),
+        on=_read_on(entry, runs),
+        published=entry.take("published", str, ""),
+        unit=entry.take("unit", str, ""),
+        note=" ".join(entry.take("note", str, "").split()),
+        is_log=entry.take("log", bool, False),
+        is_shared=entry.take("shared", bool, False),
+        is_folded=entry.take("folded", bool, False),
+        rows_are=entry.take("rows_are", str, names[0]),
+        columns_are=entry.take("columns_are", str, names[1]),
+    )
+    for row in redrawn.rows[:1]:
+        for column in redrawn.columns[:1]:
+            _measure(entry, fill(redrawn.ours, row, column), runs)
+    entry.done()
+    return redrawn
+
+
+def fill(text: str, row: str, column: str) -> str:
+    """Put a row and a column into an expression.
+
+    Parameters
+    ----------
+    text : str
+        With `{row}` and `{column}`.
+    row, column : str
+        What they stand for.
+
+    Returns
+    -------
+    str
+        The expression of one cell.
+
+    Examples
+    --------
+    >>> fill("response['{row}', '{column}']", "RR", "cpu")
+    "response['RR', 'cpu']"
+    """
+    return text.replace("{row}", row).replace("{column}", column)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""Figures, intervals and counts of a reproduction in words, for terminal and page.
+
+Read next: show/reproduce.py, page.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from .claims import VERDICTS, Decision
+
+if TYPE_CHECKING:
+    from .reproduction import Reproduction
+
+
+def number_text(value: float, digits: int = 4) -> str:
+    """Write a number in few digits.
+
+    Parameters
+    ----------
+    value : float
+        Any.
+    digits : int, default 4
+        How many, from the first that is not 0.
+
+    Returns
+    -------
+    str
+        Without an exponent where people would not write one.
+
+    Examples
+    --------
+    >>> number_text(0.059257), number_text(12345.5), number_text(27.0)
+    ('0.05926', '12,346', '27')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10000 else f"{value:.{digits}g}"
+
+
+def digits_of(decision: Decision) -> int:
+    """How many digits tell a decision's interval from no effect.
+
+    Parameters
+    ----------
+    decision : Decision
+        With an interval.
+
+    Returns
+    -------
+    int
+        4 to 7.
+    """
+    ours, null = decision.ours, decision.claim.null
+    if ours is None or ours.method == "single":
+        return 4
+    ends = {ours.low, ours.high, *([] if null is None else [null])}
+    return next((digits for digits in (4, 5, 6) if len({number_text(end, digits) for end in ends}) == len(ends)), 7)
+
+
+def published_text(decision: Decision) -> str:
+    """Write the published figure of a claim.
+
+    Parameters
+    ----------
+    decision : Decision
+        The claim.
+
+    Returns
+    -------
+    str
+        As the report prints it, where that is known; `"-"` without a figure.
+    """
+    if decision.published is None:
+        return decision.claim.stated or "-"
+    text = f"{number_text(decision.published.middle, 5)} {decision.claim.unit}".strip()
+    return f"{text} ({decision.claim.stated})" if decision.claim.stated else text
+
+
+def ours_text(decision: Decision) -> str:
+    """Write our figure, or `"-"`."""
+    if decision.ours is None:
+        return "-"
+    return f"{number_text(decision.ours.estimate, digits_of(decision))} {decision.claim.unit}".strip()
+
+
+def interval_text(decision: Decision) -> str:
+    """Write our interval, or why it has no width."""
+    ours = decision.ours
+    if ours is None or ours.method == "single":
+        return "-"
+    if ours.method == "deterministic":
+        return f"all {ours.n} equal"
+    digits = digits_of(decision)
+    return f"{number_text(ours.low, digits)} .. {number_text(ours.high, digits)}"
+
+
+def count_sentences(made: Reproduction) -> list[str]:
+    """Say how many claims hold, for each set of runs.
+
+    Parameters
+    ----------
+    made : Reproduction
+        What `reproduce_report` returned.
+
+    Returns
+    -------
+    list of str
+        One sentence per set, and one for the claims that lack something.
+    """
+    sentences = []
+    for name, done in made.samples.done.items():
+        counts = Counter(each.verdict for each in made.decisions if each.on == name)
+        total = sum(counts.values())
+        parts = [f"{counts[verdict]} {plural(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
+        if total:
+            title = done.runs.title[:1].upper() + done.runs.title[1:]
+            sentences.append(f"{title}: of {total} claim{'' if total == 1 else 's'} {', '.join(parts)}.")
+    lacking = [each for each in made.decisions if not each.on]
+    if lacking:
+        sentences.append(f"{len(lacking)} more cannot be tested at all.")
+    return sentences
+
+
+def command_text(made: Reproduction) -> str:
+    """Write the command that does the same again.
+
+    Parameters
+    ----------
+    made : Reproduction
+        What `reproduce_report` returned.
+
+    Returns
+    -------
+    str
+        Without the folder, which is a matter of taste.
+    """
+    wanted = made.wanted
+    words = ["./lab reproduce", str(made.experiment.report), "--quick" if wanted.is_quick else "--full"]
+    words += [f"--host {','.join(wanted.hosts)}"] if wanted.hosts else []
+    words += [f"--scale {wanted.scale:g}"] if wanted.scale is not None else []
+    return " ".join(words)
+
+
+def plural(verdict: str, count: int) -> str:
+    """A verdict as a verb for several."""
+    if count == 1:
+        return verdict
+    return {"holds": "hold", "holds in direction only": "hold in direction only",
+            "does not hold": "do not hold"}.get(verdict, verdict)  # fmt: skip

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: MIT
+"""One run: one workload under one policy with one seed, judged and written down.
+
+Must stay true: a run's `run.json` is written last, so that a directory that has
+one is whole.
+Read next: hosts/sim.py for how a host does it, judge.py for what it is worth.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import shutil
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..calibration import DEFAULT_CALIBRATION
+from ..errors import SchedlabError, UnavailableError
+from ..hosts.host import Host, Job
+from ..policy.build import find_compiler
+from .judge import Judge
+from .machine import charges_tasks
+from .plan import Plan
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run to be done, before it is known whether it can be.
+
+    Attributes
+    ----------
+    position : int
+        In the plan, from 0.
+    workload : Workload
+        What runs.
+    policy_name : str
+        Who decides, and with which knobs.
+    seed, nr_cpus : int
+        The seed, and the number of CPUs.
+    tick_ns : int
+        Time between ticks in nanoseconds.
+    """
+
+    position: int
+    workload: Any
+    policy_name: str
+    seed: int
+    nr_cpus: int
+    tick_ns: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """All that the runs of a plan share.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was asked for.
+    host : Host
+        Where they run.
+    built : dict of str to (BuiltPolicy or PolicyError)
+        By name of the policy: what runs, or what kept it from being built.
+    programs : Programs
+        Compiled workloads.
+    environment : dict
+        What a reader must know to repeat the runs.
+    """
+
+    plan: Plan
+    host: Host
+    built: dict
+    programs: Programs
+    environment: dict
+
+
+class Programs:
+    """Programs by workload and seed, compiled once and shared by all policies.
+
+    Parameters
+    ----------
+    out : pathlib.Path
+        Folder of the runs.
+    """
+
+    def __init__(self, out: Path):
+        self._out = out
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, int], tuple] = {}
+
+    def get(self, workload, seed: int) -> tuple:
+        """Return the program and its file."""
+        from ..program.compiler import compile_workload
+
+        with self._lock:
+            key = (workload.name, seed)
+            if key not in self._made:
+                program = compile_workload(workload, seed=seed)
+                # The hash keeps programs apart that two calls write to one folder.
+                file_name = f"seed-{seed}-{program.program_hash[:12]}.slprog"
+                path = self._out / folder_name(workload.name) / "programs" / file_name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(program.data)
+                self._made[key] = (program, path.resolve())
+            return self._made[key]
+
+
+def environment_of(host: Host) -> dict:
+    """Collect what a reader must know to repeat the runs.
+
+    Parameters
+    ----------
+    host : Host
+        Where they run.
+
+    Returns
+    -------
+    dict
+        Versions, machine, compiler, and what the host adds.
+    """
+    from .. import __version__
+
+    try:
+        compiler = find_compiler()[1]
+    except UnavailableError:
+        compiler = None
+    return {
+        "schedlab": __version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "compiler": compiler,
+        **host.environment(),
+    }
+
+
+def folder_name(name: str) -> str:
+    """Turn a workload's or policy's name into a relative path that stays below its parent.
+
+    Parameters
+    ----------
+    name : str
+        Such as `"report-1/mixed"`.
+
+    Returns
+    -------
+    str
+        The name, with everything replaced that a path cannot safely hold.
+
+    Examples
+    --------
+    >>> folder_name("report-1/mixed"), folder_name("../x")
+    ('report-1/mixed', '_/x')
+    """
+    parts = [re.sub(r"[^\w.,:=+-]", "_", part) for part in name.split("/")]
+    return "/".join("_" if part in ("", ".", "..") else part for part in parts)
+
+
+def directory_of(plan: Plan, case: Case) -> Path:
+    """Find the directory of a run.
+
+    Parameters
+    ----------
+    plan : Plan
+        Which it belongs to.
+    case : Case
+        The run.
+
+    Returns
+    -------
+    pathlib.Path
+        Below the plan's folder.
+    """
+    names = (folder_name(case.workload.name), folder_name(case.policy_name), f"seed-{case.seed}")
+    return plan.out.joinpath(*names)
+
+
+def run_case(ready: Ready, case: Case, session, stop: threading.Event) -> dict | None:
+    """Do one run, judge it, and write its directory.
+
+    Parameters
+    ----------
+    ready : Ready
+        What it shares with others.
+    case : Case
+        The run.
+    session : Session
+        The worker's connection to the host.
+    stop : threading.Event
+        Set when Ctrl-C ended the host under us.
+
+    Returns
+    -------
+    dict or None
+        As `--json` lists it; None if `stop` cut it short.
+    """
+    directory = directory_of(ready.plan, case)
+    run = blank_run(ready, case)
+    try:
+        is_lost = do_case(run, ready, case, session)
+        if is_lost and stop.is_set():
+            # We ended its host ourselves: no policy is to blame, and nothing is kept.
+            shutil.rmtree(directory, ignore_errors=True)
+            return None
+        write_run(run)
+    except OSError as error:
+        spoil(run, error)
+    return listed(run)
+
+
+def listed(run: dict) -> dict:
+    """Leave out of a run what only its own file holds.
+
+    Parameters
+    ----------
+    run : dict
+        As `run.json` has it.
+
+    Returns
+    -------
+    dict
+        As `--json` lists it.
+    """
+    return {name: value for name, value in run.items() if name != "host_answer"}
+
+
+def write_run(run: dict) -> None:
+    """Write `run.json`, the last file of a run.
+
+    Parameters
+    ----------
+    run : dict
+        All that is known of it.
+
+    Raises
+    ------
+    OSError
+        If that fails; there is no such file then.
+    """
+    path = Path(run["directory"]) / "run.json"
+    write_text(path, json.dumps(run, indent=1, allow_nan=False) + "\n")
+
+
+def spoil(run: dict, error: OSError) -> None:
+    """Make a run a failed one: a disk that is full fails this run, another may be smaller.
+
+    Parameters
+    ----------
+    run : dict
+        The run; changed in place.
+    error : OSError
+        What happened to its files.
+    """
+    where = error.filename or run["directory"]
+    run |= {"status": "failed", "physics": None, "metrics": {}, "error_kind": "host",
+            "error": f"{where}: cannot be written: {error.strerror or error}"}  # fmt: skip
+
+
+def blank_run(ready: Ready, case: Case) -> dict:
+    """List what is known of a run before it is done.
+
+    Parameters
+    ----------
+    ready : Ready
+        What it shares with others.
+    case : Case
+        The run.
+
+    Returns
+    -------
+    dict
+        All keys of `run.json` but `host_answer`; its status is `"failed"`.
+    """
+    plan = ready.plan
+    return {
+        "workload": case.workload.name,
+        "title": case.workload.title,
+        "question": case.workload.question,
+        "policy": case.policy_name,
+        "host": ready.host.name,
+        "cpus": case.nr_cpus,
+        "seed": case.seed,
+        "status": "failed",
+        "error": None,
+        "error_kind": None,
+        "program_hash": "",
+        "policy_hash": None,
+        "record_hash": None,
+        "physics": None,
+        "environment": ready.environment,
+        # For doubts about drift; in virtual time no run is before another.
+        "started_ns": None if ready.host.is_deterministic else time.time_ns(),
+        "tick_ns": case.tick_ns,
+        "costs": list(plan.costs),
+        "io": list(plan.io),
+        "topology": plan.topology,
+        "knobs": {},
+        "directory": str(directory_of(plan, case)),
+        "metrics": {},
+    }
+
+
+def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
+    """Do a run in a new directory, and judge it.
+
+    Parameters
+    ----------
+    run : dict
+        What `blank_run` listed; filled in.
+    ready : Ready
+        What it shares with others.
+    case : Case
+        The run.
+    session : Session
+        The worker's connection to the host.
+
+    Returns
+    -------
+    bool
+        Whether its host was lost.
+
+    Raises
+    ------
+    OSError
+        If its files cannot be written.
+    """
+    plan, directory = ready.plan, Path(run["directory"])
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    program, program_path = ready.programs.get(case.workload, case.seed)
+    run["program_hash"] = program.program_hash
+    built = ready.built[case.policy_name]
+    is_lost = False
+    if isinstance(built, SchedlabError):
+        run["error"], run["error_kind"] = str(built), "compile"
+    else:
+        run["policy_hash"], run["knobs"] = built.policy_hash, built.values
+        job = Job(
+            label=f"{case.workload.name}, {case.policy_name}, seed {case.seed}",
+            policy=built,
+            program=program_path,
+            records=(directory / "records.slr").resolve(),
+            nr_cpus=case.nr_cpus,
+            seed=case.seed,
+            tick_ns=case.tick_ns,
+            options=_options(plan),
+        )
+        outcome = session.run(job)
+        is_lost = outcome.error_kind == "host"
+        run["host_answer"] = outcome.answer
+        run["environment"] = ready.environment | outcome.environment
+        if outcome.tick_ns is not None:
+            run["tick_ns"] = outcome.tick_ns
+        if outcome.usage is not None:
+            run["usage"], run["no_records"] = outcome.usage, outcome.no_records
+        judge = Judge(
+            latency_ns=ready.host.latency_ns(job),
+            work_conserving=bool(built.policy.work_conserving),
+            tables_folder=directory if plan.keep_parquet else None,
+            tolerance_ns=ready.host.tolerance_ns(job),
+            has_exact_work=ready.host.has_exact_work and not charges_tasks(plan.costs),
+            calibration=ready.host.calibration(job),
+        )
+        run |= judge.verdict(program, job.records, outcome)
+    run["status"] = "ok" if run["error"] is None else "failed"
+    return is_lost
+
+
+def _options(plan: Plan) -> tuple:
+    """Further options of the simulator, the calibration included."""
+    work = [
+        ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
+        for name in ("pi_ps", "matmul_ps", "spin_ps")
+    ]
+    topology = [("--topology", plan.topology)] if plan.topology else []
+    device = [("--io", ",".join(plan.io))] if plan.io else []
+    device += [("--threads", "yes")] if plan.are_threads else []
+    return (*(("--cost", cost) for cost in plan.costs), *device, *topology, *work)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Where.
+    text : str
+        What.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    scratch = path.with_name(path.name + ".part")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        os.replace(scratch, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise

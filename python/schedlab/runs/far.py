@@ -1,0 +1,517 @@
+# SPDX-License-Identifier: MIT
+"""Runs that are done by an executor: other processes, or other machines.
+
+	here:    prepare, send --- errand: workload, policy's source, knobs, seed --->
+	worker:                       compile, run, judge, in a folder of its own
+	here:    collect, write  <--- the run, and all files of its directory -------
+
+A worker needs this version of schedlab and a C compiler, but no folder of ours:
+all else travels. An errand depends on nothing but what is in it, so one that was
+lost with its worker may be done again, by another one, with the same result.
+
+Must stay true: a worker's death fails the runs that nobody could do, and no other.
+Read next: case.py, which does a run; run.py and api.py, which call this.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from .. import paths
+from ..errors import SchedlabError, UnavailableError, UsageError
+from ..hosts.host import open_host, unavailable_reason
+from ..policy.build import BuiltPolicy, build_policy, find_compiler
+from ..policy.find import load_policy, source_files
+from .case import (
+    Case,
+    Programs,
+    Ready,
+    blank_run,
+    directory_of,
+    do_case,
+    environment_of,
+    listed,
+    run_case,
+    spoil,
+    write_run,
+)
+from .plan import Plan
+
+_SCHEME = "dask://"
+_CONNECT_SECONDS = 10
+#: How long workers may take to appear: a batch system starts them when it can.
+_WORKERS_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Source:
+    """A policy as it travels.
+
+    Attributes
+    ----------
+    root : str
+        The folder here, for messages.
+    main : str
+        The policy's file, relative to it.
+    files : dict of str to bytes
+        It and its own headers, by relative path; those of schedlab stay behind.
+    content_hash : str
+        Of all of them, schedlab's headers included.
+    values : dict of str to int
+        Every knob.
+    """
+
+    root: str
+    main: str
+    files: Mapping[str, bytes]
+    content_hash: str
+    values: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One run for a worker, whole: it can be pickled.
+
+    Attributes
+    ----------
+    version : str
+        Ours.
+    plan : Plan
+        What the run is a part of; its folder is ours.
+    case : Case
+        The run.
+    source : Source
+        Who decides.
+    wanted : tuple of str or None
+        Files of the run's directory that come back; None: all.
+    """
+
+    version: str
+    plan: Plan
+    case: Case
+    source: Source
+    wanted: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker sends back.
+
+    Attributes
+    ----------
+    run : dict
+        As for `run.json`; its directory is the worker's, and gone.
+    files : dict of str to bytes
+        Contents by name.
+    seconds : float
+        How long it took on the worker's wall clock.
+    """
+
+    run: dict
+    files: dict
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Runs under way.
+
+    Attributes
+    ----------
+    ready : Ready
+        What they share.
+    cases : list of Case
+        All of them.
+    futures : list of Future
+        Of those that were sent; the others could not be.
+    done : queue.SimpleQueue
+        Gets (case, future or exception) when a run is done.
+    seconds : list of float
+        How long each answered run took.
+    """
+
+    ready: Ready
+    cases: list
+    futures: list = field(default_factory=list)
+    done: queue.SimpleQueue = field(default_factory=queue.SimpleQueue)
+    seconds: list = field(default_factory=list)
+
+
+# ---- here -------------------------------------------------------------------
+
+
+def send(
+    ready: Ready, cases: list[Case], executor: Executor, *, wanted: tuple[str, ...] | None = None
+) -> Sent:
+    """Hand runs to an executor.
+
+    Parameters
+    ----------
+    ready : Ready
+        What they share.
+    cases : list of Case
+        The runs.
+    executor : concurrent.futures.Executor
+        Anything with its `submit`.
+    wanted : tuple of str, optional
+        Files of each run's directory that shall come back; default: all.
+
+    Returns
+    -------
+    Sent
+        For `collect`.
+    """
+    from .. import __version__
+
+    sent = Sent(ready, cases)
+    sources = {name: _pack(built) for name, built in ready.built.items() if isinstance(built, BuiltPolicy)}
+    try:
+        for case in cases:
+            source = sources.get(case.policy_name)
+            if source is None:
+                # What does not compile here needs no worker to fail.
+                sent.done.put((case, None))
+                continue
+            errand = Errand(__version__, ready.plan, case, source, wanted)
+            try:
+                future = executor.submit(do_errand, errand)
+            except (BrokenExecutor, RuntimeError) as error:
+                sent.done.put((case, error))
+                continue
+            sent.futures.append(future)
+            future.add_done_callback(lambda future, case=case: sent.done.put((case, future)))
+    except BaseException:
+        cancel(sent)
+        raise
+    return sent
+
+
+def collect(sent: Sent, on_result: Callable[[dict], None] | None = None) -> tuple[list[dict], bool]:
+    """Wait for runs, and write their directories as they come.
+
+    Parameters
+    ----------
+    sent : Sent
+        What `send` returned.
+    on_result : callable, optional
+        Called with each run's dict when it is done.
+
+    Returns
+    -------
+    list of dict
+        The runs, in the order of the plan.
+    bool
+        Whether Ctrl-C kept some from being done; these are cancelled.
+    """
+    results: dict[int, dict] = {}
+    is_interrupted = False
+    try:
+        while len(results) < len(sent.cases):
+            case, future = sent.done.get()
+            results[case.position] = run = _take(sent, case, future)
+            if on_result:
+                on_result(run)
+    except KeyboardInterrupt:
+        is_interrupted = True
+        cancel(sent)
+    return [results[position] for position in sorted(results)], is_interrupted
+
+
+def cancel(sent: Sent) -> None:
+    """Let go of what has not begun.
+
+    Parameters
+    ----------
+    sent : Sent
+        What `send` returned.
+    """
+    for future in sent.futures:
+        future.cancel()
+
+
+def _pack(built: BuiltPolicy) -> Source:
+    """Put a policy's own files together; schedlab's headers are everywhere the same."""
+    include = os.path.abspath(paths.include_folder())
+    files = [os.path.abspath(file) for file in source_files(built.policy.path).values()]
+    own = [file for file in files if not file.startswith(include + os.sep)]
+    root = os.path.commonpath([os.path.dirname(file) for file in own])
+    return Source(
+        root=root,
+        main=os.path.relpath(files[0], root),
+        files={os.path.relpath(file, root): Path(file).read_bytes() for file in own},
+        content_hash=built.policy.content_hash,
+        values=built.values,
+    )
+
+
+def _take(sent: Sent, case: Case, future: Future | Exception | None) -> dict:
+    """One run's answer, written to its directory; a failed run where there is none."""
+    ready = sent.ready
+    if future is None:
+        return run_case(ready, case, None, threading.Event())
+    run, files = blank_run(ready, case), {}
+    directory = directory_of(ready.plan, case)
+    try:
+        if isinstance(future, Exception):
+            raise future
+        answer = future.result()
+        run, files = answer.run | {"directory": str(directory)}, answer.files
+        sent.seconds.append(answer.seconds)
+    except Exception as error:
+        run["error"], run["error_kind"] = _why(error), "worker"
+    try:
+        program, _ = ready.programs.get(case.workload, case.seed)
+        if run["program_hash"] not in ("", program.program_hash):
+            run, files = blank_run(ready, case), {}
+            run |= {"error_kind": "worker", "error": "its worker did other work than is asked for here; "
+                    "give all machines the same schedlab"}  # fmt: skip
+        run["program_hash"] = program.program_hash
+        directory.mkdir(parents=True, exist_ok=True)
+        for old in directory.iterdir():
+            old.unlink()
+        for name, content in files.items():
+            (directory / name).write_bytes(content)
+        write_run(run)
+    except OSError as error:
+        spoil(run, error)
+    return listed(run)
+
+
+def _why(error: Exception) -> str:
+    """Say why a run has no answer."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, SchedlabError):
+        return text
+    if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":
+        return f"its worker, or another one of the executor, died: {text}"
+    return f"the executor gave no answer: {type(error).__name__}: {text}"
+
+
+# ---- in the worker ----------------------------------------------------------
+
+
+def do_errand(errand: Errand) -> Answer:
+    """Do one run in a folder of its own.
+
+    Parameters
+    ----------
+    errand : Errand
+        All that it needs.
+
+    Returns
+    -------
+    Answer
+        The run, failed or not, with its files.
+
+    Raises
+    ------
+    UnavailableError
+        If this machine cannot do it, or has another schedlab.
+    """
+    from .. import __version__
+
+    if errand.version != __version__:
+        raise UnavailableError(
+            f"a worker has schedlab {__version__}, but {errand.version} is asked for; give all "
+            "machines the same"
+        )
+    started = time.monotonic()
+    host = open_host(errand.plan.host)
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
+        folder = Path(scratch, "source")
+        ready = Ready(
+            plan=replace(errand.plan, out=Path(scratch, "out")),
+            host=host,
+            built={errand.case.policy_name: _unpack(errand.source, folder)},
+            programs=Programs(Path(scratch, "programs")),
+            environment=environment_of(host),
+        )
+        run = blank_run(ready, errand.case)
+        session = host.session(timeout_seconds=errand.plan.timeout_seconds)
+        try:
+            do_case(run, ready, errand.case, session)
+        except OSError as error:
+            spoil(run, error)
+        finally:
+            session.close()
+        directory = Path(run["directory"])
+        files = {file.name: file.read_bytes() for file in directory.iterdir()
+                 if errand.wanted is None or file.name in errand.wanted}  # fmt: skip
+        if run["error"]:
+            run["error"] = run["error"].replace(str(folder), errand.source.root).replace(
+                str(ready.plan.out), str(errand.plan.out)
+            )
+    return Answer(run, files, time.monotonic() - started)
+
+
+def _unpack(source: Source, folder: Path) -> BuiltPolicy:
+    """Compile a policy that has travelled."""
+    for name, content in source.files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    policy = load_policy(str(folder / source.main))
+    if policy.content_hash != source.content_hash:
+        raise UnavailableError(
+            "a worker's include/scx/ differs from the one here; give all machines the same schedlab"
+        )
+    return build_policy(policy, source.values)
+
+
+# ---- opening an executor ----------------------------------------------------
+
+
+@contextmanager
+def open_executor(given: Any, *, host: str = "sim") -> Iterator[Any]:
+    """Use an executor, or open the one that an address names.
+
+    Parameters
+    ----------
+    given : concurrent.futures.Executor, str or None
+        An executor, which is left open; or `"dask://HOST:PORT"`, the address of a
+        Dask scheduler; or `"dask://local"`, a worker here for each CPU; or None.
+    host : str, default "sim"
+        Where runs will take place; workers of Dask are asked whether they can.
+
+    Yields
+    ------
+    concurrent.futures.Executor or None
+        What was given, or the client of a Dask cluster.
+
+    Raises
+    ------
+    UsageError
+        If it is no executor and no such address, or a pool that forks.
+    UnavailableError
+        If Dask is not installed, nobody answers at the address, there are no
+        workers, or one cannot do runs; with the remedy.
+    """
+    if not isinstance(given, str):
+        _check_executor(given)
+        yield given
+        return
+    place = given.removeprefix(_SCHEME)
+    name, colon, port = place.rpartition(":")
+    if not given.startswith(_SCHEME) or not (place == "local" or (name and colon and port.isdecimal())):
+        raise UsageError(
+            f"executor {given!r}: should read dask://HOST:PORT, the address of a Dask scheduler, "
+            "or dask://local"
+        )
+    with _dask_client(place) as client:
+        _check_workers(client, given, host)
+        # Equal errands are two errands: none may stand in for the other.
+        yield client.get_executor(pure=False)
+
+
+def _check_executor(given: Any) -> None:
+    """Refuse what would hang: a fork copies Polars's locks, but not its threads."""
+    if given is None:
+        return
+    if not callable(getattr(given, "submit", None)):
+        raise UsageError(f"executor: has no submit (got {given!r}); give an Executor, an address "
+                         "such as dask://HOST:PORT, or None")  # fmt: skip
+    context = getattr(given, "_mp_context", None)
+    if context is not None and context.get_start_method() == "fork":
+        raise UsageError(
+            "executor: its processes are forked, and would wait for ever for threads that were "
+            "not; make it with mp_context=multiprocessing.get_context('spawn')"
+        )
+
+
+@contextmanager
+def _dask_client(place: str) -> Iterator[Any]:
+    """A client of the scheduler at an address, or of one started here."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        how = "./lab setup" if paths.in_checkout() else "pip install 'schedlab[dask]'"
+        raise UnavailableError(f"executor {_SCHEME}{place}: Dask is not installed: {how}") from error
+    if place == "local":
+        with _without_ctrl_c():
+            cluster = LocalCluster(n_workers=os.cpu_count() or 1, threads_per_worker=1,
+                                   host="127.0.0.1", dashboard_address=":0")  # fmt: skip
+        with cluster, Client(cluster, set_as_default=False) as client:
+            yield client
+        return
+    try:
+        client = Client(f"tcp://{place}", timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise UnavailableError(
+            f"executor {_SCHEME}{place}: no Dask scheduler answers there ({error}); start one with "
+            f"`dask scheduler`, and workers with `dask worker tcp://{place}`"
+        ) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Start processes that a terminal's Ctrl-C does not reach: it is for us, who end them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _check_workers(client: Any, given: str, host: str) -> None:
+    """Refuse a cluster whose workers could not do the runs."""
+    from .. import __version__
+
+    try:
+        client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
+    except TimeoutError as error:
+        raise UnavailableError(
+            f"executor {given}: the scheduler has no workers after {_WORKERS_SECONDS} s; start one "
+            f"on each machine with `dask worker {given.replace(_SCHEME, 'tcp://')}`"
+        ) from error
+    problems = []
+    for worker, answer in client.run(describe_worker, host, on_error="return").items():
+        if isinstance(answer, BaseException):
+            problems.append(f"{worker}: cannot use schedlab ({type(answer).__name__}: {answer}); "
+                            f"install schedlab {__version__} there")  # fmt: skip
+        elif answer["schedlab"] != __version__:
+            problems.append(f"{worker}: has schedlab {answer['schedlab']}, here is {__version__}; "
+                            "give all machines the same")  # fmt: skip
+        elif answer["problem"]:
+            problems.append(f"{worker}: {answer['problem']}")
+    if problems:
+        raise UnavailableError("\n".join(f"executor {given}: {text}" for text in problems))
+
+
+def describe_worker(host: str) -> dict:
+    """Say whether this process could do runs; asked of each worker.
+
+    Parameters
+    ----------
+    host : str
+        Where the runs will take place.
+
+    Returns
+    -------
+    dict
+        `schedlab`, its version, and `problem`, with the remedy, or None.
+    """
+    from .. import __version__
+
+    problem = unavailable_reason(host)
+    if problem is None:
+        try:
+            find_compiler()
+        except UnavailableError as error:
+            problem = str(error)
+    return {"schedlab": __version__, "problem": problem}

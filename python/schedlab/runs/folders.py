@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Read back the runs that `schedlab run` left in a folder.
+
+A folder with `runs.json` is a whole set; without it (interrupted, or a part of a
+set) every `run.json` below counts. A seed that was run twice on a deterministic
+host counts once.
+
+Must stay true: a damaged file is refused with its name, never skipped.
+Read next: gate.py, which compares two folders.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..errors import NotFoundError, UsageError, did_you_mean
+
+#: What every run has that comparing it needs.
+_NEEDED = {"workload": str, "host": str, "cpus": int, "policy": str, "seed": int, "status": str,
+           "program_hash": str, "metrics": dict}
+_FILES_MAX = 1_000_000
+
+
+def read_run_folder(path: str | Path) -> list[dict]:
+    """Read the runs of a folder.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        A folder that `schedlab run --out` wrote, a folder inside it, or one of
+        its `runs.json` and `run.json`.
+
+    Returns
+    -------
+    list of dict
+        As `schedlab run --json` lists them, failed ones included.
+
+    Raises
+    ------
+    NotFoundError
+        If there is nothing of that name, or no run in it.
+    UsageError
+        If a file is damaged, or one seed has two different runs.
+    """
+    path = Path(path)
+    if path.is_dir():
+        whole = path / "runs.json"
+        files = [whole] if whole.is_file() else sorted(path.rglob("run.json"))[:_FILES_MAX]
+        if not files:
+            raise NotFoundError(
+                f"{path}: holds no run; give a folder that `schedlab run --out` wrote"
+            )
+    elif path.is_file():
+        files = [path]
+    else:
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise NotFoundError(f"{path}: no such folder{did_you_mean(path.name, beside)}")
+    return _without_copies(path, [run for file in files for run in _read(file)])
+
+
+def _read(file: Path) -> list[dict]:
+    """Runs of one JSON file."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{file}: damaged ({error}); run again to replace it") from error
+    runs = content.get("runs", [content]) if isinstance(content, dict) else None
+    if not isinstance(runs, list):
+        raise UsageError(f"{file}: is no list of runs; give what `schedlab run` wrote")
+    for number, run in enumerate(runs, 1):
+        for key, kind in _NEEDED.items():
+            if not isinstance(run, dict) or not isinstance(run.get(key), kind):
+                raise UsageError(
+                    f"{file}: run {number} has no {kind.__name__} '{key}'; "
+                    "give what `schedlab run` wrote"
+                )
+    return runs
+
+
+def _without_copies(path: Path, runs: list[dict]) -> list[dict]:
+    """One run per workload, host, CPUs, policy and seed."""
+    found: dict[tuple, dict] = {}
+    for run in runs:
+        key = tuple(run[name] for name in ("workload", "host", "cpus", "policy", "seed"))
+        other = found.setdefault(key, run)
+        if other is not run and other.get("record_hash") != run.get("record_hash"):
+            raise UsageError(
+                f"{path}: holds two different runs of {run['workload']}, {run['policy']}, seed "
+                f"{run['seed']}; give the folder of one set of runs"
+            )
+    return list(found.values())
+
+
+def fresh_folder() -> Path:
+    """Find a folder below `out/` that does not exist yet.
+
+    Returns
+    -------
+    pathlib.Path
+        Named after the time; not made.
+
+    Raises
+    ------
+    UsageError
+        If there are a thousand of this second.
+    """
+    from datetime import datetime
+
+    stem = datetime.now().strftime("%Y%m%d-%H%M%S")
+    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
+        path = Path("out") / (stem + suffix)
+        if not path.exists():
+            return path
+    raise UsageError("out/ is full; name a folder with --out")

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""Turn what a host left of one run into a verdict and, if it is good, numbers.
+
+The order is the point: records are checked for form, then for physics, and only
+a run that passes both gets metrics.
+
+Must stay true: nothing is computed from a run that failed.
+Read next: metrics/physics.py, metrics/dictionary.py.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars
+
+from ..calibration import DEFAULT_CALIBRATION, Calibration
+from ..errors import SchedlabError
+from ..hosts.host import Outcome
+from ..metrics import physics, tally
+from ..metrics.dictionary import RunMetrics, compute_metrics, metrics_table, tasks_table
+from ..metrics.timeline import Timeline
+from ..program import layout
+from ..records.file import hash_file, read_records, records_table
+from ..workload.phases import ATTRIBUTES
+
+_HOST_VERBS = ("read", "write")
+#: Metrics that Linux counts for us.
+_FROM_USAGE = ("user_ns", "system_ns")
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How one run is to be judged.
+
+    Attributes
+    ----------
+    latency_ns : int
+        How long the host says a CPU may take to notice work, on a machine of its own.
+    work_conserving : bool
+        What the policy declares.
+    tables_folder : pathlib.Path or None
+        Where to write the derived tables; None: nowhere.
+    tolerance_ns : int, default 0
+        Error of the host's clock on one interval.
+    has_exact_work : bool, default True
+        Whether system calls cost a task nothing that its program does not name.
+    calibration : Calibration or None
+        What a unit of `work` costs there; None: nobody knows.
+    """
+
+    latency_ns: int
+    work_conserving: bool
+    tables_folder: Path | None
+    tolerance_ns: int = 0
+    has_exact_work: bool = True
+    calibration: Calibration | None = DEFAULT_CALIBRATION
+
+    def verdict(self, program, records_path: Path, outcome: Outcome) -> dict:
+        """Judge a run.
+
+        Parameters
+        ----------
+        program : Program
+            What ran.
+        records_path : pathlib.Path
+            What the host wrote.
+        outcome : Outcome
+            What the host said.
+
+        Returns
+        -------
+        dict
+            `error`, `error_kind`, `record_hash`, `physics` and `metrics` of the
+            run. `physics` is None when there was nothing to check, `metrics`
+            is empty unless all is well.
+        """
+        result = {"error": None, "error_kind": None, "record_hash": None, "physics": None,
+                  "metrics": {}}
+        if outcome.error is not None:
+            # What a failed run left may be cut short; it is kept, not judged.
+            result["error"] = _with_task_name(outcome, program)
+            result["error_kind"] = outcome.error_kind or "host"
+            return result
+        try:
+            self._fill(result, program, records_path, outcome)
+        except SchedlabError as error:
+            result["error"], result["error_kind"] = str(error), "records"
+        except OSError as error:
+            result["error"], result["error_kind"] = f"{error}", "host"
+        return result
+
+    def _fill(self, result: dict, program, records_path: Path, outcome: Outcome) -> None:
+        """Read, check, compute."""
+        if outcome.tally is not None and not records_path.is_file():
+            self._fill_tally(result, program, outcome)
+            return
+        records = read_records(records_path)
+        result["record_hash"] = hash_file(records_path)
+        timeline = Timeline(records)
+        result["physics"] = physics.check(timeline, self._expectations(program, outcome))
+        if self.tables_folder is not None:
+            _write_table(records_table(records), self.tables_folder / "records.parquet", "lz4")
+        if _is_possible(result):
+            self._tell(result, program, compute_metrics(timeline, weight=program.tasks["weight"]), outcome)
+
+    def _fill_tally(self, result: dict, program, outcome: Outcome) -> None:
+        """The same of a run that could not be recorded."""
+        size = {"nr_cpus": outcome.usage["cpus"], "elapsed_ns": outcome.usage["wall_ns"]}
+        columns = tally.columns_of(outcome.tally)
+        result["physics"] = tally.check(columns, work_ns=self._work_ns(program), **size)
+        if _is_possible(result):
+            self._tell(result, program, tally.tally_metrics(columns, **size), outcome)
+
+    def _tell(self, result: dict, program, metrics: RunMetrics, outcome: Outcome) -> None:
+        """Write down the metrics of a good run."""
+        tasks = program.tasks
+        metrics.run.update({name: value for name, value in (outcome.usage or {}).items() if name in _FROM_USAGE})
+        if self.tables_folder is not None:
+            table = tasks_table(metrics, names=tasks["name"], classes=tasks["class_idx"])
+            _write_table(table, self.tables_folder / "tasks.parquet")
+            _write_table(metrics_table(metrics), self.tables_folder / "metrics.parquet")
+        result["metrics"] = metrics.run
+
+    def _expectations(self, program, outcome: Outcome) -> physics.Expectations:
+        """What the program and the host say about the run beforehand."""
+        rows = program.task_rows
+        return physics.Expectations(
+            work_ns=self._work_ns(program),
+            has_host_work=has_host_work(program) | (not self.has_exact_work),
+            clock_ns=None if outcome.tally is None else _clock_ns(outcome.tally, len(rows)),
+            arrival_ns=rows["arrival_ns"],
+            affinity=_affinity(program),
+            is_capped=is_capped(program),
+            horizon_ns=program.horizon_ns,
+            work_conserving=self.work_conserving,
+            # Two may be late one after the other: who has work for a CPU, and that CPU.
+            latency_ns=self.latency_ns + 2 * outcome.away_ns,
+            tolerance_ns=self.tolerance_ns,
+            host_cpus=outcome.cpus,
+        )
+
+    def _work_ns(self, program) -> np.ndarray:
+        """CPU time that each task declares; -1 where it takes a calibration to know it."""
+        if self.calibration is not None:
+            return program.work_ns(self.calibration)
+        does_work = _have_any(program, program.ops["verb"] == layout.VERB_NUMBER["work"])
+        return np.where(does_work, -1, program.work_ns())
+
+
+def _is_possible(result: dict) -> bool:
+    """Whether a run may have numbers; where not, its error says so."""
+    if result["physics"] == "ok":
+        return True
+    result["error"] = f"the run breaks physics, so its numbers are withheld: {result['physics']}"
+    result["error_kind"] = "physics"
+    return False
+
+
+def _write_table(table: polars.DataFrame, path: Path, compression: str = "zstd") -> None:
+    """Write a table; a full disk is an OSError, whatever Polars calls it."""
+    try:
+        table.write_parquet(path, compression=compression)
+    except polars.exceptions.PolarsError as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error
+
+
+def _with_task_name(outcome: Outcome, program) -> str:
+    """The host's message, with the name that the workload gives the task."""
+    names = program.tasks["name"]
+    if outcome.task and 1 <= outcome.task <= len(names):
+        name = names[outcome.task - 1]
+        if name not in outcome.error:
+            return f"{outcome.error} (task {outcome.task} is '{name}')"
+    return outcome.error
+
+
+def _have_any(program, chosen: np.ndarray) -> np.ndarray:
+    """Which tasks have one of the chosen ops; bool, per task."""
+    rows = program.task_rows
+    before = np.concatenate(([0], np.cumsum(chosen)))
+    first = rows["op_first"].astype(np.int64)
+    return before[first + rows["nr_ops"]] > before[first]
+
+
+def _clock_ns(noted: list, nr_tasks: int) -> np.ndarray:
+    """CPU time of each task of the program by its own clock; 0 where it noted none."""
+    found = np.zeros(nr_tasks, np.int64)
+    for task in noted:
+        found[task["task"] - 1] = task["run_ns"]
+    return found
+
+
+def has_host_work(program) -> np.ndarray:
+    """Find the tasks with a phase whose CPU time is the host's to say.
+
+    Parameters
+    ----------
+    program : Program
+        What ran.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (nr_tasks,)
+        True where a task reads or writes: each call costs what the host says.
+    """
+    verbs = [layout.VERB_NUMBER[verb] for verb in _HOST_VERBS]
+    return _have_any(program, np.isin(program.ops["verb"], verbs))
+
+
+def is_capped(program) -> np.ndarray:
+    """Find the tasks that a policy may keep waiting beside an idle CPU.
+
+    Parameters
+    ----------
+    program : Program
+        What ran.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (nr_tasks,)
+        True where a task has a cap from the start, or sets one later.
+    """
+    ops = program.ops
+    sets_cap = (ops["verb"] == layout.VERB_NUMBER["set"]) & (ops["a"] == ATTRIBUTES["cap"][0])
+    return (program.task_rows["cap_percent"] > 0) | _have_any(program, sets_cap)
+
+
+def _affinity(program) -> list:
+    """CPUs that each task may run on, None where it may run on all."""
+    cache: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def cpus(first: int, nr_words: int) -> tuple[int, ...]:
+        if (first, nr_words) not in cache:
+            words = program.values[first : first + nr_words].tolist()
+            cache[first, nr_words] = tuple(
+                64 * i + bit for i, word in enumerate(words) for bit in range(64) if word >> bit & 1
+            )
+        return cache[first, nr_words]
+
+    rows = program.task_rows
+    if (rows["affinity"] == layout.NONE).all():
+        return []
+    return [
+        None if first == layout.NONE else cpus(first, nr_words)
+        for first, nr_words in zip(
+            rows["affinity"].tolist(), rows["affinity_words"].tolist(), strict=True
+        )
+    ]

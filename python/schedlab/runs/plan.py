@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""What `schedlab run` is asked to do.
+
+Read next: run.py, which does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..workload.model import Workload
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `schedlab run` was asked to do.
+
+    Attributes
+    ----------
+    workloads : sequence of (str or Workload)
+        Names or paths; or what is made already, such as a recorded run.
+    policies : sequence of str
+        Names or paths.
+    out : pathlib.Path
+        Where the run directories go.
+    host : str, default "sim"
+        One of `HOST_NAMES` in hosts/host.py.
+    cpus : int, optional
+        Number of CPUs; default: what each workload is meant for.
+    nr_seeds : int, default 1
+        How many seeds.
+    first_seed : int, default 1
+        The first of them; seed 0 means no jitter.
+    settings : sequence of str
+        `POLICY.KNOB=VALUE`; several values make variants of the policy.
+    tick_ns : int, optional
+        Time between ticks; default: what each workload says.
+    costs : sequence of str
+        `NAME=TIME` of the simulator's cost model, such as `"switch_ns=2us"`.
+    io : sequence of str
+        `NAME=VALUE` of the simulator's device, such as `"latency_ns=100us"`.
+    topology : str, default ""
+        CPUs per core, cache and NUMA node of the simulated machine, such as
+        `"smt=2,llc=8"`.
+    is_parallel : bool, default False
+        On a host that emulates CPUs: a thread for each, and real time.
+    kernel : pathlib.Path, optional
+        On the host `guest`: the kernel image to boot; default: Debian's.
+    are_threads : bool, default False
+        On Linux: tasks are threads of one process, not processes.
+    scale : float, default 1
+        How much of each workload's work is to be done.
+    timeout_seconds : float, default 300
+        Longest time on the wall clock for one run.
+    keep_parquet : bool, default True
+        Whether to write the tables that are derived from the records.
+    """
+
+    workloads: Sequence[str | Workload]
+    policies: Sequence[str]
+    out: Path
+    host: str = "sim"
+    cpus: int | None = None
+    nr_seeds: int = 1
+    first_seed: int = 1
+    settings: Sequence[str] = ()
+    tick_ns: int | None = None
+    costs: Sequence[str] = ()
+    io: Sequence[str] = ()
+    topology: str = ""
+    is_parallel: bool = False
+    kernel: Path | None = None
+    are_threads: bool = False
+    scale: float = 1.0
+    timeout_seconds: float = 300.0
+    keep_parquet: bool = True

@@ -1,0 +1,501 @@
+# SPDX-License-Identifier: MIT
+"""Run workloads under policies, seed by seed, and leave a directory per run.
+
+	DIR/runs.json                               what `--json` prints
+	DIR/WORKLOAD/programs/seed-N-HASH.slprog    the program that all policies got
+	DIR/WORKLOAD/POLICY/seed-N/run.json         spec, hashes, environment, verdict
+	                          /records.slr      the raw records: canonical
+	                          /records.parquet, tasks.parquet, metrics.parquet
+
+Each worker thread has one session with the host. In virtual time there is a
+worker per CPU; on a host in real time one run at a time has the machine, in an
+order drawn from the first seed, so that a slow hour does not hit one policy. A
+plan replicates over seeds, never over runs: on a deterministic host the same seed
+gives the same run, bit by bit. A run's `run.json` is written
+last, so a directory that has one is whole, whatever interrupted the rest.
+
+With an executor, the runs are done by its workers, which share no folder with us
+(far.py), and what they leave is put into the same directories.
+
+Must stay true: no run's failure keeps another from being done; numbers appear
+only beside `physics: "ok"`.
+Read next: plan.py, what is asked for; case.py, one run; compare.py for what follows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..errors import PolicyError, SpecError, UsageError
+from ..hosts.host import in_parallel, open_host, with_kernel
+from ..policy.build import BuiltPolicy, build_policy, find_compiler
+from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
+from ..workload.model import Workload
+from ..workload.spec import TICK_NS_MAX, TICK_NS_MIN
+from . import machine
+from .case import Case, Programs, Ready, directory_of, environment_of, folder_name, run_case, write_text
+from .compare import compare_runs
+from .far import collect, send
+from .machine import CPUS_MAX
+from .plan import Plan
+
+__all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "prepare", "run_plan"]
+
+SEEDS_MAX = 100_000
+
+
+@dataclass
+class RunSet:
+    """What came of a plan.
+
+    Attributes
+    ----------
+    runs : list of dict
+        One per run, in the order of the plan; as `--json` prints them.
+    comparisons : list of dict
+        Of every two policies; see `compare.compare_runs`.
+    out : pathlib.Path
+        Where the run directories are.
+    is_interrupted : bool
+        Whether Ctrl-C kept some runs from being done.
+    """
+
+    runs: list = field(default_factory=list)
+    comparisons: list = field(default_factory=list)
+    out: Path = Path()
+    is_interrupted: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every run is good and no comparison was refused."""
+        return (
+            not self.is_interrupted
+            and all(run["status"] == "ok" for run in self.runs)
+            and not any(comparison["error"] for comparison in self.comparisons)
+        )
+
+    def as_json(self) -> str:
+        """The one object that `--json` prints, without end of line."""
+        return json.dumps({"runs": self.runs, "comparisons": self.comparisons}, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan that was found good, and all that its runs need.
+
+    Attributes
+    ----------
+    ready : Ready
+        What all runs share.
+    cases : list of Case
+        The runs, in the order of the plan.
+    """
+
+    ready: Ready
+    cases: list
+
+
+def run_plan(
+    plan: Plan, *, executor: Executor | None = None,
+    on_start: Callable[[int], None] | None = None,
+    on_result: Callable[[dict], None] | None = None,
+    known: Callable[[Ready, Case], dict | None] | None = None,
+) -> RunSet:  # fmt: skip
+    """Do every run of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    executor : concurrent.futures.Executor, optional
+        Who does the runs; default: a thread here for each CPU.
+    on_start : callable, optional
+        Called with the number of runs before the first.
+    on_result : callable, optional
+        Called with each run's dict when it is done, in the caller's thread.
+    known : callable, optional
+        Asked for each run before it is done: its dict, where an earlier call has
+        done the very same; that run is not done again.
+
+    Returns
+    -------
+    RunSet
+        Every run, failed ones included; those that Ctrl-C left undone are not
+        in it.
+
+    Raises
+    ------
+    UsageError, NotFoundError, SpecError
+        Before anything is run, if the plan itself is wrong.
+    UnavailableError
+        If the host cannot be used here or there is no C compiler.
+
+    Notes
+    -----
+    Ctrl-C ends the runs under way and returns what is finished.
+    """
+    prepared = prepare(plan)
+    found = {case.position: known(prepared.ready, case) for case in prepared.cases} if known else {}
+    todo = [case for case in prepared.cases if not found.get(case.position)]
+    if on_start:
+        on_start(len(todo))
+    if executor is None:
+        runs, is_interrupted = _run_cases(prepared.ready, todo, on_result)
+    else:
+        runs, is_interrupted = collect(send(prepared.ready, todo, executor), on_result)
+    if len(todo) < len(prepared.cases):
+        order = {str(directory_of(prepared.ready.plan, case)): case.position for case in prepared.cases}
+        runs = sorted(runs + [run for run in found.values() if run], key=lambda run: order[run["directory"]])
+    return finish(prepared, runs, is_interrupted=is_interrupted)
+
+
+def prepare(plan: Plan) -> Prepared:
+    """Check a plan, load what it names and compile its policies.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to be run.
+
+    Returns
+    -------
+    Prepared
+        The runs to be done; the folder of the plan exists.
+
+    Raises
+    ------
+    UsageError, NotFoundError, SpecError
+        If the plan is wrong.
+    UnavailableError
+        If the host cannot be used here or there is no C compiler.
+    """
+    plan = _checked(plan)
+    workloads = _load_workloads(plan)
+    classes = _parse_classes(plan)
+    policies, broken = ({}, {}) if classes else _load_policies(plan)
+    variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
+    host = open_host(plan.host)
+    if plan.is_parallel:
+        host = in_parallel(host)
+    if plan.kernel is not None:
+        host = with_kernel(host, plan.kernel)
+    if variants:
+        find_compiler()
+    built = classes or _build_all(variants)
+    # A damaged policy fails in its place, between the others.
+    names = [name for label, policy in policies.items()
+             for name in ([label] if label in broken else
+                          [name for name, v in variants.items() if v.policy is policy])]
+    cases = _cases(plan, workloads, [*classes, *names])
+    _make_folder(plan.out)
+    ready = Ready(
+        plan=plan,
+        host=host,
+        built=broken | built,
+        programs=Programs(plan.out),
+        environment=environment_of(host),
+    )
+    return Prepared(ready, cases)
+
+
+def finish(prepared: Prepared, runs: list[dict], *, is_interrupted: bool = False) -> RunSet:
+    """Compare the runs of a plan, and write the list of them.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        What they were made from.
+    runs : list of dict
+        What came of them.
+    is_interrupted : bool, default False
+        Whether some are missing.
+
+    Returns
+    -------
+    RunSet
+        The same runs, with comparisons.
+
+    Raises
+    ------
+    UsageError
+        If all is well but the list cannot be written.
+    """
+    result = RunSet(runs=runs, out=prepared.ready.plan.out, is_interrupted=is_interrupted)
+    result.comparisons = compare_runs(runs)
+    _write_list(result)
+    return result
+
+
+# ---- before anything runs ---------------------------------------------------
+
+
+def _checked(plan: Plan) -> Plan:
+    """Refuse what makes no sense, all at once; costs and device become plain numbers."""
+    problems, read = [], {}
+    for name, parse in (("costs", machine.parse_costs), ("io", machine.parse_device)):
+        try:
+            read[name] = parse(getattr(plan, name))
+        except UsageError as error:
+            problems.append(str(error))
+    if not plan.workloads:
+        problems.append("no workload given; `schedlab workloads` lists them")
+    if not plan.policies:
+        problems.append("no policy given; `schedlab policies` lists them")
+    if plan.cpus is not None and not 1 <= plan.cpus <= CPUS_MAX:
+        problems.append(f"--cpus must be 1 to {CPUS_MAX} (got {plan.cpus})")
+    if not 1 <= plan.nr_seeds <= SEEDS_MAX:
+        problems.append(f"--seeds must be 1 to {SEEDS_MAX} (got {plan.nr_seeds})")
+    if not 0 <= plan.first_seed < 1 << 63:
+        problems.append(f"--seed must be 0 to 2**63 - 1 (got {plan.first_seed})")
+    if not plan.timeout_seconds > 0:
+        problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
+    if not 0 < plan.scale < math.inf:
+        problems.append(f"--scale must be above 0, such as 0.01 (got {plan.scale:g})")
+    if plan.are_threads and plan.host != "linux":
+        problems.append(f"--threads is for --host linux; {plan.host} has its own way to run tasks")
+    if plan.tick_ns is not None and not TICK_NS_MIN <= plan.tick_ns <= TICK_NS_MAX:
+        problems.append(f"--tick must be 1us to 10s (got {plan.tick_ns} ns)")
+    problems += machine.check_topology(plan.topology)
+    if problems:
+        raise UsageError("\n".join(problems))
+    return replace(plan, **read)
+
+
+def _load_workloads(plan: Plan) -> list:
+    """Load every workload; all faults of all files are reported together."""
+    from ..workload.spec import load_scaled
+
+    workloads, problems, faults = {}, [], []
+    for name in plan.workloads:
+        try:
+            workload = name if isinstance(name, Workload) else load_scaled(name, plan.scale)
+        except SpecError as error:
+            faults += error.faults
+        except UsageError as error:
+            problems.append(str(error))
+        else:
+            workload = _named_apart(workload, workloads)
+            if workload.name in workloads:
+                problems.append(f"workload '{workload.name}' is given twice")
+            workloads[workload.name] = workload
+            if plan.cpus is not None and plan.cpus < workload.cpus_min:
+                problems.append(
+                    f"workload '{workload.name}' needs at least {workload.cpus_min} CPUs "
+                    f"(got --cpus {plan.cpus})"
+                )
+    if faults and not problems:
+        raise SpecError(faults)
+    if faults or problems:
+        raise UsageError("\n".join([*map(str, faults), *problems]))
+    return list(workloads.values())
+
+
+def _named_apart(workload, others: dict):
+    """Give a workload its folder's name too, where another file has taken its own."""
+    other = others.get(workload.name)
+    if other is None or workload.path is None or other.path is None:
+        return workload
+    path = Path(workload.path).resolve()
+    if path == Path(other.path).resolve():
+        return workload
+    return replace(workload, name=f"{path.parent.name}/{workload.name}")
+
+
+def _load_policies(plan: Plan) -> tuple[dict[str, Policy], dict[str, PolicyError]]:
+    """Read every policy's header; a policy that is there but damaged fails its own runs only."""
+    policies: dict[str, Policy] = {}
+    broken: dict[str, PolicyError] = {}
+    paths: dict[str, Path] = {}
+    problems = []
+    for name in plan.policies:
+        policy, damage = None, None
+        try:
+            path = find_policy(name).resolve()
+            policy = load_policy(name)
+        except PolicyError as error:
+            damage = error
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        label = policy_name(path)
+        if label in paths and path not in paths.values():
+            # As sixty students' files may be: each in its own folder, all of one name.
+            label = f"{path.parent.name}/{label}"
+        if path in paths.values():
+            problems.append(f"policy '{name}' is given twice")
+        elif label in paths:
+            problems.append(f"two policies are called '{label}'; rename one of the files")
+        paths[label], policies[label] = path, policy
+        if damage:
+            broken[label] = damage
+    if problems:
+        raise UsageError("\n".join(problems))
+    return policies, broken
+
+
+def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
+    """Linux's own classes, which only Linux has and which is all that it has here."""
+    from ..hosts.linux import refuse_class
+    from ..policy.linux_class import class_as_policy, is_class, parse_class
+
+    classes = [name for name in plan.policies if is_class(name)]
+    if classes and plan.host != "linux":
+        raise UsageError(f"{classes[0]} is a class of Linux itself; use --host linux, or a policy such as fifo, rr or cfs")
+    others = [name for name in plan.policies if name not in classes]
+    if others and plan.host == "linux":
+        raise UsageError(f"--host linux runs workloads under Linux's own classes, such as SCHED_OTHER, and {others[0]} is none; "
+                         "use --host guest, or any other, for our policies")  # fmt: skip
+    parsed = {name: parse_class(name) for name in classes}
+    for each in parsed.values():
+        refuse_class(each)
+    made = {name: class_as_policy(each) for name, each in parsed.items()}
+    if len(made) < len(classes):
+        raise UsageError("--policy: a class is given twice; name each once")
+    if classes and plan.settings:
+        raise UsageError(f"--set {plan.settings[0]}: a class of Linux has no knobs; write SCHED_FIFO:20 for another priority")
+    return made
+
+
+def _build_all(variants: dict[str, Variant]) -> dict[str, BuiltPolicy | PolicyError]:
+    """Compile all policies, several at once; a failure takes the policy's place."""
+
+    def build(variant: Variant):
+        try:
+            return build_policy(variant.policy, variant.values)
+        except PolicyError as error:
+            return error
+
+    # Variants share what is compiled: the first of each compiles it.
+    first = {id(variant.policy): variant for variant in variants.values()}
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(build, first.values()))
+        return dict(zip(variants, pool.map(build, variants.values()), strict=True))
+
+
+def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[Case]:
+    """Every workload under every policy with every seed."""
+    cases = []
+    for workload in workloads:
+        nr_cpus = plan.cpus or max(workload.cpus, workload.cpus_min, 1)
+        for policy in policies:
+            for seed in range(plan.first_seed, plan.first_seed + plan.nr_seeds):
+                cases.append(
+                    Case(
+                        position=len(cases),
+                        workload=workload,
+                        policy_name=policy,
+                        seed=seed,
+                        nr_cpus=nr_cpus,
+                        tick_ns=plan.tick_ns if plan.tick_ns is not None else workload.tick_ns,
+                    )
+                )
+    return cases
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder, or say why not."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {path}: cannot be made: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise UsageError(f"--out {path}: may not be written")
+
+
+# ---- the runs ---------------------------------------------------------------
+
+
+def _run_cases(ready: Ready, cases: list[Case], on_result) -> tuple[list[dict], bool]:
+    """Do the cases with one worker per CPU of this machine; (runs, interrupted)."""
+    todo: queue.SimpleQueue = queue.SimpleQueue()
+    done: queue.SimpleQueue = queue.SimpleQueue()
+    nr_workers = max(1, min(os.cpu_count() or 1, len(cases)))
+    if not ready.host.is_deterministic:
+        nr_workers = 1
+        cases = sorted(cases, key=lambda case: _shuffle_key(ready.plan.first_seed, case.position))
+    for case in cases:
+        todo.put(case)
+    stop = threading.Event()
+    sessions = []
+
+    def work(session) -> None:
+        try:
+            while not stop.is_set():
+                case = todo.get_nowait()
+                run = run_case(ready, case, session, stop)
+                if run is not None:
+                    done.put((case.position, run))
+        except queue.Empty:
+            pass
+        except BaseException as error:  # carried to the caller's thread
+            done.put((None, error))
+        finally:
+            session.close()
+            done.put((None, None))
+
+    workers = []
+    for _ in range(nr_workers):
+        sessions.append(ready.host.session(timeout_seconds=ready.plan.timeout_seconds))
+        workers.append(threading.Thread(target=work, args=(sessions[-1],), daemon=True))
+    results: dict[int, dict] = {}
+    is_interrupted = False
+    try:
+        for worker in workers:
+            worker.start()
+        nr_working = len(workers)
+        while nr_working:
+            # Once Polars is there, Ctrl-C ends only waits that have a timeout.
+            position, value = done.get(timeout=threading.TIMEOUT_MAX / 2)
+            if isinstance(value, BaseException):
+                raise value
+            if value is None:
+                nr_working -= 1
+                continue
+            results[position] = value
+            if on_result:
+                on_result(value)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    finally:
+        stop.set()
+        for session in sessions:
+            session.interrupt()
+        for worker in workers:
+            if worker.ident is not None:
+                worker.join(10)
+    with contextlib.suppress(queue.Empty):
+        while True:
+            position, value = done.get_nowait()
+            if position is not None:
+                results[position] = value
+    return [results[position] for position in sorted(results)], is_interrupted
+
+
+def _shuffle_key(seed: int, position: int) -> bytes:
+    """Sort key that puts cases in an order drawn from a seed, the same everywhere."""
+    return hashlib.sha256(f"{seed} {position}".encode()).digest()
+
+
+def _write_list(result: RunSet) -> None:
+    """Write `runs.json`, or leave none: each run's own file says the same."""
+    path = result.out / "runs.json"
+    try:
+        write_text(path, result.as_json() + "\n")
+    except OSError as error:
+        # One of an earlier call would pass for this one's.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        # Failed runs, which the same full disk is likely behind, say it themselves.
+        if result.is_good:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}; choose another --out"
+                             ) from error

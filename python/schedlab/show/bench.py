@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""What a person sees of a measurement: a table in colour, or plain text to mail.
+
+Must stay true: every sample is in one of the two forms, not only its mean.
+Read next: measure/bench.py.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.markup import escape
+from rich.text import Text
+
+from ..measure.bench import FIGURES, BenchResult
+from ..measure.own_figures import describe_figure, tool_of_figure
+from ..stats.inference import CONFIDENCE
+from ..stats.sentences import show_time
+from .tables import _console, _plain_table
+
+#: The reports' six columns first; heading of each figure.
+HEADINGS = {
+    "wall_ns": "wall", "user_ns": "user", "system_ns": "system", "cpu_percent": "CPU %",
+    "switches_involuntary": "invol.\nswitches", "switches_voluntary": "vol.\nswitches",
+    "run_delay_ns": "waited\nfor CPU", "tree_ns": "whole\ntree", "resident_kib_max": "memory",
+}  # fmt: skip
+
+
+def show_bench(result: BenchResult, *, is_plain: bool) -> None:
+    """Print a measurement.
+
+    Parameters
+    ----------
+    result : BenchResult
+        What `measure.bench.measure` returned.
+    is_plain : bool
+        As text of at most 78 columns without colour, for a mailing list.
+    """
+    if is_plain:
+        print(plain_text(result))
+        return
+    console = _console()
+    plan = result.plan
+    console.print(
+        f"[bold]{escape(' '.join(plan.argv))}[/]: {plan.nr_rounds} rounds"
+        f" after {plan.nr_warmups} to warm up, order drawn from seed {plan.seed}; "
+        f"{escape(str(result.machine['cpu']))}, {result.machine['cpus']} CPUs, "
+        f"Linux {escape(result.machine['kernel'])}", highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    table = _plain_table(console, f"means; interval: {CONFIDENCE:.0%}, of the mean wall time; --json has all")
+    shown = _shown_figures(result)
+    table.add_column("policy", no_wrap=True)
+    for figure in shown:
+        table.add_column(_heading(figure), justify="right", no_wrap=True)
+        if figure == "wall_ns":
+            table.add_column("interval", justify="right", no_wrap=True)
+    for policy, summary in result.summaries.items():
+        cells = [_number(figure, summary[figure]["mean"]) for figure in shown]
+        table.add_row(escape(policy), cells[0], _interval(summary[shown[0]]), *cells[1:])
+    console.print(table, highlight=False)
+    for line in _recorded_lines(result):
+        console.print(Text("  " + line), highlight=False, soft_wrap=True)
+    for line in _sentences(result):
+        console.print(Text("  " + line), highlight=False, soft_wrap=True)
+    for doubt in result.warnings:
+        place = f"{doubt['policy']}, " if "policy" in doubt else ""
+        place += f"{doubt['figure']}: " if "figure" in doubt else ""
+        console.print(f"  [yellow]{doubt['kind']}[/]: {escape(place)}{escape(doubt['text'])}; "
+                      f"{escape(doubt['hint'])}", highlight=False, soft_wrap=True)  # fmt: skip
+
+
+def _shown_figures(result: BenchResult) -> list[str]:
+    """Columns that say something: the tree's only where it outlived its command."""
+    figures = [name for name in [*HEADINGS, *result.figures] if name in result.figures]
+    figures = [name for name in dict.fromkeys(figures) if name in HEADINGS or tool_of_figure(name)]
+    if all(sample["tree_ns"] < sample["wall_ns"] * 1.001 + 1e6 for sample in result.samples):
+        figures.remove("tree_ns")
+    return figures
+
+
+def _heading(figure: str) -> str:
+    """Of a column; a benchmark's own figure has its own name."""
+    return HEADINGS.get(figure) or figure.removesuffix("_ns").replace("_", " ").replace(" ", "\n", 1)
+
+
+def _number(figure: str, value: float) -> str:
+    """A figure with its unit, in few digits."""
+    unit = FIGURES[figure][0] if figure in FIGURES else describe_figure(figure)[0]
+    if unit == "ns":
+        return show_time(value)
+    if unit == "%":
+        return f"{value:.1f}"
+    if unit == "KiB":
+        return f"{value / 1024:.1f} MiB"
+    return f"{value:,.1f}" if value < 1000 and value != int(value) else f"{value:,.0f}"
+
+
+def _interval(summary: dict) -> str:
+    """Both ends of the interval of a time."""
+    if summary["low"] is None:
+        return "-"
+    return f"{show_time(summary['low'])} .. {show_time(summary['high'])}"
+
+
+def _recorded_lines(result: BenchResult) -> list[str]:
+    """What the scheduler did in the runs that were recorded."""
+    lines = []
+    for policy, runs in result.recorded.items():
+        for run in runs:
+            took = run["wall_ns"] / result.summaries[policy]["wall_ns"]["mean"]
+            if run["problem"]:
+                lines.append(f"{policy}, recorded: {run['problem']}")
+                continue
+            wakeups = "no wake-ups" if run["wakeup_ns_p99"] is None else (
+                f"wake-up latency p50 {show_time(run['wakeup_ns_p50'])}, p99 {show_time(run['wakeup_ns_p99'])}, "
+                f"largest {show_time(run['wakeup_ns_max'])} of {run['wakeups']:,}"
+            )
+            lines.append(
+                f"{policy}, recorded: {wakeups}; {run['migrations']:,} migrations; {run['tasks']:,} tasks waited "
+                f"{show_time(run['run_queue_ns'])} for a CPU; this run took {took:.0%} of the mean"
+            )
+    if result.why_not_recorded:
+        lines.append(f"Wake-up latency and migrations are not known: {result.why_not_recorded}")
+    return lines
+
+
+def _sentences(result: BenchResult) -> list[str]:
+    """What the comparison with the first policy allows to say."""
+    lines = []
+    for each in result.comparisons:
+        for figure, entry in each["figures"].items():
+            if entry["verdict"] == "no difference seen":
+                continue
+            change = "" if entry["ratio"] is None else f" ({100 * (entry['ratio'] - 1):+.1f} %)"
+            lines.append(
+                f"{each['after']}: {_heading(figure).replace(chr(10), ' ')} "
+                f"{_number(figure, entry['before'])} -> {_number(figure, entry['after'])}{change}, "
+                f"{entry['verdict']} than {each['before']} (p = {entry['p_value']:.2g}, "
+                f"delta {entry['cliffs_delta']:+.2f})".replace("differs than", "differs from")
+            )
+    if result.comparisons and not lines:
+        lines.append(f"No difference from {result.comparisons[0]['before']} seen in any figure; that is "
+                     "no proof of equality: see the intervals.")  # fmt: skip
+    if result.comparisons:
+        lines.append("Paired by round; p-values after Holm over all figures.")
+    return lines
+
+
+def plain_text(result: BenchResult) -> str:
+    """A measurement as plain text.
+
+    Parameters
+    ----------
+    result : BenchResult
+        What `measure.bench.measure` returned.
+
+    Returns
+    -------
+    str
+        Lines of at most 78 columns, but for the command's own words.
+    """
+    machine, plan = result.machine, result.plan
+    lines = [
+        f"Command: {' '.join(plan.argv)}",
+        f"Machine: {machine['cpu']}, {machine['cpus']} CPUs"[:78],
+        f"Kernel:  {machine['kernel']}",
+        f"Runs:    {plan.nr_rounds} per policy after {plan.nr_warmups} to warm up; order shuffled, seed {plan.seed}",
+        "",
+        f"{'policy':<22}{'wall ms':>10}{'+-':>8}{'user ms':>9}{'sys ms':>8}{'CPU %':>7}{'invol':>7}{'vol':>7}",
+    ]
+    for policy, summary in result.summaries.items():
+        wall = summary["wall_ns"]
+        half = "-" if wall["low"] is None else f"{(wall['high'] - wall['low']) / 2e6:.2f}"
+        lines.append(
+            f"{policy:<22}{wall['mean'] / 1e6:>10.2f}{half:>8}{summary['user_ns']['mean'] / 1e6:>9.2f}"
+            f"{summary['system_ns']['mean'] / 1e6:>8.2f}{summary['cpu_percent']['mean']:>7.1f}"
+            f"{summary['switches_involuntary']['mean']:>7.0f}{summary['switches_voluntary']['mean']:>7.0f}"
+        )
+    own = [name for name in result.figures if tool_of_figure(name)]
+    for name in own:
+        lines += ["", f"{name}, as the command says:"]
+        lines += [f"  {policy:<20} {_number(name, summary[name]['mean'])}" for policy, summary in result.summaries.items()]
+    lines += ["", f"+- is half of the {CONFIDENCE:.0%} interval of the mean. Wall times, every run, ms:"]
+    for policy in result.summaries:
+        values = [s["wall_ns"] / 1e6 for s in result.samples if s["policy"] == policy]
+        row = f"  {policy:<20}"
+        for value in values:
+            if len(row) > 68:
+                lines.append(row)
+                row = " " * 22
+            row += f" {value:.2f}"
+        lines.append(row)
+    notes = _recorded_lines(result) + _sentences(result)
+    notes += [f"{d['kind']}: " + (f"{d['policy']}: " if "policy" in d else "") + d["text"] for d in result.warnings]
+    lines += [""] * bool(notes)
+    for note in notes:
+        lines += textwrap.wrap(note, 78, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(lines)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What a person sees of a recording.
+
+Must stay true: what was lost, inferred or mended is said beside the numbers.
+Read next: measure/recording.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+from rich.markup import escape
+
+from ..stats.sentences import show_number
+from .tables import COLUMNS, _console, _plain_table
+
+#: What a reader asks first of a recording; the rest is in its tables.
+_SHOWN = {
+    "elapsed_ns": "elapsed", "busy_ns": "CPU time", "switches_voluntary": "voluntary switches",
+    "switches_involuntary": "involuntary switches", "migrations": "migrations",
+    "wait_ns_mean": "waited for a CPU, mean of tasks", "wakeup_ns_p50": "wake-up latency, median",
+    "wakeup_ns_p99": "wake-up latency, p99",
+}  # fmt: skip
+
+
+def show_recording(run: dict) -> None:
+    """Print a recording.
+
+    Parameters
+    ----------
+    run : dict
+        As `run.json` has it.
+    """
+    console = _console()
+    recording = run["recording"]
+    console.print(
+        f"[bold]{escape(run['title'])}[/] under {escape(run['policy'])}: {len(run['tasks']):,} tasks, "
+        f"{recording['events']:,} events of the kernel", highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    if run["metrics"]:
+        table = _plain_table(console, "")
+        table.add_column("")
+        table.add_column("", justify="right")
+        for name, heading in _SHOWN.items():
+            table.add_row(heading, show_number(name, run["metrics"][name]))
+        table.show_header = False
+        console.print(table, highlight=False)
+    for line in _remarks(run):
+        console.print(line, highlight=False, soft_wrap=True)
+    # A line to be copied into a shell, whatever the name.
+    folder = escape(shlex.quote(run["directory"]))
+    console.print(f"all of it: {escape(run['directory'])}; to go on: schedlab gantt {folder}, schedlab trace {folder}, "
+                  f"schedlab replay {folder} --policy cfs,rr", highlight=False, soft_wrap=True)  # fmt: skip
+
+
+def _remarks(run: dict) -> list[str]:
+    """What a reader must know about how it was recorded."""
+    recording = run["recording"]
+    found = []
+    if recording["lost"]:
+        found.append(f"{recording['lost']:,} events were lost, since the kernel's memory for them was full; "
+                     "take a larger --buffer")  # fmt: skip
+    if recording["inferred"]:
+        found.append(f"starts inferred from CPU times: {recording['inferred']:,}, since this kernel does not tell of all, as "
+                     "on the way from an idle CPU")  # fmt: skip
+    if recording["repairs"]:
+        found.append(f"states mended where events contradict others: {recording['repairs']:,}")
+    if recording["is_realtime"] is False:
+        found.append("the recorder had no real-time priority (CAP_SYS_NICE), so busy CPUs may keep it waiting")
+    command = run.get("command")
+    if command and (command["exit_code"] or command["signal"]):
+        how = f"signal {command['signal']}" if command["signal"] else f"exit code {command['exit_code']}"
+        found.append(f"the command itself ended with {how}")
+    return found
+
+
+def show_recorded(folder: Path) -> None:
+    """Print what a run did when it was recorded, before what others make of it.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Directory of the run; one without numbers prints nothing.
+    """
+    try:
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        metrics = run["metrics"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if not metrics:
+        return
+    words = [f"{heading.replace(chr(10), ' ')} {show_number(name, metrics[name])}" for name, heading in COLUMNS
+             if metrics.get(name) is not None]  # fmt: skip
+    _console().print(f"[bold]as recorded[/] on {escape(run['host'])} under {escape(run['policy'])}: "
+                     + escape(", ".join(words)), highlight=False, soft_wrap=True)  # fmt: skip

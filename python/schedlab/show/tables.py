@@ -1,0 +1,501 @@
+# SPDX-License-Identifier: MIT
+"""Draw tables for people, with Rich; nothing here computes a result or a verdict.
+
+Must stay true: the physics verdict is printed before any number.
+Read next: cli/app.py.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ..metrics.dictionary import DICTIONARY
+from ..paths import own_command
+from ..stats.sentences import (
+    method_sentence,
+    ranking_sentences,
+    show_change,
+    show_number,
+    show_time,
+    verdict_sentence,
+)
+
+#: Columns of the table of runs: metric, heading, how the seeds are put together.
+COLUMNS = (
+    ("turnaround_ns_mean", "turnaround\nmean"),
+    ("response_ns_mean", "response\nmean"),
+    ("wakeup_ns_p99", "wake-up\np99"),
+    ("starvation_ns", "longest\nwait"),
+    ("slowdown_mean", "slowdown\nmean"),
+    ("throughput_per_s", "tasks\nper s"),
+    ("switches", "switches"),
+    ("fairness_jain", "fairness"),
+    ("cpu_utilisation", "CPU\nbusy"),
+)
+
+#: Columns that a narrow terminal does without, the first one first.
+DISPENSABLE = ("throughput_per_s", "cpu_utilisation", "slowdown_mean", "switches", "wakeup_ns_p99")
+
+
+class Progress:
+    """A bar on standard error, where that is a terminal."""
+
+    def __init__(self):
+        self._bar = None
+
+    def __enter__(self) -> Progress:
+        """Show the bar."""
+        if sys.stderr.isatty():
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                console=Console(stderr=True), transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("starting", total=None)
+        return self
+
+    def __exit__(self, *exception) -> None:
+        """Remove the bar."""
+        if self._bar:
+            self._bar.stop()
+
+    def expect(self, nr_runs: int) -> None:
+        """Say how many runs there will be.
+
+        Parameters
+        ----------
+        nr_runs : int
+            All of them.
+        """
+        if self._bar:
+            self._bar.update(self._task, total=nr_runs, description="running")
+
+    def advance(self, run: dict) -> None:
+        """Count one run.
+
+        Parameters
+        ----------
+        run : dict
+            The run that is done.
+        """
+        if self._bar:
+            self._bar.update(self._task, advance=1, description=f"{run['workload']} {run['policy']}")
+
+
+def _console() -> Console:
+    """Standard output; wide when nobody measures it, so that lines stay whole."""
+    console = Console()
+    return console if console.is_terminal else Console(width=140)
+
+
+def _mean(runs: list[dict], name: str) -> float | None:
+    """Mean over the seeds that have the metric."""
+    values = [run["metrics"][name] for run in runs if run["metrics"].get(name) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def show_runs(result) -> None:
+    """Print what came of a plan: the verdict, a table per workload, the failures.
+
+    Parameters
+    ----------
+    result : RunSet
+        What `run_plan` returned.
+    """
+    console = _console()
+    _show_verdict(console, result)
+    groups: dict[tuple, dict[str, list[dict]]] = {}
+    for run in result.runs:
+        key = (run["workload"], run["host"], run["cpus"])
+        groups.setdefault(key, {}).setdefault(run["policy"], []).append(run)
+    for (workload, _, _), policies in groups.items():
+        console.print()
+        console.print(_run_table(console, workload, policies))
+        _show_usage(console, [run for runs in policies.values() for run in runs])
+    for comparison in result.comparisons:
+        if comparison["error"]:
+            console.print(
+                f"[red]{escape(comparison['workload'])}, {escape(comparison['policy_a'])} against "
+                f"{escape(comparison['policy_b'])}: {escape(comparison['error'])}[/red]"
+            )
+    for key, policies in groups.items():
+        _show_verdicts(console, key, policies, result.comparisons)
+    _show_machine(console, result.runs)
+    console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
+
+
+def _show_usage(console: Console, runs: list[dict]) -> None:
+    """Print what `time` prints, where the runs were Linux's own."""
+    from .usage import usage_table
+
+    table = usage_table(_plain_table(console, "all processes together"), runs)
+    if table is not None:
+        console.print()
+        console.print(table, highlight=False)
+    reasons = {run["no_records"] for run in runs if run.get("no_records")}
+    for reason in reasons:
+        console.print(f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations",
+                      highlight=False, soft_wrap=True)  # fmt: skip
+
+
+def _show_machine(console: Console, runs: list[dict]) -> None:
+    """Print what about this machine makes runs on Linux itself doubtful."""
+    from .usage import machine_doubts
+
+    for doubt in machine_doubts(runs):
+        console.print(f"  [yellow]{doubt['kind']}[/]: {escape(doubt['text'])}; {escape(doubt['hint'])}",
+                      highlight=False, soft_wrap=True)  # fmt: skip
+
+
+def _show_verdict(console: Console, result) -> None:
+    """Say first whether the numbers may be believed."""
+    failed = [run for run in result.runs if run["status"] != "ok"]
+    good = len(result.runs) - len(failed)
+    if good:
+        console.print(f"Physics: ok in {good} of {len(result.runs)} runs", style="green")
+    groups: dict[tuple, list[dict]] = {}
+    for run in failed:
+        # A policy that does not compile fails everywhere in the same words.
+        place = "every workload" if run["error_kind"] == "compile" else run["workload"]
+        groups.setdefault((place, run["policy"], run["error"]), []).append(run)
+    for (place, policy, error), runs in groups.items():
+        seeds = "" if place == "every workload" else f", seed {runs[0]['seed']}"
+        more = f" (and {len(runs) - 1} more seeds)" if seeds and len(runs) > 1 else ""
+        console.print(f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: "
+                      f"{escape(error)}", soft_wrap=True, highlight=False)
+
+
+def _show_verdicts(console: Console, key: tuple, policies: dict, comparisons: list[dict]) -> None:
+    """Say which policies differ on one workload, metric by metric of the table."""
+    here = [c for c in comparisons if (c["workload"], c["host"], c["cpus"]) == key and c["metrics"]]
+    if not here:
+        return
+    console.print()
+    names = [name for name, _ in COLUMNS if any(name in c["metrics"] for c in here)]
+    seeds = max(len(c["seeds"]) for c in here)
+    if seeds == 1:
+        lines = ["One seed: differences are not tested; use --seeds 10."]
+    elif len(here) == 1:
+        lines = [verdict_sentence(here[0], name) for name in names]
+    else:
+        means = {
+            name: {p: m for p, runs in policies.items() if (m := _mean(runs, name)) is not None}
+            for name in names
+        }
+        lines = ranking_sentences(here, means)
+    if seeds > 1:
+        lines.append(method_sentence(max(here, key=lambda c: len(c["seeds"]))))
+    _show_doubts(console, here, is_grave=True)
+    console.print(f"[bold]{escape(key[0])}[/]: what the numbers say", highlight=False)
+    for line in lines:
+        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+    _show_doubts(console, here)
+
+
+def _show_doubts(console: Console, comparisons: list[dict], *, is_grave: bool = False) -> None:
+    """Say what makes the numbers doubtful, each kind once per policy; the grave kind in red."""
+    seen = set()
+    style = "red bold" if is_grave else "yellow"
+    for comparison in comparisons:
+        for doubt in comparison["warnings"]:
+            label = "" if doubt["kind"] == "too-few" else f"{doubt['policy']}, "
+            if (label, doubt["kind"]) in seen or is_grave != (doubt["kind"] == "survivors"):
+                continue
+            seen.add((label, doubt["kind"]))
+            more = len(doubt["metrics"]) - 1
+            others = f" (and {more} more metric{'s' * (more > 1)})" if label and more else ""
+            console.print(
+                f"  [{style}]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
+                f"{escape(doubt['hint'])}", highlight=False, soft_wrap=True,
+            )  # fmt: skip
+
+
+def _plain_table(console: Console, title: str) -> Table:
+    """A table without bars, and without a rule where that would cost too much width."""
+    return Table(title=escape(title), title_justify="left", title_style="bold",
+                 box=SIMPLE_HEAD if console.width >= 100 else None, show_edge=False,
+                 padding=(0, 1, 0, 0), header_style="underline")
+
+
+def _run_table(console: Console, workload: str, policies: dict[str, list[dict]]) -> Table:
+    """One row per policy: means over the seeds."""
+    first = next(iter(policies.values()))[0]
+    seeds = max(len(runs) for runs in policies.values())
+    title = f"{workload} on {first['host']}, {first['cpus']} CPU{'s' if first['cpus'] > 1 else ''}"
+    title += f", mean of {seeds} seeds" if seeds > 1 else ""
+    columns = [("policy", [escape(policy) for policy in policies])]
+    for name, heading in COLUMNS:
+        values = {policy: _mean(runs, name) for policy, runs in policies.items()}
+        # A workload without sleepers has no wake-ups: a column of dashes says nothing.
+        if any(value is not None for value in values.values()):
+            columns.append((heading, [_cell(name, values, policy) for policy in policies]))
+    bad = [sum(run["status"] != "ok" for run in runs) for runs in policies.values()]
+    columns.append(
+        ("physics", [f"[red]{n} of {seeds} failed[/red]" if n else "ok" for n in bad])
+    )
+    headings = dict(COLUMNS)
+    for name in DISPENSABLE:
+        if sum(map(_column_width, columns)) > console.width:
+            columns = [column for column in columns if column[0] != headings[name]]
+    table = _plain_table(console, title)
+    for heading, _ in columns:
+        justify = "left" if heading in ("policy", "physics") else "right"
+        table.add_column(heading, justify=justify, no_wrap=True)
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _column_width(column: tuple[str, list[str]]) -> int:
+    """Characters that a column takes, with the space after it."""
+    heading, cells = column
+    lines = [*heading.split("\n"), *(Text.from_markup(cell).plain for cell in cells)]
+    return max(map(len, lines)) + 2
+
+
+def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[dict]]) -> None:
+    """Say it where the CPU was busy throughout, so that no policy could be faster."""
+    makespans = [_mean(each, "makespan_ns") for each in runs.values()]
+    busy = [_mean(each, "cpu_utilisation") for each in runs.values()]
+    if None in makespans or None in busy or len(runs) < 2:
+        return
+    if min(busy) > 0.98 and max(makespans) - min(makespans) <= 0.001 * max(makespans):
+        console.print(
+            f"{escape(workload)}: the last task ends after {show_time(max(makespans))} under every "
+            "policy; a busy CPU cannot do fixed work faster.", highlight=False,
+        )  # fmt: skip
+
+
+def _workload_table(console: Console, name: str, groups: dict[str, dict[str, list[dict]]]) -> Table:
+    """One metric: a row per workload, a column per policy."""
+    metric = DICTIONARY[name]
+    table = _plain_table(console, f"{name}: {metric.formula}")
+    table.add_column("workload", no_wrap=True)
+    policies = list(dict.fromkeys(policy for runs in groups.values() for policy in runs))
+    for policy in policies:
+        table.add_column(escape(policy), justify="right", no_wrap=True)
+    for workload, runs in groups.items():
+        values = {policy: _mean(runs.get(policy, []), name) for policy in policies}
+        cpus = max(run["cpus"] for each in runs.values() for run in each)
+        label = escape(workload) + (f" ({cpus})" if cpus > 1 else "")
+        table.add_row(label, *(_cell(name, values, policy) for policy in policies))
+    return table
+
+
+def _cell(name: str, values: dict[str, float | None], policy: str) -> str:
+    """A value; in bold when it is the best of its column and not all are equal."""
+    value = values[policy]
+    text = show_number(name, value)
+    known = [v for v in values.values() if v is not None]
+    direction = DICTIONARY[name].direction
+    if value is None or direction == "none" or max(known) - min(known) <= 1e-9 * abs(max(known)):
+        return text
+    best = min(known) if direction == "lower" else max(known)
+    return f"[bold]{text}[/bold]" if value == best else text
+
+
+def show_demo(result) -> None:
+    """Print the demo's tables and how to go on.
+
+    Parameters
+    ----------
+    result : RunSet
+        What `run_plan` returned.
+    """
+    console = _console()
+    _show_verdict(console, result)
+    lab = own_command()
+    main = next((run["workload"] for run in result.runs), None)
+    groups: dict[str, dict[str, list[dict]]] = {}
+    for run in result.runs:
+        groups.setdefault(run["workload"], {}).setdefault(run["policy"], []).append(run)
+    if main is not None:
+        console.print()
+        console.print(_run_table(console, main, groups[main]))
+        for name in ("turnaround_ns_mean", "response_ns_mean", "starvation_ns"):
+            console.print()
+            console.print(_workload_table(console, name, groups))
+        is_parallel = any(run["cpus"] > 1 for run in result.runs)
+        note = "In brackets: the number of CPUs, where it is not one.\n"
+        console.print("\n" + (note if is_parallel else ""), highlight=False)
+    for workload, runs in groups.items():
+        _show_fixed_makespan(console, workload, runs)
+    console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
+    console.print(
+        "All policies got the same work: same tasks, same arrivals, same seeds.\n"
+        "Bold is the best mean; whether a difference is more than chance is said by\n"
+        f"`{lab} run` with --seeds 10 or more. `{lab} metrics` explains the columns.\n"
+        f"Your own policy: `{lab} new mine` writes one that works, and says how to go on.",
+        highlight=False, markup=False,
+    )  # fmt: skip
+
+
+def show_policies(entries: list[dict]) -> None:
+    """Print the policies with their knobs.
+
+    Parameters
+    ----------
+    entries : list of dict
+        As `schedlab policies --json` prints them.
+    """
+    console = _console()
+    for entry in entries:
+        if entry["error"]:
+            console.print(f"[red bold]{escape(entry['name'])}[/]  {escape(entry['error'])}",
+                          highlight=False, soft_wrap=True)  # fmt: skip
+            continue
+        declared = {True: "work-conserving", False: "not work-conserving", None: ""}
+        console.print(
+            f"[bold]{escape(entry['name'])}[/]  {escape(entry['summary'])}"
+            + (f" [dim]({declared[entry['work_conserving']]})[/]"
+               if entry["work_conserving"] is not None else ""),
+            highlight=False,
+        )
+        for knob in entry["knobs"]:
+            console.print(
+                f"    {escape(knob['name'])} = {knob['default_text']}  [dim]{knob['range_text']}[/]  "
+                f"{escape(knob['text'])}", highlight=False,
+            )  # fmt: skip
+
+
+def _table_of(rows: list[dict], columns: tuple[str, ...]) -> Table:
+    """A plain table of some keys of dicts."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(row[column])) for column in columns))
+    return table
+
+
+def show_workloads(entries: list[dict]) -> None:
+    """Print the workloads.
+
+    Parameters
+    ----------
+    entries : list of dict
+        As `schedlab workloads --json` prints them.
+    """
+    _console().print(_table_of(entries, ("name", "tasks", "cpus", "title", "question")))
+
+
+def show_metrics(entries: list[dict]) -> None:
+    """Print the metric dictionary.
+
+    Parameters
+    ----------
+    entries : list of dict
+        As `schedlab metrics --json` prints them.
+    """
+    rows = [
+        entry | {"better": "" if entry["direction"] == "none" else entry["direction"]}
+        for entry in entries
+    ]
+    columns = ("name", "unit", "better", "level", "formula", "reference")
+    _console().print(_table_of(rows, columns))
+
+
+def show_findings(findings: list[dict]) -> None:
+    """Print what `doctor` found.
+
+    Parameters
+    ----------
+    findings : list of dict
+        As `schedlab doctor --json` prints them.
+    """
+    console = _console()
+    for finding in findings:
+        style = "green" if finding["status"] == "ok" else "red" if finding["needed"] else "yellow"
+        console.print(
+            f"[{style}]{finding['status']:>8}[/]  {escape(finding['name'])}: "
+            f"{escape(finding['detail'])}", highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+def show_benchmarks(result: dict) -> None:
+    """Print what `selfbench` measured.
+
+    Parameters
+    ----------
+    result : dict
+        As `schedlab selfbench --json` prints it.
+    """
+    rows = []
+    for entry in result["benchmarks"]:
+        row = dict(entry)
+        for key in ("value", "peer_value", "ratio"):
+            row[key] = "-" if entry[key] is None else f"{entry[key]:,.4g}"
+        row["peer"] = entry["peer"] or "-"
+        rows.append(row)
+    columns = ("name", "value", "unit", "better", "peer", "peer_value", "ratio")
+    console = _console()
+    console.print(_table_of(rows, columns))
+    for kind, calls in result.get("callbacks", {}).items():
+        said = ", ".join(f"{name} {number:g}" for name, number in calls.items())
+        console.print(f"callbacks per {kind}: {said}", highlight=False, soft_wrap=True)
+    for reason in result["skipped"]:
+        console.print(f"[yellow]skipped[/]  {escape(reason)}", highlight=False, soft_wrap=True)
+
+
+def show_comparison(result: dict) -> None:
+    """Print what `schedlab compare` found.
+
+    Parameters
+    ----------
+    result : dict
+        As `schedlab compare --json` prints it.
+    """
+    console = _console()
+    for run in result["failed_runs"]:
+        console.print(
+            f"[red bold]failed[/] {escape(run['directory'])}: {escape(run['workload'])}, "
+            f"{escape(run['policy'])}, seed {run['seed']}: {escape(str(run['error']))}",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+    for comparison in result["comparisons"]:
+        equal = [n for n, m in comparison["metrics"].items() if m["difference"] == 0 == m["high"]]
+        _show_doubts(console, [comparison], is_grave=True)
+        table = _comparison_table(console, comparison, left_out=equal)
+        console.print(table if table.row_count else f"[bold]{table.title}[/]", highlight=False)
+        if equal:
+            console.print(f"  No difference seen, to the last digit with every seed: {len(equal)} of "
+                          f"{len(comparison['metrics'])} metrics.", highlight=False)  # fmt: skip
+        console.print(f"  {escape(method_sentence(comparison))}", highlight=False, soft_wrap=True)
+        if table.row_count:
+            _show_doubts(console, [comparison])
+        console.print()
+    for note in result["notes"]:
+        console.print(f"note: {escape(note)}", highlight=False, soft_wrap=True)
+    for gate in result["gates"]:
+        style = "red bold" if gate["holds"] else "green"
+        console.print(f"[{style}]{escape(gate['text'])}[/]", highlight=False, soft_wrap=True)
+
+
+def _comparison_table(console: Console, comparison: dict, *, left_out: list[str]) -> Table:
+    """One row per metric that differs at all: both means, the change with its interval, the verdict."""
+    label_a, label_b = comparison["label_a"], comparison["label_b"]
+    table = _plain_table(console, f"{comparison['workload']} on {comparison['host']}, "
+                         f"{comparison['cpus']} CPU{'s' if comparison['cpus'] > 1 else ''}: a = {label_a}, b = {label_b}")
+    for heading in ("metric", "a", "b", "change", "interval", "delta", "verdict"):
+        justify = "left" if heading in ("metric", "verdict") else "right"
+        table.add_column(heading, justify=justify, no_wrap=heading != "verdict")
+    for name, entry in comparison["metrics"].items():
+        if name in left_out:
+            continue
+        low, high = (show_change(entry[key]) for key in ("ratio_low", "ratio_high"))
+        verdict = entry["verdict"]
+        table.add_row(
+            name, show_number(name, entry["mean_a"]), show_number(name, entry["mean_b"]),
+            show_change(entry["ratio"]), "-" if low == "-" else f"{low} .. {high}",
+            f"{entry['cliffs_delta']:+.2f}", f"[bold]{verdict}[/]" if entry["better"] else verdict,
+        )  # fmt: skip
+    return table

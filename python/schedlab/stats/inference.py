@@ -1,0 +1,611 @@
+# SPDX-License-Identifier: MIT
+"""Intervals, tests and effect sizes for runs that are paired by seed.
+
+One value per run goes in: the run's own mean, p99 or count. Values *within* a
+run are correlated and are never pooled here. A deterministic host is replicated
+over seeds; to repeat a seed there adds a copy, not a sample.
+
+What is random (the bootstrap) is drawn from a seed that is kept in the result.
+
+Must stay true: the coverage and the false-alarm rates in docs/statistics.md are
+those that tests/python/test_stats.py measures.
+Read next: doubts.py, which says when not to trust these numbers; runs/compare.py,
+which applies them to runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import SchedlabError
+from .bootstrap import ROUNDING, bca_of_means, bca_of_ratios
+
+CONFIDENCE = 0.95
+#: Resamples of a bootstrap; odd by one, so that quantiles fall on them.
+NR_RESAMPLES = 9_999
+SEED = 1
+#: Fewer samples than this get a Student interval: a bootstrap of five values
+#: has 126 distinct resamples, too few for the tails.
+BOOTSTRAP_MIN = 6
+#: More than this get one too: means of so many are normal, and a table of all
+#: resamples would fill the memory.
+BOOTSTRAP_MAX = 1000
+
+
+class TooFewSamplesError(SchedlabError, ValueError):
+    """The samples cannot give what was asked for; the text says how many can."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its confidence interval.
+
+    Attributes
+    ----------
+    estimate : float
+        In the unit of the samples, or 1 for a ratio.
+    low, high : float
+        Ends of the interval, same unit; NaN where `method` is `"single"`.
+    n : int
+        Number of samples (pairs, for a paired interval).
+    confidence : float
+        Coverage that was asked for.
+    method : str
+        `"bca"`, `"student"` (2 to 5 or over 1,000), `"deterministic"` (all samples
+        are equal, so the width is 0) or `"single"` (one sample, no interval).
+    seed, nr_resamples : int or None
+        Of the bootstrap; None where nothing random was done.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    confidence: float
+    method: str
+    seed: int | None = None
+    nr_resamples: int | None = None
+
+
+@dataclass(frozen=True)
+class QuantileCI:
+    """A quantile over runs with its interval; see `quantile_ci`.
+
+    Attributes
+    ----------
+    estimate_ns, low_ns, high_ns : int or float
+        Observed values, in nanoseconds.
+    n : int
+        Number of runs used.
+    confidence : float
+        Coverage that was asked for.
+    coverage : float
+        Coverage that the ranks give, at least `confidence`.
+    """
+
+    estimate_ns: float
+    low_ns: float
+    high_ns: float
+    n: int
+    confidence: float
+    coverage: float
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What the pairs of one metric say about two policies; see `compare_paired`.
+
+    Attributes
+    ----------
+    n : int
+        Number of pairs.
+    mean_a, mean_b : float
+        Means of the two sides, in the unit of the metric.
+    difference : Interval
+        Of the mean of b - a, same unit.
+    ratio : Interval or None
+        Of mean_b / mean_a; None where the values do not allow one: negative
+        ones, or a mean of a so near 0 that resamples reach it.
+    p_value : float or None
+        Two-sided, for "the sides are exchangeable within each pair", not yet
+        adjusted for other comparisons. None: nothing to test, since there is
+        one pair, or the two sides are equal in every pair.
+    test : str
+        `"student"`, `"sign-flip"`, `"fisher"` or `"none"`.
+    vargha_delaney : float
+        Probability that a run of b has a larger value than one of a, plus half
+        that of a tie; 0.5 where neither is larger.
+    cliffs_delta : float
+        The same on a scale from -1 to 1.
+    standardised : float or None
+        Mean of the differences over their standard deviation (d_z); None where
+        that is 0.
+    """
+
+    n: int
+    mean_a: float
+    mean_b: float
+    difference: Interval
+    ratio: Interval | None
+    p_value: float | None
+    test: str
+    vargha_delaney: float
+    cliffs_delta: float
+    standardised: float | None
+
+
+# ---- checks of arguments ----------------------------------------------------
+
+
+def _rows(values, name: str) -> np.ndarray:
+    """Samples as float64 of shape (n_rows, n)."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"{name} must have shape (n_rows, n >= 1) (got {array.shape})")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite; leave undefined values out, pair by pair")
+    return array
+
+
+def _row(values, name: str) -> np.ndarray:
+    """Samples as float64 of shape (n,)."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one value per run (got shape {array.shape})")
+    return _rows(array[None, :], name)[0]
+
+
+def _check(confidence: float, nr_resamples: int = NR_RESAMPLES) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1 (got {confidence})")
+    if nr_resamples < 99:
+        raise ValueError(f"nr_resamples must be at least 99 (got {nr_resamples})")
+
+
+# ---- intervals --------------------------------------------------------------
+
+
+def _is_constant(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Whether the values of a row differ by no more than rounding."""
+    return rows.max(axis=1) - rows.min(axis=1) <= ROUNDING * scale
+
+
+def _method(n: int, nr_resamples: int, seed: int) -> tuple[str, dict]:
+    """How samples of a size get their interval, and what is random about it."""
+    if BOOTSTRAP_MIN <= n <= BOOTSTRAP_MAX:
+        return "bca", {"seed": seed, "nr_resamples": nr_resamples}
+    return "student", {}
+
+
+def _student_half(rows: np.ndarray, confidence: float) -> np.ndarray:
+    """Half widths of Student's intervals of the means."""
+    from scipy.special import stdtrit
+
+    n = rows.shape[1]
+    return stdtrit(n - 1, 0.5 + confidence / 2) * rows.std(axis=1, ddof=1) / math.sqrt(n)
+
+
+def mean_intervals(
+    rows, *, confidence: float = CONFIDENCE, nr_resamples: int = NR_RESAMPLES, seed: int = SEED,
+    scale=None, is_expanded: bool = True,
+) -> list[Interval]:
+    """Confidence intervals of the means of many samples of one size.
+
+    Parameters
+    ----------
+    rows : array_like of float, shape (n_rows, n)
+        One row per quantity, one value per independent run; any unit.
+    confidence : float, default 0.95
+        Coverage, strictly between 0 and 1. No unit.
+    nr_resamples : int, default 9999
+        Of the bootstrap, at least 99.
+    seed : int, default 1
+        Of the bootstrap's draws; all rows share them.
+    scale : array_like of float, shape (n_rows,), optional
+        Size of the values from which a row was computed, in its unit: spreads
+        below 1e-12 of it are rounding. Default: the largest absolute value.
+    is_expanded : bool, default True
+        Widen for small samples, as Notes say; False gives the plain BCa.
+
+    Returns
+    -------
+    list of Interval
+        One per row.
+
+    Raises
+    ------
+    ValueError
+        If a shape, `confidence` or `nr_resamples` is out of range, or a value
+        is not finite.
+
+    Notes
+    -----
+    From six samples on the method is the bias-corrected and accelerated
+    bootstrap [1]_ with the end points moved outward as [2]_ proposes, since
+    resampling n values underestimates the spread by n / (n - 1) and knows no
+    Student tails. Below six, and above a thousand, it is Student's interval, which trusts
+    that means are nearly normal. Not valid where runs depend on each other, or the mean is
+    ruled by rare large values that the sample may not hold: for lognormal
+    values with sigma 1 the coverage at 95 % is about 89 % with 10 runs.
+
+    References
+    ----------
+    .. [1] B. Efron, "Better Bootstrap Confidence Intervals", JASA 82, 1987.
+    .. [2] T. Hesterberg, "What Teachers Should Know About the Bootstrap",
+       The American Statistician 69, 2015.
+
+    Examples
+    --------
+    >>> one, = mean_intervals([[5, 5, 5]])
+    >>> one.method, one.low, one.high
+    ('deterministic', 5.0, 5.0)
+    """
+    rows = _rows(rows, "rows")
+    _check(confidence, nr_resamples)
+    n = rows.shape[1]
+    mean = rows.mean(axis=1)
+    if n == 1:
+        return [Interval(float(m), math.nan, math.nan, 1, confidence, "single") for m in mean]
+    scale = np.abs(rows).max(axis=1) if scale is None else np.asarray(scale, dtype=np.float64)
+    constant = _is_constant(rows, scale)
+    low, high = rows[:, 0].copy(), rows[:, 0].copy()
+    vary = ~constant
+    method, drawn = _method(n, nr_resamples, seed)
+    if vary.any() and method == "student":
+        half = _student_half(rows[vary], confidence)
+        low[vary], high[vary] = mean[vary] - half, mean[vary] + half
+    elif vary.any():
+        low[vary], high[vary] = bca_of_means(
+            rows[vary], confidence=confidence, is_expanded=is_expanded, **drawn)
+    mean = np.where(constant, rows[:, 0], mean)
+    return [
+        Interval(float(m), float(lo), float(hi), n, confidence, "deterministic")
+        if c else Interval(float(m), float(lo), float(hi), n, confidence, method, **drawn)
+        for m, lo, hi, c in zip(mean, low, high, constant, strict=True)
+    ]
+
+
+def mean_interval(
+    x, *, confidence: float = CONFIDENCE, nr_resamples: int = NR_RESAMPLES, seed: int = SEED
+) -> Interval:
+    """Confidence interval of the mean of one sample.
+
+    Parameters
+    ----------
+    x : array_like of float, shape (n,)
+        One value per independent run; any unit.
+    confidence : float, default 0.95
+        Coverage, strictly between 0 and 1. No unit.
+    nr_resamples : int, default 9999
+        Of the bootstrap, at least 99.
+    seed : int, default 1
+        Of the bootstrap's draws.
+
+    Returns
+    -------
+    Interval
+        In the unit of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `x` is not 1-D, empty or not finite, or a number is out of range.
+
+    Notes
+    -----
+    See `mean_intervals`, also for when it is not valid.
+
+    Examples
+    --------
+    >>> it = mean_interval([31, 29, 30, 33, 28, 35, 30, 32])
+    >>> it.estimate, it.low < 31 < it.high, it.method, it.seed
+    (31.0, True, 'bca', 1)
+    """
+    return mean_intervals(
+        _row(x, "x")[None, :], confidence=confidence, nr_resamples=nr_resamples, seed=seed
+    )[0]
+
+
+def quantile_ci(x_ns, *, q: float = 0.5, confidence: float = CONFIDENCE) -> QuantileCI:
+    """Confidence interval of a quantile, whatever the distribution.
+
+    The bounds are two of the observed values, picked by rank so that the true
+    quantile lies between them with at least the probability asked for.
+
+    Parameters
+    ----------
+    x_ns : array_like of int, shape (n_runs,)
+        One value per independent run, in nanoseconds; typically the run's own
+        p99. Samples *within* a run are correlated: pooling them gives an
+        interval that is far too narrow.
+    q : float, default 0.5
+        Quantile to estimate, strictly between 0 and 1. No unit.
+    confidence : float, default 0.95
+        Coverage, strictly between 0 and 1. No unit.
+
+    Returns
+    -------
+    QuantileCI
+        `estimate_ns`, `low_ns`, `high_ns` in nanoseconds, and `n`, the number
+        of runs used.
+
+    Raises
+    ------
+    ValueError
+        If `x_ns` is not 1-D, or `q` or `confidence` is out of range.
+    TooFewSamplesError
+        If no two ranks reach `confidence`; the median at 0.95 needs 6 runs.
+
+    Notes
+    -----
+    Ranks come from the Binomial(n, q) distribution [1]_, with at most half of
+    what is left of `confidence` on each side. Coverage is at least
+    `confidence`, not equal to it, because ranks are whole numbers; ties make it
+    larger still. Not valid where runs depend on each other.
+
+    References
+    ----------
+    .. [1] W. J. Conover, *Practical Nonparametric Statistics*, 3rd ed., 1999.
+
+    Examples
+    --------
+    >>> ci = quantile_ci([310, 290, 305, 980, 300, 295, 315])
+    >>> ci.estimate_ns, ci.low_ns, ci.high_ns
+    (305, 290, 980)
+    """
+    from scipy.special import bdtr
+
+    _row(x_ns, "x_ns")
+    _check(confidence)
+    if not 0 < q < 1:
+        raise ValueError(f"q must be between 0 and 1 (got {q})")
+    ordered = np.sort(np.asarray(x_ns))
+    n, side = len(ordered), (1 - confidence) / 2
+    at_most = bdtr(np.arange(n + 1, dtype=float), n, q)  # P(values below the quantile <= k)
+    low = int((at_most <= side).sum())
+    high = int((at_most < 1 - side).sum()) + 1
+    if low < 1 or high > n:
+        need = max(math.log(side) / math.log(1 - q), math.log(side) / math.log(q))
+        raise TooFewSamplesError(
+            f"{n} runs cannot bound the {q:g} quantile with confidence {confidence:g}; "
+            f"at least {math.ceil(need)} are needed"
+        )
+    return QuantileCI(
+        ordered[math.ceil(q * n) - 1].item(), ordered[low - 1].item(), ordered[high - 1].item(),
+        n, confidence, float(at_most[high - 1] - at_most[low - 1]),
+    )  # fmt: skip
+
+
+# ---- two policies -----------------------------------------------------------
+
+
+def compare_paired(
+    a, b, *, confidence: float = CONFIDENCE, nr_resamples: int = NR_RESAMPLES, seed: int = SEED
+) -> list[Paired]:
+    """Compare two sides on many metrics, paired by seed.
+
+    Parameters
+    ----------
+    a, b : array_like of float, shape (n_metrics, n_pairs)
+        One row per metric; column i of both is the same work. Any unit.
+    confidence : float, default 0.95
+        Coverage of the intervals, strictly between 0 and 1. No unit.
+    nr_resamples : int, default 9999
+        Of the bootstrap, at least 99.
+    seed : int, default 1
+        Of the bootstrap's draws.
+
+    Returns
+    -------
+    list of Paired
+        One per row.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or are not 2-D, or a value is not finite.
+
+    Notes
+    -----
+    The p-value is that of the paired t test. Where it would be 0 / 0: if each
+    side is constant, Fisher's exact test of complete separation, 2 / C(2n, n);
+    if only the difference is, the sign-flip test, 2**(1 - n). The t test is
+    exact for normal differences and cautious for symmetric heavy tails. Where
+    the differences themselves are skewed and n is below 20 its rejections of
+    "equal means" are too many: 10 % instead of 5 % for exponential ones at
+    n = 10. It is not valid where pairs depend on each other: the same seed
+    twice on a deterministic host is one pair.
+
+    References
+    ----------
+    .. [1] R. Jain, *The Art of Computer Systems Performance Analysis*, 1991, ch. 13.
+    .. [2] A. Vargha, H. D. Delaney, "A Critique and Improvement of the CL Common
+       Language Effect Size Statistics", J. Educ. Behav. Stat. 25, 2000.
+
+    Examples
+    --------
+    >>> one, = compare_paired([[10, 12, 11, 13, 12, 10]], [[14, 17, 15, 18, 16, 15]])
+    >>> one.difference.estimate, one.difference.low > 3, one.cliffs_delta, one.p_value < 1e-4
+    (4.5, True, 1.0, True)
+    """
+    a, b = _rows(a, "a"), _rows(b, "b")
+    if a.shape != b.shape:
+        raise ValueError(f"a and b must have one shape (got {a.shape} and {b.shape})")
+    _check(confidence, nr_resamples)
+    scale = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
+    difference = b - a
+    difference[np.abs(difference) <= ROUNDING * scale[:, None]] = 0
+    settings = {"confidence": confidence, "nr_resamples": nr_resamples, "seed": seed}
+    intervals = mean_intervals(difference, scale=scale, **settings)
+    ratios = _ratio_intervals(a, b, **settings)
+    tests = _tests(a, b, difference, scale)
+    result = []
+    for i in range(len(a)):
+        larger = vargha_delaney(a[i], b[i])
+        result.append(
+            Paired(
+                n=a.shape[1],
+                mean_a=float(a[i].mean()),
+                mean_b=float(b[i].mean()),
+                difference=intervals[i],
+                ratio=ratios[i],
+                p_value=tests[i][0],
+                test=tests[i][1],
+                vargha_delaney=larger,
+                cliffs_delta=2 * larger - 1,
+                standardised=None if intervals[i].method in ("single", "deterministic")
+                else float(difference[i].mean() / difference[i].std(ddof=1)),
+            )
+        )
+    return result
+
+
+def _tests(a, b, difference, scale) -> list[tuple[float | None, str]]:
+    """p-value and name of the test of each row."""
+    from scipy.special import stdtr
+
+    n = difference.shape[1]
+    if n == 1:
+        return [(None, "none")] * len(difference)
+    is_zero = (difference == 0).all(axis=1)
+    is_flat = _is_constant(difference, scale)
+    is_fixed = _is_constant(a, scale) & _is_constant(b, scale)
+    spread = np.where(is_flat, 1, difference.std(axis=1, ddof=1))
+    p = 2 * stdtr(n - 1, -np.abs(difference.mean(axis=1)) * math.sqrt(n) / spread)
+    result: list[tuple[float | None, str]] = []
+    for i in range(len(difference)):
+        if is_zero[i]:
+            result.append((None, "none"))
+        elif is_fixed[i]:
+            result.append((2 / math.comb(2 * n, n), "fisher"))
+        elif is_flat[i]:
+            result.append((2.0 ** (1 - n), "sign-flip"))
+        else:
+            result.append((float(p[i]), "student"))
+    return result
+
+
+def _ratio_intervals(a, b, *, confidence, nr_resamples, seed) -> list[Interval | None]:
+    """Intervals of mean(b) / mean(a), None where there is no sound one."""
+    n = a.shape[1]
+    result: list[Interval | None] = [None] * len(a)
+    fit = np.flatnonzero((a >= 0).all(axis=1) & (b >= 0).all(axis=1) & (a.sum(axis=1) > 0))
+    if not len(fit):
+        return result
+    a, b = a[fit], b[fit]
+    ratio = b.sum(axis=1) / a.sum(axis=1)
+    # What is left of b when a explains all that it can; flat where b = ratio a.
+    residue = b - ratio[:, None] * a
+    flat = _is_constant(residue, np.maximum(b.max(axis=1), ratio * a.max(axis=1)))
+    low, high = ratio.copy(), ratio.copy()
+    method, drawn = _method(n, nr_resamples, seed)
+    if n == 1:
+        low[:] = high[:] = np.nan
+    elif method == "student":
+        half = _student_half(residue, confidence) / a.mean(axis=1)
+        low, high = np.where(flat, ratio, ratio - half), np.where(flat, ratio, ratio + half)
+    elif not flat.all():
+        low[~flat], high[~flat] = bca_of_ratios(a[~flat], b[~flat], confidence=confidence, **drawn)
+    for i, row in enumerate(fit):
+        common = (float(ratio[i]), float(low[i]), float(high[i]), n, confidence)
+        if n == 1:
+            result[row] = Interval(*common, "single")
+        elif flat[i]:
+            result[row] = Interval(*common, "deterministic")
+        elif math.isfinite(low[i]):
+            result[row] = Interval(*common, method, **drawn)
+    return result
+
+
+def vargha_delaney(a, b) -> float:
+    """How often a value of b is larger than one of a.
+
+    Parameters
+    ----------
+    a : array_like of float, shape (n_a,)
+        Values of one side; any unit.
+    b : array_like of float, shape (n_b,)
+        Values of the other side, same unit.
+
+    Returns
+    -------
+    float
+        Probability that a random value of `b` exceeds a random one of `a`, plus
+        half the probability of a tie; from 0 to 1. Cliff's delta is twice it
+        less one.
+
+    Raises
+    ------
+    ValueError
+        If a side is not 1-D, empty or not finite.
+
+    Notes
+    -----
+    It says how well the sides are separated, not by how much they differ, and
+    takes no notice of pairs.
+
+    References
+    ----------
+    .. [1] A. Vargha, H. D. Delaney, "A Critique and Improvement of the CL Common
+       Language Effect Size Statistics", J. Educ. Behav. Stat. 25, 2000.
+    .. [2] N. Cliff, "Dominance Statistics", Psychological Bulletin 114, 1993.
+
+    Examples
+    --------
+    >>> vargha_delaney([1, 2, 3], [2, 3, 4])
+    0.7777777777777778
+    """
+    ordered, b = np.sort(_row(a, "a")), _row(b, "b")
+    below = np.searchsorted(ordered, b, side="left")
+    to = np.searchsorted(ordered, b, side="right")
+    return float((below.sum() + to.sum()) / (2 * len(ordered) * len(b)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values so that all of them may be read together.
+
+    Parameters
+    ----------
+    p_values : sequence of float, shape (n_tests,)
+        Each from 0 to 1.
+
+    Returns
+    -------
+    list of float, shape (n_tests,)
+        Rejecting where the adjusted value is at most alpha wrongly rejects any
+        true hypothesis with probability alpha at most, however the tests
+        depend on each other.
+
+    Raises
+    ------
+    ValueError
+        If a value is not from 0 to 1.
+
+    Notes
+    -----
+    It guards against one false claim among all; with hundreds of tests on few
+    samples it finds little, which is what such data can say. Only as good as
+    the p-values: those of a t test on skewed differences are too small in the
+    far tail.
+
+    References
+    ----------
+    .. [1] S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure",
+       Scandinavian Journal of Statistics 6, 1979.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    if not all(0 <= p <= 1 for p in p_values):
+        raise ValueError(f"p-values must be from 0 to 1 (got {list(p_values)})")
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted

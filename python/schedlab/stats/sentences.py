@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: MIT
+"""Numbers and verdicts in words, written from the numbers themselves.
+
+Tables, pages and the command line use these, so that no text can contradict its
+table. A sentence never says that two policies are equal: a comparison can only
+fail to see a difference, and says how large a one it may have missed.
+
+Must stay true: every number in a sentence comes from the entry it describes.
+Read next: runs/compare.py, which makes the entries.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..metrics.dictionary import DICTIONARY
+
+_STATISTICS = {"mean": "mean {}", "p50": "median {}", "p95": "95th percentile of {}",
+               "p99": "99th percentile of {}", "max": "largest {}"}
+_QUANTITIES = {"turnaround_ns": "turnaround", "response_ns": "response", "wait_ns": "waiting time",
+               "wakeup_ns": "wake-up latency", "slowdown": "slowdown"}
+_LABELS = {
+    "response_ns_iqr": "spread of response (IQR)",
+    "starvation_ns": "longest wait",
+    "throughput_per_s": "throughput",
+    "makespan_ns": "makespan",
+    "cpu_utilisation": "CPU utilisation",
+    "overhead_share": "share of overhead",
+    "overhead_ns": "time in the scheduler",
+    "user_ns": "user time",
+    "system_ns": "system time",
+    "fairness_jain": "fairness",
+    "switches_involuntary": "number of preemptions",
+    "switches": "number of switches",
+    "migrations": "number of migrations",
+    "tasks_ended": "number of tasks that ended",
+}
+
+
+def label(name: str) -> str:
+    """Name of a metric as a sentence has it.
+
+    Parameters
+    ----------
+    name : str
+        Name in the dictionary of metrics.
+
+    Returns
+    -------
+    str
+        In words; the name itself where there are none.
+
+    Examples
+    --------
+    >>> label("wakeup_ns_p99"), label("starvation_ns")
+    ('99th percentile of wake-up latency', 'longest wait')
+    """
+    base, _, statistic = name.rpartition("_")
+    if base in _QUANTITIES and statistic in _STATISTICS:
+        return _STATISTICS[statistic].format(_QUANTITIES[base])
+    return _LABELS.get(name, name)
+
+
+def show_number(name: str, value: float | None) -> str:
+    """Write a metric's value with its unit, in few digits.
+
+    Parameters
+    ----------
+    name : str
+        Name in the dictionary.
+    value : float or None
+        Its value; None is not defined.
+
+    Returns
+    -------
+    str
+        Such as `"12.5 ms"`, `"0.97"` or `"-"`.
+
+    Examples
+    --------
+    >>> show_number("response_ns_mean", 12_500_000), show_number("switches", 1234.0)
+    ('12.5 ms', '1,234')
+    """
+    if value is None:
+        return "-"
+    if DICTIONARY[name].unit == "ns":
+        return show_time(value)
+    if is_share(name):
+        return f"{100 * value:.1f} %"
+    if value == int(value) and abs(value) < 1e9 and "fairness" not in name:
+        return f"{int(value):,}"
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def is_share(name: str) -> bool:
+    """Whether a metric is a part of a whole, which people write in percent.
+
+    Parameters
+    ----------
+    name : str
+        Name in the dictionary.
+
+    Returns
+    -------
+    bool
+        True for utilisation and shares.
+    """
+    return name == "cpu_utilisation" or name.endswith("_share")
+
+
+def show_time(value_ns: float) -> str:
+    """Write a time with three digits and a unit.
+
+    Parameters
+    ----------
+    value_ns : float
+        Nanoseconds.
+
+    Returns
+    -------
+    str
+        With the unit that leaves one to three digits before the point.
+
+    Examples
+    --------
+    >>> show_time(999_900), show_time(0)
+    ('1 ms', '0')
+    """
+    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if abs(value_ns) >= 0.9995 * scale:
+            return f"{value_ns / scale:,.3g} {unit}" if abs(value_ns) < 1000 * scale else (
+                f"{value_ns / scale:,.0f} {unit}")
+    return f"{value_ns:.3g} ns" if value_ns else "0"
+
+
+def show_change(ratio: float | None) -> str:
+    """Write a ratio as a change.
+
+    Parameters
+    ----------
+    ratio : float or None
+        New value over old one; None is not defined.
+
+    Returns
+    -------
+    str
+        Such as `"+5.2 %"`; from tenfold on, as a factor.
+
+    Examples
+    --------
+    >>> show_change(1.052), show_change(0.5), show_change(12.3), show_change(None)
+    ('+5.2 %', '-50 %', 'x 12.3', '-')
+    """
+    if ratio is None or not math.isfinite(ratio):
+        return "-"
+    if ratio >= 10:
+        return f"x {ratio:,.3g}"
+    change = 100 * (ratio - 1)
+    if abs(change) < 1e-9:
+        return "0 %"
+    text = f"{change:+.1f}" if abs(change) < 10 else f"{change:+.0f}"
+    # What rounds to nothing is still a change.
+    return f"{change:+.1g} %" if float(text) == 0 else f"{text} %"
+
+
+def p_text(p: float) -> str:
+    """Write an adjusted p-value.
+
+    Parameters
+    ----------
+    p : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        With its relation.
+
+    Examples
+    --------
+    >>> p_text(0.0312), p_text(1e-9)
+    ('p = 0.031', 'p < 0.0001')
+    """
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def reservation(comparison: dict, name: str) -> str:
+    """Say that a metric is not of the same tasks on both sides, where it is not.
+
+    Parameters
+    ----------
+    comparison : dict
+        One entry of `runs.compare.compare_runs`.
+    name : str
+        A metric.
+
+    Returns
+    -------
+    str
+        One sentence after a space, to follow any statement about the metric;
+        empty where there is nothing to say.
+    """
+    for doubt in comparison["warnings"]:
+        if doubt["kind"] == "survivors" and name in doubt["metrics"]:
+            return " BUT NOT OF THE SAME TASKS: see survivors."
+    return ""
+
+
+def verdict_sentence(comparison: dict, name: str) -> str:
+    """Say what a comparison found in one metric, and whether it is of the same tasks.
+
+    Parameters
+    ----------
+    comparison : dict
+        One entry of `runs.compare.compare_runs`.
+    name : str
+        A metric in its `metrics`.
+
+    Returns
+    -------
+    str
+        One or two sentences.
+
+    Raises
+    ------
+    KeyError
+        If the comparison has no such metric.
+    """
+    return _verdict(comparison, name) + reservation(comparison, name)
+
+
+def _verdict(comparison: dict, name: str) -> str:
+    """What was found, without reservation."""
+    entry = comparison["metrics"][name]
+    a, b = comparison["label_a"], comparison["label_b"]
+    what = label(name)
+    one, other = show_number(name, entry["mean_a"]), show_number(name, entry["mean_b"])
+    n = entry["n"]
+    if entry["verdict"] == "not tested":
+        return (f"{_capital(what)}: {one} under {a}, {other} under {b}. "
+                "One seed decides nothing; use --seeds 10.")  # fmt: skip
+    if entry["verdict"] == "no difference seen":
+        if entry["difference"] == entry["low"] == entry["high"] == 0:
+            return (f"No difference seen in {what}: {one} under {a} and under {b}, "
+                    f"to the last digit with each of {n} seeds.")  # fmt: skip
+        seen = f"No difference seen in {what} between {a} ({one}) and {b} ({other})"
+        low, high = signed(name, entry["low"]), signed(name, entry["high"])
+        if entry["p_adjusted"] is not None and (entry["low"] or 0) * (entry["high"] or 0) > 0:
+            # The interval is of this metric alone; the verdict is one of many.
+            return (f"{seen}: its {100 * comparison['confidence']:g} % interval, {low} to {high}, leaves out "
+                    f"zero, but with {n} seeds that may be chance ({p_text(entry['p_adjusted'])} after "
+                    "Holm).")  # fmt: skip
+        return f"{seen}; with {n} seeds a mean difference from {low} to {high} cannot be ruled out."
+    worse = "higher" if entry["difference"] > 0 else "lower"
+    change = f", {show_change(entry['ratio'])}" if entry["ratio"] is not None else ""
+    seen = (
+        f"{_capital(what)} is {worse} under {b} ({other}) than under {a} ({one}): "
+        f"{signed(name, entry['difference'])}{change}"
+    )
+    winner = a if entry["better"] == "a" else b
+    if entry["p_adjusted"] is None:
+        return f"{seen}, the same with each of {n} seeds; {winner} is better."
+    between = f"{signed(name, entry['low'])} to {signed(name, entry['high'])}"
+    confidence = f"{100 * comparison['confidence']:g} %"
+    return (
+        f"{seen} ({confidence} interval {between}, {n} seeds, {p_text(entry['p_adjusted'])} "
+        f"after Holm); {winner} is better."
+    )
+
+
+def signed(name: str, value: float | None) -> str:
+    """Write a difference of a metric with its sign.
+
+    Parameters
+    ----------
+    name : str
+        Name in the dictionary.
+    value : float or None
+        The difference; None is not defined.
+
+    Returns
+    -------
+    str
+        Such as `"+2.5 ms"`; in percentage points for a share, since "+10 %"
+        would read as a change by a tenth.
+
+    Examples
+    --------
+    >>> signed("cpu_utilisation", 0.1), signed("switches", -3.0)
+    ('+10.0 points', '-3')
+    """
+    if value is None:
+        return "-"
+    if is_share(name):
+        return f"{100 * value:+.1f} points"
+    return ("+" if value > 0 else "") + show_number(name, value)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def method_sentence(comparison: dict) -> str:
+    """Say how the numbers of a comparison were made.
+
+    Parameters
+    ----------
+    comparison : dict
+        One entry of `runs.compare.compare_runs`.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    n = len(comparison["seeds"])
+    if n == 1:
+        return "One seed, so no interval and no verdict."
+    methods = {entry["method"] for entry in comparison["metrics"].values()}
+    text = f"Paired by {n} seeds"
+    if "bca" in methods:
+        drawn = comparison["bootstrap"]
+        text += f"; BCa bootstrap intervals ({drawn['nr_resamples']:,} resamples, seed {drawn['seed']})"
+    elif "student" in methods:
+        text += "; Student intervals, " + (
+            "since the seeds are too few for a bootstrap" if n < 100 else "as the seeds are many"
+        )
+    if comparison["is_deterministic"]:
+        text += "; every seed gave the same run: exact for this work, silent about any other"
+    elif comparison["nr_tests"]:
+        text += f"; Holm over {comparison['nr_tests']:,} tests"
+    return text + "."
+
+
+def ranking_sentences(comparisons: list[dict], means: dict[str, dict[str, float]]) -> list[str]:
+    """Say, metric by metric, which policy is best and from whom it cannot be told.
+
+    Parameters
+    ----------
+    comparisons : list of dict
+        Entries of `runs.compare.compare_runs` of one workload on one machine, for
+        every pair of the policies.
+    means : dict of str to dict of str to float
+        Metric, then policy, to its mean over the seeds.
+
+    Returns
+    -------
+    list of str
+        One sentence per metric that has a direction and that some verdict
+        tells apart; one more that names the metrics without any.
+    """
+    lines, untold = [], []
+    for name, by_policy in means.items():
+        direction = DICTIONARY[name].direction
+        if direction == "none" or len(by_policy) < 2:
+            continue
+        verdicts = _verdicts(comparisons, name)
+        if not any(better for better in verdicts.values()):
+            untold.append(label(name))
+            continue
+        ranked = sorted(by_policy, key=by_policy.__getitem__, reverse=direction == "higher")
+        best, others = ranked[0], ranked[1:]
+        beaten = [p for p in others if verdicts.get(frozenset((best, p))) == best]
+        unsure = [p for p in others if p not in beaten]
+        word = "lowest" if direction == "lower" else "highest"
+        text = f"{_capital(label(name))}: {word} under {best} ({show_number(name, by_policy[best])})"
+        if beaten:
+            text += f", better than {_list(beaten)}"
+        if unsure:
+            text += f"{';' if beaten else ','} no difference seen from {_list(unsure)}"
+        reservations = [reservation(comparison, name) for comparison in comparisons]
+        lines.append(f"{text}.{max(reservations)}")
+    if untold:
+        lines.append(f"No difference seen between any two policies in: {', '.join(untold)}.")
+    return lines
+
+
+def _verdicts(comparisons: list[dict], name: str) -> dict[frozenset, str | None]:
+    """Winner of each pair in one metric, or None."""
+    found = {}
+    for comparison in comparisons:
+        entry = comparison["metrics"].get(name)
+        if entry is not None:
+            pair = {"a": comparison["policy_a"], "b": comparison["policy_b"]}
+            found[frozenset(pair.values())] = pair.get(entry["better"])
+    return found
+
+
+def _list(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

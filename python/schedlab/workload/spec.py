@@ -1,0 +1,517 @@
+# SPDX-License-Identifier: MIT
+"""Read a workload: from a TOML file (or a textbook's CSV) to a checked `Workload`.
+
+The order: TOML -> params -> tables -> phases -> checks. Each stage notes its
+mistakes and the next goes on with what is left, so that the user sees all of
+them at once, each with file, line, task, phase, value and the nearest right
+word. docs/formats.md is the reference of the format.
+
+Must stay true: importing this module imports neither NumPy nor Polars, since
+the command line reads workloads before it knows whether it will run any.
+Read next: program/compiler.py, which compiles the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .. import paths
+from ..errors import NotFoundError, UnitError, UsageError, did_you_mean
+from ..units import parse_duration
+from .checks import check_workload
+from .distributions import Distribution, looks_like_distribution, parse_distribution
+from .model import Arrival, Expected, SyncObject, Task, Workload
+from .params import Param, read_params, substitute
+from .phases import PhaseReader
+from .source import Place, Source, read_source
+from .tables import (
+    BarrierTable,
+    ConditionTable,
+    ExpectedTable,
+    LockTable,
+    PipeTable,
+    TaskTable,
+    WorkloadTable,
+    read_table,
+)
+
+__all__ = ["Workload", "WorkloadInfo", "list_workloads", "load_scaled", "load_workload", "parse_workload"]
+
+TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "expected")
+#: Length of a tick that every host can keep.
+TICK_NS_MIN, TICK_NS_MAX = 1_000, 10_000_000_000
+
+
+@dataclass(frozen=True)
+class WorkloadInfo:
+    """What a list of workloads shows.
+
+    Attributes
+    ----------
+    name : str
+        What `load_workload` accepts, such as ``"report-1/switch"``.
+    path : pathlib.Path
+        The file.
+    title, question : str
+        One line each.
+    cpus : int
+        CPUs it is meant for.
+    nr_tasks : int
+        Task instances with default params.
+    params : dict of str to str
+        Default value as text, by name.
+    """
+
+    name: str
+    path: Path
+    title: str
+    question: str
+    cpus: int
+    nr_tasks: int
+    params: Mapping[str, str]
+
+
+def workloads_folder() -> Path:
+    """Find the folder of the workloads that come with schedlab.
+
+    Returns
+    -------
+    pathlib.Path
+        In the checkout, or inside the installed package.
+    """
+    return paths.resource_root() / "workloads"
+
+
+def list_workloads() -> list[WorkloadInfo]:
+    """List the workloads that come with schedlab.
+
+    Returns
+    -------
+    list of WorkloadInfo
+        Sorted by name.
+
+    Raises
+    ------
+    SpecError
+        If one of them is damaged.
+    """
+    found = []
+    for path in sorted(workloads_folder().rglob("*.toml")):
+        workload = _load_file(path, {}, name=_own_name(path))
+        params = {name: param.default for name, param in workload.params.items()}
+        found.append(
+            WorkloadInfo(
+                workload.name, path, workload.title, workload.question, workload.cpus,
+                workload.nr_tasks, params,
+            )
+        )
+    return found
+
+
+def load_workload(
+    path_or_name: str | Path, *, params: Mapping[str, object] | None = None
+) -> Workload:
+    """Read a workload by name or from a file.
+
+    Parameters
+    ----------
+    path_or_name : str or pathlib.Path
+        A name from `list_workloads`, or a path of a ``.toml`` file, of a
+        textbook's ``.csv`` or of an rt-app ``.json``;
+        either may end in params: ``"poisson:rho=0.9,count=500"``.
+    params : mapping of str to object, optional
+        More params; they win over those in `path_or_name`.
+
+    Returns
+    -------
+    Workload
+        Checked; not yet compiled.
+
+    Raises
+    ------
+    NotFoundError
+        If there is neither a file nor a workload of that name.
+    UsageError
+        If the params in `path_or_name` are not ``name=value``.
+    SpecError
+        If the file has mistakes; it lists all of them.
+
+    Examples
+    --------
+    >>> load_workload("poisson:rho=0.5").params["rho"].text
+    '0.5'
+    """
+    text, overrides = _split_params(str(path_or_name))
+    overrides |= dict(params or {})
+    as_file = Path(text)
+    if as_file.suffix in (".toml", ".csv", ".json"):
+        if not as_file.is_file():
+            raise NotFoundError(f"{text}: no such file{_workload_hint(as_file.stem)}")
+        if as_file.suffix == ".csv":
+            from .textbook import load_textbook
+
+            if overrides:
+                raise UsageError(f"{text}: a CSV workload has no params")
+            return load_textbook(as_file)
+        if as_file.suffix == ".json":
+            from .rtapp import load_rtapp
+
+            return load_rtapp(as_file, params=overrides)
+        return _load_file(as_file, overrides, name=_own_name(as_file))
+    path = workloads_folder() / f"{text}.toml"
+    if not path.is_file():
+        raise NotFoundError(f"unknown workload {text!r}{_workload_hint(text)}")
+    return _load_file(path, overrides, name=text)
+
+
+def load_scaled(path_or_name: str | Path, factor: float) -> Workload:
+    """Read a workload with less work in it, or more.
+
+    Parameters
+    ----------
+    path_or_name : str or pathlib.Path
+        As for `load_workload`.
+    factor : float
+        What the params with `scales = true` are multiplied by, above 0.
+
+    Returns
+    -------
+    Workload
+        Its name shows the params that have changed; by that name it can be read
+        again.
+
+    Raises
+    ------
+    UsageError
+        If none of its params says how much work there is.
+    NotFoundError, SpecError
+        As `load_workload` does.
+    """
+    workload = load_workload(path_or_name)
+    if factor == 1:
+        return workload
+    scaled = {name: param.scaled(factor) for name, param in workload.params.items() if param.scales}
+    if not scaled:
+        raise UsageError(f"--scale {factor:g}: no param of {workload.name} says how much work there is; "
+                         "mark one with 'scales = true', or leave --scale out")  # fmt: skip
+    return load_workload(path_or_name, params=scaled)
+
+
+def parse_workload(
+    text: str, *, name: str = "workload.toml", params: Mapping[str, object] | None = None
+) -> Workload:
+    """Read a workload from text.
+
+    Parameters
+    ----------
+    text : str
+        TOML.
+    name : str
+        What to call it in messages; its stem is the default name.
+    params : mapping of str to object, optional
+        Values for its `[params]`.
+
+    Returns
+    -------
+    Workload
+        Checked; not yet compiled.
+
+    Raises
+    ------
+    SpecError
+        If it has mistakes; it lists all of them.
+    """
+    return read_workload(Source(name, text), params or {}, name=Path(name).stem, path=None)
+
+
+def _split_params(text: str) -> tuple[str, dict[str, object]]:
+    base, colon, rest = text.partition(":")
+    overrides: dict[str, object] = {}
+    for part in rest.split(",") if colon else []:
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{text!r}: write params as {base}:name=value,name=value")
+        overrides[key.strip()] = value.strip()
+    return base, overrides
+
+
+def _workload_hint(word: str) -> str:
+    folder = workloads_folder()
+    known = [_own_name(path) for path in sorted(folder.rglob("*.toml"))]
+    return did_you_mean(word, known) or "; `schedlab workloads` lists them"
+
+
+def _own_name(path: Path) -> str:
+    """Name of a file: its place below workloads/, or its stem elsewhere."""
+    folder = workloads_folder().resolve()
+    if path.resolve().is_relative_to(folder):
+        return path.resolve().relative_to(folder).with_suffix("").as_posix()
+    return path.stem
+
+
+def _load_file(path: Path, overrides: Mapping[str, object], *, name: str) -> Workload:
+    root = paths.resource_root()
+    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    return read_workload(read_source(path, name=str(shown)), overrides, name=name, path=path)
+
+
+def read_workload(
+    source: Source, overrides: Mapping[str, object], *, name: str, path: Path | None
+) -> Workload:
+    """Read a whole file from its values; the order matters, each step uses the one before.
+
+    Parameters
+    ----------
+    source : Source
+        A TOML file, or another one converted to such values.
+    overrides : mapping of str to object
+        Params as the user set them.
+    name : str
+        Name of the workload where the file states none.
+    path : pathlib.Path or None
+        The file.
+
+    Returns
+    -------
+    Workload
+        Checked; not yet compiled.
+
+    Raises
+    ------
+    SpecError
+        If the file has mistakes; it lists all of them.
+    """
+    for key in source.values:
+        if key not in TOP_LEVEL:
+            source.fault((key,), "", f"unknown table {key!r}{did_you_mean(key, TOP_LEVEL)}")
+    tick_ns = _tick_of(source)
+    params = read_params(source, overrides, tick_ns=tick_ns)
+    source.check()  # what follows would only repeat a broken param
+    values = {
+        key: substitute(value, params, source, (key,))
+        for key, value in source.values.items()
+        if key != "params"
+    }
+    head = read_table(
+        WorkloadTable, values.get("workload", {}), source,
+        at=("workload",), place="workload", tick_ns=tick_ns,
+    )
+    objects = _read_objects(source, values, params, tick_ns)
+    # A table that could not be read may be what a task refers to.
+    broken = {"?"} if source.faults else set()
+    tasks = _read_tasks(source, values, params, tick_ns, broken)
+    # Without a readable [workload] there may be a horizon nobody knows of.
+    horizon_ns = head.horizon if head else 1
+    check_workload(source, tasks, objects, horizon_ns=horizon_ns, broken=broken)
+    expected = _read_expected(source, values, tasks, tick_ns)
+    source.check()
+    workload = Workload(
+        name=head.name or name,
+        title=head.title,
+        question=head.question,
+        description=head.description or "",
+        path=path,
+        tick_ns=tick_ns,
+        jitter_ns=tick_ns if head.jitter is None else head.jitter,
+        horizon_ns=head.horizon,
+        cpus=head.cpus,
+        cpus_min=max((max(task.affinity) + 1 for task in tasks if task.affinity), default=0),
+        params=params,
+        tasks=tuple(tasks),
+        objects=tuple(objects),
+        expected=tuple(expected),
+    )
+    return replace(workload, name=workload.name + _changed(params))
+
+
+def _tick_of(source: Source) -> int:
+    """Length of a tick; needed before anything else, since values may use it."""
+    table = source.values.get("workload")
+    value = table.get("tick", "10ms") if isinstance(table, dict) else "10ms"
+    try:
+        tick_ns = parse_duration(value)
+        if TICK_NS_MIN <= tick_ns <= TICK_NS_MAX:
+            return tick_ns
+        source.fault(("workload", "tick"), "workload", f"tick: must be from 1us to 10s (got {value})")
+    except UnitError as error:
+        source.fault(("workload", "tick"), "workload", f"tick: {error}")
+    return 10_000_000
+
+
+def _changed(params: Mapping[str, Param]) -> str:
+    """Params that differ from their default, as `load_workload` accepts them."""
+    parts = [f"{param.name}={param.text}" for param in params.values() if not param.is_default]
+    return ":" + ",".join(parts) if parts else ""
+
+
+def _entries(source: Source, values: Mapping[str, object], key: str) -> list[tuple[Place, object]]:
+    """Elements of ``[[key]]`` with their paths."""
+    found = values.get(key, [])
+    if not isinstance(found, list):
+        source.fault((key,), "", f"write [[{key}]], with two brackets: there may be several")
+        return []
+    return [((key, i), value) for i, value in enumerate(found)]
+
+
+def _is_wanted(
+    source: Source, value: object, at: Place, place: str, params: Mapping[str, Param]
+) -> bool:
+    """Does `when` allow this table? ``when = {reading = "code"}``."""
+    wanted = value.get("when") if isinstance(value, dict) else None
+    if wanted is None:
+        return True
+    if not isinstance(wanted, dict):
+        source.fault((*at, "when"), place, f"when: needs a table of params (got {wanted!r})")
+        return True
+    for name, text in wanted.items():
+        if name not in params:
+            hint = did_you_mean(name, params)
+            source.fault((*at, "when", name), place, f"when: unknown param {name!r}{hint}")
+            continue
+        choices = params[name].choices
+        if choices and str(text) not in choices:
+            hint = did_you_mean(str(text), choices)
+            source.fault((*at, "when", name), place, f"when: unknown choice {text!r}{hint}")
+        if params[name].text != str(text):
+            return False
+    return True
+
+
+def _read_tasks(
+    source: Source,
+    values: Mapping[str, object],
+    params: Mapping[str, Param],
+    tick_ns: int,
+    broken: set[str],
+) -> list[Task]:
+    """Read every ``[[task]]``; names of those with mistakes go into `broken`."""
+    tasks: list[Task] = []
+    names: set[str] = set()
+    entries = _entries(source, values, "task")
+    for number, (at, value) in enumerate(entries, start=1):
+        name = value.get("name") if isinstance(value, dict) else None
+        place = f"task {name!r}" if isinstance(name, str) else f"task number {number}"
+        nr_faults = len(source.faults)
+        if not _is_wanted(source, value, at, place, params):
+            continue
+        table = read_table(TaskTable, value, source, at=at, place=place, tick_ns=tick_ns)
+        phases = ()
+        if isinstance(value, dict) and "phases" in value:
+            reader = PhaseReader(
+                source, task=str(name), tick_ns=tick_ns,
+                is_wanted=lambda *phase: _is_wanted(source, *phase, params),
+            )
+            phases = reader.read(value["phases"], (*at, "phases"))
+        if table is None:
+            broken.add(str(name))
+            continue
+        if table.name in names:
+            source.fault((*at, "name"), place, "there is another task of that name")
+        names.add(table.name)
+        if table.nice is not None and table.weight is not None:
+            source.fault((*at, "weight"), place, "nice and weight contradict each other: keep one")
+        arrival = _read_arrival(source, table, at, place, tick_ns)
+        count = table.count or (0 if arrival.is_spawned else 1)
+        if len(arrival.times_ns) > 1 and len(arrival.times_ns) != count:
+            source.fault((*at, "arrival"), place,
+                         f"arrival: {len(arrival.times_ns)} times for {count} tasks")
+        tasks.append(
+            Task(
+                name=table.name, class_idx=len(tasks), count=count, arrival=arrival,
+                attributes=table.attributes(), is_burst_from_run=table.burst == "run",
+                affinity=table.affinity, phases=phases, at=at,
+            )
+        )
+        if len(source.faults) > nr_faults:
+            broken.add(table.name)
+    if not tasks and not source.faults:
+        source.fault(("task",), "", "there is no [[task]]")
+    return tasks
+
+
+def _read_arrival(
+    source: Source, table: TaskTable, at: Place, place: str, tick_ns: int
+) -> Arrival:
+    """Read `arrival`: a time, a list, a distribution, a stream, or "spawned"."""
+
+    def time(value: object) -> int:
+        return parse_duration(value, tick_ns=tick_ns)
+
+    value = table.arrival
+    try:
+        if value == "spawned":
+            return Arrival(is_spawned=True)
+        if isinstance(value, list):
+            return Arrival(times_ns=tuple(time(item) for item in value))
+        if isinstance(value, dict) and "dist" not in value:
+            return _read_stream(value, time)
+        if isinstance(value, str) and value.replace(" ", "").startswith("poisson("):
+            gap = "exp" + value.strip().removeprefix("poisson")
+            return Arrival(gap=parse_distribution(gap, read=time))
+        if looks_like_distribution(value):
+            return Arrival(spread=parse_distribution(value, read=time))
+        if isinstance(value, str) and value.strip().isalpha():
+            raise UnitError(f"unknown word {value!r}{did_you_mean(value, ['spawned'])}")
+        return Arrival(times_ns=(time(value),))
+    except UnitError as error:
+        source.fault((*at, "arrival"), place, f"arrival: {error}")
+        return Arrival(times_ns=(0,))
+
+
+def _read_stream(value: dict, time) -> Arrival:
+    """Read ``{gap = "exp(5ms)", start = "1s"}``."""
+    for key in value:
+        if key not in ("gap", "start"):
+            raise UnitError(f"unknown key {key!r}{did_you_mean(key, ('gap', 'start'))}")
+    if "gap" not in value:
+        raise UnitError("key 'gap' is missing")
+    gap = value["gap"]
+    if looks_like_distribution(gap):
+        distribution = parse_distribution(gap, read=time)
+    else:
+        distribution = Distribution("constant", (time(gap),))
+    return Arrival(gap=distribution, start_ns=time(value.get("start", 0)))
+
+
+def _read_objects(
+    source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int
+) -> list[SyncObject]:
+    objects: list[SyncObject] = []
+    models = {
+        "lock": LockTable, "pipe": PipeTable, "barrier": BarrierTable, "condition": ConditionTable,
+    }
+    for kind, model in models.items():
+        for number, (at, value) in enumerate(_entries(source, values, kind), start=1):
+            name = value.get("name") if isinstance(value, dict) else None
+            place = f"{kind} {name!r}" if isinstance(name, str) else f"{kind} number {number}"
+            if not _is_wanted(source, value, at, place, params):
+                continue
+            table = read_table(model, value, source, at=at, place=place, tick_ns=tick_ns)
+            if table is None:
+                continue
+            if table.name in [item.name for item in objects]:
+                source.fault((*at, "name"), place, "there is another object of that name")
+            param = getattr(table, "capacity", 0) or getattr(table, "parties", 0)
+            objects.append(SyncObject(kind, table.name, param, at))
+    return objects
+
+
+def _read_expected(
+    source: Source, values: Mapping[str, object], tasks: list[Task], tick_ns: int
+) -> list[Expected]:
+    found = []
+    known = [task.name for task in tasks]
+    for at, value in _entries(source, values, "expected"):
+        place = "expected"
+        table = read_table(ExpectedTable, value, source, at=at, place=place, tick_ns=tick_ns)
+        if table is None:
+            continue
+        for name in table.finish:
+            if name not in known:
+                hint = did_you_mean(name, known)
+                source.fault((*at, "finish", name), place, f"unknown task {name!r}{hint}")
+        found.append(Expected(table.policy, table.set, table.finish))
+    return found
+
