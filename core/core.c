@@ -105,7 +105,7 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.nr_cpus = config->nr_cpus;
 	sl_core.tasks_max = config->tasks_max;
 	sl_core.builtin_idle = true;
-	sl_core.bypass = true;
+	sl_core.live = &sl_no_ops;
 	sl_dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
 	sl_dsq_init(&sl_core.no_dsq, SCX_DSQ_INVALID, -1);
 	sl_core.no_dsq.is_dead = true;
@@ -239,7 +239,7 @@ static int take_slot(struct sl_task *t, bool *must_tell)
 		sl_core.free_hint = idx + 1;
 		if (idx >= sl_core.nr_tasks_end)
 			sl_poke(&sl_core.nr_tasks_end, idx + 1);
-		t->is_told = !sl_peek(&sl_core.bypass);
+		t->is_told = !sl_is_bypassed();
 		*must_tell = t->is_told;
 		err = 0;
 		break;
@@ -310,7 +310,7 @@ void sl_task_detach(struct sl_task *t)
 	SL_ASSERT(t->state != SL_TASK_RUNNABLE && t->state != SL_TASK_RUNNING);
 	sl_lock(&sl_core.tasks_lock);
 	t->is_leaving = true;
-	must_tell = t->is_told && !sl_peek(&sl_core.bypass) &&
+	must_tell = t->is_told && !sl_is_bypassed() &&
 		    (sl_core.ops.disable || sl_core.ops.exit_task);
 	if (must_tell) {
 		/* It keeps its slot meanwhile: it may have storage still. */

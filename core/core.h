@@ -141,11 +141,14 @@ struct sl_core {
 	u32		nr_nodes;
 	bool		has_smt, has_llcs, has_nodes;
 
-	sl_lock_t	bypass_lock;	/* for changing `bypass` and `live` */
-	struct sched_ext_ops live;	/* what is asked now: nothing while bypassed */
+	sl_lock_t	bypass_lock;	/* for changing `live` */
+	/*
+	 * What is asked now: &ops, or &sl_no_ops while bypassed. One word, so that who
+	 * was once not told of something is told of nothing that follows from it.
+	 */
+	const struct sched_ext_ops *live;
 	struct sched_ext_ops ops;	/* a copy; constant while loaded */
 	bool		is_loaded;
-	bool		bypass;		/* built-in FIFO; the policy is not asked */
 	bool		builtin_idle;	/* the policy may ask for the idle masks */
 	bool		has_detail;	/* host: write ENQUEUE records */
 	u32		dispatch_batch;
@@ -193,6 +196,11 @@ struct sl_core {
 #define SL_OPEN __attribute__((visibility("default")))
 
 extern struct sl_core sl_core;
+/* Of the built-in FIFO. */
+extern const struct sched_ext_ops sl_no_ops;
+
+/* The built-in FIFO decides; the policy, if there is one, is not asked. */
+#define sl_is_bypassed() (sl_peek(&sl_core.live) == &sl_no_ops)
 
 /* ---- what a host calls: core.c, schedule.c, wake.c, change.c, policy.c --- */
 
@@ -320,7 +328,7 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
  * Only ops.dequeue() is called from within another operation; sl_end_custody()
  * keeps what it finds.
  */
-#define SL_OP(name) sl_peek(&sl_core.live.name)
+#define SL_OP(name) sl_peek(&sl_peek(&sl_core.live)->name)
 #define SL_ENTER(here, name, subject)					\
 	(sl_poke(&(here)->callback, SL_IN_##name),			\
 	 (here)->callback_task = (subject))
@@ -507,7 +515,6 @@ sl_cold void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt,
 sl_cold void sl_policy_finish_failure(struct sl_cpu *here);
 const char *sl_exit_reason(enum scx_exit_kind kind);
 const char *sl_callback_name(enum sl_callback callback);
-void sl_copy_ops(struct sched_ext_ops *to, const struct sched_ext_ops *from);
 void sl_set_bypass(bool is_bypassed);
 void sl_take_back_all(struct sl_cpu *here);
 void sl_call_exit(struct sl_cpu *here);

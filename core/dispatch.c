@@ -282,7 +282,7 @@ sl_inline void place_direct(struct sl_cpu *here, struct sl_cpu *cpu,
 /* S19, S20: the policy does not want to hear of such a task. */
 static bool is_kept_from(const struct sl_task *t)
 {
-	u64 flags = sl_peek(&sl_core.live.flags);
+	u64 flags = SL_OP(flags);
 
 	return ((t->p.flags & PF_EXITING) && !(flags & SCX_OPS_ENQ_EXITING)) ||
 	       (sl_peek(&t->p.migration_disabled) &&
@@ -293,7 +293,7 @@ static bool is_kept_from(const struct sl_task *t)
 static sl_apart bool enqueue_unasked(struct sl_cpu *here, struct sl_cpu *cpu,
 				     struct sl_task *t, u64 enq_flags, bool is_absent)
 {
-	bool is_bypassed = sl_peek(&sl_core.bypass);
+	bool is_bypassed = sl_is_bypassed();
 
 	if (!is_bypassed && t->ddsp_dsq_id != SCX_DSQ_INVALID) {
 		place_direct(here, cpu, t, enq_flags);

@@ -123,7 +123,7 @@ void sl_dump(void)
 		    (unsigned long long)now_ns,
 		    is_loaded ? copy_text(name, sl_core.ops.name, sizeof(name)) :
 				"(built-in fifo)",
-		    is_loaded && sl_peek(&sl_core.bypass) ? " (bypassed)" : "");
+		    is_loaded && sl_is_bypassed() ? " (bypassed)" : "");
 	sl_host_print(line);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		dump_cpu(&sl_core.cpus[i]);

@@ -65,9 +65,20 @@ static int check_ops(const struct sched_ext_ops *ops)
 	return 0;
 }
 
+/* Word by word: the watchdog of another CPU may look. @from: NULL: none. */
+static void copy_ops(struct sched_ext_ops *to, const struct sched_ext_ops *from)
+{
+	u64 *word = (u64 *)to;
+	const u64 *value = (const u64 *)from;
+
+	_Static_assert(sizeof(*to) % sizeof(u64) == 0, "no word is left over");
+	for (u32 i = 0; i < sizeof(*to) / sizeof(u64); i++)
+		sl_poke(&word[i], value ? value[i] : 0);
+}
+
 static void set_ops(const struct sched_ext_ops *ops)
 {
-	sl_copy_ops(&sl_core.ops, ops);
+	copy_ops(&sl_core.ops, ops);
 	sl_poke(&sl_core.builtin_idle, !ops || !ops->update_idle ||
 		(ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
 }

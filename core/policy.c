@@ -40,29 +40,19 @@ const char *sl_callback_name(enum sl_callback callback)
 	return names[callback];
 }
 
-/* Word by word: other CPUs look which operations there are. @from: NULL: none. */
-void sl_copy_ops(struct sched_ext_ops *to, const struct sched_ext_ops *from)
-{
-	u64 *word = (u64 *)to;
-	const u64 *value = (const u64 *)from;
-
-	_Static_assert(sizeof(*to) % sizeof(u64) == 0, "no word is left over");
-	for (u32 i = 0; i < sizeof(*to) / sizeof(u64); i++)
-		sl_poke(&word[i], value ? value[i] : 0);
-}
+const struct sched_ext_ops sl_no_ops;
 
 /*
  * Whether the policy is asked; what it has is in sl_core.ops all the time. One that
- * has failed is not: another CPU may ask, and find it wrong, while its operations
- * are still being copied, and what it takes back must not come again.
+ * has failed is not: another CPU may find it wrong while it still comes, and what it
+ * takes back must not come again.
  */
 void sl_set_bypass(bool is_bypassed)
 {
 	sl_lock(&sl_core.bypass_lock);
 	if (sl_peek(&sl_core.exit_claimed))
 		is_bypassed = true;
-	sl_poke(&sl_core.bypass, is_bypassed);
-	sl_copy_ops(&sl_core.live, is_bypassed ? NULL : &sl_core.ops);
+	sl_poke(&sl_core.live, is_bypassed ? &sl_no_ops : &sl_core.ops);
 	sl_unlock(&sl_core.bypass_lock);
 }
 
@@ -192,7 +182,7 @@ void sl_policy_finish_failure(struct sl_cpu *here)
 	if (sl_peek(&sl_core.exit_done) ||
 	    !sl_cas_u64(&sl_core.exit_done, 0, 1))
 		return;
-	SL_ASSERT(sl_peek(&sl_core.bypass));
+	SL_ASSERT(sl_is_bypassed());
 	sl_take_back_all(here);
 	sl_call_exit(here);
 	sl_host_policy_failed(&sl_core.exit_info, sl_core.exit_pid);
@@ -224,7 +214,7 @@ void sl_watchdog(void)
 	struct sl_cpu *here = sl_this_cpu();
 	u64 now_ns = sl_host_now_ns();
 
-	if (sl_peek(&sl_core.bypass))
+	if (sl_is_bypassed())
 		return;
 	/* The table's lock keeps the tasks from being detached and freed. */
 	sl_lock(&sl_core.tasks_lock);

@@ -135,7 +135,7 @@ sl_inline bool dispatch(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
  */
 sl_inline bool choose(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
 {
-	bool is_bypassed = sl_peek(&sl_core.bypass);
+	bool is_bypassed = sl_is_bypassed();
 
 	/* S10: a task with slice left keeps the CPU. */
 	if (may_stay && sl_slice(prev) && !is_bypassed)
@@ -143,7 +143,7 @@ sl_inline bool choose(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
 	if (dispatch(cpu, prev, may_stay))
 		return may_stay && sl_slice(prev) && !is_bypassed;
 	/* S12: the last task stays, unless the policy wants to hear of it. */
-	return may_stay && !(sl_peek(&sl_core.live.flags) & SCX_OPS_ENQ_LAST);
+	return may_stay && !(SL_OP(flags) & SCX_OPS_ENQ_LAST);
 }
 
 /* The previous task is still runnable: it waits from now on. */
@@ -335,7 +335,7 @@ bool sl_tick(void)
 	t = cpu->curr;
 	if (t) {
 		sl_charge(t, sl_host_now_ns());
-		if (sl_peek(&sl_core.bypass))
+		if (sl_is_bypassed())
 			sl_set_slice(t, 0);
 		else
 			SL_TELL(cpu, tick, t, &t->p);

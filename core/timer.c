@@ -183,7 +183,7 @@ void sl_timers_run(void)
 	sl_lock(&sl_core.timers_lock);
 	last_start = nr_starts;
 	sl_unlock(&sl_core.timers_lock);
-	while (!sl_peek(&sl_core.bypass) &&
+	while (!sl_is_bypassed() &&
 	       take_due(now_ns, last_start, &taken)) {
 		void *key = NULL;
 		void *element = NULL;
@@ -196,7 +196,7 @@ void sl_timers_run(void)
 		sl_flush(here);
 	}
 	sl_lock(&sl_core.timers_lock);
-	if (sl_core.timers && !sl_peek(&sl_core.bypass))
+	if (sl_core.timers && !sl_is_bypassed())
 		ask_host();
 	sl_unlock(&sl_core.timers_lock);
 	here->in_interrupt = false;

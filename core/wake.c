@@ -72,7 +72,7 @@ sl_inline s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 		if (cpu < 0)
 			return prev_cpu;
 		/* One that is just beginning may have it, and not be asked yet. */
-		if (!sl_peek(&sl_core.bypass) &&
+		if (!sl_is_bypassed() &&
 		    !sl_peek(&sl_core.ops.select_cpu)) {
 			sl_set_slice(t, SCX_SLICE_DFL);
 			t->ddsp_dsq_id = SCX_DSQ_LOCAL;

@@ -60,7 +60,7 @@ static void set_tick(struct sim_cpu *c)
 
 	if (c->tick_at_ns == sim_now_ns)
 		return;
-	if (sim.has_ticks || sl_core.bypass)
+	if (sim.has_ticks || sl_is_bypassed())
 		c->tick_at_ns = tick_at_or_after(0);
 	else if (t->p.scx.slice > SIM_NEVER / 8 ||
 		 t->exec_start_ns + t->p.scx.slice > c->burst_at_ns)

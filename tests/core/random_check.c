@@ -145,7 +145,7 @@ static void check_task(struct model_task *t, u32 nr_places)
 	CHECK(state == SL_TASK_RUNNING || (t->runs_on == -1 && !t->core.on_cpu));
 	CHECK(state == SL_TASK_BLOCKED || t->nr_announced == t->nr_woken ||
 	      t->core.is_blocking, "[%d]", t->core.p.pid);
-	if (sl_core.is_loaded && !sl_core.bypass) {
+	if (sl_core.is_loaded && !sl_is_bypassed()) {
 		CHECK((t->seen == SEEN_RUN) == (state == SL_TASK_RUNNING) &&
 		      (t->seen == SEEN_OFF) == (state == SL_TASK_BLOCKED),
 		      "[%d] state %d, the policy believes %d", t->core.p.pid,

@@ -48,7 +48,7 @@ TEST(enable_failures_leave_nothing)
 	ops.dispatch_max_batch = 0;
 	init_result = -5;
 	CHECK(unit_enable(&ops) == -5);
-	CHECK(!sl_core.is_loaded && sl_core.bypass && !sl_core.ops.init);
+	CHECK(!sl_core.is_loaded && sl_is_bypassed() && !sl_core.ops.init);
 	CHECK(scx_bpf_dsq_nr_queued(1) == -2);
 	init_result = 5;
 	CHECK(unit_enable(&ops) == -22);	/* not an error number */

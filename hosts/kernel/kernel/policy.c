@@ -123,7 +123,7 @@ void policy_init(void)
 int policy_describe(int which, char *to, u32 bytes)
 {
 	/* One that has failed is in force no more. */
-	u32 now = sl_peek(&sl_core.bypass) ? sl_nr_linked_policies : policy_now();
+	u32 now = sl_is_bypassed() ? sl_nr_linked_policies : policy_now();
 	u32 idx = which < 0 ? now : (u32)which;
 	u32 used;
 
