@@ -339,6 +339,8 @@ bool sl_tick(void)
 			sl_set_slice(t, 0);
 		else
 			SL_TELL(cpu, tick, t, &t->p);
+		if (sl_slice(t) <= sl_host_tick_late_ns())
+			sl_set_slice(t, 0);
 		is_over = !sl_slice(t);
 	}
 	cpu->holds_lock = false;

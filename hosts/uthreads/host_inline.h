@@ -23,6 +23,10 @@
 extern bool ut_is_smp;
 extern bool ut_has_records;	/* otherwise sl_host_record() does nothing */
 
+/* A signal takes 5 to 40 us from its tick to the first instruction of who is next. */
+extern u64 ut_tick_late_ns;	/* constant like ut_is_smp */
+#define sl_host_tick_late_ns() ut_tick_late_ns
+
 typedef struct {
 	u32 is_held;
 } sl_lock_t;

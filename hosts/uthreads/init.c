@@ -17,6 +17,7 @@
 #define THREADS_MAX 65536	/* when the program does not say */
 #define STACK_BYTES 65536
 #define TICK_NS 100000		/* a slice of 1 ms is held within 10 % */
+#define TICK_LATE_NS_MAX 50000	/* a signal that takes longer costs a turn a tick */
 #define TICK_NS_OF_OPS 1000000	/* for a policy that does something then */
 
 /* The runner sets it; otherwise every kernel thread is a core of its own. */
@@ -120,6 +121,7 @@ static int build(const struct ut_config *c)
 		err = ut_policy_open(c->policy, c->sets);
 	if (!ut.tick_ns)
 		ut.tick_ns = ut.has_ticks ? TICK_NS_OF_OPS : TICK_NS;
+	ut_tick_late_ns = ut.tick_ns / 4 < TICK_LATE_NS_MAX ? ut.tick_ns / 4 : TICK_LATE_NS_MAX;
 	if (!err && c->records)
 		err = ut_records_open(c->records);
 	if (!err)

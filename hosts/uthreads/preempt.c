@@ -33,6 +33,8 @@
 #define RANGES_MAX 64
 #define KERNEL_SIGSET_BYTES 8	/* of a sigset_t; the rest the kernel never fills */
 
+u64 ut_tick_late_ns;
+
 /* Code in which a thread may be stopped: sorted by nothing, it is short. */
 static struct range {
 	uintptr_t start, end;
@@ -107,12 +109,13 @@ static u64 tick_due_ns(const struct ut_cpu *cpu)
 {
 	const struct sl_task *t = &cpu->curr->core;
 	u64 slice_ns = sl_slice(t);
+	u64 late_ns = slice_ns < ut_tick_late_ns ? slice_ns : ut_tick_late_ns;
 
 	if (sl_peek(&ut.has_ticks))
 		return tick_before(cpu, cpu->ticked_ns) + ut.tick_ns;
 	if (slice_ns > UT_NEVER / 8)
 		return UT_NEVER;
-	return tick_before(cpu, sl_peek(&t->exec_start_ns) + slice_ns - 1) +
+	return tick_before(cpu, sl_peek(&t->exec_start_ns) + slice_ns - late_ns - 1) +
 	       ut.tick_ns;
 }
 
@@ -125,7 +128,7 @@ static void set_timer(struct ut_cpu *cpu, u64 at_ns)
 	};
 
 	cpu->armed_ns = at_ns;
-	cpu->armed_floor_ns = at_ns - ut.tick_ns;
+	cpu->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
 	timer_settime(cpu->timer, 0, &spec, NULL);
 }
 
@@ -286,7 +289,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	/* Not every emulator says that it was the timer. */
 	if (info->si_code == SI_TIMER || ut_clock_ns() >= cpu->armed_ns) {
 		cpu->armed_ns = UT_NEVER;
-		cpu->armed_floor_ns = UT_NEVER - ut.tick_ns;
+		cpu->armed_floor_ns = UT_NEVER - ut.tick_ns + ut_tick_late_ns;
 		__atomic_fetch_or(&cpu->pending, UT_PENDING_TIMER,
 				  __ATOMIC_RELAXED);
 	}
@@ -362,7 +365,7 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	pthread_sigmask(SIG_BLOCK, NULL, &cpu->mask);
 	ut_held_init_cpu(cpu);
 	cpu->armed_ns = UT_NEVER;
-	cpu->armed_floor_ns = UT_NEVER - ut.tick_ns;
+	cpu->armed_floor_ns = UT_NEVER - ut.tick_ns + ut_tick_late_ns;
 	cpu->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->timer);
 	return cpu->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",
 					    strerror(errno));

@@ -133,7 +133,7 @@ struct ut_cpu {
 	void		*idle_sp;
 	void		**eh_globals;	/* C++ runtime; NULL: there is none */
 	u64		armed_ns;	/* the timer's time; UT_NEVER: off */
-	u64		armed_floor_ns;	/* armed_ns - tick_ns */
+	u64		armed_floor_ns;	/* a turn that is over later ends at a later tick */
 	u32		pending;	/* UT_PENDING_*; atomic */
 	s32		id;
 	u64		ticked_ns;	/* the tick that was handled last */

@@ -71,6 +71,15 @@
 #define sl_host_switched_ns() sl_host_now_ns()
 #endif
 
+/*
+ * A turn that began because of a tick began late by what the interrupt and the switch
+ * took, and is not quite over at the tick that ends its slice. A host whose clock sees
+ * that says how little may be left of a slice that is used up.
+ */
+#ifndef sl_host_tick_late_ns
+#define sl_host_tick_late_ns() 0
+#endif
+
 #ifndef sl_host_fence
 #define sl_host_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif

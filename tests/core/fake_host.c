@@ -23,6 +23,7 @@ struct fake_host fake;
 __thread s32 fake_cpu;
 __thread u64 fake_spins;
 void (*fake_before_lock)(sl_lock_t *lock);
+u64 fake_tick_late_ns;
 static __thread u64 spin_start_ns;
 static __thread u64 random_state;
 

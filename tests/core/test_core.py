@@ -104,7 +104,7 @@ UNITS = (
     "affinity_waits_for_migration",
     "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
     "a_policy_may_leave",
-    "a_task_that_never_starts_is_cancelled", "attributes", "cpumasks", "dsq_builtin_stays",
+    "a_task_that_never_starts_is_cancelled", "a_turn_that_began_late_ends_at_its_tick", "attributes", "cpumasks", "dsq_builtin_stays",
     "dsq_create_destroy",
     "dsq_fifo", "dsq_many", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",
     "dump_waits_for_nobody",

@@ -130,6 +130,29 @@ TEST(enable_under_tasks)
 	unit_end();
 }
 
+static struct sched_ext_ops plain_ops = { .name = "plain" };
+
+/* A turn that began 10 ns after a tick, where the host says that this happens. */
+TEST(a_turn_that_began_late_ends_at_its_tick)
+{
+	struct sl_task *t;
+
+	unit_machine(1);
+	CHECK(!unit_enable(&plain_ops));
+	t = &unit_start(1)->core;
+	unit_step(0);
+	CHECK(sl_core.cpus[0].curr == t);
+	sl_set_slice(t, 1000);
+	fake_tick_late_ns = 10;
+	fake.now_ns += 989;
+	CHECK(!sl_tick() && sl_slice(t) == 11);
+	fake.now_ns += 1;
+	CHECK(sl_tick() && !sl_slice(t));
+	fake_tick_late_ns = 0;
+	unit_run_to_end();
+	unit_end();
+}
+
 TEST(a_task_that_never_starts_is_cancelled)
 {
 	unit_machine(1);
