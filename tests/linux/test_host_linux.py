@@ -19,6 +19,7 @@ import pytest
 
 from schedlab.errors import HostError, RecordError
 from schedlab.hosts import linux, recorder
+from schedlab.hosts.host import Outcome
 from schedlab.metrics import tally
 from schedlab.records.file import RECORD_DTYPE, Kind, Stop, read_records
 from schedlab.runs.run import Plan, run_plan
@@ -310,6 +311,22 @@ def test_a_launcher_that_dies_is_replaced_for_the_next_run(plan, monkeypatch):
     monkeypatch.setattr(linux.LinuxSession, "_play", once)
     runs = run_plan(plan(LIGHT, "SCHED_OTHER", cpus=1, nr_seeds=2)).runs
     assert sorted(run["status"] for run in runs) == ["failed", "ok"]
+
+
+@pytest.mark.parametrize(("nr_late", "status"), [(2, "ok"), (3, "failed")])
+def test_a_run_that_could_not_begin_in_time_is_begun_again(plan, monkeypatch, nr_late, status):
+    played = linux.LinuxSession._play
+    calls = []
+
+    def late(self, *rest):
+        calls.append(rest)
+        if len(calls) <= nr_late:
+            return Outcome(error="this machine is too busy", error_kind="late")
+        return played(self, *rest)
+
+    monkeypatch.setattr(linux.LinuxSession, "_play", late)
+    (run,) = run_plan(plan(LIGHT, "SCHED_OTHER", cpus=1, nr_seeds=1)).runs
+    assert (run["status"], len(calls)) == (status, 3)
 
 
 # ---- figures that are no run's --------------------------------------------------

@@ -68,7 +68,7 @@ class Outcome:
         Why it failed, for people; None: it did not.
     error_kind : str or None
         One word: `stall`, `policy`, `crash`, `spin`, `deadlock`, `program`,
-        `usage`, `timeout`, `host`.
+        `usage`, `timeout`, `host`, `late` (a machine too busy to begin at time 0).
     task : int or None
         Pid of the task that the failure is about.
     cpus : list of dict or None
