@@ -11,12 +11,17 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/io_uring.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "io.h"
+
+/* How long a thread waits until it looks again whether it can be connected. */
+#define RETRY_NS_MIN 100000
+#define RETRY_NS_MAX 5000000
 
 struct call {
 	int fd;
@@ -85,11 +90,38 @@ static int do_connect(void *arg)
 	return finish(c, connect(c->fd, c->address, *c->address_bytes));
 }
 
+/* While it is held, a descriptor may say for a moment that it does not wait. */
+static pthread_mutex_t flags_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static bool is_nonblocking(int fd)
 {
-	int flags = fcntl(fd, F_GETFL);
+	int flags;
 
+	pthread_mutex_lock(&flags_lock);
+	flags = fcntl(fd, F_GETFL);
+	pthread_mutex_unlock(&flags_lock);
 	return flags >= 0 && flags & O_NONBLOCK;
+}
+
+/*
+ * Call @fn, which tells -EAGAIN where it would wait, whatever its descriptor says.
+ * A helper would wait for somebody who may need one, and accept() and connect() have
+ * no flag for it. Context: preemption disabled. Return: as the call, or -errno.
+ */
+static int without_waiting(int (*fn)(void *), struct call *c)
+{
+	int flags;
+
+	pthread_mutex_lock(&flags_lock);
+	flags = fcntl(c->fd, F_GETFL);
+	if (flags < 0 || fcntl(c->fd, F_SETFL, flags | O_NONBLOCK)) {
+		c->result = ut_io_error();
+	} else {
+		fn(c);
+		fcntl(c->fd, F_SETFL, flags);
+	}
+	pthread_mutex_unlock(&flags_lock);
+	return (int)c->result;
 }
 
 /*
@@ -102,6 +134,9 @@ static ssize_t use_socket(int fd, char *buffer, size_t bytes, bool is_write)
 	size_t written = 0;
 	int err = 0;
 
+	/* Nothing is there at once; recv() would wait for something. */
+	if (!is_write && !bytes)
+		return read(fd, buffer, 0) < 0 ? ut_io_error() : 0;
 	for (;;) {
 		ssize_t n = is_write ? send(fd, buffer + written, bytes - written,
 					    MSG_DONTWAIT) :
@@ -157,7 +192,7 @@ static bool transfer_by_kernel(const struct call *all, bool is_write, ssize_t *r
 							    IORING_OP_READ,
 						 &rest, ~0ULL);
 
-		if (!ut_io_ask_kernel(&sqe, &n)) {
+		if (!ut_io_ask_kernel(&sqe, true, &n)) {
 			*result = (ssize_t)(all->bytes - rest.bytes);
 			return rest.bytes < all->bytes;
 		}
@@ -171,9 +206,41 @@ static bool transfer_by_kernel(const struct call *all, bool is_write, ssize_t *r
 }
 
 /*
- * What is no socket is for the kernel, or for a helper, which must not wait for
- * anybody: that is done before. Return: bytes; -errno.
+ * By helpers, who must not wait for anybody: all of them might, for a reader who needs
+ * one. So the thread waits before, and what is ready is read as far as it goes, or
+ * takes as much as a pipe has room for then.
  */
+static ssize_t transfer_by_helper(int (*fn)(void *), const struct call *all,
+				  bool is_write)
+{
+	bool may_wait = !is_nonblocking(all->fd);
+	struct call rest = *all;
+	ssize_t n;
+	int err;
+
+	do {
+		struct call part = rest;
+
+		/* A file is always ready (-EPERM); other errors the call tells. */
+		err = may_wait ? ut_io_wait_ready(all->fd, is_write ? EPOLLOUT :
+								      EPOLLIN) :
+				 -EPERM;
+		n = err;
+		if (err == -ECANCELED)
+			break;
+		if (!err && is_write && part.bytes > PIPE_BUF)
+			part.bytes = PIPE_BUF;
+		n = ut_io_call_outside(fn, &part);
+		n = n ? n : part.result;
+		if (n <= 0)
+			break;
+		rest.buffer = (char *)rest.buffer + n;
+		rest.bytes -= (size_t)n;
+	} while (!err && is_write && rest.bytes);
+	return rest.bytes < all->bytes ? (ssize_t)(all->bytes - rest.bytes) : n;
+}
+
+/* What is no socket is for the kernel, or for a helper. Return: bytes; -errno. */
 static ssize_t transfer(int (*fn)(void *), struct call *c, bool is_write)
 {
 	ssize_t n;
@@ -183,13 +250,8 @@ static ssize_t transfer(int (*fn)(void *), struct call *c, bool is_write)
 	ut_disable();
 	n = ut_may_block() ? -EPERM :
 			     use_socket(c->fd, c->buffer, c->bytes, is_write);
-	if (n == -ENOTSOCK && !transfer_by_kernel(c, is_write, &n)) {
-		/* A file is always ready (-EPERM); other errors the call tells. */
-		if (!is_nonblocking(c->fd))
-			ut_io_wait_ready(c->fd, is_write ? EPOLLOUT : EPOLLIN);
-		n = ut_io_call_outside(fn, c);
-		n = n ? n : c->result;
-	}
+	if (n == -ENOTSOCK && !transfer_by_kernel(c, is_write, &n))
+		n = transfer_by_helper(fn, c, is_write);
 	ut_enable();
 	return n;
 }
@@ -203,7 +265,7 @@ static ssize_t do_call(int (*fn)(void *), struct call *c,
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	if (!ut_io_ask_kernel(sqe, &c->result))
+	if (!ut_io_ask_kernel(sqe, false, &c->result))
 		err = ut_io_call_outside(fn, c);
 	ut_enable();
 	return err ? err : c->result;
@@ -278,31 +340,28 @@ int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int fl
 		return -EPERM;
 	ut_disable();
 	if (ut_may_block()) {
-		err = -EPERM;
+		c.result = -EPERM;
 	} else if (is_nonblocking(fd)) {
 		/* The ring would wait. */
 		do_accept(&c);
-	} else if (!ut_io_ask_kernel(&sqe, &c.result)) {
-		/* Whoever else accepts may be faster: then the helper waits. */
-		ut_io_wait_ready(fd, EPOLLIN);
-		err = ut_io_call_outside(do_accept, &c);
+	} else if (!ut_io_ask_kernel(&sqe, true, &c.result)) {
+		/* Whoever else accepts may be faster. */
+		while (!err && without_waiting(do_accept, &c) == -EAGAIN)
+			err = ut_io_wait_ready(fd, EPOLLIN);
 	}
 	ut_enable();
 	return err ? err : (int)c.result;
 }
 
-/* Without blocking, then wait for how it went. -EAGAIN: a local socket cannot. */
+/*
+ * Without blocking, then wait for how it went. -EAGAIN: a local socket's other side
+ * has no room in its queue. Context: preemption disabled.
+ */
 static int connect_and_wait(struct call *c)
 {
 	socklen_t bytes = sizeof(int);
-	int flags = fcntl(c->fd, F_GETFL);
-	int err = 0;
+	int err = without_waiting(do_connect, c);
 
-	if (flags < 0 || fcntl(c->fd, F_SETFL, flags | O_NONBLOCK))
-		return ut_io_error();
-	if (connect(c->fd, c->address, *c->address_bytes))
-		err = ut_io_error();
-	fcntl(c->fd, F_SETFL, flags);
 	if (err != -EINPROGRESS)
 		return err;
 	err = ut_io_wait_ready(c->fd, EPOLLOUT);
@@ -311,27 +370,43 @@ static int connect_and_wait(struct call *c)
 	return err > 0 ? -err : err;
 }
 
+/* @may_wait: whether the descriptor says that it may. */
+static int connect_once(struct call *c, bool *may_wait)
+{
+	int err;
+
+	ut_disable();
+	err = ut_may_block();
+	*may_wait = !err && !is_nonblocking(c->fd);
+	if (*may_wait) {
+		err = connect_and_wait(c);
+	} else if (!err) {
+		do_connect(c);
+		err = (int)c->result;
+	}
+	ut_enable();
+	return err;
+}
+
 int ut_connect(int fd, const struct sockaddr *address, socklen_t address_bytes)
 {
 	struct call c = { .fd = fd,
 			  .address = (struct sockaddr *)(uintptr_t)address,
 			  .address_bytes = &address_bytes };
+	u64 pause_ns = RETRY_NS_MIN;
+	bool may_wait;
 	int err;
 
 	if (!ut_this_cpu())
 		return -EPERM;
-	ut_disable();
-	if (ut_may_block()) {
-		err = -EPERM;
-	} else if (is_nonblocking(fd)) {
-		err = connect(fd, address, address_bytes) ? ut_io_error() : 0;
-	} else {
-		err = connect_and_wait(&c);
-		if (err == -EAGAIN) {
-			err = ut_io_call_outside(do_connect, &c);
-			err = err ? err : (int)c.result;
-		}
+	for (;;) {
+		err = connect_once(&c, &may_wait);
+		if (err != -EAGAIN || !may_wait)
+			return err;
+		/* Nothing says when there is room, and no helper must wait for it. */
+		err = ut_sleep_ns(pause_ns);
+		if (err)
+			return err;
+		pause_ns = pause_ns < RETRY_NS_MAX ? 2 * pause_ns : RETRY_NS_MAX;
 	}
-	ut_enable();
-	return err;
 }

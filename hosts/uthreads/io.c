@@ -25,6 +25,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "io.h"
@@ -42,6 +43,7 @@ static u32 nr_helpers, nr_waiting, nr_queued;
 static bool must_end;
 static pthread_t watcher;
 static int epoll_fd = -1, end_fd = -1;	/* -1: there is no watcher */
+static struct request *given_up;	/* the watcher is to hand them back */
 /* Does the kernel do requests itself? Written under the lock; atomic. */
 static enum { RING_UNKNOWN, RING_USED, RING_MISSING } ring_state;
 static struct request ring_rings;	/* what the watcher is told of the ring */
@@ -160,10 +162,35 @@ static int submit(struct request *r)
 	return err;
 }
 
+/*
+ * The thread is asked to end, and what it waits for may never come: whoever has @r is
+ * to hand it back. That remains the only way, since it is on our stack.
+ */
+static void take_back(struct request *r)
+{
+	struct stat about;
+
+	if (r->sqe) {
+		/* A disk answers by itself. */
+		if (!fstat(r->sqe->fd, &about) && !S_ISREG(about.st_mode) &&
+		    !S_ISBLK(about.st_mode))
+			ut_uring_cancel(r);
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	if (r->is_watched) {
+		r->next = given_up;
+		given_up = r;
+		eventfd_write(end_fd, 1);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 /* Give @r to somebody outside, and wait until it comes back. Return: as @give. */
 static int wait_for(struct request *r, int (*give)(struct request *))
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
+	bool is_given_up = false;
 	int err = ut_may_block();
 
 	if (err)
@@ -178,12 +205,17 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 		ut_end_wait(self);
 		return err;
 	}
-	/* Not to be cancelled: somebody has our stack in its hands. */
 	while (!sl_load(&r->is_done)) {
+		if (r->may_last && !is_given_up && sl_load(&self->is_cancelled)) {
+			is_given_up = true;
+			take_back(r);
+		}
 		ut_block(self);
 		ut_prepare_wait(self, UT_WAIT_IO, NULL);
 	}
 	ut_end_wait(self);
+	if (is_given_up && r->answer == -EINTR)
+		r->answer = -ECANCELED;
 	return 0;
 }
 
@@ -211,17 +243,17 @@ int ut_outside(int (*fn)(void *arg), void *arg)
 void ut_io_exit(void)
 {
 	pthread_mutex_lock(&lock);
-	must_end = true;
+	sl_store(&must_end, true);
 	pthread_cond_broadcast(&has_work);
 	pthread_mutex_unlock(&lock);
 	for (u32 i = 0; i < nr_helpers; i++)
 		pthread_join(helpers[i], NULL);
 	nr_helpers = 0;
+	if (epoll_fd >= 0 && !eventfd_write(end_fd, 1))
+		pthread_join(watcher, NULL);
 	must_end = false;
 	if (epoll_fd < 0)
 		return;
-	if (!eventfd_write(end_fd, 1))
-		pthread_join(watcher, NULL);
 	close(epoll_fd);
 	close(end_fd);
 	epoll_fd = -1;
@@ -232,29 +264,73 @@ void ut_io_exit(void)
 
 /* ---- the watcher: who waits for a descriptor to be ready ------------------------ */
 
+/* The watcher lets go of @r, which is on no list any more. @answer: 0; -errno. */
+static void end_watch(struct request *r, int answer)
+{
+	/* The program has the same file open: its own close() is no end of the watch. */
+	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, r->watched_fd, NULL);
+	close(r->watched_fd);
+	r->answer = answer;
+	/* From here on @r is gone. */
+	ut_io_hand_back(r);
+}
+
+/* It is ready, and perhaps given up as well: either way it is handed back once. */
+static void end_ready_watch(struct request *r)
+{
+	struct request **link;
+
+	pthread_mutex_lock(&lock);
+	r->is_watched = false;
+	for (link = &given_up; *link && *link != r; link = &(*link)->next)
+		;
+	if (*link)
+		*link = r->next;
+	pthread_mutex_unlock(&lock);
+	end_watch(r, 0);
+}
+
+/* After a look at what is ready, so that no event is left of those. */
+static void end_given_up(void)
+{
+	struct request *r, *next;
+
+	pthread_mutex_lock(&lock);
+	r = given_up;
+	given_up = NULL;
+	for (next = r; next; next = next->next)
+		next->is_watched = false;
+	pthread_mutex_unlock(&lock);
+	for (; r; r = next) {
+		next = r->next;
+		end_watch(r, -ECANCELED);
+	}
+}
+
 static void *watch(void *arg)
 {
 	struct epoll_event events[WATCHED_AT_ONCE];
+	eventfd_t nr_rings;
+	bool must_look = false;
 
-	for (;;) {
+	while (!must_look || !sl_load(&must_end)) {
 		int nr = epoll_wait(epoll_fd, events, WATCHED_AT_ONCE, -1);
 
+		must_look = false;
 		for (int i = 0; i < nr; i++) {
 			struct request *r = events[i].data.ptr;
 
 			if (!r)
-				return arg;	/* end_fd */
-			if (r == &ring_rings) {
+				must_look = !eventfd_read(end_fd, &nr_rings);
+			else if (r == &ring_rings)
 				ut_uring_reap();
-				continue;
-			}
-			/* The program has the same file open: no end of the watch. */
-			epoll_ctl(epoll_fd, EPOLL_CTL_DEL, r->watched_fd, NULL);
-			close(r->watched_fd);
-			/* From here on @r is gone. */
-			ut_io_hand_back(r);
+			else
+				end_ready_watch(r);
 		}
+		if (must_look)
+			end_given_up();
 	}
+	return arg;
 }
 
 /* Context: lock held. Return: 0; -errno: there is no watcher. */
@@ -318,12 +394,13 @@ static int submit_to_kernel(struct request *r)
 }
 
 /*
- * Have the kernel do what @sqe says, and wait for it. Context: preemption disabled.
- * Return: whether it did; then @result is that of the call, or -errno.
+ * Have the kernel do what @sqe says, and wait for it. @may_last: until somebody else
+ * does something, so that the caller can be cancelled meanwhile. Context: preemption
+ * disabled. Return: whether it did; then @result is that of the call, or -errno.
  */
-bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, ssize_t *result)
+bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, bool may_last, ssize_t *result)
 {
-	struct request r = { .sqe = sqe };
+	struct request r = { .sqe = sqe, .may_last = may_last };
 
 	if (ut_may_block() || !has_ring() || wait_for(&r, submit_to_kernel))
 		return false;
@@ -347,6 +424,7 @@ static int submit_watch(struct request *r)
 		return ut_io_error();
 	pthread_mutex_lock(&lock);
 	err = start_watcher();
+	r->is_watched = !err;
 	if (!err && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, r->watched_fd, &event))
 		err = ut_io_error();
 	pthread_mutex_unlock(&lock);
@@ -357,16 +435,19 @@ static int submit_watch(struct request *r)
 
 /*
  * Wait until @fd is ready for @events, or has an error. Return: 0; -EPERM: it may be a
- * file, which always is; -errno. Context: preemption disabled.
+ * file, which always is; -ECANCELED; -errno. Context: preemption disabled.
  */
 int ut_io_wait_ready(int fd, u32 events)
 {
-	struct request r = { .watched_fd = fd, .answer = (int)events };
+	struct request r = { .watched_fd = fd, .answer = (int)events,
+			     .may_last = true };
 	struct io_uring_sqe sqe = { .opcode = IORING_OP_POLL_ADD, .fd = fd,
 				    .poll32_events = events };
 	ssize_t found;
+	int err;
 
-	if (ut_io_ask_kernel(&sqe, &found))
+	if (ut_io_ask_kernel(&sqe, true, &found))
 		return found < 0 ? (int)found : 0;
-	return ut_may_block() ? -EPERM : wait_for(&r, submit_watch);
+	err = ut_may_block() ? -EPERM : wait_for(&r, submit_watch);
+	return err ? err : r.answer;
 }

@@ -18,6 +18,8 @@ struct request {
 	int answer;
 	int watched_fd;		/* the watcher's own number for what it watches */
 	const struct io_uring_sqe *sqe;	/* what the kernel is to do */
+	bool may_last;		/* it waits for somebody else, and can be taken back */
+	bool is_watched;	/* the watcher has it; io.c's lock protects it */
 	bool is_done;		/* atomic */
 	struct ut_cpu *cpu;	/* to be told */
 	struct ut_thread *thread;
@@ -28,12 +30,13 @@ struct request {
 void ut_io_hand_back(struct request *r);
 int ut_io_error(void);
 int ut_io_call_outside(int (*fn)(void *), void *arg);
-bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, ssize_t *result);
+bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, bool may_last, ssize_t *result);
 int ut_io_wait_ready(int fd, u32 events);
 
 /* uring.c */
 int ut_uring_start(void);
 int ut_uring_submit(struct request *r);
+void ut_uring_cancel(const struct request *r);
 void ut_uring_reap(void);
 void ut_uring_exit(void);
 

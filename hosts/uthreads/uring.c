@@ -136,8 +136,11 @@ static bool give_out(const struct request *own)
 		const struct io_uring_cqe *cqe = &cqes[at++ & mask];
 		struct request *r = (void *)(uintptr_t)cqe->user_data;
 
-		r->answer = cqe->res;
+		if (r)
+			r->answer = cqe->res;
 		__atomic_store_n(head, at, __ATOMIC_RELEASE);
+		if (!r)
+			continue;	/* how a cancellation went */
 		if (r == own)
 			has_own = true;
 		else
@@ -165,6 +168,28 @@ void ut_uring_reap(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Context: lock held. Return: 0; -errno. */
+static int enter(const struct io_uring_sqe *sqe, const struct request *r)
+{
+	u32 mask = *ring_word(ring.p.sq_off.ring_mask);
+	/* Every call takes what it put in: there is always room. */
+	u32 at = *ring_word(ring.p.sq_off.tail);
+	long nr;
+
+	ring.sqes[at & mask] = *sqe;
+	ring.sqes[at & mask].user_data = (uintptr_t)r;
+	ring_word(ring.p.sq_off.array)[at & mask] = at & mask;
+	__atomic_store_n(ring_word(ring.p.sq_off.tail), at + 1, __ATOMIC_RELEASE);
+	do {
+		nr = syscall(SYS_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0);
+	} while (nr < 0 && errno == EINTR);
+	if (nr == 1)
+		return 0;
+	nr = nr < 0 ? -errno : -EAGAIN;
+	__atomic_store_n(ring_word(ring.p.sq_off.tail), at, __ATOMIC_RELEASE);
+	return (int)nr;
+}
+
 /**
  * ut_uring_submit - ask the kernel
  * @r: its `sqe` says for what
@@ -174,29 +199,24 @@ void ut_uring_reap(void)
  */
 int ut_uring_submit(struct request *r)
 {
-	u32 mask, at;
-	bool is_done;
-	long nr;
+	int err;
 
 	pthread_mutex_lock(&lock);
-	mask = *ring_word(ring.p.sq_off.ring_mask);
-	/* Every call takes what it put in: there is always room. */
-	at = *ring_word(ring.p.sq_off.tail);
-	ring.sqes[at & mask] = *r->sqe;
-	ring.sqes[at & mask].user_data = (uintptr_t)r;
-	ring_word(ring.p.sq_off.array)[at & mask] = at & mask;
-	__atomic_store_n(ring_word(ring.p.sq_off.tail), at + 1, __ATOMIC_RELEASE);
-	do {
-		nr = syscall(SYS_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0);
-	} while (nr < 0 && errno == EINTR);
-	if (nr != 1) {
-		nr = nr < 0 ? -errno : -EAGAIN;
-		__atomic_store_n(ring_word(ring.p.sq_off.tail), at,
-				 __ATOMIC_RELEASE);
-		pthread_mutex_unlock(&lock);
-		return (int)nr;
-	}
-	is_done = give_out(r);
+	err = enter(r->sqe, r);
+	if (!err)
+		err = give_out(r);
 	pthread_mutex_unlock(&lock);
-	return is_done;
+	return err;
+}
+
+/* Have @r handed back soon, done or not. Context: it has not been, as far as known. */
+void ut_uring_cancel(const struct request *r)
+{
+	struct io_uring_sqe sqe = { .opcode = IORING_OP_ASYNC_CANCEL, .fd = -1,
+				    .addr = (uintptr_t)r };
+
+	pthread_mutex_lock(&lock);
+	if (!enter(&sqe, NULL))
+		give_out(NULL);
+	pthread_mutex_unlock(&lock);
 }

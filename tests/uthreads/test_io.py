@@ -33,6 +33,14 @@ def test_more_threads_wait_for_pipes_than_helpers(toolchain, build, cpus):
 @pytest.mark.parametrize("cpus", [1, 2])
 @pytest.mark.parametrize("way", ["ring", "helpers"])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
+def test_who_waits_can_be_cancelled_and_keeps_nobody_waiting(toolchain, build, way, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("waits.c"), policy(chain, "rr"), cpus, way)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("way", ["ring", "helpers"])
+@pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
 def test_files_pipes_and_connections(toolchain, tmp_path, build, way, cpus):
     """By io_uring, and where that is forbidden: the same."""
     chain = toolchain(*build)
