@@ -118,8 +118,8 @@ static void remember(struct ut_thread *t, const struct ut_attr *attr)
 	struct ut_attr *own = &t->attr;
 	u32 given = own->given | attr->given;
 
-	if (attr->given & UT_GIVES_PRIORITY)
-		own->priority = t->priority = attr->priority;
+	if (attr->affinity)
+		own->affinity_words = (ut.nr_cpus + 63) / 64;
 	if (attr->given & UT_GIVES_TICKETS)
 		own->tickets = attr->tickets;
 	if (attr->given & UT_GIVES_CREDITS)
@@ -156,6 +156,7 @@ int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr)
 		if ((attr->given & gives) && gives != UT_GIVES_WEIGHT)
 			given.given |= 1U << key_of(gives);
 	}
+	t->attr.priority = t->priority = attr->priority;
 	remember(t, attr);
 	if (attr->given & UT_GIVES_WEIGHT)
 		sl_poke(&t->core.p.scx.weight, attr->weight);
@@ -175,9 +176,11 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 	int err = 0;
 	u32 nr;
 
+	if (attr->given & UT_GIVES_PRIORITY)
+		err = ut_inherit_give(t, attr->priority);
 	remember(t, attr);
 	for (u32 gives = 1; gives <= UT_GIVES_BURST && !err; gives <<= 1) {
-		if (attr->given & gives)
+		if ((attr->given & gives) && gives != UT_GIVES_PRIORITY)
 			err = sl_task_set_attr(&t->core, key_of(gives),
 					       value_of(attr, gives));
 	}
@@ -220,7 +223,11 @@ int ut_getattr(ut_id id, struct ut_attr *attr)
 	t = ut_thread_lock(id);
 	if (t) {
 		*attr = t->attr;
-		attr->attr_bytes = sizeof(*attr);
+		attr->name = t->core.p.comm;
+		attr->stack_bytes = t->stack.bytes;
+		attr->is_detached = !t->is_joinable && !t->joiner;
+		if (t->attr.affinity_words)
+			attr->affinity = sl_peek(&t->core.p.cpus_ptr)->bits;
 		sl_unlock(&t->lock);
 	}
 	ut_enable();

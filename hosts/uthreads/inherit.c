@@ -87,6 +87,28 @@ static void update(struct ut_thread *t)
 		ut_attr_set_priority(t, priority);
 }
 
+/*
+ * @t is given @priority; for as long as a mutex lends it a more urgent one, it keeps
+ * that. Context: @t's lock is held. Return: as sl_task_set_attr().
+ */
+int ut_inherit_give(struct ut_thread *t, s32 priority)
+{
+	s32 own = t->attr.priority;
+	s32 in_effect = priority;
+	int err;
+
+	sl_lock(&inherit_lock);
+	/* Which way is more urgent, the loan itself says. */
+	if (has_priority(t) && (t->priority < own ? t->priority < priority :
+				t->priority > own && t->priority > priority))
+		in_effect = t->priority;
+	t->attr.priority = priority;
+	t->priority = in_effect;
+	err = sl_task_set_attr(&t->core, TASK_ATTR_PRIORITY, (u64)(s64)in_effect);
+	sl_unlock(&inherit_lock);
+	return err;
+}
+
 /* @owner has @m now, and others may wait for it already. */
 void ut_inherit_begin(ut_mutex *m, struct ut_thread *owner)
 {

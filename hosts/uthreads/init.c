@@ -14,6 +14,8 @@
 
 #include "ut.h"
 
+#define FLAGS_ALL (UT_NO_PREEMPTION | UT_PIN_CPUS | UT_MIGRATE_PREEMPTED | \
+		   UT_RECORD_DETAIL | UT_NO_SIGQUIT)
 #define THREADS_MAX 65536	/* when the program does not say */
 #define STACK_BYTES 65536
 #define TICK_NS 100000		/* a slice of 1 ms is held within 10 % */
@@ -65,13 +67,19 @@ static int read_config(const struct ut_config *c)
 	if (ut.stack_bytes < ut_stack_bytes_min())
 		return ut_fail(-EINVAL, "stack_bytes is %zu; here at least %zu",
 			       ut.stack_bytes, ut_stack_bytes_min());
-	ut.stack_bytes = (ut.stack_bytes + 4095) & ~4095ULL;
+	ut.stack_bytes = ut_stack_round(ut.stack_bytes);
 	ut.tick_ns = c->tick_ns;
 	if (ut.tick_ns && (ut.tick_ns < 10000 || ut.tick_ns > 10000000000ULL))
 		return ut_fail(-EINVAL, "tick_ns is %llu; from 10,000 to 10,000,000,000",
 			       (unsigned long long)ut.tick_ns);
 	ut.signal = c->preempt_signal ? c->preempt_signal : SIGURG;
+	if (ut.signal == SIGSEGV || ut.signal == SIGBUS || ut.signal == SIGQUIT)
+		return ut_fail(-EINVAL, "preempt_signal is %d, which has another meaning here; SIGURG is usual",
+			       ut.signal);
 	ut.flags = c->flags;
+	if (ut.flags & ~FLAGS_ALL)
+		return ut_fail(-EINVAL, "flags are 0x%x; of these, 0x%x are unknown",
+			       ut.flags, ut.flags & ~FLAGS_ALL);
 	if (UT_HAS_FORCED_POINTS && getenv("UT_FORCED_POINTS"))
 		ut.forced_points = (u32)atoi(getenv("UT_FORCED_POINTS"));
 	ut.random = c->seed;
@@ -227,15 +235,15 @@ int ut_run(const struct ut_config *config, void (*begin)(void), void (*end)(void
 
 int ut_exit(void)
 {
-	bool is_main;
+	bool may_exit;
 	int err;
 
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	is_main = ut_this_cpu()->curr == ut.main;
+	may_exit = ut_this_cpu()->curr == ut.main && !ut_may_block();
 	ut_enable();
-	if (!is_main)
+	if (!may_exit)
 		return -EPERM;
 	ut_slots_end();
 	ut_disable();

@@ -205,10 +205,11 @@ int ut_records_close(void)
 	if (fd < 0)
 		return 0;
 	ut_has_records = false;
-	for (u32 i = 0; i < ut.nr_cpus; i++)
+	for (u32 i = 0; logs && i < ut.nr_cpus; i++)
 		start_merge(&logs[i], ut.cpus[i].hot.record_at);
-	merge();
-	for (u32 i = 0; i < ut.nr_cpus; i++) {
+	if (logs)
+		merge();
+	for (u32 i = 0; logs && i < ut.nr_cpus; i++) {
 		struct sl_record lost = { .t_ns = end.t_ns, .cpu = (u16)i,
 					  .kind = SL_RECORD_LOST,
 					  .arg = logs[i].nr_lost };

@@ -28,7 +28,11 @@
 #endif
 
 #define CHUNK_BYTES (4U << 20)
-#define CLASSES_MAX 32
+/*
+ * Four sizes from each power of two to the next: whatever sizes a program asks for,
+ * there are few pools, and a stack that is free serves the next one.
+ */
+#define CLASSES_MAX 128
 
 struct chunk {
 	struct chunk *next;
@@ -68,6 +72,17 @@ size_t ut_stack_bytes_min(void)
 	if (!signal_bytes)
 		signal_bytes = 4096;
 	return (16384 + UT_COLOURS_BYTES + signal_bytes + page - 1) & ~(page - 1);
+}
+
+/* The size of the pool that serves @bytes: up to a quarter more. */
+size_t ut_stack_round(size_t bytes)
+{
+	size_t page = page_bytes();
+	size_t step = page;
+
+	while (8 * step < bytes)
+		step *= 2;
+	return (bytes + step - 1) & ~(step - 1);
 }
 
 static struct class *class_of(size_t bytes)
@@ -159,18 +174,17 @@ static int take(struct class *class, struct ut_stack *stack)
 /**
  * ut_stack_alloc - a stack above a guard
  * @stack: where to say which
- * @bytes: usable size; rounded up to pages
+ * @bytes: usable size, from ut_stack_round()
  *
  * Context: preemption disabled.
  * Return: 0; -ENOMEM.
  */
 int ut_stack_alloc(struct ut_stack *stack, size_t bytes)
 {
-	size_t page = page_bytes();
 	struct class *class;
 	int err = -ENOMEM;
 
-	stack->bytes = (bytes + page - 1) & ~(page - 1);
+	stack->bytes = bytes;
 	sl_lock(&lock);
 	class = class_of(stack->bytes);
 	if (class)

@@ -60,7 +60,10 @@ static bool is_owner(ut_mutex *m, const struct ut_thread *t)
 static int lock_slowly(ut_mutex *m, struct ut_thread *self)
 {
 	uintptr_t owner;
+	int err = ut_may_block();
 
+	if (err)
+		return err;
 	sl_lock(LOCK_OF(m));
 	for (;;) {
 		owner = __atomic_load_n(owner_word(m), __ATOMIC_SEQ_CST);

@@ -14,6 +14,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -215,13 +216,14 @@ static void *run_thread(void *arg);
 static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *arg,
 				    bool has_stack, s32 pid, int *err)
 {
-	size_t stack_bytes = attr && attr->stack_bytes ? attr->stack_bytes :
-							 ut.stack_bytes;
+	size_t stack_bytes = ut.stack_bytes;
 	struct ut_thread *t;
 
 	*err = attr ? ut_attr_check(attr) : 0;
 	if (*err)
 		return NULL;
+	if (attr && attr->stack_bytes)
+		stack_bytes = ut_stack_round(attr->stack_bytes);
 	*err = -EAGAIN;
 	t = take_place();
 	if (!t)
@@ -334,6 +336,19 @@ static void tell_joiner(struct ut_thread *t)
 	sl_unlock(&t->lock);
 }
 
+/* A context is left with the count at one, or whoever is next would pay for it. */
+static sl_apart void drop_count(const struct ut_thread *t)
+{
+	char line[160];
+
+	sl_print_to(line, sizeof(line),
+		    "thread %s[%d] ended and had not enabled preemption again",
+		    t->core.p.comm, t->core.p.pid);
+	sl_host_print(line);
+	while (ut_count() > 1)
+		ut_count_down();
+}
+
 /* All but leaving the stack; preemption is disabled from here on. */
 static void end_thread(void *result)
 {
@@ -343,6 +358,8 @@ static void end_thread(void *result)
 		ut_fault_no_machine();
 	ut_disable();
 	t = ut_this_cpu()->curr;
+	if (sl_unlikely(ut_may_block()))
+		drop_count(t);
 	if (t->slots) {
 		/* The program's own functions: they may switch. */
 		ut_enable();
@@ -359,8 +376,28 @@ static void end_thread(void *result)
 	tell_joiner(t);
 }
 
+/*
+ * The process's first thread stands on the stack that main() began on, so it stays:
+ * as pthread_exit() there, it waits for all others, and then the process ends.
+ */
+static _Noreturn void exit_with_all(struct ut_thread *t)
+{
+	if (ut_may_block())
+		drop_count(t);
+	if (t->held)
+		ut_mutexes_end(t);
+	ut_enable();
+	exit(ut_exit() ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
 void ut_thread_exit(void *result)
 {
+	if (ut_this_cpu()) {
+		ut_disable();
+		if (ut_this_cpu()->curr == ut.main)
+			exit_with_all(ut.main);
+		ut_enable();
+	}
 	end_thread(result);
 	ut_reschedule(SL_WHY_EXIT);
 	__builtin_unreachable();
@@ -600,12 +637,16 @@ ut_id ut_self(void)
 
 int ut_yield(void)
 {
+	int err;
+
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	ut_give_way();
+	err = ut_may_block();
+	if (sl_likely(!err))
+		ut_give_way();
 	ut_enable();
-	return 0;
+	return err;
 }
 
 int ut_cpu(void)
@@ -626,6 +667,7 @@ void ut_preempt_disable(void)
 
 void ut_preempt_enable(void)
 {
-	if (ut_this_cpu())
+	/* One too many would disable it for ever. */
+	if (ut_this_cpu() && ut_count())
 		ut_enable();
 }

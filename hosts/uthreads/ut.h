@@ -307,6 +307,7 @@ void ut_wake_taken(struct ut_thread *t);
 void ut_inherit_from(ut_mutex *m, const struct ut_thread *waiter);
 void ut_inherit_begin(ut_mutex *m, struct ut_thread *owner);
 void ut_inherit_end(ut_mutex *m, struct ut_thread *owner);
+int ut_inherit_give(struct ut_thread *t, s32 priority);
 
 /* sync.c */
 void ut_mutexes_end(struct ut_thread *t);
@@ -387,6 +388,7 @@ void ut_wait_for_others(void);
 int ut_stack_alloc(struct ut_stack *stack, size_t bytes);
 void ut_stack_free(struct ut_stack *stack);
 size_t ut_stack_bytes_min(void);
+size_t ut_stack_round(size_t bytes);
 int ut_stack_of_caller(struct ut_stack *stack);
 void ut_stacks_exit(void);
 

@@ -69,6 +69,20 @@ def plain(toolchain):
     return run
 
 
+@pytest.mark.parametrize("what", ["calls", "end", "twice", "config", "attributes"])
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_what_must_not_be_is_refused_and_nobody_suffers(plain, what, cpus):
+    said = plain("misuse.c", cpus, what).stderr
+    assert ("had not enabled preemption again" in said) == (what == "end")
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_the_first_thread_s_end_is_that_of_the_process_after_all_others(plain, cpus):
+    done = plain("misuse.c", cpus, "first")
+    assert done.stdout == "good\n"
+    assert "thread main[1] ended and still held mutex" in done.stderr
+
+
 @pytest.mark.parametrize("what", ["threads", "memory", "maps"])
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_what_runs_out_is_said_and_nothing_is_lost(plain, what, cpus):

@@ -55,6 +55,14 @@ def test_who_leaves_a_barrier_is_not_counted(toolchain):
     run_program(chain.program("leave.c"), policy(chain, "rr"), 2, env=FORCED)
 
 
+@pytest.mark.parametrize(
+    "words", [("priority", "smallest"), ("rt_fifo", "smallest"), ("rt_fifo", "largest", "rt_priority=1")], ids="-".join
+)
+def test_a_mutex_lends_its_owner_the_priority_of_who_waits(toolchain, words):
+    chain = toolchain("gcc", "plain")
+    run_program(chain.program("lend.c"), policy(chain, words[0]), 1, *words[1:])
+
+
 @pytest.mark.parametrize("what", ["hold", "nothing"])
 def test_who_holds_a_thread_local_address_is_bound(toolchain, what):
     chain = toolchain("gcc", "plain")

@@ -82,8 +82,8 @@ int ut_init(const struct ut_config *config);
  *
  * Called by the thread that called ut_init(). May switch.
  *
- * Return: 0; -EPERM for any other thread; -EIO when the records could not be
- * written.
+ * Return: 0; -EPERM for any other thread, and while preemption is disabled; -EIO when
+ * the records could not be written.
  */
 int ut_exit(void);
 
@@ -117,7 +117,7 @@ struct ut_attr {
 	const uint64_t *affinity;	/* bits of CPUs; NULL: all */
 	uint32_t affinity_words;
 	uint32_t is_detached;	/* nobody will join it */
-	size_t stack_bytes;	/* 0: config's; at least 16 KiB and a signal */
+	size_t stack_bytes;	/* 0: config's; at least 16 KiB and a signal; rounded up */
 	const char *name;	/* copied, cut at 15 characters; NULL: "thread" */
 };
 
@@ -143,7 +143,8 @@ struct ut_attr {
  * May switch.
  *
  * Return: 0; -EINVAL for a bad attribute; -EAGAIN when threads_max are there;
- * -ENOMEM when there is no memory, or no mapping left, for its stack.
+ * -ENOMEM when there is no memory, or no mapping left, for its stack; -E2BIG when the
+ * policy's map of attributes is full; what its ops.init_task() says.
  */
 int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg);
 
@@ -156,23 +157,26 @@ int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg);
  *
  * Return: 0; -ESRCH when there is no such thread (any more); -EINVAL for a
  * detached one or one that somebody joins already; -EDEADLK for the caller, or
- * one that waits for the caller.
+ * one that waits for the caller; -ECANCELED.
  */
 int ut_join(ut_id id, void **result);
 
-/* A thread nobody will join. Return: 0, -ESRCH, or -EINVAL: it is one already. */
+/* A thread nobody will join. Return: 0; -ESRCH; -EINVAL: it is one already, or
+ * somebody joins it. */
 int ut_detach(ut_id id);
 
-/* Ends the calling thread; as returning from its function. */
+/* Ends the calling thread; as returning from its function. The first thread waits for
+ * all others, and ends the process with status 0. */
 void ut_thread_exit(void *result) __attribute__((noreturn));
 
 /* The calling thread; 0 outside the machine. */
 ut_id ut_self(void);
 
-/* Lets others run, as the policy sees it. May switch. Return: 0. */
+/* Lets others run, as the policy sees it. May switch. Return: 0; -EPERM while
+ * preemption is disabled. */
 int ut_yield(void);
 
-/* Sleeps for at least @ns. May switch. Return: 0. */
+/* Sleeps for at least @ns. May switch. Return: 0; -ECANCELED; -ENOMEM. */
 int ut_sleep_ns(uint64_t ns);
 
 /* ns since ut_init(), from a clock that costs some 20 ns; 0 outside. */
@@ -182,8 +186,9 @@ uint64_t ut_now_ns(void);
 int ut_cpu(void);
 
 /*
- * Between the two, the caller is not preempted; they nest. Enabling may switch.
- * A call that would block fails with -EPERM in between.
+ * Between the two, the caller is not preempted; they nest. Enabling may switch; once
+ * too often does nothing. A call that would block fails with -EPERM in between. Who
+ * ends in between is named on standard error, and preemption goes on.
  */
 void ut_preempt_disable(void);
 void ut_preempt_enable(void);
@@ -192,8 +197,10 @@ void ut_preempt_enable(void);
  * Asks a thread to end: from now on every call of its that would block, and is
  * marked as a cancellation point below, returns -ECANCELED, also one that it is
  * blocked in. What it does then is its own affair; it should return.
- * ut_join, ut_sleep_ns, ut_cond_*, ut_sem_wait*, ut_barrier_wait, ut_chan_send
- * and ut_chan_recv, and the calls of ut_io are such points. Mutexes are none.
+ * ut_join, ut_sleep_ns, ut_cond_wait*, ut_sem_wait*, ut_barrier_wait, ut_chan_send,
+ * ut_chan_recv, ut_accept, ut_connect, and ut_read and ut_write of what waits for
+ * somebody else (a socket, a pipe, a terminal) are such points. Mutexes are none, nor
+ * are files and ut_outside(), which end by themselves.
  *
  * Return: 0; -ESRCH.
  */
@@ -205,11 +212,13 @@ int ut_is_cancelled(void);
 /*
  * Change what @attr->given and @attr->affinity say of a thread that lives; the
  * policy hears of it. The mask of CPUs changes when affinity is not NULL. May
- * switch. Return: 0; -ESRCH; -EINVAL; -ENOMEM.
+ * switch. While a mutex lends it a more urgent priority, it keeps that. Return: 0;
+ * -ESRCH; -EINVAL; -ENOMEM; -E2BIG: the policy's map of attributes is full.
  */
 int ut_setattr(ut_id id, const struct ut_attr *attr);
 
-/* What was given to it so far, by ut_create() and ut_setattr(). */
+/* What was given to it so far, by ut_create() and ut_setattr(). Name and affinity are
+ * the thread's own, until it is joined. Return: 0; -ESRCH; -EINVAL. */
 int ut_getattr(ut_id id, struct ut_attr *attr);
 
 struct ut_stats {
@@ -240,7 +249,8 @@ void ut_dump(void);
 /*
  * All of these begin as zeros (UT_..._INIT), need no destruction, and may not be
  * moved. Who waits is served in order of arrival. "until" is a time of
- * ut_now_ns(); such a call returns -ETIMEDOUT when it has passed.
+ * ut_now_ns(); such a call returns -ETIMEDOUT when it has passed, and -ENOMEM where
+ * there is no memory for one more time.
  */
 struct ut_waiters_ {
 	void *first, *last;
@@ -260,7 +270,8 @@ typedef struct {
 /*
  * While somebody waits for it, its owner has the priority of the waiter that is
  * the most urgent: the smallest number, as in policy `priority`, or the largest,
- * as in `rt_fifo` and `rt_rr`. Between threads that were given priorities.
+ * as in `rt_fifo` and `rt_rr` with rt_priority=1. Between threads that were given
+ * priorities.
  */
 #define UT_MUTEX_INHERIT_SMALLEST 0x1
 #define UT_MUTEX_INHERIT_LARGEST 0x2
@@ -358,8 +369,10 @@ void *ut_getspecific(ut_key key);
 /* ---- calls that block the thread, and not its kernel thread --------------------- */
 
 /*
- * As the system calls of these names, with -errno for errors. A call that was
- * begun is not cancelled.
+ * As the system calls of these names, with -errno for errors; but no signal ends one
+ * with -EINTR. Whether SIGPIPE comes beside -EPIPE depends on who does the work: ignore
+ * it. A cancelled ut_write() that has written something returns how much. close() does
+ * not end a call that waits: shut the socket down, or cancel who waits.
  */
 ssize_t ut_read(int fd, void *buffer, size_t bytes);
 ssize_t ut_write(int fd, const void *buffer, size_t bytes);
