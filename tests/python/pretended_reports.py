@@ -11,9 +11,10 @@ import numpy as np
 from schedlab.reproduce.audit import audit_report
 from schedlab.reproduce.claims import decide_all
 from schedlab.reproduce.formula import Cell
-from schedlab.reproduce.reproduction import Reproduction, Wanted, published_tables
+from schedlab.reproduce.reproduction import Reproduction, Wanted
 from schedlab.reproduce.samples import Done, Samples
 from schedlab.reproduce.spec import read_experiment
+from schedlab.reproduce.steps import published_tables
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 SEEDS = (1, 2, 3)

@@ -358,7 +358,7 @@ def test_ctrl_c_is_said_and_a_program_gets_one_document(monkeypatch, capsys, com
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    for name in ("measure.recording.record_others", "measure.bench.measure", "reproduce.reproduction.reproduce_report"):
+    for name in ("measure.recording.record_others", "measure.bench.measure", "reproduce.steps.reproduce_report"):
         monkeypatch.setattr(f"schedlab.{name}", interrupt)
     monkeypatch.setattr(folders, "fresh_folder", lambda: Path("unused"))
     words = command.split()

@@ -20,10 +20,11 @@ from schedlab.reproduce import runs as reproduce_runs
 from schedlab.reproduce.audit import Range
 from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all, measure_on
 from schedlab.reproduce.formula import Cell, Measure, MissingError
-from schedlab.reproduce.reproduction import Wanted, needed_pairs, published_tables, reproduce_report
+from schedlab.reproduce.reproduction import Wanted
 from schedlab.reproduce.runs import _Machines, do_runs, read_samples, workload_of
 from schedlab.reproduce.samples import Done, Samples
 from schedlab.reproduce.spec import Claim, Runs, Size, read_experiment
+from schedlab.reproduce.steps import needed_pairs, published_tables, reproduce_report
 from schedlab.stats.inference import Interval
 
 from conftest import missing

@@ -14,10 +14,10 @@ from schedlab.errors import UsageError
 from schedlab.reproduce.audit import Range
 from schedlab.reproduce.claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
 from schedlab.reproduce.replication import HEAD, Row, read_replication, write_replication
-from schedlab.reproduce.reproduction import needed_pairs, published_tables
 from schedlab.reproduce.runs import do_runs
 from schedlab.reproduce.samples import Samples
 from schedlab.reproduce.spec import read_experiment
+from schedlab.reproduce.steps import needed_pairs, published_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "replication.md"

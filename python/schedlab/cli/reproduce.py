@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`schedlab reproduce`: which of a report's conclusions hold?
 
-Read next: reproduce/reproduction.py; experiments/README.md.
+Read next: reproduce/steps.py; experiments/README.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def reproduce(
 ) -> None:  # fmt: skip
     """Run the experiments of the five reports again, and decide their claims."""
     from ..reproduce.replication import write_replication
-    from ..reproduce.reproduction import Wanted, claims_json, reproduce_report
+    from ..reproduce.reproduction import Wanted
+    from ..reproduce.steps import claims_json, reproduce_report
     from ..show.reproduce import Watch, show_reproduction
 
     folders = _folders(reports or [])

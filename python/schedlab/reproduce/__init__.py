@@ -3,5 +3,5 @@
 
 In: a folder of experiments/: the report's tables, its claims, and what decides them.
 Out: a verdict per claim, a page, and docs/replication.md.
-Read next: reproduction.py; spec.py for what an experiment may ask.
+Read next: steps.py; spec.py for what an experiment may ask.
 """

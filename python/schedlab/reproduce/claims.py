@@ -12,7 +12,7 @@
 A wide interval so never decides anything: it neither refutes a claim nor confirms one.
 
 Must stay true: no verdict is written down anywhere; it is made here, from numbers.
-Read next: reproduction.py; docs/statistics.md, for the intervals.
+Read next: steps.py; docs/statistics.md, for the intervals.
 """
 
 from __future__ import annotations

@@ -17,18 +17,15 @@ from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..report import pieces as page
 from .claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, rule_text
 from .page_audit import audit_section, rows_section
+from .reproduction import Reproduction
 from .runs import workload_of
 from .spec import PARTS, Claim
 from .tables import link, tables_section
 from .text import command_text, count_sentences, interval_text, number_text, ours_text, published_text
-
-if TYPE_CHECKING:
-    from .reproduction import Reproduction
 
 CLASSES = {HOLDS: "good", DIRECTION: "doubt", FAILS: "bad", UNTESTED: "none"}
 #: For tables that are wide already.

@@ -13,13 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from ..report import pieces as page
 from .audit import Finding, Table
-
-if TYPE_CHECKING:
-    from .reproduction import Reproduction
+from .reproduction import Reproduction
 
 #: From this many findings on, a check has a heading and its findings one line each.
 MANY = 3

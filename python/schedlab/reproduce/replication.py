@@ -3,7 +3,7 @@
 
 Must stay true: a section is replaced as a whole, with its date and its command;
 sections of reports that were not run this time stay as they are.
-Read next: reproduction.py, where the verdicts come from.
+Read next: steps.py, where the verdicts come from.
 """
 
 from __future__ import annotations

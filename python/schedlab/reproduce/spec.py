@@ -10,7 +10,7 @@ experiments/README.md explains every key, for people who add a report.
 
 Must stay true: a mistake is reported with its file, its place and the nearest right
 word before anything runs; no verdict can be written into these files.
-Read next: formula.py, the expressions; reproduction.py, which runs them.
+Read next: formula.py, the expressions; steps.py, which runs them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING
 
 from altair.utils.schemapi import debug_mode
 
@@ -27,11 +26,9 @@ from . import charts as draw
 from .audit import Formula, mean_groups, samples_behind
 from .claims import measure_on
 from .formula import Measure, MissingError
+from .reproduction import Reproduction
 from .spec import Redrawn, fill
 from .text import number_text
-
-if TYPE_CHECKING:
-    from .reproduction import Reproduction
 
 #: So many charts find room beside a table of as many columns.
 BESIDE_MAX = 3

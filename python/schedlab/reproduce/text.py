@@ -7,12 +7,9 @@ Read next: show/reproduce.py, page.py.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from .claims import VERDICTS, Decision
-
-if TYPE_CHECKING:
-    from .reproduction import Reproduction
+from .reproduction import Reproduction
 
 
 def number_text(value: float, digits: int = 4) -> str:

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""Reproduce a report: audit its figures, do its runs, decide its claims, write its page.
+
+	OUT/report-N/SET/POLICY/...     the runs (runs.py)
+	            /claims.json        what `--json` prints
+	            /report-N.html      the page
+
+Must stay true: everything on the page and in the JSON is computed from the
+published tables and the runs beside it, each time anew.
+Read next: spec.py for what is asked, claims.py for the verdicts; reproduction.py, the result.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..errors import UsageError
+from ..runs.case import write_text
+from .audit import AUDIT_FILE, Table, audit_report, read_table
+from .claims import decide_all
+from .formula import HERE, Measure
+from .page import page_text
+from .reproduction import Reproduction, Wanted
+from .runs import do_runs
+from .samples import Done, Samples
+from .spec import Experiment, Runs, fill, read_experiment
+
+
+def reproduce_report(
+    folder: Path, wanted: Wanted, *, on_set: Callable[[Runs], None] | None = None,
+    on_start: Callable[[int], None] | None = None, on_result: Callable[[dict], None] | None = None,
+    on_done: Callable[[Done], None] | None = None,
+) -> Reproduction:  # fmt: skip
+    """Reproduce a report.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        `experiments/report-N`.
+    wanted : Wanted
+        How much, and where.
+    on_set : callable, optional
+        Called with each set of runs before it is done.
+    on_start : callable, optional
+        Called with the number of runs before each part of a set.
+    on_result : callable, optional
+        Called with each run.
+    on_done : callable, optional
+        Called with each set when it is done.
+
+    Returns
+    -------
+    Reproduction
+        All of it; page and JSON are written.
+
+    Raises
+    ------
+    SpecError
+        If a file of the experiment is wrong; nothing has run then.
+    UsageError
+        If a host has no part in it, or `out` cannot be written.
+    runs.Interrupted
+        After Ctrl-C; the same call goes on from there.
+    """
+    experiment = read_experiment(folder)
+    tables = published_tables(folder)
+    hosts = {runs.host for runs in experiment.runs.values()}
+    if wanted.hosts and not (hosts | {*experiment.runs}) & set(wanted.hosts):
+        raise UsageError(f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
+                         f"{', '.join(sorted(hosts))}; its sets of runs are {', '.join(experiment.runs)}")  # fmt: skip
+    out = wanted.out / f"report-{experiment.report}"
+    needed = needed_pairs(experiment)
+    sizes, done, left_out = wanted.sizes(experiment), {}, {}
+    for name, runs in experiment.runs.items():
+        if name not in sizes:
+            is_other = wanted.hosts and runs.host not in wanted.hosts
+            left_out[name] = "not among the hosts that were asked for" if is_other else "part of --full"
+            continue
+        if on_set:
+            on_set(runs)
+        done[name] = do_runs(runs, sizes[name], out, needed=needed[name], on_start=on_start, on_result=on_result)
+        if on_done:
+            on_done(done[name])
+    samples = Samples(done)
+    made = Reproduction(
+        experiment=experiment,
+        audit=audit_report(folder),
+        tables=tables,
+        samples=samples,
+        sizes=sizes,
+        left_out=left_out,
+        decisions=decide_all(experiment.claims, tables, samples),
+        wanted=wanted,
+        folder=out,
+    )
+    _write(made)
+    return made
+
+
+def needed_pairs(experiment: Experiment) -> dict[str, set[tuple[str, str]]]:
+    """Find which workloads are asked for under which policies.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        With its claims and tables.
+
+    Returns
+    -------
+    dict of str to set of (str, str)
+        By set of runs: workload and policy.
+    """
+    needed: dict[str, set[tuple[str, str]]] = {name: set() for name in experiment.runs}
+
+    def add(measure: Measure | None, on: Sequence[str]) -> None:
+        for name, (workload, policy, *_) in measure.cells if measure else ():
+            for each in on if name == HERE else (name,):
+                needed[each].add((workload, policy))
+
+    for claim in experiment.claims:
+        add(claim.ours, claim.on)
+    for redrawn in experiment.redrawn:
+        for row in redrawn.rows:
+            for column in redrawn.columns:
+                add(Measure(fill(redrawn.ours, row, column), sets=tuple(experiment.runs)), redrawn.on)
+    return needed
+
+
+def published_tables(folder: Path) -> dict[str, Table]:
+    """Read a report's own tables.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        `experiments/report-N`, whose `audit.toml` names them.
+
+    Returns
+    -------
+    dict of str to Table
+        By name.
+    """
+    spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
+    tables = [read_table(folder / "published", entry) for entry in spec.get("table", [])]
+    return {table.name: table for table in tables}
+
+
+def claims_json(made: Sequence[Reproduction]) -> dict:
+    """The object that `--json` prints.
+
+    Parameters
+    ----------
+    made : sequence of Reproduction
+        One per report.
+
+    Returns
+    -------
+    dict
+        `claims`, with an entry per claim and set of runs.
+    """
+    return {"claims": [entry for each in made for entry in each.as_json()]}
+
+
+def _write(made: Reproduction) -> None:
+    """Page and JSON."""
+    try:
+        made.folder.mkdir(parents=True, exist_ok=True)
+        write_text(made.folder / "claims.json", json.dumps(claims_json([made]), indent=1, allow_nan=False) + "\n")
+        write_text(made.page, page_text(made))
+    except OSError as error:
+        raise UsageError(f"--out {made.wanted.out}: cannot be written: {error.strerror}") from error
