@@ -44,7 +44,8 @@ BEGIN, END = "<!-- uthreads table -->", "<!-- end of uthreads table -->"
 #: The bounds of the project's design, fixed before the first run.
 SHARE_POINTS, RESPONSE = 2.0, 0.15
 #: Lengths are no multiples of a tick or a slice: a burst that ends just at a tick ends
-#: one turn later where switching takes a microsecond.
+#: one turn later where switching takes a microsecond. Nor is one weight another's
+#: multiple: after 2 turns of the one and 1 of the other, a microsecond would decide.
 WORKLOAD = """
 [workload]
 title = "Three groups that compute"
@@ -56,32 +57,48 @@ jitter = "0ms"
 name = "long"
 count = 4
 group = 0
-weight = 400
-tickets = 400
-credits = 400
+weight = 430
+tickets = 430
+credits = 430
 priority = 4
-burst = "83.3ms"
-phases = [{run = "83.3ms"}]
+burst = "249.7ms"
+phases = [{run = "249.7ms"}]
 
 [[task]]
 name = "middle"
 count = 4
 group = 1
-weight = 200
-tickets = 200
-credits = 200
+weight = 210
+tickets = 210
+credits = 210
 priority = 5
-burst = "51.7ms"
-phases = [{run = "51.7ms"}]
+burst = "194.9ms"
+phases = [{run = "194.9ms"}]
 
 [[task]]
 name = "short"
 count = 4
 group = 2
+weight = 150
+tickets = 150
+credits = 150
 priority = 6
-burst = "17.3ms"
-phases = [{run = "17.3ms"}]
+burst = "51.7ms"
+phases = [{run = "51.7ms"}]
 """
+#: Slices are no multiples of a tick on either side, as in agreement_guest.py; the
+#: lottery draws from the policy's own register on both.
+KNOBS = {
+    "credit": {"slice_ns": 29_500_000},
+    "edf": {"slice_ns": 9_500_000},
+    "lottery": {"slice_ns": 9_500_000, "random_source": 1},
+    "mlfq": {"quantum_ns": 7_500_000, "bottom_turn_ns": 11_500_000},
+    "o1": {"slice_ns": 29_500_000},
+    "priority": {"slice_ns": 9_500_000},
+    "rr": {"slice_ns": 9_500_000},
+    "rt_rr": {"slice_ns": 99_500_000},
+    "stride": {"slice_ns": 9_500_000},
+}
 NR_EACH = 4
 GROUPS = ("long", "middle", "short")
 TRIES = 3
@@ -176,7 +193,7 @@ def run(host: str, folder: Path, program, policy: str, tick_ns: int) -> Told:
     (folder / "program").write_bytes(bytes(program.data))
     work = tuple(("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
                  for name in ("pi_ps", "matmul_ps", "spin_ps"))
-    job = Job(label=policy, policy=build_policy(load_policy(policy)), program=folder / "program",
+    job = Job(label=policy, policy=build_policy(load_policy(policy), KNOBS.get(policy)), program=folder / "program",
               records=folder / f"{host}.slr", nr_cpus=1, seed=1, tick_ns=tick_ns, options=work)
     session = open_host(host).session(timeout_seconds=TIMEOUT_SECONDS)
     try:
