@@ -42,7 +42,7 @@ from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import read_records
-from schedlab.workload.spec import load_workload
+from schedlab.workload.find import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "agreement.md"

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from schedlab.errors import HostError
 from schedlab.hosts import kernel, kernel_boot, kernel_build
-from schedlab.hosts.host import Job, open_host
+from schedlab.hosts.choose import open_host
+from schedlab.hosts.host import Job
 from schedlab.paths import policies_folder
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy

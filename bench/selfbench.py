@@ -23,7 +23,7 @@ from pathlib import Path
 
 from schedlab import paths
 from schedlab.errors import NotFoundError, did_you_mean
-from schedlab.hosts.host import open_host
+from schedlab.hosts.choose import open_host
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload

@@ -32,7 +32,7 @@ _OFFERED = {
     "sweep": "api",
     "SchedlabError": "errors",
     "list_policies": "policy.find",
-    "list_workloads": "workload.spec",
+    "list_workloads": "workload.find",
 }
 __all__ = [*_OFFERED]  # noqa: PLE0604, the names come from the table
 

@@ -459,7 +459,7 @@ def _options(tick, costs, io, topology: str, timeout: str) -> tuple[tuple[str, A
 def _check_names(template: _Cell, values: Mapping[str, list[str]]) -> None:
     """Refuse what no cell could run, before there are thousands of them."""
     from .policy.find import load_policy
-    from .workload.spec import load_workload
+    from .workload.find import load_workload
 
     for name in template.workloads:
         load_workload(name)

@@ -23,7 +23,7 @@ from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records, write_records
 from schedlab.records.ftrace import trace_records
-from schedlab.workload.spec import load_workload
+from schedlab.workload.find import load_workload
 
 pytestmark = pytest.mark.full
 

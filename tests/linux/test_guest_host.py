@@ -11,7 +11,7 @@ import pytest
 
 from schedlab.errors import UnavailableError, UsageError
 from schedlab.hosts import guest, guest_boot
-from schedlab.hosts.host import open_host, with_kernel
+from schedlab.hosts.choose import open_host, with_kernel
 from schedlab.hosts.kinds import with_program_pids
 from schedlab.hosts.sim import SimHost
 from schedlab.runs.run import Plan, run_plan

@@ -15,7 +15,7 @@ import sys
 import pytest
 
 from schedlab.policy.find import list_policies
-from schedlab.workload.spec import list_workloads
+from schedlab.workload.find import list_workloads
 
 POLICIES = list_policies()
 WORKLOADS = [info.name for info in list_workloads()]

@@ -25,7 +25,7 @@ from schedlab.paths import cache_folder
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, read_records
 from schedlab.records.ftrace import trace_records
-from schedlab.workload.spec import load_workload
+from schedlab.workload.find import load_workload
 
 pytestmark = pytest.mark.full
 

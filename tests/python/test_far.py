@@ -262,7 +262,7 @@ def test_workers_that_cannot_do_runs_are_named(monkeypatch):
 def test_a_case_can_travel():
     import pickle
 
-    from schedlab.workload.spec import load_workload
+    from schedlab.workload.find import load_workload
 
     case = Case(0, load_workload("report-3/matrix"), "rr", 1, 4, 10**7)
     assert pickle.loads(pickle.dumps(case)) == case

@@ -14,7 +14,8 @@ import pytest
 
 from schedlab import paths
 from schedlab.errors import NotFoundError
-from schedlab.hosts.host import Job, open_host
+from schedlab.hosts.choose import open_host
+from schedlab.hosts.host import Job
 from schedlab.hosts.sim import SimHost, SimSession, request_line
 from schedlab.hosts.uthreads import UthreadsSession
 from schedlab.policy.build import BuiltPolicy

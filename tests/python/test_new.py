@@ -13,7 +13,7 @@ import pytest
 from schedlab.cli.scaffold import new_policy
 from schedlab.errors import UsageError
 from schedlab.policy.find import load_policy
-from schedlab.workload.spec import load_workload
+from schedlab.workload.find import load_workload
 
 
 @pytest.mark.parametrize(

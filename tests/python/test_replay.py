@@ -19,7 +19,8 @@ from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records, write_records
 from schedlab.runs.run import Plan, run_plan
-from schedlab.workload.spec import load_workload, parse_workload
+from schedlab.workload.find import load_workload
+from schedlab.workload.spec import parse_workload
 
 MS = 1_000_000
 DECISIONS = (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP, Kind.ATTR)

@@ -51,7 +51,7 @@ def test_every_written_report_is_whole(folder):
     from schedlab.policy.linux_class import is_class
     from schedlab.reproduce.claims import published_value
     from schedlab.reproduce.spec import fill
-    from schedlab.workload.spec import load_workload
+    from schedlab.workload.find import load_workload
 
     experiment = read_experiment(folder)
     assert len(experiment.claims) >= 8

@@ -19,7 +19,8 @@ from schedlab.program.compiler import compile_workload
 from schedlab.program.rtapp_export import export_rtapp
 from schedlab.workload.phases import walk
 from schedlab.workload.rtapp import convert_rtapp, load_rtapp, rtapp_as_toml
-from schedlab.workload.spec import load_workload, parse_workload, read_workload
+from schedlab.workload.find import load_workload
+from schedlab.workload.spec import parse_workload, read_workload
 from schedlab.workload.toml_text import write_toml
 
 EXAMPLES = Path("/usr/share/doc/rt-app")

@@ -18,7 +18,8 @@ from schedlab.program.compiler import compile_workload
 from schedlab.workload.params import evaluate
 from schedlab.workload.phases import walk
 from schedlab.workload.source import Source
-from schedlab.workload.spec import list_workloads, load_workload, parse_workload
+from schedlab.workload.find import list_workloads, load_workload
+from schedlab.workload.spec import parse_workload
 
 HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\n'
 
@@ -421,7 +422,7 @@ def test_affinity_says_how_many_cpus_are_needed():
 
 def test_listing_and_reading_need_no_numpy(root):
     code = (
-        "import sys; from schedlab.workload import spec; spec.list_workloads(); "
+        "import sys; from schedlab.workload import find; find.list_workloads(); "
         "sys.exit('numpy' in sys.modules or 'polars' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(root / "python")})

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from schedlab.errors import SpecError
 from schedlab.program.compiler import compile_workload
-from schedlab.workload.spec import load_workload, parse_workload
+from schedlab.workload.find import load_workload
+from schedlab.workload.spec import parse_workload
 from schedlab.workload.textbook import export_textbook, textbook_as_toml
 
 HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\njitter = "0ms"\ntick = "1ms"\n'

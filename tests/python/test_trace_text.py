@@ -25,7 +25,7 @@ from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records
 from schedlab.records.trace_text import is_events, read_trace, write_events
 from schedlab.show.record import show_recording
-from schedlab.workload.spec import load_workload
+from schedlab.workload.find import load_workload
 
 FTRACE = """\
 # tracer: nop

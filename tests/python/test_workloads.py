@@ -18,7 +18,8 @@ from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records
 from schedlab.workload.distributions import PARAMETERS
 from schedlab.workload.phases import ATTRIBUTES, VERBS
-from schedlab.workload.spec import list_workloads, load_workload, parse_workload
+from schedlab.workload.find import list_workloads, load_workload
+from schedlab.workload.spec import parse_workload
 from schedlab.workload.tables import TaskTable, WorkloadTable
 
 GOLDEN = Path(__file__).with_name("golden_programs.txt")

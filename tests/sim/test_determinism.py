@@ -17,7 +17,8 @@ import pytest
 
 from schedlab.policy.find import list_policies
 from schedlab.program.compiler import compile_workload
-from schedlab.workload.spec import load_workload, parse_workload
+from schedlab.workload.find import load_workload
+from schedlab.workload.spec import parse_workload
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 POLICIES = list_policies()

@@ -18,13 +18,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from schedlab.calibration import DEFAULT_CALIBRATION
-from schedlab.hosts.host import Job, open_host
+from schedlab.hosts.choose import open_host
+from schedlab.hosts.host import Job
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import list_policies, load_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import hash_file
 from schedlab.runs.judge import Judge
-from schedlab.workload.spec import load_workload
+from schedlab.workload.find import load_workload
 
 durations = st.sampled_from(["37us", "1ms", "3ms", "10ms", "11ms", "45ms", "exp(4ms)", "uniform(1us, 9ms)"])
 constant_durations = st.sampled_from(["13us", "1ms", "7ms", "20ms"])

@@ -15,7 +15,8 @@ import sys
 import pytest
 
 from schedlab import paths
-from schedlab.hosts.host import Job, open_host
+from schedlab.hosts.choose import open_host
+from schedlab.hosts.host import Job
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload

@@ -270,7 +270,7 @@ def policies(
 @app.command()
 def workloads(as_json: JsonOption = False) -> None:
     """List the workloads."""
-    from ..workload.spec import list_workloads
+    from ..workload.find import list_workloads
 
     entries = [
         {

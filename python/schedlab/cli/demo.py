@@ -35,7 +35,7 @@ def demo_plan(*, out: Path, nr_seeds: int) -> Plan:
         The main workload and those of the reports, each on the CPUs that it is
         meant for, under each of the reports' schedulers that is there.
     """
-    from ..workload.spec import list_workloads
+    from ..workload.find import list_workloads
 
     names = [info.name for info in list_workloads()]
     chosen = [name for name in names if name == MAIN_WORKLOAD]

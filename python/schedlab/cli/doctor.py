@@ -11,7 +11,7 @@ import sys
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError
-from ..hosts.host import HOST_NAMES, unavailable_reason
+from ..hosts.choose import HOST_NAMES, unavailable_reason
 from ..hosts.recorder import probe
 from ..policy.build import find_compiler
 

@@ -89,7 +89,7 @@ def export_workload(
     ] = "SCHED_OTHER",
 ) -> None:
     """Write a workload as a file that another tool runs."""
-    from ..workload.spec import load_workload
+    from ..workload.find import load_workload
 
     _check_format(form)
     loaded = load_workload(workload)

@@ -6,23 +6,17 @@ a record file. What it says besides is an `Outcome`; every number is computed
 from the records, by the same code for all hosts.
 
 Must stay true: a host never raises for what a policy did; that is an outcome.
-Read next: sim.py, the first host.
+Read next: sim.py, the first host; choose.py, which of them is meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from ..calibration import Calibration
-from ..errors import NotFoundError, UnavailableError, UsageError, did_you_mean
 from ..policy.build import BuiltPolicy
-
-#: What a user may write after `--host`.
-HOST_NAMES = ("sim", "uthreads", "kernel", "linux", "guest")
-
 
 @dataclass(frozen=True)
 class Job:
@@ -153,141 +147,3 @@ class Host(Protocol):
 
     def session(self, *, timeout_seconds: float) -> Session:
         """Open a connection for one worker, each of whose runs may take so long."""
-
-
-def _sim() -> Host:
-    """Import the simulator's driver only when it is asked for."""
-    from .sim import SimHost
-
-    return SimHost()
-
-
-def _kernel() -> Host:
-    """The same for the teaching kernel's."""
-    from .kernel import KernelHost
-
-    return KernelHost()
-
-
-def _uthreads() -> Host:
-    """The same for user threads."""
-    from .uthreads import UthreadsHost
-
-    return UthreadsHost()
-
-
-def _linux() -> Host:
-    """The same for Linux's own classes."""
-    from .linux import LinuxHost
-
-    return LinuxHost()
-
-
-def _guest() -> Host:
-    """The same for Linux in a virtual machine."""
-    from .guest_host import GuestHost
-
-    return GuestHost()
-
-
-_BUILT: dict[str, Callable[[], Host]] = {
-    "sim": _sim, "kernel": _kernel, "uthreads": _uthreads, "linux": _linux, "guest": _guest,
-}  # fmt: skip
-
-def unavailable_reason(name: str) -> str | None:
-    """Why a host cannot be used here.
-
-    Parameters
-    ----------
-    name : str
-        One of `HOST_NAMES`.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy, or None when the host can be used.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no host of that name; the message has the nearest one.
-    """
-    if name in _BUILT:
-        return _BUILT[name]().unavailable()
-    raise NotFoundError(f"unknown host '{name}'{did_you_mean(name, HOST_NAMES)}")
-
-
-def in_parallel(host: Host) -> Host:
-    """Get the same host in this machine's time, with its CPUs where it can have them.
-
-    Parameters
-    ----------
-    host : Host
-        One that emulates its CPUs, in turns unless told otherwise.
-
-    Returns
-    -------
-    Host
-        Its times are real, so equal jobs give different runs.
-
-    Raises
-    ------
-    UsageError
-        If the host has no such way to run.
-    """
-    if host.name not in ("kernel", "guest"):
-        raise UsageError(
-            f"--parallel is for --host kernel and guest; {host.name} has its own way to run"
-        )
-    return replace(host, is_parallel=True)
-
-
-def with_kernel(host: Host, kernel: Path) -> Host:
-    """Get the same host with another kernel.
-
-    Parameters
-    ----------
-    host : Host
-        One that boots a Linux kernel.
-    kernel : pathlib.Path
-        A bootable image.
-
-    Returns
-    -------
-    Host
-        It says what is wrong with the image when it is used.
-
-    Raises
-    ------
-    UsageError
-        If the host boots none.
-    """
-    if host.name != "guest":
-        raise UsageError(f"--kernel is for --host guest; {host.name} boots no Linux kernel")
-    return replace(host, kernel=kernel)
-
-
-def open_host(name: str) -> Host:
-    """Get a host that can be used here.
-
-    Parameters
-    ----------
-    name : str
-        One of `HOST_NAMES`.
-
-    Returns
-    -------
-    Host
-        Ready for sessions.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no host of that name.
-    UnavailableError
-        If it cannot be used here; the message has the reason and the remedy.
-    """
-    reason = unavailable_reason(name)
-    if reason is not None:
-        raise UnavailableError(f"host '{name}' is unavailable here: {reason}")
-    return _BUILT[name]()

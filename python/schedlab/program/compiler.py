@@ -52,7 +52,7 @@ def compile_workload(workload: Workload, *, seed: int) -> Program:
     Parameters
     ----------
     workload : Workload
-        From `workload.spec.load_workload`; already checked.
+        From `workload.find.load_workload`; already checked.
     seed : int
         0 to 2**64 - 1. Seed 0 leaves start times as written; all others move
         each by less than the workload's jitter. Distributions are drawn from
@@ -72,7 +72,7 @@ def compile_workload(workload: Workload, *, seed: int) -> Program:
 
     Examples
     --------
-    >>> from schedlab.workload.spec import load_workload
+    >>> from schedlab.workload.find import load_workload
     >>> program = compile_workload(load_workload("textbook/rr"), seed=0)
     >>> program.tasks["name"].tolist()
     ['A', 'B', 'C', 'D']

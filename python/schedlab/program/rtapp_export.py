@@ -78,7 +78,7 @@ def export_rtapp(
     Parameters
     ----------
     workload : Workload
-        From `workload.spec.load_workload`.
+        From `workload.find.load_workload`.
     seed : int, default 0
         Of everything that is drawn; with 0 start times are without jitter.
     policy : {"SCHED_OTHER", "SCHED_FIFO", "SCHED_RR"}
@@ -102,7 +102,7 @@ def export_rtapp(
 
     Examples
     --------
-    >>> from schedlab.workload.spec import load_workload
+    >>> from schedlab.workload.find import load_workload
     >>> export_rtapp(load_workload("textbook/rr")).text.splitlines()[2]
     '\\t\\t"A" : {'
     """

@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import SchedlabError, UnavailableError
-from ..hosts.host import open_host
+from ..hosts.choose import open_host
 from ..runs.case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
 from ..runs.run import Plan, run_plan
 from ..units import parse_duration

@@ -30,7 +30,7 @@ from typing import Any
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError, UsageError
-from ..hosts.host import open_host, unavailable_reason
+from ..hosts.choose import open_host, unavailable_reason
 from ..policy.build import BuiltPolicy, build_policy, find_compiler
 from ..policy.find import load_policy, source_files
 from .case import (

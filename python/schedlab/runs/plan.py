@@ -26,7 +26,7 @@ class Plan:
     out : pathlib.Path
         Where the run directories go.
     host : str, default "sim"
-        One of `HOST_NAMES` in hosts/host.py.
+        One of `HOST_NAMES` in hosts/choose.py.
     cpus : int, optional
         Number of CPUs; default: what each workload is meant for.
     nr_seeds : int, default 1

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import PolicyError, SpecError, UsageError
-from ..hosts.host import in_parallel, open_host, with_kernel
+from ..hosts.choose import in_parallel, open_host, with_kernel
 from ..policy.build import BuiltPolicy, build_policy, find_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
@@ -273,7 +273,7 @@ def _checked(plan: Plan) -> Plan:
 
 def _load_workloads(plan: Plan) -> list:
     """Load every workload; all faults of all files are reported together."""
-    from ..workload.spec import load_scaled
+    from ..workload.find import load_scaled
 
     workloads, problems, faults = {}, [], []
     for name in plan.workloads:

@@ -24,6 +24,7 @@ from .json_text import Node, Pair, Pairs, parse_json
 from .model import Converted, Workload
 from .rtapp_events import POLICIES, US_MAX, Context, Lined, read_task
 from .source import Place, Source
+from .spec import read_workload
 from .toml_text import write_toml
 
 #: Keys of `global`: what a value must be, and why it is without effect here (or "").
@@ -72,8 +73,6 @@ def load_rtapp(path: Path, *, params: Mapping[str, object] | None = None) -> Wor
         If the file has mistakes or asks for what a workload cannot express; it
         lists all of them, with lines.
     """
-    from .spec import read_workload
-
     overrides = dict(params or {})
     duration = overrides.get("duration")
     source = convert_rtapp(_text_of(path), name=str(path), duration=duration)

@@ -11,7 +11,7 @@ is no jitter: such tables are made to be worked out by hand.
 
 `export_textbook` writes such a table, of workloads that are no more than that.
 
-Read next: spec.py, which calls this for files that end in .csv.
+Read next: find.py, which calls this for files that end in .csv.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def export_textbook(workload: Workload) -> Converted:
 
     Examples
     --------
-    >>> from schedlab.workload.spec import load_workload
+    >>> from schedlab.workload.find import load_workload
     >>> print(export_textbook(load_workload("textbook/fcfs")).text.splitlines()[0])
     name,arrival,burst
     """
