@@ -207,7 +207,7 @@ void output_set_wake_cpu(uint32_t task, uint16_t cpu);
 /* Return: how many records there are, without the one that ends the file. */
 uint64_t output_close(uint64_t end_ns);
 
-/* ---- main.c --------------------------------------------------------------------- */
+/* ---- say.c ---------------------------------------------------------------------- */
 
 uint64_t now_ns(void);
 /* Print the string as JSON has it, with quotes; bytes that are no UTF-8 as '?'. */
