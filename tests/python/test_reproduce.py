@@ -21,7 +21,7 @@ from schedlab.reproduce.audit import Range
 from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all, measure_on
 from schedlab.reproduce.formula import Cell, Measure, MissingError
 from schedlab.reproduce.reproduction import Wanted
-from schedlab.reproduce.runs import _Machines, do_runs, read_samples, workload_of
+from schedlab.reproduce.runs import _identity, _Machines, do_runs, read_samples, workload_of
 from schedlab.reproduce.samples import Done, Samples
 from schedlab.reproduce.spec import Claim, Runs, Size, read_experiment
 from schedlab.reproduce.steps import needed_pairs, published_tables, reproduce_report
@@ -307,6 +307,18 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
     decisions = decide_all(made.experiment.claims, made.tables, Samples({"one": again}))
     assert [each.as_json(9) for each in decisions] == made.as_json()
     assert do_runs(runs, runs.full, made.folder, needed=needed).nr_new == 6
+    # What Linux adds to a run, and how busy a machine was, make it no other run; another compiler does.
+    file = Path(first["runs"][0]) / "run.json"
+    text = file.read_text()
+    run = json.loads(text)
+    run["environment"]["uname"] = "a guest's, known when it has booted"
+    file.write_text(json.dumps(run | {"usage": {"user_ns": 1}, "no_records": "too many"}))
+    assert do_runs(runs, runs.quick, made.folder, needed=needed).nr_new == 0
+    run["environment"]["compiler"] = "another"
+    file.write_text(json.dumps(run))
+    assert do_runs(runs, runs.quick, made.folder, needed=needed).nr_new == 1
+    busy, quiet = ({"environment": {"linux": {"kernel": "6.18", "load_1min": load}}} for load in (56.0, 0.5))
+    assert _identity(busy) == _identity(quiet) == {"environment": {"linux": {"kernel": "6.18"}}}
     # Another policy under the same name is another run.
     changed = replace(runs, policies={"RR": "rr slice_ns=20ms"})
     assert do_runs(changed, Size(seeds=2), made.folder).nr_new == 2

@@ -39,6 +39,8 @@ from .spec import Runs, Size
 #: What a run says of itself that another one of the same may say otherwise.
 _MAY_DIFFER = {"status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
                "started_ns", "host_answer"}  # fmt: skip
+#: How busy the machine was: of the environment, and of what Linux's own classes run on.
+_LOAD = {"load_average", "load_1min"}
 _INTERRUPTED = "interrupted; the same command goes on from here"
 _LINE = re.compile(r"^(\w+) ((?:[\w-]+=\S+ ?)+)$")
 
@@ -207,16 +209,25 @@ def known_run(ready: Ready, case: Case) -> dict | None:
         "program_hash": ready.programs.get(case.workload, case.seed)[0].program_hash,
         "policy_hash": built.policy_hash, "knobs": built.values,
     }  # fmt: skip
-    if _identity(wanted) != _identity(run) or not (directory / "tasks.parquet").is_file():
+    # What a run has beyond that, such as its `usage` or a guest's `uname`, came of it.
+    same = {name: value for name, value in run.items() if name in wanted}
+    same["environment"] = {name: value for name, value in same["environment"].items() if name in wanted["environment"]}
+    if _identity(wanted) != _identity(same) or not (directory / "tasks.parquet").is_file():
         return None
     return {name: value for name, value in run.items() if name != "host_answer"} | {"directory": str(directory)}
 
 
 def _identity(run: Mapping) -> dict:
     """All that says what a run is of; how busy the machine was does not."""
-    environment = {name: value for name, value in run["environment"].items() if name != "load_average"}
     same = {name: value for name, value in run.items() if name not in _MAY_DIFFER}
-    return json.loads(json.dumps(same | {"environment": environment}))
+    return _without_load(json.loads(json.dumps(same)))
+
+
+def _without_load(node):
+    """The same tree without what says how busy the machine was, wherever a host notes it."""
+    if not isinstance(node, dict):
+        return node
+    return {name: _without_load(value) for name, value in node.items() if name not in _LOAD}
 
 
 # ---- programs of the teaching kernel ----------------------------------------
