@@ -12,12 +12,13 @@ import sys
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab.errors import SpecError
-from schedlab.reproduce.audit import Formula, Range, Table, audit_report, published_range
+from schedlab.reproduce.audit import Formula, Range, Table, _two_groups, audit_report, published_range
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPERIMENTS = ROOT / "experiments"
@@ -69,6 +70,33 @@ def test_report_3_has_deviations_above_their_means_and_a_drop_that_is_smaller():
     assert len(wrong(3, "spread")) == 8
     yields = [finding for finding in audit(3).findings if finding.kind == "figure"]
     assert [finding.follows for finding in yields] == [False, False, False, True]
+
+
+def test_means_that_hide_two_kinds_of_runs_or_rest_on_one_are_found():
+    found = {finding.where.partition(", ")[2]: finding.note for finding in wrong(2, "modes")}
+    assert set(found) == {"FIFO cpu 5, wall_s", "OTHER mixed 300, wall_s", "FIFO cpu 5, cpu_percent", "FIFO mixed 5, cpu_percent",
+                          "RR mixed 5, cpu_percent", "OTHER io 5, cpu_percent"}  # fmt: skip
+    assert found["FIFO cpu 5, wall_s"] == "two kinds of runs: 2 of 0.89 to 0.9, 3 of 1.5 to 1.51"
+    assert found["OTHER io 5, cpu_percent"] == "one run of 11, the others 5 to 6"
+    # Where CFS is "fastest" of 300 mixed processes, its two fast runs cannot be as printed.
+    assert "2 of 35.35 to 37.8" in found["OTHER mixed 300, wall_s"]
+    lone = {finding.where.partition(", ")[2] for finding in wrong(4, "modes") if "one run of" in finding.note}
+    assert lone == {f"{policy} io {processes}, wall_s" for policy, processes in (
+        ("OTHER", 5), ("OTHER", 20), ("FIFO", 5), ("FIFO", 20), ("FIFO", 200), ("RR", 5), ("RR", 20), ("RR", 200))}  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [5, 10])
+def test_gaps_between_runs_that_chance_makes_are_seldom_called_so(n):
+    rng = np.random.default_rng(5)
+    found = [_two_groups(values) for values in rng.normal(1, 0.5, size=(10_000, n)).tolist()]
+    assert sum(text.startswith("two kinds") for text in found) < 0.055 * len(found)
+    assert sum(text.startswith("one run") for text in found) < 0.055 * len(found)
+    # Two groups ten deviations apart are no chance.
+    apart = rng.normal(1, 0.1, size=(1000, n)) + np.arange(n) % 2
+    assert sum(text.startswith("two kinds") for text in map(_two_groups, apart.tolist())) > 0.85 * len(apart)
+    with pytest.raises(ValueError, match="7 runs of a kind"):
+        _two_groups([1.0] * 7)
+    assert _two_groups([2.0] * n) == "", "equal runs have no gap"
 
 
 def test_report_1_gives_its_own_72_percent():

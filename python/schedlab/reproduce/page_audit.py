@@ -39,8 +39,8 @@ def audit_section(made: Reproduction) -> str:
     wrong = audit.wrong
     right = [finding for finding in audit.findings if finding.follows]
     total = page.nr(len(audit.findings), "figure")
-    text = (f"A report measures some numbers and derives others from them: means, percentages, ratios, and what is "
-            f"the largest. Here {total} that this one derives were computed anew from its own tables. "
+    text = (f"A report measures some numbers and derives others from them: means, percentages, ratios, what is the "
+            f"largest, and that each mean stands for its runs. Here {total} that this one derives were computed anew from its own tables. "
             f"{_count(len(wrong), len(audit.findings))} not follow from them, however the numbers were rounded when they "
             "were printed. Nothing was run for this: it is the report against itself.")  # fmt: skip
     folded = ""
