@@ -131,6 +131,7 @@ def test_an_expression_pairs_its_cells_by_seed():
     sample = measure.sample(lambda name, keys: cells[keys[1]])
     assert sample.seeds == (2, 3)
     assert sample.values == pytest.approx((20 / 6 - 1, 2))
+    assert sample.runs == (("a2", "b2"), ("a3", "b3"))
     assert set(sample.directories) == {"a2", "a3", "b2", "b3"}
     assert sample.nr_left_out == 2
     with pytest.raises(MissingError, match="divides by 0"):

@@ -114,6 +114,8 @@ def test_links_lead_somewhere_and_names_are_given_once(report):
     assert inner >= {claim.name for claim in made.experiment.claims}
     outer = [link for link in found.links if not link.startswith("#")]
     runs = {f"{directory}/run.json" for each in made.decisions if each.sample for directory in each.sample.directories}
+    runs |= {f"{directory}/run.json" for redrawn in made.experiment.redrawn if redrawn.kind == "table"
+             for cell in redrawn_cells(made, redrawn) if "sample" in cell for directory in cell["sample"].directories}  # fmt: skip
     assert {str(made.folder / link) for link in outer} >= runs, "every run behind a figure has a link"
     assert all(link.endswith("/run.json") for link in outer)
     assert not re.search(r'(?:src|href)="(?:https?:)?//', text), "the page loads nothing"

@@ -153,6 +153,34 @@ def _figure_side(claim: Claim, published: Range | None) -> str:
     return "below" if published.high < claim.null else "equal"
 
 
+def contradicts_itself(claim: Claim, published: Range | None) -> bool:
+    """Whether the report's text says one thing and its own figure another.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    published : Range or None
+        Its figure.
+
+    Returns
+    -------
+    bool
+        False where one of them is missing.
+
+    Examples
+    --------
+    >>> claim = Claim("c", "", "", "", None, (), null=1.0, says="below")
+    >>> contradicts_itself(claim, Range(1.29, 1.31)), contradicts_itself(claim, Range(0.8, 0.9))
+    (True, False)
+    """
+    if published is None or claim.null is None or not claim.says:
+        return False
+    if claim.says == "equal":
+        return published.low > claim.null + claim.margin or published.high < claim.null - claim.margin
+    return _figure_side(claim, published) != claim.says
+
+
 def decide(claim: Claim, published: Range | None, ours: Interval) -> tuple[str, str]:
     """Decide a claim.
 

@@ -72,16 +72,21 @@ class Sample:
         In the expression's own unit.
     seeds : tuple of int, shape (n_seeds,)
         Ascending.
-    directories : tuple of str
-        Of all runs that went in, each once.
+    runs : tuple of tuple of str, shape (n_seeds,)
+        Directories of the runs that each of them comes from.
     nr_left_out : int
         Seeds that some cells have and others lack.
     """
 
     values: tuple[float, ...]
     seeds: tuple[int, ...]
-    directories: tuple[str, ...]
+    runs: tuple[tuple[str, ...], ...]
     nr_left_out: int = 0
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Directories of all runs that went in, each once."""
+        return tuple(dict.fromkeys(directory for mine in self.runs for directory in mine))
 
 
 class Measure:
@@ -180,8 +185,8 @@ class Measure:
             values = np.broadcast_to(self._value(self._tree, arrays), len(seeds))
         if not np.isfinite(values).all():
             raise MissingError("the expression divides by 0")
-        directories = dict.fromkeys(cell.directories[seed] for cell in cells.values() for seed in seeds)
-        return Sample(tuple(map(float, values)), tuple(seeds), tuple(directories), len(every) - len(common))
+        runs = tuple(tuple(dict.fromkeys(cell.directories[seed] for cell in cells.values())) for seed in seeds)
+        return Sample(tuple(map(float, values)), tuple(seeds), runs, len(every) - len(common))
 
     def _value(self, node: ast.expr, arrays: Mapping):
         if isinstance(node, ast.Constant):

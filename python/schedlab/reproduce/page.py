@@ -16,16 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 
 from ..report import pieces as page
-from .claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, rule_text
+from .claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, contradicts_itself, rule_text
 from .page_audit import audit_section, rows_section
 from .reproduction import Reproduction
 from .runs import workload_of
 from .spec import PARTS, Claim
-from .tables import link, tables_section
-from .text import command_text, count_sentences, interval_text, number_text, ours_text, published_text
+from .tables import link, tables_section, values_text
+from .text import command_text, count_sentences, interval_text, ours_text, published_text
 
 CLASSES = {HOLDS: "good", DIRECTION: "doubt", FAILS: "bad", UNTESTED: "none"}
 #: For tables that are wide already.
@@ -37,8 +36,6 @@ OUTCOMES = {
     "nowhere": "Holds nowhere",
     "open": "Cannot be tested, or was not run this time",
 }
-#: Runs of a claim that are listed one by one.
-LISTED_MAX = 40
 
 
 def page_text(made: Reproduction) -> str:
@@ -260,14 +257,15 @@ def _claim(made: Reproduction, decisions: list[Decision]) -> str:
     published = published_text(decisions[0])
     measure = ""
     if claim.measure:
-        figure = "" if published == "-" else f" Published: <strong>{page.prose(published)}</strong>."
+        otherwise = ", which does not say what the text says" if contradicts_itself(claim, decisions[0].published) else ""
+        figure = "" if published == "-" else f" Published: <strong>{page.prose(published)}</strong>{otherwise}."
         measure = f"<p>Measured: {page.prose(claim.measure)}.{figure}</p>"
     note = f'<p class="soft">{page.prose(claim.note)}</p>' if claim.note else ""
     rule = rule_text(claim)
     details = ""
     if rule:
         assert claim.ours is not None
-        details = (f'<details class="small"><summary>The test, and every run</summary><p>It holds with {page.prose(rule)}.</p>'
+        details = (f'<details class="small"><summary>The test, and every run, seed 1 first</summary><p>It holds with {page.prose(rule)}.</p>'
                    f"<p><code>{escape(claim.ours.text)}</code></p>{''.join(_runs(made, each) for each in measured)}"
                    "</details>")  # fmt: skip
     return (f'<div class="claim" id="{escape(claim.name)}"><h4>{escape(claim.text)} '
@@ -280,13 +278,8 @@ def _runs(made: Reproduction, decision: Decision) -> str:
     sample = decision.sample
     if sample is None:
         return ""
-    digits = 4 if len({number_text(value) for value in sample.values}) == len(set(sample.values)) else 7
-    values = ", ".join(f"seed {seed}: {number_text(value, digits)}" for seed, value in zip(sample.seeds, sample.values, strict=True))
-    links = ", ".join(f'<a href="{link(made, directory)}">{escape("/".join(Path(directory).parts[-3:]))}</a>'
-                      for directory in sample.directories[:LISTED_MAX])  # fmt: skip
-    more = f", and {len(sample.directories) - LISTED_MAX} more" if len(sample.directories) > LISTED_MAX else ""
     title = made.experiment.runs[decision.on].title
-    return f"<p>{escape(title)}: {escape(values)}. Runs: {links}{more}.</p>"
+    return f"<p>{escape(title)}: {values_text(made, sample)}.</p>"
 
 
 def _our_number(made: Reproduction, decision: Decision) -> str:
@@ -299,8 +292,8 @@ def _our_number(made: Reproduction, decision: Decision) -> str:
 def _repeat(made: Reproduction) -> str:
     """How to do all of it again."""
     scaled = any(runs.scaled for runs in made.experiment.runs.values())
-    scale = ("<p>The work of some sets is scaled, as the table above says: their times are a part of the report's, "
-             "ratios are compared as they are.</p>" if scaled else "")  # fmt: skip
+    scale = ("<p>The work of some sets is scaled, as the table of what was done says: their times are a part of the report's, "
+             "ratios are compared as they are. <code>--scale</code> chooses another size; 1 is the report's own.</p>" if scaled else "")  # fmt: skip
     return f"""<section id="repeat"><h2>How to repeat this</h2>
 <p><code>{escape(command_text(made))}</code> does the same again; runs that are there already are not done anew. The
 experiment is <code>experiments/report-{made.experiment.report}/</code>: who disagrees with a verdict changes one row of

@@ -25,7 +25,7 @@ from ..stats.inference import mean_interval
 from . import charts as draw
 from .audit import Formula, mean_groups, samples_behind
 from .claims import measure_on
-from .formula import Measure, MissingError
+from .formula import Measure, MissingError, Sample
 from .reproduction import Reproduction
 from .spec import Redrawn, fill
 from .text import number_text
@@ -50,8 +50,8 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
     ------
     dict
         `row`, `column`, `on` (empty: the report), `published` (Range) or `ours`
-        (Interval) with `directory`, and `values`, the samples; `reason` where there
-        is no number.
+        (Interval) with `sample`, and `values`, the samples; `reason` where there is
+        no number.
     """
     groups = mean_groups(made.experiment.folder)
     for row in redrawn.rows:
@@ -77,7 +77,7 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
                 except MissingError as error:
                     yield place | {"on": on, "reason": str(error)}
                     continue
-                yield place | {"on": on, "ours": mean_interval(sample.values), "directory": sample.directories[0],
+                yield place | {"on": on, "ours": mean_interval(sample.values), "sample": sample,
                                "values": list(sample.values)}  # fmt: skip
 
 
@@ -175,8 +175,39 @@ def _table(made: Reproduction, redrawn: Redrawn, key: str) -> str:
     beside = "beside" if max(len(sources), len(redrawn.columns)) <= BESIDE_MAX else "beside below"
     return (f'<div class="{beside}"><div class="numbers"><div class="scroll" tabindex="0" role="region" '
             f'aria-label="{escape(redrawn.title)}"><table><thead>{over}<tr><th scope="col">{escape(redrawn.rows_are)}</th>'
-            f'<th scope="col">from</th>{columns}</tr></thead>{"".join(bodies)}</table></div>{missing}</div>'
+            f'<th scope="col">from</th>{columns}</tr></thead>{"".join(bodies)}</table></div>{missing}{_every_run(made, cells, sources)}</div>'
             f"{_charts(made, redrawn, cells, sources, key)}</div>")  # fmt: skip
+
+
+def _every_run(made: Reproduction, cells: list[dict], sources: dict[str, str]) -> str:
+    """The runs behind our means, each with its number and its link, on demand."""
+    lines = [f"<li>{escape(cell['row'])}, {escape(cell['column'])}, {escape(sources[cell['on']])}: "
+             f"{values_text(made, cell['sample'])}</li>" for cell in cells if "sample" in cell and cell["on"] in sources]  # fmt: skip
+    return f'<details class="small runs"><summary>Every run of ours, seed 1 first</summary><ul>{"".join(lines)}</ul></details>' if lines else ""
+
+
+def values_text(made: Reproduction, sample: Sample) -> str:
+    """Write down a sample: the number of each seed, linked to its run, or to all runs that it compares.
+
+    Parameters
+    ----------
+    made : Reproduction
+        Whose page it is.
+    sample : Sample
+        Ours.
+
+    Returns
+    -------
+    str
+        HTML, in as many digits as tell the numbers apart, if seven do.
+    """
+    digits = 4 if len({*map(number_text, sample.values)}) == len({*sample.values}) else 7
+    parts = []
+    for seed, value, runs in zip(sample.seeds, sample.values, sample.runs, strict=True):
+        links = " ".join(f'<a href="{link(made, run)}">{number}</a>' for number, run in enumerate(runs, 1))
+        parts.append(f'<a href="{link(made, runs[0])}" title="seed {seed}">{number_text(value, digits)}</a>'
+                     + (f' <span class="soft">(runs {links})</span>' if len(runs) > 1 else ""))  # fmt: skip
+    return ", ".join(parts)
 
 
 def _cell(made: Reproduction, cell: dict | None) -> str:
@@ -191,7 +222,7 @@ def _cell(made: Reproduction, cell: dict | None) -> str:
     between = ""
     if len({*map(number_text, (ours.low, ours.estimate, ours.high))}) > 1 and ours.method != "single":
         between = f'<span class="between">{number_text(ours.low)} to {number_text(ours.high)}</span>'
-    return f'<td><a href="{link(made, cell["directory"])}">{number_text(ours.estimate)}</a>{between}</td>'
+    return f'<td><a href="{link(made, cell["sample"].directories[0])}">{number_text(ours.estimate)}</a>{between}</td>'
 
 
 # ---- charts ------------------------------------------------------------------

@@ -97,6 +97,10 @@ def show_reproduction(made: Reproduction) -> None:
             style=STYLES.get(decision.verdict, ""),
         )  # fmt: skip
     console.print(table, highlight=False)
+    for decision in made.decisions:
+        if decision.verdict == UNTESTED:
+            where = f" on {decision.on}" if decision.on else ""
+            console.print(f"[dim]{escape(decision.claim.name)}{escape(where)} cannot be tested: {escape(decision.reason)}[/]", highlight=False)
     for sentence in count_sentences(made):
         console.print(escape(sentence), highlight=False)
     for run in made.failed[:5]:
