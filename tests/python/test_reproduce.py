@@ -18,13 +18,14 @@ from schedlab.errors import SpecError, UsageError
 from schedlab.hosts import kernel_boot
 from schedlab.reproduce import runs as reproduce_runs
 from schedlab.reproduce.audit import Range
-from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide, decide_all, measure_on
+from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, decide, decide_all, measure_on
 from schedlab.reproduce.formula import Cell, Measure, MissingError
 from schedlab.reproduce.reproduction import Wanted
 from schedlab.reproduce.runs import _identity, _Machines, do_runs, read_samples, workload_of
 from schedlab.reproduce.samples import Done, Samples
 from schedlab.reproduce.spec import Claim, Runs, Size, read_experiment
 from schedlab.reproduce.steps import needed_pairs, published_tables, reproduce_report
+from schedlab.reproduce.text import digits_of
 from schedlab.stats.inference import Interval
 
 from conftest import missing
@@ -189,6 +190,14 @@ def test_a_figure_without_an_effect_is_met_or_not():
     assert decide(claim(within=0.1), Range(557, 558), interval(101, 105))[0] == FAILS
     assert decide(claim(within=0.1), Range(557, 558), interval(557, 557, "single"))[0] == UNTESTED
     assert decide(claim(within=0.1), Range(557, 558), interval(500, 900))[0] == UNTESTED
+
+
+def test_as_many_digits_are_written_as_give_the_verdict():
+    mine, figure = claim(null=1.0, published="22.4"), Range(22.35, 22.45)
+    for estimate, digits in ((28.01, 4), (28.0630, 5)):
+        ours = replace(interval(27.3, 31.1), estimate=estimate)
+        verdict, reason = decide(mine, figure, ours)
+        assert digits_of(Decision(mine, "sim-1", "sim", verdict, reason, figure, ours)) == digits
 
 
 def test_a_direction_without_a_figure_is_decided_by_the_whole_interval():

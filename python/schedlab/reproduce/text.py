@@ -7,8 +7,9 @@ Read next: show/reproduce.py, page.py.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
-from .claims import VERDICTS, Decision
+from .claims import VERDICTS, Decision, decide
 from .reproduction import Reproduction
 
 
@@ -36,7 +37,7 @@ def number_text(value: float, digits: int = 4) -> str:
 
 
 def digits_of(decision: Decision) -> int:
-    """How many digits tell a decision's interval from no effect.
+    """How many digits tell a decision's interval from no effect, and still give its verdict.
 
     Parameters
     ----------
@@ -52,7 +53,14 @@ def digits_of(decision: Decision) -> int:
     if ours is None or ours.method == "single":
         return 4
     ends = {ours.low, ours.high, *([] if null is None else [null])}
-    return next((digits for digits in (4, 5, 6) if len({number_text(end, digits) for end in ends}) == len(ends)), 7)
+
+    def is_enough(digits: int) -> bool:
+        low, mean, high = (float(number_text(value, digits).replace(",", "")) for value in (ours.low, ours.estimate, ours.high))
+        written = replace(ours, estimate=mean, low=low, high=high)
+        return (len({number_text(end, digits) for end in ends}) == len(ends)
+                and decide(decision.claim, decision.published, written)[0] == decision.verdict)  # fmt: skip
+
+    return next(filter(is_enough, (4, 5, 6)), 7)
 
 
 def published_text(decision: Decision) -> str:
