@@ -790,20 +790,31 @@ static bool push(void)
 	       push_one(longest, shortest, CLASS_UNDER);
 }
 
+static void begin_period(void)
+{
+	if (mode == MODE_XEN) {
+		give_out();
+		gains[(period + 1) % NR_BUCKETS] = gain;
+	}
+	period++;
+	if (mode == MODE_XEN)
+		empty_bucket(&buckets[period % NR_BUCKETS]);
+}
+
 static int account(void *map, u32 *key, struct accounting *a)
 {
 	s32 nr_cpus = (s32)scx_bpf_nr_cpu_ids();
 	u64 now_ns = bpf_ktime_get_ns();
 	bool is_waited = false;
 	s32 cpu;
+	int i;
 
-	if (mode == MODE_XEN) {
-		give_out();
-		gains[(period + 1) % NR_BUCKETS] = gain;
-		period++;
-		empty_bucket(&buckets[period % NR_BUCKETS]);
-	} else {
-		period++;
+	/* It may come late, but the time that it gives out has passed all the same. */
+	bpf_for(i, 0, HOARD_PERIODS) {
+		begin_period();
+		a->next_ns += period_ns;
+		if (time_before(now_ns, a->next_ns))
+			break;
 	}
 	bpf_for(cpu, 0, nr_cpus) {
 		resort(cpu, CLASS_OVER);
@@ -821,8 +832,7 @@ static int account(void *map, u32 *key, struct accounting *a)
 		bpf_for(cpu, 0, nr_cpus)
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	}
-	a->next_ns += period_ns;
-	if (time_before(a->next_ns, now_ns))
+	if (!time_before(now_ns, a->next_ns))
 		a->next_ns = now_ns + period_ns;
 	bpf_timer_start(&a->timer, a->next_ns, BPF_F_TIMER_ABS);
 	return 0;

@@ -92,7 +92,7 @@ def play(program, kind, policy, *words):
 
 
 UNIT_SOURCES = [
-    "unit.c", "unit_dsq.c", "unit_idle.c", "unit_idlers.c", "unit_maps.c", "unit_misuse.c",
+    "unit.c", "unit_credit.c", "unit_dsq.c", "unit_idle.c", "unit_idlers.c", "unit_maps.c", "unit_misuse.c",
     "unit_policy.c",
     "unit_races.c", "unit_text.c",
 ]  # fmt: skip
@@ -105,7 +105,7 @@ UNITS = (
     "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
     "a_policy_may_leave",
     "a_task_that_never_starts_is_cancelled", "a_turn_that_began_late_ends_at_its_tick", "attributes", "cpumasks", "dsq_builtin_stays",
-    "dsq_create_destroy",
+    "credit_gives_out_what_it_was_late_for", "dsq_create_destroy",
     "dsq_fifo", "dsq_many", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",
     "dump_waits_for_nobody",
     "enable_failures_leave_nothing", "enable_under_tasks", "format_like_the_c_library",
