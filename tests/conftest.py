@@ -180,3 +180,30 @@ def build_variant(need):
         )
 
     return make
+
+
+#: It ends with whoever started it, even if that is killed.
+BUSY = """
+import os, sys
+parent, cpus = int(sys.argv[1]), [int(cpu) for cpu in sys.argv[2:]]
+if cpus:
+    os.sched_setaffinity(0, cpus)
+while os.getppid() == parent:
+    pass
+"""
+
+
+@pytest.fixture
+def busy_process():
+    """Function that starts a process which computes until the test is over, on the CPUs given."""
+    started = []
+
+    def start(*cpus: int) -> subprocess.Popen:
+        command = [sys.executable, "-S", "-c", BUSY, str(os.getpid()), *map(str, cpus)]
+        started.append(subprocess.Popen(command))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()

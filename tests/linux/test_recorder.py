@@ -397,11 +397,11 @@ def test_whoever_runs_is_recorded_and_a_second_recording_is_independent(may_reco
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
-def test_each_account_that_another_cpu_makes_is_recorded_once(may_record, tmp_path):
+def test_each_account_that_another_cpu_makes_is_recorded_once(may_record, busy_process, tmp_path):
     """The kernel offers a sample for each nanosecond of them, until it has had enough."""
     path = tmp_path / "x.slev"
     here, there = sorted(os.sched_getaffinity(0))[:2]
-    child = subprocess.Popen([sys.executable, "-S", "-c", f"import os; os.sched_setaffinity(0, [{there}])\nwhile True: pass"])
+    child = busy_process(there)
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, [here])
@@ -414,8 +414,6 @@ def test_each_account_that_another_cpu_makes_is_recorded_once(may_record, tmp_pa
             recorder.stop()
     finally:
         os.sched_setaffinity(0, before)
-        child.kill()
-        child.wait()
     found = [event for event in ev.read(path) if (event[2], event[3]) == (ev.RUNTIME, ev.ELSEWHERE)]
     assert len(set(found)) == len(found) >= 20
 

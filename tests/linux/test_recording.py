@@ -96,13 +96,9 @@ def test_it_is_replayed_on_as_many_cpus_as_it_used(recorded, simulator, tmp_path
     assert run["metrics"]["busy_ns"] <= makespan_ns <= run["metrics"]["makespan_ns"] + 60_000_000
 
 
-def test_a_process_that_runs_already_is_recorded(tmp_path):
-    process = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
-    try:
-        run = record_others(tmp_path / "run", pid=process.pid, for_ns=100_000_000)
-    finally:
-        process.kill()
-        process.wait()
+def test_a_process_that_runs_already_is_recorded(busy_process, tmp_path):
+    process = busy_process()
+    run = record_others(tmp_path / "run", pid=process.pid, for_ns=100_000_000)
     assert run["status"] == "ok", run["error"]
     assert [task["pid"] for task in run["tasks"]] == [process.pid]
     # It was under way at the beginning and at the end, and others have the CPUs, too.

@@ -9,8 +9,6 @@ beside a waiting task is no fault of a policy's where the machine had taken the 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -42,15 +40,13 @@ def host(build):
 
 
 @pytest.fixture
-def busy_cpu():
+def busy_cpu(busy_process):
     """A CPU, which this process stays on, with another one that computes."""
     allowed = os.sched_getaffinity(0)
     cpu = min(allowed)
     os.sched_setaffinity(0, {cpu})
-    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    busy_process(cpu)
     yield cpu
-    other.kill()
-    other.wait()
     os.sched_setaffinity(0, allowed)
 
 
