@@ -138,6 +138,11 @@ def test_a_known_difference_is_found_and_its_direction_named():
     assert set(others) == {"no difference seen"}
 
 
+def test_no_interval_of_two_runs_is_negative():
+    (summary,) = made({"SCHED_OTHER": [1e8, 3e8]}).summaries.values()
+    assert summary["wall_ns"]["low"] == 0 and summary["wall_ns"]["high"] > 3e8
+
+
 def test_two_modes_an_outlier_and_a_drift_are_doubted():
     modes = [100.0 + i % 2 * 50 + i * 0.37 for i in range(20)]
     assert "bimodal" in {doubt["kind"] for doubt in made({"SCHED_OTHER": modes}).warnings}

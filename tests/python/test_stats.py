@@ -137,6 +137,17 @@ def test_coverage_of_students_interval(n):
     assert 93.5 <= percent(i.low <= mean <= i.high for i in found) <= 96.5
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_an_interval_of_durations_is_not_negative_and_covers_as_often(n):
+    x, mean, _ = draw("exponential", n, seed=n)
+    free, cut = mean_intervals(x), mean_intervals(x, least=0)
+    assert any(i.low < 0 for i in free) and min(i.low for i in cut) == 0
+    assert [i.high for i in cut] == [i.high for i in free]
+    assert [i.low <= mean <= i.high for i in cut] == [i.low <= mean <= i.high for i in free]
+    ratios = [pair.ratio for pair in compare_paired(x[:-1], x[1:])]
+    assert min(ratio.low for ratio in ratios) == 0
+
+
 def test_coverage_of_many_lognormal_values():
     x, mean, _ = draw("lognormal", 1001, seed=1, nr=1000)
     found = mean_intervals(x)

@@ -395,7 +395,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
     for name in names:
         result.summaries[name] = {}
         for figure, values in zip(figures, rows[name], strict=True):
-            interval = mean_interval(values, confidence=confidence)
+            interval = mean_interval(values, confidence=confidence, least=0)
             is_single = interval.method == "single"
             result.summaries[name][figure] = {
                 "mean": interval.estimate, "low": None if is_single else interval.low,

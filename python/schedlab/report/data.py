@@ -127,7 +127,7 @@ class Section:
                     rows.setdefault(len(values), {})[name] = values
             found[policy] = {}
             for group in rows.values():
-                made = mean_intervals(list(group.values()))
+                made = mean_intervals(list(group.values()), least=0)
                 found[policy] |= dict(zip(group, made, strict=True))
         return found
 

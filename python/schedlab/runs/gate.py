@@ -320,7 +320,7 @@ def _decide(condition: Condition, values, confidence: float, seed: int):
     a, b = values
     settings = {"confidence": confidence, "seed": seed}
     if condition.kind == "value":
-        interval = mean_interval(b, **settings)
+        interval = mean_interval(b, least=0, **settings)  # no metric is negative
         return interval, condition.holds(interval.low, interval.high)
     (paired,) = compare_paired(a[None, :], b[None, :], **settings)
     if condition.kind == "change":

@@ -47,7 +47,7 @@ def usage_rows(runs: list[dict]) -> list[dict]:
     for (workload, policy, cpus), usages in groups.items():
         row = {"workload": workload, "policy": policy, "cpus": cpus, "n": len(usages)}
         for name in COLUMNS:
-            interval = mean_interval([float(usage[name]) for usage in usages])
+            interval = mean_interval([float(usage[name]) for usage in usages], least=0)
             is_known = len(usages) > 1
             row[name] = {"mean": interval.estimate, "low": interval.low if is_known else None,
                          "high": interval.high if is_known else None}  # fmt: skip
