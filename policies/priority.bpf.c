@@ -443,12 +443,16 @@ void BPF_STRUCT_OPS(priority_running, struct task_struct *p)
 		   tc ? tc->level : DEFAULT_LEVEL, nr_switches);
 }
 
-/* It has run: what it gained by ageing is spent. */
+/*
+ * It has had its turn: what it gained by ageing is spent. Where a class above ours, or
+ * a kernel thread of one, only interrupts it, there is something left of its slice; it
+ * stays first on its CPU then, without coming through enqueue, and keeps its level.
+ */
 void BPF_STRUCT_OPS(priority_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc && runnable)
+	if (tc && runnable && !p->scx.slice)
 		tc->level = own_level(p);
 }
 
