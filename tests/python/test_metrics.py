@@ -130,6 +130,21 @@ def test_overhead_is_neither_busy_nor_idle():
     assert run["cpu_utilisation"] == pytest.approx(5 / 20)
 
 
+def test_what_others_took_is_no_time_in_the_scheduler():
+    events = [
+        (0, 1, 0, Kind.ARRIVE, 0, 0),
+        (1, 0, 0, Kind.OVERHEAD, Overhead.SWITCH, 1),
+        (1, 1, 0, Kind.RUN, 0, 0),
+        (9, 0, 0, Kind.OVERHEAD, Overhead.STOLEN, 6),
+        (9, 1, 0, Kind.STOP, Stop.EXITED, 2),
+    ]
+    metrics = compute_metrics(timeline_of(events, end_ns=20))
+    run = metrics.run
+    assert (run["busy_ns"], run["overhead_ns"], run["taken_ns"], run["idle_ns"]) == (2, 1, 6, 11)
+    assert run["overhead_share"] == pytest.approx(1 / 20)
+    assert metrics.cpus["taken_ns"].tolist() == [6]
+
+
 def test_the_horizon_leaves_turnaround_open():
     metrics = metrics_of([(0, [("run", 10)]), (0, [("run", 10)])], horizon_ns=15)
     assert metrics.run["tasks_ended"] == 1
@@ -297,7 +312,7 @@ def test_tasks_agree_with_the_naive_way(tasks, nr_cpus, slice_ns):
         assert run["wakeup_ns_max"] == latencies[-1]
         assert run["wakeup_ns_mean"] == pytest.approx(sum(latencies) / len(latencies))
         assert run["wakeup_ns_p95"] == latencies[math.ceil(0.95 * len(latencies)) - 1]
-    assert run["busy_ns"] + run["idle_ns"] + run["overhead_ns"] == nr_cpus * end_ns
+    assert run["busy_ns"] + run["idle_ns"] + run["overhead_ns"] + run["taken_ns"] == nr_cpus * end_ns
     assert run["migrations"] == sum(event[3] == Kind.MIGRATE for event in events)
 
 

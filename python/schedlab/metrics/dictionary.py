@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import NotFoundError, did_you_mean
-from ..records.file import Kind, Stop
+from ..records.file import Kind, Overhead, Stop
 from .fairness import deserved_ns, jain
 from .timeline import Timeline
 
@@ -113,8 +113,11 @@ _ENTRIES = [
     Metric("wakeups", "1", "wake-ups, arrivals not counted", "none", "run"),
     Metric("elapsed_ns", "ns", "length of the run", "none", "run"),
     Metric("busy_ns", "ns", "CPU time that tasks received, over all CPUs", "none", "run"),
-    Metric("idle_ns", "ns", "CPUs x length of the run - busy - overhead", "none", "run"),
-    Metric("overhead_ns", "ns", "time in the scheduler, over all CPUs", "lower", "run"),
+    Metric("idle_ns", "ns", "CPUs x length of the run - busy - overhead - taken", "none", "run"),
+    Metric("overhead_ns", "ns", "time in the scheduler, over all CPUs; on user threads and on Linux a task "
+           "is charged for it, and it is 0", "lower", "run"),
+    Metric("taken_ns", "ns", "time that others than the run's tasks had its CPUs, over all CPUs", "none",
+           "run"),
     Metric("user_ns", "ns", "CPU time outside the kernel, of all tasks, as Linux splits it; on Linux only",
            "lower", "run", "getrusage(2), ru_utime"),
     Metric("system_ns", "ns", "CPU time in the kernel, of all tasks, as Linux splits it; on Linux only",
@@ -142,8 +145,9 @@ _ENTRIES = [
     Metric("task_migrations", "1", "times it moved to another CPU", "lower", "task"),
     # ---- one value per CPU
     Metric("cpu_busy_ns", "ns", "CPU time that tasks received here", "none", "cpu"),
-    Metric("cpu_idle_ns", "ns", "length of the run - busy - overhead", "none", "cpu"),
+    Metric("cpu_idle_ns", "ns", "length of the run - busy - overhead - taken", "none", "cpu"),
     Metric("cpu_overhead_ns", "ns", "time in the scheduler here", "lower", "cpu"),
+    Metric("cpu_taken_ns", "ns", "time that others than the run's tasks had the CPU", "none", "cpu"),
     Metric("cpu_switches", "1", "times it began a task other than the one it ran last without "
            "a gap", "none", "cpu"),
 ]
@@ -350,10 +354,14 @@ def _cpu_level(timeline: Timeline) -> dict:
     cpus = timeline.by_cpu
     n = records.nr_cpus
     group = cpus.keys.astype(np.int64)
-    busy, overhead, switches = (np.zeros(n, np.int64) for _ in range(3))
+    busy, overhead, taken, switches = (np.zeros(n, np.int64) for _ in range(4))
     arg = cpus.arg.astype(np.int64)
     busy[group] = _sum_per_group(np.where(cpus.kind == Kind.STOP, arg, 0), cpus.first)
-    overhead[group] = _sum_per_group(np.where(cpus.kind == Kind.OVERHEAD, arg, 0), cpus.first)
+    # What the machine below gave to others is no time in the scheduler.
+    lost = np.where(cpus.kind == Kind.OVERHEAD, arg, 0)
+    is_taken = cpus.flags == Overhead.STOLEN
+    overhead[group] = _sum_per_group(np.where(is_taken, 0, lost), cpus.first)
+    taken[group] = _sum_per_group(np.where(is_taken, lost, 0), cpus.first)
     stays = _stays(timeline)[cpus.row]
     begins = cpus.kind == Kind.RUN
     begins[1:] &= ~stays[:-1]
@@ -361,8 +369,9 @@ def _cpu_level(timeline: Timeline) -> dict:
     return {
         "cpu": np.arange(n),
         "busy_ns": busy,
-        "idle_ns": records.end_ns - busy - overhead,
+        "idle_ns": records.end_ns - busy - overhead - taken,
         "overhead_ns": overhead,
+        "taken_ns": taken,
         "switches": switches,
     }
 
@@ -453,6 +462,7 @@ def _run_level(timeline: Timeline, tasks: dict, cpus: dict) -> dict:
         "busy_ns": busy,
         "idle_ns": int(cpus["idle_ns"].sum()),
         "overhead_ns": overhead,
+        "taken_ns": int(cpus["taken_ns"].sum()),
     }
     return {name: values.get(name) for name, m in DICTIONARY.items() if m.level == "run"}
 
