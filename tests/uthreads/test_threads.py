@@ -38,6 +38,15 @@ def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):
     run_program(chain.program("spin.c"), policy(chain, name), cpus)
 
 
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_idle_cpus_cost_nothing(toolchain, cpus):
+    """CPU time, whatever the machine does meanwhile; a CPU that turns round takes all of it."""
+    chain = toolchain("gcc", "plain")
+    slept_ms = 300
+    used_us = int(run_program(chain.program("idle.c"), policy(chain, "rr"), cpus, slept_ms).stdout)
+    assert used_us < slept_ms * 1000 / 50
+
+
 def test_who_stays_after_an_endless_slice_makes_way_later(toolchain):
     chain = toolchain("gcc", "plain")
     endless = chain.policy(ROOT / "tests" / "conformance" / "s25_default_choice.bpf.c")
