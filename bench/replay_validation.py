@@ -161,6 +161,15 @@ def _record_once(name: str, linux_class: str, folder: Path) -> dict:
     return run_plan(plan).runs[0]
 
 
+def knobs_of_linux() -> list[str]:
+    """`eevdf` with the slices of this machine's Linux, where that tells them (/proc/PID/sched, since 6.12)."""
+    try:
+        found = re.search(r"^se\.slice\s*:\s*(\d+)$", Path("/proc/self/sched").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return [f"eevdf.slice_ns={found[1]}ns"] if found else []
+
+
 def error_of(metric: str, predicted: float | None, real: float | None) -> float | None:
     """Relative error; None where there is nothing to compare."""
     if predicted is None or real is None:
@@ -171,7 +180,8 @@ def error_of(metric: str, predicted: float | None, real: float | None) -> float 
 
 def predict(folder: Path, policies: list[str], out: Path) -> dict[str, dict]:
     """Metrics of the replays of a recording, by policy."""
-    plan = Plan([load_recorded(folder)], policies, out, cpus=1, costs=COSTS, keep_parquet=False)
+    plan = Plan([load_recorded(folder)], policies, out, cpus=1, costs=COSTS, keep_parquet=False,
+                settings=knobs_of_linux())  # fmt: skip
     result = run_plan(plan)
     for run in result.runs:
         if run["status"] != "ok":
@@ -216,8 +226,8 @@ def table(found: list[Prediction], repeats: int, *, are_others_small: bool) -> s
     lines = [
         f"Made on {datetime.now(UTC):%Y-%m-%d} by `.venv/bin/python bench/replay_validation.py --write`: Linux "
         f"{machine['kernel']}, {machine['cpu']}, one of {machine['cpus']} CPUs, load {machine['load_1min']:.1f} by other "
-        f"programs, {others}medians of {repeats} recordings. First the error of the replay, in brackets that of predicting "
-        "that nothing changes.", "",
+        f"programs, {others}medians of {repeats} recordings, replayed with `{' '.join(knobs_of_linux()) or 'no knobs'}`. "
+        "First the error of the replay, in brackets that of predicting that nothing changes.", "",
         "| workload | predicted | by | " + " | ".join(METRICS.values()) + " |",
         "|---|---|---|" + "---|" * len(METRICS),
     ]  # fmt: skip

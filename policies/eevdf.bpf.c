@@ -13,8 +13,13 @@
  *	  ... v ======slice======> deadline ...      (weights stretch the time)
  *
  *	sleeps:   lag is kept, up to two slices; what it owes fades as V goes on
- *	wakes up: v := V - lag, deadline := v + slice; may preempt a longer slice
+ *	wakes up: v := V - lag, deadline := v + slice; may preempt
  *	yields:   what it had not used of its share, it forgoes
+ *
+ * Who wakes up takes the CPU if it would be chosen now and who runs is not
+ * eligible any more, or has a longer slice. Otherwise that one is let alone until its
+ * slice is used ("run to parity" in Linux); if it is used, all are asked again, as at a
+ * tick.
  *
  * Good at: shares in proportion to weights, with a bound: on one CPU nobody is ever
  * more than one slice off. And, unlike cfs, latency apart from shares: who asks for
@@ -25,12 +30,13 @@
  * queue for all CPUs; a task worth more than one CPU forgoes what it cannot use. As
  * slices end at ticks, none is finer than a tick.
  *
- * @knob slice_ns ns 100000 100000000  slice (default 3 ms, the base of Linux)
+ * @knob slice_ns ns 100000 100000000  slice (default 3 ms, about that of Linux on 8 CPUs
+ *       or more; on n < 8 it is 0.7 ms times 1 + log2 n, rounded down)
  * @knob slice_source enum same=0,burst=1,priority=2  slices are all of slice_ns, the
  *       task's burst, 0.1 to 100 ms, or by priority, as a latency nice: 5 has slice_ns,
  *       each level below half of the last (default same)
- * @knob preempt enum never=0,longer=1,any=2  whom a wake-up preempts: never anybody,
- *       longer slices, or any (default longer)
+ * @knob preempt enum never=0,linux=1,any=2  whom a wake-up preempts: never anybody, as
+ *       Linux does, or also whose deadline is later (default linux)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source I. Stoica and H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995;
  *         Linux since 6.6, kernel/sched/fair.c
@@ -43,7 +49,7 @@
 char _license[] SEC("license") = "GPL";
 
 enum { SLICE_SAME, SLICE_BURST, SLICE_PRIORITY };
-enum { PREEMPT_NEVER, PREEMPT_LONGER, PREEMPT_ANY };
+enum { PREEMPT_NEVER, PREEMPT_LINUX, PREEMPT_ANY };
 
 #define EEVDF_DSQ 0
 #define VTIME_PER_NS (100ULL << 10)	/* at a weight of 1; 1024 at nice 0 */
@@ -57,7 +63,7 @@ enum { PREEMPT_NEVER, PREEMPT_LONGER, PREEMPT_ANY };
 
 const volatile u64 slice_ns = 3000000;
 const volatile u32 slice_source = SLICE_SAME;
-const volatile u32 preempt = PREEMPT_LONGER;
+const volatile u32 preempt = PREEMPT_LINUX;
 
 struct task_ctx {
 	u64 v;			/* virtual time; wraps */
@@ -66,7 +72,7 @@ struct task_ctx {
 	u64 weight;		/* with which it is, or was last, counted */
 	u64 slice_ns;		/* that it asks for */
 	u64 exec_ns;		/* its CPU time when it was last charged ... */
-	u64 charged_ns;		/* ... and when that was */
+	u64 charged_ns;		/* ... and when that was, or when it became runnable */
 	bool has_yielded;
 };
 
@@ -100,6 +106,9 @@ struct {
 
 /* What runs on a CPU; others read it without a lock, and may be a slice late. */
 struct cpu_ctx {
+	u64 v;			/* when it was last charged ... */
+	u64 charged_ns;		/* ... which was then */
+	u64 weight;
 	u64 deadline;
 	u64 slice_ns;		/* 0: nothing runs */
 };
@@ -184,9 +193,8 @@ static __always_inline u64 mean_at(struct mean *m, u64 now_ns)
 	return m->base + (u64)divide(sum, m->weight);
 }
 
-static u64 mean_now(void)
+static u64 mean_of(u64 now_ns)
 {
-	u64 now_ns = scx_bpf_now();
 	struct mean *m = the_mean();
 	u64 v;
 
@@ -278,6 +286,7 @@ static void join(struct task_struct *p, struct task_ctx *tc)
 	else if (m->weight)
 		lag += divide(lag * (s64)weight, m->weight);
 	tc->v = v - (u64)lag;
+	tc->charged_ns = now_ns;
 	tc->weight = weight;
 	m->weight += weight;
 	m->sum += (s64)(tc->v - m->base) * (s64)weight;
@@ -345,18 +354,60 @@ s32 BPF_STRUCT_OPS(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu,
 	return cpu;
 }
 
-/* Otherwise who runs has a right to its slice, even if it is not eligible any more. */
+/* How far who runs on the CPU of @cc was at @now_ns. */
+static u64 running_v(const struct cpu_ctx *cc, u64 now_ns)
+{
+	/* CPUs' clocks may differ by a little. */
+	if (!cc->weight || !time_after(now_ns, cc->charged_ns))
+		return cc->v;
+	return cc->v + vtime_of(now_ns - cc->charged_ns, cc->weight);
+}
+
+/* Is nobody in the queue to be chosen before @tc, which has just come? */
+static bool is_next(s32 cpu, const struct task_ctx *tc, u64 mean)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, EEVDF_DSQ, 0) {
+		struct task_ctx *other = task_ctx(p);
+
+		if (!time_before(p->scx.dsq_vtime, tc->deadline))
+			return true;
+		if (other && is_eligible(other, mean) &&
+		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * @tc was woken on @cpu: see the head, and Linux's check_preempt_wakeup_fair(). All is
+ * as of the moment in which it became runnable. Somebody who was alone until then is
+ * just at V, and stays; a microsecond later he would be ahead.
+ */
 static void maybe_preempt(s32 cpu, const struct task_ctx *tc)
 {
 	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, cpu, SCX_CPUS_MAX);
+	u64 mean, v;
 
-	if (preempt == PREEMPT_NEVER || !cc || !cc->slice_ns)
+	if (preempt == PREEMPT_NEVER || !cc || !cc->slice_ns || !cc->weight)
 		return;
-	if (preempt == PREEMPT_LONGER && tc->slice_ns >= cc->slice_ns)
-		return;
-	if (time_before(tc->deadline, cc->deadline) &&
-	    is_eligible(tc, mean_now()))
+	v = running_v(cc, tc->charged_ns);
+	if (time_before_eq(cc->deadline, v)) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		return;
+	}
+	mean = mean_of(tc->charged_ns);
+	if (!is_eligible(tc, mean) || !is_next(cpu, tc, mean))
+		return;
+	if (time_before_eq(v, mean + vtime_of(SLICE_SLACK_NS, cc->weight))) {
+		/* Who runs is eligible, too. */
+		if (preempt == PREEMPT_LINUX && tc->slice_ns >= cc->slice_ns)
+			return;
+		if (!time_before(tc->deadline, cc->deadline))
+			return;
+	}
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 void BPF_STRUCT_OPS(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
@@ -385,14 +436,18 @@ void BPF_STRUCT_OPS(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- the choice ----------------------------------------------------------------- */
 
-static void note_running(s32 cpu, u64 deadline, u64 slice_ns)
+/* Context: the task is charged. */
+static void note_running(s32 cpu, const struct task_ctx *tc)
 {
 	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, cpu, SCX_CPUS_MAX);
 
 	if (!cc)
 		return;
-	cc->deadline = deadline;
-	cc->slice_ns = slice_ns;
+	cc->v = tc->v;
+	cc->charged_ns = tc->charged_ns;
+	cc->weight = tc->weight;
+	cc->deadline = tc->deadline;
+	cc->slice_ns = tc->slice_ns;
 }
 
 /*
@@ -433,7 +488,7 @@ void BPF_STRUCT_OPS(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 	if (tc)
 		charge(prev, tc);
 	if (scx_bpf_dsq_nr_queued(EEVDF_DSQ) > 0) {
-		mean = mean_now();
+		mean = mean_of(scx_bpf_now());
 		takes_part = tc && !tc->has_yielded && is_eligible(tc, mean);
 		if (take_eligible(cpu, mean, takes_part ? tc : NULL))
 			return;
@@ -445,7 +500,7 @@ void BPF_STRUCT_OPS(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 	/* It goes on, with a slice of ours and not of the kernel's length. */
 	tc->has_yielded = false;
 	scx_bpf_task_set_slice(prev, slice_left_ns(tc));
-	note_running(cpu, tc->deadline, tc->slice_ns);
+	note_running(cpu, tc);
 }
 
 void BPF_STRUCT_OPS(eevdf_running, struct task_struct *p)
@@ -462,13 +517,14 @@ void BPF_STRUCT_OPS(eevdf_running, struct task_struct *p)
 	m->nr_running++;
 	m->since_ns += now_ns;
 	bpf_spin_unlock(&m->lock);
-	note_running(scx_bpf_task_cpu(p), tc->deadline, tc->slice_ns);
+	note_running(scx_bpf_task_cpu(p), tc);
 }
 
 void BPF_STRUCT_OPS(eevdf_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tc = task_ctx(p);
 	struct mean *m = the_mean();
+	struct cpu_ctx *cc;
 
 	if (!tc || !m)
 		return;
@@ -477,7 +533,9 @@ void BPF_STRUCT_OPS(eevdf_stopping, struct task_struct *p, bool runnable)
 	m->nr_running--;
 	m->since_ns -= tc->charged_ns;
 	bpf_spin_unlock(&m->lock);
-	note_running(scx_bpf_task_cpu(p), 0, 0);
+	cc = ARRAY_ELEM_PTR(cpu_ctxs, scx_bpf_task_cpu(p), SCX_CPUS_MAX);
+	if (cc)
+		cc->slice_ns = 0;
 }
 
 /* Others go first, eligible or not: else it would be a yield to nobody. */

@@ -305,11 +305,32 @@ def test_eevdf_wake_up_preempts_longer_slices(play, preempt, most_ms):
     assert (latencies.mean() > 3) == (preempt == 0)
 
 
-def test_eevdf_equal_slices_do_not_preempt_unless_told_to(play):
-    jobs = workload(hog("hog", count=2), sleeper("editor", "1ms", "20ms"), tick="1ms", horizon="10s")
-    patient, eager = (play(jobs, "eevdf", slice_ns=9_000_000, preempt=n).latencies_ms("editor") for n in (1, 2))
-    assert patient.mean() > 2
-    assert eager.mean() < patient.mean() / 2
+@pytest.mark.parametrize(("preempt", "start_ms"), [(0, 37), (1, 30), (2, 30)])
+def test_eevdf_who_is_not_eligible_any_more_makes_way(play, preempt, start_ms):
+    """
+    The editor leaves at 10 ms, with 1 ms where the hog had 9: it comes back at 30 ms, 4 ms
+    behind V, and the hog, 4 ms ahead of it, is in the middle of its slice from 28 to 37 ms.
+    """
+    jobs = workload(hog("hog"), sleeper("editor", "1ms", "20ms"), tick="1ms", horizon="40s")
+    played = play(jobs, "eevdf", slice_ns=9_000_000, preempt=preempt)
+    assert [turn.start_ns for turn in played.turns if turn.name == "editor"][:2] == [9_000_000, start_ms * 1_000_000]
+
+
+@pytest.mark.parametrize("preempt", [0, 1, 2])
+def test_eevdf_who_owes_waits_for_the_end_of_the_slice(play, preempt):
+    """The debtor leaves 4.5 ms ahead of V and is back at V: the hog is eligible until 36 ms."""
+    jobs = workload(task("debtor", 'run = "9ms"', 'sleep = "21ms"', 'run = "1ms"'), hog("hog"), tick="1ms", horizon="1s")
+    played = play(jobs, "eevdf", slice_ns=9_000_000, preempt=preempt)
+    assert [turn.start_ns for turn in played.turns if turn.name == "debtor"] == [0, 36_000_000]
+
+
+def test_eevdf_a_wake_up_ends_a_slice_that_is_used(play):
+    """Used after 3 ms; the tick would come at 10 ms, and the debtor does at 25 ms."""
+    jobs = workload(task("debtor", 'run = "4ms"', 'sleep = "21ms"', 'run = "1ms"'), hog("hog"), horizon="1s")
+    starts = [
+        [turn.start_ns for turn in play(jobs, "eevdf", preempt=n).turns if turn.name == "debtor"] for n in (0, 1)
+    ]
+    assert starts == [[0, 30_000_000], [0, 25_000_000]]
 
 
 def test_eevdf_sleep_earns_no_more_than_its_lag(play):
@@ -390,8 +411,9 @@ def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy):
             task("free", 'run = "8ms"', '"yield"', 'run = "32ms"'),
             task("bound", 'run = "20ms"', arrival='"5ms"', affinity="[0]", burst='"50ms"'),
         ),
-        policy, cpus=2,
-    )
+        # Within the slice of `free`, that is.
+        policy, cpus=2, **({"slice_ns": 10_000_000} if policy == "eevdf" else {}),
+    )  # fmt: skip
     assert played.finish_ms("free") == 40
     assert played.finish_ms("bound") == 28
 
