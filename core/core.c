@@ -74,6 +74,7 @@ static int init_cpus(void)
 		cpu->idle_cursor = -1;
 		cpu->last_dsq = &sl_core.no_dsq;
 		sl_lock_init(&cpu->lock);
+		sl_lock_init(&cpu->tasks_lock);
 		sl_dsq_init(&cpu->local, SCX_DSQ_LOCAL_ON | i, (s32)i);
 		sl_task_setup(&cpu->idle, 0, "swapper");
 		cpu->idle.p.flags = PF_IDLE;
@@ -111,7 +112,7 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.no_dsq.is_dead = true;
 	sl_lock_init(&sl_core.bypass_lock);
 	sl_lock_init(&sl_core.dsqs_lock);
-	sl_lock_init(&sl_core.tasks_lock);
+	sl_lock_init(&sl_core.slots_lock);
 	sl_lock_init(&sl_core.maps_lock);
 	sl_lock_init(&sl_core.timers_lock);
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
@@ -218,33 +219,98 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	t->attr = (struct task_attr){ 0 };
 }
 
-/*
- * Whoever has tasks_lock decides who tells the policy of a task that comes or
- * goes: its host's call, or load.c, for all that are in the table.
- */
-static int take_slot(struct sl_task *t, bool *must_tell)
+/* From now on no task comes or goes. Context: no lock held. */
+void sl_lock_tasks(void)
 {
-	u32 idx;
-	int err = -12;
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_lock(&sl_core.cpus[i].tasks_lock);
+}
 
-	sl_lock(&sl_core.tasks_lock);
+void sl_unlock_tasks(void)
+{
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		sl_unlock(&sl_core.cpus[i].tasks_lock);
+}
+
+/* The first free slot behind the one that was taken, or given back, last. */
+static bool find_slot(struct sl_task *t)
+{
+	bool is_found = false;
+	u32 idx;
+
+	sl_lock(&sl_core.slots_lock);
 	idx = sl_core.free_hint;
-	for (u32 i = 0; i < sl_core.tasks_max; i++, idx++) {
+	for (u32 i = 0; i < sl_core.tasks_max && !is_found; i++, idx++) {
 		if (idx >= sl_core.tasks_max)
 			idx = 0;
 		if (sl_core.tasks[idx])
 			continue;
+		is_found = true;
 		sl_poke(&t->idx, idx);
 		sl_store(&sl_core.tasks[idx], t);
 		sl_core.free_hint = idx + 1;
 		if (idx >= sl_core.nr_tasks_end)
 			sl_poke(&sl_core.nr_tasks_end, idx + 1);
+	}
+	sl_unlock(&sl_core.slots_lock);
+	return is_found;
+}
+
+static sl_cold void count_slots(u32 idx)
+{
+	sl_lock(&sl_core.slots_lock);
+	if (idx >= sl_core.nr_tasks_end)
+		sl_poke(&sl_core.nr_tasks_end, idx + 1);
+	sl_unlock(&sl_core.slots_lock);
+}
+
+/* Context: this CPU's tasks_lock held. Return: false if there is none. */
+static bool take_slot(struct sl_task *t)
+{
+	u32 idx = sl_host_task_slot(t);
+
+	if (idx == SL_NO_SLOT)
+		return find_slot(t);
+	SL_ASSERT(idx < sl_core.tasks_max);
+	if (sl_likely(sl_peek(&sl_core.tasks[idx]) == t))
+		return true;
+	if (idx >= sl_peek(&sl_core.nr_tasks_end))
+		count_slots(idx);
+	sl_poke(&t->idx, idx);
+	sl_store(&sl_core.tasks[idx], t);
+	return true;
+}
+
+/*
+ * A slot that is nobody else's stays as it is: others are in the same line of the cache.
+ * Context: this CPU's tasks_lock held.
+ */
+static void give_slot(struct sl_task *t)
+{
+	if (sl_host_task_slot(t) != SL_NO_SLOT)
+		return;
+	sl_lock(&sl_core.slots_lock);
+	sl_poke(&sl_core.tasks[t->idx], NULL);
+	sl_core.free_hint = t->idx;
+	sl_unlock(&sl_core.slots_lock);
+}
+
+/*
+ * Whoever has the lock decides who tells the policy of a task that comes or goes:
+ * its host's call, or load.c, for all that are in the table.
+ */
+static int enter_table(struct sl_cpu *here, struct sl_task *t, bool *must_tell)
+{
+	int err = -12;
+
+	sl_lock(&here->tasks_lock);
+	if (take_slot(t)) {
 		t->is_told = !sl_is_bypassed();
 		*must_tell = t->is_told;
+		sl_store(&t->is_attached, true);
 		err = 0;
-		break;
 	}
-	sl_unlock(&sl_core.tasks_lock);
+	sl_unlock(&here->tasks_lock);
 	return err;
 }
 
@@ -266,12 +332,11 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(t->state == SL_TASK_NEW);
 	sl_poke(&t->cpu, sl_any_allowed_cpu(t, here->id));
-	err = take_slot(t, &must_tell);
+	err = enter_table(here, t, &must_tell);
 	if (err)
 		return err;
-	sl_store(&t->is_attached, true);
 	/* Its host may have given them to the policy before this one. */
-	if (must_tell && sl_task_give_kept_attrs(t))
+	if (must_tell && t->attr.given && sl_task_give_kept_attrs(t))
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"the task_attrs map has no room for %s[%d]",
 				t->p.comm, t->p.pid);
@@ -308,26 +373,28 @@ void sl_task_detach(struct sl_task *t)
 
 	SL_ASSERT(t->is_attached);
 	SL_ASSERT(t->state != SL_TASK_RUNNABLE && t->state != SL_TASK_RUNNING);
-	sl_lock(&sl_core.tasks_lock);
+	sl_lock(&here->tasks_lock);
 	t->is_leaving = true;
 	must_tell = t->is_told && !sl_is_bypassed() &&
 		    (sl_core.ops.disable || sl_core.ops.exit_task);
 	if (must_tell) {
 		/* It keeps its slot meanwhile: it may have storage still. */
-		sl_unlock(&sl_core.tasks_lock);
+		sl_unlock(&here->tasks_lock);
 		if (sl_core.ops.disable)
 			SL_CALL(here, sl_core.ops.disable, disable, t, &t->p);
 		if (sl_core.ops.exit_task)
 			SL_CALL(here, sl_core.ops.exit_task, exit_task, t, &t->p,
 				&args);
-		sl_lock(&sl_core.tasks_lock);
+		sl_lock(&here->tasks_lock);
 	}
 	/* First of all, so that nobody makes new storage for it. */
 	sl_poke(&t->is_attached, false);
-	sl_maps_forget_task(t);
-	sl_poke(&sl_core.tasks[t->idx], NULL);
-	sl_core.free_hint = t->idx;
-	sl_unlock(&sl_core.tasks_lock);
+	/* In a map that this does not see yet, nothing of it was stored. */
+	sl_host_fence();
+	if (sl_peek(&sl_core.nr_maps))
+		sl_maps_forget_task(t);
+	give_slot(t);
+	sl_unlock(&here->tasks_lock);
 	sl_flush(here);
 	sl_wait_for_dumps();
 }

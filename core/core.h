@@ -9,9 +9,10 @@
  * once: what a CPU wants from another CPU's local queue waits on its `moves`
  * list until its own lock is dropped. That rule alone excludes deadlock; it is
  * also why load.c may take all CPUs' locks when a policy begins. The table of
- * tasks has a lock too, taken before any of these and never while one is held: it
- * keeps tasks from coming and going while somebody looks at all of them. Whatever is
- * held, `bypass_lock` may be taken; whoever has it takes no other.
+ * tasks has a lock per CPU too, taken before any of these and never while one is held:
+ * a task comes or goes under that of the CPU that it comes or goes on, and all of them
+ * together (sl_lock_tasks()) keep the tasks there are while somebody looks at all of
+ * them. Whatever is held, `bypass_lock` may be taken; whoever has it takes no other.
  *
  * What is read without the lock that protects it is read and written with
  * sl_peek() and sl_poke(), or sl_load() and sl_store(); tests/core proves that
@@ -37,6 +38,7 @@
 #define SL_MAPS_MAX 64
 #define SL_TIMERS_MAX 256
 #define SL_MASK_WORDS (SCX_CPUS_MAX / 64)
+#define SL_OWN_LINE __attribute__((aligned(64)))	/* of the cache */
 
 struct sl_dsq {
 	u64		id;	/* SCX_DSQ_* or the policy's; changes while dead */
@@ -103,6 +105,8 @@ struct sl_cpu {
 	u64		nr_switches;	/* lock protects writing */
 	struct sl_dsq	local;		/* lock protects it */
 
+	sl_lock_t	tasks_lock;	/* see "Locks" above */
+
 	/* This CPU alone touches: */
 	struct sl_task	*moves;		/* see "Locks" above; linked by `next` */
 	struct sl_task	*moves_last;
@@ -160,16 +164,18 @@ struct sl_core {
 	u32		nr_dsqs;
 	struct sl_dsq	*free_dsqs;	/* destroyed; another CPU may look at one */
 
-	struct cpumask	idle;		/* atomic bits */
+	/* Every switch reads this; only who goes idle, or ends that, writes it. */
+	struct cpumask	idle SL_OWN_LINE;	/* atomic bits */
 	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
 	u64		idle_seq;	/* atomic: how often a CPU showed that it is idle */
 
-	sl_lock_t	tasks_lock;	/* protects the table */
-	struct sl_task	**tasks;	/* [tasks_max], holes are NULL */
-	u32		nr_tasks_end;	/* one past the last used slot */
-	u32		free_hint;
+	/* All tasks_locks protect the table, one is enough for a task's own slot: */
+	struct sl_task	**tasks SL_OWN_LINE;	/* [tasks_max]; sl_task_in_slot() */
+	u32		nr_tasks_end;	/* one past the last used slot; atomic */
+	sl_lock_t	slots_lock;	/* for finding a slot; see sl_host_task_slot() */
+	u32		free_hint;	/* slots_lock protects it */
 
-	sl_lock_t	maps_lock;	/* outside callbacks, protects these: */
+	sl_lock_t	maps_lock SL_OWN_LINE;	/* outside callbacks, protects these: */
 	struct sl_map	*maps;
 	u32		nr_maps;
 	struct sl_map	*attr_map;	/* task_attrs of the policy, or NULL */
@@ -288,6 +294,12 @@ static inline bool sl_mask_test(const struct cpumask *mask, u32 cpu)
 #define sl_store(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
 #define sl_peek(at) __atomic_load_n((at), __ATOMIC_RELAXED)
 #define sl_poke(at, value) __atomic_store_n((at), (value), __ATOMIC_RELAXED)
+
+/* This CPU will soon ask for another task. Most likely it comes from where the last did. */
+sl_inline void sl_expect_schedule(void)
+{
+	sl_host_prefetch(sl_peek(&sl_this_cpu()->last_dsq));
+}
 
 /*
  * A policy may write the slice of any task from any CPU, also that of a task
@@ -507,6 +519,18 @@ sl_inline void sl_check_idlers(struct sl_cpu *here)
 	sl_host_fence();
 	if (sl_unlikely(sl_peek(&sl_core.idle_seq) != here->idle_seen))
 		sl_kick_new_idlers(here);
+}
+
+/* core.c */
+void sl_lock_tasks(void);
+void sl_unlock_tasks(void);
+
+/* The attached task in a slot below nr_tasks_end, or NULL. */
+static inline struct sl_task *sl_task_in_slot(u32 idx)
+{
+	struct sl_task *t = sl_load(&sl_core.tasks[idx]);
+
+	return t && sl_load(&t->is_attached) ? t : NULL;
 }
 
 /* policy.c */

@@ -55,7 +55,7 @@ struct sl_dsq *sl_dsq_find_another(struct sl_cpu *here, u64 id)
 		sl_unlock(&sl_core.dsqs_lock);
 	}
 	if (q)
-		here->last_dsq = q;
+		sl_poke(&here->last_dsq, q);
 	return q;
 }
 

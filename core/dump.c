@@ -131,7 +131,7 @@ void sl_dump(void)
 	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++)
 		dump_dsq(sl_load(&sl_core.dsqs[i]));
 	for (u32 i = 0; i < end; i++) {
-		struct sl_task *t = sl_load(&sl_core.tasks[i]);
+		struct sl_task *t = sl_task_in_slot(i);
 
 		if (t)
 			dump_task(t, now_ns);

@@ -104,7 +104,7 @@ static void destroy_dsqs(void)
 		sl_host_free(q, sizeof(*q));
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_core.cpus[i].last_dsq = &sl_core.no_dsq;
+		sl_poke(&sl_core.cpus[i].last_dsq, &sl_core.no_dsq);
 }
 
 /* Context: nobody uses what the policy had. */
@@ -117,13 +117,13 @@ static void forget_policy(void)
 	destroy_dsqs();
 }
 
-/* S1: the tasks that exist. Context: tasks_lock held, nobody comes or goes. */
+/* S1: the tasks that exist. Context: all tasks_locks held, nobody comes or goes. */
 static void tell_of_tasks(struct sl_cpu *here)
 {
 	struct scx_init_task_args args = { .fork = false };
 
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_core.tasks[i];
+		struct sl_task *t = sl_task_in_slot(i);
 
 		if (!t || t->is_leaving)
 			continue;
@@ -181,20 +181,22 @@ static void hand_over(struct sl_cpu *here, struct sl_task *t)
  */
 static void hand_over_all(struct sl_cpu *here)
 {
-	sl_lock(&sl_core.tasks_lock);
+	sl_lock_tasks();
 	tell_of_tasks(here);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_lock(&sl_core.cpus[i].lock);
 	here->holds_lock = true;
 	sl_set_bypass(false);
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		if (sl_core.tasks[i])
-			hand_over(here, sl_core.tasks[i]);
+		struct sl_task *t = sl_task_in_slot(i);
+
+		if (t)
+			hand_over(here, t);
 	}
 	here->holds_lock = false;
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_unlock(&sl_core.cpus[i].lock);
-	sl_unlock(&sl_core.tasks_lock);
+	sl_unlock_tasks();
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_host_kick((s32)i);
 }
@@ -242,9 +244,9 @@ static void tell_of_end(struct sl_cpu *here)
 {
 	struct scx_exit_task_args args = { .cancelled = false };
 
-	sl_lock(&sl_core.tasks_lock);
+	sl_lock_tasks();
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_core.tasks[i];
+		struct sl_task *t = sl_task_in_slot(i);
 
 		if (!t || t->is_leaving || !t->is_told)
 			continue;
@@ -254,7 +256,7 @@ static void tell_of_end(struct sl_cpu *here)
 			SL_CALL(here, sl_core.ops.exit_task, exit_task, t,
 				&t->p, &args);
 	}
-	sl_unlock(&sl_core.tasks_lock);
+	sl_unlock_tasks();
 	sl_core.exit_info.kind = SCX_EXIT_UNREG;
 	sl_core.exit_info.reason = sl_exit_reason(SCX_EXIT_UNREG);
 	sl_core.exit_info.msg = sl_core.exit_msg;

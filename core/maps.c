@@ -417,7 +417,7 @@ int sl_maps_create(const struct sl_policy *policy)
 	}
 	sl_lock(&sl_core.maps_lock);
 	sl_core.maps = maps;
-	sl_core.nr_maps = nr;
+	sl_poke(&sl_core.nr_maps, nr);
 	sl_core.attr_map = attr_map;
 	sl_unlock(&sl_core.maps_lock);
 	return 0;
@@ -431,7 +431,7 @@ void sl_maps_destroy(void)
 	sl_lock(&sl_core.maps_lock);
 	sl_core.maps = NULL;
 	sl_core.attr_map = NULL;
-	sl_core.nr_maps = 0;
+	sl_poke(&sl_core.nr_maps, 0);
 	sl_unlock(&sl_core.maps_lock);
 	destroy_maps(maps, nr);
 }

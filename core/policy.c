@@ -151,17 +151,19 @@ static void take_back_task(struct sl_cpu *here, struct sl_task *t)
 }
 
 /*
- * Context: bypass is on, no lock held. Holds the table's lock, so that no task
+ * Context: bypass is on, no lock held. Holds the table's locks, so that no task
  * is detached, and its memory given back, under our feet.
  */
 void sl_take_back_all(struct sl_cpu *here)
 {
-	sl_lock(&sl_core.tasks_lock);
+	sl_lock_tasks();
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		if (sl_core.tasks[i])
-			take_back_task(here, sl_core.tasks[i]);
+		struct sl_task *t = sl_task_in_slot(i);
+
+		if (t)
+			take_back_task(here, t);
 	}
-	sl_unlock(&sl_core.tasks_lock);
+	sl_unlock_tasks();
 	sl_flush_deferred(here);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_host_kick((s32)i);
@@ -216,10 +218,10 @@ void sl_watchdog(void)
 
 	if (sl_is_bypassed())
 		return;
-	/* The table's lock keeps the tasks from being detached and freed. */
-	sl_lock(&sl_core.tasks_lock);
+	/* The table's locks keep the tasks from being detached and freed. */
+	sl_lock_tasks();
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_core.tasks[i];
+		struct sl_task *t = sl_task_in_slot(i);
 		u64 waited_ns;
 
 		if (!t || sl_load(&t->state) != SL_TASK_RUNNABLE)
@@ -235,6 +237,6 @@ void sl_watchdog(void)
 				(unsigned long long)(waited_ns / 1000000 % 1000));
 		break;
 	}
-	sl_unlock(&sl_core.tasks_lock);
+	sl_unlock_tasks();
 	sl_flush(here);
 }

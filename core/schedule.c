@@ -221,6 +221,9 @@ struct sl_task *sl_schedule(enum sl_why why)
 	sl_watch_idlers(cpu);
 	cpu->must_look = false;
 	sl_lock(&cpu->lock);
+	/* Most likely it is next. While bypassed, the queue may be about to go. */
+	sl_host_prefetch_task(sl_is_bypassed() ? NULL :
+			      sl_peek(&sl_peek(&cpu->last_dsq)->first));
 	cpu->holds_lock = true;
 	cpu->is_scheduling = true;
 	if (sl_unlikely(cpu->must_pass))

@@ -136,6 +136,7 @@ sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	struct sl_cpu *cpu;
 	u64 now_ns;
 
+	sl_host_prefetch(sl_peek(&here->last_dsq));
 	/* S39: nobody but an interrupt wakes without being a task. */
 	here->in_interrupt = !origin_pid;
 	sl_watch_idlers(here);

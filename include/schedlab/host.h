@@ -80,6 +80,24 @@
 #define sl_host_tick_late_ns() 0
 #endif
 
+/*
+ * A host whose tasks are places of one array says which this one is: a number below
+ * tasks_max that no other attached task has. Otherwise the core looks for a slot.
+ */
+#ifndef sl_host_task_slot
+#define sl_host_task_slot(t) ((void)(t), SL_NO_SLOT)
+#endif
+#define SL_NO_SLOT (~0U)
+
+/*
+ * This CPU is about to write there, or all over a task, whoever wrote last. A host with
+ * caches may fetch it; @t may be NULL.
+ */
+#ifndef sl_host_prefetch
+#define sl_host_prefetch(at) ((void)(at))
+#define sl_host_prefetch_task(t) ((void)0)
+#endif
+
 #ifndef sl_host_fence
 #define sl_host_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif

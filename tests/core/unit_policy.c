@@ -509,7 +509,7 @@ TEST(dump_waits_for_nobody)
 	unit_machine(1);
 	CHECK(!unit_enable(&ops));
 	t = unit_start(1);
-	sl_lock(&sl_core.tasks_lock);
+	sl_lock_tasks();
 	sl_lock(&sl_core.cpus[0].lock);
 	sl_lock(&sl_core.global.lock);
 	sl_lock(&sl_core.dsqs_lock);
@@ -519,7 +519,7 @@ TEST(dump_waits_for_nobody)
 	sl_unlock(&sl_core.dsqs_lock);
 	sl_unlock(&sl_core.global.lock);
 	sl_unlock(&sl_core.cpus[0].lock);
-	sl_unlock(&sl_core.tasks_lock);
+	sl_unlock_tasks();
 	unit_step(0);
 	sl_task_prepare_block(&t->core);
 	sl_poke(&t->core.wait_for, "a door");
