@@ -111,7 +111,7 @@ void ut_look_for_deadlock(u64 idle)
 	u32 nr = 0;
 	s32 pid = 0;
 
-	if (!sl_load(&ut.nr_threads) || is_alive_at_all(idle))
+	if (!ut_threads_left() || is_alive_at_all(idle))
 		return;
 	text[0] = 0;
 	for (u32 i = 0; i < end; i++) {

@@ -56,6 +56,9 @@ class Threads(gdb.Command):
             if cpu is not None:
                 print(f"{name}[{pid}] runs on kernel thread {int(machine['cpus'][cpu]['tid'])}")
                 continue
+            if not int(thread["sp"]):
+                print(f"{name}[{pid}] has not begun")
+                continue
             print(f"{name}[{pid}] does not run")
             backtrace(int(thread["sp"]))
 

@@ -47,6 +47,19 @@ void ut_relax(void)
 		sched_yield();
 }
 
+/* Its place; see ut_threads_init(). */
+u32 ut_task_slot(const struct sl_task *t)
+{
+	return ((const struct ut_thread *)t)->slot;
+}
+
+/* All its lines at once: one by one, each would be waited for. */
+void ut_prefetch_task(const struct sl_task *t)
+{
+	if (t)
+		ut_prefetch_thread((const struct ut_thread *)t);
+}
+
 void sl_host_kick(s32 cpu)
 {
 	ut_ring(&ut.cpus[cpu], UT_PENDING_KICK);
@@ -99,7 +112,7 @@ struct sl_task *sl_host_task(s32 pid)
 
 	if (pid < 1)
 		return NULL;
-	slot = sl_peek(&ut.slot_of_pid[(u32)pid & ut.pid_mask]);
+	slot = sl_peek(ut_slot_of_pid(pid));
 	if (!slot)
 		return NULL;
 	t = &ut.threads[slot - 1];

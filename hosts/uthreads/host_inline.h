@@ -167,6 +167,17 @@ sl_inline s32 sl_host_cpu(void)
 }
 #define sl_host_core_cpu() ((struct sl_cpu *)ut_tls_core_cpu())
 
+u32 ut_task_slot(const struct sl_task *t);
+#define sl_host_task_slot(t) ut_task_slot(t)
+
+void ut_prefetch_task(const struct sl_task *t);
+#define sl_host_prefetch(at) ut_prefetch(at)
+#define sl_host_prefetch_task(t)					\
+	do {								\
+		if (sl_unlikely(ut_is_smp))				\
+			ut_prefetch_task(t);				\
+	} while (0)
+
 void ut_relax(void);
 
 sl_inline void sl_host_relax(void)

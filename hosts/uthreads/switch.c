@@ -141,6 +141,8 @@ sl_inline void set_next(struct ut_cpu *cpu, struct ut_thread *next)
 
 	if (cpu->eh_globals)
 		switch_exceptions(cpu->eh_globals, prev, next);
+	if (next && sl_unlikely(!next->sp))
+		ut_thread_begin(cpu, next);
 	cpu->left = prev;
 	cpu->curr = next;
 }

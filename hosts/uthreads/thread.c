@@ -10,51 +10,16 @@
  * policy may hold on to a task that is no more (task.h). An id names the place
  * and the thread, so that an old id is recognised.
  *
- * Read next: sync.c.
+ * Read next: place.c, where they come from.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "ut.h"
 
-/*
- * Free threads go from CPU to CPU by so many at once (Bonwick and Adams 2001): where
- * one creates and the other ends them, a lock is taken for each bundle.
- */
-#define NR_BUNDLE 64
 #define SPINS_MAX 1000		/* of a joiner, before it sleeps again */
-
-int ut_threads_init(void)
-{
-	u64 threads_bytes = (u64)ut.threads_max * sizeof(struct ut_thread);
-	u32 nr_pids = 1;
-
-	/* Twice as many as threads: a free one is found at once. */
-	while (nr_pids < 2 * ut.threads_max)
-		nr_pids *= 2;
-	ut.pid_mask = nr_pids - 1;
-	ut.threads = sl_host_alloc(threads_bytes < 65536 ? 65536 : threads_bytes);
-	ut.slot_of_pid = sl_host_alloc(nr_pids * sizeof(u32));
-	sl_lock_init(&ut.threads_lock);
-	return ut.threads && ut.slot_of_pid ? 0 : -ENOMEM;
-}
-
-void ut_threads_exit(void)
-{
-	u64 threads_bytes = (u64)ut.threads_max * sizeof(struct ut_thread);
-
-	/* A place keeps the masks of its first thread that had an affinity. */
-	for (u32 i = 0; ut.threads && i < ut.nr_threads_used; i++)
-		sl_host_free(ut.threads[i].core.own_mask,
-			     2 * sizeof(struct cpumask));
-	sl_host_free(ut.threads, threads_bytes < 65536 ? 65536 : threads_bytes);
-	sl_host_free(ut.slot_of_pid, (ut.pid_mask + 1ULL) * sizeof(u32));
-	ut.threads = NULL;
-	ut.slot_of_pid = NULL;
-}
 
 static ut_id id_of(const struct ut_thread *t)
 {
@@ -69,149 +34,22 @@ static struct ut_thread *place_of(ut_id id)
 	return slot < ut.threads_max ? &ut.threads[slot] : NULL;
 }
 
-/* ---- memory of threads ----------------------------------------------------- */
-
-/* @cpu has used up its bundle: take another one, or a place that is new. */
-static sl_apart struct ut_thread *take_bundle(struct ut_cpu *cpu)
-{
-	struct ut_thread *t = cpu->free_bundle;
-
-	cpu->nr_free = NR_BUNDLE;
-	if (t) {
-		cpu->free_bundle = NULL;
-		return t;
-	}
-	sl_lock(&ut.threads_lock);
-	t = ut.free_bundles;
-	if (t) {
-		ut.free_bundles = t->prev;
-	} else if (ut.nr_threads_used < ut.threads_max) {
-		t = &ut.threads[ut.nr_threads_used];
-		t->slot = ut.nr_threads_used++;
-		t->next = NULL;
-		cpu->nr_free = 1;
-	}
-	sl_unlock(&ut.threads_lock);
-	return t;
-}
-
-static struct ut_thread *take_place(void)
-{
-	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *t = cpu->free_threads;
-
-	if (sl_unlikely(!t)) {
-		t = take_bundle(cpu);
-		if (!t) {
-			cpu->nr_free = 0;
-			return NULL;
-		}
-	}
-	cpu->free_threads = t->next;
-	cpu->nr_free--;
-	return t;
-}
-
-/* @cpu has a whole bundle: put it aside, and what was there where all find it. */
-static sl_apart void give_bundle(struct ut_cpu *cpu)
-{
-	struct ut_thread *t = cpu->free_bundle;
-
-	cpu->free_bundle = cpu->free_threads;
-	cpu->free_threads = NULL;
-	cpu->nr_free = 0;
-	if (!t)
-		return;
-	sl_lock(&ut.threads_lock);
-	t->prev = ut.free_bundles;
-	ut.free_bundles = t;
-	sl_unlock(&ut.threads_lock);
-}
-
-/* A free thread keeps its stack if it is of the usual size. */
-static void give_place(struct ut_thread *t)
-{
-	struct ut_cpu *cpu = ut_this_cpu();
-
-	if (t->stack.bytes && t->stack.bytes != ut.stack_bytes) {
-		ut_stack_free(&t->stack);
-		t->stack.bytes = 0;
-	}
-	if (sl_unlikely(cpu->nr_free == NR_BUNDLE))
-		give_bundle(cpu);
-	t->next = cpu->free_threads;
-	cpu->free_threads = t;
-	cpu->nr_free++;
-}
-
-/* In a list of free threads, one with a stack of @bytes; or NULL. */
-static struct ut_thread *find_stack(struct ut_thread *list, size_t bytes)
-{
-	while (list && list->stack.bytes != bytes)
-		list = list->next;
-	return list;
-}
-
-/*
- * There is no memory for a new stack, but perhaps one of a thread that is no more.
- * Free threads of other CPUs are not looked at: they are theirs, and few.
- */
-static int take_stack(struct ut_stack *stack, size_t bytes)
-{
-	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *t = find_stack(cpu->free_threads, bytes);
-	struct ut_thread *bundle;
-
-	if (!t)
-		t = find_stack(cpu->free_bundle, bytes);
-	sl_lock(&ut.threads_lock);
-	for (bundle = ut.free_bundles; bundle && !t; bundle = bundle->prev)
-		t = find_stack(bundle, bytes);
-	if (t) {
-		*stack = t->stack;
-		t->stack.bytes = 0;
-	}
-	sl_unlock(&ut.threads_lock);
-	return t ? 0 : -ENOMEM;
-}
-
-/* A pid that nobody has: they count up, so that records tell threads apart. */
-static s32 take_pid(const struct ut_thread *t)
-{
-	s32 pid;
-	u32 free;
-	u32 *at;
-
-	do {
-		pid = (s32)(ut_add(&ut.last_pid, 1) & 0x7fffffff);
-		at = &ut.slot_of_pid[(u32)pid & ut.pid_mask];
-		free = 0;
-	} while (!pid || sl_peek(at) ||
-		 (ut_is_smp &&
-		  !__atomic_compare_exchange_n(at, &free, t->slot + 1, false,
-					       __ATOMIC_RELAXED, __ATOMIC_RELAXED)));
-	sl_poke(at, t->slot + 1);
-	return pid;
-}
-
 /* ---- birth ----------------------------------------------------------------- */
 
 /* @pid: 0: the next free one. */
 static int set_up(struct ut_thread *t, const struct ut_attr *attr, s32 pid)
 {
 	if (pid)
-		sl_poke(&ut.slot_of_pid[(u32)pid & ut.pid_mask], t->slot + 1);
-	sl_task_setup(&t->core, pid ? pid : take_pid(t),
+		sl_poke(ut_slot_of_pid(pid), t->slot + 1);
+	sl_task_setup(&t->core, pid ? pid : ut_pid_take(t),
 		      attr && attr->name ? attr->name : "thread");
 	return attr ? ut_attr_give(t, attr) : 0;
 }
 
 static void drop_pid(const struct ut_thread *t)
 {
-	sl_poke(&ut.slot_of_pid[(u32)t->core.p.pid & ut.pid_mask], 0);
+	sl_poke(ut_slot_of_pid(t->core.p.pid), 0);
 }
-
-static void *run_thread(void *arg);
 
 static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *arg,
 				    bool has_stack, s32 pid, int *err)
@@ -225,7 +63,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	if (attr && attr->stack_bytes)
 		stack_bytes = ut_stack_round(attr->stack_bytes);
 	*err = -EAGAIN;
-	t = take_place();
+	t = ut_place_take();
 	if (!t)
 		return NULL;
 	*err = 0;
@@ -236,10 +74,10 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	if (has_stack && !t->stack.bytes)
 		*err = ut_stack_alloc(&t->stack, stack_bytes);
 	if (*err)
-		*err = take_stack(&t->stack, stack_bytes);
+		*err = ut_place_take_stack(&t->stack, stack_bytes);
 	if (*err) {
 		t->stack.bytes = 0;
-		give_place(t);
+		ut_place_give(t);
 		return NULL;
 	}
 	t->fn = fn;
@@ -250,12 +88,9 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->is_cancelled = false;
 	t->held = NULL;
 	t->attr = (struct ut_attr)UT_ATTR_INIT;
-	if (has_stack) {
-		t->sp = ut_context_make(t->stack.low + t->stack.bytes -
-					t->slot * 64 % UT_COLOURS_BYTES,
-					run_thread, t);
+	t->sp = NULL;
+	if (has_stack)
 		ut_sanitize_begin(&t->sanitized, false);
-	}
 	sl_lock(&t->lock);
 	t->generation++;
 	t->is_joinable = !(attr && attr->is_detached);
@@ -267,10 +102,10 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 		*err = sl_task_attach(&t->core, true);
 	if (*err) {
 		drop_pid(t);
-		give_place(t);
+		ut_place_give(t);
 		return NULL;
 	}
-	ut_add(&ut.nr_threads, 1);
+	sl_store(&ut_this_cpu()->nr_begun, ut_this_cpu()->nr_begun + 1);
 	return t;
 }
 
@@ -360,6 +195,7 @@ static void end_thread(void *result)
 	t = ut_this_cpu()->curr;
 	if (sl_unlikely(ut_may_block()))
 		drop_count(t);
+	sl_expect_schedule();
 	if (t->slots) {
 		/* The program's own functions: they may switch. */
 		ut_enable();
@@ -415,18 +251,50 @@ static void *run_thread(void *arg)
 }
 
 /*
+ * Where on its pages a stack begins: see UT_COLOURS_BYTES. Of the usual size, which is
+ * 64 KiB, the next one has the next place; of smaller ones, a few have the same.
+ */
+static size_t colour_of(const struct ut_stack *stack)
+{
+	return ((uintptr_t)stack->low >> 16) * 64 % UT_COLOURS_BYTES;
+}
+
+/**
+ * ut_thread_begin - a thread is about to run for the first time
+ * @cpu: here
+ * @t: chosen by the core; its context is made now
+ *
+ * It leaves its stack here, and takes the one whose thread ended here last: that
+ * is in this CPU's cache, while its own may be in no cache at all, or in another
+ * CPU's. When it ends it gets one back. So nobody has to have one more, and who is
+ * created has one for sure.
+ *
+ * Context: preemption disabled, on any other stack.
+ */
+void ut_thread_begin(struct ut_cpu *cpu, struct ut_thread *t)
+{
+	if (cpu->warm_stack.bytes)
+		ut_place_swap_stack(cpu, t);
+	/* Its end will write there, and who created it has done so. */
+	ut_prefetch(ut_slot_of_pid(t->core.p.pid));
+	t->sp = ut_context_make(t->stack.low + t->stack.bytes - colour_of(&t->stack),
+				run_thread, t);
+}
+
+/*
  * @t is dead and off its stack: whoever joins it may go on.
  * Context: preemption disabled, on the stack of whoever is next.
  */
 void ut_thread_reap(struct ut_thread *t)
 {
+	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *joiner;
 	bool is_free;
-	u32 nr_left;
 
 	drop_pid(t);
 	if (t != ut.main)
 		ut_sanitize_end(&t->sanitized);
+	ut_place_swap_stack(cpu, t);
 	/* Under the lock: its attributes may be about to be changed. */
 	sl_lock(&t->lock);
 	sl_task_detach(&t->core);
@@ -434,19 +302,38 @@ void ut_thread_reap(struct ut_thread *t)
 	is_free = !t->is_joinable && !joiner && t != ut.main;
 	sl_store(&t->has_ended, true);
 	/* Most often it runs already, here. */
-	if (joiner && joiner != ut_this_cpu()->curr)
+	if (joiner && joiner != cpu->curr)
 		ut_wake(joiner);
 	sl_unlock(&t->lock);
 	/* Joined or not, it is no thread any more. */
 	if (is_free)
-		give_place(t);
-	nr_left = ut_add(&ut.nr_threads, -1U);
+		ut_place_give(t);
+	sl_store(&cpu->nr_ended, cpu->nr_ended + 1);
+	/* Who waits for all has said so before it counted. */
+	sl_host_fence();
 	if (ut.main) {
-		if (nr_left == 1 && sl_load(&ut.main->wait) == UT_WAIT_ALL)
+		if (sl_load(&ut.main->wait) == UT_WAIT_ALL && ut_threads_left() == 1)
 			ut_wake(ut.main);
-	} else if (!nr_left) {
+	} else if (!ut_threads_left()) {
 		ut.on_last();
 	}
+}
+
+/*
+ * How many threads have not been reaped. Every CPU counts for itself: one count for
+ * all would go from one to the other with each thread. Between the two sums there
+ * are no more than that, so 1 means that there is one; who was last finds that.
+ */
+u32 ut_threads_left(void)
+{
+	u64 nr_ended = 0;
+	u64 nr_begun = 0;
+
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		nr_ended += sl_load(&ut.cpus[i].nr_ended);
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		nr_begun += sl_load(&ut.cpus[i].nr_begun);
+	return (u32)(nr_begun - nr_ended);
 }
 
 /* The first thread waits until it is the only one. Context: preemption disabled. */
@@ -456,7 +343,9 @@ void ut_wait_for_others(void)
 
 	for (;;) {
 		ut_prepare_wait(self, UT_WAIT_ALL, NULL);
-		if (__atomic_load_n(&ut.nr_threads, __ATOMIC_SEQ_CST) == 1)
+		/* Either this sees the last one's end, or that one sees who waits. */
+		sl_host_fence();
+		if (ut_threads_left() == 1)
 			break;
 		ut_block(self);
 	}
@@ -545,7 +434,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 	/* From now on its id names nobody. */
 	t->generation++;
 	sl_unlock(&t->lock);
-	give_place(t);
+	ut_place_give(t);
 	return 0;
 }
 
@@ -615,7 +504,7 @@ int ut_detach(ut_id id)
 		t->generation += is_free;
 		sl_unlock(&t->lock);
 		if (is_free)
-			give_place(t);
+			ut_place_give(t);
 	}
 	ut_enable();
 	return err;

@@ -102,6 +102,12 @@ static inline void ut_pause(void)
 	__asm__ volatile("pause");
 }
 
+/* This CPU will write there soon. Compilers know the other instruction, for reading. */
+static inline void ut_prefetch(const void *at)
+{
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+}
+
 #else
 
 static inline struct ut_tls *ut_tls_now(void)
@@ -122,6 +128,11 @@ static inline struct ut_tls *ut_tls_now(void)
 #error "no thread-local access for this processor; add it here and in context_*.S"
 #endif
 	return (struct ut_tls *)at;
+}
+
+static inline void ut_prefetch(const void *at)
+{
+	__builtin_prefetch(at, 1);
 }
 
 static inline void *ut_tls_cpu(void)

@@ -91,7 +91,8 @@ struct request;
 
 struct ut_thread {
 	struct sl_task	core;	/* first: a core task is ours as well */
-	void		*sp;	/* of its context, while it does not run */
+	void		*sp;	/* of its context, while it does not run; NULL: */
+				/* it has not begun */
 	void		*eh_globals[2];	/* C++: exceptions it is handling */
 	struct ut_stack	stack;
 	struct ut_sanitized sanitized;
@@ -143,6 +144,11 @@ struct ut_cpu {
 	struct ut_thread *free_threads;	/* a bundle that is in use, by `next` */
 	struct ut_thread *free_bundle;	/* a whole one; NULL: none */
 	u32		nr_free;	/* in the first */
+	struct ut_stack	warm_stack;	/* its thread ended here last; 0 bytes: none */
+
+	/* It alone writes them, others add them up: ut_threads_left(). */
+	u64		nr_begun;	/* threads that were created here; atomic */
+	u64		nr_ended;	/* threads that were reaped here; atomic */
 
 	pid_t		tid;
 	clockid_t	clock;		/* CPU time of the kernel thread */
@@ -192,16 +198,14 @@ struct ut_machine {
 	bool		has_ticks;	/* the policy has ops.tick() */
 	u32		is_stopping;	/* atomic */
 	u32		is_ending;	/* whoever runs is abandoned; atomic */
-	u32		*slot_of_pid;	/* [pid & pid_mask]: slot + 1 */
+	u32		*slot_of_pid;	/* see ut_slot_of_pid(): slot + 1 */
 	u32		pid_mask;
 
 	/*
 	 * Whoever creates a thread, or ends one, writes here. What every switch
 	 * reads is above, in lines of the cache that nobody takes away.
 	 */
-	u32		nr_threads __attribute__((aligned(64)));	/* that have not */
-					/* ended; atomic */
-	u32		last_pid;	/* atomic */
+	u32		last_pid __attribute__((aligned(64)));	/* atomic */
 	sl_lock_t	threads_lock;
 	/* threads_lock protects: */
 	struct ut_thread *free_bundles;	/* by `prev` of each one's first */
@@ -223,6 +227,16 @@ struct ut_machine {
 
 extern struct ut_machine ut;
 
+/*
+ * Where it is noted which thread has @pid. Neighbours are written by different CPUs at
+ * the same time, so they are in different lines of the cache: any odd factor finds a
+ * place of its own for each of pid_mask + 1 pids.
+ */
+static inline u32 *ut_slot_of_pid(s32 pid)
+{
+	return &ut.slot_of_pid[(u32)pid * 17 & ut.pid_mask];
+}
+
 static inline struct ut_cpu *ut_this_cpu(void)
 {
 	return ut_tls_cpu();
@@ -231,6 +245,16 @@ static inline struct ut_cpu *ut_this_cpu(void)
 static inline struct ut_thread *ut_thread_of(struct sl_task *t)
 {
 	return (struct ut_thread *)t;
+}
+
+/*
+ * This CPU will soon write all over @t, which another one may have had last. With one
+ * kernel thread it is where it is.
+ */
+static inline void ut_prefetch_thread(const struct ut_thread *t)
+{
+	for (u32 i = 0; ut_is_smp && i < sizeof(*t) / 64; i++)
+		ut_prefetch((const char *)t + i * 64);
 }
 
 /*
@@ -375,14 +399,23 @@ void ut_attr_set_priority(struct ut_thread *t, s32 priority);
 
 /* thread.c */
 struct ut_thread *ut_thread_lock(ut_id id);
-int ut_threads_init(void);
-void ut_threads_exit(void);
 struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 				bool has_stack, int *err);
 struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn,
 				    void *arg, s32 pid, int *err);
+sl_apart void ut_thread_begin(struct ut_cpu *cpu, struct ut_thread *t);
 sl_apart void ut_thread_reap(struct ut_thread *t);
+u32 ut_threads_left(void);
 void ut_wait_for_others(void);
+
+/* place.c */
+int ut_threads_init(void);
+void ut_threads_exit(void);
+struct ut_thread *ut_place_take(void);
+void ut_place_give(struct ut_thread *t);
+int ut_place_take_stack(struct ut_stack *stack, size_t bytes);
+void ut_place_swap_stack(struct ut_cpu *cpu, struct ut_thread *t);
+s32 ut_pid_take(const struct ut_thread *t);
 
 /* stack.c */
 int ut_stack_alloc(struct ut_stack *stack, size_t bytes);

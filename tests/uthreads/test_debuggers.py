@@ -36,9 +36,10 @@ def gdb(toolchain, need):
 
 
 def test_the_stack_of_a_thread_that_does_not_run(gdb):
-    said = gdb("-ex", "break stop_here", "-ex", "run", "-ex", f"source {HOST / 'gdb.py'}", "-ex", "ut-threads",
+    said = gdb("-ex", "set environment UNWIND_NEW=1", "-ex", "break stop_here", "-ex", "run", "-ex", f"source {HOST / 'gdb.py'}", "-ex", "ut-threads",
                "-ex", "backtrace", "-ex", "continue")  # fmt: skip
     assert "main[1] runs on kernel thread" in said
+    assert "new[3] has not begun" in said
     threads = said.partition("waits[2] does not run\n")[2]
     names = [line.split(" in ")[-1].split(" (")[0].split()[-1] for line in threads.splitlines() if line.startswith("#")]
     waits, main = names[: names.index("ut_context_entry") + 1], names[names.index("ut_context_entry") + 1 :]

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/auxv.h>
 
 #ifndef AT_MINSIGSTKSZ
@@ -13,6 +14,7 @@
 
 #define ROUNDS 100
 #define NR_SMALL 40	/* more than there are places where a stack begins */
+#define NR_WARM 200
 
 static char order[4 * ROUNDS + 1];
 static atomic_int nr_order;
@@ -147,6 +149,36 @@ static void test_smallest_stacks(void)
 		CHECK_IS(ut_join(ids[nr], NULL), 0);
 }
 
+static void *tell_stack(void *arg)
+{
+	*(uintptr_t *)arg = (uintptr_t)__builtin_frame_address(0) / 4096;
+	return arg;
+}
+
+/*
+ * However many there are: who begins takes the stack of one that has just ended. Only
+ * who was made to give way at its start keeps one.
+ */
+static void test_warm_stacks(void)
+{
+	uintptr_t pages[NR_WARM];
+	ut_id ids[NR_WARM];
+	int nr_others = 0;
+
+	for (int i = 0; i < NR_WARM; i++)
+		CHECK_IS(ut_create(&ids[i], NULL, tell_stack, &pages[i]), 0);
+	for (int i = 0; i < NR_WARM; i++)
+		CHECK_IS(ut_join(ids[i], NULL), 0);
+	for (int i = 0; i < NR_WARM; i++) {
+		bool is_new = true;
+
+		for (int j = 0; j < i; j++)
+			is_new &= pages[j] != pages[i];
+		nr_others += is_new;
+	}
+	CHECK(nr_others < NR_WARM / 2);
+}
+
 static void test_sleep(void)
 {
 	uint64_t before_ns = ut_now_ns();
@@ -173,6 +205,7 @@ int main(int argc, char **argv)
 		test_sleep();
 		test_detached();
 		test_smallest_stacks();
+		test_warm_stacks();
 		CHECK_IS(ut_exit(), 0);
 		CHECK_IS(nr_done, 1000);
 	}

@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 {
 	struct ut_config config = check_config(argc, argv);
 	struct ut_attr attr = UT_ATTR_INIT;
-	ut_id id;
+	ut_id id, later = 0;
 
 	config.flags = UT_NO_PREEMPTION;
 	check_init(&config);
@@ -49,9 +49,15 @@ int main(int argc, char **argv)
 	while (!nr_here)
 		ut_yield();
 	ut_yield();
+	attr.name = "new";
+	if (getenv("UNWIND_NEW"))
+		CHECK_IS(ut_create(&later, &attr, wait_deep, NULL), 0);
 	stop_here();
-	CHECK_IS(ut_sem_post(&gate), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_IS(ut_sem_post(&gate), 0);
 	CHECK_IS(ut_join(id, NULL), 0);
+	if (later)
+		CHECK_IS(ut_join(later, NULL), 0);
 	CHECK_IS(ut_exit(), 0);
 	puts("good");
 	return 0;
