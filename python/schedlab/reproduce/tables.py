@@ -114,7 +114,7 @@ def tables_section(made: Reproduction) -> str:
     return f"""<section id="tables">
 <h2>Its tables and charts, beside ours</h2>
 <p>In a table each number of the report stands over ours: the mean of all runs, with its 95 % interval below, linked to
-the first of these runs. In a chart every dot is a run, a line is the interval. Where the numbers lie near each other
+the first of these runs; all of them, each with its own number, unfold below a table. In a chart every dot is a run, a line is the interval. Where the numbers lie near each other
 all charts of a row have one axis; else each has its own, and shapes are to be compared.</p>
 {"".join(parts)}</section>"""
 
