@@ -141,7 +141,7 @@ def test_runs_obey_physics(play, cpus):
 
 
 def test_the_turns_of_all_other_cpus_pass_within_a_moment(play, root):
-    """Here a timer is heard of two rounds of the others' ticks after it was due."""
+    """Here a timer is heard of more than a round of the others' ticks after it was due."""
     text = (root / "workloads" / "mixed.toml").read_text()
     outcome, job, program = play(text, "fifo", cpus=3, tick_ns=10 * MS)
     assert outcome.error is None
@@ -150,7 +150,7 @@ def test_the_turns_of_all_other_cpus_pass_within_a_moment(play, root):
     late_ns = arrives["t_ns"].astype(np.int64)
     late_ns -= program.task_rows["arrival_ns"][arrives["task"] - 1].astype(np.int64)
     # Or the law would hold whatever the host states.
-    assert late_ns.max() > 4 * job.tick_ns
+    assert late_ns.max() > (job.nr_cpus - 1) * job.tick_ns
     assert verdict == "ok"
 
 
