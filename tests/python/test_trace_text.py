@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ from schedlab.records.trace_text import is_events, read_trace, write_events
 from schedlab.show.record import show_recording
 from schedlab.workload.find import load_workload
 
+#: Kept as they came: traces/TOOL.txt.
+TRACES = ["trace-cmd", "perf"]
 FTRACE = """\
 # tracer: nop
 #                                _-----=> irqs-off/BH-disabled
@@ -246,3 +249,25 @@ def test_a_file_that_is_no_text_is_refused_and_not_a_traceback(tmp_path):
     (tmp_path / "x").write_bytes(bytes(range(256)) * 4)
     with pytest.raises(RecordError, match="no sched_switch"):
         write_events(tmp_path / "x", tmp_path / "y")
+
+
+@pytest.mark.parametrize(
+    ("raw", "command"),
+    [(b"PERFILE2\x68\0", "perf script --ns -i"), (b"\x17\x08\x44tracing6\0", "trace-cmd report -t")],
+)
+def test_a_tools_own_file_is_told_from_its_text(tmp_path, raw, command):
+    (tmp_path / "my trace").write_bytes(raw + bytes(100))
+    with pytest.raises(RecordError, match=f"not text; .*: {command} '.*my trace' > trace.txt"):
+        import_trace(tmp_path / "my trace", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("tool", TRACES)
+def test_what_the_tools_really_print_becomes_a_run(tmp_path, tool):
+    """`sh -c '(seq 300 | sort -r | tail -1) & wait'` on two CPUs of Debian's 7.2, recorded by the tool."""
+    run = import_trace(Path(__file__).parent / "traces" / f"{tool}.txt", tmp_path / "run")
+    assert (run["status"], run["physics"], run["cpus"]) == ("ok", "ok", 2)
+    names = {task["name"] for task in run["tasks"]}
+    assert {"sh", "seq", "sort", "tail"} <= names
+    # Each of the pipeline begins and ends in it.
+    assert run["metrics"]["tasks_ended"] >= 4 and run["recording"]["lost"] == 0

@@ -180,7 +180,7 @@ def _raise_failure(command: Command, report: dict) -> None:
         raise UsageError(f"{name}: this machine has no room for so much reserved time; ask for less")
     if kind == "affinity":
         cpus = ",".join(map(str, command.cpus))
-        raise UsageError(f"--cpus-allowed {cpus}: {reason}; this process may use "
+        raise UsageError(f"--cpus {cpus}: {reason}; this process may use "
                          f"{','.join(map(str, sorted(os.sched_getaffinity(0))))}")  # fmt: skip
     if kind == "exec":
         raise UsageError(f"{command.argv[0]}: cannot be started: {reason}")

@@ -16,6 +16,7 @@ Read next: hosts/linux/record/record.h, what is written; measure/recording.py.
 from __future__ import annotations
 
 import re
+import shlex
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,9 @@ ELSEWHERE = 2
 PIDS_MAX, CPUS_MAX = 4 << 20, 4096
 REMEDY = "record with: trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new " \
          "-e sched_migrate_task -e sched_process_fork -e sched_process_exit"  # fmt: skip
+
+#: First bytes of the tools' own files, and what prints them.
+_BINARY = {b"PERFILE2": "perf script --ns -i", b"\x17\x08\x44tracing": "trace-cmd report -t"}
 
 _HEAD = re.compile(
     r"\s*(?P<comm>.*?)[-\s]\s*(?:\d+/)?(?P<pid>\d+)\s+(?:\([\s\d-]*\)\s+)?\[(?P<cpu>\d+)\]\s+"
@@ -256,7 +260,11 @@ def write_events(trace: Path, events: Path) -> None:
         If the text cannot be read, or the file not be written.
     """
     try:
-        text = trace.read_text(encoding="utf-8", errors="replace")
-        events.write_bytes(read_trace(text, file=str(trace)))
+        raw = trace.read_bytes()
+        for mark, tool in _BINARY.items():
+            if raw.startswith(mark):
+                raise RecordError(f"{trace}: is {tool.split()[0]}'s own file, not text; print it, then import that: "
+                                  f"{tool} {shlex.quote(str(trace))} > trace.txt")  # fmt: skip
+        events.write_bytes(read_trace(raw.decode(errors="replace"), file=str(trace)))
     except OSError as error:
         raise RecordError(f"{error.filename}: {error.strerror}") from error
