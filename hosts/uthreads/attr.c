@@ -243,16 +243,17 @@ void ut_attr_set_priority(struct ut_thread *t, s32 priority)
 }
 
 /*
- * CPU time of the thread that runs here. What ran for long is charged first, so
- * that time the kernel gave to others is found out. Context: preemption disabled.
+ * CPU time of the thread that runs here. What ran for @charge_from_ns is charged first,
+ * so that time the kernel gave to others is found out; 0: whatever ran, and nothing
+ * that others took until now is taken off it later. Context: preemption disabled.
  */
-u64 ut_own_cpu_time_ns(void)
+u64 ut_own_cpu_time_ns(u64 charge_from_ns)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct sl_task *t = &cpu->curr->core;
 	u64 now_ns = sl_host_now_ns();
 
-	if (now_ns - t->exec_start_ns >= UT_STOLEN_FROM_NS) {
+	if (now_ns - t->exec_start_ns >= charge_from_ns) {
 		sl_lock(&sl_core.cpus[cpu->id].lock);
 		sl_charge(t, now_ns);
 		sl_unlock(&sl_core.cpus[cpu->id].lock);
@@ -275,7 +276,7 @@ void ut_stats_of(const struct ut_thread *t, struct ut_stats *stats)
 	};
 	memcpy(stats->name, p->comm, sizeof(stats->name));
 	if (t == ut_this_cpu()->curr)
-		stats->cpu_time_ns = ut_own_cpu_time_ns();
+		stats->cpu_time_ns = ut_own_cpu_time_ns(UT_STOLEN_FROM_NS);
 }
 
 int ut_stats(ut_id id, struct ut_stats *stats)

@@ -202,8 +202,11 @@ u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns)
 	stolen_ns = __atomic_exchange_n(&cpu->stolen_ns, 0, __ATOMIC_RELAXED);
 	if (!stolen_ns)
 		return 0;
-	if (stolen_ns > ran_ns)
+	/* It was found late: those that follow had so much less of the CPU. */
+	if (stolen_ns > ran_ns) {
+		__atomic_fetch_add(&cpu->stolen_ns, stolen_ns - ran_ns, __ATOMIC_RELAXED);
 		stolen_ns = ran_ns;
+	}
 	sl_host_record(SL_RECORD_OVERHEAD, 0, cpu->id, SL_OVERHEAD_STOLEN,
 		       stolen_ns);
 	return stolen_ns;

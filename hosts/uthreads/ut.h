@@ -393,7 +393,7 @@ void ut_slots_end(void);
 /* attr.c */
 int ut_attr_check(const struct ut_attr *attr);
 int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr);
-u64 ut_own_cpu_time_ns(void);
+u64 ut_own_cpu_time_ns(u64 charge_from_ns);
 void ut_stats_of(const struct ut_thread *t, struct ut_stats *stats);
 void ut_attr_set_priority(struct ut_thread *t, s32 priority);
 
