@@ -14,7 +14,9 @@
  *	     comes back here when its turn has come, and returns from the signal
  *
  * The signal is not blocked while its handler runs (SA_NODEFER), or the thread
- * that is switched to would run with it blocked.
+ * that is switched to would run with it blocked. The program's own signals are, until
+ * there is a timer again: a handler of theirs that began on top of this one, before
+ * its first instruction, could not be stopped.
  *
  * Read next: docs/design/0004-uthreads.md, why it is safe.
  */
@@ -130,6 +132,19 @@ static void set_timer(struct ut_cpu *cpu, u64 at_ns)
 	cpu->armed_ns = at_ns;
 	cpu->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
 	timer_settime(cpu->timer, 0, &spec, NULL);
+}
+
+static void forget_timer(struct ut_cpu *cpu)
+{
+	cpu->armed_ns = UT_NEVER;
+	cpu->armed_floor_ns = UT_NEVER - ut.tick_ns + ut_tick_late_ns;
+}
+
+/* It has gone off, or is to be set anew: what may be due is looked at. */
+static void note_timer(struct ut_cpu *cpu)
+{
+	forget_timer(cpu);
+	__atomic_fetch_or(&cpu->pending, UT_PENDING_TIMER, __ATOMIC_RELAXED);
 }
 
 /* Set the timer for the first thing that is due; earlier it may stay. */
@@ -287,12 +302,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 		return;
 	ut_count_up();
 	/* Not every emulator says that it was the timer. */
-	if (info->si_code == SI_TIMER || ut_clock_ns() >= cpu->armed_ns) {
-		cpu->armed_ns = UT_NEVER;
-		cpu->armed_floor_ns = UT_NEVER - ut.tick_ns + ut_tick_late_ns;
-		__atomic_fetch_or(&cpu->pending, UT_PENDING_TIMER,
-				  __ATOMIC_RELAXED);
-	}
+	if (info->si_code == SI_TIMER || ut_clock_ns() >= cpu->armed_ns)
+		note_timer(cpu);
 	/* Not the outermost: the library is at work, or the idle loop. */
 	if (!ut_count_down())
 		goto out;
@@ -303,9 +314,13 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 			set_timer(cpu, ut_clock_ns() + RETRY_NS);
 		goto out;
 	}
-	/* Others are not to run with what this thread blocked. */
-	if (has_own_mask(cpu, context))
-		pthread_sigmask(SIG_SETMASK, &cpu->mask, NULL);
+	/*
+	 * Others are not to run with what this thread, or this handler, has blocked.
+	 * Handlers that waited for this begin here, and may be stopped meanwhile.
+	 */
+	set_timer(cpu, ut_clock_ns() + RETRY_NS);
+	pthread_sigmask(SIG_SETMASK, &cpu->mask, NULL);
+	note_timer(ut_this_cpu());
 	do {
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
@@ -321,6 +336,17 @@ void ut_preempt_send(struct ut_cpu *to)
 	syscall(SYS_tgkill, process, to->tid, ut.signal);
 }
 
+/* All but ours, and those by which the processor says what is wrong here. */
+static void set_signals_of_program(sigset_t *set)
+{
+	const int others[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT };
+
+	sigfillset(set);
+	sigdelset(set, ut.signal);
+	for (u32 i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		sigdelset(set, others[i]);
+}
+
 /* Return: 0 or -errno. Context: before any kernel thread runs a thread. */
 int ut_preempt_init(void)
 {
@@ -331,6 +357,7 @@ int ut_preempt_init(void)
 
 	nr_ranges = 0;
 	dl_iterate_phdr(add_object, &is_first);
+	set_signals_of_program(&act.sa_mask);
 	if (sigaction(ut.signal, &act, &old_action))
 		return ut_fail(-errno, "signal %d cannot be used for preemption: %s",
 			       ut.signal, strerror(errno));
@@ -364,8 +391,7 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	pthread_sigmask(SIG_BLOCK, NULL, &cpu->mask);
 	ut_held_init_cpu(cpu);
-	cpu->armed_ns = UT_NEVER;
-	cpu->armed_floor_ns = UT_NEVER - ut.tick_ns + ut_tick_late_ns;
+	forget_timer(cpu);
 	cpu->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->timer);
 	return cpu->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",
 					    strerror(errno));
