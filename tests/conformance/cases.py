@@ -41,6 +41,8 @@ from schedlab.workload.spec import parse_workload
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+#: S15: so much of a slice that is used up may be left, where a signal has to end it.
+TICK_LATE_NS = 50_000
 HEAD_KEYS = frozenset(
     "rule policy cpus set options hosts error_kind error task expect expect_sim".split()
 )
@@ -271,7 +273,7 @@ class Story:
         }
         words |= {
             "answer": self.answer, "tick_ns": self.records.tick_ns, "ms": 1_000_000,
-            "end_ns": self.records.end_ns, "all_runs": self.all_runs,
+            "late_ns": TICK_LATE_NS, "end_ns": self.records.end_ns, "all_runs": self.all_runs,
             "len": len, "sum": sum, "max": max, "min": min, "all": all, "any": any,
             "set": set, "sorted": sorted, "zip": zip, "abs": abs,
         }  # fmt: skip
