@@ -121,6 +121,12 @@ static u64 tick_due_ns(const struct ut_cpu *cpu)
 	       ut.tick_ns;
 }
 
+static void note_armed(struct ut_cpu *cpu, u64 at_ns)
+{
+	cpu->armed_ns = at_ns;
+	cpu->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
+}
+
 static void set_timer(struct ut_cpu *cpu, u64 at_ns)
 {
 	u64 now_ns = sl_host_now_ns();
@@ -129,21 +135,14 @@ static void set_timer(struct ut_cpu *cpu, u64 at_ns)
 		.it_value = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) },
 	};
 
-	cpu->armed_ns = at_ns;
-	cpu->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
+	note_armed(cpu, at_ns);
 	timer_settime(cpu->timer, 0, &spec, NULL);
-}
-
-static void forget_timer(struct ut_cpu *cpu)
-{
-	cpu->armed_ns = UT_NEVER;
-	cpu->armed_floor_ns = UT_NEVER - ut.tick_ns + ut_tick_late_ns;
 }
 
 /* It has gone off, or is to be set anew: what may be due is looked at. */
 static void note_timer(struct ut_cpu *cpu)
 {
-	forget_timer(cpu);
+	note_armed(cpu, UT_NEVER);
 	__atomic_fetch_or(&cpu->pending, UT_PENDING_TIMER, __ATOMIC_RELAXED);
 }
 
@@ -391,7 +390,7 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	pthread_sigmask(SIG_BLOCK, NULL, &cpu->mask);
 	ut_held_init_cpu(cpu);
-	forget_timer(cpu);
+	note_armed(cpu, UT_NEVER);
 	cpu->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->timer);
 	return cpu->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",
 					    strerror(errno));

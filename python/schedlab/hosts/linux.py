@@ -162,12 +162,11 @@ class LinuxSession:
             refuse_class(linux_class)
             cpus = run_cpus(job.nr_cpus)
             self._open()
-            outcome = self._play(job, linux_class, cpus)
-            for _ in range(LATE_TRIES - 1):
+            for _ in range(LATE_TRIES):
+                outcome = self._play(job, linux_class, cpus)
                 # Nothing has been measured yet: what kept the tasks from time 0 passes.
                 if outcome.error_kind != "late":
                     break
-                outcome = self._play(job, linux_class, cpus)
             return outcome
         except HostError as error:
             # The next job needs a new one.
