@@ -13,6 +13,7 @@ from schedlab.metrics.dictionary import DICTIONARY
 from schedlab.runs.compare import COMPARED, compare_runs
 from schedlab.runs.folders import read_run_folder
 from schedlab.runs.gate import compare_folders, parse_condition
+from schedlab.show.tables import show_comparison
 from schedlab.stats.sentences import method_sentence, ranking_sentences, verdict_sentence
 
 OLD_KEYS = {"workload", "host", "cpus", "policy_a", "policy_b", "seeds", "confidence", "error",
@@ -464,6 +465,25 @@ def test_one_policy_each_may_have_two_names(folders):
     mine = [run | {"policy": "mine"} for run in after]
     with pytest.raises(UsageError, match="nothing pairs: .*w, rr, .*w, mine, .*w, other"):
         compare_folders(*folders(before, [*mine, *more]))
+
+
+def test_the_heading_says_which_knob_differs(folders, capsys):
+    """Two settings of one policy, each in a folder of its own, as a heading and as a gate's side."""
+    before, after = changed(1.2)
+    one, other = ({"knobs": {"slice_ns": 10_000_000, "boost_ns": boost_ns, "rotate": rotate}}
+                  for boost_ns, rotate in ((0, 1), (100_000_000, 2)))  # fmt: skip
+    paths = folders([run | one for run in before], [run | other for run in after])
+    result = compare_folders(*paths)
+    (comparison,) = result["comparisons"]
+    assert comparison["label_a"] == f"rr:boost_ns=0, rotate=1 ({paths[0]})"
+    assert comparison["label_b"] == f"rr:boost_ns=100ms, rotate=2 ({paths[1]})"
+    show_comparison(result)
+    heading = " ".join(capsys.readouterr().out.split("metric")[0].split())
+    assert "a = rr:boost_ns=0, rotate=1 (" in heading and "b = rr:boost_ns=100ms, rotate=2 (" in heading
+    # A new version of a policy may have another knob; of equal ones nothing is said.
+    paths = folders([run | one for run in before], [run | {"knobs": one["knobs"] | {"more": 3}} for run in after])
+    (comparison,) = compare_folders(*paths)["comparisons"]
+    assert (comparison["label_a"], comparison["label_b"]) == (f"rr ({paths[0]})", f"rr:more=3 ({paths[1]})")
 
 
 def test_what_else_differs_is_noted(folders):

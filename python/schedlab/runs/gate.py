@@ -24,7 +24,7 @@ from ..errors import UnitError, UsageError, did_you_mean
 from ..metrics.dictionary import DICTIONARY, find_metric
 from ..stats.inference import CONFIDENCE, SEED, Interval, compare_paired, mean_interval
 from ..stats.sentences import is_share, label, reservation, show_number, signed
-from ..units import parse_duration
+from ..units import format_duration, parse_duration
 from .compare import compare_pairs, different_work, judge_together
 from .folders import read_run_folder
 
@@ -246,9 +246,21 @@ def _named(group: tuple) -> str:
 
 
 def _labels(folder_a, folder_b, pairs) -> tuple[str, str]:
-    """Names of the sides that tell them apart."""
-    one, other = pairs[0][0]["policy"], pairs[0][1]["policy"]
-    return (one, other) if one != other else (f"{one} ({folder_a})", f"{other} ({folder_b})")
+    """Names of the sides that tell them apart: by the knobs that differ, and by the folder."""
+    a, b = pairs[0]
+    if a["policy"] != b["policy"]:
+        return a["policy"], b["policy"]
+    knobs = [run.get("knobs") or {} for run in (a, b)]
+    names = [name for name in knobs[0] | knobs[1] if knobs[0].get(name) != knobs[1].get(name)]
+    texts = [", ".join(f"{name}={_knob_text(name, mine[name])}" for name in names if name in mine) for mine in knobs]
+    sides = zip((a, b), texts, (folder_a, folder_b), strict=True)
+    first, second = (f"{run['policy']}{':' if text else ''}{text} ({folder})" for run, text, folder in sides)
+    return first, second
+
+
+def _knob_text(name: str, value: int) -> str:
+    """A knob's value; a run does not say its unit, the name of a time in ns does."""
+    return format_duration(value) if name.endswith("_ns") and value > 0 else str(value)
 
 
 def _what_else_differs(pairs) -> list[str]:
