@@ -43,7 +43,9 @@ def test_report_2_has_rows_whose_percentage_its_own_times_do_not_give():
     places = {finding.where.partition(", ")[2] for finding in rows if not finding.follows}
     # Three of the five runs behind "CFS, mixed, 300 processes" are among them.
     assert {"OTHER mixed 300 1", "OTHER mixed 300 2", "OTHER mixed 300 3"} <= places
-    assert len(places) == 10
+    # Their wall times are their user times, digit by digit.
+    assert {f"FIFO mixed 5 {run}" for run in range(1, 6)} <= places
+    assert len(places) == 12
     assert not wrong(2, "groups"), "its means are those of its rows"
 
 
@@ -55,8 +57,8 @@ def test_report_4_divided_by_20_instead_of_200_and_shares_rows():
     }
     for finding in groups:
         assert float(finding.published) / finding.recomputed.middle == pytest.approx(10, rel=0.01)
-    shared = {finding.where.partition(", ")[2] for finding in wrong(4, "repeats")}
-    assert shared == {"FIFO io 5 1", "FIFO io 200 6", "RR mixed 200 1"}
+    shared = sorted(finding.where.partition(", ")[2] for finding in wrong(4, "repeats"))
+    assert shared == ["FIFO io 200 6", "FIFO io 5 1", "RR mixed 200 1"], "each is found once"
     assert [f.where for f in wrong(4, "rows")] == ["appendix A, RR cpu 200 9", "appendix A, RR mixed 20 9"]
 
 
@@ -133,7 +135,7 @@ def test_altering_a_published_figure_flips_its_verdict(tmp_path):
     spoilt = changed(tmp_path / "b", 4, "published/means.csv", "11.243", "11.244")
     assert len(spoilt.wrong) == len(audit(4).wrong) + 1, "what was divided from it; the mean may be rounded rows"
     row = changed(tmp_path / "c", 2, "published/samples.csv", "FIFO,cpu,5,1,1.51,1.46,0.03,98", "FIFO,cpu,5,1,1.51,1.46,0.03,89")
-    assert len([f for f in row.wrong if f.kind == "rows"]) == 11
+    assert len([f for f in row.wrong if f.kind == "rows"]) == 13
 
 
 @pytest.mark.parametrize(
@@ -186,6 +188,8 @@ def test_the_true_value_is_never_called_wrong(a, b, c, digits):
 def test_ranges():
     assert published_range("1,713.68") == Range(1713.675, 1713.685)
     assert published_range("98", rounding="any") == Range(97, 99)
+    assert published_range("0", rounding="any") == Range(0, 1), "no time, count or share is below 0"
+    assert published_range("-3") == Range(-3.5, -2.5)
     with pytest.raises(ValueError, match="rounding = 'nearset'; known: nearest, down, any"):
         published_range("98", rounding="nearset")
     assert Range(1, 2) - Range(0, 1) == Range(0, 2)
@@ -207,7 +211,7 @@ def test_the_command_line():
     audits = json.loads(done.stdout)["audits"]
     assert [each["report"] for each in audits] == [1, 2, 3, 4, 5]
     assert set(audits[0]["findings"][0]) == {
-        "report", "where", "text", "published", "low", "high", "follows", "kind", "note",
+        "report", "where", "text", "published", "low", "high", "follows", "kind", "note", "unit",
     }  # fmt: skip
     shown = schedlab("5")
     assert "13 of 21 derived figures do not follow" in shown.stdout

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import re
 import shutil
 import signal
@@ -11,11 +13,13 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from schedlab.cli.app import app
 from schedlab.errors import SpecError, UsageError
 from schedlab.hosts import kernel_boot
+from schedlab.hosts.kernel_build import KernelImage
 from schedlab.reproduce import runs as reproduce_runs
 from schedlab.reproduce.audit import Range
 from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, decide, decide_all, measure_on
@@ -139,6 +143,44 @@ def test_an_expression_pairs_its_cells_by_seed():
         Measure("1 / (run['w', 'a', 'm'] - run['w', 'a', 'm'])", sets=[]).sample(lambda n, k: cells[k[1]])
 
 
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("run['w', 'a', 'm'] / run['w', 'b', 'm']", 0),
+        ("max(run['w', 'a', 'm'], 2) * 3 / 1e6", 0),
+        ("abs(run['w', 'a', 'm'] - run['w', 'b', 'm'])", 0),
+        ("run['w', 'a', 'm'] - run['w', 'b', 'm']", -math.inf),
+        ("mean(run['w', 'a', 'm'] / run['w', 'b', 'm'] - 1)", -math.inf),
+        ("-run['w', 'a', 'm'] / 2", -math.inf),
+    ],
+)
+def test_what_cannot_be_negative_has_no_interval_below_0(text, least):
+    """Student's interval of few seeds would reach there, and be printed."""
+    cells = {"a": Cell({1: 1.0, 2: 20.0}, {1: "", 2: ""}), "b": Cell({1: 1.0, 2: 1.0}, {1: "", 2: ""})}
+    runs = Runs("s", "simulator", "sim", {}, Size(), Size())
+    samples = Samples({"s": Done(runs)})
+    samples.look_up = lambda name, keys: cells[keys[1]]
+    (decided,) = decide_all([replace(claim(published="5"), ours=Measure(text, sets=["s"]))], {}, samples)
+    assert decided.sample.least == least
+    assert decided.ours.low == 0 if least == 0 else decided.ours.low < 0
+
+
+@pytest.mark.parametrize(("function", "is_fair"), [("lowest_mean", True), ("min", False)])
+def test_the_best_of_several_is_the_same_for_all_seeds(function, is_fair):
+    """Three equal policies: hardly ever is one called slower than the better of the others."""
+    rng = np.random.default_rng(1)
+    measure = Measure(f"run['w', 'a', 'm'] / {function}(run['w', 'b', 'm'], run['w', 'c', 'm'])", sets=["s"])
+    samples = Samples({"s": Done(Runs("s", "simulator", "sim", {}, Size(), Size()))})
+    wrong = 0
+    for _ in range(30):
+        drawn = rng.normal(1, 0.05, (3, 40))
+        samples.look_up = lambda name, keys, drawn=drawn: Cell(
+            dict(enumerate(drawn["abc".index(keys[1])])), dict.fromkeys(range(40), ""))  # fmt: skip
+        (decided,) = decide_all([replace(claim(null=1.0, says="below"), ours=measure)], {}, samples)
+        wrong += "the other way round" in decided.reason
+    assert (wrong <= 2) == is_fair, wrong
+
+
 # ---- verdicts ----------------------------------------------------------------
 
 
@@ -235,7 +277,7 @@ name = "two"
 title = "Linux"
 host = "linux"
 workloads = {cpu = "report-4/pi:terms={terms}"}
-policies = {FIFO = "SCHED_FIFO"}
+policies = {RR = "SCHED_RR:1", MLFQ = "SCHED_OTHER"}
 scaled = {terms = 1000}
 quick = {skip = true}
 full = {seeds = 2}
@@ -284,6 +326,45 @@ def miniature(tmp_path):
     (folder / "audit.toml").write_text('[[table]]\nname = "turnaround"\nkeys = ["scheduler"]\n')
     (folder / "published" / "turnaround.csv").write_text("scheduler,cpu\nRR,20.0\nMLFQ,10.0\n")
     return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "problem"),
+    [
+        ("claims", 'id = "less"', 'id = "less than"', "id = 'less than' must be a word"),
+        ("claims", "null = 1", "null = inf", "[[claim]] 1 (less): null = inf must be a number"),
+        ("claims", "null = 1", "null = 1\nwithin = -1", "within = -1 must be a number, 0 or more"),
+        ("claims", "null = 1", "null = 1\nleast = nan", "least = nan must be a number, 0 or more"),
+        ("claims", 'on = ["one", "two"]', "on = []", "on names no set of runs"),
+        ("claims", '["cpu", "MLFQ", "mean', '["cpu", "MLQF", "mean', "'one' has no policy 'MLQF' (did you mean 'MLFQ'"),
+        ("claims", '["cpu", "MLFQ", "mean', '["cpus", "MLFQ", "mean', "'two' has no workload 'cpus' (did you mean 'cpu'"),
+        ("claims", 'turnaround["MLFQ", "cpu"]', 'turnaround["MLFQ", "io"]', "[[claim]] 1 (less): published: 'turnaround['MLFQ', 'io']' is in no row"),
+        ("claims", 'turnaround["MLFQ", "cpu"]', 'turnover["MLFQ", "cpu"]', "there is no table 'turnover'"),
+        ("claims", 'turnaround["MLFQ", "cpu"] /', "twice", "is no formula"),
+        ("experiment", '{RR = "rr", MLFQ = "mlfq"', '{RR = "rr", MLFQ = ""', "policies must name at least one"),
+        ("experiment", "{terms = 1000}", '{terms = "many"}', "scaled.terms must be a number above 0 (got 'many')"),
+        ("experiment", "{seeds = 6}", "{seeds = 0}", "seeds must be at least 1"),
+        ("audit", 'keys = ["scheduler"]', 'keys = ["name"]', "audit.toml: table 1: 'name' is missing"),
+        ("audit", "[[table]]", "[table]", "audit.toml: table: must be written as [[table]]"),
+        ("published/turnaround", "MLFQ,10.0", "RR,10.0", "two rows are called RR"),
+        ("published/turnaround", "MLFQ,10.0", "MLFQ,ten", "published: 'ten' is no number"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_found_before_anything_runs(miniature, tmp_path, file, old, new, problem):
+    path = miniature / f"{file}.{'csv' if '/' in file else 'toml'}"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(SpecError) as error:
+        reproduce_report(miniature, Wanted(out=tmp_path / "out"))
+    assert problem in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_is_found_before_anything_runs(miniature, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="--out .*file: cannot be made: "):
+        reproduce_report(miniature, Wanted(out=tmp_path / "file"))
 
 
 def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulator):
@@ -349,6 +430,47 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
     assert verdict() in (HOLDS, DIRECTION)
 
 
+def test_a_damaged_run_directory_is_done_again_or_has_a_remedy(miniature, tmp_path, simulator):
+    experiment = read_experiment(miniature)
+    runs = experiment.runs["one"]
+    needed = needed_pairs(experiment)["one"]
+    done = do_runs(runs, runs.quick, tmp_path, needed=needed)
+    folder = Path(done.found["cpu", "RR"][1]["directory"])
+    good = (folder / "run.json").read_text()
+    for name, content in (("run.json", "[]"), ("run.json", good[:100]), ("run.json", '{"status": "ok"}'),
+                          ("tasks.parquet", "PAR1, cut off")):  # fmt: skip
+        (folder / name).write_text(content)
+        assert do_runs(runs, runs.quick, tmp_path, needed=needed).nr_new == 1, (name, content)
+    table = (folder / "tasks.parquet").read_bytes()
+    (folder / "tasks.parquet").write_bytes(table[:4] + bytes(len(table) - 8) + table[-4:])
+    again = do_runs(runs, runs.quick, tmp_path, needed=needed)
+    assert again.nr_new == 0
+    with pytest.raises(UsageError, match="tasks.parquet: damaged .*remove its folder"):
+        decide_all(experiment.claims, published_tables(miniature), Samples({"one": again}))
+
+
+def test_policies_take_turns_where_time_is_real(miniature, tmp_path, monkeypatch, simulator):
+    """Each in a block of its own would be compared with what the machine did in between."""
+    asked, do = [], reproduce_runs.run_plan
+
+    def watched(plan, **more):
+        asked.append((plan.policies[0], plan.first_seed, plan.nr_seeds))
+        result = do(plan, **more)
+        result.runs = [run | ({"status": "failed", "error": "lost"} if run["seed"] == 2 else {}) for run in result.runs]
+        return result
+
+    monkeypatch.setattr(reproduce_runs, "run_plan", watched)
+    monkeypatch.setattr(reproduce_runs, "_is_repeatable", lambda runs: False)
+    runs = replace(read_experiment(miniature).runs["one"], policies={"RR": "rr", "MLFQ": "mlfq"})
+    done = do_runs(runs, Size(seeds=2), tmp_path)
+    assert asked == [("mlfq", 1, 1), ("rr", 1, 1), ("rr", 2, 1), ("mlfq", 2, 1), ("rr", 1, 2), ("mlfq", 1, 2)]
+    assert done.nr_new == 4, "what failed is not done until it succeeds"
+    for label in ("RR", "MLFQ"):
+        assert [(run["seed"], run["status"]) for run in done.found["cpu", label]] == [(1, "ok"), (2, "failed")]
+        (listed,) = tmp_path.glob(f"one/{label}/runs.json")
+        assert [run["seed"] for run in json.loads(listed.read_text())["runs"]] == [1, 2], "the list is whole"
+
+
 def test_what_a_failed_run_leaves_is_a_reason_and_no_number():
     runs = Runs("one", "simulator", "sim", {"RR": "rr"}, Size(), Size())
     failed = {"status": "failed", "error": "runnable task stall", "seed": 1, "directory": "", "metrics": {}}
@@ -399,14 +521,14 @@ def test_machines_in_real_time_do_not_share_the_cpus(is_parallel, tmp_path, monk
         missing("the teaching kernel", reason)
     both, under_way, most = threading.Barrier(2, timeout=60), [], []
 
-    def boot(runs, workload, label, command, folder, identity, machines):
-        under_way.append(label)
+    def boot(runs, boot, image, command, identity, machines):
+        under_way.append(boot.label)
         most.append(len(under_way))
         if not is_parallel:
             both.wait()
-        under_way.remove(label)
-        return [{"workload": workload, "policy": label, "seed": 1, "status": "ok", "error": None,
-                 "directory": str(folder), "metrics": {"ns": 1}}]  # fmt: skip
+        under_way.remove(boot.label)
+        return [{"workload": boot.workload, "policy": boot.label, "seed": boot.first, "status": "ok", "error": None,
+                 "directory": str(boot.folder), "metrics": {"ns": 1}}]  # fmt: skip
 
     monkeypatch.setattr(reproduce_runs, "_boot", boot)
     monkeypatch.setattr(reproduce_runs.os, "cpu_count", lambda: 2)
@@ -414,6 +536,53 @@ def test_machines_in_real_time_do_not_share_the_cpus(is_parallel, tmp_path, monk
                 workloads={"forks": "5"}, parallel=is_parallel)  # fmt: skip
     assert do_runs(runs, Size(), tmp_path).nr_new == 2
     assert max(most) == (1 if is_parallel else 2)
+
+
+def test_runs_in_real_time_have_a_machine_each_and_policies_take_turns(tmp_path, monkeypatch):
+    """A second in which this machine is slow, or an emulator that is, would be one policy's alone."""
+    if reason := kernel_boot.unavailable():
+        missing("the teaching kernel", reason)
+    booted = []
+
+    def boot(runs, boot, image, command, identity, machines):
+        booted.append((boot.label, boot.first, boot.nr_runs, command, str(boot.folder.relative_to(tmp_path))))
+        return [{"workload": boot.workload, "policy": boot.label, "seed": boot.first, "status": "ok", "error": None,
+                 "directory": str(boot.folder), "metrics": {"ns": boot.first}}]  # fmt: skip
+
+    monkeypatch.setattr(reproduce_runs, "_boot", boot)
+    runs = Runs("k", "kernel", "kernel", {"RR": "rr", "FIFO": "fifo"}, Size(), Size(), program="timings -n {runs} {workload}",
+                workloads={"forks": "5"}, parallel=True)  # fmt: skip
+    done = do_runs(runs, Size(seeds=2), tmp_path)
+    assert booted == [
+        ("RR", 1, 1, "timings -n 1 5", "k/RR/forks/run-1"), ("FIFO", 1, 1, "timings -n 1 5", "k/FIFO/forks/run-1"),
+        ("FIFO", 2, 1, "timings -n 1 5", "k/FIFO/forks/run-2"), ("RR", 2, 1, "timings -n 1 5", "k/RR/forks/run-2"),
+    ]  # fmt: skip
+    assert [run["seed"] for run in done.found["forks", "RR"]] == [1, 2]
+    booted.clear()
+    do_runs(replace(runs, parallel=False), Size(seeds=2), tmp_path)
+    assert [entry[1:] for entry in booted] == [(1, 2, "timings -n 2 5", f"k/{name}/forks") for name in ("RR", "FIFO")]
+
+
+def test_a_policy_of_ones_own_is_another_run_when_its_text_is(tmp_path, monkeypatch):
+    """Its kernel has it linked in, and so another hash; here without linking one."""
+    if reason := kernel_boot.unavailable():
+        missing("the teaching kernel", reason)
+    policy = tmp_path / "mine.bpf.c"
+    monkeypatch.setattr("schedlab.hosts.kernel.image_for",
+                        lambda path: KernelImage(path, path, hashlib.sha256(path.read_bytes()).hexdigest()))
+
+    def boot(runs, boot, image, command, identity, machines):
+        boot.folder.mkdir(parents=True, exist_ok=True)
+        (boot.folder / "run.json").write_text(json.dumps({"identity": identity, "runs": [{"seed": 1}]}))
+        return [{"seed": 1}]
+
+    monkeypatch.setattr(reproduce_runs, "_boot", boot)
+    runs = Runs("k", "kernel", "kernel", {"mine": str(policy)}, Size(), Size(), program="timings -n {runs} {workload}",
+                workloads={"forks": "5"})  # fmt: skip
+    policy.write_text("/* the first */")
+    assert [do_runs(runs, Size(), tmp_path / "out").nr_new for _ in range(2)] == [1, 0]
+    policy.write_text("/* the second */")
+    assert do_runs(runs, Size(), tmp_path / "out").nr_new == 1
 
 
 def test_machines_end_together_also_those_about_to_be_started():
@@ -459,6 +628,10 @@ def test_a_host_that_is_asked_for_is_run_also_where_quick_skips_it(miniature, tm
         (["5", "--host", "sim,kernel-7"], "--host kernel-7: there is no such host or set of runs"),
         (["2", "--host", "kernel-1"], "there is no such host or set of runs"),
         (["5", "--scale", "0"], "--scale must be above 0"),
+        (["5", "--scale", "-1"], "--scale must be above 0"),
+        (["5", "--scale", "nan"], "--scale must be above 0 and at most 1000 (got nan)"),
+        (["5", "--host", ","], "--host ',': name a host or a set of runs"),
+        (["5", "--write", "/nowhere/page.md"], "--write /nowhere/page.md: no file can be there"),
     ],
 )
 def test_the_command_refuses_what_makes_no_sense(words, problem):

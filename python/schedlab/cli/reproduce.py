@@ -17,7 +17,6 @@ from ..errors import EXIT_CHECK_FAILED, UsageError, did_you_mean
 from .audit import REPORTS, report_folder
 
 
-
 def register(app: typer.Typer) -> None:
     """Add the command to the command line.
 
@@ -46,6 +45,8 @@ def reproduce(
 
     folders = _folders(reports or [])
     wanted = Wanted(out=out, hosts=_hosts(host or [], folders), is_quick=quick, scale=_checked(scale))
+    if write is not None and (write.is_dir() or not write.parent.is_dir()):
+        raise UsageError(f"--write {write}: no file can be there; name one in a folder that exists")
     made = []
     with Watch(is_silent=as_json) as watch:
         for folder in folders:
@@ -81,6 +82,8 @@ def _hosts(given: list[str], folders: list[Path]) -> tuple[str, ...]:
     from ..reproduce.spec import HOSTS, read_experiment
 
     names = [part.strip() for value in given for part in value.split(",") if part.strip()]
+    if given and not names:
+        raise UsageError(f"--host '{given[0]}': name a host or a set of runs; left out, all are used")
     if {*names} <= {*HOSTS}:
         return tuple(names)
     known = [*HOSTS, *dict.fromkeys(name for folder in folders for name in read_experiment(folder).runs)]

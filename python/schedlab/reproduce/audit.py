@@ -29,7 +29,7 @@ import operator
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from statistics import median
 
@@ -108,12 +108,12 @@ def published_range(text: str, *, rounding: str = "nearest") -> Range:
     Returns
     -------
     Range
-        In the unit of the text.
+        In the unit of the text; not below 0 where no sign is printed.
 
     Raises
     ------
     ValueError
-        If there is no such rounding.
+        If it is no number, or there is no such rounding.
 
     Examples
     --------
@@ -121,14 +121,20 @@ def published_range(text: str, *, rounding: str = "nearest") -> Range:
     Range(low=1.255, high=1.265)
     >>> published_range("98", rounding="down")
     Range(low=98.0, high=99.0)
+    >>> published_range("0.0"), published_range("-0.0")
+    (Range(low=0.0, high=0.05), Range(low=-0.05, high=0.05))
     """
     if rounding not in ROUNDINGS:
         raise ValueError(f"rounding = {rounding!r}; known: {', '.join(ROUNDINGS)}")
-    number = Decimal(text.replace(",", ""))
+    try:
+        number = Decimal(text.replace(",", ""))
+    except InvalidOperation as error:
+        raise ValueError(f"'{text}' is no number") from error
     step = Decimal(1).scaleb(int(number.as_tuple().exponent))
     below = {"nearest": step / 2, "down": Decimal(0), "any": step}[rounding]
     above = step / 2 if rounding == "nearest" else step
-    return Range(float(number - below), float(number + above))
+    low = number - below
+    return Range(float(low if text.lstrip().startswith("-") else max(low, Decimal(0))), float(number + above))
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,8 @@ class Finding:
         What a reader should know; may be empty.
     table, key : str, tuple of str
         The row that it was found in; empty where it is in no single row.
+    unit : str
+        Of `recomputed`; empty where it has none, or the report prints none.
     """
 
     report: int
@@ -197,6 +205,7 @@ class Finding:
     note: str = ""
     table: str = ""
     key: tuple[str, ...] = ()
+    unit: str = ""
 
     def as_json(self) -> dict:
         """All of it, bounds as numbers."""
@@ -205,7 +214,7 @@ class Finding:
         return {
             "report": self.report, "where": self.where, "text": self.text,
             "published": self.published, "low": low, "high": high,
-            "follows": self.follows, "kind": self.kind, "note": self.note,
+            "follows": self.follows, "kind": self.kind, "note": self.note, "unit": self.unit,
         }  # fmt: skip
 
 
@@ -374,11 +383,15 @@ def audit_report(folder: Path) -> Audit:
     number = int(folder.name.rpartition("-")[2])
     try:
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (OSError, ValueError) as error:  # not there, not UTF-8, or no TOML
         raise SpecError([SpecFault(str(path), None, "", str(error))]) from error
     unknown = set(spec) - set(SECTIONS)
     if unknown:
         raise SpecError([SpecFault(str(path), None, "", f"unknown sections {sorted(unknown)}")])
+    misshapen = [kind for kind, entries in spec.items()
+                 if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries)]  # fmt: skip
+    if misshapen:
+        raise SpecError([SpecFault(str(path), None, kind, f"must be written as [[{kind}]]") for kind in misshapen])
     result = Audit(number)
     tables: dict[str, Table] = {}
     for kind in SECTIONS:
@@ -388,8 +401,11 @@ def audit_report(folder: Path) -> Audit:
                     table = read_table(folder / "published", entry)
                     tables[table.name] = table
                 else:
-                    result.findings += _AUDITORS[kind](number, entry, tables)
-            except (KeyError, ValueError, OSError) as error:
+                    # What one [[repeats]] has found, another one of fewer columns finds again.
+                    known = {(found.table, found.key) for found in result.findings if found.kind == "repeats"}
+                    result.findings += [found for found in _AUDITORS[kind](number, entry, tables)
+                                        if kind != "repeats" or (found.table, found.key) not in known]  # fmt: skip
+            except (KeyError, ValueError, OSError, ArithmeticError, TypeError) as error:
                 problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
                 raise SpecError([SpecFault(str(path), None, f"{kind} {i}", problem)]) from error
     return result
@@ -484,7 +500,8 @@ def _figures(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterat
     margin = float(entry.get("margin", 0))
     follows = value.meets(Range(said.low - margin, said.high + margin))
     shown = entry.get("shown") or f"{entry['published']} {entry.get('unit', '')}".strip()
-    yield Finding(report, entry["where"], entry["text"], shown, value, follows, "figure", entry.get("note", ""))  # fmt: skip
+    yield Finding(report, entry["where"], entry["text"], shown, value, follows, "figure", entry.get("note", ""),
+                  unit=entry.get("unit", ""))  # fmt: skip
 
 
 def _rows(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -496,7 +513,7 @@ def _rows(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[
         follows = value.meets(published_range(cells[column], rounding=entry.get("rounding", "nearest")))
         yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"],
                       f"{cells[column]} {entry.get('unit', '')}".strip(), value, follows, "rows",
-                      entry.get("note", ""), table.name, key)  # fmt: skip
+                      entry.get("note", ""), table.name, key, entry.get("unit", ""))  # fmt: skip
 
 
 def _groups(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:

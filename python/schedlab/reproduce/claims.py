@@ -120,7 +120,7 @@ def published_value(claim: Claim, tables: Mapping[str, Table]) -> Range | None:
         return None
     try:
         return published_range(claim.published)
-    except ArithmeticError:  # no number: a formula
+    except ValueError:  # no number: a formula
         return Formula(claim.published).value(tables)
 
 
@@ -345,7 +345,7 @@ def _decide_on(claim: Claim, on: str, published: Range | None, samples: Samples)
         sample = measure_on(claim.ours, on, samples)
     except MissingError as error:
         return Decision(claim, on, host, UNTESTED, str(error), published)
-    ours = mean_interval(sample.values)
+    ours = mean_interval(sample.values, least=sample.least)
     verdict, reason = decide(claim, published, ours)
     if sample.nr_left_out:
         reason += f"; {sample.nr_left_out} seeds are left out, since runs of theirs failed"

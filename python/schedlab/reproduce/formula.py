@@ -15,6 +15,7 @@ Read next: samples.py, which finds the cells.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ _FUNCTIONS: dict[str, Callable] = {
     "mean": lambda values: np.mean(values, axis=0),
     "sum": lambda values: np.sum(values, axis=0),
     "abs": lambda values: np.abs(values[0]),
+    # One of them for all seeds: of two that chance alone tells apart, the lower of each seed is
+    # lower than either, and whoever is compared with that seems worse.
+    "lowest_mean": lambda values: min(values, key=np.mean),
+    "highest_mean": lambda values: max(values, key=np.mean),
     # Of all seeds together: how far each is from their mean, and between which two all lie.
     "deviation": lambda values: np.abs(values[0] - np.mean(values[0])),
     "lowest": lambda values: np.min(values[0]),
@@ -76,12 +81,16 @@ class Sample:
         Directories of the runs that each of them comes from.
     nr_left_out : int
         Seeds that some cells have and others lack.
+    least : float
+        The least that a value can be: 0 where nothing is subtracted, since no cell
+        is negative; else minus infinity.
     """
 
     values: tuple[float, ...]
     seeds: tuple[int, ...]
     runs: tuple[tuple[str, ...], ...]
     nr_left_out: int = 0
+    least: float = -math.inf
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -96,8 +105,9 @@ class Measure:
     ----------
     text : str
         Numbers, `+ - * / **`, cells, and `min`, `max`, `mean`, `sum`, `abs` of
-        expressions, seed by seed; and, of one expression over all seeds, its
-        `deviation` (of each from their mean), `lowest` and `highest`.
+        expressions, seed by seed; that one of several whose mean over all seeds is
+        the `lowest_mean` or the `highest_mean`; and, of one expression over all seeds,
+        its `deviation` (of each from their mean), `lowest` and `highest`.
     sets : sequence of str
         Names of the sets of runs there are.
 
@@ -186,7 +196,7 @@ class Measure:
         if not np.isfinite(values).all():
             raise MissingError("the expression divides by 0")
         runs = tuple(tuple(dict.fromkeys(cell.directories[seed] for cell in cells.values())) for seed in seeds)
-        return Sample(tuple(map(float, values)), tuple(seeds), runs, len(every) - len(common))
+        return Sample(tuple(map(float, values)), tuple(seeds), runs, len(every) - len(common), _least(self._tree))
 
     def _value(self, node: ast.expr, arrays: Mapping):
         if isinstance(node, ast.Constant):
@@ -200,3 +210,13 @@ class Measure:
         size = len(next(iter(arrays.values())))
         parts = [np.broadcast_to(self._value(part, arrays), size) for part in node.args]  # type: ignore[attr-defined]
         return _FUNCTIONS[node.func.id](parts)  # type: ignore[attr-defined]
+
+
+def _least(node: ast.AST) -> float:
+    """The least that an expression can be, as far as its form says."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("abs", "deviation"):
+        return 0.0
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) or isinstance(node, ast.UnaryOp):
+        return -math.inf
+    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args if isinstance(node, ast.Call) else []
+    return min(map(_least, parts), default=0.0)

@@ -13,6 +13,7 @@ Read next: page_audit.py, tables.py; report/write.py, the page of any folder of 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
@@ -22,7 +23,7 @@ from .claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, contradicts_its
 from .page_audit import audit_section, rows_section
 from .reproduction import Reproduction
 from .runs import workload_of
-from .spec import PARTS, Claim
+from .spec import PARTS, Claim, Runs, Size
 from .tables import link, tables_section, values_text
 from .text import command_text, count_sentences, interval_text, ours_text, published_text
 
@@ -202,11 +203,13 @@ def _setup(made: Reproduction) -> str:
         done = made.samples.done.get(name)
         size = made.sizes.get(name)
         policies = ", ".join(label if label == policy else f"{label} = {policy}" for label, policy in runs.policies.items())
-        what = runs.program or ", ".join(workload_of(text, runs, size or runs.full) for text in runs.workloads.values())
+        what = _work(runs, size or runs.full)
         amount = made.left_out.get(name, "") if done is None or size is None else done.problem or (
             f"{done.nr_runs} runs, {page.nr(size.seeds, 'run' if runs.program else 'seed')} of each"
             + (f", scale {size.scale:g}" if runs.scaled else ""))  # fmt: skip
-        machine = ", ".join([page.nr(runs.cpus, "CPU")] if runs.cpus else []) or "as each workload says"
+        machine = page.nr(runs.cpus, "CPU") if runs.cpus else "as each workload says"
+        if runs.parallel:
+            machine += f", in real time, on {page.nr(os.cpu_count() or 1, 'CPU')} of this machine"
         costs = ", ".join((*runs.costs, *runs.io)) or "-"
         cells = zip(heads[1:], (machine, what, policies, costs, amount), strict=True)
         rows.append(f'<tr><th scope="row">{escape(runs.title)}</th>'
@@ -218,6 +221,14 @@ def _setup(made: Reproduction) -> str:
 <div class="scroll" tabindex="0" role="region" aria-label="Sets of runs"><table class="words">
 <thead><tr>{columns}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>
 </section>"""
+
+
+def _work(runs: Runs, size: Size) -> str:
+    """What a set runs, as one would type it."""
+    if not runs.program:
+        return ", ".join(workload_of(text, runs, size) for text in runs.workloads.values())
+    program = runs.program.replace("{runs}", str(size.seeds)).replace("{workload}", "...")
+    return f"{program}, which stands for {'; '.join(runs.workloads.values())}"
 
 
 # ---- claims -----------------------------------------------------------------

@@ -17,6 +17,7 @@ from html import escape
 from ..report import pieces as page
 from .audit import Finding, Table
 from .reproduction import Reproduction
+from .text import number_text
 
 #: From this many findings on, a check has a heading and its findings one line each.
 MANY = 3
@@ -128,8 +129,9 @@ def _recomputed(finding: Finding) -> str:
         return "so" if finding.follows else "not so"
     if finding.recomputed is None:
         return "-"
-    low, high = f"{finding.recomputed.low:,.4g}", f"{finding.recomputed.high:,.4g}"
-    return low if low == high else f"{low} to {high}"
+    low, high = number_text(finding.recomputed.low), number_text(finding.recomputed.high)
+    text = low if low == high else f"{low} to {high}"
+    return f"{text} {escape(finding.unit)}".rstrip()
 
 
 def rows_section(made: Reproduction) -> str:

@@ -2,8 +2,9 @@
 """Do the runs of an experiment, each once: what is there already is not done again.
 
 	OUT/SET/POLICY/...              what `schedlab run --out` leaves
-	OUT/SET/POLICY/WORKLOAD/run.json  of a program of the teaching kernel, all runs of it
-	                       /console   what the machine printed
+	OUT/SET/POLICY/WORKLOAD/run.json  of a program of the teaching kernel, all runs of a
+	                       /console   machine, and what that printed; in real time each
+	                                  run has a machine, and a folder run-SEED, of its own
 
 A run is there if its `run.json` says that it was made from the same: workload and
 policy by their hashes, host and compiler by theirs, seed, CPUs, costs. So a command
@@ -23,18 +24,23 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import SchedlabError, UnavailableError
-from ..hosts.choose import open_host
+from ..hosts.choose import in_parallel, open_host
+from ..policy.find import find_policy
 from ..runs.case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
 from ..runs.run import Plan, run_plan
 from ..units import parse_duration
 from .samples import Done
 from .spec import Runs, Size
+
+if TYPE_CHECKING:
+    from ..hosts.kernel_build import KernelImage
 
 #: What a run says of itself that another one of the same may say otherwise.
 _MAY_DIFFER = {"status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
@@ -42,6 +48,7 @@ _MAY_DIFFER = {"status", "error", "error_kind", "record_hash", "physics", "metri
 #: How busy the machine was: of the environment, and of what Linux's own classes run on.
 _LOAD = {"load_average", "load_1min"}
 _INTERRUPTED = "interrupted; the same command goes on from here"
+_MARK = b"PAR1"
 _LINE = re.compile(r"^(\w+) ((?:[\w-]+=\S+ ?)+)$")
 
 
@@ -96,11 +103,8 @@ def do_runs(
     try:
         if runs.program:
             _run_programs(done, size, out, needed, on_start, count)
-        for label in () if runs.program else runs.policies:
-            chosen = {name: text for name, text in runs.workloads.items()
-                      if needed is None or (name, label) in needed}  # fmt: skip
-            if chosen:
-                _run_workloads(done, replace(runs, workloads=chosen), size, out, label, on_start, count)
+        else:
+            _run_workloads(done, size, out, needed, on_start, count)
     except UnavailableError as error:
         done.found.clear()
         done.problem = f"{runs.host} cannot be used here: {error}"
@@ -170,16 +174,43 @@ def plan_of(runs: Runs, size: Size, out: Path, label: str) -> Plan:
     )
 
 
-def _run_workloads(done: Done, runs: Runs, size: Size, out: Path, label: str, on_start, on_result) -> None:
-    """Workloads of a set under one policy."""
-    plan = plan_of(runs, size, out, label)
-    result = run_plan(plan, on_start=on_start, on_result=on_result, known=known_run)
+def _run_workloads(done: Done, size: Size, out: Path, needed, on_start, on_result) -> None:
+    """Workloads of a set under all of its policies."""
+    chosen: dict[str, Runs] = {}
+    for label in done.runs.policies:
+        mine = {name: text for name, text in done.runs.workloads.items() if needed is None or (name, label) in needed}
+        if mine:
+            chosen[label] = replace(done.runs, workloads=mine)
+    found: dict[str, dict] = {}
+    if not _is_repeatable(done.runs):
+        # This machine is faster and slower by turns: each seed has all policies next to each other.
+        for seed in range(1, size.seeds + 1):
+            turn = seed % len(chosen) if chosen else 0
+            for label in [*chosen][turn:] + [*chosen][:turn]:
+                plan = replace(plan_of(chosen[label], size, out, label), first_seed=seed, nr_seeds=1)
+                found |= {run["directory"]: run for run in _do_plan(plan, known_run, on_start, on_result)}
+    for label, runs in chosen.items():
+        plan = plan_of(runs, size, out, label)
+        known = (lambda ready, case: found.get(str(directory_of(ready.plan, case)))) if found else known_run
+        mine = _do_plan(plan, known, on_start, on_result)
+        # Names of workloads may come shorter than they went in; their order stays.
+        names = dict.fromkeys(run["workload"] for run in mine)
+        for short, name in zip(runs.workloads, names, strict=True):
+            done.found[short, label] = [run for run in mine if run["workload"] == name]
+
+
+def _do_plan(plan: Plan, known, on_start, on_result) -> list[dict]:
+    """Runs of a plan, those that are known among them."""
+    result = run_plan(plan, on_start=on_start, on_result=on_result, known=known)
     if result.is_interrupted:
         raise Interrupted(_INTERRUPTED)
-    # Names of workloads may come shorter than they went in; their order stays.
-    names = dict.fromkeys(run["workload"] for run in result.runs)
-    for short, name in zip(runs.workloads, names, strict=True):
-        done.found[short, label] = [run for run in result.runs if run["workload"] == name]
+    return result.runs
+
+
+def _is_repeatable(runs: Runs) -> bool:
+    """Whether its host gives the same run at any time."""
+    host = open_host(runs.host)
+    return (in_parallel(host) if runs.parallel else host).is_deterministic
 
 
 def known_run(ready: Ready, case: Case) -> dict | None:
@@ -203,7 +234,7 @@ def known_run(ready: Ready, case: Case) -> dict | None:
         run = json.loads((directory / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if isinstance(built, SchedlabError) or run.get("status") != "ok":
+    if isinstance(built, SchedlabError) or not isinstance(run, dict) or run.get("status") != "ok":
         return None
     wanted = blank_run(ready, case) | {
         "program_hash": ready.programs.get(case.workload, case.seed)[0].program_hash,
@@ -211,10 +242,23 @@ def known_run(ready: Ready, case: Case) -> dict | None:
     }  # fmt: skip
     # What a run has beyond that, such as its `usage` or a guest's `uname`, came of it.
     same = {name: value for name, value in run.items() if name in wanted}
-    same["environment"] = {name: value for name, value in same["environment"].items() if name in wanted["environment"]}
-    if _identity(wanted) != _identity(same) or not (directory / "tasks.parquet").is_file():
+    environment = run.get("environment")
+    if isinstance(environment, dict):
+        same["environment"] = {name: value for name, value in environment.items() if name in wanted["environment"]}
+    if _identity(wanted) != _identity(same) or not _is_whole(directory / "tasks.parquet"):
         return None
     return {name: value for name, value in run.items() if name != "host_answer"} | {"directory": str(directory)}
+
+
+def _is_whole(table: Path) -> bool:
+    """Whether a Parquet file is there, and was not cut off: it begins and ends with its mark."""
+    try:
+        with open(table, "rb") as file:
+            head = file.read(len(_MARK))
+            file.seek(-len(_MARK), os.SEEK_END)
+            return head == file.read() == _MARK
+    except OSError:
+        return False
 
 
 def _identity(run: Mapping) -> dict:
@@ -233,40 +277,91 @@ def _without_load(node):
 # ---- programs of the teaching kernel ----------------------------------------
 
 
+@dataclass(frozen=True)
+class _Boot:
+    """A machine that is booted once, and what its program does there.
+
+    Attributes
+    ----------
+    workload, label : str
+        As the experiment calls them; the latter is the policy.
+    first : int
+        Seed of its first run, from 1.
+    nr_runs : int
+        How often the program does its work.
+    folder : pathlib.Path
+        Where its run directory goes.
+    """
+
+    workload: str
+    label: str
+    first: int
+    nr_runs: int
+    folder: Path
+
+
+def _boots(runs: Runs, size: Size, out: Path, needed) -> Iterator[_Boot]:
+    """Machines of a set, in their order.
+
+    Where instructions are counted one machine does all runs of a policy, as the report's did.
+    In real time this machine may be faster for some seconds, or for as long as one emulator
+    lives: so each run has a machine of its own, and next to it stands that of the other policy.
+    """
+    wanted: dict[str, list[str]] = {}
+    for workload in runs.workloads:
+        for label in runs.policies:
+            if needed is None or (workload, label) in needed:
+                wanted.setdefault(workload, []).append(label)
+
+    def folder(workload: str, label: str) -> Path:
+        return out / runs.name / folder_name(label) / folder_name(workload)
+
+    if not runs.parallel:
+        yield from (_Boot(workload, label, 1, size.seeds, folder(workload, label))
+                    for workload, labels in wanted.items() for label in labels)  # fmt: skip
+        return
+    for seed in range(1, size.seeds + 1):
+        for workload, labels in wanted.items():
+            for label in labels if seed % 2 else reversed(labels):
+                yield _Boot(workload, label, seed, 1, folder(workload, label) / f"run-{seed}")
+
+
 def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result) -> None:
-    """A program of the kernel: a machine per workload and policy runs it many times."""
+    """A program of the kernel, in machines that it has to itself."""
+    from ..hosts.kernel import image_for
+
     runs = done.runs
     environment = environment_of(open_host(runs.host))
-    todo: dict[tuple[str, str], tuple[str, Path, dict]] = {}
-    for workload, arguments in runs.workloads.items():
-        for label, policy in runs.policies.items():
-            if needed is not None and (workload, label) not in needed:
-                continue
-            command = runs.program.replace("{runs}", str(size.seeds)).replace("{workload}", arguments)
-            folder = out / runs.name / folder_name(label) / folder_name(workload)
-            identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick,
-                        "parallel": runs.parallel, "environment": environment}  # fmt: skip
-            known = _known_samples(folder, identity)
-            if known is None:
-                todo[workload, label] = (command, folder, identity)
-            else:
-                done.found[workload, label] = known
+    images = {policy: image_for(find_policy(policy.split()[0])) for policy in {*runs.policies.values()}}
+    found: dict[_Boot, list[dict] | None] = {}
+    todo: dict[_Boot, tuple[KernelImage, str, dict]] = {}
+    for boot in _boots(runs, size, out, needed):
+        policy = runs.policies[boot.label]
+        command = runs.program.replace("{runs}", str(boot.nr_runs)).replace("{workload}", runs.workloads[boot.workload])
+        # A policy of one's own is a part of its kernel, so another text of it is another run.
+        identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick, "parallel": runs.parallel,
+                    "environment": environment | {"kernel_hash": images[policy].hash}}  # fmt: skip
+        found[boot] = _known_samples(boot.folder, identity)
+        if found[boot] is None:
+            todo[boot] = (images[policy], command, identity)
     if on_start:
-        on_start(size.seeds * len(todo))
+        on_start(sum(boot.nr_runs for boot in todo))
     # A machine that counts instructions keeps one CPU of this one busy; one in real time wants all.
     machines = _Machines()
     with ThreadPoolExecutor(1 if runs.parallel else os.cpu_count() or 1) as pool:
-        booted = {key: pool.submit(_boot, runs, *key, *rest, machines) for key, rest in todo.items()}
+        booted = {boot: pool.submit(_boot, runs, boot, *rest, machines) for boot, rest in todo.items()}
         try:
-            for key, each in booted.items():
+            for boot, each in booted.items():
                 # Once Polars is there, Ctrl-C ends only waits that have a timeout.
-                done.found[key] = each.result(timeout=threading.TIMEOUT_MAX / 2)
-                for run in done.found[key]:
+                found[boot] = each.result(timeout=threading.TIMEOUT_MAX / 2)
+                for run in found[boot] or ():
                     on_result(run)
         except KeyboardInterrupt as error:
             pool.shutdown(wait=False, cancel_futures=True)
             machines.end()
             raise Interrupted(_INTERRUPTED) from error
+    for boot, samples in found.items():
+        done.found.setdefault((boot.workload, boot.label), []).extend(samples or ())
 
 
 class _Machines:
@@ -301,29 +396,27 @@ def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
         content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         if content["identity"] == json.loads(json.dumps(identity)):
             return [run | {"directory": str(folder)} for run in content["runs"]]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         pass
     return None
 
 
 def _boot(
-    runs: Runs, workload: str, label: str, command: str, folder: Path, identity: Mapping, machines: _Machines
+    runs: Runs, boot: _Boot, image: KernelImage, command: str, identity: Mapping, machines: _Machines
 ) -> list[dict]:
     """Boot a machine, one of `machines`, and read what the program says."""
-    from ..hosts.kernel import image_for
     from ..hosts.kernel_boot import Machine, machine_command
-    from ..policy.find import find_policy
 
-    policy, *knobs = runs.policies[label].split()
+    policy, *knobs = runs.policies[boot.label].split()
     arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")}
     if knobs:
         arguments["set"] = ",".join(_numbers(policy, knobs))
     if runs.tick:
         arguments["tick_ns"] = str(parse_duration(runs.tick, place="tick"))
-    machine = Machine(image_for(find_policy(policy)), nr_cpus=runs.cpus or 1, is_counted=not runs.parallel,
+    machine = Machine(image, nr_cpus=runs.cpus or 1, is_counted=not runs.parallel,
                       arguments=arguments | {"run": f"/{command}"})  # fmt: skip
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    shutil.rmtree(boot.folder, ignore_errors=True)
+    boot.folder.mkdir(parents=True)
     seconds = parse_duration(runs.timeout, place="timeout") / 1e9
     process = machines.start(machine_command(machine))
     try:
@@ -331,13 +424,13 @@ def _boot(
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return [_sample(folder, workload, label, {}, f"stopped: no result after {seconds:g} s")]
-    write_text(folder / "console", console)
-    samples = [_sample(folder, workload, label, words) for words in read_samples(console)]
+        return [_sample(boot, {}, f"stopped: no result after {seconds:g} s")]
+    write_text(boot.folder / "console", console)
+    samples = [_sample(boot, words) for words in read_samples(console)]
     if process.returncode or not samples:
         last = console.strip().rpartition("\n")[2]
-        return [_sample(folder, workload, label, {}, f"{command} ended with {process.returncode}: {last}")]
-    write_text(folder / "run.json", json.dumps({"identity": identity, "runs": samples}, indent=1) + "\n")
+        return [_sample(boot, {}, f"{command} ended with {process.returncode}: {last}")]
+    write_text(boot.folder / "run.json", json.dumps({"identity": identity, "runs": samples}, indent=1) + "\n")
     return samples
 
 
@@ -377,13 +470,13 @@ def read_samples(console: str) -> list[dict[str, str]]:
     return found
 
 
-def _sample(folder: Path, workload: str, label: str, words: Mapping[str, str], error: str = "") -> dict:
+def _sample(boot: _Boot, words: Mapping[str, str], error: str = "") -> dict:
     """One printed line as a run; its times are numbers."""
     numbers = {name: int(text) for name, text in words.items() if text.lstrip("-").isdecimal()}
     if "ns" in numbers:  # as a run of a workload has it
         numbers["makespan_ns"] = numbers["ns"]
     return {
-        "workload": workload, "policy": label, "seed": numbers.pop("run", 0) + 1,
+        "workload": boot.workload, "policy": boot.label, "seed": numbers.pop("run", 0) + boot.first,
         "status": "failed" if error else "ok", "error": error or None,
-        "directory": str(folder), "metrics": numbers,
+        "directory": str(boot.folder), "metrics": numbers,
     }  # fmt: skip

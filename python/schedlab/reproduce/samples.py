@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import did_you_mean
+from ..errors import UsageError, did_you_mean
 from ..metrics.dictionary import DICTIONARY
 from ..metrics.fairness import jain
 from .formula import Cell, MissingError
@@ -222,7 +222,11 @@ def _table(directory: str):
     """Tasks of a run; experiments ask for many columns of few runs."""
     import polars as pl
 
-    table = pl.read_parquet(Path(directory) / "tasks.parquet")
+    file = Path(directory) / "tasks.parquet"
+    try:
+        table = pl.read_parquet(file)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UsageError(f"{file}: damaged ({error}); remove its folder, and the run is done again") from error
     return table.with_columns(pl.col("name").cast(pl.String))
 
 

@@ -15,13 +15,14 @@ Read next: formula.py, the expressions; steps.py, which runs them.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import SpecError, SpecFault, did_you_mean
-from .formula import Measure
+from .formula import HERE, Measure
 
 EXPERIMENT_FILE, CLAIMS_FILE = "experiment.toml", "claims.toml"
 SIDES = ("above", "below", "equal")
@@ -408,6 +409,11 @@ def _read_runs(entry: _Entry) -> Runs:
     )
     if not runs.workloads:
         entry.fault("needs workloads; of a program, the arguments of each")
+    if not runs.policies or not all(text.split() for text in runs.policies.values() if isinstance(text, str)):
+        entry.fault("policies must name at least one, and each of them")
+    for name, value in runs.scaled.items():
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+            entry.fault(f"scaled.{name} must be a number above 0 (got {value!r})")
     if runs.program and runs.host != "kernel":
         entry.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
     if not runs.name.replace("-", "_").isidentifier():
@@ -434,7 +440,7 @@ def _read_size(entry: _Entry, key: str) -> Size:
         skip=inner.take("skip", bool, False),
     )
     inner.done()
-    if size.seeds < 1 or not size.scale > 0:
+    if size.seeds < 1 or not 0 < size.scale < math.inf:
         inner.fault(f"seeds must be at least 1 and scale above 0 (got {size.seeds}, {size.scale:g})")
     return size
 
@@ -488,12 +494,34 @@ def _read_claims(file: Path, entries: list, runs: Mapping[str, Runs], faults: li
         entry.done()
         if claim.name in claims:
             entry.fault(f"id '{claim.name}' is there twice")
-        if not lacks and claim.says and claim.null is None:
-            entry.fault(f"says = '{claim.says}' needs null, the value of no effect: 1 of a ratio, 0 of a difference")
-        if not lacks and not claim.published and not claim.says:
-            entry.fault("nothing decides it: give published, says, or both")
+        _check_claim(entry, claim, runs)
         claims[claim.name] = claim
     return tuple(claims.values())
+
+
+def _check_claim(entry: _Entry, claim: Claim, runs: Mapping[str, Runs]) -> None:
+    """What a claim's keys must be together, before hours of runs go into it."""
+    if not claim.name.replace("-", "_").isidentifier():
+        entry.fault(f"id = '{claim.name}' must be a word, as links use it")
+    for key in ("within", "margin", "least", "null"):
+        value = getattr(claim, key)
+        if value is not None and not (math.isfinite(value) and (value >= 0 or key == "null")):
+            entry.fault(f"{key} = {value:g} must be a number{'' if key == 'null' else ', 0 or more'}")
+    if claim.lacks:
+        return
+    if claim.says and claim.null is None:
+        entry.fault(f"says = '{claim.says}' needs null, the value of no effect: 1 of a ratio, 0 of a difference")
+    if not claim.published and not claim.says:
+        entry.fault("nothing decides it: give published, says, or both")
+    if not claim.on:
+        entry.fault("on names no set of runs; leave it out for all of them")
+    for name, (workload, policy, *_) in claim.ours.cells if claim.ours else ():
+        for on in claim.on if name == HERE else (name,):
+            if on not in runs:
+                continue  # said already
+            for what, word, known in (("workload", workload, runs[on].workloads), ("policy", policy, runs[on].policies)):
+                if word not in known:
+                    entry.fault(f"ours: '{on}' has no {what} '{word}'{did_you_mean(word, known)}")
 
 
 def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs], names: tuple[str, str]) -> Redrawn:

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import SpecError, SpecFault, UsageError
 from ..runs.case import write_text
 from .audit import AUDIT_FILE, Table, audit_report, read_table
-from .claims import decide_all
+from .claims import decide_all, published_value
 from .formula import HERE, Measure
 from .page import page_text
 from .reproduction import Reproduction, Wanted
 from .runs import do_runs
 from .samples import Done, Samples
-from .spec import Experiment, Runs, fill, read_experiment
+from .spec import CLAIMS_FILE, Experiment, Runs, fill, read_experiment
 
 
 def reproduce_report(
@@ -65,13 +65,16 @@ def reproduce_report(
     runs.Interrupted
         After Ctrl-C; the same call goes on from there.
     """
-    experiment = read_experiment(folder)
+    # What is wrong with a file, or with the folder, is said before hours go into runs.
+    experiment, audit = read_experiment(folder), audit_report(folder)
     tables = published_tables(folder)
+    check_published(experiment, tables)
     hosts = {runs.host for runs in experiment.runs.values()}
     if wanted.hosts and not (hosts | {*experiment.runs}) & set(wanted.hosts):
         raise UsageError(f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
                          f"{', '.join(sorted(hosts))}; its sets of runs are {', '.join(experiment.runs)}")  # fmt: skip
     out = wanted.out / f"report-{experiment.report}"
+    _make_folder(out, wanted)
     needed = needed_pairs(experiment)
     sizes, done, left_out = wanted.sizes(experiment), {}, {}
     for name, runs in experiment.runs.items():
@@ -87,7 +90,7 @@ def reproduce_report(
     samples = Samples(done)
     made = Reproduction(
         experiment=experiment,
-        audit=audit_report(folder),
+        audit=audit,
         tables=tables,
         samples=samples,
         sizes=sizes,
@@ -98,6 +101,32 @@ def reproduce_report(
     )
     _write(made)
     return made
+
+
+def check_published(experiment: Experiment, tables: Mapping[str, Table]) -> None:
+    """See that each claim's published figure is one.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        With its claims.
+    tables : mapping of str to Table
+        The report's own.
+
+    Raises
+    ------
+    SpecError
+        With every claim whose figure means nothing.
+    """
+    faults = []
+    for number, claim in enumerate(experiment.claims, 1):
+        try:
+            published_value(claim, tables)
+        except (ValueError, ArithmeticError) as error:
+            place = f"[[claim]] {number} ({claim.name})"
+            faults.append(SpecFault(str(experiment.folder / CLAIMS_FILE), None, place, f"published: {error}"))
+    if faults:
+        raise SpecError(faults)
 
 
 def needed_pairs(experiment: Experiment) -> dict[str, set[tuple[str, str]]]:
@@ -163,10 +192,17 @@ def claims_json(made: Sequence[Reproduction]) -> dict:
     return {"claims": [entry for each in made for entry in each.as_json()]}
 
 
+def _make_folder(folder: Path, wanted: Wanted) -> None:
+    """Where runs, page and JSON go."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {wanted.out}: cannot be made: {error.strerror}") from error
+
+
 def _write(made: Reproduction) -> None:
     """Page and JSON."""
     try:
-        made.folder.mkdir(parents=True, exist_ok=True)
         write_text(made.folder / "claims.json", json.dumps(claims_json([made]), indent=1, allow_nan=False) + "\n")
         write_text(made.page, page_text(made))
     except OSError as error:

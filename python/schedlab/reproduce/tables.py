@@ -77,7 +77,7 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
                 except MissingError as error:
                     yield place | {"on": on, "reason": str(error)}
                     continue
-                yield place | {"on": on, "ours": mean_interval(sample.values), "sample": sample,
+                yield place | {"on": on, "ours": mean_interval(sample.values, least=sample.least), "sample": sample,
                                "values": list(sample.values)}  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rich.markup import escape
 
 from ..reproduce.audit import Audit, Finding, Range
+from ..reproduce.text import number_text
 from .tables import _console, _plain_table
 
 
@@ -59,15 +60,17 @@ def recomputed_text(finding: Finding) -> str:
     --------
     >>> recomputed_text(Finding(5, "", "", "153 %", Range(142.44, 142.58), False, "figure"))
     '142.4 .. 142.6'
+    >>> recomputed_text(Finding(1, "", "", "72 %", Range(71.2, 73.6), True, "figure", unit="%"))
+    '71.2 .. 73.6 %'
     """
     if finding.kind == "order":
         return "holds" if finding.follows else "does not hold"
     if finding.recomputed is None:
         return "-"
-    return _digits(finding.recomputed)
+    return f"{_digits(finding.recomputed)} {finding.unit}".rstrip()
 
 
 def _digits(value: Range) -> str:
     """Both ends, or one where they look alike."""
-    low, high = f"{value.low:,.4g}", f"{value.high:,.4g}"
+    low, high = number_text(value.low), number_text(value.high)
     return low if low == high else f"{low} .. {high}"
