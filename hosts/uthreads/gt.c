@@ -6,6 +6,7 @@
  */
 #include <schedlab/gt.h>
 #include <schedlab/uthreads.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,14 +19,29 @@ struct gt_thread {
 static struct gt_thread **threads;
 static unsigned int nr_threads, nr_room;
 
+/* How many CPUs the environment asks for; 0, which means all, where it does not. */
+static uint32_t asked_cpus(void)
+{
+	const char *text = getenv("GT_CPUS");
+	char *end;
+	long nr;
+
+	if (!text)
+		return 0;
+	nr = strtol(text, &end, 10);
+	if (end == text || *end || nr < 1 || nr > INT32_MAX) {
+		fprintf(stderr, "gtthread_app_init: GT_CPUS is '%s', not a number from 1 on\n", text);
+		exit(1);
+	}
+	return (uint32_t)nr;
+}
+
 void gtthread_app_init(void)
 {
 	struct ut_config config = UT_CONFIG_INIT;
-	const char *cpus = getenv("GT_CPUS");
 
 	config.policy = getenv("GT_POLICY");
-	if (cpus)
-		config.nr_cpus = (uint32_t)strtoul(cpus, NULL, 10);
+	config.nr_cpus = asked_cpus();
 	if (ut_init(&config)) {
 		fprintf(stderr, "gtthread_app_init: %s\n", ut_error_text());
 		exit(1);

@@ -16,21 +16,38 @@ EXAMPLES = dict(re.findall(r"```c\n/\* (\w+)\.c \*/\n(.*?)```", TEXT, re.DOTALL)
 SAYS = {"pipe": "500500\n", "echo": "10 echoes\n", "matrix": "4 of 4\n"}
 
 
-@pytest.mark.parametrize("name", SAYS)
-def test_examples(toolchain, tmp_path, name):
-    chain = toolchain("gcc", "plain")
-    source = tmp_path / f"{name}.c"
+def compile_example(chain, folder, name):
+    source = folder / f"{name}.c"
     source.write_text(EXAMPLES[name])
     library = chain.library()
     compile_all([chain.compiler, *chain.flags, "-std=c11", "-D_GNU_SOURCE", f"-I{HOST / 'include'}", "-o",
-                 tmp_path / name, source, f"-L{library.parent}", "-lschedlab-uthreads",
+                 folder / name, source, f"-L{library.parent}", "-lschedlab-uthreads",
                  f"-Wl,-rpath,{library.parent}"])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_examples(toolchain, tmp_path, name):
+    chain = toolchain("gcc", "plain")
+    compile_example(chain, tmp_path, name)
     done = subprocess.run(
         [tmp_path / name, *([] if name == "matrix" else [policy(chain, "rr")])],
         capture_output=True, text=True, timeout=30, check=True,
         env={**os.environ, "GT_CPUS": "2", "GT_POLICY": str(policy(chain, "credit"))},
     )  # fmt: skip
     assert done.stdout == SAYS[name]
+
+
+@pytest.mark.parametrize("cpus", ["x", "", "2x", "0", "-1", "99999999999999999999", "5000"])
+def test_gt_cpus_that_are_no_number_of_cpus_are_refused(toolchain, tmp_path, cpus):
+    """All CPUs, without a word, is not what somebody meant who wrote something else."""
+    chain = toolchain("gcc", "plain")
+    compile_example(chain, tmp_path, "matrix")
+    done = subprocess.run(
+        [tmp_path / "matrix"], capture_output=True, text=True, timeout=30,
+        env={**os.environ, "GT_CPUS": cpus, "GT_POLICY": str(policy(chain, "credit"))},
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("gtthread_app_init: ") and cpus in done.stderr
 
 
 def test_every_example_is_run():
