@@ -256,6 +256,20 @@ def test_a_killed_launcher_leaves_nothing_behind(program):
     wait_until(lambda: not processes("27.1828"), "the tree outlived its launcher")
 
 
+def test_a_killed_keeper_leaves_nothing_behind_and_is_told(launcher):
+    """Its command had no figures, and what the command had forked went on for ever."""
+    start_a_stubborn_tree(launcher, "26.4575")
+    # The launcher's only child; pgrep is not everywhere.
+    (keeper,) = Path(f"/proc/{launcher.process.pid}/task/{launcher.process.pid}/children").read_text().split()
+    os.kill(int(keeper), signal.SIGKILL)
+    (report,) = launcher.answer()["commands"]
+    assert report["failure"] == "keeper"
+    assert not processes("26.4575")
+    # And the launcher goes on.
+    (good,) = launcher.run(command(["true"], policy=0))
+    assert (good["failure"], good["exit_code"]) == ("none", 0)
+
+
 def test_a_killed_command_is_no_loss(launcher):
     launcher.ask(command(["sleep", "16.1803"], policy=0))
     wait_until(lambda: processes("sleep\x0016.1803"), "it did not start")

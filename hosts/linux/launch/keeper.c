@@ -179,7 +179,7 @@ static bool is_descendant(pid_t pid, pid_t of)
  * for the CPU of a real-time child of its own would never come to die, and so
  * never hand that one to us.
  */
-static void kill_descendants(void)
+void kill_descendants(void)
 {
 	pid_t self = getpid();
 	struct dirent *entry;

@@ -8,7 +8,8 @@
  * The launcher reads requests and outlives no reader: when its input ends, so
  * does all that it started. A keeper is the reaper of one command's tree, so
  * that nobody of it is lost, neither for the figures nor when it is to end;
- * should the launcher be killed, the keeper hears of it and ends the tree.
+ * should the launcher be killed, the keeper hears of it and ends the tree; should
+ * the keeper be, its tree falls to the launcher, which ends it.
  *
  * Both run in the real-time class above all that may be measured: a command that
  * never sleeps cannot keep them from ending it. A real-time command is refused
@@ -54,6 +55,7 @@ struct request {
 enum failure {
 	FAILURE_NONE,
 	FAILURE_START,		/* fork, pipe */
+	FAILURE_KEEPER,		/* it was killed: nobody counted the command */
 	FAILURE_SCHEDULER,	/* the class was refused */
 	FAILURE_WATCHDOG,	/* nobody of higher priority could end it */
 	FAILURE_AFFINITY,
@@ -105,6 +107,9 @@ _Noreturn void become_command(const struct command *c, int go_fd, int status_fd)
 
 /* keeper.c: in a new process; does not return. @fd: to the launcher. */
 _Noreturn void keep(const struct command *c, uint64_t timeout_ns, int fd);
+
+/* keeper.c: kill all that descend from this process, however far. */
+void kill_descendants(void);
 
 /* main.c */
 uint64_t now_ns(void);

@@ -69,6 +69,7 @@ static void rise_above(void)
 static const char *const FAILURES[] = {
 	[FAILURE_NONE] = "none",
 	[FAILURE_START] = "start",
+	[FAILURE_KEEPER] = "keeper",
 	[FAILURE_SCHEDULER] = "scheduler",
 	[FAILURE_WATCHDOG] = "watchdog",
 	[FAILURE_AFFINITY] = "affinity",
@@ -183,6 +184,39 @@ static bool hear_ready(struct kept *kept)
 	return kept->is_ready;
 }
 
+static void hear_report(struct kept *kept)
+{
+	struct report *report = &kept->report;
+
+	if (recv(kept->fd, report, sizeof(*report), 0) ==
+	    (ssize_t)sizeof(*report))
+		return;
+	report->failure = FAILURE_KEEPER;
+	report->error = ECHILD;
+}
+
+/*
+ * End what keepers have left behind that were killed. Whoever outlives its keeper
+ * becomes our child, since we are a subreaper; mostly there is nobody.
+ *
+ * Context: no keeper is left.
+ */
+static void end_orphans(void)
+{
+	struct timespec a_moment = { .tv_nsec = 1000000 };
+
+	for (;;) {
+		pid_t pid = waitpid(-1, NULL, WNOHANG);
+
+		if (pid < 0)
+			return;
+		if (pid)
+			continue;
+		kill_descendants();
+		nanosleep(&a_moment, NULL);
+	}
+}
+
 static void tell_all(struct kept *kept, uint32_t nr, const char *word)
 {
 	for (uint32_t i = 0; i < nr; i++) {
@@ -213,8 +247,7 @@ static bool collect(struct kept *kept, uint32_t nr)
 		for (uint32_t i = 0; i < nr; i++) {
 			if (kept[i].fd < 0 || !fds[i].revents)
 				continue;
-			(void)!recv(kept[i].fd, &kept[i].report,
-				    sizeof(kept[i].report), 0);
+			hear_report(&kept[i]);
 			drop_keeper(&kept[i]);
 			left--;
 			/* What ran beside the measured command ends with it. */
@@ -238,6 +271,7 @@ static bool run(const struct request *request)
 		are_ready &= hear_ready(&kept[i]);
 	tell_all(kept, nr, are_ready ? "g" : "k");
 	has_input = collect(kept, nr);
+	end_orphans();
 	answer(kept, nr);
 	return has_input;
 }
@@ -289,6 +323,7 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	prctl(PR_SET_NAME, "schedlab-launch");
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	rise_above();
 	while (serve_one())
 		;

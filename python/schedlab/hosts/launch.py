@@ -186,4 +186,7 @@ def _raise_failure(command: Command, report: dict) -> None:
         raise UsageError(f"{command.argv[0]}: cannot be started: {reason}")
     if kind == "output":
         raise UsageError(f"{command.output}: cannot be written: {reason}")
+    if kind == "keeper":
+        raise HostError(f"{command.argv[0]} under {name}: schedlab-keeper, which watched over it, was killed, so its tree "
+                        "was ended and nobody has its figures; run it again")  # fmt: skip
     raise HostError(f"{command.argv[0]} under {name}: {kind}: {reason}")
