@@ -120,18 +120,10 @@ def test_what_it_cannot_do_is_refused_with_the_reason(guest_parts, workload, tmp
         assert run["error_kind"] == "usage" and reason in run["error"]
 
 
-@pytest.mark.full
-def test_kernel_that_is_none_says_so(guest_parts, workload, tmp_path):
-    (tmp_path / "vmlinuz").write_bytes(b"no kernel at all\n" * 100)
-    run = do(tmp_path, workload, ["rr"], kernel=tmp_path / "vmlinuz")["rr"]
-    assert run["error_kind"] == "host"
-    assert "vmlinuz did not start" in run["error"]
-
-
-def test_kernel_that_is_not_there_says_so(workload, tmp_path):
+def test_kernel_that_is_none_says_so(workload, tmp_path):
     if guest.unavailable_reason():
         pytest.skip(guest.unavailable_reason())
-    with pytest.raises(UsageError, match="nowhere: cannot be read; name a kernel image"):
+    with pytest.raises(UsageError, match="nowhere: cannot be read: No such file.*; name a kernel image"):
         do(tmp_path, workload, ["rr"], kernel=tmp_path / "nowhere")
     with pytest.raises(UsageError, match="--kernel is for --host guest; sim boots no Linux"):
         with_kernel(SimHost(), tmp_path / "nowhere")

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Kernel images are unpacked once; one that is not understood is booted as it is."""
+"""Kernel images are unpacked once, and one that cannot run policies is refused before it is booted."""
 
 from __future__ import annotations
 
 import gzip
 import lzma
+import os
 import struct
 
 import pyarrow
 import pytest
 
+from schedlab.errors import UsageError
 from schedlab.hosts import guest_vmlinux
 
 XEN = (18, b"Xen\0", struct.pack("<Q", 0x39A5140))
@@ -89,3 +91,67 @@ def test_old_kernels_go(tmp_path, monkeypatch):
         last = guest_vmlinux.unpacked(path)
     assert last.exists()
     assert len(list(tmp_path.glob("schedlab/guest/vmlinux-*[0-9a-f]"))) == guest_vmlinux.KEPT_MAX
+
+
+def kernel(contents=b"sched_ext_ops\0.BTF\0", *, machine=0x8664, flags=1, release=b"7.2.13-test #1"):
+    """A bzImage with all that is looked at: an EFI header, lengths, flags, a release."""
+    data = bytearray(image(gzip.compress(elf(XEN) + contents)))
+    data += bytes(-len(data) % 16)
+    data[:2], data[0x3C:0x40] = b"MZ", struct.pack("<I", 0x80)
+    data[0x80:0x86] = b"PE\0\0" + struct.pack("<H", machine)
+    data[0x1F4:0x1F8] = struct.pack("<I", (len(data) - 4 * 512) // 16)
+    data[0x236:0x238] = struct.pack("<H", flags)
+    data[0x20E:0x210], data[0x300 : 0x300 + len(release)] = struct.pack("<H", 0x100), release
+    return bytes(data)
+
+
+def arm(data):
+    return data[:18] + struct.pack("<H", 183) + data[20:]
+
+
+WRONG = {
+    "text": (b"no kernel at all\n" * 100, r"is no Linux kernel: 1,700 bytes that begin with b'no kerne'"),
+    "empty": (b"", "is empty"),
+    "half": (kernel()[:1600], r"is cut short: it has 1,600 of [\d,]+ bytes"),
+    "header": (kernel()[:300], "is no Linux kernel: 300 bytes"),
+    "arm64": (kernel(machine=0xAA64), "is for another machine: 64-bit Arm"),
+    "i386": (kernel(flags=0), "is for another machine: 32-bit x86"),
+    "6.12": (kernel(b"\0.BTF\0", release=b"6.12.9 #1"), r"has no sched_ext \(6\.12\.9\): it is older than Linux 6\.12, or"),
+    "untyped": (kernel(b"sched_ext_ops"), r"does not say how its structures lie \(BTF\) \(7\.2\.13-test\)"),
+    "arm-elf": (arm(elf(XEN)), "is for another machine: 64-bit Arm"),
+    "half-elf": (elf(XEN)[:100], "is cut short"),
+    "program": (elf(GNU) + bytes(5000), "says nowhere how it is entered"),
+    "bare": (elf(XEN) + bytes(5000), "has no sched_ext"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_kernel_in_which_no_policy_can_run_is_refused_at_once(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    data, reason = WRONG[name]
+    (tmp_path / "vmlinuz").write_bytes(data)
+    with pytest.raises(UsageError, match=rf"^--kernel .*vmlinuz: {reason}.*; name a kernel image for x86_64, such as"):
+        guest_vmlinux.refuse_unusable(tmp_path / "vmlinuz")
+
+
+def test_kernel_in_which_policies_can_run_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    lz4 = image(b"\x02\x21\x4c\x18" + bytes(4096))
+    lz4 = bytearray(lz4) + bytes(-len(lz4) % 16)
+    lz4[0x1F4:0x1F8], lz4[0x236] = struct.pack("<I", (len(lz4) - 4 * 512) // 16), 1
+    for data in (kernel(), kernel() + b"a signature", bytes(lz4), elf(XEN) + b"sched_ext_ops\0.BTF\0" + bytes(5000)):
+        (tmp_path / "vmlinuz").write_bytes(data)
+        guest_vmlinux._why_unusable.cache_clear()
+        guest_vmlinux.refuse_unusable(tmp_path / "vmlinuz")
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+    """Reading from a pipe would not end."""
+    os.mkfifo(tmp_path / "pipe")
+    for name, reason in ((tmp_path, "not even a file"), (tmp_path / "pipe", "not even a file"), ("/dev/zero", "not even")):
+        with pytest.raises(UsageError, match=reason):
+            guest_vmlinux.refuse_unusable(type(tmp_path)(name))
+    with open(tmp_path / "huge", "wb") as file:
+        file.truncate(5 << 30)
+    with pytest.raises(UsageError, match="is no kernel: 5,368,709,120 bytes"):
+        guest_vmlinux.refuse_unusable(tmp_path / "huge")

@@ -26,6 +26,7 @@ from .guest_boot import QEMU, GuestRunner, GuestSystem
 from .guest_build import build_program, find_bpf_compiler
 from .guest_frames import Answer, read_frames
 from .guest_image import GuestParts, fetch_guest_parts
+from .guest_vmlinux import refuse_unusable
 
 #: HZ of Debian's kernel is 250.
 TICK_NS = 4_000_000
@@ -119,10 +120,14 @@ def guest_system(
     ------
     UnavailableError
         If QEMU, clang or the kernel cannot be had; with the remedy.
+    UsageError
+        If `kernel` is none that policies can run in.
     """
     reason = unavailable_reason()
     if reason:
         raise UnavailableError(reason)
+    if kernel is not None:
+        refuse_unusable(kernel)
     parts = fetch_guest_parts(kernel=kernel)
     init = build_program("guest", parts.libbpf)
     return GuestSystem(parts.kernel, init.read_bytes(), nr_cpus, is_counted), parts

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UnavailableError, UsageError
+from ..errors import UnavailableError
 from ..paths import cache_folder
 
 #: Debian suites that have a kernel with sched_ext; the highest version wins.
@@ -65,7 +65,7 @@ def fetch_guest_parts(*, kernel: Path | None = None, refresh: bool = False) -> G
     Parameters
     ----------
     kernel : pathlib.Path, optional
-        A kernel image to use instead of Debian's.
+        A kernel image to use instead of Debian's; guest_vmlinux.py has looked at it.
     refresh : bool, default False
         Ask the mirror for a newer kernel even though there is one here.
 
@@ -79,13 +79,8 @@ def fetch_guest_parts(*, kernel: Path | None = None, refresh: bool = False) -> G
     UnavailableError
         With reason and remedy: not Debian's amd64, apt is missing or knows no
         Debian mirror yet, the mirror cannot be reached or has no such kernel.
-    UsageError
-        If `kernel` cannot be read.
     """
     if kernel is not None:
-        if not os.access(kernel, os.R_OK) or not kernel.is_file():
-            raise UsageError(f"--kernel {kernel}: cannot be read; name a kernel image, such as "
-                             "/boot/vmlinuz-VERSION, of a kernel with CONFIG_SCHED_CLASS_EXT=y")
         libbpf, libbpf_version = _fetched(refresh, "libbpf")["libbpf"]
         return GuestParts(kernel.resolve(), str(kernel), libbpf, libbpf_version)
     found = _fetched(refresh, "kernel", "libbpf")
@@ -223,8 +218,8 @@ def debian_mirror() -> str:
         if label == "Debian" and component == "main":
             return address
     raise UnavailableError(
-        "apt knows no Debian mirror yet, and the guest's kernel comes from there; "
-        "to mend it: sudo apt-get update; or name a kernel image with --kernel FILE"
+        "apt knows no Debian mirror, and libbpf and the guest's kernel come from there; "
+        "on Debian: sudo apt-get update; elsewhere use --host sim"
     )
 
 
@@ -259,6 +254,11 @@ class PrivateApt:
             "Dir::Etc::PreferencesParts": "/dev/null",
             "APT::Architecture": "amd64",
             "APT::Sandbox::User": "root",
+            # What is not signed is not booted, whatever this machine lets in otherwise.
+            "Acquire::AllowInsecureRepositories": "false",
+            "Acquire::AllowWeakRepositories": "false",
+            "Acquire::AllowDowngradeToInsecureRepositories": "false",
+            "APT::Get::AllowUnauthenticated": "false",
             "APT::Get::List-Cleanup": "false",
             "Acquire::Languages": "none",
             "Acquire::Retries": 3,
@@ -304,8 +304,8 @@ class PrivateApt:
         # An index that cannot be read is only a warning to apt-get update.
         if done.returncode or "\nE: " in f"\n{done.stderr}":
             raise UnavailableError(
-                f"{tool} {' '.join(words)} failed; the guest's kernel comes from Debian's "
-                f"archive: look at the network, then try again\n{done.stderr.strip()}"
+                f"{tool} {' '.join(words)} failed; what the guest is made of must come whole and signed "
+                f"from Debian's archive: look at the network, then try again\n{done.stderr.strip()}"
             )
         return done.stdout
 
