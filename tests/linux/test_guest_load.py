@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -116,6 +117,19 @@ def test_error_of_the_compiler_names_the_users_line(guest_parts, tmp_path):
     wrong.write_text('#include <scx/common.bpf.h>\nint x = nothing;\n')
     with pytest.raises(PolicyError, match=r"wrong\.bpf\.c:2:9.*\n?.*nothing"):
         guest_build.compile_for_bpf(wrong)
+
+
+def test_object_is_the_same_wherever_it_is_compiled(root, tmp_path, monkeypatch):
+    """Its length counts in the guest: in another folder mlfq's run was another one."""
+    if guest.unavailable_reason():
+        pytest.skip(guest.unavailable_reason())
+    here = guest_build.compile_for_bpf(root / "policies" / "mlfq.bpf.c")
+    for name in ("policies", "include"):
+        shutil.copytree(root / name, tmp_path / "elsewhere" / name)
+    monkeypatch.setattr(guest_build, "include_folder", lambda: tmp_path / "elsewhere" / "include")
+    assert guest_build.compile_for_bpf(tmp_path / "elsewhere" / "policies" / "mlfq.bpf.c") == here
+    monkeypatch.chdir(tmp_path / "elsewhere" / "policies")
+    assert guest_build.compile_for_bpf(Path("../policies/mlfq.bpf.c")) == here
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang-19"])

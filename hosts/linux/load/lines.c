@@ -82,10 +82,12 @@ static void write_line(const struct btf *btf, const struct bpf_line_info *at,
 		       char *text, u64 text_bytes)
 {
 	const char *source = btf__name_by_offset(btf, at->line_off);
+	const char *file = btf__name_by_offset(btf, at->file_name_off);
+	const char *slash = strrchr(file, '/');
 
 	source += strspn(source, " \t");
-	snprintf(text, text_bytes, "%s:%u: %.*s",
-		 btf__name_by_offset(btf, at->file_name_off),
+	/* As the verifier names it: folders are those of the compilation. */
+	snprintf(text, text_bytes, "%s:%u: %.*s", slash ? slash + 1 : file,
 		 BPF_LINE_INFO_LINE_NUM(at->line_col), CHARS_MAX, source);
 }
 

@@ -24,6 +24,8 @@ from .guest_image import locked
 BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
 #: -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
 BPF_OPTIONS = ("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g", "-Wall")
+#: Name of a policy's folder in what is made of it.
+POLICY_LINK = "policy-folder"
 INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")
 
 
@@ -73,16 +75,22 @@ def compile_for_bpf(source: Path, *, defines: tuple[str, ...] = ()) -> bytes:
         If there is no clang.
     """
     compiler = find_bpf_compiler()
-    with tempfile.TemporaryDirectory(prefix="schedlab-bpf-") as folder:
-        target = Path(folder) / "policy.bpf.o"
+    folder = os.path.abspath(source.parent)
+    with tempfile.TemporaryDirectory(prefix="schedlab-bpf-") as name:
+        # The object has the names of the files in it, and its length is time in the guest:
+        # under their real names a run was another one in another folder.
+        place = Path(name)
+        (place / POLICY_LINK).symlink_to(folder)
+        (place / "include").symlink_to(include_folder())
         done = subprocess.run(
-            [compiler, *BPF_OPTIONS, *(f"-D{define}" for define in defines),
-             f"-I{include_folder()}", "-c", source, "-o", target],
-            capture_output=True, text=True, check=False,
+            [compiler, *BPF_OPTIONS, *(f"-D{define}" for define in defines), "-fdebug-compilation-dir=.",
+             "-Iinclude", "-c", f"{POLICY_LINK}/{source.name}", "-o", "policy.bpf.o"],
+            cwd=place, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:
-            raise PolicyError(f"{source} does not compile for Linux:\n{done.stderr.strip()}")
-        return target.read_bytes()
+            said = done.stderr.strip().replace(f"{POLICY_LINK}/", f"{folder}/")
+            raise PolicyError(f"{source} does not compile for Linux:\n{said}")
+        return (place / "policy.bpf.o").read_bytes()
 
 
 #: Folders and files, below hosts/linux or the root, that each program is made of.
