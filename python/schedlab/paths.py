@@ -145,8 +145,9 @@ def cache_folder(name: str) -> Path:
     elif in_checkout():
         base = resource_root() / ".cache"
     else:
-        base = Path.home() / ".cache" / "schedlab"
-    for candidate in (base, Path(tempfile.gettempdir()) / f"schedlab-{os.getuid()}"):
+        # "~" itself for a user without a home, as in containers.
+        base = Path(os.path.expanduser("~")) / ".cache" / "schedlab"
+    for candidate in filter(Path.is_absolute, (base, Path(tempfile.gettempdir()) / f"schedlab-{os.getuid()}")):
         folder = candidate / name
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -366,6 +366,22 @@ def test_what_tasks_noted_gives_the_metrics_that_it_can():
     assert run["wakeup_ns_p99"] is None
 
 
+def test_who_is_ended_late_at_the_horizon_breaks_no_physics(tmp_path):
+    """As on a busy or an emulated machine, whose runner comes late: the task's clock went on."""
+    task = noted(end_ns=None, run_ns=8_000_000, read_ns=8_500_000, late_ns=0)
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(task) + "\n" + json.dumps({"end_ns": 5_000_000}) + "\n")
+    played = linux.read_played(tmp_path / "tasks.jsonl")
+    assert played.tasks[0]["late_ns"] == 3_500_000
+    columns = tally.columns_of(played.tasks)
+    size = {"nr_cpus": 1, "elapsed_ns": 5_000_000, "work_ns": np.array([-1])}
+    assert tally.check(columns, late_ns=3_500_000, **size) == "ok"
+    assert "tasks used 8000000 ns" in tally.check(columns, **size)
+    events = records((0, 1, 0, Kind.RUN, 0, 0), (5_000_000, 1, 0, Kind.STOP, Stop.PREEMPTED, 5_000_000))
+    linux.refuse_holes(events, played, 0)
+    with pytest.raises(RecordError, match="lack 3.0 ms"):
+        linux.refuse_holes(events, linux.Played([noted(run_ns=8_000_000)], played.run), 0)
+
+
 def records(*rows) -> np.ndarray:
     return np.array(list(rows), RECORD_DTYPE)
 

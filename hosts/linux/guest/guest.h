@@ -77,10 +77,6 @@ int device_transfer(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
 void verbs_begin(void);
 extern const struct sl_player_ops verbs;
 
-/* Attributes of a task for the policy; the file format of scx/task_attr.h. */
-int attrs_write(int attrs_fd, s32 pid, const struct sl_program_task *task);
-int attrs_change(int attrs_fd, s32 pid, u32 key, u64 value);
-
 /* Attach so long before time 0 from now on. */
 void play_lead(u64 ms);
 void play(struct policy *policy, const char *path);

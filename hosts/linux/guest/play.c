@@ -27,11 +27,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <scx/types.h>
+#include <scx/attrs.h>
 
 #include "guest.h"
 
@@ -41,7 +45,6 @@
 #define ATTACH_NS 800000ULL
 /* Of a task: its pid in the program more. So policies that sort by pid agree. */
 #define PID_BASE 8192
-#define ATTRS_BYTES 40	/* sizeof(struct task_attr) */
 
 /*
  * From attaching to time 0; attaching takes about 20 ms with one CPU. A policy whose
@@ -201,6 +204,19 @@ static pid_t fork_as(pid_t pid)
 	return syscall(SYS_clone3, &args, sizeof(args));
 }
 
+/* Return: 0, or -1 with errno. */
+static int give_attributes(struct run *run, u32 i, pid_t pid)
+{
+	const struct sl_program_task *task = &sl_program_tasks(run->program)[i];
+	int failed;
+
+	if (setpriority(PRIO_PROCESS, pid, nice_of_weight(task->weight)))
+		return -1;
+	failed = attrs_write(run->shared->attrs_fd, pid, task);
+	errno = -failed;
+	return failed ? -1 : 0;
+}
+
 static int fork_tasks(struct run *run)
 {
 	u32 i;
@@ -216,8 +232,7 @@ static int fork_tasks(struct run *run)
 		if (!pid)
 			be_task(run, i);
 		run->shared->tasks[i].pid = pid;
-		if (attrs_write(run->shared->attrs_fd, pid,
-				&sl_program_tasks(run->program)[i])) {
+		if (give_attributes(run, i, pid)) {
 			frame_text("fatal", "task %u: attributes: %s", i,
 				   strerror(errno));
 			return -1;
@@ -362,9 +377,10 @@ void play(struct policy *policy, const char *path)
 		return;
 	run.shared->attrs_fd = policy_map(policy, "task_attrs", &value_bytes);
 	failed = sync_open(run.program, run.shared->objects, &fault_object);
-	if (run.shared->attrs_fd >= 0 && value_bytes != ATTRS_BYTES) {
-		frame_text("fatal", "task_attrs holds %u bytes, not %d: another "
-			   "version of scx/task_attr.h", value_bytes, ATTRS_BYTES);
+	if (run.shared->attrs_fd >= 0 && value_bytes != sizeof(struct task_attr)) {
+		frame_text("fatal", "task_attrs holds %u bytes, not %zu: another "
+			   "version of scx/task_attr.h", value_bytes,
+			   sizeof(struct task_attr));
 	} else if (failed) {
 		frame_text("fatal", "pipe: %s", strerror(-failed));
 	} else {

@@ -8,10 +8,12 @@
  * Read next: play.c, which makes the processes.
  */
 #define _GNU_SOURCE
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include <scx/types.h>
+#include <scx/attrs.h>
 
 #include "guest.h"
 
@@ -103,79 +105,11 @@ static int wait_children(struct sl_player *p, u64 children)
 	}
 }
 
-/* struct task_attr of scx/task_attr.h, which only a policy can include. */
-struct attrs {
-	u64 deadline_ns;
-	u64 burst_ns;
-	s32 priority;
-	u32 tickets;
-	s32 credits;
-	u32 cap_percent;
-	u32 group;
-	u32 given;
-};
-
-enum { PRIORITY, TICKETS, CREDITS, CAP, GROUP, DEADLINE, BURST, WEIGHT };
-
-int attrs_write(int attrs_fd, s32 pid, const struct sl_program_task *task)
-{
-	const struct attrs attrs = {
-		.deadline_ns = task->deadline_ns,
-		.burst_ns = task->burst_ns,
-		.priority = task->priority,
-		.tickets = task->tickets,
-		.credits = task->credits,
-		.cap_percent = task->cap_percent,
-		.group = task->group,
-		.given = task->attr_given,
-	};
-
-	if (setpriority(PRIO_PROCESS, pid, nice_of_weight(task->weight)))
-		return -errno;
-	if (attrs_fd < 0)
-		return 0;
-	return bpf_map_update_elem(attrs_fd, &pid, &attrs, BPF_ANY);
-}
-
-int attrs_change(int attrs_fd, s32 pid, u32 key, u64 value)
-{
-	struct attrs attrs = { 0 };
-
-	if (key == WEIGHT)
-		return setpriority(PRIO_PROCESS, pid, nice_of_weight(value)) ?
-			-errno : 0;
-	if (attrs_fd < 0)
-		return 0;
-	bpf_map_lookup_elem(attrs_fd, &pid, &attrs);
-	switch (key) {
-	case PRIORITY:
-		attrs.priority = value;
-		break;
-	case TICKETS:
-		attrs.tickets = value;
-		break;
-	case CREDITS:
-		attrs.credits = value;
-		break;
-	case CAP:
-		attrs.cap_percent = value;
-		break;
-	case GROUP:
-		attrs.group = value;
-		break;
-	case DEADLINE:
-		attrs.deadline_ns = value;
-		break;
-	case BURST:
-		attrs.burst_ns = value;
-		break;
-	}
-	attrs.given |= 1U << key;
-	return bpf_map_update_elem(attrs_fd, &pid, &attrs, BPF_ANY);
-}
-
 static int set(struct sl_player *p, u32 key, u64 value)
 {
+	if (key == TASK_ATTR_WEIGHT)
+		return setpriority(PRIO_PROCESS, 0, nice_of_weight(value)) ?
+			-errno : 0;
 	return attrs_change(shared_of(p)->attrs_fd, getpid(), key, value);
 }
 

@@ -14,7 +14,9 @@
  *
  * Called by python/schedlab/hosts/load.py. Read next: policy.c.
  */
+#include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/bpf.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -120,6 +122,18 @@ static void watch(struct policy *policy, int signals, int every_ms)
 	}
 }
 
+/* So that whoever runs a workload can give its tasks attributes (../tasks/attrs.c). */
+static void tell_attributes(struct policy *policy)
+{
+	struct bpf_map_info info = { 0 };
+	u32 info_bytes = sizeof(info);
+	u32 value_bytes;
+	int fd = policy_map(policy, "task_attrs", &value_bytes);
+
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		frame_text("attributes", "%u", info.id);
+}
+
 int main(int argc, char **argv)
 {
 	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
@@ -140,6 +154,7 @@ int main(int argc, char **argv)
 	    !(o.is_partial && policy_take_partly(policy)) &&
 	    !policy_load(policy)) {
 		count_init();
+		tell_attributes(policy);
 		if (!policy_attach(policy)) {
 			watch(policy, signals, o.every_ms);
 			is_well = policy_is_attached(policy);

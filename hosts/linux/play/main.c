@@ -8,6 +8,7 @@
  * Read next: run.c.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "play.h"
@@ -19,7 +20,8 @@ static const char usage_text[] =
 "  --result FILE    gets a line of JSON per task, and a last one for all\n"
 "  --folder DIR     for the files that tasks read and write (default: .)\n"
 "  --threads        tasks are threads of one process\n"
-"  --weights        nice values of tasks are set, since the class heeds them\n";
+"  --weights        nice values of tasks are set, since the class heeds them\n"
+"  --attributes ID  map of the policy in the kernel that gets their attributes\n";
 
 static int read_options(struct options *o, int argc, char **argv, char *why,
 			u32 why_bytes)
@@ -33,6 +35,8 @@ static int read_options(struct options *o, int argc, char **argv, char *why,
 			o->are_threads = true;
 		} else if (!strcmp(argv[i], "--weights")) {
 			o->has_weights = true;
+		} else if (!strcmp(argv[i], "--attributes") && i + 1 < argc) {
+			o->attributes_map = (u32)strtoul(argv[++i], NULL, 10);
 		} else if (to && i + 1 < argc) {
 			*to = argv[++i];
 		} else {

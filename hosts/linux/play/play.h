@@ -26,6 +26,7 @@ struct options {
 	const char *folder;		/* for the files of `read` and `write` */
 	bool are_threads;
 	bool has_weights;		/* nice values mean something in this class */
+	u32 attributes_map;		/* of the policy, see ../tasks/attrs.c; 0: none */
 };
 
 enum task_state {
@@ -40,6 +41,7 @@ enum task_step {
 	STEP_PLAY,
 	STEP_CPUS,
 	STEP_NICE,
+	STEP_ATTRIBUTES,
 	STEP_FILES,
 };
 
@@ -61,7 +63,8 @@ struct task {
 	u64 first_run_ns;
 	u64 end_ns;
 	struct usage before;	/* when it arrived */
-	struct usage used;	/* from then to its end */
+	struct usage used;	/* from then to its end, or to `read_ns` */
+	u64 read_ns;		/* who had not ended ran until it was read; 0: it had */
 	s32 failed;		/* what sl_player_run() returned */
 	u32 step;		/* enum task_step: what it was about then */
 	u32 op;			/* in STEP_PLAY: the op at fault */
@@ -87,6 +90,7 @@ struct run {
 	const void *program;
 	struct shared *shared;
 	u32 nr_tasks;
+	int attrs_fd;		/* the policy's map; -1: none */
 	u64 rounds_per_ms;	/* of an empty loop, on an undisturbed CPU */
 	struct usage used;	/* by all tasks, their ends included */
 	u64 end_ns;

@@ -61,6 +61,7 @@ static void print_task(u32 i)
 	print_usage(&t->used);
 	print_number("run_ns", t->used.run_ns);
 	print_number("wait_ns", t->used.wait_ns);
+	print_time("read_ns", t->read_ns, t->read_ns);
 	fprintf(file, "\"failed\":%d,\"signal\":%d}\n", t->failed, t->signal);
 }
 

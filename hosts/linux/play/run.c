@@ -113,6 +113,23 @@ static int open_pipes(void)
 	return failed;
 }
 
+static int open_attributes(void)
+{
+	u32 map = run.options.attributes_map;
+
+	run.attrs_fd = map ? attrs_open(map) : -1;
+	if (!map || run.attrs_fd >= 0)
+		return 0;
+	if (run.attrs_fd == -ENOTSUP)
+		run_fail("unavailable", 0, "this container has process numbers of its own, by which a policy does not know tasks: run outside of it");
+	else if (run.attrs_fd == -EPROTO)
+		run_fail("policy", 0, "its map task_attrs does not hold struct task_attr of this version: include scx/task_attr.h from here");
+	else
+		run_fail("unavailable", 0, "the policy's map %u cannot be opened: %s; it needs CAP_SYS_ADMIN: run as root",
+			 map, strerror(-run.attrs_fd));
+	return -1;
+}
+
 static bool is_spawned(u32 i)
 {
 	return sl_program_tasks(run.program)[i].parent != SL_PROGRAM_NONE;
@@ -297,6 +314,7 @@ static void end_tasks(void)
 		if (t->state == TASK_ENDED || !t->tid)
 			continue;
 		t->used = usage_since(usage_of(t->tid), t->before);
+		t->read_ns = monotonic_ns() - run.shared->start_ns;
 		if (!run.options.are_threads)
 			kill(t->tid, SIGKILL);
 	}
@@ -362,6 +380,9 @@ static void explain_lost_task(void)
 		run_fail("unavailable", (s32)number,
 			 "%s[%d] is to have nice value %d, which needs CAP_SYS_NICE: run as root, or raise RLIMIT_NICE (ulimit -e)",
 			 name, t->tid, task_nice(number - 1, class.nice));
+	else if (t->step == STEP_ATTRIBUTES)
+		run_fail("host", (s32)number, "%s[%d]: its attributes cannot be put into the policy's map: %s",
+			 name, t->tid, why_failed(t->failed));
 	else if (t->step == STEP_FILES)
 		run_fail("host", (s32)number, "%s[%d]: no file to write in %s: %s",
 			 name, t->tid, run.options.folder, why_failed(t->failed));
@@ -443,7 +464,7 @@ int play(void)
 		return 1;
 	}
 	if (!open_program(run.options.program_path) && !reserve() &&
-	    !make_shared() && !open_pipes() && !files_open()) {
+	    !make_shared() && !open_pipes() && !files_open() && !open_attributes()) {
 		verbs_calibrate();
 		play_tasks();
 	}

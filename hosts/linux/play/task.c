@@ -147,6 +147,10 @@ static int prepare(u32 i, struct task *me)
 	failed = set_nice(i);
 	if (failed)
 		return failed;
+	me->step = STEP_ATTRIBUTES;
+	failed = attrs_write(run.attrs_fd, me->tid, &sl_program_tasks(run.program)[i]);
+	if (failed)
+		return failed;
 	me->step = STEP_FILES;
 	failed = files_open_own(i);
 	if (!failed)

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <scx/types.h>
 #include <scx/attrs.h>
@@ -98,11 +99,13 @@ static int wait_children(struct sl_player *p, u64 children)
 	return task_wait(p->task, children, p->nr_awaited);
 }
 
-/* Of a task's attributes Linux's own classes know the weight alone. */
+/* Of a task's attributes Linux's own classes know the weight alone; a policy, all. */
 static int set(struct sl_player *p, u32 key, u64 value)
 {
 	(void)p;
-	if (key != TASK_ATTR_WEIGHT || !run.options.has_weights)
+	if (key != TASK_ATTR_WEIGHT)
+		return attrs_change(run.attrs_fd, gettid(), key, value);
+	if (!run.options.has_weights)
 		return 0;
 	return setpriority(PRIO_PROCESS, 0, nice_of_weight(value)) ? -errno : 0;
 }

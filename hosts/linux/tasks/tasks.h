@@ -8,6 +8,7 @@
  * made before them.
  *
  *	sync.c   locks, pipes, barriers, conditions
+ *	attrs.c  what a policy of ours is told about a task
  *	verbs.c  the rest: clocks, work, weights
  *
  * Read next: sync.c.
@@ -54,6 +55,19 @@ int sync_recv(struct sl_player *p, u32 object, u64 bytes);
 int sync_barrier(struct sl_player *p, u32 object);
 int sync_await(struct sl_player *p, u32 object, u32 lock);
 int sync_signal(struct sl_player *p, u32 object, bool all);
+
+/* ---- attrs.c: a map of a policy, by pid; a descriptor of -1 is none -------------- */
+
+/*
+ * The map of that number. Return: a descriptor, or -errno: EPROTO where it holds
+ * something else than struct task_attr, ENOTSUP where our process numbers are not
+ * the machine's. Context: CAP_SYS_ADMIN.
+ */
+int attrs_open(u32 map_id);
+/* All that the program says of a task, but its weight. Return: 0 or -errno. */
+int attrs_write(int attrs_fd, s32 pid, const struct sl_program_task *task);
+/* One more, or another: @key is a TASK_ATTR_* that the map holds. Return: the same. */
+int attrs_change(int attrs_fd, s32 pid, u32 key, u64 value);
 
 /* ---- verbs.c -------------------------------------------------------------------- */
 

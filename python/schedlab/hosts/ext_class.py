@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A command under a policy of ours, in this machine's own kernel.
+"""A policy of ours as a class of Linux: what runs under it in this machine's own kernel.
 
 The policy is loaded for each run and unloaded after it, and gets only the tasks
-of the class SCHED_EXT (`schedlab load --partial`): the command and its children,
-as it is with every other class that `schedlab bench` compares.
+of the class SCHED_EXT (`schedlab load --partial`): a command or a workload and its
+children, as it is with every other class.
 
 Must stay true: no policy stays behind; a run whose policy was thrown out is none.
-Read next: hosts/load.py; bench.py.
+Read next: load.py; linux.py and measure/bench.py, which run something under it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..errors import PolicyError, UnavailableError
-from ..hosts.load import LoadedPolicy, prepare_loader, unavailable_reason
 from ..policy.build import BuiltPolicy, build_policy
 from ..policy.find import load_policy
 from ..policy.linux_class import LinuxClass
+from .guest_frames import Answer
+from .load import LoadedPolicy, prepare_loader, unavailable_reason
 
 #: Linux's number of the class that sched_ext schedules.
 SCHED_EXT = 7
@@ -36,6 +37,61 @@ class PolicyClass(LinuxClass):
     """
 
     built: BuiltPolicy | None = field(default=None, compare=False)
+
+    @property
+    def has_weights(self) -> bool:
+        """They reach the policy as `p->scx.weight`."""
+        return True
+
+
+class ThrownOutError(PolicyError):
+    """The kernel refused a policy, or threw it out.
+
+    Parameters
+    ----------
+    message : str
+        For people.
+    kind : str
+        `error_kind` of a run.
+    """
+
+    def __init__(self, message: str, kind: str):
+        super().__init__(message)
+        self.kind = kind
+
+
+def class_of(built: BuiltPolicy) -> PolicyClass:
+    """Make a class of a policy.
+
+    Parameters
+    ----------
+    built : BuiltPolicy
+        Policy and knobs.
+
+    Returns
+    -------
+    PolicyClass
+        What the launcher is told, and what is loaded.
+    """
+    return PolicyClass(built.policy.name, SCHED_EXT, built=built)
+
+
+def refuse_policies(name: str) -> None:
+    """Refuse a policy where this machine's kernel cannot load any.
+
+    Parameters
+    ----------
+    name : str
+        As the user has given it.
+
+    Raises
+    ------
+    UnavailableError
+        With the reason and the remedy.
+    """
+    reason = unavailable_reason()
+    if reason:
+        raise UnavailableError(f"{name}: {reason}")
 
 
 def parse_policy(name: str) -> PolicyClass:
@@ -61,14 +117,12 @@ def parse_policy(name: str) -> PolicyClass:
         If it does not compile.
     """
     policy = load_policy(name)
-    reason = unavailable_reason()
-    if reason:
-        raise UnavailableError(f"{name}: {reason}")
-    return PolicyClass(policy.name, SCHED_EXT, built=build_policy(policy))
+    refuse_policies(name)
+    return class_of(build_policy(policy))
 
 
 @contextmanager
-def under(each: LinuxClass) -> Iterator[None]:
+def under(each: LinuxClass) -> Iterator[Answer | None]:
     """Have a class's policy in the kernel, where it has one.
 
     Parameters
@@ -78,22 +132,22 @@ def under(each: LinuxClass) -> Iterator[None]:
 
     Yields
     ------
-    None
-        When the kernel asks the policy.
+    Answer or None
+        What the loader has said, when the kernel asks the policy; None: it has none.
 
     Raises
     ------
-    PolicyError
+    ThrownOutError
         If the kernel refuses the policy, or has thrown it out by the end.
     """
     if not isinstance(each, PolicyClass):
-        yield
+        yield None
         return
     with LoadedPolicy(each.built, prepare_loader(), is_partial=True) as loaded:
         if not loaded.wait_until_attached():
-            raise PolicyError(f"{each.name}: the kernel refuses it:\n{loaded.close().error}")
-        yield
+            raise ThrownOutError(f"{each.name}: the kernel refuses it:\n{loaded.close().error}", "policy")
+        yield loaded.answer
         answer = loaded.close()
     if answer.error:
-        raise PolicyError(f"{each.name}: thrown out while the command ran, which then was under "
-                          f"SCHED_OTHER: {answer.error}")  # fmt: skip
+        raise ThrownOutError(f"{each.name}: thrown out while it had tasks, which then were under SCHED_OTHER: "
+                             f"{answer.error}", answer.error_kind or "policy")  # fmt: skip

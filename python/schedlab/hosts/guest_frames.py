@@ -10,6 +10,7 @@ into the guest (hosts/linux/guest/input.c) and answers out of it and out of
 	program   "CALLBACK INSTRUCTIONS", then the verifier's text
 	refused   why the policy was not loaded, or not attached
 	loaded, attached
+	attributes    number of the policy's map of attributes in that kernel
 	counts    lines "call CALLBACK TIMES NANOSECONDS", "event NAME TIMES"
 	ended     "by us" or "by the kernel"
 	kernel    its lines about sched_ext meanwhile
@@ -121,6 +122,8 @@ class Answer:
         `FILE:LINE: TEXT` of the source that they are about, or empty.
     uname : str
         The kernel that it was, or empty.
+    attributes_map : int
+        Number of the map of attributes, for who runs tasks; 0: the policy has none.
     tick_ns : int
         Nanoseconds between that kernel's ticks; 0 where it did not say.
     counts : dict of str to tuple of (int, int)
@@ -152,6 +155,7 @@ class Answer:
     kernel_text: str = ""
     line: str = ""
     uname: str = ""
+    attributes_map: int = 0
     tick_ns: int = 0
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
@@ -214,6 +218,8 @@ class Answer:
             self.refusal += text
         elif kind == "loaded":
             self.is_loaded, self.refusal = True, ""
+        elif kind == "attributes":
+            self.attributes_map = int(text)
         elif kind == "attached":
             self.is_attached = True
         elif kind == "boot":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Drive `schedlab-play`, which plays a workload under Linux's own classes.
+"""Drive `schedlab-play`, which plays a workload under Linux's own classes, or a policy.
 
     session -> Launcher -> keeper (watchdog) -> schedlab-play -> tasks
                                      Recorder beside them, where it is allowed
@@ -29,12 +29,13 @@ import numpy as np
 
 from .. import paths
 from ..errors import HostError, RecordError, SchedlabError, UnavailableError, UsageError
-from ..policy.linux_class import LinuxClass, parse_class
+from ..policy.linux_class import CLASS_FILE, LinuxClass, parse_class
 from ..records.file import RECORD_DTYPE, Kind, Stop, read_records, write_records
+from .ext_class import ThrownOutError, class_of, under
 from .host import Job, Outcome
 from .kinds import RealTimeHost
 from .launch import Command, Launcher
-from .recorder import Recorder, convert_events
+from .recorder import Captured, Recorder, convert_events
 
 TASKS_FILE = "tasks.jsonl"
 EVENTS_FILE = "events.slev"
@@ -50,7 +51,7 @@ LATE_TRIES = 3
 
 
 class LinuxHost(RealTimeHost):
-    """Linux's own scheduling classes on this machine."""
+    """Linux's own scheduling classes on this machine, and our policies where its kernel takes them."""
 
     name = "linux"
 
@@ -77,7 +78,8 @@ class Played:
     ----------
     tasks : list of dict
         A line per task that has ended or was made: `task`, `name`, `tid`, times
-        since time 0, and Linux's counts.
+        since time 0, Linux's counts, and `late_ns`, for how long they go on after
+        the end of the run.
     run : dict or None
         The last line, about all of them; None: the runner did not live to write it.
     """
@@ -110,6 +112,9 @@ def read_played(path: Path) -> Played:
             tasks.append(values)
         else:
             run = values
+    for task in tasks:
+        # On a slow machine the runner comes late to end those that go on.
+        task["late_ns"] = max(0, (task.get("read_ns") or 0) - run["end_ns"]) if run else 0
     return Played(sorted(tasks, key=lambda task: task["task"]), run)
 
 
@@ -158,7 +163,8 @@ class LinuxSession:
     def run(self, job: Job) -> Outcome:
         """What the runner wrote down, or how it ended."""
         try:
-            linux_class = parse_class(job.policy.policy.name)
+            policy = job.policy.policy
+            linux_class = parse_class(policy.name) if policy.path == CLASS_FILE else class_of(job.policy)
             refuse_class(linux_class)
             cpus = run_cpus(job.nr_cpus)
             self._open()
@@ -168,6 +174,8 @@ class LinuxSession:
                 if outcome.error_kind != "late":
                     break
             return outcome
+        except ThrownOutError as error:
+            return Outcome(error=str(error), error_kind=error.kind)
         except HostError as error:
             # The next job needs a new one.
             self._drop()
@@ -197,18 +205,20 @@ class LinuxSession:
                 "--result", str(folder / TASKS_FILE), "--folder", str(folder)]  # fmt: skip
         argv += ["--threads"] * (dict(job.options).get("--threads") == "yes")
         argv += ["--weights"] * linux_class.has_weights
-        command = Command(tuple(argv), linux_class, cpus, Path(f"/proc/{os.getpid()}/fd/{complaints}"), is_whole=True)
         try:
-            if self._recorder is not None:
-                self._recorder.follow(folder / EVENTS_FILE, pid=self._launcher.pid, generation=TASKS_GENERATION)
-            answer = self._launcher.run([command], timeout_ns=round(self.timeout_seconds * 1e9))
-            captured = self._recorder.stop() if self._recorder is not None else None
+            with under(linux_class) as loaded:
+                if loaded is not None and loaded.attributes_map:
+                    argv += ["--attributes", str(loaded.attributes_map)]
+                command = Command(tuple(argv), linux_class, cpus, Path(f"/proc/{os.getpid()}/fd/{complaints}"), is_whole=True)
+                answer, captured = self._launch(command, folder)
             os.lseek(complaints, 0, os.SEEK_SET)
             said = os.read(complaints, COMPLAINT_BYTES_KEPT).decode("utf-8", "replace").strip()
         finally:
             os.close(complaints)
         played = read_played(folder / TASKS_FILE)
         outcome = self._outcome(answer["commands"][0], played, said, job.nr_cpus)
+        if loaded is not None:
+            outcome.environment["verifier_instructions"] = loaded.instructions
         if captured is not None and outcome.error is None:
             try:
                 outcome.answer["recording"] = make_records(job, played, cpus, captured)
@@ -218,6 +228,16 @@ class LinuxSession:
         with contextlib.suppress(OSError):
             (folder / EVENTS_FILE).unlink(missing_ok=True)
         return outcome
+
+    def _launch(self, command: Command, folder: Path) -> tuple[dict, Captured | None]:
+        """The launcher's answer, and what was recorded meanwhile."""
+        if self._recorder is not None:
+            self._recorder.follow(folder / EVENTS_FILE, pid=self._launcher.pid, generation=TASKS_GENERATION)
+        try:
+            answer = self._launcher.run([command], timeout_ns=round(self.timeout_seconds * 1e9))
+        finally:
+            captured = self._recorder.stop() if self._recorder is not None else None
+        return answer, captured
 
     def _outcome(self, report: dict, played: Played, said: str, nr_cpus: int) -> Outcome:
         """What came of a run, by all that is known about it."""
@@ -420,6 +440,8 @@ def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
     for task in played.tasks:
         stints = stops["arg"][stops["task"] == task["task"]]
         missing_ns = task["run_ns"] - int(stints.sum())
+        # Records end with the run; who had not ended went on until it was read.
+        missing_ns -= task.get("late_ns", 0)
         if missing_ns > MISSING_NS_MAX + LinuxHost.TOLERANCE_NS * len(stints):
             raise RecordError(f"the records lack {missing_ns / 1e6:.1f} ms of the CPU time of task {task['task']} "
                               f"({task['name']}) by its own clock; the kernel left out {nr_mended} switches; run again")  # fmt: skip

@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import SchedlabError, UnavailableError, UsageError
+from ..hosts.ext_class import parse_policy, under
 from ..hosts.launch import Command, Launcher
 from ..hosts.linux_machine import describe_machine, doubt_machine
 from ..policy.linux_class import LinuxClass, is_class, parse_class
 from ..stats.doubts import examine
 from ..stats.inference import CONFIDENCE, compare_paired, holm, mean_interval
-from .bench_policy import parse_policy, under
 from .bench_record import BenchRecorder
 from .own_figures import describe_figure, read_figures, tool_of, tool_of_figure
 

@@ -61,7 +61,9 @@ def columns_of(tasks: list[dict]) -> dict[str, np.ndarray]:
     }
 
 
-def check(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int, work_ns: np.ndarray) -> str:
+def check(
+    columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int, work_ns: np.ndarray, late_ns: int = 0
+) -> str:
     """Look for what no machine can do.
 
     Parameters
@@ -74,6 +76,8 @@ def check(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int, work
         Its length in nanoseconds.
     work_ns : array_like of int, shape (nr_program_tasks,)
         CPU time that the program's tasks declare; -1 where that is not known.
+    late_ns : int, default 0
+        How long after its end tasks that had not ended may have gone on, in nanoseconds.
 
     Returns
     -------
@@ -84,7 +88,7 @@ def check(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int, work
     has_ended = end >= 0
     declared = np.asarray(work_ns)[columns["task"] - 1]
     total = int(run.sum())
-    if total > nr_cpus * elapsed_ns + len(run) * TOLERANCE_NS:
+    if total > nr_cpus * (elapsed_ns + late_ns) + len(run) * TOLERANCE_NS:
         return f"tasks used {total} ns of {nr_cpus} CPUs in {elapsed_ns} ns"
     for text, is_wrong in (
         ("it ran before it arrived", (first_run >= 0) & (first_run < columns["arrival_ns"])),

@@ -31,6 +31,8 @@ REALTIME = ("SCHED_FIFO", "SCHED_RR")
 PRIORITY_MAX = 98
 #: What Linux calls the same classes elsewhere.
 _OTHER_NAMES = {"SCHED_NORMAL": "SCHED_OTHER", "SCHED_EXT": None}
+#: Stands for the file of a class that is handed on as a policy.
+CLASS_FILE = Path("/proc/self/sched")
 #: Linux takes no runtime below 1,024 ns, since it counts in that grain.
 RUNTIME_MIN_NS = 1024
 
@@ -200,7 +202,7 @@ def class_as_policy(linux_class: LinuxClass) -> BuiltPolicy:
     """
     digest = hashlib.sha256(f"{linux_class.name} {sorted(linux_class.settings.items())}".encode()).hexdigest()
     policy = Policy(
-        name=linux_class.name, path=Path("/proc/self/sched"), summary=f"Linux's own class {linux_class.name}.",
+        name=linux_class.name, path=CLASS_FILE, summary=f"Linux's own class {linux_class.name}.",
         # CPUs balance each other in their own time, which is no promise.
         knobs={}, work_conserving=False, work_conserving_reason="Linux balances CPUs now and then",
         source_text="sched(7)", content_hash=digest,

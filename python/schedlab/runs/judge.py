@@ -111,7 +111,8 @@ class Judge:
         """The same of a run that could not be recorded."""
         size = {"nr_cpus": outcome.usage["cpus"], "elapsed_ns": outcome.usage["wall_ns"]}
         columns = tally.columns_of(outcome.tally)
-        result["physics"] = tally.check(columns, work_ns=self._work_ns(program), **size)
+        late_ns = max((task.get("late_ns", 0) for task in outcome.tally), default=0)
+        result["physics"] = tally.check(columns, work_ns=self._work_ns(program), late_ns=late_ns, **size)
         if _is_possible(result):
             self._tell(result, program, tally.tally_metrics(columns, **size), outcome)
 

@@ -182,7 +182,12 @@ def prepare(plan: Plan) -> Prepared:
     plan = _checked(plan)
     workloads = _load_workloads(plan)
     classes = _parse_classes(plan)
-    policies, broken = ({}, {}) if classes else _load_policies(plan)
+    ours = [name for name in plan.policies if name not in classes]
+    policies, broken = _load_policies(ours)
+    if ours and plan.host == "linux":
+        from ..hosts.ext_class import refuse_policies
+
+        refuse_policies(ours[0])
     variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
     host = open_host(plan.host)
     if plan.is_parallel:
@@ -191,12 +196,13 @@ def prepare(plan: Plan) -> Prepared:
         host = with_kernel(host, plan.kernel)
     if variants:
         find_compiler()
-    built = classes or _build_all(variants)
-    # A damaged policy fails in its place, between the others.
-    names = [name for label, policy in policies.items()
-             for name in ([label] if label in broken else
-                          [name for name, v in variants.items() if v.policy is policy])]
-    cases = _cases(plan, workloads, [*classes, *names])
+    built = classes | _build_all(variants)
+    # A damaged policy fails in its place, between the others; so does a class of Linux.
+    labels = iter(policies)
+    names = [name for label in [each if each in classes else next(labels) for each in plan.policies]
+             for name in ([label] if label in broken or label in classes else
+                          [name for name, v in variants.items() if v.policy is policies[label]])]
+    cases = _cases(plan, workloads, names)
     _make_folder(plan.out)
     ready = Ready(
         plan=plan,
@@ -311,13 +317,13 @@ def _named_apart(workload, others: dict):
     return replace(workload, name=f"{path.parent.name}/{workload.name}")
 
 
-def _load_policies(plan: Plan) -> tuple[dict[str, Policy], dict[str, PolicyError]]:
+def _load_policies(names: list[str]) -> tuple[dict[str, Policy], dict[str, PolicyError]]:
     """Read every policy's header; a policy that is there but damaged fails its own runs only."""
     policies: dict[str, Policy] = {}
     broken: dict[str, PolicyError] = {}
     paths: dict[str, Path] = {}
     problems = []
-    for name in plan.policies:
+    for name in names:
         policy, damage = None, None
         try:
             path = find_policy(name).resolve()
@@ -344,24 +350,20 @@ def _load_policies(plan: Plan) -> tuple[dict[str, Policy], dict[str, PolicyError
 
 
 def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
-    """Linux's own classes, which only Linux has and which is all that it has here."""
+    """Linux's own classes, which only Linux has."""
     from ..hosts.linux import refuse_class
     from ..policy.linux_class import class_as_policy, is_class, parse_class
 
     classes = [name for name in plan.policies if is_class(name)]
     if classes and plan.host != "linux":
         raise UsageError(f"{classes[0]} is a class of Linux itself; use --host linux, or a policy such as fifo, rr or cfs")
-    others = [name for name in plan.policies if name not in classes]
-    if others and plan.host == "linux":
-        raise UsageError(f"--host linux runs workloads under Linux's own classes, such as SCHED_OTHER, and {others[0]} is none; "
-                         "use --host guest, or any other, for our policies")  # fmt: skip
     parsed = {name: parse_class(name) for name in classes}
     for each in parsed.values():
         refuse_class(each)
     made = {name: class_as_policy(each) for name, each in parsed.items()}
     if len(made) < len(classes):
         raise UsageError("--policy: a class is given twice; name each once")
-    if classes and plan.settings:
+    if plan.settings and len(classes) == len(plan.policies):
         raise UsageError(f"--set {plan.settings[0]}: a class of Linux has no knobs; write SCHED_FIFO:20 for another priority")
     return made
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..hosts.linux_machine import doubt_machine
-from ..policy.linux_class import parse_class
+from ..policy.linux_class import NUMBERS, parse_class
 from ..stats.inference import CONFIDENCE, mean_interval
 from ..stats.sentences import show_time
 
@@ -112,5 +112,5 @@ def machine_doubts(runs: list[dict]) -> list[dict]:
     ours = [run for run in runs if run["host"] == "linux" and "linux" in run["environment"]]
     if not ours:
         return []
-    classes = [parse_class(name) for name in dict.fromkeys(run["policy"] for run in ours)]
+    classes = [parse_class(name) for name in dict.fromkeys(run["policy"] for run in ours) if name.partition(":")[0] in NUMBERS]
     return doubt_machine(ours[0]["environment"]["linux"], classes)
