@@ -72,11 +72,11 @@ def test_perf_unwinds_to_the_entry_of_a_thread(toolchain, tmp_path):
     chain, data = toolchain("gcc", "plain"), tmp_path / "perf.data"
     words = [perf, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", "dwarf,4096", "-o", data]
     done = subprocess.run([*words, chain.program("spin.c"), policy(chain, "rr"), "1"], capture_output=True,
-                          text=True, timeout=60, check=False)  # fmt: skip
+                          text=True, timeout=120, check=False)  # fmt: skip
     if done.returncode:
         pytest.skip(f"perf may not measure here: {done.stderr.strip().splitlines()[-1]}")
     said = subprocess.run([perf, "script", "-i", data, "-F", "ip,sym"], capture_output=True, text=True,
-                          timeout=60, check=True).stdout  # fmt: skip
+                          timeout=120, check=True).stdout  # fmt: skip
     stacks = [[line.split()[-1] for line in sample.splitlines() if line.strip()] for sample in said.split("\n\n")]
     assert ["spin", *ENTRY] in stacks
 

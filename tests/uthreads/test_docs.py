@@ -31,7 +31,7 @@ def test_examples(toolchain, tmp_path, name):
     compile_example(chain, tmp_path, name)
     done = subprocess.run(
         [tmp_path / name, *([] if name == "matrix" else [policy(chain, "rr")])],
-        capture_output=True, text=True, timeout=30, check=True,
+        capture_output=True, text=True, timeout=120, check=True,
         env={**os.environ, "GT_CPUS": "2", "GT_POLICY": str(policy(chain, "credit"))},
     )  # fmt: skip
     assert done.stdout == SAYS[name]

@@ -35,7 +35,7 @@ def flags(need, where: Path, *words: str) -> list[str]:
 
 def run(program: Path, *words, path: Path | None = None) -> str:
     env = {**os.environ, **({"LD_LIBRARY_PATH": str(path)} if path else {})}
-    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=30, check=True, env=env)
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=120, check=True, env=env)
     return done.stdout
 
 

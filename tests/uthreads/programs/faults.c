@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 static ut_mutex first, second;
+static ut_barrier both_have_one = UT_BARRIER_INIT(2);
 
 static int deep(volatile int depth)
 {
@@ -27,8 +28,7 @@ static void *lock_both(void *arg)
 	ut_mutex *other = own == &first ? &second : &first;
 
 	ut_mutex_lock(own);
-	ut_yield();
-	ut_sleep_ns(1000000);
+	ut_barrier_wait(&both_have_one);
 	ut_mutex_lock(other);
 	return NULL;
 }

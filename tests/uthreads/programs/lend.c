@@ -5,7 +5,8 @@
  *	lend POLICY 1 smallest|largest KNOB=VALUE...
  *
  * Each thread writes its letter when it has what it waits for. The first thread is the
- * most urgent: what it starts runs when it sleeps, the most urgent of them first.
+ * most urgent: what it starts runs when it sleeps, the most urgent of them first. It
+ * sleeps until each waits, since others may have the CPU for any time.
  */
 #include "check.h"
 
@@ -72,7 +73,8 @@ static void *be_middle(void *arg)
 	return arg;
 }
 
-static ut_id start(ut_fn fn, void *arg, int rank)
+/* Until it waits, as the first, in @waiters. */
+static ut_id start(ut_fn fn, void *arg, int rank, const struct ut_waiters_ *waiters)
 {
 	struct ut_attr attr = UT_ATTR_INIT;
 	ut_id id;
@@ -80,7 +82,9 @@ static ut_id start(ut_fn fn, void *arg, int rank)
 	attr.given = UT_GIVES_PRIORITY;
 	attr.priority = priority_of(rank);
 	CHECK_IS(ut_create(&id, &attr, fn, arg), 0);
-	CHECK_IS(ut_sleep_ns(SHORT_NS), 0);
+	do {
+		CHECK_IS(ut_sleep_ns(SHORT_NS), 0);
+	} while (!__atomic_load_n(&waiters->first, __ATOMIC_SEQ_CST));
 	return id;
 }
 
@@ -114,9 +118,9 @@ static void test_one(const char *wanted, int new_rank)
 {
 	ut_id ids[3];
 
-	ids[0] = start(be_low, NULL, 8);
-	ids[1] = start(be_high, &locks[0], 1);
-	ids[2] = start(be_middle, NULL, 5);
+	ids[0] = start(be_low, NULL, 8, &gates[0].waiters_);
+	ids[1] = start(be_high, &locks[0], 1, &locks[0].waiters_);
+	ids[2] = start(be_middle, NULL, 5, &gates[1].waiters_);
 	if (new_rank)
 		set_rank(ids[0], new_rank);
 	see(wanted, ids, 3);
@@ -127,10 +131,10 @@ static void test_chain(const char *wanted)
 {
 	ut_id ids[4];
 
-	ids[0] = start(be_low, NULL, 9);
-	ids[1] = start(be_between, NULL, 8);
-	ids[2] = start(be_high, &locks[1], 1);
-	ids[3] = start(be_middle, NULL, 5);
+	ids[0] = start(be_low, NULL, 9, &gates[0].waiters_);
+	ids[1] = start(be_between, NULL, 8, &locks[0].waiters_);
+	ids[2] = start(be_high, &locks[1], 1, &locks[1].waiters_);
+	ids[3] = start(be_middle, NULL, 5, &gates[1].waiters_);
 	see(wanted, ids, 4);
 }
 

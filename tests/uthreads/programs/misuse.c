@@ -40,7 +40,8 @@ static void test_calls(void)
 
 	CHECK_IS(ut_chan_create(&channel, 1, 0), 0);
 	CHECK_IS(ut_create(&id, NULL, hold_mutex, NULL), 0);
-	CHECK_IS(ut_sleep_ns(SHORT_NS), 0);
+	while (!__atomic_load_n(&none.waiters_.first, __ATOMIC_SEQ_CST))
+		CHECK_IS(ut_sleep_ns(SHORT_NS), 0);
 	CHECK_IS(ut_mutex_lock(&own), 0);
 	ut_preempt_disable();
 	CHECK_IS(ut_yield(), -EPERM);
@@ -285,8 +286,8 @@ int main(int argc, char **argv)
 		test_stacks();
 	}
 	if (!strcmp(what, "first")) {
-		CHECK_IS(ut_create(&id, NULL, outlive, NULL), 0);
 		CHECK_IS(ut_mutex_lock(&mutex), 0);
+		CHECK_IS(ut_create(&id, NULL, outlive, NULL), 0);
 		ut_thread_exit(NULL);
 	}
 	CHECK_IS(ut_exit(), 0);
