@@ -33,6 +33,7 @@
 #define HELPERS_MAX 16
 #define HELPER_STACK_BYTES (256U << 10)
 #define WATCHED_AT_ONCE 64
+#define CANCELLED_TRIES 8
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_work = PTHREAD_COND_INITIALIZER;
@@ -190,7 +191,6 @@ static void take_back(struct request *r)
 static int wait_for(struct request *r, int (*give)(struct request *))
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
-	bool is_given_up = false;
 	int err = ut_may_block();
 
 	if (err)
@@ -206,15 +206,15 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 		return err;
 	}
 	while (!sl_load(&r->is_done)) {
-		if (r->may_last && !is_given_up && sl_load(&self->is_cancelled)) {
-			is_given_up = true;
+		if (r->may_last && !r->is_given_up && sl_load(&self->is_cancelled)) {
+			r->is_given_up = true;
 			take_back(r);
 		}
 		ut_block(self);
 		ut_prepare_wait(self, UT_WAIT_IO, NULL);
 	}
 	ut_end_wait(self);
-	if (is_given_up && r->answer == -EINTR)
+	if (r->is_given_up && r->answer == -EINTR)
 		r->answer = -ECANCELED;
 	return 0;
 }
@@ -400,12 +400,20 @@ static int submit_to_kernel(struct request *r)
  */
 bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, bool may_last, ssize_t *result)
 {
-	struct request r = { .sqe = sqe, .may_last = may_last };
+	/*
+	 * What it cannot do at once the kernel gives to a thread of its own, which it
+	 * cannot make while signals come in: it tries thrice, and cancels by itself.
+	 */
+	for (int i = 0; i < CANCELLED_TRIES; i++) {
+		struct request r = { .sqe = sqe, .may_last = may_last };
 
-	if (ut_may_block() || !has_ring() || wait_for(&r, submit_to_kernel))
-		return false;
-	*result = r.answer;
-	return true;
+		if (ut_may_block() || !has_ring() || wait_for(&r, submit_to_kernel))
+			return false;
+		*result = r.answer;
+		if (r.answer != -ECANCELED || r.is_given_up)
+			return true;
+	}
+	return false;
 }
 
 /*
