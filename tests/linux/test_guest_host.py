@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.errors import UnavailableError, UsageError
+from schedlab.errors import HostError, UnavailableError, UsageError
 from schedlab.hosts import guest, guest_boot
 from schedlab.hosts.choose import open_host, with_kernel
 from schedlab.hosts.kinds import with_program_pids
@@ -127,6 +127,28 @@ def test_kernel_that_is_none_says_so(workload, tmp_path):
         do(tmp_path, workload, ["rr"], kernel=tmp_path / "nowhere")
     with pytest.raises(UsageError, match="--kernel is for --host guest; sim boots no Linux"):
         with_kernel(SimHost(), tmp_path / "nowhere")
+
+
+def test_saved_machine_that_is_not_whole_is_made_again(monkeypatch, tmp_path):
+    """As after a full disk: QEMU ends before the machine goes on."""
+    saved, boots = tmp_path / "machine", []
+
+    def saved_machine(_system, _runner=None):
+        if not saved.exists():
+            boots.append(saved)
+            saved.write_text("whole")
+        return saved
+
+    said = guest_boot.Said(b"", "", has_timed_out=False)
+    monkeypatch.setattr(guest_boot, "saved_machine", saved_machine)
+    monkeypatch.setattr(guest_boot.GuestRunner, "_go_on",
+                        lambda _self, _system, path, *_: said if path.read_text() == "whole" else None)
+    saved.write_text("cut")
+    assert guest_boot.GuestRunner().run(None, {}, timeout_s=1) is said and len(boots) == 1
+    assert guest_boot.GuestRunner().run(None, {}, timeout_s=1) is said and len(boots) == 1
+    monkeypatch.setattr(guest_boot.GuestRunner, "_go_on", lambda *_: None)
+    with pytest.raises(HostError, match="machine: qemu.* does not go on from the machine that it has just saved"):
+        guest_boot.GuestRunner().run(None, {}, timeout_s=1)
 
 
 def test_missing_emulator_is_named_with_its_remedy(monkeypatch, tmp_path):

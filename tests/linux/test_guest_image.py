@@ -121,6 +121,8 @@ def test_what_is_signed_is_fetched_once(archive):
     parts = guest_image.fetch_guest_parts()
     assert parts.kernel.read_bytes() == KERNEL
     assert (parts.kernel_version, parts.libbpf_version) == (VERSION, VERSION)
+    parts.kernel.unlink()
+    assert guest_image.fetch_guest_parts() == parts and parts.kernel.read_bytes() == KERNEL, "fetched anew"
     unsigned(archive)
     assert guest_image.fetch_guest_parts() == parts, "the archive is not asked again"
 

@@ -11,7 +11,7 @@ import struct
 import pyarrow
 import pytest
 
-from schedlab.errors import UsageError
+from schedlab.errors import HostError, UsageError
 from schedlab.hosts import guest_vmlinux
 
 XEN = (18, b"Xen\0", struct.pack("<Q", 0x39A5140))
@@ -67,8 +67,6 @@ def test_what_was_packed_comes_out(pack, tmp_path, monkeypatch):
         image(gzip.compress(elf(XEN, machine_bits=1))),
         image(gzip.compress(b"no ELF")),
         image(b"\x02\x21\x4c\x18" + elf(XEN)),  # lz4
-        image(zstd(elf(XEN))[:-20]),  # cut off
-        image(gzip.compress(elf(XEN)), length=1 << 30),
         image(gzip.compress(elf(XEN)), version=0x207),
         elf(XEN),
         b"",
@@ -81,6 +79,25 @@ def test_what_is_not_understood_is_booted_as_it_is(data, tmp_path, monkeypatch):
     path.write_bytes(data)
     assert guest_vmlinux.unpacked(path) == path
     assert not list(tmp_path.glob("schedlab/guest/vmlinux-*[0-9a-f]"))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, xz, zstd])
+def test_damaged_image_is_refused_and_a_cut_copy_made_again(pack, tmp_path, monkeypatch):
+    """Booted as it is, it neither starts nor ends."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    whole, path = image(pack(elf(GNU, XEN))), tmp_path / "vmlinuz"
+    path.write_bytes(whole[: 4 * 512 + 100 + 40] + bytes(30) + whole[4 * 512 + 100 + 70 :])
+    with pytest.raises(HostError, match=f"vmlinuz: what is packed in it is damaged .*remove {tmp_path}: it is fetched again"):
+        guest_vmlinux.unpacked(path)
+    path.write_bytes(whole[:-20])
+    with pytest.raises(HostError, match="vmlinuz: it is cut short"):
+        guest_vmlinux.unpacked(path)
+    path.write_bytes(whole)
+    guest_vmlinux._unpacked.cache_clear()
+    found = guest_vmlinux.unpacked(path)
+    found.write_bytes(found.read_bytes()[:200])
+    guest_vmlinux._unpacked.cache_clear()
+    assert guest_vmlinux.unpacked(path).read_bytes() == elf(GNU, XEN)
 
 
 def test_old_kernels_go(tmp_path, monkeypatch):
@@ -117,6 +134,7 @@ WRONG = {
     "arm64": (kernel(machine=0xAA64), "is for another machine: 64-bit Arm"),
     "i386": (kernel(flags=0), "is for another machine: 32-bit x86"),
     "6.12": (kernel(b"\0.BTF\0", release=b"6.12.9 #1"), r"has no sched_ext \(6\.12\.9\): it is older than Linux 6\.12, or"),
+    "damaged": (kernel()[:2180] + bytes(20) + kernel()[2200:], "what is packed in it is damaged"),
     "untyped": (kernel(b"sched_ext_ops"), r"does not say how its structures lie \(BTF\) \(7\.2\.13-test\)"),
     "arm-elf": (arm(elf(XEN)), "is for another machine: 64-bit Arm"),
     "half-elf": (elf(XEN)[:100], "is cut short"),

@@ -161,7 +161,17 @@ class GuestRunner:
         HostError
             If QEMU cannot be started, or the machine does not boot.
         """
-        saved = saved_machine(system, self)
+        said = self._go_on(system, saved_machine(system, self), files, timeout_s)
+        if said is None:
+            # What was saved is not whole: as after a disk was full, or the power gone.
+            saved_machine(system).unlink(missing_ok=True)
+            said = self._go_on(system, saved_machine(system, self), files, timeout_s)
+        if said is None:
+            raise HostError(f"{saved_machine(system)}: {QEMU} does not go on from the machine that it has just saved")
+        return said
+
+    def _go_on(self, system: GuestSystem, saved: Path, files: Mapping[str, bytes], timeout_s: float) -> Said | None:
+        """Have a copy of a saved machine do a job; None: it cannot be gone on from."""
         with tempfile.TemporaryDirectory(prefix="schedlab-guest-") as name:
             folder = Path(name)
             (folder / "input").write_bytes(write_frames(files))
@@ -170,10 +180,12 @@ class GuestRunner:
                 os.utime(saved)
                 words = ["-incoming", f"fd:{file.fileno()}"]
                 with self.started(system, folder, words, timeout_s, (file.fileno(),)) as qemu:
-                    if qemu.wait_while("inmigrate"):
+                    has_begun = qemu.wait_while("inmigrate")
+                    if has_begun:
                         qemu.ask("cont")
                         qemu.wait_for_end()
-                return qemu.said()
+                said = qemu.said()
+        return said if has_begun or said.has_timed_out or self.is_interrupted else None
 
     def started(self, system, folder: Path, words, timeout_s: float, fds=()) -> _Qemu:
         """Start QEMU so that `interrupt` ends it."""

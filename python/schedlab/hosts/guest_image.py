@@ -125,7 +125,7 @@ def _fetched(refresh: bool, *kinds: str) -> dict[str, tuple[Path, str]]:
 def _cached(folder: Path) -> dict[str, tuple[Path, str]]:
     """The newest complete one of each kind in the cache: its folder and version."""
     newest = {}
-    for kind, is_whole in (("kernel", _image_in), ("libbpf", _archive_in)):
+    for kind, is_whole in _PIECE.items():
         for place in sorted(folder.glob(f"{kind}-*"), key=lambda path: _version_key(path.name)):
             if is_whole(place):
                 newest[kind] = (place, place.name.removeprefix(f"{kind}-"))
@@ -141,6 +141,10 @@ def _image_in(folder: Path) -> Path | None:
 def _archive_in(folder: Path) -> Path | None:
     """The static libbpf of an unpacked package."""
     return next(folder.glob("usr/lib/**/libbpf.a"), None)
+
+
+#: How what is needed of each kind is found in its folder.
+_PIECE = {"kernel": _image_in, "libbpf": _archive_in}
 
 
 def _version_key(name: str) -> list:
@@ -191,7 +195,9 @@ def _fetch(folder: Path, kinds: list[str]) -> None:
             package = packages[kind]
             unpacked, version = apt.unpack(package)
             place = folder / f"{kind}-{version}"
-            if not place.exists():
+            if not _PIECE[kind](place):
+                # What is left of one that somebody has removed a part of.
+                shutil.rmtree(place, ignore_errors=True)
                 os.replace(unpacked, place)
 
 

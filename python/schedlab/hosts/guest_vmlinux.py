@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import HostError, UsageError
 from ..paths import cache_folder
 from .guest_image import locked
 
@@ -51,6 +51,8 @@ EFI_X86_64 = 0x8664
 EFI_MACHINES = {0x14C: "32-bit x86", 0x1C2: "32-bit Arm", 0xAA64: "64-bit Arm", 0x5064: "RISC-V", 0x6264: "LoongArch"}
 #: What only a kernel with sched_ext has in it, and one that describes its types.
 SCHED_EXT, TYPES = b"sched_ext_ops", b"\0.BTF\0"
+#: What of an ELF file has its table of parts in it.
+HEAD_BYTES = 4096
 #: A kernel with all its debugging information has about 800 MB.
 IMAGE_BYTES_MAX = 4 << 30
 #: Unpacked kernels that are kept, of about 60 MB each.
@@ -69,6 +71,11 @@ def unpacked(image: Path) -> Path:
     -------
     pathlib.Path
         The kernel in it, in the cache; or `image` itself.
+
+    Raises
+    ------
+    HostError
+        If what is packed in it is damaged: it would not boot, and not end either.
     """
     return _unpacked(image, image.stat().st_mtime_ns)
 
@@ -79,10 +86,13 @@ def _unpacked(image: Path, _mtime_ns: int) -> Path:
     place = cache_folder("guest")
     kernel = place / f"vmlinux-{hashlib.sha256(data).hexdigest()[:16]}"
     with locked(place / "vmlinux-lock"):
-        if kernel.exists():
+        if kernel.exists() and not _is_cut(kernel):
             os.utime(kernel)
             return kernel
-        elf = kernel_in(data)
+        try:
+            elf = kernel_in(data)
+        except ValueError as error:
+            raise HostError(f"{image}: {error}; if it is schedlab's own copy, remove {image.parent}: it is fetched again") from error
         if elf is None or not can_be_entered(elf):
             return image
         made = kernel.with_name(f".{kernel.name}.{os.getpid()}")
@@ -106,6 +116,11 @@ def kernel_in(image: bytes) -> bytes | None:
     -------
     bytes or None
         What was compressed; None if this is no such image, or packed in another way.
+
+    Raises
+    ------
+    ValueError
+        If what is packed is damaged, or not all there.
     """
     if len(image) < PAYLOAD_OFFSET + 8 or image[MAGIC_OFFSET:][:4] != MAGIC:
         return None
@@ -116,12 +131,14 @@ def kernel_in(image: bytes) -> bytes | None:
     # 0 means 4, for the sake of the oldest loaders.
     start += ((image[SETUP_SECTORS_OFFSET] or 4) + 1) * SECTOR_BYTES
     payload = image[start : start + length]
-    if len(payload) < length or length < LENGTH.size:
+    if len(payload) < length:
+        raise ValueError(f"it is cut short: it has {len(image):,} of at least {start + length:,} bytes")
+    if length < LENGTH.size:
         return None
     try:
         return _decompress(payload)
-    except (OSError, ValueError, lzma.LZMAError, zlib.error):
-        return None
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
+        raise ValueError(f"what is packed in it is damaged ({error})") from error
 
 
 def _decompress(payload: bytes) -> bytes | None:
@@ -176,8 +193,10 @@ def _why_unusable(image: Path, _mtime_ns: int) -> str | None:
     reason = _why_no_kernel(data)
     if reason:
         return reason
-    booted = unpacked(image)
-    elf = booted.read_bytes() if booted != image else data if data[:4] == b"\x7fELF" else kernel_in(data)
+    try:
+        elf = data if data[:4] == b"\x7fELF" else kernel_in(data)
+    except ValueError as error:
+        return str(error)
     if elf is None:  # packed in a way that we do not know: its own boot will tell
         return None
     if SCHED_EXT not in elf:
@@ -226,6 +245,13 @@ def _release_in(data: bytes) -> str:
     (at,) = struct.unpack_from("<H", data, RELEASE_OFFSET)
     text = data[at + 0x200 :][:64].split(b"\0")[0].split(b" ")[0].decode(errors="replace")
     return f" ({text})" if at and text.isprintable() and text else ""
+
+
+def _is_cut(kernel: Path) -> bool:
+    """Whether an unpacked kernel is not whole, as after a disk was full or the power gone."""
+    with open(kernel, "rb") as file:
+        head = file.read(HEAD_BYTES)
+    return max((offset + length for offset, length, _ in _program_parts(head)), default=1) > kernel.stat().st_size
 
 
 def can_be_entered(elf: bytes) -> bool:
