@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from schedlab.hosts import kernel
+from schedlab.hosts import kernel, kernel_build
 from schedlab.hosts.host import Job
 from schedlab.hosts.kernel_boot import Machine, machine_command
 from schedlab.metrics import physics
@@ -207,6 +207,24 @@ def test_overhead_is_counted_by_policy(play):
     assert 100 < counts["sched"]["instructions"] / switches < 20_000
     total = sum(part["instructions"] for policy in overhead.values() for part in policy.values())
     assert total == pytest.approx(outcome.answer["counted"]["instructions"], rel=0.05)
+
+
+def test_a_comment_makes_no_other_kernel(tmp_path):
+    """A run is found again by its kernel's hash: lines that only a debugger reads must not change it."""
+    code = {"plain": "int start(void) { return 1; }", "commented": "/* why */\n\nint start(void)\n{ return 1; }",
+            "changed": "int start(void) { return 2; }"}  # fmt: skip
+    made, bare = {}, {}
+    for name, text in code.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "kernel.c").write_text(text + "\n")
+        for command in (["clang-19", *kernel_build.TARGET, "-g", "-c", "kernel.c", "-o", "kernel.o"],
+                        ["ld.lld-19", "-e", "start", "kernel.o", "-o", "kernel.elf"]):  # fmt: skip
+            subprocess.run(command, cwd=folder, check=True)
+        made[name] = (folder / "kernel.elf").read_bytes()
+        bare[name] = kernel_build._bare(folder / "kernel.elf").read_bytes()
+    assert made["plain"] != made["commented"]
+    assert bare["plain"] == bare["commented"] != bare["changed"]
 
 
 def test_a_policy_of_the_users_own_is_linked_in(play, tmp_path):

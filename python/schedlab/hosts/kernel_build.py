@@ -69,7 +69,8 @@ class KernelImage:
         Image of the disk that holds the programs; to be copied or opened as a
         snapshot, never written to.
     hash : str
-        SHA-256 over both, in hexadecimal.
+        SHA-256 over what decides of both, in hexadecimal: over all but what is
+        there for a debugger, which a comment in a source changes.
     programs : dict of str to pathlib.Path
         Every program's ELF file with symbols, for a debugger.
     """
@@ -138,7 +139,7 @@ def build_kernel(
     kernel = _link_kernel([*_kernel_objects(has_lab=has_lab), linked])
     made = _link_programs(programs)
     filesystem = _make_filesystem([*made.values(), *files])
-    digest = hashlib.sha256(kernel.read_bytes() + filesystem.read_bytes()).hexdigest()
+    digest = hashlib.sha256(_bare(kernel).read_bytes() + filesystem.read_bytes()).hexdigest()
     return KernelImage(kernel, filesystem, digest, made)
 
 
@@ -322,6 +323,14 @@ def _link_kernel(objects: Sequence[Path]) -> Path:
                 )
         os.replace(linked, target)
     return target
+
+
+def _bare(kernel: Path) -> Path:
+    """The kernel as it is loaded, without the names and lines of its sources."""
+    target = kernel.with_suffix(".bare")
+    if target.exists():
+        return target
+    return _make(target, TOOLS[2], "--strip-all", "--remove-section=.comment", kernel)
 
 
 def _link_programs(extra: Sequence[Path]) -> dict[str, Path]:
