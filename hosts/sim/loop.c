@@ -9,31 +9,11 @@
  *
  * Called by worker.c. Read next: cpu.c.
  */
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "sim.h"
 
 #define ZERO_EVENTS_MAX 20000000
-
-struct sim sim;
-
-/* The first failure is the one that counts; the run ends at once. */
-void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
-{
-	struct sim_result *r = sim.result;
-	va_list args;
-
-	sim.is_over = true;
-	if (r->error_kind)
-		return;
-	r->status = "failed";
-	r->error_kind = kind;
-	r->task = pid;
-	va_start(args, fmt);
-	vsnprintf(r->error, sizeof(r->error), fmt, args);
-	va_end(args);
-}
 
 static void run_timers(void)
 {

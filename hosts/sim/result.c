@@ -1,16 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * result.c - how a run ended, as one line of JSON.
+ * result.c - what a run has come to: its first failure, and one line of JSON.
  *
- * Called by worker.c when the run is over, also from a signal; and by serve.c for
- * what never became a run.
+ * The line is printed by worker.c when the run is over, also from a signal; and by
+ * serve.c for what never became a run.
  *
  * Read next: record.c.
  */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "json_text.h"
 #include "sim.h"
+
+struct sim sim;
+
+/* The first failure is the one that counts; the run ends at once. */
+void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
+{
+	struct sim_result *r = sim.result;
+	va_list args;
+
+	sim.is_over = true;
+	if (r->error_kind)
+		return;
+	r->status = "failed";
+	r->error_kind = kind;
+	r->task = pid;
+	va_start(args, fmt);
+	vsnprintf(r->error, sizeof(r->error), fmt, args);
+	va_end(args);
+}
 
 static void print_cpus(FILE *out, u64 *nr_switches)
 {

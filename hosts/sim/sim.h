@@ -233,8 +233,12 @@ void sim_device_done(void);
 
 /* loop.c */
 void sim_loop(void);
+
+/* result.c */
 void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void sim_print_result(int fd, const struct sim_options *options,
+		      const struct sim_result *result);
 
 /* record.c */
 int sim_records_open(const char *path);
@@ -254,7 +258,5 @@ int sim_parse(struct sim_options *options, int argc, char **argv, char *why,
 int sim_run_forked(struct sim_options *options);
 int sim_serve(const struct sim_options *defaults);
 int sim_worker(struct sim_options *options, int out_fd);
-void sim_print_result(int fd, const struct sim_options *options,
-		      const struct sim_result *result);
 
 #endif
