@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -258,6 +259,20 @@ def test_failed_runs_are_told_and_end_with_1(build):
     assert slow.failures[0]["has_timed_out"]
 
 
+def test_what_runs_beside_is_shown_and_missed_when_it_ends(build):
+    """A load that has failed at once is none, and nobody was told."""
+    argv, cpus = ("sh", "-c", "sleep 0.05"), tuple(sorted(os.sched_getaffinity(0)))[:1]
+    plan = BenchPlan(argv, (OTHER,), nr_rounds=2, nr_warmups=0, beside=(("sleep", "17"), ("sh", "-c", "exit 3")), cpus=cpus)
+    result = measure(plan)
+    assert [sample["beside_ended"] for sample in result.samples] == [1, 1]
+    (warning,) = [each for each in result.warnings if each["kind"] == "beside"]
+    assert "in 2 of 2 runs a command of --beside had ended" in warning["text"]
+    text = plain_text(result)
+    assert text.startswith(f"Command: sh -c 'sleep 0.05'\n         beside sleep 17\n         beside sh -c 'exit 3'\n         on CPU {cpus[0]}\n")
+    quiet = measure(replace(plan, beside=(("sleep", "17"),)))
+    assert not [each for each in quiet.warnings if each["kind"] == "beside"]
+
+
 def test_an_interrupted_measurement_goes_on(build, tmp_path):
     log = tmp_path / "log"
     plan = BenchPlan(("sh", "-c", f"echo x >> {log}"), (OTHER, BATCH), nr_rounds=4, nr_warmups=0)
@@ -283,6 +298,12 @@ def test_an_interrupted_measurement_goes_on(build, tmp_path):
     assert log.read_text().count("x") == 8, "no sample was lost behind the cut line"
     with pytest.raises(UsageError, match="another measurement"):
         measure(BenchPlan(("true",), (OTHER,)), folder=tmp_path / "out")
+
+
+def test_a_folder_that_cannot_be_is_wrong_use(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="--out .*file/out: Not a directory; name another folder"):
+        measure(BenchPlan(("true",), (OTHER,)), folder=tmp_path / "file" / "out")
 
 
 def test_a_full_disk_loses_no_sample(build, tmp_path):
@@ -326,10 +347,12 @@ def test_without_privileges_it_says_which_is_missing(build, tmp_path):
     assert not answer["is_realtime"]
     report = answer["commands"][0]
     assert (report["failure"], report["error"]) == ("scheduler", 1)
-    with pytest.raises(UnavailableError, match="CAP_SYS_NICE"):
-        from schedlab.hosts import launch
+    from schedlab.hosts import launch
 
+    with pytest.raises(UnavailableError, match="CAP_SYS_NICE: start schedlab as root, or raise RLIMIT_RTPRIO"):
         launch._raise_failure(Command(("true",), parse_class("SCHED_FIFO:5")), report)
+    with pytest.raises(UnavailableError, match="CAP_SYS_NICE: start schedlab as root; "):
+        launch._raise_failure(Command(("true",), parse_class("SCHED_DEADLINE:1ms/2ms/2ms")), report)
 
 
 def test_the_machine_is_read_and_doubted():

@@ -167,10 +167,9 @@ def _raise_failure(command: Command, report: dict) -> None:
         return
     name, reason = command.linux_class.name, os.strerror(number)
     if kind == "scheduler" and number == errno.EPERM:
-        raise UnavailableError(
-            f"{name} needs CAP_SYS_NICE: start schedlab as root, or raise RLIMIT_RTPRIO "
-            "(ulimit -r) and RLIMIT_NICE; SCHED_OTHER, SCHED_BATCH and SCHED_IDLE need nothing"
-        )
+        limit = "" if command.linux_class.runtime_ns else ", or raise RLIMIT_RTPRIO (ulimit -r) and RLIMIT_NICE"
+        raise UnavailableError(f"{name} needs CAP_SYS_NICE: start schedlab as root{limit}; SCHED_OTHER, SCHED_BATCH and "
+                               "SCHED_IDLE need nothing")  # fmt: skip
     if kind == "watchdog":
         raise UnavailableError(
             f"{name}: the watchdog that ends it must have a higher priority, which RLIMIT_RTPRIO forbids; "

@@ -107,7 +107,8 @@ class BenchResult:
         See `hosts.linux_machine.describe_machine`.
     samples : list of dict
         In the order of the runs: `policy`, `round`, `order` (position after the warm-ups),
-        `exit_code`, `signal`, `has_timed_out`, the figures of `FIGURES`, and those that
+        `exit_code`, `signal`, `has_timed_out`, `beside_ended` (how many commands beside it
+        had ended by themselves before it), the figures of `FIGURES`, and those that
         the command prints about itself (own_figures.py).
     summaries : dict of str to dict
         By policy: each figure's `mean`, `low`, `high` and `n`.
@@ -262,7 +263,7 @@ def _commands(plan: BenchPlan, each: LinuxClass, output: Path | None = None) -> 
 def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher) -> tuple[dict, dict]:
     """One run: the launcher's report, and what the command says about itself."""
     if tool_of(plan.argv) is None:
-        return launcher.run(_commands(plan, each), timeout_ns=plan.timeout_ns)["commands"][0], {}
+        return _first(launcher.run(_commands(plan, each), timeout_ns=plan.timeout_ns)), {}
     since = time.time()
     said = os.memfd_create("schedlab-said")
     try:
@@ -271,7 +272,13 @@ def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher) -> tuple[di
         text = output.read_text(encoding="utf-8", errors="replace")
     finally:
         os.close(said)
-    return answer["commands"][0], read_figures(plan.argv, text, since=since)
+    return _first(answer), read_figures(plan.argv, text, since=since)
+
+
+def _first(answer: dict) -> dict:
+    """Report of the measured command, and how many beside it had ended by themselves before."""
+    first, *beside = answer["commands"]
+    return first | {"nr_beside_ended": sum(not each["was_ended"] for each in beside)}
 
 
 def _record(result: BenchResult, launcher: Launcher) -> None:
@@ -316,6 +323,7 @@ def _sample(report: dict, each: LinuxClass, index: int, number: int) -> dict:
         "exit_code": report["exit_code"],
         "signal": report["signal"],
         "has_timed_out": report["has_timed_out"],
+        "beside_ended": report["nr_beside_ended"],
         "wall_ns": wall_ns,
         "user_ns": user_ns,
         "system_ns": system_ns,
@@ -348,7 +356,7 @@ def _open_folder(plan: BenchPlan, folder: Path | None) -> dict[tuple[int, str], 
         samples = folder / SAMPLES_FILE
         lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
     except OSError as error:
-        raise SchedlabError(f"--out {folder}: {error.strerror}; name another folder") from error
+        raise UsageError(f"--out {folder}: {error.strerror}; name another folder") from error
     found = {}
     for line in lines:
         try:
@@ -408,6 +416,13 @@ def _summarise(result: BenchResult, confidence: float) -> None:
             figure: _change(each) for figure, each in zip(figures, paired, strict=True)
         }})  # fmt: skip
     _judge_together(result.comparisons, figures, 1 - confidence)
+    alone = [sample for sample in result.samples if sample.get("beside_ended")]
+    if alone:
+        result.warnings.append({
+            "kind": "beside", "text": f"in {len(alone)} of {len(result.samples)} runs a command of --beside had ended before "
+                                      "the measured one",
+            "hint": "try it by itself; give one that goes on for longer",
+        })  # fmt: skip
     for sample in result.failures[:1]:
         how = "was ended by the timeout" if sample["has_timed_out"] else (
             f"ended by signal {sample['signal']}" if sample["signal"] else f"exit code {sample['exit_code']}"

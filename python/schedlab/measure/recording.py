@@ -224,7 +224,9 @@ def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out {out}: cannot be made: {error.strerror}") from error
+        raise UsageError(f"--out {out}: cannot be made: {error.strerror}; name another folder") from error
+    if not os.access(out, os.W_OK):
+        raise UsageError(f"--out {out}: may not be written; name another folder")
 
 
 def _clear(out: Path) -> None:

@@ -7,6 +7,7 @@ Read next: measure/bench.py.
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 
 from rich.markup import escape
@@ -26,6 +27,12 @@ HEADINGS = {
 }  # fmt: skip
 
 
+def _conditions(plan) -> list[str]:
+    """Under what the command ran, besides its class."""
+    found = [f"beside {shlex.join(argv)}" for argv in plan.beside]
+    return found + ([f"on CPU {','.join(map(str, plan.cpus))}"] if plan.cpus else [])
+
+
 def show_bench(result: BenchResult, *, is_plain: bool) -> None:
     """Print a measurement.
 
@@ -42,8 +49,9 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
     console = _console()
     plan = result.plan
     console.print(
-        f"[bold]{escape(' '.join(plan.argv))}[/]: {plan.nr_rounds} rounds"
+        f"[bold]{escape(shlex.join(plan.argv))}[/]: {plan.nr_rounds} rounds"
         f" after {plan.nr_warmups} to warm up, order drawn from seed {plan.seed}; "
+        + escape("".join(f"{text}; " for text in _conditions(plan))) +
         f"{escape(str(result.machine['cpu']))}, {result.machine['cpus']} CPUs, "
         f"Linux {escape(result.machine['kernel'])}", highlight=False, soft_wrap=True,
     )  # fmt: skip
@@ -161,7 +169,8 @@ def plain_text(result: BenchResult) -> str:
     """
     machine, plan = result.machine, result.plan
     lines = [
-        f"Command: {' '.join(plan.argv)}",
+        f"Command: {shlex.join(plan.argv)}",
+        *(f"         {text}" for text in _conditions(plan)),
         f"Machine: {machine['cpu']}, {machine['cpus']} CPUs"[:78],
         f"Kernel:  {machine['kernel']}",
         f"Runs:    {plan.nr_rounds} per policy after {plan.nr_warmups} to warm up; order shuffled, seed {plan.seed}",
