@@ -11,6 +11,7 @@ as in CI, it fails, so that a broken set-up cannot pass for a green run.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -36,6 +37,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ("quick", "full", "nightly")
+#: For a test, and for what is built or booted before it: none takes a third of it, and
+#: a machine that others use too may take its time.
+SECONDS_MAX = 400
 
 
 def pytest_addoption(parser):
@@ -44,6 +48,12 @@ def pytest_addoption(parser):
         choices=SUITES,
         default="full",
         help="how much to run: quick (unmarked tests), full (the default), nightly (all)",
+    )
+    parser.addoption(
+        "--seconds-max",
+        type=float,
+        default=SECONDS_MAX,
+        help="a test that takes longer hangs, and fails; 0: it may take any time",
     )
 
 
@@ -60,6 +70,41 @@ def pytest_collection_modifyitems(config, items):
         items[:] = chosen
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+@contextlib.contextmanager
+def _ended_in_time(item, what: str):
+    """Fail `item` where it hangs; who waits for a child by `subprocess.run` kills that, too."""
+    seconds = item.config.getoption("--seconds-max")
+
+    def end(*_):
+        pytest.fail(f"{what} {item.nodeid} has not ended after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    with _ended_in_time(item, "what is set up for"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with _ended_in_time(item, "the test"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    with _ended_in_time(item, "what is cleared up after"):
+        return (yield)
 
 
 def _group(item) -> str:
@@ -182,12 +227,13 @@ def build_variant(need):
     return make
 
 
-#: It ends with whoever started it, even if that is killed.
+#: It says when it has begun, and ends with whoever started it, even if that is killed.
 BUSY = """
 import os, sys
 parent, cpus = int(sys.argv[1]), [int(cpu) for cpu in sys.argv[2:]]
 if cpus:
     os.sched_setaffinity(0, cpus)
+os.write(1, b"!")
 while os.getppid() == parent:
     pass
 """
@@ -195,12 +241,17 @@ while os.getppid() == parent:
 
 @pytest.fixture
 def busy_process():
-    """Function that starts a process which computes until the test is over, on the CPUs given."""
+    """Function that starts a process which computes until the test is over, on the CPUs given.
+
+    It computes when the function returns: Python, which reads files, is loaded by then.
+    """
     started = []
 
     def start(*cpus: int) -> subprocess.Popen:
         command = [sys.executable, "-S", "-c", BUSY, str(os.getpid()), *map(str, cpus)]
-        started.append(subprocess.Popen(command))
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE))
+        with started[-1].stdout as said:
+            assert said.read(1) == b"!"
         return started[-1]
 
     yield start

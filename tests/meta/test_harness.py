@@ -81,6 +81,33 @@ def test_a_failing_test_fails(inner):
     assert inner("def test_bad():\n    assert 1 == 2\n").returncode == 1
 
 
+HANGS = """
+import subprocess
+import pytest
+
+@pytest.fixture
+def never():
+    subprocess.run(["sleep", "1000.25"])
+
+def test_waits():
+    subprocess.run(["sleep", "1000.25"])
+
+def test_waits_for_what_it_needs(never):
+    pass
+
+def test_follows():
+    left = subprocess.run(["pgrep", "-f", "sleep 1000[.]25"], capture_output=True, text=True)
+    assert left.stdout == ""
+"""
+
+
+def test_a_test_that_hangs_is_named_and_ended_with_its_child(inner):
+    done = inner(HANGS.replace("1000", f"1{os.getpid()}"), "--seconds-max", "1")
+    assert "1 failed, 1 passed, 1 error" in done.stdout
+    assert "the test tests/test_inner.py::test_waits has not ended after 1 s" in done.stdout
+    assert "what is set up for tests/test_inner.py::test_waits_for_what_it_needs has not ended" in done.stdout
+
+
 def test_a_warning_is_a_failure(inner):
     text = "import warnings\ndef test_bad():\n    warnings.warn('old', DeprecationWarning)\n"
     assert inner(text).returncode == 1

@@ -140,7 +140,7 @@ def run_soak(name: str, *, amount: int | None = None) -> bool:
     environment = dict(os.environ, **{soak.variable: str(amount)})
     start_s = time.monotonic()
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *soak.arguments],
+        [sys.executable, "-m", "pytest", "-q", "--seconds-max", "0", *soak.arguments],
         cwd=root, env=environment, check=False, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     print(answer.stdout, end="")
