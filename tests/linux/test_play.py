@@ -93,10 +93,39 @@ def command(player, tmp_path):
     return words
 
 
+#: What kept the tasks from time 0 passes: so often is begun again, which hosts/linux.py does, too.
+LATE_TRIES = 10
+
+
+def has_a_line(result: Path) -> bool:
+    """Whether a task has ended, and nobody else."""
+    return result.exists() and [task["name"] for task in read_played(result).tasks] == ["quick"]
+
+
+def was_late(result: Path) -> bool:
+    run = read_played(result).run
+    return run is not None and run["error_kind"] == "late"
+
+
 def play(command, text, *options, **settings):
     words, result = command(text, *options, **settings)
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    for _ in range(LATE_TRIES):
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        if not was_late(result):
+            break
     return done, read_played(result)
+
+
+def begun(words, result: Path, is_so, what: str, **settings) -> subprocess.Popen:
+    """A player that runs, and of which `is_so` is true."""
+    for _ in range(LATE_TRIES):
+        process = subprocess.Popen(words, **settings)
+        wait_until(lambda process=process: is_so(process) or process.poll() is not None, what)
+        if is_so(process):
+            return process
+        process.communicate()
+        assert was_late(result), read_played(result)
+    pytest.fail(f"{what}: this machine is too busy")
 
 
 def gone(marker: Path) -> bool:
@@ -111,7 +140,10 @@ def gone(marker: Path) -> bool:
 
 
 def children_of(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def wait_until(condition, what):
@@ -153,30 +185,30 @@ def test_every_verb_does_what_it_says(command, options):
 
 
 def test_a_condition_wakes_who_waited_longest_with_its_lock(command):
-    text = HEAD + """
-[[lock]]
-name = "l"
+    """The signaller goes on when the one has been woken whose turn it is, or waits until the horizon.
 
-[[condition]]
-name = "c"
-
-[[task]]
-name = "waiter"
-count = 3
-arrival = ["0ms", "10ms", "20ms"]
-phases = [{lock = "l"}, {await = {condition = "c", lock = "l"}}, {unlock = "l"}]
-
-[[task]]
-name = "signaller"
-arrival = "60ms"
-phases = [{loop = 3, do = [{signal = "c"}, {sleep = "20ms"}]}]
-"""
+    Who waits has given the lock to whom it started, so the order is no matter of time.
+    """
+    names = ("first", "second", "third", "signaller")
+    text = HEAD.replace('tick = "4ms"\n', 'tick = "4ms"\nhorizon = "20s"\n')
+    text += '[[lock]]\nname = "l"\n[[condition]]\nname = "c"\n'
+    for i, (name, following) in enumerate(zip(names[:3], names[1:], strict=True)):
+        arrival = 'arrival = "spawned"\n' if i else ""
+        text += (
+            f'[[pipe]]\nname = "{name}"\n[[task]]\nname = "{name}"\n{arrival}'
+            f'phases = [{{lock = "l"}}, {{spawn = "{following}"}}, {{await = {{condition = "c", lock = "l"}}}}, '
+            f'{{unlock = "l"}}, {{send = {{pipe = "{name}", bytes = 1}}}}]\n'
+        )
+    turns = ", ".join(f'{{lock = "l"}}, {{signal = "c"}}, {{unlock = "l"}}, {{recv = {{pipe = "{name}", bytes = 1}}}}, '
+                      '{sleep = "20ms"}, {spawn = "mark"}' for name in names[:3])  # fmt: skip
+    text += f'[[task]]\nname = "signaller"\narrival = "spawned"\nphases = [{turns}]\n'
+    text += '[[task]]\nname = "mark"\narrival = "spawned"\nphases = [{run = "1us"}]\n'
     done, played = play(command, text)
     assert done.returncode == 0, done.stderr
-    ends = [task["end_ns"] for task in played.tasks[:3]]
-    assert ends == sorted(ends)
-    assert ends[0] >= 60_000_000
-    assert ends[2] - ends[0] > 20_000_000, "one signal wakes one"
+    assert played.run["nr_ended"] == 7, "another one was woken first"
+    _, second, third, _, *marks = played.tasks
+    assert second["end_ns"] >= marks[0]["arrival_ns"], "one signal wakes one"
+    assert third["end_ns"] >= marks[1]["arrival_ns"], "one signal wakes one"
 
 
 def test_figures_agree_with_gnu_time_for_the_same_execution(command, tmp_path):
@@ -209,8 +241,7 @@ def test_the_horizon_ends_who_never_ends(command):
 
 def test_a_killed_task_ends_the_run_and_is_named(command, tmp_path):
     words, result = command(QUICK_AND_SLOW)
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: result.exists() and result.read_text().count("\n") == 1, "quick never ended")
+    process = begun(words, result, lambda _: has_a_line(result), "quick never ended", stderr=subprocess.PIPE, text=True)
     (slow,) = children_of(process.pid)
     os.kill(slow, signal.SIGKILL)
     _, said = process.communicate(timeout=30)
@@ -224,8 +255,7 @@ def test_a_killed_task_ends_the_run_and_is_named(command, tmp_path):
 
 def test_a_killed_runner_leaves_what_had_ended_and_no_task(command, tmp_path):
     words, result = command(QUICK_AND_SLOW)
-    process = subprocess.Popen(words)
-    wait_until(lambda: result.exists() and result.read_text().count("\n") == 1, "quick never ended")
+    process = begun(words, result, lambda _: has_a_line(result), "quick never ended")
     process.kill()
     process.wait()
     wait_until(lambda: gone(words[2]), "a task outlived its runner")
@@ -256,11 +286,15 @@ def test_a_full_disk_is_named_and_what_was_written_can_be_read(command, tmp_path
         assert done.returncode == 1
         assert f"{result}: no room for a line of each of 200 tasks: No space left on device" in done.stderr
         words, result = command(many.replace("200", "50"), folder=small)
-        process = subprocess.Popen(words)
-        wait_until(lambda: children_of(process.pid), "no task was made")
-        with pytest.raises(OSError, match="No space left"):
-            (small / "full").write_bytes(b"x" * 100_000)
-        assert process.wait(timeout=60) == 0
+        for _ in range(LATE_TRIES):
+            (small / "full").unlink(missing_ok=True)
+            process = begun(words, result, lambda process: children_of(process.pid), "no task was made")
+            with pytest.raises(OSError, match="No space left"):
+                (small / "full").write_bytes(b"x" * 100_000)
+            status = process.wait(timeout=60)
+            if not was_late(result):
+                break
+        assert status == 0
         assert [task["end_ns"] is not None for task in read_played(result).tasks] == [True] * 50
     finally:
         subprocess.run(["umount", "-l", small], check=True)
