@@ -326,9 +326,9 @@ def test_what_cannot_be_started_says_why(build, tmp_path):
     with Launcher() as launcher:
         for argv, problem in ((("/no/such",), "/no/such: cannot be started"), ((str(tmp_path),), "Permission denied")):
             with pytest.raises(UsageError, match=problem):
-                launcher.run([Command(argv, OTHER)], timeout_ns=10**9)
+                launcher.run([Command(argv, OTHER)], timeout_ns=10**10)
         with pytest.raises(UsageError, match="this process may use"):
-            launcher.run([Command(("true",), OTHER, cpus=(63,))], timeout_ns=10**9)
+            launcher.run([Command(("true",), OTHER, cpus=(63,))], timeout_ns=10**10)
         assert launcher.run([Command(("true",), OTHER)], timeout_ns=10**10)["commands"][0]["exit_code"] == 0
 
 
