@@ -24,11 +24,11 @@ class Console:
     ----------
     machine : Machine
         What to boot.
-    timeout_s : float, default 120
+    timeout_s : float, default 240
         How long any wait may take, in seconds of this machine's time.
     """
 
-    def __init__(self, machine: Machine, *, timeout_s: float = 120):
+    def __init__(self, machine: Machine, *, timeout_s: float = 240):
         self.timeout_s = timeout_s
         self._text = ""
         self._seen = 0

@@ -20,7 +20,7 @@ PANIC_STATUS = 99
 
 def boot(machine):
     """Boot, wait for the end, and return QEMU's status and what was printed."""
-    with Console(machine, timeout_s=60) as console:
+    with Console(machine, timeout_s=240) as console:
         return console.wait(), console.text
 
 
@@ -102,7 +102,7 @@ def test_kernel_is_preempted(busy, cpu):
 def memory_map(path):
     """Pages as QEMU's monitor sees them: `info mem` of the hart that runs."""
     with socket.socket(socket.AF_UNIX) as monitor:
-        monitor.settimeout(20)
+        monitor.settimeout(60)
         monitor.connect(str(path))
         text = ""
         monitor.sendall(b"stop\ninfo mem\ninfo status\n")
@@ -117,12 +117,13 @@ def memory_map(path):
 def test_nothing_is_writable_and_executable(busy, tmp_path):
     """W^X, under every address, for kernel and user; and holes under stacks."""
     path = tmp_path / "monitor"
+    # For ever, that is: until we have looked.
     machine = Machine(
         busy,
-        arguments={"run": "/preempted"},
+        arguments={"run": "/preempted 1000000000"},
         extra=("-monitor", f"unix:{path},server=on,wait=off"),
     )
-    with Console(machine, timeout_s=60) as console:
+    with Console(machine, timeout_s=240) as console:
         console.wait_for("^it begins$")
         rows = memory_map(path)
     assert not [row for row in rows if "w" in row[2] and "x" in row[2]]

@@ -111,7 +111,7 @@ def test_a_debugger_is_waited_for(image):
         deadline_s = time.monotonic() + 60
         while True:
             try:
-                line = socket.create_connection(("127.0.0.1", port), timeout=60)
+                line = socket.create_connection(("127.0.0.1", port), timeout=240)
                 break
             except ConnectionRefusedError:
                 assert time.monotonic() < deadline_s
@@ -123,7 +123,7 @@ def test_a_debugger_is_waited_for(image):
                 answer += line.recv(100)
             assert b"$T05" in answer, "it has stopped at the first instruction"
             line.sendall(b"+" + packet("c"))
-            out, errors = process.communicate(timeout=100)
+            out, errors = process.communicate(timeout=240)
         assert process.returncode == 0, errors
         assert out.replace("\r", "").endswith("debugged\n")
     finally:

@@ -15,7 +15,7 @@ from kernel.power_cut import BLOCK, FileSystem
 from schedlab.hosts import kernel_boot
 from schedlab.hosts.kernel_build import build_kernel
 
-TIMEOUT_S = 120
+TIMEOUT_S = 240
 INODE_START = BLOCK + 24
 ROOT = 1
 

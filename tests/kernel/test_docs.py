@@ -104,7 +104,7 @@ def test_the_command_at_the_top_works(image, tmp_path):
     command = COMMAND.findall(DOCUMENT)[0]
     assert command.startswith("kernel --run")
     done = subprocess.run(
-        [sys.executable, "-m", "schedlab", "kernel", "--run", "echo hello"], cwd=tmp_path, timeout=120,
+        [sys.executable, "-m", "schedlab", "kernel", "--run", "echo hello"], cwd=tmp_path, timeout=240,
         env=dict(os.environ, PYTHONPATH=str(ROOT / "python")), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False,
     )  # fmt: skip

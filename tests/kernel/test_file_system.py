@@ -19,7 +19,7 @@ from kernel.fs_build import PARTS, build_harness
 
 #: How many times as much as in CI; `./lab soak files` sets it.
 ROUNDS = int(os.environ.get("SCHEDLAB_FILES_ROUNDS", "1"))
-TIMEOUT_S = 120
+TIMEOUT_S = 240
 
 
 def run(program, seed, *words):

@@ -62,7 +62,7 @@ def machines_of(pid):
     return [int(line.split()[0]) for line in said.splitlines() if "qemu" in line and "-machine" in line]
 
 
-def wait_until(is_so, *, timeout_s=60):
+def wait_until(is_so, *, timeout_s=240):
     """Wait for something that must come."""
     end = time.monotonic() + timeout_s
     while not is_so():
@@ -75,7 +75,7 @@ def play(tmp_path):
     """Function that plays a workload in the kernel; the outcome, its job and its program."""
 
     def run(
-        text, policy="rr", *, cpus=1, seed=1, tick_ns=MS, timeout_s=60, is_parallel=False, session=None
+        text, policy="rr", *, cpus=1, seed=1, tick_ns=MS, timeout_s=240, is_parallel=False, session=None
     ):
         program = compile_workload(parse_workload(text), seed=1)
         (tmp_path / "program").write_bytes(bytes(program.data))
@@ -247,7 +247,7 @@ def test_ps_names_the_policy_that_is_left(tmp_path):
     path = own_policy(tmp_path, '\tif (prev)\n\t\tscx_bpf_error("enough of %d", cpu);\n')
     machine = Machine(kernel.image_for(path), arguments={"policy": "mine", "run": "/ps"})
     said = subprocess.run(machine_command(machine), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=100, check=True).stdout  # fmt: skip
+                          text=True, timeout=240, check=True).stdout  # fmt: skip
     assert "enough of 0; the built-in FIFO goes on" in said
     assert "\npolicy: builtin" in said.replace("\r", "")
 

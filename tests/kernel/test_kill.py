@@ -26,7 +26,7 @@ def test_no_kill_is_lost(image, nr_cpus, tick_ns):
         is_counted=nr_cpus == 1,
         arguments={"policy": "rr", "tick_ns": str(tick_ns), "run": "/killsync"},
     )
-    with Console(machine, timeout_s=120) as console:
+    with Console(machine, timeout_s=240) as console:
         assert console.wait() == 0
         assert "nobody was forgotten" in console.text
 
@@ -36,7 +36,7 @@ def test_ctrl_c_ends_a_child_that_is_being_forked(image, nr_cpus):
     """The program spends nearly all of its time in fork(); no child of it survives."""
     assert image, "which can be built, or the test is skipped"
     forking = build_kernel(programs=[PROGRAMS / "forks.c"])
-    with Console(Machine(forking, nr_cpus=nr_cpus, is_counted=nr_cpus == 1), timeout_s=60) as console:
+    with Console(Machine(forking, nr_cpus=nr_cpus, is_counted=nr_cpus == 1), timeout_s=240) as console:
         console.wait_for(r"^\$ \Z")
         for _ in range(8):
             console.send("forks\n")

@@ -26,7 +26,7 @@ def bare(image):
 @pytest.mark.parametrize("nr_cpus", [1, 2])
 def test_it_boots_to_a_shell_and_schedules_with_policies(bare, nr_cpus):
     machine = Machine(bare, nr_cpus=nr_cpus, arguments={"policy": "mlfq"})
-    with Console(machine, timeout_s=60) as console:
+    with Console(machine, timeout_s=240) as console:
         console.wait_for(r"^\$ \Z")
         assert "\n* mlfq\n" in console.run("sched")
         for policy in ("rr", "lottery", "builtin"):

@@ -17,7 +17,7 @@ UP, DOWN, LEFT, HOME = "\033[A", "\033[B", "\033[D", "\033[H"
 @pytest.fixture(scope="module")
 def shell(image):
     """A machine at its prompt; one for all tests, which leave no files."""
-    with Console(Machine(image), timeout_s=60) as console:
+    with Console(Machine(image), timeout_s=240) as console:
         console.wait_for(r"^\$ \Z")
         yield console
 
@@ -198,7 +198,7 @@ def test_help_names_programs_that_are_there(shell):
 
 def test_who_leaves_the_shell_is_told_how_to_end_the_machine(image):
     """And power off has a status."""
-    with Console(Machine(image), timeout_s=60) as console:
+    with Console(Machine(image), timeout_s=240) as console:
         console.wait_for(r"^\$ \Z")
         console.send("exit\n")
         assert "`poweroff` ends the machine" in console.wait_for(r"^\$ \Z")

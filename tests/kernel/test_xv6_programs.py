@@ -34,7 +34,7 @@ def our_image(image):
     return build_kernel(programs=[folder / f"{name}.c" for name in OURS])
 
 
-def run(image, program, *, timeout_s=120, is_counted=True):
+def run(image, program, *, timeout_s=240, is_counted=True):
     arguments = {**XV6_PROCS, "run": f"/{program}"}
     machine = Machine(image, arguments=arguments, is_counted=is_counted)
     with Console(machine, timeout_s=timeout_s) as console:
