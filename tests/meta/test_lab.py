@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -270,13 +272,27 @@ def test_debian_packages_that_cannot_be_had_are_named_and_not_fatal(checkout):
 
 
 def test_help_is_quick_when_everything_is_in_place(root):
+    """In CPU time, and beside what its command line alone takes to import: 0.18 s and 0.08 s.
+
+    What others do here, and how fast this machine is, both have in common.
+    """
     lab(root, "--help")
-    best_s = min(_help_s(root) for _ in range(7))
-    assert best_s < 0.5
+    help_s, import_s = zip(*((_cpu_s(_help, root), _cpu_s(_import_typer)) for _ in range(7)), strict=True)
+    assert min(help_s) < 5 * min(import_s)
 
 
-def _help_s(root: Path) -> float:
-    start = time.perf_counter()
+def _cpu_s(do: Callable, *arguments: object) -> float:
+    """What the processes that it waits for have used."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    do(*arguments)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _help(root: Path) -> None:
     done = lab(root, "--help")
     assert (done.returncode, done.stderr) == (0, "")
-    return time.perf_counter() - start
+
+
+def _import_typer() -> None:
+    subprocess.run([sys.executable, "-c", "import typer"], check=True)
