@@ -229,6 +229,56 @@ def test_figures_agree_with_gnu_time_for_the_same_execution(command, tmp_path):
     assert 3 <= played.run["voluntary_switches"] <= voluntary
 
 
+#: Writes a byte for each look at a task's own CPU clock.
+COUNT_LOOKS = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    if (clock == CLOCK_THREAD_CPUTIME_ID) {
+        int fd = open(getenv("LOOKS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
+
+        if (write(fd, "x", 1) != 1)
+            abort();
+        close(fd);
+    }
+    return (int)syscall(SYS_clock_gettime, clock, t);
+}
+"""
+
+
+def test_a_run_is_not_measured_by_what_would_end_slices(command, tmp_path):
+    """Linux does its accounts when a task looks at its CPU clock, and preempts whose slice is used."""
+    source, library = tmp_path / "looks.c", tmp_path / "looks.so"
+    source.write_text(COUNT_LOOKS)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    nr_looks = []
+    for rounds in (1, 60):
+        looks = tmp_path / f"looks-{rounds}"
+        text = HEAD + f'[[task]]\nname = "t"\nphases = [{{loop = {rounds}, do = [{{run = "1ms"}}]}}]\n'
+        words, result = command(text)
+        subprocess.run(words, env={**os.environ, "LD_PRELOAD": str(library), "LOOKS": str(looks)}, check=True, timeout=60)
+        assert read_played(result).tasks[0]["run_ns"] >= rounds * 1_000_000 - 1_000
+        nr_looks.append(looks.stat().st_size)
+    # The last one, at the end, may find that something is left to do.
+    assert 0 < nr_looks[0] and nr_looks[1] <= nr_looks[0] + 3
+
+
+def test_who_is_preempted_gets_all_that_it_asked_for(command):
+    text = HEAD + '[[task]]\nname = "hog"\ncount = 4\nphases = [{run = "40ms"}, "yield", {run = "20ms"}]\n'
+    words, result = command(text)
+    subprocess.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), *words], check=True, timeout=60)
+    tasks = read_played(result).tasks
+    assert len(tasks) == 4
+    assert all(task["involuntary_switches"] > 0 for task in tasks), "they were on one CPU"
+    assert min(task["run_ns"] for task in tasks) >= 60_000_000 - 1_000
+
+
 def test_the_horizon_ends_who_never_ends(command):
     text = SPIN.replace('tick = "4ms"\n', 'tick = "4ms"\nhorizon = "60ms"\n')
     for options in ((), ("--threads",)):

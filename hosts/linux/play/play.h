@@ -136,8 +136,10 @@ int files_write(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
 /* "" where nothing is read or written. */
 const char *files_system_name(void);
 
-/* verbs.c */
+/* verbs.c; a player's host is an u64, the CPU time that its task has asked for. */
 extern const struct sl_player_ops verbs;
+/* Use the CPU until the task has had all of it. @before_ns: its CPU time at the start. */
+void verbs_settle(struct sl_player *p, u64 before_ns);
 /* Find out how long a round of `run` takes. */
 void verbs_calibrate(void);
 

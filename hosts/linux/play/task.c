@@ -163,10 +163,12 @@ static void be_task(u32 i, bool is_spawned)
 {
 	const struct sl_program_task *task = &sl_program_tasks(run.program)[i];
 	struct task *me = &run.shared->tasks[i];
+	u64 asked_ns = 0;
 	struct sl_player player = {
 		.program = run.program,
 		.task = i,
 		.ops = &verbs,
+		.host = &asked_ns,
 	};
 	int failed;
 
@@ -185,6 +187,8 @@ static void be_task(u32 i, bool is_spawned)
 	player.arrival_ns = me->arrival_ns;
 	if (!failed)
 		failed = sl_player_run(&player);
+	if (!failed)
+		verbs_settle(&player, me->before.run_ns);
 	note_end(i, failed, player.pc);
 }
 

@@ -20,8 +20,11 @@
 #define NS_PER_MS 1000000ULL
 #define CALIBRATE_NS (5 * NS_PER_MS)
 #define CALIBRATIONS 5
-/* Shorter than what a look at the clock costs on a virtual machine. */
+/* Shorter than what a step is exact to. */
 #define NOTHING_NS 500
+#define STEP_NS 10000
+/* A tick takes 4 to 40 us on a virtual machine; the shortest slice is 700. */
+#define AWAY_NS 50000
 
 /* The best of a few tries: disturbances only ever make a loop slower. */
 void verbs_calibrate(void)
@@ -50,29 +53,55 @@ static u64 now_ns(struct sl_player *p)
 }
 
 /*
- * A loop of known length, then a look at the task's own clock: three quarters of
- * what is left each time, so that a CPU that has become slower is not overrun,
- * and a second costs about ten looks. A look is a system call, and would be
- * counted as system time.
+ * Steps of work of known length, with a look at the machine's clock after each. That
+ * is no system call. The task's own CPU clock would be: Linux does its accounts then
+ * and ends a slice that is used, which it does at ticks otherwise, so that each look
+ * would change the schedule that is to be observed.
+ *
+ * A step that took longer by more than AWAY_NS had its CPU taken away, by another task
+ * or by the hypervisor, and counts as long as the last one; what took it less counts as
+ * Linux would: interrupts are the task's own time. If one step after the other is too
+ * long it is the CPU that has become slower: what is usual doubles until it fits.
  */
 static int use_cpu(struct sl_player *p, u64 ns)
 {
-	u64 until_ns = cpu_time_ns() + ns;
-	u64 left_ns = ns;
+	u64 usual_ns = STEP_NS;
+	u64 at_ns = monotonic_ns();
+	u64 had_ns = 0;
 
-	(void)p;
+	*(u64 *)p->host += ns;
+	while (had_ns + NOTHING_NS < ns) {
+		u64 left_ns = ns - had_ns;
+		u64 step_ns = left_ns < STEP_NS ? left_ns : STEP_NS;
+		u64 before_ns = at_ns;
+		u64 due_ns;
+
+		sl_work(SL_WORK_SPIN, step_ns * run.rounds_per_ms / NS_PER_MS);
+		at_ns = monotonic_ns();
+		due_ns = usual_ns * step_ns / STEP_NS;
+		if (at_ns - before_ns > due_ns + AWAY_NS) {
+			had_ns += due_ns;
+			usual_ns *= 2;
+			continue;
+		}
+		had_ns += at_ns - before_ns;
+		if (step_ns == STEP_NS)
+			usual_ns = at_ns - before_ns;
+	}
+	return 0;
+}
+
+/* The one look at its own clock, when nothing can be disturbed any more. */
+void verbs_settle(struct sl_player *p, u64 before_ns)
+{
+	u64 asked_ns = *(u64 *)p->host;
+
 	for (;;) {
-		u64 now = cpu_time_ns();
+		u64 had_ns = cpu_time_ns() - before_ns;
 
-		if (now + NOTHING_NS >= until_ns)
-			return 0;
-		left_ns = until_ns - now;
-		if (left_ns > 4 * NOTHING_NS)
-			left_ns -= left_ns / 4;
-		/* A step is at most a second, so this does not overflow. */
-		if (left_ns > NS_PER_S)
-			left_ns = NS_PER_S;
-		sl_work(SL_WORK_SPIN, left_ns * run.rounds_per_ms / NS_PER_MS);
+		if (had_ns + NOTHING_NS >= asked_ns)
+			return;
+		use_cpu(p, asked_ns - had_ns);
 	}
 }
 
