@@ -12,23 +12,28 @@
  *	                               |
  *	  ... v ======slice======> deadline ...      (weights stretch the time)
  *
+ *	starts:   v := V, deadline := v + half a slice; may preempt
  *	sleeps:   lag is kept, up to two slices; what it owes fades as V goes on
- *	wakes up: v := V - lag, deadline := v + slice; may preempt
+ *	wakes up: v := V - lag, deadline := v + slice; may preempt. Who still owes
+ *	          goes on where it was, with the deadline that it had
  *	yields:   what it had not used of its share, it forgoes
  *
  * Who wakes up takes the CPU if it would be chosen now and who runs is not
- * eligible any more, or has a longer slice. Otherwise that one is let alone until its
- * slice is used ("run to parity" in Linux); if it is used, all are asked again, as at a
- * tick.
+ * eligible any more, or has a longer slice. Otherwise that one is let alone, but only
+ * for the slice with which it got the CPU ("run to parity" in Linux): who has stayed
+ * longer, since he was chosen again or alone, is compared with whoever comes, and
+ * with all others at each tick.
  *
  * Good at: shares in proportion to weights, with a bound: on one CPU nobody is ever
- * more than one slice off. And, unlike cfs, latency apart from shares: who asks for
- * short slices runs sooner and more often, and gets no more than its share.
+ * more than one slice off, as long as slices, and halves of them, are whole ticks. And,
+ * unlike cfs, latency apart from shares: who asks for short slices runs sooner and more
+ * often, and gets no more than its share.
  * Bad at: batches, which it slices up and finishes all late; and deadlines that are
  * not virtual. A decision looks at tasks in the order of deadlines until one is
  * eligible: usually a few, but all at worst (Linux has a tree for it). It has one
  * queue for all CPUs; a task worth more than one CPU forgoes what it cannot use. As
- * slices end at ticks, none is finer than a tick.
+ * slices end at ticks, none is finer than a tick. Who sleeps and owes does not count in
+ * V meanwhile (in Linux he does, until he would be chosen).
  *
  * @knob slice_ns ns 100000 100000000  slice (default 3 ms, about that of Linux on 8 CPUs
  *       or more; on n < 8 it is 0.7 ms times 1 + log2 n, rounded down)
@@ -56,6 +61,7 @@ enum { PREEMPT_NEVER, PREEMPT_LINUX, PREEMPT_ANY };
 #define SLICE_MIN_NS 100000ULL
 #define SLICE_MAX_NS 100000000ULL
 #define SLICE_SLACK_NS 1000ULL		/* a slice that has no more left is used up */
+#define LAG_SLACK_NS 3000ULL		/* who is ahead of V by no more is eligible */
 #define DEFAULT_PRIORITY 5
 #define LAG_SLICES 2
 /* On several CPUs; below one tick, ordinary waiting would be forgone. */
@@ -74,6 +80,7 @@ struct task_ctx {
 	u64 exec_ns;		/* its CPU time when it was last charged ... */
 	u64 charged_ns;		/* ... and when that was, or when it became runnable */
 	bool has_yielded;
+	bool is_new;		/* has never run */
 };
 
 struct {
@@ -110,6 +117,7 @@ struct cpu_ctx {
 	u64 charged_ns;		/* ... which was then */
 	u64 weight;
 	u64 deadline;
+	u64 protected_v;	/* until then it is let alone while it is eligible */
 	u64 slice_ns;		/* 0: nothing runs */
 };
 static struct cpu_ctx cpu_ctxs[SCX_CPUS_MAX];
@@ -206,9 +214,10 @@ static u64 mean_of(u64 now_ns)
 	return v;
 }
 
+/* V goes by the clock while somebody runs, and he by his CPU time: a little less. */
 static bool is_eligible(const struct task_ctx *tc, u64 mean)
 {
-	return time_before_eq(tc->v, mean);
+	return time_before_eq(tc->v, mean + vtime_of(LAG_SLACK_NS, tc->weight));
 }
 
 /* The most lag that is kept, in virtual time. */
@@ -219,11 +228,12 @@ static u64 lag_max(const struct task_ctx *tc)
 	return vtime_of(ns > LAG_MIN_NS ? ns : LAG_MIN_NS, tc->weight);
 }
 
-/* Ask for the next slice. */
+/* Ask for the next slice; a new task's first is half of one, to come in sooner. */
 static void make_request(struct task_struct *p, struct task_ctx *tc)
 {
 	tc->slice_ns = own_slice_ns(p);
-	tc->deadline = tc->v + vtime_of(tc->slice_ns, tc->weight);
+	tc->deadline = tc->v + vtime_of(tc->is_new ? tc->slice_ns / 2 : tc->slice_ns,
+					tc->weight);
 }
 
 /*
@@ -265,13 +275,15 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 /*
  * Put a task that was not runnable where its lag is what it was; V moves as it comes,
  * by its part of all weight. What it owed is less if V went on since then: it stays
- * where it was, unless V has passed it, and is never better off for that.
+ * where it was, unless V has passed it, and is never better off for that. (In Linux it
+ * is not taken off the queue until then: "delayed dequeue".)
  */
 static void join(struct task_struct *p, struct task_ctx *tc)
 {
 	u64 weight = p->scx.weight ? p->scx.weight : 1;
 	u64 now_ns = scx_bpf_now();
 	struct mean *m = the_mean();
+	bool still_owes = false;
 	s64 lag = tc->lag;
 	u64 v;
 
@@ -281,17 +293,20 @@ static void join(struct task_struct *p, struct task_ctx *tc)
 		lag = divide(lag * (s64)tc->weight, weight);
 	bpf_spin_lock(&m->lock);
 	v = mean_at(m, now_ns);
-	if (lag < 0 && weight == tc->weight)
+	if (lag < 0 && weight == tc->weight) {
 		lag = time_before(tc->v, v) ? 0 : (s64)(v - tc->v);
-	else if (m->weight)
+		still_owes = lag < 0;
+	} else if (m->weight) {
 		lag += divide(lag * (s64)weight, m->weight);
+	}
 	tc->v = v - (u64)lag;
 	tc->charged_ns = now_ns;
 	tc->weight = weight;
 	m->weight += weight;
 	m->sum += (s64)(tc->v - m->base) * (s64)weight;
 	bpf_spin_unlock(&m->lock);
-	make_request(p, tc);
+	if (!still_owes)
+		make_request(p, tc);
 }
 
 /* Context: the task is charged. */
@@ -319,6 +334,7 @@ static void leave(struct task_ctx *tc)
 	if (tc->lag >= -max)
 		return;
 	tc->lag = -max;
+	tc->deadline -= tc->v - (v + (u64)max);
 	tc->v = v + (u64)max;
 }
 
@@ -329,8 +345,12 @@ void BPF_STRUCT_OPS(eevdf_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc)
-		join(p, tc);
+	if (!tc)
+		return;
+	/* Else it has slept somewhere before, under this policy or not. */
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		tc->is_new = false;
+	join(p, tc);
 }
 
 void BPF_STRUCT_OPS(eevdf_quiescent, struct task_struct *p, u64 deq_flags)
@@ -381,9 +401,9 @@ static bool is_next(s32 cpu, const struct task_ctx *tc, u64 mean)
 }
 
 /*
- * @tc was woken on @cpu: see the head, and Linux's check_preempt_wakeup_fair(). All is
+ * @tc has come to @cpu: see the head, and Linux's check_preempt_wakeup_fair(). All is
  * as of the moment in which it became runnable. Somebody who was alone until then is
- * just at V, and stays; a microsecond later he would be ahead.
+ * just at V, and stays for his slice; some microseconds later he would be ahead.
  */
 static void maybe_preempt(s32 cpu, const struct task_ctx *tc)
 {
@@ -393,7 +413,8 @@ static void maybe_preempt(s32 cpu, const struct task_ctx *tc)
 	if (preempt == PREEMPT_NEVER || !cc || !cc->slice_ns || !cc->weight)
 		return;
 	v = running_v(cc, tc->charged_ns);
-	if (time_before_eq(cc->deadline, v)) {
+	if (time_before_eq(cc->protected_v, v)) {
+		/* He takes part in the choice himself. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		return;
 	}
@@ -430,7 +451,7 @@ void BPF_STRUCT_OPS(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 			return;
 		}
 	}
-	if (enq_flags & SCX_ENQ_WAKEUP)
+	if ((enq_flags & SCX_ENQ_WAKEUP) || tc->is_new)
 		maybe_preempt(scx_bpf_task_cpu(p), tc);
 }
 
@@ -497,27 +518,31 @@ void BPF_STRUCT_OPS(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (!prev || !tc)
 		return;
-	/* It goes on, with a slice of ours and not of the kernel's length. */
+	/* It goes on, until all are asked again at the next tick. */
 	tc->has_yielded = false;
-	scx_bpf_task_set_slice(prev, slice_left_ns(tc));
+	scx_bpf_task_set_slice(prev, 1);
 	note_running(cpu, tc);
 }
 
 void BPF_STRUCT_OPS(eevdf_running, struct task_struct *p)
 {
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, cpu, SCX_CPUS_MAX);
 	struct task_ctx *tc = task_ctx(p);
 	u64 now_ns = scx_bpf_now();
 	struct mean *m = the_mean();
 
-	if (!tc || !m)
+	if (!tc || !m || !cc)
 		return;
+	tc->is_new = false;
+	cc->protected_v = tc->deadline;
 	tc->exec_ns = p->se.sum_exec_runtime;
 	tc->charged_ns = now_ns;
 	bpf_spin_lock(&m->lock);
 	m->nr_running++;
 	m->since_ns += now_ns;
 	bpf_spin_unlock(&m->lock);
-	note_running(scx_bpf_task_cpu(p), tc);
+	note_running(cpu, tc);
 }
 
 void BPF_STRUCT_OPS(eevdf_stopping, struct task_struct *p, bool runnable)
@@ -561,6 +586,7 @@ s32 BPF_STRUCT_OPS(eevdf_init_task, struct task_struct *p,
 	if (!tc)
 		return -12;	/* ENOMEM */
 	tc->weight = p->scx.weight ? p->scx.weight : 1;
+	tc->is_new = args->fork;
 	return 0;
 }
 
