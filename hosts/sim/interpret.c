@@ -239,8 +239,10 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 			 t->core.p.comm, t->core.p.pid);
 		return;
 	}
-	(sim.options->arrivals_wake ? sl_task_start_woken : sl_task_start)(
-		&t->core, parent ? parent->core.p.pid : 0);
+	if (parent ? sim.options->arrivals_wake : sim.options->roots_wake)
+		sl_task_start_woken(&t->core, parent ? parent->core.p.pid : 0);
+	else
+		sl_task_start(&t->core, parent ? parent->core.p.pid : 0);
 }
 
 static void spawn(struct sim_task *t, const struct sl_program_op *op)

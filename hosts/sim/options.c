@@ -67,10 +67,11 @@ static int set_arrivals(struct sim_options *o, const char *value, char *why,
 			u32 why_bytes)
 {
 	o->arrivals_wake = !strcmp(value, "wake");
-	if (o->arrivals_wake || !strcmp(value, "start"))
+	o->roots_wake = o->arrivals_wake || !strcmp(value, "roots");
+	if (o->roots_wake || !strcmp(value, "start"))
 		return 0;
-	snprintf(why, why_bytes, "--arrivals: '%.80s' is neither 'start' nor 'wake'",
-		 value);
+	snprintf(why, why_bytes,
+		 "--arrivals: '%.80s' is none of 'start', 'wake' and 'roots'", value);
 	return -1;
 }
 

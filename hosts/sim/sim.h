@@ -84,7 +84,8 @@ struct sim_options {
 	u32 callback_limit_ms;		/* of CPU time in one callback */
 	bool has_detail;
 	bool no_fork;
-	bool arrivals_wake;		/* tasks exist before, asleep, as in Linux's guest */
+	/* Tasks exist before, asleep: all, as in Linux's guest, or those not spawned. */
+	bool arrivals_wake, roots_wake;
 	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see core.h */
 	struct sim_costs costs;
 	struct sim_device_config device;

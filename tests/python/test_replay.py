@@ -155,6 +155,23 @@ def test_a_directory_of_runs_is_replayed(simulator, tmp_path):
     assert result.runs[0]["workload"] == "w-replayed"
 
 
+def test_who_was_there_before_a_recording_of_linux_is_woken_in_its_replay(simulator, tmp_path):
+    """Under `eevdf` the first slice of a new task is half of one: 8 ms, which end at the tick."""
+    text = '[workload]\ntitle = "a"\nquestion = "b"\njitter = "0ms"\n[[task]]\nname = "x"\ncount = 2\nphases = [{run = "40ms"}]\n'
+    (tmp_path / "w.toml").write_text(text)
+    run_plan(Plan([str(tmp_path / "w.toml")], ["fifo"], tmp_path / "out", keep_parquet=False))
+    folder = tmp_path / "out" / "w" / "fifo" / "seed-1"
+    run = json.loads((folder / "run.json").read_text())
+    responses = {}
+    for host in ("sim", "linux"):
+        (folder / "run.json").write_text(json.dumps({**run, "host": host}))
+        result = run_plan(Plan([load_recorded(folder)], ["eevdf"], tmp_path / host, keep_parquet=False,
+                               settings=["eevdf.slice_ns=16ms"]))  # fmt: skip
+        assert result.is_good
+        responses[host] = result.runs[0]["metrics"]["response_ns_mean"]
+    assert responses == {"sim": 5 * MS, "linux": 10 * MS}
+
+
 def test_what_cannot_be_replayed_is_refused(tmp_path):
     with pytest.raises(NotFoundError, match="no records.slr"):
         load_recorded(tmp_path)

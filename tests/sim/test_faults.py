@@ -331,7 +331,7 @@ def test_library_that_is_no_policy(simulator, folder):
      (["--cpus", "0"], "not a number from 1 to 1024"), (["--cpus", "1025"], "1024"),
      (["--cpus", "-1"], "not a number"), (["--tick-ns", "12"], "not a number from 1000"),
      (["--cost", "switch=4"], "unknown key 'switch'"), (["--cost", "tick_ns=2000000"], "whole tick"),
-     (["--topology", "smt"], "unknown key 'smt'"), (["--arrivals", "late"], "neither 'start' nor 'wake'"), (["--io", "depth=0"], "not a number from 1"),
+     (["--topology", "smt"], "unknown key 'smt'"), (["--arrivals", "late"], "none of 'start', 'wake' and 'roots'"), (["--io", "depth=0"], "not a number from 1"),
      (["--seed", "one"], "'one' is not a number"), ([], "--program is missing"),
      (["--program", "no/such/file"], "no/such/file: No such file"),
      (["--records", "no/such/folder/r"], "no/such/folder/r: No such file"),

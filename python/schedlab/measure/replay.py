@@ -355,7 +355,7 @@ def load_recorded(folder: Path) -> Workload:
         tick_ns=records.tick_ns or 4_000_000, jitter_ns=0, horizon_ns=program.horizon_ns,
         # A command of Linux may have been kept from some CPUs.
         cpus=records.nr_cpus if is_ours else max(len(used), 1),
-        cpus_min=int(program.header["nr_cpus_min"]), program=program.data,
+        cpus_min=int(program.header["nr_cpus_min"]), program=program.data, are_roots_woken=run.get("host") == "linux",
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from ..calibration import DEFAULT_CALIBRATION
 from ..errors import SchedlabError, UnavailableError
 from ..hosts.host import Host, Job
 from ..policy.build import find_compiler
+from ..workload.model import Workload
 from .judge import Judge
 from .machine import charges_tasks
 from .plan import Plan
@@ -349,7 +350,7 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
             nr_cpus=case.nr_cpus,
             seed=case.seed,
             tick_ns=case.tick_ns,
-            options=_options(plan),
+            options=_options(plan, case.workload),
         )
         outcome = session.run(job)
         is_lost = outcome.error_kind == "host"
@@ -372,7 +373,7 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
     return is_lost
 
 
-def _options(plan: Plan) -> tuple:
+def _options(plan: Plan, workload: Workload) -> tuple:
     """Further options of the simulator, the calibration included."""
     work = [
         ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
@@ -381,6 +382,7 @@ def _options(plan: Plan) -> tuple:
     topology = [("--topology", plan.topology)] if plan.topology else []
     device = [("--io", ",".join(plan.io))] if plan.io else []
     device += [("--threads", "yes")] if plan.are_threads else []
+    device += [("--arrivals", "roots")] if workload.are_roots_woken and plan.host == "sim" else []
     return (*(("--cost", cost) for cost in plan.costs), *device, *topology, *work)
 
 

@@ -179,6 +179,9 @@ class Workload:
     program : bytes
         What it is compiled to, where that is known beforehand, as of a recorded
         run; empty: what its tasks say.
+    are_roots_woken : bool
+        Whether tasks that none spawns were there before, asleep, as in a recording
+        of Linux: in the simulator their arrival is a wake-up.
     """
 
     name: str
@@ -196,6 +199,7 @@ class Workload:
     objects: tuple[SyncObject, ...] = ()
     expected: tuple[Expected, ...] = ()
     program: bytes = b""
+    are_roots_woken: bool = False
 
     @property
     def nr_tasks(self) -> int:
