@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -37,8 +38,8 @@ def request(*commands, timeout_ns=20_000 * MS):
 
 
 class Launcher:
-    def __init__(self, program):
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, program, **who):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **who)
 
     def ask(self, *commands, **options):
         self.process.stdin.write(request(*commands, **options))
@@ -277,6 +278,32 @@ def test_a_killed_keeper_leaves_nothing_behind_and_is_told(launcher):
     # And the launcher goes on.
     (good,) = launcher.run(command(["true"], policy=0))
     assert (good["failure"], good["exit_code"]) == ("none", 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a program that becomes root")
+def test_a_tree_of_another_user_is_given_up_and_told(program, tmp_path, need):
+    """As sudo's: it may not be killed, and its end was waited for for ever."""
+    with tempfile.TemporaryDirectory(prefix="schedlab-launch-") as name:
+        folder, source = Path(name), tmp_path / "become.c"
+        folder.chmod(0o755)
+        source.write_text("#include <unistd.h>\nint main(void) { if (setuid(0)) return 3; pause(); return 0; }\n")
+        subprocess.run([need("cc"), "-o", folder / "become", source], check=True)
+        (folder / "become").chmod(0o4755)
+        shutil.copy(program, folder / "launch")
+        # Another nice value than ours takes a privilege.
+        ours = {"policy": 0, "nice": os.getpriority(os.PRIO_PROCESS, 0)}
+        weak = Launcher(folder / "launch", user=65534)
+        try:
+            (left,) = weak.run(command([folder / "become"], **ours), timeout_ns=100 * MS)
+            (good,) = weak.run(command(["true"], **ours))
+        finally:
+            for pid in processes(str(folder / "become")):
+                os.kill(pid, signal.SIGKILL)
+            weak.end()
+        if left["exit_code"] == 3:
+            pytest.skip("no program becomes root here (nosuid)")
+        assert (left["failure"], left["error"], left["has_timed_out"]) == ("survivor", errno.EPERM, True)
+        assert (good["failure"], good["exit_code"]) == ("none", 0)
 
 
 def test_a_killed_command_is_no_loss(launcher):

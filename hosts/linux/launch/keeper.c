@@ -177,34 +177,56 @@ static bool is_descendant(pid_t pid, pid_t of)
 /*
  * Kill all that descend from us, not only our children: a child that must wait
  * for the CPU of a real-time child of its own would never come to die, and so
- * never hand that one to us.
+ * never hand that one to us. Return: how many belong to another user, whom we may
+ * not kill, if there are no others.
  */
-void kill_descendants(void)
+static int kill_all_below_us(void)
 {
 	pid_t self = getpid();
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
+	int nr_refused = 0, nr_killed = 0;
 
 	if (!proc)
-		return;
+		return 0;
 	while ((entry = readdir(proc))) {
 		pid_t pid = atoi(entry->d_name);
 
-		if (pid > 0 && pid != self && is_descendant(pid, self))
-			kill(pid, SIGKILL);
+		if (pid <= 0 || pid == self || !is_descendant(pid, self))
+			continue;
+		if (kill(pid, SIGKILL) && errno == EPERM)
+			nr_refused++;
+		else
+			nr_killed++;
 	}
 	closedir(proc);
+	return nr_killed ? 0 : nr_refused;
 }
 
-/* End the whole tree. A process in the kernel may take its time to die. */
-static void end_tree(struct keeper *k)
+bool kill_descendants(struct patience *patience)
 {
 	struct timespec a_moment = { .tv_nsec = 1000000 };
 
+	patience->nr_refusals = kill_all_below_us() ? patience->nr_refusals + 1 : 0;
+	nanosleep(&a_moment, NULL);
+	return patience->nr_refusals < REFUSALS_MAX;
+}
+
+/*
+ * End the whole tree. A process in the kernel may take its time to die; one of
+ * another user, as sudo starts it, cannot be ended by us, and is told.
+ */
+static void end_tree(struct keeper *k)
+{
+	struct patience patience = { 0 };
+
 	/* Mostly all have ended already: looking for them takes a millisecond. */
 	for (reap(k); k->has_tree; reap(k)) {
-		kill_descendants();
-		nanosleep(&a_moment, NULL);
+		if (kill_descendants(&patience))
+			continue;
+		k->report.failure = FAILURE_SURVIVOR;
+		k->report.error = EPERM;
+		return;
 	}
 }
 

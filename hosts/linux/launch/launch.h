@@ -56,6 +56,7 @@ enum failure {
 	FAILURE_NONE,
 	FAILURE_START,		/* fork, pipe */
 	FAILURE_KEEPER,		/* it was killed: nobody counted the command */
+	FAILURE_SURVIVOR,	/* some of the tree go on: they are another user's */
 	FAILURE_SCHEDULER,	/* the class was refused */
 	FAILURE_WATCHDOG,	/* nobody of higher priority could end it */
 	FAILURE_AFFINITY,
@@ -108,8 +109,18 @@ _Noreturn void become_command(const struct command *c, int go_fd, int status_fd)
 /* keeper.c: in a new process; does not return. @fd: to the launcher. */
 _Noreturn void keep(const struct command *c, uint64_t timeout_ns, int fd);
 
-/* keeper.c: kill all that descend from this process, however far. */
-void kill_descendants(void);
+/* A tree of which all that is left belongs to another user is given up soon. */
+#define REFUSALS_MAX 100
+
+struct patience {
+	int nr_refusals;	/* in a row */
+};
+
+/*
+ * keeper.c: kill all that descend from this process, however far, and wait a
+ * moment. Return: whether to try again.
+ */
+bool kill_descendants(struct patience *patience);
 
 /* main.c */
 uint64_t now_ns(void);

@@ -70,6 +70,7 @@ static const char *const FAILURES[] = {
 	[FAILURE_NONE] = "none",
 	[FAILURE_START] = "start",
 	[FAILURE_KEEPER] = "keeper",
+	[FAILURE_SURVIVOR] = "survivor",
 	[FAILURE_SCHEDULER] = "scheduler",
 	[FAILURE_WATCHDOG] = "watchdog",
 	[FAILURE_AFFINITY] = "affinity",
@@ -203,18 +204,13 @@ static void hear_report(struct kept *kept)
  */
 static void end_orphans(void)
 {
-	struct timespec a_moment = { .tv_nsec = 1000000 };
+	struct patience patience = { 0 };
+	pid_t pid;
 
-	for (;;) {
-		pid_t pid = waitpid(-1, NULL, WNOHANG);
-
-		if (pid < 0)
-			return;
-		if (pid)
-			continue;
-		kill_descendants();
-		nanosleep(&a_moment, NULL);
-	}
+	do {
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			;
+	} while (!pid && kill_descendants(&patience));
 }
 
 static void tell_all(struct kept *kept, uint32_t nr, const char *word)

@@ -185,6 +185,9 @@ def _raise_failure(command: Command, report: dict) -> None:
         raise UsageError(f"{command.argv[0]}: cannot be started: {reason}")
     if kind == "output":
         raise UsageError(f"{command.output}: cannot be written: {reason}")
+    if kind == "survivor":
+        raise UnavailableError(f"{' '.join(command.argv)}: what is left of it runs as another user (sudo?), so it could not be "
+                               "ended and goes on; that needs CAP_KILL: start schedlab itself as that user")  # fmt: skip
     if kind == "keeper":
         raise HostError(f"{command.argv[0]} under {name}: schedlab-keeper, which watched over it, was killed, so its tree "
                         "was ended and nobody has its figures; run it again")  # fmt: skip
