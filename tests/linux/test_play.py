@@ -71,7 +71,7 @@ phases = [{run = "1ms"}]
 
 [[task]]
 name = "slow"
-phases = [{sleep = "30s"}]
+phases = [{sleep = "300s"}]
 """
 
 
