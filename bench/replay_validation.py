@@ -7,13 +7,16 @@ Records each workload on one CPU under SCHED_OTHER, replays the recording in the
 simulator under policies that are SCHED_FIFO, SCHED_RR and SCHED_OTHER, and holds
 what it predicts against real runs under those classes. Beside each error stands
 that of predicting that nothing changes, so that a reader sees what a replay adds.
-With `--write` the table in docs/record.md is replaced.
+Where the class that is predicted was recorded, too, that is what another real run
+differs by: no prediction can be much better. So SCHED_OTHER is predicted from
+recordings under SCHED_FIFO as well. With `--write` the table in docs/record.md is
+replaced.
 
 A replay does not know what other programs take, so they are kept small: what is
 recorded is a session of its own, with the best nice value that a session can have.
 
 Needs root; uses real-time classes on one CPU for about half a second a run.
-Read next: python/schedlab/measure/replay.py; docs/record.md.
+Read next: fair_decisions.py; python/schedlab/measure/replay.py; docs/record.md.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import os
 import re
 import sys
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,14 +40,18 @@ from schedlab.policy.linux_class import parse_class
 from schedlab.runs.run import Plan, run_plan
 from schedlab.workload.spec import parse_workload
 
+from fair_decisions import SLICE_NS, decisions, sentence
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "record.md"
 BEGIN, END = "<!-- replay table -->", "<!-- end of replay table -->"
 TIMEOUT_NS = 30 * 10**9
-#: The class that is predicted, and the policy that is it in the simulator.
-PREDICTIONS = (("SCHED_FIFO:10", "rt_fifo"), ("SCHED_RR:10", "rt_rr"), ("SCHED_OTHER", "eevdf"),
-               ("SCHED_OTHER", "cfs"))  # fmt: skip
-RECORDED = "SCHED_OTHER"
+FIFO, RR, OTHER = "SCHED_FIFO:10", "SCHED_RR:10", "SCHED_OTHER"
+#: What was recorded, what is predicted, and the policy that is it in the simulator.
+PREDICTIONS = ((OTHER, FIFO, "rt_fifo"), (OTHER, RR, "rt_rr"), (FIFO, OTHER, "eevdf"), (FIFO, OTHER, "cfs"),
+               (OTHER, OTHER, "eevdf"), (OTHER, OTHER, "cfs"))  # fmt: skip
+#: Runs of each class: one that is recorded, or held against; of SCHED_OTHER both.
+CLASSES = (OTHER, FIFO, RR, OTHER)
 METRICS = {"makespan_ns": "makespan", "turnaround_ns_mean": "mean turnaround", "response_ns_mean": "mean response",
            "switches_involuntary": "preemptions", "wakeup_ns_p99": "wake-up p99"}  # fmt: skip
 #: Below these a relative error says nothing: two ticks, and a few switches.
@@ -111,17 +119,19 @@ COMMANDS = {"shell": "for i in 1 2 3 4; do (seq 40000 | sort -r | sort -n | tail
 
 @dataclass
 class Prediction:
-    """One workload, one class, over all repeats.
+    """One workload, recorded under one class and predicted for one.
 
     Attributes
     ----------
-    workload, name, policy : str
-        What was played, which class is predicted, by which policy.
+    workload, recorded, name, policy : str
+        What was played, under which class, which one is predicted, by which policy.
     errors, unchanged : dict of str to list of float
-        By metric: relative error of the replay, and of "nothing changes".
+        By metric: relative error of the replay, and of "nothing changes"; one of each
+        for every recording and every other real run.
     """
 
     workload: str
+    recorded: str
     name: str
     policy: str
     errors: dict = field(default_factory=dict)
@@ -161,13 +171,19 @@ def _record_once(name: str, linux_class: str, folder: Path) -> dict:
     return run_plan(plan).runs[0]
 
 
-def knobs_of_linux() -> list[str]:
-    """`eevdf` with the slices of this machine's Linux, where that tells them (/proc/PID/sched, since 6.12)."""
+def slice_of_linux() -> int | None:
+    """The slice of this machine's Linux in ns, where it tells (/proc/PID/sched, since 6.12)."""
     try:
         found = re.search(r"^se\.slice\s*:\s*(\d+)$", Path("/proc/self/sched").read_text(), re.MULTILINE)
     except OSError:
         found = None
-    return [f"eevdf.slice_ns={found[1]}ns"] if found else []
+    return int(found[1]) if found else None
+
+
+def knobs_of_linux() -> list[str]:
+    """`eevdf` with the slices of this machine's Linux."""
+    slice_ns = slice_of_linux()
+    return [f"eevdf.slice_ns={slice_ns}ns"] if slice_ns else []
 
 
 def error_of(metric: str, predicted: float | None, real: float | None) -> float | None:
@@ -189,26 +205,33 @@ def predict(folder: Path, policies: list[str], out: Path) -> dict[str, dict]:
     return {run["policy"]: run["metrics"] for run in result.runs}
 
 
-def validate(name: str, repeats: int, folder: Path) -> list[Prediction]:
-    """Predict and compare one workload."""
+def validate(name: str, repeats: int, folder: Path, decided: Counter) -> list[Prediction]:
+    """Predict and compare one workload; adds up what the real SCHED_OTHER decided."""
+    runs: dict[str, list] = {each: [] for each in CLASSES}
+    for number, each in enumerate(CLASSES * repeats):
+        runs[each].append(record(name, each, folder / f"{name.replace(' ', '-')}-{number}"))
+    for run, _ in runs[OTHER]:
+        decided += decisions(run, slice_ns=slice_of_linux() or SLICE_NS)
     found = [Prediction(name, *prediction) for prediction in PREDICTIONS]
-    for repeat in range(repeats):
-        here = folder / f"{name.replace(' ', '-')}-{repeat}"
-        here.mkdir()
-        recorded, base = record(name, RECORDED, here / "recorded")
-        # Another run under the same class: what is predicted has not been seen.
-        real = {each: record(name, each, here / each.replace(":", "-"))[1]
-                for each in dict.fromkeys(p.name for p in found)}  # fmt: skip
-        replayed = predict(recorded, [p.policy for p in found], here / "replays")
-        for prediction in found:
-            for metric in METRICS:
-                actual = real[prediction.name][metric]
-                error = error_of(metric, replayed[prediction.policy][metric], actual)
-                unchanged = error_of(metric, base[metric], actual)
-                if error is not None and unchanged is not None:
-                    prediction.errors.setdefault(metric, []).append(error)
-                    prediction.unchanged.setdefault(metric, []).append(unchanged)
+    for recorded in dict.fromkeys(each.recorded for each in found):
+        mine = [each for each in found if each.recorded == recorded]
+        for run, before in runs[recorded]:
+            replayed = predict(run, [each.policy for each in mine], run.parent / f"{run.name}-replays")
+            for each in mine:
+                # What is predicted has not been seen.
+                for real in (metrics for other, metrics in runs[each.name] if other != run):
+                    _compare(each, replayed[each.policy], before, real)
     return found
+
+
+def _compare(prediction: Prediction, replayed: dict, before: dict, real: dict) -> None:
+    """Note how far a replay and the recorded run are from a real one."""
+    for metric in METRICS:
+        error = error_of(metric, replayed[metric], real[metric])
+        unchanged = error_of(metric, before[metric], real[metric])
+        if error is not None and unchanged is not None:
+            prediction.errors.setdefault(metric, []).append(error)
+            prediction.unchanged.setdefault(metric, []).append(unchanged)
 
 
 def cell(prediction: Prediction, metric: str) -> str:
@@ -219,37 +242,38 @@ def cell(prediction: Prediction, metric: str) -> str:
     return f"{median(errors):+.0%} ({median(prediction.unchanged[metric]):+.0%})"
 
 
-def table(found: list[Prediction], repeats: int, *, are_others_small: bool) -> str:
+def table(found: list[Prediction], decided: Counter, repeats: int, *, are_others_small: bool) -> str:
     """The section of the document."""
     machine = describe_machine()
     others = "each session of which counts an 86th of ours; " if are_others_small else ""
     lines = [
         f"Made on {datetime.now(UTC):%Y-%m-%d} by `.venv/bin/python bench/replay_validation.py --write`: Linux "
         f"{machine['kernel']}, {machine['cpu']}, one of {machine['cpus']} CPUs, load {machine['load_1min']:.1f} by other "
-        f"programs, {others}medians of {repeats} recordings, replayed with `{' '.join(knobs_of_linux()) or 'no knobs'}`. "
+        f"programs, {others}medians over {CLASSES.count(OTHER) * repeats} runs under SCHED_OTHER and {repeats} under each "
+        f"other class, each recording against each other run, replayed with `{' '.join(knobs_of_linux()) or 'no knobs'}`. "
         "First the error of the replay, in brackets that of predicting that nothing changes.", "",
-        "| workload | predicted | by | " + " | ".join(METRICS.values()) + " |",
-        "|---|---|---|" + "---|" * len(METRICS),
+        "| workload | recorded | predicted | by | " + " | ".join(METRICS.values()) + " |",
+        "|---|---|---|---|" + "---|" * len(METRICS),
     ]  # fmt: skip
     for each in found:
         cells = " | ".join(cell(each, metric) for metric in METRICS)
-        lines.append(f"| {each.workload} | {each.name} | `{each.policy}` | {cells} |")
-    lines += ["", *summary(found)]
+        lines.append(f"| {each.workload} | {each.recorded} | {each.name} | `{each.policy}` | {cells} |")
+    lines += ["", *summary(found), f"- Decisions of the real SCHED_OTHER (`bench/fair_decisions.py`): {sentence(decided)}."]
     return "\n".join(lines)
 
 
 def summary(found: list[Prediction]) -> list[str]:
-    """The median of the sizes of all errors, per class."""
+    """The median of the sizes of all errors, per prediction."""
     lines = []
-    for name, policy in PREDICTIONS:
-        mine = [each for each in found if (each.name, each.policy) == (name, policy)]
+    for recorded, name, policy in PREDICTIONS:
+        mine = [each for each in found if (each.recorded, each.name, each.policy) == (recorded, name, policy)]
         parts = []
         for metric, heading in METRICS.items():
             errors = [abs(e) for each in mine for e in each.errors.get(metric, [])]
             before = [abs(e) for each in mine for e in each.unchanged.get(metric, [])]
             if errors:
                 parts.append(f"{heading} {median(errors):.0%} ({median(before):.0%})")
-        lines.append(f"- {name} by `{policy}`, median size of the error: {', '.join(parts)}.")
+        lines.append(f"- {name} from {recorded} by `{policy}`, median size of the error: {', '.join(parts)}.")
     return lines
 
 
@@ -262,11 +286,12 @@ def main() -> int:
     names = [name for name in (*WORKLOADS, *COMMANDS) if not options.workloads or name in options.workloads.split(",")]
     are_small = keep_others_small()
     found: list[Prediction] = []
+    decided: Counter = Counter()
     with tempfile.TemporaryDirectory(prefix="schedlab-replay-") as folder:
         for name in names:
-            found += validate(name, options.repeats, Path(folder))
+            found += validate(name, options.repeats, Path(folder), decided)
             print(f"{name}: done", file=sys.stderr, flush=True)
-    text = table(found, options.repeats, are_others_small=are_small)
+    text = table(found, decided, options.repeats, are_others_small=are_small)
     print(text)
     if options.write:
         document = DOCUMENT.read_text(encoding="utf-8")
