@@ -16,7 +16,7 @@ import os
 
 import pytest
 from uthreads.test_threads import policy
-from uthreads.uthreads_programs import run_program
+from uthreads.uthreads_programs import RUN_SECONDS_MAX, run_program
 
 SECONDS = float(os.environ.get("SCHEDLAB_UTHREADS_SECONDS", 10))
 #: Turns and accountings short enough that a second has hundreds of them.
@@ -30,7 +30,7 @@ def shares(chain, cpus: int, seconds: float, competitors: int, *knobs: str) -> d
     """Run programs/shares.c; others may take nine tenths of each CPU."""
     said = run_program(
         chain.program("shares.c"), policy(chain, "credit"), cpus, seconds, competitors, XEN, *knobs,
-        seconds=20 + 20 * seconds,
+        seconds=RUN_SECONDS_MAX + 20 * seconds,
     )  # fmt: skip
     print(said.stderr)
     return json.loads(said.stdout)
