@@ -127,15 +127,16 @@ def test_ci_runs_the_tests_and_ends_as_they_do(root, tmp_path, status):
     (tmp_path / ".ci").mkdir()
     shutil.copy(root / ".ci" / "run", tmp_path / ".ci" / "run")
     lab = tmp_path / "lab"
-    lab.write_text(f'#!/bin/sh\necho "lab $* tools=$SCHEDLAB_TOOLS_REQUIRED"\nexit {status}\n')
+    lab.write_text(f'#!/bin/sh\necho "lab $* tools=$SCHEDLAB_TOOLS_REQUIRED ci=${{CI:+yes}}"\nexit {status}\n')
     lab.chmod(0o755)
     done = subprocess.run(
         ["bash", tmp_path / ".ci" / "run"],
         cwd=Path("/"),
+        env={name: value for name, value in os.environ.items() if name != "CI"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == status
     required = "1" if os.getuid() == 0 else os.environ.get("SCHEDLAB_TOOLS_REQUIRED", "")
-    assert done.stdout == f"lab test tools={required}\n"
+    assert done.stdout == f"lab test tools={required} ci=yes\n"
