@@ -44,7 +44,8 @@ def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
             continue
         if name.startswith("python/"):
             wanted.add(name.removeprefix("python/"))
-        elif name.startswith(("include/", "policies/", "workloads/", "hosts/linux/load/", "hosts/linux/guest/", "player/")):
+        elif name.startswith(("include/", "policies/", "workloads/", "hosts/linux/load/", "hosts/linux/guest/",
+                              "hosts/linux/tasks/", "player/")):
             wanted.add(f"schedlab/_data/{name}")
     assert held - wanted == set(), "too much"
     assert wanted - held == set(), "missing"
