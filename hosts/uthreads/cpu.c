@@ -133,6 +133,9 @@ static void idle_loop(struct ut_cpu *cpu)
 {
 	u64 idle;
 
+	/* CPU 0's time has gone on since the clock's restart, the policy's start included. */
+	if (!cpu->id)
+		ut_stolen_idle(cpu);
 	ut_stolen_mark(cpu);
 	for (;;) {
 		/* Whatever comes of it is seen by the next lines. */

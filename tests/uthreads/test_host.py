@@ -50,21 +50,32 @@ def busy_cpu(busy_process):
     os.sched_setaffinity(0, allowed)
 
 
+@pytest.fixture
+def run(host, tmp_path):
+    """Function that plays WORKLOAD under a policy on one CPU: its program, the job, how it ended."""
+
+    def do(policy):
+        program = compile_workload(parse_workload(WORKLOAD, name="two.toml"), seed=1)
+        (tmp_path / "program").write_bytes(bytes(program.data))
+        job = Job(label="fifo", policy=build_policy(load_policy(policy)), program=tmp_path / "program",
+                  records=tmp_path / "records", nr_cpus=1, seed=1, tick_ns=1_000_000)  # fmt: skip
+        session = host.session(timeout_seconds=60)
+        outcome = session.run(job)
+        session.close()
+        assert outcome.error is None
+        return program, job, outcome
+
+    return do
+
+
 def test_the_environment_says_how_cpu_time_is_measured(host):
     clock = host.environment()["run_clock"]
     assert clock.endswith("less what other processes took")
     assert clock == host.environment()["run_clock"]
 
 
-def test_a_run_measures_what_other_processes_took(host, busy_cpu, tmp_path):
-    program = compile_workload(parse_workload(WORKLOAD, name="two.toml"), seed=1)
-    (tmp_path / "program").write_bytes(bytes(program.data))
-    job = Job(label="fifo", policy=build_policy(load_policy("fifo")), program=tmp_path / "program",
-              records=tmp_path / "records", nr_cpus=1, seed=1, tick_ns=1_000_000)  # fmt: skip
-    session = host.session(timeout_seconds=60)
-    outcome = session.run(job)
-    session.close()
-    assert outcome.error is None
+def test_a_run_measures_what_other_processes_took(host, run, busy_cpu):
+    program, job, outcome = run("fifo")
     taken_ns = outcome.answer["taken_ns"]
     # Two tasks of 150 ms each, and the other process as much as it can get.
     assert taken_ns > 50_000_000
@@ -74,3 +85,17 @@ def test_a_run_measures_what_other_processes_took(host, busy_cpu, tmp_path):
                   tolerance_ns=host.tolerance_ns(job), has_exact_work=host.has_exact_work,
                   calibration=host.calibration(job))  # fmt: skip
     assert judge.verdict(program, job.records, outcome)["physics"] == "ok"
+
+
+def test_a_run_that_begins_without_its_cpu_says_so(run, tmp_path):
+    """Time goes on while the machine has the CPU, also before the first task could arrive."""
+    source = (paths.policies_folder() / "fifo.bpf.c").read_text()
+    starts = "\treturn scx_bpf_create_dsq(FIFO_DSQ, -1);"
+    assert source.count(starts) == 1
+    # Asleep the kernel thread has no CPU, as if another process had it.
+    (tmp_path / "late.bpf.c").write_text(
+        source.replace(starts, "\textern int usleep(unsigned int us);\n\n\tusleep(20000);\n" + starts)
+    )
+    _, _, outcome = run(str(tmp_path / "late.bpf.c"))
+    assert outcome.away_ns >= 19_000_000
+    assert outcome.answer["taken_ns"] >= 19_000_000
