@@ -37,7 +37,7 @@ from ..policy.linux_class import LinuxClass
 from ..program import layout
 from ..records.file import hash_file, read_records, records_table
 from ..records.trace_text import is_events, write_events
-from ..runs.case import write_text
+from ..runs.case import make_folder, write_text
 
 #: The kernel's priority of nice 0, and the first that is not real-time.
 PRIORITY_NICE_0, PRIORITY_FAIR = 120, 100
@@ -204,7 +204,7 @@ def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict:
     is_ours = is_events(file)
     subject = Subject(name or file.name.split(".")[0], str(file), "Linux")
     scratch = (out / EVENTS).resolve().with_suffix(".part")
-    _make_folder(out)
+    make_folder(out)
     try:
         # What cannot be read replaces nothing.
         if not is_ours:
@@ -219,16 +219,6 @@ def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict:
     return run
 
 
-def _make_folder(out: Path) -> None:
-    str(out).encode()  # the command line says what is wrong with a name that is not UTF-8
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {out}: cannot be made: {error.strerror}; name another folder") from error
-    if not os.access(out, os.W_OK):
-        raise UsageError(f"--out {out}: may not be written; name another folder")
-
-
 def _clear(out: Path) -> None:
     """Remove what an earlier run left: beside a new one it would be a lie."""
     for name in _LEFT:
@@ -238,7 +228,7 @@ def _clear(out: Path) -> None:
 
 def _prepare(out: Path) -> Path:
     """Make the directory, and room in it."""
-    _make_folder(out)
+    make_folder(out)
     _clear(out)
     return (out / EVENTS).resolve()
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import SpecError, SpecFault, UsageError
-from ..runs.case import write_text
+from ..runs.case import make_folder, write_text
 from .audit import AUDIT_FILE, Table, audit_report, read_table
 from .claims import decide_all, published_value
 from .formula import HERE, Measure
@@ -74,7 +74,7 @@ def reproduce_report(
         raise UsageError(f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
                          f"{', '.join(sorted(hosts))}; its sets of runs are {', '.join(experiment.runs)}")  # fmt: skip
     out = wanted.out / f"report-{experiment.report}"
-    _make_folder(out, wanted)
+    make_folder(out, out=wanted.out)
     needed = needed_pairs(experiment)
     sizes, done, left_out = wanted.sizes(experiment), {}, {}
     for name, runs in experiment.runs.items():
@@ -190,14 +190,6 @@ def claims_json(made: Sequence[Reproduction]) -> dict:
         `claims`, with an entry per claim and set of runs.
     """
     return {"claims": [entry for each in made for entry in each.as_json()]}
-
-
-def _make_folder(folder: Path, wanted: Wanted) -> None:
-    """Where runs, page and JSON go."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {wanted.out}: cannot be made: {error.strerror}") from error
 
 
 def _write(made: Reproduction) -> None:

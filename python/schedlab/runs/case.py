@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..calibration import DEFAULT_CALIBRATION
-from ..errors import SchedlabError, UnavailableError
+from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.host import Host, Job
 from ..policy.build import find_compiler
 from ..workload.model import Workload
@@ -384,6 +384,31 @@ def _options(plan: Plan, workload: Workload) -> tuple:
     device += [("--threads", "yes")] if plan.are_threads else []
     device += [("--arrivals", "roots")] if workload.are_roots_woken and plan.host == "sim" else []
     return (*(("--cost", cost) for cost in plan.costs), *device, *topology, *work)
+
+
+def make_folder(folder: Path, *, out: Path | None = None) -> None:
+    """Make the folder into which runs go, before anything is done for them.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        What is made, with the folders above it.
+    out : pathlib.Path, optional
+        What the user has named with `--out`; default: `folder`.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be made, or may not be written; with the reason.
+    """
+    named = out or folder
+    str(named).encode()  # the command line says what is wrong with a name that is not UTF-8
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {named}: cannot be made: {error.strerror}; name another folder") from error
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"--out {named}: may not be written; name another folder")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -43,7 +43,7 @@ from ..policy.find import Policy, Variant, find_policy, load_policy, parse_setti
 from ..workload.model import Workload
 from ..workload.spec import TICK_NS_MAX, TICK_NS_MIN
 from . import machine
-from .case import Case, Programs, Ready, directory_of, environment_of, folder_name, run_case, write_text
+from .case import Case, Programs, Ready, directory_of, environment_of, folder_name, make_folder, run_case, write_text
 from .compare import compare_runs
 from .far import collect, send
 from .machine import CPUS_MAX
@@ -203,7 +203,7 @@ def prepare(plan: Plan) -> Prepared:
              for name in ([label] if label in broken or label in classes else
                           [name for name, v in variants.items() if v.policy is policies[label]])]
     cases = _cases(plan, workloads, names)
-    _make_folder(plan.out)
+    make_folder(plan.out)
     ready = Ready(
         plan=plan,
         host=host,
@@ -402,16 +402,6 @@ def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[Case]:
                     )
                 )
     return cases
-
-
-def _make_folder(path: Path) -> None:
-    """Make a folder, or say why not."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {path}: cannot be made: {error.strerror}") from error
-    if not os.access(path, os.W_OK):
-        raise UsageError(f"--out {path}: may not be written")
 
 
 # ---- the runs ---------------------------------------------------------------
