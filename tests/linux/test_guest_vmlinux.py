@@ -7,6 +7,7 @@ import gzip
 import lzma
 import os
 import struct
+import sys
 
 import pyarrow
 import pytest
@@ -98,6 +99,26 @@ def test_damaged_image_is_refused_and_a_cut_copy_made_again(pack, tmp_path, monk
     found.write_bytes(found.read_bytes()[:200])
     guest_vmlinux._unpacked.cache_clear()
     assert guest_vmlinux.unpacked(path).read_bytes() == elf(GNU, XEN)
+
+
+def test_zstd_needs_no_python_package(tmp_path, monkeypatch):
+    """A default installation has none that could."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = tmp_path / "vmlinuz"
+    path.write_bytes(image(zstd(elf(GNU, XEN))))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert guest_vmlinux.unpacked(path).read_bytes() == elf(GNU, XEN)
+
+
+def test_without_a_library_for_zstd_the_image_is_booted_as_it_is(tmp_path, monkeypatch):
+    def no_library(name):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = tmp_path / "vmlinuz"
+    path.write_bytes(image(zstd(elf(GNU, XEN))))
+    monkeypatch.setattr(guest_vmlinux.ctypes, "CDLL", no_library)
+    assert guest_vmlinux.unpacked(path) == path
 
 
 def test_old_kernels_go(tmp_path, monkeypatch):

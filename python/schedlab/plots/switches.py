@@ -12,7 +12,7 @@ Read next: trace.py, which writes files from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..records.file import Kind, Records, Stop
@@ -26,6 +26,31 @@ STATE_OF_STOP = {
     Stop.HORIZON: ("R", 0),
 }
 IDLE_PID = 0
+#: Of every task: a policy's own order is no priority of Linux.
+PRIO = 120
+
+
+def task_names(names: Mapping[int, str], pid: int, cpu: int = 0) -> str:
+    """Name of a task as Linux's `comm`: at most 15 bytes, no spaces.
+
+    Parameters
+    ----------
+    names : mapping of int to str
+        Names by pid.
+    pid : int
+        The task; 0 is idle.
+    cpu : int, default 0
+        Whose idle task.
+
+    Returns
+    -------
+    str
+        Never empty.
+    """
+    if pid == 0:
+        return f"swapper/{cpu}"
+    name = names.get(pid) or f"task-{pid}"
+    return "".join(c if c.isprintable() and not c.isspace() else "_" for c in name)[:15]
 
 
 @dataclass(frozen=True)
