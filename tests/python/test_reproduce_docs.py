@@ -118,14 +118,14 @@ def test_verdicts_of_the_page_follow_from_its_rows():
             if row.report == report and row.ours is not None and row.low is not None:
                 claim = claims[row.claim]
                 ours = Interval(row.ours, row.low, row.high, 2, 0.95, "bca")
-                verdict, reason = decide(claim, published_value(claim, tables), ours)
-                wrong += [(row, reason)] if verdict != row.verdict else []
+                verdict, reason = decide(claim, published_value(claim, tables), ours, row.resolution)
+                wrong += [(row, verdict, reason)] if verdict != row.verdict else []
     assert not wrong, f"{wrong[0]}; make the page anew: ./lab reproduce {wrong[0][0].report} --write docs/replication.md"
 
 
 def test_a_row_that_says_the_other_direction_is_found():
     """The comparison itself can fail."""
-    from python.test_reproduce import claim, interval
+    from python.test_reproduce_rule import claim, interval
 
     from schedlab.reproduce.claims import Decision
 

@@ -2,16 +2,18 @@
 """Decide claims: a verdict follows from a published figure and our interval.
 
 	side of null    which way the claim points: what it says, else what its figure says
-	holds           our interval lies wholly on that side, further from null than what
-	                counts as a difference, and our mean meets the figure
-	in direction    it lies on that side, but our mean does not meet the figure
+	holds           our whole interval lies on that side, further from null than what
+	                counts as a difference, and wholly within a factor of the figure
+	in direction    the whole interval lies on that side, but not wholly within the factor
 	does not hold   it lies wholly outside, or reaches no effect and misses the figure
-	cannot be tested  it covers what is claimed as well as no effect: too few runs; or
-	                there are no runs, or one only, or the claim lacks something
+	not decidable   the effect is below the smallest step of the report's instrument
+	cannot be tested  the interval covers what is claimed as well as no effect: too few
+	                runs; or there are no runs, or one only, or the claim lacks something
 
 A wide interval so never decides anything: it neither refutes a claim nor confirms one.
+A point estimate decides nothing either: [0.088, 0.983] does not confirm 0.28.
 
-Must stay true: no verdict is written down anywhere; it is made here, from numbers.
+Invariant: no verdict is written down anywhere; it is made here, from numbers.
 Read next: steps.py; docs/statistics.md, for the intervals.
 """
 
@@ -22,14 +24,14 @@ from dataclasses import dataclass
 
 from ..stats.inference import Interval, mean_interval
 from .audit import Formula, Range, Table, published_range
-from .formula import HERE, MissingError, Sample
+from .formula import HERE, Measure, MissingError, Sample
 from .samples import Samples
 from .spec import Claim
 
-HOLDS, DIRECTION, FAILS, UNTESTED = (
-    "holds", "holds in direction only", "does not hold", "cannot be tested",
+HOLDS, DIRECTION, FAILS, UNDECIDABLE, UNTESTED = (
+    "holds", "holds in direction only", "does not hold", "not decidable by the report", "cannot be tested",
 )  # fmt: skip
-VERDICTS = (HOLDS, DIRECTION, FAILS, UNTESTED)
+VERDICTS = (HOLDS, DIRECTION, FAILS, UNDECIDABLE, UNTESTED)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Decision:
         Ours, in the same unit.
     sample : Sample or None
         Ours, seed by seed, and where it comes from.
+    resolution : float, default 0
+        Smallest step of the report's instrument, in the unit of the claim; 0: not stated.
     """
 
     claim: Claim
@@ -64,6 +68,7 @@ class Decision:
     published: Range | None = None
     ours: Interval | None = None
     sample: Sample | None = None
+    resolution: float = 0.0
 
     def as_json(self, report: int) -> dict:
         """One entry of `--json`.
@@ -92,6 +97,7 @@ class Decision:
             "n": self.ours.n if self.ours else 0, "method": self.ours.method if self.ours else None,
             "values": list(self.sample.values) if self.sample else [],
             "verdict": self.verdict, "reason": self.reason, "test": rule_text(self.claim),
+            "resolution": self.resolution or None, "also": [dict(each) for each in self.claim.also],
             "run": directories[0] if directories else None, "runs": directories,
         }  # fmt: skip
 
@@ -181,7 +187,7 @@ def contradicts_itself(claim: Claim, published: Range | None) -> bool:
     return _figure_side(claim, published) != claim.says
 
 
-def decide(claim: Claim, published: Range | None, ours: Interval) -> tuple[str, str]:
+def decide(claim: Claim, published: Range | None, ours: Interval, resolution: float = 0.0) -> tuple[str, str]:
     """Decide a claim.
 
     Parameters
@@ -192,6 +198,8 @@ def decide(claim: Claim, published: Range | None, ours: Interval) -> tuple[str, 
         Its figure.
     ours : Interval
         What we measured, in the same unit.
+    resolution : float, default 0
+        Smallest step of the report's instrument, in the same unit; 0: not stated.
 
     Returns
     -------
@@ -201,7 +209,7 @@ def decide(claim: Claim, published: Range | None, ours: Interval) -> tuple[str, 
     Examples
     --------
     >>> claim = Claim("c", "", "", "", None, (), null=1.0)
-    >>> decide(claim, Range(0.27, 0.28), Interval(0.5, 0.4, 0.6, 10, 0.95, "bca"))[0]
+    >>> decide(claim, Range(0.27, 0.28), Interval(0.28, 0.088, 0.983, 10, 0.95, "bca"))[0]
     'holds in direction only'
     >>> decide(claim, Range(0.27, 0.28), Interval(0.9, 0.7, 1.1, 10, 0.95, "bca"))[0]
     'does not hold'
@@ -211,45 +219,67 @@ def decide(claim: Claim, published: Range | None, ours: Interval) -> tuple[str, 
     side = side_of(claim, published)
     if not side:
         assert published is not None, "the claim was read without a test"
-        return _decide_figure(claim, published, ours)
-    null, what = claim.null, f"no effect ({claim.null:g})"
-    assert null is not None, "a side is one of null"
+        return _decide_figure(claim, published, ours, resolution)
+    assert claim.null is not None, "a side is one of null"
+    if claim.null and resolution >= abs(claim.null):
+        # Of a ratio: the quantity that it divides by is below one step of the clock.
+        return UNDECIDABLE, "what is compared is below one step of the report's instrument, which reads 0 against 0"
     if side == "equal":
-        return _decide_equal(claim, ours, what)
+        return _decide_equal(claim, ours, resolution)
+    return _decide_side(claim, published, ours, side, resolution)
+
+
+def _decide_side(claim: Claim, published: Range | None, ours: Interval, side: str, resolution: float) -> tuple[str, str]:
+    """A claim of a direction, with or without a figure."""
+    null, what = claim.null, f"no effect ({claim.null:g})"
+    assert null is not None
     other = {"above": "below", "below": "above"}[side]
-    # How far the interval's ends lie on the claimed side of null; negative: on the other one.
     sign = 1 if side == "above" else -1
-    nearest, furthest = sorted((sign * (ours.low - null), sign * (ours.high - null)))
-    figure = _figure_side(claim, published)
-    if nearest > claim.least:
-        return _decide_size(claim, published, ours, side, what, is_figure_on_it=figure == side)
-    if furthest < -claim.least:
+
+    def depths(low: float, high: float) -> list[float]:
+        """How far both ends lie on the claimed side of null; negative: on the other one."""
+        return sorted((sign * (low - null), sign * (high - null)))
+
+    nearest, furthest = depths(ours.low, ours.high)
+    is_figure_on_it = _figure_side(claim, published) == side
+    step = max(claim.least, resolution)
+    if nearest > step:
+        return _decide_size(claim, published, ours, side, what, is_figure_on_it=is_figure_on_it)
+    if furthest < -step:
         return FAILS, f"our interval lies {other} {what}: the other way round"
-    if furthest <= claim.least:
-        return FAILS, f"our interval does not lie {side} {what} by {claim.least:g}: no difference that matters is seen"
-    if published is not None and figure == side and not _reaches(claim, published, ours):
+    is_visible = published is not None and depths(published.low, published.high)[0] > resolution
+    if resolution > claim.least and nearest >= -step and furthest <= step and not is_visible:
+        return UNDECIDABLE, f"our interval lies within {resolution:.3g} of {what}, less than one step of the report's instrument"
+    if furthest <= (step if is_visible else claim.least):
+        return FAILS, f"our interval does not lie {side} {what} by {step:.3g}: no difference that matters is seen"
+    if published is not None and is_figure_on_it and not _reaches(claim, published, ours):
         return FAILS, f"our interval reaches {what}, and does not meet the figure, within {claim.within:.0%}"
     return UNTESTED, f"our interval covers {what} as well as values {side} it: more runs decide"
 
 
-def _decide_figure(claim: Claim, published: Range, ours: Interval) -> tuple[str, str]:
+def _decide_figure(claim: Claim, published: Range, ours: Interval, resolution: float) -> tuple[str, str]:
     """A claim of a number alone."""
-    if _is_near(claim, published, ours):
-        return HOLDS, f"our mean meets the figure, within {claim.within:.0%}"
-    if _reaches(claim, published, ours):
-        return UNTESTED, f"our interval meets the figure, within {claim.within:.0%}, but our mean does not: more runs decide"
+    if 0 <= published.low and published.high < resolution and 0 <= ours.low and ours.high < resolution:
+        return UNDECIDABLE, "both are below one step of the report's instrument, which reads 0 against 0"
+    if _is_within(claim, published, ours):
+        return HOLDS, f"our whole interval lies within {claim.within:.0%} of the figure"
+    if published.low - resolution <= ours.low and ours.high <= published.high + resolution:
+        return UNDECIDABLE, "our interval differs from the figure by less than one step of the report's instrument"
+    if _reaches(claim, published, ours, resolution):
+        return UNTESTED, f"our interval reaches within {claim.within:.0%} of the figure, and further away: more runs decide"
     return FAILS, f"our interval does not meet the figure, within {claim.within:.0%}"
 
 
-def _decide_equal(claim: Claim, ours: Interval, what: str) -> tuple[str, str]:
-    """A claim that nothing changes."""
+def _decide_equal(claim: Claim, ours: Interval, resolution: float) -> tuple[str, str]:
+    """A claim that nothing changes, as far as the report's instrument could tell."""
     assert claim.null is not None
-    low, high = claim.null - claim.margin, claim.null + claim.margin
+    margin, what = max(claim.margin, resolution), f"no effect ({claim.null:g})"
+    low, high = claim.null - margin, claim.null + margin
     if low <= ours.low and ours.high <= high:
-        return HOLDS, f"our interval lies within {claim.margin:g} of {what}"
+        return HOLDS, f"our interval lies within {margin:.3g} of {what}"
     if ours.high < low or ours.low > high:
-        return FAILS, f"our interval lies further than {claim.margin:g} from {what}"
-    return UNTESTED, f"our interval reaches further than {claim.margin:g} from {what}, and nearer: more runs decide"
+        return FAILS, f"our interval lies further than {margin:.3g} from {what}"
+    return UNTESTED, f"our interval reaches further than {margin:.3g} from {what}, and nearer: more runs decide"
 
 
 def _decide_size(
@@ -260,9 +290,9 @@ def _decide_size(
         return HOLDS, f"our interval lies {side} {what}, which is all that is claimed"
     if not is_figure_on_it:
         return DIRECTION, f"our interval lies {side} {what}, as the text says; the report's own figure does not"
-    if _is_near(claim, published, ours):
-        return HOLDS, f"our interval lies {side} {what}, and our mean meets the figure, within {claim.within:.0%}"
-    return DIRECTION, f"our interval lies {side} {what}, but our mean does not meet the figure, within {claim.within:.0%}"
+    if _is_within(claim, published, ours):
+        return HOLDS, f"our whole interval lies {side} {what}, and within {claim.within:.0%} of the figure"
+    return DIRECTION, f"our interval lies {side} {what}, but not wholly within {claim.within:.0%} of the figure"
 
 
 def _slack(claim: Claim, published: Range) -> tuple[float, float]:
@@ -272,16 +302,16 @@ def _slack(claim: Claim, published: Range) -> tuple[float, float]:
     return min(ends), max(ends)
 
 
-def _is_near(claim: Claim, published: Range, ours: Interval) -> bool:
-    """Whether our mean meets the figure; a wide interval would meet any."""
+def _is_within(claim: Claim, published: Range, ours: Interval) -> bool:
+    """Whether our interval meets the figure as a whole."""
     low, high = _slack(claim, published)
-    return low <= ours.estimate <= high
+    return low <= ours.low and ours.high <= high
 
 
-def _reaches(claim: Claim, published: Range, ours: Interval) -> bool:
+def _reaches(claim: Claim, published: Range, ours: Interval, resolution: float = 0.0) -> bool:
     """Whether the figure may still be true: our interval has a part of it."""
     low, high = _slack(claim, published)
-    return ours.low <= high and low <= ours.high
+    return ours.low <= high + resolution and low - resolution <= ours.high
 
 
 def rule_text(claim: Claim) -> str:
@@ -299,14 +329,14 @@ def rule_text(claim: Claim) -> str:
     """
     if claim.lacks:
         return ""
-    near = f"the mean within {claim.within:.0%} of the figure"
+    near = f"the whole interval within {claim.within:.0%} of the figure"
     if claim.null is None:
         return near
     side = claim.says or "on the figure's side of"
     if side == "equal":
         return f"the whole interval within {claim.margin:g} of {claim.null:g}"
     rule = f"the whole interval {side} {claim.null:g}, by {claim.least:g}"
-    return f"{rule}, and {near}" if claim.published else rule
+    return f"{rule}, and within {claim.within:.0%} of the figure" if claim.published else rule
 
 
 def decide_all(claims, tables: Mapping[str, Table], samples: Samples) -> list[Decision]:
@@ -343,13 +373,41 @@ def _decide_on(claim: Claim, on: str, published: Range | None, samples: Samples)
     assert claim.ours is not None
     try:
         sample = measure_on(claim.ours, on, samples)
+        resolution = resolution_on(claim, on, samples)
     except MissingError as error:
         return Decision(claim, on, host, UNTESTED, str(error), published)
     ours = mean_interval(sample.values, least=sample.least)
-    verdict, reason = decide(claim, published, ours)
+    verdict, reason = decide(claim, published, ours, resolution)
     if sample.nr_left_out:
         reason += f"; {sample.nr_left_out} seeds are left out, since runs of theirs failed"
-    return Decision(claim, on, host, verdict, reason, published, ours, sample)
+    return Decision(claim, on, host, verdict, reason, published, ours, sample, resolution)
+
+
+def resolution_on(claim: Claim, on: str, samples: Samples) -> float:
+    """Smallest step of the report's instrument, in the unit of a claim.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    on : str
+        The set of runs that an expression is evaluated on.
+    samples : Samples
+        What was run.
+
+    Returns
+    -------
+    float
+        The largest of all seeds; 0 where the claim states none.
+
+    Raises
+    ------
+    MissingError
+        If an expression has no number.
+    """
+    if not isinstance(claim.resolution, Measure):
+        return claim.resolution
+    return max(measure_on(claim.resolution, on, samples).values)
 
 
 def measure_on(measure, on: str, samples: Samples) -> Sample:

@@ -19,7 +19,7 @@ from html import escape
 from importlib.resources import files
 
 from ..report import pieces as page
-from .claims import DIRECTION, FAILS, HOLDS, UNTESTED, Decision, contradicts_itself, rule_text
+from .claims import DIRECTION, FAILS, HOLDS, UNDECIDABLE, UNTESTED, Decision, contradicts_itself, rule_text
 from .page_audit import audit_section, rows_section
 from .reproduction import Reproduction
 from .runs import workload_of
@@ -27,9 +27,9 @@ from .spec import PARTS, Claim, Runs, Size
 from .tables import link, tables_section, values_text
 from .text import command_text, count_sentences, interval_text, ours_text, published_text
 
-CLASSES = {HOLDS: "good", DIRECTION: "doubt", FAILS: "bad", UNTESTED: "none"}
+CLASSES = {HOLDS: "good", DIRECTION: "doubt", FAILS: "bad", UNDECIDABLE: "none", UNTESTED: "none"}
 #: For tables that are wide already.
-SHORT = {DIRECTION: "direction only", FAILS: "does not"}
+SHORT = {DIRECTION: "direction only", FAILS: "does not", UNDECIDABLE: "not decidable"}
 #: What comes of a claim over all its runs, and what is said of it.
 OUTCOMES = {
     "everywhere": "Holds wherever it could be tested",
@@ -142,7 +142,7 @@ def _by_outcome(made: Reproduction, part: str) -> dict[str, list[Claim]]:
     found: dict[str, list[Claim]] = {outcome: [] for outcome in OUTCOMES}
     for claim in made.experiment.claims:
         if claim.part == part:
-            verdicts = {each.verdict for each in made.decisions if each.claim is claim} - {UNTESTED}
+            verdicts = {each.verdict for each in made.decisions if each.claim is claim} - {UNTESTED, UNDECIDABLE}
             outcome = ("open" if not verdicts else "everywhere" if verdicts == {HOLDS}
                        else "nowhere" if verdicts == {FAILS} else "partly")  # fmt: skip
             found[outcome].append(claim)
@@ -155,9 +155,10 @@ def _summary(made: Reproduction) -> str:
     sets = "".join(f"<li>{escape(sentence)}</li>" for sentence in count_sentences(made))
     return f"""<section id="summary">
 <h2>What is true of it</h2>
-<p>A claim <em>holds</em> where the whole 95 % interval of our runs lies on the side that it claims and comes near its
+<p>A claim <em>holds</em> where the whole 95 % interval of our runs lies on the side that it claims and within a factor of its
 figure; in <em>direction only</em> where the effect is there but of another size; it <em>does not</em> where there is no
-such effect, or the opposite one. It <em>cannot be tested</em> where something is missing, or too few runs leave it open.
+such effect, or the opposite one. It is <em>not decidable</em> where the effect is below the smallest step of the report's own
+instrument, and <em>cannot be tested</em> where something is missing, or too few runs leave it open.
 Each claim links to its numbers.</p>
 {tables}
 <details><summary>Counted for each set of runs</summary><ul>{sets}</ul></details>

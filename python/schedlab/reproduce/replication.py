@@ -15,6 +15,7 @@ from datetime import date
 from pathlib import Path
 
 from ..errors import UsageError
+from .claims import Decision
 from .reproduction import Reproduction
 from .text import command_text, count_sentences, interval_text, ours_text, published_text
 
@@ -29,6 +30,7 @@ each section names; a test compares it with a quick run.
 """
 BEGIN, END = "<!-- report {} -->", "<!-- end of report {} -->"
 _COLUMNS = ("claim", "what it says", "where", "published", "run on", "ours", "95 % interval", "verdict")
+_STEP = re.compile(r"; step (\S+)$")
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Row:
         The claim's id, and the set of runs; the latter may be empty.
     ours, low, high : float or None
         Our figure and its interval; all equal where all runs are.
+    resolution : float
+        Smallest step of the report's instrument, in the unit of the claim; 0: not stated.
     verdict : str
         As written.
     """
@@ -54,6 +58,7 @@ class Row:
     low: float | None
     high: float | None
     verdict: str
+    resolution: float = 0.0
 
 
 def write_replication(made: Sequence[Reproduction], path: Path, *, today: date) -> None:
@@ -120,11 +125,16 @@ def section_text(made: Reproduction, *, today: date) -> str:
     ]  # fmt: skip
     for decision in made.decisions:
         claim = decision.claim
-        cells = (f"`{claim.name}`", claim.text, claim.where, published_text(decision),
+        cells = (f"`{claim.name}`", claim.text, claim.where, published_text(decision) + step_text(decision),
                  f"`{decision.on}`" if decision.on else "-", ours_text(decision), interval_text(decision),
                  decision.verdict)  # fmt: skip
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def step_text(decision: Decision) -> str:
+    """Write the smallest step of the report's instrument; empty where none is stated."""
+    return f"; step {decision.resolution:.4g}" if decision.resolution else ""
 
 
 def read_replication(path: Path) -> list[Row]:
@@ -155,10 +165,11 @@ def read_replication(path: Path) -> list[Row]:
         if len(cells) != len(_COLUMNS):
             raise UsageError(f"{path}:{number}: {len(cells)} cells in place of {len(_COLUMNS)}; make the page anew")
         ours = _number(cells[5])
+        step = float(match[1]) if (match := _STEP.search(cells[3])) else 0.0
         low, _, high = cells[6].partition(" .. ")
         is_equal = cells[6].startswith("all ")
         rows.append(Row(report, cells[0].strip("`"), cells[4].strip("`-"), ours,
-                        ours if is_equal else _number(low), ours if is_equal else _number(high), cells[7]))  # fmt: skip
+                        ours if is_equal else _number(low), ours if is_equal else _number(high), cells[7], step))  # fmt: skip
     return rows
 
 

@@ -141,6 +141,12 @@ class Claim:
         `"claim"`, or `"left-out"` of what the report did not do.
     lacks : str
         What is missing to test it at all; empty: nothing.
+    resolution : float or Measure
+        Smallest step of the report's instrument, in the unit of the claim: a
+        number, or an expression over our runs; 0: not stated.
+    also : tuple of mapping of str to str
+        Further statements of the report that follow from the same fact: `where`,
+        `text` and, where it gives one, the figure as `stated`.
     """
 
     name: str
@@ -160,6 +166,8 @@ class Claim:
     least: float = LEAST
     part: str = "claim"
     lacks: str = ""
+    resolution: float | Measure = 0.0
+    also: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -454,13 +462,34 @@ def _read_on(entry: _Entry, runs: Mapping[str, Runs], *, is_needed: bool = True)
     return on
 
 
-def _measure(entry: _Entry, text: str, runs: Mapping[str, Runs]) -> Measure | None:
+def _measure(entry: _Entry, text: str, runs: Mapping[str, Runs], key: str = "ours") -> Measure | None:
     """An expression over our runs."""
     try:
         return Measure(text, sets=tuple(runs))
     except ValueError as error:
-        entry.fault(f"ours: {error}")
+        entry.fault(f"{key}: {error}")
         return None
+
+
+def _resolution(entry: _Entry, runs: Mapping[str, Runs]) -> float | Measure:
+    """The smallest step of the report's instrument: a number, or an expression over our runs."""
+    found = entry.take("resolution", object, 0.0)
+    if isinstance(found, str):
+        return _measure(entry, found, runs, key="resolution") or 0.0
+    if isinstance(found, bool) or not isinstance(found, int | float) or not (math.isfinite(found) and found >= 0):
+        entry.fault(f"resolution must be a number, 0 or more, or an expression over runs (got {found!r})")
+        return 0.0
+    return float(found)
+
+
+def _read_also(entry: _Entry) -> tuple[Mapping[str, str], ...]:
+    """Further places of the report that say what the claim says."""
+    found = entry.take("also", list, [])
+    for each in found:
+        if not isinstance(each, dict) or not {"where", "text"} <= each.keys() <= {"where", "text", "stated"}:
+            entry.fault(f"also must be a list of tables with where, text and perhaps stated (got {each!r})")
+            return ()
+    return tuple(found)
 
 
 def _read_claims(file: Path, entries: list, runs: Mapping[str, Runs], faults: list) -> tuple[Claim, ...]:
@@ -490,6 +519,8 @@ def _read_claims(file: Path, entries: list, runs: Mapping[str, Runs], faults: li
             least=entry.take("least", float, LEAST),
             part=entry.one_of("part", tuple(PARTS), "claim"),
             lacks=lacks,
+            resolution=_resolution(entry, runs),
+            also=_read_also(entry),
         )
         entry.done()
         if claim.name in claims:
@@ -515,13 +546,14 @@ def _check_claim(entry: _Entry, claim: Claim, runs: Mapping[str, Runs]) -> None:
         entry.fault("nothing decides it: give published, says, or both")
     if not claim.on:
         entry.fault("on names no set of runs; leave it out for all of them")
-    for name, (workload, policy, *_) in claim.ours.cells if claim.ours else ():
-        for on in claim.on if name == HERE else (name,):
-            if on not in runs:
-                continue  # said already
-            for what, word, known in (("workload", workload, runs[on].workloads), ("policy", policy, runs[on].policies)):
-                if word not in known:
-                    entry.fault(f"ours: '{on}' has no {what} '{word}'{did_you_mean(word, known)}")
+    for key, measure in (("ours", claim.ours), ("resolution", claim.resolution)):
+        for name, (workload, policy, *_) in measure.cells if isinstance(measure, Measure) else ():
+            for on in claim.on if name == HERE else (name,):
+                if on not in runs:
+                    continue  # said already
+                for what, word, known in (("workload", workload, runs[on].workloads), ("policy", policy, runs[on].policies)):
+                    if word not in known:
+                        entry.fault(f"{key}: '{on}' has no {what} '{word}'{did_you_mean(word, known)}")
 
 
 def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs], names: tuple[str, str]) -> Redrawn:

@@ -151,6 +151,7 @@ def needed_pairs(experiment: Experiment) -> dict[str, set[tuple[str, str]]]:
 
     for claim in experiment.claims:
         add(claim.ours, claim.on)
+        add(claim.resolution if isinstance(claim.resolution, Measure) else None, claim.on)
     for redrawn in experiment.redrawn:
         for row in redrawn.rows:
             for column in redrawn.columns:

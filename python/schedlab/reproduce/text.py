@@ -58,7 +58,7 @@ def digits_of(decision: Decision) -> int:
         low, mean, high = (float(number_text(value, digits).replace(",", "")) for value in (ours.low, ours.estimate, ours.high))
         written = replace(ours, estimate=mean, low=low, high=high)
         return (len({number_text(end, digits) for end in ends}) == len(ends)
-                and decide(decision.claim, decision.published, written)[0] == decision.verdict)  # fmt: skip
+                and decide(decision.claim, decision.published, written, decision.resolution)[0] == decision.verdict)  # fmt: skip
 
     return next(filter(is_enough, (4, 5, 6)), 7)
 
@@ -152,4 +152,4 @@ def plural(verdict: str, count: int) -> str:
     if count == 1:
         return verdict
     return {"holds": "hold", "holds in direction only": "hold in direction only",
-            "does not hold": "do not hold"}.get(verdict, verdict)  # fmt: skip
+            "does not hold": "do not hold", "not decidable by the report": "are not decidable by the report"}.get(verdict, verdict)  # fmt: skip

@@ -11,7 +11,7 @@ import sys
 
 from rich.markup import escape
 
-from ..reproduce.claims import FAILS, HOLDS, UNTESTED
+from ..reproduce.claims import FAILS, HOLDS, UNDECIDABLE, UNTESTED
 from ..reproduce.reproduction import Reproduction
 from ..reproduce.samples import Done
 from ..reproduce.spec import Runs
@@ -19,7 +19,7 @@ from ..reproduce.text import count_sentences, interval_text, ours_text, publishe
 from .audit import show_audit
 from .tables import Progress, _console, _plain_table
 
-STYLES = {HOLDS: "green", FAILS: "red", UNTESTED: "dim"}
+STYLES = {HOLDS: "green", FAILS: "red", UNDECIDABLE: "dim", UNTESTED: "dim"}
 
 
 class Watch:
