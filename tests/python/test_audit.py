@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab.errors import SpecError
-from schedlab.reproduce.audit import Formula, Range, Table, _two_groups, audit_report, published_range
+from schedlab.reproduce.audit import KINDS, _two_groups, audit_report
+from schedlab.reproduce.published import Formula, Range, Table, published_range
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPERIMENTS = ROOT / "experiments"
@@ -30,15 +31,15 @@ def audit(number):
     return audit_report(EXPERIMENTS / f"report-{number}")
 
 
-def wrong(number, kind):
-    return [finding for finding in audit(number).wrong if finding.kind == kind]
+def wrong(number, check):
+    return [finding for finding in audit(number).wrong if finding.check == check]
 
 
 # ---- what is known about the reports ----------------------------------------
 
 
 def test_report_2_has_rows_whose_percentage_its_own_times_do_not_give():
-    rows = [finding for finding in audit(2).findings if finding.kind == "rows"]
+    rows = [finding for finding in audit(2).findings if finding.check == "rows"]
     assert len(rows) == 135
     places = {finding.where.partition(", ")[2] for finding in rows if not finding.follows}
     # Three of the five runs behind "CFS, mixed, 300 processes" are among them.
@@ -70,7 +71,7 @@ def test_report_5_says_other_percentages_than_its_table():
 
 def test_report_3_has_deviations_above_their_means_and_a_drop_that_is_smaller():
     assert len(wrong(3, "spread")) == 8
-    yields = [finding for finding in audit(3).findings if finding.kind == "figure"]
+    yields = [finding for finding in audit(3).findings if finding.check == "figure"]
     assert [finding.follows for finding in yields] == [False, False, False, True]
 
 
@@ -102,7 +103,7 @@ def test_gaps_between_runs_that_chance_makes_are_seldom_called_so(n):
 
 
 def test_report_1_gives_its_own_72_percent():
-    figures = {finding.published: finding.follows for finding in audit(1).findings if finding.kind == "figure"}
+    figures = {finding.published: finding.follows for finding in audit(1).findings if finding.check == "figure"}
     assert figures == {"72 %": True, "26.25 ticks": True, "25 vs 52.5 ticks": False}
 
 
@@ -135,7 +136,7 @@ def test_altering_a_published_figure_flips_its_verdict(tmp_path):
     spoilt = changed(tmp_path / "b", 4, "published/means.csv", "11.243", "11.244")
     assert len(spoilt.wrong) == len(audit(4).wrong) + 1, "what was divided from it; the mean may be rounded rows"
     row = changed(tmp_path / "c", 2, "published/samples.csv", "FIFO,cpu,5,1,1.51,1.46,0.03,98", "FIFO,cpu,5,1,1.51,1.46,0.03,89")
-    assert len([f for f in row.wrong if f.kind == "rows"]) == 13
+    assert len([f for f in row.wrong if f.check == "rows"]) == 13
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_altering_a_published_figure_flips_its_verdict(tmp_path):
         ('throughput["MLFQ", "io"]', 'throughput["MLQF", "io"]', "is in no row of throughput"),
         ('throughput["MLFQ", "io"]', 'throughput["a", "MLFQ", "io"]', "has the keys scheduler"),
         ('throughput["MLFQ", "io"]', "open(1)", "means nothing here"),
-        ("[[order]]", "[[order]", "audit.toml"),
+        ("[[prose]]", "[[prose]", "audit.toml"),
         ('throughput["MLFQ", "io"]', 'throughput[..., "io"]', "is 3 cells"),
         ('value = \'100 * (', 'value = \'100 * ((', "is no formula"),
         ('name = "fairness"', 'name = "unfairness"', "unfairness.csv"),
@@ -162,6 +163,104 @@ def test_what_is_wrong_with_the_file_is_said_with_its_place(tmp_path, old, new, 
 def test_two_rows_of_one_name_are_refused(tmp_path):
     with pytest.raises(SpecError, match="two rows are called MLFQ"):
         changed(tmp_path, 5, "published/fairness.csv", "Lottery", "MLFQ")
+
+
+# ---- kinds of checks, each with one that holds and one that does not ---------------
+
+TABLES = {
+    "turnaround": "scheduler,cpu,io\nRR,20.0,54.3\nMLFQ,31.2,3.2\n",
+    "throughput": "scheduler,cpu,io\nRR,0.88,0.92\nMLFQ,0.85,2.23\n",
+    "samples": "run,wall_s,user_s,system_s,switches\n1,1.00,1.50,0.40,7\n2,1.00,1.90,0.20,7\n",
+}
+
+
+def audited(tmp_path, text):
+    """Audit a report of three tables."""
+    folder = tmp_path / "report-9"
+    (folder / "published").mkdir(parents=True)
+    heads = []
+    for name, rows in TABLES.items():
+        (folder / "published" / f"{name}.csv").write_text(rows)
+        key, exact = ("run", '["switches"]') if name == "samples" else ("scheduler", "[]")
+        heads.append(f'[[table]]\nname = "{name}"\nkeys = ["{key}"]\nexact = {exact}\n')
+    (folder / "audit.toml").write_text("\n".join([*heads, text]))
+    return audit_report(folder)
+
+
+def check(section, claim, more=""):
+    return f"[[{section}]]\nwhere = 'here'\ntext = 'so'\nclaim = '{claim}'\n{more}\n"
+
+
+def test_a_comparison_of_the_text_is_held_against_the_cells(tmp_path):
+    found = audited(tmp_path, "".join([
+        check("prose", 'turnaround["MLFQ", "io"] < turnaround["RR", "io"]'),
+        check("prose", 'turnaround["MLFQ", "cpu"] < min(turnaround["RR", "cpu"], turnaround["RR", "io"])'),
+        check("prose", '0.8 < turnaround["RR", "cpu"] / turnaround["MLFQ", "cpu"] < 1.25'),
+        check("prose", 'turnaround["RR", "cpu"] > 2 and turnaround["MLFQ", "io"] > 4'),
+        check("prose", 'sum(turnaround["RR", "cpu"] < 30, turnaround["RR", "io"] < 30, 1 < 2) >= 2'),
+        check("prose", 'sum(turnaround["RR", "cpu"] < 30, turnaround["RR", "io"] < 30) > 1'),
+    ]))  # fmt: skip
+    assert [(each.kind, each.follows) for each in found.findings] == [
+        ("prose", follows) for follows in (True, False, False, False, True, False)]  # fmt: skip
+    assert [each.published for each in found.findings[:4]] == [
+        "MLFQ 3.2 < RR 54.3", "MLFQ cpu 31.2 < RR cpu 20.0, RR io 54.3", "0.8 < 0.641 < 1.25", "RR cpu 20.0 > 2; MLFQ io 3.2 > 4"]  # fmt: skip
+    assert found.counts == {"prose": (4, 6)}
+    assert found.sentence == "Against its own tables, 4 of 6 comparisons in the text do not hold."
+
+
+def test_rounding_and_counts_decide_what_a_comparison_leaves_open(tmp_path):
+    found = audited(tmp_path, "".join([
+        check("prose", 'throughput["RR", "io"] > 0.924'),  # 0.92 may have been 0.9249
+        check("prose", 'throughput["RR", "io"] > 0.925'),
+        check("prose", 'samples["1", "switches"] < samples["2", "switches"]'),  # counts are exact
+        check("prose", 'samples["1", "switches"] == samples["2", "switches"]'),
+        check("prose", 'samples["1", "wall_s"] < samples["2", "wall_s"]'),
+    ]))  # fmt: skip
+    assert [each.follows for each in found.findings] == [True, False, False, True, True]
+
+
+def test_what_must_hold_between_tables_is_checked_for_each_pair_of_words(tmp_path):
+    """Little's law: of n children, throughput times mean turnaround are there at once, at most n."""
+    relation = check("relation", 'turnaround["{who}", "{work}"] <= n / throughput["{who}", "{work}"]',
+                     'given = {n = 40}\neach = {who = ["RR", "MLFQ"], work = ["cpu", "io"]}')  # fmt: skip
+    found = audited(tmp_path, relation.replace("'here'", "'table 1, {who} {work}'"))
+    assert [(each.where, each.follows) for each in found.findings] == [
+        ("table 1, RR cpu", True), ("table 1, RR io", False), ("table 1, MLFQ cpu", True), ("table 1, MLFQ io", True)]  # fmt: skip
+    assert found.wrong[0].published == "turnaround 54.3 <= 43.48"
+    assert found.counts == {"relation": (1, 4)}
+
+
+def test_what_must_hold_in_each_row_names_the_row(tmp_path):
+    """Two CPUs give at most twice the wall time."""
+    found = audited(tmp_path, check("relation", "user_s + system_s <= cpus * wall_s", 'table = "samples"\ngiven = {cpus = 2}'))
+    assert [(each.where, each.key, each.follows) for each in found.findings] == [
+        ("here, 1", ("1",), True), ("here, 2", ("2",), False)]  # fmt: skip
+
+
+def test_kinds_are_counted_apart(tmp_path):
+    figure = "[[figure]]\nwhere = 'here'\ntext = 'twice'\npublished = '{}'\nvalue = 'turnaround[\"RR\", \"io\"] / 20'\n"
+    found = audited(tmp_path, "".join([
+        figure.format("2.7"), figure.format("3"), figure.format("4"), check("prose", "1 < 2"), check("relation", "2 < 1"),
+    ]))  # fmt: skip
+    assert found.counts == {"arithmetic": (1, 3), "prose": (0, 1), "relation": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (check("prose", "1 + 2"), "compares nothing: it must have <"),
+        (check("prose", "1 != 2"), "means nothing here"),
+        (check("prose", "1 < 2 or 2 < 1"), "means nothing here"),
+        (check("prose", 'turnaround[..., "io"] < 2'), "is 2 cells; take their mean"),
+        (check("relation", "user_s < wall", 'table = "samples"'), "'wall' means nothing here"),
+        (check("relation", "1 < 2", 'each = {who = ["RR"]}'), "{who} stands in no text"),
+        (check("relation", "1 < 2", 'each = {who = "RR"}'), "each must give a list of words"),
+    ],
+)
+def test_a_check_that_says_nothing_is_refused_with_its_place(tmp_path, text, problem):
+    with pytest.raises(SpecError, match=r"audit\.toml.*(prose|relation) 1") as caught:
+        audited(tmp_path, text)
+    assert problem in str(caught.value)
 
 
 # ---- arithmetic on what was rounded -------------------------------------------
@@ -211,10 +310,18 @@ def test_the_command_line():
     audits = json.loads(done.stdout)["audits"]
     assert [each["report"] for each in audits] == [1, 2, 3, 4, 5]
     assert set(audits[0]["findings"][0]) == {
-        "report", "where", "text", "published", "low", "high", "follows", "kind", "note", "unit",
+        "report", "where", "text", "published", "low", "high", "follows", "kind", "check", "note", "unit",
     }  # fmt: skip
+    for each in audits:
+        for kind, count in each["counts"].items():
+            follows = [finding["follows"] for finding in each["findings"] if finding["kind"] == kind]
+            assert count == {"wrong": follows.count(False), "total": len(follows)}
+        assert sum(count["total"] for count in each["counts"].values()) == len(each["findings"])
     shown = schedlab("5")
-    assert "13 of 21 derived figures do not follow" in shown.stdout
-    assert "does not hold" in shown.stdout
+    assert audit(5).sentence in " ".join(shown.stdout.split())
+    for kind, (number, total) in audit(5).counts.items():
+        assert f"{number} of {total} {KINDS[kind][1]}" in shown.stdout
+    assert "MLFQ 0.01899 < RR 0.01236, Lottery 2.120" in shown.stdout
+    assert ": does not hold" in schedlab("5", "--all").stdout
     bad = schedlab("6")
     assert (bad.returncode, "there are 1 to 5" in bad.stderr) == (2, True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import UsageError
-from schedlab.reproduce.audit import Range
+from schedlab.reproduce.published import Range
 from schedlab.reproduce.claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
 from schedlab.reproduce.replication import HEAD, Row, read_replication, write_replication
 from schedlab.reproduce.runs import do_runs

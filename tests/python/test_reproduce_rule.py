@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from schedlab.reproduce.audit import Range
+from schedlab.reproduce.published import Range
 from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNDECIDABLE, UNTESTED, Decision, decide, decide_all
 from schedlab.reproduce.formula import Cell, Measure
 from schedlab.reproduce.samples import Done, Samples

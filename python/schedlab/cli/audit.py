@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`schedlab audit`: do a report's figures follow from its own rows?
+"""`schedlab audit`: does what a report derives and says follow from its own rows?
 
 Read next: reproduce/audit.py.
 """
@@ -31,10 +31,10 @@ def register(app: typer.Typer) -> None:
 
 def audit(
     reports: Annotated[list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all.")] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Show the figures that follow, too.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show what holds, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Recompute what the five reports publish from their own rows."""
+    """Hold the five reports against their own tables: numbers, comparisons, relations."""
     from ..reproduce.audit import audit_report
 
     for number in reports or ():
@@ -43,7 +43,9 @@ def audit(
     found = [audit_report(report_folder(number)) for number in reports or REPORTS]
     if as_json:
         print(json.dumps({"audits": [
-            {"report": each.report, "findings": [finding.as_json() for finding in each.findings]}
+            {"report": each.report,
+             "counts": {kind: {"wrong": number, "total": total} for kind, (number, total) in each.counts.items()},
+             "findings": [finding.as_json() for finding in each.findings]}
             for each in found
         ]}, allow_nan=False))  # fmt: skip
         return

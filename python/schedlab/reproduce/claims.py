@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..stats.inference import Interval, mean_interval
-from .audit import Formula, Range, Table, published_range
 from .formula import HERE, Measure, MissingError, Sample
+from .published import Formula, Range, Table, published_range
 from .samples import Samples
 from .spec import Claim
 

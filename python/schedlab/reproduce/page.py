@@ -105,9 +105,7 @@ def _head(made: Reproduction) -> str:
     audit = made.audit
     concludes = made.experiment.concludes
     says = f"<p><strong>It concludes:</strong> {page.prose(concludes)}</p>" if concludes else ""
-    wrong = (f"{len(audit.wrong)} of {page.nr(len(audit.findings), 'figure')} that it derives do not follow from its "
-             "own rows.")  # fmt: skip
-    items = f'<li><a href="#audit">{escape(wrong)}</a></li>'
+    items = f'<li><a href="#audit">{escape(audit.sentence)}</a></li>'
     for part, what in (("claim", "claim"), ("left-out", "further question")):
         counts = {outcome: len(claims) for outcome, claims in _by_outcome(made, part).items()}
         if total := sum(counts.values()):

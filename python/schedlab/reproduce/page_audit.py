@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The audit on the page of a reproduced report: its figures against its own rows.
+"""The audit on the page of a reproduced report: the report against its own rows.
 
-What does not follow stands first, equal checks together; all rows that the report
-prints can be unfolded at the end of the page, those in doubt marked.
+What does not hold comes first, by kind of check, equal checks together; all rows that the
+report prints can be unfolded at the end of the page, those in doubt marked.
 
-Must stay true: every text that comes from a file is escaped.
+Invariant: every text that comes from a file is escaped.
 Read next: audit.py, which recomputes; page.py, the page.
 """
 
@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from html import escape
 
 from ..report import pieces as page
-from .audit import Finding, Table
+from .audit import KINDS, Finding
+from .published import Table
 from .reproduction import Reproduction
 from .text import number_text
 
@@ -24,7 +25,7 @@ MANY = 3
 
 
 def audit_section(made: Reproduction) -> str:
-    """Figures that do not follow from the report's own rows; the others on demand.
+    """What does not follow from the report's own rows, by kind of check; the rest on demand.
 
     Parameters
     ----------
@@ -37,39 +38,38 @@ def audit_section(made: Reproduction) -> str:
         HTML.
     """
     audit = made.audit
-    wrong = audit.wrong
     right = [finding for finding in audit.findings if finding.follows]
-    total = page.nr(len(audit.findings), "figure")
-    text = (f"A report measures some numbers and derives others from them: means, percentages, ratios, what is the "
-            f"largest, and that each mean stands for its runs. Here {total} that this one derives were computed anew from its own tables. "
-            f"{_count(len(wrong), len(audit.findings))} not follow from them, however the numbers were rounded when they "
-            "were printed. Nothing was run for this: it is the report against itself.")  # fmt: skip
+    text = ("A report measures some numbers and derives others from them; its text compares them; and some must agree with each "
+            "other whatever was measured. Here all of that was computed anew from its own tables. Nothing was run for this: it is "
+            "the report against itself, and what any rounding of its numbers explains is not held against it.")  # fmt: skip
+    wrong = "".join(f"<h3>{escape(counted(kind, *count))}</h3>{_findings([each for each in audit.wrong if each.kind == kind], made)}"
+                    for kind, count in audit.counts.items() if count[0])  # fmt: skip
     folded = ""
     if right:
-        folded = (f"<details><summary>The {len(right):,} that follow</summary>"
-                  f"{_findings(right, made)}</details>")  # fmt: skip
+        tables = "".join(f"<h4>{escape(KINDS[kind][1].capitalize())}</h4>{_findings(mine, made)}" for kind in audit.counts
+                         if (mine := [finding for finding in right if finding.kind == kind]))  # fmt: skip
+        folded = f"<details><summary>The {len(right):,} that hold</summary>{tables}</details>"
     return f"""<section id="audit">
-<h2>Audit: do its figures follow from its own rows?</h2>
+<h2>Audit: does it follow from its own rows?</h2>
 <p>{escape(text)}</p>
-{_findings(wrong, made) if wrong else ""}
+{wrong or "<p>All of it does.</p>"}
 {folded}
 </section>"""
 
 
-def _count(number: int, total: int) -> str:
-    """How many do not, as the beginning of a sentence."""
-    if number == 0:
-        return "All of them do" if total > 1 else "It does"
-    return f"{number} do" if number > 1 else "One does"
+def counted(kind: str, number: int, total: int) -> str:
+    """How many checks of a kind fail, of how many."""
+    return f"{number} of {total:,} {KINDS[kind][0 if total == 1 else 1]} {'does' if number == 1 else 'do'} not hold"
 
 
 def _findings(findings: Sequence[Finding], made: Reproduction) -> str:
-    """A table of audited figures, equal checks below one heading."""
+    """A table of findings of a kind, equal checks below one heading."""
     tables, totals = made.tables, Counter(finding.text for finding in made.audit.findings)
+    is_comparison = all(finding.is_comparison for finding in findings)
     checks: dict[str, list[Finding]] = {}
     for finding in findings:
         checks.setdefault(finding.text, []).append(finding)
-    rows = [_finding(finding, tables, f"{escape(text)}{_note(finding.note)}")
+    rows = [_finding(finding, tables, f"{escape(text)}{_note(finding.note)}", is_comparison=is_comparison)
             for text, mine in checks.items() if len(mine) < MANY for finding in mine]  # fmt: skip
     for text, mine in checks.items():
         if len(mine) < MANY:
@@ -77,22 +77,24 @@ def _findings(findings: Sequence[Finding], made: Reproduction) -> str:
         notes = {finding.note for finding in mine}
         common = notes.pop() if len(notes) == 1 else ""
         # Rows that repeat another are all that such a check finds.
-        of = "" if mine[0].kind == "repeats" else f" of {totals[text]:,}"
-        verdict = f"{'so' if mine[0].follows else 'not so'} in {len(mine):,}{of}"
-        rows.append(f'<tr class="check"><th scope="rowgroup" colspan="4">{escape(text)}: {verdict}{_note(common)}</th></tr>')
-        rows += [_finding(finding, tables, "" if common else _note(finding.note)) for finding in mine]
-    return ('<div class="scroll" tabindex="0" role="region" aria-label="Figures of the report, computed anew">'
-            '<table class="words audit"><thead><tr><th scope="col">where</th><th scope="col">what is said</th>'
-            '<th scope="col" class="number">published</th><th scope="col" class="number">from its own rows</th></tr>'
+        of = "" if mine[0].check == "repeats" else f" of {totals[text]:,}"
+        result = f"{'so' if mine[0].follows else 'not so'} in {len(mine):,}{of}"
+        rows.append(f'<tr class="check"><th scope="rowgroup" colspan="{3 if is_comparison else 4}">{escape(text)}: {result}{_note(common)}</th></tr>')
+        rows += [_finding(finding, tables, "" if common else _note(finding.note), is_comparison=is_comparison) for finding in mine]
+    heads = ('<th scope="col">its numbers, which would have to be so</th>' if is_comparison else
+             '<th scope="col" class="number">published</th><th scope="col" class="number">from its own rows</th>')  # fmt: skip
+    return ('<div class="scroll" tabindex="0" role="region" aria-label="The report against its own tables">'
+            f'<table class="words audit"><thead><tr><th scope="col">where</th><th scope="col">what is said</th>{heads}</tr>'
             f"</thead><tbody>{''.join(rows)}</tbody></table></div>")  # fmt: skip
 
 
-def _finding(finding: Finding, tables: dict[str, Table], said: str) -> str:
+def _finding(finding: Finding, tables: dict[str, Table], said: str, *, is_comparison: bool) -> str:
     """A row of such a table."""
     place = escape(place_text(finding, tables))
-    return (f"<tr><td>{place}</td><td>{said}</td>" if said else f'<tr><td colspan="2">{place}</td>') + (
-        f'<td class="number" data-label="published">{escape(finding.published)}</td>'
-        f'<td class="number" data-label="from its own rows">{_recomputed(finding)}</td></tr>')  # fmt: skip
+    numbers = (f'<td data-label="its numbers">{escape(finding.published)}</td>' if is_comparison else
+               f'<td class="number" data-label="published">{escape(finding.published)}</td>'
+               f'<td class="number" data-label="from its own rows">{_recomputed(finding)}</td>')  # fmt: skip
+    return (f"<tr><td>{place}</td><td>{said}</td>" if said else f'<tr><td colspan="2">{place}</td>') + f"{numbers}</tr>"
 
 
 def _note(text: str) -> str:
@@ -125,7 +127,7 @@ def place_text(finding: Finding, tables: dict[str, Table]) -> str:
 
 def _recomputed(finding: Finding) -> str:
     """What follows from the report's rows."""
-    if finding.kind == "order":
+    if finding.is_comparison:
         return "so" if finding.follows else "not so"
     if finding.recomputed is None:
         return "-"

@@ -118,8 +118,8 @@ def section_text(made: Reproduction, *, today: date) -> str:
     titles = "; ".join(f"`{name}` is {runs.title}" for name, runs in experiment.runs.items() if name in made.samples.done)
     lines = [
         f"## {experiment.title}", "", experiment.question, "",
-        f"Made on {today.isoformat()} by `{command_text(made)} --write docs/replication.md`. {len(audit.wrong)} of {len(audit.findings)} derived figures do "
-        f"not follow from the report's own rows (`./lab audit {experiment.report}`). {' '.join(count_sentences(made))}",
+        f"Made on {today.isoformat()} by `{command_text(made)} --write docs/replication.md`. {audit.sentence.removesuffix('.')} "
+        f"(`./lab audit {experiment.report}`). {' '.join(count_sentences(made))}",
         "", f"Sets of runs: {titles}.", "",
         f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}",
     ]  # fmt: skip

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .audit import Audit, Table
+from .audit import Audit
 from .claims import Decision
+from .published import Table
 from .samples import Samples
 from .spec import Experiment, Size
 

@@ -19,10 +19,11 @@ from pathlib import Path
 
 from ..errors import SpecError, SpecFault, UsageError
 from ..runs.case import make_folder, write_text
-from .audit import AUDIT_FILE, Table, audit_report, read_table
+from .audit import AUDIT_FILE, audit_report
 from .claims import decide_all, published_value
 from .formula import HERE, Measure
 from .page import page_text
+from .published import Table, read_table
 from .reproduction import Reproduction, Wanted
 from .runs import do_runs
 from .samples import Done, Samples

@@ -23,9 +23,10 @@ from ..plots import charts
 from ..report import pieces as page
 from ..stats.inference import mean_interval
 from . import charts as draw
-from .audit import Formula, mean_groups, samples_behind
+from .audit import mean_groups, samples_behind
 from .claims import measure_on
 from .formula import Measure, MissingError, Sample
+from .published import Formula
 from .reproduction import Reproduction
 from .spec import Redrawn, fill
 from .text import number_text

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What a person sees of an audit: each figure that does not follow, and why.
+"""An audit in the terminal: what does not follow, by kind of check, and why.
 
 Read next: reproduce/audit.py.
 """
 
 from __future__ import annotations
 
+from rich.console import Console
 from rich.markup import escape
 
-from ..reproduce.audit import Audit, Finding, Range
+from ..reproduce.audit import KINDS, Audit, Finding
+from ..reproduce.published import Range
 from ..reproduce.text import number_text
 from .tables import _console, _plain_table
 
@@ -21,26 +23,32 @@ def show_audit(audit: Audit, *, show_all: bool) -> None:
     audit : Audit
         What `audit_report` returned.
     show_all : bool
-        The figures that follow as well.
+        What follows as well.
     """
     console = _console()
-    wrong, shown = audit.wrong, audit.findings if show_all else audit.wrong
-    console.print(
-        f"[bold]Report {audit.report}[/]: {len(wrong)} of {len(audit.findings)} derived figures do not "
-        "follow from the report's own rows.", highlight=False, soft_wrap=True,
-    )  # fmt: skip
-    if not shown:
-        return
-    table = _plain_table(console, "")
-    for heading in ("where", "it says", "published", "recomputed"):
-        table.add_column(heading, justify="right" if heading in ("published", "recomputed") else "left")
-    for finding in shown:
-        said = finding.text + (f" ({finding.note})" if finding.note and not finding.follows else "")
-        style = "" if finding.follows else "bold"
-        table.add_row(escape(finding.where), escape(said), escape(finding.published),
-                      recomputed_text(finding), style=style)  # fmt: skip
-    console.print(table, highlight=False)
+    console.print(f"[bold]Report {audit.report}[/]. {audit.sentence}", highlight=False)
+    for kind, (number, total) in audit.counts.items():
+        shown = [finding for finding in audit.findings if finding.kind == kind and (show_all or not finding.follows)]
+        if shown:
+            console.print()
+            _show_kind(console, f"{number} of {total:,} {KINDS[kind][0 if total == 1 else 1]}", shown, show_all=show_all)
     console.print()
+
+
+def _show_kind(console: Console, title: str, findings: list[Finding], *, show_all: bool) -> None:
+    """All findings of a kind, those that follow less bright."""
+    is_comparison = all(finding.is_comparison for finding in findings)
+    table = _plain_table(console, title)
+    headings = ("where", "it says", "its numbers") if is_comparison else ("where", "it says", "published", "recomputed")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in ("published", "recomputed") else "left")
+    for finding in findings:
+        text = finding.text + (f" ({finding.note})" if finding.note and not finding.follows else "")
+        if is_comparison and show_all:
+            text += ": holds" if finding.follows else ": does not hold"
+        cells = [finding.where, text, finding.published, *([] if is_comparison else [recomputed_text(finding)])]
+        table.add_row(*map(escape, cells), style="bold" if show_all and not finding.follows else "")
+    console.print(table, highlight=False)
 
 
 def recomputed_text(finding: Finding) -> str:
@@ -63,7 +71,7 @@ def recomputed_text(finding: Finding) -> str:
     >>> recomputed_text(Finding(1, "", "", "72 %", Range(71.2, 73.6), True, "figure", unit="%"))
     '71.2 .. 73.6 %'
     """
-    if finding.kind == "order":
+    if finding.is_comparison:
         return "holds" if finding.follows else "does not hold"
     if finding.recomputed is None:
         return "-"
