@@ -233,6 +233,12 @@ class Experiment:
         In their order.
     redrawn : tuple of Redrawn
         In their order.
+    primary : str
+        The set of runs that claims are decided on, named before anything is run; empty: none is.
+    primary_why : str
+        Why that one, in a sentence.
+    candidates : tuple of str
+        Sets whose distance from the published numbers is compared, the primary among them.
     """
 
     report: int
@@ -246,6 +252,13 @@ class Experiment:
     claims: tuple[Claim, ...]
     redrawn: tuple[Redrawn, ...]
     concludes: str = ""
+    primary: str = ""
+    primary_why: str = ""
+    candidates: tuple[str, ...] = ()
+
+    def decided_on(self, claim: Claim) -> str:
+        """The set of runs that decides a claim: the primary, or the first that it names where it lacks that one."""
+        return self.primary if self.primary in claim.on else next(iter(claim.on), "")
 
 
 class _Entry:
@@ -353,6 +366,7 @@ def read_experiment(folder: Path) -> Experiment:
         done=_paragraphs(head.take("done", str)),
         runs=runs,
         concludes=" ".join(head.take("concludes", str, "").split()),
+        **_read_primary(head, runs),
         claims=_read_claims(folder / CLAIMS_FILE, claims.get("claim", []), runs, faults),
         redrawn=tuple(
             _read_redrawn(kind, _Entry(file, f"[[{kind}]] {number}", values, faults), runs, names)
@@ -460,6 +474,20 @@ def _read_on(entry: _Entry, runs: Mapping[str, Runs], *, is_needed: bool = True)
         if name not in runs:
             entry.fault(f"on: there is no set of runs '{name}'{did_you_mean(name, runs)}")
     return on
+
+
+def _read_primary(head: _Entry, runs: Mapping[str, Runs]) -> dict:
+    """The set that decides, why, and those that it was chosen from."""
+    primary, why = head.take("primary", str, ""), " ".join(head.take("primary_why", str, "").split())
+    candidates = head.texts("candidates", [])
+    for name in (*([primary] if primary else []), *candidates):
+        if name not in runs:
+            head.fault(f"primary, candidates: there is no set of runs '{name}'{did_you_mean(name, runs)}")
+    if primary and not why:
+        head.fault(f"primary = '{primary}' needs primary_why, a sentence that says why this set decides")
+    if candidates and primary not in candidates:
+        head.fault(f"candidates must have the primary, '{primary}', among them")
+    return {"primary": primary, "primary_why": why, "candidates": candidates}
 
 
 def _measure(entry: _Entry, text: str, runs: Mapping[str, Runs], key: str = "ours") -> Measure | None:
