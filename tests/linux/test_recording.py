@@ -106,6 +106,23 @@ def test_a_process_that_runs_already_is_recorded(busy_process, tmp_path):
     assert run["metrics"]["busy_ns"] + run["metrics"]["wait_ns_mean"] == pytest.approx(run["metrics"]["elapsed_ns"])
 
 
+@pytest.mark.parametrize("what", ["pid", "all"])
+def test_what_still_ran_at_the_end_gets_no_more_than_it_had(busy_process, simulator, tmp_path, what):
+    """A process that runs without end, beside others or not: its replay has what was recorded."""
+    process = busy_process()
+    recorded = record_others(tmp_path / "run", pid=process.pid if what == "pid" else None, for_ns=300_000_000)
+    assert recorded["status"] == "ok", recorded["error"]
+    out = Plan([load_recorded(tmp_path / "run")], ["eevdf", "cfs", "rr"], tmp_path / "out", keep_parquet=False)
+    for run in run_plan(out).runs:
+        part = run["replay"]
+        # Under another policy the work of a full machine may not all fit, which is then an error.
+        assert run["status"] == "ok" or run["error"].count("were not replayed"), run["error"]
+        assert 0 <= part["recorded_ns"] - recorded["metrics"]["busy_ns"] <= len(recorded["tasks"])
+        assert part["replayed_ns"] <= part["recorded_ns"]
+        if what == "pid":
+            assert part["replayed_ns"] == part["recorded_ns"] and part["tasks_started"] == part["tasks"]
+
+
 def test_a_timeout_ends_the_tree_and_is_told(tmp_path):
     run = record_command(["sleep", "30"], tmp_path / "run", linux_class=OTHER, timeout_ns=200_000_000)
     assert run["status"] == "failed" and "ended after 0.2 s" in run["error"]

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from schedlab.errors import NotFoundError, RecordError
 from schedlab.hosts.host import Job
 from schedlab.hosts.sim import SimHost
+from schedlab.measure.recording import import_trace
 from schedlab.measure.replay import load_recorded, program_of
 from schedlab.metrics import physics
 from schedlab.metrics.timeline import Timeline
@@ -130,7 +133,6 @@ def test_children_of_two_parents_by_turns_get_numbers_that_a_program_can_have(si
                  (t + MS, pid, cpu, Kind.STOP, Stop.EXITED, MS)]  # fmt: skip
     rows += [(t + 2 * MS, pid, pid - 1, Kind.STOP, Stop.EXITED, t + 2 * MS) for pid in (1, 2)]
     import tempfile
-    from pathlib import Path
 
     with tempfile.TemporaryDirectory() as folder:
         write_records(Path(folder) / "r", rows, nr_cpus=4)
@@ -187,3 +189,77 @@ def test_what_cannot_be_replayed_is_refused(tmp_path):
     write_records(tmp_path / "records.slr", [(5, 0, 0, Kind.LOST, 0, 7)], nr_cpus=1)
     with pytest.raises(RecordError, match="7 records were lost"):
         load_recorded(tmp_path)
+
+
+TRACES = Path(__file__).parent / "traces"
+
+
+def cpu_times(records):
+    """CPU time of each task that ran, largest first; a replay may number tasks anew."""
+    stops = records.events[records.events["kind"] == Kind.STOP]
+    times = np.bincount(stops["task"], stops["arg"])
+    return sorted((int(ns) for ns in times if ns), reverse=True)
+
+
+def assert_conserved(replayed, recorded):
+    """Each task has what was recorded, but for the nanosecond that one asks for which had not ended."""
+    before, after = cpu_times(recorded), [ns for ns in cpu_times(replayed) if ns > 1]
+    assert len(after) == len(before), "every task that ran runs again"
+    assert all(0 <= b - a <= 1 for a, b in zip(before, after, strict=True)), (before, after)
+
+
+#: A worker with 0.23 ms, runnable at the end; a task that sleeps; two that need the CPU.
+OPEN_ENDED = [
+    (0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 0, Kind.ARRIVE, 0, 0), (0, 3, 0, Kind.ARRIVE, 0, 0),
+    (0, 1, 0, Kind.RUN, 0, 0), (230_000, 1, 0, Kind.STOP, Stop.PREEMPTED, 230_000),
+    (230_000, 2, 0, Kind.RUN, 0, 0), (20 * MS, 2, 0, Kind.STOP, Stop.BLOCKED, 20 * MS - 230_000),
+    (20 * MS, 3, 0, Kind.RUN, 0, 0), (40 * MS, 3, 0, Kind.STOP, Stop.PREEMPTED, 20 * MS),
+    (60 * MS, 2, 0, Kind.WAKE, 0, 0), (60 * MS, 2, 0, Kind.RUN, 0, 0), (65 * MS, 2, 0, Kind.STOP, Stop.PREEMPTED, 5 * MS),
+    (110 * MS, 3, 0, Kind.RUN, 0, 0), (115 * MS, 3, 0, Kind.STOP, Stop.HORIZON, 5 * MS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["eevdf", "rr", "cfs"])
+def test_a_task_that_was_still_runnable_gets_no_cpu_time_that_was_not_recorded(simulate, tmp_path, policy):
+    write_records(tmp_path / "open.slr", OPEN_ENDED, nr_cpus=1, tick_ns=4 * MS)
+    recorded = read_records(tmp_path / "open.slr")
+    program = program_of(recorded, name="open")
+    assert ops_of(program, 1)[0] == "run 230.001us" and program.horizon_ns == 115 * MS
+    assert_conserved(simulate(program, policy, nr_cpus=1, tick_ns=4 * MS), recorded)
+
+
+@pytest.mark.parametrize("policy", ["eevdf", "rr", "cfs"])
+@pytest.mark.parametrize("trace", ["perf.txt", "trace-cmd.txt"])
+def test_a_trace_of_another_tool_is_replayed_with_the_cpu_time_it_has(simulator, build, tmp_path, trace, policy):
+    import_trace(TRACES / trace, tmp_path / "run")
+    result = run_plan(Plan([load_recorded(tmp_path / "run")], [policy], tmp_path / "out", keep_parquet=False))
+    assert result.is_good, result.runs[0]["error"]
+    part = result.runs[0]["replay"]
+    assert part["replayed_ns"] == part["recorded_ns"] and part["tasks_started"] == part["tasks"]
+    replayed = read_records(Path(result.runs[0]["directory"]) / "records.slr")
+    assert_conserved(replayed, read_records(tmp_path / "run" / "records.slr"))
+
+
+def test_time_that_others_took_within_a_burst_is_not_replayed(tmp_path):
+    """Task 1 wakes 2 after 50 ms, of which it has had 1: that others had the rest is recorded later."""
+    write_records(tmp_path / "r", [
+        (0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 1, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0), (0, 2, 1, Kind.RUN, 0, 0),
+        (1 * MS, 2, 1, Kind.STOP, Stop.BLOCKED, 1 * MS), (50 * MS, 2, 1, Kind.WAKE, 0, 1),
+        (50 * MS, 2, 1, Kind.RUN, 0, 0), (51 * MS, 2, 1, Kind.STOP, Stop.EXITED, 1 * MS),
+        (52 * MS, 0, 0, Kind.OVERHEAD, 1, 49 * MS), (52 * MS, 1, 0, Kind.STOP, Stop.EXITED, 3 * MS),
+    ], nr_cpus=2, tick_ns=4 * MS)  # fmt: skip
+    program = program_of(read_records(tmp_path / "r"), name="taken")
+    assert program.work_ns().tolist() == [3 * MS, 2 * MS]
+
+
+def test_a_replay_that_does_not_do_what_was_recorded_says_so_and_predicts_nothing(simulator, tmp_path):
+    """Two tasks used two CPUs for as long as they were recorded, which one CPU cannot give."""
+    write_records(tmp_path / "records.slr", [
+        (0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 1, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0), (0, 2, 1, Kind.RUN, 0, 0),
+        (80 * MS, 1, 0, Kind.STOP, Stop.HORIZON, 80 * MS), (80 * MS, 2, 1, Kind.STOP, Stop.HORIZON, 80 * MS),
+    ], nr_cpus=2, tick_ns=4 * MS)  # fmt: skip
+    plan = Plan([load_recorded(tmp_path)], ["fifo"], tmp_path / "out", cpus=1, keep_parquet=False)
+    run = run_plan(plan).runs[0]
+    assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", "physics", {})
+    assert "80000002 ns were not replayed" in run["error"] and "1 of 2 tasks never start" in run["error"]
+    assert run_plan(replace(plan, cpus=2)).is_good

@@ -144,10 +144,11 @@ def replay(
     if as_json:
         print(result.as_json())
     else:
-        from ..show.record import show_recorded
+        from ..show.record import show_recorded, show_replayed
         from ..show.tables import show_runs
 
         show_recorded(run)
+        show_replayed(result.runs)
         show_runs(result)
     if not result.is_good:
         raise typer.Exit(EXIT_CHECK_FAILED)

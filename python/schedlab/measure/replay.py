@@ -9,13 +9,15 @@ what ended a block decides what the block becomes:
     woken by anything else          sleep, as long as it was blocked
     started by a task of the run    spawn, at that point of its CPU time
     sched_yield                     yield
+    not ended                       sleep, until the window ends with the recording
 
 So the causes of a schedule are kept, and the schedule itself is left out. What
 cannot be known is kept as it was: a task that waited for a lock waits for the same
 owner again, and the length of a sleep does not depend on how busy a disk is.
 
 Must stay true: the records of a simulated run, replayed under the same policy on
-as many CPUs, give the same schedule (docs/record.md says how exactly).
+as many CPUs, give the same schedule (docs/record.md says how exactly); no task gets
+CPU time that was not recorded, but for STILL_RUNNABLE_NS.
 Read next: recording.py, where records of Linux come from.
 """
 
@@ -28,6 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import NotFoundError, RecordError, did_you_mean
+from ..metrics.conservation import STILL_RUNNABLE_NS
 from ..metrics.physics import check
 from ..metrics.timeline import Timeline
 from ..program import layout
@@ -36,8 +39,8 @@ from ..records.file import Kind, Records, Stop, read_records
 from ..workload.model import Workload
 from .recording import PRIORITY_FAIR, nice_of
 
-#: How long a task goes on that had not ended; the horizon comes before.
-FOR_EVER_NS = 1 << 60
+#: Sleep of a task that had not ended, after all that was recorded of it; the horizon comes before.
+PAST_THE_END_NS = 1 << 60
 SLOTS_MAX = 16
 #: The first object of a program: a condition that is never awaited.
 NOBODY_WAITS = 0
@@ -60,6 +63,7 @@ class _Task:
     blocked_ns: int | None = None
     is_fresh: bool = False  # it was preempted, and has had no CPU time since
     has_ended: bool = False
+    recorded_ns: int = 0  # CPU time, as its stops have it
     children: list = field(default_factory=list)
 
     def add(self, verb: str, a: int = 0, b: int = 0) -> None:
@@ -84,6 +88,22 @@ class _Task:
             self.pending_ns += ran_ns - self.used_ns
             self.used_ns = ran_ns
             self.is_fresh = False
+
+    def take_back(self, surplus_ns: int) -> None:
+        """Shorten the last bursts of this run: others had the CPU, which is recorded only at its end."""
+        less_ns = min(self.pending_ns, surplus_ns)
+        self.pending_ns -= less_ns
+        surplus_ns -= less_ns
+        kept = []
+        while surplus_ns:
+            op = self.ops.pop()
+            if op[0] == _VERB["run"]:
+                less_ns = min(op[3], surplus_ns)
+                op[3] -= less_ns
+                surplus_ns -= less_ns
+            if op[0] != _VERB["run"] or op[3]:
+                kept.append(op)
+        self.ops += reversed(kept)
 
 
 class _Reader:
@@ -146,6 +166,9 @@ class _Reader:
     def stop(self, t_ns, pid, cpu, flags, ran_ns) -> None:
         task = self.tasks[pid]
         task.count(ran_ns)
+        if task.used_ns > ran_ns:
+            task.take_back(task.used_ns - ran_ns)
+        task.recorded_ns += ran_ns
         task.since_ns = None
         task.is_fresh |= flags == Stop.PREEMPTED
         self.on_cpu.pop(cpu, None)
@@ -168,13 +191,13 @@ class _Reader:
             task.overhead_ns += spent_ns
 
     def _leave_open(self, task: _Task) -> None:
-        """What a task does that had not ended: what it was about to go on with."""
+        """A task that had not ended waits for the window's end; what it would have done is not known."""
         if task.has_ended:
             return
-        if task.blocked_ns is not None:
-            task.add("sleep", 0, FOR_EVER_NS)
-        else:
-            task.pending_ns += FOR_EVER_NS
+        if task.blocked_ns is None:
+            # As little as there is: it is preempted where it was preempted, and does not block there.
+            task.pending_ns += STILL_RUNNABLE_NS
+        task.add("sleep", 0, PAST_THE_END_NS)
         task.add("exit")
 
 
@@ -235,6 +258,11 @@ def program_of(records: Records, *, name: str, source: Program | None = None, ta
     -------
     Program
         To be run by any host.
+
+    Raises
+    ------
+    RecordError
+        If a task would not get the CPU time that was recorded of it.
     """
     reader = _Reader(records)
     reader.read()
@@ -258,8 +286,14 @@ def program_of(records: Records, *, name: str, source: Program | None = None, ta
         objects[number] = (kind, strings.add(f"{by}-wakes-{to}"), reader.nr_sent[number])
     have_all_ended = all(task.has_ended for task in reader.tasks.values())
     values = source.values if source is not None else np.zeros(0, "<u8")
-    return read_program(_bytes(rows, ops, objects, values, strings, name=header_name,
-                               horizon_ns=0 if have_all_ended else records.end_ns))  # fmt: skip
+    program = read_program(_bytes(rows, ops, objects, values, strings, name=header_name,
+                                  horizon_ns=0 if have_all_ended else records.end_ns))  # fmt: skip
+    for pid, declared_ns in zip(order, program.work_ns().tolist(), strict=True):
+        task = reader.tasks[pid]
+        if not task.recorded_ns <= declared_ns <= task.recorded_ns + STILL_RUNNABLE_NS:
+            raise RecordError(f"{name}: cannot be replayed: task {pid} had {task.recorded_ns} ns of CPU time, and would "
+                              f"get {declared_ns} ns")  # fmt: skip
+    return program
 
 
 def _with_spawns(task: _Task, index: dict[int, int]) -> list[list[int]]:

@@ -367,6 +367,7 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
             tolerance_ns=ready.host.tolerance_ns(job),
             has_exact_work=ready.host.has_exact_work and not charges_tasks(plan.costs),
             calibration=ready.host.calibration(job),
+            is_replay=bool(case.workload.program),
         )
         run |= judge.verdict(program, job.records, outcome)
     run["status"] = "ok" if run["error"] is None else "failed"

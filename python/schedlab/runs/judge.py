@@ -20,7 +20,7 @@ import polars
 from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..errors import SchedlabError
 from ..hosts.host import Outcome
-from ..metrics import physics, tally
+from ..metrics import conservation, physics, tally
 from ..metrics.dictionary import RunMetrics, compute_metrics, metrics_table, tasks_table
 from ..metrics.timeline import Timeline
 from ..program import layout
@@ -50,6 +50,8 @@ class Judge:
         Whether system calls cost a task nothing that its program does not name.
     calibration : Calibration or None
         What a unit of `work` costs there; None: nobody knows.
+    is_replay : bool, default False
+        Whether the program is made of records, so that it has to be done whole.
     """
 
     latency_ns: int
@@ -58,6 +60,7 @@ class Judge:
     tolerance_ns: int = 0
     has_exact_work: bool = True
     calibration: Calibration | None = DEFAULT_CALIBRATION
+    is_replay: bool = False
 
     def verdict(self, program, records_path: Path, outcome: Outcome) -> dict:
         """Judge a run.
@@ -76,7 +79,8 @@ class Judge:
         dict
             `error`, `error_kind`, `record_hash`, `physics` and `metrics` of the
             run. `physics` is None when there was nothing to check, `metrics`
-            is empty unless all is well.
+            is empty unless all is well. Of a replay also `replay`, as
+            `conservation.replayed_part` returns it.
         """
         result = {"error": None, "error_kind": None, "record_hash": None, "physics": None,
                   "metrics": {}}
@@ -102,6 +106,9 @@ class Judge:
         result["record_hash"] = hash_file(records_path)
         timeline = Timeline(records)
         result["physics"] = physics.check(timeline, self._expectations(program, outcome))
+        if self.is_replay and result["physics"] == "ok":
+            result["replay"] = conservation.replayed_part(timeline, self._work_ns(program), program.tasks["name"])
+            result["physics"] = conservation.check_replay(result["replay"])
         if self.tables_folder is not None:
             _write_table(records_table(records), self.tables_folder / "records.parquet", "lz4")
         if _is_possible(result):

@@ -95,3 +95,24 @@ def show_recorded(folder: Path) -> None:
              if metrics.get(name) is not None]  # fmt: skip
     _console().print(f"[bold]as recorded[/] on {escape(run['host'])} under {escape(run['policy'])}: "
                      + escape(", ".join(words)), highlight=False, soft_wrap=True)  # fmt: skip
+
+
+def show_replayed(runs: list[dict]) -> None:
+    """Print how much of what was recorded each replay has done, before what it predicts.
+
+    Parameters
+    ----------
+    runs : list of dict
+        As `--json` lists them.
+    """
+    said = {}
+    for run in runs:
+        part = run.get("replay")
+        if part:
+            share = part["replayed_ns"] / max(part["recorded_ns"], 1)
+            text = f"{share:.1%} of the recorded CPU time replayed, {part['tasks_started']} of {part['tasks']} tasks started"
+            if part["tasks_short"]:
+                text += f"; {part['tasks_short']} with less than 95 % of theirs, such as {', '.join(part['short'])}"
+            said[run["policy"], text] = f"[bold]{escape(run['policy'])}[/]: {escape(text)}"
+    for line in said.values():
+        _console().print(line, highlight=False, soft_wrap=True)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Compare the CPU time of a replay with the CPU time that was recorded, task by task.
+
+A replay that gives a task more than it had invents CPU time, which physics.py
+refuses; one that ends before its tasks have had what was recorded has not done
+the recorded work, and predicts nothing about it.
+
+Must stay true: the program of a replay declares of each task what was recorded.
+Read next: measure/replay.py, which makes that program; runs/judge.py, the caller.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..records.file import Kind
+from .timeline import Timeline
+
+#: How much of the recorded CPU time may not fit into the recorded time under another policy.
+SHORTFALL_MAX = 0.05
+#: A program asks for so much more for a task that was runnable when its recording ended.
+STILL_RUNNABLE_NS = 1
+_NAMES_SHOWN = 3
+
+
+def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) -> dict:
+    """Add up what each task had of the CPU time that was recorded of it.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        Records of the replay.
+    work_ns : numpy.ndarray of int, shape (n_program_tasks,)
+        CPU time that was recorded of each task, in nanoseconds, and up to
+        `STILL_RUNNABLE_NS` more.
+    names : numpy.ndarray of str, shape (n_program_tasks,)
+        Of the tasks.
+
+    Returns
+    -------
+    dict
+        `recorded_ns` and `replayed_ns`, CPU time of all tasks; `tasks`, how many ran when
+        they were recorded; `tasks_started`, how many of these run in the replay;
+        `tasks_short`, how many had less than 95 % of their CPU time, the names of the
+        first of these in `short`.
+    """
+    tasks = timeline.by_task
+    ran = np.where(tasks.kind == Kind.STOP, tasks.arg, 0).astype(np.int64)
+    received = np.zeros(len(work_ns), np.int64)
+    if len(tasks.first):
+        sums = np.add.reduceat(ran, tasks.first)
+        known = (tasks.keys >= 1) & (tasks.keys <= len(work_ns))
+        received[tasks.keys[known].astype(np.int64) - 1] = sums[known]
+    has_run = work_ns > STILL_RUNNABLE_NS
+    # What it asks for beyond its recorded time is not recorded time.
+    recorded = np.where(has_run, work_ns, 0)
+    received = np.minimum(received, recorded)
+    is_short = has_run & (recorded - received > SHORTFALL_MAX * recorded + STILL_RUNNABLE_NS)
+    order = np.argsort((received - recorded)[is_short], kind="stable")[:_NAMES_SHOWN]
+    return {
+        "recorded_ns": int(recorded.sum()),
+        "replayed_ns": int(received.sum()),
+        "tasks": int(has_run.sum()),
+        "tasks_started": int((has_run & (received > 0)).sum()),
+        "tasks_short": int(is_short.sum()),
+        "short": [str(name) for name in np.asarray(names)[is_short][order]],
+    }  # fmt: skip
+
+
+def check_replay(part: dict) -> str:
+    """Decide whether a replay has done what was recorded.
+
+    Parameters
+    ----------
+    part : dict
+        As `replayed_part` returns it.
+
+    Returns
+    -------
+    str
+        `"ok"`, or what is missing, in words.
+
+    Examples
+    --------
+    >>> check_replay({"recorded_ns": 100, "replayed_ns": 96, "tasks": 2, "tasks_started": 2})
+    'ok'
+    """
+    missing_ns = part["recorded_ns"] - part["replayed_ns"]
+    if missing_ns <= SHORTFALL_MAX * part["recorded_ns"]:
+        return "ok"
+    return (
+        f"of {part['recorded_ns']} ns of CPU time that were recorded, {missing_ns} ns were not replayed: under this policy "
+        f"the recorded work does not fit into the recorded time ({part['tasks'] - part['tasks_started']} of {part['tasks']} "
+        f"tasks never start; {part['tasks_short']} have less than {1 - SHORTFALL_MAX:.0%} of their CPU time, the largest "
+        f"loss is of {', '.join(part['short'])}); it predicts nothing"
+    )
