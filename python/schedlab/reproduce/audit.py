@@ -283,6 +283,11 @@ def _each(entry: Mapping) -> Iterator[Mapping]:
         yield {key: filled(value, chosen) for key, value in entry.items() if key != "each"}
 
 
+def _given(entry: Mapping) -> dict[str, Range]:
+    """Numbers that a check takes from elsewhere than the tables, by name."""
+    return {name: Range(float(number), float(number)) for name, number in entry.get("given", {}).items()}
+
+
 def _comparisons(check: str) -> Callable[[int, Mapping, Mapping[str, Table]], Iterator[Finding]]:
     """What the text claims, or what must hold: a comparison, of the whole or of each row of a table."""
 
@@ -290,7 +295,7 @@ def _comparisons(check: str) -> Callable[[int, Mapping, Mapping[str, Table]], It
         formula = Formula(entry["claim"])
         if not formula.is_comparison:
             raise ValueError(f"claim = '{entry['claim']}' compares nothing: it must have <, <=, >, >= or ==")
-        given = {name: Range(float(number), float(number)) for name, number in entry.get("given", {}).items()}
+        given = _given(entry)
         table = tables[entry["table"]] if "table" in entry else None
         for key in table.rows if table else [()]:
             row = given | ({name: table.number(key, name) for name, text in table.rows[key].items()
@@ -305,7 +310,7 @@ def _comparisons(check: str) -> Callable[[int, Mapping, Mapping[str, Table]], It
 
 def _figures(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
     """A number in the text."""
-    value = Formula(entry["value"]).value(tables)
+    value = Formula(entry["value"]).value(tables, _given(entry))
     said = published_range(entry["published"], rounding=entry.get("rounding", "nearest"))
     margin = float(entry.get("margin", 0))
     follows = value.meets(Range(said.low - margin, said.high + margin))

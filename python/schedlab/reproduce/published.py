@@ -240,7 +240,7 @@ class Formula:
     def __init__(self, text: str):
         self.text = text
         try:
-            self._tree = ast.parse(text, mode="eval").body
+            self._tree = ast.parse(" ".join(text.split()), mode="eval").body
         except SyntaxError as error:
             raise ValueError(f"'{text}' is no formula: {error.msg}") from error
 

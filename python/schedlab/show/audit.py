@@ -42,8 +42,11 @@ def _show_kind(console: Console, title: str, findings: list[Finding], *, show_al
     headings = ("where", "it says", "its numbers") if is_comparison else ("where", "it says", "published", "recomputed")
     for heading in headings:
         table.add_column(heading, justify="right" if heading in ("published", "recomputed") else "left")
+    above = ""
     for finding in findings:
-        text = finding.text + (f" ({finding.note})" if finding.note and not finding.follows else "")
+        said = finding.text + (f" ({finding.note})" if finding.note and not finding.follows else "")
+        # A check of many rows says the same of each.
+        text, above = "as above" if said == above else said, said
         if is_comparison and show_all:
             text += ": holds" if finding.follows else ": does not hold"
         cells = [finding.where, text, finding.published, *([] if is_comparison else [recomputed_text(finding)])]
