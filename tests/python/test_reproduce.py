@@ -314,7 +314,7 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
     links = set(re.findall(r'href="([^"#]+run\.json)"', page))
     assert links
     assert all((made.folder / link).is_file() for link in links)
-    assert page.index('id="audit"') < page.index('id="tables"') < page.index('id="claim"')
+    assert page.index('id="answer"') < page.index('id="summary"') < page.index('id="tables"') < page.index('id="claim"') < page.index('id="setup"')
 
     # A second call does nothing anew; --full adds its seeds to those that are there.
     runs = made.experiment.runs["one"]
@@ -355,6 +355,30 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
     swapped = MINIATURE.replace('RR = "rr", MLFQ = "mlfq"', 'RR = "mlfq", MLFQ = "rr"')
     (miniature / "experiment.toml").write_text(swapped)
     assert verdict() in (HOLDS, DIRECTION)
+
+
+def test_a_second_call_with_another_host_adds_to_the_page(miniature, tmp_path, simulator):
+    file = miniature / "experiment.toml"
+    two = MINIATURE.replace('host = "linux"', 'host = "sim"').replace('report-4/pi:terms={terms}', 'report-5/cpu:forks=4,rounds={terms}')
+    file.write_text(two.replace('RR = "SCHED_RR:1", MLFQ = "SCHED_OTHER"', 'RR = "rr", MLFQ = "mlfq"'))
+    out = tmp_path / "out"
+    first = reproduce_report(miniature, Wanted(out=out, hosts=("one",)))
+    assert set(first.samples.done) == {"one"}
+    second = reproduce_report(miniature, Wanted(out=out, hosts=("two",)))
+    assert list(second.samples.done) == ["one", "two"]
+    assert second.earlier.keys() == {"one"}
+    assert second.sizes["one"].seeds == 3
+    assert not second.left_out
+    kept = {each.on: each for each in second.decisions}
+    assert kept["one"].as_json(9) == first.decisions[0].as_json(9), "it is decided as before"
+    assert kept["two"].ours
+    # What is on disk is not taken for a set that has become another one.
+    file.write_text(file.read_text().replace('{RR = "rr", MLFQ = "mlfq", Mine', '{RR = "rr slice_ns=20ms", MLFQ = "mlfq", Mine'))
+    third = reproduce_report(miniature, Wanted(out=out, hosts=("two",)))
+    assert (list(third.samples.done), third.earlier) == (["two"], {})
+    assert third.left_out == {"one": "not among the hosts that were asked for"}
+    (out / "report-9" / "two" / "set.json").write_text("[]")
+    assert not reproduce_report(miniature, Wanted(out=out, hosts=("one",))).earlier, "a damaged file is no set"
 
 
 def test_a_damaged_run_directory_is_done_again_or_has_a_remedy(miniature, tmp_path, simulator):

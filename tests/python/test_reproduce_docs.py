@@ -13,7 +13,7 @@ import pytest
 from schedlab.errors import UsageError
 from schedlab.reproduce.published import Range
 from schedlab.reproduce.claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
-from schedlab.reproduce.replication import HEAD, Row, read_replication, write_replication
+from schedlab.reproduce.replication import HEAD, SUMMARY_HEADING, Row, read_replication, write_replication
 from schedlab.reproduce.runs import do_runs
 from schedlab.reproduce.samples import Samples
 from schedlab.reproduce.spec import read_experiment
@@ -149,3 +149,28 @@ def test_a_section_is_replaced_and_the_others_stay(tmp_path):
         read_replication(page)
     with pytest.raises(UsageError, match="--write"):
         write_replication([], tmp_path / "none" / "page.md", today=date(2026, 1, 1))
+
+
+def test_a_page_of_summary_stands_before_all_sections(tmp_path):
+    """Made from the same numbers as the sections, by the same command."""
+    from python.pretended_reports import pretend
+
+    page = tmp_path / "page.md"
+    for number in (5, 1):
+        write_replication([pretend(number, tmp_path)], page, today=date(2026, 1, 1))
+    text = page.read_text()
+    places = [text.index(words) for words in (SUMMARY_HEADING, "<!-- summary of report 1 -->", "<!-- summary of report 5 -->",
+                                              "<!-- report 1 -->", "<!-- report 5 -->")]  # fmt: skip
+    assert places == sorted(places)
+    assert text.count("What it came to: ") == 2
+    assert text.count(SUMMARY_HEADING) == 1
+    summary = text[: text.index("<!-- report 1 -->")]
+    assert "{" not in summary, "numbers are filled in"
+    assert "Its numbers are honest" in summary
+    write_replication([], page, today=date(2026, 1, 1))
+    assert page.read_text() == text
+    # Each claim has one row that decides; the others stand below, as what they are.
+    made = pretend(5, tmp_path)
+    mine = [(row.claim, row.on) for row in read_replication(page) if row.report == 5]
+    assert mine == [(each.claim.name, each.on) for each in (*made.chosen, *made.others)]
+    assert len({name for name, _ in mine[: len(made.chosen)]}) == len(made.chosen) == len(made.experiment.claims)

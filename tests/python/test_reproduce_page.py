@@ -14,6 +14,7 @@ from schedlab.reproduce.audit import mean_groups, samples_behind
 from schedlab.reproduce.charts import axes
 from schedlab.reproduce.page import page_text
 from schedlab.reproduce.tables import redrawn_cells
+from schedlab.reproduce.text import ours_text
 
 #: What each report itself shows: its tables, figures, and the sections that stand for them.
 SHOWN = {
@@ -72,12 +73,29 @@ def report(request, tmp_path_factory):
     return made, text, Read(text)
 
 
-def test_it_opens_with_the_audit_and_says_what_is_true_before_its_tables(report):
+def test_it_opens_with_the_answer_and_ends_with_the_setup(report):
     made, text, found = report
     assert [name for name in found.sections if name != "left-out"] == [
-        "audit", "setup", "summary", "tables", "claim", "rows", "repeat"]  # fmt: skip
-    assert text.index("It concludes:") < text.index('id="audit"')
+        "answer", "summary", "audit", "tables", "claim", "rows", "setup", "repeat"]  # fmt: skip
+    assert text.index("It concludes:") < text.index('id="answer"')
     assert made.experiment.concludes
+    answer = text[text.index('id="answer"') : text.index('id="summary"')]
+    assert answer.count("<svg ") == 1, "one picture"
+    for heading in ("What the author did well", "What to change"):
+        assert heading in answer
+    assert "{" not in answer, "every number is filled in"
+
+
+def test_the_matrix_has_numbers_in_each_row(report):
+    made, text, _ = report
+    summary = text[text.index('id="summary"') : text.index('id="audit"')]
+    rows = re.findall(r'<tr><th scope="row"><a href="#([\w-]+)">.*?</tr>', summary.partition('id="sensitivity"')[0], re.DOTALL)
+    assert sorted(rows) == sorted(claim.name for claim in made.experiment.claims), "one row per claim"
+    assert summary.count('data-label="the report"') == len(made.chosen)
+    assert summary.count('data-label="run on"') == len(made.others)
+    for each in made.chosen:
+        if each.ours:
+            assert ours_text(each) in summary
 
 
 def test_every_table_and_figure_of_the_report_is_redrawn_with_each_number(report):
@@ -100,7 +118,7 @@ def test_every_table_and_figure_of_the_report_is_redrawn_with_each_number(report
 
 def test_every_row_that_the_report_prints_is_there_with_what_its_audit_found(report):
     made, text, _ = report
-    rows = text[text.index('id="rows"') :]
+    rows = text[text.index('id="rows"') : text.index('id="setup"')]
     assert len(re.findall(r"<tr[ >]", rows)) == sum(len(table.rows) + 1 for table in made.tables.values())
     doubted = {(finding.table, finding.key) for finding in made.audit.wrong if finding.key}
     assert rows.count("<tr class=doubted>") == len(doubted)
@@ -164,7 +182,7 @@ def test_a_set_that_could_not_be_run_is_said_once_and_has_no_empty_rows(tmp_path
     made.samples.done["sim-1"].problem = "sim cannot be used here: it is not built"
     text = page_text(made)
     tables = text[text.index('id="tables"') : text.index('<section id="claim"')]
-    assert text.index("sim cannot be used here") < text.index('id="audit"')
+    assert text.index("sim cannot be used here") < text.index('id="answer"')
     assert "sim cannot be used here" not in tables
     assert "simulator, 1 CPU<" not in tables
     assert "teaching kernel, 1 CPU<" in tables

@@ -23,6 +23,10 @@ from ..plots.charts import PALETTE, SHAPES, TEXT, _finished
 #: What the first source of a chart is called.
 PUBLISHED = "the report"
 BAR_PX, HEIGHT_PX, WIDTH_PX, BOX_PX = 14, 150, 165, 24
+#: Width of the axis of the one picture at the top of a page, so that it fits a telephone.
+PICTURE_PX = 190
+#: Room for a letter of a label; the fonts of readers differ, and a label that is too long would be cut off.
+LETTER_PX = 7
 #: What is wider lies down, so that it fits a telephone.
 SIZE_PX_MAX = 280
 TITLE_LETTERS = 28
@@ -96,7 +100,7 @@ def _log_axis(values: Sequence[float]) -> Axis:
 
 
 def panel(cells: Sequence[dict], axis: Axis, *, groups: Sequence[str], series: Sequence[str],
-          groups_are: str, unit: str):  # fmt: skip
+          groups_are: str, unit: str, width_px: int = WIDTH_PX):  # fmt: skip
     """Draw the values of one source.
 
     Parameters
@@ -110,6 +114,8 @@ def panel(cells: Sequence[dict], axis: Axis, *, groups: Sequence[str], series: S
         In the order of their places; a colour and a shape per series.
     groups_are, unit : str
         Titles of the axes.
+    width_px : int, default 165
+        Width of the axis of values where bars lie down.
 
     Returns
     -------
@@ -130,11 +136,12 @@ def panel(cells: Sequence[dict], axis: Axis, *, groups: Sequence[str], series: S
     where = {
         place: channel[place]("group:N", sort=list(groups), title=groups_are or None,
                               scale=alt.Scale(domain=list(groups), paddingInner=0.2, paddingOuter=0.1),
-                              axis=alt.Axis(labelAngle=0, grid=False, labelLimit=150)),
+                              axis=alt.Axis(labelAngle=0, grid=False, labelLimit=150,
+                                            **({"minExtent": LETTER_PX * max(map(len, groups))} if is_flat else {}))),
         offset: shifted("series:N", sort=list(series), scale=alt.Scale(domain=list(series))),
     }  # fmt: skip
     data = [cell for cell in cells if cell["value"] > 0 or not axis.is_log]
-    base = alt.Chart(**({"width": WIDTH_PX, "height": size} if is_flat
+    base = alt.Chart(**({"width": width_px, "height": size} if is_flat
                         else {"width": max(size, 150), "height": HEIGHT_PX}))  # fmt: skip
     # A title longer than its axis is cut; the heading has the whole of it, too.
     value = channel[length]("value:Q", title=textwrap.wrap(unit, TITLE_LETTERS) or None, scale=scale, axis=look)

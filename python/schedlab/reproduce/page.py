@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The page of a reproduced report, for a reader who has never seen the report.
 
-It says what the report asks and concludes, and opens with the audit of its own
-figures; then its set-up and ours, what is true of each claim, its tables and charts
-redrawn beside ours, and each claim with the test that decides it. The page is one
-file that loads nothing; each number links to its run.
+It answers in a minute: sentences with number and cause, one picture, what is good and
+what to change (page_answer.py). Then every claim with its figure, ours and the result;
+the audit of the report's own figures; its tables and charts redrawn beside ours; each
+claim with the test that decides it; the set-up last. The page is one file that loads
+nothing; each number links to its run.
 
-Must stay true: every text that comes from a file is escaped; a verdict stands
-beside the numbers that it follows from.
-Read next: page_audit.py, tables.py; report/write.py, the page of any folder of runs.
+Invariant: every string that comes from a file is escaped; a verdict stands beside the
+numbers that it follows from.
+Read next: page_answer.py, page_audit.py, tables.py; report/write.py, the page of any folder of runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from html import escape
 from importlib.resources import files
 
 from ..report import pieces as page
-from .claims import DIRECTION, FAILS, HOLDS, UNDECIDABLE, UNTESTED, Decision, contradicts_itself, rule_text
+from .claims import (
+    DIRECTION, FAILS, HOLDS, UNDECIDABLE, UNTESTED, VERDICTS, Decision, contradicts_itself, rule_text,
+)  # fmt: skip
+from .fit import fit
+from .page_answer import answer_section
 from .page_audit import audit_section, rows_section
 from .reproduction import Reproduction
 from .runs import workload_of
@@ -30,13 +35,6 @@ from .text import command_text, count_sentences, interval_text, ours_text, publi
 CLASSES = {HOLDS: "good", DIRECTION: "doubt", FAILS: "bad", UNDECIDABLE: "none", UNTESTED: "none"}
 #: For tables that are wide already.
 SHORT = {DIRECTION: "direction only", FAILS: "does not", UNDECIDABLE: "not decidable"}
-#: What comes of a claim over all its runs, and what is said of it.
-OUTCOMES = {
-    "everywhere": "Holds wherever it could be tested",
-    "partly": "Holds in part: on some machines, or in direction only",
-    "nowhere": "Holds nowhere",
-    "open": "Cannot be tested, or was not run this time",
-}
 
 
 def page_text(made: Reproduction) -> str:
@@ -69,7 +67,7 @@ def page_text(made: Reproduction) -> str:
 {style}</style>
 </head>
 <body>
-<a class="skip" href="#summary">Skip to the verdicts</a>
+<a class="skip" href="#answer">Skip to the answer</a>
 <div class="page">
 <header>
 <p class="soft small">A report by students on CPU schedulers, run again with schedlab {escape(__version__)}</p>
@@ -79,12 +77,13 @@ def page_text(made: Reproduction) -> str:
 {_head(made)}
 </header>
 <main id="main">
-{audit_section(made)}
-{_setup(made)}
+{answer_section(made)}
 {_summary(made)}
+{audit_section(made)}
 {tables_section(made)}
 {"".join(_claims(made, part, heading) for part, heading in PARTS.items())}
 {rows_section(made)}
+{_setup(made)}
 {_repeat(made)}
 </main>
 <footer class="small soft"><p>Verdicts, reasons and counts are computed from the published figures and the
@@ -101,17 +100,9 @@ def chip(verdict: str, words: Mapping[str, str] | None = None) -> str:
 
 
 def _head(made: Reproduction) -> str:
-    """What it concludes and what came of it, in a few lines, before anything else."""
-    audit = made.audit
+    """What it concludes, what went wrong with the runs, and where to find what."""
     concludes = made.experiment.concludes
     says = f"<p><strong>It concludes:</strong> {page.prose(concludes)}</p>" if concludes else ""
-    items = f'<li><a href="#audit">{escape(audit.sentence)}</a></li>'
-    for part, what in (("claim", "claim"), ("left-out", "further question")):
-        counts = {outcome: len(claims) for outcome, claims in _by_outcome(made, part).items()}
-        if total := sum(counts.values()):
-            said = ", ".join(f"{number} {_outcome_words(outcome, number)}" for outcome, number in counts.items() if number)
-            text = f"Of {page.nr(total, what)}{' that it leaves open' if part == 'left-out' else ''} {said}."
-            items += f'<li><a href="#summary">{escape(text)}</a></li>'
     boxes = "".join(
         f'<div class="box doubt"><p>{escape(done.runs.title)}: {escape(done.problem)}</p></div>'
         for done in made.samples.done.values() if done.problem
@@ -120,75 +111,104 @@ def _head(made: Reproduction) -> str:
         first = made.failed[0]
         boxes += (f'<div class="box bad"><p><strong>{page.nr(len(made.failed), "run")} failed.</strong> The first: '
                   f'{escape(first["workload"])} under {escape(first["policy"])}: {escape(str(first["error"]))}</p></div>')  # fmt: skip
-    places = {"audit": "Audit", "setup": "What was done", "summary": "What is true of it",
-              "tables": "Tables and charts", "claim": "Claim by claim", "rows": "Its own rows", "repeat": "Repeat it"}  # fmt: skip
+    places = {"answer": "Answer", "summary": "Claims", "audit": "Audit", "tables": "Tables and charts",
+              "claim": "Claim by claim", "rows": "Its own rows", "setup": "Set-up", "repeat": "Repeat it"}  # fmt: skip
     links = "".join(f'<li><a href="#{place}">{name}</a></li>' for place, name in places.items()
                     if place != "tables" or made.experiment.redrawn)  # fmt: skip
-    return (f'{says}{boxes}<p><strong>What came of it:</strong></p><ul class="findings">{items}</ul>'
-            f'<nav aria-label="On this page"><ul>{links}</ul></nav>')  # fmt: skip
-
-
-def _outcome_words(outcome: str, number: int) -> str:
-    """What is said of several claims."""
-    hold = "holds" if number == 1 else "hold"
-    return {"everywhere": f"{hold} wherever tested", "partly": f"{hold} in part", "nowhere": f"{hold} nowhere",
-            "open": f"cannot be tested or {'was' if number == 1 else 'were'} not run"}[outcome]  # fmt: skip
-
-
-def _by_outcome(made: Reproduction, part: str) -> dict[str, list[Claim]]:
-    """Claims of a part by what came of them over all runs."""
-    found: dict[str, list[Claim]] = {outcome: [] for outcome in OUTCOMES}
-    for claim in made.experiment.claims:
-        if claim.part == part:
-            verdicts = {each.verdict for each in made.decisions if each.claim is claim} - {UNTESTED, UNDECIDABLE}
-            outcome = ("open" if not verdicts else "everywhere" if verdicts == {HOLDS}
-                       else "nowhere" if verdicts == {FAILS} else "partly")  # fmt: skip
-            found[outcome].append(claim)
-    return found
+    return f'{says}{boxes}<nav aria-label="On this page"><ul>{links}</ul></nav>'
 
 
 def _summary(made: Reproduction) -> str:
-    """Every claim with its verdicts, before each is looked at."""
+    """Every claim with its figure, ours and the result, before each is looked at."""
     tables = "".join(_matrix(made, part, heading) for part, heading in PARTS.items())
-    sets = "".join(f"<li>{escape(sentence)}</li>" for sentence in count_sentences(made))
+    sentences = list(count_sentences(made))
+    sentences.append(made.audit.sentence)
     return f"""<section id="summary">
-<h2>What is true of it</h2>
+<h2>Every claim: what the report says, and ours</h2>
+<p>{escape(" ".join(sentences))}</p>
+{_primary(made)}
+{tables}
+<details class="small"><summary>How a result follows from the numbers</summary>
 <p>A claim <em>holds</em> where the whole 95 % interval of our runs lies on the side that it claims and within a factor of its
 figure; in <em>direction only</em> where the effect is there but of another size; it <em>does not</em> where there is no
 such effect, or the opposite one. It is <em>not decidable</em> where the effect is below the smallest step of the report's own
 instrument, and <em>cannot be tested</em> where something is missing, or too few runs leave it open.
-Each claim links to its numbers.</p>
-{tables}
-<details><summary>Counted for each set of runs</summary><ul>{sets}</ul></details>
+Each claim links to its numbers.</p></details>
+{_sensitivity(made)}
 </section>"""
 
 
-def _matrix(made: Reproduction, part: str, heading: str) -> str:
-    """A row per claim of a part, a verdict per set of runs, by what came of them."""
-    decided = {(each.claim.name, each.on): each.verdict for each in made.decisions}
-    outcomes = _by_outcome(made, part)
-    names = {claim.name for claims in outcomes.values() for claim in claims}
-    sets = [on for on in made.samples.done if any((name, on) in decided for name in names)]
-    if not names:
+def _primary(made: Reproduction) -> str:
+    """The set of runs that decides, why, and how near each candidate comes to the published numbers."""
+    experiment = made.experiment
+    if not experiment.primary:
         return ""
-    heads = "".join(f'<th scope="col">{escape(made.experiment.runs[on].title)}</th>' for on in sets)
+    found = fit(experiment, made.tables, made.samples)
+    rows = "".join(f'<tr><th scope="row">{escape(experiment.runs[each.on].title)}{" (decides)" if each.on == experiment.primary else ""}</th>'
+                   f'<td class="number" data-label="factor">{each.factor:.3g}</td>'
+                   f'<td class="number" data-label="numbers compared">{each.n_cells}</td></tr>' for each in found)  # fmt: skip
+    table = (f'<details class="small"><summary>How near each set comes to the published numbers</summary><p>Half of the report\'s numbers are nearer to ours '
+             'than this factor; 1 is equal.</p><div class="scroll"><table class="words"><thead><tr><th scope="col">set of runs</th>'
+             '<th scope="col" class="number">factor</th><th scope="col" class="number">numbers compared</th></tr></thead>'
+             f"<tbody>{rows}</tbody></table></div></details>") if found else ""  # fmt: skip
+    return (f"<p>Decided on: <strong>{escape(experiment.runs[experiment.primary].title)}</strong>, unless a row names another set. "
+            f"{page.prose(experiment.primary_why)}</p>{table}")  # fmt: skip
+
+
+def _matrix(made: Reproduction, part: str, heading: str) -> str:
+    """A row per claim of a part: claimed, ours, interval and verdict; those that hold first."""
+    claims = [claim for claim in made.experiment.claims if claim.part == part]
+    if not claims:
+        return ""
+    decided = {each.claim.name: each for each in made.chosen}
     bodies = []
-    for outcome, claims in outcomes.items():
-        rows = []
-        for claim in claims:
-            cells = "".join(f'<td data-label="{escape(made.experiment.runs[on].title)}">{chip(decided[claim.name, on], SHORT)}</td>'
-                            if (claim.name, on) in decided else "<td></td>" for on in sets)  # fmt: skip
-            if not any((claim.name, on) in decided for on in sets):
-                cells = f'<td colspan="{max(1, len(sets))}">{chip(UNTESTED) if claim.lacks else "not run this time"}</td>'
-            rows.append(f'<tr><th scope="row"><a href="#{escape(claim.name)}">{escape(claim.text)}</a> '
-                        f'<span class="soft">{escape(claim.where)}</span></th>{cells}</tr>')  # fmt: skip
+    for verdict in (*VERDICTS, ""):
+        rows = [_matrix_row(made, claim, decided.get(claim.name)) for claim in claims
+                if (decided[claim.name].verdict if claim.name in decided else "") == verdict]  # fmt: skip
         if rows:
-            title = f"{OUTCOMES[outcome]} ({len(rows)})"
-            bodies.append(f'<tbody><tr class="check"><th scope="rowgroup" colspan="{1 + max(1, len(sets))}">{escape(title)}</th>'
-                          f"</tr>{''.join(rows)}</tbody>")  # fmt: skip
+            title = f"{(verdict or 'not run this time').capitalize()} ({len(rows)})"
+            bodies.append(f'<tbody><tr class="check"><th scope="rowgroup" colspan="5">{title}</th></tr>{"".join(rows)}</tbody>')
+    heads = "".join(f'<th scope="col"{extra}>{head}</th>' for head, extra in (
+        ("the report", ' class="number"'), ("ours", ' class="number"'), ("95 % interval", ' class="number"'), ("result", "")))  # fmt: skip
     return (f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(heading)}"><table class="words matrix">'
             f'<thead><tr><th scope="col">{escape(heading)}</th>{heads}</tr></thead>'
             f'{"".join(bodies)}</table></div>')  # fmt: skip
+
+
+def _matrix_row(made: Reproduction, claim: Claim, decision: Decision | None) -> str:
+    """A claim and its numbers."""
+    also = "".join(f"; {each['where']}" for each in claim.also)
+    name = (f'<th scope="row"><a href="#{escape(claim.name)}">{escape(claim.text)}</a> '
+            f'<span class="soft">{escape(claim.where + also)}</span></th>')  # fmt: skip
+    if decision is None:
+        return f'<tr>{name}<td colspan="4" class="soft">needs {escape(", ".join(claim.on))}</td></tr>'
+    is_elsewhere = decision.on and decision.on != made.experiment.primary
+    on = f' <span class="soft">{escape(made.experiment.runs[decision.on].title)}</span>' if is_elsewhere else ""
+    cells = (("number", "the report", escape(published_text(decision))), ("number", "ours", _our_number(made, decision)),
+             ("number", "95 % interval", escape(interval_text(decision))))  # fmt: skip
+    numbers = "".join(f'<td class="{kind}" data-label="{head}">{text}</td>' for kind, head, text in cells)
+    return f"<tr>{name}{numbers}<td>{chip(decision.verdict, SHORT)}{on}</td></tr>"
+
+
+def _sensitivity(made: Reproduction) -> str:
+    """The claims on further sets: how far results hang on what was assumed."""
+    others = made.others
+    if not others:
+        return ""
+    by_claim = {each.claim.name: each for each in made.chosen}
+    rows = []
+    for each in others:
+        is_other = each.verdict != by_claim[each.claim.name].verdict
+        rows.append(f'<tr><th scope="row"><a href="#{escape(each.claim.name)}">{escape(each.claim.text)}</a></th>'
+                    f'<td data-label="run on">{escape(made.experiment.runs[each.on].title)}</td>'
+                    f'<td class="number" data-label="ours">{_our_number(made, each)}</td>'
+                    f'<td class="number" data-label="95 % interval">{escape(interval_text(each))}</td>'
+                    f"<td>{chip(each.verdict, SHORT)}{' another result' if is_other else ''}</td></tr>")  # fmt: skip
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "run on", "ours", "95 % interval", "result"))
+    return (f'<details id="sensitivity"><summary>Sensitivity: the same claims on further sets of runs ({len(rows)})</summary>'
+            "<p>These are no votes: they show how far a result hangs on the machine and on what was assumed.</p>"
+            f'<div class="scroll" tabindex="0" role="region" aria-label="Sensitivity"><table class="words"><thead><tr>{heads}</tr></thead>'
+            f'<tbody>{"".join(rows)}</tbody></table></div></details>')  # fmt: skip
 
 
 def _setup(made: Reproduction) -> str:
@@ -205,7 +225,8 @@ def _setup(made: Reproduction) -> str:
         what = _work(runs, size or runs.full)
         amount = made.left_out.get(name, "") if done is None or size is None else done.problem or (
             f"{done.nr_runs} runs, {page.nr(size.seeds, 'run' if runs.program else 'seed')} of each"
-            + (f", scale {size.scale:g}" if runs.scaled else ""))  # fmt: skip
+            + (f", scale {size.scale:g}" if runs.scaled else "")
+            + (f", of {made.earlier[name]}" if name in made.earlier else ""))  # fmt: skip
         machine = page.nr(runs.cpus, "CPU") if runs.cpus else "as each workload says"
         if runs.parallel:
             machine += f", in real time, on {page.nr(os.cpu_count() or 1, 'CPU')} of this machine"
@@ -215,7 +236,7 @@ def _setup(made: Reproduction) -> str:
                     + "".join(f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in cells) + "</tr>")  # fmt: skip
     columns = "".join(f'<th scope="col">{head}</th>' for head in heads)
     return f"""<section id="setup" class="about">
-<h2>What was done</h2>
+<h2>Set-up: what was done</h2>
 <div class="two"><div class="half"><h3>In the report</h3>{theirs}</div><div class="half"><h3>Here</h3>{ours}</div></div>
 <div class="scroll" tabindex="0" role="region" aria-label="Sets of runs"><table class="words">
 <thead><tr>{columns}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>
@@ -271,6 +292,8 @@ def _claim(made: Reproduction, decisions: list[Decision]) -> str:
         figure = "" if published == "-" else f" Published: <strong>{page.prose(published)}</strong>{otherwise}."
         measure = f"<p>Measured: {page.prose(claim.measure)}.{figure}</p>"
     note = f'<p class="soft">{page.prose(claim.note)}</p>' if claim.note else ""
+    if claim.also:
+        note = f"<p>The same fact, also in:</p><ul>{''.join(map(_also, claim.also))}</ul>{note}"
     rule = rule_text(claim)
     details = ""
     if rule:
@@ -281,6 +304,12 @@ def _claim(made: Reproduction, decisions: list[Decision]) -> str:
     return (f'<div class="claim" id="{escape(claim.name)}"><h4>{escape(claim.text)} '
             f'<span class="soft small">({escape(claim.where)})</span></h4>{measure}{lacking}'
             f"{table if measured else ''}{note}{details}</div>")  # fmt: skip
+
+
+def _also(place: Mapping[str, str]) -> str:
+    """A further place that says the same."""
+    stated = f": <strong>{page.prose(place['stated'])}</strong>" if "stated" in place else ""
+    return f"<li>{escape(place['where'])}: {page.prose(place['text'])}{stated}</li>"
 
 
 def _runs(made: Reproduction, decision: Decision) -> str:

@@ -8,7 +8,7 @@ Read next: steps.py, which makes one; page.py, text.py and replication.py, which
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .audit import Audit
@@ -90,6 +90,8 @@ class Reproduction:
         How it was asked for.
     folder : pathlib.Path
         Of this report.
+    earlier : dict of str to str, optional
+        Sets whose runs were on disk, and not asked for now: the day of each.
     """
 
     experiment: Experiment
@@ -101,6 +103,7 @@ class Reproduction:
     decisions: list[Decision]
     wanted: Wanted
     folder: Path
+    earlier: dict[str, str] = field(default_factory=dict)
 
     @property
     def page(self) -> Path:
@@ -112,6 +115,25 @@ class Reproduction:
         """Runs that failed."""
         return [run for done in self.samples.done.values() for runs in done.found.values()
                 for run in runs if run["status"] != "ok"]  # fmt: skip
+
+    @property
+    def chosen(self) -> list[Decision]:
+        """One decision per claim: on the set that decides it, or on its first that was run.
+
+        A claim without any run is left out; one that lacks something is in it.
+        """
+        found = []
+        for claim in self.experiment.claims:
+            mine = [each for each in self.decisions if each.claim is claim]
+            if mine:
+                found.append(next((each for each in mine if each.on == self.experiment.decided_on(claim)), mine[0]))
+        return found
+
+    @property
+    def others(self) -> list[Decision]:
+        """Decisions on further sets: how sensitive a result is to what was assumed; no votes."""
+        chosen = {(each.claim.name, each.on) for each in self.chosen}
+        return [each for each in self.decisions if (each.claim.name, each.on) not in chosen]
 
     def as_json(self) -> list[dict]:
         """The claims of this report, as `--json` lists them."""

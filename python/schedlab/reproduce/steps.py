@@ -2,6 +2,7 @@
 """Reproduce a report: audit its figures, do its runs, decide its claims, write its page.
 
 	OUT/report-N/SET/POLICY/...     the runs (runs.py)
+	            /SET/set.json       the set as a whole (finished.py)
 	            /claims.json        what `--json` prints
 	            /report-N.html      the page
 
@@ -15,12 +16,14 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import SpecError, SpecFault, UsageError
 from ..runs.case import make_folder, write_text
 from .audit import AUDIT_FILE, audit_report
 from .claims import decide_all, published_value
+from .finished import load_finished, save_finished
 from .formula import HERE, Measure
 from .page import page_text
 from .published import Table, read_table
@@ -28,6 +31,7 @@ from .reproduction import Reproduction, Wanted
 from .runs import do_runs
 from .samples import Done, Samples
 from .spec import CLAIMS_FILE, Experiment, Runs, fill, read_experiment
+from .summary import Summary, read_summary
 
 
 def reproduce_report(
@@ -70,22 +74,27 @@ def reproduce_report(
     experiment, audit = read_experiment(folder), audit_report(folder)
     tables = published_tables(folder)
     check_published(experiment, tables)
+    summary = read_summary(folder, experiment.runs, tables)
     hosts = {runs.host for runs in experiment.runs.values()}
     if wanted.hosts and not (hosts | {*experiment.runs}) & set(wanted.hosts):
         raise UsageError(f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
                          f"{', '.join(sorted(hosts))}; its sets of runs are {', '.join(experiment.runs)}")  # fmt: skip
     out = wanted.out / f"report-{experiment.report}"
     make_folder(out, out=wanted.out)
-    needed = needed_pairs(experiment)
-    sizes, done, left_out = wanted.sizes(experiment), {}, {}
+    needed = needed_pairs(experiment, summary)
+    sizes, done, left_out, earlier = wanted.sizes(experiment), {}, {}, {}
     for name, runs in experiment.runs.items():
         if name not in sizes:
+            if found := load_finished(runs, out):
+                done[name], sizes[name], earlier[name] = found
+                continue
             is_other = wanted.hosts and runs.host not in wanted.hosts
             left_out[name] = "not among the hosts that were asked for" if is_other else "part of --full"
             continue
         if on_set:
             on_set(runs)
         done[name] = do_runs(runs, sizes[name], out, needed=needed[name], on_start=on_start, on_result=on_result)
+        save_finished(done[name], sizes[name], out, today=datetime.now(UTC).date())
         if on_done:
             on_done(done[name])
     samples = Samples(done)
@@ -99,6 +108,7 @@ def reproduce_report(
         decisions=decide_all(experiment.claims, tables, samples),
         wanted=wanted,
         folder=out,
+        earlier=earlier,
     )
     _write(made)
     return made
@@ -130,13 +140,15 @@ def check_published(experiment: Experiment, tables: Mapping[str, Table]) -> None
         raise SpecError(faults)
 
 
-def needed_pairs(experiment: Experiment) -> dict[str, set[tuple[str, str]]]:
+def needed_pairs(experiment: Experiment, summary: Summary | None = None) -> dict[str, set[tuple[str, str]]]:
     """Find which workloads are asked for under which policies.
 
     Parameters
     ----------
     experiment : Experiment
         With its claims and tables.
+    summary : Summary, optional
+        With its numbers and its picture.
 
     Returns
     -------
@@ -153,6 +165,8 @@ def needed_pairs(experiment: Experiment) -> dict[str, set[tuple[str, str]]]:
     for claim in experiment.claims:
         add(claim.ours, claim.on)
         add(claim.resolution if isinstance(claim.resolution, Measure) else None, claim.on)
+    for measure, on in summary.measures if summary else ():
+        add(measure, on)
     for redrawn in experiment.redrawn:
         for row in redrawn.rows:
             for column in redrawn.columns:

@@ -101,7 +101,7 @@ def interval_text(decision: Decision) -> str:
 
 
 def count_sentences(made: Reproduction) -> list[str]:
-    """Say how many claims hold, for each set of runs.
+    """Say how many claims hold: one result per claim.
 
     Parameters
     ----------
@@ -111,19 +111,21 @@ def count_sentences(made: Reproduction) -> list[str]:
     Returns
     -------
     list of str
-        One sentence per set, and one for the claims that lack something.
+        A sentence for what the report claims, one for what it left out, and one for
+        how many results are others on further sets.
     """
     sentences = []
-    for name, done in made.samples.done.items():
-        counts = Counter(each.verdict for each in made.decisions if each.on == name)
+    for part, what in (("claim", "claim"), ("left-out", "further question")):
+        counts = Counter(each.verdict for each in made.chosen if each.claim.part == part)
         total = sum(counts.values())
         parts = [f"{counts[verdict]} {plural(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
         if total:
-            title = done.runs.title[:1].upper() + done.runs.title[1:]
-            sentences.append(f"{title}: of {total} claim{'' if total == 1 else 's'} {', '.join(parts)}.")
-    lacking = [each for each in made.decisions if not each.on]
-    if lacking:
-        sentences.append(f"{len(lacking)} more cannot be tested at all.")
+            sentences.append(f"Of {total} {what}{'' if total == 1 else 's'} {', '.join(parts)}.")
+    by_claim = {each.claim.name: each.verdict for each in made.chosen}
+    nr_other = len({each.claim.name for each in made.others if each.verdict != by_claim[each.claim.name]})
+    if made.others:
+        sentences.append(f"On further sets of runs {nr_other or 'no'} claim{'' if nr_other == 1 else 's'} "
+                         f"come{'s' if nr_other == 1 else ''} to another result.")  # fmt: skip
     return sentences
 
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Sets of runs that an earlier call has finished, read back from its folder.
+
+	OUT/SET/set.json   what the set was, its size, and every run with its metrics
+
+So a call with `--host` adds to what is on disk: its page shows all sets that have
+finished runs. A set whose definition or policies have changed since is not shown.
+
+Invariant: what is read back is what `do_runs` returned, or nothing.
+Read next: runs.py, which does the runs; steps.py, the only caller.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+from ..errors import SchedlabError
+from ..policy.find import find_policy
+from ..policy.linux_class import is_class
+from ..runs.case import write_text
+from .samples import Done
+from .spec import Runs, Size
+
+SET_FILE = "set.json"
+#: What no claim, table or page reads of a run; its own run.json has it.
+_LARGE = {"host_answer", "environment"}
+
+
+def save_finished(done: Done, size: Size, out: Path, *, today: date) -> None:
+    """Write down a set that was run; not one whose host is not here.
+
+    Parameters
+    ----------
+    done : Done
+        The set.
+    size : Size
+        How much of it was run.
+    out : pathlib.Path
+        Folder of the report's runs.
+    today : datetime.date
+        When.
+    """
+    if done.problem or not done.nr_runs:
+        return
+    content = {
+        "set": _identity(done.runs), "size": asdict(size), "made": today.isoformat(),
+        "found": [[workload, policy, [{name: value for name, value in run.items() if name not in _LARGE} for run in runs]]
+                  for (workload, policy), runs in done.found.items()],
+    }  # fmt: skip
+    write_text(out / done.runs.name / SET_FILE, json.dumps(content) + "\n")
+
+
+def load_finished(runs: Runs, out: Path) -> tuple[Done, Size, str] | None:
+    """Read back a set that an earlier call has finished.
+
+    Parameters
+    ----------
+    runs : Runs
+        The set as the experiment has it now.
+    out : pathlib.Path
+        Folder of the report's runs.
+
+    Returns
+    -------
+    tuple of (Done, Size, str) or None
+        With the day it was made on; None where there is none, or another one.
+    """
+    try:
+        content = json.loads((out / runs.name / SET_FILE).read_text(encoding="utf-8"))
+        if content["set"] != _identity(runs):
+            return None
+        found = {(workload, policy): each for workload, policy, each in content["found"]}
+        size, made = Size(**content["size"]), str(content["made"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    directories = {run["directory"] for each in found.values() for run in each if run["status"] == "ok"}
+    if not all((Path(directory) / "run.json").is_file() for directory in directories):
+        return None
+    return Done(runs, found), size, made
+
+
+def _identity(runs: Runs) -> dict:
+    """All that a set is made from, with its policies by their text."""
+    texts = {}
+    for words in runs.policies.values():
+        name = words.split()[0]
+        try:
+            texts[name] = "" if is_class(name) else hashlib.sha256(Path(find_policy(name)).read_bytes()).hexdigest()
+        except (OSError, SchedlabError):
+            texts[name] = ""
+    spec = {name: value for name, value in asdict(runs).items() if name not in ("title", "quick", "full")}
+    return json.loads(json.dumps(spec | {"texts": texts}))
