@@ -91,12 +91,16 @@ void sl_attr_set(struct task_attr *attr, u32 key, u64 value)
  * @key: enum task_attr_key
  * @value: new value, a signed member as two's complement
  *
+ * A runnable task is queued anew (S17), after the policy can read the value. A
+ * policy without the map cannot, and is not called.
+ *
  * Context: no lock held.
  * Return: 0; -EINVAL for an unknown key or an impossible weight; -E2BIG.
  */
 int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 {
 	const struct task_attr *old;
+	bool is_read;
 	int err;
 
 	if (key >= NR_TASK_ATTRS ||
@@ -108,13 +112,16 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 		return 0;
 	}
 	sl_lock(&sl_core.maps_lock);
+	is_read = sl_core.attr_map;
 	/* The policy may have written there, too. */
-	old = sl_core.attr_map ? sl_map_lookup(sl_core.attr_map, &t->p.pid) :
+	old = is_read ? sl_map_lookup(sl_core.attr_map, &t->p.pid) :
 				 NULL;
 	if (old)
 		t->attr = *old;
 	sl_attr_set(&t->attr, key, value);
 	err = publish(t);
 	sl_unlock(&sl_core.maps_lock);
+	if (is_read && !err)
+		sl_task_requeue(t);
 	return err;
 }

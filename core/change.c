@@ -109,16 +109,31 @@ static void end_change(struct sl_task *t, struct change c)
 	sl_flush(here);
 }
 
+/* @weight: 1..10000, or 0 for the one that @t has. */
+static void set_weight(struct sl_task *t, u32 weight)
+{
+	struct change c = begin_change(t);
+
+	if (weight)
+		t->p.scx.weight = weight;
+	SL_TELL(sl_this_cpu(), set_weight, t, &t->p, t->p.scx.weight);
+	end_change(t, c);
+}
+
 /* @weight: 1..10000. Context: no lock held, any CPU. */
 void sl_task_set_weight(struct sl_task *t, u32 weight)
 {
-	struct change c;
-
 	SL_ASSERT(weight >= 1 && weight <= 10000);
-	c = begin_change(t);
-	t->p.scx.weight = weight;
-	SL_TELL(sl_this_cpu(), set_weight, t, &t->p, weight);
-	end_change(t, c);
+	set_weight(t, weight);
+}
+
+/*
+ * An attribute of @t has changed, which the policy reads where it decides: as if
+ * the weight had changed to what it is (S17). Context: no lock held, any CPU.
+ */
+void sl_task_requeue(struct sl_task *t)
+{
+	set_weight(t, 0);
 }
 
 /*

@@ -249,7 +249,7 @@ SL_OPEN void sl_task_set_weight(struct sl_task *t, u32 weight);
 SL_OPEN void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
 void sl_task_disable_migration(struct sl_task *t);
 void sl_task_enable_migration(struct sl_task *t);
-int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
+SL_OPEN int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
 void sl_attr_set(struct task_attr *attr, u32 key, u64 value);
 int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr);
 
@@ -492,6 +492,7 @@ sl_inline s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred)
 
 /* change.c */
 bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t);
+void sl_task_requeue(struct sl_task *t);
 
 /* idle.c */
 s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,

@@ -246,7 +246,7 @@ void BPF_STRUCT_OPS(rt_fifo_stopping, struct task_struct *p, bool runnable)
 }
 
 /*
- * For a priority that was changed while it ran, of which nobody tells a policy; and
+ * For a priority that another program wrote into the map while it ran (S36); and
  * for a wake-up that crossed another CPU's choice, see running_level.
  */
 void BPF_STRUCT_OPS(rt_fifo_tick, struct task_struct *p)

@@ -187,7 +187,7 @@ static void leave(struct task_ctx *tc)
 	bpf_spin_unlock(&g->lock);
 }
 
-/* Nobody tells a policy of new tickets: it looks, where a slice ends. */
+/* Another program may write into the map without queueing the task anew (S36). */
 static void review_tickets(struct task_struct *p, struct task_ctx *tc)
 {
 	if (own_tickets(p) == tc->tickets)

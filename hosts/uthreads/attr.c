@@ -239,7 +239,6 @@ void ut_attr_set_priority(struct ut_thread *t, s32 priority)
 {
 	t->priority = priority;
 	sl_task_set_attr(&t->core, TASK_ATTR_PRIORITY, (u64)(s64)priority);
-	sl_task_set_weight(&t->core, t->core.p.scx.weight);
 }
 
 /*

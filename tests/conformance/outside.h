@@ -2,9 +2,9 @@
 /*
  * outside.h - does from a timer what no workload program can express.
  *
- * Another task's weight or affinity changes in a real system through a system
- * call on some CPU. Here a timer of the policy calls the core as a host would,
- * 2 ms after the start; so these cases run in the simulator only.
+ * Another task's weight, attributes or affinity change in a real system through a
+ * system call on some CPU. Here a timer of the policy calls the core as a host
+ * would, 2 ms after the start; so these cases do not run in Linux.
  */
 #ifndef OUTSIDE_H
 #define OUTSIDE_H
@@ -13,6 +13,7 @@
 
 struct sl_task;
 void sl_task_set_weight(struct sl_task *t, u32 weight);
+int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
 void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
 
 struct timer_value {

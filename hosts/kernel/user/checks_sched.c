@@ -306,6 +306,39 @@ static void affinity_of_others(void)
 	restore(active);
 }
 
+/* S17: of two that wait for one hart, the one that is raised meanwhile runs first. */
+static void raised_while_it_waits(void)
+{
+	char active[TEXT_BYTES], order[2];
+	int pids[2], go[2], began[2];
+	unsigned long mask = 1;
+
+	CHECK(getpolicy(-1, active, sizeof(active)) > 0);
+	CHECK_EQUAL(setpolicy("priority"), 0);
+	CHECK_EQUAL(setaffinity(0, &mask, 1), 0);
+	CHECK_EQUAL(setpriority(0, 0), 0);
+	CHECK_EQUAL(pipe(go), 0);
+	CHECK_EQUAL(pipe(began), 0);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = check_fork();
+		if (pids[i] == 0) {
+			CHECK_EQUAL(read(go[0], order, 1), 1);
+			CHECK_EQUAL(write(began[1], &"01"[i], 1), 1);
+			exit(0);
+		}
+		CHECK_EQUAL(setpriority(pids[i], 5), 0);
+	}
+	CHECK_EQUAL(write(go[1], "..", 2), 2);
+	CHECK_EQUAL(setpriority(pids[1], 1), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQUAL(read(began[0], &order[i], 1), 1);
+	CHECK_EQUAL(order[0], '1');
+	CHECK_EQUAL(order[1], '0');
+	for (int i = 0; i < 2; i++)
+		CHECK_EQUAL(check_wait(), 0);
+	restore(active);
+}
+
 static void records_and_metrics(void)
 {
 	static uchar records[64 * 24];
@@ -442,6 +475,7 @@ const struct check checks_sched[] = {
 	{ "every-policy-takes-over", every_policy_takes_over, CHECK_ALONE },
 	{ "switches-at-once", switches_at_once, CHECK_ALONE },
 	{ "affinity-of-others", affinity_of_others, CHECK_ALONE | CHECK_STILL },
+	{ "raised-while-it-waits", raised_while_it_waits, CHECK_ALONE | CHECK_STILL },
 	{ "records-and-metrics", records_and_metrics, 0 },
 	{ "pinfo-and-memstat", pinfo_and_memstat, 0 },
 	{ "syncs-good", syncs_good, 0 },

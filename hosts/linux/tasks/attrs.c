@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/bpf.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -80,9 +81,22 @@ int attrs_write(int attrs_fd, s32 pid, const struct sl_program_task *task)
 	return attrs_fd < 0 ? 0 : access_map(BPF_MAP_UPDATE_ELEM, attrs_fd, &pid, &attrs);
 }
 
+/*
+ * S17: writing into a map does not queue a task anew, changing its Linux scheduling
+ * policy does. SCHED_OTHER and SCHED_BATCH are the same to a sched_ext policy.
+ */
+static int requeue(s32 pid)
+{
+	struct sched_param no_priority = { 0 };
+	int to = sched_getscheduler(pid) == SCHED_BATCH ? SCHED_OTHER : SCHED_BATCH;
+
+	return sched_setscheduler(pid, to, &no_priority) ? -errno : 0;
+}
+
 int attrs_change(int attrs_fd, s32 pid, u32 key, u64 value)
 {
 	struct task_attr attrs = { 0 };
+	int failed;
 
 	if (attrs_fd < 0)
 		return 0;
@@ -111,5 +125,6 @@ int attrs_change(int attrs_fd, s32 pid, u32 key, u64 value)
 		break;
 	}
 	attrs.given |= 1U << key;
-	return access_map(BPF_MAP_UPDATE_ELEM, attrs_fd, &pid, &attrs);
+	failed = access_map(BPF_MAP_UPDATE_ELEM, attrs_fd, &pid, &attrs);
+	return failed ? failed : requeue(pid);
 }

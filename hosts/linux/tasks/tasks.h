@@ -66,7 +66,10 @@ int sync_signal(struct sl_player *p, u32 object, bool all);
 int attrs_open(u32 map_id);
 /* All that the program says of a task, but its weight. Return: 0 or -errno. */
 int attrs_write(int attrs_fd, s32 pid, const struct sl_program_task *task);
-/* One more, or another: @key is a TASK_ATTR_* that the map holds. Return: the same. */
+/*
+ * One more, or another: @key is a TASK_ATTR_* that the map holds. The task is queued
+ * anew, so that the policy reads it where it decides (S17). Return: the same.
+ */
 int attrs_change(int attrs_fd, s32 pid, u32 key, u64 value);
 
 /* ---- verbs.c -------------------------------------------------------------------- */
