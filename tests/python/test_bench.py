@@ -32,6 +32,7 @@ OTHER, BATCH = parse_policies(["SCHED_OTHER", "SCHED_BATCH"])
     [
         ("SCHED_FIF:3", "did you mean 'SCHED_FIFO'"),
         ("SCHED_FIFO", "needs a priority, such as SCHED_FIFO:10"),
+        ("SCHED_OTHER+pi=SCHED_FIFO:10", r"only a workload has tasks by name; leave out '\+pi=SCHED_FIFO:10'"),
         ("SCHED_FIFO:", "needs a priority, such as SCHED_FIFO:10"),
         ("SCHED_FIFO:99", "1 to 98"),
         ("SCHED_RR:0", "1 to 98"),

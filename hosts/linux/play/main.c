@@ -21,7 +21,25 @@ static const char usage_text[] =
 "  --folder DIR     for the files that tasks read and write (default: .)\n"
 "  --threads        tasks are threads of one process\n"
 "  --weights        nice values of tasks are set, since the class heeds them\n"
-"  --attributes ID  map of the policy in the kernel that gets their attributes\n";
+"  --attributes ID  map of the policy in the kernel that gets their attributes\n"
+"  --class TASK=POLICY/PRIORITY/NICE\n"
+"                   tasks of that name have this class (numbers of sched.h); repeatable\n";
+
+/* Return: whether @text is TASK=POLICY/PRIORITY/NICE, and there is room for it. */
+static bool read_class(struct options *o, const char *text)
+{
+	struct named_class *c = &o->classes[o->nr_classes];
+	const char *equals = strrchr(text, '=');
+	char end;
+
+	if (o->nr_classes == NAMED_CLASSES_MAX || !equals ||
+	    sscanf(equals + 1, "%u/%u/%d%c", &c->policy, &c->priority, &c->nice, &end) != 3)
+		return false;
+	c->task = text;
+	c->name_bytes = (u32)(equals - text);
+	o->nr_classes++;
+	return true;
+}
 
 static int read_options(struct options *o, int argc, char **argv, char *why,
 			u32 why_bytes)
@@ -37,6 +55,12 @@ static int read_options(struct options *o, int argc, char **argv, char *why,
 			o->has_weights = true;
 		} else if (!strcmp(argv[i], "--attributes") && i + 1 < argc) {
 			o->attributes_map = (u32)strtoul(argv[++i], NULL, 10);
+		} else if (!strcmp(argv[i], "--class") && i + 1 < argc) {
+			if (!read_class(o, argv[++i])) {
+				snprintf(why, why_bytes, "--class %.80s is not TASK=POLICY/PRIORITY/NICE, or the ninth",
+					 argv[i]);
+				return -1;
+			}
 		} else if (to && i + 1 < argc) {
 			*to = argv[++i];
 		} else {

@@ -20,6 +20,17 @@
 
 #include "../tasks/tasks.h"
 
+/* Tasks of a name that have another class than the rest. */
+struct named_class {
+	const char *task;	/* not NUL-terminated: see name_bytes */
+	u32 name_bytes;
+	u32 policy;		/* SCHED_* */
+	u32 priority;
+	s32 nice;
+};
+
+#define NAMED_CLASSES_MAX 8
+
 struct options {
 	const char *program_path;
 	const char *result_path;	/* gets a line of JSON per task, and one more */
@@ -27,6 +38,8 @@ struct options {
 	bool are_threads;
 	bool has_weights;		/* nice values mean something in this class */
 	u32 attributes_map;		/* of the policy, see ../tasks/attrs.c; 0: none */
+	struct named_class classes[NAMED_CLASSES_MAX];
+	u32 nr_classes;
 };
 
 enum task_state {

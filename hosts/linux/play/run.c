@@ -175,6 +175,8 @@ static void rise_above(void)
 		return;
 	}
 	is_above = !sched_setscheduler(0, SCHED_FIFO, &top);
+	if (!is_above && run.options.nr_classes)
+		run_fail("unavailable", 0, "a task of a class of its own needs CAP_SYS_NICE: run as root");
 	if (!is_above && class.policy == SCHED_IDLE)
 		sched_setscheduler(0, SCHED_OTHER, &plain);
 }
@@ -203,16 +205,57 @@ static void await_count(u32 *count, u32 wanted)
 		futex_wait(count, seen, ~0ULL);
 }
 
+static bool has_name(u32 i, const struct named_class *c)
+{
+	const char *name = sl_program_string(run.program, sl_program_tasks(run.program)[i].name);
+
+	return strlen(name) == c->name_bytes && !memcmp(name, c->task, c->name_bytes);
+}
+
+/* Return: the class that the options give to tasks of this name, or NULL. */
+static const struct named_class *named_class(u32 i)
+{
+	for (u32 n = 0; n < run.options.nr_classes; n++) {
+		if (has_name(i, &run.options.classes[n]))
+			return &run.options.classes[n];
+	}
+	return NULL;
+}
+
+/* Only a task that is there before time 0 can be put under a class of its own. */
+static int check_classes(void)
+{
+	for (u32 n = 0; n < run.options.nr_classes; n++) {
+		const struct named_class *c = &run.options.classes[n];
+		u32 i = 0;
+
+		while (i < run.nr_tasks && (is_spawned(i) || !has_name(i, c)))
+			i++;
+		if (i < run.nr_tasks)
+			continue;
+		run_fail("usage", 0, "no task '%.*s' is there at time 0 to be given a class of its own; a spawned task has that of its parent",
+			 (int)c->name_bytes, c->task);
+		return -1;
+	}
+	return 0;
+}
+
 /* Each under its class; a spawned child inherits its parent's. */
 static void put_under_class(void)
 {
 	for (u32 i = 0; i < run.nr_tasks; i++) {
+		const struct named_class *named = named_class(i);
 		struct scheduling own = class;
 
 		if (is_spawned(i))
 			continue;
-		if (run.options.has_weights)
+		if (named) {
+			own.policy = named->policy;
+			own.priority = named->priority;
+			own.nice = named->nice;
+		} else if (run.options.has_weights) {
 			own.nice = task_nice(i, class.nice);
+		}
 		if (syscall(SYS_sched_setattr, run.shared->tasks[i].tid, &own, 0))
 			run_fail("host", (s32)i + 1, "sched_setattr: %m");
 	}
@@ -463,7 +506,7 @@ int play(void)
 			strerror(errno));
 		return 1;
 	}
-	if (!open_program(run.options.program_path) && !reserve() &&
+	if (!open_program(run.options.program_path) && !check_classes() && !reserve() &&
 	    !make_shared() && !open_pipes() && !files_open() && !open_attributes()) {
 		verbs_calibrate();
 		play_tasks();

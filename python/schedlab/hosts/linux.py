@@ -29,7 +29,7 @@ import numpy as np
 
 from .. import paths
 from ..errors import HostError, RecordError, SchedlabError, UnavailableError, UsageError
-from ..policy.linux_class import CLASS_FILE, LinuxClass, parse_class
+from ..policy.linux_class import CLASS_FILE, LinuxClass, parse_workload_class
 from ..records.file import RECORD_DTYPE, Kind, Stop, read_records, write_records
 from .ext_class import ThrownOutError, class_of, under
 from .host import Job, Outcome
@@ -164,7 +164,7 @@ class LinuxSession:
         """What the runner wrote down, or how it ended."""
         try:
             policy = job.policy.policy
-            linux_class = parse_class(policy.name) if policy.path == CLASS_FILE else class_of(job.policy)
+            linux_class = parse_workload_class(policy.name) if policy.path == CLASS_FILE else class_of(job.policy)
             refuse_class(linux_class)
             cpus = run_cpus(job.nr_cpus)
             self._open()
@@ -205,6 +205,8 @@ class LinuxSession:
                 "--result", str(folder / TASKS_FILE), "--folder", str(folder)]  # fmt: skip
         argv += ["--threads"] * (dict(job.options).get("--threads") == "yes")
         argv += ["--weights"] * linux_class.has_weights
+        for task, own in linux_class.of_tasks:
+            argv += ["--class", f"{task}={own.number}/{own.priority}/{own.nice}"]
         try:
             with under(linux_class) as loaded:
                 if loaded is not None and loaded.attributes_map:
@@ -318,7 +320,7 @@ def refuse_class(linux_class: LinuxClass) -> None:
     UsageError
         If it is SCHED_DEADLINE.
     """
-    if linux_class.runtime_ns:
+    if linux_class.runtime_ns or any(own.runtime_ns for _, own in linux_class.of_tasks):
         raise UsageError(f"{linux_class.name}: a workload's tasks are forked, which Linux refuses under SCHED_DEADLINE "
                          "(EAGAIN); measure a command with schedlab bench")  # fmt: skip
 

@@ -3,6 +3,7 @@
 
     SCHED_OTHER (nice as we are)  SCHED_OTHER:5 (nice)  SCHED_BATCH  SCHED_IDLE
     SCHED_FIFO:10  SCHED_RR:10 (priority)  SCHED_DEADLINE:5ms/10ms/10ms
+    SCHED_OTHER+editor=SCHED_FIFO:10  a workload whose tasks 'editor' have another class
 
 Must stay true: everything that Linux would refuse for its form is refused here,
 with the value and the remedy.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import UsageError, did_you_mean
@@ -29,6 +30,8 @@ NUMBERS = {
 REALTIME = ("SCHED_FIFO", "SCHED_RR")
 #: The watchdog that ends a command has 99.
 PRIORITY_MAX = 98
+#: As hosts/linux/play/play.h has it.
+TASK_CLASSES_MAX = 8
 #: What Linux calls the same classes elsewhere.
 _OTHER_NAMES = {"SCHED_NORMAL": "SCHED_OTHER", "SCHED_EXT": None}
 #: Stands for the file of a class that is handed on as a policy.
@@ -53,6 +56,8 @@ class LinuxClass:
         -20 to 19 for SCHED_OTHER and SCHED_BATCH, else 0.
     runtime_ns, deadline_ns, period_ns : int
         Of SCHED_DEADLINE, else 0.
+    of_tasks : tuple of (str, LinuxClass)
+        Classes of the tasks of these names, in place of this one.
     """
 
     name: str
@@ -62,6 +67,7 @@ class LinuxClass:
     runtime_ns: int = 0
     deadline_ns: int = 0
     period_ns: int = 0
+    of_tasks: tuple[tuple[str, LinuxClass], ...] = ()
 
     @property
     def is_realtime(self) -> bool:
@@ -99,6 +105,41 @@ def is_class(text: str) -> bool:
     return text.upper().startswith("SCHED_")
 
 
+def parse_workload_class(text: str) -> LinuxClass:
+    """Read the class of a workload's tasks, some of which may have one of their own.
+
+    Parameters
+    ----------
+    text : str
+        Such as `"SCHED_FIFO:10"`, or `"SCHED_OTHER+editor=SCHED_FIFO:10"`.
+
+    Returns
+    -------
+    LinuxClass
+        What it says, with `of_tasks`.
+
+    Raises
+    ------
+    UsageError
+        As `parse_class`; or if what follows a `+` is no TASK=CLASS.
+
+    Examples
+    --------
+    >>> parse_workload_class("SCHED_OTHER+editor=SCHED_FIFO:10").of_tasks[0][1].priority
+    10
+    """
+    first, *rest = text.split("+")
+    of_tasks = []
+    for part in rest:
+        task, _, name = part.partition("=")
+        if not task or not name:
+            raise UsageError(f"{text}: '+{part}' is no TASK=CLASS, such as +editor=SCHED_FIFO:10")
+        of_tasks.append((task, parse_class(name)))
+    if len(rest) > TASK_CLASSES_MAX:
+        raise UsageError(f"{text}: at most {TASK_CLASSES_MAX} names of tasks may have a class of their own")
+    return replace(parse_class(first), name=text, of_tasks=tuple(of_tasks))
+
+
 def parse_class(text: str) -> LinuxClass:
     """Read a class with its parameters.
 
@@ -128,6 +169,8 @@ def parse_class(text: str) -> LinuxClass:
     Traceback (most recent call last):
     schedlab.errors.UsageError: SCHED_FIFO:99: the priority must be 1 to 98, since 99 is the watchdog's that ends a command
     """
+    if "+" in text:
+        raise UsageError(f"{text}: only a workload has tasks by name; leave out '+{text.partition('+')[2]}'")
     name, _, parameter = text.partition(":")
     name = name.upper()
     name = _OTHER_NAMES.get(name, name)

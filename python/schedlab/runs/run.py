@@ -352,12 +352,12 @@ def _load_policies(names: list[str]) -> tuple[dict[str, Policy], dict[str, Polic
 def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
     """Linux's own classes, which only Linux has."""
     from ..hosts.linux import refuse_class
-    from ..policy.linux_class import class_as_policy, is_class, parse_class
+    from ..policy.linux_class import class_as_policy, is_class, parse_workload_class
 
     classes = [name for name in plan.policies if is_class(name)]
     if classes and plan.host != "linux":
         raise UsageError(f"{classes[0]} is a class of Linux itself; use --host linux, or a policy such as fifo, rr or cfs")
-    parsed = {name: parse_class(name) for name in classes}
+    parsed = {name: parse_workload_class(name) for name in classes}
     for each in parsed.values():
         refuse_class(each)
     made = {name: class_as_policy(each) for name, each in parsed.items()}
