@@ -54,9 +54,9 @@ WORKLOADS = (
     "classics/requests", "classics/starvation",
     "report-1/cpu-heavy", "report-1/switch", "report-1/io-bound", "report-1/mixed",
     "report-1/creation", "report-1/short", "report-1/starvation",
-    "report-2/cpu", "report-2/io", "report-2/mixed", "report-3/matrix",
-    "report-4/pi:terms=10_000_000", "report-4/rw",
-    "report-4/mixed:terms=1_000_000,alternations=2",
+    "report-2/cpu:compute=60ms", "report-2/io", "report-2/mixed:compute=60ms", "report-3/matrix",
+    "report-4/pi:compute=80ms", "report-4/rw",
+    "report-4/mixed:compute=8ms,alternations=2",
     "report-5/cpu", "report-5/io", "report-5/mixed",
 )  # fmt: skip
 #: What several CPUs are compared on.

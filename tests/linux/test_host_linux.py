@@ -21,9 +21,12 @@ from schedlab.errors import HostError, RecordError
 from schedlab.hosts import linux, recorder
 from schedlab.hosts.host import Outcome
 from schedlab.metrics import tally
+from schedlab.program.compiler import compile_workload
 from schedlab.records.file import RECORD_DTYPE, Kind, Stop, read_records
+from schedlab.runs.judge import Judge
 from schedlab.runs.run import Plan, run_plan
 from schedlab.show.usage import usage_rows
+from schedlab.workload.find import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAD = '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\ntick = "4ms"\n'
@@ -350,6 +353,67 @@ def noted(**changed) -> dict:
 def test_impossible_figures_are_refused(changed, problem):
     columns = tally.columns_of([noted(**changed)])
     assert problem in tally.check(columns, nr_cpus=1, elapsed_ns=5_000_000, work_ns=np.array([3_000_000]))
+
+
+BESIDE = HEAD + """
+[[task]]
+name = "shell"
+phases = [{loop = 5, do = [{sleep = "5ms"}, {run = "100us"}]}]
+
+[[task]]
+name = "hog"
+count = 2
+phases = [{run = "60ms"}]
+"""
+
+
+@needs_realtime
+@pytest.mark.parametrize("are_threads", [False, True])
+def test_tasks_of_a_name_have_a_class_of_their_own(plan, are_threads):
+    """Two of SCHED_FIFO run one after the other, whatever class the rest has."""
+    classes = ("SCHED_OTHER", "SCHED_OTHER+hog=SCHED_FIFO:10", "SCHED_OTHER+shell=SCHED_FIFO:10")
+    result = run_plan(plan(BESIDE, *classes, cpus=1, are_threads=are_threads))
+    if void := [run["error"] for run in result.runs if run["error_kind"] == "void"]:
+        pytest.skip(f"this machine is too busy: {void[0]}")
+    assert [(run["policy"], run["error"]) for run in result.runs] == [(name, None) for name in classes]
+
+    def is_serial(run):
+        hogs = [task for task in linux.read_played(Path(run["directory"]) / linux.TASKS_FILE).tasks if task["name"] == "hog"]
+        return max(hog["first_run_ns"] for hog in hogs) >= min(hog["end_ns"] for hog in hogs)
+
+    assert [is_serial(run) for run in result.runs] == [False, True, False]
+    assert len({run["policy_hash"] for run in result.runs}) == 3
+
+
+@needs_realtime
+def test_a_class_for_a_task_that_is_not_there_is_refused(plan):
+    (run,) = run_plan(plan(LIGHT, "SCHED_OTHER+child=SCHED_FIFO:10")).runs
+    assert (run["error_kind"], "no task 'child' is there at time 0" in run["error"]) == ("usage", True)
+
+
+@pytest.mark.parametrize(("run_ms", "is_void"), [(29.0, False), (32.5, False), (33.2, True), (40.0, True)])
+def test_work_that_is_not_as_long_as_stated_voids_a_run(tmp_path, run_ms, is_void):
+    (tmp_path / "w.toml").write_text(HEAD + '[[task]]\nname = "t"\nphases = [{run = "29ms"}]\n')
+    program = compile_workload(load_workload(str(tmp_path / "w.toml")), seed=1)
+    usage = {"wall_ns": 90_000_000, "cpus": 1, "user_ns": 1, "system_ns": 0}
+    outcome = Outcome(tally=[noted(end_ns=80_000_000, run_ns=round(run_ms * 1e6))], usage=usage)
+    judge = Judge(latency_ns=0, work_conserving=False, tables_folder=None, calibration=None)
+    result = judge.verdict(program, tmp_path / "no-records", outcome)
+    assert result["physics"] == "ok"
+    assert (result["error_kind"], result["metrics"] == {}) == (("void", True) if is_void else (None, False))
+    if is_void:
+        assert f"void: work took {run_ms:.1f} ms of CPU time where the workload says 29.0 ms" in result["error"]
+
+
+def test_the_length_of_work_with_calls_is_the_machine_s(tmp_path):
+    """What a fork or a write costs no program states, and of a task that did not end none is known."""
+    text = HEAD + '[[task]]\nname = "t"\nphases = [{run = "2ms"}, {write = "1MiB"}]\n'
+    (tmp_path / "w.toml").write_text(text)
+    program = compile_workload(load_workload(str(tmp_path / "w.toml")), seed=1)
+    columns = tally.columns_of([noted(run_ns=4_500_000)])
+    assert not tally.wrong_length(columns, work_ns=program.work_ns(), has_calls=[True])
+    assert tally.wrong_length(columns, work_ns=program.work_ns(), has_calls=[False])
+    assert not tally.wrong_length(tally.columns_of([noted(end_ns=None)]), work_ns=program.work_ns(), has_calls=[False])
 
 
 def test_what_tasks_noted_gives_the_metrics_that_it_can():

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from schedlab.hosts.linux import TASKS_FILE, read_played
 from schedlab.runs.run import Plan, run_plan
 from schedlab.show.usage import COLUMNS, usage_rows
 
@@ -41,6 +43,22 @@ def test_one_plan_runs_every_program_load_and_class(build, report, tmp_path):
     hashes = {run["workload"]: run["program_hash"] for run in result.runs}
     assert {run["workload"]: run["program_hash"] for run in simulated.runs} == hashes, "the same programs"
     assert {run["error"] for run in simulated.runs} == {None}
+
+
+@pytest.mark.skipif(not may_use_realtime(), reason="needs CAP_SYS_NICE: run as root")
+@pytest.mark.parametrize("workload", ["report-2/cpu:processes=2,fork=0ms", "report-4/pi:processes=2,compute=290ms,fork=0ms"])
+def test_a_process_outlasts_a_slice_of_rr_on_a_machine_of_any_speed(build, workload, tmp_path):
+    """The reports' lengths are CPU time: as a number of iterations they took a tenth on newer machines, and no slice ended."""
+    result = run_plan(Plan(workloads=[workload], policies=CLASSES, host="linux", out=tmp_path, cpus=1, keep_parquet=False))
+    if void := [run["error"] for run in result.runs if run["error_kind"] in ("void", "late")]:
+        pytest.skip(f"this machine is too busy: {void[0]}")
+    assert {run["error"] for run in result.runs} == {None}
+    for run in result.runs:
+        played = read_played(Path(run["directory"]) / TASKS_FILE)
+        took = [task["run_ns"] for task in played.tasks if task["name"] == "pi"]
+        assert took == pytest.approx([290_000_000] * 2, rel=0.1)
+    fifo, rr, _ = (run["metrics"]["switches_involuntary"] for run in result.runs)
+    assert rr > fifo, "two of 290 ms change places every 100 ms, and under FIFO never"
 
 
 def workloads_load(name: str) -> int:

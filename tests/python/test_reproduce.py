@@ -111,7 +111,7 @@ def test_mistakes_are_reported_with_their_place_and_the_right_word(tmp_path):
         ("run['a', 'b']", "must have the keys"),
         ("run['a', 'b', c]", "must have the keys"),
         ("here['a', 'b', 'c']", "there is no set of runs 'here'"),
-        ("median(run['a', 'b', 'c'])", "there is no function 'median'"),
+        ("mode(run['a', 'b', 'c'])", "there is no function 'mode'"),
         ("__import__('os')", "there is no function"),
         ("run['a', 'b', 'c'].x", "means nothing here"),
         ("run['a', 'b', 'c'", "is no expression"),
@@ -199,9 +199,9 @@ full = {seeds = 6}
 name = "two"
 title = "Linux"
 host = "linux"
-workloads = {cpu = "report-4/pi:terms={terms}"}
+workloads = {cpu = "report-4/pi:compute={compute}us"}
 policies = {RR = "SCHED_RR:1", MLFQ = "SCHED_OTHER"}
-scaled = {terms = 1000}
+scaled = {compute = 40}
 quick = {skip = true}
 full = {seeds = 2}
 
@@ -269,7 +269,7 @@ def miniature(tmp_path):
         ("claims", 'turnaround["MLFQ", "cpu"]', 'turnover["MLFQ", "cpu"]', "there is no table 'turnover'"),
         ("claims", 'turnaround["MLFQ", "cpu"] /', "twice", "is no formula"),
         ("experiment", '{RR = "rr", MLFQ = "mlfq"', '{RR = "rr", MLFQ = ""', "policies must name at least one"),
-        ("experiment", "{terms = 1000}", '{terms = "many"}', "scaled.terms must be a number above 0 (got 'many')"),
+        ("experiment", "{compute = 40}", '{compute = "many"}', "scaled.compute must be a number above 0 (got 'many')"),
         ("experiment", "{seeds = 6}", "{seeds = 0}", "seeds must be at least 1"),
         ("audit", 'keys = ["scheduler"]', 'keys = ["name"]', "audit.toml: table 1: 'name' is missing"),
         ("audit", "[[table]]", "[table]", "audit.toml: table: must be written as [[table]]"),
@@ -547,8 +547,8 @@ def test_machines_end_together_also_those_about_to_be_started():
 
 
 def test_work_of_linux_is_scaled():
-    runs = Runs("l", "Linux", "linux", {}, Size(), Size(), scaled={"terms": 100_000_000})
-    assert workload_of("report-4/pi:terms={terms}", runs, Size(scale=0.015)) == "report-4/pi:terms=1500000"
+    runs = Runs("l", "Linux", "linux", {}, Size(), Size(), scaled={"compute": 3880})
+    assert workload_of("report-4/pi:compute={compute}ms", runs, Size(scale=0.25)) == "report-4/pi:compute=970ms"
 
 
 def test_hosts_that_have_no_part_in_it_are_refused(miniature, tmp_path):

@@ -18,8 +18,10 @@ import numpy as np
 from .dictionary import DICTIONARY, RunMetrics, statistics
 from .fairness import jain
 
-#: A task's own clock and that of the run are read one after the other.
+#: A task's own clock and that of the run are read one after the other; a process begins and ends.
 TOLERANCE_NS = 1_000_000
+#: By how much work may be longer or shorter than its program states, all tasks together.
+LENGTH_MARGIN = 0.1
 NONE = -1
 
 
@@ -100,6 +102,44 @@ def check(
             i = int(np.flatnonzero(is_wrong)[0])
             return f"task {columns['task'][i]}: {text} (ran {run[i]} ns, ended at {end[i]} ns)"
     return "ok"
+
+
+def wrong_length(columns: dict[str, np.ndarray], *, work_ns: np.ndarray, has_calls: np.ndarray) -> str:
+    """Compare the CPU time of tasks that only compute with what their programs state.
+
+    Parameters
+    ----------
+    columns : dict
+        What `columns_of` returned.
+    work_ns : array_like of int, shape (nr_program_tasks,)
+        CPU time that the program's tasks declare; -1 where that is not known.
+    has_calls : array_like of bool, shape (nr_program_tasks,)
+        Tasks with phases whose CPU time is the machine's; they are left out.
+
+    Returns
+    -------
+    str
+        Why the run is void: its work was not as long as stated, within a tenth; empty where it was.
+
+    Notes
+    -----
+    Tasks that did not end are left out, and `TOLERANCE_NS` a task is allowed for what Linux
+    does to begin and end it.
+
+    Examples
+    --------
+    >>> columns = {"task": np.array([1]), "end_ns": np.array([9]), "run_ns": np.array([131_000_000])}
+    >>> wrong_length(columns, work_ns=[290_000_000], has_calls=[False])[:72]
+    'work took 131.0 ms of CPU time where the workload says 290.0 ms (-54.8 %'
+    """
+    place = columns["task"] - 1
+    declared = np.asarray(work_ns)[place]
+    is_checked = (columns["end_ns"] >= 0) & (declared > 0) & ~np.asarray(has_calls)[place]
+    stated_ns, took_ns = int(declared[is_checked].sum()), int(columns["run_ns"][is_checked].sum())
+    if abs(took_ns - stated_ns) <= LENGTH_MARGIN * stated_ns + TOLERANCE_NS * int(is_checked.sum()):
+        return ""
+    return (f"work took {took_ns / 1e6:.1f} ms of CPU time where the workload says {stated_ns / 1e6:.1f} ms "
+            f"({100 * (took_ns / stated_ns - 1):+.1f} %, {LENGTH_MARGIN:.0%} are allowed)")  # fmt: skip
 
 
 def tally_metrics(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int) -> RunMetrics:

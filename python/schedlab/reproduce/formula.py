@@ -32,6 +32,7 @@ _FUNCTIONS: dict[str, Callable] = {
     "min": lambda values: np.minimum.reduce(values),
     "max": lambda values: np.maximum.reduce(values),
     "mean": lambda values: np.mean(values, axis=0),
+    "median": lambda values: np.median(values, axis=0),
     "sum": lambda values: np.sum(values, axis=0),
     "abs": lambda values: np.abs(values[0]),
     # One of them for all seeds: of two that chance alone tells apart, the lower of each seed is
@@ -104,7 +105,7 @@ class Measure:
     Parameters
     ----------
     text : str
-        Numbers, `+ - * / **`, cells, and `min`, `max`, `mean`, `sum`, `abs` of
+        Numbers, `+ - * / **`, cells, and `min`, `max`, `mean`, `median`, `sum`, `abs` of
         expressions, seed by seed; that one of several whose mean over all seeds is
         the `lowest_mean` or the `highest_mean`; and, of one expression over all seeds,
         its `deviation` (of each from their mean), `lowest` and `highest`.

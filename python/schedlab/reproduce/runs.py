@@ -121,7 +121,7 @@ def workload_of(text: str, runs: Runs, size: Size) -> str:
     Parameters
     ----------
     text : str
-        Such as `"report-4/pi:terms={terms}"`.
+        Such as `"report-4/pi:compute={compute}ms"`.
     runs : Runs
         With `scaled`.
     size : Size

@@ -28,6 +28,8 @@ from ..records.file import hash_file, read_records, records_table
 from ..workload.phases import ATTRIBUTES
 
 _HOST_VERBS = ("read", "write")
+#: Of a task with no other verbs all CPU time is what its program states.
+_COMPUTING_VERBS = ("run", "work", "loop", "end", "exit")
 #: Metrics that Linux counts for us.
 _FROM_USAGE = ("user_ns", "system_ns")
 
@@ -77,10 +79,10 @@ class Judge:
         Returns
         -------
         dict
-            `error`, `error_kind`, `record_hash`, `physics` and `metrics` of the
-            run. `physics` is None when there was nothing to check, `metrics`
-            is empty unless all is well. Of a replay also `replay`, as
-            `conservation.replayed_part` returns it.
+            `error`, `error_kind` (`"void"`: the work was not as long as stated),
+            `record_hash`, `physics` and `metrics` of the run. `physics` is None when there
+            was nothing to check, `metrics` is empty unless all is well. Of a replay also
+            `replay`, as `conservation.replayed_part` returns it.
         """
         result = {"error": None, "error_kind": None, "record_hash": None, "physics": None,
                   "metrics": {}}
@@ -91,6 +93,7 @@ class Judge:
             return result
         try:
             self._fill(result, program, records_path, outcome)
+            self._refuse_wrong_length(result, program, outcome)
         except SchedlabError as error:
             result["error"], result["error_kind"] = str(error), "records"
         except OSError as error:
@@ -113,6 +116,17 @@ class Judge:
             _write_table(records_table(records), self.tables_folder / "records.parquet", "lz4")
         if _is_possible(result):
             self._tell(result, program, compute_metrics(timeline, weight=program.tasks["weight"]), outcome)
+
+    def _refuse_wrong_length(self, result: dict, program, outcome: Outcome) -> None:
+        """Void a run on Linux whose work was not as long as its program states."""
+        if outcome.tally is None or result["error"] is not None:
+            return
+        problem = tally.wrong_length(
+            tally.columns_of(outcome.tally), work_ns=self._work_ns(program),
+            has_calls=_have_any(program, ~np.isin(program.ops["verb"], [layout.VERB_NUMBER[verb] for verb in _COMPUTING_VERBS])),
+        )  # fmt: skip
+        if problem:
+            result |= {"metrics": {}, "error_kind": "void", "error": f"void: {problem}; run again when the machine is quieter"}
 
     def _fill_tally(self, result: dict, program, outcome: Outcome) -> None:
         """The same of a run that could not be recorded."""
