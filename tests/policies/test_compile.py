@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.policy.build import read_symbols
+from schedlab.policy.elf import ElfFile
 from schedlab.policy.find import load_policy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def test_compiles_for_linux(need, tmp_path, path):
 @each_policy
 def test_knobs_are_the_constants(need, tmp_path, path):
     """One @knob line for each, and none without; the default lies within its bounds."""
-    symbols = read_symbols(compiled(need("gcc"), path, tmp_path / "policy.so", *NATIVE))
+    symbols = ElfFile(compiled(need("gcc"), path, tmp_path / "policy.so", *NATIVE)).objects()
     knobs = load_policy(str(path)).knobs
     constants = constants_of(path)
     assert path.read_text().count("const volatile") == len(constants)
@@ -83,7 +83,7 @@ def test_knobs_are_the_constants(need, tmp_path, path):
 @each_policy
 def test_the_text_of_a_knob_says_its_default(need, tmp_path, path):
     """A time in words, such as `default 10 ms`, the name of a value, or the number itself."""
-    symbols = read_symbols(compiled(need("gcc"), path, tmp_path / "policy.so", *NATIVE))
+    symbols = ElfFile(compiled(need("gcc"), path, tmp_path / "policy.so", *NATIVE)).objects()
     units = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
     for name, knob in load_policy(str(path)).knobs.items():
         said = re.search(r"default (-?\w+)(?: (s|ms|us|ns)\b)?", knob.text)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
 
 import pytest
 
 from schedlab.errors import NotFoundError, PolicyError, UnavailableError, UsageError
 from schedlab.policy import build as policy_build
-from schedlab.policy.build import build_policy, compile_policy, find_compiler, read_symbols
+from schedlab.policy.build import build_policy, compile_policy, find_compiler
+from schedlab.policy.check import operations
+from schedlab.policy.elf import ElfFile
 from schedlab.policy.find import (
     find_policy,
     list_policies,
@@ -391,7 +394,7 @@ def test_what_is_no_object_is_refused(tmp_path):
     path = tmp_path / "x.so"
     path.write_bytes(b"\x7fELF\x01\x01 a 32-bit one")
     with pytest.raises(PolicyError, match="not a 64-bit little-endian ELF file"):
-        read_symbols(path)
+        ElfFile(path).objects()
 
 
 def test_a_truncated_object_is_refused(write, tmp_path):
@@ -400,12 +403,12 @@ def test_a_truncated_object_is_refused(write, tmp_path):
     for size in (60, 64, len(whole) // 2, len(whole) - 70):
         path.write_bytes(whole[:size])
         with pytest.raises(PolicyError, match="damaged ELF file"):
-            read_symbols(path)
+            ElfFile(path).objects()
 
 
 def test_symbols_without_bytes_in_the_file_are_zero(write):
     path = write(("char _license", "u64 counter;\nchar _license"))
-    assert read_symbols(compile_policy(load_policy(path)))["counter"] == bytes(8)
+    assert ElfFile(compile_policy(load_policy(path))).objects()["counter"] == bytes(8)
 
 
 def test_the_cache_must_be_ones_own(tmp_path, monkeypatch):
@@ -430,3 +433,101 @@ def test_the_root_must_be_one(monkeypatch, tmp_path, root):
     monkeypatch.setenv("SCHEDLAB_ROOT", str(root))
     assert paths.resource_root() == Path(root)
     assert paths.policies_folder() == Path(root) / "policies"
+
+
+# ---- what Linux refuses -----------------------------------------------------
+
+ENQUEUE_LINE = SOURCE.splitlines().index("void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)") + 1
+
+
+@pytest.mark.parametrize(
+    ("declaration", "call", "texts"),
+    [
+        ("int printf(const char *format, ...);", 'printf("%d", p->pid);', ["printf() is not there", "use bpf_printk()"]),
+        ("int usleep(unsigned us);", "usleep(1);", ["usleep() is not there", "no C library"]),
+        ("void *malloc(unsigned long bytes);", "if (!malloc(8)) return;", ["malloc() is not there"]),
+    ],
+)
+def test_a_call_of_the_c_library_is_refused_with_its_line(write, declaration, call, texts):
+    path = write(
+        ("void BPF_STRUCT_OPS", f"{declaration}\nvoid BPF_STRUCT_OPS"),
+        ("\tscx_bpf", f"\t/* not here: {call} */\n\t{call}\n\tscx_bpf"),
+    )
+    with pytest.raises(PolicyError) as caught:
+        build_policy(load_policy(path))
+    # A declaration, the head, the brace and a comment stand before it.
+    assert str(caught.value).startswith(f"{path}:{ENQUEUE_LINE + 4}: ")
+    for text in texts:
+        assert text in str(caught.value)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="no such flag of the compiler")
+def test_floating_point_is_refused_with_its_line(write):
+    path = write(
+        ("void BPF_STRUCT_OPS", "static double mean;\nvoid BPF_STRUCT_OPS"),
+        ("\tscx_bpf", "\tmean = mean * 0.9 + p->scx.weight * 0.1;\n\tscx_bpf"),
+    )
+    with pytest.raises(PolicyError) as caught:
+        build_policy(load_policy(path))
+    message = str(caught.value)
+    assert f"{path}:{ENQUEUE_LINE + 3}" in message or "floating point is not there" in message
+    assert "floating point" in message
+
+
+@pytest.mark.parametrize(
+    ("licence", "text"), [("", "it has no licence"), ('char _license[] SEC("license") = "Proprietary";', "'Proprietary'")]
+)
+def test_a_licence_that_linux_does_not_load_is_refused(write, licence, text):
+    path = write(('char _license[] SEC("license") = "GPL";', licence))
+    with pytest.raises(PolicyError) as caught:
+        build_policy(load_policy(path))
+    assert text in str(caught.value)
+    assert 'add char _license[] SEC("license") = "GPL";' in str(caught.value)
+
+
+@pytest.mark.parametrize("licence", ["GPL v2", "Dual MIT/GPL"])
+def test_other_licences_that_linux_loads_are_accepted(write, licence):
+    assert build_policy(load_policy(write(('"GPL"', f'"{licence}"'))))
+
+
+@pytest.mark.parametrize(
+    ("head", "text"),
+    [
+        ("void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags, u64 more)",
+         "takes 3 arguments (struct task_struct *p, u64 enq_flags, u64 more), of which there are 2"),
+        ("void BPF_STRUCT_OPS(mine_enqueue, s32 cpu, struct task_struct *p)",
+         "takes 's32 cpu', where Linux passes 'struct task_struct *p'"),
+        ("void BPF_STRUCT_OPS(mine_enqueue, struct scx_exit_info *p, u64 enq_flags)",
+         "takes 'struct scx_exit_info *p', where Linux passes 'struct task_struct *p'"),
+    ],
+)  # fmt: skip
+def test_arguments_that_a_callback_does_not_have_are_refused(write, head, text):
+    path = write(
+        ("void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)\n{", f"{head}\n{{\n\tstruct task_struct *q = NULL;"),
+        ("insert(p,", "insert(q,"), ("slice_ns, enq_flags", "slice_ns, 0"),
+    )  # fmt: skip
+    with pytest.raises(PolicyError) as caught:
+        build_policy(load_policy(path))
+    assert str(caught.value) == (
+        f"{path}:{ENQUEUE_LINE}: mine_enqueue() {text}; ops.enqueue is void enqueue(struct task_struct *p, u64 enq_flags)"
+    )
+
+
+def test_a_result_that_linux_reads_must_be_given(write):
+    path = write(("SCX_OPS_DEFINE", "void BPF_STRUCT_OPS(mine_select_cpu, struct task_struct *p)\n{\n}\nSCX_OPS_DEFINE"),
+                 (".name", ".select_cpu = (void *)mine_select_cpu, .name"))  # fmt: skip
+    with pytest.raises(PolicyError, match=r"mine_select_cpu\(\) returns nothing, where Linux reads a result of type s32"):
+        build_policy(load_policy(path))
+
+
+def test_last_arguments_may_be_left_out_and_widths_may_differ(write):
+    path = write(("struct task_struct *p, u64 enq_flags)\n", "struct task_struct *p)\n"), ("slice_ns, enq_flags", "slice_ns, 0"),
+                 ("SCX_OPS_DEFINE", "void BPF_STRUCT_OPS(mine_runnable, struct task_struct *p, u32 flags)\n{\n}\nSCX_OPS_DEFINE"),
+                 (".name", ".runnable = (void *)mine_runnable, .name"))  # fmt: skip
+    assert build_policy(load_policy(path))
+
+
+def test_every_callback_has_a_prototype():
+    assert len(operations()) == 22
+    assert str(operations()["dispatch"]) == "(s32 cpu, struct task_struct *prev)"
+    assert operations()["init"].arguments == ()

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
-import struct
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -23,6 +23,8 @@ from pathlib import Path
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
+from .check import check_callbacks, check_object
+from .elf import ElfFile
 from .find import Policy, policy_hash
 
 #: What every host that runs native policies compiles them with.
@@ -39,6 +41,8 @@ FLAGS = (
     "-Werror=int-conversion",
     "-Werror=incompatible-pointer-types",
     "-Werror=return-type",
+    # Linux gives a policy no floating point, as it gives itself none.
+    *(("-mgeneral-regs-only",) if platform.machine() in ("x86_64", "aarch64") else ()),
 )
 COMPILE_SECONDS_MAX = 60
 #: Memory of the compiler, and size of what it writes: a source may include
@@ -97,7 +101,7 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
         If there is no C compiler.
     """
     shared_object = compile_policy(policy)
-    symbols = read_symbols(shared_object)
+    symbols = ElfFile(shared_object).objects()
     if "sl_policy" not in symbols:
         raise PolicyError(
             f"{policy.path}: defines no policy; end the file with "
@@ -225,10 +229,20 @@ def compile_policy(policy: Policy) -> Path:
                 f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"
             ) from error
         if answer.returncode != 0:
-            raise PolicyError(f"{policy.path} does not compile:\n{_messages(answer)}")
+            raise PolicyError(f"{policy.path} does not compile:\n{_messages(answer)}{_hint(answer.stderr)}")
+        text = policy.path.read_text("utf-8", errors="replace")
+        check_callbacks(policy.path, text)
+        check_object(policy.path, text, made)
         # A rename is atomic: another run sees the whole file or none.
         os.replace(made, result)
     return result
+
+
+def _hint(messages: str) -> str:
+    """What a compiler without floating point means by its words."""
+    if "SSE" not in messages and "general-regs-only" not in messages:
+        return ""
+    return "\nLinux gives a policy no floating point: use integers, such as thousandths"
 
 
 def _messages(answer: subprocess.CompletedProcess) -> str:
@@ -240,61 +254,3 @@ def _messages(answer: subprocess.CompletedProcess) -> str:
         left = len(lines) - MESSAGE_LINES_MAX
         lines = [*lines[:MESSAGE_LINES_MAX], f"({left} more lines)"]
     return "\n".join(lines)
-
-
-_ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
-_NO_BITS = 8  # SHT_NOBITS: zeroes that are not in the file
-
-
-def read_symbols(path) -> dict[str, bytes]:
-    """Data objects of a 64-bit little-endian ELF file, with their initial bytes.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        A shared object.
-
-    Returns
-    -------
-    dict of str to bytes
-        Initial contents by name, of objects that are defined in the file.
-
-    Raises
-    ------
-    PolicyError
-        If it is not such a file, or is cut short.
-    """
-    raw = Path(path).read_bytes()
-    if raw[:6] != b"\x7fELF\x02\x01":
-        raise PolicyError(f"{path}: not a 64-bit little-endian ELF file; compile it again")
-    try:
-        header = _ELF_HEADER.unpack_from(raw)
-        offset, size, count = header[6], header[11], header[12]
-        sections = [_SECTION.unpack_from(raw, offset + i * size) for i in range(count)]
-        symbols: dict[str, bytes] = {}
-        for section in sections:
-            if section[1] in _SYMBOL_TABLES:
-                symbols.update(_symbols_of(raw, section, sections))
-    except (struct.error, IndexError, ValueError) as error:
-        raise PolicyError(f"{path}: damaged ELF file ({error}); delete it and run again") from error
-    return symbols
-
-
-def _symbols_of(raw: bytes, table: tuple, sections: list[tuple]) -> dict[str, bytes]:
-    """Objects that one symbol table names."""
-    names_at = sections[table[6]][4]
-    found = {}
-    for at in range(table[4], table[4] + table[5], _SYMBOL.size):
-        name_off, info, _, index, value, size = _SYMBOL.unpack_from(raw, at)
-        is_object = info & 0xF == 1
-        if not is_object or not 0 < index < len(sections):
-            continue
-        end = raw.index(b"\0", names_at + name_off)
-        home = sections[index]
-        start = home[4] + value - home[3]
-        contents = bytes(size) if home[1] == _NO_BITS else raw[start : start + size]
-        found[raw[names_at + name_off : end].decode("utf-8", "replace")] = contents
-    return found
