@@ -9,36 +9,62 @@
  *
  * Called by main.c. Read next: worker.c.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descendants.h"
 #include "sim.h"
 
 #define REQUEST_ARGS_MAX 256
 
-/* Pass on what the child writes. Return: bytes passed on. */
-static size_t copy_out(int fd)
+/*
+ * Collect what the worker @pid writes, until it has ended: a process that its
+ * policy has started holds the same pipe and may keep it open for longer.
+ */
+static void collect(int fd, pid_t pid, FILE *to)
 {
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
+	};
 	char buffer[4096];
-	size_t total = 0;
 	ssize_t n;
 
-	while ((n = read(fd, buffer, sizeof(buffer))) != 0) {
+	for (;;) {
+		if (poll(fds, 2, -1) < 0 && errno == EINTR)
+			continue;
+		if (!fds[0].revents)
+			break;
+		n = read(fd, buffer, sizeof(buffer));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		if (n <= 0)
 			break;
-		total += (size_t)n;
-		fwrite(buffer, 1, (size_t)n, stdout);
+		fwrite(buffer, 1, (size_t)n, to);
 	}
-	fflush(stdout);
-	return total;
+	if (fds[1].fd >= 0)
+		close(fds[1].fd);
+}
+
+/* Wait for the worker, and end what its policy has left running. */
+static int end_worker(pid_t pid)
+{
+	int status = 0;
+
+	waitpid(pid, &status, 0);
+	if (sl_end_descendants())
+		fprintf(stderr, "schedlab: processes that the policy left running have been ended\n");
+	return status;
 }
 
 static void report_death(const struct sim_options *o, int status)
@@ -87,13 +113,17 @@ static void be_first_to_go(void)
 int sim_run_forked(struct sim_options *o)
 {
 	int fds[2];
-	int status = 0;
+	char *answer = NULL;
+	size_t nr_bytes = 0;
+	FILE *to;
+	int status;
 	pid_t pid;
 
 	if (o->no_fork)
 		return sim_worker(o, dup(STDOUT_FILENO));
 	if (pipe(fds))
 		return -errno;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	fflush(stdout);
 	pid = fork();
 	if (pid < 0) {
@@ -109,13 +139,18 @@ int sim_run_forked(struct sim_options *o)
 		_exit(sim_worker(o, fds[1]));
 	}
 	close(fds[1]);
-	if (!copy_out(fds[0])) {
-		waitpid(pid, &status, 0);
-		report_death(o, status);
-	} else {
-		waitpid(pid, &status, 0);
-	}
+	to = open_memstream(&answer, &nr_bytes);
+	SL_ASSERT(to);
+	collect(fds[0], pid, to);
+	fclose(to);
 	close(fds[0]);
+	/* Before the answer: what is printed after it belongs to the next run. */
+	status = end_worker(pid);
+	fwrite(answer, 1, nr_bytes, stdout);
+	fflush(stdout);
+	free(answer);
+	if (!nr_bytes)
+		report_death(o, status);
 	return 0;
 }
 

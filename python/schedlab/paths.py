@@ -100,6 +100,7 @@ simulator = partial(_program, "sim", "schedlab-sim")
 launcher = partial(_program, "linux", "schedlab-launch")
 linux_runner = partial(_program, "linux", "schedlab-play")
 recorder = partial(_program, "linux", "schedlab-record")
+supervisor = partial(_program, "common", "schedlab-supervise")
 uthreads_runner = partial(_program, "uthreads", "schedlab-uthreads")
 
 

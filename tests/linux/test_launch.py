@@ -20,6 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "hosts" / "linux" / "launch"
+COMMON = ROOT / "hosts" / "common"
 SCHED_OTHER, SCHED_FIFO, SCHED_DEADLINE = 0, 1, 6
 MS = 1_000_000
 #: Uses about as much of a CPU as it is told, in milliseconds, in one process.
@@ -321,7 +322,7 @@ def test_damaged_requests_are_refused(program, tmp_path, need):
     checked = tmp_path / "launch"
     subprocess.run(
         [need("cc"), "-std=gnu11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover",
-         "-o", checked, *sorted(SOURCES.glob("*.c"))],
+         f"-I{COMMON}", "-o", checked, *sorted(SOURCES.glob("*.c")), COMMON / "descendants.c"],
         check=True,
     )  # fmt: skip
     draw = random.Random(5)

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from schedlab.errors import RecordError
 from schedlab.records.file import Kind, Overhead, Stop
-from schedlab.records.ftrace import Trace, page_events, read_format, sorted_events, trace_records
+from schedlab.records.ftrace import (
+    Trace,
+    page_events,
+    printed_lines,
+    read_format,
+    sorted_events,
+    trace_records,
+)
 
 COMMON = [
     ("unsigned short common_type", 0, 2, 0),
@@ -32,6 +39,7 @@ EVENTS = {
         ("pid_t pid", 8, 4, 1), ("int orig_cpu", 12, 4, 1), ("int dest_cpu", 16, 4, 1),
     ]),
     "raw_syscalls/sys_enter": (20, [("long id", 8, 8, 1)]),
+    "bpf_trace/bpf_trace_printk": (400, [("__data_loc char[] bpf_string", 8, 4, 0)]),
 }  # fmt: skip
 
 
@@ -74,6 +82,12 @@ def page(events, *, start_ns=0):
         else:
             data += struct.pack("<II", delta_ns << 5, len(raw) + 4) + raw
     return struct.pack("<QQ", start_ns, len(data)) + data + bytes(64)
+
+
+def printed(t_ns, text):
+    """What bpf_printk() leaves: a place and a length, then the text itself."""
+    said = text.encode() + b"\0"
+    return (t_ns, event("bpf_trace/bpf_trace_printk", bpf_string=12 | len(said) << 16) + said)
 
 
 def switch(t_ns, prev, next_, state=0):
@@ -220,3 +234,12 @@ def test_what_was_before_time_zero_is_left_out():
     found, _ = trace_records(trace)
     assert found["t_ns"].tolist() == [30, 40, 40, 50]
     assert found["kind"].tolist() == [Kind.ARRIVE, Kind.OVERHEAD, Kind.RUN, Kind.STOP]
+
+
+def test_lines_of_a_policy_come_in_order_of_time_from_all_cpus():
+    pages = {0: [page([printed(50, "second"), switch(60, 0, 101)])], 1: [page([printed(20, "first: ü")])]}
+    assert printed_lines(Trace(formats=FORMATS, pages=pages)) == ["first: ü", "second"]
+
+
+def test_a_kernel_without_that_event_prints_nothing():
+    assert printed_lines(Trace(formats={}, pages={0: [page([printed(50, "x")])]})) == []

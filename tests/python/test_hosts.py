@@ -48,7 +48,7 @@ for line in sys.stdin:
     elif what == "mute":
         print('{{"status": "failed"}}')
     else:
-        print('{{"status": "ok", "error": null, "cpus": [], "pid": %d}}' % os.getpid())
+        print('{{"status": "ok", "error": null, "cpus": [], "pid": %d}}' % os.getpgrp())
     sys.stdout.flush()
 """
 

@@ -31,6 +31,8 @@ static const char *const events[] = {
 };
 
 #define NR_EVENTS (sizeof(events) / sizeof(events[0]))
+/* What bpf_printk() writes; Linux enables it with the first program that does. */
+#define PRINTK "bpf_trace/bpf_trace_printk"
 
 static void put(const char *name, const char *text)
 {
@@ -62,18 +64,24 @@ void trace_init(void)
 	}
 }
 
-void trace_send_formats(void)
+static void send_format(const char *event)
 {
 	char path[200];
 	char name[100];
+
+	snprintf(name, sizeof(name), "format %s", event);
+	snprintf(path, sizeof(path), ROOT "events/%s/format", event);
+	frame_file(name, path);
+}
+
+void trace_send_formats(void)
+{
 	u64 i;
 
 	frame_file("format header_page", ROOT "events/header_page");
-	for (i = 0; i < NR_EVENTS; i++) {
-		snprintf(name, sizeof(name), "format %s", events[i]);
-		snprintf(path, sizeof(path), ROOT "events/%s/format", events[i]);
-		frame_file(name, path);
-	}
+	for (i = 0; i < NR_EVENTS; i++)
+		send_format(events[i]);
+	send_format(PRINTK);
 }
 
 void trace_start(void)

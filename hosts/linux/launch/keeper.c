@@ -13,7 +13,6 @@
  * Read next: main.c.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,6 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descendants.h"
 #include "launch.h"
 
 struct keeper {
@@ -148,81 +148,17 @@ static void reap(struct keeper *k)
 	}
 }
 
-/* The parent of @pid, or 0 when it is gone. */
-static pid_t parent_of(pid_t pid)
-{
-	char path[64], line[512], *end;
-	FILE *file;
-	int parent = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	/* The name in parentheses may hold anything, ')' included. */
-	if (fgets(line, sizeof(line), file) && (end = strrchr(line, ')')) &&
-	    sscanf(end + 1, " %*c %d", &parent) != 1)
-		parent = 0;
-	fclose(file);
-	return parent;
-}
-
-static bool is_descendant(pid_t pid, pid_t of)
-{
-	while (pid > 1 && pid != of)
-		pid = parent_of(pid);
-	return pid == of;
-}
-
-/*
- * Kill all that descend from us, not only our children: a child that must wait
- * for the CPU of a real-time child of its own would never come to die, and so
- * never hand that one to us. Return: how many belong to another user, whom we may
- * not kill, if there are no others.
- */
-static int kill_all_below_us(void)
-{
-	pid_t self = getpid();
-	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	int nr_refused = 0, nr_killed = 0;
-
-	if (!proc)
-		return 0;
-	while ((entry = readdir(proc))) {
-		pid_t pid = atoi(entry->d_name);
-
-		if (pid <= 0 || pid == self || !is_descendant(pid, self))
-			continue;
-		if (kill(pid, SIGKILL) && errno == EPERM)
-			nr_refused++;
-		else
-			nr_killed++;
-	}
-	closedir(proc);
-	return nr_killed ? 0 : nr_refused;
-}
-
-bool kill_descendants(struct patience *patience)
-{
-	struct timespec a_moment = { .tv_nsec = 1000000 };
-
-	patience->nr_refusals = kill_all_below_us() ? patience->nr_refusals + 1 : 0;
-	nanosleep(&a_moment, NULL);
-	return patience->nr_refusals < REFUSALS_MAX;
-}
-
 /*
  * End the whole tree. A process in the kernel may take its time to die; one of
  * another user, as sudo starts it, cannot be ended by us, and is told.
  */
 static void end_tree(struct keeper *k)
 {
-	struct patience patience = { 0 };
+	uint32_t nr_refusals = 0;
 
 	/* Mostly all have ended already: looking for them takes a millisecond. */
 	for (reap(k); k->has_tree; reap(k)) {
-		if (kill_descendants(&patience))
+		if (sl_kill_descendants(&nr_refusals))
 			continue;
 		k->report.failure = FAILURE_SURVIVOR;
 		k->report.error = EPERM;

@@ -109,19 +109,6 @@ _Noreturn void become_command(const struct command *c, int go_fd, int status_fd)
 /* keeper.c: in a new process; does not return. @fd: to the launcher. */
 _Noreturn void keep(const struct command *c, uint64_t timeout_ns, int fd);
 
-/* A tree of which all that is left belongs to another user is given up soon. */
-#define REFUSALS_MAX 100
-
-struct patience {
-	int nr_refusals;	/* in a row */
-};
-
-/*
- * keeper.c: kill all that descend from this process, however far, and wait a
- * moment. Return: whether to try again.
- */
-bool kill_descendants(struct patience *patience);
-
 /* main.c */
 uint64_t now_ns(void);
 /* Priority of launcher and keepers in SCHED_FIFO; 0: they are in no such class. */

@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descendants.h"
 #include "launch.h"
 
 struct kept {
@@ -196,23 +197,6 @@ static void hear_report(struct kept *kept)
 	report->error = ECHILD;
 }
 
-/*
- * End what keepers have left behind that were killed. Whoever outlives its keeper
- * becomes our child, since we are a subreaper; mostly there is nobody.
- *
- * Context: no keeper is left.
- */
-static void end_orphans(void)
-{
-	struct patience patience = { 0 };
-	pid_t pid;
-
-	do {
-		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-			;
-	} while (!pid && kill_descendants(&patience));
-}
-
 static void tell_all(struct kept *kept, uint32_t nr, const char *word)
 {
 	for (uint32_t i = 0; i < nr; i++) {
@@ -267,7 +251,8 @@ static bool run(const struct request *request)
 		are_ready &= hear_ready(&kept[i]);
 	tell_all(kept, nr, are_ready ? "g" : "k");
 	has_input = collect(kept, nr);
-	end_orphans();
+	/* What keepers that were killed have left behind: we are a subreaper, too. */
+	sl_end_descendants();
 	answer(kept, nr);
 	return has_input;
 }

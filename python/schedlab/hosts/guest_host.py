@@ -24,7 +24,7 @@ from pathlib import Path
 from ..errors import SchedlabError
 from ..program.file import read_program
 from ..records.file import write_records
-from ..records.ftrace import trace_records
+from ..records.ftrace import printed_lines, trace_records
 from .guest import (
     LEAD_MS,
     LEAD_MS_LONG,
@@ -165,6 +165,7 @@ def _outcome(job: Job, answer: Answer, program) -> Outcome:
     if answer.fatal or answer.trace is None:
         why = "; ".join(answer.fatal) or "the guest played nothing"
         return Outcome(error=why, error_kind="host", **about)
+    about["log"] = "\n".join(printed_lines(answer.trace))
     events, end_ns = trace_records(answer.trace)
     write_records(job.records, events, nr_cpus=job.nr_cpus, tick_ns=answer.tick_ns, end_ns=end_ns)
     about["answer"] |= {"nr_exited": program.nr_tasks - answer.nr_left, "end_ns": end_ns}

@@ -84,6 +84,8 @@ class Outcome:
         there are any, agree with it.
     no_records : str or None
         Why it could not be.
+    log : str
+        What the policy printed (`bpf_printk()`, or its own output), as far as it was kept.
     """
 
     error: str | None = None
@@ -97,6 +99,7 @@ class Outcome:
     usage: dict | None = None
     tally: list | None = None
     no_records: str | None = None
+    log: str = ""
 
 
 class Session(Protocol):

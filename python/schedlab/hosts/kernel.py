@@ -21,7 +21,7 @@ Read next: kernel_frames.py, what the kernel says; hosts/kernel/user/play.c.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..calibration import Calibration
@@ -136,16 +136,16 @@ class KernelSession(ProcessSession):
         if how is not None and how.error_kind != "crash":
             return how
         sent = read_frames((folder / "channel").read_bytes())
-        return outcome_of(job, sent, console, ended_badly=how)
+        return replace(outcome_of(job, sent, console, ended_badly=how), log="\n".join(sent.said("print")))
 
     def _boot(self, command: list[str]) -> Outcome | None:
         """Run the machine until it is off; None if it went off by itself and well."""
         done = self._wait_for(command)
-        said = done.stderr.decode("utf-8", "replace").strip()
-        if done.returncode < 0 or said:
-            return Outcome(error=f"{QEMU} ended with {done.returncode}: {said}", error_kind="host")
-        if done.returncode:
-            return Outcome(error=f"the machine went off with status {done.returncode}",
+        said = done.stderr.strip()
+        if done.status < 0 or said:
+            return Outcome(error=f"{QEMU} ended with {done.status}: {said}", error_kind="host")
+        if done.status:
+            return Outcome(error=f"the machine went off with status {done.status}",
                            error_kind="crash")  # fmt: skip
         return None
 

@@ -1,20 +1,42 @@
 # SPDX-License-Identifier: MIT
-"""Sessions whose jobs are one process each, and what becomes of a job that fails.
+"""Processes that run policies: supervised, read without blocking, and always ended.
 
-Must stay true: whatever the process does, or does not do, the job comes back
-within the time limit, and its process group is gone.
-Read next: uthreads.py, the shortest use; kernel.py.
+A policy is a program of somebody's: it may fork a daemon that keeps the run's
+pipes open and its CPU busy. So each command is a child of `schedlab-supervise`
+(hosts/common/supervise.c), which ends all that descends from it, and no read
+waits for the end of a pipe.
+
+Invariant: whatever the processes do, a job comes back within the time limit, and
+nothing that it started is left running.
+Read next: uthreads.py, the shortest use; sim.py; kernel.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
+import selectors
+import shutil
 import subprocess
 import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from .. import paths
 from ..errors import HostError, PolicyError, SchedlabError
 from .host import Job, Outcome
+
+#: What a command may print as its answer; 1,024 CPUs need a tenth of it.
+STDOUT_BYTES_MAX = 4 << 20
+#: Of what a policy prints, the beginning and the end are kept.
+LOG_HEAD_BYTES = 1 << 20
+LOG_TAIL_BYTES = 1 << 16
+#: How long the supervisor may take to end a tree; it takes a millisecond or two.
+END_SECONDS = 10.0
+_READ_BYTES = 1 << 16
+#: Exit status of the supervisor where the command cannot be executed.
+NO_EXEC = 127
 
 
 def timed_out(timeout_seconds: float) -> Outcome:
@@ -55,6 +77,173 @@ def not_done(error: SchedlabError | OSError) -> Outcome:
     return Outcome(error=str(error), error_kind=kind)
 
 
+class Log:
+    """What a policy prints: all of it up to a megabyte, then the last lines only."""
+
+    def __init__(self):
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._nr_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        """Keep what was read."""
+        self._nr_bytes += len(piece)
+        room = LOG_HEAD_BYTES - len(self._head)
+        self._head += piece[:room]
+        self._tail += piece[max(room, 0) :]
+        del self._tail[:-LOG_TAIL_BYTES]
+
+    def take(self) -> str:
+        """Return the text so far, and begin anew."""
+        nr_lost = self._nr_bytes - len(self._head) - len(self._tail)
+        note = b"\n[... %d bytes are left out ...]\n" % nr_lost if nr_lost else b""
+        text = bytes(self._head + note + self._tail).decode("utf-8", "replace")
+        self.__init__()
+        return text
+
+
+class Supervised:
+    """A command under `schedlab-supervise`; used by one thread, ended by any.
+
+    Parameters
+    ----------
+    command : list of str
+        Program and arguments.
+    has_input : bool, default False
+        Whether `write` will be used.
+
+    Raises
+    ------
+    HostError
+        If it cannot be started.
+    """
+
+    def __init__(self, command: list[str], *, has_input: bool = False):
+        self.stdout = bytearray()
+        self.log = Log()
+        self._lock = threading.Lock()
+        supervisor = paths.supervisor()
+        reason = paths.why_unusable(supervisor)
+        if reason:
+            raise HostError(reason)
+        read_end, self._control = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [str(supervisor), str(read_end), shutil.which(command[0]) or command[0], *command[1:]], pass_fds=(read_end,), bufsize=0,
+                stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                # Ctrl-C is for us: we end the command in our own order.
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            os.close(self._control)
+            raise HostError(f"{command[0]} cannot be started: {error.strerror}") from error
+        finally:
+            os.close(read_end)
+        self._ended = os.pidfd_open(self._process.pid)
+        for stream in (self._process.stdout, self._process.stderr):
+            os.set_blocking(stream.fileno(), False)
+
+    def write(self, data: bytes) -> None:
+        """Send to its standard input; OSError where it has ended."""
+        self._process.stdin.write(data)
+
+    def read_until(self, is_done: Callable[[], bool], deadline: float) -> int | None:
+        """Read what it prints until that is enough, or it has ended.
+
+        Parameters
+        ----------
+        is_done : callable
+            Whether `stdout` is all that is waited for.
+        deadline : float
+            By `time.monotonic()`.
+
+        Returns
+        -------
+        int or None
+            Its exit status, negative for a signal; None: it has not ended.
+
+        Raises
+        ------
+        TimeoutError
+            If neither has happened by then.
+        OSError
+            If the answer never ends.
+        """
+        with selectors.DefaultSelector() as selector:
+            for file in (self._process.stdout, self._process.stderr, self._ended):
+                selector.register(file, selectors.EVENT_READ)
+            while not is_done():
+                left = deadline - time.monotonic()
+                ready = [key.fd for key, _ in selector.select(left)] if left > 0 else []
+                if not ready:
+                    raise TimeoutError
+                self._read_available()
+                if self._ended in ready:
+                    return self._process.wait()
+        self._read_available()
+        return None
+
+    def _read_available(self) -> None:
+        """Read both streams as far as they are filled."""
+        for stream, add in (self._process.stdout, self.stdout.extend), (self._process.stderr, self.log.add):
+            # As much as a full pipe: a flood must not keep us here.
+            for _ in range(16):
+                try:
+                    piece = os.read(stream.fileno(), _READ_BYTES)
+                except BlockingIOError:
+                    break
+                if not piece:
+                    break
+                add(piece)
+        if len(self.stdout) > STDOUT_BYTES_MAX:
+            raise OSError("the answer never ends")
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """Have the supervisor end the whole tree; does not wait. From any thread."""
+        with self._lock:
+            control, self._control = self._control, None
+        if control is not None:
+            os.close(control)
+
+    def close(self) -> None:
+        """End the tree, wait for that, and close the pipes."""
+        self.end()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._ended)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended.
+
+    Attributes
+    ----------
+    status : int
+        Exit status, negative for a signal.
+    stdout : bytes
+        All that it printed as its answer.
+    stderr : str
+        What it, or a policy in it, printed besides.
+    """
+
+    status: int
+    stdout: bytes
+    stderr: str
+
+
 class ProcessSession:
     """Does jobs one after the other, each in a process of its own.
 
@@ -68,7 +257,7 @@ class ProcessSession:
 
     def __init__(self, *, timeout_seconds: float):
         self.timeout_seconds = timeout_seconds
-        self._process: subprocess.Popen | None = None
+        self._process: Supervised | None = None
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -76,52 +265,41 @@ class ProcessSession:
         """Do one job and wait for it."""
         try:
             return self._run(job)
-        except subprocess.TimeoutExpired:
+        except TimeoutError:
             return timed_out(self.timeout_seconds)
         except (SchedlabError, OSError) as error:
             return not_done(error)
 
     def _run(self, job: Job) -> Outcome:
-        """Do one job; a timeout, and errors of ours, are told by `run`."""
+        """Do one job; a timeout, and errors of ours, are reported by `run`."""
         raise NotImplementedError
 
     def interrupt(self) -> None:
         """End the process; the job under way comes back as failed. From any thread."""
         with self._lock:
             self._is_closed = True
-            self._end_process()
+            if self._process is not None:
+                self._process.end()
 
     def close(self) -> None:
         """End what is left; no job is done after that."""
         self.interrupt()
 
-    def _wait_for(self, command: list[str]) -> subprocess.CompletedProcess:
-        """Have a command done; how it ended, and what it said."""
+    def _wait_for(self, command: list[str]) -> Done:
+        """Run a command to its end, within the time limit; TimeoutError beyond it."""
         with self._lock:
             if self._is_closed:
                 raise HostError("interrupted")
-            try:
-                # Ctrl-C is for us: we end the process in our own order.
-                process = self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE, start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise HostError(f"{command[0]} cannot be started: {error.strerror}") from error
+            process = self._process = Supervised(command)
         try:
-            said, complaints = process.communicate(timeout=self.timeout_seconds)
+            status = process.read_until(lambda: False, time.monotonic() + self.timeout_seconds)
         finally:
             with self._lock:
-                self._end_process()
-                process.wait()
                 self._process = None
-            process.stdout.close()
-            process.stderr.close()
+            process.close()
         if self._is_closed:
             raise HostError("interrupted")
-        return subprocess.CompletedProcess(command, process.returncode, said, complaints)
-
-    def _end_process(self) -> None:
-        """Context: the lock is held, so the number is still this process's."""
-        if self._process is not None and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+        said = process.log.take()
+        if status == NO_EXEC and not process.stdout:
+            raise HostError(said.strip())
+        return Done(status=status, stdout=bytes(process.stdout), stderr=said)

@@ -4,7 +4,7 @@
 `schedlab-sim --serve` loads a policy once and then answers requests, one line
 each, by forking a worker per run. A policy that crashes or spins kills only its
 worker; should the server itself die or hang, the run is marked failed, the
-server's whole process group is ended, and the next job starts a new one.
+server's whole process tree is ended, and the next job starts a new one.
 
 Must stay true: no answer of the simulator, and no silence either, can stop the
 caller or harm another run.
@@ -13,30 +13,25 @@ Read next: runs/run.py, which hands out the jobs.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import os
-import selectors
 import signal
-import subprocess
 import threading
 import time
-from collections import deque
+from dataclasses import replace
 from functools import lru_cache
 
 from .. import paths
 from ..calibration import DEFAULT_CALIBRATION, Calibration
+from ..errors import SchedlabError
 from ..policy.build import BuiltPolicy
 from .host import Job, Outcome
 from .kinds import job_arguments
-from .process import timed_out
+from .process import Supervised, timed_out
 
-#: Longest answer that is read, in bytes; 1,024 CPUs need a tenth of it.
-ANSWER_BYTES_MAX = 4 << 20
 #: How much of what a policy prints is kept for the message about its failure.
 STDERR_LINES_KEPT = 20
-#: How long a server may take to end by itself when its input is closed.
-CLOSE_SECONDS = 1.0
 #: Costs that stand between a runnable task and an idle CPU.
 _LATENCIES = ("ipi_ns", "switch_ns", "leave_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns")
 
@@ -157,7 +152,7 @@ class SimSession:
         with self._lock:
             self._is_closed = True
             if self._server is not None:
-                self._server.signal_group()
+                self._server.end()
 
     def close(self) -> None:
         """End the server; by the thread that uses the session."""
@@ -182,118 +177,65 @@ class SimSession:
 
 
 class _Server:
-    """One `schedlab-sim --serve` process."""
+    """One `schedlab-sim --serve` process, with what its workers leave behind."""
 
     def __init__(self, policy):
         self.policy = policy
-        self._said: deque[str] = deque(maxlen=STDERR_LINES_KEPT)
-        self._pending = b""
         self._failure: str | None = None
+        self._process: Supervised | None = None
         try:
-            self._process = subprocess.Popen(
-                [str(paths.simulator()), "--serve", "--policy", str(policy)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                # Ctrl-C is for us: we end the server in our own order.
-                start_new_session=True,
+            self._process = Supervised(
+                [str(paths.simulator()), "--serve", "--policy", str(policy)], has_input=True
             )
-        except OSError as error:
-            self._process = None
-            self._failure = f"{paths.simulator()} cannot be started: {error.strerror}"
-            return
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def _listen(self) -> None:
-        """Keep the last lines that the policy or the server prints."""
-        for line in iter(lambda: self._process.stderr.readline(4096), b""):
-            self._said.append(line.decode("utf-8", "replace").rstrip())
+        except SchedlabError as error:
+            self._failure = str(error)
 
     def is_alive(self) -> bool:
         """Whether it can take another request."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.is_alive()
 
     def ask(self, line: str, timeout_seconds: float) -> Outcome:
         """Send one request and wait for its answer."""
-        if self._process is None:
+        process = self._process
+        if process is None:
             return Outcome(error=self._failure, error_kind="host")
+        status = None
         try:
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
-            answer = self._read_line(time.monotonic() + timeout_seconds)
+            with contextlib.suppress(BrokenPipeError):
+                process.write(line.encode())
+            status = process.read_until(lambda: b"\n" in process.stdout, time.monotonic() + timeout_seconds)
         except TimeoutError:
-            return timed_out(timeout_seconds)
-        except OSError:
-            answer = b""
-        if not answer:
-            return self._died()
-        try:
-            return _read_answer(answer)
-        except (ValueError, KeyError, TypeError) as error:
-            return Outcome(
-                error=f"schedlab-sim gave an answer that cannot be read ({error}): {answer[:200]!r}",
-                error_kind="host",
-            )
+            return replace(timed_out(timeout_seconds), log=process.log.take())
+        except OSError as error:
+            return Outcome(error=f"schedlab-sim: {error}", error_kind="host", log=process.log.take())
+        answer, _, rest = process.stdout.partition(b"\n")
+        process.stdout[:] = rest
+        return _outcome_of(bytes(answer), status, process.log.take())
 
-    def _read_line(self, deadline: float) -> bytes:
-        """Read one line; empty when the server is gone."""
-        stream = self._process.stdout.fileno()
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
-            while b"\n" not in self._pending:
-                left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
-                    raise TimeoutError
-                piece = os.read(stream, 1 << 16)
-                if not piece:
-                    return b""
-                self._pending += piece
-                if len(self._pending) > ANSWER_BYTES_MAX:
-                    raise OSError("the answer never ends")
-        line, _, self._pending = self._pending.partition(b"\n")
-        return line
-
-    def _died(self) -> Outcome:
-        """Say how the server ended."""
-        try:
-            code = self._process.wait(CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            code = None
-        self._listener.join(CLOSE_SECONDS)
-        if code is None:
-            how = "closed its output"
-        elif code < 0:
-            how = f"was ended by {signal.Signals(-code).name}"
-        else:
-            how = f"ended with {code}"
-        said = "\n".join(self._said)
-        return Outcome(
-            error=f"schedlab-sim {how} without an answer" + (f":\n{said}" if said else ""),
-            error_kind="host",
-        )
-
-    def signal_group(self) -> None:
-        """Kill the server and its workers, which are one process group."""
-        # While poll() has not seen its end, its number cannot be another's.
-        if self._process is not None and self._process.poll() is None:
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+    def end(self) -> None:
+        """Have the server and its workers ended, without waiting; from any thread."""
+        if self._process is not None:
+            self._process.end()
 
     def kill(self) -> None:
-        """End the server and let go of its pipes."""
-        if self._process is None:
-            return
-        self.signal_group()
-        self._process.wait()
-        self._listener.join(CLOSE_SECONDS)
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            try:
-                stream.close()
-            except OSError:  # what was never sent does not matter any more
-                pass
+        """End the server and close its pipes."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+
+def _outcome_of(answer: bytes, status: int | None, log: str) -> Outcome:
+    """What the simulator answered, or how it ended without an answer."""
+    try:
+        if answer:
+            return replace(_read_answer(answer), log=log)
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+        error = f"schedlab-sim {how} without an answer"
+        last = "\n".join(log.splitlines()[-STDERR_LINES_KEPT:])
+        error += f":\n{last}" if last else ""
+    except (ValueError, KeyError, TypeError) as fault:
+        error = f"schedlab-sim gave an answer that cannot be read ({fault}): {answer[:200]!r}"
+    return Outcome(error=error, error_kind="host", log=log)
 
 
 def _read_answer(line: bytes) -> Outcome:

@@ -22,7 +22,7 @@ from .. import paths
 from .host import Job, Outcome
 from .kinds import RealTimeHost, job_arguments
 from .linux_machine import processor_name
-from .process import ProcessSession
+from .process import Done, ProcessSession
 
 #: How much of what a policy prints is kept for the message about its failure.
 STDERR_BYTES_KEPT = 2000
@@ -99,22 +99,23 @@ class UthreadsSession(ProcessSession):
     def _run(self, job: Job) -> Outcome:
         """What the runner said, or how it died."""
         done = self._wait_for(command(job))
-        return _read_answer(done.returncode, done.stdout, done.stderr)
+        return _read_answer(done)
 
 
-def _read_answer(status: int, said: bytes, complaints: bytes) -> Outcome:
+def _read_answer(done: Done) -> Outcome:
     """What the runner printed, or how it died."""
     try:
-        answer = json.loads(said)
+        answer = json.loads(done.stdout)
         return Outcome(
             error=answer["error"], error_kind=answer["error_kind"], task=answer["task"],
-            cpus=answer["cpus"], answer=answer, away_ns=answer["away_ns_max"],
+            cpus=answer["cpus"], answer=answer, away_ns=answer["away_ns_max"], log=done.stderr,
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):
         pass
-    last = complaints[-STDERR_BYTES_KEPT:].decode("utf-8", "replace").strip()
-    how = f"signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"code {status}"
+    last = done.stderr[-STDERR_BYTES_KEPT:].strip()
+    is_signal = done.status < 0
+    how = f"signal {-done.status} ({signal.strsignal(-done.status)})" if is_signal else f"code {done.status}"
     return Outcome(
         error=f"the run was ended by {how} and gave no result{': ' + last if last else ''}",
-        error_kind="crash",
-    )
+        error_kind="crash", log=done.stderr,
+    )  # fmt: skip

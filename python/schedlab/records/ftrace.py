@@ -355,6 +355,40 @@ def trace_records(trace: Trace) -> tuple[np.ndarray, int]:
     return np.array(records, RECORD_DTYPE), end_ns
 
 
+def printed_lines(trace: Trace) -> list[str]:
+    """What policies printed by `bpf_printk()` while the run was recorded.
+
+    Parameters
+    ----------
+    trace : Trace
+        What the kernel recorded.
+
+    Returns
+    -------
+    list of str
+        A line each, in order of time.
+
+    Raises
+    ------
+    RecordError
+        If a page is damaged.
+    """
+    text = trace.formats.get("bpf_trace/bpf_trace_printk")
+    if not text or "bpf_string" not in (form := read_format(text)).fields:
+        return []
+    at, _, _ = form.fields["bpf_string"]
+    lines = []
+    for pages in trace.pages.values():
+        for page in pages:
+            for t_ns, raw in page_events(page):
+                if int.from_bytes(raw[:2], "little") == form.number:
+                    # A field of variable length: where it lies, and how long it is.
+                    start, length = struct.unpack_from("<HH", raw, at)
+                    said = raw[start : start + length].rstrip(b"\0\n").decode("utf-8", "replace")
+                    lines.append((t_ns, said))
+    return [said for _, said in sorted(lines, key=lambda line: line[0])]
+
+
 def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:
     """All events that make records, of all CPUs, in order of time.
 

@@ -29,6 +29,10 @@ from .judge import Judge
 from .machine import charges_tasks
 from .plan import Plan
 
+#: What a policy printed, in the folder of its run; and how much of its end is shown.
+LOG_FILE = "policy.log"
+LOG_LINES_SHOWN = 5
+
 
 @dataclass(frozen=True)
 class Case:
@@ -304,6 +308,7 @@ def blank_run(ready: Ready, case: Case) -> dict:
         "knobs": {},
         "directory": str(directory_of(plan, case)),
         "metrics": {},
+        "log": [],
     }
 
 
@@ -356,6 +361,9 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         is_lost = outcome.error_kind == "host"
         run["host_answer"] = outcome.answer
         run["environment"] = ready.environment | outcome.environment
+        if outcome.log:
+            run["log"] = _last_lines(outcome.log)
+            write_text(directory / LOG_FILE, outcome.log.rstrip("\n") + "\n")
         if outcome.tick_ns is not None:
             run["tick_ns"] = outcome.tick_ns
         if outcome.usage is not None:
@@ -372,6 +380,13 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         run |= judge.verdict(program, job.records, outcome)
     run["status"] = "ok" if run["error"] is None else "failed"
     return is_lost
+
+
+def _last_lines(log: str) -> list[str]:
+    """The end of what a policy printed, without what a terminal would obey."""
+    lines = log.splitlines()[-LOG_LINES_SHOWN:]
+    return ["".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())
+            for line in lines]  # fmt: skip
 
 
 def _options(plan: Plan, workload: Workload) -> tuple:

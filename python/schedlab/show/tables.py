@@ -7,7 +7,9 @@ Read next: cli/app.py.
 
 from __future__ import annotations
 
+import shlex
 import sys
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -17,6 +19,7 @@ from rich.text import Text
 
 from ..metrics.dictionary import DICTIONARY
 from ..paths import own_command
+from ..runs.case import LOG_FILE
 from ..stats.sentences import (
     method_sentence,
     ranking_sentences,
@@ -172,6 +175,27 @@ def _show_verdict(console: Console, result) -> None:
         more = f" (and {len(runs) - 1} more seeds)" if seeds and len(runs) > 1 else ""
         console.print(f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: "
                       f"{escape(error)}", soft_wrap=True, highlight=False)
+        if seeds and Path(runs[0]["directory"], "records.slr").exists():
+            console.print(f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}",
+                          markup=False, soft_wrap=True, highlight=False)  # fmt: skip
+    _show_logs(console, result.runs)
+
+
+def _show_logs(console: Console, runs: list[dict]) -> None:
+    """Print the last lines of what each policy printed, once for all of its runs."""
+    printed: dict[tuple, list[dict]] = {}
+    for run in runs:
+        if run["log"]:
+            printed.setdefault((run["workload"], run["policy"]), []).append(run)
+    for (workload, policy), of_policy in printed.items():
+        run = next((run for run in of_policy if run["status"] != "ok"), of_policy[0])
+        more = f" ({len(of_policy) - 1} more runs printed, too)" if len(of_policy) > 1 else ""
+        console.print(f"{workload}, {policy}, seed {run['seed']} printed, at its end{more}:",
+                      markup=False, soft_wrap=True, highlight=False)  # fmt: skip
+        for line in run["log"]:
+            console.print(f"  | {line}", markup=False, soft_wrap=True, highlight=False)
+        console.print(f"  all of it: {Path(run['directory'], LOG_FILE)}",
+                      markup=False, soft_wrap=True, highlight=False)  # fmt: skip
 
 
 def _show_verdicts(console: Console, key: tuple, policies: dict, comparisons: list[dict]) -> None:
