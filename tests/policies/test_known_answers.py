@@ -64,14 +64,15 @@ def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy):
     [("rr", {}), ("priority", {}), ("mlfq", {"rotate": 1}), ("credit", {"mode": 0, "slice_ns": 10_000_000}),
      ("credit", {"mode": 1, "slice_ns": 10_000_000})],
 )
-def test_a_task_alone_is_given_slices_of_the_policy(play, policy, knobs):
-    """`late` comes at 105 ms, and may have to wait for 5 ms: not for the kernel's 20."""
+@pytest.mark.parametrize("arrival_ms", [95, 105])
+def test_a_task_alone_is_given_slices_of_the_policy(play, policy, knobs, arrival_ms):
+    """`late` may have to wait for 5 ms: not for the kernel's 20, whichever tick these begin at."""
     played = play(
-        workload(task("early", 'run = "300ms"'), task("late", 'run = "10ms"', arrival='"105ms"')),
+        workload(task("early", 'run = "300ms"'), task("late", 'run = "10ms"', arrival=f'"{arrival_ms}ms"')),
         policy, **knobs,
     )
     assert played.turns[1].name == "late"
-    assert played.turns[1].start_ns == 110_000_000
+    assert played.turns[1].start_ns == (arrival_ms + 5) * 1_000_000
 
 
 # ---- fifo -------------------------------------------------------------------
@@ -115,6 +116,19 @@ def test_rr_takes_turns(play):
 def test_rr_turn_ends_at_the_first_tick_after_its_slice(play):
     played = play(workload(*(task(name, 'run = "60ms"') for name in "ab")), "rr", slice_ns=11_000_000)
     assert [turn.ran_ms for turn in played.turns] == [20] * 6
+
+
+@pytest.mark.parametrize("policy", ["rr", "priority", "stride"])
+def test_a_task_that_goes_straight_to_an_idle_cpu_has_a_slice_of_the_policy(play, policy):
+    """`a` and `b` find CPUs idle and never see enqueue; `late` waits for 5 ms, not for 15."""
+    played = play(
+        workload(hog("a", 1), hog("b", 1), task("late", 'run = "10ms"', arrival='"5ms"')),
+        policy, cpus=2, slice_ns=10_000_000,
+    )
+    assert [turn.ran_ms for turn in played.turns[:2]] == [10, 10]
+    assert played.turns[2].name == "late"
+
+
 
 
 # ---- priority ---------------------------------------------------------------
@@ -376,6 +390,17 @@ def test_mlfq_boost_ends_starvation(play):
     assert boosted == pytest.approx(0.1, abs=0.02)
 
 
+def test_mlfq_boost_gives_a_whole_allotment(play):
+    """At 25 ms `a` has used 5 of the 20 ms of its second level; 10 of the first begin then."""
+    jobs = workload(hog("a"), hog("b"), tick="1ms", horizon="50ms")
+    played = play(jobs, "mlfq", quantum_ns=10_000_000, boost_ns=25_000_000)
+    assert [(turn.name, turn.ran_ms) for turn in played.turns[:5]] == [
+        ("a", 10), ("b", 10), ("a", 5), ("b", 10), ("a", 10)
+    ]
+
+
+
+
 # ---- cfs --------------------------------------------------------------------
 
 
@@ -425,6 +450,19 @@ def test_cfs_wake_up_preempts(play):
     lazy = play(jobs, "cfs", wakeup_preemption=0).latencies_ms("editor")
     assert eager.max() == 0
     assert lazy.mean() > 2
+
+
+@pytest.mark.parametrize(("weight", "latency_ms"), [(50, 94), (100, 0), (200, 0)])
+def test_cfs_granularity_of_a_wake_up_is_weighted(play, weight, latency_ms):
+    """The hog is 6 ms ahead: enough for 4 ms of its own weight, not for 8 of half of it."""
+    jobs = workload(
+        task("sleeper", 'sleep = "6ms"', 'run = "1ms"', weight=weight), hog("hog"), tick="100ms", horizon="1s"
+    )
+    knobs = {"wakeup_granularity_ns": 4_000_000, "sleeper_credit_ns": 0,
+             "latency_ns": 1_000_000, "min_granularity_ns": 1_000_000}
+    assert play(jobs, "cfs", **knobs).latencies_ms("sleeper").tolist() == [latency_ms]
+
+
 
 
 def test_cfs_sleeping_earns_no_more_than_the_credit(play):

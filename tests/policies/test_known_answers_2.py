@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Known answers of the real-time classes, sjf, srtf and edf.
+"""Known answers of the real-time classes, sjf, srtf, edf, and lottery's queues.
 
 As in test_known_answers.py: each schedule can be worked out with pencil and paper,
 or is held to a bound that was proved. Ticks are 10 ms unless a test says otherwise,
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
 
 import pytest
@@ -316,6 +317,28 @@ def test_sjf_yield_is_not_to_nobody(play, policy):
     assert turns_of(played) == [("polite", 0, 1), ("other", 1, 10), ("polite", 10, 11)]
 
 
+# ---- lottery ---------------------------------------------------------------------
+
+#: Queues of policies/lottery.bpf.c; pids that are equal modulo it share one.
+LOTTERY_QUEUES = 64
+
+
+@pytest.mark.parametrize("fillers", [0, LOTTERY_QUEUES - 1], ids=["own queues", "one queue"])
+def test_lottery_gives_each_ticket_its_chance(play, fillers):
+    """One ticket each, so that a winner who is off by one is another task."""
+    tasks = [hog("a", tickets=1), hog("b", tickets=1), hog("c", tickets=1)]
+    if fillers:
+        filler = task("filler", 'run = "1us"', count=fillers)
+        tasks = [tasks[0], filler, tasks[1], filler.replace('"filler"', '"more"'), tasks[2]]
+    played = play(workload(*tasks, horizon="60s"), "lottery", seed=4)
+    names = [name for name in played.order() if name in "abc"]
+    for name in "abc":
+        assert abs(played.shares(since_ms=3000)[name] - 1 / 3) < 3.5 * math.sqrt(2 / 9 / 5700)
+        # Of the two that wait, each is as often the next.
+        after = [other for one, other in itertools.pairwise(names) if one == name and other != name]
+        assert abs(after.count(min(set("abc") - {name})) / len(after) - 1 / 2) < 3.5 * 0.5 / math.sqrt(len(after))
+
+
 # ---- edf ------------------------------------------------------------------------
 
 
@@ -394,6 +417,16 @@ def test_edf_deadline_counts_from_each_wake_up(play):
     )
     # At 1 ms `soon` is due at 21, `late` at 40: it preempts.
     assert turns_of(played) == [("late", 0, 1), ("soon", 1, 6), ("late", 6, 10), ("soon", 50, 55), ("late", 55, 60)]
+
+
+def test_edf_equals_do_not_preempt(play):
+    """Both are due at 50 ms; `b` comes at 10 ms and waits, over three ticks, until `a` has ended."""
+    jobs = workload(
+        task("a", 'run = "35ms"', deadline='"50ms"'), task("b", 'run = "5ms"', arrival='"10ms"', deadline='"40ms"'),
+    )
+    assert turns_of(play(jobs, "edf")) == [("a", 0, 35), ("b", 35, 40)]
+
+
 
 
 def test_edf_serves_others_in_turns_when_no_job_is_there(play):

@@ -116,6 +116,21 @@ def test_stride_tickets_change(play):
     assert played.shares(since_ms=10_000)["changes"] == pytest.approx(0.1, abs=0.0005)
 
 
+def test_stride_what_remains_is_worth_less_with_more_tickets(play):
+    """What one ticket has used up in 10 ms would be 100 s for a hundred, or 10 ms as before."""
+    played = play(
+        workload(
+            task("changes", 'run = "5ms"', "set = {tickets = 100}", 'run = "50s"', tickets=1),
+            hog("stays", tickets=100), horizon="20s",
+        ),
+        "stride",
+    )
+    start_ms = next(turn.start_ns for turn in played.turns if turn.name == "changes") / 1e6
+    assert played.shares(since_ms=start_ms + 50)["changes"] == pytest.approx(0.5, abs=0.005)
+
+
+
+
 def test_stride_joiner_on_two_cpus_does_not_shut_the_others_out(play):
     """`big` cannot use what its tickets are worth; `late` shares with `a` at once."""
     played = play(
@@ -372,6 +387,13 @@ def test_eevdf_short_sleep_does_not_forgive(play):
         workload(sleeper("leaves", "3ms", "1us"), hog("stays", weight=300), tick="1ms", horizon="20s"), "eevdf"
     )
     assert played.shares()["leaves"] == pytest.approx(0.25, abs=0.005)
+
+
+@pytest.mark.parametrize(("weight", "share"), [(100, 0.5), (300, 0.75)])
+def test_eevdf_what_was_left_is_whole_after_a_moment_of_sleep(play, weight, share):
+    """It leaves after parts of a slice, with time still due to it; V moves as it comes back."""
+    jobs = workload(sleeper("leaves", "500us", "1us", weight=weight), hog("stays"), tick="1ms", horizon="10s")
+    assert play(jobs, "eevdf").shares()["leaves"] == pytest.approx(share, abs=0.005)
 
 
 def test_eevdf_polite_task_forgoes_what_it_yields(play):

@@ -10,7 +10,7 @@ import pytest
 
 from schedlab.errors import NotFoundError, UsageError
 from schedlab.metrics.dictionary import DICTIONARY
-from schedlab.runs.compare import COMPARED, compare_runs
+from schedlab.runs.compare import COMPARED, compare_runs, judge_together
 from schedlab.runs.folders import read_run_folder
 from schedlab.runs.gate import compare_folders, parse_condition
 from schedlab.show.tables import show_comparison
@@ -170,6 +170,26 @@ def test_a_run_that_never_changes_is_a_fact_not_a_sample():
     assert (entry["better"], entry["p_value"], entry["test"]) == ("a", None, "none")
     assert (entry["low"], entry["high"]) == (1, 1)
     assert "every seed gave the same run" in method_sentence(comparison)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p_value", "better"),
+    [(1, 3, 0.01, "a"), (-3, -1, 0.01, "b"), (-1, 3, 0.01, None), (0, 3, 0.01, None), (1, 3, 0.2, None)],
+)
+def test_a_verdict_needs_the_interval_and_the_p_value(low, high, p_value, better):
+    _, metric = one_metric([1.0, 2.0], [2.0, 4.0])
+    metric |= {"difference": (low + high) / 2, "low": low, "high": high, "p_value": p_value}
+    entry = {"confidence": 0.95, "is_deterministic": False, "metrics": {"turnaround_ns_mean": metric}}
+    judge_together([entry])
+    assert metric["better"] == better
+
+
+def test_a_side_that_changes_is_a_sample_even_beside_one_that_does_not():
+    noise = runs_of("b", [2.0, 3.0, 4.0])
+    for constant in ([1.0] * 3, [5.0] * 3):
+        (comparison,) = compare_runs(runs_of("a", constant, record_hash="same") + noise)
+        assert not comparison["is_deterministic"]
+        assert comparison["metrics"]["turnaround_ns_mean"]["p_value"] is not None
 
 
 def test_constant_values_of_different_runs_are_tested():
@@ -367,6 +387,22 @@ def test_a_condition_holds_where_its_whole_interval_does(folders, factor, condit
     assert gate["low"] <= gate["estimate"] <= gate["high"]
     assert gate["text"].startswith("FAILS" if holds else "passes")
     json.dumps(result, allow_nan=False)
+
+
+def test_a_gate_pairs_by_seed_in_whatever_order_the_runs_are(folders):
+    """Work that no seed changes has one hash, so that nothing else would notice."""
+    before, after = changed(1.2, spread=0.001)
+    for run in before + after:
+        run["program_hash"] = "one"
+    in_order, reversed_ = (
+        compare_folders(*folders(before, runs), conditions=["wakeup_p99 > +5%", "wakeup_p99 > +1us"])
+        for runs in (after, after[::-1])
+    )
+    assert reversed_["comparisons"] == in_order["comparisons"]
+    assert reversed_["gates"] == in_order["gates"]
+    fewer = compare_folders(*folders(before, after[3:]), conditions=["wakeup_p99 > +5%"])
+    assert fewer["comparisons"][0]["seeds"] == [4, 5, 6, 7, 8, 9, 10]
+    assert fewer["gates"][0]["estimate"] == pytest.approx(0.2, abs=0.005)
 
 
 def test_a_gate_on_survivors_says_so(folders):

@@ -103,6 +103,52 @@ def test_a_slice_that_goes_on_is_no_switch():
     assert metrics.run["switches_involuntary"] == 0
 
 
+def test_the_makespan_ends_with_the_last_task():
+    """From 3 to 9; the run goes on until 20, where no task is left."""
+    events = [
+        (3, 1, 0, Kind.ARRIVE, 0, 0),
+        (4, 1, 0, Kind.RUN, 0, 0),
+        (9, 1, 0, Kind.STOP, Stop.EXITED, 5),
+    ]
+    run = compute_metrics(timeline_of(events, end_ns=20)).run
+    assert (run["makespan_ns"], run["elapsed_ns"]) == (6, 20)
+    assert run["throughput_per_s"] == pytest.approx(1e9 / 6)
+    open_end = compute_metrics(timeline_of([*events, (10, 2, 0, Kind.ARRIVE, 0, 0)], end_ns=20)).run
+    assert open_end["makespan_ns"] == 17
+
+
+def test_a_yield_is_a_voluntary_switch_only_where_another_task_runs_next():
+    """1 yields at 4 and goes on at once, yields at 8 for 2, and is preempted at 12 for nobody."""
+    events = [
+        (0, 1, 0, Kind.ARRIVE, 0, 0),
+        (0, 2, 0, Kind.ARRIVE, 0, 0),
+        (0, 1, 0, Kind.RUN, 0, 0),
+        (4, 1, 0, Kind.STOP, Stop.YIELDED, 4),
+        (4, 1, 0, Kind.RUN, 0, 0),
+        (8, 1, 0, Kind.STOP, Stop.YIELDED, 4),
+        (8, 2, 0, Kind.RUN, 0, 0),
+        (10, 2, 0, Kind.STOP, Stop.EXITED, 2),
+        (10, 1, 0, Kind.RUN, 0, 0),
+        (12, 1, 0, Kind.STOP, Stop.PREEMPTED, 2),
+        (12, 1, 0, Kind.RUN, 0, 0),
+        (15, 1, 0, Kind.STOP, Stop.EXITED, 3),
+    ]
+    metrics = compute_metrics(timeline_of(events))
+    assert metrics.run["switches"] == 3
+    assert (metrics.run["switches_voluntary"], metrics.run["switches_involuntary"]) == (1, 0)
+    assert metrics.tasks["switches_voluntary"].tolist() == [1, 0]
+    assert metrics.tasks["switches_involuntary"].tolist() == [0, 0]
+
+
+def test_the_interquartile_range_is_of_the_quarters():
+    """Responses of 0 to 9 ms: the ranks 3 and 8 of 10, so 7 - 2."""
+    run = metrics_of([(0, [("run", MS)])] * 10).run
+    assert run["response_ns_iqr"] == 5 * MS
+    assert [run[f"response_ns_{s}"] for s in ("mean", "p50", "p95", "p99", "max")] == [
+        4.5 * MS, 4 * MS, 9 * MS, 9 * MS, 9 * MS
+    ]
+
+
 def test_a_wake_that_completes_an_arrival_is_no_wakeup():
     events = [
         (0, 1, 0, Kind.ARRIVE, 0, 0),

@@ -140,6 +140,25 @@ def test_expectations_are_held(fields, message):
     assert message in verdict(LAWFUL, replaced(**fields))
 
 
+def test_an_arrival_is_neither_early_nor_late():
+    """Planned at 5: a host may be late by what it states, and early by the error of its clock."""
+    def arriving(t_ns, **fields):
+        events = [
+            (t_ns, 1, 0, Kind.ARRIVE, 0, 0),
+            (t_ns, 1, 0, Kind.RUN, 0, 0),
+            (t_ns + 2, 1, 0, Kind.STOP, Stop.EXITED, 2),
+        ]
+        return check(timeline_of(events), Expectations(arrival_ns=[5], **fields))
+
+    assert arriving(5) == "ok"
+    assert "at 6 ns, CPU 0: task 1 arrives, but its program says 5 ns" in arriving(6)
+    assert "at 4 ns, CPU 0: task 1 arrives" in arriving(4)
+    assert arriving(9, latency_ns=3, tolerance_ns=1) == "ok"
+    assert "at 10 ns" in arriving(10, latency_ns=3, tolerance_ns=1)
+    assert arriving(4, tolerance_ns=1) == "ok"
+    assert "at 4 ns" in arriving(4, latency_ns=3)
+
+
 def test_work_faster_than_one_cpu_is_caught():
     # Report 1's claim in small: 20 ns of work in 15 ns on one CPU, in records
     # whose every STOP agrees with its RUN is impossible, so the STOP must lie.

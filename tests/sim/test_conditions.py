@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Conditions and timers in the simulator: schedules worked out by hand."""
+"""Conditions, timers, children and costs in the simulator: schedules worked out by hand."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def play(simulator, root, need, tmp_path_factory):
         check=True,
     )  # fmt: skip
 
-    def run(text, cpus=1):
+    def run(text, cpus=1, *options):
         program, records = folder / "program", folder / "records"
         compiled = compile_workload(parse_workload(HEAD + text), seed=0)
         compiled.save(program)
         done = subprocess.run(
             [simulator, "--policy", policy, "--program", program, "--cpus", str(cpus),
-             "--records", records],
+             "--records", records, *options],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         return json.loads(done.stdout), Bursts(compiled, read_records(records).events)
@@ -182,3 +182,87 @@ def test_timers_wait_for_their_rhythm_and_differ_when_late(play):
     # x is due at 5, 10, 15 and y at 7, 14, 21 after arrival.
     assert bursts.of["early"] == [(3, 5), (10, 12), (17, 19)]
     assert bursts.end["early"] == [24]
+
+
+def children(*runs: str) -> str:
+    """Tasks `child0` and so on, each with one run; all are spawned by their parent."""
+    return "\n".join(
+        f'[[task]]\nname = "child{i}"\narrival = "spawned"\nphases = [{{run = "{run}"}}]' for i, run in enumerate(runs)
+    )
+
+
+def spawns(number: int) -> str:
+    """Phases that spawn `children`."""
+    return ", ".join(f'{{spawn = "child{i}"}}' for i in range(number))
+
+
+def test_a_wait_takes_as_many_children_as_it_says(play):
+    """Three have ended by 4 ms: the first wait takes one, the second the other two, the third waits for the last."""
+    answer, bursts = play(
+        f"""
+        [[task]]
+        name = "parent"
+        phases = [{spawns(4)}, {{run = "4ms"}}, {{wait = 1}}, {{run = "1ms"}}, {{wait = 2}}, {{run = "1ms"}},
+            {{wait = 1}}, {{run = "1ms"}}]
+        {children("1ms", "2ms", "3ms", "9ms")}
+        """,
+        5,
+    )
+    assert (answer["status"], answer.get("error")) == ("ok", None)
+    assert bursts.of["parent"] == [(0, 6), (9, 10)]
+
+
+def test_a_wait_in_advance_takes_as_many_children_as_it_says(play):
+    """The first child to end wakes it; of the next wait, the second is counted and the third wakes it."""
+    answer, bursts = play(
+        f"""
+        [[task]]
+        name = "parent"
+        phases = [{spawns(3)}, {{wait = 1}}, {{run = "500us"}}, {{wait = 2}}, {{run = "1ms"}}]
+        {children("1ms", "2ms", "3ms")}
+        """,
+        4,
+    )
+    assert (answer["status"], answer.get("error")) == ("ok", None)
+    assert bursts.of["parent"] == [(1, 1.5), (3, 4)]
+
+
+@pytest.mark.parametrize("bytes_", [1, 1023, 1024, 1025, 5120])
+def test_the_device_rounds_up(play, bytes_):
+    """At 1,000 ns a KiB each byte takes 0.98 ns; what is begun is paid."""
+    _, bursts = play(
+        f"""
+        [[task]]
+        name = "writer"
+        phases = [{{write = {{bytes = {bytes_}, sync = true}}}}]
+        """,
+        1, "--io", "latency_ns=0,ns_per_kib=1000,call_ns=0",
+    )
+    assert bursts.end["writer"] == [-(-bytes_ * 1000 // 1024) / MS]
+
+
+@pytest.mark.parametrize(("cpu", "cost_ms"), [(1, 1), (2, 3), (4, 7)], ids=["same cache", "other cache", "other node"])
+def test_a_migration_costs_by_how_far_it_goes(play, cpu, cost_ms):
+    """Two CPUs share a cache, four a node; `moves` leaves CPU 0 to `stays` for the only one that is free."""
+    others = "\n".join(
+        f"""
+        [[task]]
+        name = "stays{other}"
+        affinity = [{other}]
+        arrival = "1ms"
+        phases = [{{run = "100ms"}}]
+        """
+        for other in range(8) if other != cpu
+    )
+    _, bursts = play(
+        f"""
+        [[task]]
+        name = "moves"
+        phases = [{{run = "1ms"}}, {{sleep = "9ms"}}, {{run = "1ms"}}]
+        {others}
+        """,
+        8, "--cost", "migrate_ns=1000000,migrate_llc_ns=2000000,migrate_node_ns=4000000",
+        "--topology", "llc=2,node=4",
+    )
+    start_ms = 10 + cost_ms
+    assert bursts.of["moves"] == [(0, 1), (start_ms, start_ms + 1)]
