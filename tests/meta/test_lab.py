@@ -29,6 +29,7 @@ requires = []
 dependencies = []
 [project.optional-dependencies]
 test = []
+pytest = []
 bench = []
 """
 CLI = """\
@@ -261,11 +262,61 @@ def test_pip_that_fails_shows_its_words_and_leaves_no_stamp(checkout):
     assert not list((checkout / ".venv").glob("lab-stamp*"))
 
 
+def use_a_build(checkout: Path) -> dict[str, str]:
+    """Make the checkout a built one, with a `ninja` that has nothing to do; changes of the environment."""
+    assert lab(checkout, "--help").returncode == 0
+    (checkout / "build").mkdir()
+    made = (checkout / ".venv" / "lab-made").read_text()
+    (checkout / "build" / "lab-made").write_text(f"{checkout} {made}")
+    (checkout / "bin").mkdir()
+    (checkout / "bin" / "ninja").symlink_to("/bin/true")
+    return {"PATH": f"{checkout}/bin:{environment()['PATH']}"}
+
+
+def forbid(checkout: Path, *extras: str) -> None:
+    """Let the installation of these extras fail."""
+    text = PYPROJECT
+    for extra in extras:
+        text = text.replace(f"\n{extra} = []", f'\n{extra} = ["./no-such-folder-{extra}"]')
+    (checkout / "pyproject.toml").write_text(text)
+
+
+@pytest.mark.parametrize("words", [["selfbench", "--help"], ["soak", "--help"], ["test", "--help"], ["setup", "-h"]])
+def test_help_installs_nothing_beside_the_package(checkout, words):
+    forbid(checkout, "test", "pytest", "bench")
+    done = lab(checkout, *words)
+    assert done.returncode == 0, done.stderr
+    assert "./lab test [ARGS]" in done.stdout or "schedlab was called with" in done.stdout
+
+
+def test_help_of_a_command_to_be_measured_is_none_of_ours(checkout):
+    """It is built, as for any other command."""
+    assert lab(checkout, "--help").returncode == 0
+    done = lab(checkout, "bench", "--", "make", "--help")
+    assert "configuring build/" in done.stderr
+
+
+def test_a_test_of_the_user_s_own_needs_pytest_alone(checkout, tmp_path):
+    changes = use_a_build(checkout)
+    forbid(checkout, "test", "bench")
+    (checkout / "python" / "pytest.py").write_text("import sys; print('pytest was called with', sys.argv[1:])\n")
+    (checkout / "tests").mkdir()
+    for folder in (checkout, tmp_path, checkout / "tests"):
+        (folder / "test_mine.py").write_text("")
+    for folder in (checkout, tmp_path):
+        done = lab(checkout, "test", f"{folder}/test_mine.py::test_one", "-q", **changes)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"pytest was called with ['{folder}/test_mine.py::test_one', '-q']\n"
+    for words in (["test"], ["test", f"{checkout}/tests/test_mine.py"], ["test", f"{checkout}"]):
+        done = lab(checkout, *words, **changes)
+        assert "no-such-folder-test" in done.stderr, "the project's own tests need all"
+
+
 def test_debian_packages_that_cannot_be_had_are_named_and_not_fatal(checkout):
     script = (checkout / "lab").read_text()
     script = script.replace("debian_packages=(", "debian_packages=(no-such-package-schedlab ")
     (checkout / "lab").write_text(script)
-    done = lab(checkout, "setup", "--help")
+    done = lab(checkout, "setup", **use_a_build(checkout))
     assert done.returncode == 0, done.stderr
     assert "tests that need them will be skipped" in done.stderr
     assert "sudo apt-get install no-such-package-schedlab" in done.stderr
