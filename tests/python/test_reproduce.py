@@ -571,6 +571,28 @@ def test_a_host_that_is_asked_for_is_run_also_where_quick_skips_it(miniature, tm
     assert list(Wanted(out=tmp_path, hosts=("one",), is_quick=False).sizes(experiment)) == ["one"]
 
 
+def test_several_reports_in_one_command_say_where_it_is_and_the_total(miniature, tmp_path, simulator, monkeypatch):
+    """And what is done is written down although a later report fails."""
+    from typer.testing import CliRunner
+
+    from schedlab.cli import reproduce as command
+
+    second = tmp_path / "report-8"
+    shutil.copytree(miniature, second)
+    monkeypatch.setattr(command, "_folders", lambda numbers: [miniature, second])
+    page = tmp_path / "page.md"
+    words = ["reproduce", "--host", "sim", "--out", str(tmp_path / "out"), "--write", str(page)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    for line in ("report-9 (1 of 2)", "report-8 (2 of 2)", "2 reports: 12 runs, 12 of them now, in "):
+        assert line in result.stderr
+    assert "<!-- report 8 -->" in page.read_text() and "<!-- report 9 -->" in page.read_text()
+    page.unlink()
+    (second / "claims.toml").write_text("claim = 3")
+    assert CliRunner().invoke(app, words).exit_code
+    assert "<!-- report 9 -->" in page.read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

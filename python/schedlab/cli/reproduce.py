@@ -49,11 +49,14 @@ def reproduce(
         raise UsageError(f"--write {write}: no file can be there; name one in a folder that exists")
     made = []
     with Watch(is_silent=as_json) as watch:
-        for folder in folders:
+        for number, folder in enumerate(folders, 1):
+            watch.report(folder.name, number, len(folders))
             made.append(reproduce_report(folder, wanted, on_set=watch.begin, on_start=watch.expect,
                                          on_result=watch.advance, on_done=watch.end))  # fmt: skip
-    if write is not None:
-        write_replication(made, write, today=datetime.now(UTC).date())
+            # After each report: what is done is written, whatever comes of the next one.
+            if write is not None:
+                write_replication(made[-1:], write, today=datetime.now(UTC).date())
+        watch.total()
     if as_json:
         print(json.dumps(claims_json(made), allow_nan=False))
     else:

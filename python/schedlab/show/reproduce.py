@@ -8,6 +8,7 @@ Read next: reproduce/reproduction.py; reproduce/page.py, which says the same at 
 from __future__ import annotations
 
 import sys
+import time
 
 from rich.markup import escape
 
@@ -35,6 +36,8 @@ class Watch:
         self._is_silent = is_silent
         self._bar = Progress()
         self._runs: Runs | None = None
+        self._started = time.monotonic()
+        self._n_reports = self._n_runs = self._n_new = self._n_failed = 0
 
     def __enter__(self) -> Watch:
         """Show the bar."""
@@ -46,6 +49,24 @@ class Watch:
         """Remove the bar."""
         if not self._is_silent:
             self._bar.__exit__(*exception)
+
+    def report(self, name: str, number: int, total: int) -> None:
+        """Name the report that is next, where there are several."""
+        self._n_reports += 1
+        if total > 1 and not self._is_silent:
+            print(f"{name} ({number} of {total}), {self._minutes()} so far", file=sys.stderr)
+
+    def total(self) -> None:
+        """Sum up all reports."""
+        if self._n_reports > 1 and not self._is_silent:
+            failed = f"; {self._n_failed} failed" if self._n_failed else ""
+            print(f"{self._n_reports} reports: {self._n_runs:,} runs, {self._n_new:,} of them now, in {self._minutes()}{failed}",
+                  file=sys.stderr)  # fmt: skip
+
+    def _minutes(self) -> str:
+        """Time since the first report."""
+        minutes, seconds = divmod(round(time.monotonic() - self._started), 60)
+        return f"{minutes} min {seconds} s"
 
     def begin(self, runs: Runs) -> None:
         """Note which set is next."""
@@ -61,11 +82,13 @@ class Watch:
 
     def end(self, done: Done) -> None:
         """Say what came of a set."""
+        n_failed = sum(run["status"] != "ok" for runs in done.found.values() for run in runs)
+        self._n_runs, self._n_new = self._n_runs + done.nr_runs, self._n_new + done.nr_new
+        self._n_failed += n_failed
         if self._is_silent:
             return
         text = done.problem or f"{done.nr_runs} runs, {done.nr_new} of them now, in {done.seconds:.0f} s"
-        nr_failed = sum(run["status"] != "ok" for runs in done.found.values() for run in runs)
-        text += f"; {nr_failed} failed" if nr_failed else ""
+        text += f"; {n_failed} failed" if n_failed else ""
         print(f"{done.runs.name} ({done.runs.title}): {text}", file=sys.stderr)
 
 
