@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -73,6 +74,17 @@ def own_command() -> str:
         return "schedlab"
     root = resource_root()
     return "./lab" if Path.cwd().resolve() == root else shlex.quote(str(root / "lab"))
+
+
+def command_line() -> str:
+    """Give the words that this process was started with, as a shell takes them.
+
+    Returns
+    -------
+    str
+        `own_command()` and its arguments.
+    """
+    return " ".join([own_command(), *(shlex.quote(word) for word in sys.argv[1:])])
 
 
 def include_folder() -> Path:

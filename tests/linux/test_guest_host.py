@@ -111,13 +111,8 @@ def test_same_job_is_the_same_run_whatever_ran_before(runs, workload):
 
 @pytest.mark.full
 def test_what_it_cannot_do_is_refused_with_the_reason(guest_parts, workload, tmp_path):
-    for more, reason in (
-        ({"costs": ["switch_ns=1us"]}, "things cost what they cost"),
-        ({"topology": "smt=2", "cpus": 2}, "all alike"),
-        ({"cpus": 9}, "at most 8 CPUs"),
-    ):
-        run = do(tmp_path, workload, ["rr"], **more)["rr"]
-        assert run["error_kind"] == "usage" and reason in run["error"]
+    run = do(tmp_path, workload, ["rr"], cpus=9)["rr"]
+    assert run["error_kind"] == "usage" and "at most 8 CPUs" in run["error"]
 
 
 def test_kernel_that_is_none_says_so(workload, tmp_path):
@@ -125,7 +120,7 @@ def test_kernel_that_is_none_says_so(workload, tmp_path):
         pytest.skip(guest.unavailable_reason())
     with pytest.raises(UsageError, match="nowhere: cannot be read: No such file.*; name a kernel image"):
         do(tmp_path, workload, ["rr"], kernel=tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="--kernel is for --host guest; sim boots no Linux"):
+    with pytest.raises(UsageError, match="--kernel means nothing on --host sim; hosts that have it: guest"):
         with_kernel(SimHost(), tmp_path / "nowhere")
 
 

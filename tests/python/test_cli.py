@@ -96,7 +96,7 @@ def test_help_needs_nothing_heavy(environment):
         (["run", "mixed", "-p", "SCHED_DEADLINE:5ms/10ms/10ms", "--host", "linux"], 2, "schedlab bench"),
         (["run", "mixed", "-p", "rr", "--scale", "0.1"], 2, "mark one with 'scales = true'"),
         (["run", "report-2/cpu", "-p", "rr", "--scale", "0"], 2, "--scale must be above 0"),
-        (["run", "mixed", "-p", "rr", "--threads"], 2, "--threads is for --host linux"),
+        (["run", "mixed", "-p", "rr", "--threads"], 2, "--threads means nothing on --host sim; hosts that have it: linux"),
         (["policies", "rrr"], 2, "did you mean 'rr'"),
         (["metrics", "makespann"], 2, "did you mean 'makespan_ns'"),
         (["compare", "here", "there"], 2, "here: no such folder"),

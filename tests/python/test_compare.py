@@ -71,6 +71,48 @@ def test_the_keys_that_others_read_are_there():
     json.dumps(comparison, allow_nan=False)
 
 
+CONDITIONS = [
+    ({"io": ["latency_ns=5000000"]}, "--io differs: none and latency_ns=5000000"),
+    ({"costs": ["switch_ns=2000"]}, "--cost differs: none and switch_ns=2000"),
+    ({"topology": "smt=2"}, "--topology differs: none and smt=2"),
+    ({"tick_ns": 1000}, "tick_ns differs: none and 1000"),
+    ({"is_parallel": True}, "--parallel differs: none and yes"),
+    ({"are_threads": True}, "--threads differs: none and yes"),
+    ({"kernel": "/boot/vmlinuz"}, "--kernel differs: none and /boot/vmlinuz"),
+]
+
+
+@pytest.mark.parametrize(("fields", "text"), CONDITIONS)
+def test_a_difference_of_conditions_is_not_credited_to_the_policy(fields, text):
+    """Nor to the seed: one pair of many is enough."""
+    a, b = ([run_of(policy, s, {"turnaround_ns_mean": s + shift}) for s in range(1, 11)]
+            for policy, shift in (("a", 0.0), ("b", 10.0)))  # fmt: skip
+    assert compare_runs(a + b)[0]["metrics"]["turnaround_ns_mean"]["better"] == "a"
+    (comparison,) = compare_runs(a + b[:-1] + [b[-1] | fields])
+    assert comparison["differs"] == [text]
+    assert {(entry["verdict"], entry["better"]) for entry in comparison["metrics"].values()} == {("not tested", None)}
+    (doubt,) = [doubt for doubt in comparison["warnings"] if doubt["kind"] == "confounded"]
+    assert doubt["text"] == f"no comparison of policies, since {text}"
+    sentence = verdict_sentence(comparison, "turnaround_ns_mean")
+    assert "One seed" not in sentence and sentence.endswith("NOT UNDER THE SAME CONDITIONS: see confounded.")
+
+
+def test_one_policy_under_two_conditions_is_compared_and_they_are_named(tmp_path, capsys):
+    """That is what it was run for; under two policies no build can fail on it."""
+    for folder, fields in (("a", {}), ("b", {"io": ["latency_ns=5000000"]}), ("c", {"policy": "c", "policy_hash": "c"})):
+        runs = runs_of("a", [1.0, 2.0, 3.0], policy_hash="h", io=[])
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "runs.json").write_text(json.dumps({"runs": [run | fields for run in runs]}))
+    result = compare_folders(tmp_path / "a", tmp_path / "b", conditions=["makespan > +5%"])
+    assert "w: --io differs: none and latency_ns=5000000" in result["notes"]
+    assert not result["comparisons"][0]["warnings"][0]["kind"] == "confounded"
+    assert not compare_folders(tmp_path / "a", tmp_path / "c", conditions=["makespan > +5%"])["is_failed"]
+    with pytest.raises(UsageError, match=r"--fail-if 'makespan > \+5%': a and c differ in more than the policy on w: --io"):
+        compare_folders(tmp_path / "b", tmp_path / "c", conditions=["makespan > +5%"])
+    show_comparison(compare_folders(tmp_path / "b", tmp_path / "c"))
+    assert "confounded: a and c, no comparison of policies, since --io differs" in " ".join(capsys.readouterr().out.split())
+
+
 def test_one_pair_has_no_interval_and_decides_nothing():
     (comparison,) = compare_runs([run_of("a", 1, 1.0), run_of("b", 1, 2.0)])
     entry = comparison["metrics"]["turnaround_ns_mean"]

@@ -21,16 +21,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from python.record_files import timeline_of
-from python.report_folders import EVIL, Page, make_runs, many_slices, rename_tasks
+from python.report_folders import EVIL, WORKLOAD, Page, make_runs, many_slices, rename_tasks
 from schedlab.errors import NotFoundError, UsageError
 from schedlab.metrics.timeline import Timeline
+from schedlab.paths import policies_folder
 from schedlab.plots import charts as plots
 from schedlab.records.file import Kind, Stop, read_records
 from schedlab.report import data as report_data
 from schedlab.report import over_time as report_time
 from schedlab.report.data import curve, read_sections
 from schedlab.report.write import write_report
-from schedlab.runs.run import folder_name
+from schedlab.runs.run import Plan, folder_name, run_plan
 
 MS = 1_000_000
 
@@ -67,6 +68,27 @@ def test_a_place_that_cannot_be_written_is_refused(runs, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="--figures .*cannot be written"):
         write_report(runs, tmp_path / "page.html", figures=tmp_path / "file")
+
+
+# ---- what repeats it
+
+
+def test_the_page_has_all_that_repeats_it(simulator, tmp_path):
+    """Command, every option, and the policy's own source, also when its file has changed since."""
+    mine = tmp_path / "mine.bpf.c"
+    mine.write_text(f"/* {EVIL} */\n" + (policies_folder() / "rr.bpf.c").read_text())
+    workload = tmp_path / "naps.toml"
+    workload.write_text(WORKLOAD)
+    run_plan(Plan(workloads=[str(workload)], policies=[str(mine)], out=tmp_path / "runs", costs=["switch_ns=2us"],
+                  io=["latency_ns=5ms"], topology="smt=2", command_line="./lab run naps.toml -p mine.bpf.c"))
+    mine.write_text("changed")
+    write_report(tmp_path / "runs", tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for fact in ("<dt>command</dt><dd>./lab run naps.toml -p mine.bpf.c</dd>", "<dt>--cost</dt><dd>switch_ns=2000</dd>",
+                 "<dt>--io</dt><dd>latency_ns=5000000</dd>", "<dt>--topology</dt><dd>smt=2</dd>", "<dt>--timeout</dt><dd>300 s</dd>",
+                 "<summary>Source: mine.bpf.c</summary>", "SCX_OPS_DEFINE"):  # fmt: skip
+        assert fact in text, fact
+    assert EVIL not in text
 
 
 # ---- numbers

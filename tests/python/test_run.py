@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.errors import SpecError, UsageError
+from schedlab.hosts.choose import HOST_NAMES, OPTIONS
 from schedlab.hosts.host import Outcome
+from schedlab.paths import policies_folder
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records, write_records
 from schedlab.runs import run as run_module
@@ -108,6 +110,16 @@ def first_in_first_out(job, *, lie_ns=0):
         ({"tick_ns": 0}, ["--tick must be 1us to 10s (got 0 ns)"]),
         ({"tick_ns": 10**10 + 1}, ["--tick must be 1us to 10s"]),
         ({"costs": ["switch_ns=1000000001"]}, ["switch_ns must be 0 to 1 s (got 1000000001)"]),
+        ({"host": "uthreads", "costs": ["switch_ns=1"], "io": ["depth=4"]},
+         ["--cost means nothing on --host uthreads; hosts that have it: sim", "--io means nothing on --host uthreads; "
+          "hosts that have it: sim, kernel, guest"]),
+        ({"host": "linux", "topology": "smt=2", "tick_ns": 1000000},
+         ["--topology means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
+          "--tick means nothing on --host linux; hosts that have it: sim, uthreads, kernel"]),
+        ({"host": "guest", "costs": ["switch_ns=1"], "topology": "smt=2"}, ["--cost means", "--topology means"]),
+        ({"host": "guest", "are_threads": True}, ["--threads means nothing on --host guest; hosts that have it: linux"]),
+        ({"host": "kernel", "costs": ["switch_ns=1"]}, ["--cost means nothing on --host kernel"]),
+        ({"is_parallel": True}, ["--parallel means nothing on --host sim; hosts that have it: kernel, guest"]),
         ({"policies": ["rrr", "fifoo"]}, ["did you mean 'rr'", "did you mean 'fifo'"]),
         ({"policies": ["rr", "rr"]}, ["policy 'rr' is given twice"]),
         ({"workloads": ["textbook/rr", "textbook/rr"]}, ["workload 'textbook/rr' is given twice"]),
@@ -445,6 +457,21 @@ phases = [{set = {priority = 3}}, {read = "4KiB"}]
     assert has_host_work(program).tolist() == [False, False, False, True]
 
 
-def test_parallel_is_for_a_host_that_emulates_cpus(tmp_path):
-    with pytest.raises(UsageError, match="--parallel is for --host kernel and guest; sim has its own way"):
-        run_plan(plan(tmp_path, is_parallel=True))
+def test_each_host_says_which_options_it_has():
+    assert set(OPTIONS) == set(HOST_NAMES)
+
+
+def test_a_run_keeps_all_that_repeats_it(tmp_path):
+    """Its options, the command, and the policy's own source."""
+    (tmp_path / "near.h").write_text("/* near */\n")
+    mine = tmp_path / "mine.bpf.c"
+    mine.write_text('#include "near.h"\n' + (policies_folder() / "rr.bpf.c").read_text())
+    words = "schedlab run textbook/rr -p mine.bpf.c"
+    made = run_plan(plan(tmp_path / "out", policies=[str(mine)], io=["depth=4"], scale=1.0, command_line=words))
+    (run,) = made.runs
+    assert (run["io"], run["scale"], run["timeout_seconds"], run["command_line"]) == (["depth=4"], 1.0, 300.0, words)
+    assert (run["is_parallel"], run["are_threads"], run["kernel"]) == (False, False, None)
+    assert run["source"]["files"] == ["mine.bpf.c", "near.h"] and len(run["source"]["hash"]) == 64
+    folder = Path(run["directory"])
+    assert (folder / "mine.bpf.c").read_text() == mine.read_text()
+    assert (folder / "near.h").read_text() == "/* near */\n"

@@ -30,7 +30,9 @@ from ..errors import (
     UnavailableError,
     UsageError,
 )
+from ..paths import command_line
 from ..runs.folders import fresh_folder
+from ..units import parse_duration
 from .audit import register as register_audit
 from .bench import register as register_bench
 from .formats import register as register_formats
@@ -191,7 +193,6 @@ def run(
     from ..policy.find import list_policies
     from ..runs.far import open_executor
     from ..runs.run import Plan, run_plan
-    from ..units import parse_duration
 
     policies = [
         name for given in _split(policy) for name in (list_policies() if given == "all" else [given])
@@ -214,6 +215,7 @@ def run(
         are_threads=threads,
         scale=scale,
         timeout_seconds=parse_duration(timeout, place="--timeout") / 1e9,
+        command_line=command_line(),
     )
     with open_executor(executor, host=host) as workers:
         if as_json:

@@ -35,6 +35,7 @@ def demo_plan(*, out: Path, nr_seeds: int) -> Plan:
         The main workload and those of the reports, each on the CPUs that it is
         meant for, under each of the reports' schedulers that is there.
     """
+    from ..paths import command_line
     from ..workload.find import list_workloads
 
     names = [info.name for info in list_workloads()]
@@ -46,4 +47,5 @@ def demo_plan(*, out: Path, nr_seeds: int) -> Plan:
         policies=[name for name in POLICIES if name in there],
         out=out,
         nr_seeds=nr_seeds,
+        command_line=command_line(),
     )

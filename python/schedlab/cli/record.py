@@ -130,6 +130,7 @@ def replay(
 ) -> None:
     """Run what was recorded again, under other policies."""
     from ..measure.replay import load_recorded
+    from ..paths import command_line
     from ..runs.folders import fresh_folder
     from ..runs.run import Plan, run_plan
     from ..units import parse_duration
@@ -139,6 +140,7 @@ def replay(
         workloads=[load_recorded(run)], policies=names, out=out or fresh_folder(), host=host, cpus=cpus,
         nr_seeds=seeds, settings=settings, costs=cost,
         tick_ns=None if tick is None else parse_duration(tick, place="--tick"),
+        command_line=command_line(),
     )  # fmt: skip
     result = run_plan(plan)
     if as_json:

@@ -58,6 +58,42 @@ _BUILT: dict[str, Callable[[], Host]] = {
 }  # fmt: skip
 
 
+#: Options that a host may have, and which have a meaning on each; all others are every host's.
+OPTIONS = {
+    "sim": ("--cost", "--io", "--topology", "--tick"),
+    "uthreads": ("--topology", "--tick"),
+    "kernel": ("--io", "--topology", "--tick", "--parallel"),
+    "linux": ("--threads",),
+    "guest": ("--io", "--parallel", "--kernel"),
+}
+
+
+def why_no_option(host: str, option: str) -> str | None:
+    """Why an option cannot be given for a host: what it ignored would be believed.
+
+    Parameters
+    ----------
+    host : str
+        One of `HOST_NAMES`.
+    option : str
+        One that not all hosts have, such as `"--cost"`.
+
+    Returns
+    -------
+    str or None
+        The refusal, with the hosts that have it; None where it means something.
+
+    Examples
+    --------
+    >>> why_no_option("linux", "--cost")
+    '--cost means nothing on --host linux; hosts that have it: sim'
+    """
+    if option in OPTIONS[host]:
+        return None
+    others = ", ".join(name for name, known in OPTIONS.items() if option in known)
+    return f"{option} means nothing on --host {host}; hosts that have it: {others}"
+
+
 def unavailable_reason(name: str) -> str | None:
     """Why a host cannot be used here.
 
@@ -99,10 +135,8 @@ def in_parallel(host: Host) -> Host:
     UsageError
         If the host has no such way to run.
     """
-    if host.name not in ("kernel", "guest"):
-        raise UsageError(
-            f"--parallel is for --host kernel and guest; {host.name} has its own way to run"
-        )
+    if reason := why_no_option(host.name, "--parallel"):
+        raise UsageError(reason)
     return replace(host, is_parallel=True)
 
 
@@ -126,8 +160,8 @@ def with_kernel(host: Host, kernel: Path) -> Host:
     UsageError
         If the host boots none.
     """
-    if host.name != "guest":
-        raise UsageError(f"--kernel is for --host guest; {host.name} boots no Linux kernel")
+    if reason := why_no_option(host.name, "--kernel"):
+        raise UsageError(reason)
     return replace(host, kernel=kernel)
 
 

@@ -44,11 +44,6 @@ from .process import not_done, timed_out
 
 #: The guest forks them one by one before time 0.
 TASKS_MAX = 4000
-#: Options that are the simulator's alone, and why.
-REFUSED = {
-    "--cost": "--cost is for the simulator; in a real kernel things cost what they cost",
-    "--topology": "--topology is for the simulator; the guest's CPUs are all alike",
-}
 
 
 @dataclass(frozen=True)
@@ -144,9 +139,6 @@ def _refusal(job: Job) -> str | None:
     """Why this host cannot do a job that another one could."""
     if job.nr_cpus > CPUS_MAX:
         return f"the guest has at most {CPUS_MAX} CPUs (got {job.nr_cpus})"
-    for option, _ in job.options:
-        if option in REFUSED:
-            return REFUSED[option]
     nr_tasks = read_program(job.program.read_bytes()).nr_tasks
     if nr_tasks > TASKS_MAX:
         return f"the guest runs at most {TASKS_MAX} tasks (got {nr_tasks})"

@@ -192,9 +192,6 @@ def _refusal(job: Job) -> str | None:
     """Why this host cannot do a job that another one could."""
     if job.nr_cpus > CPUS_MAX:
         return f"the teaching kernel has at most {CPUS_MAX} CPUs (got {job.nr_cpus})"
-    for option, _ in job.options:
-        if option == "--cost":
-            return "--cost is for the simulator; in the teaching kernel things cost what they cost"
     nr_tasks = read_program(job.program.read_bytes()).nr_tasks
     if nr_tasks > TASKS_MAX:
         return f"the teaching kernel runs at most {TASKS_MAX} tasks (got {nr_tasks})"

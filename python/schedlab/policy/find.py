@@ -17,6 +17,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -366,6 +367,24 @@ def source_files(path: Path) -> dict[str, Path]:
                 found[name] = header
                 queue.append(header)
     return found
+
+
+def own_files(path: Path) -> list[Path]:
+    """Find the files of a policy that are not schedlab's own, which are everywhere the same.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The policy's file.
+
+    Returns
+    -------
+    list of pathlib.Path
+        Absolute paths: the policy itself, then headers beside it.
+    """
+    include = os.path.abspath(paths.include_folder()) + os.sep
+    files = dict.fromkeys(os.path.abspath(file) for file in source_files(path).values())
+    return [Path(file) for file in files if not file.startswith(include)]
 
 
 def _content_hash(path: Path) -> str:

@@ -149,7 +149,9 @@ def _doubts(sections: Sequence[Section]) -> list[str]:
         return []
     kinds = Counter(kind for _, _, kind in seen)
     advice = "The numbers stand; read them with these in mind."
-    if "survivors" in kinds:
+    if "confounded" in kinds:
+        advice = "Numbers of policies under different conditions say nothing about the policies."
+    elif "survivors" in kinds:
         advice = "Numbers that are not of the same tasks under all policies must not be compared."
     summary = ", ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in kinds.most_common())
     lines = [f"{_places(list(dict.fromkeys(where)))}: {text}" for text, where in places.items()]
@@ -409,21 +411,58 @@ With the keyboard, in a chart: <kbd>&#8592;</kbd> <kbd>&#8594;</kbd> move, <kbd>
 </div>"""
 
 
-def provenance(section: Section) -> str:
-    """What is needed to repeat the runs: versions, hashes, knobs."""
+def provenance(section: Section, shown: set[str]) -> str:
+    """What is needed to repeat the runs: the command, every option, knobs, each policy's source.
+
+    `shown` has the hashes of sources that stand further up in the page; it is added to.
+    """
     first = section.runs[0]
     environment = "; ".join(f"{k} {v}" for k, v in first.get("environment", {}).items() if v)
-    facts = [
+    facts = [("command", first["command_line"])] if first.get("command_line") else []
+    facts += [
+        ("host", f"{section.host}, {nr(section.cpus, 'CPU')}"),
         ("seeds", ", ".join(map(str, section.seeds))),
         ("tick", show_time(first.get("tick_ns") or 0)),
-        ("machine's costs", ", ".join(first.get("costs") or []) or "none charged"),
+        *((f"--{name}", text) for name, text in _options(first)),
         ("environment", environment),
     ]
     if section.shown_seed is not None:
         facts.append(("drawn in time", f"seed {section.shown_seed}"))
+    sources = ""
     for policy in section.policies:
         run = next(r for r in section.runs if r["policy"] == policy)
         knobs = ", ".join(f"{k} = {v}" for k, v in (run.get("knobs") or {}).items())
-        facts.append((policy, f"{knobs or 'no knobs'}; hash {(run.get('policy_hash') or 'none')[:12]}"))
+        digest = (run.get("source") or {}).get("hash")
+        of_source = f"; source {digest[:12]}, a copy of which is in each run's folder" if digest else ""
+        facts.append((policy, f"{knobs or 'no knobs'}; hash {(run.get('policy_hash') or 'none')[:12]}{of_source}"))
+        if digest and digest not in shown:
+            shown.add(digest)
+            sources += _sources(section, run)
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(str(text))}</dd>" for name, text in facts)
-    return f"<dl>{items}</dl>"
+    return f"<dl>{items}</dl>{sources}"
+
+
+def _options(run: dict) -> list[tuple[str, str]]:
+    """Options of the command line that a run was done with; those left out are the host's own."""
+    texts = {
+        "cost": ", ".join(run.get("costs") or []), "io": ", ".join(run.get("io") or []),
+        "topology": run.get("topology") or "", "parallel": "yes" if run.get("is_parallel") else "",
+        "threads": "yes" if run.get("are_threads") else "", "kernel": run.get("kernel") or "",
+        "scale": f"{run['scale']:g}" if run.get("scale", 1) != 1 else "",
+        "timeout": f"{run['timeout_seconds']:g} s" if "timeout_seconds" in run else "",
+    }  # fmt: skip
+    return [(name, text) for name, text in texts.items() if text]
+
+
+def _sources(section: Section, run: dict) -> str:
+    """The files of a policy, as they were when it ran."""
+    folder = section.folder(run)
+    found = []
+    for name in run["source"]["files"]:
+        try:
+            text = (folder / name).read_text(encoding="utf-8", errors="replace") if folder else None
+        except OSError:
+            text = None
+        if text is not None:
+            found.append(f'<details><summary>Source: {escape(name)}</summary><pre class="source">{escape(text)}</pre></details>')
+    return "".join(found)

@@ -105,11 +105,12 @@ def write_report(
         if not sections:
             raise UsageError(f"--workload {workload}: not in {folder}, which has {', '.join(known)}")
     written: list[Path] = []
-    bodies = []
+    bodies: list[str] = []
+    shown: set[str] = set()
     for number, section in enumerate(sections):
         rows, charts = time_charts(section)
         drawn = list(drawings(section, rows))
-        bodies.append(_body(section, drawn, charts, f"w{number}"))
+        bodies.append(_body(section, drawn, charts, f"w{number}", shown))
         if figures is not None:
             written += _save_figures(section, drawn, Path(figures))
     text = _document(sections, bodies)
@@ -182,7 +183,7 @@ def _about(section: Section) -> tuple[str, str]:
     return first.get("title") or "", first.get("question") or ""
 
 
-def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], key: str) -> str:
+def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], key: str, shown: set[str]) -> str:
     """One section of the page."""
     from ..plots import charts as plots
 
@@ -210,7 +211,7 @@ def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], ke
 {f'<h3>Charts</h3><div class="charts">{figures}</div>' if figures else ""}
 {"<h3>Who had the CPU when</h3>" if charts else ""}
 {page.gantt(charts, key)}
-<details><summary>How to repeat this</summary>{page.provenance(section)}</details>
+<details><summary>How to repeat this</summary>{page.provenance(section, shown)}</details>
 </section>"""
 
 

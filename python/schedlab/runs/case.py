@@ -24,6 +24,7 @@ from ..calibration import DEFAULT_CALIBRATION
 from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.host import Host, Job
 from ..policy.build import find_compiler
+from ..policy.find import Policy, own_files
 from ..workload.model import Workload
 from .judge import Judge
 from .machine import charges_tasks
@@ -305,6 +306,12 @@ def blank_run(ready: Ready, case: Case) -> dict:
         "costs": list(plan.costs),
         "io": list(plan.io),
         "topology": plan.topology,
+        "is_parallel": plan.is_parallel,
+        "are_threads": plan.are_threads,
+        "kernel": plan.kernel and str(plan.kernel),
+        "scale": plan.scale,
+        "timeout_seconds": plan.timeout_seconds,
+        "command_line": plan.command_line,
         "knobs": {},
         "directory": str(directory_of(plan, case)),
         "metrics": {},
@@ -347,6 +354,7 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         run["error"], run["error_kind"] = str(built), "compile"
     else:
         run["policy_hash"], run["knobs"] = built.policy_hash, built.values
+        run["source"] = _copy_source(built.policy, directory)
         job = Job(
             label=f"{case.workload.name}, {case.policy_name}, seed {case.seed}",
             policy=built,
@@ -387,6 +395,19 @@ def _last_lines(log: str) -> list[str]:
     lines = log.splitlines()[-LOG_LINES_SHOWN:]
     return ["".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())
             for line in lines]  # fmt: skip
+
+
+def _copy_source(policy: Policy, directory: Path) -> dict | None:
+    """Copy a policy's files beside its run: who repeats it need not have kept them.
+
+    The first is the policy itself; a scheduling class of Linux has none.
+    """
+    if not policy.path.name.endswith(".bpf.c"):
+        return None
+    files = own_files(policy.path)
+    for file in files:
+        shutil.copyfile(file, directory / file.name)
+    return {"files": [file.name for file in files], "hash": policy.content_hash}
 
 
 def _options(plan: Plan, workload: Workload) -> tuple:

@@ -6,8 +6,8 @@ policy. Intervals and tests are those of stats/inference.py; a verdict needs a p
 survives Holm's adjustment over all metrics and pairs of the workload, and an
 interval without 0.
 
-Must stay true: two runs of different work are never subtracted; a run counts
-once, however often it was repeated on a deterministic host.
+Must stay true: two runs of different work are never subtracted; what two policies did under different
+conditions is no verdict about policies; a run counts once, however often it was repeated on a deterministic host.
 Read next: stats/inference.py for the numbers, gate.py for `schedlab compare`.
 """
 
@@ -29,6 +29,13 @@ from ..stats.sentences import show_number
 COMPARED = tuple(
     name for name, m in DICTIONARY.items() if m.level == "run" and m.direction != "none"
 )
+
+
+#: Under what a run was done besides its workload, host and CPUs; name in its JSON, and in a sentence.
+CONDITIONS = {
+    "tick_ns": "tick_ns", "costs": "--cost", "io": "--io", "topology": "--topology", "is_parallel": "--parallel",
+    "are_threads": "--threads", "kernel": "--kernel",
+}  # fmt: skip
 
 
 def compare_runs(
@@ -103,7 +110,7 @@ def compare_pairs(
     -------
     dict
         `workload`, `host`, `cpus`, `policy_a`, `policy_b`, `label_a`, `label_b`,
-        `seeds`, `confidence`, `error`, `is_deterministic`, `bootstrap` (`seed`,
+        `seeds`, `confidence`, `error`, `differs` (conditions besides the policy), `is_deterministic`, `bootstrap` (`seed`,
         `nr_resamples`), `nr_tests`, `warnings` (`policy`, `kind`, `metrics`,
         `text`, `hint`) and `metrics`: name to `mean_a`, `mean_b`, `difference`
         (b - a), `low`, `high`, `ratio` (b / a), `ratio_low`, `ratio_high`, `n`,
@@ -117,13 +124,13 @@ def compare_pairs(
         "policy_a": first["policy"], "policy_b": second["policy"],
         "label_a": label_a or first["policy"], "label_b": label_b or second["policy"],
         "seeds": [a["seed"] for a, _ in pairs], "confidence": confidence,
-        "error": different_work(pairs), "is_deterministic": False,
+        "error": different_work(pairs), "differs": different_conditions(pairs), "is_deterministic": False,
         "bootstrap": {"seed": seed, "nr_resamples": NR_RESAMPLES}, "nr_tests": 0,
         "warnings": [], "metrics": {},
     }  # fmt: skip
     if entry["error"]:
         return entry
-    entry["warnings"] = _survivors(entry, pairs)
+    entry["warnings"] = [*_confounded(entry, pairs), *_survivors(entry, pairs)]
     names = [
         name for name in COMPARED
         if all(run["metrics"].get(name) is not None for pair in pairs for run in pair)
@@ -163,6 +170,64 @@ def different_work(pairs: Sequence[tuple[dict, dict]]) -> str | None:
                 "do not compare"
             )
     return None
+
+
+def different_conditions(pairs: Sequence[tuple[dict, dict]]) -> list[str]:
+    """Say what differs between the sides besides the policy.
+
+    Parameters
+    ----------
+    pairs : sequence of (dict, dict), shape (n_pairs,)
+        Runs, as `schedlab run --json` lists them.
+
+    Returns
+    -------
+    list of str
+        Such as `"--io differs: none and latency_ns=5000000"`, one for each of `CONDITIONS`.
+    """
+    found = []
+    for key, name in CONDITIONS.items():
+        for a, b in pairs:
+            one, other = _condition(a.get(key)), _condition(b.get(key))
+            if one != other:
+                found.append(f"{name} differs: {one} and {other}")
+                break
+    return found
+
+
+def _condition(value: object) -> str:
+    """A condition in words; what a run does not name was not asked for."""
+    if isinstance(value, list):
+        return ",".join(sorted(value)) or "none"
+    return "yes" if value is True else str(value) if value else "none"
+
+
+def is_confounded(pairs: Sequence[tuple[dict, dict]]) -> bool:
+    """Whether policy and conditions differ at once, so that a difference has two possible causes.
+
+    Parameters
+    ----------
+    pairs : sequence of (dict, dict), shape (n_pairs,)
+        Runs, as `schedlab run --json` lists them.
+
+    Returns
+    -------
+    bool
+        True where no verdict about the policies can be given.
+    """
+    is_same_policy = all(a.get("policy_hash") == b.get("policy_hash") is not None for a, b in pairs)
+    return bool(different_conditions(pairs)) and not is_same_policy
+
+
+def _confounded(entry: dict, pairs) -> list[dict]:
+    """The warning that this is no comparison of policies, where it is none."""
+    if not is_confounded(pairs):
+        return []
+    return [{
+        "policy": f"{entry['label_a']} and {entry['label_b']}", "kind": "confounded", "metrics": list(COMPARED),
+        "text": f"no comparison of policies, since {'; '.join(entry['differs'])}",
+        "hint": "run both sides with the same options",
+    }]  # fmt: skip
 
 
 def _is_repeated(pairs: Sequence[tuple[dict, dict]]) -> bool:
@@ -211,7 +276,8 @@ def judge_together(entries: list[dict]) -> list[dict]:
     -------
     list of dict
         The same entries; `nr_tests`, `p_adjusted`, `verdict` (`"a is better"`,
-        `"b is better"`, `"no difference seen"`, `"not tested"`) and `better`
+        `"b is better"`, `"no difference seen"`, `"not tested"`: one seed, or
+        policies under different conditions) and `better`
         (`"a"`, `"b"` or None) are filled in.
 
     Notes
@@ -225,7 +291,7 @@ def judge_together(entries: list[dict]) -> list[dict]:
         m["p_adjusted"] = p
     for entry, name, m in rows:
         entry["nr_tests"] = len(tested)
-        if m["n"] < 2:
+        if m["n"] < 2 or any(doubt["kind"] == "confounded" for doubt in entry["warnings"]):
             continue
         is_clear = m["low"] > 0 or m["high"] < 0
         is_sure = entry["is_deterministic"] or (

@@ -32,7 +32,7 @@ from .. import paths
 from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.choose import open_host, unavailable_reason
 from ..policy.build import BuiltPolicy, build_policy, find_compiler
-from ..policy.find import load_policy, source_files
+from ..policy.find import load_policy, own_files
 from .case import (
     Case,
     Programs,
@@ -242,13 +242,11 @@ def cancel(sent: Sent) -> None:
 
 def _pack(built: BuiltPolicy) -> Source:
     """Put a policy's own files together; schedlab's headers are everywhere the same."""
-    include = os.path.abspath(paths.include_folder())
-    files = [os.path.abspath(file) for file in source_files(built.policy.path).values()]
-    own = [file for file in files if not file.startswith(include + os.sep)]
-    root = os.path.commonpath([os.path.dirname(file) for file in own])
+    own = own_files(built.policy.path)
+    root = os.path.commonpath([file.parent for file in own])
     return Source(
         root=root,
-        main=os.path.relpath(files[0], root),
+        main=os.path.relpath(own[0], root),
         files={os.path.relpath(file, root): Path(file).read_bytes() for file in own},
         content_hash=built.policy.content_hash,
         values=built.values,

@@ -25,7 +25,7 @@ from ..metrics.dictionary import DICTIONARY, find_metric
 from ..stats.inference import CONFIDENCE, SEED, Interval, compare_paired, mean_interval
 from ..stats.sentences import is_share, label, reservation, show_number, signed
 from ..units import format_duration, parse_duration
-from .compare import compare_pairs, different_work, judge_together
+from .compare import compare_pairs, different_conditions, different_work, is_confounded, judge_together
 from .folders import read_run_folder
 
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(>=|<=|>|<)\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(\S*)\s*")
@@ -163,7 +163,7 @@ def compare_folders(
     ------
     UsageError
         If a condition or folder is wrong, no runs pair, a pair did different
-        work, or a condition can be decided nowhere.
+        work, a condition can be decided nowhere, or is about two policies under different options.
     """
     wanted = [parse_condition(text) for text in conditions]
     if not 0.5 <= confidence < 1:
@@ -186,6 +186,10 @@ def compare_folders(
         comparisons.append(entry | {"directory_a": str(folder_a), "directory_b": str(folder_b)})
         notes += _what_else_differs(pairs)
     judge_together(comparisons)
+    if wanted and (confounded := [entry for entry, pairs in zip(comparisons, groups, strict=True) if is_confounded(pairs)]):
+        entry = confounded[0]
+        raise UsageError(f"--fail-if '{wanted[0].text}': {entry['label_a']} and {entry['label_b']} differ in more than the "
+                         f"policy on {entry['workload']}: {'; '.join(entry['differs'])}; run both sides with the same options")
     gates = _gates(wanted, groups, comparisons, confidence, seed) if groups else []
     return {
         "comparisons": comparisons,
@@ -266,10 +270,7 @@ def _knob_text(name: str, value: int) -> str:
 def _what_else_differs(pairs) -> list[str]:
     """Settings that differ between the sides besides the policy."""
     a, b = pairs[0]
-    notes = []
-    for key in ("tick_ns", "costs", "topology"):
-        if a.get(key) != b.get(key):
-            notes.append(f"{a['workload']}: {key} differs: {a.get(key)} and {b.get(key)}")
+    notes = [f"{a['workload']}: {difference}" for difference in different_conditions(pairs)]
     if a.get("policy_hash") and a.get("policy_hash") == b.get("policy_hash"):
         notes.append(f"{a['workload']}: {a['policy']} is the same policy with the same knobs in both")
     environments = a.get("environment") or {}, b.get("environment") or {}

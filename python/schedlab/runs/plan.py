@@ -56,6 +56,8 @@ class Plan:
         Longest time on the wall clock for one run.
     keep_parquet : bool, default True
         Whether to write the tables that are derived from the records.
+    command_line : str, default ""
+        What the user has typed, as a shell takes it; empty: no command was.
     """
 
     workloads: Sequence[str | Workload]
@@ -76,3 +78,4 @@ class Plan:
     scale: float = 1.0
     timeout_seconds: float = 300.0
     keep_parquet: bool = True
+    command_line: str = ""

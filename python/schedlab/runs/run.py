@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import PolicyError, SpecError, UsageError
-from ..hosts.choose import in_parallel, open_host, with_kernel
+from ..hosts.choose import OPTIONS, in_parallel, open_host, why_no_option, with_kernel
 from ..policy.build import BuiltPolicy, build_policy, find_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
@@ -267,14 +267,22 @@ def _checked(plan: Plan) -> Plan:
         problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
     if not 0 < plan.scale < math.inf:
         problems.append(f"--scale must be above 0, such as 0.01 (got {plan.scale:g})")
-    if plan.are_threads and plan.host != "linux":
-        problems.append(f"--threads is for --host linux; {plan.host} has its own way to run tasks")
+    problems += [reason for option in _given(plan) if (reason := why_no_option(plan.host, option))]
     if plan.tick_ns is not None and not TICK_NS_MIN <= plan.tick_ns <= TICK_NS_MAX:
         problems.append(f"--tick must be 1us to 10s (got {plan.tick_ns} ns)")
     problems += machine.check_topology(plan.topology)
     if problems:
         raise UsageError("\n".join(problems))
     return replace(plan, **read)
+
+
+def _given(plan: Plan) -> list[str]:
+    """Options of a plan that its host may not have."""
+    if plan.host not in OPTIONS:
+        return []  # opening it says that there is no such host
+    values = {"--cost": plan.costs, "--io": plan.io, "--topology": plan.topology, "--threads": plan.are_threads,
+              "--parallel": plan.is_parallel, "--kernel": plan.kernel}  # fmt: skip
+    return [option for option, value in values.items() if value] + ["--tick"] * (plan.tick_ns is not None)
 
 
 def _load_workloads(plan: Plan) -> list:

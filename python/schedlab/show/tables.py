@@ -232,7 +232,7 @@ def _show_doubts(console: Console, comparisons: list[dict], *, is_grave: bool = 
     for comparison in comparisons:
         for doubt in comparison["warnings"]:
             label = "" if doubt["kind"] == "too-few" else f"{doubt['policy']}, "
-            if (label, doubt["kind"]) in seen or is_grave != (doubt["kind"] == "survivors"):
+            if (label, doubt["kind"]) in seen or is_grave != (doubt["kind"] in ("survivors", "confounded")):
                 continue
             seen.add((label, doubt["kind"]))
             more = len(doubt["metrics"]) - 1

@@ -201,6 +201,8 @@ def reservation(comparison: dict, name: str) -> str:
         empty where there is nothing to say.
     """
     for doubt in comparison["warnings"]:
+        if doubt["kind"] == "confounded":
+            return " BUT NOT UNDER THE SAME CONDITIONS: see confounded."
         if doubt["kind"] == "survivors" and name in doubt["metrics"]:
             return " BUT NOT OF THE SAME TASKS: see survivors."
     return ""
@@ -236,6 +238,8 @@ def _verdict(comparison: dict, name: str) -> str:
     what = label(name)
     one, other = show_number(name, entry["mean_a"]), show_number(name, entry["mean_b"])
     n = entry["n"]
+    if entry["verdict"] == "not tested" and n > 1:
+        return f"{_capital(what)}: {one} under {a}, {other} under {b}."
     if entry["verdict"] == "not tested":
         return (f"{_capital(what)}: {one} under {a}, {other} under {b}. "
                 "One seed decides nothing; use --seeds 10.")  # fmt: skip
