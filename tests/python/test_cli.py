@@ -42,7 +42,7 @@ SCX_OPS_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .timeout_ms = 2000, .name = 
 
 @pytest.fixture(scope="module")
 def environment(root):
-    return os.environ | {"PYTHONPATH": str(root / "python"), "COLUMNS": "140", "NO_COLOR": "1"}
+    return os.environ | {"PYTHONPATH": str(root / "python"), "COLUMNS": "", "NO_COLOR": "1"}
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ SCX_OPS_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .name = "x");
 """
 HEADER = "#include <scx/common.bpf.h>\n#define TURN_NS 3000000\n"
 #: What two runs of the same may differ in.
-PLACES = ("directory", "environment")
+PLACES = ("directory", "environment", "command_line")
 
 
 def dask():

@@ -209,8 +209,9 @@ def test_the_line_to_go_on_with_can_be_copied_into_a_shell(tmp_path, capsys):
     (tmp_path / "build.txt").write_text(TRACE_CMD)
     run = import_trace(tmp_path / "build.txt", tmp_path / "a b;c")
     show_recording(run)
-    line = next(line for line in capsys.readouterr().out.splitlines() if "to go on" in line)
-    for command in line.partition("to go on: ")[2].split(", schedlab "):
+    _, _, commands = capsys.readouterr().out.partition("to go on:\n")
+    assert len(commands.splitlines()) == 3
+    for command in commands.splitlines():
         assert str(tmp_path / "a b;c") in shlex.split(command)
 
 

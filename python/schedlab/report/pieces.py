@@ -414,7 +414,17 @@ With the keyboard, in a chart: <kbd>&#8592;</kbd> <kbd>&#8594;</kbd> move, <kbd>
 def provenance(section: Section, shown: set[str]) -> str:
     """What is needed to repeat the runs: the command, every option, knobs, each policy's source.
 
-    `shown` has the hashes of sources that stand further up in the page; it is added to.
+    Parameters
+    ----------
+    section : Section
+        The runs.
+    shown : set of str
+        Hashes of the sources that stand further up in the page; added to.
+
+    Returns
+    -------
+    str
+        HTML.
     """
     first = section.runs[0]
     environment = "; ".join(f"{k} {v}" for k, v in first.get("environment", {}).items() if v)

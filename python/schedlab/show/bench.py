@@ -11,13 +11,12 @@ import shlex
 import textwrap
 
 from rich.markup import escape
-from rich.text import Text
 
 from ..measure.bench import FIGURES, BenchResult
 from ..measure.own_figures import describe_figure, tool_of_figure
 from ..stats.inference import CONFIDENCE
 from ..stats.sentences import show_time
-from .tables import _console, _plain_table
+from .tables import _console, say, show_table
 
 #: The reports' six columns first; heading of each figure.
 HEADINGS = {
@@ -48,33 +47,27 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
         return
     console = _console()
     plan = result.plan
-    console.print(
+    say(
+        console,
         f"[bold]{escape(shlex.join(plan.argv))}[/]: {plan.nr_rounds} rounds"
         f" after {plan.nr_warmups} to warm up, order drawn from seed {plan.seed}; "
         + escape("".join(f"{text}; " for text in _conditions(plan))) +
         f"{escape(str(result.machine['cpu']))}, {result.machine['cpus']} CPUs, "
-        f"Linux {escape(result.machine['kernel'])}", highlight=False, soft_wrap=True,
+        f"Linux {escape(result.machine['kernel'])}",
     )  # fmt: skip
-    table = _plain_table(console, f"means; interval: {CONFIDENCE:.0%}, of the mean wall time; --json has all")
     shown = _shown_figures(result)
-    table.add_column("policy", no_wrap=True)
+    columns = [("policy", [escape(policy) for policy in result.summaries])]
     for figure in shown:
-        table.add_column(_heading(figure), justify="right", no_wrap=True)
+        columns.append((_heading(figure), [_number(figure, s[figure]["mean"]) for s in result.summaries.values()]))
         if figure == "wall_ns":
-            table.add_column("interval", justify="right", no_wrap=True)
-    for policy, summary in result.summaries.items():
-        cells = [_number(figure, summary[figure]["mean"]) for figure in shown]
-        table.add_row(escape(policy), cells[0], _interval(summary[shown[0]]), *cells[1:])
-    console.print(table, highlight=False)
-    for line in _recorded_lines(result):
-        console.print(Text("  " + line), highlight=False, soft_wrap=True)
-    for line in _sentences(result):
-        console.print(Text("  " + line), highlight=False, soft_wrap=True)
+            columns.append(("interval", [_interval(s[figure]) for s in result.summaries.values()]))
+    show_table(console, f"means; interval: {CONFIDENCE:.0%}, of the mean wall time; --json has all", columns)
+    for line in _recorded_lines(result) + _sentences(result):
+        say(console, "  " + escape(line))
     for doubt in result.warnings:
         place = f"{doubt['policy']}, " if "policy" in doubt else ""
         place += f"{doubt['figure']}: " if "figure" in doubt else ""
-        console.print(f"  [yellow]{doubt['kind']}[/]: {escape(place)}{escape(doubt['text'])}; "
-                      f"{escape(doubt['hint'])}", highlight=False, soft_wrap=True)  # fmt: skip
+        say(console, f"  [yellow]{doubt['kind']}[/]: {escape(place)}{escape(doubt['text'])}; {escape(doubt['hint'])}")
 
 
 def _shown_figures(result: BenchResult) -> list[str]:

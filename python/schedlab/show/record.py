@@ -13,8 +13,9 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from ..paths import own_command
 from ..stats.sentences import show_number
-from .tables import COLUMNS, _console, _plain_table
+from .tables import COLUMNS, _console, _plain_table, say
 
 #: What a reader asks first of a recording; the rest is in its tables.
 _SHOWN = {
@@ -48,11 +49,13 @@ def show_recording(run: dict) -> None:
         table.show_header = False
         console.print(table, highlight=False)
     for line in _remarks(run):
-        console.print(line, highlight=False, soft_wrap=True)
+        say(console, line)
     # A line to be copied into a shell, whatever the name.
     folder = escape(shlex.quote(run["directory"]))
-    console.print(f"all of it: {escape(run['directory'])}; to go on: schedlab gantt {folder}, schedlab trace {folder}, "
-                  f"schedlab replay {folder} --policy cfs,rr", highlight=False, soft_wrap=True)  # fmt: skip
+    console.print(f"all of it: {escape(run['directory'])}; to go on:", highlight=False, soft_wrap=True)
+    lab = own_command()
+    for words in (f"gantt {folder}", f"trace {folder}", f"replay {folder} --policy cfs,rr"):
+        console.print(f"  {lab} {words}", highlight=False, soft_wrap=True)
 
 
 def _remarks(run: dict) -> list[str]:
@@ -93,8 +96,7 @@ def show_recorded(folder: Path) -> None:
         return
     words = [f"{heading.replace(chr(10), ' ')} {show_number(name, metrics[name])}" for name, heading in COLUMNS
              if metrics.get(name) is not None]  # fmt: skip
-    _console().print(f"[bold]as recorded[/] on {escape(run['host'])} under {escape(run['policy'])}: "
-                     + escape(", ".join(words)), highlight=False, soft_wrap=True)  # fmt: skip
+    say(_console(), f"[bold]as recorded[/] on {escape(run['host'])} under {escape(run['policy'])}: " + escape(", ".join(words)))
 
 
 def show_replayed(runs: list[dict]) -> None:

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: MIT
 """Draw tables for people, with Rich; nothing here computes a result or a verdict.
 
-Must stay true: the physics verdict is printed before any number.
+Must stay true: the physics verdict is printed before any number; a narrow terminal gets
+more lines, never fewer columns, units or words.
 Read next: cli/app.py.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -42,8 +46,12 @@ COLUMNS = (
     ("cpu_utilisation", "CPU\nbusy"),
 )
 
-#: Columns that a narrow terminal does without, the first one first.
-DISPENSABLE = ("throughput_per_s", "cpu_utilisation", "slowdown_mean", "switches", "wakeup_ns_p99")
+#: Headings of columns of words; all others are of numbers, which stand to the right.
+OF_WORDS = ("policy", "workload", "metric", "physics", "verdict")
+#: Below it six columns of words would be broken in words.
+TABLE_WIDTH_MIN = 100
+#: A width at which lines stay whole where nobody measures it, such as in a file.
+UNMEASURED_WIDTH = 140
 
 
 class Progress:
@@ -96,8 +104,29 @@ class Progress:
 
 def _console() -> Console:
     """Standard output; wide when nobody measures it, so that lines stay whole."""
-    console = Console()
-    return console if console.is_terminal else Console(width=140)
+    return Console() if _is_measured() else Console(width=UNMEASURED_WIDTH)
+
+
+def _is_measured() -> bool:
+    """Whether the width of the output is known: a terminal's, or what `COLUMNS` says."""
+    return Console().is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+
+
+def say(console: Console, markup: str) -> None:
+    """Print a sentence: broken between words where the width is known, in one line where it is not.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where.
+    markup : str
+        Rich's; what begins with blanks goes on below its first word.
+    """
+    if not _is_measured():
+        console.print(markup, highlight=False, soft_wrap=True)
+        return
+    text = markup.lstrip(" ")
+    console.print(Padding(text, (0, 0, 0, len(markup) - len(text)), expand=False), highlight=False)
 
 
 def _mean(runs: list[dict], name: str) -> float | None:
@@ -122,7 +151,7 @@ def show_runs(result) -> None:
         groups.setdefault(key, {}).setdefault(run["policy"], []).append(run)
     for (workload, _, _), policies in groups.items():
         console.print()
-        console.print(_run_table(console, workload, policies))
+        _show_run_table(console, workload, policies)
         _show_usage(console, [run for runs in policies.values() for run in runs])
     for comparison in result.comparisons:
         if comparison["error"]:
@@ -138,16 +167,15 @@ def show_runs(result) -> None:
 
 def _show_usage(console: Console, runs: list[dict]) -> None:
     """Print what `time` prints, where the runs were Linux's own."""
-    from .usage import usage_table
+    from .usage import usage_columns
 
-    table = usage_table(_plain_table(console, "all processes together"), runs)
-    if table is not None:
+    columns = usage_columns(runs)
+    if columns:
         console.print()
-        console.print(table, highlight=False)
+        show_table(console, "all processes together", columns)
     reasons = {run["no_records"] for run in runs if run.get("no_records")}
     for reason in reasons:
-        console.print(f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations",
-                      highlight=False, soft_wrap=True)  # fmt: skip
+        say(console, f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations")
 
 
 def _show_machine(console: Console, runs: list[dict]) -> None:
@@ -155,8 +183,7 @@ def _show_machine(console: Console, runs: list[dict]) -> None:
     from .usage import machine_doubts
 
     for doubt in machine_doubts(runs):
-        console.print(f"  [yellow]{doubt['kind']}[/]: {escape(doubt['text'])}; {escape(doubt['hint'])}",
-                      highlight=False, soft_wrap=True)  # fmt: skip
+        say(console, f"  [yellow]{doubt['kind']}[/]: {escape(doubt['text'])}; {escape(doubt['hint'])}")
 
 
 def _show_verdict(console: Console, result) -> None:
@@ -173,8 +200,7 @@ def _show_verdict(console: Console, result) -> None:
     for (place, policy, error), runs in groups.items():
         seeds = "" if place == "every workload" else f", seed {runs[0]['seed']}"
         more = f" (and {len(runs) - 1} more seeds)" if seeds and len(runs) > 1 else ""
-        console.print(f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: "
-                      f"{escape(error)}", soft_wrap=True, highlight=False)
+        say(console, f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: {escape(error)}")
         if seeds and Path(runs[0]["directory"], "records.slr").exists():
             console.print(f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}",
                           markup=False, soft_wrap=True, highlight=False)  # fmt: skip
@@ -221,7 +247,7 @@ def _show_verdicts(console: Console, key: tuple, policies: dict, comparisons: li
     _show_doubts(console, here, is_grave=True)
     console.print(f"[bold]{escape(key[0])}[/]: what the numbers say", highlight=False)
     for line in lines:
-        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+        say(console, f"  {escape(line)}")
     _show_doubts(console, here)
 
 
@@ -237,10 +263,8 @@ def _show_doubts(console: Console, comparisons: list[dict], *, is_grave: bool = 
             seen.add((label, doubt["kind"]))
             more = len(doubt["metrics"]) - 1
             others = f" (and {more} more metric{'s' * (more > 1)})" if label and more else ""
-            console.print(
-                f"  [{style}]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
-                f"{escape(doubt['hint'])}", highlight=False, soft_wrap=True,
-            )  # fmt: skip
+            say(console, f"  [{style}]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
+                f"{escape(doubt['hint'])}")  # fmt: skip
 
 
 def _plain_table(console: Console, title: str) -> Table:
@@ -250,7 +274,40 @@ def _plain_table(console: Console, title: str) -> Table:
                  padding=(0, 1, 0, 0), header_style="underline")
 
 
-def _run_table(console: Console, workload: str, policies: dict[str, list[dict]]) -> Table:
+def show_table(console: Console, title: str, columns: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Print a table; one that is too wide in several parts, each with the first column.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where.
+    title : str
+        Above it; no markup.
+    columns : sequence of (str, sequence of str)
+        Heading and cells, which are markup; the first says what a row is.
+    """
+    for number, part in enumerate(_parts(columns, console.width)):
+        table = _plain_table(console, title if number == 0 else "continued")
+        for heading, _ in part:
+            # Only a name may be broken, where it leaves no room for its numbers.
+            is_name = heading == part[0][0]
+            table.add_column(heading, justify="left" if heading in OF_WORDS else "right", no_wrap=not is_name, overflow="fold")
+        for row in zip(*(cells for _, cells in part), strict=True):
+            table.add_row(*row)
+        console.print(table, highlight=False)
+
+
+def _parts(columns, width: int) -> Iterator[list]:
+    """Put columns into tables of a width, one beside the first column if need be."""
+    first, *rest = columns
+    while rest:
+        room = width - min(_column_width(first), max(8, width // 2))
+        nr = max(1, sum(sum(map(_column_width, rest[:n])) <= room for n in range(1, len(rest) + 1)))
+        yield [first, *rest[:nr]]
+        rest = rest[nr:]
+
+
+def _show_run_table(console: Console, workload: str, policies: dict[str, list[dict]]) -> None:
     """One row per policy: means over the seeds."""
     first = next(iter(policies.values()))[0]
     seeds = max(len(runs) for runs in policies.values())
@@ -266,17 +323,7 @@ def _run_table(console: Console, workload: str, policies: dict[str, list[dict]])
     columns.append(
         ("physics", [f"[red]{n} of {seeds} failed[/red]" if n else "ok" for n in bad])
     )
-    headings = dict(COLUMNS)
-    for name in DISPENSABLE:
-        if sum(map(_column_width, columns)) > console.width:
-            columns = [column for column in columns if column[0] != headings[name]]
-    table = _plain_table(console, title)
-    for heading, _ in columns:
-        justify = "left" if heading in ("policy", "physics") else "right"
-        table.add_column(heading, justify=justify, no_wrap=True)
-    for row in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*row)
-    return table
+    show_table(console, title, columns)
 
 
 def _column_width(column: tuple[str, list[str]]) -> int:
@@ -293,26 +340,22 @@ def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[d
     if None in makespans or None in busy or len(runs) < 2:
         return
     if min(busy) > 0.98 and max(makespans) - min(makespans) <= 0.001 * max(makespans):
-        console.print(
-            f"{escape(workload)}: the last task ends after {show_time(max(makespans))} under every "
-            "policy; a busy CPU cannot do fixed work faster.", highlight=False,
-        )  # fmt: skip
+        say(console, f"{escape(workload)}: the last task ends after {show_time(max(makespans))} under every "
+            "policy; a busy CPU cannot do fixed work faster.")  # fmt: skip
 
 
-def _workload_table(console: Console, name: str, groups: dict[str, dict[str, list[dict]]]) -> Table:
+def _show_workload_table(console: Console, name: str, groups: dict[str, dict[str, list[dict]]]) -> None:
     """One metric: a row per workload, a column per policy."""
-    metric = DICTIONARY[name]
-    table = _plain_table(console, f"{name}: {metric.formula}")
-    table.add_column("workload", no_wrap=True)
     policies = list(dict.fromkeys(policy for runs in groups.values() for policy in runs))
-    for policy in policies:
-        table.add_column(escape(policy), justify="right", no_wrap=True)
+    labels, cells = [], {policy: [] for policy in policies}
     for workload, runs in groups.items():
         values = {policy: _mean(runs.get(policy, []), name) for policy in policies}
         cpus = max(run["cpus"] for each in runs.values() for run in each)
-        label = escape(workload) + (f" ({cpus})" if cpus > 1 else "")
-        table.add_row(label, *(_cell(name, values, policy) for policy in policies))
-    return table
+        labels.append(escape(workload) + (f" ({cpus})" if cpus > 1 else ""))
+        for policy in policies:
+            cells[policy].append(_cell(name, values, policy))
+    columns = [("workload", labels), *((escape(policy), cells[policy]) for policy in policies)]
+    show_table(console, f"{name}: {DICTIONARY[name].formula}", columns)
 
 
 def _cell(name: str, values: dict[str, float | None], policy: str) -> str:
@@ -344,10 +387,10 @@ def show_demo(result) -> None:
         groups.setdefault(run["workload"], {}).setdefault(run["policy"], []).append(run)
     if main is not None:
         console.print()
-        console.print(_run_table(console, main, groups[main]))
+        _show_run_table(console, main, groups[main])
         for name in ("turnaround_ns_mean", "response_ns_mean", "starvation_ns"):
             console.print()
-            console.print(_workload_table(console, name, groups))
+            _show_workload_table(console, name, groups)
         is_parallel = any(run["cpus"] > 1 for run in result.runs)
         note = "In brackets: the number of CPUs, where it is not one.\n"
         console.print("\n" + (note if is_parallel else ""), highlight=False)
@@ -391,14 +434,21 @@ def show_policies(entries: list[dict]) -> None:
             )  # fmt: skip
 
 
-def _table_of(rows: list[dict], columns: tuple[str, ...]) -> Table:
-    """A plain table of some keys of dicts."""
+def _show_rows(console: Console, rows: list[dict], columns: tuple[str, ...]) -> None:
+    """A plain table of some keys of dicts; in a narrow terminal a paragraph for each, where no word is broken."""
+    if console.width < TABLE_WIDTH_MIN:
+        for row in rows:
+            say(console, f"[bold]{escape(str(row[columns[0]]))}[/]")
+            for column in columns[1:]:
+                if str(row[column]) not in ("", "-"):
+                    say(console, f"    [dim]{column}[/] {escape(str(row[column]))}")
+        return
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(row[column])) for column in columns))
-    return table
+    console.print(table)
 
 
 def show_workloads(entries: list[dict]) -> None:
@@ -409,7 +459,7 @@ def show_workloads(entries: list[dict]) -> None:
     entries : list of dict
         As `schedlab workloads --json` prints them.
     """
-    _console().print(_table_of(entries, ("name", "tasks", "cpus", "title", "question")))
+    _show_rows(_console(), entries, ("name", "tasks", "cpus", "title", "question"))
 
 
 def show_metrics(entries: list[dict]) -> None:
@@ -425,7 +475,7 @@ def show_metrics(entries: list[dict]) -> None:
         for entry in entries
     ]
     columns = ("name", "unit", "better", "level", "formula", "reference")
-    _console().print(_table_of(rows, columns))
+    _show_rows(_console(), rows, columns)
 
 
 def show_findings(findings: list[dict]) -> None:
@@ -439,10 +489,7 @@ def show_findings(findings: list[dict]) -> None:
     console = _console()
     for finding in findings:
         style = "green" if finding["status"] == "ok" else "red" if finding["needed"] else "yellow"
-        console.print(
-            f"[{style}]{finding['status']:>8}[/]  {escape(finding['name'])}: "
-            f"{escape(finding['detail'])}", highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        say(console, f"[{style}]{finding['status']:>8}[/]  {escape(finding['name'])}: {escape(finding['detail'])}")
 
 
 def show_benchmarks(result: dict) -> None:
@@ -462,12 +509,12 @@ def show_benchmarks(result: dict) -> None:
         rows.append(row)
     columns = ("name", "value", "unit", "better", "peer", "peer_value", "ratio")
     console = _console()
-    console.print(_table_of(rows, columns))
+    _show_rows(console, rows, columns)
     for kind, calls in result.get("callbacks", {}).items():
         said = ", ".join(f"{name} {number:g}" for name, number in calls.items())
-        console.print(f"callbacks per {kind}: {said}", highlight=False, soft_wrap=True)
+        say(console, f"callbacks per {kind}: {said}")
     for reason in result["skipped"]:
-        console.print(f"[yellow]skipped[/]  {escape(reason)}", highlight=False, soft_wrap=True)
+        say(console, f"[yellow]skipped[/]  {escape(reason)}")
 
 
 def show_comparison(result: dict) -> None:
@@ -488,38 +535,40 @@ def show_comparison(result: dict) -> None:
     for comparison in result["comparisons"]:
         equal = [n for n, m in comparison["metrics"].items() if m["difference"] == 0 == m["high"]]
         _show_doubts(console, [comparison], is_grave=True)
-        table = _comparison_table(console, comparison, left_out=equal)
-        console.print(table if table.row_count else f"[bold]{table.title}[/]", highlight=False)
+        title, columns = _comparison_columns(comparison, left_out=equal)
+        if columns[0][1]:
+            show_table(console, title, columns)
+        else:
+            say(console, f"[bold]{escape(title)}[/]")
         if equal:
-            console.print(f"  No difference seen, to the last digit with every seed: {len(equal)} of "
-                          f"{len(comparison['metrics'])} metrics.", highlight=False)  # fmt: skip
-        console.print(f"  {escape(method_sentence(comparison))}", highlight=False, soft_wrap=True)
-        if table.row_count:
+            say(console, f"  No difference seen, to the last digit with every seed: {len(equal)} of "
+                f"{len(comparison['metrics'])} metrics.")  # fmt: skip
+        say(console, f"  {escape(method_sentence(comparison))}")
+        if columns[0][1]:
             _show_doubts(console, [comparison])
         console.print()
     for note in result["notes"]:
-        console.print(f"note: {escape(note)}", highlight=False, soft_wrap=True)
+        say(console, f"note: {escape(note)}")
     for gate in result["gates"]:
         style = "red bold" if gate["holds"] else "green"
-        console.print(f"[{style}]{escape(gate['text'])}[/]", highlight=False, soft_wrap=True)
+        say(console, f"[{style}]{escape(gate['text'])}[/]")
 
 
-def _comparison_table(console: Console, comparison: dict, *, left_out: list[str]) -> Table:
+def _comparison_columns(comparison: dict, *, left_out: list[str]) -> tuple[str, list[tuple[str, list[str]]]]:
     """One row per metric that differs at all: both means, the change with its interval, the verdict."""
     label_a, label_b = comparison["label_a"], comparison["label_b"]
-    table = _plain_table(console, f"{comparison['workload']} on {comparison['host']}, "
-                         f"{comparison['cpus']} CPU{'s' if comparison['cpus'] > 1 else ''}: a = {label_a}, b = {label_b}")
-    for heading in ("metric", "a", "b", "change", "interval", "delta", "verdict"):
-        justify = "left" if heading in ("metric", "verdict") else "right"
-        table.add_column(heading, justify=justify, no_wrap=heading != "verdict")
+    title = (f"{comparison['workload']} on {comparison['host']}, "
+             f"{comparison['cpus']} CPU{'s' if comparison['cpus'] > 1 else ''}: a = {label_a}, b = {label_b}")
+    rows = []
     for name, entry in comparison["metrics"].items():
         if name in left_out:
             continue
         low, high = (show_change(entry[key]) for key in ("ratio_low", "ratio_high"))
         verdict = entry["verdict"]
-        table.add_row(
+        rows.append((
             name, show_number(name, entry["mean_a"]), show_number(name, entry["mean_b"]),
             show_change(entry["ratio"]), "-" if low == "-" else f"{low} .. {high}",
             f"{entry['cliffs_delta']:+.2f}", f"[bold]{verdict}[/]" if entry["better"] else verdict,
-        )  # fmt: skip
-    return table
+        ))  # fmt: skip
+    headings = ("metric", "a", "b", "change", "interval", "delta", "verdict")
+    return title, [(heading, [row[i] for row in rows]) for i, heading in enumerate(headings)]

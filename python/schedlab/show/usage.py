@@ -10,7 +10,6 @@ Read next: tables.py; hosts/linux.py, where they come from.
 from __future__ import annotations
 
 from rich.markup import escape
-from rich.table import Table
 
 from ..hosts.linux_machine import doubt_machine
 from ..policy.linux_class import NUMBERS, parse_class
@@ -55,36 +54,31 @@ def usage_rows(runs: list[dict]) -> list[dict]:
     return rows
 
 
-def usage_table(table: Table, runs: list[dict]) -> Table | None:
-    """Fill a table with the six columns of one workload's runs.
+def usage_columns(runs: list[dict]) -> list[tuple[str, list[str]]]:
+    """Headings and cells of the six columns of one workload's runs.
 
     Parameters
     ----------
-    table : rich.table.Table
-        Without columns.
     runs : list of dict
         Of one workload.
 
     Returns
     -------
-    rich.table.Table or None
-        The same; None where no run has such figures.
+    list of (str, list of str)
+        For `tables.show_table`; empty where no run has such figures.
     """
     rows = usage_rows(runs)
     if not rows:
-        return None
-    table.add_column("policy", no_wrap=True)
-    for name, heading in COLUMNS.items():
-        table.add_column(heading, justify="right", no_wrap=True)
-        if name == "wall_ns":
-            table.add_column(f"{CONFIDENCE:.0%} interval", justify="right", no_wrap=True)
-    for row in rows:
-        cells = [_cell(name, row[name]["mean"]) for name in COLUMNS]
-        wall = row["wall_ns"]
-        # Of few runs an interval may reach below 0, where no time is.
-        interval = "-" if wall["low"] is None else f"{show_time(max(wall['low'], 0))} .. {show_time(wall['high'])}"
-        table.add_row(escape(row["policy"]), cells[0], interval, *cells[1:])
-    return table
+        return []
+    columns = [("policy", [escape(row["policy"]) for row in rows])]
+    columns += [(heading, [_cell(name, row[name]["mean"]) for row in rows]) for name, heading in COLUMNS.items()]
+    columns.insert(2, (f"{CONFIDENCE:.0%} interval", [_interval(row["wall_ns"]) for row in rows]))
+    return columns
+
+
+def _interval(wall: dict) -> str:
+    """Both ends of a time; of few runs it may reach below 0, where no time is."""
+    return "-" if wall["low"] is None else f"{show_time(max(wall['low'], 0))} .. {show_time(wall['high'])}"
 
 
 def _cell(name: str, value: float) -> str:
