@@ -44,16 +44,20 @@
  * - a borrower has one loan, the most urgent, of equal ones the last: when that
  *   lender is woken, another that still waits has to wait again to lend again.
  *
- * Three rules of the report are here only to reproduce it: pid_rule forces tasks
+ * Five rules of the report are here only to reproduce it: pid_rule forces tasks
  * with a PID above 100 to level 5, without ageing; short_fifo serves level 5 first
- * come, first served; and its kernel kills all but PID 1 after 10,000 ticks. A
+ * come, first served, as the report's text says; fifo_first chooses level 5 before
+ * all other levels, as its code does; high_slice_ns is its slice of five ticks at
+ * levels 0 to 2; and its kernel kills all but PID 1 after 10,000 ticks. A
  * policy cannot kill, nor can it go on as if it had: with kill_ns it ends the run,
  * as a failed one, and names the first task that would have been killed.
  *
- * @knob slice_ns ns 1 10000000000  turn within a level (default 10 ms, one tick)
+ * @knob slice_ns ns 1 10000000000  slice within a level (default 10 ms, one tick); 20 ms there
+ * @knob high_slice_ns ns 0 10000000000  slice of levels 0 to 2 (default 0: slice_ns); 50 ms there
  * @knob ageing_ns ns 0 1000000000000  wait per level (default 500 ms, 50 ticks); 0: none
  * @knob min_slice_ns ns 0 10000000000  time without preemption (default 0)
  * @knob short_fifo bool 0 1  level 5 runs until it blocks (default 0)
+ * @knob fifo_first bool 0 1  level 5 is chosen before level 0 (default 0)
  * @knob pid_rule bool 0 1  PIDs above 100 are at level 5 (default 0)
  * @knob sched_log bool 0 1  print each switch, as sched_log() did (default 0)
  * @knob kill_ns ns 0 1000000000000  fail when a task gets this old (default 0: never); 100 s there
@@ -71,15 +75,18 @@ char _license[] SEC("license") = "GPL";
 
 #define NR_LEVELS 11
 #define DEFAULT_LEVEL 5
+#define HIGH_LEVEL_MAX 2
 #define DEFAULT_WEIGHT 100
 #define REPORT_TICK_NS 10000000
 #define REPORT_PID_MAX 100
 #define CHAIN_MAX 4
 
 const volatile u64 slice_ns = 10000000;
+const volatile u64 high_slice_ns = 0;
 const volatile u64 ageing_ns = 500000000;
 const volatile u64 min_slice_ns = 0;
 const volatile u32 short_fifo = 0;
+const volatile u32 fifo_first = 0;
 const volatile u32 pid_rule = 0;
 const volatile u32 sched_log = 0;
 const volatile u64 kill_ns = 0;
@@ -149,6 +156,13 @@ static u32 own_level(struct task_struct *p)
 		level++;
 	}
 	return level;
+}
+
+static u64 slice_of(struct task_struct *p)
+{
+	if (high_slice_ns && own_level(p) <= HIGH_LEVEL_MAX)
+		return high_slice_ns;
+	return slice_ns;
 }
 
 /*
@@ -234,7 +248,7 @@ s32 BPF_STRUCT_OPS(priority_select_cpu, struct task_struct *p, s32 prev_cpu,
 					 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
 	if (is_idle)
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(p), 0);
 	return cpu;
 }
 
@@ -279,11 +293,11 @@ void BPF_STRUCT_OPS(priority_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu;
 
 	if (!tc) {
-		scx_bpf_dsq_insert(p, DEFAULT_LEVEL, slice_ns, enq_flags);
+		scx_bpf_dsq_insert(p, DEFAULT_LEVEL, slice_of(p), enq_flags);
 		return;
 	}
 	tc->since_ns = scx_bpf_now();
-	scx_bpf_dsq_insert(p, level_of(p, tc), slice_ns, enq_flags);
+	scx_bpf_dsq_insert(p, level_of(p, tc), slice_of(p), enq_flags);
 	if (enq_flags & SCX_ENQ_CPU_SELECTED)
 		return;
 	/* It made way for a task that is bound here; another CPU may be idle. */
@@ -380,6 +394,7 @@ void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 nr_levels = NR_LEVELS;
 	struct task_ctx *tc = NULL;
+	bool keeps_on = false;
 	int level;
 
 	age();
@@ -389,17 +404,20 @@ void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
 		if (tc) {
 			tc->level = own_level(prev);
 			nr_levels = level_of(prev, tc) + 1;
-			if (short_fifo && nr_levels == DEFAULT_LEVEL + 1)
+			keeps_on = short_fifo && nr_levels == DEFAULT_LEVEL + 1;
+			if (keeps_on)
 				nr_levels--;
 		}
 	}
+	if (fifo_first && !keeps_on && scx_bpf_dsq_move_to_local(DEFAULT_LEVEL))
+		return;
 	bpf_for(level, 0, nr_levels) {
 		if (scx_bpf_dsq_move_to_local(level))
 			return;
 	}
 	/* Otherwise it would get the kernel's default slice, not ours. */
 	if (prev && tc)
-		scx_bpf_task_set_slice(prev, slice_ns);
+		scx_bpf_task_set_slice(prev, slice_of(prev));
 }
 
 /* Not scx_bpf_now(): Linux counts a task's start by this clock. */
@@ -415,11 +433,11 @@ static void check_age(struct task_struct *p)
 void BPF_STRUCT_OPS(priority_tick, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
-	u64 left_ns = p->scx.slice;
+	u64 left_ns = p->scx.slice, all_ns = slice_of(p);
 	int level;
 
 	check_age(p);
-	if (!tc || (left_ns < slice_ns ? slice_ns - left_ns : 0) < min_slice_ns)
+	if (!tc || (left_ns < all_ns ? all_ns - left_ns : 0) < min_slice_ns)
 		return;
 	bpf_for(level, 0, level_of(p, tc)) {
 		if (scx_bpf_dsq_nr_queued(level) > 0) {

@@ -218,6 +218,13 @@ def test_priority_short_fifo_serves_level_5_in_order(play):
     assert len(play(workload(*jobs), "priority").order()) == 15
 
 
+def test_priority_has_the_rules_of_report_1s_code(play):
+    high = workload(*(task(name, 'run = "60ms"', priority=2) for name in "ab"))
+    assert len(play(high, "priority", slice_ns=20_000_000, high_slice_ns=50_000_000).order()) == 4
+    jobs = workload(task("c", 'run = "20ms"', priority=0), *(task(name, 'run = "40ms"') for name in "ab"))
+    assert play(jobs, "priority", slice_ns=20_000_000, fifo_first=1).order() == [*"ababababc"]
+
+
 def test_priority_pid_rule_forces_level_5(play):
     early = [task(f"e{i}", 'run = "10ms"', arrival='"20ms"') for i in range(100)]
     jobs = [*early, task("five", 'run = "30ms"'), task("nine", 'run = "30ms"', priority=9)]

@@ -165,8 +165,7 @@ static void watchdog_fires(struct timer *timer, void *arg)
 {
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
-	(void)timer;
-	(void)arg;
+	(void)timer, (void)arg;
 	sl_watchdog();
 	overhead_leave(was);
 	sched_watch();

@@ -135,14 +135,15 @@ uint64 sys_yield(void)
 
 /* ---- time ------------------------------------------------------------------ */
 
-/* int sleep(int ticks): until the clock has ticked so often */
+/* int sleep(int ticks): until the clock has ticked so often, or stood still and then did */
 uint64 sys_sleep(void)
 {
-	int ticks = arg_int(0);
+	u64 until = nr_ticks() + (u64)(arg_int(0) > 0 ? arg_int(0) : 0);
 
-	if (ticks < 0)
-		ticks = 0;
-	return (uint64)sleep_until((nr_ticks() + (u64)ticks) * tick_ns);
+	while (nr_ticks() < until)
+		if (sleep_until((now_ns() / tick_ns + until - nr_ticks()) * tick_ns))
+			return SYS_ERROR;
+	return 0;
 }
 
 /* int uptime(void) */

@@ -27,11 +27,6 @@
 u64 tick_ns;
 u64 clock_step_ns;
 
-u64 nr_ticks(void)
-{
-	return now_ns() / tick_ns;
-}
-
 static bool is_earlier(const struct timer *a, const struct timer *b)
 {
 	return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->seq < b->seq);
@@ -213,6 +208,7 @@ void timer_interrupt(void)
 	c->timers.armed_ns = NEVER - 1;
 	run_due(c);
 	tick(c);
+	lab_acknowledge(c);
 	arm_next(c);
 }
 

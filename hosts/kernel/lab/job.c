@@ -61,6 +61,7 @@ void lab_init(void)
 {
 	channel_init();
 	record_init(nr_cpus);
+	late_ack_init();
 	initlock(&lock, "job");
 	devsw[JOB].read = job_read;
 	pages_total = nr_free_pages();

@@ -24,10 +24,12 @@
 #include <scx/types.h>
 
 #include "clock.h"
+#include "lateack.h"	/* lab_ticks() */
 #include "overhead.h"	/* overhead_enter(), overhead_leave() */
 #include "record.h"
 #include "sync.h"
 
+struct cpu;
 struct disk_request;
 struct scx_exit_info;
 struct sl_config;
@@ -66,6 +68,16 @@ static inline void lab_clock_go_on(void)
 {
 	if (__builtin_expect(clock_held_ns[sl_host_cpu()] != 0, 0))
 		clock_go_on_late();
+}
+
+/*
+ * The timer interrupt of @cpu has done its work, and is about to be acknowledged by
+ * setting the timer again. Context: interrupts off, no lock held.
+ */
+static inline void lab_acknowledge(struct cpu *cpu)
+{
+	if (__builtin_expect(late_ack_is_wanted, 0))
+		late_ack_yield(cpu);
 }
 
 /* Something happened. Context: interrupts off, in the core. */

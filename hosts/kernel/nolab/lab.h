@@ -14,6 +14,7 @@
 
 #include <scx/types.h>
 
+struct cpu;
 struct disk_request;
 struct scx_exit_info;
 struct sl_config;
@@ -64,6 +65,16 @@ static inline void lab_clock_hold(u64 due_ns)
 
 static inline void lab_clock_go_on(void)
 {
+}
+
+static inline void lab_acknowledge(struct cpu *cpu)
+{
+	(void)cpu;
+}
+
+static inline u64 lab_ticks(u64 nr_true)
+{
+	return nr_true;
 }
 
 static inline void lab_proc_ends(struct lab_proc *lab)
