@@ -51,6 +51,21 @@ def test_report_2_has_rows_whose_percentage_its_own_times_do_not_give():
     assert not wrong(2, "groups"), "its means are those of its rows"
 
 
+def test_report_2_has_better_utilisation_under_cfs_at_each_load_and_more_than_two_cpus():
+    against = [finding.where for finding in wrong(2, "prose") if "better CPU utilisation" in finding.text]
+    assert against == [f"Analysis and Conclusion, {n} processes" for n in (5, 70, 300)]
+    assert [finding.where for finding in wrong(2, "relation")] == ["appendix A, OTHER mixed 300 1", "appendix A, OTHER mixed 300 3"]
+
+
+def test_report_4_names_the_slowest_wrongly_in_three_places():
+    found = [(finding.where, finding.text) for finding in wrong(4, "prose") if finding.text.startswith("SCHED_") and "slowest" in finding.text]
+    assert sorted(found) == [
+        ("Results, Elapsed Real Time, 20 processes", "SCHED_RR is the slowest: CPU-bound"),
+        ("Results, Elapsed Real Time, 20 processes", "SCHED_RR is the slowest: I/O-bound"),
+        ("Results, Elapsed Real Time, 5 processes", "SCHED_OTHER is the slowest: mixed"),
+    ]
+
+
 def test_report_4_divided_by_20_instead_of_200_and_shares_rows():
     groups = wrong(4, "groups")
     assert {finding.where for finding in groups} == {
