@@ -12,6 +12,7 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -512,6 +513,22 @@ def test_runs_in_real_time_have_a_machine_each_and_policies_take_turns(tmp_path,
     booted.clear()
     do_runs(replace(runs, parallel=False), Size(seeds=2), tmp_path)
     assert [entry[1:] for entry in booted] == [(1, 2, "timings -n 2 5", f"k/{name}/forks") for name in ("RR", "FIFO")]
+
+
+def test_boot_arguments_of_a_set_reach_the_kernel(tmp_path):
+    """Such as report 1's late_ack; a set without them boots as before."""
+    started = []
+
+    def start(command):
+        started.append(command[command.index("-append") + 1].split())
+        return SimpleNamespace(communicate=lambda timeout: ("w name=x run=0 ns=1\n", ""), returncode=0)
+
+    boot = reproduce_runs._Boot("forks", "RR", 1, 1, tmp_path / "boot")
+    for arguments in ((), ("late_ack=1",)):
+        runs = Runs("k", "kernel", "kernel", {"RR": "rr"}, Size(), Size(), program="timings", arguments=arguments)
+        image = SimpleNamespace(kernel=tmp_path / "kernel", filesystem=tmp_path / "fs")
+        reproduce_runs._boot(runs, boot, image, "timings", {}, SimpleNamespace(start=start))
+    assert ["late_ack=1" in words for words in started] == [False, True]
 
 
 def test_a_policy_of_ones_own_is_another_run_when_its_text_is(tmp_path, monkeypatch):

@@ -17,7 +17,8 @@
  *	4  both codes print 50 as soon as any child took exactly 50 ticks, and the
  *	   sleepers say so whatever they took; the text means the time until all
  *	   have ended
- *	7  both codes time all six processes; the text means the light one
+ *	7  both codes time all six processes and fork the light one first; the text
+ *	   means the light one, which is forked last here: only then it can win
  *
  * Default: 5 runs, all ways, all tests. -d divides the loops and sleeps, for a
  * quick look. --raw prints one line per run, for a program:
@@ -179,35 +180,59 @@ static void short_tasks(enum way way, struct result *result)
 	}
 }
 
+/* What the light process of test 7 says of itself: from @from until it is done. */
+static void light_child(int fd, int start_ticks, unsigned long start_ns)
+{
+	struct result light = { 0, 0, 0 };
+
+	compute(50000);
+	light.ticks = uptime() - start_ticks;
+	light.ns = clock_ns() - start_ns;
+	write(fd, &light, sizeof(light));
+	exit(0);
+}
+
+static void start_heavies(enum way way)
+{
+	for (int i = 0; i < 5; i++) {
+		if (start() == 0) {
+			if (way == PRIORITY_CODE)
+				setpriority(0, 10);
+			compute(20000000);
+			exit(0);
+		}
+	}
+}
+
 /*
- * The text's light task says itself when it was done: its parent would only hear
- * of it when it gets a CPU again, behind the heavy ones.
+ * Both codes fork the light process first, where it has nothing to win: it is done
+ * before the heavy ones exist. For the text it is forked last, and inherits its
+ * priority from its parent. It says itself when it was done: its parent would only hear of it
+ * when it gets a CPU again, behind the heavy ones.
  */
 static void starvation(enum way way, struct result *result)
 {
-	int heavy_priority = way == TEXT ? 5 : 10, start_ticks = uptime(), fds[2];
+	int start_ticks = uptime(), fds[2];
 	unsigned long start_ns = clock_ns();
 	struct result light = { 0, 0, 0 };
 
 	if (pipe(fds) < 0)
 		fail("timings: no pipe");
+	if (way == TEXT) {
+		start_heavies(way);
+		setpriority(0, 0);
+		start_ticks = uptime();
+		start_ns = clock_ns();
+	}
 	if (start() == 0) {
-		if (way != RR_CODE)
+		if (way == PRIORITY_CODE)
 			setpriority(0, 0);
-		compute(50000);
-		light.ticks = uptime() - start_ticks;
-		light.ns = clock_ns() - start_ns;
-		write(fds[1], &light, sizeof(light));
-		exit(0);
+		light_child(fds[1], start_ticks, start_ns);
 	}
-	for (int i = 0; i < 5; i++) {
-		if (start() == 0) {
-			if (way != RR_CODE)
-				setpriority(0, heavy_priority);
-			compute(20000000);
-			exit(0);
-		}
-	}
+	if (way == TEXT)
+		setpriority(0, 5);
+	else
+		start_heavies(way);
 	wait_for(6);
 	if (read(fds[0], &light, sizeof(light)) == sizeof(light) && way == TEXT)
 		*result = light;

@@ -340,6 +340,7 @@ def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result
         command = runs.program.replace("{runs}", str(boot.nr_runs)).replace("{workload}", runs.workloads[boot.workload])
         # A policy of one's own is a part of its kernel, so another text of it is another run.
         identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick, "parallel": runs.parallel,
+                    **({"arguments": list(runs.arguments)} if runs.arguments else {}),
                     "environment": environment | {"kernel_hash": images[policy].hash}}  # fmt: skip
         found[boot] = _known_samples(boot.folder, identity)
         if found[boot] is None:
@@ -408,7 +409,7 @@ def _boot(
     from ..hosts.kernel_boot import Machine, machine_command
 
     policy, *knobs = runs.policies[boot.label].split()
-    arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")}
+    arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")} | dict(words.split("=", 1) for words in runs.arguments)
     if knobs:
         arguments["set"] = ",".join(_numbers(policy, knobs))
     if runs.tick:

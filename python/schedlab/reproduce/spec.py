@@ -16,6 +16,7 @@ Read next: formula.py, the expressions; steps.py, which runs them.
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -76,6 +77,8 @@ class Runs:
         By short name; of a program, the arguments that `{workload}` stands for.
     program : str
         A program of the teaching kernel, which does its own work `{runs}` times.
+    arguments : tuple of str
+        Of a program: further boot arguments of the kernel, `NAME=VALUE`.
     tick, topology, timeout : str
         As the options of `schedlab run`; empty: their defaults.
     costs, io : tuple of str
@@ -95,6 +98,7 @@ class Runs:
     cpus: int | None = None
     workloads: Mapping[str, str] = field(default_factory=dict)
     program: str = ""
+    arguments: tuple[str, ...] = ()
     tick: str = ""
     topology: str = ""
     timeout: str = "300s"
@@ -421,6 +425,7 @@ def _read_runs(entry: _Entry) -> Runs:
         cpus=entry.take("cpus", int, 0) or None,
         workloads=_text_table(entry, "workloads", {}),
         program=entry.take("program", str, ""),
+        arguments=entry.texts("arguments", []),
         tick=entry.take("tick", str, ""),
         topology=entry.take("topology", str, ""),
         timeout=entry.take("timeout", str, "300s"),
@@ -438,6 +443,9 @@ def _read_runs(entry: _Entry) -> Runs:
             entry.fault(f"scaled.{name} must be a number above 0 (got {value!r})")
     if runs.program and runs.host != "kernel":
         entry.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
+    for words in runs.arguments:
+        if not runs.program or not re.fullmatch(r"\w+=\S+", words):
+            entry.fault(f"arguments: '{words}' must be a boot argument NAME=VALUE of the kernel, and program what it runs")
     if not runs.name.replace("-", "_").isidentifier():
         entry.fault(f"name = '{runs.name}' must be a word, as expressions use it")
     entry.done()
