@@ -135,9 +135,9 @@ def test_a_known_difference_is_found_and_its_direction_named():
     assert better["verdict"] == "better"
     assert better["ratio"] == pytest.approx(0.8)
     assert better["cliffs_delta"] == -1
-    assert same["verdict"] == "no difference seen"
+    assert same["verdict"] == "undecided"
     others = [each["figures"][name]["verdict"] for each in result.comparisons for name in bench.FIGURES if name != "wall_ns"]
-    assert set(others) == {"no difference seen"}
+    assert set(others) == {"undecided"}
 
 
 def test_no_interval_of_two_runs_is_negative():
@@ -225,7 +225,7 @@ def test_a_benchmarks_own_figure_is_compared_like_ours(build, tmp_path):
     result = measure(BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out")
     assert [sample["hackbench_ns"] for sample in result.samples] == [250e6] * 4
     assert result.summaries["SCHED_BATCH"]["hackbench_ns"]["mean"] == 250e6
-    assert result.comparisons[0]["figures"]["hackbench_ns"]["verdict"] == "no difference seen"
+    assert result.comparisons[0]["figures"]["hackbench_ns"]["verdict"] == "undecided"
     assert "hackbench_ns, as the command says:" in plain_text(result)
     # Those that were kept have it, too.
     again = measure(BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out")

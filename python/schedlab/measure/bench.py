@@ -444,7 +444,7 @@ def _change(paired) -> dict:
         "low": None if np.isnan(paired.difference.low) else paired.difference.low,
         "high": None if np.isnan(paired.difference.high) else paired.difference.high,
         "ratio": None if ratio is None or np.isnan(ratio.estimate) else ratio.estimate,
-        "p_value": paired.p_value, "cliffs_delta": paired.cliffs_delta, "verdict": "no difference seen",
+        "p_value": paired.p_value, "cliffs_delta": paired.cliffs_delta, "verdict": "undecided",
     }  # fmt: skip
 
 

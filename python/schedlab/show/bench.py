@@ -130,7 +130,7 @@ def _sentences(result: BenchResult) -> list[str]:
     lines = []
     for each in result.comparisons:
         for figure, entry in each["figures"].items():
-            if entry["verdict"] == "no difference seen":
+            if entry["verdict"] == "undecided":
                 continue
             change = "" if entry["ratio"] is None else f" ({100 * (entry['ratio'] - 1):+.1f} %)"
             lines.append(
@@ -140,8 +140,8 @@ def _sentences(result: BenchResult) -> list[str]:
                 f"delta {entry['cliffs_delta']:+.2f})".replace("differs than", "differs from")
             )
     if result.comparisons and not lines:
-        lines.append(f"No difference from {result.comparisons[0]['before']} seen in any figure; that is "
-                     "no proof of equality: see the intervals.")  # fmt: skip
+        lines.append(f"Undecided: no figure tells another policy from {result.comparisons[0]['before']} after so "
+                     "few runs; see the intervals, and give more --runs.")  # fmt: skip
     if result.comparisons:
         lines.append("Paired by round; p-values after Holm over all figures.")
     return lines

@@ -2,8 +2,9 @@
 """Numbers and verdicts in words, written from the numbers themselves.
 
 Tables, pages and the command line use these, so that no text can contradict its
-table. A sentence never says that two policies are equal: a comparison can only
-fail to see a difference, and says how large a one it may have missed.
+table. A sentence never says that two policies are equal unless every value is: a
+comparison that does not decide says with how many seeds, and how large a difference
+it may have missed.
 
 Must stay true: every number in a sentence comes from the entry it describes.
 Read next: runs/compare.py, which makes the entries.
@@ -243,18 +244,18 @@ def _verdict(comparison: dict, name: str) -> str:
     if entry["verdict"] == "not tested":
         return (f"{_capital(what)}: {one} under {a}, {other} under {b}. "
                 "One seed decides nothing; use --seeds 10.")  # fmt: skip
-    if entry["verdict"] == "no difference seen":
-        if entry["difference"] == entry["low"] == entry["high"] == 0:
-            return (f"No difference seen in {what}: {one} under {a} and under {b}, "
-                    f"to the last digit with each of {n} seeds.")  # fmt: skip
-        seen = f"No difference seen in {what} between {a} ({one}) and {b} ({other})"
+    if entry["verdict"] == "no difference":
+        return (f"No difference in {what}: {one} under {a} and under {b}, "
+                f"to the last digit with each of {n} seeds.")  # fmt: skip
+    if entry["verdict"] == "undecided":
+        seen = f"Undecided with {n} seeds: {what} is {one} under {a} and {other} under {b}"
         low, high = signed(name, entry["low"]), signed(name, entry["high"])
         if entry["p_adjusted"] is not None and (entry["low"] or 0) * (entry["high"] or 0) > 0:
             # The interval is of this metric alone; the verdict is one of many.
-            return (f"{seen}: its {100 * comparison['confidence']:g} % interval, {low} to {high}, leaves out "
-                    f"zero, but with {n} seeds that may be chance ({p_text(entry['p_adjusted'])} after "
+            return (f"{seen}; its {100 * comparison['confidence']:g} % interval, {low} to {high}, leaves out "
+                    f"zero, but among so many tests that may be chance ({p_text(entry['p_adjusted'])} after "
                     "Holm).")  # fmt: skip
-        return f"{seen}; with {n} seeds a mean difference from {low} to {high} cannot be ruled out."
+        return f"{seen}; a mean difference from {low} to {high} cannot be ruled out."
     worse = "higher" if entry["difference"] > 0 else "lower"
     change = f", {show_change(entry['ratio'])}" if entry["ratio"] is not None else ""
     seen = (
@@ -264,6 +265,8 @@ def _verdict(comparison: dict, name: str) -> str:
     winner = a if entry["better"] == "a" else b
     if entry["p_adjusted"] is None:
         return f"{seen}, the same with each of {n} seeds; {winner} is better."
+    if entry["p_adjusted"] > 1 - comparison["confidence"]:
+        return f"{seen}, far apart with each of {n} seeds; {winner} is better."
     between = f"{signed(name, entry['low'])} to {signed(name, entry['high'])}"
     confidence = f"{100 * comparison['confidence']:g} %"
     return (
@@ -353,40 +356,49 @@ def ranking_sentences(comparisons: list[dict], means: dict[str, dict[str, float]
         One sentence per metric that has a direction and that some verdict
         tells apart; one more that names the metrics without any.
     """
-    lines, untold = [], []
+    lines: list[str] = []
+    without: dict[str, list[str]] = {"undecided": [], "no difference": []}
+    n_seeds = max((len(comparison["seeds"]) for comparison in comparisons), default=0)
     for name, by_policy in means.items():
         direction = DICTIONARY[name].direction
         if direction == "none" or len(by_policy) < 2:
             continue
         verdicts = _verdicts(comparisons, name)
-        if not any(better for better in verdicts.values()):
-            untold.append(label(name))
+        if not any(better for better, _ in verdicts.values()):
+            is_equal = all(verdict == "no difference" for _, verdict in verdicts.values())
+            without["no difference" if verdicts and is_equal else "undecided"].append(label(name))
             continue
         ranked = sorted(by_policy, key=by_policy.__getitem__, reverse=direction == "higher")
         best, others = ranked[0], ranked[1:]
-        beaten = [p for p in others if verdicts.get(frozenset((best, p))) == best]
-        unsure = [p for p in others if p not in beaten]
+        found = {p: verdicts.get(frozenset((best, p)), (None, "undecided")) for p in others}
+        beaten = [p for p in others if found[p][0] == best]
+        equal = [p for p in others if found[p][1] == "no difference"]
+        unsure = [p for p in others if p not in beaten and p not in equal]
         word = "lowest" if direction == "lower" else "highest"
-        text = f"{_capital(label(name))}: {word} under {best} ({show_number(name, by_policy[best])})"
+        parts = [f"{_capital(label(name))}: {word} under {best} ({show_number(name, by_policy[best])})"]
+        if equal:
+            parts[0] += f" and equally {_list(equal)}"
         if beaten:
-            text += f", better than {_list(beaten)}"
+            parts[0] += f", better than {_list(beaten)}"
         if unsure:
-            text += f"{';' if beaten else ','} no difference seen from {_list(unsure)}"
+            parts.append(f"undecided against {_list(unsure)}")
         reservations = [reservation(comparison, name) for comparison in comparisons]
-        lines.append(f"{text}.{max(reservations)}")
-    if untold:
-        lines.append(f"No difference seen between any two policies in: {', '.join(untold)}.")
+        lines.append(f"{'; '.join(parts)}.{max(reservations)}")
+    if without["undecided"]:
+        lines.append(f"Undecided with {n_seeds} seeds, between any two policies: {', '.join(without['undecided'])}.")
+    if without["no difference"]:
+        lines.append(f"No difference between any two policies with any seed: {', '.join(without['no difference'])}.")
     return lines
 
 
-def _verdicts(comparisons: list[dict], name: str) -> dict[frozenset, str | None]:
-    """Winner of each pair in one metric, or None."""
+def _verdicts(comparisons: list[dict], name: str) -> dict[frozenset, tuple[str | None, str]]:
+    """Winner of each pair in one metric, or None, and the verdict."""
     found = {}
     for comparison in comparisons:
         entry = comparison["metrics"].get(name)
         if entry is not None:
             pair = {"a": comparison["policy_a"], "b": comparison["policy_b"]}
-            found[frozenset(pair.values())] = pair.get(entry["better"])
+            found[frozenset(pair.values())] = pair.get(entry["better"]), entry["verdict"]
     return found
 
 
