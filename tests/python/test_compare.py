@@ -266,7 +266,7 @@ def test_a_run_that_never_changes_is_a_fact_not_a_sample():
 def test_a_verdict_needs_the_interval_and_the_p_value(low, high, p_value, better):
     _, metric = one_metric([1.0, 2.0], [2.0, 4.0])
     metric |= {"difference": (low + high) / 2, "low": low, "high": high, "p_value": p_value}
-    entry = {"confidence": 0.95, "is_deterministic": False, "metrics": {"turnaround_ns_mean": metric}}
+    entry = {"confidence": 0.95, "is_deterministic": False, "warnings": [], "metrics": {"turnaround_ns_mean": metric}}
     judge_together([entry])
     assert metric["better"] == better
 
