@@ -125,7 +125,8 @@ def test_words_of_a_command_arrive_as_they_are(launcher, tmp_path):
         ({}, ["/no/such/program"], "exec", errno.ENOENT),
         ({"folder": "/no/such/folder"}, ["true"], "folder", errno.ENOENT),
         ({"output": "/no/such/folder/out"}, ["true"], "output", errno.ENOENT),
-        ({"affinity": 1 << 63}, ["true"], "affinity", errno.EINVAL),
+        ({"cpu": 63}, ["true"], "affinity", errno.EINVAL),
+        ({"cpu": 1023}, ["true"], "affinity", errno.EINVAL),
         ({"policy": 77}, ["true"], "scheduler", errno.EINVAL),
     ],
 )
@@ -189,7 +190,7 @@ def test_a_realtime_command_that_never_sleeps_is_ended(launcher):
 def test_a_realtime_tree_whose_parent_cannot_run_is_ended(launcher):
     """On one CPU the children spin in front of their parent, which cannot even die."""
     argv = ["sh", "-c", "(while :; do :; done) & (while :; do :; done) & sleep 0.1"]
-    settings = {"policy": SCHED_FIFO, "priority": 10, "affinity": 1}
+    settings = {"policy": SCHED_FIFO, "priority": 10, "cpu": 0}
     (report,) = launcher.run(command(argv, **settings), timeout_ns=300 * MS)
     assert report["has_timed_out"]
     assert report["tree_end_ns"] - report["start_ns"] < 3_000 * MS
@@ -199,7 +200,7 @@ def test_a_realtime_tree_whose_parent_cannot_run_is_ended(launcher):
 def test_a_command_has_the_class_that_was_asked_for(launcher, tmp_path):
     output = tmp_path / "out"
     code = "import os; print(os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, sorted(os.sched_getaffinity(0)))"
-    launcher.run(command([sys.executable, "-c", code], policy=SCHED_FIFO, priority=10, affinity=1, output=output))
+    launcher.run(command([sys.executable, "-c", code], policy=SCHED_FIFO, priority=10, cpu=0, output=output))
     assert output.read_text().split(maxsplit=2) == ["1", "10", "[0]\n"]
 
 

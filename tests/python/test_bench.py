@@ -70,10 +70,14 @@ def test_policies_that_cannot_be_measured_are_refused():
         parse_policies(["mlfq"])
 
 
-@pytest.mark.parametrize("text", ["x", "3-1", "64", "-1", "1-"])
+@pytest.mark.parametrize("text", ["x", "3-1", "1024", "-1", "1-"])
 def test_a_wrong_list_of_cpus_is_refused(text):
     with pytest.raises(UsageError, match="--cpus"):
         parse_cpus(text)
+
+
+def test_a_machine_may_have_as_many_cpus_as_the_simulator():
+    assert parse_cpus("0,63-65,1023") == (0, 63, 64, 65, 1023)
 
 
 def test_every_round_runs_every_class_once_in_a_drawn_order():

@@ -163,7 +163,11 @@ def test_a_policy_without_a_header_declares_nothing(tmp_path):
         ("mine.slice_ns=0", "0 is out of range"),
         ("mine.slice_ns=5MiB", "'5MiB' is a size, but the unit is ns"),
         ("mine.slice_ns=5mss", "unknown unit 'mss'"),
-        ("mine.slice_ns=1000000.5", "not a whole number of ns"),
+        ("mine.slice_ns=1000000.5ns", "not a whole number of ns"),
+        ("mine.slice_ns=1", "'1' has no unit, and slice_ns is a time; write 1ns, or another unit of time"),
+        ("mine.slice_ns=150_000", "'150_000' has no unit"),
+        ("mine.slice_ns=15.0", "'15.0' has no unit"),
+        ("mine.slice_ns=1ms,2", "'2' has no unit"),
         ("mine.depth=2ms", "'2ms' is a time, but the unit is levels"),
         ("mine.is_odd=2", "2 is out of range: is_odd goes from no to yes"),
     ],
@@ -191,7 +195,7 @@ def test_settings_are_read_with_units(write):
     assert values == {"slice_ns": 2_500_000, "depth": 3, "bias": -5, "is_odd": 1}
     shown = [show_value(policy.knobs[name], value) for name, value in values.items()]
     assert shown == ["2500us", "3", "-5", "yes"]
-    plain = parse_settings(["mine.slice_ns=150000"], {"mine": policy})
+    plain = parse_settings(["mine.slice_ns=150000ns"], {"mine": policy})
     assert plain["mine"].values == {"slice_ns": 150_000}
 
 
@@ -201,7 +205,7 @@ def test_settings_are_read_with_units(write):
         ("mine.depth=1,9", "9 is out of range"),
         ("mine.depth=1,,2", "should read POLICY.KNOB=VALUE"),
         ("mine.slice_ns=1ms,1000us", "one value is given twice"),
-        ("mine.slice_ns=" + ",".join(f"{100_000 + i}" for i in range(1001)), "more than 1000 variants"),
+        ("mine.slice_ns=" + ",".join(f"{100_000 + i}ns" for i in range(1001)), "more than 1000 variants"),
     ],
 )
 def test_wrong_variants_are_refused(write, setting, message):

@@ -57,15 +57,15 @@ static int set_scheduler(const struct command *c)
 	return (int)syscall(SYS_sched_setattr, 0, &s, 0);
 }
 
-static int set_affinity(uint64_t mask)
+static int set_affinity(const struct command *c)
 {
 	cpu_set_t cpus;
 
-	if (!mask)
+	if (!c->has_cpus)
 		return 0;
 	CPU_ZERO(&cpus);
-	for (int i = 0; i < 64; i++) {
-		if (mask >> i & 1)
+	for (int i = 0; i < LAUNCH_CPUS_MAX; i++) {
+		if (c->cpus[i / 64] >> i % 64 & 1)
 			CPU_SET(i, &cpus);
 	}
 	return sched_setaffinity(0, sizeof(cpus), &cpus);
@@ -101,7 +101,7 @@ void become_command(const struct command *c, int go_fd, int status_fd)
 		refuse(status_fd, FAILURE_FOLDER);
 	if (set_output(c->output))
 		refuse(status_fd, FAILURE_OUTPUT);
-	if (set_affinity(c->affinity))
+	if (set_affinity(c))
 		refuse(status_fd, FAILURE_AFFINITY);
 	if (c->priority && c->priority >= own_priority) {
 		errno = EPERM;

@@ -25,6 +25,8 @@
 #include <stdint.h>
 
 #define LAUNCH_COMMANDS_MAX 64
+/* As many as the C library's cpu_set_t, and as the simulator. */
+#define LAUNCH_CPUS_MAX 1024
 #define LAUNCH_REQUEST_BYTES_MAX (4 << 20)
 /* Real-time priority of launcher and keepers; a command's is lower. */
 #define LAUNCH_PRIORITY 99
@@ -37,7 +39,8 @@ struct command {
 	uint64_t runtime_ns;	/* SCHED_DEADLINE */
 	uint64_t deadline_ns;
 	uint64_t period_ns;
-	uint64_t affinity;	/* a bit per CPU; 0: as the launcher's */
+	bool has_cpus;		/* false: those of the launcher */
+	uint64_t cpus[LAUNCH_CPUS_MAX / 64]; /* a bit per CPU */
 	bool is_trial;		/* only find out whether it forks */
 	bool is_whole;		/* when it ends, so does its tree */
 	const char *folder;	/* NULL: here */

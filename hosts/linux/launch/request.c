@@ -59,6 +59,18 @@ static bool set_text(const char *word, const char *key, const char **to)
 	return value;
 }
 
+/* One word per CPU that the command may use. */
+static bool set_cpu(const char *word, struct command *c)
+{
+	uint64_t cpu;
+
+	if (!set_number(word, "cpu", &cpu) || cpu >= LAUNCH_CPUS_MAX)
+		return false;
+	c->cpus[cpu / 64] |= 1ULL << cpu % 64;
+	c->has_cpus = true;
+	return true;
+}
+
 static const char *parse_argv(struct words *w, uint64_t argc, struct command *c)
 {
 	if (!argc || argc > (uint64_t)(w->end - w->at))
@@ -97,7 +109,7 @@ static const char *parse_command(struct words *w, struct command *c)
 		    !set_number(word, "runtime_ns", &c->runtime_ns) &&
 		    !set_number(word, "deadline_ns", &c->deadline_ns) &&
 		    !set_number(word, "period_ns", &c->period_ns) &&
-		    !set_number(word, "affinity", &c->affinity) &&
+		    !set_cpu(word, c) &&
 		    !set_number(word, "trial", &trial) &&
 		    !set_number(word, "whole", &whole) &&
 		    !set_text(word, "folder", &c->folder) &&

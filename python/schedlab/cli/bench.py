@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
+from ..runs.machine import CPUS_MAX
 
 
 def register(app: typer.Typer) -> None:
@@ -102,7 +103,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        In rising order, each below 64.
+        In rising order, each below `CPUS_MAX`.
 
     Raises
     ------
@@ -121,8 +122,8 @@ def parse_cpus(text: str) -> tuple[int, ...]:
             low, high = int(first), int(last if dash else first)
         except ValueError:
             raise UsageError(f"--cpus {text}: '{part}' is no CPU; write numbers such as 0,2-3") from None
-        if not 0 <= low <= high < 64:
-            raise UsageError(f"--cpus {text}: '{part}' must be between 0 and 63, the smaller first")
+        if not 0 <= low <= high < CPUS_MAX:
+            raise UsageError(f"--cpus {text}: '{part}' must be between 0 and {CPUS_MAX - 1}, the smaller first")
         found |= set(range(low, high + 1))
     return tuple(sorted(found))
 

@@ -37,7 +37,7 @@ class Command:
     linux_class : LinuxClass
         What it runs under, and its children after it.
     cpus : tuple of int
-        CPUs that it may use, each below 64; empty: all.
+        CPUs that it may use, each below `CPUS_MAX`; empty: all.
     output : pathlib.Path or None
         File that gets what it prints, both streams; None: it is dropped.
     is_whole : bool
@@ -150,10 +150,10 @@ def _words(commands: Sequence[Command], timeout_ns: int, is_trial: bool) -> list
     words = [f"timeout_ns={timeout_ns}"]
     for command in commands:
         settings = command.linux_class.settings
-        settings["affinity"] = sum(1 << cpu for cpu in command.cpus)
         settings["trial"] = int(is_trial)
         settings["whole"] = int(command.is_whole)
         words += ["command", *(f"{key}={value}" for key, value in settings.items())]
+        words += [f"cpu={cpu}" for cpu in command.cpus]
         if command.output is not None:
             words.append(f"output={command.output}")
         words += [f"argc={len(command.argv)}", *command.argv]

@@ -550,6 +550,9 @@ def _parse_value(knob: Knob, text: str) -> int:
         return knob.names[text]
     try:
         value = _in_unit(text, knob.unit)
+        # 0 is the one time that needs no unit; 1 may be meant as a millisecond.
+        if knob.unit in _TIME_KNOBS and value and not text[-1].isalpha():
+            raise UsageError(f"'{text}' has no unit, and {knob.name} is a time; write {text}{knob.unit}, or another unit of time")
     except UnitError:
         if not knob.names:
             raise
