@@ -375,3 +375,13 @@ def test_a_hundred_thousand_tasks():
     assert program.nr_tasks == 100_000
     assert (np.diff(program.tasks["arrival_ns"].astype(np.int64)) >= 0).all()
     assert abs(program.work_ns().mean() / 1e6 - 1) < 0.02
+
+
+def test_work_of_equal_shape_may_be_of_another_kernel():
+    """Two tasks that differ only in their kernel are not summed as one."""
+    workload = parse_workload(
+        '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\n'
+        + "".join(f'[[task]]\nname = "{k}"\nphases = [{{work = {{kernel = "{k}", count = 1000}}}}]\n' for k in ("pi", "spin"))
+    )
+    found = compile_workload(workload, seed=0).work_ns(Calibration(pi_ps=9000, matmul_ps=1, spin_ps=500))
+    assert found.tolist() == [9000, 500]

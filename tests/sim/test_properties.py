@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.host import Job
+from schedlab.hosts.kinds import cost_ns, device_of
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import list_policies, load_policy
 from schedlab.program.compiler import compile_workload
@@ -276,6 +277,8 @@ def test_physics_holds_and_runs_repeat(host, policies, tmp_path_factory, text, m
             work_conserving=policy.work_conserving,
             tables_folder=None,
             has_exact_work=("--cost", "call_ns=300") not in options,
+            device=device_of(job),
+            wakeup_ns=cost_ns(job, "wakeup_ns"),
         )
         verdict = judge.verdict(program, records, outcome)
         assert verdict["physics"] == "ok", (

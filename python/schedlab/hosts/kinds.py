@@ -139,6 +139,25 @@ def device_of(job: Job) -> tuple[int, ...]:
     return tuple(device[name] for name in DEVICE)
 
 
+def cost_ns(job: Job, name: str) -> int:
+    """Say what one of the simulator's costs is.
+
+    Parameters
+    ----------
+    job : Job
+        What is run.
+    name : str
+        Such as `wakeup_ns`.
+
+    Returns
+    -------
+    int
+        Nanoseconds, 0 where no `--cost` names it.
+    """
+    costs = [value.partition("=") for option, value in job.options if option == "--cost"]
+    return {key: int(value) for key, _, value in costs}.get(name, 0)
+
+
 def with_program_pids(text: str, pids: dict[int, int], names: list[str]) -> tuple[str, int | None]:
     """Name tasks as the program does: `b[57]` of the kernel's is `b[3]` of the program's.
 

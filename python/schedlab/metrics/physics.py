@@ -9,18 +9,20 @@ lost, and a policy that says it wastes no CPU wastes none.
 
 Must stay true: nothing here trusts a total that a host computed; totals are
 added up from the events, and the host's own are held against them.
-Read next: dictionary.py, whose numbers this check licenses.
+Read next: course.py, each task against its program; then dictionary.py, whose
+numbers these checks license.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..records.file import Kind
+from .course import Course, follow
 from .timeline import Ordered, Spans, Timeline
+from .violation import Violation, at, first_of
 
 #: Arrival of a task that its parent starts (`~0` in program.h).
 SPAWNED = (1 << 64) - 1
@@ -60,6 +62,8 @@ class Expectations:
         Error of the host's clock on one interval; 0 in virtual time.
     host_cpus : sequence of dict, shape (n_cpus,), optional
         `busy_ns`, `idle_ns` and `overhead_ns` as the host itself counted them.
+    course : Course, optional
+        The program, where the host executes it exactly, and what takes time there.
     """
 
     work_ns: object = None
@@ -73,14 +77,7 @@ class Expectations:
     latency_ns: int = 0
     tolerance_ns: int = 0
     host_cpus: object = None
-
-
-@dataclass(frozen=True)
-class Violation:
-    """A broken law: when it was first seen, and the sentence that says so."""
-
-    t_ns: int
-    text: str
+    course: Course | None = None
 
 
 def check(timeline: Timeline, expectations: Expectations | None = None) -> str:
@@ -116,21 +113,10 @@ def check(timeline: Timeline, expectations: Expectations | None = None) -> str:
         found = [violation for law in laws if (violation := law(timeline, expected))]
         if found:
             return min(found, key=lambda violation: violation.t_ns).text
+    # Last, since it is about what a task does when, and not about whether it can.
+    if expected.course is not None and (strayed := follow(timeline, expected.course)):
+        return strayed.text
     return "ok"
-
-
-def _at(t_ns: int) -> str:
-    """Time as it is written in every message."""
-    return f"at {int(t_ns)} ns"
-
-
-def _first(t_ns: np.ndarray, bad: np.ndarray, describe: Callable[[int], str]) -> Violation | None:
-    """Violation at the earliest time among the bad positions, or None."""
-    positions = np.flatnonzero(bad)
-    if len(positions) == 0:
-        return None
-    position = int(positions[t_ns[positions].argmin()])
-    return Violation(int(t_ns[position]), describe(position))
 
 
 def _per_task(values, pids: np.ndarray, *, default) -> np.ndarray:
@@ -150,7 +136,7 @@ def _lost(timeline: Timeline) -> Violation:
     t_ns = int(events["t_ns"][row])
     return Violation(
         t_ns,
-        f"{_at(t_ns)}, CPU {int(events['cpu'][row])}: {timeline.records.nr_lost} records were "
+        f"{at(t_ns)}, CPU {int(events['cpu'][row])}: {timeline.records.nr_lost} records were "
         "lost in this run, so nothing can be computed from it; record fewer kinds or use a "
         "larger ring",
     )
@@ -207,14 +193,14 @@ def _lives(timeline: Timeline, expected: Expectations) -> Violation | None:
     moved &= before == _RUNNING
 
     def describe(i: int) -> str:
-        who = f"{_at(tasks.t_ns[i])}, CPU {tasks.cpu[i]}: task {tasks.task[i]}"
+        who = f"{at(tasks.t_ns[i])}, CPU {tasks.cpu[i]}: task {tasks.task[i]}"
         if moved[i]:
             return f"{who} stops, but it was running on CPU {tasks.cpu[i - 1]}"
         if before[i] == _RUNNING and tasks.kind[i] == Kind.RUN:
             return f"{who} runs while it also runs on CPU {tasks.cpu[i - 1]}"
         return f"{who} {_VERBS[Kind(int(tasks.kind[i]))]}, but it {_STATE_NAMES[before[i]]}"
 
-    return _first(tasks.t_ns, bad | moved, describe)
+    return first_of(tasks.t_ns, bad | moved, describe)
 
 
 def _cpu_alternation(timeline: Timeline, expected: Expectations) -> Violation | None:
@@ -232,14 +218,14 @@ def _cpu_alternation(timeline: Timeline, expected: Expectations) -> Violation | 
     bad = ((kind == Kind.RUN) & occupied) | ((kind == Kind.STOP) & (occupant != task))
 
     def describe(i: int) -> str:
-        where = f"{_at(t_ns[i])}, CPU {cpu[i]}: task {task[i]}"
+        where = f"{at(t_ns[i])}, CPU {cpu[i]}: task {task[i]}"
         if kind[i] == Kind.RUN:
             return f"{where} runs while task {occupant[i]} runs there"
         if occupied[i]:
             return f"{where} stops, but task {occupant[i]} was running there"
         return f"{where} stops, but no task was running there"
 
-    return _first(t_ns, bad, describe)
+    return first_of(t_ns, bad, describe)
 
 
 # ---- where the time of a CPU went -------------------------------------------
@@ -252,10 +238,10 @@ def _run_times(timeline: Timeline, expected: Expectations) -> Violation | None:
     claimed = spans.ran_ns + spans.overhead_ns
     wrong = np.abs(claimed - passed) > expected.tolerance_ns
     # A gap is nobody's run; a run without STOP ends the file, and _lives sees it.
-    return _first(
+    return first_of(
         spans.end_ns,
         spans.is_run & (wrong | (spans.ran_ns < 0)),
-        lambda i: f"{_at(spans.end_ns[i])}, CPU {spans.cpu[i]}: task {spans.task[i]} claims "
+        lambda i: f"{at(spans.end_ns[i])}, CPU {spans.cpu[i]}: task {spans.task[i]} claims "
         f"{spans.ran_ns[i]} ns of CPU time and {spans.overhead_ns[i]} ns of overhead in a run "
         f"of {passed[i]} ns",
     )
@@ -266,10 +252,10 @@ def _gaps(timeline: Timeline, expected: Expectations) -> Violation | None:
     spans = timeline.spans
     passed = spans.end_ns - spans.begin_ns
     too_much = spans.overhead_ns - passed > expected.tolerance_ns
-    return _first(
+    return first_of(
         spans.end_ns,
         ~spans.is_run & (too_much | (spans.overhead_ns < 0)),
-        lambda i: f"{_at(spans.end_ns[i])}, CPU {spans.cpu[i]}: {spans.overhead_ns[i]} ns of "
+        lambda i: f"{at(spans.end_ns[i])}, CPU {spans.cpu[i]}: {spans.overhead_ns[i]} ns of "
         f"overhead between two runs that are {passed[i]} ns apart",
     )
 
@@ -283,9 +269,9 @@ def _host_accounts(timeline: Timeline, expected: Expectations) -> Violation | No
     overhead = np.bincount(spans.cpu, spans.overhead_ns, records.nr_cpus)
     counted = {"busy_ns": busy, "overhead_ns": overhead,
                "idle_ns": records.end_ns - busy - overhead}
-    at = f"at {records.end_ns} ns (the end)"
+    end = f"at {records.end_ns} ns (the end)"
     if len(expected.host_cpus) != records.nr_cpus:
-        return Violation(records.end_ns, f"{at}: the host accounts for "
+        return Violation(records.end_ns, f"{end}: the host accounts for "
                          f"{len(expected.host_cpus)} CPUs, its records for {records.nr_cpus}")
     slack = expected.tolerance_ns * (1 + len(records.events) // records.nr_cpus)
     for cpu, account in enumerate(expected.host_cpus):
@@ -293,7 +279,7 @@ def _host_accounts(timeline: Timeline, expected: Expectations) -> Violation | No
             if abs(account[name] - int(values[cpu])) > slack:
                 return Violation(
                     records.end_ns,
-                    f"{at}, CPU {cpu}: the host counted {name} = {account[name]}, its records "
+                    f"{end}, CPU {cpu}: the host counted {name} = {account[name]}, its records "
                     f"add up to {int(values[cpu])}; busy + idle + overhead must be the "
                     f"{records.end_ns} ns that passed",
                 )
@@ -315,8 +301,8 @@ def _arrivals(timeline: Timeline, expected: Expectations) -> Violation | None:
     due = np.where(planned == SPAWNED, np.uint64(records.end_ns), planned)
     is_due = (planned < records.end_ns) | ((planned == SPAWNED) & (not was_cut))
     absent = ~np.isin(pids, tasks.keys) & is_due
-    missing = _first(
-        due, absent, lambda i: f"{_at(due[i])}: task {pids[i]} should have arrived but "
+    missing = first_of(
+        due, absent, lambda i: f"{at(due[i])}: task {pids[i]} should have arrived but "
         "never did: it was lost"
     )
     plan = _per_task(planned, tasks.keys, default=0)
@@ -324,10 +310,10 @@ def _arrivals(timeline: Timeline, expected: Expectations) -> Violation | None:
     is_own = plan != SPAWNED
     gap = actual - np.where(is_own, plan, 0).astype(np.int64)
     slack = expected.tolerance_ns + expected.latency_ns
-    wrong = _first(
+    wrong = first_of(
         actual,
         is_own & ((gap < -expected.tolerance_ns) | ((gap > slack) & (plan > 0))),
-        lambda i: f"{_at(actual[i])}, CPU {tasks.cpu[tasks.first[i]]}: task {tasks.keys[i]} "
+        lambda i: f"{at(actual[i])}, CPU {tasks.cpu[tasks.first[i]]}: task {tasks.keys[i]} "
         f"arrives, but its program says {plan[i]} ns",
     )
     found = [violation for violation in (missing, wrong) if violation]
@@ -343,10 +329,10 @@ def _placement(timeline: Timeline, expected: Expectations) -> Violation | None:
     runs = np.flatnonzero(tasks.kind == Kind.RUN)
     cpu = tasks.cpu[runs]
     bad = ~allowed[mask_of[tasks.group[runs]], cpu]
-    return _first(
+    return first_of(
         tasks.t_ns[runs],
         bad,
-        lambda i: f"{_at(tasks.t_ns[runs[i]])}, CPU {cpu[i]}: task {tasks.task[runs[i]]} runs "
+        lambda i: f"{at(tasks.t_ns[runs[i]])}, CPU {cpu[i]}: task {tasks.task[runs[i]]} runs "
         "where its affinity forbids it",
     )
 
@@ -380,10 +366,10 @@ def _ends(timeline: Timeline, expected: Expectations) -> Violation | None:
         bad = state != _ENDED
         reason = "and never ended: it was lost"
     last = tasks.last
-    return _first(
+    return first_of(
         tasks.t_ns[last],
         bad,
-        lambda i: f"{_at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
+        lambda i: f"{at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
         f"{_STATE_NAMES[state[i]]} {reason}",
     )
 
@@ -409,10 +395,10 @@ def _declared_work(timeline: Timeline, expected: Expectations) -> Violation | No
         most = np.maximum(received, clock)
     less = has_ended & (most < work - slack)
     last = tasks.last
-    wrong = _first(
+    wrong = first_of(
         tasks.t_ns[last],
         (work >= 0) & (more | less),
-        lambda i: f"{_at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
+        lambda i: f"{at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
         f"received {received[i]} ns of CPU time, but its program is {work[i]} ns of work",
     )
     if wrong:
@@ -487,7 +473,7 @@ def _describe_waste(timeline, spans: Spans, gap, mine, idle, wait, latency_ns) -
     t_ns = int(overlap_begin[first])
     return Violation(
         t_ns,
-        f"{_at(t_ns)}, CPU {spans.cpu[gap]}: idle for {int(overlap_end[first]) - t_ns} ns while "
+        f"{at(t_ns)}, CPU {spans.cpu[gap]}: idle for {int(overlap_end[first]) - t_ns} ns while "
         f"task {tasks.task[mine[first]]} waited and could have run there, yet the policy declares "
         "itself work-conserving"
         + (f" (after {latency_ns} ns in which it may go unnoticed here)" if latency_ns else ""),

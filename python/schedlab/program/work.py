@@ -15,6 +15,7 @@ from ..calibration import WORK_KERNELS, Calibration
 from . import layout
 
 _RUN, _WORK = layout.VERB_NUMBER["run"], layout.VERB_NUMBER["work"]
+_SIZED = [layout.VERB_NUMBER[verb] for verb in ("work", "read", "write", "loop")]
 MASK64 = 2**64 - 1
 _LOOP, _END = layout.VERB_NUMBER["loop"], layout.VERB_NUMBER["end"]
 
@@ -36,7 +37,7 @@ def declared_work_ns(program, calibration: Calibration) -> np.ndarray:
     """
     rows = program.task_rows
     work_ns = np.zeros(len(rows), dtype=np.int64)
-    for members in _same_shape(rows, program.ops):
+    for members in same_shape(rows, program.ops):
         nr_ops = int(rows["nr_ops"][members[0]])
         firsts, which = np.unique(rows["op_first"][members], return_inverse=True)
         ops = program.ops[firsts.astype(np.int64)[:, None] + np.arange(nr_ops)]
@@ -44,20 +45,32 @@ def declared_work_ns(program, calibration: Calibration) -> np.ndarray:
     return work_ns
 
 
-def _same_shape(rows: np.ndarray, ops: np.ndarray) -> list[np.ndarray]:
-    """Group tasks whose ops are alike but for their operands."""
+def same_shape(rows: np.ndarray, ops: np.ndarray) -> list[np.ndarray]:
+    """Group tasks whose ops are alike but for their operands.
+
+    Parameters
+    ----------
+    rows, ops : numpy.ndarray
+        The tables of a program, of the types in `layout`.
+
+    Returns
+    -------
+    list of numpy.ndarray of int64
+        Indices of the tasks of each group; verbs, flags and rounds of loops are equal within one.
+    """
+    # What one op must have in common, side by side, so that a task's ops are one piece of bytes.
+    common = np.zeros(len(ops), [("verb", "u1"), ("flags", "u1"), ("slot", "<u2"), ("a", "<u4"), ("b", "<u8")])
+    for name in ("verb", "flags", "slot"):
+        common[name] = ops[name]
+    # What a unit of work costs, how much one call transfers, how often a loop goes round.
+    common["a"] = np.where(np.isin(ops["verb"], _SIZED), ops["a"], 0)
+    common["b"] = np.where(ops["verb"] == _LOOP, ops["b"], 0)
+    data, size = common.tobytes(), common.itemsize
     groups: dict[bytes, list[int]] = {}
-    shapes: dict[tuple[int, int], bytes] = {}
     for index, (first, number) in enumerate(
         zip(rows["op_first"].tolist(), rows["nr_ops"].tolist(), strict=True)
     ):
-        shape = shapes.get((first, number))
-        if shape is None:
-            mine = ops[first : first + number]
-            rounds = np.where(mine["verb"] == _LOOP, mine["b"], np.uint64(0))
-            shape = mine["verb"].tobytes() + mine["flags"].tobytes() + rounds.tobytes()
-            shapes[first, number] = shape
-        groups.setdefault(shape, []).append(index)
+        groups.setdefault(data[first * size : (first + number) * size], []).append(index)
     return [np.array(members) for members in groups.values()]
 
 

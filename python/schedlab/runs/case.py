@@ -23,6 +23,7 @@ from typing import Any
 from ..calibration import DEFAULT_CALIBRATION
 from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.host import Host, Job
+from ..hosts.kinds import cost_ns, device_of
 from ..policy.build import find_compiler
 from ..policy.find import Policy, own_files
 from ..workload.model import Workload
@@ -384,6 +385,8 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
             has_exact_work=ready.host.has_exact_work and not charges_tasks(plan.costs),
             calibration=ready.host.calibration(job),
             is_replay=bool(case.workload.program),
+            device=device_of(job) if ready.host.has_exact_work else None,
+            wakeup_ns=cost_ns(job, "wakeup_ns"),
         )
         run |= judge.verdict(program, job.records, outcome)
     run["status"] = "ok" if run["error"] is None else "failed"

@@ -21,6 +21,7 @@ from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..errors import SchedlabError
 from ..hosts.host import Outcome
 from ..metrics import conservation, physics, tally
+from ..metrics.course import Course
 from ..metrics.dictionary import RunMetrics, compute_metrics, metrics_table, tasks_table
 from ..metrics.timeline import Timeline
 from ..program import layout
@@ -54,6 +55,11 @@ class Judge:
         What a unit of `work` costs there; None: nobody knows.
     is_replay : bool, default False
         Whether the program is made of records, so that it has to be done whole.
+    device : tuple of int, optional
+        What `read` and `write` wait for, as `hosts.kinds.device_of` gives it, where the
+        host executes programs exactly; None: it does not.
+    wakeup_ns : int, default 0
+        What a timer or a device takes longer there to wake a task.
     """
 
     latency_ns: int
@@ -63,6 +69,8 @@ class Judge:
     has_exact_work: bool = True
     calibration: Calibration | None = DEFAULT_CALIBRATION
     is_replay: bool = False
+    device: tuple[int, ...] | None = None
+    wakeup_ns: int = 0
 
     def verdict(self, program, records_path: Path, outcome: Outcome) -> dict:
         """Judge a run.
@@ -163,7 +171,14 @@ class Judge:
             latency_ns=self.latency_ns + 2 * outcome.away_ns,
             tolerance_ns=self.tolerance_ns,
             host_cpus=outcome.cpus,
+            course=self._course(program),
         )
+
+    def _course(self, program) -> Course | None:
+        """The program as a course, where the host follows it to the nanosecond."""
+        if self.device is None or not self.has_exact_work or self.tolerance_ns or self.calibration is None:
+            return None
+        return Course(program, self.calibration, self.device, self.wakeup_ns, is_prompt=self.latency_ns == 0)
 
     def _work_ns(self, program) -> np.ndarray:
         """CPU time that each task declares; -1 where it takes a calibration to know it."""

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""The ops of tasks in the order in which they are executed, with loops multiplied out.
+
+Tasks whose ops are alike but for their operands are unrolled together: one row of
+operands each, one column per execution. An endless loop is unrolled as far as asked.
+
+Read next: metrics/course.py, which holds records against these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..calibration import WORK_KERNELS, Calibration
+from . import layout
+from .work import same_shape
+
+_NUMBER = layout.VERB_NUMBER
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """Executions of the ops of some tasks; LOOP and END are left out.
+
+    Attributes
+    ----------
+    tasks : numpy.ndarray of int64, shape (n_tasks,)
+        Indices of the tasks in the program.
+    ops : numpy.ndarray of layout.OP_DTYPE, shape (n_executions,)
+        Those of the first task; `b` may differ in the others.
+    operand : numpy.ndarray of int64, shape (n_tasks, n_executions)
+        The `b` of each execution, drawn from its table where it has one.
+    cpu_ns : numpy.ndarray of int64, shape (n_tasks, n_executions)
+        CPU time that RUN and WORK declare, in nanoseconds; 0 of others.
+    is_whole : bool
+        Whether the executions go up to EXIT.
+    """
+
+    tasks: np.ndarray
+    ops: np.ndarray = field(repr=False)
+    operand: np.ndarray = field(repr=False)
+    cpu_ns: np.ndarray = field(repr=False)
+    is_whole: bool = True
+
+
+def unroll(program, calibration: Calibration, *, received_ns: np.ndarray, nr_stops: np.ndarray,
+           cells_max: int) -> Iterator[Unrolled]:
+    """Unroll every task as far as a run may have got.
+
+    Parameters
+    ----------
+    program : Program
+        The program.
+    calibration : Calibration
+        Cost of a unit of `work`.
+    received_ns, nr_stops : numpy.ndarray of int64, shape (nr_tasks,)
+        CPU time of each task in the run, in nanoseconds, and how often it stopped:
+        an endless loop is unrolled until its task has had more than that.
+    cells_max : int
+        Most executions to have at a time. A group whose tasks need more each is left out.
+
+    Yields
+    ------
+    Unrolled
+        One per shape of ops.
+    """
+    rows = program.task_rows
+    for members in same_shape(rows, program.ops):
+        nr_ops = int(rows["nr_ops"][members[0]])
+        firsts = rows["op_first"][members].astype(np.int64)
+        ops = program.ops[firsts[:, None] + np.arange(nr_ops)]
+        length = 64
+        while True:
+            order, is_whole = _order(ops[0], 0, nr_ops, length)
+            if len(order) > cells_max:
+                break
+            if not is_whole and not _is_enough(ops, order, program.values, calibration, received_ns[members],
+                                               nr_stops[members]):
+                length *= 4
+                continue
+            step = max(1, cells_max // max(1, len(order)))
+            for start in range(0, len(members), step):
+                part = slice(start, start + step)
+                yield _executions(members[part], ops[part], order, is_whole, program.values, calibration)
+            break
+
+
+def _is_enough(ops, order, values, calibration, received_ns, nr_stops) -> bool:
+    """Whether no task of a group has got beyond these executions."""
+    must_stop = np.isin(ops["verb"][0][order], [_NUMBER["sleep"], _NUMBER["await"]]).sum()
+    if (must_stop > nr_stops).all():
+        return True
+    one_by_one = (
+        _executions(np.array([0]), ops[i : i + 1], order, False, values, calibration).cpu_ns.sum() > received
+        for i, received in enumerate(received_ns)
+    )
+    return all(one_by_one)
+
+
+def _order(ops: np.ndarray, begin: int, end: int, length: int) -> tuple[np.ndarray, bool]:
+    """Indices of the ops from `begin` to `end` as executed, at most about `length`; is that all?"""
+    pieces, total, index = [], 0, begin
+    while index < end and total < length:
+        verb = int(ops["verb"][index])
+        if verb != _NUMBER["loop"]:
+            if verb != _NUMBER["end"]:
+                pieces.append(np.array([index]))
+                total += 1
+            index += 1
+            continue
+        last, rounds = int(ops["a"][index]), int(ops["b"][index])
+        body, is_whole = _order(ops, index + 1, last, length - total)
+        fitting = max(1, (length - total) // max(1, len(body)))
+        if not is_whole:
+            return np.concatenate([*pieces, body]), False
+        if len(body) == 0 and rounds:
+            fitting = rounds
+        is_cut = rounds == 0 or rounds > fitting
+        pieces.append(np.tile(body, fitting if is_cut else rounds))
+        total += len(pieces[-1])
+        if is_cut:
+            return np.concatenate(pieces), False
+        index = last + 1
+    order = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+    return order, index >= end
+
+
+def _executions(members, ops: np.ndarray, order: np.ndarray, is_whole: bool, values: np.ndarray,
+                calibration: Calibration) -> Unrolled:
+    """Operands and CPU times of executions in a given order; `ops` has shape (tasks, ops)."""
+    chosen = ops[0][order]
+    operand = ops["b"][:, order].astype(np.int64)
+    from_table = (chosen["flags"] & layout.OP_TABLE) != 0
+    for slot in np.unique(chosen["slot"][from_table]):
+        # The cursor moves on with every execution that draws by it.
+        where = np.flatnonzero(from_table & (chosen["slot"] == slot))
+        packed = ops["b"][:, order[where]]
+        first, number = (packed >> np.uint64(32)).astype(np.int64), (packed & np.uint64(layout.NONE)).astype(np.int64)
+        operand[:, where] = values[first + np.arange(len(where)) % number].astype(np.int64)
+    cpu_ns = np.where(chosen["verb"] == _NUMBER["run"], operand, 0)
+    for kernel in np.unique(chosen["a"][chosen["verb"] == _NUMBER["work"]]):
+        where = np.flatnonzero((chosen["verb"] == _NUMBER["work"]) & (chosen["a"] == kernel))
+        unit_ps = calibration.unit_ps(WORK_KERNELS[int(kernel) % len(WORK_KERNELS)])
+        # In two steps, since units times picoseconds may be more than 63 bits.
+        whole, rest = np.divmod(operand[:, where], 1000)
+        cpu_ns[:, where] = whole * unit_ps + rest * unit_ps // 1000
+    return Unrolled(np.asarray(members), chosen, operand, cpu_ns, is_whole)

@@ -1,0 +1,617 @@
+# SPDX-License-Identifier: MIT
+"""Kinds of damage to the records of a run, each as small as it can be and lawful otherwise.
+
+Where an event is told as another, what it entails is told with it: a block that is told
+as a preemption loses its wake-up, a changed time moves what is bound to it. So a kind
+is seen only by what it is, and not by what it leaves lying about.
+
+Read next: test_physics_damage.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.records.file import Kind, Overhead, Stop
+
+
+@dataclass
+class Run:
+    """Records as a list of dicts, in file order, with what is needed to choose from them."""
+
+    events: list[dict]
+    nr_cpus: int
+    end_ns: int
+    nr_tasks: int
+    tick_ns: int
+
+    def rows(self, kind: Kind, *flags: Stop) -> list[int]:
+        """Rows of one kind, of some flags."""
+        return [i for i, e in enumerate(self.events) if e["kind"] == kind and (not flags or e["flags"] in flags)]
+
+    def next_of(self, row: int, *kinds: Kind) -> int | None:
+        """The next row of the same task that is one of some kinds."""
+        task = self.events[row]["task"]
+        for i in range(row + 1, len(self.events)):
+            if self.events[i]["task"] == task and self.events[i]["kind"] in kinds:
+                return i
+        return None
+
+    def last_of(self, row: int, *kinds: Kind) -> int | None:
+        """The row before of the same task that is one of some kinds."""
+        task = self.events[row]["task"]
+        for i in range(row - 1, -1, -1):
+            if self.events[i]["task"] == task and self.events[i]["kind"] in kinds:
+                return i
+        return None
+
+    def occupied(self, cpu: int, t_ns: int) -> bool:
+        """Whether a task runs on a CPU at a time."""
+        is_busy = False
+        for e in self.events:
+            if e["t_ns"] > t_ns:
+                break
+            if e["cpu"] == cpu and e["kind"] in (Kind.RUN, Kind.STOP):
+                is_busy = e["kind"] == Kind.RUN
+        return is_busy
+
+    def sort(self) -> None:
+        """Put the events in order of time again; equal ones stay as they are."""
+        self.events.sort(key=lambda e: e["t_ns"])
+
+
+STATE = (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP)
+KINDS = {}
+
+
+def damage(function):
+    """Enter a kind of damage; it returns False where the run has no place for it."""
+    KINDS[function.__name__.replace("_", " ")] = function
+    return function
+
+
+def event(t_ns, task, cpu, kind, flags=0, arg=0) -> dict:
+    return {"t_ns": t_ns, "task": task, "cpu": cpu, "kind": kind, "flags": flags, "arg": arg}
+
+
+def choose(rng, rows):
+    """One of some rows, None of none."""
+    rows = [row for row in rows if row is not None]
+    return None if not rows else rows[int(rng.integers(len(rows)))]
+
+
+# ---- one event told as another -------------------------------------------------
+
+
+def told_as(run: Run, rng, why: Stop, other: Stop, where=lambda run, row: True) -> bool:
+    """A STOP of one kind told as one of another, with or without the wake-up that belongs to it."""
+    rows = [r for r in run.rows(Kind.STOP, why) if run.next_of(r, *STATE) is not None and where(run, r)]
+    row = choose(rng, rows)
+    if row is None:
+        return False
+    following = run.next_of(row, *STATE)
+    run.events[row]["flags"] = other
+    if why == Stop.BLOCKED:
+        del run.events[following]
+    elif other == Stop.BLOCKED:
+        e = run.events[following]
+        run.events.insert(following, event(e["t_ns"], e["task"], e["cpu"], Kind.WAKE))
+    return True
+
+
+def is_left_to_others(run: Run, row: int) -> bool:
+    """Whether the CPU goes on with another task at once."""
+    stop = run.events[row]
+    following = [e for e in run.events[row + 1 :] if e["cpu"] == stop["cpu"] and e["kind"] == Kind.RUN]
+    return bool(following) and following[0]["task"] != stop["task"]
+
+
+@damage
+def a_block_told_as_a_preemption(run, rng):
+    return told_as(run, rng, Stop.BLOCKED, Stop.PREEMPTED)
+
+
+@damage
+def a_block_told_as_a_yield(run, rng):
+    return told_as(run, rng, Stop.BLOCKED, Stop.YIELDED)
+
+
+@damage
+def a_preemption_told_as_a_block(run, rng):
+    return told_as(run, rng, Stop.PREEMPTED, Stop.BLOCKED)
+
+
+@damage
+def a_preemption_told_as_a_yield(run, rng):
+    return told_as(run, rng, Stop.PREEMPTED, Stop.YIELDED)
+
+
+@damage
+def a_yield_told_as_a_block(run, rng):
+    return told_as(run, rng, Stop.YIELDED, Stop.BLOCKED)
+
+
+@damage
+def a_yield_told_as_a_preemption(run, rng):
+    return told_as(run, rng, Stop.YIELDED, Stop.PREEMPTED)
+
+
+@damage
+def a_block_told_as_an_end(run, rng):
+    row = choose(rng, run.rows(Kind.STOP, Stop.BLOCKED))
+    if row is None:
+        return False
+    run.events[row]["flags"] = Stop.EXITED
+    task = run.events[row]["task"]
+    run.events[row + 1 :] = [e for e in run.events[row + 1 :] if e["task"] != task]
+    return True
+
+
+@damage
+def a_wait_told_as_a_block_that_ends_with_it(run, rng):
+    """The wake-up comes at once: the wait stays as long, but is one of a task that woke."""
+    row = choose(rng, [r for r in run.rows(Kind.STOP, Stop.PREEMPTED) if run.next_of(r, Kind.RUN) is not None])
+    if row is None:
+        return False
+    e = run.events[row]
+    e["flags"] = Stop.BLOCKED
+    run.events.insert(row + 1, event(e["t_ns"], e["task"], e["cpu"], Kind.WAKE))
+    return True
+
+
+# ---- wake-ups and arrivals ------------------------------------------------------
+
+
+def moved_wake(run: Run, rng, *, earlier: bool, waker) -> bool:
+    """A WAKE at another time between the block and the run that follows it."""
+    rows = [r for r in run.rows(Kind.WAKE) if waker(run.events[r]["arg"])]
+    rng.shuffle(rows)
+    for row in rows:
+        before, after = run.last_of(row, Kind.STOP), run.next_of(row, Kind.RUN)
+        if before is None or after is None:
+            continue
+        t_ns = run.events[row]["t_ns"]
+        room = t_ns - run.events[before]["t_ns"] if earlier else run.events[after]["t_ns"] - t_ns
+        if room < 2:
+            continue
+        wake = run.events.pop(row)
+        # Behind its block, and before its run, whatever has the same time.
+        shift = int(rng.integers(1, room))
+        wake["t_ns"] = t_ns - shift if earlier else t_ns + shift
+        place = next((i for i, e in enumerate(run.events) if e["t_ns"] > wake["t_ns"]), len(run.events))
+        run.events.insert(place, wake)
+        return True
+    return False
+
+
+@damage
+def a_timers_wake_up_earlier(run, rng):
+    return moved_wake(run, rng, earlier=True, waker=lambda pid: pid == 0)
+
+
+@damage
+def a_timers_wake_up_later(run, rng):
+    return moved_wake(run, rng, earlier=False, waker=lambda pid: pid == 0)
+
+
+@damage
+def a_tasks_wake_up_earlier(run, rng):
+    return moved_wake(run, rng, earlier=True, waker=lambda pid: pid != 0)
+
+
+@damage
+def a_tasks_wake_up_later(run, rng):
+    return moved_wake(run, rng, earlier=False, waker=lambda pid: pid != 0)
+
+
+@damage
+def a_wake_up_by_another_task(run, rng):
+    row = choose(rng, [r for r in run.rows(Kind.WAKE) if run.events[r]["arg"]])
+    if row is None:
+        return False
+    old = run.events[row]["arg"]
+    run.events[row]["arg"] = choose(rng, [pid for pid in range(1, run.nr_tasks + 1) if pid != old])
+    return True
+
+
+@damage
+def a_timers_wake_up_told_as_a_tasks(run, rng):
+    row = choose(rng, [r for r in run.rows(Kind.WAKE) if not run.events[r]["arg"]])
+    if row is None:
+        return False
+    run.events[row]["arg"] = int(rng.integers(1, run.nr_tasks + 1))
+    return True
+
+
+@damage
+def an_arrival_later(run, rng):
+    rows = [r for r in run.rows(Kind.ARRIVE) if not run.events[r]["arg"]]
+    rows = [r for r in rows if (n := run.next_of(r, Kind.RUN)) and run.events[n]["t_ns"] > run.events[r]["t_ns"] + 1]
+    row = choose(rng, rows)
+    if row is None:
+        return False
+    late = run.events[run.next_of(row, Kind.RUN)]["t_ns"]
+    arrive = run.events.pop(row)
+    arrive["t_ns"] += int(rng.integers(1, late - arrive["t_ns"]))
+    place = next(i for i, e in enumerate(run.events) if e["t_ns"] > arrive["t_ns"])
+    run.events.insert(place, arrive)
+    return True
+
+
+@damage
+def a_childs_arrival_later(run, rng):
+    rows = [r for r in run.rows(Kind.ARRIVE) if run.events[r]["arg"]]
+    rows = [r for r in rows if (n := run.next_of(r, Kind.RUN)) and run.events[n]["t_ns"] > run.events[r]["t_ns"] + 1]
+    row = choose(rng, rows)
+    if row is None:
+        return False
+    late = run.events[run.next_of(row, Kind.RUN)]["t_ns"]
+    arrive = run.events.pop(row)
+    arrive["t_ns"] += int(rng.integers(1, late - arrive["t_ns"]))
+    place = next(i for i, e in enumerate(run.events) if e["t_ns"] > arrive["t_ns"])
+    run.events.insert(place, arrive)
+    return True
+
+
+@damage
+def a_child_of_another_parent(run, rng):
+    row = choose(rng, [r for r in run.rows(Kind.ARRIVE) if run.events[r]["arg"]])
+    if row is None:
+        return False
+    old = run.events[row]["arg"]
+    run.events[row]["arg"] = choose(rng, [p for p in range(1, run.nr_tasks + 1) if p != old])
+    return True
+
+
+@damage
+def a_root_with_a_parent(run, rng):
+    row = choose(rng, [r for r in run.rows(Kind.ARRIVE) if not run.events[r]["arg"]])
+    if row is None:
+        return False
+    run.events[row]["arg"] = choose(rng, [p for p in range(1, run.nr_tasks + 1) if p != run.events[row]["task"]])
+    return True
+
+
+def idle_moment(run: Run, rng) -> tuple[int, int] | None:
+    """A CPU and a time at which no task runs there."""
+    for _ in range(50):
+        t_ns, cpu = int(rng.integers(1, run.end_ns)), int(rng.integers(run.nr_cpus))
+        if not run.occupied(cpu, t_ns):
+            return cpu, t_ns
+    return None
+
+
+def insert_at(run: Run, t_ns: int, *events: dict) -> None:
+    place = next((i for i, e in enumerate(run.events) if e["t_ns"] > t_ns), len(run.events))
+    run.events[place:place] = events
+
+
+@damage
+def an_arrival_that_was_not_planned(run, rng):
+    """A task that the program does not have arrives, and ends without having done anything."""
+    if not (moment := idle_moment(run, rng)):
+        return False
+    cpu, t_ns = moment
+    pid = run.nr_tasks + int(rng.integers(1, 5))
+    insert_at(run, t_ns, event(t_ns, pid, cpu, Kind.ARRIVE), event(t_ns, pid, cpu, Kind.RUN),
+              event(t_ns, pid, cpu, Kind.STOP, Stop.EXITED, 0))
+    return True
+
+
+@damage
+def a_task_that_ends_as_it_arrives(run, rng):
+    """A task of the program is told to have ended at its arrival; all else of it is gone."""
+    rows = [r for r in run.rows(Kind.ARRIVE) if not run.occupied(run.events[r]["cpu"], run.events[r]["t_ns"])]
+    row = choose(rng, rows)
+    if row is None:
+        return False
+    e = run.events[row]
+    run.events[row + 1 :] = [o for o in run.events[row + 1 :] if o["task"] != e["task"]]
+    run.events[row + 1 : row + 1] = [
+        event(e["t_ns"], e["task"], e["cpu"], Kind.RUN),
+        event(e["t_ns"], e["task"], e["cpu"], Kind.STOP, Stop.EXITED, 0),
+    ]
+    return True
+
+
+@damage
+def a_task_that_is_gone_altogether(run, rng):
+    pid = int(rng.integers(1, run.nr_tasks + 1))
+    left = [e for e in run.events if e["task"] != pid]
+    if len(left) == len(run.events):
+        return False
+    run.events[:] = left
+    return True
+
+
+# ---- runs -------------------------------------------------------------------------
+
+
+def zero_run(run: Run, rng, why: Stop, after) -> bool:
+    """A run of no length before one that a task begins, on a CPU that is idle then."""
+    rows = []
+    for row in run.rows(Kind.RUN):
+        before = run.last_of(row, *STATE)
+        if before is not None and after(run.events[before]) and run.events[row]["t_ns"] % run.tick_ns:
+            rows.append(row)
+    row = choose(rng, rows)
+    if row is None:
+        return False
+    e = run.events[row]
+    new = [event(e["t_ns"], e["task"], e["cpu"], Kind.RUN),
+           event(e["t_ns"], e["task"], e["cpu"], Kind.STOP, why, 0)]
+    if why == Stop.BLOCKED:
+        new.append(event(e["t_ns"], e["task"], e["cpu"], Kind.WAKE))
+    run.events[row:row] = new
+    return True
+
+
+@damage
+def a_zero_length_run_that_blocks_after_a_wake_up(run, rng):
+    return zero_run(run, rng, Stop.BLOCKED, lambda e: e["kind"] == Kind.WAKE)
+
+
+@damage
+def a_zero_length_run_that_yields_after_a_wake_up(run, rng):
+    return zero_run(run, rng, Stop.YIELDED, lambda e: e["kind"] == Kind.WAKE)
+
+
+@damage
+def a_zero_length_run_that_is_preempted_after_a_wake_up(run, rng):
+    return zero_run(run, rng, Stop.PREEMPTED, lambda e: e["kind"] == Kind.WAKE)
+
+
+@damage
+def a_run_cut_in_two_by_a_block(run, rng):
+    return cut_run(run, rng, Stop.BLOCKED)
+
+
+@damage
+def a_run_cut_in_two_by_a_yield(run, rng):
+    return cut_run(run, rng, Stop.YIELDED)
+
+
+@damage
+def a_run_cut_in_two_by_a_preemption(run, rng):
+    return cut_run(run, rng, Stop.PREEMPTED)
+
+
+def cut_run(run: Run, rng, why: Stop) -> bool:
+    rows = [r for r in run.rows(Kind.STOP) if run.events[r]["arg"] > 2]
+    row = choose(rng, rows)
+    if row is None:
+        return False
+    e, begin = run.events[row], run.last_of(row, Kind.RUN)
+    if any(o["kind"] == Kind.OVERHEAD and o["cpu"] == e["cpu"] for o in run.events[begin:row]):
+        return False
+    t0 = run.events[begin]["t_ns"]
+    cut = int(rng.integers(1, e["arg"]))
+    e["arg"] -= cut
+    new = [event(t0 + cut, e["task"], e["cpu"], Kind.STOP, why, cut)]
+    if why == Stop.BLOCKED:
+        new.append(event(t0 + cut, e["task"], e["cpu"], Kind.WAKE))
+    new.append(event(t0 + cut, e["task"], e["cpu"], Kind.RUN))
+    place = next(i for i, o in enumerate(run.events) if i > begin and o["t_ns"] > t0 + cut or i == row)
+    run.events[place:place] = new
+    return True
+
+
+@damage
+def cpu_time_given_to_the_next_task(run, rng):
+    """A STOP and the RUN of another task that follows at once are both a little later."""
+    for row in rng.permutation(run.rows(Kind.STOP)):
+        e = run.events[row]
+        if e["flags"] not in (Stop.PREEMPTED, Stop.YIELDED, Stop.BLOCKED) or row + 1 >= len(run.events):
+            continue
+        later = [i for i in range(row + 1, len(run.events)) if run.events[i]["cpu"] == e["cpu"]
+                 and run.events[i]["kind"] in (Kind.RUN, Kind.STOP, Kind.OVERHEAD)][:2]
+        if len(later) < 2 or run.events[later[0]]["kind"] != Kind.RUN or run.events[later[0]]["t_ns"] != e["t_ns"]:
+            continue
+        begin, end = run.events[later[0]], run.events[later[1]]
+        if begin["task"] == e["task"] or end["kind"] != Kind.STOP or end["arg"] < 3:
+            continue
+        room = end["arg"]
+        following = run.next_of(row, *STATE)
+        if following is not None:
+            room = min(room, run.events[following]["t_ns"] - e["t_ns"])
+        if room < 2:
+            continue
+        by = int(rng.integers(1, room))
+        for o in (e, begin):
+            o["t_ns"] += by
+        e["arg"] += by
+        end["arg"] -= by
+        run.sort()
+        return True
+    return False
+
+
+@damage
+def a_runs_time_of_another_length(run, rng):
+    row = choose(rng, run.rows(Kind.STOP))
+    run.events[row]["arg"] += int(rng.integers(1, 1000))
+    return True
+
+
+@damage
+def a_run_on_another_cpu(run, rng):
+    """RUN and STOP both, while the other CPU is idle."""
+    for row in rng.permutation(run.rows(Kind.RUN)):
+        end = run.next_of(row, Kind.STOP)
+        begin_ns, end_ns = run.events[row]["t_ns"], run.events[end]["t_ns"]
+        for cpu in range(run.nr_cpus):
+            busy = any(e["cpu"] == cpu and e["kind"] in (Kind.RUN, Kind.STOP) and begin_ns <= e["t_ns"] <= end_ns
+                       for e in run.events)
+            if cpu == run.events[row]["cpu"] or busy or run.occupied(cpu, begin_ns):
+                continue
+            run.events[row]["cpu"] = run.events[end]["cpu"] = cpu
+            return True
+    return False
+
+
+# ---- migrations -------------------------------------------------------------------
+
+
+@damage
+def a_migration_dropped(run, rng):
+    row = choose(rng, run.rows(Kind.MIGRATE))
+    if row is None:
+        return False
+    del run.events[row]
+    return True
+
+
+@damage
+def a_migration_doubled(run, rng):
+    row = choose(rng, run.rows(Kind.MIGRATE))
+    if row is None:
+        return False
+    run.events.insert(row, dict(run.events[row]))
+    return True
+
+
+@damage
+def a_migration_of_another_task(run, rng):
+    row = choose(rng, run.rows(Kind.MIGRATE))
+    if row is None:
+        return False
+    run.events[row]["task"] = run.events[row]["task"] % run.nr_tasks + 1
+    return True
+
+
+@damage
+def a_migration_from_another_cpu(run, rng):
+    row = choose(rng, run.rows(Kind.MIGRATE))
+    if row is None:
+        return False
+    run.events[row]["arg"] = (run.events[row]["arg"] + 1) % run.nr_cpus
+    return True
+
+
+@damage
+def a_migration_to_another_cpu(run, rng):
+    row = choose(rng, run.rows(Kind.MIGRATE))
+    if row is None:
+        return False
+    run.events[row]["cpu"] = (run.events[row]["cpu"] + 1) % run.nr_cpus
+    return True
+
+
+@damage
+def a_migration_invented(run, rng):
+    row = choose(rng, [r for r in run.rows(Kind.RUN) if run.last_of(r, Kind.RUN) is not None])
+    if row is None or run.nr_cpus == 1:
+        return False
+    e = run.events[row]
+    run.events.insert(row, event(e["t_ns"], e["task"], e["cpu"], Kind.MIGRATE, 0, (e["cpu"] + 1) % run.nr_cpus))
+    return True
+
+
+# ---- events lost, doubled, exchanged -------------------------------------------------
+
+
+def lost(kind: Kind):
+    def lose(run, rng):
+        row = choose(rng, run.rows(kind))
+        if row is None:
+            return False
+        del run.events[row]
+        return True
+
+    return lose
+
+
+def doubled(kind: Kind):
+    def double(run, rng):
+        row = choose(rng, run.rows(kind))
+        if row is None:
+            return False
+        run.events.insert(row, dict(run.events[row]))
+        return True
+
+    return double
+
+
+def of_another_task(kind: Kind):
+    def confuse(run, rng):
+        row = choose(rng, run.rows(kind))
+        if row is None:
+            return False
+        run.events[row]["task"] = run.events[row]["task"] % run.nr_tasks + 1
+        return True
+
+    return confuse
+
+
+for _kind in (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP):
+    KINDS[f"a {_kind.name} lost"] = lost(_kind)
+    KINDS[f"a {_kind.name} doubled"] = doubled(_kind)
+    KINDS[f"a {_kind.name} of another task"] = of_another_task(_kind)
+
+
+@damage
+def the_tail_cut_off(run, rng):
+    keep = int(rng.integers(len(run.events) // 2, len(run.events)))
+    del run.events[keep:]
+    return True
+
+
+@damage
+def an_overhead_longer(run, rng):
+    row = choose(rng, run.rows(Kind.OVERHEAD))
+    if row is None:
+        return False
+    run.events[row]["arg"] += int(rng.integers(1, 1000))
+    return True
+
+
+@damage
+def an_overhead_lost(run, rng):
+    row = choose(rng, run.rows(Kind.OVERHEAD))
+    if row is None:
+        return False
+    del run.events[row]
+    return True
+
+
+@damage
+def an_overhead_told_as_stolen(run, rng):
+    row = choose(rng, run.rows(Kind.OVERHEAD, Overhead.SWITCH))
+    if row is None:
+        return False
+    run.events[row]["flags"] = Overhead.STOLEN
+    return True
+
+
+# ---- what no metric uses ------------------------------------------------------------
+
+
+@damage
+def the_queue_that_a_run_came_from(run, rng):
+    run.events[choose(rng, run.rows(Kind.RUN))]["arg"] ^= 1
+    return True
+
+
+@damage
+def the_cpu_chosen_at_a_wake_up(run, rng):
+    row = choose(rng, run.rows(Kind.WAKE))
+    if row is None or run.nr_cpus == 1:
+        return False
+    run.events[row]["cpu"] = (run.events[row]["cpu"] + 1) % run.nr_cpus
+    return True
+
+
+@damage
+def an_attribute(run, rng):
+    row = choose(rng, run.rows(Kind.ATTR))
+    if row is None:
+        return False
+    run.events[row]["arg"] += 1
+    return True
+
+
+def as_array(run: Run, dtype) -> np.ndarray:
+    """The events as records."""
+    return np.array([tuple(e[name] for name in dtype.names) for e in run.events], dtype)
