@@ -5,9 +5,12 @@
  *	unused --kfork--> held --proc_release--> live --kexit--> ended --kwait--> unused
  *	                  (fork() releases at once)
  *
- * Two locks. family_lock guards parents, children and who has ended; the core's
- * locks are taken inside it. pid_lock guards the table of pids and the list of
- * unused processes; it is a leaf, since policies ask the core for pids.
+ * Two locks. family_lock guards parents, children, which processes are held and
+ * which have ended; the core's locks are taken inside it. A process that is found
+ * by its pid and is PROC_LIVE stays that process until family_lock is released;
+ * without the lock its structure may become another process at any time.
+ * pid_lock guards the table of pids and the list of unused processes; it is a
+ * leaf, since policies ask the core for pids.
  *
  * Must stay true: a process is waited for only when its last hart has left its
  * stack, and has detached it from the core (sched.c); its memory stays a struct
@@ -173,7 +176,7 @@ static void give_children_away(struct proc *p)
 
 		list_remove(&child->sibling);
 		add_child(first_proc, child);
-		if (sl_load(&child->is_held))
+		if (child->is_held)
 			proc_kill(child);
 	}
 	while (!list_is_empty(&p->ended)) {
@@ -268,46 +271,36 @@ int kfork(bool is_held)
 	add_child(parent, p);
 	/* Whoever killed the parent's family meanwhile has not seen this one. */
 	p->killed = killed(parent);
-	release(&family_lock);
 	publish(p);
 	if (!is_held)
 		proc_release(p);
+	release(&family_lock);
 	return pid;
 }
 
-bool proc_release(struct proc *p)
+void proc_release(struct proc *p)
 {
-	bool is_held = true;
-	u32 was;
+	u32 was = overhead_enter(OVERHEAD_SCHED);
 
-	if (!__atomic_compare_exchange_n(&p->is_held, &is_held, false, false,
-					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return false;
-	push_off();
-	was = overhead_enter(OVERHEAD_SCHED);
+	SL_ASSERT(holding(&family_lock) && p->is_held);
+	sl_store(&p->is_held, false);
 	if (sl_task_attach(&p->task, true))
 		panic("the core has no room for %d processes", procs_max);
 	sl_task_start(&p->task, p->parent ? pid_of(p->parent) : 0);
 	overhead_leave(was);
-	pop_off();
-	return true;
 }
 
 /* ---- kill, exit, wait ------------------------------------------------------ */
 
-/* Get a process that is marked as killed to notice. Context: no lock of pids. */
-static void tell_killed(struct proc *p)
-{
-	push_off();
-	if (!sl_load(&p->is_held) || !proc_release(p))
-		sched_wake(p, 0);
-	pop_off();
-}
-
 void proc_kill(struct proc *p)
 {
+	push_off();
 	__atomic_store_n(&p->killed, true, __ATOMIC_SEQ_CST);
-	tell_killed(p);
+	if (p->is_held)
+		proc_release(p);
+	else
+		sched_wake(p, 0);
+	pop_off();
 }
 
 /* Who follows @p, in a walk through @root and all its descendants; NULL: nobody. */
@@ -335,19 +328,16 @@ int kkill(s32 pid)
 {
 	struct proc *p;
 
-	acquire(&pid_lock);
-	p = find(pid);
-	/* Not the first process: who would take care of the orphans? */
+	acquire(&family_lock);
+	p = proc_find(pid);
+	/* Not the first process, which waits for the orphans. */
 	if (p == first_proc)
 		p = NULL;
-	/* Marked under the lock: afterwards it may be another process. */
-	if (p)
-		__atomic_store_n(&p->killed, true, __ATOMIC_SEQ_CST);
-	release(&pid_lock);
-	if (!p)
-		return -1;
-	tell_killed(p);
-	return 0;
+	/* One that has ended may be another process at any time. */
+	if (p && p->state == PROC_LIVE)
+		proc_kill(p);
+	release(&family_lock);
+	return p ? 0 : -1;
 }
 
 static void close_all(struct proc *p)
@@ -495,5 +485,7 @@ void proc_start_first(void (*start)(void))
 	p->state = PROC_LIVE;
 	first_proc = p;
 	publish(p);
+	acquire(&family_lock);
 	proc_release(p);
+	release(&family_lock);
 }

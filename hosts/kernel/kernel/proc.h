@@ -72,9 +72,9 @@ struct proc {
 	struct lab_proc lab;	/* the laboratory's; not inherited */
 
 	/* Anybody may look: */
-	bool killed;		/* to end when it leaves the kernel; pid lock */
+	bool killed;		/* to end when it leaves the kernel; atomic */
 	bool kill_was_told;	/* sleep_on() has returned early for it */
-	bool is_held;		/* forkheld(): not started yet; atomic */
+	bool is_held;		/* forkheld(): not started yet; family_lock */
 
 	/* The lock of its wait queue guards: */
 	struct link queue;	/* in that queue, if next is not NULL */
@@ -178,13 +178,13 @@ int kgrow(s64 bytes);				/* sbrk: -1 or 0 */
 /* What was set for @p, by enum task_attr_key; 0 where nothing was. */
 s64 proc_attr(const struct proc *p, u32 key);
 
-/* Start a held child. Return: false if it was started already. Any context. */
-bool proc_release(struct proc *p);
+/* Start a held process. Context: family_lock, no lock of the core's. */
+void proc_release(struct proc *p);
 
-/* Mark @p killed and get it to notice. Context: any, no lock of the core's. */
+/* Mark @p, this process or one found under family_lock, killed and wake it up. */
 void proc_kill(struct proc *p);
 
-/* The same for process @pid and all that descend from it. Context: the same. */
+/* The same for process @pid and all that descend from it. Context: no lock. */
 void proc_kill_family(s32 pid);
 
 #endif

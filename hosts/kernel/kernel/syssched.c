@@ -14,11 +14,12 @@
 #include "print.h"
 #include "sysarg.h"
 
-/* The process that an argument names: 0 is the caller. Return: NULL: none. */
-static struct proc *arg_proc(int n)
+/*
+ * The process that is meant by @pid, 0 for the caller. Return: NULL: none.
+ * Context: family_lock, or it may be another process at any time.
+ */
+static struct proc *proc_meant(int pid)
 {
-	int pid = arg_int(n);
-
 	return pid ? proc_find(pid) : myproc();
 }
 
@@ -70,17 +71,18 @@ static bool is_in_range(u32 key, s64 value)
 }
 
 /* Return: 0; -1: no such process, key or value, or the policy's map is full. */
-static int set_attr(struct proc *p, u32 key, s64 value)
+static int set_attr(int pid, u32 key, s64 value)
 {
+	struct proc *p;
 	int err = -1;
 
-	if (!p || !is_in_range(key, value))
+	if (!is_in_range(key, value))
 		return -1;
-	/* A process that lives cannot be taken from the core meanwhile. */
 	acquire(&family_lock);
-	if (p->state == PROC_LIVE && !sl_load(&p->is_held)) {
+	p = proc_meant(pid);
+	if (p && p->state == PROC_LIVE && !p->is_held) {
 		err = sl_task_set_attr(&p->task, key, (u64)value);
-	} else if (p->state == PROC_LIVE) {
+	} else if (p && p->state == PROC_LIVE) {
 		err = 0;
 		if (key == TASK_ATTR_WEIGHT)
 			p->task.p.scx.weight = (u32)value;
@@ -94,54 +96,59 @@ static int set_attr(struct proc *p, u32 key, s64 value)
 /* int setattr(int pid, int key, long value) */
 uint64 sys_setattr(void)
 {
-	return set_attr(arg_proc(0), arg_int(1), arg_u64(2));
+	return set_attr(arg_int(0), arg_int(1), arg_u64(2));
 }
 
 /* int setpriority(int pid, int priority) */
 uint64 sys_setpriority(void)
 {
-	return set_attr(arg_proc(0), TASK_ATTR_PRIORITY, arg_int(1));
+	return set_attr(arg_int(0), TASK_ATTR_PRIORITY, arg_int(1));
 }
 
 /* int settickets(int tickets) */
 uint64 sys_settickets(void)
 {
-	return set_attr(myproc(), TASK_ATTR_TICKETS, arg_int(0));
+	return set_attr(0, TASK_ATTR_TICKETS, arg_int(0));
 }
 
 /* int getattr(int pid, int key, long *value) */
 uint64 sys_getattr(void)
 {
-	struct proc *p = arg_proc(0);
 	u32 key = arg_int(1);
-	s64 value;
+	struct proc *p;
+	bool is_given;
+	s64 value = 0;
 
-	if (!p || key >= NR_TASK_ATTRS ||
-	    (key != TASK_ATTR_WEIGHT && !(p->task.attr.given & 1U << key)))
-		return SYS_ERROR;
-	value = proc_attr(p, key);
-	return copyout(arg_u64(2), &value, sizeof(value));
+	acquire(&family_lock);
+	p = proc_meant(arg_int(0));
+	is_given = p && key < NR_TASK_ATTRS &&
+		   (key == TASK_ATTR_WEIGHT || p->task.attr.given & 1U << key);
+	if (is_given)
+		value = proc_attr(p, key);
+	release(&family_lock);
+	return is_given ? copyout(arg_u64(2), &value, sizeof(value)) : SYS_ERROR;
 }
 
 /* int setaffinity(int pid, const unsigned long *mask, int words) */
 uint64 sys_setaffinity(void)
 {
-	struct proc *p = arg_proc(0);
 	int nr_words = arg_int(2);
 	u64 all = (1ULL << nr_cpus) - 1;
 	u64 cpus = 0;
+	struct proc *p;
 
-	if (!p || nr_words < 1 || nr_words > SL_MASK_WORDS ||
+	if (nr_words < 1 || nr_words > SL_MASK_WORDS ||
 	    copyin(&cpus, arg_u64(1), sizeof(cpus)) || !(cpus & all))
 		return SYS_ERROR;
 	acquire(&family_lock);
-	if (p->state == PROC_LIVE) {
+	p = proc_meant(arg_int(0));
+	if (p && p->state == PROC_LIVE) {
 		/* A policy may trust the present one until @p is off its queue. */
 		struct cpumask *mask = &p->masks[p->task.p.cpus_ptr == p->masks];
 
 		cpus &= all;
 		sl_poke(&mask->bits[0], cpus);
-		if (sl_load(&p->is_held)) {
+		if (p->is_held) {
 			p->task.p.cpus_ptr = mask;
 			p->task.p.nr_cpus_allowed = __builtin_popcountll(cpus);
 		} else {
@@ -149,7 +156,7 @@ uint64 sys_setaffinity(void)
 		}
 	}
 	release(&family_lock);
-	return 0;
+	return p ? 0 : SYS_ERROR;
 }
 
 /* ---- policies -------------------------------------------------------------- */

@@ -43,28 +43,37 @@ uint64 sys_forkheld(void)
 
 static void release_fires(struct timer *timer, void *arg)
 {
+	struct proc *p;
+
 	(void)timer;
-	proc_release(arg);
+	acquire(&family_lock);
+	p = proc_find((int)(uintptr_t)arg);
+	/* A killed process has been released before its time. */
+	if (p && p->state == PROC_LIVE && p->is_held)
+		proc_release(p);
+	release(&family_lock);
 }
 
 /* int release(int pid, unsigned long at_ns): a child's, or one's parent's */
 uint64 sys_release(void)
 {
-	struct proc *p = proc_find(arg_int(0));
 	u64 at_ns = arg_u64(1);
+	struct proc *p;
 	bool is_ours;
 
 	acquire(&family_lock);
-	is_ours = p && p->state == PROC_LIVE && sl_load(&p->is_held) &&
+	p = proc_find(arg_int(0));
+	is_ours = p && p->state == PROC_LIVE && p->is_held &&
 		  (p->parent == myproc() || p->parent == myproc()->parent);
+	if (is_ours)
+		timer_stop(&p->timer);
+	if (is_ours && at_ns > now_ns())
+		timer_start(&p->timer, at_ns, release_fires,
+			    (void *)(uintptr_t)pid_of(p));
+	else if (is_ours)
+		proc_release(p);
 	release(&family_lock);
-	if (!is_ours)
-		return SYS_ERROR;
-	if (at_ns > now_ns()) {
-		timer_start(&p->timer, at_ns, release_fires, p);
-		return 0;
-	}
-	return proc_release(p) ? 0 : SYS_ERROR;
+	return is_ours ? 0 : SYS_ERROR;
 }
 
 /* int play_at(const char *policy, unsigned long start_ns, unsigned long end_ns) */

@@ -420,6 +420,70 @@ static struct procinfo *in_list(struct procinfo *list, int nr, int pid)
 	return found;
 }
 
+/* Return: the pid of a child that has ended: the next ones have higher ones. */
+static int newest_pid(void)
+{
+	int pid = fork();
+
+	if (pid == 0)
+		exit(0);
+	if (pid > 0)
+		wait(0);
+	return pid;
+}
+
+/* Kills the children of the others as they come and go, until @end_ns. */
+static void kill_the_newest(unsigned long end_ns)
+{
+	enum { AHEAD = 6, MISSES_MAX = 4 };
+	int newest = newest_pid(), nr_misses = 0;
+
+	while (clock_ns() < end_ns) {
+		int is_found = 0;
+
+		for (int i = 0; i < AHEAD; i++) {
+			if (newest > 0 && kill(newest + i) == 0) {
+				newest += i;
+				is_found = 1;
+				break;
+			}
+		}
+		nr_misses = is_found ? 0 : nr_misses + 1;
+		if (nr_misses > MISSES_MAX)
+			newest = newest_pid();
+	}
+}
+
+/*
+ * A process ends, is waited for and its memory is the next one's while others kill
+ * both by pid: no process may get what was meant for the one before.
+ */
+static void kill_of_pids_in_reuse(void)
+{
+	enum { KILLERS = 3, PARENTS = 2, FOR_NS = 500000000 };
+	unsigned long end_ns = clock_ns() + FOR_NS;
+	int go[2];
+	char c;
+
+	CHECK_EQUAL(pipe(go), 0);
+	for (int i = 0; i < KILLERS + PARENTS; i++) {
+		int pid = check_fork();
+
+		/* They are all there before the first kills what is younger. */
+		if (pid == 0)
+			CHECK_EQUAL(read(go[0], &c, 1), 1);
+		if (pid == 0 && i < KILLERS)
+			kill_the_newest(end_ns);
+		while (pid == 0 && clock_ns() < end_ns)
+			newest_pid();
+		if (pid == 0)
+			exit(0);
+	}
+	CHECK_EQUAL(write(go[1], ".....", KILLERS + PARENTS), KILLERS + PARENTS);
+	for (int i = 0; i < KILLERS + PARENTS; i++)
+		CHECK_EQUAL(check_wait(), 0);
+}
+
 static void lists_of_processes(void)
 {
 	struct procinfo *list, *child;
@@ -451,6 +515,7 @@ const struct check checks_procs[] = {
 	{ "kill-refuses-nonsense", kill_refuses_nonsense, 0 },
 	{ "kill-of-oneself", kill_of_oneself, 0 },
 	{ "mutual-kill", mutual_kill, 0 },
+	{ "kill-of-pids-in-reuse", kill_of_pids_in_reuse, CHECK_ALONE | CHECK_STILL },
 	{ "orphans", orphans, 0 },
 	{ "exit-and-wait-race", exit_and_wait_race, 0 },
 	{ "two-generations-at-once", two_generations_at_once, 0 },
