@@ -96,6 +96,8 @@ struct sl_cpu {
 	enum sl_callback callback;	/* the one running; read by dumps */
 	s32		id;
 	struct sl_task	*callback_task;
+	const struct bpf_spin_lock *spin_lock;	/* that the callback holds */
+	enum sl_callback spin_lock_taken_in;
 	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */
 	struct sl_dsq	*last_dsq;	/* what sl_dsq_find() last found */
 	u64		idle_seen;	/* sl_core.idle_seq before the policy looked */
@@ -571,6 +573,7 @@ void sl_map_has_timers(struct sl_map *map);
 void sl_timers_forget(const void *value, u32 bytes);
 struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
 			       void **element);
+const char *sl_map_name_of_value(const void *value);
 void sl_timers_destroy(void);
 void sl_spin_locks_reset(void);
 

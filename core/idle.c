@@ -29,20 +29,22 @@
 /* Keep the mask of whole idle cores in step with the bit of @cpu. */
 static void update_core_idle(s32 cpu, bool is_idle)
 {
-	const struct cpumask *siblings = &sl_core.smt_mask[cpu];
+	const u64 *siblings = (const u64 *)sl_core.smt_mask[cpu].bits;
+	u64 *idle_smt = (u64 *)sl_core.idle_smt.bits;
+	u32 nr_words = (sl_core.nr_cpus + 63) / 64;
 	bool all = is_idle;
 
-	for (u32 i = 0; all && i < sl_core.nr_cpus; i++) {
-		if (sl_mask_test(siblings, i) && !sl_mask_test(&sl_core.idle, i))
-			all = false;
-	}
-	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		if (!sl_mask_test(siblings, i))
-			continue;
-		if (all)
-			sl_bit_test_and_set((u64 *)sl_core.idle_smt.bits, i);
-		else
-			sl_bit_test_and_clear((u64 *)sl_core.idle_smt.bits, i);
+	for (u32 w = 0; all && w < nr_words; w++)
+		all = !(siblings[w] & ~(u64)sl_peek(&sl_core.idle.bits[w]));
+	for (u32 w = 0; w < nr_words; w++) {
+		for (u64 left = siblings[w]; left; left &= left - 1) {
+			u32 i = w * 64 + (u32)__builtin_ctzll(left);
+
+			if (all)
+				sl_bit_test_and_set(idle_smt, i);
+			else
+				sl_bit_test_and_clear(idle_smt, i);
+		}
 	}
 }
 

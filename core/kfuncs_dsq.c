@@ -201,21 +201,6 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 	return true;
 }
 
-/*
- * What has to come from another CPU's cache is waited for here, and not under the
- * queue's lock, where others would wait too. Whoever is first is not freed while a
- * policy looks at it.
- */
-sl_inline void await_first(const struct sl_dsq *q)
-{
-	const struct sl_task *t = sl_load(&q->first);
-
-	if (sl_core.nr_cpus == 1 || !t)
-		return;
-	(void)sl_peek(&t->p.cpus_ptr);
-	(void)sl_peek(&t->dsq);
-}
-
 sl_in_one_piece bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 {
 	struct sl_cpu *here = sl_this_cpu();
@@ -236,7 +221,11 @@ sl_in_one_piece bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 				(unsigned long long)dsq_id);
 		return false;
 	}
-	await_first(q);
+	/*
+	 * It comes from another CPU's cache while the lock is taken. It is not read
+	 * before: without the lock another CPU may run it to its end and free it.
+	 */
+	sl_host_prefetch(sl_peek(&q->first));
 	if (!sl_move_to_local(here, q, dsq_id))
 		return false;
 	here->nr_moved++;

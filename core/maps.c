@@ -465,3 +465,13 @@ struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
 	}
 	return NULL;
 }
+
+/* For people: the map that @value points into. */
+const char *sl_map_name_of_value(const void *value)
+{
+	void *key, *element;
+	u32 number;
+	const struct sl_map *map = sl_map_of_value(value, &number, &key, &element);
+
+	return map ? map->name : "a global variable";
+}

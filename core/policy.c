@@ -203,6 +203,33 @@ u64 sl_watchdog_period_ns(void)
 	return timeout_ns() / 2;
 }
 
+/*
+ * Say where @t has waited. Racy: it may move meanwhile. Context: a queue that it is
+ * on stays one while the policy is loaded.
+ */
+static sl_cold void report_stall(const struct sl_task *t, u64 waited_ns)
+{
+	const struct sl_dsq *q = sl_load(&t->dsq);
+	u64 state = sl_load(&t->ops_state) & SL_OPSS_MASK;
+	char where[96] = "";
+
+	if (q && q->is_local)
+		sl_print_to(where, sizeof(where),
+			    ", in the local queue of CPU %d", q->cpu);
+	else if (q)
+		sl_print_to(where, sizeof(where),
+			    ", on DSQ 0x%llx, from which no CPU has taken it",
+			    (unsigned long long)sl_peek(&q->id));
+	else if (state == SL_OPSS_QUEUED)
+		sl_print_to(where, sizeof(where),
+			    ", held by the policy, which has not dispatched it");
+	sl_policy_error(SCX_EXIT_ERROR_STALL, t->p.pid,
+			"%s[%d] failed to run for %llu.%03llus%s",
+			t->p.comm, t->p.pid,
+			(unsigned long long)(waited_ns / 1000000000),
+			(unsigned long long)(waited_ns / 1000000 % 1000), where);
+}
+
 /**
  * sl_watchdog - look for tasks that wait too long
  *
@@ -230,11 +257,7 @@ void sl_watchdog(void)
 		waited_ns = now_ns - sl_peek(&t->runnable_at_ns);
 		if ((s64)waited_ns <= (s64)timeout_ns())
 			continue;
-		sl_policy_error(SCX_EXIT_ERROR_STALL, t->p.pid,
-				"%s[%d] failed to run for %llu.%03llus",
-				t->p.comm, t->p.pid,
-				(unsigned long long)(waited_ns / 1000000000),
-				(unsigned long long)(waited_ns / 1000000 % 1000));
+		report_stall(t, waited_ns);
 		break;
 	}
 	sl_unlock_tasks();

@@ -98,6 +98,7 @@ UNIT_SOURCES = [
 ]  # fmt: skip
 UNITS = (
     "race_change_before_the_switch", "race_destroyed_queue", "race_failure_while_a_policy_comes",
+    "race_first_of_a_queue_is_freed",
     "race_going_idle_before_a_task_is_queued", "race_queueing_before_a_cpu_is_idle",
     "race_policy_comes_while_one_wakes", "race_reused_memory",
     "race_stale_turn", "race_wake_after_the_clock",

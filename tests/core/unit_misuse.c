@@ -257,6 +257,44 @@ static void ask_for_idle(struct task_struct *p)
 	CHECK(scx_bpf_pick_idle_cpu(p->cpus_ptr, 0) == -16);
 }
 
+struct locked {
+	struct bpf_spin_lock lock;
+	u64 value;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct locked);
+} misuse_locked SEC(".maps");
+
+static void lock_two(u32 first, u32 second)
+{
+	struct locked *one = bpf_map_lookup_elem(&misuse_locked, &first);
+	struct locked *two = bpf_map_lookup_elem(&misuse_locked, &second);
+
+	bpf_spin_lock(&one->lock);
+	bpf_spin_lock(&two->lock);
+	bpf_spin_unlock(&two->lock);
+	bpf_spin_unlock(&one->lock);
+	/* It is free again. */
+	bpf_spin_lock(&one->lock);
+	bpf_spin_unlock(&one->lock);
+}
+
+static void lock_twice(struct task_struct *p)
+{
+	(void)p;
+	lock_two(0, 0);
+}
+
+static void lock_a_second(struct task_struct *p)
+{
+	(void)p;
+	lock_two(0, 1);
+}
+
 static void say_so(struct task_struct *p)
 {
 	scx_bpf_error("own words %d", p ? p->pid : 7);
@@ -290,6 +328,10 @@ static const struct wrong wrongs[] = {
 	W(IN_ENQUEUE, move_elsewhere, "called from ops.enqueue()", -1),
 	W(IN_ENQUEUE, ask_for_idle, "idle tracking is disabled", 0,
 	  .own_idle = true),
+	W(IN_ENQUEUE, lock_twice,
+	  "a bpf_spin_lock that ops.enqueue() has taken and not dropped, in misuse_locked", -1),
+	W(IN_TICK, lock_a_second,
+	  "a second bpf_spin_lock, in misuse_locked, while ops.tick() has one", -1),
 	W(IN_DISPATCH, overflow, "dispatch buffer overflow", 1),
 	W(IN_DISPATCH, underflow, "dispatch buffer underflow", 0),
 	W(IN_DISPATCH, take_from_nowhere, "invalid DSQ ID 0xdead", 0),

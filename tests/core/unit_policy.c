@@ -219,7 +219,8 @@ TEST(watchdog)
 	CHECK(fake.nr_failures == 1 && nr_exits == 1);
 	CHECK(fake.failure_kind == SCX_EXIT_ERROR_STALL);
 	CHECK(fake.failure_pid == 3, "blames [%d]", fake.failure_pid);
-	CHECK(!strcmp(fake.failure_msg, "unit[3] failed to run for 0.101s"), "%s",
+	CHECK(!strcmp(fake.failure_msg, "unit[3] failed to run for 0.101s, held by "
+				       "the policy, which has not dispatched it"), "%s",
 	      fake.failure_msg);
 	unit_run_to_end();
 	sl_watchdog();

@@ -125,6 +125,60 @@ TEST(race_destroyed_queue)
 	unit_end();
 }
 
+/* ---- a queue's first task ends before the queue's lock is taken ---------- */
+
+static struct sl_task *first_now;
+
+/* The one that was first has been taken, has ended, and is free memory. */
+static void first_has_ended(sl_lock_t *lock)
+{
+	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), DSQ);
+
+	if (!first_now || !q || lock != &q->lock)
+		return;
+	sl_store(&q->first, first_now);
+	first_now = NULL;
+	has_acted = true;
+}
+
+static void first_dispatch(s32 cpu, struct task_struct *prev)
+{
+	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), DSQ);
+	struct sl_task *ended;
+
+	(void)cpu;
+	(void)prev;
+	if (!has_acted && q->first) {
+		ended = aligned_alloc(64, (sizeof(*ended) + 63) & ~63UL);
+		first_now = q->first;
+		sl_store(&q->first, ended);
+		free(ended);
+	}
+	scx_bpf_dsq_move_to_local(DSQ);
+}
+
+TEST(race_first_of_a_queue_is_freed)
+{
+	struct sched_ext_ops ops = { .name = "first", .init = simple_init,
+				     .enqueue = simple_enqueue,
+				     .dispatch = first_dispatch };
+	struct unit_task *t;
+
+	unit_machine(2);
+	CHECK(!unit_enable(&ops));
+	for (s32 cpu = 0; cpu < 2; cpu++)
+		CHECK(scx_bpf_test_and_clear_cpu_idle(cpu));
+	t = unit_start(2);
+	fake_before_lock = first_has_ended;
+	sl_host_kick(0);
+	unit_step(0);
+	fake_before_lock = NULL;
+	CHECK(has_acted && sl_core.cpus[0].curr == &t->core);
+	CHECK(!fake.nr_failures);
+	unit_run_to_end();
+	unit_end();
+}
+
 /* ---- a task is taken from the policy after it was dispatched ------------- */
 
 static u32 nr_enqueued;
