@@ -86,6 +86,12 @@ SOAKS = {
         variable="SCHEDLAB_KERNEL_MINUTES",
         default=60,
     ),
+    "mutants": Soak(
+        about="small wrong changes of metrics, statistics, core, simulator and policies: some test notices each",
+        arguments=("tests/mutants/test_mutants.py", "--suite", "nightly"),
+        variable="SCHEDLAB_MUTANTS",
+        default=60,
+    ),
     "uthreads": Soak(
         about="report 3's 128 threads on 1, 2 and 4 kernel threads, all policies: none hangs or crashes, products right",
         arguments=("tests/uthreads/test_report3.py",),
