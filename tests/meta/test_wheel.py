@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 import zipfile
 from pathlib import Path
@@ -93,3 +96,82 @@ def test_installed_in_an_empty_environment_it_runs_a_workload(wheel, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"status": "ok"' in done.stdout or '"status":"ok"' in done.stdout
+
+
+# ---- what the documents offer, from the wheel alone ----------------------------
+
+#: Debian's `nobody`: owns no file, may not use sudo.
+NOBODY = 65534
+#: Commands that need what only a checkout has; they say so and leave with 3.
+OF_A_CHECKOUT = ("audit", "reproduce", "soak", "selfbench", "kernel")
+#: The project's own tests, which are not a user's, and need pytest.
+NOT_OF_A_USER = ("./lab test", "./lab setup", "tools/")
+
+
+@pytest.fixture(scope="module")
+def empty_environment(wheel):
+    """Function that runs a command as an ordinary user, who has the wheel and its dependencies, no extras."""
+    folder = Path(tempfile.mkdtemp(prefix="schedlab-wheel-"))
+    shutil.copy(wheel, folder)
+    (folder / "work").mkdir()
+    if os.getuid() == 0:
+        subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", folder], check=True)
+    network = ("PIP_", "SSL_", "HTTP", "http", "NO_PROXY", "no_proxy", "REQUESTS_")
+    env = {name: value for name, value in os.environ.items() if name.startswith(network)}
+    env |= {"PATH": f"{folder}/venv/bin:/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8", "COLUMNS": "80"}
+    become = [] if os.getuid() else [
+        "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs",
+    ]  # fmt: skip
+
+    def run(command: str) -> subprocess.CompletedProcess:
+        return subprocess.run([*become, "bash", "-c", command], cwd=folder / "work", env=env, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)  # fmt: skip
+
+    # The base interpreter: an environment's own would bring what is installed there. Where only
+    # root may start it, the system's.
+    pythons = [sys._base_executable, "/usr/bin/python3"]
+    python = next((each for each in pythons if run(f"{each} -c 'import ensurepip'").returncode == 0), None)
+    if python is None:
+        shutil.rmtree(folder)
+        pytest.skip(f"an ordinary user has no Python with venv: {' and '.join(pythons)} do not start; "
+                    "to have one: sudo apt-get install python3-venv")  # fmt: skip
+    made = run(f"{python} -m venv {folder}/venv && pip install -q --disable-pip-version-check {folder}/*.whl")
+    assert made.returncode == 0, made.stdout + made.stderr
+    yield run
+    shutil.rmtree(folder)
+
+
+def offered(root) -> list[str]:
+    """Commands that README and docs let a user type, as the wheel has them."""
+    found = []
+    for document in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
+        for kind, body in re.findall(r"^```(\w*)\n(.*?)^```$", document.read_text(), re.M | re.S):
+            lines = body.splitlines() if kind == "console" else []
+            found += [line[2:] for line in lines if line.startswith("$ ")]
+    wanted = [command for command in found if not command.startswith(NOT_OF_A_USER)]
+    return list(dict.fromkeys(re.sub(r"^\./lab\b", "schedlab", command) for command in wanted))
+
+
+def test_what_the_documents_offer_works_from_the_wheel_alone(root, empty_environment):
+    done = empty_environment("python -c 'import importlib.util as u; print([n for n in "
+                             '("pyarrow", "perfetto", "pandas", "pytest") if u.find_spec(n)])\'')  # fmt: skip
+    assert done.stdout == "[]\n", "the environment has more than a default installation"
+    commands = [command for command in offered(root) if command.startswith(("schedlab ", "sed "))]
+    assert len(commands) > 15
+    for command in commands:
+        done = empty_environment(command)
+        said = f"$ {command}\n{done.stdout}{done.stderr}"
+        assert "Traceback" not in said, said
+        name = command.split()[1]
+        if name in OF_A_CHECKOUT or "--host kernel" in command:
+            assert done.returncode == 3 and "checkout" in done.stderr, said
+        else:
+            assert done.returncode == 0, said
+
+
+def test_every_command_of_help_explains_itself_from_the_wheel_alone(empty_environment):
+    names = re.findall(r"^  (\w+) {2,}", empty_environment("schedlab --help").stdout, re.M)
+    assert {"run", "trace", "record", "compare"} <= set(names)
+    for name in names:
+        done = empty_environment(f"schedlab {name} --help")
+        assert done.returncode == 0 and "Usage: schedlab" in done.stdout, done.stdout + done.stderr
