@@ -68,6 +68,9 @@ void sim_print_result(int fd, const struct sim_options *o,
 		fprintf(out, "\"task\":%d,", r->task);
 	else
 		fputs("\"task\":null,", out);
+	if (r->policy_offset)
+		fprintf(out, "\"policy_offset\":%llu,",
+			(unsigned long long)r->policy_offset);
 	print_cpus(out, &nr_switches);
 	fprintf(out,
 		"\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",

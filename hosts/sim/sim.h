@@ -103,6 +103,7 @@ struct sim_result {
 	u64 end_ns;
 	u32 nr_exited;
 	u64 nr_records;
+	u64 policy_offset;		/* in its file, where it was stopped; 0: unknown */
 };
 
 struct sim_object;

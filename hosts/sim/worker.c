@@ -10,12 +10,14 @@
  * Called by serve.c. Read next: loop.c.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "program_file.h"
@@ -36,8 +38,38 @@ static void fail_setup(const char *kind, const char *why)
 	snprintf(worker_result.error, sizeof(worker_result.error), "%s", why);
 }
 
-/* Report from a signal: what the policy was doing, then end the process. */
-static void report_and_end(const char *kind, const char *what)
+/* The instruction that a signal interrupted; NULL where that is not known. */
+static const void *interrupted_at(const void *context)
+{
+	const ucontext_t *at = context;
+
+#if defined(__x86_64__)
+	return (const void *)at->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (const void *)at->uc_mcontext.pc;
+#elif defined(__riscv)
+	return (const void *)at->uc_mcontext.__gregs[REG_PC];
+#else
+	return at ? NULL : at;
+#endif
+}
+
+/* Where that is in the policy's file, for its source line; 0: outside. */
+static u64 policy_offset(const void *at)
+{
+	Dl_info place, own;
+
+	if (!at || !sim_policy() || !dladdr(at, &place) ||
+	    !dladdr(sim_policy(), &own) || place.dli_fbase != own.dli_fbase)
+		return 0;
+	return (u64)at - (u64)place.dli_fbase;
+}
+
+/*
+ * Report from a signal: what the policy was doing, then end the process. What
+ * was recorded is kept: it shows what led there.
+ */
+static void report_and_end(const char *kind, const char *what, const void *context)
 {
 	struct sl_cpu *here = sl_core.cpus ? sl_this_cpu() : NULL;
 	struct sl_task *t = here ? here->callback_task : NULL;
@@ -46,27 +78,32 @@ static void report_and_end(const char *kind, const char *what)
 	worker_result.error_kind = kind;
 	worker_result.task = t ? t->p.pid : 0;
 	worker_result.end_ns = sim_now_ns;
+	worker_result.policy_offset = policy_offset(interrupted_at(context));
 	if (here && here->callback)
 		snprintf(worker_result.error, sizeof(worker_result.error),
-			 "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu ns",
+			 "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu.%06llu ms",
 			 sl_core.ops.name, what, sl_callback_name(here->callback),
 			 t ? t->p.comm : "-", t ? t->p.pid : 0, here->id,
-			 (unsigned long long)sim_now_ns);
+			 (unsigned long long)sim_now_ns / 1000000,
+			 (unsigned long long)sim_now_ns % 1000000);
 	else
 		snprintf(worker_result.error, sizeof(worker_result.error),
 			 "simulation %s outside the policy at %llu ns (a schedlab bug)",
 			 what, (unsigned long long)sim_now_ns);
+	worker_result.nr_records = sim_records_count();
+	sim_records_close();
 	sim_print_result(result_fd, worker_options, &worker_result);
 	_exit(0);
 }
 
-static void on_crash(int sig)
+static void on_crash(int sig, siginfo_t *info, void *context)
 {
+	(void)info;
 	signal(sig, SIG_DFL);
 	report_and_end("crash", sig == SIGABRT ? "aborted" :
 		       sig == SIGFPE ? "divided by zero" :
 		       sig == SIGILL ? "executed an illegal instruction" :
-		       "accessed invalid memory");
+		       "accessed invalid memory", context);
 }
 
 /* What a check saw last, and how often in a row it saw the same callback. */
@@ -90,21 +127,22 @@ static u32 count_checks(struct stuck_check *check)
 }
 
 /* This process has used another CHECK_EVERY_MS of CPU time. */
-static void on_cpu_check(int sig)
+static void on_cpu_check(int sig, siginfo_t *info, void *context)
 {
 	static struct stuck_check check;
 
 	(void)sig;
+	(void)info;
 	if (count_checks(&check) * CHECK_EVERY_MS >=
 	    worker_options->callback_limit_ms)
-		report_and_end("spin", "did not return");
+		report_and_end("spin", "did not return", context);
 }
 
 /*
  * Another second has passed. A callback that sleeps or waits uses no CPU time;
  * one that computes does, however busy the machine is, and is on_cpu_check()'s.
  */
-static void on_wall_check(int sig)
+static void on_wall_check(int sig, siginfo_t *info, void *context)
 {
 	static struct stuck_check check;
 	static u64 cpu_ns_before;
@@ -112,6 +150,7 @@ static void on_wall_check(int sig)
 	u64 cpu_ns;
 
 	(void)sig;
+	(void)info;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	cpu_ns = (u64)cpu.tv_sec * 1000000000 + (u64)cpu.tv_nsec;
 	if (cpu_ns - cpu_ns_before > WAIT_CPU_NS_MAX)
@@ -119,13 +158,13 @@ static void on_wall_check(int sig)
 	cpu_ns_before = cpu_ns;
 	if (count_checks(&check) * 1000ULL >=
 	    WALL_TIMES * (u64)worker_options->callback_limit_ms)
-		report_and_end("spin", "waits and did not return");
+		report_and_end("spin", "waits and did not return", context);
 }
 
 static void catch_signals(void)
 {
 	static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
-	struct sigaction act = { .sa_handler = on_crash };
+	struct sigaction act = { .sa_sigaction = on_crash, .sa_flags = SA_SIGINFO };
 	struct itimerval every = {
 		.it_interval = { .tv_usec = CHECK_EVERY_MS * 1000 },
 		.it_value = { .tv_usec = CHECK_EVERY_MS * 1000 },
@@ -139,14 +178,14 @@ static void catch_signals(void)
 	/* A policy that recurses without end has no stack left for a handler. */
 	stack.ss_sp = malloc(stack.ss_size);
 	if (stack.ss_sp && !sigaltstack(&stack, NULL))
-		act.sa_flags = SA_ONSTACK;
+		act.sa_flags |= SA_ONSTACK;
 	for (u32 i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		sigaction(crashes[i], &act, NULL);
-	act.sa_handler = on_cpu_check;
+	act.sa_sigaction = on_cpu_check;
 	act.sa_flags |= SA_RESTART;
 	sigaction(SIGPROF, &act, NULL);
 	setitimer(ITIMER_PROF, &every, NULL);
-	act.sa_handler = on_wall_check;
+	act.sa_sigaction = on_wall_check;
 	sigaction(SIGALRM, &act, NULL);
 	setitimer(ITIMER_REAL, &every_second, NULL);
 }

@@ -9,9 +9,12 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import schedlab
+from schedlab.cli.app import app
 
+runner = CliRunner()
 HEAD = """/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 #include <scx/common.bpf.h>
 char _license[] SEC("license") = "GPL";
@@ -90,3 +93,22 @@ def test_each_line_of_a_policy_is_kept(run_own, host, is_good):
 def test_a_silent_policy_has_no_log(run_own):
     _, log = run_own(ENQUEUE % ("", ""), "sim")
     assert log == ""
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("if (p->pid == 3) *(volatile int *)(u64)p->pid = 1;", "accessed invalid memory"),
+        ("while (p->pid == 3) asm volatile(\"\");", "did not return"),
+    ],
+)
+def test_a_crash_names_its_source_line_and_keeps_what_led_there(run_own, need, statement, text):
+    need("addr2line")
+    source = ENQUEUE % (statement, "")
+    run, _ = run_own(source, "sim")
+    line = (HEAD + source)[: (HEAD + source).index(statement)].count("\n") + 1
+    assert text in run["error"]
+    assert run["error"].endswith(f", at own.bpf.c:{line}")
+    drawn = runner.invoke(app, ["gantt", run["directory"], "--width", "100"])
+    assert drawn.exit_code == 0, drawn.output
+    assert "task[" not in drawn.output

@@ -7,6 +7,8 @@ Read next: plots/gantt.py, plots/trace.py.
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -38,12 +40,12 @@ def open_run(folder: Path):
     Parameters
     ----------
     folder : pathlib.Path
-        Holds `records.slr` and, if the run was good, `tasks.parquet`.
+        Holds `records.slr`.
 
     Returns
     -------
     tuple of (Records, dict of int to str)
-        The run, and its tasks' names by pid; empty if there is no table.
+        The run, and its tasks' names by pid; empty where they are not known.
 
     Raises
     ------
@@ -62,14 +64,24 @@ def open_run(folder: Path):
         inside = sorted(folder.glob("**/records.slr"))[:3]
         hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
         raise NotFoundError(f"{folder} is not the directory of a run: it has no records.slr{hint}")
-    names = {}
+    return read_records(path), _task_names(folder)
+
+
+def _task_names(folder: Path) -> dict[int, str]:
+    """Names by pid: of the table of a good run, else of the program; empty where neither is there."""
     table = folder / "tasks.parquet"
     if table.is_file():
         import polars as pl
 
         tasks = pl.read_parquet(table, columns=["task", "name"])
-        names = dict(zip(tasks["task"].to_list(), tasks["name"].cast(str).to_list(), strict=True))
-    return read_records(path), names
+        return dict(zip(tasks["task"].to_list(), tasks["name"].cast(str).to_list(), strict=True))
+    from ..program.file import find_program
+
+    with contextlib.suppress(OSError, ValueError):
+        program = find_program(folder, json.loads((folder / "run.json").read_text()).get("program_hash"))
+        if program is not None:
+            return {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
+    return {}
 
 
 def gantt(

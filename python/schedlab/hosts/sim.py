@@ -16,11 +16,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shutil
 import signal
+import subprocess
 import threading
 import time
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import PurePath
 
 from .. import paths
 from ..calibration import DEFAULT_CALIBRATION, Calibration
@@ -142,7 +145,7 @@ class SimSession:
         outcome = server.ask(line, self.timeout_seconds)
         if outcome.error_kind in ("host", "timeout"):
             server.kill()
-        return outcome
+        return _with_line(outcome, job.policy)
 
     def interrupt(self) -> None:
         """End the server's processes; the job that it is doing comes back as failed.
@@ -222,6 +225,20 @@ class _Server:
         process, self._process = self._process, None
         if process is not None:
             process.close()
+
+
+def _with_line(outcome: Outcome, policy: BuiltPolicy) -> Outcome:
+    """Add the source line at which a policy was stopped, where that can be found."""
+    offset = outcome.answer.get("policy_offset")
+    reader = shutil.which("addr2line") or shutil.which("llvm-addr2line-19")
+    if not offset or not reader:
+        return outcome
+    done = subprocess.run([reader, "-e", str(policy.shared_object), hex(offset)],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    path, _, line = done.stdout.split(" ")[0].strip().rpartition(":")
+    if not line.isdecimal() or line == "0":
+        return outcome
+    return replace(outcome, error=f"{outcome.error}, at {PurePath(path).name}:{line}")
 
 
 def _outcome_of(answer: bytes, status: int | None, log: str) -> Outcome:

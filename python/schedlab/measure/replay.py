@@ -34,7 +34,7 @@ from ..metrics.conservation import STILL_RUNNABLE_NS
 from ..metrics.physics import check
 from ..metrics.timeline import Timeline
 from ..program import layout
-from ..program.file import Program, StringTable, program_bytes, read_program
+from ..program.file import Program, StringTable, find_program, program_bytes, read_program
 from ..records.file import Kind, Records, Stop, read_records
 from ..workload.model import Workload
 from .recording import PRIORITY_FAIR, nice_of
@@ -379,7 +379,7 @@ def load_recorded(folder: Path) -> Workload:
     if not records.events["task"].any():
         raise RecordError(f"{folder}: cannot be replayed: nobody ran in it")
     name = f"{run.get('workload') or folder.name}-replayed"
-    program = program_of(records, name=name, source=_source_of(folder, run), tasks=run.get("tasks"))
+    program = program_of(records, name=name, source=find_program(folder, run.get("program_hash")), tasks=run.get("tasks"))
     events = records.events
     used = np.unique(events["cpu"][events["kind"] == Kind.RUN])
     is_ours = bool(run.get("program_hash"))
@@ -402,16 +402,3 @@ def _read_run(path: Path) -> dict:
     except ValueError as error:
         raise RecordError(f"{path}: damaged ({error}); record again to replace it") from error
     return content if isinstance(content, dict) else {}
-
-
-def _source_of(folder: Path, run: dict) -> Program | None:
-    """The program that a run of ours was made from, if it is where `schedlab run` put it."""
-    wanted = run.get("program_hash")
-    if not wanted:
-        return None
-    for parent in list(folder.resolve().parents)[:4]:
-        for path in sorted(parent.glob(f"programs/*{wanted[:12]}.slprog")):
-            program = read_program(path)
-            if program.program_hash == wanted:
-                return program
-    return None

@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import UsageError
 from ..metrics.timeline import Timeline
 from ..records.file import Kind, Records
+from ..stats.sentences import show_time
 from ..units import format_duration
 
 RAN, WAITED = 1, 0
@@ -153,7 +154,10 @@ def draw_text(
     for pid in pids:
         mine = np.flatnonzero(found.pid == pid)
         lines.append(labels[pid].ljust(label_width) + _cells(found, mine, begin_ns, cell_ns, nr_cells))
-    left, right = f"{format_duration(begin_ns)} ", f" {format_duration(end_ns)}"
+    # Three digits where the exact time, as of a run that failed, has nine.
+    left, right = (time if len(time) <= 8 else show_time(at_ns)
+                   for at_ns in (begin_ns, end_ns) for time in [format_duration(at_ns)])  # fmt: skip
+    left, right = f"{left} ", f" {right}"
     lines.append(" " * label_width + left + "─" * (nr_cells - len(left) - len(right)) + right)
     if nr_more:
         lines.append(f"and {nr_more} tasks more; choose a shorter window or --svg")

@@ -399,3 +399,28 @@ def read_program(source: bytes | str | Path) -> Program:
         raise ProgramError(f"{source}: {error.strerror or error}") from None
     except ProgramError as error:
         raise ProgramError(f"{source}: {error}") from None
+
+
+def find_program(folder: Path, program_hash: str | None) -> Program | None:
+    """The program of a run, where `schedlab run` put it: beside the run's folder, or above.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Directory of the run.
+    program_hash : str or None
+        Of its `run.json`.
+
+    Returns
+    -------
+    Program or None
+        None where it is gone, or was never there.
+    """
+    if not program_hash:
+        return None
+    for parent in list(folder.resolve().parents)[:4]:
+        for path in sorted(parent.glob(f"programs/*{program_hash[:12]}.slprog")):
+            program = read_program(path)
+            if program.program_hash == program_hash:
+                return program
+    return None

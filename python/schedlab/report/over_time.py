@@ -22,7 +22,7 @@ import numpy as np
 
 from ..metrics.fairness import deserved_ns, jain
 from ..metrics.timeline import Timeline
-from ..program.file import read_program
+from ..program.file import find_program
 from ..records.file import Kind, Records, Stop
 
 RAN, WAITED, BLOCKED = 0, 1, 2
@@ -238,13 +238,11 @@ def weights_of(folder: Path, run: dict) -> np.ndarray:
     FileNotFoundError
         If the program is gone; equal weights in its stead would be a wrong answer.
     """
-    programs = folder.parent.parent / "programs"
-    for path in programs.glob(f"seed-{run['seed']}*.slprog"):
-        program = read_program(path)
-        if program.program_hash == run["program_hash"]:
-            return program.tasks["weight"]
+    program = find_program(folder, run["program_hash"])
+    if program is not None:
+        return program.tasks["weight"]
     raise FileNotFoundError(
-        f"{programs}: the program of seed {run['seed']} is gone, and with it the tasks' weights; "
+        f"{folder.parent.parent / 'programs'}: the program of seed {run['seed']} is gone, and with it the tasks' weights; "
         "run again to see fairness over time"
     )
 
