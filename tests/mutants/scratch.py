@@ -79,6 +79,11 @@ class Scratch:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             return "slow", process.communicate()[0]
+        except BaseException:
+            # Ctrl-C reaches this session only, and the tests are in their own.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
         if process.returncode == 0:
             return "passed", said
         if process.returncode in (4, 5):
