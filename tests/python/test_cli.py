@@ -29,6 +29,7 @@ BAD_POLICIES = {
 }
 BAD_POLICY = """\
 #include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
 
 void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 flags)
 {

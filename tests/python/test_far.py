@@ -32,7 +32,7 @@ void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 flags)
 
 SCX_OPS_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .name = "x");
 """
-HEADER = "#include <scx/common.bpf.h>\n#define TURN_NS 3000000\n"
+HEADER = "#include <scx/common.bpf.h>\nchar _license[] SEC(\"license\") = \"GPL\";\n#define TURN_NS 3000000\n"
 #: What two runs of the same may differ in.
 PLACES = ("directory", "environment", "command_line")
 
