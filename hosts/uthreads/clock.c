@@ -20,7 +20,7 @@
 #include "ut.h"
 
 #define TRIES 10
-#define STOLEN_MIN_NS 5000
+#define STOLEN_MIN_NS 5000LL
 
 struct ut_clock ut_clock;
 u64 ut_taken_ns;
@@ -93,27 +93,46 @@ void ut_clock_init(void)
 				    (last.cycles - first.cycles);
 }
 
-/* ---- what other processes took -------------------------------------------------- */
+/* ---- what other processes took --------------------------------------------------
+ *
+ *	since the mark    |######|       |####|          |########
+ *	kernel thread has  its CPU  other   its CPU  other
+ *
+ * Away is the time since the mark without the CPU time since then. It is always
+ * computed from the mark, never from the last look: the error of a reading is then
+ * not added to that of the next one. A reader takes the time first and the CPU time
+ * after it, and whatever comes between them makes the difference smaller; so the
+ * largest is the right one, whichever CPU has found it.
+ */
 
-static u64 cpu_time_ns(const struct ut_cpu *cpu)
+static bool cpu_time_ns(const struct ut_cpu *cpu, u64 *ns)
 {
 	struct timespec at;
 
 	if (clock_gettime(cpu->clock, &at))
-		return 0;
-	return (u64)at.tv_sec * 1000000000 + (u64)at.tv_nsec;
+		return false;
+	*ns = (u64)at.tv_sec * 1000000000 + (u64)at.tv_nsec;
+	return true;
 }
 
 /* The caller's CPU is to run from now on; before, it slept. */
 void ut_stolen_mark(struct ut_cpu *cpu)
 {
-	sl_lock(&cpu->stolen_lock);
-	sl_poke(&cpu->hot.looked_ns, sl_host_now_ns());
-	cpu->marked_cpu_ns = cpu_time_ns(cpu);
-	sl_unlock(&cpu->stolen_lock);
+	u64 cpu_ns, now_ns;
+
+	if (!cpu_time_ns(cpu, &cpu_ns))
+		return;
+	now_ns = sl_host_now_ns();
+	__atomic_fetch_add(&cpu->nr_marks, 1, __ATOMIC_SEQ_CST);
+	/* What was found before the mark stays found. */
+	sl_poke(&cpu->marked_ns, now_ns - sl_peek(&cpu->stolen_ns));
+	sl_poke(&cpu->marked_cpu_ns, cpu_ns);
+	__atomic_fetch_add(&cpu->nr_marks, 1, __ATOMIC_SEQ_CST);
+	sl_poke(&cpu->hot.looked_ns, now_ns);
+	cpu->idle_since_ns = now_ns;
 }
 
-/* Somebody else had @cpu for so long; also asked by who sees that it wakes up late. */
+/* Another process had @cpu for so long; also noted by a CPU that wakes up late. */
 void ut_note_away(struct ut_cpu *cpu, u64 away_ns)
 {
 	if (away_ns > sl_peek(&cpu->away_ns_max))
@@ -121,50 +140,82 @@ void ut_note_away(struct ut_cpu *cpu, u64 away_ns)
 }
 
 /*
- * The kernel knows how long the kernel thread of @cpu ran since the last look; for the
- * rest of the time until @now_ns somebody else had its CPU. Return: for how long.
+ * Find out what others had of @cpu until @now_ns. From any CPU, without a lock: a
+ * kernel thread that lost its CPU with one would keep the others from looking.
+ * Return: how much of it was not known before.
  */
 static u64 look(struct ut_cpu *cpu, u64 now_ns)
 {
-	u64 cpu_ns;
-	s64 stolen_ns;
+	u32 nr_marks = sl_load(&cpu->nr_marks);
+	u64 marked_ns = sl_peek(&cpu->marked_ns);
+	u64 marked_cpu_ns = sl_peek(&cpu->marked_cpu_ns);
+	u64 cpu_ns, stolen_ns;
+	u64 known_ns = sl_peek(&cpu->stolen_ns);
 
-	/* Whoever has it is looking. */
-	if (!sl_trylock(&cpu->stolen_lock))
+	if (!cpu_time_ns(cpu, &cpu_ns))
 		return 0;
-	cpu_ns = cpu_time_ns(cpu);
-	stolen_ns = (s64)(now_ns - cpu->hot.looked_ns) -
-		    (s64)(cpu_ns - cpu->marked_cpu_ns);
-	sl_poke(&cpu->hot.looked_ns, now_ns);
-	cpu->marked_cpu_ns = cpu_ns;
-	sl_unlock(&cpu->stolen_lock);
-	/* The two clocks are read one after the other. */
-	if (stolen_ns < STOLEN_MIN_NS)
+	/* One that slept meanwhile lost nothing by that. */
+	if (cpu != ut_this_cpu() &&
+	    (nr_marks & 1 || sl_load(&cpu->doorbell) != UT_BELL_OFF ||
+	     sl_load(&cpu->nr_marks) != nr_marks))
 		return 0;
-	ut_note_away(cpu, (u64)stolen_ns);
-	__atomic_fetch_add(&ut_taken_ns, (u64)stolen_ns / ut.nr_cpus,
+	if (now_ns > sl_peek(&cpu->hot.looked_ns))
+		sl_poke(&cpu->hot.looked_ns, now_ns);
+	stolen_ns = now_ns - marked_ns - (cpu_ns - marked_cpu_ns);
+	do {
+		if ((s64)(stolen_ns - known_ns) < STOLEN_MIN_NS)
+			return 0;
+	} while (!__atomic_compare_exchange_n(&cpu->stolen_ns, &known_ns, stolen_ns,
+					      false, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	ut_note_away(cpu, stolen_ns - known_ns);
+	__atomic_fetch_add(&ut_taken_ns, (stolen_ns - known_ns) / ut.nr_cpus,
 			   __ATOMIC_RELAXED);
-	return (u64)stolen_ns;
-}
-
-static void look_at_run(struct ut_cpu *cpu, u64 now_ns)
-{
-	u64 stolen_ns = look(cpu, now_ns);
-
-	if (stolen_ns)
-		__atomic_fetch_add(&cpu->stolen_ns, stolen_ns, __ATOMIC_RELAXED);
+	return stolen_ns - known_ns;
 }
 
 /* At the caller's CPU. Context: preemption disabled, any lock may be held. */
 void ut_stolen_look(u64 now_ns)
 {
-	look_at_run(ut_this_cpu(), now_ns);
+	look(ut_this_cpu(), now_ns);
 }
 
-/* The caller's CPU was idle, and awake, until now: no task has lost anything. */
+/*
+ * No task ran on the caller's CPU until now: no task has lost what others had.
+ * Return: for how long others had it, as this CPU or another has found.
+ */
+static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
+{
+	u64 settled_ns = cpu->settled_ns;
+
+	look(cpu, now_ns);
+	cpu->settled_ns = sl_peek(&cpu->stolen_ns);
+	return cpu->settled_ns - settled_ns;
+}
+
+/* The caller's CPU was idle, and awake, until now. */
 void ut_stolen_idle(struct ut_cpu *cpu)
 {
-	look(cpu, sl_host_now_ns());
+	u64 now_ns = sl_host_now_ns();
+	u64 stolen_ns = look_without_task(cpu, now_ns);
+	u64 idle_ns = now_ns - cpu->idle_since_ns;
+
+	cpu->idle_ns += idle_ns > stolen_ns ? idle_ns - stolen_ns : 0;
+	cpu->idle_since_ns = now_ns;
+}
+
+/*
+ * The core has chosen between @from_ns and @now_ns, may have waited for another CPU's
+ * lock meanwhile, and given this one away by sched_yield(): the next task begins now,
+ * and has lost nothing of it.
+ */
+void ut_stolen_switch(u64 from_ns, u64 now_ns)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	u64 stolen_ns = look_without_task(cpu, now_ns);
+	u64 switch_ns = now_ns - from_ns;
+
+	cpu->hot.switch_ns -= stolen_ns < switch_ns ? stolen_ns : switch_ns;
 }
 
 /*
@@ -173,43 +224,45 @@ void ut_stolen_idle(struct ut_cpu *cpu)
  */
 void ut_stolen_look_everywhere(void)
 {
-	for (u32 i = 0; i < ut.nr_cpus; i++) {
-		struct ut_cpu *cpu = &ut.cpus[i];
-		u64 now_ns = sl_host_now_ns();
-
-		/* Who is idle is not missing; who goes idle after this is, a little. */
-		if (cpu == ut_this_cpu() || sl_load(&cpu->doorbell) == UT_BELL_OFF)
-			look_at_run(cpu, now_ns);
-	}
+	/* One that is idle is not missing. */
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		look(&ut.cpus[i], sl_host_now_ns());
 }
 
 /**
  * ut_stolen_ns - for how much of the last @ran_ns did the CPU not run at all
  * @t: the task that runs on it
  *
- * What is missing belongs to the run that was long enough to be looked at. Another
- * CPU than its own knows only what has been found so far.
+ * What is missing belongs to the run that was long enough to be looked at.
  *
- * Context: the lock of @t's CPU is held; from any CPU.
+ * Context: the lock of @t's CPU is held; from any CPU, which has just read its clock.
  */
 u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
 	struct ut_cpu *cpu = &ut.cpus[sl_peek(&t->cpu)];
 	u64 stolen_ns;
 
-	if (cpu == ut_this_cpu())
-		ut_stolen_look(cpu->hot.now_ns);
-	stolen_ns = __atomic_exchange_n(&cpu->stolen_ns, 0, __ATOMIC_RELAXED);
+	look(cpu, ut_this_cpu()->hot.now_ns);
+	stolen_ns = sl_peek(&cpu->stolen_ns) - cpu->settled_ns;
 	if (!stolen_ns)
 		return 0;
-	/* It was found late: those that follow had so much less of the CPU. */
-	if (stolen_ns > ran_ns) {
-		__atomic_fetch_add(&cpu->stolen_ns, stolen_ns - ran_ns, __ATOMIC_RELAXED);
+	/* It was found late: the rest of this run had so much less of the CPU. */
+	if (stolen_ns > ran_ns)
 		stolen_ns = ran_ns;
-	}
+	cpu->settled_ns += stolen_ns;
 	sl_host_record(SL_RECORD_OVERHEAD, 0, cpu->id, SL_OVERHEAD_STOLEN,
 		       stolen_ns);
 	return stolen_ns;
+}
+
+/* The caller's CPU is to run no task any more: what its kernel thread had of a CPU. */
+void ut_clock_end(struct ut_cpu *cpu)
+{
+	u64 cpu_ns;
+
+	ut_stolen_idle(cpu);
+	if (cpu_time_ns(cpu, &cpu_ns))
+		cpu->clock_ns = cpu_ns - cpu->clock_from_ns;
 }
 
 /* Time is zero now. Context: nobody else asks. */
@@ -221,6 +274,7 @@ void ut_clock_restart(void)
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
 		ut.cpus[i].hot.now_ns = 0;
 		ut.cpus[i].hot.policy_ns = 0;
+		cpu_time_ns(&ut.cpus[i], &ut.cpus[i].clock_from_ns);
 	}
 	ut_stolen_mark(ut_this_cpu());
 }

@@ -140,9 +140,13 @@ static void idle_loop(struct ut_cpu *cpu)
 	for (;;) {
 		/* Whatever comes of it is seen by the next lines. */
 		ut_interrupt(cpu);
-		if (sl_load(&ut.is_stopping))
+		if (sl_load(&ut.is_stopping)) {
+			ut_clock_end(cpu);
 			return;
+		}
 		if (ut_run_next(cpu)) {
+			/* Idle since the core began to look for a task. */
+			cpu->idle_since_ns = cpu->hot.now_ns;
 			sl_poke(&cpu->doorbell, UT_BELL_AWAKE);
 			continue;
 		}

@@ -86,6 +86,7 @@ struct ut_cpu_inline {
 	u64 now_ns;		/* what the clock said last */
 	u64 policy_ns;		/* and the policy's */
 	u64 looked_ns;		/* when it was asked what other processes took; atomic */
+	u64 switch_ns;		/* between two runs, with several kernel threads */
 	bool is_held;		/* and says until the next switch, see ut_thread_exit() */
 	struct sl_record *record_at;	/* next free one */
 	struct sl_record *record_end;
@@ -153,11 +154,22 @@ sl_inline u64 ut_policy_now_ns(void)
  * of the clock would cost more than the switch. Linux charges likewise. Where the
  * core may have waited for another CPU, it is read again.
  */
+sl_apart void ut_stolen_switch(u64 from_ns, u64 now_ns);
+
 sl_inline u64 ut_switched_ns(void)
 {
 	struct ut_cpu_inline *here = ut_tls_cpu();
+	u64 from_ns = here->now_ns;
+	u64 now_ns;
 
-	return ut_is_smp ? sl_host_now_ns() : here->now_ns;
+	if (!ut_is_smp)
+		return from_ns;
+	now_ns = sl_host_now_ns();
+	here->switch_ns += now_ns - from_ns;
+	if (sl_unlikely((s64)(now_ns - __atomic_load_n(&here->looked_ns, __ATOMIC_RELAXED)) >=
+			UT_STOLEN_FROM_NS))
+		ut_stolen_switch(from_ns, now_ns);
+	return now_ns;
 }
 #define sl_host_switched_ns() ut_switched_ns()
 

@@ -152,10 +152,16 @@ struct ut_cpu {
 
 	pid_t		tid;
 	clockid_t	clock;		/* CPU time of the kernel thread */
-	sl_lock_t	stolen_lock;
-	/* lock protects hot.looked_ns, and what the clock said then: */
-	u64		marked_cpu_ns;
-	u64		stolen_ns;	/* found, and not charged to anybody; atomic */
+	u64		clock_from_ns;	/* what it said at time 0 */
+	u64		clock_ns;	/* CPU time of the whole run, when it has ended */
+	u64		idle_ns;	/* of that, awake and without a task */
+	u64		idle_since_ns;
+	u64		settled_ns;	/* of stolen_ns, what no run has to give back any more */
+	/* Its kernel thread writes them, others read; nr_marks is odd meanwhile: */
+	u32		nr_marks;
+	u64		marked_ns;	/* when it was last idle, less stolen_ns then */
+	u64		marked_cpu_ns;	/* what `clock` said then */
+	u64		stolen_ns;	/* what others are known to have had of it; atomic */
 	u64		away_ns_max;	/* longest that was found at once; atomic */
 	pthread_t	pthread;
 	timer_t		timer;
@@ -444,6 +450,7 @@ void ut_clock_init(void);
 void ut_clock_restart(void);
 void ut_stolen_mark(struct ut_cpu *cpu);
 void ut_stolen_idle(struct ut_cpu *cpu);
+void ut_clock_end(struct ut_cpu *cpu);
 void ut_stolen_look_everywhere(void);
 void ut_note_away(struct ut_cpu *cpu, u64 away_ns);
 

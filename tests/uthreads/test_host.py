@@ -15,9 +15,13 @@ import pytest
 from schedlab import paths
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.host import Job
+from schedlab.metrics.conservation import check_clock
+from schedlab.metrics.dictionary import compute_metrics
+from schedlab.metrics.timeline import Timeline
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
+from schedlab.records.file import read_records
 from schedlab.runs.judge import Judge
 from schedlab.workload.spec import parse_workload
 
@@ -99,3 +103,38 @@ def test_a_run_that_begins_without_its_cpu_says_so(run, tmp_path):
     _, _, outcome = run(str(tmp_path / "late.bpf.c"))
     assert outcome.away_ns >= 19_000_000
     assert outcome.answer["taken_ns"] >= 19_000_000
+
+
+CROWD = """
+[workload]
+title = "Many that compute and yield"
+question = "Does each get the CPU time that it is said to have?"
+
+[[task]]
+name = "a"
+count = 40
+phases = [{work = {kernel = "spin", count = 400000}}, {yield = true}, {work = {kernel = "spin", count = 400000}}]
+"""
+
+
+def test_the_tasks_cpu_time_is_what_the_kernel_counted(host, tmp_path, busy_process):
+    """Two kernel threads on one CPU, beside four processes: each loses it in the scheduler, too."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        for _ in range(4):
+            busy_process(min(allowed))
+        program = compile_workload(parse_workload(CROWD, name="crowd.toml"), seed=1)
+        (tmp_path / "program").write_bytes(bytes(program.data))
+        session = host.session(timeout_seconds=120)
+        job = Job(label="rr", policy=build_policy(load_policy("rr")), program=tmp_path / "program",
+                  records=tmp_path / "records", nr_cpus=2, seed=1, tick_ns=1_000_000)  # fmt: skip
+        outcome = session.run(job)
+        session.close()
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert outcome.error is None
+    timeline = Timeline(read_records(job.records))
+    assert check_clock(timeline, outcome.clock) == "ok"
+    ran_ns = compute_metrics(timeline).tasks["run_ns"]
+    assert len(ran_ns) == 40 and (ran_ns > 0).all()

@@ -229,6 +229,11 @@ static void end(void)
 
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		r->nr_switches += sl_core.cpus[i].nr_switches;
+	for (u32 i = 0; i < ut.nr_cpus; i++) {
+		r->clock_ns += ut.cpus[i].clock_ns;
+		r->idle_clock_ns += ut.cpus[i].idle_ns;
+		r->switch_clock_ns += ut.cpus[i].hot.switch_ns;
+	}
 	verbs_check_products();
 	if (ut.failed_kind)
 		run_fail(ut.failed_kind == SCX_EXIT_ERROR_STALL ? "stall" : "policy",

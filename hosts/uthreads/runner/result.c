@@ -30,9 +30,11 @@ void print_result(const struct options *o, const struct result *r)
 	else
 		printf("\"task\":null,");
 	printf("\"cpus\":null,\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_products\":%u,\"nr_tasks\":%u,\"nr_exited\":%u,"
-	       "\"taken_ns\":%llu,\"away_ns_max\":%llu,\"counter_hz\":%llu}\n",
+	       "\"taken_ns\":%llu,\"away_ns_max\":%llu,\"clock_ns\":%llu,\"idle_clock_ns\":%llu,"
+	       "\"switch_clock_ns\":%llu,\"counter_hz\":%llu}\n",
 	       r->end_ns, r->nr_switches, r->nr_products, r->nr_tasks,
-	       r->nr_exited, r->taken_ns, r->away_ns_max, counter_hz());
+	       r->nr_exited, r->taken_ns, r->away_ns_max, r->clock_ns,
+	       r->idle_clock_ns, r->switch_clock_ns, counter_hz());
 }
 
 /* How CPU time is measured here, which `run` uses up: the same for every run. */

@@ -43,6 +43,9 @@ struct result {
 	u32 nr_exited;			/* atomic */
 	u32 nr_products;		/* of `work`, checked */
 	u64 taken_ns;			/* by other processes, of all CPUs together */
+	u64 clock_ns;			/* CPU time of the kernel threads that are CPUs */
+	u64 idle_clock_ns;		/* of that, while they had no task to run */
+	u64 switch_clock_ns;		/* of that, between two tasks */
 	u64 away_ns_max;		/* longest time that one of them had a CPU */
 };
 

@@ -86,6 +86,10 @@ class Outcome:
         Why it could not be.
     log : str
         What the policy printed (`bpf_printk()`, or its own output), as far as it was kept.
+    clock : dict or None
+        Of a host whose CPUs are threads of a process: `clock_ns`, what the kernel's own clock
+        says of their CPU time, `idle_clock_ns` and `switch_clock_ns`, how much of it was used
+        without a task and between two, and `taken_ns`, what other processes had of the CPUs.
     """
 
     error: str | None = None
@@ -100,6 +104,7 @@ class Outcome:
     tally: list | None = None
     no_records: str | None = None
     log: str = ""
+    clock: dict | None = None
 
 
 class Session(Protocol):

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Compare the CPU time of a replay with the CPU time that was recorded, task by task.
+"""Compare the CPU time of tasks with what else is known of it: a clock, or a recording.
+
+On threads of a process the tasks' CPU time is computed, from a counter and from what
+other processes were found to have had. The kernel's own clock of these threads says
+what it must add up to.
 
 A replay that gives a task more than it had invents CPU time, which physics.py
 refuses; one that ends before its tasks have had what was recorded has not done
@@ -21,6 +25,8 @@ SHORTFALL_MAX = 0.05
 #: A program asks for so much more for a task that was runnable when its recording ended.
 STILL_RUNNABLE_NS = 1
 _NAMES_SHOWN = 3
+#: How far the tasks' CPU time may be from the kernel's clock: this part of it, and so much for each CPU.
+CLOCK_ERROR_MAX, CLOCK_ERROR_NS = 0.05, 2_000_000
 
 
 def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) -> dict:
@@ -93,4 +99,59 @@ def check_replay(part: dict) -> str:
         f"the recorded work does not fit into the recorded time ({part['tasks'] - part['tasks_started']} of {part['tasks']} "
         f"tasks never start; {part['tasks_short']} have less than {1 - SHORTFALL_MAX:.0%} of their CPU time, the largest "
         f"loss is of {', '.join(part['short'])}); it predicts nothing"
+    )
+
+
+def check_clock(timeline: Timeline, clock: dict) -> str:
+    """Hold the CPU time of all tasks against the clock of the threads that they ran on.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        Records of the run.
+    clock : dict
+        As `hosts.host.Outcome.clock`, in nanoseconds.
+
+    Returns
+    -------
+    str
+        `"ok"`, or what does not add up, in words.
+    """
+    spans = timeline.spans
+    ran_ns = int(spans.ran_ns[spans.is_run].sum())
+    most_ns = clock["clock_ns"]
+    least_ns = most_ns - clock["idle_clock_ns"] - clock["switch_clock_ns"]
+    slack_ns = CLOCK_ERROR_MAX * most_ns + CLOCK_ERROR_NS * timeline.records.nr_cpus
+    if least_ns - slack_ns <= ran_ns <= most_ns + slack_ns:
+        return "ok"
+    return (
+        f"at {timeline.records.end_ns} ns (the end): tasks are said to have had {ran_ns} ns of CPU time, but their kernel "
+        f"threads had {most_ns} ns by the kernel's clock, {most_ns - least_ns} ns of it without a task"
+    )
+
+
+def taken_from(clock: dict) -> str | None:
+    """Say when other processes had more of a run's CPUs than the run itself.
+
+    Parameters
+    ----------
+    clock : dict
+        As `hosts.host.Outcome.clock`, in nanoseconds.
+
+    Returns
+    -------
+    str or None
+        Why the run is void; None: it is not.
+
+    Examples
+    --------
+    >>> taken_from({"taken_ns": 10, "clock_ns": 11})
+    >>> taken_from({"taken_ns": 3_000_000, "clock_ns": 1_000_000})
+    'void: other processes had 3.0 ms of the CPUs of this run, which had 1.0 ms itself, so its times are theirs; repeat it on an idle machine'
+    """
+    if clock["taken_ns"] <= clock["clock_ns"]:
+        return None
+    return (
+        f"void: other processes had {clock['taken_ns'] / 1e6:.1f} ms of the CPUs of this run, which had "
+        f"{clock['clock_ns'] / 1e6:.1f} ms itself, so its times are theirs; repeat it on an idle machine"
     )

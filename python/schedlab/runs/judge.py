@@ -117,12 +117,17 @@ class Judge:
         result["record_hash"] = hash_file(records_path)
         timeline = Timeline(records)
         result["physics"] = physics.check(timeline, self._expectations(program, outcome))
+        if outcome.clock is not None and result["physics"] == "ok":
+            result["physics"] = conservation.check_clock(timeline, outcome.clock)
         if self.is_replay and result["physics"] == "ok":
             result["replay"] = conservation.replayed_part(timeline, self._work_ns(program), program.tasks["name"])
             result["physics"] = conservation.check_replay(result["replay"])
         if self.tables_folder is not None:
             _write_table(records_table(records), self.tables_folder / "records.parquet", "lz4")
-        if _is_possible(result):
+        void = conservation.taken_from(outcome.clock) if outcome.clock is not None else None
+        if _is_possible(result) and void:
+            result["error"], result["error_kind"] = void, "void"
+        elif result["error"] is None:
             self._tell(result, program, compute_metrics(timeline, weight=program.tasks["weight"]), outcome)
 
     def _refuse_wrong_length(self, result: dict, program, outcome: Outcome) -> None:
