@@ -25,6 +25,7 @@ from schedlab.policy.linux_class import parse_class
 from schedlab.records.file import read_records
 from schedlab.runs.folders import read_run_folder
 from schedlab.runs.run import Plan, run_plan
+from schedlab.show.record import show_recording
 
 OTHER = parse_class("SCHED_OTHER")
 TIMEOUT_NS = 20 * 10**9
@@ -104,6 +105,20 @@ def test_a_process_that_runs_already_is_recorded(busy_process, tmp_path):
     # It was under way at the beginning and at the end, and others have the CPUs, too.
     assert run["metrics"]["tasks_ended"] == 0 and run["metrics"]["busy_ns"] > 0
     assert run["metrics"]["busy_ns"] + run["metrics"]["wait_ns_mean"] == pytest.approx(run["metrics"]["elapsed_ns"])
+
+
+def test_what_others_had_of_its_cpu_is_measured_and_said(busy_process, tmp_path, capsys):
+    cpu = min(os.sched_getaffinity(0))
+    busy_process(cpu)
+    argv = [sys.executable, "-S", "-c", "import time\nwhile time.process_time() < 0.2: pass"]
+    run = record_command(argv, tmp_path / "run", linux_class=OTHER, cpus=(cpu,), timeout_ns=TIMEOUT_NS)
+    assert run["status"] == "ok", run["error"]
+    found = run["recording"]["disturbance"]
+    # Two that compute share a CPU, whoever else does so.
+    assert found["lost_ns"] > 20_000_000 and found["share"] > 0.1
+    assert found["lost_ns"] <= found["others_ns"] <= run["metrics"]["taken_ns"]
+    show_recording(run)
+    assert "not compared with a replay's" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("what", ["pid", "all"])

@@ -146,3 +146,40 @@ def _number(path: str) -> int | None:
     """A small file's number."""
     text = _read(path)
     return int(text) if text and re.fullmatch(r"-?\d+", text) else None
+
+
+def steal_by_cpu() -> dict[int, int]:
+    """Read what the hypervisor has taken of each CPU since the machine's start.
+
+    Returns
+    -------
+    dict of int to int
+        Nanoseconds by CPU, as exact as the kernel's ticks are; empty where it is not told.
+    """
+    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    found = {}
+    try:
+        lines = Path("/proc/stat").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        words = line.split()
+        if words and words[0][:3] == "cpu" and words[0][3:].isdecimal() and len(words) > 8:
+            found[int(words[0][3:])] = int(words[8]) * tick_ns
+    return found
+
+
+def steal_since(before: dict[int, int]) -> dict[int, int]:
+    """What the hypervisor has taken of each CPU since `steal_by_cpu` was asked.
+
+    Parameters
+    ----------
+    before : dict of int to int
+        What it said then, in nanoseconds.
+
+    Returns
+    -------
+    dict of int to int
+        Nanoseconds by CPU.
+    """
+    return {cpu: max(ns - before[cpu], 0) for cpu, ns in steal_by_cpu().items() if cpu in before}

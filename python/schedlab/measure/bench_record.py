@@ -15,8 +15,10 @@ from pathlib import Path
 
 from ..errors import RecordError
 from ..hosts.launch import Command, Launcher
+from ..hosts.linux_machine import steal_by_cpu, steal_since
 from ..hosts.recorder import Recorder, convert_events
 from ..metrics.dictionary import compute_metrics
+from ..metrics.disturbance import disturbance
 from ..metrics.timeline import Timeline
 from ..records.file import read_records
 
@@ -68,28 +70,31 @@ class BenchRecorder:
         dict
             `wall_ns` of the first, `recorder_cpu_ns`, `events`; `problem`, None where
             all is well; then `METRICS`, and `run_queue_ns`, the time that tasks waited
-            for a CPU, all together. Times in nanoseconds.
+            for a CPU, all together; and `disturbance`, what others had of the CPUs, as
+            `metrics.disturbance` has it. Times in nanoseconds.
         """
         with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as name:
             events, records = Path(name) / "events.slev", Path(name) / "records.slr"
+            steal = steal_by_cpu()
             self._recorder.follow(events, pid=self._launcher.pid, generation=GENERATION_OF_COMMANDS)
             report = self._launcher.run(commands, timeout_ns=timeout_ns)["commands"][0]
             captured = self._recorder.stop()
             found = {"wall_ns": report["end_ns"] - report["start_ns"], "events": captured.nr_events,
                      "recorder_cpu_ns": captured.cpu_ns, "problem": None}  # fmt: skip
             try:
-                return found | _figures(events, records, captured.write_error)
+                return found | _figures(events, records, captured.write_error, steal_since(steal))
             except RecordError as error:
                 return found | {"problem": str(error)}
 
 
-def _figures(events: Path, records: Path, write_error: str | None) -> dict:
+def _figures(events: Path, records: Path, write_error: str | None, steal_ns: dict[int, int]) -> dict:
     """Metrics of one recording."""
     if write_error:
         raise RecordError(f"the recording could not be written: {write_error}; make room")
     converted = convert_events(events, records)
     if converted.nr_lost:
         raise RecordError(f"the kernel had no room for {converted.nr_lost} events")
-    metrics = compute_metrics(Timeline(read_records(records)))
+    timeline = Timeline(read_records(records))
+    metrics = compute_metrics(timeline)
     waited_ns = int(metrics.tasks["wait_ns"].sum())
-    return {"run_queue_ns": waited_ns} | {name: metrics.run[name] for name in METRICS}
+    return {"run_queue_ns": waited_ns, "disturbance": disturbance(timeline, steal_ns=steal_ns)} | {name: metrics.run[name] for name in METRICS}

@@ -28,10 +28,11 @@ import numpy as np
 from .. import __version__
 from ..errors import NotFoundError, RecordError, SchedlabError, UsageError
 from ..hosts.launch import Command, Launcher
-from ..hosts.linux_machine import describe_machine
+from ..hosts.linux_machine import describe_machine, steal_by_cpu, steal_since
 from ..hosts.recorder import Captured, Converted, Recorder, convert_events
 from ..metrics import physics
 from ..metrics.dictionary import compute_metrics, metrics_table, tasks_table
+from ..metrics.disturbance import disturbance
 from ..metrics.timeline import Timeline
 from ..policy.linux_class import LinuxClass
 from ..program import layout
@@ -104,7 +105,7 @@ def record_command(
     UsageError
         If the command cannot be started, or `out` cannot be written.
     """
-    events = _prepare(out)
+    events, steal = _prepare(out), steal_by_cpu()
     command = Command(tuple(argv), linux_class, cpus, output)
     report = None
     with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
@@ -121,7 +122,8 @@ def record_command(
         complaint = complaint or f"the command was ended after {timeout_ns / 1e9:g} s; give more with --timeout"
     subject = Subject(Path(argv[0]).name, shlex.join(argv), linux_class.name)
     window = (report["start_ns"], report["tree_end_ns"]) if report else (None, None)
-    run = make_run(out, events, subject, captured=captured, complaint=complaint, window=window)
+    run = make_run(out, events, subject, captured=captured, complaint=complaint, window=window,
+                   steal_ns=steal_since(steal))  # fmt: skip
     run["command"] = report
     return _finish(out, events, run)
 
@@ -160,7 +162,7 @@ def record_others(
     """
     if pid is not None:
         _check_process(pid)
-    events = _prepare(out)
+    events, steal = _prepare(out), steal_by_cpu()
     with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
         try:
             if pid is None:
@@ -173,7 +175,8 @@ def record_others(
         captured, complaint = _stop(recorder)
     what = "this machine" if pid is None else f"process {pid}"
     subject = Subject("machine" if pid is None else f"pid-{pid}", f"{what}, for {for_ns / 1e9:g} s", "Linux")
-    return _finish(out, events, make_run(out, events, subject, captured=captured, complaint=complaint))
+    run = make_run(out, events, subject, captured=captured, complaint=complaint, steal_ns=steal_since(steal))
+    return _finish(out, events, run)
 
 
 def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict:
@@ -291,6 +294,7 @@ def _stop(recorder: Recorder) -> tuple[Captured | None, str | None]:
 def make_run(
     out: Path, events: Path, subject: Subject, *, captured: Captured | None = None,
     complaint: str | None = None, window: tuple[int | None, int | None] = (None, None),
+    steal_ns: dict[int, int] | None = None,
 ) -> dict:  # fmt: skip
     """Turn recorded events into the files of a run, and judge it.
 
@@ -308,6 +312,8 @@ def make_run(
         What is wrong with the recording.
     window : tuple of (int or None, int or None)
         Begin and end on CLOCK_MONOTONIC, in nanoseconds; None: of the recording.
+    steal_ns : dict of int to int, optional
+        What a hypervisor took of each CPU meanwhile, in nanoseconds.
 
     Returns
     -------
@@ -334,7 +340,7 @@ def make_run(
         "repairs": converted.nr_repairs, "recorder_cpu_ns": captured.cpu_ns if captured else None,
         "is_realtime": captured.is_realtime if captured else None,
     }  # fmt: skip
-    _judge(run, out, converted)
+    _judge(run, out, converted, steal_ns)
     if run["error"] is None and not converted.tasks:
         run["error"], run["error_kind"] = (
             "it never ran while it was recorded: give more time with --for; in a container with process numbers of its "
@@ -393,7 +399,7 @@ def nice_of(priority: int) -> int:
     return min(priority - PRIORITY_NICE_0, 19) if priority >= PRIORITY_FAIR else 0
 
 
-def _judge(run: dict, out: Path, converted: Converted) -> None:
+def _judge(run: dict, out: Path, converted: Converted, steal_ns: dict[int, int] | None) -> None:
     """Physics first; then the tables, and numbers only if all is well."""
     import polars as pl
 
@@ -419,6 +425,7 @@ def _judge(run: dict, out: Path, converted: Converted) -> None:
     _write_table(table, out / "tasks.parquet", "zstd")
     _write_table(metrics_table(metrics), out / "metrics.parquet", "zstd")
     run["metrics"] = metrics.run
+    run["recording"]["disturbance"] = disturbance(timeline, steal_ns=steal_ns)
 
 
 def _finish(out: Path, events: Path | None, run: dict) -> dict:

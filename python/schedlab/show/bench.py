@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from ..measure.bench import FIGURES, BenchResult
 from ..measure.own_figures import describe_figure, tool_of_figure
+from ..metrics.disturbance import DISTURBED_MAX, describe_disturbance
 from ..stats.inference import CONFIDENCE
 from ..stats.sentences import show_time
 from .tables import _console, say, show_table
@@ -120,6 +121,9 @@ def _recorded_lines(result: BenchResult) -> list[str]:
                 f"{policy}, recorded: {wakeups}; {run['migrations']:,} migrations; {run['tasks']:,} tasks waited "
                 f"{show_time(run['run_queue_ns'])} for a CPU; this run took {took:.0%} of the mean"
             )
+            if (text := describe_disturbance(run["disturbance"])) is not None:
+                marked = " (disturbed)" if run["disturbance"]["share"] > DISTURBED_MAX else ""
+                lines.append(f"{policy}, recorded{marked}: {text}")
     if result.why_not_recorded:
         lines.append(f"Wake-up latency and migrations are not known: {result.why_not_recorded}")
     return lines

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from ..metrics.disturbance import DISTURBED_MAX, describe_disturbance
 from ..paths import own_command
 from ..stats.sentences import show_number
 from .tables import COLUMNS, _console, _plain_table, say
@@ -61,7 +62,7 @@ def show_recording(run: dict) -> None:
 def _remarks(run: dict) -> list[str]:
     """What a reader must know about how it was recorded."""
     recording = run["recording"]
-    found = []
+    found = _disturbed(run)
     if recording["lost"]:
         found.append(f"{recording['lost']:,} events were lost, since the kernel's memory for them was full; "
                      "take a larger --buffer")  # fmt: skip
@@ -79,6 +80,17 @@ def _remarks(run: dict) -> list[str]:
     return found
 
 
+def _disturbed(run: dict) -> list[str]:
+    """What others had of the CPUs, and whether that is too much for its times to be compared."""
+    found = (run.get("recording") or {}).get("disturbance")
+    text = describe_disturbance(found) if found else None
+    if text is None:
+        return []
+    if found["share"] > DISTURBED_MAX:
+        text += f"; over {DISTURBED_MAX:.0%}, so its times are not compared with a replay's: record again on an idle machine"
+    return [f"disturbed: {text}"]
+
+
 def show_recorded(folder: Path) -> None:
     """Print what a run did when it was recorded, before what others make of it.
 
@@ -93,6 +105,11 @@ def show_recorded(folder: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         return
     if not metrics:
+        return
+    disturbed = _disturbed(run)
+    for line in disturbed:
+        say(_console(), escape(line))
+    if disturbed and run["recording"]["disturbance"]["share"] > DISTURBED_MAX:
         return
     words = [f"{heading.replace(chr(10), ' ')} {show_number(name, metrics[name])}" for name, heading in COLUMNS
              if metrics.get(name) is not None]  # fmt: skip
@@ -117,4 +134,4 @@ def show_replayed(runs: list[dict]) -> None:
                 text += f"; {part['tasks_short']} with less than 95 % of theirs, such as {', '.join(part['short'])}"
             said[run["policy"], text] = f"[bold]{escape(run['policy'])}[/]: {escape(text)}"
     for line in said.values():
-        _console().print(line, highlight=False, soft_wrap=True)
+        say(_console(), line)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Say how much CPU time others had while the tasks of a recording waited for it.
+
+A recording of Linux shows the tasks that are traced, and as overhead of the kind
+STOLEN when untraced ones had their CPUs. What these had while a traced task was
+runnable and waited is missing in the recorded times, and no replay has it.
+
+Must stay true: time in which no traced task waits disturbs none.
+Read next: measure/recording.py and measure/bench_record.py, the callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..records.file import Kind, Overhead
+from .timeline import Timeline
+
+#: A recording whose tasks lost more of the CPU time that they asked for is compared with nothing.
+DISTURBED_MAX = 0.10
+
+
+def disturbance(timeline: Timeline, *, steal_ns: Mapping[int, int] | None = None) -> dict:
+    """Add up what untraced tasks had of the CPUs, and what of that traced tasks waited for.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The recording.
+    steal_ns : mapping of int to int, optional
+        What a hypervisor took of each CPU meanwhile, in nanoseconds; default: nothing.
+
+    Returns
+    -------
+    dict
+        `others_ns`, CPU time of untraced tasks on the CPUs that traced ones ran on;
+        `lost_ns`, the part of it in which a traced task waited, at each moment for as many
+        CPUs as both wait and are taken; `steal_ns` of these CPUs; `share`, what `lost_ns` and
+        `steal_ns` are of all the CPU time that the traced tasks asked for.
+    """
+    events = timeline.records.events
+    used = np.unique(events["cpu"][events["kind"] == Kind.RUN])
+    taken = events[(events["kind"] == Kind.OVERHEAD) & (events["flags"] == Overhead.STOLEN) & np.isin(events["cpu"], used)]
+    stolen_ns = sum((steal_ns or {}).get(cpu, 0) for cpu in used.tolist())
+    end_ns = taken["t_ns"].astype(np.int64)
+    others_ns = taken["arg"].astype(np.int64)
+    tasks = timeline.by_task
+    waits = np.flatnonzero(timeline.is_runnable_after & (timeline.duration_ns > 0))
+    wait_ns = tasks.t_ns[waits]
+    lost_ns = _overlap((end_ns - others_ns, end_ns), (wait_ns, wait_ns + timeline.duration_ns[waits]))
+    spans = timeline.spans
+    asked_ns = int(spans.ran_ns[spans.is_run].sum()) + lost_ns
+    return {
+        "others_ns": int(others_ns.sum()), "lost_ns": lost_ns, "steal_ns": stolen_ns,
+        "share": min((lost_ns + stolen_ns) / asked_ns, 1.0) if asked_ns else 0.0,
+    }  # fmt: skip
+
+
+def _overlap(a: tuple, b: tuple) -> int:
+    """Integral over time of the smaller of two counts of open intervals, each (begins, ends)."""
+    changes = [(begins, 1, 0) if which else (begins, 0, 1) for which, (begins, _) in ((1, a), (0, b))]
+    changes += [(ends, -1, 0) if which else (ends, 0, -1) for which, (_, ends) in ((1, a), (0, b))]
+    t_ns = np.concatenate([change[0] for change in changes])
+    steps = np.concatenate([np.tile(change[1:], (len(change[0]), 1)) for change in changes])
+    if len(t_ns) == 0:
+        return 0
+    order = np.argsort(t_ns, kind="stable")
+    open_now = np.cumsum(steps[order], axis=0)[:-1].min(axis=1)
+    return int((open_now * np.diff(t_ns[order])).sum())
+
+
+def describe_disturbance(found: dict) -> str | None:
+    """Put it in one sentence.
+
+    Parameters
+    ----------
+    found : dict
+        As `disturbance` returns it.
+
+    Returns
+    -------
+    str or None
+        None where others had none of the CPUs.
+
+    Examples
+    --------
+    >>> describe_disturbance({"others_ns": 1_067_000_000, "lost_ns": 292_000_000, "steal_ns": 0, "share": 0.5})
+    'other processes had 1067.0 ms of its CPUs, 292.0 ms of it while its tasks waited: 50.0 % of the CPU time that these asked for'
+    """
+    if not found["others_ns"] and not found["steal_ns"]:
+        return None
+    steal = f", and a hypervisor took {found['steal_ns'] / 1e6:.1f} ms" if found["steal_ns"] else ""
+    return (
+        f"other processes had {found['others_ns'] / 1e6:.1f} ms of its CPUs, {found['lost_ns'] / 1e6:.1f} ms of it while its "
+        f"tasks waited{steal}: {100 * found['share']:.1f} % of the CPU time that these asked for"
+    )
