@@ -71,7 +71,8 @@ def run_own(tmp_path, need):
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the policy has system calls of x86-64")
 def test_a_daemon_does_not_outlive_the_run_nor_keep_it(run_own, host):
     run, log = run_own(DAEMON + ENQUEUE % ("", ".init = (void *)own_init, "), host)
-    assert run["status"] == "ok"
+    # On user threads, a machine that others have makes a run void.
+    assert run["error_kind"] in (None, "void")
     assert "left running" in log
     (pid,) = re.findall(r"daemon (\d+)$", log, re.MULTILINE)
     with pytest.raises(ProcessLookupError):
@@ -83,7 +84,7 @@ def test_a_daemon_does_not_outlive_the_run_nor_keep_it(run_own, host):
 def test_each_line_of_a_policy_is_kept(run_own, host, is_good):
     wrong = "" if is_good else 'if (p->pid == 3) scx_bpf_error("enough");'
     run, log = run_own(ENQUEUE % ('bpf_printk("queued %s", p->comm);' + wrong, ""), host)
-    assert run["status"] == ("ok" if is_good else "failed")
+    assert run["error_kind"] in ((None, "void") if is_good else ("policy",))
     lines = log.splitlines()
     assert lines and all("queued " in line for line in lines if "enough" not in line)
     # Its seven tasks arrive at one instant, and each is queued before it first runs.
