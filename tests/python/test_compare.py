@@ -183,7 +183,7 @@ def virtual(policy, values, started_ns=None):
     return runs_of(policy, [{"turnaround_ns_mean": value} for value in values], started_ns=started_ns)
 
 
-APART = ([11.5, 11.8, 12.1], [1690.0, 1720.0, 1700.0])
+APART = ([11.5, 11.8, 14.1], [1390.0, 1720.0, 1800.0])
 
 
 def test_values_far_apart_with_every_seed_are_a_difference_though_holm_drowns_them():
@@ -205,7 +205,8 @@ def test_values_far_apart_with_every_seed_are_a_difference_though_holm_drowns_th
     [
         (*APART, 1),  # real time: the machine may have changed between them
         (APART[0][:2], APART[1][:2], None),  # two seeds
-        ([10.0, 20.0, 30.0], [75.0, 80.0, 85.0], None),  # a gap of two ranges
+        ([10.0, 12.0, 15.0], [75.0, 80.0, 85.0], None),  # a gap of four ranges, as ratios
+        ([0.0, 20.0, 30.0], [100.0, 110.0, 120.0], None),  # of two, where there is no ratio
         ([100.0, 100.0, 100.0], [104.0, 104.0, 104.0], None),  # 4 %
         ([11.5, 11.8, 1750.0], APART[1], None),  # one seed says otherwise
     ],
@@ -222,6 +223,7 @@ def test_chance_seldom_looks_far_apart():
     for draw in (rng.normal, rng.exponential, rng.lognormal):
         a, b = (100 + draw(size=(100_000, 3)) for _ in range(2))
         assert _apart(pairs, a - 100, b - 100).mean() <= 0.0006
+        assert _apart(pairs, np.exp(a - 100), np.exp(b - 100)).mean() <= 0.0006
 
 
 def test_only_equal_values_are_called_no_difference():
