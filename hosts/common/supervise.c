@@ -136,6 +136,8 @@ int main(int argc, char **argv)
 	if (fcntl(s.control_fd, F_SETFD, FD_CLOEXEC))
 		fail("CONTROL_FD", EXIT_USAGE);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	/* A caller that ignores it leaves that to us: no end would be noticed. */
+	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
 	sigaddset(&signals, SIGTERM);

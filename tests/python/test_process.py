@@ -94,6 +94,16 @@ def test_the_tree_ends_with_a_caller_that_was_killed(tmp_path):
         time.sleep(0.01)
 
 
+def test_the_end_is_noticed_below_a_caller_that_ignores_sigchld():
+    old = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        process = Supervised(["true"])
+    finally:
+        signal.signal(signal.SIGCHLD, old)
+    with contextlib.closing(process):
+        assert process.read_until(lambda: False, time.monotonic() + LONG) == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
 def test_a_signal_is_passed_on(number):
     with supervised(f"import os; os.kill(os.getpid(), {int(number)})") as process:
