@@ -217,8 +217,10 @@ class _Server:
 
     def end(self) -> None:
         """Have the server and its workers ended, without waiting; from any thread."""
-        if self._process is not None:
-            self._process.end()
+        # Read once: kill() may take it away meanwhile.
+        process = self._process
+        if process is not None:
+            process.end()
 
     def kill(self) -> None:
         """End the server and close its pipes."""
