@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 from pathlib import Path
 
 import pytest
@@ -487,6 +488,22 @@ def test_a_licence_that_linux_does_not_load_is_refused(write, licence, text):
         build_policy(load_policy(path))
     assert text in str(caught.value)
     assert 'add char _license[] SEC("license") = "GPL";' in str(caught.value)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_what_compilers_call_by_themselves_is_accepted(write, monkeypatch, compiler):
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed; sudo apt-get install {compiler}")
+    monkeypatch.setenv("CC", compiler)
+    find_compiler.cache_clear()
+    path = write(
+        ("void BPF_STRUCT_OPS", "static struct { char x[300]; } one, other;\nvoid BPF_STRUCT_OPS"),
+        ("\tscx_bpf", "\tif (!__builtin_memcmp(&one, &other, sizeof(one)))\n\t\tother.x[p->pid % 300] = 1;\n\tscx_bpf"),
+    )
+    try:
+        assert build_policy(load_policy(path))
+    finally:
+        find_compiler.cache_clear()
 
 
 @pytest.mark.parametrize("licence", ["GPL v2", "Dual MIT/GPL"])

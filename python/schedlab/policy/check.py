@@ -28,7 +28,7 @@ from .elf import ElfFile
 from .find import source_files
 
 #: What compilers call by themselves, as for an assignment of a large structure.
-COMPILER_CALLS = {"memcpy", "memset", "memmove", "memcmp", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"}
+COMPILER_CALLS = {"memcpy", "memset", "memmove", "memcmp", "bcmp", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"}
 #: Of struct_ops programs: Linux's license_is_gpl_compatible().
 LICENCES = {
     "GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL",
