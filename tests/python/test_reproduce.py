@@ -389,6 +389,9 @@ def test_a_damaged_run_directory_is_done_again_or_has_a_remedy(miniature, tmp_pa
     done = do_runs(runs, runs.quick, tmp_path, needed=needed)
     folder = Path(done.found["cpu", "RR"][1]["directory"])
     good = (folder / "run.json").read_text()
+    # What the policy printed came of the run, and says nothing of what was run.
+    (folder / "run.json").write_text(json.dumps(json.loads(good) | {"log": ["printed"]}))
+    assert do_runs(runs, runs.quick, tmp_path, needed=needed).nr_new == 0
     for name, content in (("run.json", "[]"), ("run.json", good[:100]), ("run.json", '{"status": "ok"}'),
                           ("tasks.parquet", "PAR1, cut off")):  # fmt: skip
         (folder / name).write_text(content)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 #: What a run says of itself that another one of the same may say otherwise.
 _MAY_DIFFER = {"status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
-               "started_ns", "host_answer", "timeout_seconds", "command_line"}  # fmt: skip
+               "started_ns", "host_answer", "timeout_seconds", "command_line", "log"}  # fmt: skip
 #: How busy the machine was: of the environment, and of what Linux's own classes run on.
 _LOAD = {"load_average", "load_1min"}
 _INTERRUPTED = "interrupted; the same command goes on from here"
