@@ -261,6 +261,29 @@ def test_a_folder_that_was_moved_is_read_where_it_is(simulator, tmp_path):
         assert "Not everything could be shown" not in text
 
 
+def test_comparisons_of_an_older_version_are_made_again(simulator, tmp_path):
+    """Their "no difference seen" is no verdict any more, and was once read as one side's victory."""
+    runs = make_runs(tmp_path, nr_seeds=2)
+    stored = json.loads((runs / "runs.json").read_text())
+    for comparison in stored["comparisons"]:
+        del comparison["differs"]
+        for entry in comparison["metrics"].values():
+            entry |= {"verdict": "no difference seen", "better": None}
+    (runs / "runs.json").write_text(json.dumps(stored))
+    verdicts = {m["verdict"] for s in read_sections(runs) for c in s.comparisons for m in c["metrics"].values()}
+    assert verdicts and "no difference seen" not in verdicts
+
+
+def test_a_source_outside_of_the_run_is_not_shown(simulator, tmp_path):
+    runs = make_runs(tmp_path, nr_seeds=1)
+    (runs / "secret").write_text("not of this run")
+    for path in [runs / "runs.json", *runs.glob("naps/*/seed-1/run.json")]:
+        path.write_text(re.sub(r'"files": \["', '"files": ["../../../secret", "', path.read_text()))
+    write_report(runs, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "not of this run" not in text and "SCX_OPS_DEFINE" in text
+
+
 def test_only_failed_runs_still_make_a_page(simulator, tmp_path):
     runs = make_runs(tmp_path, policies=(), nr_seeds=1, is_broken=True)
     write_report(runs, tmp_path / "page.html")

@@ -192,7 +192,7 @@ def _stored_comparisons(folder: Path) -> list[dict] | None:
         return None
     found = json.loads(path.read_text(encoding="utf-8")).get("comparisons")
     # An older version's lack what the sentences need; they are computed again.
-    if not isinstance(found, list) or any("nr_tests" not in c for c in found):
+    if not isinstance(found, list) or any("differs" not in c for c in found):
         return None
     return found
 

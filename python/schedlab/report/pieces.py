@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -468,7 +469,8 @@ def _sources(section: Section, run: dict) -> str:
     """The files of a policy, as they were when it ran."""
     folder = section.folder(run)
     found = []
-    for name in run["source"]["files"]:
+    # Of the run's own folder: its JSON may be from anywhere.
+    for name in map(os.path.basename, run["source"]["files"]):
         try:
             text = (folder / name).read_text(encoding="utf-8", errors="replace") if folder else None
         except OSError:
