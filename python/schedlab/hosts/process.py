@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Processes that run policies: supervised, read without blocking, and always ended.
 
-A policy is a program of somebody's: it may fork a daemon that keeps the run's
+A policy is a program like any other: it may fork a daemon that keeps the run's
 pipes open and its CPU busy. So each command is a child of `schedlab-supervise`
 (hosts/common/supervise.c), which ends all that descends from it, and no read
 waits for the end of a pipe.

@@ -9,7 +9,7 @@ A replay that gives a task more than it had invents CPU time, which physics.py
 refuses; one that ends before its tasks have had what was recorded has not done
 the recorded work, and predicts nothing about it.
 
-Must stay true: the program of a replay declares of each task what was recorded.
+Invariant: the program of a replay declares of each task what was recorded.
 Read next: measure/replay.py, which makes that program; runs/judge.py, the caller.
 """
 

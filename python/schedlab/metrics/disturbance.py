@@ -5,7 +5,7 @@ A recording of Linux shows the tasks that are traced, and as overhead of the kin
 STOLEN when untraced ones had their CPUs. What these had while a traced task was
 runnable and waited is missing in the recorded times, and no replay has it.
 
-Must stay true: time in which no traced task waits disturbs none.
+Invariant: time in which no traced task waits disturbs none.
 Read next: measure/recording.py and measure/bench_record.py, the callers.
 """
 

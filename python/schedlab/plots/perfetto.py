@@ -8,7 +8,7 @@ so there is no dependency; the tests read the file back with Perfetto's own pack
 	Trace: packet 1 -> TracePacket: ftrace_events 1 -> bundle of one CPU: event 2 ...
 	                                track_event 11, track_descriptor 60, system_info 45
 
-Must stay true: the numbers of fields are those of Perfetto's protos/perfetto/trace.
+Invariant: the numbers of fields are those of Perfetto's protos/perfetto/trace.
 Read next: switches.py, where the events come from.
 """
 

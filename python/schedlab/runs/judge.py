@@ -87,7 +87,7 @@ class Judge:
         Returns
         -------
         dict
-            `error`, `error_kind` (`"void"`: the work was not as long as stated),
+            `error`, `error_kind` (`"void"`: the work was not as long as stated, or others had most of the CPUs),
             `record_hash`, `physics` and `metrics` of the run. `physics` is None when there
             was nothing to check, `metrics` is empty unless all is well. Of a replay also
             `replay`, as `conservation.replayed_part` returns it.
