@@ -46,7 +46,7 @@ def message(fields: Mapping[int, int | str | bytes]) -> bytes:
     Parameters
     ----------
     fields : mapping of int to (int, str or bytes)
-        By number: an integer from 0 to 2**64 - 1, a string, or an encoded message.
+        By number: an integer from -2**63 to 2**64 - 1, a string, or an encoded message.
 
     Returns
     -------
@@ -57,11 +57,13 @@ def message(fields: Mapping[int, int | str | bytes]) -> bytes:
     --------
     >>> message({1: 150, 2: "ok"}).hex()
     '08960112026f6b'
+    >>> message({1: -1}).hex()
+    '08ffffffffffffffffff01'
     """
     parts = []
     for number, value in fields.items():
         if isinstance(value, int):
-            parts += (_varint(number << 3), _varint(value))
+            parts += (_varint(number << 3), _varint(value & 0xFFFF_FFFF_FFFF_FFFF))
         else:
             data = value.encode() if isinstance(value, str) else value
             parts += (_varint(number << 3 | 2), _varint(len(data)), data)
