@@ -173,9 +173,9 @@ def check_object(path: Path, text: str, shared_object: Path) -> None:
         called = re.search(rf"^[ \t].*?\b{re.escape(name)}\s*\(", plain, re.MULTILINE)
         line = f":{plain.count(chr(10), 0, called.end()) + 1}" if called else ""
         what = "floating point" if re.fullmatch(r"__\w+[sdt]f\w*", name) else f"{name}()"
-        remedy = "; use bpf_printk()" if "print" in name or name in ("puts", "putchar") else ""
+        hint = "; use bpf_printk()" if "print" in name or name in ("puts", "putchar") else ""
         raise PolicyError(f"{path}{line}: {what} is not there: Linux gives a policy what include/scx "
-                          f"declares, and no C library{remedy}")  # fmt: skip
+                          f"declares, and no C library{hint}")  # fmt: skip
     licence = _licence(path)
     if licence not in LICENCES:
         has = f"its licence is {licence!r}" if licence else "it has no licence"
