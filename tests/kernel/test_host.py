@@ -56,10 +56,11 @@ FOR_EVER = HEAD.replace('tick = "1ms"', 'tick = "1ms"\nhorizon = "1000s"') + (
 
 
 def machines_of(pid):
-    """Pids of the QEMUs that a process has started."""
-    said = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid=,args="],
-                          capture_output=True, text=True, check=False).stdout  # fmt: skip
-    return [int(line.split()[0]) for line in said.splitlines() if "qemu" in line and "-machine" in line]
+    """Pids of the QEMUs that a process has started, each below its supervisor."""
+    said = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,comm="], capture_output=True, text=True, check=False).stdout
+    rows = [(int(own), int(parent), name) for own, parent, name in (line.split(None, 2) for line in said.splitlines())]
+    supervisors = {own for own, parent, name in rows if parent == pid and name.startswith("schedlab-super")}
+    return [own for own, parent, name in rows if parent in supervisors and name.startswith("qemu")]
 
 
 def wait_until(is_so, *, timeout_s=240):
