@@ -83,13 +83,18 @@ int attrs_write(int attrs_fd, s32 pid, const struct sl_program_task *task)
 
 /*
  * S17: writing into a map does not queue a task anew, changing its Linux scheduling
- * policy does. SCHED_OTHER and SCHED_BATCH are the same to a sched_ext policy.
+ * policy does. SCHED_OTHER and SCHED_BATCH are the same to a sched_ext policy that
+ * has all tasks. One that has those of SCHED_EXT alone would lose the task by it;
+ * it reads the value at the task's next enqueue.
  */
 static int requeue(s32 pid)
 {
 	struct sched_param no_priority = { 0 };
-	int to = sched_getscheduler(pid) == SCHED_BATCH ? SCHED_OTHER : SCHED_BATCH;
+	int from = sched_getscheduler(pid);
+	int to = from == SCHED_BATCH ? SCHED_OTHER : SCHED_BATCH;
 
+	if (from != SCHED_OTHER && from != SCHED_BATCH)
+		return 0;
 	return sched_setscheduler(pid, to, &no_priority) ? -errno : 0;
 }
 
