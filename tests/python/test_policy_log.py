@@ -57,7 +57,9 @@ def run_own(tmp_path, need):
 
     def run(source: str, host: str) -> tuple[dict, str]:
         """The run of a policy, and what it printed."""
-        policy = tmp_path / "own.bpf.c"
+        # A folder may be called so.
+        (tmp_path / "my policies").mkdir(exist_ok=True)
+        policy = tmp_path / "my policies" / "own.bpf.c"
         policy.write_text(HEAD + source)
         result = schedlab.run("mixed", policy, host=host, out=tmp_path / "out", timeout="300s")
         (run,) = result.runs.to_dicts()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -237,10 +238,11 @@ def _with_line(outcome: Outcome, policy: BuiltPolicy) -> Outcome:
         return outcome
     done = subprocess.run([reader, "-e", str(policy.shared_object), hex(offset)],
                           capture_output=True, text=True, check=False)  # fmt: skip
-    path, _, line = done.stdout.split(" ")[0].strip().rpartition(":")
-    if not line.isdecimal() or line == "0":
+    # Such as "my policies/mine.bpf.c:12 (discriminator 3)".
+    place = re.match(r"(.+):([1-9]\d*)(?: \(|$)", done.stdout.strip())
+    if place is None:
         return outcome
-    return replace(outcome, error=f"{outcome.error}, at {PurePath(path).name}:{line}")
+    return replace(outcome, error=f"{outcome.error}, at {PurePath(place[1]).name}:{place[2]}")
 
 
 def _outcome_of(answer: bytes, status: int | None, log: str) -> Outcome:
