@@ -41,7 +41,8 @@ def wheel(copy_tracked, tmp_path_factory) -> Path:
 
 def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    programs = ("schedlab-launch", "schedlab-play", "schedlab-record", "schedlab-sim", "schedlab-uthreads")
+    programs = ("schedlab-launch", "schedlab-play", "schedlab-record", "schedlab-sim",
+                "schedlab-supervise", "schedlab-uthreads")
     wanted = {"schedlab/_data/VERSION", *(f"schedlab/_data/bin/{name}" for name in programs)}
     for name in tracked_files:
         if name.endswith(("meson.build", "README.md")):

@@ -124,8 +124,8 @@ def test_rt_yield_lets_equals_go_first_but_not_lower_ones(play, policy):
 
 
 @pytest.mark.parametrize("policy", REAL_TIME)
-def test_rt_change_of_priority_acts_at_the_next_tick(play, policy):
-    """Attributes are in a map, as on Linux, and nobody tells the policy of a change."""
+def test_rt_change_of_priority_acts_at_once(play, policy):
+    """Attributes are in a map; the task is queued anew after a change, as for a weight (S17)."""
     played = play(
         workload(
             task("falls", 'run = "7ms"', "set = {priority = 9}", 'run = "20ms"', priority=2),
@@ -133,7 +133,7 @@ def test_rt_change_of_priority_acts_at_the_next_tick(play, policy):
         ),
         policy,
     )
-    assert turns_of(played) == [("falls", 0, 10), ("waits", 10, 40), ("falls", 40, 57)]
+    assert turns_of(played) == [("falls", 0, 7), ("waits", 7, 37), ("falls", 37, 57)]
 
 
 @pytest.mark.parametrize("policy", REAL_TIME)

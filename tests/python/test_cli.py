@@ -29,7 +29,6 @@ BAD_POLICIES = {
 }
 BAD_POLICY = """\
 #include <scx/common.bpf.h>
-char _license[] SEC("license") = "GPL";
 
 void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 flags)
 {
@@ -38,6 +37,7 @@ void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 flags)
 }
 
 SCX_OPS_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .timeout_ms = 2000, .name = "x");
+char _license[] SEC("license") = "GPL";
 """
 
 

@@ -161,3 +161,11 @@ def test_a_log_keeps_its_beginning_and_its_end():
     assert int(head.rpartition("... ")[2]) == nr_pieces * 1000 - LOG_HEAD_BYTES - (1 << 16)
     log.add(b"next run\n")
     assert log.take() == "next run\n"
+
+
+def test_a_command_that_closes_its_streams_is_waited_for_without_using_the_cpu():
+    source = "import os, time\nos.close(1); os.close(2); time.sleep(1)\nos._exit(3)"
+    with supervised(source) as process:
+        before = time.process_time()
+        assert process.read_until(lambda: False, time.monotonic() + LONG) == 3
+        assert time.process_time() - before < 0.2

@@ -81,11 +81,12 @@ def test_mistakes_are_reported_with_their_place_and_the_right_word(tmp_path):
     file = folder / "claims.toml"
     text = file.read_text()
     for wrong, found in (
-        ('on = ["sim-1"', r"on: there is no set of runs 'simm-1' \(did you mean 'sim-1'"),
+        ('on = ["sim-forks"', r"on: there is no set of runs 'simm-forks' \(did you mean 'sim-forks'"),
         ("null = 1", r"unknown key 'nul'"),
         ("run[", r"there is no set of runs 'rum' \(did you mean 'run'"),
     ):
-        other = {"on": 'on = ["simm-1"', "nu": "nul = 1", "ru": "rum["}[wrong[:2]]
+        assert wrong in text
+        other = {"on": 'on = ["simm-forks"', "nu": "nul = 1", "ru": "rum["}[wrong[:2]]
         file.write_text(text.replace(wrong, other, 1))
         with pytest.raises(SpecError, match=found) as error:
             read_experiment(folder)

@@ -122,6 +122,7 @@ class Supervised:
         self.stdout = bytearray()
         self.log = Log()
         self._lock = threading.Lock()
+        self._at_end: set[int] = set()
         supervisor = paths.supervisor()
         reason = paths.why_unusable(supervisor)
         if reason:
@@ -171,14 +172,17 @@ class Supervised:
             If the answer never ends.
         """
         with selectors.DefaultSelector() as selector:
-            for file in (self._process.stdout, self._process.stderr, self._ended):
-                selector.register(file, selectors.EVENT_READ)
+            for file in (self._process.stdout.fileno(), self._process.stderr.fileno(), self._ended):
+                if file not in self._at_end:
+                    selector.register(file, selectors.EVENT_READ)
             while not is_done():
                 left = deadline - time.monotonic()
                 ready = [key.fd for key, _ in selector.select(left)] if left > 0 else []
                 if not ready:
                     raise TimeoutError
                 self._read_available()
+                for file in self._at_end & selector.get_map().keys():
+                    selector.unregister(file)
                 if self._ended in ready:
                     return self._process.wait()
         self._read_available()
@@ -194,6 +198,8 @@ class Supervised:
                 except BlockingIOError:
                     break
                 if not piece:
+                    # It is readable from now on, and a select() on it would spin.
+                    self._at_end.add(stream.fileno())
                     break
                 add(piece)
         if len(self.stdout) > STDOUT_BYTES_MAX:
