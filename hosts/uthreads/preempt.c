@@ -13,10 +13,11 @@
  *	  otherwise: tick, and if the core says so, switch from here; the thread
  *	     comes back here when its turn has come, and returns from the signal
  *
- * The signal is not blocked while its handler runs (SA_NODEFER), or the thread
- * that is switched to would run with it blocked. The program's own signals are, until
- * there is a timer again: a handler of theirs that began on top of this one, before
- * its first instruction, could not be stopped.
+ * The signal is blocked while its handler runs, so that handlers never nest, however
+ * long the kernel, a tracer or an emulator takes for one; only a handler that is about
+ * to switch unblocks it, as the next thread must not run with it blocked. The
+ * program's own signals are blocked until there is a timer again: a handler of theirs
+ * that began on top of this one, before its first instruction, could not be stopped.
  *
  * Read next: docs/design/0004-uthreads.md, why it is safe.
  */
@@ -31,6 +32,7 @@
 #include "ut.h"
 
 #define RETRY_NS 50000
+#define RETRY_NS_MAX 10000000
 #define RETRIES_MAX 10
 #define RANGES_MAX 64
 #define KERNEL_SIGSET_BYTES 8	/* of a sigset_t; the rest the kernel never fills */
@@ -290,18 +292,33 @@ static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context,
 	return false;
 }
 
+/*
+ * When to try again, from now. Where a signal, its handler and the return take longer than
+ * the retry, as under strace, the thread would get no instruction done in between: so
+ * the retry is four times what the last signal was late.
+ */
+static u64 retry_ns(u64 late_ns)
+{
+	u64 ns = RETRY_NS + 4 * late_ns;
+
+	return ns < RETRY_NS_MAX ? ns : RETRY_NS_MAX;
+}
+
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 	int saved_errno = read_errno();
+	u64 now_ns, late_ns;
 	bool is_bound;
 
 	(void)signal;
 	if (!cpu)
 		return;
 	ut_count_up();
+	now_ns = ut_clock_ns();
+	late_ns = now_ns > cpu->armed_ns ? now_ns - cpu->armed_ns : 0;
 	/* Not every emulator says that it was the timer. */
-	if (info->si_code == SI_TIMER || ut_clock_ns() >= cpu->armed_ns)
+	if (info->si_code == SI_TIMER || late_ns)
 		note_timer(cpu);
 	/* Not the outermost: the library is at work, or the idle loop. */
 	if (!ut_count_down())
@@ -309,15 +326,15 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	if ((ut.flags & UT_NO_PREEMPTION) || !sl_peek(&cpu->pending))
 		goto out;
 	if (!is_good_moment(cpu, context, &is_bound)) {
-		if (ut_clock_ns() + RETRY_NS < cpu->armed_ns)
-			set_timer(cpu, ut_clock_ns() + RETRY_NS);
+		if (now_ns + retry_ns(late_ns) < cpu->armed_ns)
+			set_timer(cpu, ut_clock_ns() + retry_ns(late_ns));
 		goto out;
 	}
 	/*
 	 * Others are not to run with what this thread, or this handler, has blocked.
 	 * Handlers that waited for this begin here, and may be stopped meanwhile.
 	 */
-	set_timer(cpu, ut_clock_ns() + RETRY_NS);
+	set_timer(cpu, ut_clock_ns() + retry_ns(late_ns));
 	pthread_sigmask(SIG_SETMASK, &cpu->mask, NULL);
 	note_timer(ut_this_cpu());
 	do {
@@ -350,8 +367,7 @@ static void set_signals_of_program(sigset_t *set)
 int ut_preempt_init(void)
 {
 	struct sigaction act = { .sa_sigaction = on_signal,
-				 .sa_flags = SA_SIGINFO | SA_RESTART |
-					     SA_NODEFER };
+				 .sa_flags = SA_SIGINFO | SA_RESTART };
 	bool is_first = true;
 
 	nr_ranges = 0;

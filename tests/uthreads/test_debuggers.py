@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gdb and perf see whole stacks, also while they are switched; Valgrind knows them."""
+"""gdb and perf see whole stacks, also while they are switched; Valgrind knows them, and strace slows them."""
 
 from __future__ import annotations
 
@@ -79,6 +79,14 @@ def test_perf_unwinds_to_the_entry_of_a_thread(toolchain, tmp_path):
                           timeout=120, check=True).stdout  # fmt: skip
     stacks = [[line.split()[-1] for line in sample.splitlines() if line.strip()] for sample in said.split("\n\n")]
     assert ["spin", *ENTRY] in stacks
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+def test_strace_makes_signals_slow_and_nothing_else(toolchain, need, cpus):
+    # A signal, its handler and the return then take longer than until the next try: handlers must not nest.
+    chain = toolchain("gcc", "plain")
+    for _ in range(5):
+        run_program(need("strace"), "-f", "-o", os.devnull, chain.program("spin.c"), policy(chain, "rr"), cpus)
 
 
 def test_valgrind_finds_nothing(toolchain, need):

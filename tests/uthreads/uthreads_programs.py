@@ -191,6 +191,7 @@ def run_program(
         "TSAN_OPTIONS": "exitcode=98",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
+    name = Path(binary).name
     try:
         done = subprocess.run(
             [binary, *map(str, words)], capture_output=True, text=True, check=False,
@@ -198,9 +199,9 @@ def run_program(
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"") + (late.stderr or b"")
-        pytest.fail(f"{binary.name} {words}: no end after {seconds} s\n{said[-2000:]!r}")
+        pytest.fail(f"{name} {words}: no end after {seconds} s\n{said[-2000:]!r}")
     assert done.returncode == status, (
-        f"{binary.name} {' '.join(map(str, words))}: status {done.returncode}\n"
+        f"{name} {' '.join(map(str, words))}: status {done.returncode}\n"
         f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     )
     return done

@@ -46,8 +46,9 @@ def in_script(value) -> str:
 
 
 def prose(text: str) -> str:
-    """Escape a sentence, and keep each number on one line with its unit."""
-    return escape(re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)(?![\w]))", "\u00a0", text))
+    """Escape a sentence, show `names` as code, and keep each number on one line with its unit."""
+    kept = escape(re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)(?![\w]))", "\u00a0", text))
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", kept)
 
 
 def nr(count: int, word: str) -> str:
