@@ -264,6 +264,25 @@ def test_failed_runs_are_told_and_end_with_1(build):
     assert slow.failures[0]["has_timed_out"]
 
 
+def test_what_a_command_writes_to_stderr_is_kept_whole_and_shown_where_it_failed(build, tmp_path):
+    script = "seq 5000 >&2; echo no such table >&2; [ $(ls DIR/stderr | grep -c -e ^round) -gt 1 ] && exit 3; exit 0"
+    plan = BenchPlan(("sh", "-c", script.replace("DIR", str(tmp_path / "out"))), (OTHER,), nr_rounds=2, nr_warmups=1)
+    result = measure(plan, folder=tmp_path / "out")
+    assert [sample["stderr"] for sample in result.samples] == [[], ["4997", "4998", "4999", "5000", "no such table"]]
+    files = sorted(path.name for path in (tmp_path / "out" / "stderr").iterdir())
+    assert files == ["round-0-SCHED_OTHER.txt", "round-1-SCHED_OTHER.txt", "warm-up-0-SCHED_OTHER.txt"]
+    for file in files:
+        lines = (tmp_path / "out" / "stderr" / file).read_text().splitlines()
+        assert lines == [*map(str, range(1, 5001)), "no such table"]
+    assert "\n  | 5000\n  | no such table" in plain_text(result)
+    quiet = measure(BenchPlan(("sh", "-c", "exit 3"), (OTHER,), nr_rounds=1, nr_warmups=0), folder=tmp_path / "quiet")
+    assert quiet.samples[0]["stderr"] == []
+    assert not (tmp_path / "quiet" / "stderr").exists()
+    failed = schedlab("bench", "--policy", "SCHED_OTHER", "--runs", "1", "--warmups", "0", "--", "ls", "/no/such/folder")
+    assert failed.returncode == 1
+    assert "/no/such/folder" in failed.stdout.split("failed runs")[1]
+
+
 def test_what_runs_beside_is_shown_and_missed_when_it_ends(build):
     """A load that has failed at once is none, and nobody was told."""
     argv, cpus = ("sh", "-c", "sleep 0.05"), tuple(sorted(os.sched_getaffinity(0)))[:1]

@@ -71,16 +71,22 @@ static int set_affinity(const struct command *c)
 	return sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
-static int set_output(const char *path)
+static int open_output(const char *path)
 {
-	int in = open("/dev/null", O_RDONLY);
-	int out = open(path ? path : "/dev/null", O_WRONLY | O_CREAT | O_APPEND,
-		       0644);
+	return open(path ? path : "/dev/null",
+		    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
 
-	if (in < 0 || out < 0)
+static int set_output(const struct command *c)
+{
+	int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int out = open_output(c->output);
+	int errors = open_output(c->errors ? c->errors : c->output);
+
+	if (in < 0 || out < 0 || errors < 0)
 		return -1;
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-	    dup2(out, STDERR_FILENO) < 0)
+	    dup2(errors, STDERR_FILENO) < 0)
 		return -1;
 	return 0;
 }
@@ -99,7 +105,7 @@ void become_command(const struct command *c, int go_fd, int status_fd)
 	signal(SIGPIPE, SIG_DFL);
 	if (c->folder && chdir(c->folder))
 		refuse(status_fd, FAILURE_FOLDER);
-	if (set_output(c->output))
+	if (set_output(c))
 		refuse(status_fd, FAILURE_OUTPUT);
 	if (set_affinity(c))
 		refuse(status_fd, FAILURE_AFFINITY);

@@ -45,6 +45,7 @@ struct command {
 	bool is_whole;		/* when it ends, so does its tree */
 	const char *folder;	/* NULL: here */
 	const char *output;	/* file for its stdout and stderr */
+	const char *errors;	/* file for its stderr; NULL: as `output` */
 	char **argv;		/* NULL-ended */
 };
 

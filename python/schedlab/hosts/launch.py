@@ -40,6 +40,8 @@ class Command:
         CPUs that it may use, each below `CPUS_MAX`; empty: all.
     output : pathlib.Path or None
         File that gets what it prints, both streams; None: it is dropped.
+    errors : pathlib.Path or None
+        File that gets its stderr; None: where its stdout goes.
     is_whole : bool
         Whether its tree is ended when it ends itself; else the tree is waited for.
     """
@@ -48,6 +50,7 @@ class Command:
     linux_class: LinuxClass
     cpus: tuple[int, ...] = ()
     output: Path | None = None
+    errors: Path | None = None
     is_whole: bool = False
 
 
@@ -156,6 +159,8 @@ def _words(commands: Sequence[Command], timeout_ns: int, is_trial: bool) -> list
         words += [f"cpu={cpu}" for cpu in command.cpus]
         if command.output is not None:
             words.append(f"output={command.output}")
+        if command.errors is not None:
+            words.append(f"errors={command.errors}")
         words += [f"argc={len(command.argv)}", *command.argv]
     return words
 
@@ -184,7 +189,8 @@ def _raise_failure(command: Command, report: dict) -> None:
     if kind == "exec":
         raise UsageError(f"{command.argv[0]}: cannot be started: {reason}")
     if kind == "output":
-        raise UsageError(f"{command.output}: cannot be written: {reason}")
+        files = " or ".join(str(file) for file in (command.output, command.errors) if file is not None)
+        raise UsageError(f"{files}: cannot be written: {reason}")
     if kind == "survivor":
         raise UnavailableError(f"{' '.join(command.argv)}: what is left of it runs as another user (sudo?), so it could not be "
                                "ended and goes on; that needs CAP_KILL: start schedlab itself as that user")  # fmt: skip

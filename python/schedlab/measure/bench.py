@@ -31,6 +31,7 @@ from ..policy.linux_class import LinuxClass, is_class, parse_class
 from ..stats.doubts import examine
 from ..stats.inference import CONFIDENCE, compare_paired, holm, mean_interval
 from .bench_record import BenchRecorder
+from .bench_stderr import last_lines, stderr_file, stderr_files
 from .own_figures import describe_figure, read_figures, tool_of, tool_of_figure
 
 #: Figure, unit, and which way is better: -1 less, 0 neither.
@@ -108,15 +109,16 @@ class BenchResult:
     samples : list of dict
         In the order of the runs: `policy`, `round`, `order` (position after the warm-ups),
         `exit_code`, `signal`, `has_timed_out`, `beside_ended` (how many commands beside it
-        had ended by themselves before it), the figures of `FIGURES`, and those that
-        the command prints about itself (own_figures.py).
+        had ended by themselves before it), `stderr` (its last lines, where the run failed), the
+        figures of `FIGURES`, and those that the command prints about itself (own_figures.py).
     summaries : dict of str to dict
         By policy: each figure's `mean`, `low`, `high` and `n`.
     comparisons : list of dict
         Each later policy with the first: by figure, the change with its
         interval, `p_value` (after Holm), `cliffs_delta` and `verdict`.
     warnings : list of dict
-        `kind`, `text`, `hint`, and `policy` and `figure` where it has one.
+        `kind`, `text`, `hint`, and `policy` and `figure` where it has one; of failed runs
+        `stderr`, the last lines of the first of them that wrote some.
     recorded : dict of str to list of dict
         By policy: what the scheduler did in each run that was recorded, see
         bench_record.py.
@@ -142,7 +144,7 @@ class BenchResult:
     @property
     def failures(self) -> list[dict]:
         """Samples whose command failed or was ended."""
-        return [each for each in self.samples if each["exit_code"] or each["has_timed_out"]]
+        return [each for each in self.samples if _has_failed(each)]
 
     def as_json(self) -> dict:
         """Everything, each figure a number under its own name."""
@@ -222,24 +224,26 @@ def measure(
     result.warnings = doubt_machine(result.machine, list(plan.classes))
     done = _open_folder(plan, folder)
     total = len(plan.classes) * plan.nr_rounds
-    with Launcher() as launcher:
+    with Launcher() as launcher, stderr_files(folder) as errors:
         if len(done) < total:
             _refuse_forks(plan, launcher)
         for number, (index, each) in enumerate(_order(plan), -len(plan.classes) * plan.nr_warmups):
             if (index, each.name) in done:
                 result.samples.append(done[index, each.name])
                 continue
-            with under(each):
-                report, own = _run_once(plan, each, launcher)
+            run = f"round-{index}" if index >= 0 else f"warm-up-{index + plan.nr_warmups}"
+            with under(each), stderr_file(errors, run, each.name) as file:
+                report, own = _run_once(plan, each, launcher, file)
+                said = last_lines(file) if _has_failed(report) else []
             if index < 0:
                 continue
-            sample = _sample(report, each, index, number) | own
+            sample = _sample(report, each, index, number) | {"stderr": said} | own
             result.samples.append(sample)
             _keep(folder, sample)
             if on_sample:
                 on_sample(sample, total)
         if plan.nr_recorded:
-            _record(result, launcher)
+            _record(result, launcher, errors)
     _summarise(result, confidence)
     return result
 
@@ -255,21 +259,27 @@ def _order(plan: BenchPlan) -> list[tuple[int, LinuxClass]]:
     return runs
 
 
-def _commands(plan: BenchPlan, each: LinuxClass, output: Path | None = None) -> list[Command]:
+def _has_failed(report: dict) -> bool:
+    """Whether a command failed or was ended; of a launcher's report, and of a sample."""
+    return bool(report["exit_code"] or report["has_timed_out"])
+
+
+def _commands(plan: BenchPlan, each: LinuxClass, errors: Path, output: Path | None = None) -> list[Command]:
     """The measured command, and those beside it."""
-    return [Command(argv, each, plan.cpus, None if i else output) for i, argv in enumerate((plan.argv, *plan.beside))]
+    return [Command(plan.argv, each, plan.cpus, output, errors)] + [Command(argv, each, plan.cpus) for argv in plan.beside]
 
 
-def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher) -> tuple[dict, dict]:
+def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher, errors: Path) -> tuple[dict, dict]:
     """One run: the launcher's report, and what the command says about itself."""
     if tool_of(plan.argv) is None:
-        return _first(launcher.run(_commands(plan, each), timeout_ns=plan.timeout_ns)), {}
+        return _first(launcher.run(_commands(plan, each, errors), timeout_ns=plan.timeout_ns)), {}
     since = time.time()
     said = os.memfd_create("schedlab-said")
     try:
         output = Path(f"/proc/{os.getpid()}/fd/{said}")
-        answer = launcher.run(_commands(plan, each, output), timeout_ns=plan.timeout_ns)
-        text = output.read_text(encoding="utf-8", errors="replace")
+        answer = launcher.run(_commands(plan, each, errors, output), timeout_ns=plan.timeout_ns)
+        # Some tell their figures on stdout, some on stderr.
+        text = "".join(file.read_text(encoding="utf-8", errors="replace") for file in (output, errors))
     finally:
         os.close(said)
     return _first(answer), read_figures(plan.argv, text, since=since)
@@ -281,17 +291,16 @@ def _first(answer: dict) -> dict:
     return first | {"nr_beside_ended": sum(not each["was_ended"] for each in beside)}
 
 
-def _record(result: BenchResult, launcher: Launcher) -> None:
+def _record(result: BenchResult, launcher: Launcher, errors: Path) -> None:
     """After the samples, so that recording disturbs none of them."""
     plan = result.plan
     try:
         with BenchRecorder(launcher) as recorder:
             for each in plan.classes:
-                commands = _commands(plan, each)
-                with under(each):
-                    result.recorded[each.name] = [
-                        recorder.run(commands, timeout_ns=plan.timeout_ns) for _ in range(plan.nr_recorded)
-                    ]
+                runs = result.recorded[each.name] = []
+                for i in range(plan.nr_recorded):
+                    with under(each), stderr_file(errors, f"recorded-{i}", each.name) as file:
+                        runs.append(recorder.run(_commands(plan, each, file), timeout_ns=plan.timeout_ns))
     except UnavailableError as error:
         result.why_not_recorded = str(error)
 
@@ -424,6 +433,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
             "hint": "try it by itself; give one that goes on for longer",
         })  # fmt: skip
     for sample in result.failures[:1]:
+        said = next((each["stderr"] for each in result.failures if each.get("stderr")), [])
         how = "was ended by the timeout" if sample["has_timed_out"] else (
             f"ended by signal {sample['signal']}" if sample["signal"] else f"exit code {sample['exit_code']}"
         )
@@ -431,7 +441,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
             "kind": "failed runs", "policy": sample["policy"],
             "text": f"{len(result.failures)} of {len(result.samples)} runs failed, such as round "
                     f"{sample['round']} under {sample['policy']}: {how}",
-            "hint": "their times are not those of the whole work: look why before you compare",
+            "hint": "their times are not those of the whole work: look why before you compare", "stderr": said,
         })  # fmt: skip
 
 

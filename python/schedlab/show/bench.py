@@ -69,6 +69,8 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
         place = f"{doubt['policy']}, " if "policy" in doubt else ""
         place += f"{doubt['figure']}: " if "figure" in doubt else ""
         say(console, f"  [yellow]{doubt['kind']}[/]: {escape(place)}{escape(doubt['text'])}; {escape(doubt['hint'])}")
+        for line in doubt.get("stderr", ()):
+            say(console, f"    | {escape(line)}")
 
 
 def _shown_figures(result: BenchResult) -> list[str]:
@@ -151,6 +153,11 @@ def _sentences(result: BenchResult) -> list[str]:
     return lines
 
 
+def _note(text: str) -> list[str]:
+    """One point of a list."""
+    return textwrap.wrap(text, 78, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
+
+
 def plain_text(result: BenchResult) -> str:
     """A measurement as plain text.
 
@@ -197,8 +204,10 @@ def plain_text(result: BenchResult) -> str:
             row += f" {value:.2f}"
         lines.append(row)
     notes = _recorded_lines(result) + _sentences(result)
-    notes += [f"{d['kind']}: " + (f"{d['policy']}: " if "policy" in d else "") + d["text"] for d in result.warnings]
-    lines += [""] * bool(notes)
+    lines += [""] * bool(notes or result.warnings)
     for note in notes:
-        lines += textwrap.wrap(note, 78, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
+        lines += _note(note)
+    for doubt in result.warnings:
+        lines += _note(f"{doubt['kind']}: " + (f"{doubt['policy']}: " if "policy" in doubt else "") + doubt["text"])
+        lines += [f"  | {line}" for line in doubt.get("stderr", ())]
     return "\n".join(lines)
