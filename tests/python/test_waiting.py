@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
+import types
 
 import pytest
 
-from schedlab.cli import kernel as cli_kernel
-from schedlab.hosts import kernel_boot, kernel_build
-from schedlab.show import waiting
+from schedlab import waiting
+from schedlab.hosts import guest_boot, kernel_build
+from schedlab.policy import build
+from schedlab.policy.find import load_policy
 
 
 class Told(list):
@@ -42,20 +45,50 @@ def test_a_long_step_is_named_and_its_time_goes_on(monkeypatch):
     assert "".join(told).startswith("schedlab: building\nschedlab:   0 s\n")
 
 
-def test_the_kernel_that_is_built_is_announced(monkeypatch):
-    """58 s of silence, the first time."""
-    seen = []
+@pytest.fixture
+def seen(monkeypatch):
+    """What is announced, whether or not it takes long enough to be printed."""
+    texts = []
+
+    def announced(text):
+        texts.append(text)
+        return waiting.announced(text, after_seconds=600)
+
+    for module in (build, guest_boot, kernel_build):
+        monkeypatch.setattr(module, "announced", announced)
+    return texts
+
+
+def test_the_kernel_that_is_built_is_announced(monkeypatch, seen):
+    """58 s of silence, the first time; on `run --host kernel` as well."""
 
     class Built(Exception):
         pass
 
-    def build(*_, **__):
+    def link(*_):
         raise Built
 
-    monkeypatch.setattr(kernel_boot, "unavailable", lambda: None)
-    monkeypatch.setattr(kernel_build, "build_kernel", build)
-    announced = waiting.announced
-    monkeypatch.setattr(waiting, "announced", lambda text: seen.append(text) or announced(text))
+    monkeypatch.setattr(kernel_build, "unavailable", lambda: None)
+    monkeypatch.setattr(kernel_build, "_link_policies", link)
     with pytest.raises(Built):
-        cli_kernel.kernel(policy="rr", cpus=1, run=None)
-    assert len(seen) == 1 and seen[0].startswith("building the teaching kernel")
+        kernel_build.build_kernel()
+    assert len(seen) == 1 and re.match("building the teaching kernel, about a minute", seen[0])
+
+
+def test_the_first_boot_of_the_guest_is_announced_and_no_later_one(monkeypatch, tmp_path, seen):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(guest_boot, "_boot_and_save", lambda _system, saved, _runner: saved.write_text("machine"))
+    system = types.SimpleNamespace(hash="0" * 16)
+    assert guest_boot.saved_machine(system).read_text() == "machine"
+    assert len(seen) == 1 and re.match("booting Linux for the guest, about 10 s", seen[0])
+    guest_boot.saved_machine(system)
+    assert len(seen) == 1
+
+
+def test_the_first_build_of_a_policy_is_announced_and_no_later_one(monkeypatch, tmp_path, seen):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    policy = load_policy("fifo")
+    build.compile_policy(policy)
+    assert len(seen) == 1 and re.match(r"compiling fifo\.bpf\.c, about a second", seen[0])
+    build.compile_policy(policy)
+    assert len(seen) == 1

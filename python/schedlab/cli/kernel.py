@@ -46,14 +46,12 @@ def kernel(
     """Open the teaching kernel's shell; ctrl-A x leaves it."""
     from ..hosts.kernel_boot import Machine, machine_command, unavailable
     from ..hosts.kernel_build import build_kernel
-    from ..show.waiting import announced
 
     reason = unavailable()
     if reason:
         raise UnavailableError(reason)
     name, sources = _policy(policy)
-    with announced("building the teaching kernel: kernel, policies, programs; it is kept for the next time"):
-        image = build_kernel(sources, programs=program or (), files=file or ())
+    image = build_kernel(sources, programs=program or (), files=file or ())
     machine = Machine(
         image,
         nr_cpus=cpus,

@@ -31,6 +31,7 @@ from pathlib import Path
 
 from ..errors import HostError
 from ..paths import cache_folder
+from ..waiting import announced
 from .guest_build import make_initramfs
 from .guest_frames import write_frames
 from .guest_image import locked
@@ -228,7 +229,8 @@ def saved_machine(system: GuestSystem, runner: GuestRunner | None = None) -> Pat
     if not saved.exists():
         with locked(place / "machine-lock"):
             if not saved.exists():
-                _boot_and_save(system, saved, runner or GuestRunner())
+                with announced("booting Linux for the guest, about 10 s the first time; the machine is kept"):
+                    _boot_and_save(system, saved, runner or GuestRunner())
                 _forget_the_oldest(place)
     return saved
 

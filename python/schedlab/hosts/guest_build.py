@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ..errors import PolicyError, UnavailableError
 from ..paths import cache_folder, include_folder, resource_root
+from ..waiting import announced
 from .guest_image import locked
 
 BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
@@ -136,7 +137,8 @@ def build_program(name: str, libbpf: Path) -> Path:
     target = cache_folder("guest") / f"{name}-{digest.hexdigest()[:16]}"
     with locked(target.parent / "build-lock"):
         if not target.exists():
-            _compile_program(compiler, sources, libbpf, target)
+            with announced(f"building the loader of policies ({name}), some seconds the first time; it is kept"):
+                _compile_program(compiler, sources, libbpf, target)
     return target
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from ..errors import UnavailableError
 from ..paths import cache_folder
+from ..waiting import announced
 
 #: Debian suites that have a kernel with sched_ext; the highest version wins.
 KERNEL_SUITES = ("sid", "forky")
@@ -111,7 +112,8 @@ def _fetched(refresh: bool, *kinds: str) -> dict[str, tuple[Path, str]]:
         found = _cached(folder)
         missing = [kind for kind in kinds if refresh or kind not in found]
         if missing:
-            _fetch(folder, missing)
+            with announced(f"fetching {' and '.join(missing)} for Linux from Debian, once; some 20 MB"):
+                _fetch(folder, missing)
             found = _cached(folder)
     lost = [kind for kind in kinds if kind not in found]
     if lost:

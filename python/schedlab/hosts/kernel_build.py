@@ -34,6 +34,7 @@ from pathlib import Path
 
 from ..errors import PolicyError, UnavailableError
 from ..paths import cache_folder, include_folder, policies_folder, resource_root
+from ..waiting import announced
 
 TOOLS = ("clang-19", "ld.lld-19", "llvm-objcopy-19", "llvm-nm-19")
 TARGET = ("--target=riscv64-unknown-elf", "-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany")
@@ -135,10 +136,11 @@ def build_kernel(
     reason = unavailable()
     if reason:
         raise UnavailableError(reason)
-    linked = _link_policies(_all_policies(policies))
-    kernel = _link_kernel([*_kernel_objects(has_lab=has_lab), linked])
-    made = _link_programs(programs)
-    filesystem = _make_filesystem([*made.values(), *files])
+    with announced("building the teaching kernel, about a minute the first time; it is kept"):
+        linked = _link_policies(_all_policies(policies))
+        kernel = _link_kernel([*_kernel_objects(has_lab=has_lab), linked])
+        made = _link_programs(programs)
+        filesystem = _make_filesystem([*made.values(), *files])
     digest = hashlib.sha256(_bare(kernel).read_bytes() + filesystem.read_bytes()).hexdigest()
     return KernelImage(kernel, filesystem, digest, made)
 

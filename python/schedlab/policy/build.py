@@ -23,6 +23,7 @@ from pathlib import Path
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
+from ..waiting import announced
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Policy, policy_hash
@@ -210,7 +211,8 @@ def compile_policy(policy: Policy) -> Path:
     result = folder / f"{policy.name}-{digest}.so"
     if result.is_file():
         return result
-    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch:
+    with (announced(f"compiling {policy.path.name}, about a second the first time; it is kept"),
+          tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch):
         made = Path(scratch) / result.name
         command = [compiler, *FLAGS, "-I", str(include), "-o", str(made), str(policy.path)]
         environment = os.environ | {"LC_ALL": "C.UTF-8"}
