@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Damaged records are refused, each kind of damage at least 29 times of 30; sound ones never."""
+"""Damaged records are refused, each kind of damage every time but one; sound ones never."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from schedlab.records.file import RECORD_DTYPE, Records, read_records
 from schedlab.runs.judge import Judge
 from schedlab.workload.spec import parse_workload
 
-TRIES, SEEN_MIN = 30, 29
+#: How often each kind of damage is done, by suite; so many of them may be missed.
+TRIES, MISSED_MAX = {"quick": 8, "full": 30, "nightly": 30}, 1
 #: What cannot be seen, and why.
 UNSEEN = {
     "the queue that a run came from": "no metric uses it, and the policy alone knows it",
@@ -136,6 +137,12 @@ def runs(build, tmp_path_factory):
     return found
 
 
+@pytest.fixture(scope="module")
+def tries(request) -> int:
+    """How often each kind of damage is done."""
+    return TRIES[request.config.getoption("--suite")]
+
+
 def verdict(records: Records, events: np.ndarray, expected) -> str:
     damaged = Records(events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns, end_ns=records.end_ns, nr_lost=0)
     return physics.check(Timeline(damaged), expected)
@@ -145,11 +152,11 @@ def test_sound_records_are_never_refused(runs):
     assert [verdict(records, records.events, expected) for records, expected, _ in runs] == ["ok"] * len(runs)
 
 
-def seen_of(kind: str, runs) -> tuple[int, int, list]:
+def seen_of(kind: str, runs, tries: int) -> tuple[int, int, list]:
     """How often a kind of damage was seen, how often it was done, and what was missed."""
     rng = np.random.default_rng(sum(kind.encode()))
     seen, done, missed = 0, 0, []
-    for attempt in range(10 * TRIES):
+    for attempt in range(10 * tries):
         which = attempt % len(runs)
         records, expected, nr_tasks = runs[which]
         if kind in WITHOUT_COSTS and MACHINES[which][2]:
@@ -164,21 +171,21 @@ def seen_of(kind: str, runs) -> tuple[int, int, list]:
             seen += 1
         else:
             missed.append((MACHINES[which], [e for e in run.events if e not in before][:3]))
-        if done == TRIES:
+        if done == tries:
             break
     return seen, done, missed
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in UNSEEN])
-def test_damage_is_seen(runs, kind):
-    seen, done, missed = seen_of(kind, runs)
-    assert done == TRIES, f"no place for it but {done}"
-    assert seen >= SEEN_MIN, f"seen {seen} of {done}: {missed}"
+def test_damage_is_seen(runs, tries, kind):
+    seen, done, missed = seen_of(kind, runs, tries)
+    assert done == tries, f"no place for it but {done}"
+    assert seen >= done - MISSED_MAX, f"seen {seen} of {done}: {missed}"
 
 
 @pytest.mark.parametrize("kind", UNSEEN)
-def test_what_is_said_not_to_be_seen_is_not(runs, kind):
+def test_what_is_said_not_to_be_seen_is_not(runs, tries, kind):
     """Or the list above would be wrong, and could be shorter."""
-    seen, done, _ = seen_of(kind, runs)
-    assert done == TRIES
-    assert seen < SEEN_MIN
+    seen, done, _ = seen_of(kind, runs, tries)
+    assert done == tries
+    assert seen < done - MISSED_MAX

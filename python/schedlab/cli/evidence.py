@@ -88,7 +88,8 @@ SOAKS = {
     ),
     "mutants": Soak(
         about="small wrong changes of metrics, statistics, core, simulator and policies: some test notices each",
-        arguments=("tests/mutants/test_mutants.py", "--suite", "nightly"),
+        # Progress goes to stderr, past what the log keeps.
+        arguments=("tests/mutants/test_mutants.py", "--suite", "nightly", "-s"),
         variable="SCHEDLAB_MUTANTS",
         default=60,
     ),

@@ -139,7 +139,7 @@ def wrong_length(columns: dict[str, np.ndarray], *, work_ns: np.ndarray, has_cal
     if abs(took_ns - stated_ns) <= LENGTH_MARGIN * stated_ns + TOLERANCE_NS * int(is_checked.sum()):
         return ""
     return (f"work took {took_ns / 1e6:.1f} ms of CPU time where the workload says {stated_ns / 1e6:.1f} ms "
-            f"({100 * (took_ns / stated_ns - 1):+.1f} %, {LENGTH_MARGIN:.0%} are allowed)")  # fmt: skip
+            f"({100 * (took_ns / stated_ns - 1):+.1f} %, {100 * LENGTH_MARGIN:.0f} % are allowed)")  # fmt: skip
 
 
 def tally_metrics(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int) -> RunMetrics:
