@@ -383,7 +383,7 @@ def test_the_machine_is_read_and_doubted():
     machine = linux_machine.describe_machine()
     assert machine["cpus"] == os.cpu_count()
     quiet = machine | {"is_virtual": False, "governors": ["performance"], "has_turbo": False, "load_1min": 0.0,
-                       "is_autogroup": False, "kernel": "5.10.0", "fair_server_ns": None,
+                       "is_autogroup": False, "kernel": "5.10.0", "fair_server_ns": None, "has_rt_groups": None,
                        "rt_runtime_us": -1, "rt_period_us": 1_000_000}  # fmt: skip
     fifo = parse_policies(["SCHED_FIFO:1"])
     assert linux_machine.doubt_machine(quiet, list(fifo)) == []
@@ -397,6 +397,8 @@ def test_the_machine_is_read_and_doubted():
     assert kinds(load_1min=99.0) == {"load"}
     assert kinds(rt_runtime_us=950_000) == {"throttling"}
     assert kinds(kernel="6.12.9", rt_runtime_us=950_000) == {"fair server"}
+    assert kinds(kernel="6.12.9", rt_runtime_us=950_000, fair_server_ns=0) == set()
+    assert kinds(kernel="6.12.9", rt_runtime_us=950_000, has_rt_groups=True) == {"fair server", "throttling"}
     nice = [parse_class("SCHED_OTHER:5")]
     assert {each["kind"] for each in linux_machine.doubt_machine(quiet | {"is_autogroup": True}, nice)} == {"autogroup"}
 

@@ -10,6 +10,7 @@ Read next: measure/bench.py, which reports both.
 
 from __future__ import annotations
 
+import gzip
 import os
 import platform
 import re
@@ -40,7 +41,8 @@ def describe_machine() -> dict:
     -------
     dict
         `kernel`, `cpu`, `cpus`, `cpus_allowed`, `is_virtual`, `governors`,
-        `has_turbo`, `rt_period_us`, `rt_runtime_us` (-1: no limit),
+        `has_turbo`, `rt_period_us`, `rt_runtime_us` (-1: no limit), `has_rt_groups`
+        (built with CONFIG_RT_GROUP_SCHED),
         `fair_server_ns` (per CPU; None: not known), `is_autogroup`,
         `load_1min`, `has_sched_ext`. None where the machine does not say.
     """
@@ -56,6 +58,7 @@ def describe_machine() -> dict:
         "has_turbo": _turbo(),
         "rt_period_us": _number("/proc/sys/kernel/sched_rt_period_us"),
         "rt_runtime_us": _number("/proc/sys/kernel/sched_rt_runtime_us"),
+        "has_rt_groups": _has_rt_groups(),
         "fair_server_ns": _number("/sys/kernel/debug/sched/fair_server/cpu0/runtime"),
         "is_autogroup": _number("/proc/sys/kernel/sched_autogroup_enabled") == 1,
         "load_1min": os.getloadavg()[0],
@@ -108,21 +111,33 @@ def _doubt_realtime(machine: dict, classes: list[LinuxClass], doubt) -> None:
     if not any(each.priority for each in classes):
         return
     period_us, runtime_us = machine["rt_period_us"], machine["rt_runtime_us"]
-    if machine["fair_server_ns"]:
-        doubt("fair server", "since Linux 6.12 other tasks that starve get "
-              f"{machine['fair_server_ns'] / 1e6:.0f} ms of each second beside real-time ones",
-              "mind it in what a CPU-bound real-time command takes")
-    elif _version(machine["kernel"]) >= (6, 12):
-        doubt("fair server", "since Linux 6.12 other tasks that starve get part of each second (50 ms "
-              "unless changed) beside real-time ones", "mind it in what a CPU-bound real-time command takes")
-    elif runtime_us is not None and period_us and 0 <= runtime_us < period_us:
+    is_new = _version(machine["kernel"]) >= (6, 12)
+    if (not is_new or machine.get("has_rt_groups")) and runtime_us is not None and period_us and 0 <= runtime_us < period_us:
         doubt("throttling", f"real-time tasks get at most {runtime_us / period_us:.0%} of a CPU "
-              f"({runtime_us:,} of {period_us:,} us)", "mind it in what a CPU-bound real-time command takes")
+              f"({runtime_us:,} of {period_us:,} us), which then is idle, although they wait",
+              "a CPU-bound real-time command takes longer for that, not for its policy; "
+              f"`sysctl kernel.sched_rt_runtime_us=-1` ends it, and {runtime_us} restores it")  # fmt: skip
+    if is_new and machine["fair_server_ns"] != 0:
+        share = f"{machine['fair_server_ns'] / 1e6:.0f} ms" if machine["fair_server_ns"] else "part"
+        doubt("fair server", f"since Linux 6.12 other tasks that starve get {share} of each second "
+              + ("" if machine["fair_server_ns"] else "(50 ms unless changed) ") + "beside real-time ones",
+              "mind it in what a CPU-bound real-time command takes")  # fmt: skip
 
 
 def _version(release: str) -> tuple[int, ...]:
     """The first two numbers of a kernel's name."""
     return tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+
+
+def _has_rt_groups() -> bool | None:
+    """Whether the kernel was built with CONFIG_RT_GROUP_SCHED, and so throttles real-time tasks from 6.12 on, too."""
+    for path, opener in (("/proc/config.gz", gzip.open), (f"/boot/config-{platform.release()}", open)):
+        try:
+            with opener(path, "rt") as file:
+                return "CONFIG_RT_GROUP_SCHED=y" in file.read()
+        except (OSError, UnicodeDecodeError):
+            continue
+    return None
 
 
 def _turbo() -> bool | None:

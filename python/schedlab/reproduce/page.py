@@ -230,6 +230,8 @@ def _setup(made: Reproduction) -> str:
         machine = page.nr(runs.cpus, "CPU") if runs.cpus else "as each workload says"
         if runs.parallel:
             machine += f", in real time, on {page.nr(os.cpu_count() or 1, 'CPU')} of this machine"
+        if not runs.rt_throttling:
+            machine += ", real-time throttling off"
         costs = ", ".join((*runs.costs, *runs.io)) or "-"
         cells = zip(heads[1:], (machine, what, policies, costs, amount), strict=True)
         rows.append(f'<tr><th scope="row">{escape(runs.title)}</th>'

@@ -26,12 +26,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import SchedlabError, UnavailableError
 from ..hosts.choose import in_parallel, open_host
+from ..hosts.rt_throttling import no_rt_throttling
 from ..policy.find import find_policy
 from ..runs.case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
 from ..runs.run import Plan, run_plan
@@ -101,10 +103,8 @@ def do_runs(
             on_result(run)
 
     try:
-        if runs.program:
-            _run_programs(done, size, out, needed, on_start, count)
-        else:
-            _run_workloads(done, size, out, needed, on_start, count)
+        with nullcontext() if runs.rt_throttling else no_rt_throttling():
+            (_run_programs if runs.program else _run_workloads)(done, size, out, needed, on_start, count)
     except UnavailableError as error:
         done.found.clear()
         done.problem = f"{runs.host} cannot be used here: {error}"

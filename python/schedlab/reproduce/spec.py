@@ -85,6 +85,8 @@ class Runs:
         As the options of `schedlab run`.
     parallel : bool
         As the option of `schedlab run`.
+    rt_throttling : bool
+        On Linux: whether real-time tasks are limited to a part of each second, as they are by default.
     scaled : mapping of str to float
         Numbers that stand as `{NAME}` in workloads, at scale 1.
     """
@@ -105,6 +107,7 @@ class Runs:
     costs: tuple[str, ...] = ()
     io: tuple[str, ...] = ()
     parallel: bool = False
+    rt_throttling: bool = True
     scaled: Mapping[str, float] = field(default_factory=dict)
 
     def size(self, *, is_quick: bool) -> Size:
@@ -432,6 +435,7 @@ def _read_runs(entry: _Entry) -> Runs:
         costs=entry.texts("costs", []),
         io=entry.texts("io", []),
         parallel=entry.take("parallel", bool, False),
+        rt_throttling=entry.take("rt_throttling", bool, True),
         scaled=entry.take("scaled", dict, {}),
     )
     if not runs.workloads:
@@ -441,6 +445,8 @@ def _read_runs(entry: _Entry) -> Runs:
     for name, value in runs.scaled.items():
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
             entry.fault(f"scaled.{name} must be a number above 0 (got {value!r})")
+    if not runs.rt_throttling and runs.host != "linux":
+        entry.fault(f"rt_throttling is Linux's; host = '{runs.host}' must be 'linux'")
     if runs.program and runs.host != "kernel":
         entry.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
     for words in runs.arguments:
