@@ -129,7 +129,7 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Run what was recorded again, under other policies."""
-    from ..measure.replay import load_recorded
+    from ..measure.replay import keep_recorded, load_recorded
     from ..paths import command_line
     from ..runs.folders import fresh_folder
     from ..runs.run import Plan, run_plan
@@ -143,6 +143,7 @@ def replay(
         command_line=command_line(),
     )  # fmt: skip
     result = run_plan(plan)
+    keep_recorded(run, plan.out, plan.workloads[0])
     if as_json:
         print(result.as_json())
     else:

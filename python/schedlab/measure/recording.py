@@ -40,8 +40,6 @@ from ..records.file import hash_file, read_records, records_table
 from ..records.trace_text import is_events, write_events
 from ..runs.case import make_folder, write_text
 
-#: The kernel's priority of nice 0, and the first that is not real-time.
-PRIORITY_NICE_0, PRIORITY_FAIR = 120, 100
 EVENTS = "events.slev"
 #: What an earlier run may have left in a directory; `run.json`, which vouches for the others, goes first.
 _LEFT = ("run.json", "records.slr", "records.parquet", "tasks.parquet", "metrics.parquet")
@@ -378,27 +376,6 @@ def _write_table(table, path: Path, compression: str) -> None:
                           f"{path.parent / EVENTS}: make room, then schedlab import") from error  # fmt: skip
 
 
-def nice_of(priority: int) -> int:
-    """Nice value of the kernel's priority.
-
-    Parameters
-    ----------
-    priority : int
-        0 to 139, as `sched_switch` has it.
-
-    Returns
-    -------
-    int
-        -20 to 19; 0 for a real-time task, which has none.
-
-    Examples
-    --------
-    >>> nice_of(120), nice_of(139), nice_of(89)
-    (0, 19, 0)
-    """
-    return min(priority - PRIORITY_NICE_0, 19) if priority >= PRIORITY_FAIR else 0
-
-
 def _judge(run: dict, out: Path, converted: Converted, steal_ns: dict[int, int] | None) -> None:
     """Physics first; then the tables, and numbers only if all is well."""
     import polars as pl
@@ -415,7 +392,7 @@ def _judge(run: dict, out: Path, converted: Converted, steal_ns: dict[int, int] 
         run["error"] = f"the recording breaks physics, so its numbers are withheld: {run['physics']}"
         run["error_kind"] = "physics"
         return
-    weight = np.array([layout.weight_of_nice(nice_of(task["priority"])) for task in converted.tasks], np.int64)
+    weight = np.array([layout.weight_of_priority(task["priority"]) for task in converted.tasks], np.int64)
     metrics = compute_metrics(timeline, weight=weight)
     table = tasks_table(metrics, names=names, classes=classes)
     shown = table["task"].cast(pl.Int64) - 1

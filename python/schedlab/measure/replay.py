@@ -24,6 +24,7 @@ Read next: recording.py, where records of Linux come from.
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,8 +37,9 @@ from ..metrics.timeline import Timeline
 from ..program import layout
 from ..program.file import Program, StringTable, find_program, program_bytes, read_program
 from ..records.file import Kind, Records, Stop, read_records
+from ..report.by_task import RECORDED
+from ..runs.case import folder_name, write_text
 from ..workload.model import Workload
-from .recording import PRIORITY_FAIR, nice_of
 
 #: Sleep of a task that had not ended, after all that was recorded of it; the horizon comes before.
 PAST_THE_END_NS = 1 << 60
@@ -321,12 +323,12 @@ def _fill_attributes(row, pid: int, strings: StringTable, source: Program | None
         return
     known = tasks[pid - 1] if tasks is not None and pid <= len(tasks) else {}
     row["name"] = strings.add(known.get("name") or f"task-{pid}")
-    priority = known.get("priority", PRIORITY_FAIR + 20)
-    if priority < PRIORITY_FAIR:
+    priority = known.get("priority", layout.PRIORITY_FAIR + 20)
+    if priority < layout.PRIORITY_FAIR:
         row["priority"] = priority
         row["attr_given"] = 1 << 0
         return
-    nice = nice_of(priority)
+    nice = layout.nice_of(priority)
     row["nice"], row["weight"] = nice, layout.weight_of_nice(nice)
     row["attr_given"] = (1 << 7) * bool(nice)
 
@@ -391,6 +393,36 @@ def load_recorded(folder: Path) -> Workload:
         cpus=records.nr_cpus if is_ours else max(len(used), 1),
         cpus_min=int(program.header["nr_cpus_min"]), program=program.data, are_roots_woken=run.get("host") == "linux",
     )  # fmt: skip
+
+
+def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:
+    """Leave what was recorded beside its replays, for their page.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Directory of the recording, or of any run.
+    out : pathlib.Path
+        Directory of the replays.
+    workload : Workload
+        What `load_recorded` made of it.
+
+    Raises
+    ------
+    RecordError
+        If it cannot be written.
+    """
+    kept = out / folder_name(workload.name) / RECORDED
+    shutil.rmtree(kept, ignore_errors=True)
+    run = _read_run(Path(folder) / "run.json")
+    if not run.get("metrics") or not (Path(folder) / "tasks.parquet").is_file():
+        return  # numbers that are withheld are withheld here, too
+    try:
+        kept.mkdir(parents=True)
+        shutil.copyfile(Path(folder) / "tasks.parquet", kept / "tasks.parquet")
+        write_text(kept / "recorded.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
+    except OSError as error:
+        raise RecordError(f"{kept}: cannot be written: {error.strerror}; make room and replay again") from error
 
 
 def _read_run(path: Path) -> dict:

@@ -71,6 +71,10 @@ NICE_WEIGHTS = (
 )
 
 
+#: The kernel's priority of nice 0, and the first that is not real-time.
+PRIORITY_NICE_0, PRIORITY_FAIR = 120, 100
+
+
 def weight_of_nice(nice: int) -> int:
     """Weight that sched_ext shows for a nice value.
 
@@ -92,3 +96,29 @@ def weight_of_nice(nice: int) -> int:
     """
     scaled = (NICE_WEIGHTS[nice + 20] * 100 + 512) // 1024
     return min(max(scaled, 1), 10_000)
+
+
+def nice_of(priority: int) -> int:
+    """Nice value of the kernel's priority.
+
+    Parameters
+    ----------
+    priority : int
+        0 to 139, as `sched_switch` has it.
+
+    Returns
+    -------
+    int
+        -20 to 19; 0 for a real-time task, which has none.
+
+    Examples
+    --------
+    >>> nice_of(120), nice_of(139), nice_of(89)
+    (0, 19, 0)
+    """
+    return min(priority - PRIORITY_NICE_0, 19) if priority >= PRIORITY_FAIR else 0
+
+
+def weight_of_priority(priority: int) -> int:
+    """Weight of a task of Linux, by the kernel's priority as `nice_of` has it."""
+    return weight_of_nice(nice_of(priority))

@@ -28,6 +28,7 @@ from ..runs.folders import read_run_folder
 from ..runs.run import folder_name
 from ..stats.inference import Interval, mean_intervals
 from ..stats.sentences import label, show_number
+from .by_task import read_recorded
 from .over_time import PAGE_SLICES_MAX, SLICES_MAX, chart_of, fairness_so_far, weights_of
 
 #: Columns of the table, and what is drawn.
@@ -131,12 +132,21 @@ class Section:
                 found[policy] |= dict(zip(group, made, strict=True))
         return found
 
+    @cached_property
+    def recorded(self) -> dict | None:
+        """What was recorded, where these are replays; see `by_task.read_recorded`."""
+        inside = Path(folder_name(self.workload))
+        return next((run for place in self._places() if (run := read_recorded(place / inside))), None)
+
+    def _places(self) -> list[Path]:
+        """Where the folder of the whole set may be, when a part of it was asked for."""
+        return [self.base, *list(self.base.resolve().parents)[:4]]
+
     def folder(self, run: dict) -> Path | None:
         """Directory of a run, also when the whole has been moved; None if it is gone."""
         inside = Path(folder_name(run["workload"])) / folder_name(run["policy"])
         inside = inside / f"seed-{run['seed']}"
-        places = [self.base, *list(self.base.resolve().parents)[:4]]
-        for place in [*(p / inside for p in places), Path(run.get("directory") or ".")]:
+        for place in [*(p / inside for p in self._places()), Path(run.get("directory") or ".")]:
             if (place / "run.json").is_file():
                 return place
         return None

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..metrics.fairness import deserved_ns, jain
 from ..metrics.timeline import Timeline
+from ..program import layout
 from ..program.file import find_program
 from ..records.file import Kind, Records, Stop
 
@@ -221,6 +222,8 @@ def unpack_slices(text: str) -> list[tuple[int, int, int, int, int, int]]:
 def weights_of(folder: Path, run: dict) -> np.ndarray:
     """Weights of a run's tasks, from the program that `schedlab run` left beside it.
 
+    A recording of Linux has no program, but its tasks' priorities.
+
     Parameters
     ----------
     folder : pathlib.Path
@@ -238,6 +241,8 @@ def weights_of(folder: Path, run: dict) -> np.ndarray:
     FileNotFoundError
         If the program is gone; equal weights in its stead would be a wrong answer.
     """
+    if not run["program_hash"] and run.get("tasks"):
+        return np.array([layout.weight_of_priority(task["priority"]) for task in run["tasks"]], np.int64)
     program = find_program(folder, run["program_hash"])
     if program is not None:
         return program.tasks["weight"]

@@ -26,6 +26,7 @@ from ..stats.sentences import (
     show_time,
     verdict_sentence,
 )
+from .by_task import disturbed_text, is_disturbed
 from .data import Section
 
 #: Doubts shown without being asked for.
@@ -107,6 +108,9 @@ def verdict(sections: Sequence[Section]) -> str:
         text = f"{c['workload']}, {c['policy_a']} against {c['policy_b']}: {c['error']}"
         parts.append(f'<div class="box bad"><p>{escape(text)}</p></div>')
     parts += _doubts(sections)
+    recordings = [run for s in sections for run in [s.recorded, *s.runs] if run is not None]
+    for text in dict.fromkeys(filter(None, map(disturbed_text, recordings))):
+        parts.append(f'<div class="box doubt"><p><strong>While it was recorded,</strong> {prose(text)}.</p></div>')
     notes = list(dict.fromkeys(note for s in sections for note in s.notes))
     if notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in notes[:20])
@@ -281,7 +285,7 @@ def table(section: Section, names: Sequence[str], *, caption: str) -> str:
         f'<th scope="col" title="{escape(DICTIONARY[n].formula)}">{escape(_heading(n))}</th>' for n in names
     )
     best = {name: _best(section, name) for name in names}
-    rows = []
+    rows = [] if section.recorded is None else [_recorded_row(section.recorded, names)]
     for policy in section.policies:
         cells = [
             _cell(section, policy, name, is_best=policy in best[name]) for name in names
@@ -295,6 +299,17 @@ def table(section: Section, names: Sequence[str], *, caption: str) -> str:
         f"<table><caption>{escape(caption)}</caption><thead><tr><th scope=\"col\">policy</th>"
         f'<th scope="col">physics</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
+
+
+def _recorded_row(run: dict, names: Sequence[str]) -> str:
+    """What was recorded, above what other policies make of it."""
+    head = f'<tr><th scope="row">as recorded: {escape(run["host"])}, {escape(run["policy"])}</th>'
+    if is_disturbed(run):
+        return f"{head}<td>disturbed</td>{'<td>-</td>' * len(names)}</tr>"
+    values = [(name, run["metrics"].get(name)) for name in names]
+    cells = "".join("<td>-</td>" if value is None else f'<td><span class="mean">{escape(show_number(name, value))}</span></td>'
+                    for name, value in values)  # fmt: skip
+    return f"{head}<td>ok</td>{cells}</tr>"
 
 
 def _heading(name: str) -> str:

@@ -22,6 +22,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..metrics.dictionary import DICTIONARY
 from . import pieces as page
+from .by_task import task_tables
 from .data import (
     Section,
     heat_rows,
@@ -198,6 +199,8 @@ def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], ke
     seeds = len(section.seeds)
     caption = (f"Mean of {seeds} seeds, with its 95 % interval; a star marks the best mean." if seeds > 1
                else "One seed, so there are no intervals; a star marks the best.")  # fmt: skip
+    if section.recorded is not None:
+        caption += " The first row is what was recorded, and takes no part in that."
     cpus = page.nr(section.cpus, "CPU")
     return f"""<section id="{key}">
 <h2>{escape(section.workload)}{f": {escape(title)}" if title else ""} <span class="soft small">({escape(section.host)}, {cpus})</span></h2>
@@ -208,11 +211,20 @@ def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], ke
 {page.table(section, section.metrics, caption=caption)}
 <details><summary>What the columns mean</summary>{page.glossary(section.metrics)}</details>
 <details><summary>All {len(every)} metrics</summary>{page.table(section, every, caption=caption)}</details>
+{_tasks(section)}
 {f'<h3>Charts</h3><div class="charts">{figures}</div>' if figures else ""}
 {"<h3>Who had the CPU when</h3>" if charts else ""}
 {page.gantt(charts, key)}
 <details><summary>How to repeat this</summary>{page.provenance(section, shown)}</details>
 </section>"""
+
+
+def _tasks(section: Section) -> str:
+    """What each task of a recording, and of its replays, did; a single run's is open."""
+    tables = list(task_tables(section))
+    is_open = " open" if len(tables) == 1 else ""
+    found = "".join(f"<details{is_open}><summary>{escape(title)}</summary>{text}</details>" for title, text in tables)
+    return f"<h3>Task by task</h3>{found}" if found else ""
 
 
 def _document(sections: Sequence[Section], bodies: Sequence[str]) -> str:
