@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -281,6 +282,42 @@ def test_what_a_command_writes_to_stderr_is_kept_whole_and_shown_where_it_failed
     failed = schedlab("bench", "--policy", "SCHED_OTHER", "--runs", "1", "--warmups", "0", "--", "ls", "/no/such/folder")
     assert failed.returncode == 1
     assert "/no/such/folder" in failed.stdout.split("failed runs")[1]
+
+
+def test_what_others_had_of_the_cpus_is_told_for_all_runs(build, monkeypatch):
+    """CPU time of processes that are not ours, as the machine counts it; ours is taken off."""
+
+    def count(step_ns):
+        readings = itertools.count(0, step_ns)
+        return lambda: dict.fromkeys((plan_cpus[0], 4000), next(readings))
+
+    argv, plan_cpus = ("sleep", "0.01"), tuple(sorted(os.sched_getaffinity(0)))[:1]
+    plan = BenchPlan(argv, (OTHER, BATCH), nr_rounds=2, nr_warmups=0, cpus=plan_cpus)
+    monkeypatch.setattr(bench, "busy_by_cpu", count(60_000_000_000))
+    monkeypatch.setattr(bench, "steal_since", lambda before: {plan_cpus[0]: 1_000_000, 4000: 7})
+    result = measure(plan)
+    for policy in ("SCHED_OTHER", "SCHED_BATCH"):
+        mine = [sample for sample in result.samples if sample["policy"] == policy]
+        own_ns = sum(sample["user_ns"] + sample["system_ns"] for sample in mine)
+        assert result.disturbance[policy] == {
+            "others_ns": 120_000_000_000 - own_ns, "steal_ns": 2_000_000, "share": 1.0,
+            "available_ns": sum(sample["tree_ns"] for sample in mine),
+        }  # fmt: skip
+        (doubt,) = [each for each in result.warnings if each["kind"] == "disturbed" and each["policy"] == policy]
+        assert "other processes had 1" in doubt["text"] and "a hypervisor 2.0 ms" in doubt["text"]
+    monkeypatch.setattr(bench, "busy_by_cpu", count(0))
+    monkeypatch.setattr(bench, "steal_since", lambda before: {})
+    quiet = measure(plan)
+    assert not [each for each in quiet.warnings if each["kind"] == "disturbed"]
+    assert "SCHED_BATCH, 2 runs: other processes had 0.0 ms of the" in plain_text(quiet).replace("\n  ", " ")
+
+
+def test_the_machine_counts_what_a_process_had():
+    before = linux_machine.busy_by_cpu()
+    used_s = time.process_time()
+    while time.process_time() - used_s < 0.5:
+        pass
+    assert sum(linux_machine.time_since(before, linux_machine.busy_by_cpu()).values()) >= 300_000_000
 
 
 def test_what_runs_beside_is_shown_and_missed_when_it_ends(build):

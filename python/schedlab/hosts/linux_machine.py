@@ -163,6 +163,21 @@ def _number(path: str) -> int | None:
     return int(text) if text and re.fullmatch(r"-?\d+", text) else None
 
 
+#: Columns of a CPU's line in /proc/stat: user, nice, system, irq and softirq; guests' time is in the first two.
+_BUSY, _STEAL = (1, 2, 3, 6, 7), (8,)
+
+
+def busy_by_cpu() -> dict[int, int]:
+    """Read what processes and interrupts have had of each CPU since the machine's start.
+
+    Returns
+    -------
+    dict of int to int
+        Nanoseconds by CPU, as exact as the kernel's ticks are; empty where it is not told.
+    """
+    return _ticks_by_cpu(_BUSY)
+
+
 def steal_by_cpu() -> dict[int, int]:
     """Read what the hypervisor has taken of each CPU since the machine's start.
 
@@ -171,16 +186,17 @@ def steal_by_cpu() -> dict[int, int]:
     dict of int to int
         Nanoseconds by CPU, as exact as the kernel's ticks are; empty where it is not told.
     """
+    return _ticks_by_cpu(_STEAL)
+
+
+def _ticks_by_cpu(columns: tuple[int, ...]) -> dict[int, int]:
+    """Sum of some columns of /proc/stat, in nanoseconds."""
     tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     found = {}
-    try:
-        lines = Path("/proc/stat").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return found
-    for line in lines:
+    for line in (_read("/proc/stat") or "").splitlines():
         words = line.split()
-        if words and words[0][:3] == "cpu" and words[0][3:].isdecimal() and len(words) > 8:
-            found[int(words[0][3:])] = int(words[8]) * tick_ns
+        if words and words[0][:3] == "cpu" and words[0][3:].isdecimal() and len(words) > max(columns):
+            found[int(words[0][3:])] = sum(int(words[column]) for column in columns) * tick_ns
     return found
 
 
@@ -197,4 +213,9 @@ def steal_since(before: dict[int, int]) -> dict[int, int]:
     dict of int to int
         Nanoseconds by CPU.
     """
-    return {cpu: max(ns - before[cpu], 0) for cpu, ns in steal_by_cpu().items() if cpu in before}
+    return time_since(before, steal_by_cpu())
+
+
+def time_since(before: dict[int, int], after: dict[int, int]) -> dict[int, int]:
+    """What was added to each CPU's time between two readings, in nanoseconds."""
+    return {cpu: max(ns - before[cpu], 0) for cpu, ns in after.items() if cpu in before}

@@ -26,7 +26,8 @@ import numpy as np
 from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.ext_class import parse_policy, under
 from ..hosts.launch import Command, Launcher
-from ..hosts.linux_machine import describe_machine, doubt_machine
+from ..hosts.linux_machine import busy_by_cpu, describe_machine, doubt_machine, steal_by_cpu, steal_since, time_since
+from ..metrics.disturbance import DISTURBED_MAX, counted_disturbance, describe_counted
 from ..policy.linux_class import LinuxClass, is_class, parse_class
 from ..stats.doubts import examine
 from ..stats.inference import CONFIDENCE, compare_paired, holm, mean_interval
@@ -109,8 +110,9 @@ class BenchResult:
     samples : list of dict
         In the order of the runs: `policy`, `round`, `order` (position after the warm-ups),
         `exit_code`, `signal`, `has_timed_out`, `beside_ended` (how many commands beside it
-        had ended by themselves before it), `stderr` (its last lines, where the run failed), the
-        figures of `FIGURES`, and those that the command prints about itself (own_figures.py).
+        had ended by themselves before it), `stderr` (its last lines, where the run failed),
+        `cpus_busy_ns`, `cpus_own_ns`, `cpus_steal_ns` and `cpus_available_ns` (all processes',
+        our commands', a hypervisor's and the whole time of the CPUs during the run), the figures of `FIGURES`, and those that the command prints about itself (own_figures.py).
     summaries : dict of str to dict
         By policy: each figure's `mean`, `low`, `high` and `n`.
     comparisons : list of dict
@@ -124,6 +126,9 @@ class BenchResult:
         bench_record.py.
     why_not_recorded : str or None
         Why nothing was, though it was asked for.
+    disturbance : dict of str to dict
+        By policy: what others had of the CPUs during its samples, see
+        `metrics.disturbance.counted_disturbance`.
     """
 
     plan: BenchPlan
@@ -134,6 +139,7 @@ class BenchResult:
     warnings: list[dict] = field(default_factory=list)
     recorded: dict[str, list[dict]] = field(default_factory=dict)
     why_not_recorded: str | None = None
+    disturbance: dict[str, dict] = field(default_factory=dict)
 
     @property
     def figures(self) -> dict[str, tuple[str, int]]:
@@ -152,6 +158,7 @@ class BenchResult:
             "plan": self.plan.as_json(), "machine": self.machine, "samples": self.samples,
             "summaries": self.summaries, "comparisons": self.comparisons, "warnings": self.warnings,
             "recorded": self.recorded, "why_not_recorded": self.why_not_recorded,
+            "disturbance": self.disturbance,
         }  # fmt: skip
 
 
@@ -233,11 +240,13 @@ def measure(
                 continue
             run = f"round-{index}" if index >= 0 else f"warm-up-{index + plan.nr_warmups}"
             with under(each), stderr_file(errors, run, each.name) as file:
+                busy, steal = busy_by_cpu(), steal_by_cpu()
                 report, own = _run_once(plan, each, launcher, file)
+                cpus = _cpu_times(plan, report, time_since(busy, busy_by_cpu()), steal_since(steal))
                 said = last_lines(file) if _has_failed(report) else []
             if index < 0:
                 continue
-            sample = _sample(report, each, index, number) | {"stderr": said} | own
+            sample = _sample(report, each, index, number) | {"stderr": said} | cpus | own
             result.samples.append(sample)
             _keep(folder, sample)
             if on_sample:
@@ -288,8 +297,26 @@ def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher, errors: Pat
 def _first(answer: dict) -> dict:
     """Report of the measured command, and how many beside it had ended by themselves before."""
     first, *beside = answer["commands"]
-    return first | {"nr_beside_ended": sum(not each["was_ended"] for each in beside)}
+    return first | {"nr_beside_ended": sum(not each["was_ended"] for each in beside),
+                    "beside_cpu_ns": sum(sum(_cpu_ns(each)) for each in beside)}  # fmt: skip
 
+
+def _cpu_ns(report: dict) -> tuple[int, int]:
+    """User and system time of a command's whole tree."""
+    return tuple(1000 * sum(report[part][name] for part in ("own", "orphans")) for name in ("user_us", "system_us"))
+
+
+def _cpu_times(plan: BenchPlan, report: dict, busy: dict[int, int], steal: dict[int, int]) -> dict:
+    """What all had of the CPUs during a run, and what of that was ours.
+
+    Counts of so short a time are those of a few ticks: only their sum over runs says something.
+    """
+    cpus = [cpu for cpu in plan.cpus or sorted(os.sched_getaffinity(0)) if cpu in busy]
+    return {
+        "cpus_busy_ns": sum(busy[cpu] for cpu in cpus), "cpus_steal_ns": sum(steal.get(cpu, 0) for cpu in cpus),
+        "cpus_own_ns": sum(_cpu_ns(report)) + report["beside_cpu_ns"],
+        "cpus_available_ns": len(cpus) * (report["tree_end_ns"] - report["start_ns"]),
+    }  # fmt: skip
 
 def _record(result: BenchResult, launcher: Launcher, errors: Path) -> None:
     """After the samples, so that recording disturbs none of them."""
@@ -324,7 +351,7 @@ def _sample(report: dict, each: LinuxClass, index: int, number: int) -> dict:
     """One run as the reports' authors wrote it down, and more."""
     parts = (report["own"], report["orphans"])
     wall_ns = report["end_ns"] - report["start_ns"]
-    user_ns, system_ns = (1000 * sum(part[name] for part in parts) for name in ("user_us", "system_us"))
+    user_ns, system_ns = _cpu_ns(report)
     return {
         "policy": each.name,
         "round": index,
@@ -419,6 +446,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
                 "high": None if is_single else interval.high, "n": interval.n,
             }  # fmt: skip
         _doubt_samples(result, name)
+        _doubt_others(result, name)
     for name in names[1:]:
         paired = compare_paired(rows[names[0]], rows[name], confidence=confidence)
         result.comparisons.append({"before": names[0], "after": name, "figures": {
@@ -443,6 +471,19 @@ def _summarise(result: BenchResult, confidence: float) -> None:
                     f"{sample['round']} under {sample['policy']}: {how}",
             "hint": "their times are not those of the whole work: look why before you compare", "stderr": said,
         })  # fmt: skip
+
+
+def _doubt_others(result: BenchResult, policy: str) -> None:
+    """What others had of the CPUs during all samples of a policy."""
+    mine = [sample for sample in result.samples if sample["policy"] == policy and "cpus_busy_ns" in sample]
+    found = counted_disturbance(**{f"{name}_ns": sum(sample[f"cpus_{name}_ns"] for sample in mine)
+                                   for name in ("busy", "own", "steal", "available")})  # fmt: skip
+    if not found["available_ns"]:
+        return
+    result.disturbance[policy] = found
+    if found["share"] > DISTURBED_MAX:
+        result.warnings.append({"kind": "disturbed", "policy": policy, "text": describe_counted(found),
+                                "hint": "end them, or measure again on an idle machine"})  # fmt: skip
 
 
 def _change(paired) -> dict:

@@ -96,3 +96,56 @@ def describe_disturbance(found: dict) -> str | None:
         f"other processes had {found['others_ns'] / 1e6:.1f} ms of its CPUs, {found['lost_ns'] / 1e6:.1f} ms of it while its "
         f"tasks waited{steal}: {100 * found['share']:.1f} % of the CPU time that these asked for"
     )
+
+
+def counted_disturbance(*, busy_ns: int, own_ns: int, steal_ns: int, available_ns: int) -> dict:
+    """What others had of the CPUs while commands ran, from the kernel's counts alone.
+
+    Without a recording nobody knows which of it a command waited for; so it is told as
+    a part of what the CPUs had to give.
+
+    Parameters
+    ----------
+    busy_ns : int
+        What all processes and interrupts had of the CPUs that the commands might use.
+    own_ns : int
+        What the commands had, those of `--beside` included.
+    steal_ns : int
+        What a hypervisor took of these CPUs.
+    available_ns : int
+        Wall time times CPUs.
+
+    Returns
+    -------
+    dict
+        `others_ns`, never below 0 though ticks are coarse; `steal_ns`, `available_ns`, and
+        `share`, what others and the hypervisor had of the CPUs.
+    """
+    others_ns = max(busy_ns - own_ns, 0)
+    share = min((others_ns + steal_ns) / available_ns, 1.0) if available_ns else 0.0
+    return {"others_ns": others_ns, "steal_ns": steal_ns, "available_ns": available_ns, "share": share}
+
+
+def describe_counted(found: dict) -> str:
+    """Put it in one sentence.
+
+    Parameters
+    ----------
+    found : dict
+        As `counted_disturbance` returns it.
+
+    Returns
+    -------
+    str
+        Others' time where they had none, too: a reader sees that it was looked for.
+
+    Examples
+    --------
+    >>> describe_counted({"others_ns": 40_000_000, "steal_ns": 0, "available_ns": 2_000_000_000, "share": 0.02})
+    'other processes had 40.0 ms of the 2000.0 ms that its CPUs had to give meanwhile: 2.0 %'
+    """
+    steal = f" and a hypervisor {found['steal_ns'] / 1e6:.1f} ms" if found["steal_ns"] else ""
+    return (
+        f"other processes had {found['others_ns'] / 1e6:.1f} ms{steal} of the {found['available_ns'] / 1e6:.1f} ms that its "
+        f"CPUs had to give meanwhile: {100 * found['share']:.1f} %"
+    )

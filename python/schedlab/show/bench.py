@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from ..measure.bench import FIGURES, BenchResult
 from ..measure.own_figures import describe_figure, tool_of_figure
-from ..metrics.disturbance import DISTURBED_MAX, describe_disturbance
+from ..metrics.disturbance import DISTURBED_MAX, describe_counted, describe_disturbance
 from ..stats.inference import CONFIDENCE
 from ..stats.sentences import show_time
 from .tables import _console, say, show_table
@@ -107,8 +107,9 @@ def _interval(summary: dict) -> str:
 
 
 def _recorded_lines(result: BenchResult) -> list[str]:
-    """What the scheduler did in the runs that were recorded."""
-    lines = []
+    """What others had of the CPUs in all runs, and what the scheduler did in those that were recorded."""
+    lines = [f"{policy}, {result.plan.nr_rounds} runs: {describe_counted(found)}"
+             for policy, found in result.disturbance.items() if found["share"] <= DISTURBED_MAX]  # fmt: skip
     for policy, runs in result.recorded.items():
         for run in runs:
             took = run["wall_ns"] / result.summaries[policy]["wall_ns"]["mean"]
