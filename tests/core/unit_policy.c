@@ -569,6 +569,7 @@ TEST(setup_of_used_memory)
 	memset(&fresh, 0, sizeof(fresh));
 	sl_task_setup(&fresh, 7, "a name that is too long for a task");
 	CHECK(!strcmp(fresh.p.comm, "a name that is "));
+	CHECK(!fresh.p.nvcsw && !fresh.p.nivcsw);
 	t = unit_start(60);
 	t->core.p.flags = PF_KTHREAD;
 	sl_task_set_weight(&t->core, 77);

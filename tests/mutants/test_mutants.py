@@ -1,36 +1,29 @@
 # SPDX-License-Identifier: MIT
 """Mutants: small wrong changes of the sources, each of which some test must notice.
 
-`./lab soak mutants` tries, in a copy of the checkout, all mutants of named.toml and as
-many generated ones as SCHEDLAB_MUTANTS says, drawn by SCHEDLAB_SEED from metrics,
-statistics, core, simulator and policies, and writes docs/mutants.md.
+`./lab soak mutants` tries, in copies of the checkout, all mutants of named.toml and so
+many generated ones per area as SCHEDLAB_MUTANTS says, drawn by SCHEDLAB_SEED, and
+writes docs/mutants.md. SCHEDLAB_MUTANTS_JOBS says how many are tried at a time. A run
+that was stopped continues where it was. SCHEDLAB_MUTANTS_AREA tries one area and
+writes nothing.
 """
 
 from __future__ import annotations
 
 import datetime
 import os
-import random
+import queue
+import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from mutants.areas import AREAS
 from mutants.operators import Mutant, mutants_of, mutants_of_c, mutants_of_python
-from mutants.scratch import Scratch, killer_of
+from mutants.results import KILLED, Memory, Result, changed_lines, equivalents, page
+from mutants.scratch import Scratch
 
 KILLED_MIN = 0.9
-#: Sources, and the tests that are about them, the quickest first.
-GROUPS = {
-    "python/schedlab/metrics/*.py": [["tests/python/test_metrics.py", "tests/python/test_physics.py"],
-                                     ["tests/python/test_physics_damage.py"]],
-    "python/schedlab/stats/*.py": [["tests/python/test_stats.py", "tests/python/test_compare.py",
-                                    "tests/python/test_doubts.py"]],
-    "core/*.c": [["tests/sim/test_golden.py", "tests/sim/test_conditions.py"],
-                 ["tests/core/test_core.py", "-k", "test_unit"],
-                 ["tests/conformance/test_conformance.py", "-k", "test_simulator"]],
-    "hosts/sim/*.c": [["tests/sim/test_golden.py", "tests/sim/test_conditions.py", "tests/sim/test_arrivals.py"],
-                      ["tests/sim/test_faults.py"]],
-    "policies/*.c": [["tests/policies", "-k", "{policy}"]],
-}  # fmt: skip
 
 
 def named(root) -> list[dict]:
@@ -60,53 +53,72 @@ def test_named_mutants_are_of_these_sources(root):
         assert found == 1, f"tests/mutants/named.toml, '{mutant['about']}': {mutant['file']} has its text {found} times"
 
 
-def drawn(root, number: int, seed: int) -> list[tuple[Mutant, list[list[str]]]]:
-    """Generated mutants, as many of each group as of any other."""
-    rng, found = random.Random(seed), []
-    for pattern, tests in GROUPS.items():
-        every = [m for path in sorted(root.glob(pattern)) for m in mutants_of(root, str(path.relative_to(root)))]
-        for mutant in rng.sample(every, min(len(every), -(-number // len(GROUPS)))):
-            policy = mutant.file.split("/")[-1].split(".")[0]
-            found.append((mutant, [[word.format(policy=policy) for word in call] for call in tests]))
-    return found[:number] if number < len(GROUPS) else found
+@pytest.mark.full
+def test_equivalent_mutants_are_of_these_sources(root):
+    """A line that has changed may be looked at by a test now."""
+    made = {}
+    for file, old, new in equivalents(root):
+        if file not in made:
+            text = (root / file).read_text()
+            made[file] = {changed_lines(mutant, text) for mutant in mutants_of(root, file)}
+        assert (old, new) in made[file], f"tests/mutants/equivalent.toml: {file} has no mutant {old!r} -> {new!r}"
 
 
-def row(*cells: str) -> str:
-    """A line of a table; what would end a cell is written otherwise."""
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |\n"
+def candidates(root, number: int, seed: int, area: str | None):
+    """What is tried: area, changed lines, mutant, calls of pytest and the mutant's text of its file."""
+    if area is None:
+        for one in named(root):
+            text = (root / one["file"]).read_text()
+            start = text.index(one["old"])
+            mutant = Mutant(one["file"], start, start + len(one["old"]), one["new"], "named", 0, one["old"])
+            yield "named", (one["about"], one["new"]), mutant, [one["tests"]], mutant.applied(text)
+    for name, sources in AREAS.items():
+        for mutant in sources.draw(root, number, seed) if area in (None, name) else ():
+            text = (root / mutant.file).read_text()
+            yield name, changed_lines(mutant, text), mutant, sources.calls(mutant.file), mutant.applied(text)
 
 
 @pytest.mark.nightly
 def test_mutants_are_killed(root, tmp_path):
     seed, number = int(os.environ.get("SCHEDLAB_SEED", 1)), int(os.environ.get("SCHEDLAB_MUTANTS", 60))
-    scratch = Scratch(root, tmp_path / "copy")
-    lines, results = [], []
-    for mutant in named(root):
-        text = (root / mutant["file"]).read_text()
-        sound = scratch.run(mutant["tests"])
-        assert sound[0] == "passed", f"fails without a mutant: {sound[1]}"
-        result, said = scratch.attempt(mutant["file"], text.replace(mutant["old"], mutant["new"]), [mutant["tests"]])
-        results.append(result)
-        lines.append(row(mutant["about"], f"`{mutant['file']}`", result, f"`{killer_of(said)}`"))
-        print(lines[-1], end="", flush=True)
-    assert "passed" not in results, "a named mutant survives:\n" + "".join(lines)
-    generated, sound = [], set()
-    for mutant, tests in drawn(root, number, seed):
-        for call in tests:
-            if tuple(call) not in sound:
-                assert scratch.run(call)[0] == "passed", f"fails without a mutant: {call}"
-                sound.add(tuple(call))
-        result, said = scratch.attempt(mutant.file, mutant.applied((root / mutant.file).read_text()), tests)
-        generated.append(result)
-        change = f"`{mutant.old}` -> `{mutant.new or 'nothing'}`"
-        lines.append(row(change, f"`{mutant.file}:{mutant.line}`", result, f"`{killer_of(said)}`"))
-        print(lines[-1], end="", flush=True)
-    tried = [result for result in generated if result != "unbuilt"]
-    killed = sum(result != "passed" for result in tried)
-    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
-    (root / "docs/mutants.md").write_text(
-        f"# Mutants\n\nMade by `./lab soak mutants` on {date}, seed {seed}: all {len(results)} named mutants are killed, "
-        f"and {killed} of {len(tried)} generated ones. A result `slow` is one that never ended; `passed` names a "
-        "mutant that no test killed.\n\n| mutant | where | result | killed by |\n|---|---|---|---|\n" + "".join(lines)
-    )
-    assert killed >= KILLED_MIN * len(tried), f"{killed} of {len(tried)} killed"
+    jobs, area = int(os.environ.get("SCHEDLAB_MUTANTS_JOBS", 1)), os.environ.get("SCHEDLAB_MUTANTS_AREA")
+    why, memory = equivalents(root), Memory(root)
+    scratches, sound = queue.SimpleQueue(), {}
+    for job in range(jobs):
+        scratches.put(Scratch(root, tmp_path / f"copy-{job}", sound))
+    every = list(candidates(root, number, seed, area))
+    done = []
+
+    def attempt(name: str, lines: tuple[str, str], mutant: Mutant, calls: list[list[str]], text: str) -> Result:
+        found = memory.find(mutant.file, lines[1], mutant.start)
+        if (mutant.file, *lines) in why:
+            found = Result(name, mutant.file, mutant.line, *lines, "equivalent")
+        elif found is None:
+            scratch = scratches.get()
+            try:
+                outcome = scratch.attempt(mutant.file, text, calls)
+            finally:
+                scratches.put(scratch)
+            found = Result(name, mutant.file, mutant.line, *lines, outcome.result, outcome.killer)
+            memory.keep(found, mutant.start)
+        done.append(found)
+        line = f"{len(done)}/{len(every)} {name} {found.result}: {found.file}:{found.line} {found.old} -> {found.new}"
+        print(line, f"({found.killer})", file=sys.stderr, flush=True)
+        return found
+
+    with ThreadPoolExecutor(jobs) as pool:
+        results = list(pool.map(lambda one: attempt(*one), every))
+    # What the compiler refuses is no mutant.
+    results = [result for result in results if result.result != "unbuilt"]
+    generated = [result for result in results if result.area != "named"]
+    if area is None:
+        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
+        command = f"SCHEDLAB_SEED={seed} SCHEDLAB_MUTANTS={number} ./lab soak mutants"
+        text = page(generated, len(results) - len(generated), why=why, date=date, command=command)
+        (root / "docs/mutants.md").write_text(text)
+    survivors = [f"{r.file}:{r.line}: {r.old} -> {r.new}" for r in results if r.area == "named" and r.result not in KILLED]
+    assert not survivors, "a named mutant survives:\n" + "\n".join(survivors)
+    for name in AREAS:
+        tried = [result for result in generated if result.area == name and result.result != "equivalent"]
+        killed = sum(result.result in KILLED for result in tried)
+        assert killed >= KILLED_MIN * len(tried), f"{name}: {killed} of {len(tried)} mutants killed, see docs/mutants.md"

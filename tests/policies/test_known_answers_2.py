@@ -459,3 +459,19 @@ def test_edf_overload_makes_one_after_the_other_miss(play):
     sets = {"a": (5, 10), "b": (6, 10)}
     late, _ = missed(play(workload(*(stream(n, *t, until_ms=1000) for n, t in sets.items())), "edf"), sets)
     assert late.count("a") > 80 and late.count("b") > 80
+
+
+# ---- slices that end late ------------------------------------------------------
+
+
+def test_a_slice_that_is_over_ends_at_the_very_next_tick(play):
+    """It was over at 0.5 ms; an op that ends 1 ns before the tick at 1 ms changes nothing."""
+    first = task("a", 'run = "999999ns"', 'run = "2ms"')
+    played = play(workload(first, hog("b", 1), tick="1ms"), "rr", slice_ns=500_000)
+    assert played.turns[0].end_ns == 1_000_000 and played.order()[:2] == ["a", "b"]
+
+
+def test_a_task_that_shares_a_cpu_for_long_does_not_stall(play):
+    """Both are runnable for 40 s, longer than the watchdog's 30 s, but wait 100 ms at a time."""
+    played = play(workload(hog("a", 20), hog("b", 20)), "rr", slice_ns=100_000_000)
+    assert played.finish_ms("b") == 40_000

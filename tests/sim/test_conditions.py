@@ -45,6 +45,7 @@ class Bursts:
     """When each task ran, in ms: by name, [(start, end), ...]."""
 
     def __init__(self, program, events):
+        self.events = events
         self.of = {str(name): [] for name in program.tasks["name"]}
         self.end = {}
         for event in events[events["kind"] == Kind.STOP]:
@@ -266,3 +267,21 @@ def test_a_migration_costs_by_how_far_it_goes(play, cpu, cost_ms):
     )
     start_ms = 10 + cost_ms
     assert bursts.of["moves"] == [(0, 1), (start_ms, start_ms + 1)]
+
+
+def test_a_tick_costs_no_more_than_is_left_of_the_run(play):
+    """The last tick is 0.1 ms before the end, and would take 0.3 ms."""
+    _, bursts = play(
+        """
+        horizon = "2100us"
+        [[task]]
+        name = "hog"
+        phases = [{run = "1s"}]
+        [[task]]
+        name = "other"
+        phases = [{run = "1s"}]
+        """,
+        1, "--tick-ns", "1000000", "--cost", "tick_ns=300000",
+    )  # fmt: skip
+    assert bursts.events["arg"][bursts.events["kind"] == Kind.OVERHEAD].tolist() == [300_000, 100_000]
+    assert bursts.events["arg"][bursts.events["kind"] == Kind.STOP].tolist() == [1_700_000]

@@ -324,6 +324,19 @@ def test_library_that_is_no_policy(simulator, folder):
     assert answer["error_kind"] == "policy" and "no SCX_OPS_DEFINE() in it" in answer["error"]
 
 
+COSTS = ("switch", "leave", "migrate", "migrate_llc", "migrate_node", "start", "exit", "call", "wakeup", "tick", "ipi")
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_cost_is_at_most_a_second(simulator, folder, sound, name):
+    program = workload(folder, "a", "b")
+    with Server(simulator, sound) as server:
+        for value, is_accepted in ((0, True), (10**9, True), (10**9 + 1, False)):
+            answer = server.ask("--program", program, "--tick-ns", 2 * 10**9, "--cost", f"{name}_ns={value}")
+            assert (answer["error"] is None) == is_accepted, answer["error"]
+    assert f"{name}_ns: '1000000001' is not a number from 0 to 1000000000" in answer["error"]
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [(["--what", "5"], "unknown option '--what'"), (["--cpus"], "lacks a value"),

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What is mutated, and which tests look at it: the narrow ones first, then wider ones.
+
+A mutant that a call of pytest kills is not tried further, so the calls stand in the
+order of what they cost.
+
+Read next: test_mutants.py.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mutants.operators import Mutant, mutants_of
+
+Calls = list[list[str]]
+_POLICY_TESTS = ["test_known_answers.py", "test_known_answers_2.py", "test_known_answers_3.py", "test_inversion.py",
+                 "test_classics.py"]  # fmt: skip
+_SIMULATED = ["tests/sim/test_golden.py", "tests/sim/test_conditions.py", "tests/conformance/test_conformance.py",
+              "-k", "test_golden or test_conditions or test_simulator"]  # fmt: skip
+_DAMAGE = ["tests/python/test_physics_damage.py", "--suite", "quick"]
+_STATS = ["tests/python/test_stats.py"]
+_COMPARE = ["python/schedlab/stats", "python/schedlab/runs", "tests/python/test_compare.py"]
+
+
+@dataclass(frozen=True)
+class Area:
+    """Sources of one kind.
+
+    Attributes
+    ----------
+    patterns : tuple of str
+        Its files, relative to the checkout.
+    narrow : dict of str to list
+        Calls of pytest for single files, by the name without what follows its first dot.
+    wide : list of list of str
+        What all others are tried with, and what survives the narrow ones; `{name}` is the file's.
+    """
+
+    patterns: tuple[str, ...]
+    wide: Calls
+    narrow: dict[str, Calls] = field(default_factory=dict)
+
+    def calls(self, file: str) -> Calls:
+        """Calls of pytest for a file, in the order in which they are made."""
+        name = Path(file).name.split(".")[0]
+        narrow = self.narrow.get(name, [])
+        calls = [*narrow, *(call for call in self.wide if call not in narrow)]
+        return [[word.format(name=name) for word in call] for call in calls]
+
+    def draw(self, root: Path, number: int, seed: int) -> list[Mutant]:
+        """A number of mutants of this area, each of all as likely as any other."""
+        files = sorted(path for pattern in self.patterns for path in root.glob(pattern))
+        every = [mutant for path in files for mutant in mutants_of(root, str(path.relative_to(root)))]
+        return random.Random(seed).sample(every, min(number, len(every)))
+
+
+AREAS = {
+    "metrics": Area(
+        ("python/schedlab/metrics/*.py",),
+        narrow={
+            "course": [["tests/python/test_course.py"], _DAMAGE],
+            "conservation": [["tests/python/test_conservation.py"]],
+            "disturbance": [["tests/python/test_disturbance.py"]],
+            "tally": [["tests/python/test_tally.py"]],
+        },
+        wide=[
+            ["python/schedlab/metrics", "tests/python/test_metrics.py", "tests/python/test_physics.py"],
+            _DAMAGE,
+        ],
+    ),
+    "statistics": Area(
+        ("python/schedlab/stats/*.py", "python/schedlab/runs/compare.py", "python/schedlab/runs/gate.py"),
+        narrow={
+            "bootstrap": [[*_STATS, "-k", "not coverage and not alarms"], _STATS],
+            "compare": [_COMPARE],
+            "gate": [_COMPARE],
+            "sentences": [_COMPARE],
+            "inference": [[*_STATS, "-k", "not coverage and not alarms"], _STATS],
+        },
+        wide=[
+            ["tests/python/test_doubts.py"],
+            _COMPARE,
+        ],
+    ),
+    "core": Area(
+        ("core/*.c",),
+        wide=[
+            _SIMULATED,
+            ["tests/core/test_core.py", "-k", "test_unit"],
+        ],
+    ),
+    "simulator": Area(
+        ("hosts/sim/*.c",),
+        wide=[
+            _SIMULATED,
+            ["tests/sim/test_arrivals.py", "tests/sim/test_faults.py"],
+            ["tests/python/test_hosts.py", "tests/python/test_run.py"],
+        ],
+    ),
+    "policies": Area(
+        ("policies/*.c",),
+        wide=[
+            [*(f"tests/policies/{file}" for file in _POLICY_TESTS), "-k", "{name}"],
+            ["tests/sim/test_golden.py"],
+            ["tests/policies", "-k", "not upstream"],
+        ],
+    ),
+}
