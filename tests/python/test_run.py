@@ -475,3 +475,26 @@ def test_a_run_keeps_all_that_repeats_it(tmp_path):
     folder = Path(run["directory"])
     assert (folder / "mine.bpf.c").read_text() == mine.read_text()
     assert (folder / "near.h").read_text() == "/* near */\n"
+
+
+def test_a_copied_policy_keeps_the_folders_of_its_headers(tmp_path):
+    """Two headers of one name, one of them found from a header: both copies still compile."""
+    (tmp_path / "mine" / "lib").mkdir(parents=True)
+    (tmp_path / "shared").mkdir()
+    files = {
+        "mine/mine.bpf.c": '#include "lib/turn.h"\n#include "../shared/turn.h"\n' + (policies_folder() / "rr.bpf.c").read_text(),
+        "mine/lib/turn.h": '#include "near.h"\n', "mine/lib/near.h": "/* near lib */\n",
+        "shared/turn.h": '#include "near.h"\n', "shared/near.h": "/* near shared */\n",
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    mine = tmp_path / "mine" / "mine.bpf.c"
+    (run,) = run_plan(plan(tmp_path / "out", policies=[str(mine)])).runs
+    folder = Path(run["directory"])
+    assert run["source"]["files"][0] == "mine/mine.bpf.c"
+    assert {name: (folder / name).read_text() for name in run["source"]["files"]} == files
+    (again,) = run_plan(plan(tmp_path / "again", policies=[str(folder / "mine/mine.bpf.c")])).runs
+    assert (again["status"], again["record_hash"], again["source"]) == ("ok", run["record_hash"], run["source"])
+    (tmp_path / "shared" / "near.h").write_text("/* another */\n")
+    (other,) = run_plan(plan(tmp_path / "other", policies=[str(mine)])).runs
+    assert other["source"]["hash"] != run["source"]["hash"], "a header of a name that is there already counts, too"

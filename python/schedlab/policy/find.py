@@ -363,14 +363,19 @@ def source_files(path: Path) -> dict[str, Path]:
             places = [file.parent, include] if quote == '"' else [include]
             # A header that is in neither place is the compiler's own.
             header = next((p / name for p in places if (p / name).is_file()), None)
-            if header is not None and name not in found:
-                found[name] = header
+            if header is None:
+                continue
+            # Two headers of one name in two folders: the second by its place.
+            is_other = os.path.abspath(found.get(name, header)) != os.path.abspath(header)
+            key = os.path.relpath(header, path.parent) if is_other else name
+            if key not in found:
+                found[key] = header
                 queue.append(header)
     return found
 
 
-def own_files(path: Path) -> list[Path]:
-    """Find the files of a policy that are not schedlab's own, which are everywhere the same.
+def own_files(path: Path) -> tuple[Path, dict[str, bytes]]:
+    """Read the files of a policy that are not schedlab's own, which are everywhere the same.
 
     Parameters
     ----------
@@ -379,12 +384,17 @@ def own_files(path: Path) -> list[Path]:
 
     Returns
     -------
-    list of pathlib.Path
-        Absolute paths: the policy itself, then headers beside it.
+    pathlib.Path
+        The folder that all of them are in.
+    dict of str to bytes
+        Contents by their paths below it, so that each `#include` still finds its file where
+        they are copied: the policy itself, then its headers.
     """
     include = os.path.abspath(paths.include_folder()) + os.sep
     files = dict.fromkeys(os.path.abspath(file) for file in source_files(path).values())
-    return [Path(file) for file in files if not file.startswith(include)]
+    own = [Path(file) for file in files if not file.startswith(include)]
+    folder = Path(os.path.commonpath([file.parent for file in own]))
+    return folder, {str(file.relative_to(folder)): file.read_bytes() for file in own}
 
 
 def _content_hash(path: Path) -> str:

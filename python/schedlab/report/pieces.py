@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -485,10 +484,11 @@ def _sources(section: Section, run: dict) -> str:
     """The files of a policy, as they were when it ran."""
     folder = section.folder(run)
     found = []
-    # Of the run's own folder: its JSON may be from anywhere.
-    for name in map(os.path.basename, run["source"]["files"]):
+    for name in run["source"]["files"]:
+        # Of the run's own folder: its JSON may be from anywhere.
+        is_inside = folder and (folder / name).resolve().is_relative_to(folder.resolve())
         try:
-            text = (folder / name).read_text(encoding="utf-8", errors="replace") if folder else None
+            text = (folder / name).read_text(encoding="utf-8", errors="replace") if is_inside else None
         except OSError:
             text = None
         if text is not None:

@@ -16,6 +16,7 @@ import re
 import shutil
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -407,10 +408,9 @@ def _copy_source(policy: Policy, directory: Path) -> dict | None:
     """
     if not policy.path.name.endswith(".bpf.c"):
         return None
-    files = own_files(policy.path)
-    for file in files:
-        shutil.copyfile(file, directory / file.name)
-    return {"files": [file.name for file in files], "hash": policy.content_hash}
+    _, files = own_files(policy.path)
+    write_files(files, directory)
+    return {"files": [*files], "hash": policy.content_hash}
 
 
 def _options(plan: Plan, workload: Workload) -> tuple:
@@ -449,6 +449,27 @@ def make_folder(folder: Path, *, out: Path | None = None) -> None:
         raise UsageError(f"--out {named}: cannot be made: {error.strerror}; name another folder") from error
     if not os.access(folder, os.W_OK):
         raise UsageError(f"--out {named}: may not be written; name another folder")
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files, with the folders that they are in.
+
+    Parameters
+    ----------
+    files : mapping of str to bytes
+        Contents by path below `folder`.
+    folder : pathlib.Path
+        Made where it is missing.
+
+    Raises
+    ------
+    OSError
+        If one cannot be written.
+    """
+    for name, content in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
 import signal
 import tempfile
 import threading
@@ -44,6 +45,7 @@ from .case import (
     listed,
     run_case,
     spoil,
+    write_files,
     write_run,
 )
 from .plan import Plan
@@ -242,12 +244,11 @@ def cancel(sent: Sent) -> None:
 
 def _pack(built: BuiltPolicy) -> Source:
     """Put a policy's own files together; schedlab's headers are everywhere the same."""
-    own = own_files(built.policy.path)
-    root = os.path.commonpath([file.parent for file in own])
+    root, files = own_files(built.policy.path)
     return Source(
-        root=root,
-        main=os.path.relpath(own[0], root),
-        files={os.path.relpath(file, root): Path(file).read_bytes() for file in own},
+        root=str(root),
+        main=next(iter(files)),
+        files=files,
         content_hash=built.policy.content_hash,
         values=built.values,
     )
@@ -275,11 +276,9 @@ def _take(sent: Sent, case: Case, future: Future | Exception | None) -> dict:
             run |= {"error_kind": "worker", "error": "its worker did other work than is asked for here; "
                     "give all machines the same schedlab"}  # fmt: skip
         run["program_hash"] = program.program_hash
-        directory.mkdir(parents=True, exist_ok=True)
-        for old in directory.iterdir():
-            old.unlink()
-        for name, content in files.items():
-            (directory / name).write_bytes(content)
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        write_files(files, directory)
         write_run(run)
     except OSError as error:
         spoil(run, error)
@@ -344,8 +343,8 @@ def do_errand(errand: Errand) -> Answer:
         finally:
             session.close()
         directory = Path(run["directory"])
-        files = {file.name: file.read_bytes() for file in directory.iterdir()
-                 if errand.wanted is None or file.name in errand.wanted}  # fmt: skip
+        files = {str(file.relative_to(directory)): file.read_bytes() for file in directory.rglob("*")
+                 if file.is_file() and (errand.wanted is None or file.name in errand.wanted)}  # fmt: skip
         if run["error"]:
             run["error"] = run["error"].replace(str(folder), errand.source.root).replace(
                 str(ready.plan.out), str(errand.plan.out)
@@ -355,10 +354,7 @@ def do_errand(errand: Errand) -> Answer:
 
 def _unpack(source: Source, folder: Path) -> BuiltPolicy:
     """Compile a policy that has travelled."""
-    for name, content in source.files.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+    write_files(source.files, folder)
     policy = load_policy(str(folder / source.main))
     if policy.content_hash != source.content_hash:
         raise UnavailableError(
