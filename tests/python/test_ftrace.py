@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab.errors import RecordError
+from schedlab.records import ftrace
 from schedlab.records.file import Kind, Overhead, Stop
 from schedlab.records.ftrace import (
     Trace,
@@ -243,3 +244,14 @@ def test_lines_of_a_policy_come_in_order_of_time_from_all_cpus():
 
 def test_a_kernel_without_that_event_prints_nothing():
     assert printed_lines(Trace(formats={}, pages={0: [page([printed(50, "x")])]})) == []
+
+
+def test_each_page_is_decoded_once_for_records_and_lines(monkeypatch):
+    decoded = []
+    monkeypatch.setattr(ftrace, "page_events", lambda raw: decoded.append(raw) or page_events(raw))
+    pages = {0: [page([printed(50, "said"), *wake(60, 101)])], 1: [page([switch(60, 0, 15)])]}
+    trace = Trace(FORMATS, tasks={101: 1}, pages=pages, end_ns=100)
+    found, _ = trace_records(trace)
+    assert printed_lines(trace) == ["said"]
+    assert found["kind"].tolist() == [Kind.ARRIVE]
+    assert len(decoded) == 2

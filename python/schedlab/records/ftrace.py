@@ -24,6 +24,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -44,6 +45,8 @@ FLAG_INTERRUPT = 0x08 | 0x10
 YIELD_NS_MAX = 200_000
 
 NEW, RUNNABLE, RUNNING, BLOCKED, DEAD = range(5)
+#: The event of bpf_printk().
+PRINTK = "bpf_trace_printk"
 #: Kind of a record that turned out to say nothing.
 VOID = 0
 
@@ -74,6 +77,11 @@ class Trace:
     start_ns: int = 0
     end_ns: int = 0
     nr_lost: int = 0
+
+    @cached_property
+    def events(self) -> list[tuple[int, int, str, dict]]:
+        """What `sorted_events` returns: pages are decoded once, whatever is made of them."""
+        return sorted_events(self)
 
 
 @dataclass(frozen=True)
@@ -337,7 +345,9 @@ def trace_records(trace: Trace) -> tuple[np.ndarray, int]:
     not known: `arg` of a RUN is 0.
     """
     converter = _Converter(trace)
-    for t_ns, cpu, name, event in sorted_events(trace):
+    for t_ns, cpu, name, event in trace.events:
+        if name == PRINTK:
+            continue
         t_ns -= trace.start_ns
         if t_ns > trace.end_ns:
             break
@@ -373,20 +383,10 @@ def printed_lines(trace: Trace) -> list[str]:
     RecordError
         If a page is damaged.
     """
-    text = trace.formats.get("bpf_trace/bpf_trace_printk")
-    if not text or "bpf_string" not in (form := read_format(text)).fields:
+    # Of a kernel without that event nothing is printed, and nothing need be decoded.
+    if not any(path.rpartition("/")[2] == PRINTK for path in trace.formats):
         return []
-    at, _, _ = form.fields["bpf_string"]
-    lines = []
-    for pages in trace.pages.values():
-        for page in pages:
-            for t_ns, raw in page_events(page):
-                if int.from_bytes(raw[:2], "little") == form.number:
-                    # A field of variable length: where it lies, and how long it is.
-                    start, length = struct.unpack_from("<HH", raw, at)
-                    said = raw[start : start + length].rstrip(b"\0\n").decode("utf-8", "replace")
-                    lines.append((t_ns, said))
-    return [said for _, said in sorted(lines, key=lambda line: line[0])]
+    return [event["bpf_string"] for _, _, name, event in trace.events if name == PRINTK and "bpf_string" in event]
 
 
 def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:
@@ -401,7 +401,7 @@ def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:
     -------
     list of (int, int, str, dict)
         Time in nanoseconds on the trace's clock, CPU, name of the event, and
-        its numeric fields by name.
+        its numeric fields by name; of `PRINTK`, its text.
 
     Raises
     ------
@@ -410,7 +410,7 @@ def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:
     """
     by_number = {}
     for path, text in trace.formats.items():
-        if path.rpartition("/")[2] in _HANDLERS:
+        if path.rpartition("/")[2] in (*_HANDLERS, PRINTK):
             form = read_format(text)
             readers = {
                 name: (offset, struct.Struct(f"<{_CODES[size].lower() if signed else _CODES[size]}"))
@@ -431,6 +431,10 @@ def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:
                         key: reader.unpack_from(raw, offset)[0]
                         for key, (offset, reader) in readers.items()
                     }
+                    if name == PRINTK and "bpf_string" in values:
+                        # A field of variable length: where it lies, and how long it is.
+                        start, length = values["bpf_string"] & 0xFFFF, values["bpf_string"] >> 16 & 0xFFFF
+                        values = {"bpf_string": raw[start : start + length].rstrip(b"\0\n").decode("utf-8", "replace")}
                     events.append((t_ns, cpu, name, values))
     events.sort(key=lambda event: event[:2])
     return events
