@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -169,3 +170,19 @@ def test_a_command_that_closes_its_streams_is_waited_for_without_using_the_cpu()
         before = time.process_time()
         assert process.read_until(lambda: False, time.monotonic() + LONG) == 3
         assert time.process_time() - before < 0.2
+
+
+def test_a_command_that_cannot_be_watched_is_ended(monkeypatch, tmp_path):
+    """As where the machine has no descriptor left: it had gone on for as long as it liked."""
+    started, popen = [], subprocess.Popen
+
+    def no_more(_pid):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pidfd_open", no_more)
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, **more: started.append(popen(*words, **more)) or started[0])
+    before = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(HostError, match="cannot be watched: pidfd_open: Too many open files"):
+        Supervised([sys.executable, "-c", "import time; time.sleep(3600)"])
+    assert started[0].poll() is not None
+    assert set(os.listdir("/proc/self/fd")) == before

@@ -141,7 +141,13 @@ class Supervised:
             raise HostError(f"{command[0]} cannot be started: {error.strerror}") from error
         finally:
             os.close(read_end)
-        self._ended = os.pidfd_open(self._process.pid)
+        try:
+            self._ended = os.pidfd_open(self._process.pid)
+        except OSError as error:
+            # As where all descriptors are used up: the supervisor ends the tree with this pipe.
+            with self._process:
+                os.close(self._control)
+            raise HostError(f"{command[0]} cannot be watched: pidfd_open: {error.strerror}") from error
         for stream in (self._process.stdout, self._process.stderr):
             os.set_blocking(stream.fileno(), False)
 
