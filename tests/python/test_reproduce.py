@@ -23,12 +23,14 @@ from schedlab.hosts import kernel_boot
 from schedlab.hosts.kernel_build import KernelImage
 from schedlab.reproduce import runs as reproduce_runs
 from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide_all, measure_on
+from schedlab.reproduce.finished import load_finished
 from schedlab.reproduce.formula import Cell, Measure, MissingError
 from schedlab.reproduce.reproduction import Wanted
 from schedlab.reproduce.runs import _identity, _Machines, do_runs, read_samples, workload_of
 from schedlab.reproduce.samples import Done, Samples
 from schedlab.reproduce.spec import Claim, Runs, Size, read_experiment
 from schedlab.reproduce.steps import needed_pairs, published_tables, reproduce_report
+from schedlab.reproduce.summary import read_summary
 
 from conftest import missing
 
@@ -379,8 +381,13 @@ def test_a_second_call_with_another_host_adds_to_the_page(miniature, tmp_path, s
     third = reproduce_report(miniature, Wanted(out=out, hosts=("two",)))
     assert (list(third.samples.done), third.earlier) == (["two"], {})
     assert third.left_out == {"one": "not among the hosts that were asked for"}
-    (out / "report-9" / "two" / "set.json").write_text("[]")
-    assert not reproduce_report(miniature, Wanted(out=out, hosts=("one",))).earlier, "a damaged file is no set"
+    content = json.loads((out / "report-9" / "two" / "set.json").read_text())
+    workload, policy, _ = content["found"][0]
+    for damaged in ([], content | {"found": [[workload, policy, 1]]}, content | {"found": [[workload, policy, [1]]]},
+                    content | {"found": [[workload, policy, [{}]]]}, content | {"found": 1}, content | {"size": 1}):  # fmt: skip
+        (out / "report-9" / "two" / "set.json").write_text(json.dumps(damaged))
+        assert load_finished(second.experiment.runs["two"], out / "report-9") is None, "a damaged file is no set"
+    assert not reproduce_report(miniature, Wanted(out=out, hosts=("one",))).earlier
 
 
 def test_a_damaged_run_directory_is_done_again_or_has_a_remedy(miniature, tmp_path, simulator):
@@ -634,3 +641,18 @@ def test_the_command_refuses_what_makes_no_sense(words, problem):
     result = CliRunner().invoke(app, ["reproduce", *words])
     assert isinstance(result.exception, UsageError)
     assert problem in str(result.exception)
+
+
+@pytest.mark.parametrize(("text", "problem"), [
+    ("answer = [1]", r"answer: a sentence must be a text or \{text = \.\.\., when = \[\.\.\.\]\} \(got 1\)"),
+    ("answer = [{text = 1}]", "answer: text must be a str \\(got 1\\)"),
+    ("answer = [{text = 'x', when = 1}]", "answer: when must be a list \\(got 1\\)"),
+    ("answer = [{text = 'x', when = [1]}]", "answer: when must be a list of texts"),
+    ("answer = [{test = 'x'}]", "answer: text is missing"),
+    ("[picture]\ntitle = 'a'\nunit = 'b'\non = []\nbars = [1]", "bars: label is missing"),
+    ("[picture]\ntitle = 'a'\nunit = 'b'\non = []\nbars = [{label = 'x', ours = 1}]", "bars: ours must be a str"),
+])  # fmt: skip
+def test_a_damaged_summary_is_refused_with_its_place(tmp_path, text, problem):
+    (tmp_path / "summary.toml").write_text(text)
+    with pytest.raises(SpecError, match=problem):
+        read_summary(tmp_path, {}, {})

@@ -75,10 +75,10 @@ def load_finished(runs: Runs, out: Path) -> tuple[Done, Size, str] | None:
             return None
         found = {(workload, policy): each for workload, policy, each in content["found"]}
         size, made = Size(**content["size"]), str(content["made"])
+        directories = {run["directory"] for each in found.values() for run in each if run["status"] == "ok"}
+        if not all((Path(directory) / "run.json").is_file() for directory in directories):
+            return None
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-    directories = {run["directory"] for each in found.values() for run in each if run["status"] == "ok"}
-    if not all((Path(directory) / "run.json").is_file() for directory in directories):
         return None
     return Done(runs, found), size, made
 

@@ -20,7 +20,7 @@ from .claims import measure_on
 from .formula import MissingError
 from .published import Formula
 from .reproduction import Reproduction
-from .summary import Picture, missing_of, sentences_of, summary_of
+from .summary import Picture, sentences_of, summary_of
 from .text import count_sentences, number_text
 
 
@@ -37,16 +37,15 @@ def answer_section(made: Reproduction) -> str:
     str
         HTML.
     """
-    sentences = sentences_of(made, "answer") or count_sentences(made)
-    said = "".join(f"<p>{page.prose(sentence)}</p>" for sentence in sentences)
-    nr_missing = missing_of(made, "answer")
+    sentences, nr_missing = sentences_of(made, "answer")
+    said = "".join(f"<p>{page.prose(sentence)}</p>" for sentence in sentences or count_sentences(made))
     if nr_missing:
         said += (f'<p class="soft small">{page.nr(nr_missing, "more sentence")} of this answer need'
                  f'{"s" if nr_missing == 1 else ""} runs that were not done yet: see the set-up at the end.</p>')  # fmt: skip
     halves = "".join(
         f'<div class="half"><h3>{heading}</h3><ul>{"".join(f"<li>{page.prose(each)}</li>" for each in found)}</ul></div>'
         for kind, heading in (("well", "What the author did well"), ("change", "What to change"))
-        if (found := sentences_of(made, kind))
+        if (found := sentences_of(made, kind)[0])
     )
     drawn = _picture(made)
     return f"""<section id="answer">

@@ -120,7 +120,7 @@ def summary_text(made: Reproduction) -> str:
         Markdown.
     """
     experiment = made.experiment
-    sentences = sentences_of(made, "main") or sentences_of(made, "answer")[:2]
+    sentences = sentences_of(made, "main")[0] or sentences_of(made, "answer")[0][:2]
     on = f"Decided on {experiment.runs[experiment.primary].title}. " if experiment.primary in made.samples.done else ""
     return (f"**{experiment.title}.** It concludes: {experiment.concludes}\n\n"
             f"What it came to: {' '.join(sentences)}\n\n"

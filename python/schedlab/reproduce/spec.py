@@ -291,6 +291,10 @@ class _Entry:
         """Note a mistake."""
         self._faults.append(SpecFault(str(self._file), None, self.place, problem))
 
+    def below(self, place: str, values: Mapping) -> _Entry:
+        """A table within this one."""
+        return _Entry(self._file, place, values, self._faults)
+
     def take(self, key: str, kind: type, default=None):
         """Value of a key; without a default it must be there."""
         self._known.append(key)

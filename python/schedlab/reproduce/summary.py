@@ -187,7 +187,12 @@ def _number(entry: _Entry, place: str, text, runs, tables) -> Measure | Formula 
 
 def _sentence(entry: _Entry, kind: str, given, numbers: Mapping) -> Sentence:
     """A sentence: a text, or `{text = ..., when = [...]}`."""
-    text, when = (given, []) if isinstance(given, str) else (given.get("text", ""), given.get("when", []))
+    if not isinstance(given, str | dict):
+        entry.fault(f"{kind}: a sentence must be a text or {{text = ..., when = [...]}} (got {given!r})")
+        given = ""
+    spec = entry.below(kind, {"text": given} if isinstance(given, str) else given)
+    text, when = spec.take("text", str), spec.texts("when", [])
+    spec.done()
     conditions = []
     for condition in when:
         match = _CONDITION.fullmatch(condition)
@@ -204,16 +209,18 @@ def _sentence(entry: _Entry, kind: str, given, numbers: Mapping) -> Sentence:
 def _picture(entry: _Entry, runs: Mapping[str, Runs], tables: Mapping[str, Table]) -> Picture:
     """`[picture]`."""
     bars = []
-    for bar in entry.take("bars", list):
-        published = bar.get("published", "")
+    for given in entry.take("bars", list):
+        bar = entry.below("[picture] bars", given if isinstance(given, dict) else {})
+        label, published, text = bar.take("label", str), bar.take("published", str, ""), bar.take("ours", str, "")
+        bar.done()
         ours = None
         try:
             if published:
                 Formula(published).value(tables)
-            ours = Measure(bar["ours"], sets=tuple(runs)) if "ours" in bar else None
+            ours = Measure(text, sets=tuple(runs)) if text else None
         except (ValueError, ArithmeticError) as error:
-            entry.fault(f"bar '{bar.get('label', '?')}': {error}")
-        bars.append(Bar(bar.get("label", ""), published, ours))
+            bar.fault(f"'{label}': {error}")
+        bars.append(Bar(label, published, ours))
     picture = Picture(entry.take("title", str), entry.take("unit", str), entry.take("note", str, ""), tuple(bars),
                       entry.texts("on"), entry.take("log", bool, False))  # fmt: skip
     for name in picture.on:
@@ -226,7 +233,7 @@ def _picture(entry: _Entry, runs: Mapping[str, Runs], tables: Mapping[str, Table
 # ---- filling in --------------------------------------------------------------
 
 
-def sentences_of(made: Reproduction, kind: str) -> list[str]:
+def sentences_of(made: Reproduction, kind: str) -> tuple[list[str], int]:
     """The sentences of a kind that the numbers of a reproduction allow.
 
     Parameters
@@ -239,42 +246,21 @@ def sentences_of(made: Reproduction, kind: str) -> list[str]:
     Returns
     -------
     list of str
-        With all numbers filled in; without those whose numbers are missing.
-    """
-    summary, found = summary_of(made), []
-    for sentence in summary.sentences.get(kind, ()):
-        try:
-            if all(_is_met(_value(made, summary, name), *condition) for name, *condition in sentence.when):
-                found.append(_NAME.sub(lambda match: _written(_value(made, summary, match[1]), match[2]), sentence.text))
-        except MissingError:
-            continue
-    return found
-
-
-def missing_of(made: Reproduction, kind: str) -> int:
-    """How many sentences of a kind lack a number, since its set was not run.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The report, with its runs.
-    kind : str
-        One of `KINDS`.
-
-    Returns
-    -------
+        With all numbers filled in.
     int
-        0 where all numbers are there.
+        How many more lack a number, since its set was not run.
     """
-    summary, nr = summary_of(made), 0
+    summary, found, nr_missing = summary_of(made), [], 0
     for sentence in summary.sentences.get(kind, ()):
         names = {name for name, *_ in sentence.when} | {name for name, _ in _NAME.findall(sentence.text)}
         try:
-            for name in names:
-                _value(made, summary, name)
+            values = {name: _value(made, summary, name) for name in names}
         except MissingError:
-            nr += 1
-    return nr
+            nr_missing += 1
+            continue
+        if all(_is_met(values[name], *condition) for name, *condition in sentence.when):
+            found.append(_NAME.sub(lambda match, values=values: _written(values[match[1]], match[2]), sentence.text))
+    return found, nr_missing
 
 
 def summary_of(made: Reproduction) -> Summary:
