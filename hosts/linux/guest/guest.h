@@ -9,6 +9,7 @@
  *	input.c   where the job comes from
  *	play.c    real processes play a workload program under the policy
  *	verbs.c   what each verb is on Linux, with ../tasks
+ *	handover.c  locks and pipes
  *	device.c  what `read` and `write` wait for
  *	trace.c   records what the scheduler did, through tracefs
  *
@@ -43,18 +44,24 @@ void trace_stop(void);
 /* Sends the events, and how many were lost. */
 void trace_send(void);
 
-/* ---- play.c, verbs.c, device.c: a workload program ------------------------------- */
+/* ---- play.c, verbs.c, handover.c, device.c: a workload program -------------------- */
 
 /* State that all processes of a run share; one mapping, made before any. */
 struct shared_task {
 	s32 pid;
 	u32 may_arm;		/* futex: 1 when it may set its arrival timer */
 	u32 started;		/* futex: 1 when its parent has spawned it */
-	u32 children_ended;	/* futex: counts up */
+	u32 children_ended;	/* futex: counts up; woken at children_needed */
+	u32 children_needed;
 	s32 result;		/* what sl_player_run() returned */
+	/* handover.c: */
+	u32 is_served;		/* futex: 1 when its lock or its bytes are its own */
+	u32 next_waiter;	/* number of the task behind it, from 1; 0: none */
+	u64 needs_bytes;	/* position in a pipe's stream that it waits for */
 };
 
 struct shared_device;
+struct handover;
 
 struct shared {
 	u64 start_ns;		/* CLOCK_MONOTONIC: time 0 of the program */
@@ -63,8 +70,17 @@ struct shared {
 	int attrs_fd;		/* map of attributes, -1: the policy has none */
 	struct shared_task *tasks;
 	struct sync_object *objects;
+	struct handover *handovers;	/* one for each object */
 	struct shared_device *device;
 };
+
+/* How much shared memory an object needs. */
+u64 handover_bytes(void);
+/* The verbs `lock`, `unlock`, `send` and `recv`. */
+int handover_lock(struct sl_player *p, u32 object);
+int handover_unlock(struct sl_player *p, u32 object);
+int handover_send(struct sl_player *p, u32 object, u64 bytes);
+int handover_recv(struct sl_player *p, u32 object, u64 bytes);
 
 /* How much shared memory the device needs. */
 u64 device_bytes(void);
@@ -75,6 +91,8 @@ int device_transfer(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
 
 /* The calling process begins with its program. */
 void verbs_begin(void);
+/* The calling process has done its program; @parent may wait for it. */
+void verbs_end(struct shared_task *parent);
 extern const struct sl_player_ops verbs;
 
 /* Attach so long before time 0 from now on. */

@@ -103,6 +103,7 @@ static int make_shared(struct run *run)
 
 	run->shared_bytes = sizeof(*s) + device_bytes() +
 			    sizeof(*s->tasks) * h->nr_tasks +
+			    handover_bytes() * h->nr_objects +
 			    sizeof(*s->objects) * h->nr_objects;
 	s = mmap(NULL, run->shared_bytes, PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -112,7 +113,9 @@ static int make_shared(struct run *run)
 	}
 	s->device = (void *)(s + 1);
 	s->tasks = (void *)((char *)s->device + device_bytes());
-	s->objects = (void *)(s->tasks + h->nr_tasks);
+	s->handovers = (void *)(s->tasks + h->nr_tasks);
+	s->objects = (void *)((char *)s->handovers +
+			      handover_bytes() * h->nr_objects);
 	s->nr_left = h->nr_tasks;
 	run->shared = s;
 	return 0;
@@ -181,12 +184,8 @@ static void be_task(const struct run *run, u32 i)
 	player.arrival_ns = await_arrival(s, me, task->arrival_ns);
 	verbs_begin();
 	me->result = sl_player_run(&player);
-	if (task->parent != SL_PROGRAM_NONE) {
-		u32 *ended = &s->tasks[task->parent].children_ended;
-
-		__atomic_add_fetch(ended, 1, __ATOMIC_RELEASE);
-		futex_wake(ended, 1);
-	}
+	if (task->parent != SL_PROGRAM_NONE)
+		verbs_end(&s->tasks[task->parent]);
 	if (!__atomic_sub_fetch(&s->nr_left, 1, __ATOMIC_ACQ_REL))
 		futex_wake(&s->nr_left, 1);
 	_exit(0);
@@ -370,27 +369,20 @@ void play(struct policy *policy, const char *path)
 {
 	struct run run = { 0 };
 	u32 value_bytes = 0;
-	u32 fault_object;
-	int failed;
 
 	if (open_program(&run, path) || policy_load(policy) || make_shared(&run))
 		return;
 	run.shared->attrs_fd = policy_map(policy, "task_attrs", &value_bytes);
-	failed = sync_open(run.program, run.shared->objects, &fault_object);
 	if (run.shared->attrs_fd >= 0 && value_bytes != sizeof(struct task_attr)) {
 		frame_text("fatal", "task_attrs holds %u bytes, not %zu: another "
 			   "version of scx/task_attr.h", value_bytes,
 			   sizeof(struct task_attr));
-	} else if (failed) {
-		frame_text("fatal", "pipe: %s", strerror(-failed));
 	} else {
 		if (!fork_tasks(&run))
 			play_attached(policy, &run);
 		kill_tasks(&run);
 		trace_send();
 	}
-	if (!failed)
-		sync_close(run.program, run.shared->objects);
 	munmap(run.shared, run.shared_bytes);
 	munmap((void *)run.program, run.program_bytes);
 }

@@ -92,17 +92,25 @@ static int spawn(struct sl_player *p, u32 task)
 
 static int wait_children(struct sl_player *p, u64 children)
 {
-	u32 *ended = &shared_of(p)->tasks[p->task].children_ended;
+	struct shared_task *me = &shared_of(p)->tasks[p->task];
+	u32 seen;
 
 	/* The player has counted @children into nr_awaited already. */
 	(void)children;
-	for (;;) {
-		u32 seen = __atomic_load_n(ended, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&me->children_needed, (u32)p->nr_awaited, __ATOMIC_SEQ_CST);
+	while ((seen = __atomic_load_n(&me->children_ended, __ATOMIC_SEQ_CST)) <
+	       p->nr_awaited)
+		futex_wait(&me->children_ended, seen, ~0ULL);
+	return 0;
+}
 
-		if (seen >= p->nr_awaited)
-			return 0;
-		futex_wait(ended, seen, ~0ULL);
-	}
+/* A parent is woken by the last child that it waits for, not by each. */
+void verbs_end(struct shared_task *parent)
+{
+	u32 ended = __atomic_add_fetch(&parent->children_ended, 1, __ATOMIC_SEQ_CST);
+
+	if (ended == __atomic_load_n(&parent->children_needed, __ATOMIC_SEQ_CST))
+		futex_wake(&parent->children_ended, 1);
 }
 
 static int set(struct sl_player *p, u32 key, u64 value)
@@ -121,10 +129,10 @@ const struct sl_player_ops verbs = {
 	.read = device_transfer,
 	.write = device_transfer,
 	.yield = tasks_yield,
-	.lock = sync_lock,
-	.unlock = sync_unlock,
-	.send = sync_send,
-	.recv = sync_recv,
+	.lock = handover_lock,
+	.unlock = handover_unlock,
+	.send = handover_send,
+	.recv = handover_recv,
 	.barrier = sync_barrier,
 	.await = sync_await,
 	.signal = sync_signal,

@@ -131,7 +131,7 @@ int sync_await(struct sl_player *p, u32 object, u32 lock)
 	u32 seen;
 
 	if (lock != SL_PROGRAM_NONE)
-		sync_unlock(p, lock);
+		p->ops->unlock(p, lock);
 	for (;;) {
 		seen = __atomic_load_n(&o->word, __ATOMIC_ACQUIRE);
 		if ((s32)(seen - number) > 0)
@@ -139,7 +139,7 @@ int sync_await(struct sl_player *p, u32 object, u32 lock)
 		syscall(SYS_futex, &o->word, FUTEX_WAIT_BITSET, seen, NULL, NULL,
 			1U << number % 32);
 	}
-	return lock == SL_PROGRAM_NONE ? 0 : sync_lock(p, lock);
+	return lock == SL_PROGRAM_NONE ? 0 : p->ops->lock(p, lock);
 }
 
 int sync_signal(struct sl_player *p, u32 object, bool all)
