@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Hold the simulator against the teaching kernel; `.venv/bin/python bench/agreement.py`.
 
-    agreement.py [--policies P...] [--workloads W...] [--cpus N...] [--write]
+    agreement.py [--policies P...] [--workloads W...] [--cpus N...] [--first] [--write]
 
 Plays each workload under each policy on both hosts, with the same program, seed and
 knobs, and compares what docs/agreement.md says: shares, switches, mean response, 99th
 percentiles; and whether the very sequence of decisions is the same. First with one
-CPU, then some with several. With `--write` the tables in docs/agreement.md are replaced.
+CPU, then some with several. With `--write` the tables in docs/agreement.md are replaced;
+`--first` shows instead, for one CPU, the first decision that differs.
 
 The simulator is told what things cost in the kernel (COSTS), the same for all. Where
 the two then differ beyond the bounds, it is asked again and again, with costs that are
@@ -27,13 +28,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agreement_bounds import Pair, measure, variations
+from agreement_bounds import Cell, Pair, first_difference, measure, table, variations
 
 from schedlab import paths
 from schedlab.hosts import kernel, kernel_build
@@ -83,39 +83,6 @@ class Hosts:
 
     simulator: Path | None = None
     image: kernel_build.KernelImage | None = None
-
-
-@dataclass
-class Cell:
-    """One workload under one policy: a place in a table.
-
-    Attributes
-    ----------
-    costly : Pair
-        With the simulator that knows what things cost in the kernel.
-    free : Pair
-        With the simulator in which nothing costs any time.
-    nr_cpus : int, default 1
-        On how many CPUs.
-    nr_like : int, default 0
-        If `costly` is beyond the bounds: how many of NR_VARIATIONS are not.
-    """
-
-    costly: Pair
-    free: Pair
-    nr_cpus: int = 1
-    nr_like: int = 0
-
-    @property
-    def mark(self) -> str:
-        """What stands in the table; empty: it has to be explained."""
-        if self.costly.error:
-            return ""
-        if self.costly.are_equal:
-            return "="
-        if not self.costly.beyond:
-            return "ok"
-        return "~" if self.nr_like else ""
 
 
 @dataclass(frozen=True)
@@ -264,7 +231,7 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int 
             hold(cell.costly, in_simulator(run, hosts, costs=COSTS))
             hold(cell.free, in_simulator(run, hosts))
             if cell.costly.beyond and nr_cpus == 1:
-                cell.nr_like = sum(
+                cell.has_like = any(
                     not hold(Pair(workload, policy),
                              in_simulator(replace(run, seed=seed), hosts, costs=costs)).beyond
                     for seed, costs in variations(COSTS, run.seed)
@@ -274,55 +241,14 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int 
     return cell
 
 
-def table(cells: list[Cell]) -> str:
-    """Write the cells as Markdown: a row per workload, a column per policy.
-
-    Parameters
-    ----------
-    cells : list of Cell
-        All of one number of CPUs.
-
-    Returns
-    -------
-    str
-        A sentence of counts, the table, and a note for each number in it.
-    """
-    by_name = {(cell.costly.workload, cell.costly.policy): cell for cell in cells}
-    workloads, policies = (list(dict.fromkeys(names)) for names in zip(*by_name, strict=True))
-    lines = [f"| workload | {' | '.join(policies)} |", "|---" * (len(policies) + 1) + "|"]
-    notes = []
-    for workload in workloads:
-        row = []
-        for policy in policies:
-            cell = by_name[workload, policy]
-            if not cell.mark:
-                notes.append(f"{len(notes) + 1}. *{workload}* under *{policy}*: {_note(cell.costly)}")
-            row.append(cell.mark or f"({len(notes)})")
-        lines.append(f"| {workload} | {' | '.join(row)} |")
-    return "\n".join([_head(cells), "", *lines, "", *notes])
-
-
-def _head(cells: list[Cell]) -> str:
-    """How many cells of which kind."""
-    marks = Counter(cell.mark for cell in cells)
-    free = [cell.free for cell in cells if not cell.costly.error]
-    return (
-        f"{len(cells)} runs on each host, seed 1, one CPU: in {marks['=']} every decision "
-        f"is the same (`=`), {marks['='] + marks['ok']} are within all bounds (`=` or `ok`); in {marks['~']} "
-        f"microseconds decide (`~`), and {marks['']} are left (numbered). If nothing cost the simulator any "
-        f"time, {sum(pair.are_equal for pair in free)} would be the same and "
-        f"{sum(not pair.beyond for pair in free)} within all bounds."
-    )
-
-
-def _note(pair: Pair) -> str:
-    """What is beyond the bounds, with the numbers behind it."""
-    if pair.error:
-        return pair.error.splitlines()[0]
-    real, simulated = pair.numbers["response_ns_mean"]
-    return (f"{', '.join(pair.beyond)} (kernel and simulator: {pair.numbers['switches'][0]:.0f} and "
-            f"{pair.numbers['switches'][1]:.0f} switches, mean response {real / 1e6:.3g} and "
-            f"{simulated / 1e6:.3g} ms)")  # fmt: skip
+def first(workload: str, policy: str) -> list[str]:
+    """Lines that show the first decision that differs, with what the table charges."""
+    loaded = load_workload(workload)
+    program = compile_workload(loaded, seed=1)
+    with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
+        run = Run(Path(folder), program, policy, loaded.tick_ns)
+        both = in_kernel(run), in_simulator(run, costs=COSTS)
+    return [f"{workload} under {policy}:", *first_difference(both, program)]
 
 
 def parallel_table(cells: list[Cell]) -> str:
@@ -354,12 +280,16 @@ def parallel_table(cells: list[Cell]) -> str:
     return "\n".join(lines)
 
 
+def _policies() -> list[str]:
+    """Names of ours."""
+    return sorted(path.name.removesuffix(".bpf.c") for path in paths.policies_folder().glob("*.bpf.c"))
+
+
 def _compare_all(options) -> list[Cell]:
     """Compare what the command line names, and say so as it goes on."""
-    ours = sorted(path.name.removesuffix(".bpf.c") for path in paths.policies_folder().glob("*.bpf.c"))
     todo = []
     for nr_cpus in options.cpus:
-        workloads, policies = (WORKLOADS, ours) if nr_cpus == 1 else (PARALLEL_WORKLOADS, PARALLEL_POLICIES)
+        workloads, policies = (WORKLOADS, _policies()) if nr_cpus == 1 else (PARALLEL_WORKLOADS, PARALLEL_POLICIES)
         todo += itertools.product(options.workloads or workloads, options.policies or policies, [nr_cpus])
     cells = []
     with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory(prefix="schedlab-sim-") as folder:
@@ -389,7 +319,12 @@ def main(words: list[str]) -> int:
                         "CPUs, PARALLEL_WORKLOADS")  # fmt: skip
     parser.add_argument("--cpus", nargs="+", type=int, default=(1, *PARALLEL_CPUS))
     parser.add_argument("--write", action="store_true", help="replace the tables in docs/agreement.md")
+    parser.add_argument("--first", action="store_true", help="show the first decision that differs, of each run")
     options = parser.parse_args(words)
+    if options.first:
+        for workload, policy in itertools.product(options.workloads or WORKLOADS, options.policies or _policies()):
+            print("\n".join(first(workload, policy)), flush=True)
+        return 0
     cells = _compare_all(options)
     alone, parallel = ([cell for cell in cells if (cell.nr_cpus == 1) == is_one] for is_one in (True, False))
     text = "\n\n".join(([table(alone)] if alone else []) + ([SEVERAL + parallel_table(parallel)] if parallel else []))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What it means that two hosts agree; agreement.py and agreement_guest.py use it.
+"""What it means that two hosts agree; agreement.py and its neighbours use it.
 
 A pair of runs of one program is compared with the bounds of the project's design.
-Where it is beyond them, the simulator is asked again, with costs and seeds that
+Shares are those of windows: what a task has had when it ends is fixed by its program,
+whatever the policy does, and what its class has had in a given tenth of a second is not.
+Where a pair is beyond the bounds, the simulator is asked again, with costs and seeds that
 are somewhat different (`variations`): nobody knows a host's costs exactly, and if one
 of these runs is within the bounds, microseconds decide about this workload under
 this policy. That is the mark `~` in the tables of docs/agreement.md.
@@ -12,7 +14,9 @@ Read next: docs/agreement.md.
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -20,10 +24,12 @@ import numpy as np
 
 from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.timeline import Timeline
-from schedlab.records.file import Kind
+from schedlab.records.file import Kind, Stop
 
 #: The bounds of the project's design, fixed before the first run.
 SHARE_POINTS, SWITCHES, RESPONSE, P99_TICKS = 2.0, 0.10, 0.15, 1.0
+#: Length of the windows of which shares are compared: 2 points of one are two ticks.
+WINDOW_TICKS = 100
 NR_VARIATIONS = 40
 #: Each cost is multiplied or divided by up to this.
 VARIATION = 2.0
@@ -42,7 +48,7 @@ class Pair:
     are_equal : bool
         Whether both hosts ran the same tasks in the same order, for the same reasons.
     share_points : float
-        Largest difference of a task's share of the CPU time used, in percentage points.
+        Largest difference of a class's share of the CPUs in any window, in percentage points.
     switches, response : float
         Relative difference of the number of switches and of the mean response time;
         the host's less the simulator's, by the simulator's.
@@ -50,6 +56,8 @@ class Pair:
         Larger difference of the two 99th percentiles (response, wake-up) in ticks.
     numbers : dict
         Both hosts' values behind them.
+    shares : tuple of numpy.ndarray, shape (n_windows, n_classes)
+        Of both hosts, from 0 to 1.
     """
 
     workload: str
@@ -61,12 +69,11 @@ class Pair:
     response: float = 0.0
     p99_ticks: float = 0.0
     numbers: dict = field(default_factory=dict)
+    shares: tuple = ()
 
     @property
     def beyond(self) -> list[str]:
         """Bounds that it exceeds, in words."""
-        if self.are_equal:
-            return []
         found = []
         if self.share_points > SHARE_POINTS:
             found.append(f"share {self.share_points:.1f} points")
@@ -79,8 +86,39 @@ class Pair:
         return found
 
 
+@dataclass
+class Cell:
+    """One workload under one policy: a place in a table.
+
+    Attributes
+    ----------
+    costly : Pair
+        With the simulator that knows what things cost in the kernel.
+    free : Pair
+        With the simulator in which nothing costs any time.
+    nr_cpus : int, default 1
+        On how many CPUs.
+    has_like : bool, default False
+        If `costly` is beyond the bounds: whether one of NR_VARIATIONS is not.
+    """
+
+    costly: Pair
+    free: Pair
+    nr_cpus: int = 1
+    has_like: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What stands in the table; empty: it has to be explained."""
+        if self.costly.error:
+            return ""
+        if not self.costly.beyond:
+            return "=" if self.costly.are_equal else "ok"
+        return "~" if self.has_like else ""
+
+
 def decisions(records) -> list[tuple]:
-    """List what the scheduler decided: who runs, and why it stops.
+    """List what the scheduler decided: which task runs, and why it stops.
 
     Parameters
     ----------
@@ -90,13 +128,55 @@ def decisions(records) -> list[tuple]:
     Returns
     -------
     list of tuple
-        `(kind, task, cpu, why)` of each RUN and STOP.
+        `(kind, task, why)` of each RUN and STOP; CPUs are alike, so where does not count.
     """
     events = records.events
     chosen = events[np.isin(events["kind"], (Kind.RUN, Kind.STOP))]
     why = np.where(chosen["kind"] == Kind.STOP, chosen["flags"], 0)
-    return list(zip(chosen["kind"].tolist(), chosen["task"].tolist(), chosen["cpu"].tolist(),
-                    why.tolist(), strict=True))
+    return list(zip(chosen["kind"].tolist(), chosen["task"].tolist(), why.tolist(), strict=True))
+
+
+def first_difference(both, program, context: int = 3) -> list[str]:
+    """Show where two runs part.
+
+    Parameters
+    ----------
+    both : sequence of Records
+        Of two hosts.
+    program : Program
+        What both ran.
+    context : int, default 3
+        How many events stand before and after the decision, on each side.
+
+    Returns
+    -------
+    list of str
+        How many decisions are the same, and if not all, lines for either host, where
+        `>` marks the first decision that differs.
+    """
+    names = {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
+    chosen = [decisions(records) for records in both]
+    nr_same = next((i for i, pair in enumerate(itertools.zip_longest(*chosen)) if pair[0] != pair[1]), None)
+    if nr_same is None:
+        return [f"all {len(chosen[0])} decisions are the same"]
+    lines = [f"{nr_same} decisions are the same, of {len(chosen[0])} and {len(chosen[1])}"]
+    for host, records in zip(("host", "simulator"), both, strict=True):
+        events = records.events
+        rows = np.flatnonzero(np.isin(events["kind"], (Kind.RUN, Kind.STOP)))
+        here = int(rows[nr_same]) if nr_same < len(rows) else len(events) - 1
+        lines.append(f"  {host}:")
+        lines += [f"  {'>' if i == here else ' '} {_told(events[i], names)}"
+                  for i in range(max(here - context, 0), min(here + context + 1, len(events)))]
+    return lines
+
+
+def _told(event, names: dict[int, str]) -> str:
+    """Say in a line what an event is."""
+    kind, pid = Kind(int(event["kind"])), int(event["task"])
+    why = f" {Stop(int(event['flags'])).name.lower()} after {int(event['arg']) / 1e6:.6f} ms" if kind == Kind.STOP else ""
+    by = f" by {names.get(int(event['arg']), 'no task')}" if kind in (Kind.WAKE, Kind.ARRIVE) else ""
+    return (f"{int(event['t_ns']) / 1e6:12.6f} ms  CPU {int(event['cpu'])}  {kind.name.lower():7} "
+            f"{names.get(pid, '-')}[{pid}]{why}{by}")
 
 
 def variations(costs: dict[str, int], seed: int) -> Iterator[tuple[int, dict[str, int]]]:
@@ -136,12 +216,12 @@ def measure(pair: Pair, program, both, tick_ns: int) -> None:
         Time between ticks in nanoseconds.
     """
     weight = program.tasks["weight"]
-    metrics = [compute_metrics(Timeline(records), weight=weight) for records in both]
-    shares = [m.tasks["run_ns"] / m.run["busy_ns"] for m in metrics]
-    real, simulated = (m.run for m in metrics)
+    timelines = [Timeline(records) for records in both]
+    real, simulated = (compute_metrics(timeline, weight=weight).run for timeline in timelines)
     p99 = [abs((real[name] or 0) - (simulated[name] or 0)) for name in ("response_ns_p99", "wakeup_ns_p99")]
     pair.are_equal = decisions(both[0]) == decisions(both[1])
-    pair.share_points = 100 * float(np.abs(shares[0] - shares[1]).max())
+    pair.shares = tuple(window_shares(timeline, program, WINDOW_TICKS * tick_ns) for timeline in timelines)
+    pair.share_points = largest_points(*pair.shares)
     pair.switches = _relative(real["switches"], simulated["switches"])
     pair.response = _relative(real["response_ns_mean"], simulated["response_ns_mean"],
                               least=tick_ns / 100)  # fmt: skip
@@ -150,8 +230,148 @@ def measure(pair: Pair, program, both, tick_ns: int) -> None:
         pair.numbers[name] = (real[name], simulated[name])
 
 
+def window_shares(timeline: Timeline, program, window_ns: int) -> np.ndarray:
+    """What each class of tasks had of the CPUs in each window of a run.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+    program : Program
+        What was played; where all tasks are of one class, each counts as one.
+    window_ns : int
+        Length of a window in nanoseconds; the last one is as long, too.
+
+    Returns
+    -------
+    numpy.ndarray of float, shape (n_windows, n_classes)
+        CPU time by what all CPUs together have in a window.
+    """
+    classes = np.asarray(program.tasks["class_idx"])
+    if len(np.unique(classes)) == 1:
+        classes = np.arange(len(classes))
+    spans, records = timeline.spans, timeline.records
+    edges = np.arange(0, records.end_ns + window_ns, window_ns)
+    used_ns = np.zeros((len(edges), int(classes.max()) + 1))
+    for task in np.unique(spans.task[spans.is_run]):
+        mine = spans.is_run & (spans.task == task)
+        begin, end = spans.begin_ns[mine, None], spans.end_ns[mine, None]
+        used_ns[:, classes[task - 1]] += (np.minimum(end, edges) - np.minimum(begin, edges)).sum(axis=0)
+    return np.diff(used_ns, axis=0) / (window_ns * records.nr_cpus)
+
+
+def largest_points(real: np.ndarray, simulated: np.ndarray) -> float:
+    """Largest difference of a share in any window, in percentage points.
+
+    Parameters
+    ----------
+    real, simulated : numpy.ndarray, shape (n_windows, n_classes)
+        Of two hosts; in windows that one of them does not have, nothing ran there.
+
+    Returns
+    -------
+    float
+        From 0 to 100.
+    """
+    n = max(len(real), len(simulated))
+    first, second = (np.pad(shares, ((0, n - len(shares)), (0, 0))) for shares in (real, simulated))
+    return 100 * float(np.abs(first - second).max())
+
+
+def over_seeds(pairs: list[Pair], tick_ns: int) -> Pair:
+    """Sum up the runs of one policy: differences of the means over seeds.
+
+    Parameters
+    ----------
+    pairs : list of Pair
+        One per seed.
+    tick_ns : int
+        Time between ticks in nanoseconds.
+
+    Returns
+    -------
+    Pair
+        Of the means.
+
+    Notes
+    -----
+    A 99th percentile of a hundred waits is one of them, and one decision that goes
+    the other way, after a tie, makes it another: so single runs are no sample.
+    """
+    whole = Pair(pairs[0].workload, pairs[0].policy, are_equal=all(pair.are_equal for pair in pairs))
+    for name in pairs[0].numbers:
+        values = [[pair.numbers[name][host] or 0 for pair in pairs] for host in (0, 1)]
+        whole.numbers[name] = tuple(sum(each) / len(each) for each in values)
+    n = max(len(shares) for pair in pairs for shares in pair.shares)
+    whole.shares = tuple(
+        np.mean([np.pad(pair.shares[host], ((0, n - len(pair.shares[host])), (0, 0))) for pair in pairs], axis=0)
+        for host in (0, 1)
+    )
+    whole.share_points = largest_points(*whole.shares)
+    whole.switches = _relative(*whole.numbers["switches"])
+    whole.response = _relative(*whole.numbers["response_ns_mean"], least=tick_ns / 100)
+    whole.p99_ticks = max(
+        abs(whole.numbers[name][0] - whole.numbers[name][1])
+        for name in ("response_ns_p99", "wakeup_ns_p99")
+    ) / tick_ns
+    return whole
+
+
 def _relative(real: float, simulated: float, *, least: float = 0.0) -> float:
     """Difference by the simulator's value; what is less than `least` is no difference."""
     if abs(real - simulated) <= least or not simulated:
         return 0.0
     return (real - simulated) / simulated
+
+
+def table(cells: list[Cell], seeds: str = "seed 1") -> str:
+    """Write the cells as Markdown: a row per workload, a column per policy.
+
+    Parameters
+    ----------
+    cells : list of Cell
+        All of one number of CPUs.
+    seeds : str, default "seed 1"
+        Of the programs, in words.
+
+    Returns
+    -------
+    str
+        A sentence of counts, the table, and a note for each number in it.
+    """
+    by_name = {(cell.costly.workload, cell.costly.policy): cell for cell in cells}
+    workloads, policies = (list(dict.fromkeys(names)) for names in zip(*by_name, strict=True))
+    lines = [f"| workload | {' | '.join(policies)} |", "|---" * (len(policies) + 1) + "|"]
+    notes = []
+    for workload in workloads:
+        row = []
+        for policy in policies:
+            cell = by_name[workload, policy]
+            if not cell.mark:
+                notes.append(f"{len(notes) + 1}. *{workload}* under *{policy}*: {_note(cell.costly)}")
+            row.append(cell.mark or f"({len(notes)})")
+        lines.append(f"| {workload} | {' | '.join(row)} |")
+    return "\n".join([_head(cells, seeds), "", *lines, "", *notes])
+
+
+def _head(cells: list[Cell], seeds: str) -> str:
+    """How many cells of which kind."""
+    marks = Counter(cell.mark for cell in cells)
+    free = [cell.free for cell in cells if not cell.costly.error]
+    return (
+        f"{len(cells)} pairs, {seeds}, one CPU: in {marks['=']} every decision "
+        f"is the same (`=`), {marks['='] + marks['ok']} are within all bounds (`=` or `ok`); in {marks['~']} "
+        f"microseconds decide (`~`), and {marks['']} are left (numbered). If nothing cost the simulator any "
+        f"time, {sum(pair.are_equal for pair in free)} would be the same and "
+        f"{sum(not pair.beyond for pair in free)} within all bounds."
+    )
+
+
+def _note(pair: Pair) -> str:
+    """What is beyond the bounds, with the numbers behind it."""
+    if pair.error:
+        return pair.error.splitlines()[0]
+    real, simulated = pair.numbers["response_ns_mean"]
+    return (f"{', '.join(pair.beyond)} (kernel and simulator: {pair.numbers['switches'][0]:.0f} and "
+            f"{pair.numbers['switches'][1]:.0f} switches, mean response {real / 1e6:.3g} and "
+            f"{simulated / 1e6:.3g} ms)")  # fmt: skip

@@ -130,7 +130,7 @@ def test_costs_are_what_differs_between_two_ticks(agreement):
     assert cell.free.beyond, "without costs the two should differ, or nothing is shown"
     assert "\n| report-1/io-bound | = |\n" in agreement.table([cell])
     # What is beyond the bounds has a number, and a note with what is behind it.
-    cell.costly.are_equal, cell.costly.switches = False, 0.5
+    cell.costly.switches = 0.5
     assert "| (1) |\n\n1. *report-1/io-bound* under *rr*: switches +50% (" in agreement.table([cell])
-    cell.nr_like = 1
+    cell.has_like = True
     assert "| ~ |" in agreement.table([cell])

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""bench/agreement_*.py: the measure of agreement fails where a schedule is another one."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from schedlab.hosts.sim import SimHost
+from schedlab.records.file import Kind, Overhead
+
+pytestmark = pytest.mark.usefixtures("build")
+
+TICK_NS = 4_000_000
+SHARE_POINTS = 2.0
+WORKLOADS = ("mix", "web", "audio", "bsp")
+
+
+@pytest.fixture(scope="module")
+def guest(root):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(root / "bench")
+        yield importlib.import_module("agreement_guest")
+
+
+@pytest.fixture(scope="module")
+def bounds(guest):
+    return sys.modules["agreement_bounds"]
+
+
+@pytest.fixture(scope="module")
+def held(guest):
+    """Function: how records differ from those of a policy."""
+
+    def hold(run, real, simulated):
+        pair = guest.Pair(run.workload, run.policy)
+        guest.measure(pair, run.program, (real, simulated), TICK_NS)
+        return pair
+
+    return hold
+
+
+@pytest.fixture(scope="module")
+def simulated(guest):
+    """Function: records of a workload under a policy."""
+    with closing(SimHost().session(timeout_seconds=60)) as session:
+        yield lambda workload, policy: guest.in_simulator(guest.Run(workload, policy, 1), session)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_another_policys_schedule_is_beyond_the_bounds_by_its_shares(guest, simulated, held, workload):
+    """What tasks have had at their end is the same all the time: that told nothing."""
+    run = guest.Run(workload, "rr", 1)
+    rr, fifo = (simulated(workload, policy) for policy in ("rr", "fifo"))
+    same, other = held(run, rr, rr), held(run, fifo, rr)
+    assert (same.share_points, same.beyond) == (0, [])
+    assert other.share_points > 2 * SHARE_POINTS
+    assert any(text.startswith("share") for text in other.beyond)
+    totals = [np.sum(shares, axis=0) for shares in other.shares]
+    assert totals[0] == pytest.approx(totals[1], rel=0.01)
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_schedule_at_another_speed_is_beyond_the_bounds_by_its_shares(guest, simulated, held, factor):
+    run = guest.Run("mix", "rr", 1)
+    rr = simulated("mix", "rr")
+    events = rr.events.copy()
+    events["t_ns"] = (events["t_ns"] * factor).astype(np.uint64)
+    scaled = replace(rr, events=events)
+    pair = held(run, scaled, rr)
+    assert pair.are_equal, "each decision is the same, and at another time"
+    assert pair.beyond[0].startswith("share")
+
+
+def test_classes_that_change_places_are_beyond_the_bounds_by_their_shares(guest, simulated, held):
+    """Each decision at its time, the two makes' children in each other's place."""
+    run = guest.Run("audio", "rr", 1)
+    rr = simulated("audio", "rr")
+    classes = run.program.tasks["class_idx"]
+    compiler, test = (int(np.flatnonzero(classes == idx)[0]) + 1 for idx in (2, 4))
+    events = rr.events.copy()
+    for pid, other in ((compiler, test), (test, compiler)):
+        events["task"][rr.events["task"] == pid] = other
+    assert held(run, replace(rr, events=events), rr).share_points > SHARE_POINTS
+
+
+def test_seeds_do_not_hide_what_differs_in_each(guest, bounds, simulated, held):
+    run = guest.Run("mix", "rr", 1)
+    rr, fifo = (simulated("mix", policy) for policy in ("rr", "fifo"))
+    whole = bounds.over_seeds([held(run, fifo, rr)] * 3, TICK_NS)
+    assert whole.share_points == pytest.approx(held(run, fifo, rr).share_points)
+    assert whole.beyond
+    assert not bounds.over_seeds([held(run, rr, rr)] * 3, TICK_NS).beyond
+
+
+def test_the_first_decision_that_differs_is_shown_with_what_is_around_it(guest, simulated, bounds):
+    rr, fifo = (simulated("mix", policy) for policy in ("rr", "fifo"))
+    program = guest.Run("mix", "rr", 1).program
+    assert bounds.first_difference((rr, rr), program) == [f"all {len(bounds.decisions(rr))} decisions are the same"]
+    lines = bounds.first_difference((fifo, rr), program)
+    marked = [i for i, line in enumerate(lines) if line.startswith("  >")]
+    assert len(marked) == 2
+    assert lines[marked[0]] != lines[marked[1]]
+    # Three events before it, and three after it.
+    assert [lines[i - 4].strip() for i in marked] == ["host:", "simulator:"]
+    assert marked[1] - marked[0] == 8
+
+
+def test_a_run_that_stops_short_differs_where_it_ends(guest, simulated, bounds):
+    rr = simulated("mix", "rr")
+    short = replace(rr, events=rr.events[:100])
+    lines = bounds.first_difference((rr, short), guest.Run("mix", "rr", 1).program)
+    assert lines[0].endswith(f"of {len(bounds.decisions(rr))} and {len(bounds.decisions(short))}")
+
+
+@pytest.fixture(scope="module")
+def linux(root, guest):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(root / "bench")
+        yield importlib.import_module("agreement_linux")
+
+
+def stolen(records, ns):
+    """The same run, at whose end another process had CPU 0 for some time while a task waited."""
+    events = np.zeros(1, records.events.dtype)
+    at = np.flatnonzero(records.events["kind"] == Kind.RUN)[40]
+    events["t_ns"], events["kind"], events["flags"] = records.events["t_ns"][at], Kind.OVERHEAD, Overhead.STOLEN
+    events["arg"] = ns
+    return replace(records, events=np.insert(records.events, at, events))
+
+
+def test_a_disturbed_run_and_a_void_one_are_skipped_visibly_and_done_again(linux, simulated, capsys):
+    rr = simulated("mix", "rr")
+    answers = iter([(None, "void: task 3 computed for 4 ms instead of 5"), (stolen(rr, 100_000_000), None), (rr, None)])
+    records, skipped = linux.undisturbed("mix", "SCHED_RR:10", 1, 2, play=lambda *_, **__: next(answers))
+    assert records is rr
+    assert [text.split(":")[0] for text in skipped] == ["void", "disturbed"]
+    said = capsys.readouterr().out
+    assert said.count("skipped: mix, SCHED_RR:10, seed 1: ") == 2
+
+
+def test_a_machine_that_is_never_quiet_gives_no_numbers(linux, simulated):
+    disturbed = stolen(simulated("mix", "rr"), 100_000_000)
+    pair, nr_skipped = linux.compare("mix", "SCHED_RR:10", [1, 2], 2, play=lambda *_, **__: (disturbed, None))
+    assert nr_skipped == linux.TRIES
+    assert "none undisturbed: disturbed: others had" in pair.error
+    assert "| | | | seed 1: " in linux.line(pair, nr_skipped)
+
+
+def test_linux_is_held_to_the_same_bounds(linux, simulated):
+    rr, fifo = (simulated("mix", policy) for policy in ("rr", "fifo"))
+
+    def play(_, __, policy, *___, **____):
+        return (fifo if policy == "rt_rr" else rr), None
+
+    pair, nr_skipped = linux.compare("mix", "SCHED_RR:10", [1], 2, play=play)
+    assert (pair.error, nr_skipped) == (None, 0)
+    assert pair.share_points > SHARE_POINTS
+    assert linux.line(pair, 0).endswith(f"| {', '.join(pair.beyond)} |")
