@@ -26,27 +26,37 @@ static u32 utf8_bytes(const unsigned char *s)
 	return n;
 }
 
+u32 sl_json_character(const char **text, char *to)
+{
+	const unsigned char *s = (const unsigned char *)*text;
+	bool is_plain = *s >= 32 && *s <= 126 && *s != '"' && *s != '\\';
+	u32 n = is_plain ? 1 : utf8_bytes(s);
+	u32 code = *s > 127 ? 0xfffd : *s;
+
+	*text += n ? n : 1;
+	for (u32 i = 0; i < n; i++)
+		to[i] = (char)s[i];
+	if (n)
+		return n;
+	to[0] = '\\';
+	if (*s == '"' || *s == '\\') {
+		to[1] = (char)*s;
+		return 2;
+	}
+	to[1] = 'u';
+	for (u32 i = 0; i < 4; i++)
+		to[2 + i] = "0123456789abcdef"[code >> (12 - 4 * i) & 15];
+	return 6;
+}
+
 void sl_json_text(FILE *out, const char *key, const char *text)
 {
-	fprintf(out, "\"%s\":", key);
-	if (!text) {
-		fputs("null,", out);
-		return;
-	}
-	fputc('"', out);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		u32 n = utf8_bytes((const unsigned char *)text);
+	char bytes[SL_JSON_CHARACTER_MAX];
 
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (n) {
-			fwrite(text, 1, n, out);
-			text += n - 1;
-		} else if (c < 32 || c > 126)
-			fprintf(out, "\\u%04x", c > 127 ? 0xfffd : c);
-		else
-			fputc(c, out);
-	}
+	fprintf(out, "\"%s\":%s", key, text ? "\"" : "null,");
+	if (!text)
+		return;
+	while (*text)
+		fwrite(bytes, 1, sl_json_character(&text, bytes), out);
 	fputs("\",", out);
 }

@@ -7,11 +7,15 @@
  *
  * Read next: record.c.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "json_text.h"
 #include "sim.h"
+
+#define PIECE_BYTES_MAX 512
 
 struct sim sim;
 
@@ -32,50 +36,99 @@ void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
 	va_end(args);
 }
 
-static void print_cpus(FILE *out, u64 *nr_switches)
+/*
+ * What waits to be written. After a crash nothing of the C library can be relied
+ * on: its heap and its streams may be what the policy has damaged.
+ */
+struct line {
+	int fd;
+	u32 nr_bytes;
+	char bytes[4096];
+};
+
+static void flush(struct line *line)
 {
-	fputs("\"cpus\":[", out);
+	for (u32 at = 0; at < line->nr_bytes;) {
+		ssize_t n = write(line->fd, line->bytes + at, line->nr_bytes - at);
+
+		if (n < 0 && errno != EINTR)
+			break;
+		at += n > 0 ? (u32)n : 0;
+	}
+	line->nr_bytes = 0;
+}
+
+/* Context: what is put at once is at most PIECE_BYTES_MAX long. */
+__attribute__((format(printf, 2, 3)))
+static void put(struct line *line, const char *fmt, ...)
+{
+	va_list args;
+
+	if (line->nr_bytes + PIECE_BYTES_MAX > sizeof(line->bytes))
+		flush(line);
+	va_start(args, fmt);
+	line->nr_bytes += sl_format(line->bytes + line->nr_bytes,
+				    (u32)sizeof(line->bytes) - line->nr_bytes,
+				    fmt, args);
+	va_end(args);
+}
+
+/* A member of the object; NULL: null. */
+static void put_text(struct line *line, const char *key, const char *text)
+{
+	char bytes[SL_JSON_CHARACTER_MAX + 1];
+
+	put(line, "\"%s\":%s", key, text ? "\"" : "null,");
+	if (!text)
+		return;
+	while (*text) {
+		bytes[sl_json_character(&text, bytes)] = 0;
+		put(line, "%s", bytes);
+	}
+	put(line, "\",");
+}
+
+static void put_cpus(struct line *line, u64 *nr_switches)
+{
+	put(line, "\"cpus\":[");
 	*nr_switches = 0;
 	for (u32 i = 0; sim.cpus && i < sl_core.nr_cpus; i++) {
 		const struct sl_cpu *cpu = &sl_core.cpus[i];
 
 		*nr_switches += cpu->nr_switches;
-		fprintf(out,
-			"%s{\"busy_ns\":%llu,\"idle_ns\":%llu,\"overhead_ns\":%llu,\"nr_switches\":%llu}",
-			i ? "," : "", (unsigned long long)sim.cpus[i].busy_ns,
-			(unsigned long long)cpu->idle_ns,
-			(unsigned long long)sim.cpus[i].overhead_ns,
-			(unsigned long long)cpu->nr_switches);
+		put(line, "%s{\"busy_ns\":%llu,\"idle_ns\":%llu,\"overhead_ns\":%llu,\"nr_switches\":%llu}",
+		    i ? "," : "", (unsigned long long)sim.cpus[i].busy_ns,
+		    (unsigned long long)cpu->idle_ns,
+		    (unsigned long long)sim.cpus[i].overhead_ns,
+		    (unsigned long long)cpu->nr_switches);
 	}
-	fputs("],", out);
+	put(line, "],");
 }
 
-/* One JSON object and a newline; closes @fd. Also called from a signal, once. */
+/* One JSON object and a newline; closes @fd. Context: also a signal handler. */
 void sim_print_result(int fd, const struct sim_options *o,
 		      const struct sim_result *r)
 {
-	FILE *out = fdopen(fd, "w");
+	struct line line = { .fd = fd };
 	u64 nr_switches;
 
-	if (!out)
-		return;
-	fputc('{', out);
-	sl_json_text(out, "id", o->id);
-	sl_json_text(out, "status", r->status);
-	sl_json_text(out, "error", r->error_kind ? r->error : NULL);
-	sl_json_text(out, "error_kind", r->error_kind);
+	put(&line, "{");
+	put_text(&line, "id", o->id);
+	put_text(&line, "status", r->status);
+	put_text(&line, "error", r->error_kind ? r->error : NULL);
+	put_text(&line, "error_kind", r->error_kind);
 	if (r->task)
-		fprintf(out, "\"task\":%d,", r->task);
+		put(&line, "\"task\":%d,", r->task);
 	else
-		fputs("\"task\":null,", out);
+		put(&line, "\"task\":null,");
 	if (r->policy_offset)
-		fprintf(out, "\"policy_offset\":%llu,",
-			(unsigned long long)r->policy_offset);
-	print_cpus(out, &nr_switches);
-	fprintf(out,
-		"\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",
-		(unsigned long long)r->end_ns, (unsigned long long)nr_switches,
-		(unsigned long long)r->nr_records, sim.nr_tasks, r->nr_exited);
+		put(&line, "\"policy_offset\":%llu,",
+		    (unsigned long long)r->policy_offset);
+	put_cpus(&line, &nr_switches);
+	put(&line, "\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",
+	    (unsigned long long)r->end_ns, (unsigned long long)nr_switches,
+	    (unsigned long long)r->nr_records, sim.nr_tasks, r->nr_exited);
+	flush(&line);
 	/* A server prints one for each request that fails: close it, too. */
-	fclose(out);
+	close(fd);
 }

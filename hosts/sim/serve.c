@@ -26,21 +26,25 @@
 #include "sim.h"
 
 #define REQUEST_ARGS_MAX 256
+/* 1,024 CPUs need a thirtieth; python/schedlab/hosts/process.py reads no more. */
+#define ANSWER_BYTES_MAX (4U << 20)
 
 /*
  * Collect what the worker @pid writes, until it has ended: a process that its
  * policy has started holds the same pipe and may keep it open for longer.
+ * Return: whether that is all; false: it is more than a result can be.
  */
-static void collect(int fd, pid_t pid, FILE *to)
+static bool collect(int fd, pid_t pid, FILE *to)
 {
 	struct pollfd fds[] = {
 		{ .fd = fd, .events = POLLIN },
 		{ .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
 	};
 	char buffer[4096];
+	u64 nr_bytes = 0;
 	ssize_t n;
 
-	for (;;) {
+	while (nr_bytes <= ANSWER_BYTES_MAX) {
 		if (poll(fds, 2, -1) < 0 && errno == EINTR)
 			continue;
 		if (!fds[0].revents)
@@ -51,9 +55,11 @@ static void collect(int fd, pid_t pid, FILE *to)
 		if (n <= 0)
 			break;
 		fwrite(buffer, 1, (size_t)n, to);
+		nr_bytes += (u64)n;
 	}
 	if (fds[1].fd >= 0)
 		close(fds[1].fd);
+	return nr_bytes <= ANSWER_BYTES_MAX;
 }
 
 /* Wait for the worker, and end what its policy has left running. */
@@ -115,6 +121,7 @@ int sim_run_forked(struct sim_options *o)
 	int fds[2];
 	char *answer = NULL;
 	size_t nr_bytes = 0;
+	bool is_whole;
 	FILE *to;
 	int status;
 	pid_t pid;
@@ -141,15 +148,21 @@ int sim_run_forked(struct sim_options *o)
 	close(fds[1]);
 	to = open_memstream(&answer, &nr_bytes);
 	SL_ASSERT(to);
-	collect(fds[0], pid, to);
+	is_whole = collect(fds[0], pid, to);
+	if (!is_whole)
+		kill(pid, SIGKILL);
 	fclose(to);
 	close(fds[0]);
 	/* Before the answer: what is printed after it belongs to the next run. */
 	status = end_worker(pid);
-	fwrite(answer, 1, nr_bytes, stdout);
+	if (is_whole)
+		fwrite(answer, 1, nr_bytes, stdout);
 	fflush(stdout);
 	free(answer);
-	if (!nr_bytes)
+	if (!is_whole)
+		report_failure(o, "crash", "the policy writes without end into the pipe that is for the result; "
+			       "print with bpf_printk()");
+	else if (!nr_bytes)
 		report_death(o, status);
 	return 0;
 }

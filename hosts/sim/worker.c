@@ -67,7 +67,8 @@ static u64 policy_offset(const void *at)
 
 /*
  * Report from a signal: what the policy was doing, then end the process. What
- * was recorded is kept: it shows what led there.
+ * was recorded is kept: it shows what led there. Memory is not asked for, and
+ * nothing is printed but with write(): the policy may have damaged the heap.
  */
 static void report_and_end(const char *kind, const char *what, const void *context)
 {
@@ -80,16 +81,16 @@ static void report_and_end(const char *kind, const char *what, const void *conte
 	worker_result.end_ns = sim_now_ns;
 	worker_result.policy_offset = policy_offset(interrupted_at(context));
 	if (here && here->callback)
-		snprintf(worker_result.error, sizeof(worker_result.error),
-			 "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu.%06llu ms",
-			 sl_core.ops.name, what, sl_callback_name(here->callback),
-			 t ? t->p.comm : "-", t ? t->p.pid : 0, here->id,
-			 (unsigned long long)sim_now_ns / 1000000,
-			 (unsigned long long)sim_now_ns % 1000000);
+		sl_print_to(worker_result.error, sizeof(worker_result.error),
+			    "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu.%06llu ms",
+			    sl_core.ops.name, what, sl_callback_name(here->callback),
+			    t ? t->p.comm : "-", t ? t->p.pid : 0, here->id,
+			    (unsigned long long)sim_now_ns / 1000000,
+			    (unsigned long long)sim_now_ns % 1000000);
 	else
-		snprintf(worker_result.error, sizeof(worker_result.error),
-			 "simulation %s outside the policy at %llu ns (a schedlab bug)",
-			 what, (unsigned long long)sim_now_ns);
+		sl_print_to(worker_result.error, sizeof(worker_result.error),
+			    "simulation %s outside the policy at %llu ns (a schedlab bug)",
+			    what, (unsigned long long)sim_now_ns);
 	worker_result.nr_records = sim_records_count();
 	sim_records_close();
 	sim_print_result(result_fd, worker_options, &worker_result);

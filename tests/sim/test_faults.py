@@ -132,6 +132,19 @@ FAULTS = {
         "if (is_x(p)) { is_met = true; scx_bpf_kick_cpu(1, 0); }", ".dispatch = o",
         "policy", ["kicked 20000 times", "faulty"], False,
     ),
+    # The handler had asked for memory by fdopen().
+    "crash after a damaged heap": (
+        "void *malloc(unsigned long);",
+        "if (is_x(p)) { volatile char *at = malloc(100000);\n"
+        "for (int i = 100000; i < 100100; i++) at[i] = -1;\n*(volatile int *)8 = 1; }", "",
+        "crash", ["'faulty' accessed invalid memory in ops.enqueue() for task x[2] on CPU 0"], True,
+    ),
+    "flood where the result belongs": (
+        "long write(int, const void *, unsigned long); long lseek(int, long, int);",
+        "static char text[4096]; while (is_x(p)) for (int fd = 3; fd < 32; fd++)\n"
+        "if (lseek(fd, 0, 1) < 0) write(fd, text, sizeof(text));", "",
+        "crash", ["the policy writes without end into the pipe that is for the result"], False,
+    ),
     "ends the process": (
         "void _exit(int);", "if (is_x(p)) _exit(3);", "",
         "crash", ["ended with code 3 and no result"], False,
