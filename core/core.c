@@ -3,7 +3,7 @@
  * core.c - the core's memory: CPUs, topology, and the table of tasks.
  *
  * Called by a host once at start, and for every task at its birth and end. All
- * memory comes from sl_host_alloc() here and in maps.c, none while scheduling.
+ * memory comes from sl_host_alloc() here and in bpf/maps.c, none while scheduling.
  *
  * Read next: wake.c, where an attached task starts.
  */
@@ -113,8 +113,7 @@ int sl_core_init(const struct sl_config *config)
 	sl_lock_init(&sl_core.bypass_lock);
 	sl_lock_init(&sl_core.dsqs_lock);
 	sl_lock_init(&sl_core.slots_lock);
-	sl_lock_init(&sl_core.maps_lock);
-	sl_lock_init(&sl_core.timers_lock);
+	sl_bpf_init();
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
 	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_core.tasks = sl_host_alloc(sl_core.tasks_max *
@@ -141,6 +140,7 @@ void sl_core_exit(void)
 	sl_host_free(sl_core.tasks, sl_core.tasks_max * sizeof(struct sl_task *));
 	sl_host_free(sl_core.dsqs, 2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_host_free(sl_core.cpus, nr * sizeof(struct sl_cpu));
+	sl_bpf_exit();
 	__builtin_memset(&sl_core, 0, sizeof(sl_core));
 }
 
@@ -391,7 +391,7 @@ void sl_task_detach(struct sl_task *t)
 	sl_poke(&t->is_attached, false);
 	/* In a map that this does not see yet, nothing of it was stored. */
 	sl_host_fence();
-	if (sl_peek(&sl_core.nr_maps))
+	if (sl_peek(&sl_bpf.nr_maps))
 		sl_maps_forget_task(t);
 	give_slot(t);
 	sl_unlock(&here->tasks_lock);

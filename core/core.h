@@ -23,6 +23,8 @@
  * to fall. A CPU chooses its next task before it queues its previous one, so
  * these waits cannot form a circle (docs/design/0002).
  *
+ * What BPF gives a policy beside sched_ext, maps and timers for example, is in bpf/.
+ *
  * Read next: schedule.c, the heart; then wake.c and dispatch.c.
  */
 #ifndef SL_CORE_H
@@ -35,8 +37,6 @@
 #define SL_DISPATCH_BATCH_MAX 64
 #define SL_DISPATCH_LOOPS_MAX 32
 #define SL_DSQS_MAX 16384
-#define SL_MAPS_MAX 64
-#define SL_TIMERS_MAX 256
 #define SL_MASK_WORDS (SCX_CPUS_MAX / 64)
 #define SL_OWN_LINE __attribute__((aligned(64)))	/* of the cache */
 
@@ -177,14 +177,7 @@ struct sl_core {
 	sl_lock_t	slots_lock;	/* for finding a slot; see sl_host_task_slot() */
 	u32		free_hint;	/* slots_lock protects it */
 
-	sl_lock_t	maps_lock SL_OWN_LINE;	/* outside callbacks, protects these: */
-	struct sl_map	*maps;
-	u32		nr_maps;
-	struct sl_map	*attr_map;	/* task_attrs of the policy, or NULL */
-	const struct sl_policy *policy;
-
-	struct sl_timer	*timers;
-	sl_lock_t	timers_lock;
+	const struct sl_policy *policy SL_OWN_LINE;
 
 	u64		nr_dumps;	/* atomic: in progress */
 	u64		is_changing;	/* atomic: a policy comes or goes */
@@ -251,9 +244,6 @@ SL_OPEN void sl_task_set_weight(struct sl_task *t, u32 weight);
 SL_OPEN void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
 void sl_task_disable_migration(struct sl_task *t);
 void sl_task_enable_migration(struct sl_task *t);
-SL_OPEN int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
-void sl_attr_set(struct task_attr *attr, u32 key, u64 value);
-int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr);
 
 enum sl_why {
 	SL_WHY_RESCHED,		/* the tick said so, or a kick */
@@ -266,7 +256,8 @@ struct sl_task *sl_schedule(enum sl_why why);
 bool sl_must_look_again(void);
 void sl_switched(struct sl_task *prev);
 bool sl_tick(void);
-void sl_timers_run(void);
+
+#include "../bpf/helpers.h"
 
 /* ---- between the files of the core --------------------------------------- */
 
@@ -563,24 +554,6 @@ sl_inline void sl_flush(struct sl_cpu *here)
 
 /* dump.c */
 void sl_wait_for_dumps(void);
-
-/* attr.c, maps.c, timer.c */
-int sl_task_give_kept_attrs(struct sl_task *t);
-int sl_maps_create(const struct sl_policy *policy);
-void sl_maps_destroy(void);
-void sl_maps_forget_task(struct sl_task *t);
-void sl_map_has_timers(struct sl_map *map);
-void sl_timers_forget(const void *value, u32 bytes);
-struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
-			       void **element);
-const char *sl_map_name_of_value(const void *value);
-void sl_timers_destroy(void);
-void sl_spin_locks_reset(void);
-
-/* print.c */
-u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args);
-u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 
 #pragma GCC visibility pop
 

@@ -3,9 +3,9 @@
  * attr.c - the attributes of a thread: checked, given, changed, told.
  *
  * What was given lies with the thread, so that it can be asked for, and in the
- * policy's map (core/attr.c).
+ * policy's map (bpf/attr.c).
  *
- * Read next: core/attr.c.
+ * Read next: bpf/attr.c.
  */
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  * the section before the policy starts and has the host allocate every map. The
  * first pointer of the variable then holds the map's handle.
  *
- * Read next: core/policy.c, which loads a policy, and core/maps.c.
+ * Read next: core/policy.c, which loads a policy, and bpf/maps.c.
  */
 #ifndef SCX_NATIVE_H
 #define SCX_NATIVE_H

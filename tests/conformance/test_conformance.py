@@ -176,7 +176,7 @@ def test_every_policy_is_used():
     assert used == set(cases.HERE.glob("*.bpf.c"))
 
 
-@pytest.mark.parametrize("folder", ["core", "hosts/common", "hosts/sim", "hosts/uthreads", "include", "policies", "player"])
+@pytest.mark.parametrize("folder", ["bpf", "core", "hosts/common", "hosts/sim", "hosts/uthreads", "include", "policies", "player"])
 def test_every_cited_rule_exists(folder):
     known = rules()
     for path in sorted((cases.ROOT / folder).rglob("*.[ch]")):

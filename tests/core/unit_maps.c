@@ -2,7 +2,7 @@
 /*
  * unit_maps.c - BPF maps against plain arrays: full, empty, reused.
  *
- * Read next: core/maps.c.
+ * Read next: bpf/maps.c.
  */
 #include "unit.h"
 
@@ -282,10 +282,10 @@ TEST(map_of_the_same_name)
 
 	unit_machine(1);
 	site.value_bytes = sizeof(struct task_attr) + 200;
-	CHECK(!sl_policy_enable(&policy) && !sl_core.attr_map);
+	CHECK(!sl_policy_enable(&policy) && !sl_bpf.attr_map);
 	sl_policy_disable();
 	site.value_bytes = sizeof(struct task_attr);
-	CHECK(!sl_policy_enable(&policy) && sl_core.attr_map);
+	CHECK(!sl_policy_enable(&policy) && sl_bpf.attr_map);
 	unit_end();
 }
 

@@ -3,7 +3,7 @@
  * unit_text.c - formatted text against the C library's, and cpumasks against
  * arrays of bool.
  *
- * Read next: core/print.c, core/cpumask.c.
+ * Read next: bpf/print.c, bpf/cpumask.c.
  */
 #include <stdarg.h>
 

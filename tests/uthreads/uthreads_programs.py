@@ -101,7 +101,7 @@ class Toolchain:
         return self._make(
             "libschedlab-uthreads.so", "-fPIC", "-shared", "-Wl,-Bsymbolic",
             f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'core'}", f"-I{COMMON}", f"-I{HOST}",
-            *sorted((ROOT / "core").glob("*.c")), *sorted(HOST.glob("*.c")), COMMON / "policy_file.c",
+            *sorted((ROOT / "core").glob("*.c")), *sorted((ROOT / "bpf").glob("*.c")), *sorted(HOST.glob("*.c")), COMMON / "policy_file.c",
             HOST / f"context_{os.uname().machine}.S", "-ldl", "-lpthread",
         )  # fmt: skip
 
@@ -142,7 +142,7 @@ def build_folder(compiler: str, kind: str) -> Path:
     chain = Toolchain(compiler, kind, parent)
     digest = hashlib.sha256(repr((chain.flags, str(parent))).encode())
     digest.update(compile_all([compiler, "--version"]).encode() + Path(__file__).read_bytes())
-    for folder in ("core", "hosts/common", "hosts/uthreads", "include", "policies", "tests/uthreads/programs"):
+    for folder in ("bpf", "core", "hosts/common", "hosts/uthreads", "include", "policies", "tests/uthreads/programs"):
         for source in sorted((ROOT / folder).rglob("*")):
             if source.suffix in (".c", ".h", ".S", ".cpp"):
                 digest.update(str(source).encode() + source.read_bytes())

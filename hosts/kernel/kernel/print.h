@@ -12,7 +12,7 @@
 struct frame;
 
 /*
- * Formats as core/print.c does: d i u x X p s c %, with l, ll, a width, 0 and -.
+ * Formats as bpf/print.c does: d i u x X p s c %, with l, ll, a width, 0 and -.
  * At most 255 characters. Context: any.
  */
 void printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

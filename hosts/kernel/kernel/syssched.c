@@ -6,7 +6,7 @@
  * They reach the policy through the core; a child that is still held back is not
  * known to the core, and its attributes wait with it (proc_release()).
  *
- * Read next: policy.c; core/attr.c.
+ * Read next: policy.c; bpf/attr.c.
  */
 #include <core.h>
 

@@ -24,9 +24,9 @@ static u64 nr_starts;	/* timers_lock protects it */
 /* Context: timers_lock held. Return: NULL if it was never initialised. */
 static struct sl_timer *slot_of(const struct bpf_timer *timer)
 {
-	for (u32 i = 0; sl_core.timers && i < SL_TIMERS_MAX; i++) {
-		if (sl_core.timers[i].owner == timer)
-			return &sl_core.timers[i];
+	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
+		if (sl_bpf.timers[i].owner == timer)
+			return &sl_bpf.timers[i];
 	}
 	return NULL;
 }
@@ -37,7 +37,7 @@ static void ask_host(void)
 	u64 first_ns = ~0ULL;
 
 	for (u32 i = 0; i < SL_TIMERS_MAX; i++) {
-		struct sl_timer *s = &sl_core.timers[i];
+		struct sl_timer *s = &sl_bpf.timers[i];
 
 		if (s->owner && s->is_armed && s->expires_ns < first_ns)
 			first_ns = s->expires_ns;
@@ -55,19 +55,19 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 flags)
 	long err = -12;
 
 	(void)flags;
-	sl_lock(&sl_core.timers_lock);
-	if (!sl_core.timers)
-		sl_core.timers = sl_host_alloc(SL_TIMERS_MAX *
+	sl_lock(&sl_bpf.timers_lock);
+	if (!sl_bpf.timers)
+		sl_bpf.timers = sl_host_alloc(SL_TIMERS_MAX *
 					       sizeof(struct sl_timer));
-	if (sl_core.timers && slot_of(timer))
+	if (sl_bpf.timers && slot_of(timer))
 		err = -16;
-	for (u32 i = 0; sl_core.timers && err == -12 && i < SL_TIMERS_MAX; i++) {
-		if (sl_core.timers[i].owner)
+	for (u32 i = 0; sl_bpf.timers && err == -12 && i < SL_TIMERS_MAX; i++) {
+		if (sl_bpf.timers[i].owner)
 			continue;
-		sl_core.timers[i] = (struct sl_timer){ .owner = timer };
+		sl_bpf.timers[i] = (struct sl_timer){ .owner = timer };
 		err = 0;
 	}
-	sl_unlock(&sl_core.timers_lock);
+	sl_unlock(&sl_bpf.timers_lock);
 	if (!err)
 		sl_map_has_timers(map);
 	return err;
@@ -79,14 +79,14 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 flags)
  */
 void sl_timers_forget(const void *value, u32 bytes)
 {
-	sl_lock(&sl_core.timers_lock);
-	for (u32 i = 0; sl_core.timers && i < SL_TIMERS_MAX; i++) {
-		struct sl_timer *s = &sl_core.timers[i];
+	sl_lock(&sl_bpf.timers_lock);
+	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
+		struct sl_timer *s = &sl_bpf.timers[i];
 
 		if (s->owner && (u64)((u8 *)s->owner - (u8 *)value) < bytes)
 			*s = (struct sl_timer){ 0 };
 	}
-	sl_unlock(&sl_core.timers_lock);
+	sl_unlock(&sl_bpf.timers_lock);
 }
 
 long sl_timer_set_callback(struct bpf_timer *timer,
@@ -94,11 +94,11 @@ long sl_timer_set_callback(struct bpf_timer *timer,
 {
 	struct sl_timer *s;
 
-	sl_lock(&sl_core.timers_lock);
+	sl_lock(&sl_bpf.timers_lock);
 	s = slot_of(timer);
 	if (s)
 		s->callback = callback;
-	sl_unlock(&sl_core.timers_lock);
+	sl_unlock(&sl_bpf.timers_lock);
 	return s ? 0 : -22;
 }
 
@@ -111,7 +111,7 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 	if (!(flags & BPF_F_TIMER_ABS) &&
 	    __builtin_add_overflow(nsecs, sl_host_policy_now_ns(), &nsecs))
 		nsecs = ~0ULL;
-	sl_lock(&sl_core.timers_lock);
+	sl_lock(&sl_bpf.timers_lock);
 	s = slot_of(timer);
 	if (s && s->callback) {
 		s->expires_ns = nsecs;
@@ -120,7 +120,7 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 		ask_host();
 		err = 0;
 	}
-	sl_unlock(&sl_core.timers_lock);
+	sl_unlock(&sl_bpf.timers_lock);
 	return err;
 }
 
@@ -130,13 +130,13 @@ long bpf_timer_cancel(struct bpf_timer *timer)
 	struct sl_timer *s;
 	long was_armed = -22;
 
-	sl_lock(&sl_core.timers_lock);
+	sl_lock(&sl_bpf.timers_lock);
 	s = slot_of(timer);
 	if (s) {
 		was_armed = s->is_armed;
 		s->is_armed = false;
 	}
-	sl_unlock(&sl_core.timers_lock);
+	sl_unlock(&sl_bpf.timers_lock);
 	return was_armed;
 }
 
@@ -149,9 +149,9 @@ static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
 {
 	struct sl_timer *due = NULL;
 
-	sl_lock(&sl_core.timers_lock);
-	for (u32 i = 0; sl_core.timers && i < SL_TIMERS_MAX; i++) {
-		struct sl_timer *s = &sl_core.timers[i];
+	sl_lock(&sl_bpf.timers_lock);
+	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
+		struct sl_timer *s = &sl_bpf.timers[i];
 
 		if (!s->owner || !s->is_armed || s->expires_ns > now_ns ||
 		    s->start_nr > last_start)
@@ -163,7 +163,7 @@ static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
 		due->is_armed = false;
 		*taken = *due;
 	}
-	sl_unlock(&sl_core.timers_lock);
+	sl_unlock(&sl_bpf.timers_lock);
 	return due;
 }
 
@@ -180,9 +180,9 @@ void sl_timers_run(void)
 	u64 last_start;
 
 	here->in_interrupt = true;
-	sl_lock(&sl_core.timers_lock);
+	sl_lock(&sl_bpf.timers_lock);
 	last_start = nr_starts;
-	sl_unlock(&sl_core.timers_lock);
+	sl_unlock(&sl_bpf.timers_lock);
 	while (!sl_is_bypassed() &&
 	       take_due(now_ns, last_start, &taken)) {
 		void *key = NULL;
@@ -195,10 +195,10 @@ void sl_timers_run(void)
 		SL_CALL(here, taken.callback, timer, NULL, map, key, element);
 		sl_flush(here);
 	}
-	sl_lock(&sl_core.timers_lock);
-	if (sl_core.timers && !sl_is_bypassed())
+	sl_lock(&sl_bpf.timers_lock);
+	if (sl_bpf.timers && !sl_is_bypassed())
 		ask_host();
-	sl_unlock(&sl_core.timers_lock);
+	sl_unlock(&sl_bpf.timers_lock);
 	here->in_interrupt = false;
 }
 
@@ -206,9 +206,9 @@ void sl_timers_destroy(void)
 {
 	struct sl_timer *timers;
 
-	sl_lock(&sl_core.timers_lock);
-	timers = sl_core.timers;
-	sl_core.timers = NULL;
-	sl_unlock(&sl_core.timers_lock);
+	sl_lock(&sl_bpf.timers_lock);
+	timers = sl_bpf.timers;
+	sl_bpf.timers = NULL;
+	sl_unlock(&sl_bpf.timers_lock);
 	sl_host_free(timers, SL_TIMERS_MAX * sizeof(struct sl_timer));
 }

@@ -14,9 +14,9 @@
 /* Context: maps_lock held. */
 static int publish(struct sl_task *t)
 {
-	if (!sl_core.attr_map || !t->attr.given)
+	if (!sl_bpf.attr_map || !t->attr.given)
 		return 0;
-	return (int)sl_map_update(sl_core.attr_map, &t->p.pid, &t->attr, BPF_ANY);
+	return (int)sl_map_update(sl_bpf.attr_map, &t->p.pid, &t->attr, BPF_ANY);
 }
 
 /*
@@ -31,10 +31,10 @@ int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr)
 	/* Most often there are none, and the lock is everybody's. */
 	if (!attr->given)
 		return 0;
-	sl_lock(&sl_core.maps_lock);
+	sl_lock(&sl_bpf.maps_lock);
 	t->attr = *attr;
 	err = publish(t);
-	sl_unlock(&sl_core.maps_lock);
+	sl_unlock(&sl_bpf.maps_lock);
 	return err;
 }
 
@@ -43,9 +43,9 @@ int sl_task_give_kept_attrs(struct sl_task *t)
 {
 	int err;
 
-	sl_lock(&sl_core.maps_lock);
+	sl_lock(&sl_bpf.maps_lock);
 	err = publish(t);
-	sl_unlock(&sl_core.maps_lock);
+	sl_unlock(&sl_bpf.maps_lock);
 	return err;
 }
 
@@ -111,16 +111,16 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 		sl_task_set_weight(t, (u32)value);
 		return 0;
 	}
-	sl_lock(&sl_core.maps_lock);
-	is_read = sl_core.attr_map;
+	sl_lock(&sl_bpf.maps_lock);
+	is_read = sl_bpf.attr_map;
 	/* The policy may have written there, too. */
-	old = is_read ? sl_map_lookup(sl_core.attr_map, &t->p.pid) :
+	old = is_read ? sl_map_lookup(sl_bpf.attr_map, &t->p.pid) :
 				 NULL;
 	if (old)
 		t->attr = *old;
 	sl_attr_set(&t->attr, key, value);
 	err = publish(t);
-	sl_unlock(&sl_core.maps_lock);
+	sl_unlock(&sl_bpf.maps_lock);
 	if (is_read && !err)
 		sl_task_requeue(t);
 	return err;

@@ -47,6 +47,21 @@ struct sl_map {
 	u32		nr_touched;	/* entries beyond this were never used */
 };
 
+struct sl_bpf sl_bpf;
+
+/* Context: once, before any other call. */
+void sl_bpf_init(void)
+{
+	sl_lock_init(&sl_bpf.maps_lock);
+	sl_lock_init(&sl_bpf.timers_lock);
+}
+
+/* Context: no policy is loaded, no CPU is in the core any more. */
+void sl_bpf_exit(void)
+{
+	sl_bpf = (struct sl_bpf){ 0 };
+}
+
 static u8 *entry_at(const struct sl_map *map, u64 idx)
 {
 	return map->entries + idx * map->entry_bytes;
@@ -275,9 +290,9 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
  * CPUs may be loading a policy. */
 void sl_maps_forget_task(struct sl_task *t)
 {
-	sl_lock(&sl_core.maps_lock);
-	for (u32 i = 0; i < sl_core.nr_maps; i++) {
-		struct sl_map *map = &sl_core.maps[i];
+	sl_lock(&sl_bpf.maps_lock);
+	for (u32 i = 0; i < sl_bpf.nr_maps; i++) {
+		struct sl_map *map = &sl_bpf.maps[i];
 
 		if (map->type != BPF_MAP_TYPE_TASK_STORAGE)
 			continue;
@@ -285,9 +300,9 @@ void sl_maps_forget_task(struct sl_task *t)
 		sl_store(next_of(entry_at(map, t->idx)), 0);
 		sl_unlock(&map->lock);
 	}
-	if (sl_core.attr_map)
-		sl_map_delete(sl_core.attr_map, &t->p.pid);
-	sl_unlock(&sl_core.maps_lock);
+	if (sl_bpf.attr_map)
+		sl_map_delete(sl_bpf.attr_map, &t->p.pid);
+	sl_unlock(&sl_bpf.maps_lock);
 }
 
 static int set_sizes(struct sl_map *map)
@@ -415,24 +430,24 @@ int sl_maps_create(const struct sl_policy *policy)
 		destroy_maps(maps, nr);
 		return err;
 	}
-	sl_lock(&sl_core.maps_lock);
-	sl_core.maps = maps;
-	sl_poke(&sl_core.nr_maps, nr);
-	sl_core.attr_map = attr_map;
-	sl_unlock(&sl_core.maps_lock);
+	sl_lock(&sl_bpf.maps_lock);
+	sl_bpf.maps = maps;
+	sl_poke(&sl_bpf.nr_maps, nr);
+	sl_bpf.attr_map = attr_map;
+	sl_unlock(&sl_bpf.maps_lock);
 	return 0;
 }
 
 void sl_maps_destroy(void)
 {
-	struct sl_map *maps = sl_core.maps;
-	u32 nr = sl_core.nr_maps;
+	struct sl_map *maps = sl_bpf.maps;
+	u32 nr = sl_bpf.nr_maps;
 
-	sl_lock(&sl_core.maps_lock);
-	sl_core.maps = NULL;
-	sl_core.attr_map = NULL;
-	sl_poke(&sl_core.nr_maps, 0);
-	sl_unlock(&sl_core.maps_lock);
+	sl_lock(&sl_bpf.maps_lock);
+	sl_bpf.maps = NULL;
+	sl_bpf.attr_map = NULL;
+	sl_poke(&sl_bpf.nr_maps, 0);
+	sl_unlock(&sl_bpf.maps_lock);
 	destroy_maps(maps, nr);
 }
 
@@ -446,8 +461,8 @@ struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
 {
 	const u8 *at = value;
 
-	for (u32 i = 0; i < sl_core.nr_maps; i++) {
-		struct sl_map *map = &sl_core.maps[i];
+	for (u32 i = 0; i < sl_bpf.nr_maps; i++) {
+		struct sl_map *map = &sl_bpf.maps[i];
 		u64 off = (u64)(at - map->entries);
 		u8 *entry;
 

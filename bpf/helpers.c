@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * helpers.c - BPF's helpers of a few lines: loops, time, random numbers, the CPU and
+ * the task that are running.
+ *
+ * Thin wrappers with Linux's names; include/scx/native.h lists them.
+ *
+ * Read next: maps.c.
+ */
+#include "core.h"
+
+#define BPF_MAX_LOOPS (8U << 20)
+
+long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx,
+		 u64 flags)
+{
+	if (flags)
+		return -22;
+	if (nr_loops > BPF_MAX_LOOPS)
+		return -7;
+	for (u32 i = 0; i < nr_loops; i++) {
+		if (callback(i, ctx))
+			return i + 1;
+	}
+	return nr_loops;
+}
+
+u32 bpf_get_prandom_u32(void)
+{
+	return sl_host_random();
+}
+
+u64 bpf_ktime_get_ns(void)
+{
+	return sl_host_policy_now_ns();
+}
+
+u32 bpf_get_smp_processor_id(void)
+{
+	return (u32)sl_host_cpu();
+}
+
+/* S39: never NULL; an idle CPU has its idle task, as on Linux. */
+struct task_struct *bpf_get_current_task_btf(void)
+{
+	struct sl_cpu *here = sl_this_cpu();
+
+	return here->curr ? &here->curr->p : &here->idle.p;
+}
+
+bool bpf_in_task(void)
+{
+	return !sl_this_cpu()->in_interrupt;
+}
+
+struct task_struct *bpf_task_from_pid(s32 pid)
+{
+	struct sl_task *t = sl_host_task(pid);
+
+	return t ? &t->p : NULL;
+}
+
+/* A task's memory outlives the policy (task.h): no count is needed. */
+struct task_struct *bpf_task_acquire(struct task_struct *p)
+{
+	return p;
+}
+
+void bpf_task_release(struct task_struct *p)
+{
+	(void)p;
+}
