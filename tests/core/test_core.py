@@ -74,6 +74,11 @@ def test_random_operations_for_long(program, kind, policy, cpus):
     )  # fmt: skip
 
 
+def test_the_seed_that_found_a_freed_first_task(program):
+    """ThreadSanitizer on a busy machine; race_first_of_a_queue_is_freed is the same, every time."""
+    play(program, "thread", "vtime", "--seed", 1479888, "--rounds", 4)
+
+
 RANDOM_SOURCES = ["random_ops.c", "random_check.c", "random_policies.c", "random_held.c"]
 
 
