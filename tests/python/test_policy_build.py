@@ -6,11 +6,14 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from schedlab.cli import doctor
 from schedlab.errors import NotFoundError, PolicyError, UnavailableError, UsageError
+from schedlab.policy import bpf
 from schedlab.policy import build as policy_build
 from schedlab.policy.build import build_policy, compile_policy, find_compiler
 from schedlab.policy.check import operations
@@ -552,3 +555,64 @@ def test_every_callback_has_a_prototype():
     assert len(operations()) == 22
     assert str(operations()["dispatch"]) == "(s32 cpu, struct task_struct *prev)"
     assert operations()["init"].arguments == ()
+
+
+# ---- clang's second opinion ---------------------------------------------------
+
+
+def asked_of_clang(monkeypatch) -> list:
+    """The policies that clang for BPF is asked about from now on; skips where there is none."""
+    try:
+        bpf.second_opinion_compiler()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    asked, run = [], bpf._run
+    monkeypatch.setattr(bpf, "_run", lambda command: asked.append(command) or run(command))
+    return asked
+
+
+SIX = "static __attribute__((noinline)) int six(int a, int b, int c, int d, int e, int f) { return a + b * c - d * e + f; }"
+
+
+@pytest.mark.parametrize(
+    ("declaration", "line", "place", "text"),
+    [
+        # Of the stack clang knows the function.
+        ("", "volatile char big[600]; big[(u64)p->pid % 600] = 1;", 1, "Looks like the BPF stack limit is exceeded"),
+        (SIX, "if (six(p->pid, p->tgid, p->scx.weight, p->scx.slice, enq_flags, p->scx.flags)) return;", 3, "too many arguments"),
+    ],
+)
+def test_what_clang_refuses_for_bpf_is_refused_with_its_line(write, monkeypatch, declaration, line, place, text):
+    asked_of_clang(monkeypatch)
+    path = write(("void BPF_STRUCT_OPS", f"{declaration}\nvoid BPF_STRUCT_OPS"), ("\tscx_bpf", f"\t{line}\n\tscx_bpf"))
+    for _ in range(2):  # a refusal is not remembered
+        with pytest.raises(PolicyError, match="compiles here and not for Linux, says clang") as caught:
+            build_policy(load_policy(path))
+        assert f"\n{path}:{ENQUEUE_LINE + place}: {text}" in str(caught.value)
+        assert "non-kernel" not in str(caught.value)
+
+
+def test_clang_is_asked_once_for_a_content(write, monkeypatch):
+    asked = asked_of_clang(monkeypatch)
+    path = write()
+    for text in (SOURCE, SOURCE + "/* other */\n"):
+        Path(path).write_text(text)
+        asked.clear()
+        for _ in range(3):
+            build_policy(load_policy(path))
+        assert len([command for command in asked if path in command]) == 1
+
+
+def test_what_is_no_error_of_clangs_on_a_line_refuses_nothing(write, monkeypatch):
+    monkeypatch.setattr(bpf, "second_opinion_compiler", lambda: sys.executable)
+    for said in ("", "clang: error: clang frontend command failed with exit code 139", None):
+        monkeypatch.setattr(bpf, "_run", lambda command, said=said: said)
+        assert build_policy(load_policy(write(("a test", f"{said}"))))
+
+
+def test_without_clang_policies_build_and_doctor_says_so(write, monkeypatch):
+    monkeypatch.setattr(bpf, "BPF_COMPILERS", ("no-such-clang",))
+    assert build_policy(load_policy(write()))
+    (found,) = [each for each in doctor.examine() if each["name"] == "clang for BPF"]
+    assert (found["status"], found["needed"]) == ("missing", False)
+    assert "by names and prototypes only" in found["detail"]

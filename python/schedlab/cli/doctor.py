@@ -13,6 +13,7 @@ from .. import paths
 from ..errors import SchedlabError, UnavailableError
 from ..hosts.choose import HOST_NAMES, unavailable_reason
 from ..hosts.recorder import probe
+from ..policy.bpf import second_opinion_compiler
 from ..policy.build import find_compiler
 
 
@@ -30,6 +31,7 @@ def examine() -> list[dict]:
     if findings[0]["status"] != "ok":
         return findings
     findings.append(_finding("C compiler", lambda: " at ".join(reversed(find_compiler())), needed=True))
+    findings.append(_finding("clang for BPF", second_opinion_compiler, needed=False))
     findings.append(_finding("cache", lambda: str(paths.cache_folder("policies")), needed=False))
     for host in HOST_NAMES:
         reason = unavailable_reason(host)

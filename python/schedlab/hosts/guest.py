@@ -22,8 +22,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import HostError, UnavailableError
+from ..policy.bpf import find_bpf_compiler
 from .guest_boot import QEMU, GuestRunner, GuestSystem
-from .guest_build import build_program, find_bpf_compiler
+from .guest_build import build_program
 from .guest_frames import Answer, read_frames
 from .guest_image import GuestParts, fetch_guest_parts
 from .guest_vmlinux import refuse_unusable

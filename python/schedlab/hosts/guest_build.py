@@ -19,38 +19,15 @@ from pathlib import Path
 
 from ..errors import PolicyError, UnavailableError
 from ..paths import cache_folder, include_folder, resource_root
+from ..policy.bpf import find_bpf_compiler
 from ..waiting import announced
 from .guest_image import locked
 
-BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
 #: -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
 BPF_OPTIONS = ("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g", "-Wall")
 #: Name of a policy's folder in what is made of it.
 POLICY_LINK = "policy-folder"
 INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")
-
-
-def find_bpf_compiler() -> str:
-    """Path of a clang that can compile for BPF.
-
-    Returns
-    -------
-    str
-        Absolute path.
-
-    Raises
-    ------
-    UnavailableError
-        If there is none; the message has the remedy.
-    """
-    for name in BPF_COMPILERS:
-        path = shutil.which(name)
-        if path:
-            return path
-    raise UnavailableError(
-        "clang-19 is missing, and a policy for Linux is compiled with it; to have it: "
-        "./lab setup, or sudo apt-get install clang-19"
-    )
 
 
 def compile_for_bpf(source: Path, *, defines: tuple[str, ...] = ()) -> bytes:

@@ -24,6 +24,7 @@ from pathlib import Path
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
 from ..waiting import announced
+from .bpf import check_for_linux
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Policy, policy_hash
@@ -96,12 +97,13 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
     Raises
     ------
     PolicyError
-        If it does not compile (the compiler's messages, on the user's lines),
-        defines no operations, or declares a knob that it does not have.
+        If it does not compile (the compiler's messages, on the user's lines), here or,
+        where clang is there, for Linux; defines no operations, or declares a knob that it does not have.
     UnavailableError
         If there is no C compiler.
     """
     shared_object = compile_policy(policy)
+    check_for_linux(policy.path, policy.content_hash)
     symbols = ElfFile(shared_object).objects()
     if "sl_policy" not in symbols:
         raise PolicyError(
