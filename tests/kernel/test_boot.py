@@ -54,6 +54,14 @@ def test_wrong_arguments_are_refused_in_words(image, arguments, nr_cpus, says):
     assert re.search(rf"^panic: hart 0, .*{says}", text, re.MULTILINE), text
 
 
+def test_the_machine_goes_off_while_the_policy_changes():
+    """Three harts change it at that moment: poweroff() failed an assertion of the core."""
+    program = Path(__file__).parent / "programs" / "lastwords.c"
+    machine = Machine(build_kernel(programs=[program]), nr_cpus=4, is_counted=False, arguments={"run": "/lastwords"})
+    with Console(machine) as console:
+        assert console.wait() == 7, console.text
+
+
 def test_panic_names_the_functions(image):
     _, text = boot(Machine(image, arguments={"procs_max": "60000"}))
     places = re.findall(r"^  0x[0-9a-f]{16}  (\w+)\+0x[0-9a-f]+$", text, re.MULTILINE)

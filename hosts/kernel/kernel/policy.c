@@ -24,7 +24,7 @@
 
 #define NAME_MAX 64
 
-static struct sleeplock choosing;	/* one at a time */
+struct sleeplock policy_lock;
 static bool is_booted;			/* other harts are at work */
 static u32 now_idx;			/* in force; sl_nr_linked_policies: built-in */
 
@@ -86,23 +86,13 @@ int policy_start(const char *text, char *why)
 	return err ? -1 : 0;
 }
 
-int policy_choose(const char *text, char *why)
-{
-	int err;
-
-	acquiresleep(&choosing);
-	err = policy_start(text, why);
-	releasesleep(&choosing);
-	return err;
-}
-
 void policy_init(void)
 {
 	char text[POLICY_TEXT_MAX] = "builtin";
 	char why[POLICY_TEXT_MAX];
 	u32 used;
 
-	initsleeplock(&choosing, "policy");
+	initsleeplock(&policy_lock, "policy");
 	now_idx = sl_nr_linked_policies;
 	for (u32 i = 0; i < sl_nr_linked_policies; i++)
 		sl_linked_keep(&sl_policy_table[i]);

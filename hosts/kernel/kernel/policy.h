@@ -14,7 +14,12 @@
 
 #include <scx/types.h>
 
+#include "wait.h"
+
 #define POLICY_TEXT_MAX 512
+
+/* Held by a process that changes the policy, or ends it with the machine. */
+extern struct sleeplock policy_lock;
 
 /*
  * At boot, when the core is set up and before the first process: remembers
@@ -24,17 +29,15 @@
 void policy_init(void);
 
 /**
- * policy_choose - put a policy in force; every process is handed over to it
+ * policy_start - put a policy in force; every process is handed over to it
  * @text: see above
  * @why: of POLICY_TEXT_MAX bytes; what is wrong, when something is
  *
- * Context: a process, or boot; no lock held.
+ * Context: policy_lock, or nobody else can change it: boot, or an interrupt in a
+ * machine that plays a workload.
  * Return: 0; or -1 with @why. After an unknown name or knob the old policy goes
  * on; when the new one does not start, the built-in FIFO is in force.
  */
-int policy_choose(const char *text, char *why);
-
-/* The same for who is alone in choosing. Context: also an interrupt. */
 int policy_start(const char *text, char *why);
 
 /**

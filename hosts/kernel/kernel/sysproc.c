@@ -7,6 +7,7 @@
 #include "core.h"
 #include "file.h"
 #include "inode.h"
+#include "policy.h"
 #include "sched.h"
 #include "sysarg.h"
 
@@ -173,6 +174,7 @@ uint64 sys_dump(void)
 uint64 sys_poweroff(void)
 {
 	fs_sync();
+	acquiresleep(&policy_lock);	/* for ever: the policy ends with the machine */
 	push_off();
 	lab_poweroff(arg_int(0));
 }

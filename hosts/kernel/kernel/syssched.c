@@ -166,10 +166,14 @@ uint64 sys_setpolicy(void)
 {
 	char text[POLICY_TEXT_MAX];
 	char why[POLICY_TEXT_MAX];
+	int err;
 
 	if (arg_str(0, text, sizeof(text)) < 0)
 		return SYS_ERROR;
-	if (!policy_choose(text, why))
+	acquiresleep(&policy_lock);
+	err = policy_start(text, why);
+	releasesleep(&policy_lock);
+	if (!err)
 		return 0;
 	printk("setpolicy: %s\n", why);
 	return SYS_ERROR;
