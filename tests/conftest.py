@@ -18,7 +18,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from collections import Counter
+from pathlib import Path, PurePath
 
 import hypothesis
 import pytest
@@ -40,6 +41,26 @@ SUITES = ("quick", "full", "nightly")
 #: For a test, and for what is built or booted before it: none takes a third of it, and
 #: a machine that others use too may take its time.
 SECONDS_MAX = 900
+#: Groups of tests that take minutes each, begun first: one begun last is waited for by
+#: all other workers. xdist alone would begin with the groups of the most tests.
+LONGEST = (
+    "guest",
+    "linux",
+    "tests/docs/test_reports.py",
+    "tests/python/test_physics_damage.py",
+    "tests/meta/test_wheel.py",
+    "tests/kernel/test_late_ack.py",
+    "tests/meta/test_readme.py",
+    "tests/core/test_core.py",
+    "tests/kernel/test_soak.py",
+    "tests/kernel/test_power_cut.py",
+    "tests/kernel/test_host_agrees.py",
+    "tests/kernel/test_xv6_programs.py",
+    "tests/meta/test_fresh_clone.py",
+    "tests/uthreads/test_stress.py",
+    "tests/python/test_reproduce_docs.py",
+    "tests/page/test_reproduce_page.py",
+)
 
 
 def pytest_addoption(parser):
@@ -57,8 +78,10 @@ def pytest_addoption(parser):
     )
 
 
-# Before pytest-xdist's own, which reads the groups.
-@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    config.option.loadscopereorder = False  # the order is that of `pytest_collection_modifyitems`
+
+
 def pytest_collection_modifyitems(config, items):
     left_out = SUITES[SUITES.index(config.getoption("--suite")) + 1 :]
     chosen, dropped = [], []
@@ -68,8 +91,28 @@ def pytest_collection_modifyitems(config, items):
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = chosen
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    if hasattr(config, "workerinput"):
+        counts = Counter(_group(item.nodeid) for item in items)
+        # Many tests, then few, as xdist itself has it.
+        rank = {group: (len(LONGEST), -count) for group, count in counts.items()}
+        rank |= {group: (place, 0) for place, group in enumerate(LONGEST)}
+        items.sort(key=lambda item: rank[_group(item.nodeid)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give each worker whole groups.
+
+    xdist's own loadgroup hands out test by test where pytest is 9.2 or newer, without
+    a word (pytest-xdist#1386): each worker then builds and boots what a group shares.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return _group(nodeid)
+
+    return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @contextlib.contextmanager
@@ -107,15 +150,16 @@ def pytest_runtest_teardown(item):
         return (yield)
 
 
-def _group(item) -> str:
-    """Name of the tests that stay on one worker with `item`: those of its file.
+def _group(nodeid: str) -> str:
+    """Name of the tests that stay on one worker with the one named: those of its file.
 
     A file shares what it has built. All that boot Linux share one boot, and what
     records this machine sees no other recorder.
     """
-    if item.path.name.startswith("test_guest"):
+    path = PurePath(nodeid.partition("::")[0])
+    if path.name.startswith("test_guest"):
         return "guest"
-    return "linux" if item.path.parent.name == "linux" else item.nodeid.split("::")[0]
+    return "linux" if path.parent.name == "linux" else str(path)
 
 
 def missing(what: str, remedy: str) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import LONGEST
+
 TESTS = """\
 import pytest
 
@@ -75,6 +77,33 @@ def test_a_missing_tool_is_a_failure_where_all_must_be_there(inner):
 )
 def test_suites_grow(inner, suite, counts):
     assert counts in inner(TESTS, "--suite", suite).stdout
+
+
+def test_a_file_stays_on_one_worker_and_the_longest_is_begun_first(inner, tmp_path):
+    """What a file shares is set up once; the file with less tests, but more to do, first."""
+    shared = """
+import pytest
+
+@pytest.fixture(scope="module")
+def shared():
+    with open("order", "a") as file:
+        file.write(__name__.rpartition(".")[2] + "\\n")
+"""
+    tests = "".join(f"def test_{number}(shared):\n    pass\n" for number in range(6))
+    long = tmp_path / "tests" / "meta" / "test_wheel.py"
+    long.parent.mkdir()
+    long.write_text(shared + tests[: len(tests) // 2])
+    done = inner(shared + tests, "-n", "1", "--dist", "loadgroup")
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "order").read_text().split() == ["test_wheel", "test_inner"]
+    (tmp_path / "order").unlink()
+    done = inner(shared + tests, "-n", "2", "--dist", "loadgroup")
+    assert sorted((tmp_path / "order").read_text().split()) == ["test_inner", "test_wheel"], done.stdout
+
+
+def test_the_longest_files_are_there(root):
+    named = [group for group in LONGEST if group.startswith("tests/")]
+    assert named and [name for name in named if not (root / name).is_file()] == []
 
 
 def test_a_failing_test_fails(inner):
