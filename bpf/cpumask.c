@@ -41,7 +41,7 @@ void bpf_cpumask_release(struct bpf_cpumask *mask)
 u32 bpf_cpumask_first_and(const struct cpumask *a, const struct cpumask *b)
 {
 	for (u32 w = 0; w < nr_words(); w++) {
-		u64 word = sl_peek(&a->bits[w]) & sl_peek(&b->bits[w]);
+		u64 word = READ_ONCE(a->bits[w]) & READ_ONCE(b->bits[w]);
 
 		if (word)
 			return w * WORD_BITS + (u32)__builtin_ctzll(word);
@@ -80,7 +80,7 @@ u32 bpf_cpumask_weight(const struct cpumask *mask)
 	u32 nr = 0;
 
 	for (u32 w = 0; w < nr_words(); w++)
-		nr += (u32)__builtin_popcountll(sl_peek(&mask->bits[w]));
+		nr += (u32)__builtin_popcountll(READ_ONCE(mask->bits[w]));
 	return nr;
 }
 
@@ -136,8 +136,8 @@ bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *a,
 	u64 any = 0;
 
 	for (u32 w = 0; w < nr_words(); w++)
-		any |= dst->cpumask.bits[w] = sl_peek(&a->bits[w]) &
-					      sl_peek(&b->bits[w]);
+		any |= dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) &
+					      READ_ONCE(b->bits[w]);
 	return any;
 }
 
@@ -145,22 +145,22 @@ void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *a,
 		    const struct cpumask *b)
 {
 	for (u32 w = 0; w < nr_words(); w++)
-		dst->cpumask.bits[w] = sl_peek(&a->bits[w]) |
-				       sl_peek(&b->bits[w]);
+		dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) |
+				       READ_ONCE(b->bits[w]);
 }
 
 void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a,
 		     const struct cpumask *b)
 {
 	for (u32 w = 0; w < nr_words(); w++)
-		dst->cpumask.bits[w] = sl_peek(&a->bits[w]) ^
-				       sl_peek(&b->bits[w]);
+		dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) ^
+				       READ_ONCE(b->bits[w]);
 }
 
 bool bpf_cpumask_equal(const struct cpumask *a, const struct cpumask *b)
 {
 	for (u32 w = 0; w < nr_words(); w++) {
-		if (sl_peek(&a->bits[w]) != sl_peek(&b->bits[w]))
+		if (READ_ONCE(a->bits[w]) != READ_ONCE(b->bits[w]))
 			return false;
 	}
 	return true;
@@ -174,7 +174,7 @@ bool bpf_cpumask_intersects(const struct cpumask *a, const struct cpumask *b)
 bool bpf_cpumask_subset(const struct cpumask *a, const struct cpumask *b)
 {
 	for (u32 w = 0; w < nr_words(); w++) {
-		if (sl_peek(&a->bits[w]) & ~sl_peek(&b->bits[w]))
+		if (READ_ONCE(a->bits[w]) & ~READ_ONCE(b->bits[w]))
 			return false;
 	}
 	return true;
@@ -193,5 +193,5 @@ bool bpf_cpumask_full(const struct cpumask *mask)
 void bpf_cpumask_copy(struct bpf_cpumask *dst, const struct cpumask *src)
 {
 	for (u32 w = 0; w < nr_words(); w++)
-		dst->cpumask.bits[w] = sl_peek(&src->bits[w]);
+		dst->cpumask.bits[w] = READ_ONCE(src->bits[w]);
 }

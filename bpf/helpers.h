@@ -22,13 +22,13 @@ struct sl_bpf {
 
 	sl_lock_t	timers_lock;
 	struct sl_timer	*timers;	/* timers_lock protects it */
-} SL_OWN_LINE;
+} ____cacheline_aligned;
 
 extern struct sl_bpf sl_bpf;
 
 /* ---- what a host calls: attr.c, timer.c, print.c --------------------------- */
 
-SL_OPEN int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
+SL_EXPORT int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
 void sl_attr_set(struct task_attr *attr, u32 key, u64 value);
 int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr);
 void sl_timers_run(void);

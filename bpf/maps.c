@@ -59,7 +59,7 @@ void sl_bpf_init(void)
 /* Context: no policy is loaded, no CPU is in the core any more. */
 void sl_bpf_exit(void)
 {
-	sl_bpf = (struct sl_bpf){ 0 };
+	__builtin_memset(&sl_bpf, 0, sizeof(sl_bpf));
 }
 
 static u8 *entry_at(const struct sl_map *map, u64 idx)
@@ -130,13 +130,13 @@ void *sl_map_lookup(struct sl_map *map, const void *key)
 
 void sl_map_has_timers(struct sl_map *map)
 {
-	sl_poke(&map->has_timers, true);
+	WRITE_ONCE(map->has_timers, true);
 }
 
 /* Linux frees what a value holds when it is overwritten or deleted. */
 static void free_fields(struct sl_map *map, const void *value)
 {
-	if (sl_peek(&map->has_timers))
+	if (READ_ONCE(map->has_timers))
 		sl_timers_forget(value, map->value_bytes);
 }
 
@@ -236,15 +236,15 @@ static void *create_storage(struct sl_map *map, struct sl_task *t,
 	u8 *entry;
 
 	sl_lock(&map->lock);
-	if (sl_load(&t->is_attached)) {
-		entry = entry_at(map, sl_peek(&t->idx));
+	if (smp_load_acquire(&t->is_attached)) {
+		entry = entry_at(map, READ_ONCE(t->idx));
 		at = entry + map->value_off;
-		if (!sl_peek(next_of(entry))) {
+		if (!READ_ONCE(*(next_of(entry)))) {
 			if (value)
 				__builtin_memcpy(at, value, map->value_bytes);
 			else
 				__builtin_memset(at, 0, map->value_bytes);
-			sl_store(next_of(entry), 1);
+			smp_store_release(next_of(entry), 1);
 		}
 	}
 	sl_unlock(&map->lock);
@@ -258,10 +258,10 @@ void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
 	u8 *entry;
 
 	SL_ASSERT(map);
-	if (!p || map->type != BPF_MAP_TYPE_TASK_STORAGE || !sl_peek(&t->is_attached))
+	if (!p || map->type != BPF_MAP_TYPE_TASK_STORAGE || !READ_ONCE(t->is_attached))
 		return NULL;
-	entry = entry_at(map, sl_peek(&t->idx));
-	if (sl_load(next_of(entry)))
+	entry = entry_at(map, READ_ONCE(t->idx));
+	if (smp_load_acquire(next_of(entry)))
 		return entry + map->value_off;
 	if (!(flags & BPF_LOCAL_STORAGE_GET_F_CREATE))
 		return NULL;
@@ -277,9 +277,9 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
 	if (map->type != BPF_MAP_TYPE_TASK_STORAGE)
 		return E_INVAL;
 	sl_lock(&map->lock);
-	is_present = next_of(entry_at(map, sl_peek(&t->idx)));
-	if (sl_load(&t->is_attached) && sl_peek(is_present)) {
-		sl_store(is_present, 0);
+	is_present = next_of(entry_at(map, READ_ONCE(t->idx)));
+	if (smp_load_acquire(&t->is_attached) && READ_ONCE(*is_present)) {
+		smp_store_release(is_present, 0);
 		err = 0;
 	}
 	sl_unlock(&map->lock);
@@ -297,7 +297,7 @@ void sl_maps_forget_task(struct sl_task *t)
 		if (map->type != BPF_MAP_TYPE_TASK_STORAGE)
 			continue;
 		sl_lock(&map->lock);
-		sl_store(next_of(entry_at(map, t->idx)), 0);
+		smp_store_release(next_of(entry_at(map, t->idx)), 0);
 		sl_unlock(&map->lock);
 	}
 	if (sl_bpf.attr_map)
@@ -432,7 +432,7 @@ int sl_maps_create(const struct sl_policy *policy)
 	}
 	sl_lock(&sl_bpf.maps_lock);
 	sl_bpf.maps = maps;
-	sl_poke(&sl_bpf.nr_maps, nr);
+	WRITE_ONCE(sl_bpf.nr_maps, nr);
 	sl_bpf.attr_map = attr_map;
 	sl_unlock(&sl_bpf.maps_lock);
 	return 0;
@@ -446,7 +446,7 @@ void sl_maps_destroy(void)
 	sl_lock(&sl_bpf.maps_lock);
 	sl_bpf.maps = NULL;
 	sl_bpf.attr_map = NULL;
-	sl_poke(&sl_bpf.nr_maps, 0);
+	WRITE_ONCE(sl_bpf.nr_maps, 0);
 	sl_unlock(&sl_bpf.maps_lock);
 	destroy_maps(maps, nr);
 }

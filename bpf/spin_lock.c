@@ -46,13 +46,13 @@ void bpf_spin_lock(struct bpf_spin_lock *lock)
 {
 	struct sl_cpu *here = sl_this_cpu();
 
-	if (sl_unlikely(here->spin_lock)) {
+	if (unlikely(here->spin_lock)) {
 		refuse_spin_lock(here, lock);
 		return;
 	}
 	while (__atomic_exchange_n(spin_lock_of(lock), 1, __ATOMIC_ACQUIRE)) {
 		/* It may be one that a failed callback has not dropped. */
-		if (sl_load(&sl_core.exit_claimed))
+		if (smp_load_acquire(&sl_core.exit_claimed))
 			return;
 		sl_host_relax();
 	}
@@ -75,7 +75,7 @@ void bpf_spin_unlock(struct bpf_spin_lock *lock)
 void sl_spin_locks_reset(void)
 {
 	for (u32 i = 0; i < NR_SPIN_LOCKS; i++)
-		sl_poke(&spin_locks[i].is_taken, 0);
+		WRITE_ONCE(spin_locks[i].is_taken, 0);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_core.cpus[i].spin_lock = NULL;
 }

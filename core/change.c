@@ -21,7 +21,7 @@
  */
 bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
 {
-	struct sl_dsq *q = sl_load(&t->dsq);
+	struct sl_dsq *q = smp_load_acquire(&t->dsq);
 	u64 state;
 	bool was_on;
 
@@ -33,13 +33,13 @@ bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
 		if (q->is_local)
 			return false;
 		sl_lock(&q->lock);
-		was_on = sl_peek(&t->dsq) == q;
+		was_on = READ_ONCE(t->dsq) == q;
 		if (was_on)
 			sl_dsq_remove(q, t);
 		sl_unlock(&q->lock);
 		return was_on;
 	}
-	state = sl_load(&t->ops_state);
+	state = smp_load_acquire(&t->ops_state);
 	return (state & SL_OPSS_MASK) == SL_OPSS_QUEUED &&
 	       sl_cas_u64(&t->ops_state, state,
 			  (state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
@@ -101,7 +101,7 @@ static void end_change(struct sl_task *t, struct change c)
 		/* S18: it goes where it may run; no other lock while we hold
 		 * this one. */
 		t->p.scx.flags &= ~SCX_TASK_QUEUED;
-		sl_store(&t->state, SL_TASK_WAKING);
+		smp_store_release(&t->state, SL_TASK_WAKING);
 		sl_defer_migration(here, t);
 	}
 	here->holds_lock = false;
@@ -149,7 +149,7 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		nr += sl_mask_test(mask, i);
 	SL_ASSERT(nr > 0);
-	sl_poke(&t->p.cpus_ptr, mask);
+	WRITE_ONCE(t->p.cpus_ptr, mask);
 	t->p.nr_cpus_allowed = (s32)nr;
 	SL_TELL(sl_this_cpu(), set_cpumask, t, &t->p, mask);
 	end_change(t, c);
@@ -163,7 +163,7 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 void sl_task_disable_migration(struct sl_task *t)
 {
 	SL_ASSERT(t->p.migration_disabled < 0xffff);
-	sl_poke(&t->p.migration_disabled, (u16)(t->p.migration_disabled + 1));
+	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled + 1));
 }
 
 /*
@@ -178,7 +178,7 @@ void sl_task_enable_migration(struct sl_task *t)
 	/* Under the lock: who changes the affinity looks at it there. */
 	sl_lock(&here->lock);
 	SL_ASSERT(here->curr == t);
-	sl_poke(&t->p.migration_disabled, (u16)(t->p.migration_disabled - 1));
+	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled - 1));
 	if (!sl_may_run_on(t, here->id))
 		sl_host_kick(here->id);
 	sl_unlock(&here->lock);

@@ -152,33 +152,33 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 		u64 words[TASK_COMM_LEN / 8];
 	} name = { { 0 } };
 
-	sl_poke(&p->pid, pid);
-	sl_poke(&p->tgid, pid);
-	sl_poke(&p->group_leader, p);
-	sl_poke(&p->real_parent, p);
-	sl_poke(&p->static_prio, 120);
-	sl_poke(&p->normal_prio, 120);
-	sl_poke(&p->prio, 120);
-	sl_poke(&p->policy, 7U);	/* SCHED_EXT */
-	sl_poke(&p->flags, 0U);
-	sl_poke(&p->migration_disabled, 0);
-	sl_poke(&p->cpus_ptr, &sl_core.possible);
-	sl_poke(&p->nr_cpus_allowed, (s32)sl_core.nr_cpus);
-	sl_poke(&p->se.sum_exec_runtime, 0ULL);
-	sl_poke(&p->start_time, 0ULL);
-	sl_poke(&p->nvcsw, 0UL);
-	sl_poke(&p->nivcsw, 0UL);
-	sl_poke(&p->scx.weight, 100U);
-	sl_poke(&p->scx.slice, SCX_SLICE_DFL);
-	sl_poke(&p->scx.dsq_vtime, 0ULL);
-	sl_poke(&p->scx.flags, 0U);
-	sl_poke(&p->scx.sticky_cpu, -1);
-	sl_poke(&p->scx.selected_cpu, -1);
-	sl_poke(&p->scx.disallow, false);
+	WRITE_ONCE(p->pid, pid);
+	WRITE_ONCE(p->tgid, pid);
+	WRITE_ONCE(p->group_leader, p);
+	WRITE_ONCE(p->real_parent, p);
+	WRITE_ONCE(p->static_prio, 120);
+	WRITE_ONCE(p->normal_prio, 120);
+	WRITE_ONCE(p->prio, 120);
+	WRITE_ONCE(p->policy, 7U);	/* SCHED_EXT */
+	WRITE_ONCE(p->flags, 0U);
+	WRITE_ONCE(p->migration_disabled, 0);
+	WRITE_ONCE(p->cpus_ptr, &sl_core.possible);
+	WRITE_ONCE(p->nr_cpus_allowed, (s32)sl_core.nr_cpus);
+	WRITE_ONCE(p->se.sum_exec_runtime, 0ULL);
+	WRITE_ONCE(p->start_time, 0ULL);
+	WRITE_ONCE(p->nvcsw, 0UL);
+	WRITE_ONCE(p->nivcsw, 0UL);
+	WRITE_ONCE(p->scx.weight, 100U);
+	WRITE_ONCE(p->scx.slice, SCX_SLICE_DFL);
+	WRITE_ONCE(p->scx.dsq_vtime, 0ULL);
+	WRITE_ONCE(p->scx.flags, 0U);
+	WRITE_ONCE(p->scx.sticky_cpu, -1);
+	WRITE_ONCE(p->scx.selected_cpu, -1);
+	WRITE_ONCE(p->scx.disallow, false);
 	for (u32 i = 0; i < TASK_COMM_LEN - 1 && comm[i]; i++)
 		name.text[i] = comm[i];
 	for (u32 i = 0; i < TASK_COMM_LEN / 8; i++)
-		sl_poke((u64 *)p->comm + i, name.words[i]);
+		WRITE_ONCE(*((u64 *)p->comm + i), name.words[i]);
 }
 
 /**
@@ -188,7 +188,7 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
  * @comm: its name; cut if it is too long
  *
  * The host may then change weight, parent, flags and affinity before it
- * attaches the task; in memory that was used before, with sl_poke(). Another CPU
+ * attaches the task; in memory that was used before, with WRITE_ONCE(). Another CPU
  * may still hold the last task's pointer and look at it, or dispatch it (S21). So
  * its CPU stays a CPU, and what tells one turn from the next goes on counting.
  *
@@ -197,9 +197,9 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 {
 	SL_ASSERT(!t->is_attached);
-	SL_ASSERT(!t->dsq && !sl_peek(&t->on_cpu));
+	SL_ASSERT(!t->dsq && !READ_ONCE(t->on_cpu));
 	setup_visible(&t->p, pid, comm);
-	sl_store(&t->state, SL_TASK_NEW);
+	smp_store_release(&t->state, SL_TASK_NEW);
 	sl_set_ops_state(t, SL_OPSS_NONE);
 	t->is_leaving = false;
 	t->is_told = false;
@@ -208,10 +208,10 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	t->last_cpu = -1;
 	t->ddsp_dsq_id = SCX_DSQ_INVALID;
 	t->ddsp_enq_flags = 0;
-	sl_poke(&t->exec_start_ns, 0ULL);
+	WRITE_ONCE(t->exec_start_ns, 0ULL);
 	t->charged_ns = 0;
-	sl_poke(&t->runnable_at_ns, 0ULL);
-	sl_poke(&t->wait_for, NULL);
+	WRITE_ONCE(t->runnable_at_ns, 0ULL);
+	WRITE_ONCE(t->wait_for, NULL);
 	t->wait_ns = 0;
 	t->wait_ns_max = 0;
 	t->nr_migrations = 0;
@@ -246,11 +246,11 @@ static bool find_slot(struct sl_task *t)
 		if (sl_core.tasks[idx])
 			continue;
 		is_found = true;
-		sl_poke(&t->idx, idx);
-		sl_store(&sl_core.tasks[idx], t);
+		WRITE_ONCE(t->idx, idx);
+		smp_store_release(&sl_core.tasks[idx], t);
 		sl_core.free_hint = idx + 1;
 		if (idx >= sl_core.nr_tasks_end)
-			sl_poke(&sl_core.nr_tasks_end, idx + 1);
+			WRITE_ONCE(sl_core.nr_tasks_end, idx + 1);
 	}
 	sl_unlock(&sl_core.slots_lock);
 	return is_found;
@@ -260,7 +260,7 @@ static sl_cold void count_slots(u32 idx)
 {
 	sl_lock(&sl_core.slots_lock);
 	if (idx >= sl_core.nr_tasks_end)
-		sl_poke(&sl_core.nr_tasks_end, idx + 1);
+		WRITE_ONCE(sl_core.nr_tasks_end, idx + 1);
 	sl_unlock(&sl_core.slots_lock);
 }
 
@@ -272,12 +272,12 @@ static bool take_slot(struct sl_task *t)
 	if (idx == SL_NO_SLOT)
 		return find_slot(t);
 	SL_ASSERT(idx < sl_core.tasks_max);
-	if (sl_likely(sl_peek(&sl_core.tasks[idx]) == t))
+	if (likely(READ_ONCE(sl_core.tasks[idx]) == t))
 		return true;
-	if (idx >= sl_peek(&sl_core.nr_tasks_end))
+	if (idx >= READ_ONCE(sl_core.nr_tasks_end))
 		count_slots(idx);
-	sl_poke(&t->idx, idx);
-	sl_store(&sl_core.tasks[idx], t);
+	WRITE_ONCE(t->idx, idx);
+	smp_store_release(&sl_core.tasks[idx], t);
 	return true;
 }
 
@@ -290,7 +290,7 @@ static void give_slot(struct sl_task *t)
 	if (sl_host_task_slot(t) != SL_NO_SLOT)
 		return;
 	sl_lock(&sl_core.slots_lock);
-	sl_poke(&sl_core.tasks[t->idx], NULL);
+	WRITE_ONCE(sl_core.tasks[t->idx], NULL);
 	sl_core.free_hint = t->idx;
 	sl_unlock(&sl_core.slots_lock);
 }
@@ -307,7 +307,7 @@ static int enter_table(struct sl_cpu *here, struct sl_task *t, bool *must_tell)
 	if (take_slot(t)) {
 		t->is_told = !sl_is_bypassed();
 		*must_tell = t->is_told;
-		sl_store(&t->is_attached, true);
+		smp_store_release(&t->is_attached, true);
 		err = 0;
 	}
 	sl_unlock(&here->tasks_lock);
@@ -331,7 +331,7 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
 
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(t->state == SL_TASK_NEW);
-	sl_poke(&t->cpu, sl_any_allowed_cpu(t, here->id));
+	WRITE_ONCE(t->cpu, sl_any_allowed_cpu(t, here->id));
 	err = enter_table(here, t, &must_tell);
 	if (err)
 		return err;
@@ -388,10 +388,10 @@ void sl_task_detach(struct sl_task *t)
 		sl_lock(&here->tasks_lock);
 	}
 	/* First of all, so that nobody makes new storage for it. */
-	sl_poke(&t->is_attached, false);
+	WRITE_ONCE(t->is_attached, false);
 	/* In a map that this does not see yet, nothing of it was stored. */
 	sl_host_fence();
-	if (sl_peek(&sl_bpf.nr_maps))
+	if (READ_ONCE(sl_bpf.nr_maps))
 		sl_maps_forget_task(t);
 	give_slot(t);
 	sl_unlock(&here->tasks_lock);

@@ -15,7 +15,7 @@
  * them. Whatever is held, `bypass_lock` may be taken; whoever has it takes no other.
  *
  * What is read without the lock that protects it is read and written with
- * sl_peek() and sl_poke(), or sl_load() and sl_store(); tests/core proves that
+ * READ_ONCE() and WRITE_ONCE(), or smp_load_acquire() and smp_store_release(); tests/core proves that
  * nothing is forgotten.
  *
  * Stacks. A task becomes visible to other CPUs when it is queued, which may be
@@ -38,7 +38,7 @@
 #define SL_DISPATCH_LOOPS_MAX 32
 #define SL_DSQS_MAX 16384
 #define SL_MASK_WORDS (SCX_CPUS_MAX / 64)
-#define SL_OWN_LINE __attribute__((aligned(64)))	/* of the cache */
+#define ____cacheline_aligned __attribute__((aligned(64)))	/* of the cache */
 
 struct sl_dsq {
 	u64		id;	/* SCX_DSQ_* or the policy's; changes while dead */
@@ -167,17 +167,17 @@ struct sl_core {
 	struct sl_dsq	*free_dsqs;	/* destroyed; another CPU may look at one */
 
 	/* Every switch reads this; only who goes idle, or ends that, writes it. */
-	struct cpumask	idle SL_OWN_LINE;	/* atomic bits */
+	struct cpumask	idle ____cacheline_aligned;	/* atomic bits */
 	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
 	u64		idle_seq;	/* atomic: how often a CPU showed that it is idle */
 
 	/* All tasks_locks protect the table, one is enough for a task's own slot: */
-	struct sl_task	**tasks SL_OWN_LINE;	/* [tasks_max]; sl_task_in_slot() */
+	struct sl_task	**tasks ____cacheline_aligned;	/* [tasks_max]; sl_task_in_slot() */
 	u32		nr_tasks_end;	/* one past the last used slot; atomic */
 	sl_lock_t	slots_lock;	/* for finding a slot; see sl_host_task_slot() */
 	u32		free_hint;	/* slots_lock protects it */
 
-	const struct sl_policy *policy SL_OWN_LINE;
+	const struct sl_policy *policy ____cacheline_aligned;
 
 	u64		nr_dumps;	/* atomic: in progress */
 	u64		is_changing;	/* atomic: a policy comes or goes */
@@ -194,14 +194,14 @@ struct sl_core {
  * tests/conformance has policies that do by name what no program can.
  */
 #pragma GCC visibility push(hidden)
-#define SL_OPEN __attribute__((visibility("default")))
+#define SL_EXPORT __attribute__((visibility("default")))
 
 extern struct sl_core sl_core;
 /* Of the built-in FIFO. */
 extern const struct sched_ext_ops sl_no_ops;
 
 /* The built-in FIFO decides; the policy, if there is one, is not asked. */
-#define sl_is_bypassed() (sl_peek(&sl_core.live) == &sl_no_ops)
+#define sl_is_bypassed() (READ_ONCE(sl_core.live) == &sl_no_ops)
 
 /* ---- what a host calls: core.c, schedule.c, wake.c, change.c, policy.c --- */
 
@@ -240,8 +240,8 @@ void sl_task_start_woken(struct sl_task *t, s32 waker_pid);
 bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid);
 void sl_task_prepare_block(struct sl_task *t);
 void sl_task_detach(struct sl_task *t);
-SL_OPEN void sl_task_set_weight(struct sl_task *t, u32 weight);
-SL_OPEN void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
+SL_EXPORT void sl_task_set_weight(struct sl_task *t, u32 weight);
+SL_EXPORT void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
 void sl_task_disable_migration(struct sl_task *t);
 void sl_task_enable_migration(struct sl_task *t);
 
@@ -282,16 +282,14 @@ static inline bool sl_mask_test(const struct cpumask *mask, u32 cpu)
 		(cpu % 64)) & 1;
 }
 
-/* Atomic where it matters; plain moves on every machine we have. */
-#define sl_load(at) __atomic_load_n((at), __ATOMIC_ACQUIRE)
-#define sl_store(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
-#define sl_peek(at) __atomic_load_n((at), __ATOMIC_RELAXED)
-#define sl_poke(at, value) __atomic_store_n((at), (value), __ATOMIC_RELAXED)
+/* Plain moves on every machine we have. READ_ONCE() and WRITE_ONCE() are in scx/words.h. */
+#define smp_load_acquire(at) __atomic_load_n((at), __ATOMIC_ACQUIRE)
+#define smp_store_release(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
 
 /* This CPU will soon ask for another task. Most likely it comes from where the last did. */
 sl_inline void sl_expect_schedule(void)
 {
-	sl_host_prefetch(sl_peek(&sl_this_cpu()->last_dsq));
+	sl_host_prefetch(READ_ONCE(sl_this_cpu()->last_dsq));
 }
 
 /*
@@ -300,29 +298,29 @@ sl_inline void sl_expect_schedule(void)
  */
 static inline u64 sl_slice(const struct sl_task *t)
 {
-	return sl_peek(&t->p.scx.slice);
+	return READ_ONCE(t->p.scx.slice);
 }
 
 static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
 {
-	sl_poke(&t->p.scx.slice, slice_ns);
+	WRITE_ONCE(t->p.scx.slice, slice_ns);
 }
 
 /* By whoever has claimed @t; others may be trying to. Keeps the count. */
 sl_inline void sl_set_ops_state(struct sl_task *t, enum sl_ops_state state)
 {
-	sl_store(&t->ops_state,
-		 (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
+	smp_store_release(&t->ops_state,
+		 (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
 }
 
 /* May @t run on @cpu: its affinity, unless a disabled migration pins it. */
 sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 {
-	const struct cpumask *mask = sl_peek(&t->p.cpus_ptr);
+	const struct cpumask *mask = READ_ONCE(t->p.cpus_ptr);
 
-	if (sl_unlikely(sl_peek(&t->p.migration_disabled)))
-		return sl_peek(&t->cpu) == cpu;
-	return sl_likely(mask == &sl_core.possible) ||
+	if (unlikely(READ_ONCE(t->p.migration_disabled)))
+		return READ_ONCE(t->cpu) == cpu;
+	return likely(mask == &sl_core.possible) ||
 	       sl_mask_test(mask, (u32)cpu);
 }
 
@@ -333,11 +331,11 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
  * Only ops.dequeue() is called from within another operation; sl_end_custody()
  * keeps what it finds.
  */
-#define SL_OP(name) sl_peek(&sl_peek(&sl_core.live)->name)
+#define SL_OP(name) READ_ONCE(READ_ONCE(sl_core.live)->name)
 #define SL_ENTER(here, name, subject)					\
-	(sl_poke(&(here)->callback, SL_IN_##name),			\
+	(WRITE_ONCE((here)->callback, SL_IN_##name),			\
 	 (here)->callback_task = (subject))
-#define SL_LEAVE(here) sl_poke(&(here)->callback, SL_IN_NOTHING)
+#define SL_LEAVE(here) WRITE_ONCE((here)->callback, SL_IN_NOTHING)
 #define SL_ASK(here, op, name, subject, ...)				\
 	({								\
 		SL_ENTER(here, name, subject);				\
@@ -368,7 +366,7 @@ static inline bool sl_dsq_is(const struct sl_dsq *q, u64 id)
 void sl_dsq_init(struct sl_dsq *q, u64 id, s32 cpu);
 void sl_dsq_insert_head(struct sl_dsq *q, struct sl_task *t);
 bool sl_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime);
-sl_apart void sl_dsq_remove_walked(struct sl_dsq *q, struct sl_task *t);
+__noinline void sl_dsq_remove_walked(struct sl_dsq *q, struct sl_task *t);
 
 /* @t becomes the last of a FIFO that nobody walks; see sl_dsq_append(). */
 sl_inline void sl_dsq_append_unwalked(struct sl_dsq *q, struct sl_task *t)
@@ -379,12 +377,12 @@ sl_inline void sl_dsq_append_unwalked(struct sl_dsq *q, struct sl_task *t)
 	t->prev = last;
 	t->next = NULL;
 	q->last = t;
-	sl_poke(&q->nr, q->nr + 1);
-	sl_store(&t->dsq, q);
+	WRITE_ONCE(q->nr, q->nr + 1);
+	smp_store_release(&t->dsq, q);
 	if (last)
 		last->next = t;
 	else
-		sl_store(&q->first, t);
+		smp_store_release(&q->first, t);
 }
 
 sl_inline void sl_dsq_append(struct sl_dsq *q, struct sl_task *t)
@@ -400,12 +398,12 @@ sl_inline void sl_dsq_unlink(struct sl_dsq *q, struct sl_task *t)
 	struct sl_task *prev = t->prev;
 
 	SL_ASSERT(t->dsq == q);
-	sl_poke(&q->nr, q->nr - 1);
-	sl_store(&t->dsq, NULL);
+	WRITE_ONCE(q->nr, q->nr - 1);
+	smp_store_release(&t->dsq, NULL);
 	if (prev)
 		prev->next = next;
 	else
-		sl_store(&q->first, next);
+		smp_store_release(&q->first, next);
 	if (next)
 		next->prev = prev;
 	else
@@ -414,7 +412,7 @@ sl_inline void sl_dsq_unlink(struct sl_dsq *q, struct sl_task *t)
 
 sl_inline void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head)
 {
-	if (sl_unlikely(at_head))
+	if (unlikely(at_head))
 		sl_dsq_insert_head(q, t);
 	else
 		sl_dsq_append(q, t);
@@ -422,7 +420,7 @@ sl_inline void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head)
 
 sl_inline void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
 {
-	if (sl_unlikely((uintptr_t)q->root | (uintptr_t)q->walks))
+	if (unlikely((uintptr_t)q->root | (uintptr_t)q->walks))
 		sl_dsq_remove_walked(q, t);
 	else
 		sl_dsq_unlink(q, t);
@@ -431,7 +429,7 @@ sl_inline void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
 /* dispatch.c: from the policy to the queues */
 u32 sl_dsq_slot(u64 id);
 struct sl_dsq *sl_dsq_search(u64 id);
-sl_apart struct sl_dsq *sl_dsq_find_another(struct sl_cpu *here, u64 id);
+__noinline struct sl_dsq *sl_dsq_find_another(struct sl_cpu *here, u64 id);
 
 /*
  * The user queue with this id, or NULL. Its memory stays a queue, but it may be
@@ -442,7 +440,7 @@ sl_inline struct sl_dsq *sl_dsq_find(struct sl_cpu *here, u64 id)
 {
 	struct sl_dsq *q = here->last_dsq;
 
-	if (sl_likely(sl_peek(&q->id) == id && !sl_peek(&q->is_dead)))
+	if (likely(READ_ONCE(q->id) == id && !READ_ONCE(q->is_dead)))
 		return q;
 	return sl_dsq_find_another(here, id);
 }
@@ -450,22 +448,22 @@ bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id);
 void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
 		u64 enq_flags);
 void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
-sl_apart void sl_flush_inserts(struct sl_cpu *cpu);
-sl_apart void sl_call_dequeue(struct sl_task *t, u64 deq_flags);
+__noinline void sl_flush_inserts(struct sl_cpu *cpu);
+__noinline void sl_call_dequeue(struct sl_task *t, u64 deq_flags);
 /* S22: the policy hears once that a task has left its custody. */
 sl_inline void sl_end_custody(struct sl_task *t, u64 deq_flags)
 {
 	if (!t->in_custody)
 		return;
 	t->in_custody = false;
-	if (sl_unlikely(SL_OP(dequeue)))
+	if (unlikely(SL_OP(dequeue)))
 		sl_call_dequeue(t, deq_flags);
 }
 void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
 	      u64 enq_flags, bool by_vtime);
 bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime);
 void sl_defer_migration(struct sl_cpu *here, struct sl_task *t);
-sl_apart void sl_flush_deferred(struct sl_cpu *here);
+__noinline void sl_flush_deferred(struct sl_cpu *here);
 
 /* schedule.c */
 void sl_charge(struct sl_task *t, u64 now_ns);
@@ -479,7 +477,7 @@ s32 sl_another_allowed_cpu(const struct sl_task *t, s32 preferred);
 /* @preferred if @t may run there, otherwise the first CPU where it may. */
 sl_inline s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred)
 {
-	return sl_likely(sl_may_run_on(t, preferred)) ?
+	return likely(sl_may_run_on(t, preferred)) ?
 	       preferred : sl_another_allowed_cpu(t, preferred);
 }
 
@@ -498,7 +496,7 @@ void sl_flush_kicks(struct sl_cpu *here);
 /* Before the policy may look for an idle CPU for what is going to be queued. */
 static inline void sl_watch_idlers(struct sl_cpu *here)
 {
-	here->idle_seen = sl_load(&sl_core.idle_seq);
+	here->idle_seen = smp_load_acquire(&sl_core.idle_seq);
 }
 
 /*
@@ -511,7 +509,7 @@ sl_inline void sl_check_idlers(struct sl_cpu *here)
 	if (sl_core.nr_cpus == 1)
 		return;
 	sl_host_fence();
-	if (sl_unlikely(sl_peek(&sl_core.idle_seq) != here->idle_seen))
+	if (unlikely(READ_ONCE(sl_core.idle_seq) != here->idle_seen))
 		sl_kick_new_idlers(here);
 }
 
@@ -522,9 +520,9 @@ void sl_unlock_tasks(void);
 /* The attached task in a slot below nr_tasks_end, or NULL. */
 static inline struct sl_task *sl_task_in_slot(u32 idx)
 {
-	struct sl_task *t = sl_load(&sl_core.tasks[idx]);
+	struct sl_task *t = smp_load_acquire(&sl_core.tasks[idx]);
 
-	return t && sl_load(&t->is_attached) ? t : NULL;
+	return t && smp_load_acquire(&t->is_attached) ? t : NULL;
 }
 
 /* policy.c */
@@ -546,9 +544,9 @@ void sl_call_exit(struct sl_cpu *here);
 sl_inline void sl_flush(struct sl_cpu *here)
 {
 	SL_ASSERT(!here->holds_lock);
-	if (sl_unlikely(here->has_deferred))
+	if (unlikely(here->has_deferred))
 		sl_flush_deferred(here);
-	if (sl_unlikely(sl_peek(&sl_core.exit_ready)))
+	if (unlikely(READ_ONCE(sl_core.exit_ready)))
 		sl_policy_finish_failure(here);
 }
 

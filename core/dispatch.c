@@ -32,11 +32,11 @@ struct sl_dsq *sl_dsq_search(u64 id)
 	u32 slot = sl_dsq_slot(id);
 
 	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
-		struct sl_dsq *q = sl_load(&sl_core.dsqs[slot]);
+		struct sl_dsq *q = smp_load_acquire(&sl_core.dsqs[slot]);
 
 		if (!q)
 			return NULL;
-		if (sl_peek(&q->id) == id && !sl_peek(&q->is_dead))
+		if (READ_ONCE(q->id) == id && !READ_ONCE(q->is_dead))
 			return q;
 		slot = (slot + 1) % (2 * SL_DSQS_MAX);
 	}
@@ -55,7 +55,7 @@ struct sl_dsq *sl_dsq_find_another(struct sl_cpu *here, u64 id)
 		sl_unlock(&sl_core.dsqs_lock);
 	}
 	if (q)
-		sl_poke(&here->last_dsq, q);
+		WRITE_ONCE(here->last_dsq, q);
 	return q;
 }
 
@@ -96,13 +96,13 @@ void sl_call_dequeue(struct sl_task *t, u64 deq_flags)
 	struct sl_task *subject = here->callback_task;
 
 	SL_TELL(here, dequeue, t, &t->p, deq_flags);
-	sl_poke(&here->callback, callback);
+	WRITE_ONCE(here->callback, callback);
 	here->callback_task = subject;
 }
 
 static void record_enqueue(const struct sl_task *t, u64 dsq_id)
 {
-	if (sl_unlikely(sl_core.has_detail))
+	if (unlikely(sl_core.has_detail))
 		sl_host_record(SL_RECORD_ENQUEUE, t->p.pid, t->cpu, 0, dsq_id);
 }
 
@@ -120,7 +120,7 @@ void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
 	struct sl_task *curr = cpu->curr;
 
 	sl_end_custody(t, 0);
-	sl_poke(&t->cpu, cpu->id);
+	WRITE_ONCE(t->cpu, cpu->id);
 	record_enqueue(t, cpu->local.id);
 	sl_dsq_insert(&cpu->local, t,
 		      enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT));
@@ -162,17 +162,17 @@ static sl_cold void insert_global(struct sl_cpu *here, struct sl_task *t, u64 en
 	sl_dsq_insert(q, t, enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT));
 	sl_set_ops_state(t, SL_OPSS_NONE);
 	sl_unlock(&q->lock);
-	if (sl_unlikely(enq_flags & ENQ_DSQ_PRIQ))
+	if (unlikely(enq_flags & ENQ_DSQ_PRIQ))
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"cannot use vtime ordering for built-in DSQs");
 	sl_check_idlers(here);
 }
 
 /* Return: false if @q holds tasks in the other order. Context: q->lock held. */
-static sl_apart bool insert_in_order(struct sl_dsq *q, struct sl_task *t, u64 order)
+static __noinline bool insert_in_order(struct sl_dsq *q, struct sl_task *t, u64 order)
 {
 	if (order & ENQ_DSQ_PRIQ)
-		return sl_dsq_insert_vtime(q, t, sl_peek(&t->p.scx.dsq_vtime));
+		return sl_dsq_insert_vtime(q, t, READ_ONCE(t->p.scx.dsq_vtime));
 	if (q->root)
 		return false;
 	sl_dsq_insert(q, t, order);
@@ -192,13 +192,13 @@ sl_inline void insert_shared(struct sl_cpu *here, struct sl_dsq *q, u64 id,
 	sl_lock(&q->lock);
 	is_there = sl_dsq_is(q, id);
 	is_queued = is_there && !order && !q->root;
-	if (sl_likely(is_queued))
+	if (likely(is_queued))
 		sl_dsq_append(q, t);
 	else if (is_there)
 		is_queued = insert_in_order(q, t, order);
 	sl_set_ops_state(t, SL_OPSS_NONE);
 	sl_unlock(&q->lock);
-	if (sl_unlikely(!is_queued)) {
+	if (unlikely(!is_queued)) {
 		refuse_insert(t, id, is_there, order & ENQ_DSQ_PRIQ);
 		insert_global(here, t, 0);
 		return;
@@ -231,7 +231,7 @@ void sl_defer_migration(struct sl_cpu *here, struct sl_task *t)
  * Place @t where a verdict says. @cpu is the CPU whose lock is held, or NULL;
  * SCX_DSQ_LOCAL means its queue, or this CPU's.
  */
-static sl_apart void place_builtin(struct sl_cpu *here, struct sl_cpu *cpu,
+static __noinline void place_builtin(struct sl_cpu *here, struct sl_cpu *cpu,
 			  struct sl_task *t, u64 dsq_id, u64 enq_flags)
 {
 	struct sl_dsq *q = builtin_dsq(t, dsq_id, cpu ? cpu : here);
@@ -262,7 +262,7 @@ sl_inline void place(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
 	struct sl_dsq *q = dsq_id & SCX_DSQ_FLAG_BUILTIN ? NULL :
 							   sl_dsq_find(here, dsq_id);
 
-	if (sl_likely(q))
+	if (likely(q))
 		insert_shared(here, q, dsq_id, t, enq_flags);
 	else
 		place_builtin(here, cpu, t, dsq_id, enq_flags);
@@ -285,12 +285,12 @@ static bool is_kept_from(const struct sl_task *t)
 	u64 flags = SL_OP(flags);
 
 	return ((t->p.flags & PF_EXITING) && !(flags & SCX_OPS_ENQ_EXITING)) ||
-	       (sl_peek(&t->p.migration_disabled) &&
+	       (READ_ONCE(t->p.migration_disabled) &&
 		!(flags & SCX_OPS_ENQ_MIGRATION_DISABLED));
 }
 
 /* Return: whether @t was queued; otherwise ops.enqueue(), which is there, is asked. */
-static sl_apart bool enqueue_unasked(struct sl_cpu *here, struct sl_cpu *cpu,
+static __noinline bool enqueue_unasked(struct sl_cpu *here, struct sl_cpu *cpu,
 				     struct sl_task *t, u64 enq_flags, bool is_absent)
 {
 	bool is_bypassed = sl_is_bypassed();
@@ -324,19 +324,19 @@ static sl_apart bool enqueue_unasked(struct sl_cpu *here, struct sl_cpu *cpu,
  *
  * Context: @here is this CPU; @cpu->lock held.
  */
-sl_in_one_piece void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu,
+__flatten void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu,
 				struct sl_task *t, u64 enq_flags)
 {
 	void (*ask)(struct task_struct *p, u64 enq_flags) = SL_OP(enqueue);
 	u64 seq;
 
-	if (sl_unlikely(!ask || t->ddsp_dsq_id != SCX_DSQ_INVALID ||
+	if (unlikely(!ask || t->ddsp_dsq_id != SCX_DSQ_INVALID ||
 			(t->p.flags & PF_EXITING) ||
-			sl_peek(&t->p.migration_disabled)) &&
+			READ_ONCE(t->p.migration_disabled)) &&
 	    enqueue_unasked(here, cpu, t, enq_flags, !ask))
 		return;
-	seq = (sl_peek(&t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;
-	sl_store(&t->ops_state, seq | SL_OPSS_QUEUEING);
+	seq = (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;
+	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUEING);
 	here->direct_task = t;
 	SL_CALL(here, ask, enqueue, t, &t->p, enq_flags);
 	here->direct_task = NULL;
@@ -346,7 +346,7 @@ sl_in_one_piece void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu,
 	}
 	/* S4: the policy holds it until it dispatches it. */
 	t->in_custody = true;
-	sl_store(&t->ops_state, seq | SL_OPSS_QUEUED);
+	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUED);
 	sl_check_idlers(here);
 }
 
@@ -357,7 +357,7 @@ static void finish_insert(struct sl_cpu *cpu, const struct sl_insert *in)
 	u64 state;
 
 	for (;;) {
-		state = sl_load(&t->ops_state);
+		state = smp_load_acquire(&t->ops_state);
 		if ((state & SL_OPSS_MASK) == SL_OPSS_QUEUEING) {
 			sl_host_relax();
 			continue;
@@ -394,15 +394,15 @@ bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
 {
 	struct sl_task *t;
 
-	if (sl_unlikely(!sl_peek(&q->first)))
+	if (unlikely(!READ_ONCE(q->first)))
 		return false;
 	sl_lock(&q->lock);
 	t = sl_dsq_is(q, id) ? q->first : NULL;
-	while (t && sl_unlikely(!sl_may_run_on(t, cpu->id)))
+	while (t && unlikely(!sl_may_run_on(t, cpu->id)))
 		t = t->next;
 	if (t) {
 		sl_dsq_remove(q, t);
-		sl_poke(&t->cpu, cpu->id);
+		WRITE_ONCE(t->cpu, cpu->id);
 		t->from_dsq_id = id;
 	}
 	sl_unlock(&q->lock);
@@ -496,7 +496,7 @@ bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime)
 
 	if (by_vtime)
 		enq_flags |= ENQ_DSQ_PRIQ;
-	if (sl_likely(t == here->direct_task &&
+	if (likely(t == here->direct_task &&
 		      t->ddsp_dsq_id == SCX_DSQ_INVALID)) {
 		t->ddsp_dsq_id = dsq_id;
 		t->ddsp_enq_flags = enq_flags;
@@ -511,7 +511,7 @@ bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime)
 	}
 	in = &here->inserts[here->nr_inserts++];
 	in->task = t;
-	in->ops_seq = sl_load(&t->ops_state) & ~(u64)SL_OPSS_MASK;
+	in->ops_seq = smp_load_acquire(&t->ops_state) & ~(u64)SL_OPSS_MASK;
 	in->dsq_id = dsq_id;
 	in->enq_flags = enq_flags;
 	return true;

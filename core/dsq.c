@@ -34,14 +34,14 @@ static void link_after(struct sl_dsq *q, struct sl_task *t,
 	if (before)
 		before->next = t;
 	else
-		sl_store(&q->first, t);
+		smp_store_release(&q->first, t);
 	if (after)
 		after->prev = t;
 	else
 		q->last = t;
 	t->dsq_seq = q->seq++;
-	sl_poke(&q->nr, q->nr + 1);
-	sl_store(&t->dsq, q);
+	WRITE_ONCE(q->nr, q->nr + 1);
+	smp_store_release(&t->dsq, q);
 }
 
 void sl_dsq_insert_head(struct sl_dsq *q, struct sl_task *t)

@@ -18,7 +18,7 @@ static void count_dumps(u64 change)
 	u64 nr;
 
 	do {
-		nr = sl_load(&sl_core.nr_dumps);
+		nr = smp_load_acquire(&sl_core.nr_dumps);
 	} while (!sl_cas_u64(&sl_core.nr_dumps, nr, nr + change));
 	sl_host_fence();
 }
@@ -30,7 +30,7 @@ static void count_dumps(u64 change)
 void sl_wait_for_dumps(void)
 {
 	sl_host_fence();
-	while (__builtin_expect(sl_load(&sl_core.nr_dumps) != 0, 0))
+	while (__builtin_expect(smp_load_acquire(&sl_core.nr_dumps) != 0, 0))
 		sl_host_relax();
 }
 
@@ -38,7 +38,7 @@ void sl_wait_for_dumps(void)
 static const char *copy_text(char *to, const char *from, u32 bytes)
 {
 	for (u32 i = 0; i < bytes; i++)
-		to[i] = sl_peek(&from[i]);
+		to[i] = READ_ONCE(from[i]);
 	to[bytes - 1] = 0;
 	return to;
 }
@@ -56,16 +56,16 @@ static const char *state_name(u8 state)
 
 static void dump_cpu(struct sl_cpu *cpu)
 {
-	struct sl_task *t = sl_load(&cpu->curr);
-	const char *callback = sl_callback_name(sl_peek(&cpu->callback));
+	struct sl_task *t = smp_load_acquire(&cpu->curr);
+	const char *callback = sl_callback_name(READ_ONCE(cpu->callback));
 	char line[LINE_BYTES], comm[TASK_COMM_LEN];
 
 	sl_print_to(line, sizeof(line),
 		    "cpu %d local %u switches %llu runs %s[%d] slice %llu%s%s",
-		    cpu->id, sl_peek(&cpu->local.nr),
-		    (unsigned long long)sl_peek(&cpu->nr_switches),
+		    cpu->id, READ_ONCE(cpu->local.nr),
+		    (unsigned long long)READ_ONCE(cpu->nr_switches),
 		    t ? copy_text(comm, t->p.comm, sizeof(comm)) : "idle",
-		    t ? sl_peek(&t->p.pid) : 0,
+		    t ? READ_ONCE(t->p.pid) : 0,
 		    (unsigned long long)(t ? sl_slice(t) : 0),
 		    callback ? " in " : "", callback ? callback : "");
 	sl_host_print(line);
@@ -73,34 +73,34 @@ static void dump_cpu(struct sl_cpu *cpu)
 
 static void dump_dsq(struct sl_dsq *q)
 {
-	struct sl_task *t = q ? sl_load(&q->first) : NULL;
+	struct sl_task *t = q ? smp_load_acquire(&q->first) : NULL;
 	char line[LINE_BYTES];
 
 	if (!t)
 		return;
 	sl_print_to(line, sizeof(line), "dsq 0x%llx queued %u first %d",
-		    (unsigned long long)sl_peek(&q->id), sl_peek(&q->nr),
-		    sl_peek(&t->p.pid));
+		    (unsigned long long)READ_ONCE(q->id), READ_ONCE(q->nr),
+		    READ_ONCE(t->p.pid));
 	sl_host_print(line);
 }
 
 static void dump_task(struct sl_task *t, u64 now_ns)
 {
-	struct sl_dsq *q = sl_load(&t->dsq);
-	u8 state = sl_load(&t->state);
+	struct sl_dsq *q = smp_load_acquire(&t->dsq);
+	u8 state = smp_load_acquire(&t->state);
 	bool is_runnable = state == SL_TASK_RUNNABLE;
-	bool is_held = (sl_load(&t->ops_state) & SL_OPSS_MASK) == SL_OPSS_QUEUED;
-	const char *wait = state == SL_TASK_BLOCKED ? sl_peek(&t->wait_for) :
+	bool is_held = (smp_load_acquire(&t->ops_state) & SL_OPSS_MASK) == SL_OPSS_QUEUED;
+	const char *wait = state == SL_TASK_BLOCKED ? READ_ONCE(t->wait_for) :
 						      NULL;
 	/* Below 0 if it has run since @now_ns, on another CPU. */
-	s64 waits_ns = (s64)(now_ns - sl_peek(&t->runnable_at_ns));
+	s64 waits_ns = (s64)(now_ns - READ_ONCE(t->runnable_at_ns));
 	char line[LINE_BYTES], comm[TASK_COMM_LEN];
 
 	sl_print_to(line, sizeof(line),
 		    "task %s[%d] %s cpu %d dsq 0x%llx slice %llu waits %llu ns%s%s%s",
 		    copy_text(comm, t->p.comm, sizeof(comm)),
-		    sl_peek(&t->p.pid), state_name(state), sl_peek(&t->cpu),
-		    (unsigned long long)(q ? sl_peek(&q->id) : 0),
+		    READ_ONCE(t->p.pid), state_name(state), READ_ONCE(t->cpu),
+		    (unsigned long long)(q ? READ_ONCE(q->id) : 0),
 		    (unsigned long long)sl_slice(t),
 		    (unsigned long long)(is_runnable && waits_ns > 0 ? waits_ns : 0),
 		    is_runnable && is_held ? " held" : "", wait ? " for " : "",
@@ -113,8 +113,8 @@ void sl_dump(void)
 {
 	char line[LINE_BYTES], name[sizeof(sl_core.ops.name)];
 	u64 now_ns = sl_host_now_ns();
-	bool is_loaded = sl_peek(&sl_core.is_loaded);
-	u32 end = sl_peek(&sl_core.nr_tasks_end);
+	bool is_loaded = READ_ONCE(sl_core.is_loaded);
+	u32 end = READ_ONCE(sl_core.nr_tasks_end);
 
 	if (!sl_core.cpus)
 		return;
@@ -129,7 +129,7 @@ void sl_dump(void)
 		dump_cpu(&sl_core.cpus[i]);
 	dump_dsq(&sl_core.global);
 	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++)
-		dump_dsq(sl_load(&sl_core.dsqs[i]));
+		dump_dsq(smp_load_acquire(&sl_core.dsqs[i]));
 	for (u32 i = 0; i < end; i++) {
 		struct sl_task *t = sl_task_in_slot(i);
 

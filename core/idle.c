@@ -35,7 +35,7 @@ static void update_core_idle(s32 cpu, bool is_idle)
 	bool all = is_idle;
 
 	for (u32 w = 0; all && w < nr_words; w++)
-		all = !(siblings[w] & ~(u64)sl_peek(&sl_core.idle.bits[w]));
+		all = !(siblings[w] & ~(u64)READ_ONCE(sl_core.idle.bits[w]));
 	for (u32 w = 0; w < nr_words; w++) {
 		for (u64 left = siblings[w]; left; left &= left - 1) {
 			u32 i = w * 64 + (u32)__builtin_ctzll(left);
@@ -68,11 +68,11 @@ static void show_idle(struct sl_cpu *cpu)
 	if (sl_core.nr_cpus == 1)
 		return;
 	/* Whoever sees the number finds at whose showing it was taken. */
-	sl_store(&cpu->idle_seq, ~0ULL);
+	smp_store_release(&cpu->idle_seq, ~0ULL);
 	do {
-		seq = sl_load(&sl_core.idle_seq);
+		seq = smp_load_acquire(&sl_core.idle_seq);
 	} while (!sl_cas_u64(&sl_core.idle_seq, seq, seq + 1));
-	sl_store(&cpu->idle_seq, seq + 1);
+	smp_store_release(&cpu->idle_seq, seq + 1);
 	cpu->must_look = true;
 	sl_host_fence();
 }
@@ -84,7 +84,7 @@ void sl_kick_new_idlers(struct sl_cpu *here)
 		struct sl_cpu *cpu = &sl_core.cpus[i];
 
 		/* If it is this one, it is going to look again. */
-		if (cpu != here && sl_load(&cpu->idle_seq) > here->idle_seen)
+		if (cpu != here && smp_load_acquire(&cpu->idle_seq) > here->idle_seen)
 			sl_kick(here, cpu->id, SCX_KICK_IDLE);
 	}
 }
@@ -144,7 +144,7 @@ static s32 next_in(const struct cpumask *among, const struct cpumask *allowed,
 	}
 	/* The first word is looked at twice: its upper part, then its lower. */
 	for (u32 i = 0; i <= nr_words; i++) {
-		word = sl_peek(&among->bits[w]) & allowed->bits[w];
+		word = READ_ONCE(among->bits[w]) & allowed->bits[w];
 		if (i == 0)
 			word &= above;
 		else if (i == nr_words)
@@ -183,10 +183,10 @@ static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
 
 static bool has_idle(const struct cpumask *may)
 {
-	u64 any = sl_peek(&sl_core.idle.bits[0]) & may->bits[0];
+	u64 any = READ_ONCE(sl_core.idle.bits[0]) & may->bits[0];
 
-	for (u32 w = 1; sl_unlikely(w * 64 < sl_core.nr_cpus); w++)
-		any |= sl_peek(&sl_core.idle.bits[w]) & may->bits[w];
+	for (u32 w = 1; unlikely(w * 64 < sl_core.nr_cpus); w++)
+		any |= READ_ONCE(sl_core.idle.bits[w]) & may->bits[w];
 	return any;
 }
 
@@ -196,7 +196,7 @@ static bool has_idle(const struct cpumask *may)
  */
 static bool check_builtin_idle(void)
 {
-	if (sl_peek(&sl_core.builtin_idle))
+	if (READ_ONCE(sl_core.builtin_idle))
 		return true;
 	sl_policy_error(SCX_EXIT_ERROR, 0,
 			"built-in idle tracking is disabled");
@@ -224,7 +224,7 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	const struct cpumask *may = t->p.cpus_ptr;
 	s32 cpu;
 
-	if (!sl_peek(&sl_core.builtin_idle))
+	if (!READ_ONCE(sl_core.builtin_idle))
 		return -16;
 	if (allowed) {
 		for (u32 w = 0; w < SL_MASK_WORDS; w++)
@@ -236,7 +236,7 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 		    sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu))
 			return prev_cpu;
 		if (here->curr && !(here->curr->p.flags & PF_EXITING) &&
-		    !sl_peek(&here->local.first) && sl_mask_test(may, (u32)here->id) &&
+		    !READ_ONCE(here->local.first) && sl_mask_test(may, (u32)here->id) &&
 		    next_in(&sl_core.idle, &sl_core.possible, here->id) >= 0)
 			return here->id;
 	}
@@ -282,7 +282,7 @@ static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	if (!check_builtin_idle())
 		return -16;
 	/* From ops.enqueue(), also asked about tasks that have no choice. */
-	if (t->p.nr_cpus_allowed == 1 || sl_peek(&t->p.migration_disabled))
+	if (t->p.nr_cpus_allowed == 1 || READ_ONCE(t->p.migration_disabled))
 		return sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu) ?
 		       prev_cpu : -16;
 	return sl_select_cpu_default(t, prev_cpu, wake_flags, allowed, flags);
@@ -317,7 +317,7 @@ static s32 pick_for_policy(const struct cpumask *allowed, u64 flags)
 	s32 cpu = -1;
 
 	/* On a busy machine this is the answer nearly always. */
-	if (sl_likely(!has_idle(allowed)))
+	if (likely(!has_idle(allowed)))
 		return -16;
 	if (sl_core.has_smt)
 		cpu = pick_idle(allowed, NULL, true);
@@ -337,7 +337,7 @@ s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
 	struct sl_cpu *here = sl_this_cpu();
 	s32 cpu = -1;
 
-	if (sl_peek(&sl_core.builtin_idle))
+	if (READ_ONCE(sl_core.builtin_idle))
 		cpu = pick_for_policy(allowed, flags);
 	if (cpu < 0)
 		cpu = next_in(&sl_core.possible, allowed, here->idle_cursor);

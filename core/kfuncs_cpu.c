@@ -21,12 +21,12 @@ bool scx_bpf_task_running(const struct task_struct *p)
 {
 	const struct sl_task *t = sl_task_of(p);
 
-	return sl_peek(&sl_core.cpus[sl_peek(&t->cpu)].curr) == t;
+	return READ_ONCE(sl_core.cpus[READ_ONCE(t->cpu)].curr) == t;
 }
 
 s32 scx_bpf_task_cpu(const struct task_struct *p)
 {
-	return sl_peek(&sl_task_of(p)->cpu);
+	return READ_ONCE(sl_task_of(p)->cpu);
 }
 
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
@@ -34,14 +34,14 @@ bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 	struct sl_task *t = sl_task_of(p);
 
 	sl_set_slice(t, slice);
-	if (sl_peek(&t->state) == SL_TASK_RUNNING)
+	if (READ_ONCE(t->state) == SL_TASK_RUNNING)
 		sl_host_slice_changed(t);
 	return true;
 }
 
 bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime)
 {
-	sl_poke(&p->scx.dsq_vtime, vtime);
+	WRITE_ONCE(p->scx.dsq_vtime, vtime);
 	return true;
 }
 

@@ -17,7 +17,7 @@ static void enter(struct sl_dsq *q)
 	while (sl_core.dsqs[slot])
 		slot = (slot + 1) % (2 * SL_DSQS_MAX);
 	sl_core.nr_dsqs++;
-	sl_store(&sl_core.dsqs[slot], q);
+	smp_store_release(&sl_core.dsqs[slot], q);
 }
 
 /*
@@ -43,10 +43,10 @@ static void leave(struct sl_dsq *q)
 		need = (from - hole) % (2 * SL_DSQS_MAX);
 		if (way < need)
 			continue;
-		sl_store(&sl_core.dsqs[hole], next);
+		smp_store_release(&sl_core.dsqs[hole], next);
 		hole = from;
 	}
-	sl_store(&sl_core.dsqs[hole], NULL);
+	smp_store_release(&sl_core.dsqs[hole], NULL);
 	sl_core.nr_dsqs--;
 }
 
@@ -59,8 +59,8 @@ static void revive(struct sl_dsq *q, u64 id)
 {
 	sl_lock(&q->lock);
 	SL_ASSERT(q->is_dead && !q->nr);
-	sl_poke(&q->id, id);
-	sl_poke(&q->is_dead, false);
+	WRITE_ONCE(q->id, id);
+	WRITE_ONCE(q->is_dead, false);
 	sl_unlock(&q->lock);
 }
 
@@ -116,7 +116,7 @@ void scx_bpf_destroy_dsq(u64 dsq_id)
 					"destroying DSQ 0x%llx with %u tasks on it",
 					(unsigned long long)dsq_id, q->nr);
 		else
-			sl_poke(&q->is_dead, true);
+			WRITE_ONCE(q->is_dead, true);
 	}
 	sl_unlock(&q->lock);
 	if (!is_ours)
@@ -147,7 +147,7 @@ s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
 {
 	struct sl_dsq *q = find_countable(dsq_id);
 
-	return q ? (s32)sl_peek(&q->nr) : -2;
+	return q ? (s32)READ_ONCE(q->nr) : -2;
 }
 
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
@@ -155,30 +155,30 @@ struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), dsq_id);
 	struct sl_task *t;
 
-	if (sl_unlikely(!q)) {
+	if (unlikely(!q)) {
 		sl_policy_error(SCX_EXIT_ERROR, 0, "peek %s DSQ 0x%llx",
 				dsq_id & SCX_DSQ_FLAG_BUILTIN ?
 				"disallowed on builtin" : "on non-existent",
 				(unsigned long long)dsq_id);
 		return NULL;
 	}
-	t = sl_load(&q->first);
+	t = smp_load_acquire(&q->first);
 	return t ? &t->p : NULL;
 }
 
 /* S10: a slice of 0 keeps what is left, or becomes the smallest there is. */
 sl_inline void give_slice(struct sl_task *t, u64 slice)
 {
-	if (sl_likely(slice))
+	if (likely(slice))
 		sl_set_slice(t, slice);
 	else if (!sl_slice(t))
 		sl_set_slice(t, 1);
 	/* A stale insertion (S21) may meet a task that runs. */
-	if (sl_unlikely(sl_peek(&t->state) == SL_TASK_RUNNING))
+	if (unlikely(READ_ONCE(t->state) == SL_TASK_RUNNING))
 		sl_host_slice_changed(t);
 }
 
-sl_in_one_piece bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
+__flatten bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
 			u64 enq_flags)
 {
 	struct sl_task *t = sl_task_of(p);
@@ -197,22 +197,22 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 	if (!sl_verdict(t, dsq_id, enq_flags, true))
 		return false;
 	give_slice(t, slice);
-	sl_poke(&t->p.scx.dsq_vtime, vtime);
+	WRITE_ONCE(t->p.scx.dsq_vtime, vtime);
 	return true;
 }
 
-sl_in_one_piece bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
+__flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 {
 	struct sl_cpu *here = sl_this_cpu();
 	struct sl_dsq *q;
 
 	(void)enq_flags;
-	if (sl_unlikely(here->callback != SL_IN_dispatch)) {
+	if (unlikely(here->callback != SL_IN_dispatch)) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
 		return false;
 	}
-	if (sl_unlikely(here->nr_inserts))
+	if (unlikely(here->nr_inserts))
 		sl_flush_inserts(here);
 	q = sl_dsq_find(here, dsq_id);
 	if (!q) {
@@ -225,7 +225,7 @@ sl_in_one_piece bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	 * It comes from another CPU's cache while the lock is taken. It is not read
 	 * before: without the lock another CPU may run it to its end and free it.
 	 */
-	sl_host_prefetch(sl_peek(&q->first));
+	sl_host_prefetch(READ_ONCE(q->first));
 	if (!sl_move_to_local(here, q, dsq_id))
 		return false;
 	here->nr_moved++;
@@ -326,7 +326,7 @@ static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 	if (!from)
 		return false;
 	sl_lock(&from->lock);
-	is_there = sl_peek(&t->dsq) == from && t->dsq_seq < it->seq;
+	is_there = READ_ONCE(t->dsq) == from && t->dsq_seq < it->seq;
 	if (is_there) {
 		sl_set_ops_state(t, SL_OPSS_DISPATCHING);
 		sl_dsq_remove(from, t);
@@ -334,7 +334,7 @@ static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 		if (it->has_slice)
 			sl_set_slice(t, it->slice);
 		if (it->has_vtime)
-			sl_poke(&t->p.scx.dsq_vtime, it->vtime);
+			WRITE_ONCE(t->p.scx.dsq_vtime, it->vtime);
 	}
 	sl_unlock(&from->lock);
 	it->has_slice = false;

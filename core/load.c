@@ -30,12 +30,12 @@ static void wait_for_others(struct sl_cpu *here)
 		if (cpu == here)
 			continue;
 		sl_lock(&cpu->lock);
-		sl_store(&cpu->must_pass, true);
+		smp_store_release(&cpu->must_pass, true);
 		sl_unlock(&cpu->lock);
 		sl_host_kick(cpu->id);
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		while (sl_load(&sl_core.cpus[i].must_pass))
+		while (smp_load_acquire(&sl_core.cpus[i].must_pass))
 			sl_host_relax();
 	}
 }
@@ -48,7 +48,7 @@ static void begin(void)
 
 static void end(void)
 {
-	sl_store(&sl_core.is_changing, 0);
+	smp_store_release(&sl_core.is_changing, 0);
 }
 
 static int check_ops(const struct sched_ext_ops *ops)
@@ -73,13 +73,13 @@ static void copy_ops(struct sched_ext_ops *to, const struct sched_ext_ops *from)
 
 	_Static_assert(sizeof(*to) % sizeof(u64) == 0, "no word is left over");
 	for (u32 i = 0; i < sizeof(*to) / sizeof(u64); i++)
-		sl_poke(&word[i], value ? value[i] : 0);
+		WRITE_ONCE(word[i], value ? value[i] : 0);
 }
 
 static void set_ops(const struct sched_ext_ops *ops)
 {
 	copy_ops(&sl_core.ops, ops);
-	sl_poke(&sl_core.builtin_idle, !ops || !ops->update_idle ||
+	WRITE_ONCE(sl_core.builtin_idle, !ops || !ops->update_idle ||
 		(ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
 }
 
@@ -93,7 +93,7 @@ static void destroy_dsqs(void)
 		if (!q)
 			continue;
 		SL_ASSERT(!q->first);
-		sl_poke(&sl_core.dsqs[i], NULL);
+		WRITE_ONCE(sl_core.dsqs[i], NULL);
 		sl_core.nr_dsqs--;
 		sl_wait_for_dumps();
 		sl_host_free(q, sizeof(*q));
@@ -104,7 +104,7 @@ static void destroy_dsqs(void)
 		sl_host_free(q, sizeof(*q));
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_poke(&sl_core.cpus[i].last_dsq, &sl_core.no_dsq);
+		WRITE_ONCE(sl_core.cpus[i].last_dsq, &sl_core.no_dsq);
 }
 
 /* Context: nobody uses what the policy had. */
@@ -153,7 +153,7 @@ static void tell_of_tasks(struct sl_cpu *here)
 static void hand_over(struct sl_cpu *here, struct sl_task *t)
 {
 	struct sl_cpu *cpu = &sl_core.cpus[t->cpu];
-	u8 state = sl_peek(&t->state);
+	u8 state = READ_ONCE(t->state);
 
 	if (state == SL_TASK_WAKING) {
 		/* Whoever is about to queue it tells the policy. */
@@ -166,7 +166,7 @@ static void hand_over(struct sl_cpu *here, struct sl_task *t)
 		SL_ASSERT(sl_take_from_queue(cpu, t));
 	if (state == SL_TASK_RUNNABLE && !sl_may_run_on(t, cpu->id)) {
 		cpu = &sl_core.cpus[sl_any_allowed_cpu(t, cpu->id)];
-		sl_poke(&t->cpu, cpu->id);
+		WRITE_ONCE(t->cpu, cpu->id);
 	}
 	SL_TELL(here, runnable, t, &t->p, ENQUEUE_RESTORE);
 	if (state == SL_TASK_RUNNABLE)
@@ -213,8 +213,8 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	if (err)
 		return err;
 	/* `exit_done` later: another CPU may have seen that there is one. */
-	sl_poke(&sl_core.exit_claimed, 0);
-	sl_poke(&sl_core.exit_ready, 0);
+	WRITE_ONCE(sl_core.exit_claimed, 0);
+	WRITE_ONCE(sl_core.exit_ready, 0);
 	sl_core.exit_info = (struct scx_exit_info){ 0 };
 	err = sl_maps_create(policy);
 	if (err)
@@ -227,14 +227,14 @@ static int enable(const struct sl_policy *policy, bool is_live)
 		err = SL_ASK(here, ops->init, init, NULL);
 	if (err) {
 		/* Said to our caller, not to the host. */
-		sl_store(&sl_core.exit_done, 1);
+		smp_store_release(&sl_core.exit_done, 1);
 		forget_policy();
 		return err < 0 ? err : -22;
 	}
-	sl_poke(&sl_core.is_loaded, true);
+	WRITE_ONCE(sl_core.is_loaded, true);
 	if (is_live)
 		wait_for_others(here);
-	sl_store(&sl_core.exit_done, 0);
+	smp_store_release(&sl_core.exit_done, 0);
 	hand_over_all(here);
 	sl_flush(here);
 	return 0;
@@ -278,7 +278,7 @@ static void disable(bool is_live)
 	/* A failure has said its last word; otherwise there will be none. */
 	if (sl_cas_u64(&sl_core.exit_claimed, 0, 1))
 		tell_of_end(here);
-	sl_poke(&sl_core.is_loaded, false);
+	WRITE_ONCE(sl_core.is_loaded, false);
 	forget_policy();
 }
 

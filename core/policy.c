@@ -50,9 +50,9 @@ const struct sched_ext_ops sl_no_ops;
 void sl_set_bypass(bool is_bypassed)
 {
 	sl_lock(&sl_core.bypass_lock);
-	if (sl_peek(&sl_core.exit_claimed))
+	if (READ_ONCE(sl_core.exit_claimed))
 		is_bypassed = true;
-	sl_poke(&sl_core.live, is_bypassed ? &sl_no_ops : &sl_core.ops);
+	WRITE_ONCE(sl_core.live, is_bypassed ? &sl_no_ops : &sl_core.ops);
 	sl_unlock(&sl_core.bypass_lock);
 }
 
@@ -70,7 +70,7 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
 	info->msg = sl_core.exit_msg;
 	sl_core.exit_pid = pid;
 	sl_set_bypass(true);
-	sl_store(&sl_core.exit_ready, 1);
+	smp_store_release(&sl_core.exit_ready, 1);
 }
 
 /**
@@ -117,7 +117,7 @@ void sl_uei_record(struct user_exit_info *uei, const struct scx_exit_info *ei)
 	sl_print_to(uei->reason, sizeof(uei->reason), "%s", ei->reason);
 	sl_print_to(uei->msg, sizeof(uei->msg), "%s", ei->msg ? ei->msg : "");
 	uei->exit_code = ei->exit_code;
-	sl_store(&uei->kind, (int)ei->kind);
+	smp_store_release(&uei->kind, (int)ei->kind);
 }
 
 /* Every runnable task goes to the global queue, whoever has it now. */
@@ -181,7 +181,7 @@ void sl_call_exit(struct sl_cpu *here)
 /* The policy has failed, and this CPU may be the one that cleans up. */
 void sl_policy_finish_failure(struct sl_cpu *here)
 {
-	if (sl_peek(&sl_core.exit_done) ||
+	if (READ_ONCE(sl_core.exit_done) ||
 	    !sl_cas_u64(&sl_core.exit_done, 0, 1))
 		return;
 	SL_ASSERT(sl_is_bypassed());
@@ -192,7 +192,7 @@ void sl_policy_finish_failure(struct sl_cpu *here)
 
 static u64 timeout_ns(void)
 {
-	u32 timeout_ms = sl_peek(&sl_core.ops.timeout_ms);
+	u32 timeout_ms = READ_ONCE(sl_core.ops.timeout_ms);
 
 	return (timeout_ms ? timeout_ms : 30000) * 1000000ULL;
 }
@@ -209,8 +209,8 @@ u64 sl_watchdog_period_ns(void)
  */
 static sl_cold void report_stall(const struct sl_task *t, u64 waited_ns)
 {
-	const struct sl_dsq *q = sl_load(&t->dsq);
-	u64 state = sl_load(&t->ops_state) & SL_OPSS_MASK;
+	const struct sl_dsq *q = smp_load_acquire(&t->dsq);
+	u64 state = smp_load_acquire(&t->ops_state) & SL_OPSS_MASK;
 	char where[96] = "";
 
 	if (q && q->is_local)
@@ -219,7 +219,7 @@ static sl_cold void report_stall(const struct sl_task *t, u64 waited_ns)
 	else if (q)
 		sl_print_to(where, sizeof(where),
 			    ", on DSQ 0x%llx, from which no CPU has taken it",
-			    (unsigned long long)sl_peek(&q->id));
+			    (unsigned long long)READ_ONCE(q->id));
 	else if (state == SL_OPSS_QUEUED)
 		sl_print_to(where, sizeof(where),
 			    ", held by the policy, which has not dispatched it");
@@ -251,10 +251,10 @@ void sl_watchdog(void)
 		struct sl_task *t = sl_task_in_slot(i);
 		u64 waited_ns;
 
-		if (!t || sl_load(&t->state) != SL_TASK_RUNNABLE)
+		if (!t || smp_load_acquire(&t->state) != SL_TASK_RUNNABLE)
 			continue;
 		/* If it has run since, this is from before @now_ns or later. */
-		waited_ns = now_ns - sl_peek(&t->runnable_at_ns);
+		waited_ns = now_ns - READ_ONCE(t->runnable_at_ns);
 		if ((s64)waited_ns <= (s64)timeout_ns())
 			continue;
 		report_stall(t, waited_ns);

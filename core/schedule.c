@@ -20,12 +20,12 @@
 sl_inline void charge(struct sl_task *t, u64 now_ns)
 {
 	/* sl_switched() starts the clock without the lock, from NOT_YET. */
-	u64 ran_ns = now_ns - sl_peek(&t->exec_start_ns);
+	u64 ran_ns = now_ns - READ_ONCE(t->exec_start_ns);
 	u64 slice_ns;
 
 	if ((s64)ran_ns <= 0)
 		return;
-	sl_poke(&t->exec_start_ns, now_ns);
+	WRITE_ONCE(t->exec_start_ns, now_ns);
 	ran_ns -= sl_host_stolen_ns(t, ran_ns);
 	t->charged_ns += ran_ns;
 	t->p.se.sum_exec_runtime += ran_ns;
@@ -58,7 +58,7 @@ sl_inline void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 	SL_TELL(cpu, stopping, t, &t->p, false);
 	SL_TELL(cpu, quiescent, t, &t->p, SCX_DEQ_SLEEP);
 	t->p.scx.flags &= ~SCX_TASK_QUEUED;
-	sl_store(&t->state, is_exit ? SL_TASK_DEAD : SL_TASK_BLOCKED);
+	smp_store_release(&t->state, is_exit ? SL_TASK_DEAD : SL_TASK_BLOCKED);
 	account_stop(cpu, t, is_exit ? SL_STOP_EXITED : SL_STOP_BLOCKED);
 }
 
@@ -78,7 +78,7 @@ sl_inline void yield(struct sl_cpu *cpu, struct sl_task *t)
 sl_inline bool finds_task(struct sl_cpu *cpu)
 {
 	return cpu->local.first ||
-	       (sl_unlikely(sl_peek(&sl_core.global.first)) &&
+	       (unlikely(READ_ONCE(sl_core.global.first)) &&
 		sl_move_to_local(cpu, &sl_core.global, SCX_DSQ_GLOBAL));
 }
 
@@ -95,7 +95,7 @@ sl_inline bool ask_policy(struct sl_cpu *cpu, struct sl_task *prev, bool may_sta
 }
 
 /* S38: it did something the last time, but there is nobody to run. */
-static sl_apart bool ask_again(struct sl_cpu *cpu, struct sl_task *prev,
+static __noinline bool ask_again(struct sl_cpu *cpu, struct sl_task *prev,
 			       bool may_stay)
 {
 	u32 loops = SL_DISPATCH_LOOPS_MAX - 1;
@@ -154,14 +154,14 @@ sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
 						   SL_STOP_PREEMPTED);
 	/* In this order: the watchdog reads them without the lock. */
-	sl_poke(&t->runnable_at_ns, now_ns);
-	sl_store(&t->state, SL_TASK_RUNNABLE);
-	if (sl_unlikely(loses)) {
+	WRITE_ONCE(t->runnable_at_ns, now_ns);
+	smp_store_release(&t->state, SL_TASK_RUNNABLE);
+	if (unlikely(loses)) {
 		/*
 		 * S18: its affinity changed while it ran here. It moves without
 		 * ceasing to be runnable: the policy hears of the enqueue alone.
 		 */
-		sl_store(&t->state, SL_TASK_WAKING);
+		smp_store_release(&t->state, SL_TASK_WAKING);
 		sl_defer_migration(cpu, t);
 		return;
 	}
@@ -175,7 +175,7 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 
 	SL_ASSERT(t->state == SL_TASK_RUNNABLE);
 	sl_dsq_unlink(&cpu->local, t);
-	sl_store(&t->state, SL_TASK_RUNNING);
+	smp_store_release(&t->state, SL_TASK_RUNNING);
 	t->is_blocking = false;
 	/* Whoever queued it may have read the clock after us: no wait, then. */
 	wait_ns = sl_time_before(now_ns, t->runnable_at_ns) ?
@@ -186,12 +186,12 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	/* S13: nobody runs with an empty slice. */
 	if (!sl_slice(t))
 		sl_set_slice(t, SCX_SLICE_DFL);
-	sl_poke(&t->exec_start_ns, NOT_YET);
+	WRITE_ONCE(t->exec_start_ns, NOT_YET);
 	t->charged_ns = 0;
 }
 
 /* The CPU goes idle, stays so, or was. */
-static sl_apart void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
+static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
 			 bool is_idle)
 {
 	if (was_idle)
@@ -223,11 +223,11 @@ struct sl_task *sl_schedule(enum sl_why why)
 	sl_lock(&cpu->lock);
 	/* Most likely it is next. While bypassed, the queue may be about to go. */
 	sl_host_prefetch_task(sl_is_bypassed() ? NULL :
-			      sl_peek(&sl_peek(&cpu->last_dsq)->first));
+			      READ_ONCE(READ_ONCE(cpu->last_dsq)->first));
 	cpu->holds_lock = true;
 	cpu->is_scheduling = true;
-	if (sl_unlikely(cpu->must_pass))
-		sl_store(&cpu->must_pass, false);
+	if (unlikely(cpu->must_pass))
+		smp_store_release(&cpu->must_pass, false);
 	prev = cpu->curr;
 	if (prev) {
 		SL_ASSERT(prev->state == SL_TASK_RUNNING);
@@ -239,7 +239,7 @@ struct sl_task *sl_schedule(enum sl_why why)
 		else if (!wants_cpu)
 			stop_running(cpu, prev, why == SL_WHY_EXIT);
 		/* S18: then it is no choice any more, whatever slice it has. */
-		loses = wants_cpu && sl_unlikely(!sl_may_run_on(prev, cpu->id));
+		loses = wants_cpu && unlikely(!sl_may_run_on(prev, cpu->id));
 	}
 	if (choose(cpu, loses ? NULL : prev, wants_cpu && !loses)) {
 		if (!sl_slice(prev))
@@ -256,12 +256,12 @@ struct sl_task *sl_schedule(enum sl_why why)
 			requeue(cpu, prev, why, now_ns, loses, !next);
 		if (next)
 			take_next(cpu, next, now_ns);
-		sl_store(&cpu->curr, next);
-		if (sl_unlikely(!prev || !next))
+		smp_store_release(&cpu->curr, next);
+		if (unlikely(!prev || !next))
 			account_idle(cpu, now_ns, !prev, !next);
 		if (next) {
 			SL_TELL(cpu, running, next, &next->p);
-			sl_poke(&cpu->nr_switches, cpu->nr_switches + 1);
+			WRITE_ONCE(cpu->nr_switches, cpu->nr_switches + 1);
 		}
 	}
 	cpu->is_scheduling = false;
@@ -272,15 +272,15 @@ struct sl_task *sl_schedule(enum sl_why why)
 	sl_flush(cpu);
 	/* Its last CPU may still stand on its stack. */
 	if (next && next != prev) {
-		while (sl_unlikely(sl_load(&next->on_cpu)))
+		while (unlikely(smp_load_acquire(&next->on_cpu)))
 			sl_host_relax();
-		sl_store(&next->on_cpu, true);
+		smp_store_release(&next->on_cpu, true);
 	}
 	return next;
 }
 
 /* @t runs elsewhere than the last time, or for the first time. */
-static sl_apart void account_migration(struct sl_cpu *cpu, struct sl_task *t)
+static __noinline void account_migration(struct sl_cpu *cpu, struct sl_task *t)
 {
 	if (t->last_cpu >= 0) {
 		t->nr_migrations++;
@@ -307,11 +307,11 @@ void sl_switched(struct sl_task *prev)
 	u64 now_ns = sl_host_switched_ns();
 
 	if (prev && prev != t)
-		sl_store(&prev->on_cpu, false);
+		smp_store_release(&prev->on_cpu, false);
 	if (!t)
 		return;
-	sl_poke(&t->exec_start_ns, now_ns);
-	if (sl_unlikely(t->last_cpu != cpu->id))
+	WRITE_ONCE(t->exec_start_ns, now_ns);
+	if (unlikely(t->last_cpu != cpu->id))
 		account_migration(cpu, t);
 	sl_host_record(SL_RECORD_RUN, t->p.pid, cpu->id, 0, t->from_dsq_id);
 	t->from_dsq_id = 0;

@@ -27,10 +27,10 @@ sl_inline struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
 	struct sl_cpu *cpu;
 
 	for (;;) {
-		cpu = &sl_core.cpus[sl_peek(&t->cpu)];
+		cpu = &sl_core.cpus[READ_ONCE(t->cpu)];
 		sl_lock(&cpu->lock);
-		*state = sl_load(&t->state);
-		if (sl_peek(&t->cpu) == cpu->id)
+		*state = smp_load_acquire(&t->state);
+		if (READ_ONCE(t->cpu) == cpu->id)
 			return cpu;
 		sl_unlock(&cpu->lock);
 	}
@@ -63,7 +63,7 @@ sl_inline s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 	s32 (*ask)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	s32 cpu;
 
-	if (t->p.nr_cpus_allowed == 1 || sl_peek(&t->p.migration_disabled))
+	if (t->p.nr_cpus_allowed == 1 || READ_ONCE(t->p.migration_disabled))
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
 	ask = SL_OP(select_cpu);
@@ -73,7 +73,7 @@ sl_inline s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 			return prev_cpu;
 		/* One that is just beginning may have it, and not be asked yet. */
 		if (!sl_is_bypassed() &&
-		    !sl_peek(&sl_core.ops.select_cpu)) {
+		    !READ_ONCE(sl_core.ops.select_cpu)) {
 			sl_set_slice(t, SCX_SLICE_DFL);
 			t->ddsp_dsq_id = SCX_DSQ_LOCAL;
 			t->ddsp_enq_flags = 0;
@@ -100,8 +100,8 @@ sl_inline void make_runnable(struct sl_cpu *here, struct sl_cpu *cpu,
 	bool held = here->holds_lock;
 
 	here->holds_lock = true;
-	sl_poke(&t->cpu, cpu->id);
-	sl_store(&t->state, SL_TASK_RUNNABLE);
+	WRITE_ONCE(t->cpu, cpu->id);
+	smp_store_release(&t->state, SL_TASK_RUNNABLE);
 	t->is_blocking = false;
 	/* S18: one that only changes its CPU has been runnable all the time. */
 	if (!(t->p.scx.flags & SCX_TASK_QUEUED)) {
@@ -136,7 +136,7 @@ sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	struct sl_cpu *cpu;
 	u64 now_ns;
 
-	sl_host_prefetch(sl_peek(&here->last_dsq));
+	sl_host_prefetch(READ_ONCE(here->last_dsq));
 	/* S39: nobody but an interrupt wakes without being a task. */
 	here->in_interrupt = !origin_pid;
 	sl_watch_idlers(here);
@@ -144,7 +144,7 @@ sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	sl_lock(&cpu->lock);
 	/* It is born at the moment it becomes runnable. */
 	now_ns = kind == SL_RECORD_ARRIVE ? born_ns : sl_host_now_ns();
-	sl_poke(&t->runnable_at_ns, now_ns);
+	WRITE_ONCE(t->runnable_at_ns, now_ns);
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
 	make_runnable(here, cpu, t, enq_flags);
 	sl_unlock(&cpu->lock);
@@ -162,7 +162,7 @@ sl_inline void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origi
 	/* Under the lock, as a wake-up: see hand_over(). */
 	cpu = sl_lock_cpu_of(t, &state);
 	SL_ASSERT(state == SL_TASK_NEW);
-	sl_store(&t->state, SL_TASK_WAKING);
+	smp_store_release(&t->state, SL_TASK_WAKING);
 	sl_unlock(&cpu->lock);
 	born_ns = sl_host_now_ns();
 	t->p.start_time = sl_host_policy_time_ns(born_ns);
@@ -176,7 +176,7 @@ sl_inline void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origi
  *
  * Context: no lock held.
  */
-sl_in_one_piece void sl_task_start(struct sl_task *t, s32 parent_pid)
+__flatten void sl_task_start(struct sl_task *t, s32 parent_pid)
 {
 	start(t, SCX_WAKE_FORK, 0, parent_pid);
 }
@@ -204,7 +204,7 @@ void sl_task_start_woken(struct sl_task *t, s32 waker_pid)
  * Context: no lock held.
  * Return: whether the call made a difference.
  */
-sl_in_one_piece bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
+__flatten bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 {
 	u8 state;
 	struct sl_cpu *cpu = lock_cpu_of(t, &state);
@@ -212,7 +212,7 @@ sl_in_one_piece bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_p
 	bool was_blocking = state == SL_TASK_RUNNING && t->is_blocking;
 
 	if (was_blocked)
-		sl_store(&t->state, SL_TASK_WAKING);
+		smp_store_release(&t->state, SL_TASK_WAKING);
 	else if (was_blocking)
 		t->is_blocking = false;
 	sl_unlock(&cpu->lock);

@@ -108,7 +108,7 @@ static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr
 		for (u32 i = 0; i < 64 && w * 64 + i < ut.nr_cpus; i++)
 			word |= (unsigned long)has_cpu(attr, w * 64 + i) << i;
 		*nr += (u32)__builtin_popcountl(word);
-		sl_poke(&mask->bits[w], word);
+		WRITE_ONCE(mask->bits[w], word);
 	}
 	return mask;
 }
@@ -159,13 +159,13 @@ int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr)
 	t->attr.priority = t->priority = attr->priority;
 	remember(t, attr);
 	if (attr->given & UT_GIVES_WEIGHT)
-		sl_poke(&t->core.p.scx.weight, attr->weight);
+		WRITE_ONCE(t->core.p.scx.weight, attr->weight);
 	if (attr->affinity) {
 		mask = make_mask(t, attr, &nr);
 		if (!mask)
 			return -ENOMEM;
-		sl_poke(&t->core.p.cpus_ptr, mask);
-		sl_poke(&t->core.p.nr_cpus_allowed, (s32)nr);
+		WRITE_ONCE(t->core.p.cpus_ptr, mask);
+		WRITE_ONCE(t->core.p.nr_cpus_allowed, (s32)nr);
 	}
 	return sl_task_give_attrs(&t->core, &given);
 }
@@ -227,7 +227,7 @@ int ut_getattr(ut_id id, struct ut_attr *attr)
 		attr->stack_bytes = t->stack.bytes;
 		attr->is_detached = !t->is_joinable && !t->joiner;
 		if (t->attr.affinity_words)
-			attr->affinity = sl_peek(&t->core.p.cpus_ptr)->bits;
+			attr->affinity = READ_ONCE(t->core.p.cpus_ptr)->bits;
 		sl_unlock(&t->lock);
 	}
 	ut_enable();
@@ -266,12 +266,12 @@ void ut_stats_of(const struct ut_thread *t, struct ut_stats *stats)
 	const struct task_struct *p = &t->core.p;
 
 	*stats = (struct ut_stats){
-		.cpu_time_ns = sl_peek(&p->se.sum_exec_runtime),
-		.wait_ns = sl_peek(&t->core.wait_ns),
-		.wait_ns_max = sl_peek(&t->core.wait_ns_max),
-		.voluntary_switches = sl_peek(&p->nvcsw),
-		.involuntary_switches = sl_peek(&p->nivcsw),
-		.migrations = sl_peek(&t->core.nr_migrations),
+		.cpu_time_ns = READ_ONCE(p->se.sum_exec_runtime),
+		.wait_ns = READ_ONCE(t->core.wait_ns),
+		.wait_ns_max = READ_ONCE(t->core.wait_ns_max),
+		.voluntary_switches = READ_ONCE(p->nvcsw),
+		.involuntary_switches = READ_ONCE(p->nivcsw),
+		.migrations = READ_ONCE(t->core.nr_migrations),
 	};
 	memcpy(stats->name, p->comm, sizeof(stats->name));
 	if (t == ut_this_cpu()->curr)

@@ -125,18 +125,18 @@ void ut_stolen_mark(struct ut_cpu *cpu)
 	now_ns = sl_host_now_ns();
 	__atomic_fetch_add(&cpu->nr_marks, 1, __ATOMIC_SEQ_CST);
 	/* What was found before the mark stays found. */
-	sl_poke(&cpu->marked_ns, now_ns - sl_peek(&cpu->stolen_ns));
-	sl_poke(&cpu->marked_cpu_ns, cpu_ns);
+	WRITE_ONCE(cpu->marked_ns, now_ns - READ_ONCE(cpu->stolen_ns));
+	WRITE_ONCE(cpu->marked_cpu_ns, cpu_ns);
 	__atomic_fetch_add(&cpu->nr_marks, 1, __ATOMIC_SEQ_CST);
-	sl_poke(&cpu->hot.looked_ns, now_ns);
+	WRITE_ONCE(cpu->hot.looked_ns, now_ns);
 	cpu->idle_since_ns = now_ns;
 }
 
 /* Another process had @cpu for so long; also noted by a CPU that wakes up late. */
 void ut_note_away(struct ut_cpu *cpu, u64 away_ns)
 {
-	if (away_ns > sl_peek(&cpu->away_ns_max))
-		sl_poke(&cpu->away_ns_max, away_ns);
+	if (away_ns > READ_ONCE(cpu->away_ns_max))
+		WRITE_ONCE(cpu->away_ns_max, away_ns);
 }
 
 /*
@@ -146,21 +146,21 @@ void ut_note_away(struct ut_cpu *cpu, u64 away_ns)
  */
 static u64 look(struct ut_cpu *cpu, u64 now_ns)
 {
-	u32 nr_marks = sl_load(&cpu->nr_marks);
-	u64 marked_ns = sl_peek(&cpu->marked_ns);
-	u64 marked_cpu_ns = sl_peek(&cpu->marked_cpu_ns);
+	u32 nr_marks = smp_load_acquire(&cpu->nr_marks);
+	u64 marked_ns = READ_ONCE(cpu->marked_ns);
+	u64 marked_cpu_ns = READ_ONCE(cpu->marked_cpu_ns);
 	u64 cpu_ns, stolen_ns;
-	u64 known_ns = sl_peek(&cpu->stolen_ns);
+	u64 known_ns = READ_ONCE(cpu->stolen_ns);
 
 	if (!cpu_time_ns(cpu, &cpu_ns))
 		return 0;
 	/* One that slept meanwhile lost nothing by that. */
 	if (cpu != ut_this_cpu() &&
-	    (nr_marks & 1 || sl_load(&cpu->doorbell) != UT_BELL_OFF ||
-	     sl_load(&cpu->nr_marks) != nr_marks))
+	    (nr_marks & 1 || smp_load_acquire(&cpu->doorbell) != UT_BELL_OFF ||
+	     smp_load_acquire(&cpu->nr_marks) != nr_marks))
 		return 0;
-	if (now_ns > sl_peek(&cpu->hot.looked_ns))
-		sl_poke(&cpu->hot.looked_ns, now_ns);
+	if (now_ns > READ_ONCE(cpu->hot.looked_ns))
+		WRITE_ONCE(cpu->hot.looked_ns, now_ns);
 	stolen_ns = now_ns - marked_ns - (cpu_ns - marked_cpu_ns);
 	do {
 		if ((s64)(stolen_ns - known_ns) < STOLEN_MIN_NS)
@@ -189,7 +189,7 @@ static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
 	u64 settled_ns = cpu->settled_ns;
 
 	look(cpu, now_ns);
-	cpu->settled_ns = sl_peek(&cpu->stolen_ns);
+	cpu->settled_ns = READ_ONCE(cpu->stolen_ns);
 	return cpu->settled_ns - settled_ns;
 }
 
@@ -239,11 +239,11 @@ void ut_stolen_look_everywhere(void)
  */
 u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
-	struct ut_cpu *cpu = &ut.cpus[sl_peek(&t->cpu)];
+	struct ut_cpu *cpu = &ut.cpus[READ_ONCE(t->cpu)];
 	u64 stolen_ns;
 
 	look(cpu, ut_this_cpu()->hot.now_ns);
-	stolen_ns = sl_peek(&cpu->stolen_ns) - cpu->settled_ns;
+	stolen_ns = READ_ONCE(cpu->stolen_ns) - cpu->settled_ns;
 	if (!stolen_ns)
 		return 0;
 	/* It was found late: the rest of this run had so much less of the CPU. */

@@ -57,7 +57,7 @@ void ut_ring(struct ut_cpu *to, u32 pending)
 	switch (__atomic_load_n(&to->doorbell, __ATOMIC_SEQ_CST)) {
 	case UT_BELL_ASLEEP:
 		ut_forced_pause();
-		sl_poke(&to->rung_ns, ut_clock_ns());
+		WRITE_ONCE(to->rung_ns, ut_clock_ns());
 		/*
 		 * By now it may be awake by itself and run a thread. Were its bell
 		 * then said to be AWAKE, nobody would send it a signal any more.
@@ -102,7 +102,7 @@ static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
 			FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, UT_BELL_ASLEEP,
 			&at, NULL, FUTEX_BITSET_MATCH_ANY);
 		woken_ns = __atomic_load_n(&cpu->doorbell, __ATOMIC_SEQ_CST) ==
-				   UT_BELL_AWAKE ? sl_peek(&cpu->rung_ns) : until_ns;
+				   UT_BELL_AWAKE ? READ_ONCE(cpu->rung_ns) : until_ns;
 		now_ns = sl_host_now_ns();
 		if (now_ns > woken_ns)
 			ut_note_away(cpu, now_ns - woken_ns);
@@ -118,9 +118,9 @@ static void wait_for_work(struct ut_cpu *cpu)
 
 	if (spin_until_ns > first_ns)
 		spin_until_ns = first_ns;
-	while (!sl_peek(&cpu->pending) && sl_host_now_ns() < spin_until_ns)
+	while (!READ_ONCE(cpu->pending) && sl_host_now_ns() < spin_until_ns)
 		ut_pause();
-	if (!sl_peek(&cpu->pending) && sl_host_now_ns() < first_ns) {
+	if (!READ_ONCE(cpu->pending) && sl_host_now_ns() < first_ns) {
 		ut_stolen_idle(cpu);
 		sleep_until(cpu, first_ns);
 		ut_stolen_mark(cpu);
@@ -140,14 +140,14 @@ static void idle_loop(struct ut_cpu *cpu)
 	for (;;) {
 		/* Whatever comes of it is seen by the next lines. */
 		ut_interrupt(cpu);
-		if (sl_load(&ut.is_stopping)) {
+		if (smp_load_acquire(&ut.is_stopping)) {
 			ut_clock_end(cpu);
 			return;
 		}
 		if (ut_run_next(cpu)) {
 			/* Idle since the core began to look for a task. */
 			cpu->idle_since_ns = cpu->hot.now_ns;
-			sl_poke(&cpu->doorbell, UT_BELL_AWAKE);
+			WRITE_ONCE(cpu->doorbell, UT_BELL_AWAKE);
 			continue;
 		}
 		if (sl_must_look_again())
@@ -251,7 +251,7 @@ static void *kernel_thread(void *arg)
 /* Have kernel threads 1 to @nr_started - 1 end. */
 static void stop(u32 nr_started)
 {
-	sl_store(&ut.is_stopping, 1);
+	smp_store_release(&ut.is_stopping, 1);
 	ut_cpus_begin();
 	for (u32 i = 1; i < nr_started; i++)
 		ut_ring(&ut.cpus[i], UT_PENDING_KICK);
@@ -312,7 +312,7 @@ static void *idle_enter(void *arg)
 	sl_task_start(&ut.main->core, 0);
 	idle_loop(cpu);
 	/* The first thread may have ended on another kernel thread's CPU. */
-	while (!sl_load(&ut.main->has_ended))
+	while (!smp_load_acquire(&ut.main->has_ended))
 		ut_relax();
 	/* main's own switch, which it comes back from, has nothing left to do. */
 	cpu->left = NULL;
@@ -345,7 +345,7 @@ int ut_main_begin(struct ut_thread *t)
 void ut_main_end(struct ut_thread *t)
 {
 	SL_ASSERT(t == ut.main);
-	sl_store(&ut.is_stopping, 1);
+	smp_store_release(&ut.is_stopping, 1);
 	ut_ring(&ut.cpus[0], UT_PENDING_KICK);
 	ut_reschedule(SL_WHY_EXIT);
 	SL_ASSERT(ut_tls_cpu_idx() == 0);

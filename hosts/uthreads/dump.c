@@ -48,20 +48,20 @@ static u32 describe(char *to, u32 bytes, const struct ut_thread *t)
 
 static bool is_alive(const struct ut_thread *t)
 {
-	return sl_peek(&t->core.is_attached);
+	return READ_ONCE(t->core.is_attached);
 }
 
 /* One line per thread that waits. */
 void ut_dump_threads(void)
 {
 	char line[200];
-	u32 end = sl_peek(&ut.nr_threads_used);
+	u32 end = READ_ONCE(ut.nr_threads_used);
 
 	for (u32 i = 0; i < end; i++) {
 		const struct ut_thread *t = &ut.threads[i];
 		u32 used;
 
-		if (!is_alive(t) || sl_peek(&t->core.state) != SL_TASK_BLOCKED)
+		if (!is_alive(t) || READ_ONCE(t->core.state) != SL_TASK_BLOCKED)
 			continue;
 		used = sl_print_to(line, sizeof(line), "waits ");
 		used += describe(line + used, sizeof(line) - used, t);
@@ -79,20 +79,20 @@ void ut_dump_threads(void)
  */
 static bool is_alive_at_all(u64 idle)
 {
-	u32 end = sl_load(&ut.nr_threads_used);
+	u32 end = smp_load_acquire(&ut.nr_threads_used);
 
 	ut_forced_pause();
-	if (sl_load(&ut.nr_outside) || (ut.hook && ut.hook_ns != UT_NEVER))
+	if (smp_load_acquire(&ut.nr_outside) || (ut.hook && ut.hook_ns != UT_NEVER))
 		return true;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
-		if (sl_load(&ut.cpus[i].nr_sleepers) ||
+		if (smp_load_acquire(&ut.cpus[i].nr_sleepers) ||
 		    __atomic_load_n(&ut.cpus[i].pending, __ATOMIC_SEQ_CST))
 			return true;
 	}
 	ut_forced_pause();
 	for (u32 i = 0; i < end; i++) {
 		if (is_alive(&ut.threads[i]) &&
-		    sl_load(&ut.threads[i].core.state) != SL_TASK_BLOCKED)
+		    smp_load_acquire(&ut.threads[i].core.state) != SL_TASK_BLOCKED)
 			return true;
 	}
 	ut_forced_pause();
@@ -106,7 +106,7 @@ static bool is_alive_at_all(u64 idle)
 void ut_look_for_deadlock(u64 idle)
 {
 	char text[900];
-	u32 end = sl_load(&ut.nr_threads_used);
+	u32 end = smp_load_acquire(&ut.nr_threads_used);
 	u32 used = 0;
 	u32 nr = 0;
 	s32 pid = 0;

@@ -30,7 +30,7 @@ void ut_lock_wait(sl_lock_t *lock)
 	u32 nr = 0;
 
 	do {
-		while (sl_peek(&lock->is_held)) {
+		while (READ_ONCE(lock->is_held)) {
 			ut_pause();
 			if (++nr % SPINS_MAX == 0)
 				sched_yield();
@@ -112,11 +112,11 @@ struct sl_task *sl_host_task(s32 pid)
 
 	if (pid < 1)
 		return NULL;
-	slot = sl_peek(ut_slot_of_pid(pid));
+	slot = READ_ONCE(*(ut_slot_of_pid(pid)));
 	if (!slot)
 		return NULL;
 	t = &ut.threads[slot - 1];
-	if (sl_peek(&t->core.p.pid) != pid || !sl_peek(&t->core.is_attached))
+	if (READ_ONCE(t->core.p.pid) != pid || !READ_ONCE(t->core.is_attached))
 		return NULL;
 	return &t->core;
 }
@@ -144,7 +144,7 @@ void sl_host_print(const char *line)
 void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 {
 	/* From now on every tick ends a turn. */
-	sl_store(&ut.has_ticks, true);
+	smp_store_release(&ut.has_ticks, true);
 	ut_policy_failed(info, pid);
 }
 

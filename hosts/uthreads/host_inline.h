@@ -45,7 +45,7 @@ sl_inline void sl_lock(sl_lock_t *lock)
 	 * under this lock, looks at what the thread is doing, and the thread does the
 	 * opposite. RISC-V lets a reading pass an earlier writing.
 	 */
-	if (sl_unlikely(ut_is_smp) &&
+	if (unlikely(ut_is_smp) &&
 	    __atomic_exchange_n(&lock->is_held, 1, __ATOMIC_SEQ_CST))
 		ut_lock_wait(lock);
 }
@@ -57,7 +57,7 @@ sl_inline bool sl_trylock(sl_lock_t *lock)
 
 sl_inline void sl_unlock(sl_lock_t *lock)
 {
-	if (sl_unlikely(ut_is_smp))
+	if (unlikely(ut_is_smp))
 		__atomic_store_n(&lock->is_held, 0, __ATOMIC_RELEASE);
 }
 
@@ -75,7 +75,7 @@ sl_cold u64 ut_kernel_clock_ns(void);
 
 sl_inline u64 ut_clock_ns(void)
 {
-	if (sl_unlikely(!ut_clock.ns_per_cycle_q32))
+	if (unlikely(!ut_clock.ns_per_cycle_q32))
 		return ut_kernel_clock_ns();
 	return (u64)((unsigned __int128)(ut_cycles() - ut_clock.base_cycles) *
 			     ut_clock.ns_per_cycle_q32 >> 32);
@@ -97,7 +97,7 @@ sl_inline u64 sl_host_now_ns(void)
 	struct ut_cpu_inline *here = ut_tls_cpu();
 	u64 now_ns;
 
-	if (sl_unlikely(here->is_held))
+	if (unlikely(here->is_held))
 		return here->now_ns;
 	now_ns = ut_clock_ns();
 	/* A counter may be read early by a few ns; here it never goes back. */
@@ -121,7 +121,7 @@ extern u64 ut_taken_ns;		/* per CPU; atomic */
  * and who loses its CPU to another process loses it for longer.
  */
 #define UT_STOLEN_FROM_NS 100000
-sl_apart void ut_stolen_look(u64 now_ns);
+__noinline void ut_stolen_look(u64 now_ns);
 
 sl_inline u64 ut_policy_time_ns(u64 ns)
 {
@@ -129,7 +129,7 @@ sl_inline u64 ut_policy_time_ns(u64 ns)
 	u64 looked_ns = __atomic_load_n(&here->looked_ns, __ATOMIC_RELAXED);
 	u64 policy_ns;
 
-	if (sl_unlikely((s64)(ns - looked_ns) >= UT_STOLEN_FROM_NS))
+	if (unlikely((s64)(ns - looked_ns) >= UT_STOLEN_FROM_NS))
 		ut_stolen_look(ns);
 	policy_ns = ns - __atomic_load_n(&ut_taken_ns, __ATOMIC_RELAXED);
 	if ((s64)(policy_ns - here->policy_ns) < 0)
@@ -154,7 +154,7 @@ sl_inline u64 ut_policy_now_ns(void)
  * of the clock would cost more than the switch. Linux charges likewise. Where the
  * core may have waited for another CPU, it is read again.
  */
-sl_apart void ut_stolen_switch(u64 from_ns, u64 now_ns);
+__noinline void ut_stolen_switch(u64 from_ns, u64 now_ns);
 
 sl_inline u64 ut_switched_ns(void)
 {
@@ -166,7 +166,7 @@ sl_inline u64 ut_switched_ns(void)
 		return from_ns;
 	now_ns = sl_host_now_ns();
 	here->switch_ns += now_ns - from_ns;
-	if (sl_unlikely((s64)(now_ns - __atomic_load_n(&here->looked_ns, __ATOMIC_RELAXED)) >=
+	if (unlikely((s64)(now_ns - __atomic_load_n(&here->looked_ns, __ATOMIC_RELAXED)) >=
 			UT_STOLEN_FROM_NS))
 		ut_stolen_switch(from_ns, now_ns);
 	return now_ns;
@@ -186,7 +186,7 @@ void ut_prefetch_task(const struct sl_task *t);
 #define sl_host_prefetch(at) ut_prefetch(at)
 #define sl_host_prefetch_task(t)					\
 	do {								\
-		if (sl_unlikely(ut_is_smp))				\
+		if (unlikely(ut_is_smp))				\
 			ut_prefetch_task(t);				\
 	} while (0)
 
@@ -228,7 +228,7 @@ sl_inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 
 sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
-	if (sl_unlikely(ut_is_smp))
+	if (unlikely(ut_is_smp))
 		return __atomic_compare_exchange_n(at, &old, new, false,
 						   __ATOMIC_SEQ_CST,
 						   __ATOMIC_SEQ_CST);
@@ -241,7 +241,7 @@ sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 /* Return: what is there now. Not for what a signal handler changes. */
 sl_inline u32 ut_add(u32 *at, u32 change)
 {
-	if (sl_unlikely(ut_is_smp))
+	if (unlikely(ut_is_smp))
 		return __atomic_add_fetch(at, change, __ATOMIC_SEQ_CST);
 	return *at += change;
 }
@@ -253,16 +253,16 @@ sl_inline u32 ut_add(u32 *at, u32 change)
 			__atomic_thread_fence(__ATOMIC_SEQ_CST);	\
 	} while (0)
 
-sl_apart void ut_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg);
+__noinline void ut_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg);
 
 sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
-	if (sl_unlikely(ut_has_records))
+	if (unlikely(ut_has_records))
 		ut_record(kind, task, cpu, flags, arg);
 }
 
 /* The timer was set for the slice that the task had; it must be set anew. */
-sl_apart void ut_slice_changed(struct sl_task *t);
+__noinline void ut_slice_changed(struct sl_task *t);
 
 sl_inline void sl_host_slice_changed(struct sl_task *t)
 {
@@ -270,11 +270,11 @@ sl_inline void sl_host_slice_changed(struct sl_task *t)
 }
 
 /* Shorter runs are not looked at. */
-sl_apart u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns);
+__noinline u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns);
 
 sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
-	if (sl_likely(ran_ns < UT_STOLEN_FROM_NS))
+	if (likely(ran_ns < UT_STOLEN_FROM_NS))
 		return 0;
 	return ut_stolen_ns(t, ran_ns);
 }

@@ -61,8 +61,8 @@ void ut_inherit_from(ut_mutex *m, const struct ut_thread *waiter)
 		    !is_more_urgent(m, priority, owner->priority))
 			break;
 		ut_attr_set_priority(owner, priority);
-		m = sl_load(&owner->wait) == UT_WAIT_MUTEX ?
-		    (ut_mutex *)(uintptr_t)sl_peek(&owner->wait_object) : NULL;
+		m = smp_load_acquire(&owner->wait) == UT_WAIT_MUTEX ?
+		    (ut_mutex *)(uintptr_t)READ_ONCE(owner->wait_object) : NULL;
 	}
 	sl_unlock(&inherit_lock);
 }

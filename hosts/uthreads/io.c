@@ -80,7 +80,7 @@ void ut_io_finish(struct ut_cpu *cpu)
 		struct request *next = r->next;
 		struct ut_thread *t = r->thread;
 
-		sl_store(&r->is_done, true);
+		smp_store_release(&r->is_done, true);
 		sl_task_wake(&t->core, 0, 0);
 		__atomic_sub_fetch(&ut.nr_outside, 1, __ATOMIC_SEQ_CST);
 		r = next;
@@ -205,8 +205,8 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 		ut_end_wait(self);
 		return err;
 	}
-	while (!sl_load(&r->is_done)) {
-		if (r->may_last && !r->is_given_up && sl_load(&self->is_cancelled)) {
+	while (!smp_load_acquire(&r->is_done)) {
+		if (r->may_last && !r->is_given_up && smp_load_acquire(&self->is_cancelled)) {
 			r->is_given_up = true;
 			take_back(r);
 		}
@@ -243,7 +243,7 @@ int ut_outside(int (*fn)(void *arg), void *arg)
 void ut_io_exit(void)
 {
 	pthread_mutex_lock(&lock);
-	sl_store(&must_end, true);
+	smp_store_release(&must_end, true);
 	pthread_cond_broadcast(&has_work);
 	pthread_mutex_unlock(&lock);
 	for (u32 i = 0; i < nr_helpers; i++)
@@ -313,7 +313,7 @@ static void *watch(void *arg)
 	eventfd_t nr_rings;
 	bool must_look = false;
 
-	while (!must_look || !sl_load(&must_end)) {
+	while (!must_look || !smp_load_acquire(&must_end)) {
 		int nr = epoll_wait(epoll_fd, events, WATCHED_AT_ONCE, -1);
 
 		must_look = false;
@@ -388,7 +388,7 @@ static int submit_to_kernel(struct request *r)
 	if (err <= 0)
 		return err;
 	/* Done at once. */
-	sl_store(&r->is_done, true);
+	smp_store_release(&r->is_done, true);
 	__atomic_sub_fetch(&ut.nr_outside, 1, __ATOMIC_SEQ_CST);
 	return 0;
 }

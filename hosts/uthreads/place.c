@@ -52,7 +52,7 @@ void ut_threads_exit(void)
 }
 
 /* @cpu has used up its bundle: take another one, or a place that is new. */
-static sl_apart struct ut_thread *take_bundle(struct ut_cpu *cpu)
+static __noinline struct ut_thread *take_bundle(struct ut_cpu *cpu)
 {
 	struct ut_thread *t = cpu->free_bundle;
 
@@ -81,7 +81,7 @@ struct ut_thread *ut_place_take(void)
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *t = cpu->free_threads;
 
-	if (sl_unlikely(!t)) {
+	if (unlikely(!t)) {
 		t = take_bundle(cpu);
 		if (!t) {
 			cpu->nr_free = 0;
@@ -97,7 +97,7 @@ struct ut_thread *ut_place_take(void)
 }
 
 /* @cpu has a whole bundle: put it aside, and what was there where all find it. */
-static sl_apart void give_bundle(struct ut_cpu *cpu)
+static __noinline void give_bundle(struct ut_cpu *cpu)
 {
 	struct ut_thread *t = cpu->free_bundle;
 
@@ -121,7 +121,7 @@ void ut_place_give(struct ut_thread *t)
 		ut_stack_free(&t->stack);
 		t->stack.bytes = 0;
 	}
-	if (sl_unlikely(cpu->nr_free == NR_BUNDLE))
+	if (unlikely(cpu->nr_free == NR_BUNDLE))
 		give_bundle(cpu);
 	t->next = cpu->free_threads;
 	cpu->free_threads = t;
@@ -175,11 +175,11 @@ s32 ut_pid_take(const struct ut_thread *t)
 		pid = (s32)(ut_add(&ut.last_pid, 1) & 0x7fffffff);
 		at = ut_slot_of_pid(pid);
 		free = 0;
-	} while (!pid || sl_peek(at) ||
+	} while (!pid || READ_ONCE(*at) ||
 		 (ut_is_smp &&
 		  !__atomic_compare_exchange_n(at, &free, t->slot + 1, false,
 					       __ATOMIC_RELAXED, __ATOMIC_RELAXED)));
-	sl_poke(at, t->slot + 1);
+	WRITE_ONCE(*at, t->slot + 1);
 	ut_prefetch(ut_slot_of_pid(pid + 1));
 	return pid;
 }

@@ -76,7 +76,7 @@ void ut_policy_close(void)
 	if (!file.handle)
 		return;
 	sl_policy_disable();
-	sl_store(&ut.has_ticks, true);
+	smp_store_release(&ut.has_ticks, true);
 	sl_policy_file_close(&file);
 }
 
@@ -90,7 +90,7 @@ static int change(const char *path, const char *const *sets)
 		sl_policy_disable_live();
 		sl_policy_file_close(&file);
 	}
-	sl_store(&ut.has_ticks, true);
+	smp_store_release(&ut.has_ticks, true);
 	if (!path)
 		return 0;
 	err = ut_policy_open(path, sets);
@@ -101,7 +101,7 @@ static int change(const char *path, const char *const *sets)
 		return 0;
 	ut_fail(err, "policy '%s' could not be loaded: %s: %.300s",
 		file.policy->ops->name, strerror(-err), sl_core.exit_msg);
-	sl_store(&ut.has_ticks, true);
+	smp_store_release(&ut.has_ticks, true);
 	sl_policy_file_close(&file);
 	return err;
 }

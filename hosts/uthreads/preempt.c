@@ -115,11 +115,11 @@ static u64 tick_due_ns(const struct ut_cpu *cpu)
 	u64 slice_ns = sl_slice(t);
 	u64 late_ns = slice_ns < ut_tick_late_ns ? slice_ns : ut_tick_late_ns;
 
-	if (sl_peek(&ut.has_ticks))
+	if (READ_ONCE(ut.has_ticks))
 		return tick_before(cpu, cpu->ticked_ns) + ut.tick_ns;
 	if (slice_ns > UT_NEVER / 8)
 		return UT_NEVER;
-	return tick_before(cpu, sl_peek(&t->exec_start_ns) + slice_ns - late_ns - 1) +
+	return tick_before(cpu, READ_ONCE(t->exec_start_ns) + slice_ns - late_ns - 1) +
 	       ut.tick_ns;
 }
 
@@ -182,10 +182,10 @@ bool ut_interrupt(struct ut_cpu *cpu)
 	u32 pending;
 	bool must_schedule;
 
-	if (!sl_peek(&cpu->pending))
+	if (!READ_ONCE(cpu->pending))
 		return false;
 	pending = __atomic_exchange_n(&cpu->pending, 0, __ATOMIC_SEQ_CST);
-	if (sl_load(&ut.is_ending) && cpu->curr)
+	if (smp_load_acquire(&ut.is_ending) && cpu->curr)
 		ut_abandon(cpu);
 	if (pending & UT_PENDING_REMOTE)
 		ut_io_finish(cpu);
@@ -207,7 +207,7 @@ void ut_handle_pending(void)
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
 			ut_reschedule(SL_WHY_RESCHED);
-	} while (ut_count_down() && sl_peek(&ut_this_cpu()->pending));
+	} while (ut_count_down() && READ_ONCE(ut_this_cpu()->pending));
 }
 
 /* Perhaps the caller's slice is over, as if a tick had come just now. */
@@ -230,7 +230,7 @@ void ut_pause_for_others(void)
 
 void ut_slice_changed(struct sl_task *t)
 {
-	ut_ring(&ut.cpus[sl_peek(&t->cpu)], UT_PENDING_TIMER);
+	ut_ring(&ut.cpus[READ_ONCE(t->cpu)], UT_PENDING_TIMER);
 }
 
 /* ---- signals ------------------------------------------------------------------ */
@@ -323,7 +323,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	/* Not the outermost: the library is at work, or the idle loop. */
 	if (!ut_count_down())
 		goto out;
-	if ((ut.flags & UT_NO_PREEMPTION) || !sl_peek(&cpu->pending))
+	if ((ut.flags & UT_NO_PREEMPTION) || !READ_ONCE(cpu->pending))
 		goto out;
 	if (!is_good_moment(cpu, context, &is_bound)) {
 		if (now_ns + retry_ns(late_ns) < cpu->armed_ns)
@@ -341,7 +341,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
 			ut_preempt_here(is_bound);
-	} while (ut_count_down() && sl_peek(&ut_this_cpu()->pending));
+	} while (ut_count_down() && READ_ONCE(ut_this_cpu()->pending));
 	set_signal_stack(context);
 out:
 	write_errno(saved_errno);

@@ -35,8 +35,8 @@ int ut_key_create(ut_key *key, void (*end)(void *value))
 	for (u32 i = 0; i < UT_KEYS_MAX && err; i++) {
 		if (keys[i].owner & 1)
 			continue;
-		sl_poke(&keys[i].end, end);
-		sl_store(&keys[i].owner, keys[i].owner + 1);
+		WRITE_ONCE(keys[i].end, end);
+		smp_store_release(&keys[i].owner, keys[i].owner + 1);
 		*key = i;
 		err = 0;
 	}
@@ -54,7 +54,7 @@ int ut_key_delete(ut_key key)
 	ut_disable();
 	sl_lock(&lock);
 	if (key < UT_KEYS_MAX && (keys[key].owner & 1)) {
-		sl_store(&keys[key].owner, keys[key].owner + 1);
+		smp_store_release(&keys[key].owner, keys[key].owner + 1);
 		err = 0;
 	}
 	sl_unlock(&lock);
@@ -70,7 +70,7 @@ int ut_setspecific(ut_key key, void *value)
 
 	if (!ut_this_cpu())
 		return -EPERM;
-	owner = key < UT_KEYS_MAX ? sl_load(&keys[key].owner) : 0;
+	owner = key < UT_KEYS_MAX ? smp_load_acquire(&keys[key].owner) : 0;
 	if (!(owner & 1))
 		return -EINVAL;
 	ut_disable();
@@ -94,7 +94,7 @@ void *ut_getspecific(ut_key key)
 		return NULL;
 	ut_disable();
 	self = ut_this_cpu()->curr;
-	if (self->slots && self->slots[key].owner == sl_load(&keys[key].owner))
+	if (self->slots && self->slots[key].owner == smp_load_acquire(&keys[key].owner))
 		value = self->slots[key].value;
 	ut_enable();
 	return value;
@@ -115,10 +115,10 @@ void ut_slots_end(void)
 		has_any = false;
 		for (u32 i = 0; i < UT_KEYS_MAX; i++) {
 			void *value = self->slots[i].value;
-			void (*end)(void *) = sl_peek(&keys[i].end);
+			void (*end)(void *) = READ_ONCE(keys[i].end);
 
 			if (!value || !end ||
-			    self->slots[i].owner != sl_load(&keys[i].owner))
+			    self->slots[i].owner != smp_load_acquire(&keys[i].owner))
 				continue;
 			self->slots[i].value = NULL;
 			has_any = true;

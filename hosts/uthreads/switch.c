@@ -66,7 +66,7 @@ static struct ut_sanitized *sanitized_of(struct ut_cpu *cpu)
 {
 	if (cpu->curr)
 		return &cpu->curr->sanitized;
-	return ut.main && sl_load(&ut.main->has_ended) ? &ut.main->sanitized :
+	return ut.main && smp_load_acquire(&ut.main->has_ended) ? &ut.main->sanitized :
 							 &cpu->sanitized;
 }
 
@@ -83,10 +83,10 @@ static void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
 }
 
 /* The same where one of the two is the idle loop, or the old one's thread is dead. */
-static sl_apart void after_end(struct ut_cpu *cpu, struct ut_thread *left)
+static __noinline void after_end(struct ut_cpu *cpu, struct ut_thread *left)
 {
 	/* Asked before it is let go: then it may run, and end, elsewhere. */
-	bool is_dead = left && sl_peek(&left->core.state) == SL_TASK_DEAD;
+	bool is_dead = left && READ_ONCE(left->core.state) == SL_TASK_DEAD;
 
 	/* Only who ends holds the clock. */
 	cpu->hot.is_held = false;
@@ -107,8 +107,8 @@ sl_inline void after_switch(void)
 	struct ut_thread *left = cpu->left;
 
 	ut_sanitize_arrive(sanitized_of(cpu));
-	if (sl_unlikely(!left || !cpu->curr ||
-			sl_peek(&left->core.state) == SL_TASK_DEAD)) {
+	if (unlikely(!left || !cpu->curr ||
+			READ_ONCE(left->core.state) == SL_TASK_DEAD)) {
 		after_end(cpu, left);
 		return;
 	}
@@ -117,7 +117,7 @@ sl_inline void after_switch(void)
 }
 
 /* The same, for a stack that begins. */
-sl_in_one_piece void ut_after_switch(void)
+__flatten void ut_after_switch(void)
 {
 	after_switch();
 }
@@ -141,7 +141,7 @@ sl_inline void set_next(struct ut_cpu *cpu, struct ut_thread *next)
 
 	if (cpu->eh_globals)
 		switch_exceptions(cpu->eh_globals, prev, next);
-	if (next && sl_unlikely(!next->sp))
+	if (next && unlikely(!next->sp))
 		ut_thread_begin(cpu, next);
 	cpu->left = prev;
 	cpu->curr = next;
@@ -151,7 +151,7 @@ sl_inline void set_next(struct ut_cpu *cpu, struct ut_thread *next)
  * @next: NULL: the idle loop. Returns when the caller's turn has come again. Never
  * in line: the one place that ut_switch() is called from; see there.
  */
-static sl_apart sl_in_one_piece void switch_to(struct ut_cpu *cpu,
+static __noinline __flatten void switch_to(struct ut_cpu *cpu,
 					       struct ut_thread *next)
 {
 	struct ut_thread *prev = cpu->curr;
@@ -256,8 +256,8 @@ sl_inline void give_way(struct ut_thread *t, enum sl_why why)
  */
 void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object)
 {
-	sl_poke(&t->wait_object, object);
-	sl_store(&t->wait, (u8)wait);
+	WRITE_ONCE(t->wait_object, object);
+	smp_store_release(&t->wait, (u8)wait);
 	sl_task_prepare_block(&t->core);
 }
 
@@ -286,8 +286,8 @@ void ut_wake(struct ut_thread *t)
 /* Stop the machine, whoever runs. Context: preemption disabled, on any CPU. */
 void ut_end_all(void)
 {
-	sl_store(&ut.is_ending, 1);
-	sl_store(&ut.is_stopping, 1);
+	smp_store_release(&ut.is_ending, 1);
+	smp_store_release(&ut.is_stopping, 1);
 	for (u32 i = 0; i < ut.nr_cpus; i++)
 		ut_ring(&ut.cpus[i], UT_PENDING_KICK);
 }

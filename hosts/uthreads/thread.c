@@ -40,7 +40,7 @@ static struct ut_thread *place_of(ut_id id)
 static int set_up(struct ut_thread *t, const struct ut_attr *attr, s32 pid)
 {
 	if (pid)
-		sl_poke(ut_slot_of_pid(pid), t->slot + 1);
+		WRITE_ONCE(*(ut_slot_of_pid(pid)), t->slot + 1);
 	sl_task_setup(&t->core, pid ? pid : ut_pid_take(t),
 		      attr && attr->name ? attr->name : "thread");
 	return attr ? ut_attr_give(t, attr) : 0;
@@ -48,7 +48,7 @@ static int set_up(struct ut_thread *t, const struct ut_attr *attr, s32 pid)
 
 static void drop_pid(const struct ut_thread *t)
 {
-	sl_poke(ut_slot_of_pid(t->core.p.pid), 0);
+	WRITE_ONCE(*(ut_slot_of_pid(t->core.p.pid)), 0);
 }
 
 static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *arg,
@@ -95,7 +95,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->generation++;
 	t->is_joinable = !(attr && attr->is_detached);
 	t->has_ended = false;
-	sl_poke(&t->joiner, NULL);
+	WRITE_ONCE(t->joiner, NULL);
 	sl_unlock(&t->lock);
 	*err = set_up(t, attr, pid);
 	if (!*err)
@@ -105,7 +105,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 		ut_place_give(t);
 		return NULL;
 	}
-	sl_store(&ut_this_cpu()->nr_begun, ut_this_cpu()->nr_begun + 1);
+	smp_store_release(&ut_this_cpu()->nr_begun, ut_this_cpu()->nr_begun + 1);
 	return t;
 }
 
@@ -163,7 +163,7 @@ int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
 static void tell_joiner(struct ut_thread *t)
 {
 	/* Who comes later is found there, under the lock. */
-	if (!sl_peek(&t->joiner))
+	if (!READ_ONCE(t->joiner))
 		return;
 	sl_lock(&t->lock);
 	if (t->joiner)
@@ -172,7 +172,7 @@ static void tell_joiner(struct ut_thread *t)
 }
 
 /* A context is left with the count at one, or whoever is next would pay for it. */
-static sl_apart void drop_count(const struct ut_thread *t)
+static __noinline void drop_count(const struct ut_thread *t)
 {
 	char line[160];
 
@@ -193,7 +193,7 @@ static void end_thread(void *result)
 		ut_fault_no_machine();
 	ut_disable();
 	t = ut_this_cpu()->curr;
-	if (sl_unlikely(ut_may_block()))
+	if (unlikely(ut_may_block()))
 		drop_count(t);
 	sl_expect_schedule();
 	if (t->slots) {
@@ -205,7 +205,7 @@ static void end_thread(void *result)
 	t->result = result;
 	if (t->held)
 		ut_mutexes_end(t);
-	sl_poke(&t->core.p.flags, t->core.p.flags | PF_EXITING);
+	WRITE_ONCE(t->core.p.flags, t->core.p.flags | PF_EXITING);
 	/* One reading for both: they follow on each other. */
 	sl_host_now_ns();
 	ut_this_cpu()->hot.is_held = true;
@@ -300,7 +300,7 @@ void ut_thread_reap(struct ut_thread *t)
 	sl_task_detach(&t->core);
 	joiner = t->joiner;
 	is_free = !t->is_joinable && !joiner && t != ut.main;
-	sl_store(&t->has_ended, true);
+	smp_store_release(&t->has_ended, true);
 	/* Most often it runs already, here. */
 	if (joiner && joiner != cpu->curr)
 		ut_wake(joiner);
@@ -308,11 +308,11 @@ void ut_thread_reap(struct ut_thread *t)
 	/* Joined or not, it is no thread any more. */
 	if (is_free)
 		ut_place_give(t);
-	sl_store(&cpu->nr_ended, cpu->nr_ended + 1);
+	smp_store_release(&cpu->nr_ended, cpu->nr_ended + 1);
 	/* Who waits for all has said so before it counted. */
 	sl_host_fence();
 	if (ut.main) {
-		if (sl_load(&ut.main->wait) == UT_WAIT_ALL && ut_threads_left() == 1)
+		if (smp_load_acquire(&ut.main->wait) == UT_WAIT_ALL && ut_threads_left() == 1)
 			ut_wake(ut.main);
 	} else if (!ut_threads_left()) {
 		ut.on_last();
@@ -330,9 +330,9 @@ u32 ut_threads_left(void)
 	u64 nr_begun = 0;
 
 	for (u32 i = 0; i < ut.nr_cpus; i++)
-		nr_ended += sl_load(&ut.cpus[i].nr_ended);
+		nr_ended += smp_load_acquire(&ut.cpus[i].nr_ended);
 	for (u32 i = 0; i < ut.nr_cpus; i++)
-		nr_begun += sl_load(&ut.cpus[i].nr_begun);
+		nr_begun += smp_load_acquire(&ut.cpus[i].nr_begun);
 	return (u32)(nr_begun - nr_ended);
 }
 
@@ -388,7 +388,7 @@ static int lock_joinable(struct ut_thread *t, ut_id id)
 
 static bool is_leaving(const struct ut_thread *t)
 {
-	return (sl_peek(&t->core.p.flags) & PF_EXITING) && !sl_load(&t->has_ended);
+	return (READ_ONCE(t->core.p.flags) & PF_EXITING) && !smp_load_acquire(&t->has_ended);
 }
 
 static int join(struct ut_thread *t, ut_id id, void **result,
@@ -402,15 +402,15 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 	err = lock_joinable(t, id);
 	if (err)
 		return err;
-	if (sl_load(&t->wait) == UT_WAIT_JOIN && sl_peek(&t->wait_object) == self) {
+	if (smp_load_acquire(&t->wait) == UT_WAIT_JOIN && READ_ONCE(t->wait_object) == self) {
 		sl_unlock(&t->lock);
 		return -EDEADLK;
 	}
 	t->is_joinable = false;
-	sl_poke(&t->joiner, self);
+	WRITE_ONCE(t->joiner, self);
 	while (!t->has_ended) {
 		ut_prepare_wait(self, UT_WAIT_JOIN, t);
-		err = sl_load(&self->is_cancelled) ? -ECANCELED : ut_may_block();
+		err = smp_load_acquire(&self->is_cancelled) ? -ECANCELED : ut_may_block();
 		if (err)
 			break;
 		sl_unlock(&t->lock);
@@ -421,7 +421,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 		sl_lock(&t->lock);
 	}
 	ut_end_wait(self);
-	sl_poke(&t->joiner, NULL);
+	WRITE_ONCE(t->joiner, NULL);
 	if (err) {
 		t->is_joinable = true;
 		sl_unlock(&t->lock);
@@ -468,7 +468,7 @@ int ut_cancel(ut_id id)
 	ut_disable();
 	t = ut_thread_lock(id);
 	if (t) {
-		sl_store(&t->is_cancelled, true);
+		smp_store_release(&t->is_cancelled, true);
 		sl_unlock(&t->lock);
 		ut_wake(t);
 	}
@@ -483,7 +483,7 @@ int ut_is_cancelled(void)
 	if (!ut_this_cpu())
 		return 0;
 	ut_disable();
-	is_cancelled = sl_load(&ut_this_cpu()->curr->is_cancelled);
+	is_cancelled = smp_load_acquire(&ut_this_cpu()->curr->is_cancelled);
 	ut_enable();
 	return is_cancelled;
 }
@@ -532,7 +532,7 @@ int ut_yield(void)
 		return -EPERM;
 	ut_disable();
 	err = ut_may_block();
-	if (sl_likely(!err))
+	if (likely(!err))
 		ut_give_way();
 	ut_enable();
 	return err;

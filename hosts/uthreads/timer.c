@@ -21,7 +21,7 @@ static void place(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)
 {
 	cpu->sleepers[idx] = t;
 	/* Without the lock its thread asks whether it is still among them. */
-	sl_poke(&t->heap_idx, idx);
+	WRITE_ONCE(t->heap_idx, idx);
 }
 
 static void sift_up(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)
@@ -74,7 +74,7 @@ static int add(struct ut_cpu *cpu, struct ut_thread *t)
 		cpu->sleepers = wider;
 		cpu->sleepers_room = more;
 	}
-	sl_poke(&cpu->nr_sleepers, cpu->nr_sleepers + 1);
+	WRITE_ONCE(cpu->nr_sleepers, cpu->nr_sleepers + 1);
 	sift_up(cpu, cpu->nr_sleepers - 1, t);
 	return 0;
 }
@@ -85,8 +85,8 @@ static void take_out(struct ut_cpu *cpu, struct ut_thread *t)
 	u32 idx = t->heap_idx;
 	struct ut_thread *last = cpu->sleepers[cpu->nr_sleepers - 1];
 
-	sl_poke(&cpu->nr_sleepers, cpu->nr_sleepers - 1);
-	sl_store(&t->heap_idx, UT_NOT_IN_HEAP);
+	WRITE_ONCE(cpu->nr_sleepers, cpu->nr_sleepers - 1);
+	smp_store_release(&t->heap_idx, UT_NOT_IN_HEAP);
 	if (last == t)
 		return;
 	if (idx && cpu->sleepers[(idx - 1) / 2]->wake_ns > last->wake_ns)
@@ -99,7 +99,7 @@ static void wake_sleepers(struct ut_cpu *cpu, u64 now_ns)
 {
 	struct ut_thread *t;
 
-	while (sl_peek(&cpu->nr_sleepers)) {
+	while (READ_ONCE(cpu->nr_sleepers)) {
 		sl_lock(&cpu->sleep_lock);
 		t = cpu->nr_sleepers ? cpu->sleepers[0] : NULL;
 		if (t && t->wake_ns > now_ns)
@@ -139,7 +139,7 @@ bool ut_sleeper_remove(struct ut_thread *t)
 	struct ut_cpu *cpu = &ut.cpus[t->heap_cpu];
 	bool was_in;
 
-	if (sl_load(&t->heap_idx) == UT_NOT_IN_HEAP)
+	if (smp_load_acquire(&t->heap_idx) == UT_NOT_IN_HEAP)
 		return false;
 	sl_lock(&cpu->sleep_lock);
 	was_in = t->heap_idx != UT_NOT_IN_HEAP;
@@ -161,9 +161,9 @@ static int sleep_until(u64 at_ns)
 		return err;
 	for (;;) {
 		ut_prepare_wait(self, UT_WAIT_SLEEP, NULL);
-		if (sl_load(&self->heap_idx) == UT_NOT_IN_HEAP)
+		if (smp_load_acquire(&self->heap_idx) == UT_NOT_IN_HEAP)
 			break;
-		if (sl_load(&self->is_cancelled)) {
+		if (smp_load_acquire(&self->is_cancelled)) {
 			if (ut_sleeper_remove(self))
 				err = -ECANCELED;
 			break;
@@ -191,21 +191,21 @@ int ut_sleep_ns(uint64_t ns)
 
 void ut_policy_timer_set(u64 at_ns)
 {
-	sl_store(&policy_timer_ns, at_ns);
+	smp_store_release(&policy_timer_ns, at_ns);
 	ut_ring(&ut.cpus[0], UT_PENDING_TIMER);
 }
 
 /* The same by ours, if nobody takes a CPU until then; later it is looked at again. */
 static u64 policy_timer_due_ns(void)
 {
-	u64 at_ns = sl_load(&policy_timer_ns);
+	u64 at_ns = smp_load_acquire(&policy_timer_ns);
 
-	return at_ns < UT_NEVER / 2 ? at_ns + sl_peek(&ut_taken_ns) : UT_NEVER;
+	return at_ns < UT_NEVER / 2 ? at_ns + READ_ONCE(ut_taken_ns) : UT_NEVER;
 }
 
 void ut_watchdog_start(void)
 {
-	sl_store(&watchdog_ns, sl_host_now_ns() + sl_watchdog_period_ns());
+	smp_store_release(&watchdog_ns, sl_host_now_ns() + sl_watchdog_period_ns());
 }
 
 /*
@@ -236,7 +236,7 @@ void ut_timers_run(struct ut_cpu *cpu)
 		return;
 	if (ut.hook && ut.hook_ns <= now_ns)
 		ut.hook();
-	if (sl_load(&watchdog_ns) <= now_ns) {
+	if (smp_load_acquire(&watchdog_ns) <= now_ns) {
 		sl_watchdog();
 		ut_watchdog_start();
 	}
@@ -248,7 +248,7 @@ u64 ut_timers_first_ns(struct ut_cpu *cpu)
 	u64 first_ns = UT_NEVER;
 	u64 other_ns;
 
-	if (sl_peek(&cpu->nr_sleepers)) {
+	if (READ_ONCE(cpu->nr_sleepers)) {
 		sl_lock(&cpu->sleep_lock);
 		if (cpu->nr_sleepers)
 			first_ns = cpu->sleepers[0]->wake_ns;
@@ -260,7 +260,7 @@ u64 ut_timers_first_ns(struct ut_cpu *cpu)
 	first_ns = other_ns < first_ns ? other_ns : first_ns;
 	if (ut.hook && ut.hook_ns < first_ns)
 		first_ns = ut.hook_ns;
-	other_ns = sl_load(&watchdog_ns);
+	other_ns = smp_load_acquire(&watchdog_ns);
 	return other_ns < first_ns ? other_ns : first_ns;
 }
 

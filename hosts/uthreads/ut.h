@@ -273,7 +273,7 @@ static inline void ut_prefetch_thread(const struct ut_thread *t)
 #endif
 
 /* preempt.c */
-sl_apart void ut_handle_pending(void);
+__noinline void ut_handle_pending(void);
 void ut_forced_point(void);
 void ut_pause_for_others(void);
 
@@ -294,7 +294,7 @@ static inline void ut_enable(void)
 	if (UT_HAS_FORCED_POINTS)
 		ut_forced_point();
 	if (ut_count_down() &&
-	    __builtin_expect(sl_peek(&ut_this_cpu()->pending), 0))
+	    __builtin_expect(READ_ONCE(ut_this_cpu()->pending), 0))
 		ut_handle_pending();
 }
 
@@ -324,7 +324,7 @@ void ut_wake(struct ut_thread *t);
 
 static inline void ut_end_wait(struct ut_thread *self)
 {
-	sl_poke(&self->wait, (u8)UT_WAIT_NONE);
+	WRITE_ONCE(self->wait, (u8)UT_WAIT_NONE);
 }
 
 /* wait.c */
@@ -360,7 +360,7 @@ void ut_preempt_exit_cpu(struct ut_cpu *cpu);
 void ut_preempt_exit(void);
 void ut_preempt_send(struct ut_cpu *to);
 bool ut_interrupt(struct ut_cpu *cpu);
-sl_apart void ut_timer_arm(struct ut_cpu *cpu);
+__noinline void ut_timer_arm(struct ut_cpu *cpu);
 
 /*
  * A thread goes on on @cpu: is the timer set for the end of its slice, or for
@@ -409,8 +409,8 @@ struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 				bool has_stack, int *err);
 struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn,
 				    void *arg, s32 pid, int *err);
-sl_apart void ut_thread_begin(struct ut_cpu *cpu, struct ut_thread *t);
-sl_apart void ut_thread_reap(struct ut_thread *t);
+__noinline void ut_thread_begin(struct ut_cpu *cpu, struct ut_thread *t);
+__noinline void ut_thread_reap(struct ut_thread *t);
 u32 ut_threads_left(void);
 void ut_wait_for_others(void);
 

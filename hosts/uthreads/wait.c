@@ -39,7 +39,7 @@ struct ut_thread *ut_queue_take(struct ut_queue *q)
 
 	if (t) {
 		unlink_waiter(q, t);
-		sl_poke(&t->queue, &taken);
+		WRITE_ONCE(t->queue, &taken);
 	}
 	return t;
 }
@@ -47,7 +47,7 @@ struct ut_thread *ut_queue_take(struct ut_queue *q)
 /* Context: the object's lock may be held. */
 void ut_wake_taken(struct ut_thread *t)
 {
-	sl_store(&t->queue, NULL);
+	smp_store_release(&t->queue, NULL);
 	ut_wake(t);
 }
 
@@ -60,22 +60,22 @@ static void append(struct ut_queue *q, struct ut_thread *t)
 	else
 		q->first = t;
 	q->last = t;
-	sl_poke(&t->queue, q);
+	WRITE_ONCE(t->queue, q);
 }
 
 /* Why it need not wait any longer although nobody has taken it out; 0: none. */
 static int reason_to_leave(const struct ut_thread *t, enum ut_wait wait,
 			   u64 until_ns)
 {
-	if (wait != UT_WAIT_MUTEX && sl_load(&t->is_cancelled))
+	if (wait != UT_WAIT_MUTEX && smp_load_acquire(&t->is_cancelled))
 		return -ECANCELED;
-	if (until_ns != UT_NEVER && sl_load(&t->heap_idx) == UT_NOT_IN_HEAP)
+	if (until_ns != UT_NEVER && smp_load_acquire(&t->heap_idx) == UT_NOT_IN_HEAP)
 		return -ETIMEDOUT;
 	return 0;
 }
 
 /* Context: the object's lock is held, and dropped here. */
-static sl_apart int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
+static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
 			    sl_lock_t *lock, enum ut_wait wait,
 			    const void *object, u64 until_ns)
 {
@@ -87,14 +87,14 @@ static sl_apart int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
 		if (err && self->queue == q)
 			break;
 		sl_unlock(lock);
-		if (!err && sl_load(&self->queue))
+		if (!err && smp_load_acquire(&self->queue))
 			ut_block(self);
-		if (!sl_load(&self->queue))
+		if (!smp_load_acquire(&self->queue))
 			return 0;
 		sl_lock(lock);
 	}
 	unlink_waiter(q, self);
-	sl_poke(&self->queue, NULL);
+	WRITE_ONCE(self->queue, NULL);
 	/* In the same step: who comes now must not count on the one who leaves. */
 	if (wait == UT_WAIT_BARRIER)
 		((ut_barrier *)(uintptr_t)object)->nr_here_--;
@@ -130,16 +130,16 @@ int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 	append(q, self);
 	ut_prepare_wait(self, wait, object);
 	is_taken = false;
-	if (sl_likely(!reason_to_leave(self, wait, until_ns))) {
+	if (likely(!reason_to_leave(self, wait, until_ns))) {
 		sl_unlock(lock);
-		if (sl_load(&self->queue))
+		if (smp_load_acquire(&self->queue))
 			ut_block(self);
 		/* The usual way: nothing has to be locked again. */
-		is_taken = !sl_load(&self->queue);
-		if (sl_unlikely(!is_taken))
+		is_taken = !smp_load_acquire(&self->queue);
+		if (unlikely(!is_taken))
 			sl_lock(lock);
 	}
-	if (sl_unlikely(!is_taken))
+	if (unlikely(!is_taken))
 		err = wait_until_taken(self, q, lock, wait, object, until_ns);
 	ut_end_wait(self);
 	if (until_ns != UT_NEVER)

@@ -11,11 +11,13 @@
 #ifndef SCHEDLAB_COMPILER_H
 #define SCHEDLAB_COMPILER_H
 
-#define sl_likely(cond) __builtin_expect(!!(cond), 1)
-#define sl_unlikely(cond) __builtin_expect(!!(cond), 0)
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
 #define sl_cold __attribute__((cold, noinline))
-#define sl_apart __attribute__((noinline))	/* usual, but not for everybody */
-#define sl_in_one_piece __attribute__((flatten))	/* what it calls is in line */
+#ifndef __noinline
+#define __noinline __attribute__((noinline))	/* frequent, but not on each switch */
+#endif
+#define __flatten __attribute__((flatten))	/* what it calls is in line */
 #define sl_inline static inline __attribute__((always_inline))
 
 #endif

@@ -127,7 +127,7 @@ struct sl_task *sl_host_task(s32 pid)
 	if (pid < 0 || pid >= FAKE_PIDS_MAX)
 		return NULL;
 	t = __atomic_load_n(&fake.by_pid[pid], __ATOMIC_ACQUIRE);
-	return t && sl_peek(&t->is_attached) ? t : NULL;
+	return t && READ_ONCE(t->is_attached) ? t : NULL;
 }
 
 void sl_host_set_timer(u64 at_ns)

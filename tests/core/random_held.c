@@ -143,7 +143,7 @@ static void late_dispatch(s32 cpu, struct task_struct *prev)
 		p = __atomic_load_n(&late[below(NR_LATE)], __ATOMIC_ACQUIRE);
 		if (!p)
 			continue;
-		if (!sl_peek(&sl_task_of(p)->is_attached))
+		if (!READ_ONCE(sl_task_of(p)->is_attached))
 			count(COUNT_STALE);
 		/* The storage is that of whoever has the memory now. */
 		if (below(2))

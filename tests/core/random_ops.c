@@ -139,8 +139,8 @@ static void spawn(s32 parent_pid)
 
 		for (u32 i = 0; i < run.nr_cpus; i++)
 			nr_allowed += sl_mask_test(mask, i);
-		sl_poke(&t->core.p.cpus_ptr, mask);
-		sl_poke(&t->core.p.nr_cpus_allowed, nr_allowed);
+		WRITE_ONCE(t->core.p.cpus_ptr, mask);
+		WRITE_ONCE(t->core.p.nr_cpus_allowed, nr_allowed);
 	}
 	__atomic_fetch_add(&run.nr_alive, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&run.nr_spawned, 1, __ATOMIC_RELAXED);
@@ -286,7 +286,7 @@ static void check_affinity(struct model_task *t)
 	if (version & 1)
 		return;
 	may = t->pinned_to == fake_cpu ||
-	      sl_mask_test(sl_peek(&t->core.p.cpus_ptr), (u32)fake_cpu);
+	      sl_mask_test(READ_ONCE(t->core.p.cpus_ptr), (u32)fake_cpu);
 	is_kicked = __atomic_load_n(&fake.cpus[fake_cpu].is_kicked,
 				    __ATOMIC_SEQ_CST);
 	if (may || is_kicked ||

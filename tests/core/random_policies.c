@@ -322,7 +322,7 @@ static void walk_dispatch(s32 cpu, struct task_struct *prev)
 		u64 to = SCX_DSQ_LOCAL;
 		u32 target = (u32)cpu;
 		/* Its owner may be changing it: then the move fails (S27). */
-		const struct cpumask *mask = sl_peek(&p->cpus_ptr);
+		const struct cpumask *mask = READ_ONCE(p->cpus_ptr);
 
 		if (below(4) == 0) {
 			target = below(nr);

@@ -129,7 +129,7 @@ static bool is_lost(struct sl_task *t)
 
 	return nr % 2 &&
 	       !__atomic_load_n(&fake.cpus[1].is_kicked, __ATOMIC_SEQ_CST) &&
-	       sl_load(&t->dsq) &&
+	       smp_load_acquire(&t->dsq) &&
 	       nr == __atomic_load_n(&two.sleep_nr, __ATOMIC_SEQ_CST);
 }
 

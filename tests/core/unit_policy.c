@@ -523,7 +523,7 @@ TEST(dump_waits_for_nobody)
 	sl_unlock_tasks();
 	unit_step(0);
 	sl_task_prepare_block(&t->core);
-	sl_poke(&t->core.wait_for, "a door");
+	WRITE_ONCE(t->core.wait_for, "a door");
 	CHECK(!sl_schedule(SL_WHY_BLOCK));
 	sl_switched(&t->core);
 	sl_dump();

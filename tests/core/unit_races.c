@@ -136,7 +136,7 @@ static void first_has_ended(sl_lock_t *lock)
 
 	if (!first_now || !q || lock != &q->lock)
 		return;
-	sl_store(&q->first, first_now);
+	smp_store_release(&q->first, first_now);
 	first_now = NULL;
 	has_acted = true;
 }
@@ -151,7 +151,7 @@ static void first_dispatch(s32 cpu, struct task_struct *prev)
 	if (!has_acted && q->first) {
 		ended = aligned_alloc(64, (sizeof(*ended) + 63) & ~63UL);
 		first_now = q->first;
-		sl_store(&q->first, ended);
+		smp_store_release(&q->first, ended);
 		free(ended);
 	}
 	scx_bpf_dsq_move_to_local(DSQ);
@@ -248,8 +248,8 @@ static void overtake(struct task_struct *p)
 	t->has_exited = false;
 	t->nr_ticks_left = 1;
 	sl_task_setup(&t->core, 2, "next");
-	sl_poke(&p->cpus_ptr, &third);
-	sl_poke(&p->nr_cpus_allowed, 1);
+	WRITE_ONCE(p->cpus_ptr, &third);
+	WRITE_ONCE(p->nr_cpus_allowed, 1);
 	CHECK(!sl_task_attach(&t->core, true));
 	sl_task_start(&t->core, 0);
 	CHECK(nr_enqueued == 2 && t->core.cpu == 2);

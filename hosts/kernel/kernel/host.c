@@ -62,7 +62,7 @@ struct sl_task *sl_host_task(s32 pid)
 {
 	struct proc *p = pid > 0 ? proc_find(pid) : NULL;
 
-	return p && sl_load(&p->task.is_attached) ? &p->task : NULL;
+	return p && smp_load_acquire(&p->task.is_attached) ? &p->task : NULL;
 }
 
 static void timers_fire(struct timer *timer, void *arg)

@@ -30,7 +30,7 @@ static u32 now_idx;			/* in force; sl_nr_linked_policies: built-in */
 
 u32 policy_now(void)
 {
-	return sl_peek(&now_idx);
+	return READ_ONCE(now_idx);
 }
 
 const char *policy_name(u32 idx)
@@ -80,7 +80,7 @@ int policy_start(const char *text, char *why)
 	lab_policy_ends(policy_now());
 	push_off();
 	err = change_to(l, settings, why);
-	sl_poke(&now_idx, err ? sl_nr_linked_policies : idx);
+	WRITE_ONCE(now_idx, err ? sl_nr_linked_policies : idx);
 	sched_watch();
 	pop_off();
 	return err ? -1 : 0;

@@ -236,11 +236,11 @@ static void inherit(struct proc *p, struct proc *parent)
 	}
 	p->nice = parent->nice;
 	p->task.attr = parent->task.attr;
-	sl_poke(&t->scx.weight, parent->task.p.scx.weight);
+	WRITE_ONCE(t->scx.weight, parent->task.p.scx.weight);
 	if (parent->task.p.cpus_ptr != &sl_core.possible) {
-		sl_poke(&p->masks[0].bits[0], parent->task.p.cpus_ptr->bits[0]);
-		sl_poke(&t->cpus_ptr, &p->masks[0]);
-		sl_poke(&t->nr_cpus_allowed, parent->task.p.nr_cpus_allowed);
+		WRITE_ONCE(p->masks[0].bits[0], parent->task.p.cpus_ptr->bits[0]);
+		WRITE_ONCE(t->cpus_ptr, &p->masks[0]);
+		WRITE_ONCE(t->nr_cpus_allowed, parent->task.p.nr_cpus_allowed);
 	}
 }
 
@@ -283,7 +283,7 @@ void proc_release(struct proc *p)
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	SL_ASSERT(holding(&family_lock) && p->is_held);
-	sl_store(&p->is_held, false);
+	smp_store_release(&p->is_held, false);
 	if (sl_task_attach(&p->task, true))
 		panic("the core has no room for %d processes", procs_max);
 	sl_task_start(&p->task, p->parent ? pid_of(p->parent) : 0);
@@ -399,7 +399,7 @@ static int take_ended(struct proc *p, u64 status_at, u64 wait_at, u64 run_at)
 	struct sl_task *t = &child->task;
 
 	/* It may still be on its way out: its times are not final before. */
-	while (sl_load(&t->on_cpu))
+	while (smp_load_acquire(&t->on_cpu))
 		sl_host_relax();
 	if (tell_int(status_at, (u64)child->exit_status) ||
 	    tell_int(wait_at, t->wait_ns / tick_ns) ||

@@ -82,7 +82,7 @@ void sched_prepare_block(struct proc *p, const char *what)
 {
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
-	sl_poke(&p->task.wait_for, what);
+	WRITE_ONCE(p->task.wait_for, what);
 	sl_task_prepare_block(&p->task);
 	overhead_leave(was);
 }

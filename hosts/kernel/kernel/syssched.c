@@ -147,7 +147,7 @@ uint64 sys_setaffinity(void)
 		struct cpumask *mask = &p->masks[p->task.p.cpus_ptr == p->masks];
 
 		cpus &= all;
-		sl_poke(&mask->bits[0], cpus);
+		WRITE_ONCE(mask->bits[0], cpus);
 		if (p->is_held) {
 			p->task.p.cpus_ptr = mask;
 			p->task.p.nr_cpus_allowed = __builtin_popcountll(cpus);

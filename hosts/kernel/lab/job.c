@@ -163,7 +163,7 @@ void job_end_at(u64 at_ns)
 static bool forget_blocked(struct proc *p, void *arg)
 {
 	(void)arg;
-	if (p->task.is_attached && sl_load(&p->task.state) == SL_TASK_BLOCKED)
+	if (p->task.is_attached && smp_load_acquire(&p->task.state) == SL_TASK_BLOCKED)
 		sl_task_detach(&p->task);
 	return true;
 }
@@ -194,21 +194,21 @@ static u64 nr_switches_now(void)
 	u64 nr = 0;
 
 	for (u32 i = 0; i < nr_cpus; i++)
-		nr += sl_load(&sl_core.cpus[i].nr_switches);
+		nr += smp_load_acquire(&sl_core.cpus[i].nr_switches);
 	return nr;
 }
 
 /* A task of the workload: does it wait for another one, and for what? */
 static bool look_at(struct proc *p, void *arg)
 {
-	const char *what = sl_peek(&p->task.wait_for);
+	const char *what = READ_ONCE(p->task.wait_for);
 
 	(void)arg;
-	if (sl_load(&p->is_held))
+	if (smp_load_acquire(&p->is_held))
 		look.is_timed |= p->timer.cpu != NULL;
-	if (!p->task.is_attached || sl_load(&p->is_held))
+	if (!p->task.is_attached || smp_load_acquire(&p->is_held))
 		return true;
-	if (sl_load(&p->task.state) != SL_TASK_BLOCKED || !what ||
+	if (smp_load_acquire(&p->task.state) != SL_TASK_BLOCKED || !what ||
 	    !strcmp(what, "sleep") || !strcmp(what, "device")) {
 		look.is_timed = true;
 		return true;

@@ -52,8 +52,8 @@ void overhead_charge(u32 policy_idx)
 	for (u32 cpu = 0; cpu < nr_cpus; cpu++) {
 		for (u32 i = 0; i < NR_OVERHEADS; i++) {
 			sum.instructions[i] +=
-				sl_peek(&overhead_harts[cpu].instructions[i]);
-			sum.entries[i] += sl_peek(&overhead_harts[cpu].entries[i]);
+				READ_ONCE(overhead_harts[cpu].instructions[i]);
+			sum.entries[i] += READ_ONCE(overhead_harts[cpu].entries[i]);
 		}
 	}
 	for (u32 i = 0; totals && i < NR_OVERHEADS; i++) {

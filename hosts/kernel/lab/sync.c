@@ -217,7 +217,7 @@ static void leave_condition(struct syncs *s, struct waiter *w)
 	struct sync_object *lock = lock_of(s, w->lock_plus_1);
 
 	if (lock && lock->owner) {
-		sl_poke(&w->proc->task.wait_for, "lock");
+		WRITE_ONCE(w->proc->task.wait_for, "lock");
 		add_waiter(&lock->waiters, w);
 		return;
 	}

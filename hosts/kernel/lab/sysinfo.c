@@ -21,7 +21,7 @@ uint64 sys_getcontextswitches(void)
 	u64 nr = 0;
 
 	for (u32 i = 0; i < nr_cpus; i++)
-		nr += sl_peek(&sl_core.cpus[i].nr_switches);
+		nr += READ_ONCE(sl_core.cpus[i].nr_switches);
 	return (uint64)(int)nr;
 }
 
@@ -29,7 +29,7 @@ static int procinfo_state(const struct proc *p)
 {
 	if (p->state == PROC_ENDED)
 		return PROC_ZOMBIE;
-	switch (sl_peek(&p->task.state)) {
+	switch (READ_ONCE(p->task.state)) {
 	case SL_TASK_NEW:
 		return PROC_NEW;
 	case SL_TASK_BLOCKED:
@@ -44,7 +44,7 @@ static void describe(const struct proc *p, struct procinfo *to)
 {
 	const struct sl_task *t = &p->task;
 	const struct proc *parent = p->parent;
-	const char *what = sl_peek(&t->wait_for);
+	const char *what = READ_ONCE(t->wait_for);
 
 	*to = (struct procinfo){
 		.pid = pid_of(p),
@@ -182,7 +182,7 @@ uint64 sys_cputime_ns(void)
 	u64 total_ns;
 
 	push_off();
-	since_ns = (s64)(now_ns() - sl_peek(&t->exec_start_ns));
+	since_ns = (s64)(now_ns() - READ_ONCE(t->exec_start_ns));
 	total_ns = t->p.se.sum_exec_runtime + (since_ns > 0 ? (u64)since_ns : 0);
 	pop_off();
 	return total_ns;

@@ -48,9 +48,9 @@ static void end_now(void)
 		return;
 	r->end_ns = sl_host_now_ns();
 	ut_stolen_look_everywhere();
-	r->taken_ns = sl_peek(&ut_taken_ns) * ut.nr_cpus;
+	r->taken_ns = READ_ONCE(ut_taken_ns) * ut.nr_cpus;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
-		u64 away_ns = sl_peek(&ut.cpus[i].away_ns_max);
+		u64 away_ns = READ_ONCE(ut.cpus[i].away_ns_max);
 
 		if (away_ns > r->away_ns_max)
 			r->away_ns_max = away_ns;
@@ -149,9 +149,9 @@ int play_start(u32 task, struct play *parent)
 	if (!t)
 		return err;
 	me->thread = t;
-	sl_poke(&t->core.p.static_prio, 120 + pt->nice);
-	sl_poke(&t->core.p.prio, 120 + pt->nice);
-	sl_poke(&t->core.p.normal_prio, 120 + pt->nice);
+	WRITE_ONCE(t->core.p.static_prio, 120 + pt->nice);
+	WRITE_ONCE(t->core.p.prio, 120 + pt->nice);
+	WRITE_ONCE(t->core.p.normal_prio, 120 + pt->nice);
 	sl_task_start(&t->core, parent ? parent->thread->core.p.pid : 0);
 	return 0;
 }
