@@ -34,6 +34,11 @@ def no_rt_throttling(file: Path = RUNTIME_FILE) -> Iterator[None]:
     file : pathlib.Path
         Where the kernel keeps the limit.
 
+    Yields
+    ------
+    None
+        While there is no limit.
+
     Raises
     ------
     UnavailableError
