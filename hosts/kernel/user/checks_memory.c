@@ -236,6 +236,38 @@ static void out_of_memory(void)
 	CHECK_EQUAL(unlink("folder"), 0);
 }
 
+static void take_all_and_give_back(void)
+{
+	int bytes = 0;
+
+	while (bytes < 256 << 20 && sbrk(1 << 20) != SBRK_ERROR)
+		bytes += 1 << 20;
+	if (fork() == 0)
+		exit(0);
+	sbrk(-bytes);
+	wait(0);
+}
+
+/* Some go on after memory is out, beside others that need a page now and then. */
+static void memory_stays_out(void)
+{
+	enum { HOGS = 3, OTHERS = 3, TURNS = 200 };
+	unsigned long end_ns = clock_ns() + 200000000;
+
+	for (int i = 0; i < HOGS + OTHERS; i++) {
+		if (check_fork())
+			continue;
+		while (i < HOGS && clock_ns() < end_ns)
+			take_all_and_give_back();
+		for (int nr = 0; i >= HOGS && nr < TURNS;)
+			if (sbrk(PGSIZE) != SBRK_ERROR && sbrk(-PGSIZE) != SBRK_ERROR)
+				nr++;
+		exit(0);
+	}
+	for (int i = 0; i < HOGS + OTHERS; i++)
+		CHECK_EQUAL(check_wait(), 0);
+}
+
 /* Copy-on-write promises more than there is: who cannot be served is ended. */
 static void copies_run_out_of_memory(void)
 {
@@ -368,6 +400,7 @@ const struct check checks_memory[] = {
 	{ "copy-on-write-in-a-tree", copy_on_write_in_a_tree, 0 },
 	{ "buffers-across-the-end", buffers_across_the_end, 0 },
 	{ "out-of-memory", out_of_memory, CHECK_ALONE | CHECK_LONG },
+	{ "memory-stays-out", memory_stays_out, CHECK_ALONE | CHECK_LONG },
 	{ "copies-run-out-of-memory", copies_run_out_of_memory, CHECK_ALONE | CHECK_LONG },
 	{ "exec-without-memory", exec_without_memory, CHECK_ALONE | CHECK_LONG },
 	{ "floating-point-is-kept", floating_point_is_kept, 0 },
