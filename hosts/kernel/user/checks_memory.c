@@ -311,6 +311,67 @@ static void exec_without_memory(void)
 	}
 }
 
+/* Take all memory that is left, by large pieces and then by pages. */
+static void fill_memory(void)
+{
+	for (int step = 1 << 20; step >= PGSIZE; step = step == PGSIZE ? 0 : PGSIZE)
+		while (sbrk(step) != SBRK_ERROR)
+			;
+}
+
+/* Ask for what nobody has, again and again, and give back what does come. */
+static void go_on_without_memory(void)
+{
+	int fds[2], pid;
+
+	fill_memory();
+	for (int i = 0; i < 300; i++) {
+		if (sbrk(PGSIZE) != SBRK_ERROR)
+			sbrk(-PGSIZE);
+		if (pipe(fds) == 0) {
+			close(fds[0]);
+			close(fds[1]);
+		}
+		pid = fork();
+		if (pid == 0)
+			exit(0);
+		if (pid > 0)
+			wait(0);
+	}
+}
+
+/* Processes that go on when memory is out keep nobody else from going on, and no policy. */
+static void others_go_on_without_memory(void)
+{
+	enum { HOGS = 6, OTHERS = 4, NAME_BYTES = 256 };
+	char before[NAME_BYTES], after[NAME_BYTES], c = 0;
+	int fds[2];
+
+	CHECK(getpolicy(-1, before, sizeof(before)) > 0);
+	CHECK_EQUAL(pipe(fds), 0);
+	for (int i = 0; i < HOGS + OTHERS; i++) {
+		volatile int turns = 0;
+
+		if (check_fork())
+			continue;
+		/* Each has its stack to itself before any memory is taken. */
+		CHECK_EQUAL(read(fds[0], &c, 1), 1);
+		if (i < HOGS)
+			go_on_without_memory();
+		else
+			while (turns < 20000000)
+				turns++;
+		exit(0);
+	}
+	memset(after, 0, sizeof(after));
+	for (int i = 0; i < HOGS + OTHERS; i++)
+		CHECK_EQUAL(write(fds[1], &c, 1), 1);
+	for (int i = 0; i < HOGS + OTHERS; i++)
+		CHECK_EQUAL(check_wait(), 0);
+	CHECK(getpolicy(-1, after, sizeof(after)) > 0);
+	CHECK(strcmp(before, after) == 0);
+}
+
 /* Two processes with other floating-point registers, which get preempted. */
 static void floating_point_is_kept(void)
 {
@@ -403,6 +464,8 @@ const struct check checks_memory[] = {
 	{ "memory-stays-out", memory_stays_out, CHECK_ALONE | CHECK_LONG },
 	{ "copies-run-out-of-memory", copies_run_out_of_memory, CHECK_ALONE | CHECK_LONG },
 	{ "exec-without-memory", exec_without_memory, CHECK_ALONE | CHECK_LONG },
+	{ "others-go-on-without-memory", others_go_on_without_memory,
+	  CHECK_ALONE | CHECK_LONG | CHECK_STILL },
 	{ "floating-point-is-kept", floating_point_is_kept, 0 },
 	{ "floating-point-and-calls", floating_point_and_calls, 0 },
 	{ "malloc-and-free", malloc_and_free, 0 },
