@@ -115,7 +115,7 @@ UNITS = (
     "dsq_fifo", "dsq_many", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",
     "dump_waits_for_nobody",
     "enable_failures_leave_nothing", "enable_under_tasks", "format_like_the_c_library",
-    "format_odd_input", "idle_choice", "idlers_miss_nothing", "idle_stale_core_mask", "map_arrays",
+    "format_odd_input", "idle_choice", "idle_choice_of_a_sync_wakeup", "idlers_miss_nothing", "idle_stale_core_mask", "map_arrays",
     "map_contents_do_not_outlive_the_policy", "map_hash", "map_impossible_ones",
     "map_no_memory", "map_of_the_same_name", "map_task_storage", "map_too_many",
     "map_values_hold_timers_and_locks",

@@ -195,3 +195,46 @@ TEST(idle_stale_core_mask)
 				    SCX_PICK_IDLE_CORE) == -16);
 	CHECK(!sl_core.idle_smt.bits[0]);
 }
+
+/* What the default choice is for a task that was on @prev, with these CPUs idle. */
+static s32 sync_choice(struct sl_task *t, s32 prev, u64 idle)
+{
+	sl_core.idle.bits[0] = idle;
+	return sl_select_cpu_default(t, prev, SCX_WAKE_SYNC, NULL, 0);
+}
+
+/* S25: the waker, on CPU 1, is about to block; CPUs 0 and 1 share a cache. */
+TEST(idle_choice_of_a_sync_wakeup)
+{
+	static const u16 caches[] = { 0, 0, 1, 1 };
+	struct sl_config config = { .nr_cpus = 4, .tasks_max = 1,
+				    .llc_of_cpu = caches };
+	static struct cpumask not_the_wakers = { { 0xd } };
+	static struct sl_task t, waker;
+
+	CHECK(!sl_core_init(&config));
+	sl_task_setup(&t, 1, "t");
+	sl_task_setup(&waker, 2, "waker");
+	fake_cpu = 1;
+	sl_core.cpus[1].curr = &waker;
+	CHECK(sync_choice(&t, 0, 0x1) == 0);
+	/* The previous CPU is not of this cache, or busy: the waker's, if any is idle. */
+	CHECK(sync_choice(&t, 2, 0x4) == 1);
+	CHECK(sync_choice(&t, 2, 0x1) == 1);
+	CHECK(sync_choice(&t, 0, 0x8) == 1);
+	CHECK(sync_choice(&t, 0, 0) == -16);
+	/* As without the flag: the waker exits, a task waits there, or the task may not. */
+	waker.p.flags |= PF_EXITING;
+	CHECK(sync_choice(&t, 2, 0x1) == 0);
+	waker.p.flags = 0;
+	sl_core.cpus[1].local.first = &waker;
+	CHECK(sync_choice(&t, 2, 0x1) == 0);
+	sl_core.cpus[1].local.first = NULL;
+	t.p.cpus_ptr = &not_the_wakers;
+	CHECK(sync_choice(&t, 2, 0x1) == 0);
+	sl_core.cpus[1].curr = NULL;
+	t.p.cpus_ptr = &sl_core.possible;
+	CHECK(sync_choice(&t, 2, 0x1) == 0);
+	fake_cpu = 0;
+	sl_core_exit();
+}

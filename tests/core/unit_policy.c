@@ -593,7 +593,8 @@ TEST(setup_of_used_memory)
 
 TEST(affinity_waits_for_migration)
 {
-	static const struct cpumask second = { { 2 } };
+	/* CPU 1; there is no CPU 2. */
+	static const struct cpumask second = { { 2 | 4 } };
 	struct unit_task *t, *other;
 
 	unit_machine(2);
@@ -608,6 +609,7 @@ TEST(affinity_waits_for_migration)
 	fake_cpu = 1;
 	sl_task_set_affinity(&t->core, &second);
 	CHECK(!fake.cpus[0].is_kicked && t->core.p.cpus_ptr == &second);
+	CHECK(t->core.p.nr_cpus_allowed == 1);
 	/* It makes way, waits, sleeps, is changed, and comes back to CPU 0. */
 	other = unit_start(1);
 	sl_task_set_affinity(&other->core, &sl_core.possible);

@@ -285,3 +285,17 @@ def test_a_tick_costs_no_more_than_is_left_of_the_run(play):
     )  # fmt: skip
     assert bursts.events["arg"][bursts.events["kind"] == Kind.OVERHEAD].tolist() == [300_000, 100_000]
     assert bursts.events["arg"][bursts.events["kind"] == Kind.STOP].tolist() == [1_700_000]
+
+
+def test_what_is_due_at_one_instant_happens_in_the_order_in_which_it_was_asked_for(play):
+    """All sleep until 10 ms, the first since 1 ms and the last since 7 ms."""
+    names = "abcdefg"
+    _, bursts = play("\n".join(
+        f"""
+        [[task]]
+        name = "{name}"
+        phases = [{{run = "1ms"}}, {{sleep = "{9 - i}ms"}}, {{run = "1ms"}}]
+        """
+        for i, name in enumerate(names)
+    ))  # fmt: skip
+    assert [bursts.of[name][1] for name in names] == [(10 + i, 11 + i) for i in range(7)]
