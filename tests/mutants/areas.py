@@ -10,6 +10,7 @@ Read next: test_mutants.py.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,11 +51,12 @@ class Area:
         calls = [*narrow, *(call for call in self.wide if call not in narrow)]
         return [[word.format(name=name) for word in call] for call in calls]
 
-    def draw(self, root: Path, number: int, seed: int) -> list[Mutant]:
-        """A number of mutants of this area, each of all as likely as any other."""
+    def draw(self, root: Path, number: int, seed: int, is_known: Callable[[Mutant], bool]) -> list[Mutant]:
+        """A number of mutants of this area, each of all as likely as any other, and those of earlier draws."""
         files = sorted(path for pattern in self.patterns for path in root.glob(pattern))
         every = [mutant for path in files for mutant in mutants_of(root, str(path.relative_to(root)))]
-        return random.Random(seed).sample(every, min(number, len(every)))
+        drawn = random.Random(seed).sample(every, min(number, len(every)))
+        return list(dict.fromkeys([*drawn, *filter(is_known, every)]))
 
 
 AREAS = {
@@ -97,7 +99,7 @@ AREAS = {
         wide=[
             _SIMULATED,
             ["tests/sim/test_arrivals.py", "tests/sim/test_faults.py"],
-            ["tests/python/test_hosts.py", "tests/python/test_run.py"],
+            ["tests/python/test_hosts.py", "tests/python/test_process.py"],
         ],
     ),
     "policies": Area(

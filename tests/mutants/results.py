@@ -3,7 +3,8 @@
 
 A mutant is named by its lines, as they are and as they are changed, so that it stays
 the same when lines are added above it. A killed one stays killed while its file is
-unchanged; one that survived is tried again when a test has changed.
+unchanged; one that survived is tried again when a test has changed. So what is known
+of the sources as they are grows with every seed.
 
 Read next: test_mutants.py.
 """
@@ -72,14 +73,21 @@ class Memory:
         self._path.parent.mkdir(exist_ok=True)
         tests = (path for path in sorted((root / "tests").rglob("*")) if path.suffix in (".py", ".c", ".h", ".toml"))
         self._tests = digest(*(path for path in tests if path.parent.name != "mutants"))
-        self._known = {}
+        self._known, self._digests = {}, {}
         if self._path.exists():
             for line in self._path.read_text().splitlines():
                 kept = json.loads(line)
                 self._known[kept["key"]] = kept
 
     def _key(self, file: str, new: str, place: int) -> str:
-        return f"{file} {digest(self._root / file)} {place} {new}"
+        if file not in self._digests:
+            self._digests[file] = digest(self._root / file)
+        return f"{file} {self._digests[file]} {place} {new}"
+
+    def has(self, mutant: Mutant) -> bool:
+        """Whether a mutant was tried, in the file as it is."""
+        _, new = changed_lines(mutant, (self._root / mutant.file).read_text())
+        return self._key(mutant.file, new, mutant.start) in self._known
 
     def find(self, file: str, new: str, place: int) -> Result | None:
         """What is known of a mutant, by its file, changed line and offset."""
@@ -111,7 +119,8 @@ def page(results: list[Result], nr_named: int, *, why: dict, date: str, command:
         "# Mutants\n\n"
         "A mutant is a source with one small error put in on purpose: a comparison, a condition, a constant, a sign or a\n"
         "statement is changed. A test suite that passes with it has not looked there. Each mutant below was drawn at random\n"
-        f"from all that the operators of `tests/mutants/` make of an area's sources. Made on {date} by\n\n"
+        "from all that the operators of `tests/mutants/` make of an area's sources, in this run or in an earlier one since\n"
+        f"which its file has not changed. Made on {date} by\n\n"
         f"    {command}\n\n"
         f"All {nr_named} mutants of `tests/mutants/named.toml`, which once survived, are killed.\n\n"
         "An equivalent mutant changes nothing that a caller, a user or a record can see; it counts neither as killed nor as\n"

@@ -64,7 +64,7 @@ def test_equivalent_mutants_are_of_these_sources(root):
         assert (old, new) in made[file], f"tests/mutants/equivalent.toml: {file} has no mutant {old!r} -> {new!r}"
 
 
-def candidates(root, number: int, seed: int, area: str | None):
+def candidates(root, number: int, seed: int, area: str | None, memory: Memory):
     """What is tried: area, changed lines, mutant, calls of pytest and the mutant's text of its file."""
     if area is None:
         for one in named(root):
@@ -73,7 +73,7 @@ def candidates(root, number: int, seed: int, area: str | None):
             mutant = Mutant(one["file"], start, start + len(one["old"]), one["new"], "named", 0, one["old"])
             yield "named", (one["about"], one["new"]), mutant, [one["tests"]], mutant.applied(text)
     for name, sources in AREAS.items():
-        for mutant in sources.draw(root, number, seed) if area in (None, name) else ():
+        for mutant in sources.draw(root, number, seed, memory.has) if area in (None, name) else ():
             text = (root / mutant.file).read_text()
             yield name, changed_lines(mutant, text), mutant, sources.calls(mutant.file), mutant.applied(text)
 
@@ -86,7 +86,7 @@ def test_mutants_are_killed(root, tmp_path):
     scratches, sound = queue.SimpleQueue(), {}
     for job in range(jobs):
         scratches.put(Scratch(root, tmp_path / f"copy-{job}", sound))
-    every = list(candidates(root, number, seed, area))
+    every = list(candidates(root, number, seed, area, memory))
     done = []
 
     def attempt(name: str, lines: tuple[str, str], mutant: Mutant, calls: list[list[str]], text: str) -> Result:

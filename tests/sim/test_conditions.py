@@ -283,7 +283,8 @@ def test_a_tick_costs_no_more_than_is_left_of_the_run(play):
         """,
         1, "--tick-ns", "1000000", "--cost", "tick_ns=300000",
     )  # fmt: skip
-    assert bursts.events["arg"][bursts.events["kind"] == Kind.OVERHEAD].tolist() == [300_000, 100_000]
+    overhead = bursts.events[bursts.events["kind"] == Kind.OVERHEAD]
+    assert overhead[["task", "arg"]].tolist() == [(0, 300_000), (0, 100_000)]
     assert bursts.events["arg"][bursts.events["kind"] == Kind.STOP].tolist() == [1_700_000]
 
 
@@ -299,3 +300,51 @@ def test_what_is_due_at_one_instant_happens_in_the_order_in_which_it_was_asked_f
         for i, name in enumerate(names)
     ))  # fmt: skip
     assert [bursts.of[name][1] for name in names] == [(10 + i, 11 + i) for i in range(7)]
+
+
+def test_await_has_its_free_lock_again_at_once(play):
+    """Signalled at 1 ms by a task without the lock: whoever locks next waits until it is let go of."""
+    answer, bursts = play(
+        """
+        [[lock]]
+        name = "m"
+        [[condition]]
+        name = "c"
+        [[task]]
+        name = "waiter"
+        phases = [{lock = "m"}, {await = {condition = "c", lock = "m"}}, {run = "3ms"}, {unlock = "m"}]
+        [[task]]
+        name = "waker"
+        phases = [{run = "1ms"}, {signal = "c"}, {lock = "m"}, {run = "1ms"}, {unlock = "m"}]
+        """,
+        cpus=2,
+    )
+    assert answer["status"] == "ok"
+    assert bursts.of == {"waiter": [(1, 4)], "waker": [(0, 1), (4, 5)]}
+
+
+def test_a_switch_that_the_run_cuts_off_took_what_was_left(play):
+    _, bursts = play(
+        """
+        horizon = "100us"
+        [[task]]
+        name = "a"
+        phases = [{run = "1ms"}]
+        """,
+        1, "--cost", "switch_ns=300000",
+    )  # fmt: skip
+    overhead = bursts.events[bursts.events["kind"] == Kind.OVERHEAD]
+    assert overhead[["task", "arg"]].tolist() == [(0, 100_000)]
+
+
+def test_more_records_than_are_kept_in_memory_are_all_written(play):
+    """32,768 are kept; each round has a RUN, a STOP and a WAKE at least."""
+    _, bursts = play(
+        """
+        [[task]]
+        name = "a"
+        phases = [{loop = 20000, do = [{run = "1us"}, {sleep = "1us"}]}]
+        """
+    )
+    kinds = bursts.events["kind"]
+    assert [(kinds == kind).sum() for kind in (Kind.RUN, Kind.STOP, Kind.WAKE)] == [20001, 20001, 20000]

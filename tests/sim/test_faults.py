@@ -229,6 +229,10 @@ def test_fault_of_a_policy(name, simulator, folder):
             assert text in answer["error"]
         if is_named:
             assert answer["task"] == 2
+        if name == "illegal instruction":
+            assert answer["policy_offset"] > 0, "which instruction it was"
+        if kind in ("policy", "stall"):
+            assert "policy_offset" not in answer, "none was"
         if kind in ("policy", "stall") and name != "endless kicks":
             assert answer["nr_exited"] == answer["nr_tasks"] == 2, "S30: no task is lost"
         after = server.ask("--program", good, "--id", "good")
@@ -335,6 +339,15 @@ def test_library_that_is_no_policy(simulator, folder):
     with Server(simulator, library) as server:
         answer = server.ask("--program", workload(folder, "a", "b"))
     assert answer["error_kind"] == "policy" and "no SCX_OPS_DEFINE() in it" in answer["error"]
+
+
+def test_a_policy_that_is_slow_is_not_stuck(simulator, folder):
+    """Nearly all CPU time is its callbacks', more than the limit, but each ends after a fifth of that."""
+    spend = f"long end = clock() + {CALLBACK_LIMIT_MS * 1000 // 5}; while (clock() < end);"
+    slow = compile_policy(HEAD % ("long clock(void);", spend, ""), folder, "slow")
+    with Server(simulator, slow) as server:
+        answer = server.ask("--program", workload(folder, *"abcd"))
+    assert answer["error"] is None
 
 
 COSTS = ("switch", "leave", "migrate", "migrate_llc", "migrate_node", "start", "exit", "call", "wakeup", "tick", "ipi")
