@@ -107,7 +107,6 @@ AREAS = {
         wide=[
             [*(f"tests/policies/{file}" for file in _POLICY_TESTS), "-k", "{name}"],
             ["tests/sim/test_golden.py"],
-            ["tests/policies", "-k", "not upstream"],
         ],
     ),
 }

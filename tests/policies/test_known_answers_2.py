@@ -461,6 +461,26 @@ def test_edf_overload_makes_one_after_the_other_miss(play):
     assert late.count("a") > 80 and late.count("b") > 80
 
 
+@pytest.mark.parametrize("policy", REAL_TIME)
+def test_a_task_that_arrives_does_not_preempt_its_equals(play, policy):
+    """On both CPUs tasks of its level run; all have the default one."""
+    tasks = [task("a", 'run = "30ms"'), task("b", 'run = "40ms"'), task("c", 'run = "5ms"', arrival='"5ms"')]
+    played = play(workload(*tasks), policy, cpus=2)
+    assert turns_of(played) == [("a", 0, 30), ("c", 30, 35), ("b", 0, 40)]
+
+
+def test_lottery_compensates_no_task_that_has_not_run(play):
+    """Beside two hogs each of 199 newcomers wins a draw in three: 5 ms until the first, and two that it loses."""
+    arrivals = [100 * i + 5 for i in range(1, 200)]
+    newcomers = [task(f"n{ms}", 'run = "10ms"', arrival=f'"{ms}ms"') for ms in arrivals]
+    played = play(workload(hog("a"), hog("b"), *newcomers, horizon="22s"), "lottery", slice_ns=10_000_000, compensation=1)
+    waits_ms = [
+        next(turn.start_ns for turn in played.turns if turn.name == f"n{ms}") / 1_000_000 - ms for ms in arrivals
+    ]
+    # Four standard deviations: sqrt(6) draws for one, 1.7 ms for the mean.
+    assert sum(waits_ms) / len(waits_ms) == pytest.approx(25, abs=7)
+
+
 # ---- slices that end late ------------------------------------------------------
 
 

@@ -419,7 +419,9 @@ def test_conditions_are_read(text, expected):
         ("makespan > 5%", UsageError, r"a change needs its sign: \+5% or -5%"),
         ("makespan > +5", UsageError, "has no unit"),
         ("makespan > +5KiB", UsageError, "is a size"),
-        ("switches > +5ms", UsageError, "switches has no unit 'ms'"),
+        ("switches > +5ms", UsageError, r"switches has no unit 'ms'; write a number, or \+5% for a change"),
+        ("switches > 5ms", UsageError, r"write a number, or \+5% for a change"),
+        ("switches < -5ms", UsageError, "write a number, or -5% for a change"),
         ("makespan", UsageError, "should read METRIC > "),
         ("makespan > +nan%", UsageError, "should read"),
         ("", UsageError, "should read"),
@@ -492,6 +494,11 @@ def test_a_gate_pairs_by_seed_in_whatever_order_the_runs_are(folders):
     fewer = compare_folders(*folders(before, after[3:]), conditions=["wakeup_p99 > +5%"])
     assert fewer["comparisons"][0]["seeds"] == [4, 5, 6, 7, 8, 9, 10]
     assert fewer["gates"][0]["estimate"] == pytest.approx(0.2, abs=0.005)
+
+
+def test_a_gate_says_by_how_much(folders):
+    result = compare_folders(*folders(*changed(1.2, spread=0)), conditions=["wakeup_p99 > +5%"])
+    assert ", +20 % (95 % interval +20 % to +20 %, 10 seeds)" in result["gates"][0]["text"]
 
 
 def test_a_gate_on_survivors_says_so(folders):
