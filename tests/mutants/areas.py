@@ -89,6 +89,7 @@ AREAS = {
     ),
     "core": Area(
         ("core/*.c",),
+        narrow={"schedule": [["tests/policies/test_known_answers_2.py", "-k", "very_next_tick or does_not_stall"]]},
         wide=[
             _SIMULATED,
             ["tests/core/test_core.py", "-k", "test_unit"],

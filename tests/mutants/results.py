@@ -112,7 +112,7 @@ def _code(text: str) -> str:
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
-def page(results: list[Result], nr_named: int, *, why: dict, date: str, command: str) -> str:
+def page(results: list[Result], nr_named: int, *, why: dict, made: str, command: str) -> str:
     """The text of docs/mutants.md."""
     areas = {result.area: [r for r in results if r.area == result.area] for result in results}
     lines = [
@@ -120,7 +120,7 @@ def page(results: list[Result], nr_named: int, *, why: dict, date: str, command:
         "A mutant is a source with one small error put in on purpose: a comparison, a condition, a constant, a sign or a\n"
         "statement is changed. A test suite that passes with it has not looked there. Each mutant below was drawn at random\n"
         "from all that the operators of `tests/mutants/` make of an area's sources, in this run or in an earlier one since\n"
-        f"which its file has not changed. Made on {date} by\n\n"
+        f"which its file has not changed. Made {made} by\n\n"
         f"    {command}\n\n"
         f"All {nr_named} mutants of `tests/mutants/named.toml`, which once survived, are killed.\n\n"
         "An equivalent mutant changes nothing that a caller, a user or a record can see; it counts neither as killed nor as\n"

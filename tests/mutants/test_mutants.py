@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import os
 import queue
+import subprocess
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -112,9 +113,11 @@ def test_mutants_are_killed(root, tmp_path):
     results = [result for result in results if result.result != "unbuilt"]
     generated = [result for result in results if result.area != "named"]
     if area is None:
-        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
+        describe = ["git", "describe", "--always"]
+        commit = subprocess.run(describe, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+        made = f"on {datetime.datetime.now(datetime.UTC):%Y-%m-%d} at {commit}"
         command = f"SCHEDLAB_SEED={seed} SCHEDLAB_MUTANTS={number} ./lab soak mutants"
-        text = page(generated, len(results) - len(generated), why=why, date=date, command=command)
+        text = page(generated, len(results) - len(generated), why=why, made=made, command=command)
         (root / "docs/mutants.md").write_text(text)
     survivors = [f"{r.file}:{r.line}: {r.old} -> {r.new}" for r in results if r.area == "named" and r.result not in KILLED]
     assert not survivors, "a named mutant survives:\n" + "\n".join(survivors)
