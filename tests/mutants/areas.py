@@ -88,7 +88,7 @@ AREAS = {
         ],
     ),
     "core": Area(
-        ("core/*.c",),
+        ("core/*.c", "bpf/*.c"),
         narrow={"schedule": [["tests/policies/test_known_answers_2.py", "-k", "very_next_tick or does_not_stall"]]},
         wide=[
             _SIMULATED,
