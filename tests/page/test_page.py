@@ -13,6 +13,7 @@ from python.report_folders import EVIL, make_runs, many_slices, rename_tasks
 from schedlab.policy.find import list_policies
 from schedlab.report import over_time as report_time
 from schedlab.report.data import read_sections
+from schedlab.report.pieces import prose
 from schedlab.report.write import write_report
 from schedlab.runs.run import Plan, run_plan
 
@@ -260,6 +261,14 @@ def test_no_width_scrolls_sideways(visit, report, width):
     for details in page.locator("details").all():
         details.evaluate("d => { d.open = true; }")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # A table may be wider and scroll by itself; what is said about it is read without.
+    captions = page.evaluate("[...document.querySelectorAll('caption')].map(c => c.getBoundingClientRect().right)")
+    assert captions and max(captions) <= width
+
+
+def test_an_option_is_not_broken_at_its_hyphens():
+    said = prose("use --seeds 10 or more, `--io depth=4`; 2--3")
+    assert said == 'use <span class="option">--seeds 10</span> or more, <code>--io depth=4</code>; 2--3'
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -46,8 +46,9 @@ def in_script(value) -> str:
 
 
 def prose(text: str) -> str:
-    """Escape a sentence, show `names` as code, and keep each number on one line with its unit."""
+    """Escape a sentence, show `names` as code, keep numbers on one line with their units, and options whole."""
     kept = escape(re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)(?![\w]))", "\u00a0", text))
+    kept = re.sub(r"(?<![\w`-])--[a-z][\w-]*(?: \d+\b)?", r'<span class="option">\g<0></span>', kept)
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", kept)
 
 
