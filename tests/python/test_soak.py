@@ -24,8 +24,11 @@ def test_result_is_written_down_either_way(monkeypatch, tmp_path, code, last):
     calls = []
 
     def answer(command, **options):
+        if command[0] == "git":
+            # Somebody commits while it runs.
+            return SimpleNamespace(returncode=0, stdout="def456\n" if calls else "abc123\n")
         calls.append((command, options.get("env", {}).get("SCHEDLAB_EXAMPLES")))
-        return SimpleNamespace(returncode=code, stdout="abc123\n" if command[0] == "git" else f"..\n{last}\n")
+        return SimpleNamespace(returncode=code, stdout=f"..\n{last}\n")
 
     monkeypatch.setattr(subprocess, "run", answer)
     monkeypatch.setattr(soak.paths, "resource_root", lambda: tmp_path)

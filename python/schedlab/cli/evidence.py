@@ -145,6 +145,8 @@ def run_soak(name: str, *, amount: int | None = None) -> bool:
     soak = SOAKS[name]
     amount = soak.default if amount is None else amount
     environment = dict(os.environ, **{soak.variable: str(amount)})
+    # Before it runs: an hour later there may be another one.
+    commit = _commit(root)
     start_s = time.monotonic()
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--seconds-max", "0", *soak.arguments],
@@ -153,7 +155,8 @@ def run_soak(name: str, *, amount: int | None = None) -> bool:
     print(answer.stdout, end="")
     minutes = (time.monotonic() - start_s) / 60
     lines = answer.stdout.strip().splitlines() or ["no output"]
-    write_down(root / LOG, name, f"{soak.variable}={amount}", minutes=minutes, result=lines[-1].strip("= "))
+    result = lines[-1].strip("= ")
+    write_down(root / LOG, name, f"{soak.variable}={amount}", commit=commit, minutes=minutes, result=result)
     return answer.returncode == 0
 
 
@@ -165,7 +168,7 @@ def _commit(root: Path) -> str:
     return answer.stdout.strip() or "unknown"
 
 
-def write_down(log: Path, name: str, setting: str, *, minutes: float, result: str) -> None:
+def write_down(log: Path, name: str, setting: str, *, commit: str, minutes: float, result: str) -> None:
     """Add a line to the log of soaks.
 
     Parameters
@@ -174,6 +177,8 @@ def write_down(log: Path, name: str, setting: str, *, minutes: float, result: st
         Created with its heading when missing.
     name, setting : str
         Which soak, and how much of it.
+    commit : str
+        What it ran.
     minutes : float
         How long it took on the wall clock.
     result : str
@@ -182,6 +187,6 @@ def write_down(log: Path, name: str, setting: str, *, minutes: float, result: st
     if not log.exists():
         log.write_text(HEAD)
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-    row = f"| {date} | {name} | {_commit(log.parent)} | {minutes:.1f} | {result} | `{setting} ./lab soak {name}` |\n"
+    row = f"| {date} | {name} | {commit} | {minutes:.1f} | {result} | `{setting} ./lab soak {name}` |\n"
     with open(log, "a") as file:
         file.write(row)
