@@ -34,7 +34,7 @@ def measurement():
     return SimpleNamespace(
         plan=plan, machine={"cpu": "AMD EPYC", "cpus": 2, "kernel": "6.18"}, figures=list(names), recorded={},
         samples=[{"tree_ns": 10**12, "wall_ns": 1}], summaries=dict.fromkeys(POLICIES, figures), comparisons=[],
-        why_not_recorded="perf_event_paranoid is 3", warnings=[],
+        disturbance={}, why_not_recorded="perf_event_paranoid is 3", warnings=[],
     )  # fmt: skip
 
 
