@@ -95,7 +95,18 @@ def test_the_tree_ends_with_a_caller_that_was_killed(tmp_path):
         time.sleep(0.01)
 
 
-def test_the_end_is_noticed_below_a_caller_that_ignores_sigchld():
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_the_end_is_noticed_below_a_caller_that_ignores_sigchld(monkeypatch, has_ended):
+    open_it = os.pidfd_open
+
+    def when_it_is_gone(pid):
+        with contextlib.suppress(ProcessLookupError):
+            while True:
+                os.kill(pid, 0)
+        return open_it(pid)
+
+    if has_ended:
+        monkeypatch.setattr(os, "pidfd_open", when_it_is_gone)
     old = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         process = Supervised(["true"])

@@ -143,6 +143,10 @@ class Supervised:
             os.close(read_end)
         try:
             self._ended = os.pidfd_open(self._process.pid)
+        except ProcessLookupError:
+            # It has ended, and the kernel has reaped it, as the caller ignores SIGCHLD.
+            self._ended, other_end = os.pipe()
+            os.close(other_end)
         except OSError as error:
             # As where all descriptors are used up: the supervisor ends the tree with this pipe.
             with self._process:
