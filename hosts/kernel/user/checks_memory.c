@@ -204,10 +204,35 @@ static void buffers_across_the_end(void)
 		;
 }
 
+/* Take all memory that is left, by large pieces and then by pages. */
+static void fill_memory(void)
+{
+	while (sbrk(1 << 20) != SBRK_ERROR)
+		;
+	while (sbrk(PGSIZE) != SBRK_ERROR)
+		;
+}
+
+/* Calls that need memory: they fail or work, but do no harm. */
+static void ask_for_memory(void)
+{
+	int fds[2], pid;
+
+	if (pipe(fds) == 0) {
+		close(fds[0]);
+		close(fds[1]);
+	}
+	pid = fork();
+	if (pid == 0)
+		exit(0);
+	if (pid > 0)
+		wait(0);
+}
+
 static void out_of_memory(void)
 {
 	unsigned long nr_bytes = 0;
-	int fds[2], pid, step = 1 << 24;
+	int step = 1 << 24;
 
 	/* All of it, ever smaller pieces, and touched. */
 	while (step >= PGSIZE) {
@@ -222,16 +247,7 @@ static void out_of_memory(void)
 		nr_bytes += step;
 	}
 	CHECK(nr_bytes > 100UL << 20);
-	/* Whatever needs memory now fails or works, but does no harm. */
-	if (pipe(fds) == 0) {
-		close(fds[0]);
-		close(fds[1]);
-	}
-	pid = fork();
-	if (pid == 0)
-		exit(0);
-	if (pid > 0)
-		wait(0);
+	ask_for_memory();
 	CHECK_EQUAL(mkdir("folder"), 0);
 	CHECK_EQUAL(unlink("folder"), 0);
 }
@@ -297,10 +313,7 @@ static void exec_without_memory(void)
 	for (int spare = 0; spare < 40; spare += 4) {
 		pid = check_fork();
 		if (pid == 0) {
-			while (sbrk(1 << 20) != SBRK_ERROR)
-				;
-			while (sbrk(PGSIZE) != SBRK_ERROR)
-				;
+			fill_memory();
 			sbrk(-spare * PGSIZE);
 			close(1);
 			exec(argv[0], argv);
@@ -311,32 +324,14 @@ static void exec_without_memory(void)
 	}
 }
 
-/* Take all memory that is left, by large pieces and then by pages. */
-static void fill_memory(void)
-{
-	for (int step = 1 << 20; step >= PGSIZE; step = step == PGSIZE ? 0 : PGSIZE)
-		while (sbrk(step) != SBRK_ERROR)
-			;
-}
-
 /* Ask for what nobody has, again and again, and give back what does come. */
 static void go_on_without_memory(void)
 {
-	int fds[2], pid;
-
 	fill_memory();
 	for (int i = 0; i < 300; i++) {
 		if (sbrk(PGSIZE) != SBRK_ERROR)
 			sbrk(-PGSIZE);
-		if (pipe(fds) == 0) {
-			close(fds[0]);
-			close(fds[1]);
-		}
-		pid = fork();
-		if (pid == 0)
-			exit(0);
-		if (pid > 0)
-			wait(0);
+		ask_for_memory();
 	}
 }
 
