@@ -11,12 +11,10 @@
 #ifndef SCHEDLAB_COMPILER_H
 #define SCHEDLAB_COMPILER_H
 
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
+/* likely(), unlikely(), and __noinline for what is frequent, but not on each switch. */
+#include <scx/words.h>
+
 #define sl_cold __attribute__((cold, noinline))
-#ifndef __noinline
-#define __noinline __attribute__((noinline))	/* frequent, but not on each switch */
-#endif
 #define __flatten __attribute__((flatten))	/* what it calls is in line */
 #define sl_inline static inline __attribute__((always_inline))
 

@@ -14,6 +14,7 @@ import gzip
 import os
 import platform
 import re
+from functools import cache
 from pathlib import Path
 
 from ..policy.linux_class import LinuxClass
@@ -129,6 +130,7 @@ def _version(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", release)[:2])
 
 
+@cache
 def _has_rt_groups() -> bool | None:
     """Whether the kernel was built with CONFIG_RT_GROUP_SCHED, and so throttles real-time tasks from 6.12 on, too."""
     for path, opener in (("/proc/config.gz", gzip.open), (f"/boot/config-{platform.release()}", open)):
