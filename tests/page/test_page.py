@@ -238,6 +238,8 @@ def test_rows_colours_and_policies_can_be_chosen(visit, report):
 def test_paper_shows_charts_that_nobody_scrolled_to(visit, report, scheme):
     page = visit(report, height=300, scheme=scheme, wait=False)
     page.evaluate("Promise.all(schedlab.viewers.map(viewer => viewer.ready))")
+    # Ready is the first drawing being asked for; the frame that does it comes after.
+    settle(page)
     assert page.evaluate("scrollY") == 0
     page.evaluate(
         f"""() => addEventListener("beforeprint", () => {{
