@@ -39,7 +39,7 @@ int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr)
 }
 
 /* A policy has come, or comes while @t does. Return: as above. */
-int sl_task_give_kept_attrs(struct sl_task *t)
+static int give_kept_attrs(struct sl_task *t)
 {
 	int err;
 

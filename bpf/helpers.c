@@ -43,9 +43,9 @@ u32 bpf_get_smp_processor_id(void)
 /* S39: never NULL; an idle CPU has its idle task, as on Linux. */
 struct task_struct *bpf_get_current_task_btf(void)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 
-	return here->curr ? &here->curr->p : &here->idle.p;
+	return this_cpu->curr ? &this_cpu->curr->p : &this_cpu->idle.p;
 }
 
 bool bpf_in_task(void)

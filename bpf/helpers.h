@@ -36,24 +36,4 @@ u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args);
 u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* ---- what the core calls --------------------------------------------------- */
-
-/* maps.c */
-void sl_bpf_init(void);
-void sl_bpf_exit(void);
-int sl_maps_create(const struct sl_policy *policy);
-void sl_maps_destroy(void);
-void sl_maps_forget_task(struct sl_task *t);
-int sl_task_give_kept_attrs(struct sl_task *t);
-void sl_timers_destroy(void);
-void sl_spin_locks_reset(void);
-
-/* ---- between the files of bpf/ --------------------------------------------- */
-
-void sl_map_has_timers(struct sl_map *map);
-void sl_timers_forget(const void *value, u32 bytes);
-struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
-			       void **element);
-const char *sl_map_name_of_value(const void *value);
-
 #endif

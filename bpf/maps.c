@@ -3,7 +3,7 @@
  * maps.c - BPF maps for natively compiled policies: hash, array, per-CPU array
  * and task storage.
  *
- * sl_maps_create() walks the map sites of a policy (include/scx/native.h) and
+ * maps_create() walks the map sites of a policy (include/scx/native.h) and
  * allocates every map once; nothing is allocated later. A pointer into a map
  * stays valid until the entry is deleted, as in Linux; the entry may then be
  * reused at once, as with Linux's preallocated maps. The lock guards the
@@ -50,14 +50,14 @@ struct sl_map {
 struct sl_bpf sl_bpf;
 
 /* Context: once, before any other call. */
-void sl_bpf_init(void)
+static void bpf_init(void)
 {
 	sl_lock_init(&sl_bpf.maps_lock);
 	sl_lock_init(&sl_bpf.timers_lock);
 }
 
 /* Context: no policy is loaded, no CPU is in the core any more. */
-void sl_bpf_exit(void)
+static void bpf_exit(void)
 {
 	__builtin_memset(&sl_bpf, 0, sizeof(sl_bpf));
 }
@@ -128,7 +128,7 @@ void *sl_map_lookup(struct sl_map *map, const void *key)
 	return sl_map_lookup_percpu(map, key, (u32)sl_host_cpu());
 }
 
-void sl_map_has_timers(struct sl_map *map)
+static void map_has_timers(struct sl_map *map)
 {
 	WRITE_ONCE(map->has_timers, true);
 }
@@ -137,7 +137,7 @@ void sl_map_has_timers(struct sl_map *map)
 static void free_fields(struct sl_map *map, const void *value)
 {
 	if (READ_ONCE(map->has_timers))
-		sl_timers_forget(value, map->value_bytes);
+		timers_forget(value, map->value_bytes);
 }
 
 /* Context: map->lock held, the key is not in the map. */
@@ -288,7 +288,7 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
 
 /* The task's slot will be somebody else's: its storage must not be found. Other
  * CPUs may be loading a policy. */
-void sl_maps_forget_task(struct sl_task *t)
+static void maps_forget_task(struct sl_task *t)
 {
 	sl_lock(&sl_bpf.maps_lock);
 	for (u32 i = 0; i < sl_bpf.nr_maps; i++) {
@@ -391,13 +391,13 @@ static void destroy_maps(struct sl_map *maps, u32 nr)
 }
 
 /**
- * sl_maps_create - allocate every map that a policy uses
+ * maps_create - allocate every map that a policy uses
  * @policy: its map variables must be pristine
  *
  * Return: 0; -E2BIG for too many maps; -EOPNOTSUPP for a type we lack; -EINVAL
  * for impossible sizes; -ENOMEM. On failure none is left.
  */
-int sl_maps_create(const struct sl_policy *policy)
+static int maps_create(const struct sl_policy *policy)
 {
 	struct sl_map *maps = sl_host_alloc(SL_MAPS_MAX * sizeof(struct sl_map));
 	struct sl_map *attr_map = NULL;
@@ -438,7 +438,7 @@ int sl_maps_create(const struct sl_policy *policy)
 	return 0;
 }
 
-void sl_maps_destroy(void)
+static void maps_destroy(void)
 {
 	struct sl_map *maps = sl_bpf.maps;
 	u32 nr = sl_bpf.nr_maps;
@@ -456,7 +456,7 @@ void sl_maps_destroy(void)
  * key is the element's number, which @number has room for.
  * Return: the map, or NULL if @value is in none.
  */
-struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
+static struct sl_map *map_of_value(const void *value, u32 *number, void **key,
 			       void **element)
 {
 	const u8 *at = value;
@@ -482,11 +482,11 @@ struct sl_map *sl_map_of_value(const void *value, u32 *number, void **key,
 }
 
 /* For people: the map that @value points into. */
-const char *sl_map_name_of_value(const void *value)
+static const char *map_name_of_value(const void *value)
 {
 	void *key, *element;
 	u32 number;
-	const struct sl_map *map = sl_map_of_value(value, &number, &key, &element);
+	const struct sl_map *map = map_of_value(value, &number, &key, &element);
 
 	return map ? map->name : "a global variable";
 }

@@ -174,8 +174,8 @@ static bool is_note(const char *fmt)
 /* A policy's bpf_printk(): one line to the host, or a NOTE record. */
 long sl_printk(const char *fmt, ...)
 {
-	struct sl_cpu *here = sl_this_cpu();
-	struct sl_task *t = here->callback_task;
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	struct sl_task *t = this_cpu->callback_task;
 	char line[256];
 	__builtin_va_list args;
 	u32 used;
@@ -186,7 +186,7 @@ long sl_printk(const char *fmt, ...)
 		note = (u64)__builtin_va_arg(args, u32) << 32;
 		note |= __builtin_va_arg(args, u32);
 		__builtin_va_end(args);
-		sl_host_record(SL_RECORD_NOTE, t ? t->p.pid : 0, here->id, 0,
+		sl_host_record(SL_RECORD_NOTE, t ? t->p.pid : 0, this_cpu->id, 0,
 			       note);
 		return 0;
 	}

@@ -24,30 +24,30 @@ static u32 *spin_lock_of(const struct bpf_spin_lock *lock)
 }
 
 /* S32: it would wait for itself. */
-static sl_cold void refuse_spin_lock(const struct sl_cpu *here,
+static sl_cold void refuse_spin_lock(const struct sl_cpu *this_cpu,
 				     const struct bpf_spin_lock *lock)
 {
-	const struct sl_task *t = here->callback_task;
-	const char *name = sl_callback_name(here->callback) ?: "?";
-	const char *holder = sl_callback_name(here->spin_lock_taken_in) ?: "?";
+	const struct sl_task *t = this_cpu->callback_task;
+	const char *name = sl_callback_name(this_cpu->callback) ?: "?";
+	const char *holder = sl_callback_name(this_cpu->spin_lock_taken_in) ?: "?";
 
-	if (lock == here->spin_lock)
+	if (lock == this_cpu->spin_lock)
 		sl_policy_error(SCX_EXIT_ERROR, t ? t->p.pid : 0,
 				"ops.%s() takes a bpf_spin_lock that ops.%s() has taken and not dropped, in %s",
-				name, holder, sl_map_name_of_value(lock));
+				name, holder, map_name_of_value(lock));
 	else
 		sl_policy_error(SCX_EXIT_ERROR, t ? t->p.pid : 0,
 				"ops.%s() takes a second bpf_spin_lock, in %s, while ops.%s() has one, in %s",
-				name, sl_map_name_of_value(lock), holder,
-				sl_map_name_of_value(here->spin_lock));
+				name, map_name_of_value(lock), holder,
+				map_name_of_value(this_cpu->spin_lock));
 }
 
 void bpf_spin_lock(struct bpf_spin_lock *lock)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 
-	if (unlikely(here->spin_lock)) {
-		refuse_spin_lock(here, lock);
+	if (unlikely(this_cpu->spin_lock)) {
+		refuse_spin_lock(this_cpu, lock);
 		return;
 	}
 	while (__atomic_exchange_n(spin_lock_of(lock), 1, __ATOMIC_ACQUIRE)) {
@@ -56,23 +56,23 @@ void bpf_spin_lock(struct bpf_spin_lock *lock)
 			return;
 		sl_host_relax();
 	}
-	here->spin_lock = lock;
-	here->spin_lock_taken_in = here->callback;
+	this_cpu->spin_lock = lock;
+	this_cpu->spin_lock_taken_in = this_cpu->callback;
 }
 
 void bpf_spin_unlock(struct bpf_spin_lock *lock)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 
 	/* Of one that was refused there is nothing to unlock. */
-	if (lock != here->spin_lock)
+	if (lock != this_cpu->spin_lock)
 		return;
-	here->spin_lock = NULL;
+	this_cpu->spin_lock = NULL;
 	__atomic_store_n(spin_lock_of(lock), 0, __ATOMIC_RELEASE);
 }
 
 /* A policy that goes leaves none locked. */
-void sl_spin_locks_reset(void)
+static void spin_locks_reset(void)
 {
 	for (u32 i = 0; i < NR_SPIN_LOCKS; i++)
 		WRITE_ONCE(spin_locks[i].is_taken, 0);

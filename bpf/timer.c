@@ -69,7 +69,7 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 flags)
 	}
 	sl_unlock(&sl_bpf.timers_lock);
 	if (!err)
-		sl_map_has_timers(map);
+		map_has_timers(map);
 	return err;
 }
 
@@ -77,7 +77,7 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 flags)
  * S31: a map element is updated or deleted: its timers are cancelled, and have to
  * be initialised again. Context: the map's lock may be held.
  */
-void sl_timers_forget(const void *value, u32 bytes)
+static void timers_forget(const void *value, u32 bytes)
 {
 	sl_lock(&sl_bpf.timers_lock);
 	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
@@ -174,12 +174,12 @@ static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
  */
 void sl_timers_run(void)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	u64 now_ns = sl_host_policy_now_ns();
 	struct sl_timer taken;
 	u64 last_start;
 
-	here->in_interrupt = true;
+	this_cpu->in_interrupt = true;
 	sl_lock(&sl_bpf.timers_lock);
 	last_start = nr_starts;
 	sl_unlock(&sl_bpf.timers_lock);
@@ -188,21 +188,21 @@ void sl_timers_run(void)
 		void *key = NULL;
 		void *element = NULL;
 		u32 number = 0;
-		struct sl_map *map = sl_map_of_value(taken.owner, &number, &key,
+		struct sl_map *map = map_of_value(taken.owner, &number, &key,
 						     &element);
 
-		sl_watch_idlers(here);
-		SL_CALL(here, taken.callback, timer, NULL, map, key, element);
-		sl_flush(here);
+		watch_idlers(this_cpu);
+		SL_CALL(this_cpu, taken.callback, timer, NULL, map, key, element);
+		flush(this_cpu);
 	}
 	sl_lock(&sl_bpf.timers_lock);
 	if (sl_bpf.timers && !sl_is_bypassed())
 		ask_host();
 	sl_unlock(&sl_bpf.timers_lock);
-	here->in_interrupt = false;
+	this_cpu->in_interrupt = false;
 }
 
-void sl_timers_destroy(void)
+static void timers_destroy(void)
 {
 	struct sl_timer *timers;
 

@@ -7,7 +7,7 @@
  * changed, and queued again, so that a policy sees the change at a place where
  * it decides.
  *
- * Read next: policy.c, which takes all tasks off at once.
+ * Read next: tasks.c, where tasks come and go.
  */
 #include "core.h"
 
@@ -19,14 +19,14 @@
  * the policy. Context: @cpu, whose lock is held, is the CPU of @t.
  * Return: false if it is on its way between two places: drop the lock, retry.
  */
-bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
+static bool take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
 {
 	struct sl_dsq *q = smp_load_acquire(&t->dsq);
 	u64 state;
 	bool was_on;
 
 	if (q == &cpu->local) {
-		sl_dsq_remove(q, t);
+		dsq_remove(q, t);
 		return true;
 	}
 	if (q) {
@@ -35,7 +35,7 @@ bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
 		sl_lock(&q->lock);
 		was_on = READ_ONCE(t->dsq) == q;
 		if (was_on)
-			sl_dsq_remove(q, t);
+			dsq_remove(q, t);
 		sl_unlock(&q->lock);
 		return was_on;
 	}
@@ -55,46 +55,46 @@ struct change {
 /* Get hold of @t, wherever it is, and tell the policy so (S17). */
 static struct change begin_change(struct sl_task *t)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct change c;
 	u8 state;
 
-	sl_watch_idlers(here);
+	watch_idlers(this_cpu);
 	for (;;) {
-		c.cpu = sl_lock_cpu_of(t, &state);
+		c.cpu = lock_cpu_of(t, &state);
 		c.was_running = state == SL_TASK_RUNNING;
 		c.was_queued = state == SL_TASK_RUNNABLE;
 		if (state != SL_TASK_WAKING &&
-		    (!c.was_queued || sl_take_from_queue(c.cpu, t)))
+		    (!c.was_queued || take_from_queue(c.cpu, t)))
 			break;
 		sl_unlock(&c.cpu->lock);
 		sl_host_relax();
 	}
-	here->holds_lock = true;
+	this_cpu->holds_lock = true;
 	if (c.was_queued)
-		sl_end_custody(t, SCX_DEQ_SCHED_CHANGE);
+		end_custody(t, SCX_DEQ_SCHED_CHANGE);
 	if (c.was_running) {
 		sl_charge(t, sl_host_now_ns());
-		SL_TELL(here, stopping, t, &t->p, false);
+		SL_CALL_OP(this_cpu, stopping, t, &t->p, false);
 	}
 	if (c.was_queued || c.was_running)
-		SL_TELL(here, quiescent, t, &t->p,
+		SL_CALL_OP(this_cpu, quiescent, t, &t->p,
 			DEQUEUE_SAVE | SCX_DEQ_SCHED_CHANGE);
 	return c;
 }
 
 static void end_change(struct sl_task *t, struct change c)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 
 	if (c.was_running) {
-		SL_TELL(here, runnable, t, &t->p, ENQUEUE_RESTORE);
-		SL_TELL(here, running, t, &t->p);
+		SL_CALL_OP(this_cpu, runnable, t, &t->p, ENQUEUE_RESTORE);
+		SL_CALL_OP(this_cpu, running, t, &t->p);
 		if (!sl_may_run_on(t, c.cpu->id))
 			sl_host_kick(c.cpu->id);
 	} else if (c.was_queued && sl_may_run_on(t, c.cpu->id)) {
-		SL_TELL(here, runnable, t, &t->p, ENQUEUE_RESTORE);
-		sl_enqueue(here, c.cpu, t, ENQUEUE_RESTORE);
+		SL_CALL_OP(this_cpu, runnable, t, &t->p, ENQUEUE_RESTORE);
+		do_enqueue_task(this_cpu, c.cpu, t, ENQUEUE_RESTORE);
 		if (!c.cpu->curr)
 			sl_host_kick(c.cpu->id);
 	} else if (c.was_queued) {
@@ -102,11 +102,11 @@ static void end_change(struct sl_task *t, struct change c)
 		 * this one. */
 		t->p.scx.flags &= ~SCX_TASK_QUEUED;
 		smp_store_release(&t->state, SL_TASK_WAKING);
-		sl_defer_migration(here, t);
+		defer_migration(this_cpu, t);
 	}
-	here->holds_lock = false;
+	this_cpu->holds_lock = false;
 	sl_unlock(&c.cpu->lock);
-	sl_flush(here);
+	flush(this_cpu);
 }
 
 /* @weight: 1..10000, or 0 for the one that @t has. */
@@ -116,7 +116,7 @@ static void set_weight(struct sl_task *t, u32 weight)
 
 	if (weight)
 		t->p.scx.weight = weight;
-	SL_TELL(sl_this_cpu(), set_weight, t, &t->p, t->p.scx.weight);
+	SL_CALL_OP(sl_this_cpu(), set_weight, t, &t->p, t->p.scx.weight);
 	end_change(t, c);
 }
 
@@ -151,7 +151,7 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 	SL_ASSERT(nr > 0);
 	WRITE_ONCE(t->p.cpus_ptr, mask);
 	t->p.nr_cpus_allowed = (s32)nr;
-	SL_TELL(sl_this_cpu(), set_cpumask, t, &t->p, mask);
+	SL_CALL_OP(sl_this_cpu(), set_cpumask, t, &t->p, mask);
 	end_change(t, c);
 }
 
@@ -172,14 +172,14 @@ void sl_task_disable_migration(struct sl_task *t)
  */
 void sl_task_enable_migration(struct sl_task *t)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 
 	SL_ASSERT(t->p.migration_disabled > 0);
 	/* Under the lock: who changes the affinity looks at it there. */
-	sl_lock(&here->lock);
-	SL_ASSERT(here->curr == t);
+	sl_lock(&this_cpu->lock);
+	SL_ASSERT(this_cpu->curr == t);
 	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled - 1));
-	if (!sl_may_run_on(t, here->id))
-		sl_host_kick(here->id);
-	sl_unlock(&here->lock);
+	if (!sl_may_run_on(t, this_cpu->id))
+		sl_host_kick(this_cpu->id);
+	sl_unlock(&this_cpu->lock);
 }

@@ -3,6 +3,10 @@
  * core.h - sched_ext's semantics, for any host: queues, CPUs, and what a host
  * calls. docs/semantics.md states the rules (S1, S2, ...) that the code cites.
  *
+ * The core is one translation unit: build.c includes its chapters in the order in
+ * which they can be read. What is declared here and has the prefix sl_ is for hosts
+ * and policies; what one chapter needs of a later one is declared at the end.
+ *
  * Locks. Each CPU has one, each user and the global queue has one. A CPU's
  * local queue and its running task are under the CPU's lock; a task on a user
  * queue is under that queue's. Order: CPU, then queue, and never two CPUs at
@@ -25,7 +29,7 @@
  *
  * What BPF gives a policy beside sched_ext, maps and timers for example, is in bpf/.
  *
- * Read next: schedule.c, the heart; then wake.c and dispatch.c.
+ * Read next: build.c, the chapters in order; schedule.c is the heart.
  */
 #ifndef SL_CORE_H
 #define SL_CORE_H
@@ -92,14 +96,14 @@ struct sl_cpu {
 	bool		holds_lock;	/* its own, and so must not take another's */
 	bool		must_look;	/* it has shown that it is idle, not looked since */
 	bool		in_interrupt;	/* not the running task's doing (S39) */
-	bool		has_deferred;	/* moves, migrate or kicks wait for sl_flush() */
+	bool		has_deferred;	/* moves, migrate or kicks wait for flush() */
 	enum sl_callback callback;	/* the one running; read by dumps */
 	s32		id;
 	struct sl_task	*callback_task;
 	const struct bpf_spin_lock *spin_lock;	/* that the callback holds */
 	enum sl_callback spin_lock_taken_in;
 	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */
-	struct sl_dsq	*last_dsq;	/* what sl_dsq_find() last found */
+	struct sl_dsq	*last_dsq;	/* what find_dsq() last found */
 	u64		idle_seen;	/* sl_core.idle_seq before the policy looked */
 	u32		nr_inserts;
 	u32		nr_moved;	/* into local queues by this dispatch */
@@ -203,7 +207,7 @@ extern const struct sched_ext_ops sl_no_ops;
 /* The built-in FIFO decides; the policy, if there is one, is not asked. */
 #define sl_is_bypassed() (READ_ONCE(sl_core.live) == &sl_no_ops)
 
-/* ---- what a host calls: core.c, schedule.c, wake.c, change.c, policy.c --- */
+/* ---- what a host calls: tasks.c, schedule.c, wake.c, change.c, policy.c --- */
 
 int sl_core_init(const struct sl_config *config);
 void sl_core_exit(void);
@@ -259,7 +263,7 @@ bool sl_tick(void);
 
 #include "../bpf/helpers.h"
 
-/* ---- between the files of the core --------------------------------------- */
+/* ---- the core and bpf/ ---------------------------------------------------- */
 
 /* A host that has the pointer at hand says so. */
 sl_inline struct sl_cpu *sl_this_cpu(void)
@@ -306,13 +310,6 @@ static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
 	WRITE_ONCE(t->p.scx.slice, slice_ns);
 }
 
-/* By whoever has claimed @t; others may be trying to. Keeps the count. */
-sl_inline void sl_set_ops_state(struct sl_task *t, enum sl_ops_state state)
-{
-	smp_store_release(&t->ops_state,
-		 (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
-}
-
 /* May @t run on @cpu: its affinity, unless a disabled migration pins it. */
 sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 {
@@ -325,233 +322,41 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 }
 
 /*
- * Call an operation of the policy. SL_TELL() does so where the policy has one and
- * is not bypassed. Where there is a default for it, or an answer, the caller takes
- * SL_OP() once, and if it is not NULL gives it to SL_CALL() or SL_ASK().
- * Only ops.dequeue() is called from within another operation; sl_end_custody()
- * keeps what it finds.
+ * Call an operation of the policy on @cpu, this one, about task @subject or NULL.
+ * SL_CALL_OP() does so where the policy has the operation and is not bypassed. Where
+ * there is a default for it, the caller takes SL_OP() once, and if it is not NULL
+ * gives it to SL_CALL() or, for an answer, to SL_CALL_RET(). Only ops.dequeue() is
+ * called from within another operation; end_custody() keeps what it finds.
  */
 #define SL_OP(name) READ_ONCE(READ_ONCE(sl_core.live)->name)
-#define SL_ENTER(here, name, subject)					\
-	(WRITE_ONCE((here)->callback, SL_IN_##name),			\
-	 (here)->callback_task = (subject))
-#define SL_LEAVE(here) WRITE_ONCE((here)->callback, SL_IN_NOTHING)
-#define SL_ASK(here, op, name, subject, ...)				\
+#define SL_ENTER(cpu, name, subject)					\
+	(WRITE_ONCE((cpu)->callback, SL_IN_##name),			\
+	 (cpu)->callback_task = (subject))
+#define SL_LEAVE(cpu) WRITE_ONCE((cpu)->callback, SL_IN_NOTHING)
+#define SL_CALL_RET(cpu, op, name, subject, ...)			\
 	({								\
-		SL_ENTER(here, name, subject);				\
+		SL_ENTER(cpu, name, subject);				\
 		__auto_type ___ret = (op)(__VA_ARGS__);			\
-		SL_LEAVE(here);						\
+		SL_LEAVE(cpu);						\
 		___ret;							\
 	})
-#define SL_CALL(here, op, name, subject, ...)				\
+#define SL_CALL(cpu, op, name, subject, ...)				\
 	do {								\
-		SL_ENTER(here, name, subject);				\
+		SL_ENTER(cpu, name, subject);				\
 		(op)(__VA_ARGS__);					\
-		SL_LEAVE(here);						\
+		SL_LEAVE(cpu);						\
 	} while (0)
-#define SL_TELL(here, name, subject, ...)				\
+#define SL_CALL_OP(cpu, name, subject, ...)				\
 	do {								\
 		__auto_type ___op = SL_OP(name);			\
 		if (___op)						\
-			SL_CALL(here, ___op, name, subject, __VA_ARGS__); \
+			SL_CALL(cpu, ___op, name, subject, __VA_ARGS__); \
 	} while (0)
 
-/* Is @q, whose lock is held, still what was found as @id? */
-static inline bool sl_dsq_is(const struct sl_dsq *q, u64 id)
-{
-	return q->id == id && !q->is_dead;
-}
-
-/* dsq.c: one queue. The caller holds what protects it. */
-void sl_dsq_init(struct sl_dsq *q, u64 id, s32 cpu);
-void sl_dsq_insert_head(struct sl_dsq *q, struct sl_task *t);
-bool sl_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime);
-__noinline void sl_dsq_remove_walked(struct sl_dsq *q, struct sl_task *t);
-
-/* @t becomes the last of a FIFO that nobody walks; see sl_dsq_append(). */
-sl_inline void sl_dsq_append_unwalked(struct sl_dsq *q, struct sl_task *t)
-{
-	struct sl_task *last = q->last;
-
-	SL_ASSERT(!t->dsq);
-	t->prev = last;
-	t->next = NULL;
-	q->last = t;
-	WRITE_ONCE(q->nr, q->nr + 1);
-	smp_store_release(&t->dsq, q);
-	if (last)
-		last->next = t;
-	else
-		smp_store_release(&q->first, t);
-}
-
-sl_inline void sl_dsq_append(struct sl_dsq *q, struct sl_task *t)
-{
-	t->dsq_seq = q->seq++;
-	sl_dsq_append_unwalked(q, t);
-}
-
-/* Take @t out of the list of @q; nobody walks it, and it has no tree. */
-sl_inline void sl_dsq_unlink(struct sl_dsq *q, struct sl_task *t)
-{
-	struct sl_task *next = t->next;
-	struct sl_task *prev = t->prev;
-
-	SL_ASSERT(t->dsq == q);
-	WRITE_ONCE(q->nr, q->nr - 1);
-	smp_store_release(&t->dsq, NULL);
-	if (prev)
-		prev->next = next;
-	else
-		smp_store_release(&q->first, next);
-	if (next)
-		next->prev = prev;
-	else
-		q->last = prev;
-}
-
-sl_inline void sl_dsq_insert(struct sl_dsq *q, struct sl_task *t, bool at_head)
-{
-	if (unlikely(at_head))
-		sl_dsq_insert_head(q, t);
-	else
-		sl_dsq_append(q, t);
-}
-
-sl_inline void sl_dsq_remove(struct sl_dsq *q, struct sl_task *t)
-{
-	if (unlikely((uintptr_t)q->root | (uintptr_t)q->walks))
-		sl_dsq_remove_walked(q, t);
-	else
-		sl_dsq_unlink(q, t);
-}
-
-/* dispatch.c: from the policy to the queues */
-u32 sl_dsq_slot(u64 id);
-struct sl_dsq *sl_dsq_search(u64 id);
-__noinline struct sl_dsq *sl_dsq_find_another(struct sl_cpu *here, u64 id);
-
-/*
- * The user queue with this id, or NULL. Its memory stays a queue, but it may be
- * destroyed, and become another one, until its lock is held: then sl_dsq_is()
- * says. Most policies use one queue, or one per CPU, all the time.
- */
-sl_inline struct sl_dsq *sl_dsq_find(struct sl_cpu *here, u64 id)
-{
-	struct sl_dsq *q = here->last_dsq;
-
-	if (likely(READ_ONCE(q->id) == id && !READ_ONCE(q->is_dead)))
-		return q;
-	return sl_dsq_find_another(here, id);
-}
-bool sl_move_to_local(struct sl_cpu *cpu, struct sl_dsq *q, u64 id);
-void sl_enqueue(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
-		u64 enq_flags);
-void sl_insert_local(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
-__noinline void sl_flush_inserts(struct sl_cpu *cpu);
-__noinline void sl_call_dequeue(struct sl_task *t, u64 deq_flags);
-/* S22: the policy hears once that a task has left its custody. */
-sl_inline void sl_end_custody(struct sl_task *t, u64 deq_flags)
-{
-	if (!t->in_custody)
-		return;
-	t->in_custody = false;
-	if (unlikely(SL_OP(dequeue)))
-		sl_call_dequeue(t, deq_flags);
-}
-void sl_place(struct sl_cpu *here, struct sl_task *t, u64 dsq_id,
-	      u64 enq_flags, bool by_vtime);
-bool sl_verdict(struct sl_task *t, u64 dsq_id, u64 enq_flags, bool by_vtime);
-void sl_defer_migration(struct sl_cpu *here, struct sl_task *t);
-__noinline void sl_flush_deferred(struct sl_cpu *here);
-
-/* schedule.c */
-void sl_charge(struct sl_task *t, u64 now_ns);
-
-/* wake.c */
-struct sl_cpu *sl_lock_cpu_of(struct sl_task *t, u8 *state);
-void sl_make_runnable(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
-		      u64 enq_flags);
-s32 sl_another_allowed_cpu(const struct sl_task *t, s32 preferred);
-
-/* @preferred if @t may run there, otherwise the first CPU where it may. */
-sl_inline s32 sl_any_allowed_cpu(const struct sl_task *t, s32 preferred)
-{
-	return likely(sl_may_run_on(t, preferred)) ?
-	       preferred : sl_another_allowed_cpu(t, preferred);
-}
-
-/* change.c */
-bool sl_take_from_queue(struct sl_cpu *cpu, struct sl_task *t);
-void sl_task_requeue(struct sl_task *t);
-
-/* idle.c */
-s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
-			  const struct cpumask *allowed, u64 flags);
-void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change);
-void sl_kick(struct sl_cpu *here, s32 cpu, u64 flags);
-sl_cold void sl_kick_new_idlers(struct sl_cpu *here);
-void sl_flush_kicks(struct sl_cpu *here);
-
-/* Before the policy may look for an idle CPU for what is going to be queued. */
-static inline void sl_watch_idlers(struct sl_cpu *here)
-{
-	here->idle_seen = smp_load_acquire(&sl_core.idle_seq);
-}
-
-/*
- * A task has been queued where other CPUs can find it, or is the policy's. One
- * that has gone idle since sl_watch_idlers() may have missed it, and the policy may
- * have missed that CPU; idle.c says why nothing else is missed.
- */
-sl_inline void sl_check_idlers(struct sl_cpu *here)
-{
-	if (sl_core.nr_cpus == 1)
-		return;
-	sl_host_fence();
-	if (unlikely(READ_ONCE(sl_core.idle_seq) != here->idle_seen))
-		sl_kick_new_idlers(here);
-}
-
-/* core.c */
-void sl_lock_tasks(void);
-void sl_unlock_tasks(void);
-
-/* The attached task in a slot below nr_tasks_end, or NULL. */
-static inline struct sl_task *sl_task_in_slot(u32 idx)
-{
-	struct sl_task *t = smp_load_acquire(&sl_core.tasks[idx]);
-
-	return t && smp_load_acquire(&t->is_attached) ? t : NULL;
-}
-
-/* policy.c */
 sl_cold void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt,
 			     ...) __attribute__((format(printf, 3, 4)));
-sl_cold void sl_policy_finish_failure(struct sl_cpu *here);
-const char *sl_exit_reason(enum scx_exit_kind kind);
 const char *sl_callback_name(enum sl_callback callback);
-void sl_set_bypass(bool is_bypassed);
-void sl_take_back_all(struct sl_cpu *here);
-void sl_call_exit(struct sl_cpu *here);
-
-/**
- * sl_flush - do what had to wait until no lock is held
- * @here: this CPU
- *
- * Ends every call of a host into the core, and every callback outside one.
- */
-sl_inline void sl_flush(struct sl_cpu *here)
-{
-	SL_ASSERT(!here->holds_lock);
-	if (unlikely(here->has_deferred))
-		sl_flush_deferred(here);
-	if (unlikely(READ_ONCE(sl_core.exit_ready)))
-		sl_policy_finish_failure(here);
-}
-
-/* dump.c */
-void sl_wait_for_dumps(void);
+void sl_charge(struct sl_task *t, u64 now_ns);
 
 #pragma GCC visibility pop
 

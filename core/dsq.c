@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dsq.c - one dispatch queue: a list in running order, and for queues ordered
- * by virtual time a tree beside it.
+ * dsq.c - dispatch queues: one queue, and the table that finds it by its id.
  *
- * Called by dispatch.c and schedule.c, which hold the lock. FIFO insertion and
- * removal cost O(1), vtime insertion O(log n) expected. The tree is a treap
- * whose priorities are a hash of the task's slot, so its shape, and with it
- * every run, depends on nothing but the input. The list makes the first task
- * and iteration O(1) per step for both kinds.
+ * A queue is a list in running order, and for queues ordered by virtual time a
+ * tree beside it. FIFO insertion and removal cost O(1), vtime insertion O(log n)
+ * expected. The tree is a treap whose priorities are a hash of the task's slot, so
+ * its shape, and with it every run, depends on nothing but the input. The list
+ * makes the first task and iteration O(1) per step for both kinds.
  *
  *	first -> t3 -> t1 -> t7 -> t2 <- last         the list
  *	              \ __|__ /
  *	                 root                          the tree over it
  *
- * Read next: dispatch.c.
+ * Read next: idle.c.
  */
 #include "core.h"
 
-void sl_dsq_init(struct sl_dsq *q, u64 id, s32 cpu)
+/* Internal flag, as on Linux: insert by p->scx.dsq_vtime. */
+#define SCX_ENQ_DSQ_PRIQ (1ULL << 57)
+
+static void dsq_init(struct sl_dsq *q, u64 id, s32 cpu)
 {
 	*q = (struct sl_dsq){ .id = id, .cpu = cpu, .is_local = cpu >= 0 };
 	sl_lock_init(&q->lock);
 }
 
+/* Is @q, whose lock is held, still what was found as @id? */
+static bool dsq_is(const struct sl_dsq *q, u64 id)
+{
+	return q->id == id && !q->is_dead;
+}
+
 /* Link @t into the list behind @before, or at the head if that is NULL. */
-static void link_after(struct sl_dsq *q, struct sl_task *t,
-		       struct sl_task *before)
+sl_inline void link_after(struct sl_dsq *q, struct sl_task *t, struct sl_task *before)
 {
 	struct sl_task *after = before ? before->next : q->first;
 
+	SL_ASSERT(!t->dsq);
 	t->prev = before;
 	t->next = after;
 	if (before)
@@ -42,12 +50,6 @@ static void link_after(struct sl_dsq *q, struct sl_task *t,
 	t->dsq_seq = q->seq++;
 	WRITE_ONCE(q->nr, q->nr + 1);
 	smp_store_release(&t->dsq, q);
-}
-
-void sl_dsq_insert_head(struct sl_dsq *q, struct sl_task *t)
-{
-	SL_ASSERT(!t->dsq);
-	link_after(q, t, NULL);
 }
 
 /* Heap order of the treap: a fixed pseudo-random number per task. */
@@ -99,7 +101,7 @@ static void rotate_up(struct sl_dsq *q, struct sl_task *t)
 }
 
 /**
- * sl_dsq_insert_vtime - queue a task in virtual-time order
+ * dsq_insert_vtime - queue a task in virtual-time order
  * @q: queue to insert into
  * @t: task to insert; on no queue yet
  * @vtime: sort key in weighted ns; it wraps, so only differences matter
@@ -109,13 +111,12 @@ static void rotate_up(struct sl_dsq *q, struct sl_task *t)
  * Context: caller holds @q->lock.
  * Return: false, with nothing changed, if @q holds tasks in FIFO order.
  */
-bool sl_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime)
+static bool dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime)
 {
 	struct sl_task **link = &q->root;
 	struct sl_task *above = NULL;
 	struct sl_task *before = NULL;
 
-	SL_ASSERT(!t->dsq);
 	if (!q->root && q->first)
 		return false;
 	while (*link) {
@@ -149,10 +150,26 @@ static void remove_from_tree(struct sl_dsq *q, struct sl_task *t)
 	replace_child(q, t, t->left ? t->left : t->right);
 }
 
-/* sl_dsq_remove() where there is a tree, or somebody walks the list. */
-void sl_dsq_remove_walked(struct sl_dsq *q, struct sl_task *t)
+/*
+ * Insert @t where its flags say: by its vtime, first, or last. Context: @q's lock,
+ * or that of its CPU, is held. Return: false if @q holds tasks in the other order.
+ */
+sl_inline bool dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 {
-	SL_ASSERT(q->nr > 0);
+	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
+		return dsq_insert_vtime(q, t, READ_ONCE(t->p.scx.dsq_vtime));
+	if (unlikely(q->root))
+		return false;
+	if (unlikely(enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT)))
+		link_after(q, t, NULL);
+	else
+		link_after(q, t, q->last);
+	return true;
+}
+
+/* Before @t leaves @q: its walks and its tree let go of it. */
+static __noinline void leave_walks_and_tree(struct sl_dsq *q, struct sl_task *t)
+{
 	for (struct bpf_iter_scx_dsq *it = q->walks; it; it = it->link) {
 		if (it->next == t)
 			it->next = it->flags & SCX_DSQ_ITER_REV ? t->prev :
@@ -160,5 +177,198 @@ void sl_dsq_remove_walked(struct sl_dsq *q, struct sl_task *t)
 	}
 	if (q->root)
 		remove_from_tree(q, t);
-	sl_dsq_unlink(q, t);
+}
+
+/* Context: as dsq_insert(). */
+sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
+{
+	struct sl_task *next = t->next;
+	struct sl_task *prev = t->prev;
+
+	SL_ASSERT(t->dsq == q);
+	if (unlikely((uintptr_t)q->root | (uintptr_t)q->walks))
+		leave_walks_and_tree(q, t);
+	WRITE_ONCE(q->nr, q->nr - 1);
+	smp_store_release(&t->dsq, NULL);
+	if (prev)
+		prev->next = next;
+	else
+		smp_store_release(&q->first, next);
+	if (next)
+		next->prev = prev;
+	else
+		q->last = prev;
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+/* Where the search for this id begins in sl_core.dsqs. */
+static u32 dsq_slot(u64 id)
+{
+	return (u32)((id * 0x9e3779b97f4a7c15ULL) >> 40) % (2 * SL_DSQS_MAX);
+}
+
+/* Context: dsqs_lock held; without it one that exists may be missed. */
+static struct sl_dsq *search_dsq(u64 id)
+{
+	u32 slot = dsq_slot(id);
+
+	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
+		struct sl_dsq *q = smp_load_acquire(&sl_core.dsqs[slot]);
+
+		if (!q)
+			return NULL;
+		if (READ_ONCE(q->id) == id && !READ_ONCE(q->is_dead))
+			return q;
+		slot = (slot + 1) % (2 * SL_DSQS_MAX);
+	}
+	return NULL;
+}
+
+static __noinline struct sl_dsq *find_another_dsq(struct sl_cpu *this_cpu, u64 id)
+{
+	struct sl_dsq *q = search_dsq(id);
+
+	if (!q) {
+		/* Those behind one that was destroyed move up. */
+		sl_lock(&sl_core.dsqs_lock);
+		q = search_dsq(id);
+		sl_unlock(&sl_core.dsqs_lock);
+	}
+	if (q)
+		WRITE_ONCE(this_cpu->last_dsq, q);
+	return q;
+}
+
+/*
+ * The user queue with this id, or NULL. Its memory stays a queue, but it may be
+ * destroyed, and become another one, until its lock is held: then dsq_is()
+ * says. Most policies use one queue, or one per CPU, all the time.
+ */
+sl_inline struct sl_dsq *find_dsq(struct sl_cpu *this_cpu, u64 id)
+{
+	struct sl_dsq *q = this_cpu->last_dsq;
+
+	if (likely(READ_ONCE(q->id) == id && !READ_ONCE(q->is_dead)))
+		return q;
+	return id & SCX_DSQ_FLAG_BUILTIN ? NULL : find_another_dsq(this_cpu, id);
+}
+
+/* Context: dsqs_lock held; no such id in the table, which has room. */
+static void enter_dsq(struct sl_dsq *q)
+{
+	u32 slot = dsq_slot(q->id);
+
+	while (sl_core.dsqs[slot])
+		slot = (slot + 1) % (2 * SL_DSQS_MAX);
+	sl_core.nr_dsqs++;
+	smp_store_release(&sl_core.dsqs[slot], q);
+}
+
+/*
+ * Take @q out of the table: whoever stands behind it moves up, so that a search
+ * still ends at the first hole. Context: dsqs_lock held.
+ */
+static void leave_dsq(struct sl_dsq *q)
+{
+	u32 hole = dsq_slot(q->id);
+	struct sl_dsq *next;
+	u32 from, way, need;
+
+	while (sl_core.dsqs[hole] != q)
+		hole = (hole + 1) % (2 * SL_DSQS_MAX);
+	from = hole;
+	for (;;) {
+		from = (from + 1) % (2 * SL_DSQS_MAX);
+		next = sl_core.dsqs[from];
+		if (!next)
+			break;
+		/* It may move if its search comes by the hole. */
+		way = (from - dsq_slot(next->id)) % (2 * SL_DSQS_MAX);
+		need = (from - hole) % (2 * SL_DSQS_MAX);
+		if (way < need)
+			continue;
+		smp_store_release(&sl_core.dsqs[hole], next);
+		hole = from;
+	}
+	smp_store_release(&sl_core.dsqs[hole], NULL);
+	sl_core.nr_dsqs--;
+}
+
+/*
+ * What was a queue before becomes one again, under its lock: another CPU may be
+ * about to take it. It goes on counting insertions, for its walks (S27).
+ * Context: dsqs_lock held.
+ */
+static void revive_dsq(struct sl_dsq *q, u64 id)
+{
+	sl_lock(&q->lock);
+	SL_ASSERT(q->is_dead && !q->nr);
+	WRITE_ONCE(q->id, id);
+	WRITE_ONCE(q->is_dead, false);
+	sl_unlock(&q->lock);
+}
+
+s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
+{
+	struct sl_dsq *q;
+	s32 err = 0;
+
+	(void)node;
+	if (dsq_id & SCX_DSQ_FLAG_BUILTIN)
+		return -22;
+	q = sl_host_alloc(sizeof(*q));
+	if (!q)
+		return -12;
+	dsq_init(q, dsq_id, -1);
+	sl_lock(&sl_core.dsqs_lock);
+	if (search_dsq(dsq_id)) {
+		err = -17;
+	} else if (sl_core.nr_dsqs == SL_DSQS_MAX) {
+		err = -28;
+	} else if (sl_core.free_dsqs) {
+		struct sl_dsq *old = sl_core.free_dsqs;
+
+		sl_core.free_dsqs = old->next_free;
+		revive_dsq(old, dsq_id);
+		enter_dsq(old);
+	} else {
+		enter_dsq(q);
+		q = NULL;
+	}
+	sl_unlock(&sl_core.dsqs_lock);
+	if (q)
+		sl_host_free(q, sizeof(*q));
+	return err;
+}
+
+/*
+ * The queue is marked dead and found no more; its memory is the next queue's, or
+ * stays until the policy is unloaded, because another CPU may be looking at it.
+ */
+void scx_bpf_destroy_dsq(u64 dsq_id)
+{
+	struct sl_dsq *q = find_dsq(sl_this_cpu(), dsq_id);
+	bool is_ours = false;
+
+	if (!q)
+		return;
+	sl_lock(&q->lock);
+	if (dsq_is(q, dsq_id)) {
+		is_ours = !q->nr;
+		if (q->nr)
+			sl_policy_error(SCX_EXIT_ERROR, q->first->p.pid,
+					"destroying DSQ 0x%llx with %u tasks on it",
+					(unsigned long long)dsq_id, q->nr);
+		else
+			WRITE_ONCE(q->is_dead, true);
+	}
+	sl_unlock(&q->lock);
+	if (!is_ours)
+		return;
+	sl_lock(&sl_core.dsqs_lock);
+	leave_dsq(q);
+	q->next_free = sl_core.free_dsqs;
+	sl_core.free_dsqs = q;
+	sl_unlock(&sl_core.dsqs_lock);
 }

@@ -5,9 +5,9 @@
  * Called by hosts at any moment, also for a machine that is stuck, and by an
  * interrupt that came while this CPU held a lock. So it waits for nobody: it reads
  * without locks, a line may contradict the next. What it could find, and somebody
- * is about to free, is kept until it has ended: see sl_wait_for_dumps().
+ * is about to free, is kept until it has ended: see wait_for_dumps().
  *
- * Read next: docs/semantics.md, "The dump".
+ * Read next: kfuncs_dsq.c, what a policy calls.
  */
 #include "core.h"
 
@@ -27,7 +27,7 @@ static void count_dumps(u64 change)
  * Nothing can find any more what the caller is about to free; let those end that
  * may have found it before. Context: any, the dump waits for nobody.
  */
-void sl_wait_for_dumps(void)
+static void wait_for_dumps(void)
 {
 	sl_host_fence();
 	while (__builtin_expect(smp_load_acquire(&sl_core.nr_dumps) != 0, 0))
@@ -131,7 +131,7 @@ void sl_dump(void)
 	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++)
 		dump_dsq(smp_load_acquire(&sl_core.dsqs[i]));
 	for (u32 i = 0; i < end; i++) {
-		struct sl_task *t = sl_task_in_slot(i);
+		struct sl_task *t = task_in_slot(i);
 
 		if (t)
 			dump_task(t, now_ns);

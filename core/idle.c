@@ -20,11 +20,49 @@
  * queueing before the second look. Policies look for idle CPUs before their task is
  * queued, as on Linux, so the second look alone would not do.
  *
- * Read next: kfuncs_cpu.c.
+ * Read next: enqueue.c.
  */
 #include "core.h"
 
 #define KICK_LISTED 0x80	/* the CPU is on the list of kicks already */
+
+/**
+ * kick_cpu - note a kick, to be sent when no lock is held
+ * @this_cpu: this CPU
+ * @cpu: the CPU to kick, checked by the caller
+ * @flags: SCX_KICK_*
+ */
+static void kick_cpu(struct sl_cpu *this_cpu, s32 cpu, u64 flags)
+{
+	this_cpu->has_deferred = true;
+	if (!(this_cpu->kick_flags[cpu] & KICK_LISTED))
+		this_cpu->kicks[this_cpu->nr_kicks++] = (u16)cpu;
+	/* A plain kick is stronger than "only if idle". */
+	if (this_cpu->kick_flags[cpu] == 0 || !(flags & SCX_KICK_IDLE))
+		this_cpu->kick_flags[cpu] = (u8)(KICK_LISTED | flags |
+			(this_cpu->kick_flags[cpu] & SCX_KICK_PREEMPT));
+}
+
+/* Context: no lock held. */
+static void flush_kicks(struct sl_cpu *this_cpu)
+{
+	struct sl_cpu *cpu;
+	u8 flags;
+
+	for (u32 i = 0; i < this_cpu->nr_kicks; i++) {
+		cpu = &sl_core.cpus[this_cpu->kicks[i]];
+		flags = this_cpu->kick_flags[cpu->id];
+		this_cpu->kick_flags[cpu->id] = 0;
+		sl_lock(&cpu->lock);
+		if (!(flags & SCX_KICK_IDLE) || !cpu->curr) {
+			if ((flags & SCX_KICK_PREEMPT) && cpu->curr)
+				sl_set_slice(cpu->curr, 0);
+			sl_host_kick(cpu->id);
+		}
+		sl_unlock(&cpu->lock);
+	}
+	this_cpu->nr_kicks = 0;
+}
 
 /* Keep the mask of whole idle cores in step with the bit of @cpu. */
 static void update_core_idle(s32 cpu, bool is_idle)
@@ -77,16 +115,36 @@ static void show_idle(struct sl_cpu *cpu)
 	sl_host_fence();
 }
 
-/* Kick those that have gone idle since sl_watch_idlers(). */
-void sl_kick_new_idlers(struct sl_cpu *here)
+/* Kick those that have gone idle since watch_idlers(). */
+static sl_cold void kick_new_idlers(struct sl_cpu *this_cpu)
 {
 	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
 		struct sl_cpu *cpu = &sl_core.cpus[i];
 
 		/* If it is this one, it is going to look again. */
-		if (cpu != here && smp_load_acquire(&cpu->idle_seq) > here->idle_seen)
-			sl_kick(here, cpu->id, SCX_KICK_IDLE);
+		if (cpu != this_cpu && smp_load_acquire(&cpu->idle_seq) > this_cpu->idle_seen)
+			kick_cpu(this_cpu, cpu->id, SCX_KICK_IDLE);
 	}
+}
+
+/* Before the policy may look for an idle CPU for what is going to be queued. */
+static void watch_idlers(struct sl_cpu *this_cpu)
+{
+	this_cpu->idle_seen = smp_load_acquire(&sl_core.idle_seq);
+}
+
+/*
+ * A task has been queued where other CPUs can find it, or is the policy's. One
+ * that has gone idle since watch_idlers() may have missed it, and the policy may
+ * have missed that CPU; see above why nothing else is missed.
+ */
+sl_inline void check_idlers(struct sl_cpu *this_cpu)
+{
+	if (sl_core.nr_cpus == 1)
+		return;
+	sl_host_fence();
+	if (unlikely(READ_ONCE(sl_core.idle_seq) != this_cpu->idle_seen))
+		kick_new_idlers(this_cpu);
 }
 
 /**
@@ -100,13 +158,13 @@ bool sl_must_look_again(void)
 }
 
 /**
- * sl_update_idle - a CPU goes idle, stays idle, or starts to work
+ * update_idle - a CPU goes idle, stays idle, or starts to work
  * @cpu: the CPU; its lock is held
  * @is_idle: what it is now
  * @is_change: false when an idle CPU looked for work and found none; its bit
  *	may have been claimed meanwhile and is set again (S24)
  */
-void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
+static void update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
 {
 	bool is_shown = is_idle && is_change;
 
@@ -120,7 +178,7 @@ void sl_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
 			update_core_idle(cpu->id, true);
 	}
 	if (is_change)
-		SL_TELL(cpu, update_idle, NULL, cpu->id, is_idle);
+		SL_CALL_OP(cpu, update_idle, NULL, cpu->id, is_idle);
 	if (is_shown)
 		show_idle(cpu);
 }
@@ -161,7 +219,7 @@ static s32 next_in(const struct cpumask *among, const struct cpumask *allowed,
 static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
 		     bool whole_core)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	const struct cpumask *idle = whole_core && sl_core.has_smt ?
 				     &sl_core.idle_smt : &sl_core.idle;
 	struct cpumask both;
@@ -172,9 +230,9 @@ static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
 			both.bits[w] = allowed->bits[w] & near->bits[w];
 		allowed = &both;
 	}
-	while ((cpu = next_in(idle, allowed, here->idle_cursor)) >= 0) {
+	while ((cpu = next_in(idle, allowed, this_cpu->idle_cursor)) >= 0) {
 		if (claim(cpu)) {
-			here->idle_cursor = cpu;
+			this_cpu->idle_cursor = cpu;
 			return cpu;
 		}
 	}
@@ -204,7 +262,7 @@ static bool check_builtin_idle(void)
 }
 
 /**
- * sl_select_cpu_default - an idle CPU for a task, the nearest first
+ * select_cpu_default - an idle CPU for a task, the nearest first
  * @t: the task
  * @prev_cpu: where it was; tried first
  * @wake_flags: SCX_WAKE_SYNC: the waker is about to sleep, its CPU will do
@@ -216,11 +274,11 @@ static bool check_builtin_idle(void)
  *
  * Return: a CPU, whose idle bit is now claimed; or -EBUSY.
  */
-s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
+static s32 select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 			  const struct cpumask *allowed, u64 flags)
 {
 	struct cpumask both;
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	const struct cpumask *may = t->p.cpus_ptr;
 	s32 cpu;
 
@@ -232,13 +290,13 @@ s32 sl_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 		may = &both;
 	}
 	if (wake_flags & SCX_WAKE_SYNC) {
-		if (sl_core.llc[here->id] == sl_core.llc[prev_cpu] &&
+		if (sl_core.llc[this_cpu->id] == sl_core.llc[prev_cpu] &&
 		    sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu))
 			return prev_cpu;
-		if (here->curr && !(here->curr->p.flags & PF_EXITING) &&
-		    !READ_ONCE(here->local.first) && sl_mask_test(may, (u32)here->id) &&
-		    next_in(&sl_core.idle, &sl_core.possible, here->id) >= 0)
-			return here->id;
+		if (this_cpu->curr && !(this_cpu->curr->p.flags & PF_EXITING) &&
+		    !READ_ONCE(this_cpu->local.first) && sl_mask_test(may, (u32)this_cpu->id) &&
+		    next_in(&sl_core.idle, &sl_core.possible, this_cpu->id) >= 0)
+			return this_cpu->id;
 	}
 	/* On a busy machine this is the answer nearly always. */
 	if (!has_idle(may))
@@ -285,7 +343,7 @@ static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	if (t->p.nr_cpus_allowed == 1 || READ_ONCE(t->p.migration_disabled))
 		return sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu) ?
 		       prev_cpu : -16;
-	return sl_select_cpu_default(t, prev_cpu, wake_flags, allowed, flags);
+	return select_cpu_default(t, prev_cpu, wake_flags, allowed, flags);
 }
 
 s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
@@ -334,55 +392,17 @@ s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags)
 
 s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	s32 cpu = -1;
 
 	if (READ_ONCE(sl_core.builtin_idle))
 		cpu = pick_for_policy(allowed, flags);
 	if (cpu < 0)
-		cpu = next_in(&sl_core.possible, allowed, here->idle_cursor);
+		cpu = next_in(&sl_core.possible, allowed, this_cpu->idle_cursor);
 	if (cpu < 0)
 		return -16;
-	here->idle_cursor = cpu;
+	this_cpu->idle_cursor = cpu;
 	return cpu;
-}
-
-/**
- * sl_kick - note a kick, to be sent when no lock is held
- * @here: this CPU
- * @cpu: the CPU to kick, checked by the caller
- * @flags: SCX_KICK_*
- */
-void sl_kick(struct sl_cpu *here, s32 cpu, u64 flags)
-{
-	here->has_deferred = true;
-	if (!(here->kick_flags[cpu] & KICK_LISTED))
-		here->kicks[here->nr_kicks++] = (u16)cpu;
-	/* A plain kick is stronger than "only if idle". */
-	if (here->kick_flags[cpu] == 0 || !(flags & SCX_KICK_IDLE))
-		here->kick_flags[cpu] = (u8)(KICK_LISTED | flags |
-			(here->kick_flags[cpu] & SCX_KICK_PREEMPT));
-}
-
-/* Context: no lock held. */
-void sl_flush_kicks(struct sl_cpu *here)
-{
-	struct sl_cpu *cpu;
-	u8 flags;
-
-	for (u32 i = 0; i < here->nr_kicks; i++) {
-		cpu = &sl_core.cpus[here->kicks[i]];
-		flags = here->kick_flags[cpu->id];
-		here->kick_flags[cpu->id] = 0;
-		sl_lock(&cpu->lock);
-		if (!(flags & SCX_KICK_IDLE) || !cpu->curr) {
-			if ((flags & SCX_KICK_PREEMPT) && cpu->curr)
-				sl_set_slice(cpu->curr, 0);
-			sl_host_kick(cpu->id);
-		}
-		sl_unlock(&cpu->lock);
-	}
-	here->nr_kicks = 0;
 }
 
 /*
@@ -391,7 +411,7 @@ void sl_flush_kicks(struct sl_cpu *here)
  */
 void scx_bpf_kick_cpu(s32 cpu, u64 flags)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 
 	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus) {
 		sl_policy_error(SCX_EXIT_ERROR, 0, "invalid cpu %d", cpu);
@@ -403,5 +423,5 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags)
 				"PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");
 		return;
 	}
-	sl_kick(here, cpu, flags & ~SCX_KICK_WAIT);
+	kick_cpu(this_cpu, cpu, flags & ~SCX_KICK_WAIT);
 }

@@ -5,7 +5,7 @@
  * Thin wrappers with Linux's names; include/scx/native.h lists them. Those that
  * need more than a few lines are in idle.c and kfuncs_dsq.c; BPF's own are in bpf/.
  *
- * Read next: docs/semantics.md.
+ * Read next: ../bpf/README.md.
  */
 #include "core.h"
 

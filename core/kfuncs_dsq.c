@@ -2,131 +2,12 @@
 /*
  * kfuncs_dsq.c - what a policy calls to work on dispatch queues.
  *
- * Thin: checks what the policy gives, then uses dispatch.c and dsq.c. Names and
- * meanings are Linux's; include/scx/native.h lists them.
+ * Checks what the policy gives, then uses enqueue.c and dsq.c. Names and meanings
+ * are Linux's; include/scx/native.h lists them.
  *
  * Read next: kfuncs_cpu.c.
  */
 #include "core.h"
-
-/* Context: dsqs_lock held; no such id in the table, which has room. */
-static void enter(struct sl_dsq *q)
-{
-	u32 slot = sl_dsq_slot(q->id);
-
-	while (sl_core.dsqs[slot])
-		slot = (slot + 1) % (2 * SL_DSQS_MAX);
-	sl_core.nr_dsqs++;
-	smp_store_release(&sl_core.dsqs[slot], q);
-}
-
-/*
- * Take @q out of the table: whoever stands behind it moves up, so that a search
- * still ends at the first hole. Context: dsqs_lock held.
- */
-static void leave(struct sl_dsq *q)
-{
-	u32 hole = sl_dsq_slot(q->id);
-	struct sl_dsq *next;
-	u32 from, way, need;
-
-	while (sl_core.dsqs[hole] != q)
-		hole = (hole + 1) % (2 * SL_DSQS_MAX);
-	from = hole;
-	for (;;) {
-		from = (from + 1) % (2 * SL_DSQS_MAX);
-		next = sl_core.dsqs[from];
-		if (!next)
-			break;
-		/* It may move if its search comes by the hole. */
-		way = (from - sl_dsq_slot(next->id)) % (2 * SL_DSQS_MAX);
-		need = (from - hole) % (2 * SL_DSQS_MAX);
-		if (way < need)
-			continue;
-		smp_store_release(&sl_core.dsqs[hole], next);
-		hole = from;
-	}
-	smp_store_release(&sl_core.dsqs[hole], NULL);
-	sl_core.nr_dsqs--;
-}
-
-/*
- * What was a queue before becomes one again, under its lock: another CPU may be
- * about to take it. It goes on counting insertions, for its walks (S27).
- * Context: dsqs_lock held.
- */
-static void revive(struct sl_dsq *q, u64 id)
-{
-	sl_lock(&q->lock);
-	SL_ASSERT(q->is_dead && !q->nr);
-	WRITE_ONCE(q->id, id);
-	WRITE_ONCE(q->is_dead, false);
-	sl_unlock(&q->lock);
-}
-
-s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
-{
-	struct sl_dsq *q;
-	s32 err = 0;
-
-	(void)node;
-	if (dsq_id & SCX_DSQ_FLAG_BUILTIN)
-		return -22;
-	q = sl_host_alloc(sizeof(*q));
-	if (!q)
-		return -12;
-	sl_dsq_init(q, dsq_id, -1);
-	sl_lock(&sl_core.dsqs_lock);
-	if (sl_dsq_search(dsq_id)) {
-		err = -17;
-	} else if (sl_core.nr_dsqs == SL_DSQS_MAX) {
-		err = -28;
-	} else if (sl_core.free_dsqs) {
-		struct sl_dsq *old = sl_core.free_dsqs;
-
-		sl_core.free_dsqs = old->next_free;
-		revive(old, dsq_id);
-		enter(old);
-	} else {
-		enter(q);
-		q = NULL;
-	}
-	sl_unlock(&sl_core.dsqs_lock);
-	if (q)
-		sl_host_free(q, sizeof(*q));
-	return err;
-}
-
-/*
- * The queue is marked dead and found no more; its memory is the next queue's, or
- * stays until the policy is unloaded, because another CPU may be looking at it.
- */
-void scx_bpf_destroy_dsq(u64 dsq_id)
-{
-	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), dsq_id);
-	bool is_ours = false;
-
-	if (!q)
-		return;
-	sl_lock(&q->lock);
-	if (sl_dsq_is(q, dsq_id)) {
-		is_ours = !q->nr;
-		if (q->nr)
-			sl_policy_error(SCX_EXIT_ERROR, q->first->p.pid,
-					"destroying DSQ 0x%llx with %u tasks on it",
-					(unsigned long long)dsq_id, q->nr);
-		else
-			WRITE_ONCE(q->is_dead, true);
-	}
-	sl_unlock(&q->lock);
-	if (!is_ours)
-		return;
-	sl_lock(&sl_core.dsqs_lock);
-	leave(q);
-	q->next_free = sl_core.free_dsqs;
-	sl_core.free_dsqs = q;
-	sl_unlock(&sl_core.dsqs_lock);
-}
 
 /* S2: the global queue is not a policy's to look into. */
 static struct sl_dsq *find_countable(u64 id)
@@ -134,7 +15,7 @@ static struct sl_dsq *find_countable(u64 id)
 	u64 cpu = id & SCX_DSQ_LOCAL_CPU_MASK;
 
 	if (!(id & SCX_DSQ_FLAG_BUILTIN))
-		return sl_dsq_find(sl_this_cpu(), id);
+		return find_dsq(sl_this_cpu(), id);
 	if (id == SCX_DSQ_LOCAL)
 		return &sl_this_cpu()->local;
 	if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON && cpu < sl_core.nr_cpus)
@@ -152,7 +33,7 @@ s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
 
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 {
-	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), dsq_id);
+	struct sl_dsq *q = find_dsq(sl_this_cpu(), dsq_id);
 	struct sl_task *t;
 
 	if (unlikely(!q)) {
@@ -164,6 +45,55 @@ struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 	}
 	t = smp_load_acquire(&q->first);
 	return t ? &t->p : NULL;
+}
+
+static sl_cold bool refuse_verdict(struct sl_cpu *this_cpu, const struct sl_task *t)
+{
+	const char *name = sl_callback_name(this_cpu->callback) ?: "?";
+
+	if (this_cpu->callback != SL_IN_enqueue && this_cpu->callback != SL_IN_select_cpu)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"scx_bpf_dsq_insert() called from ops.%s()",
+				name);
+	else if (t != this_cpu->direct_task)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"inserting %s[%d] from ops.%s() of another task",
+				t->p.comm, t->p.pid, name);
+	else
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"%s[%d] already direct-dispatched",
+				t->p.comm, t->p.pid);
+	return false;
+}
+
+/*
+ * A verdict of select_cpu or enqueue is only noted, one of dispatch is buffered.
+ * Return: false if it was refused.
+ */
+sl_inline bool scx_dsq_insert_commit(struct sl_task *t, u64 dsq_id, u64 enq_flags)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	struct sl_insert *in;
+
+	if (likely(t == this_cpu->direct_task &&
+		   t->ddsp_dsq_id == SCX_DSQ_INVALID)) {
+		t->ddsp_dsq_id = dsq_id;
+		t->ddsp_enq_flags = enq_flags;
+		return true;
+	}
+	if (this_cpu->callback != SL_IN_dispatch)
+		return refuse_verdict(this_cpu, t);
+	if (this_cpu->nr_inserts >= sl_core.dispatch_batch) {
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"dispatch buffer overflow");
+		return false;
+	}
+	in = &this_cpu->inserts[this_cpu->nr_inserts++];
+	in->task = t;
+	in->ops_seq = smp_load_acquire(&t->ops_state) & ~(u64)SL_OPSS_MASK;
+	in->dsq_id = dsq_id;
+	in->enq_flags = enq_flags;
+	return true;
 }
 
 /* S10: a slice of 0 keeps what is left, or becomes the smallest there is. */
@@ -178,12 +108,12 @@ sl_inline void give_slice(struct sl_task *t, u64 slice)
 		sl_host_slice_changed(t);
 }
 
-__flatten bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
+bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
 			u64 enq_flags)
 {
 	struct sl_task *t = sl_task_of(p);
 
-	if (!sl_verdict(t, dsq_id, enq_flags, false))
+	if (!scx_dsq_insert_commit(t, dsq_id, enq_flags))
 		return false;
 	give_slice(t, slice);
 	return true;
@@ -194,27 +124,27 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 {
 	struct sl_task *t = sl_task_of(p);
 
-	if (!sl_verdict(t, dsq_id, enq_flags, true))
+	if (!scx_dsq_insert_commit(t, dsq_id, enq_flags | SCX_ENQ_DSQ_PRIQ))
 		return false;
 	give_slice(t, slice);
 	WRITE_ONCE(t->p.scx.dsq_vtime, vtime);
 	return true;
 }
 
-__flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
+bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_dsq *q;
 
 	(void)enq_flags;
-	if (unlikely(here->callback != SL_IN_dispatch)) {
+	if (unlikely(this_cpu->callback != SL_IN_dispatch)) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
 		return false;
 	}
-	if (unlikely(here->nr_inserts))
-		sl_flush_inserts(here);
-	q = sl_dsq_find(here, dsq_id);
+	if (unlikely(this_cpu->nr_inserts))
+		flush_dispatch_buf(this_cpu);
+	q = find_dsq(this_cpu, dsq_id);
 	if (!q) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"invalid DSQ ID 0x%llx in scx_bpf_dsq_move_to_local()",
@@ -226,23 +156,22 @@ __flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	 * before: without the lock another CPU may run it to its end and free it.
 	 */
 	sl_host_prefetch(READ_ONCE(q->first));
-	if (!sl_move_to_local(here, q, dsq_id))
+	if (!consume_dispatch_q(this_cpu, q, dsq_id))
 		return false;
-	here->nr_moved++;
+	this_cpu->nr_moved++;
 	return true;
 }
 
 int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags)
 {
-	struct sl_dsq *q = dsq_id & SCX_DSQ_FLAG_BUILTIN ? NULL :
-							   sl_dsq_find(sl_this_cpu(), dsq_id);
+	struct sl_dsq *q = find_dsq(sl_this_cpu(), dsq_id);
 
 	__builtin_memset(it, 0, sizeof(*it));
 	it->flags = flags;
 	if (!q)
 		return -2;
 	sl_lock(&q->lock);
-	if (!sl_dsq_is(q, dsq_id)) {
+	if (!dsq_is(q, dsq_id)) {
 		sl_unlock(&q->lock);
 		return -2;
 	}
@@ -307,20 +236,20 @@ void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime)
  * Move @p from the walked queue. Fails, without harm, if it has left the queue
  * since the walk saw it.
  */
-static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-		 u64 dsq_id, u64 enq_flags, bool by_vtime)
+static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+		      u64 enq_flags)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_task *t = sl_task_of(p);
 	struct sl_dsq *from = it->dsq;
 	bool is_there;
 
 	/* Where locks are held, they must be those of dispatch. */
-	if (here->callback != SL_IN_dispatch && here->callback != SL_IN_timer &&
-	    here->callback != SL_IN_init && here->callback != SL_IN_init_task) {
+	if (this_cpu->callback != SL_IN_dispatch && this_cpu->callback != SL_IN_timer &&
+	    this_cpu->callback != SL_IN_init && this_cpu->callback != SL_IN_init_task) {
 		sl_policy_error(SCX_EXIT_ERROR, p->pid,
 				"scx_bpf_dsq_move() called from ops.%s()",
-				sl_callback_name(here->callback) ?: "?");
+				sl_callback_name(this_cpu->callback) ?: "?");
 		return false;
 	}
 	if (!from)
@@ -328,8 +257,8 @@ static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 	sl_lock(&from->lock);
 	is_there = READ_ONCE(t->dsq) == from && t->dsq_seq < it->seq;
 	if (is_there) {
-		sl_set_ops_state(t, SL_OPSS_DISPATCHING);
-		sl_dsq_remove(from, t);
+		set_ops_state(t, SL_OPSS_DISPATCHING);
+		dsq_remove(from, t);
 		t->from_dsq_id = from->id;
 		if (it->has_slice)
 			sl_set_slice(t, it->slice);
@@ -339,21 +268,23 @@ static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 	sl_unlock(&from->lock);
 	it->has_slice = false;
 	it->has_vtime = false;
+	/* Its CPU stays what it was: only a local queue changes that. */
 	if (is_there)
-		sl_place(here, t, dsq_id, enq_flags, by_vtime);
+		dispatch_to(this_cpu, this_cpu->holds_lock ? this_cpu : NULL, t, dsq_id,
+			    enq_flags);
 	return is_there;
 }
 
 bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 		      u64 dsq_id, u64 enq_flags)
 {
-	return move(it, p, dsq_id, enq_flags, false);
+	return move_task(it, p, dsq_id, enq_flags);
 }
 
 bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 			    u64 dsq_id, u64 enq_flags)
 {
-	return move(it, p, dsq_id, enq_flags, true);
+	return move_task(it, p, dsq_id, enq_flags | SCX_ENQ_DSQ_PRIQ);
 }
 
 u32 scx_bpf_dispatch_nr_slots(void)
@@ -363,10 +294,10 @@ u32 scx_bpf_dispatch_nr_slots(void)
 
 void scx_bpf_dispatch_cancel(void)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 
-	if (here->nr_inserts)
-		here->nr_inserts--;
+	if (this_cpu->nr_inserts)
+		this_cpu->nr_inserts--;
 	else
 		sl_policy_error(SCX_EXIT_ERROR, 0, "dispatch buffer underflow");
 }

@@ -12,22 +12,20 @@
  * "live" wait until each has come to sl_schedule() once, which it does because it
  * is kicked. Whatever a CPU begins after that sees what was written before.
  *
- * Read next: maps.c.
+ * Read next: dump.c.
  */
 #include "core.h"
-
-#define ENQUEUE_RESTORE 0x2ULL
 
 /*
  * Wait until no other CPU does what it began before this call. Context: no lock
  * held; the other CPUs answer kicks.
  */
-static void wait_for_others(struct sl_cpu *here)
+static void wait_for_others(struct sl_cpu *this_cpu)
 {
 	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
 		struct sl_cpu *cpu = &sl_core.cpus[i];
 
-		if (cpu == here)
+		if (cpu == this_cpu)
 			continue;
 		sl_lock(&cpu->lock);
 		smp_store_release(&cpu->must_pass, true);
@@ -95,12 +93,12 @@ static void destroy_dsqs(void)
 		SL_ASSERT(!q->first);
 		WRITE_ONCE(sl_core.dsqs[i], NULL);
 		sl_core.nr_dsqs--;
-		sl_wait_for_dumps();
+		wait_for_dumps();
 		sl_host_free(q, sizeof(*q));
 	}
 	while ((q = sl_core.free_dsqs)) {
 		sl_core.free_dsqs = q->next_free;
-		sl_wait_for_dumps();
+		wait_for_dumps();
 		sl_host_free(q, sizeof(*q));
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
@@ -111,37 +109,37 @@ static void destroy_dsqs(void)
 static void forget_policy(void)
 {
 	set_ops(NULL);
-	sl_timers_destroy();
-	sl_spin_locks_reset();
-	sl_maps_destroy();
+	timers_destroy();
+	spin_locks_reset();
+	maps_destroy();
 	destroy_dsqs();
 }
 
 /* S1: the tasks that exist. Context: all tasks_locks held, nobody comes or goes. */
-static void tell_of_tasks(struct sl_cpu *here)
+static void tell_of_tasks(struct sl_cpu *this_cpu)
 {
 	struct scx_init_task_args args = { .fork = false };
 
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_task_in_slot(i);
+		struct sl_task *t = task_in_slot(i);
 
 		if (!t || t->is_leaving)
 			continue;
 		t->is_told = true;
-		if (sl_task_give_kept_attrs(t))
+		if (give_kept_attrs(t))
 			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 					"the task_attrs map has no room for %s[%d]",
 					t->p.comm, t->p.pid);
 		if (sl_core.ops.init_task &&
-		    SL_ASK(here, sl_core.ops.init_task, init_task, t, &t->p,
+		    SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t, &t->p,
 			   &args))
 			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 					"ops.init_task() failed for %s[%d]",
 					t->p.comm, t->p.pid);
 		if (sl_core.ops.enable)
-			SL_CALL(here, sl_core.ops.enable, enable, t, &t->p);
+			SL_CALL(this_cpu, sl_core.ops.enable, enable, t, &t->p);
 		if (sl_core.ops.set_weight)
-			SL_CALL(here, sl_core.ops.set_weight, set_weight, t,
+			SL_CALL(this_cpu, sl_core.ops.set_weight, set_weight, t,
 				&t->p, t->p.scx.weight);
 	}
 }
@@ -150,7 +148,7 @@ static void tell_of_tasks(struct sl_cpu *here)
  * The policy's story of @t begins where @t is. Context: all CPUs are held, so it
  * is in one of its states for good, and in no policy's hands.
  */
-static void hand_over(struct sl_cpu *here, struct sl_task *t)
+static void hand_over(struct sl_cpu *this_cpu, struct sl_task *t)
 {
 	struct sl_cpu *cpu = &sl_core.cpus[t->cpu];
 	u8 state = READ_ONCE(t->state);
@@ -163,47 +161,47 @@ static void hand_over(struct sl_cpu *here, struct sl_task *t)
 	if (state != SL_TASK_RUNNING && state != SL_TASK_RUNNABLE)
 		return;
 	if (state == SL_TASK_RUNNABLE)
-		SL_ASSERT(sl_take_from_queue(cpu, t));
+		SL_ASSERT(take_from_queue(cpu, t));
 	if (state == SL_TASK_RUNNABLE && !sl_may_run_on(t, cpu->id)) {
-		cpu = &sl_core.cpus[sl_any_allowed_cpu(t, cpu->id)];
+		cpu = &sl_core.cpus[any_allowed_cpu(t, cpu->id)];
 		WRITE_ONCE(t->cpu, cpu->id);
 	}
-	SL_TELL(here, runnable, t, &t->p, ENQUEUE_RESTORE);
+	SL_CALL_OP(this_cpu, runnable, t, &t->p, ENQUEUE_RESTORE);
 	if (state == SL_TASK_RUNNABLE)
-		sl_enqueue(here, cpu, t, ENQUEUE_RESTORE);
+		do_enqueue_task(this_cpu, cpu, t, ENQUEUE_RESTORE);
 	else
-		SL_TELL(here, running, t, &t->p);
+		SL_CALL_OP(this_cpu, running, t, &t->p);
 }
 
 /*
  * From one moment on the policy decides. The CPUs' locks are held all at once
  * here and nowhere else: whoever holds one waits for no other, so they come.
  */
-static void hand_over_all(struct sl_cpu *here)
+static void hand_over_all(struct sl_cpu *this_cpu)
 {
-	sl_lock_tasks();
-	tell_of_tasks(here);
+	lock_tasks();
+	tell_of_tasks(this_cpu);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_lock(&sl_core.cpus[i].lock);
-	here->holds_lock = true;
-	sl_set_bypass(false);
+	this_cpu->holds_lock = true;
+	set_bypass(false);
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_task_in_slot(i);
+		struct sl_task *t = task_in_slot(i);
 
 		if (t)
-			hand_over(here, t);
+			hand_over(this_cpu, t);
 	}
-	here->holds_lock = false;
+	this_cpu->holds_lock = false;
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_unlock(&sl_core.cpus[i].lock);
-	sl_unlock_tasks();
+	unlock_tasks();
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_host_kick((s32)i);
 }
 
 static int enable(const struct sl_policy *policy, bool is_live)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sched_ext_ops *ops = policy->ops;
 	int err;
 
@@ -216,7 +214,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	WRITE_ONCE(sl_core.exit_claimed, 0);
 	WRITE_ONCE(sl_core.exit_ready, 0);
 	sl_core.exit_info = (struct scx_exit_info){ 0 };
-	err = sl_maps_create(policy);
+	err = maps_create(policy);
 	if (err)
 		return err;
 	set_ops(ops);
@@ -224,7 +222,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	sl_core.dispatch_batch = ops->dispatch_max_batch ?
 				 ops->dispatch_max_batch : 32;
 	if (ops->init)
-		err = SL_ASK(here, ops->init, init, NULL);
+		err = SL_CALL_RET(this_cpu, ops->init, init, NULL);
 	if (err) {
 		/* Said to our caller, not to the host. */
 		smp_store_release(&sl_core.exit_done, 1);
@@ -233,51 +231,51 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	}
 	WRITE_ONCE(sl_core.is_loaded, true);
 	if (is_live)
-		wait_for_others(here);
+		wait_for_others(this_cpu);
 	smp_store_release(&sl_core.exit_done, 0);
-	hand_over_all(here);
-	sl_flush(here);
+	hand_over_all(this_cpu);
+	flush(this_cpu);
 	return 0;
 }
 
-static void tell_of_end(struct sl_cpu *here)
+static void tell_of_end(struct sl_cpu *this_cpu)
 {
 	struct scx_exit_task_args args = { .cancelled = false };
 
-	sl_lock_tasks();
+	lock_tasks();
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_task_in_slot(i);
+		struct sl_task *t = task_in_slot(i);
 
 		if (!t || t->is_leaving || !t->is_told)
 			continue;
 		if (sl_core.ops.disable)
-			SL_CALL(here, sl_core.ops.disable, disable, t, &t->p);
+			SL_CALL(this_cpu, sl_core.ops.disable, disable, t, &t->p);
 		if (sl_core.ops.exit_task)
-			SL_CALL(here, sl_core.ops.exit_task, exit_task, t,
+			SL_CALL(this_cpu, sl_core.ops.exit_task, exit_task, t,
 				&t->p, &args);
 	}
-	sl_unlock_tasks();
+	unlock_tasks();
 	sl_core.exit_info.kind = SCX_EXIT_UNREG;
-	sl_core.exit_info.reason = sl_exit_reason(SCX_EXIT_UNREG);
+	sl_core.exit_info.reason = exit_reason(SCX_EXIT_UNREG);
 	sl_core.exit_info.msg = sl_core.exit_msg;
 	sl_core.exit_msg[0] = 0;
-	sl_call_exit(here);
+	call_exit(this_cpu);
 }
 
 static void disable(bool is_live)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 
 	if (!sl_core.is_loaded)
 		return;
-	sl_flush(here);
-	sl_set_bypass(true);
+	flush(this_cpu);
+	set_bypass(true);
 	if (is_live)
-		wait_for_others(here);
-	sl_take_back_all(here);
+		wait_for_others(this_cpu);
+	take_back_all(this_cpu);
 	/* A failure has said its last word; otherwise there will be none. */
 	if (sl_cas_u64(&sl_core.exit_claimed, 0, 1))
-		tell_of_end(here);
+		tell_of_end(this_cpu);
 	WRITE_ONCE(sl_core.is_loaded, false);
 	forget_policy();
 }

@@ -11,7 +11,7 @@
  */
 #include "core.h"
 
-const char *sl_exit_reason(enum scx_exit_kind kind)
+static const char *exit_reason(enum scx_exit_kind kind)
 {
 	switch (kind) {
 	case SCX_EXIT_UNREG:
@@ -40,14 +40,12 @@ const char *sl_callback_name(enum sl_callback callback)
 	return names[callback];
 }
 
-const struct sched_ext_ops sl_no_ops;
-
 /*
  * Whether the policy is asked; what it has is in sl_core.ops all the time. One that
  * has failed is not: another CPU may find it wrong while it still comes, and what it
  * takes back must not come again.
  */
-void sl_set_bypass(bool is_bypassed)
+static void set_bypass(bool is_bypassed)
 {
 	sl_lock(&sl_core.bypass_lock);
 	if (READ_ONCE(sl_core.exit_claimed))
@@ -66,10 +64,10 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
 	sl_format(sl_core.exit_msg, sizeof(sl_core.exit_msg), fmt, args);
 	info->kind = kind;
 	info->exit_code = code;
-	info->reason = sl_exit_reason(kind);
+	info->reason = exit_reason(kind);
 	info->msg = sl_core.exit_msg;
 	sl_core.exit_pid = pid;
-	sl_set_bypass(true);
+	set_bypass(true);
 	smp_store_release(&sl_core.exit_ready, 1);
 }
 
@@ -121,7 +119,7 @@ void sl_uei_record(struct user_exit_info *uei, const struct scx_exit_info *ei)
 }
 
 /* Every runnable task goes to the global queue, whoever has it now. */
-static void take_back_task(struct sl_cpu *here, struct sl_task *t)
+static void take_back_task(struct sl_cpu *this_cpu, struct sl_task *t)
 {
 	struct sl_cpu *cpu;
 	bool is_ours;
@@ -132,20 +130,20 @@ static void take_back_task(struct sl_cpu *here, struct sl_task *t)
 	 * to the policy: wait until it has arrived, wherever that is.
 	 */
 	for (;;) {
-		cpu = sl_lock_cpu_of(t, &state);
+		cpu = lock_cpu_of(t, &state);
 		is_ours = state == SL_TASK_RUNNABLE;
 		if (state != SL_TASK_WAKING &&
-		    (!is_ours || sl_take_from_queue(cpu, t)))
+		    (!is_ours || take_from_queue(cpu, t)))
 			break;
 		sl_unlock(&cpu->lock);
 		sl_host_relax();
 	}
 	if (is_ours) {
-		here->holds_lock = true;
+		this_cpu->holds_lock = true;
 		t->in_custody = false;
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
-		sl_enqueue(here, cpu, t, 0);
-		here->holds_lock = false;
+		do_enqueue_task(this_cpu, cpu, t, 0);
+		this_cpu->holds_lock = false;
 	}
 	sl_unlock(&cpu->lock);
 }
@@ -154,39 +152,39 @@ static void take_back_task(struct sl_cpu *here, struct sl_task *t)
  * Context: bypass is on, no lock held. Holds the table's locks, so that no task
  * is detached, and its memory given back, under our feet.
  */
-void sl_take_back_all(struct sl_cpu *here)
+static void take_back_all(struct sl_cpu *this_cpu)
 {
-	sl_lock_tasks();
+	lock_tasks();
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_task_in_slot(i);
+		struct sl_task *t = task_in_slot(i);
 
 		if (t)
-			take_back_task(here, t);
+			take_back_task(this_cpu, t);
 	}
-	sl_unlock_tasks();
-	sl_flush_deferred(here);
+	unlock_tasks();
+	flush_deferred(this_cpu);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_host_kick((s32)i);
 }
 
-void sl_call_exit(struct sl_cpu *here)
+static void call_exit(struct sl_cpu *this_cpu)
 {
 	struct scx_exit_info *info = &sl_core.exit_info;
 
 	/* The one operation that is called although the policy is bypassed. */
 	if (sl_core.ops.exit)
-		SL_CALL(here, sl_core.ops.exit, exit, NULL, info);
+		SL_CALL(this_cpu, sl_core.ops.exit, exit, NULL, info);
 }
 
 /* The policy has failed, and this CPU may be the one that cleans up. */
-void sl_policy_finish_failure(struct sl_cpu *here)
+static void finish_failure(struct sl_cpu *this_cpu)
 {
 	if (READ_ONCE(sl_core.exit_done) ||
 	    !sl_cas_u64(&sl_core.exit_done, 0, 1))
 		return;
 	SL_ASSERT(sl_is_bypassed());
-	sl_take_back_all(here);
-	sl_call_exit(here);
+	take_back_all(this_cpu);
+	call_exit(this_cpu);
 	sl_host_policy_failed(&sl_core.exit_info, sl_core.exit_pid);
 }
 
@@ -240,15 +238,15 @@ static sl_cold void report_stall(const struct sl_task *t, u64 waited_ns)
  */
 void sl_watchdog(void)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	u64 now_ns = sl_host_now_ns();
 
 	if (sl_is_bypassed())
 		return;
 	/* The table's locks keep the tasks from being detached and freed. */
-	sl_lock_tasks();
+	lock_tasks();
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = sl_task_in_slot(i);
+		struct sl_task *t = task_in_slot(i);
 		u64 waited_ns;
 
 		if (!t || smp_load_acquire(&t->state) != SL_TASK_RUNNABLE)
@@ -260,6 +258,6 @@ void sl_watchdog(void)
 		report_stall(t, waited_ns);
 		break;
 	}
-	sl_unlock_tasks();
-	sl_flush(here);
+	unlock_tasks();
+	flush(this_cpu);
 }

@@ -2,14 +2,14 @@
 /*
  * schedule.c - what happens on a CPU: choose the next task, tick, charge time.
  *
- *	sl_schedule:  charge -> stop if blocking -> choose -> queue the previous
+ *	sl_schedule:  charge -> stop if blocking -> balance_one -> queue the previous
  *	              task -> take the next -> drop the lock -> flush
  *
  * Called by hosts, on the CPU concerned. The order matters: the previous task
  * is on no queue while the policy chooses (S8), and is queued only after the
  * choice, so that nobody can take it while this CPU might still wait for it.
  *
- * Read next: hosts/sim/cpu.c, a caller.
+ * Read next: wake.c.
  */
 #include "core.h"
 
@@ -17,7 +17,7 @@
 #define NOT_YET (1ULL << 62)
 
 /* S10: running uses up the slice; an endless one stays. */
-sl_inline void charge(struct sl_task *t, u64 now_ns)
+static void charge(struct sl_task *t, u64 now_ns)
 {
 	/* sl_switched() starts the clock without the lock, from NOT_YET. */
 	u64 ran_ns = now_ns - READ_ONCE(t->exec_start_ns);
@@ -35,7 +35,7 @@ sl_inline void charge(struct sl_task *t, u64 now_ns)
 	sl_set_slice(t, slice_ns - (ran_ns < slice_ns ? ran_ns : slice_ns));
 }
 
-/* For hosts and change.c. Context: the lock of @t's CPU is held. */
+/* For hosts. Context: the lock of @t's CPU is held. */
 void sl_charge(struct sl_task *t, u64 now_ns)
 {
 	charge(t, now_ns);
@@ -55,8 +55,8 @@ sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
 /* S11: a task that blocks or ends leaves the policy's sight. */
 sl_inline void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 {
-	SL_TELL(cpu, stopping, t, &t->p, false);
-	SL_TELL(cpu, quiescent, t, &t->p, SCX_DEQ_SLEEP);
+	SL_CALL_OP(cpu, stopping, t, &t->p, false);
+	SL_CALL_OP(cpu, quiescent, t, &t->p, SCX_DEQ_SLEEP);
 	t->p.scx.flags &= ~SCX_TASK_QUEUED;
 	smp_store_release(&t->state, is_exit ? SL_TASK_DEAD : SL_TASK_BLOCKED);
 	account_stop(cpu, t, is_exit ? SL_STOP_EXITED : SL_STOP_BLOCKED);
@@ -65,83 +65,54 @@ sl_inline void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 /* S14: without ops.yield() the slice is given up; with it, the policy decides. */
 sl_inline void yield(struct sl_cpu *cpu, struct sl_task *t)
 {
-	bool (*ask)(struct task_struct *from, struct task_struct *to) =
-		SL_OP(yield);
+	bool (*op)(struct task_struct *from, struct task_struct *to) = SL_OP(yield);
 
-	if (ask)
-		SL_ASK(cpu, ask, yield, t, &t->p, NULL);
+	if (op)
+		SL_CALL_RET(cpu, op, yield, t, &t->p, NULL);
 	else
 		sl_set_slice(t, 0);
 }
 
-/* Is there a task for the local queue's CPU, there or in the global queue? */
-sl_inline bool finds_task(struct sl_cpu *cpu)
+/* Is there a task on the local queue, or on the global one for it? */
+sl_inline bool has_task(struct sl_cpu *cpu)
 {
 	return cpu->local.first ||
 	       (unlikely(READ_ONCE(sl_core.global.first)) &&
-		sl_move_to_local(cpu, &sl_core.global, SCX_DSQ_GLOBAL));
-}
-
-/* Return: whether there is somebody to run now, which may be @prev. */
-sl_inline bool ask_policy(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay,
-			  void (*ask)(s32 cpu, struct task_struct *prev))
-{
-	cpu->nr_moved = 0;
-	SL_CALL(cpu, ask, dispatch, prev, cpu->id, prev ? &prev->p : NULL);
-	if (cpu->nr_inserts)
-		sl_flush_inserts(cpu);
-	/* S8: the policy may have renewed the slice of @prev. */
-	return (may_stay && sl_slice(prev)) || finds_task(cpu);
-}
-
-/* S38: it did something the last time, but there is nobody to run. */
-static __noinline bool ask_again(struct sl_cpu *cpu, struct sl_task *prev,
-			       bool may_stay)
-{
-	u32 loops = SL_DISPATCH_LOOPS_MAX - 1;
-	void (*ask)(s32 cpu, struct task_struct *prev);
-
-	while (cpu->nr_moved && (ask = SL_OP(dispatch))) {
-		if (ask_policy(cpu, prev, may_stay, ask))
-			return true;
-		if (!--loops) {
-			/* It keeps others busy: come back, let @prev go on. */
-			sl_kick(cpu, cpu->id, 0);
-			return false;
-		}
-	}
-	return false;
+		consume_dispatch_q(cpu, &sl_core.global, SCX_DSQ_GLOBAL));
 }
 
 /*
- * Ask the policy for tasks until the local queue has one. S7: local queue,
- * then global, then the policy.
- */
-sl_inline bool dispatch(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
-{
-	void (*ask)(s32 cpu, struct task_struct *prev);
-
-	if (finds_task(cpu))
-		return true;
-	ask = SL_OP(dispatch);
-	return ask && (ask_policy(cpu, prev, may_stay, ask) ||
-		       ask_again(cpu, prev, may_stay));
-}
-
-/*
- * @prev: who was running; NULL: nobody, or a task that may not run here any more
+ * Fill the local queue: from the global one, then by the policy (S7).
+ * @prev: the task that was running; NULL: none, or one that may not run here any more
  * @may_stay: it wants the CPU still
  * Return: true if @prev is to go on running; otherwise the local queue's first is.
  */
-sl_inline bool choose(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
+sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
 {
-	bool is_bypassed = sl_is_bypassed();
+	u32 nr_loops = SL_DISPATCH_LOOPS_MAX;
+	void (*op)(s32 cpu, struct task_struct *prev);
 
 	/* S10: a task with slice left keeps the CPU. */
-	if (may_stay && sl_slice(prev) && !is_bypassed)
+	if (may_stay && sl_slice(prev) && !sl_is_bypassed())
 		return true;
-	if (dispatch(cpu, prev, may_stay))
-		return may_stay && sl_slice(prev) && !is_bypassed;
+	if (has_task(cpu))
+		return false;
+	while ((op = SL_OP(dispatch))) {
+		cpu->nr_moved = 0;
+		SL_CALL(cpu, op, dispatch, prev, cpu->id, prev ? &prev->p : NULL);
+		if (cpu->nr_inserts)
+			flush_dispatch_buf(cpu);
+		/* S8: the policy may have renewed the slice of @prev. */
+		if (may_stay && sl_slice(prev))
+			return true;
+		if (has_task(cpu))
+			return false;
+		/* S38: it did something, but for others. Not for ever: @prev goes on. */
+		if (unlikely(!--nr_loops))
+			kick_cpu(cpu, cpu->id, 0);
+		if (!nr_loops || !cpu->nr_moved)
+			break;
+	}
 	/* S12: the last task stays, unless the policy wants to hear of it. */
 	return may_stay && !(SL_OP(flags) & SCX_OPS_ENQ_LAST);
 }
@@ -150,7 +121,7 @@ sl_inline bool choose(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
 sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 		       u64 now_ns, bool loses, bool is_last)
 {
-	SL_TELL(cpu, stopping, t, &t->p, true);
+	SL_CALL_OP(cpu, stopping, t, &t->p, true);
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
 						   SL_STOP_PREEMPTED);
 	/* In this order: the watchdog reads them without the lock. */
@@ -162,10 +133,10 @@ sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 		 * ceasing to be runnable: the policy hears of the enqueue alone.
 		 */
 		smp_store_release(&t->state, SL_TASK_WAKING);
-		sl_defer_migration(cpu, t);
+		defer_migration(cpu, t);
 		return;
 	}
-	sl_enqueue(cpu, cpu, t, is_last ? SCX_ENQ_LAST : 0);
+	do_enqueue_task(cpu, cpu, t, is_last ? SCX_ENQ_LAST : 0);
 }
 
 /* Take @t off the local queue and make it the running task. */
@@ -174,7 +145,7 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	u64 wait_ns;
 
 	SL_ASSERT(t->state == SL_TASK_RUNNABLE);
-	sl_dsq_unlink(&cpu->local, t);
+	dsq_remove(&cpu->local, t);
 	smp_store_release(&t->state, SL_TASK_RUNNING);
 	t->is_blocking = false;
 	/* Whoever queued it may have read the clock after us: no wait, then. */
@@ -197,7 +168,7 @@ static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idl
 	if (was_idle)
 		cpu->idle_ns += now_ns - cpu->idle_since_ns;
 	cpu->idle_since_ns = now_ns;
-	sl_update_idle(cpu, is_idle, was_idle != is_idle);
+	update_idle(cpu, is_idle, was_idle != is_idle);
 }
 
 /**
@@ -218,7 +189,7 @@ struct sl_task *sl_schedule(enum sl_why why)
 	u64 now_ns = sl_host_now_ns();
 	bool wants_cpu = false, loses = false;
 
-	sl_watch_idlers(cpu);
+	watch_idlers(cpu);
 	cpu->must_look = false;
 	sl_lock(&cpu->lock);
 	/* Most likely it is next. While bypassed, the queue may be about to go. */
@@ -241,7 +212,7 @@ struct sl_task *sl_schedule(enum sl_why why)
 		/* S18: then it is no choice any more, whatever slice it has. */
 		loses = wants_cpu && unlikely(!sl_may_run_on(prev, cpu->id));
 	}
-	if (choose(cpu, loses ? NULL : prev, wants_cpu && !loses)) {
+	if (balance_one(cpu, loses ? NULL : prev, wants_cpu && !loses)) {
 		if (!sl_slice(prev))
 			sl_set_slice(prev, SCX_SLICE_DFL);
 		next = prev;
@@ -260,7 +231,7 @@ struct sl_task *sl_schedule(enum sl_why why)
 		if (unlikely(!prev || !next))
 			account_idle(cpu, now_ns, !prev, !next);
 		if (next) {
-			SL_TELL(cpu, running, next, &next->p);
+			SL_CALL_OP(cpu, running, next, &next->p);
 			WRITE_ONCE(cpu->nr_switches, cpu->nr_switches + 1);
 		}
 	}
@@ -269,7 +240,7 @@ struct sl_task *sl_schedule(enum sl_why why)
 	if (!next && cpu->local.first)
 		sl_host_kick(cpu->id);
 	sl_unlock(&cpu->lock);
-	sl_flush(cpu);
+	flush(cpu);
 	/* Its last CPU may still stand on its stack. */
 	if (next && next != prev) {
 		while (unlikely(smp_load_acquire(&next->on_cpu)))
@@ -337,18 +308,18 @@ bool sl_tick(void)
 	cpu->in_interrupt = true;
 	t = cpu->curr;
 	if (t) {
-		sl_charge(t, sl_host_now_ns());
+		charge(t, sl_host_now_ns());
 		if (sl_is_bypassed())
 			sl_set_slice(t, 0);
 		else
-			SL_TELL(cpu, tick, t, &t->p);
+			SL_CALL_OP(cpu, tick, t, &t->p);
 		if (sl_slice(t) <= sl_host_tick_late_ns())
 			sl_set_slice(t, 0);
 		is_over = !sl_slice(t);
 	}
 	cpu->holds_lock = false;
 	sl_unlock(&cpu->lock);
-	sl_flush(cpu);
+	flush(cpu);
 	cpu->in_interrupt = false;
 	return is_over;
 }

@@ -9,7 +9,7 @@
  * sl_schedule(SL_WHY_BLOCK) meet under the lock of the task's CPU, so none is
  * lost: whoever comes second sees what the first did.
  *
- * Read next: dispatch.c, where enqueue leads.
+ * Read next: change.c.
  */
 #include "core.h"
 
@@ -22,7 +22,7 @@
  * CPU whose lock we hold: if it is ours afterwards, it was ours all the time.
  * RUNNABLE is the one answer that may be out of date at once.
  */
-sl_inline struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
+static struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
 {
 	struct sl_cpu *cpu;
 
@@ -36,14 +36,11 @@ sl_inline struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
 	}
 }
 
-struct sl_cpu *sl_lock_cpu_of(struct sl_task *t, u8 *state)
+/* @preferred if @t may run there, otherwise the first CPU where it may. */
+static s32 any_allowed_cpu(const struct sl_task *t, s32 preferred)
 {
-	return lock_cpu_of(t, state);
-}
-
-/* The first CPU where @t may run; it may not on @preferred. */
-s32 sl_another_allowed_cpu(const struct sl_task *t, s32 preferred)
-{
+	if (likely(sl_may_run_on(t, preferred)))
+		return preferred;
 	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
 		if (sl_may_run_on(t, (s32)i))
 			return (s32)i;
@@ -56,19 +53,19 @@ s32 sl_another_allowed_cpu(const struct sl_task *t, s32 preferred)
  * S16: select_cpu is asked about a task that can run on several CPUs; its
  * answer is a hint, and what it inserted is placed when the task is enqueued.
  */
-sl_inline s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
+static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
 			 u64 *enq_flags)
 {
-	s32 prev_cpu = sl_any_allowed_cpu(t, t->cpu);
-	s32 (*ask)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
+	s32 prev_cpu = any_allowed_cpu(t, t->cpu);
+	s32 (*op)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	s32 cpu;
 
 	if (t->p.nr_cpus_allowed == 1 || READ_ONCE(t->p.migration_disabled))
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
-	ask = SL_OP(select_cpu);
-	if (!ask) {
-		cpu = sl_select_cpu_default(t, prev_cpu, wake_flags, NULL, 0);
+	op = SL_OP(select_cpu);
+	if (!op) {
+		cpu = select_cpu_default(t, prev_cpu, wake_flags, NULL, 0);
 		if (cpu < 0)
 			return prev_cpu;
 		/* One that is just beginning may have it, and not be asked yet. */
@@ -80,9 +77,9 @@ sl_inline s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 		}
 		return cpu;
 	}
-	here->direct_task = t;
-	cpu = SL_ASK(here, ask, select_cpu, t, &t->p, prev_cpu, wake_flags);
-	here->direct_task = NULL;
+	this_cpu->direct_task = t;
+	cpu = SL_CALL_RET(this_cpu, op, select_cpu, t, &t->p, prev_cpu, wake_flags);
+	this_cpu->direct_task = NULL;
 	t->p.scx.selected_cpu = cpu;
 	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus) {
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
@@ -90,69 +87,64 @@ sl_inline s32 select_cpu(struct sl_cpu *here, struct sl_task *t, u64 wake_flags,
 				cpu, t->p.comm, t->p.pid);
 		return prev_cpu;
 	}
-	return sl_any_allowed_cpu(t, cpu);
+	return any_allowed_cpu(t, cpu);
 }
 
-/* S5: an idle CPU is woken, wherever the policy queued the task. */
-sl_inline void make_runnable(struct sl_cpu *here, struct sl_cpu *cpu,
-			     struct sl_task *t, u64 enq_flags)
+/**
+ * make_runnable - put a claimed task onto a CPU
+ * @this_cpu: the caller's
+ * @cpu: where; its lock is held
+ * @t: not queued, claimed by the caller
+ * @enq_flags: SCX_ENQ_*
+ *
+ * S5: an idle CPU is woken, wherever the policy queued the task.
+ */
+static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
+			  struct sl_task *t, u64 enq_flags)
 {
-	bool held = here->holds_lock;
+	bool held = this_cpu->holds_lock;
 
-	here->holds_lock = true;
+	this_cpu->holds_lock = true;
 	WRITE_ONCE(t->cpu, cpu->id);
 	smp_store_release(&t->state, SL_TASK_RUNNABLE);
 	t->is_blocking = false;
 	/* S18: one that only changes its CPU has been runnable all the time. */
 	if (!(t->p.scx.flags & SCX_TASK_QUEUED)) {
 		t->p.scx.flags |= SCX_TASK_QUEUED;
-		SL_TELL(here, runnable, t, &t->p, enq_flags);
+		SL_CALL_OP(this_cpu, runnable, t, &t->p, enq_flags);
 	}
-	sl_enqueue(here, cpu, t, enq_flags);
+	do_enqueue_task(this_cpu, cpu, t, enq_flags);
 	if (!cpu->curr && !cpu->is_scheduling)
 		sl_host_kick(cpu->id);
-	here->holds_lock = held;
-}
-
-/**
- * sl_make_runnable - put a claimed task onto a CPU
- * @here: this CPU
- * @cpu: where; its lock is held
- * @t: not queued, claimed by the caller
- * @enq_flags: SCX_ENQ_*
- */
-void sl_make_runnable(struct sl_cpu *here, struct sl_cpu *cpu, struct sl_task *t,
-		      u64 enq_flags)
-{
-	make_runnable(here, cpu, t, enq_flags);
+	this_cpu->holds_lock = held;
 }
 
 /* @kind and @origin_pid: the record of how it came to be runnable; new: @born_ns. */
-sl_inline void select_and_enqueue(struct sl_task *t, u64 wake_flags,
+static void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 					u64 enq_flags, enum sl_record_kind kind,
 					s32 origin_pid, u64 born_ns)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_cpu *cpu;
 	u64 now_ns;
 
-	sl_host_prefetch(READ_ONCE(here->last_dsq));
+	sl_host_prefetch(READ_ONCE(this_cpu->last_dsq));
 	/* S39: nobody but an interrupt wakes without being a task. */
-	here->in_interrupt = !origin_pid;
-	sl_watch_idlers(here);
-	cpu = &sl_core.cpus[select_cpu(here, t, wake_flags, &enq_flags)];
+	this_cpu->in_interrupt = !origin_pid;
+	watch_idlers(this_cpu);
+	cpu = &sl_core.cpus[select_task_cpu(this_cpu, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
 	/* It is born at the moment it becomes runnable. */
 	now_ns = kind == SL_RECORD_ARRIVE ? born_ns : sl_host_now_ns();
 	WRITE_ONCE(t->runnable_at_ns, now_ns);
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
-	make_runnable(here, cpu, t, enq_flags);
+	make_runnable(this_cpu, cpu, t, enq_flags);
 	sl_unlock(&cpu->lock);
-	sl_flush(here);
-	here->in_interrupt = false;
+	flush(this_cpu);
+	this_cpu->in_interrupt = false;
 }
 
-sl_inline void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origin_pid)
+static void start_task(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origin_pid)
 {
 	struct sl_cpu *cpu;
 	u64 born_ns;
@@ -160,7 +152,7 @@ sl_inline void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origi
 
 	SL_ASSERT(t->is_attached);
 	/* Under the lock, as a wake-up: see hand_over(). */
-	cpu = sl_lock_cpu_of(t, &state);
+	cpu = lock_cpu_of(t, &state);
 	SL_ASSERT(state == SL_TASK_NEW);
 	smp_store_release(&t->state, SL_TASK_WAKING);
 	sl_unlock(&cpu->lock);
@@ -176,9 +168,9 @@ sl_inline void start(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origi
  *
  * Context: no lock held.
  */
-__flatten void sl_task_start(struct sl_task *t, s32 parent_pid)
+void sl_task_start(struct sl_task *t, s32 parent_pid)
 {
-	start(t, SCX_WAKE_FORK, 0, parent_pid);
+	start_task(t, SCX_WAKE_FORK, 0, parent_pid);
 }
 
 /**
@@ -192,7 +184,7 @@ __flatten void sl_task_start(struct sl_task *t, s32 parent_pid)
  */
 void sl_task_start_woken(struct sl_task *t, s32 waker_pid)
 {
-	start(t, SCX_WAKE_TTWU, SCX_ENQ_WAKEUP, waker_pid);
+	start_task(t, SCX_WAKE_TTWU, SCX_ENQ_WAKEUP, waker_pid);
 }
 
 /**
@@ -204,7 +196,7 @@ void sl_task_start_woken(struct sl_task *t, s32 waker_pid)
  * Context: no lock held.
  * Return: whether the call made a difference.
  */
-__flatten bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
+bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 {
 	u8 state;
 	struct sl_cpu *cpu = lock_cpu_of(t, &state);

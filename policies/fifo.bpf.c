@@ -17,7 +17,7 @@
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source reports 2 and 4 (SCHED_FIFO at one priority); the textbooks' FCFS
  *
- * Read next: core/dispatch.c, where what is inserted here ends up.
+ * Read next: core/enqueue.c, where what is inserted here ends up.
  */
 #include <scx/common.bpf.h>
 

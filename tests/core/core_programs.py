@@ -56,7 +56,7 @@ def build_program(
     command = [
         compiler, "-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", *KINDS[kind],
         f"-I{here / 'fake_host'}", f"-I{here}", f"-I{root / 'core'}", f"-I{root / 'include'}",
-        "-o", binary, *files, *sorted((root / "core").glob("*.c")), *sorted((root / "bpf").glob("*.c")), "-lpthread",
+        "-o", binary, *files, here / "inside.c", "-lpthread",
     ]  # fmt: skip
     probe = folder / f"probe-{kind}.c"
     if not probe.exists():

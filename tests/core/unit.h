@@ -14,6 +14,7 @@
 #define UNIT_H
 
 #include "fake_host.h"
+#include "inside.h"
 #include <scx/common.bpf.h>
 
 #define UNIT_TASKS_MAX 128

@@ -59,10 +59,10 @@ static void insert(struct sl_dsq *q, bool by_vtime)
 	if (by_vtime) {
 		while (at < nr_queued && (s64)(array[at].key - key) <= 0)
 			at++;
-		CHECK(sl_dsq_insert_vtime(q, t, key));
+		CHECK(inside_dsq_insert_vtime(q, t, key));
 	} else {
 		at = at_head ? 0 : nr_queued;
-		sl_dsq_insert(q, t, at_head);
+		inside_dsq_insert(q, t, at_head ? SCX_ENQ_HEAD : 0);
 	}
 	put(at, t, key);
 }
@@ -74,7 +74,7 @@ static void take(struct sl_dsq *q)
 	if (!nr_queued)
 		return;
 	at = fake_below(nr_queued);
-	sl_dsq_remove(q, array[at].t);
+	inside_dsq_remove(q, array[at].t);
 	nr_queued--;
 	memmove(&array[at], &array[at + 1], (nr_queued - at) * sizeof(array[0]));
 }
@@ -132,7 +132,7 @@ static void random_queue(bool by_vtime)
 
 	unit_machine(1);
 	CHECK(!scx_bpf_create_dsq(DSQ_ID, -1));
-	q = sl_dsq_find(sl_this_cpu(), DSQ_ID);
+	q = inside_find_dsq(sl_this_cpu(), DSQ_ID);
 	for (u32 i = 0; i < NR_TASKS; i++) {
 		sl_task_setup(&tasks[i], (s32)i + 1, "queued");
 		tasks[i].idx = i;
@@ -177,12 +177,12 @@ TEST(dsq_no_vtime_among_fifo)
 {
 	struct sl_dsq q;
 
-	sl_dsq_init(&q, 1, -1);
-	sl_dsq_insert(&q, &tasks[0], false);
-	CHECK(!sl_dsq_insert_vtime(&q, &tasks[1], 5));
+	inside_dsq_init(&q, 1, -1);
+	inside_dsq_insert(&q, &tasks[0], 0);
+	CHECK(!inside_dsq_insert_vtime(&q, &tasks[1], 5));
 	CHECK(q.nr == 1 && !tasks[1].dsq);
-	sl_dsq_remove(&q, &tasks[0]);
-	CHECK(sl_dsq_insert_vtime(&q, &tasks[1], 5));
+	inside_dsq_remove(&q, &tasks[0]);
+	CHECK(inside_dsq_insert_vtime(&q, &tasks[1], 5));
 }
 
 static u32 depth_of(const struct sl_task *t)
@@ -205,16 +205,16 @@ TEST(dsq_tree_is_shallow)
 	for (u32 order = 0; order < 3; order++) {
 		struct sl_dsq q;
 
-		sl_dsq_init(&q, 1, -1);
+		inside_dsq_init(&q, 1, -1);
 		for (u32 i = 0; i < nr; i++) {
 			u64 key = order == 0 ? i : order == 1 ? nr - i : 42;
 
 			many[i].idx = i;
-			CHECK(sl_dsq_insert_vtime(&q, &many[i], key));
+			CHECK(inside_dsq_insert_vtime(&q, &many[i], key));
 		}
 		CHECK(depth_of(q.root) < 60, "depth %u", depth_of(q.root));
 		while (q.first)
-			sl_dsq_remove(&q, q.first);
+			inside_dsq_remove(&q, q.first);
 	}
 	free(many);
 }

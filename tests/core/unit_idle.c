@@ -102,7 +102,7 @@ static void choose(void)
 		if (fits && rank(i, prev) < best)
 			best = rank(i, prev);
 	}
-	cpu = sl_select_cpu_default(&t, (s32)prev, 0, has_also ? &also : NULL,
+	cpu = inside_select_cpu_default(&t, (s32)prev, 0, has_also ? &also : NULL,
 				    flags);
 	if (best == ~0U) {
 		CHECK(cpu == -16, "cpu %d", cpu);
@@ -163,7 +163,7 @@ TEST(idle_choice)
 				is_idle[cpu] = false;
 				break;
 			default:
-				sl_update_idle(&sl_core.cpus[cpu], to_idle,
+				inside_update_idle(&sl_core.cpus[cpu], to_idle,
 					       to_idle != is_idle[cpu]);
 				is_idle[cpu] = to_idle;
 			}
@@ -200,7 +200,7 @@ TEST(idle_stale_core_mask)
 static s32 sync_choice(struct sl_task *t, s32 prev, u64 idle)
 {
 	sl_core.idle.bits[0] = idle;
-	return sl_select_cpu_default(t, prev, SCX_WAKE_SYNC, NULL, 0);
+	return inside_select_cpu_default(t, prev, SCX_WAKE_SYNC, NULL, 0);
 }
 
 /* S25: the waker, on CPU 1, is about to block; CPUs 0 and 1 share a cache. */

@@ -510,7 +510,7 @@ TEST(dump_waits_for_nobody)
 	unit_machine(1);
 	CHECK(!unit_enable(&ops));
 	t = unit_start(1);
-	sl_lock_tasks();
+	inside_lock_tasks();
 	sl_lock(&sl_core.cpus[0].lock);
 	sl_lock(&sl_core.global.lock);
 	sl_lock(&sl_core.dsqs_lock);
@@ -520,7 +520,7 @@ TEST(dump_waits_for_nobody)
 	sl_unlock(&sl_core.dsqs_lock);
 	sl_unlock(&sl_core.global.lock);
 	sl_unlock(&sl_core.cpus[0].lock);
-	sl_unlock_tasks();
+	inside_unlock_tasks();
 	unit_step(0);
 	sl_task_prepare_block(&t->core);
 	WRITE_ONCE(t->core.wait_for, "a door");

@@ -6,7 +6,7 @@
  * and the second acts exactly where it hurts: in a callback of the first, or
  * just before the first takes a lock.
  *
- * Read next: core/dispatch.c.
+ * Read next: core/enqueue.c.
  */
 #include "unit.h"
 
@@ -80,7 +80,7 @@ TEST(race_change_before_the_switch)
 
 static void destroy_late(sl_lock_t *lock)
 {
-	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), DSQ);
+	struct sl_dsq *q = inside_find_dsq(sl_this_cpu(), DSQ);
 
 	if (!q || lock != &q->lock)
 		return;
@@ -89,7 +89,7 @@ static void destroy_late(sl_lock_t *lock)
 	scx_bpf_destroy_dsq(DSQ);
 	/* Its memory is another queue's at once. */
 	CHECK(!scx_bpf_create_dsq(DSQ + 1, -1));
-	CHECK(sl_dsq_find(sl_this_cpu(), DSQ + 1) == q);
+	CHECK(inside_find_dsq(sl_this_cpu(), DSQ + 1) == q);
 }
 
 static void simple_enqueue(struct task_struct *p, u64 flags)
@@ -132,7 +132,7 @@ static struct sl_task *first_now;
 /* The one that was first has been taken, has ended, and is free memory. */
 static void first_has_ended(sl_lock_t *lock)
 {
-	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), DSQ);
+	struct sl_dsq *q = inside_find_dsq(sl_this_cpu(), DSQ);
 
 	if (!first_now || !q || lock != &q->lock)
 		return;
@@ -143,7 +143,7 @@ static void first_has_ended(sl_lock_t *lock)
 
 static void first_dispatch(s32 cpu, struct task_struct *prev)
 {
-	struct sl_dsq *q = sl_dsq_find(sl_this_cpu(), DSQ);
+	struct sl_dsq *q = inside_find_dsq(sl_this_cpu(), DSQ);
 	struct sl_task *ended;
 
 	(void)cpu;
@@ -366,7 +366,7 @@ TEST(race_queueing_before_a_cpu_is_idle)
 	idler = -1;
 	fake_cpu = 1;
 	CHECK(!sl_schedule(SL_WHY_RESCHED) && has_acted);
-	CHECK(sl_dsq_find(sl_this_cpu(), DSQ)->first == &queued->core);
+	CHECK(inside_find_dsq(sl_this_cpu(), DSQ)->first == &queued->core);
 	/* Nobody has told it; it has to look again, and once is enough. */
 	CHECK(!fake.cpus[1].is_kicked && sl_must_look_again());
 	CHECK(sl_schedule(SL_WHY_RESCHED) == &queued->core);
@@ -384,7 +384,7 @@ TEST(race_going_idle_before_a_task_is_queued)
 	has_acted = false;
 	idler = 1;
 	start_for_anybody();
-	CHECK(has_acted && sl_dsq_find(sl_this_cpu(), DSQ)->first == &queued->core);
+	CHECK(has_acted && inside_find_dsq(sl_this_cpu(), DSQ)->first == &queued->core);
 	CHECK(fake.cpus[1].is_kicked, "it sleeps beside a task");
 	unit_run_to_end();
 	unit_end();
@@ -402,7 +402,7 @@ static void complete_late(sl_lock_t *lock)
 		return;
 	has_acted = true;
 	fake_before_lock = NULL;
-	sl_set_bypass(false);
+	inside_set_bypass(false);
 }
 
 static s32 first_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -422,7 +422,7 @@ TEST(race_policy_comes_while_one_wakes)
 	unit_machine(2);
 	CHECK(!unit_enable(&ops));
 	t = unit_attach(1);
-	sl_set_bypass(true);
+	inside_set_bypass(true);
 	fake_before_lock = complete_late;
 	sl_task_start(&t->core, 0);
 	fake_before_lock = NULL;

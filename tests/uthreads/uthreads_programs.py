@@ -101,7 +101,7 @@ class Toolchain:
         return self._make(
             "libschedlab-uthreads.so", "-fPIC", "-shared", "-Wl,-Bsymbolic",
             f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'core'}", f"-I{COMMON}", f"-I{HOST}",
-            *sorted((ROOT / "core").glob("*.c")), *sorted((ROOT / "bpf").glob("*.c")), *sorted(HOST.glob("*.c")), COMMON / "policy_file.c",
+            ROOT / "core" / "build.c", *sorted(HOST.glob("*.c")), COMMON / "policy_file.c",
             HOST / f"context_{os.uname().machine}.S", "-ldl", "-lpthread",
         )  # fmt: skip
 

@@ -244,8 +244,7 @@ def _compile_all(
 def _kernel_objects(*, has_lab: bool) -> list[Path]:
     """All of the kernel but its policies."""
     sources = [*_sources(_folder("kernel")), _folder("mkfs") / "fscheck.c"]
-    sources += [*(_sources(_folder("lab")) if has_lab else []), *_sources(resource_root() / "core"),
-                *_sources(resource_root() / "bpf")]  # fmt: skip
+    sources += [*(_sources(_folder("lab")) if has_lab else []), resource_root() / "core" / "build.c"]
     return _compile_all(sources, _include_path("lab" if has_lab else "nolab"), KERNEL_OPTIONS)
 
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * core.c - the core's memory: CPUs, topology, and the table of tasks.
+ * tasks.c - the core's memory: CPUs, topology, and the table of tasks.
  *
  * Called by a host once at start, and for every task at its birth and end. All
  * memory comes from sl_host_alloc() here and in bpf/maps.c, none while scheduling.
  *
- * Read next: wake.c, where an attached task starts.
+ * Read next: policy.c, how a policy fails.
  */
 #include "core.h"
-
-struct sl_core sl_core;
 
 static int alloc_masks(void)
 {
@@ -75,7 +73,7 @@ static int init_cpus(void)
 		cpu->last_dsq = &sl_core.no_dsq;
 		sl_lock_init(&cpu->lock);
 		sl_lock_init(&cpu->tasks_lock);
-		sl_dsq_init(&cpu->local, SCX_DSQ_LOCAL_ON | i, (s32)i);
+		dsq_init(&cpu->local, SCX_DSQ_LOCAL_ON | i, (s32)i);
 		sl_task_setup(&cpu->idle, 0, "swapper");
 		cpu->idle.p.flags = PF_IDLE;
 		cpu->idle.cpu = (s32)i;
@@ -107,13 +105,13 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.tasks_max = config->tasks_max;
 	sl_core.builtin_idle = true;
 	sl_core.live = &sl_no_ops;
-	sl_dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
-	sl_dsq_init(&sl_core.no_dsq, SCX_DSQ_INVALID, -1);
+	dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
+	dsq_init(&sl_core.no_dsq, SCX_DSQ_INVALID, -1);
 	sl_core.no_dsq.is_dead = true;
 	sl_lock_init(&sl_core.bypass_lock);
 	sl_lock_init(&sl_core.dsqs_lock);
 	sl_lock_init(&sl_core.slots_lock);
-	sl_bpf_init();
+	bpf_init();
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
 	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_core.tasks = sl_host_alloc(sl_core.tasks_max *
@@ -140,7 +138,7 @@ void sl_core_exit(void)
 	sl_host_free(sl_core.tasks, sl_core.tasks_max * sizeof(struct sl_task *));
 	sl_host_free(sl_core.dsqs, 2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_host_free(sl_core.cpus, nr * sizeof(struct sl_cpu));
-	sl_bpf_exit();
+	bpf_exit();
 	__builtin_memset(&sl_core, 0, sizeof(sl_core));
 }
 
@@ -200,7 +198,7 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	SL_ASSERT(!t->dsq && !READ_ONCE(t->on_cpu));
 	setup_visible(&t->p, pid, comm);
 	smp_store_release(&t->state, SL_TASK_NEW);
-	sl_set_ops_state(t, SL_OPSS_NONE);
+	set_ops_state(t, SL_OPSS_NONE);
 	t->is_leaving = false;
 	t->is_told = false;
 	t->is_blocking = false;
@@ -219,14 +217,22 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	t->attr = (struct task_attr){ 0 };
 }
 
+/* The attached task in a slot below nr_tasks_end, or NULL. */
+static struct sl_task *task_in_slot(u32 idx)
+{
+	struct sl_task *t = smp_load_acquire(&sl_core.tasks[idx]);
+
+	return t && smp_load_acquire(&t->is_attached) ? t : NULL;
+}
+
 /* From now on no task comes or goes. Context: no lock held. */
-void sl_lock_tasks(void)
+static void lock_tasks(void)
 {
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_lock(&sl_core.cpus[i].tasks_lock);
 }
 
-void sl_unlock_tasks(void)
+static void unlock_tasks(void)
 {
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_unlock(&sl_core.cpus[i].tasks_lock);
@@ -299,18 +305,18 @@ static void give_slot(struct sl_task *t)
  * Whoever has the lock decides who tells the policy of a task that comes or goes:
  * its host's call, or load.c, for all that are in the table.
  */
-static int enter_table(struct sl_cpu *here, struct sl_task *t, bool *must_tell)
+static int enter_table(struct sl_cpu *this_cpu, struct sl_task *t, bool *must_tell)
 {
 	int err = -12;
 
-	sl_lock(&here->tasks_lock);
+	sl_lock(&this_cpu->tasks_lock);
 	if (take_slot(t)) {
 		t->is_told = !sl_is_bypassed();
 		*must_tell = t->is_told;
 		smp_store_release(&t->is_attached, true);
 		err = 0;
 	}
-	sl_unlock(&here->tasks_lock);
+	sl_unlock(&this_cpu->tasks_lock);
 	return err;
 }
 
@@ -324,24 +330,24 @@ static int enter_table(struct sl_cpu *here, struct sl_task *t, bool *must_tell)
  */
 int sl_task_attach(struct sl_task *t, bool is_fork)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct scx_init_task_args args = { .fork = is_fork };
 	bool must_tell = false;
 	int err;
 
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(t->state == SL_TASK_NEW);
-	WRITE_ONCE(t->cpu, sl_any_allowed_cpu(t, here->id));
-	err = enter_table(here, t, &must_tell);
+	WRITE_ONCE(t->cpu, any_allowed_cpu(t, this_cpu->id));
+	err = enter_table(this_cpu, t, &must_tell);
 	if (err)
 		return err;
 	/* Its host may have given them to the policy before this one. */
-	if (must_tell && t->attr.given && sl_task_give_kept_attrs(t))
+	if (must_tell && t->attr.given && give_kept_attrs(t))
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"the task_attrs map has no room for %s[%d]",
 				t->p.comm, t->p.pid);
 	if (must_tell && sl_core.ops.init_task) {
-		err = SL_ASK(here, sl_core.ops.init_task, init_task, t, &t->p,
+		err = SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t, &t->p,
 			     &args);
 		if (err)
 			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
@@ -349,11 +355,11 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
 					err, t->p.comm, t->p.pid);
 	}
 	if (must_tell && sl_core.ops.enable)
-		SL_CALL(here, sl_core.ops.enable, enable, t, &t->p);
+		SL_CALL(this_cpu, sl_core.ops.enable, enable, t, &t->p);
 	if (must_tell && sl_core.ops.set_weight)
-		SL_CALL(here, sl_core.ops.set_weight, set_weight, t, &t->p,
+		SL_CALL(this_cpu, sl_core.ops.set_weight, set_weight, t, &t->p,
 			t->p.scx.weight);
-	sl_flush(here);
+	flush(this_cpu);
 	return 0;
 }
 
@@ -367,34 +373,34 @@ int sl_task_attach(struct sl_task *t, bool is_fork)
  */
 void sl_task_detach(struct sl_task *t)
 {
-	struct sl_cpu *here = sl_this_cpu();
+	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct scx_exit_task_args args = { .cancelled = t->state == SL_TASK_NEW };
 	bool must_tell;
 
 	SL_ASSERT(t->is_attached);
 	SL_ASSERT(t->state != SL_TASK_RUNNABLE && t->state != SL_TASK_RUNNING);
-	sl_lock(&here->tasks_lock);
+	sl_lock(&this_cpu->tasks_lock);
 	t->is_leaving = true;
 	must_tell = t->is_told && !sl_is_bypassed() &&
 		    (sl_core.ops.disable || sl_core.ops.exit_task);
 	if (must_tell) {
 		/* It keeps its slot meanwhile: it may have storage still. */
-		sl_unlock(&here->tasks_lock);
+		sl_unlock(&this_cpu->tasks_lock);
 		if (sl_core.ops.disable)
-			SL_CALL(here, sl_core.ops.disable, disable, t, &t->p);
+			SL_CALL(this_cpu, sl_core.ops.disable, disable, t, &t->p);
 		if (sl_core.ops.exit_task)
-			SL_CALL(here, sl_core.ops.exit_task, exit_task, t, &t->p,
+			SL_CALL(this_cpu, sl_core.ops.exit_task, exit_task, t, &t->p,
 				&args);
-		sl_lock(&here->tasks_lock);
+		sl_lock(&this_cpu->tasks_lock);
 	}
 	/* First of all, so that nobody makes new storage for it. */
 	WRITE_ONCE(t->is_attached, false);
 	/* In a map that this does not see yet, nothing of it was stored. */
 	sl_host_fence();
 	if (READ_ONCE(sl_bpf.nr_maps))
-		sl_maps_forget_task(t);
+		maps_forget_task(t);
 	give_slot(t);
-	sl_unlock(&here->tasks_lock);
-	sl_flush(here);
-	sl_wait_for_dumps();
+	sl_unlock(&this_cpu->tasks_lock);
+	flush(this_cpu);
+	wait_for_dumps();
 }

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * enqueue.c - how a runnable task gets from the policy to a queue.
+ *
+ *	do_enqueue_task --> ops.enqueue --> direct: SCX_DSQ_LOCAL    -> local queue
+ *	                               |            SCX_DSQ_LOCAL_ON -> `moves` list
+ *	                               |            global or user   -> that queue
+ *	                               \--> kept by the policy, until ops.dispatch
+ *	                                    names it: buffered in `inserts`, placed
+ *	                                    by flush_dispatch_buf()
+ *
+ * Functions have the names of their counterparts in kernel/sched/ext.c. A task
+ * between two queues has ops_state DISPATCHING; whoever wants to take it away waits
+ * until it has arrived.
+ *
+ * Read next: schedule.c, which takes from the local queue.
+ */
+#include "core.h"
+
+/* The task has been claimed; other CPUs may be trying to. Keeps the count. */
+sl_inline void set_ops_state(struct sl_task *t, enum sl_ops_state state)
+{
+	smp_store_release(&t->ops_state,
+			  (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
+}
+
+/* That may be while it dispatches, so the outer callback's place is kept. */
+static __noinline void call_dequeue(struct sl_task *t, u64 deq_flags)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	enum sl_callback callback = this_cpu->callback;
+	struct sl_task *subject = this_cpu->callback_task;
+
+	SL_CALL_OP(this_cpu, dequeue, t, &t->p, deq_flags);
+	WRITE_ONCE(this_cpu->callback, callback);
+	this_cpu->callback_task = subject;
+}
+
+/* S22: the policy hears once that a task has left its custody. */
+sl_inline void end_custody(struct sl_task *t, u64 deq_flags)
+{
+	if (!t->in_custody)
+		return;
+	t->in_custody = false;
+	if (unlikely(SL_OP(dequeue)))
+		call_dequeue(t, deq_flags);
+}
+
+sl_inline void record_enqueue(const struct sl_task *t, u64 dsq_id)
+{
+	if (unlikely(sl_core.has_detail))
+		sl_host_record(SL_RECORD_ENQUEUE, t->p.pid, t->cpu, 0, dsq_id);
+}
+
+/**
+ * local_dsq_enqueue - put a task on a CPU's local queue
+ * @cpu: whose queue; its lock is held
+ * @t: runnable, on no queue
+ * @enq_flags: HEAD and PREEMPT put it first
+ *
+ * S5: an idle CPU is woken. S9: PREEMPT ends the running task's slice. A CPU
+ * that is just choosing needs neither, it will look at its queue next.
+ */
+static void local_dsq_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
+{
+	struct sl_task *curr = cpu->curr;
+
+	end_custody(t, 0);
+	WRITE_ONCE(t->cpu, cpu->id);
+	record_enqueue(t, cpu->local.id);
+	dsq_insert(&cpu->local, t, enq_flags & ~SCX_ENQ_DSQ_PRIQ);
+	set_ops_state(t, SL_OPSS_NONE);
+	if (cpu->is_scheduling)
+		return;
+	if (!curr) {
+		sl_host_kick(cpu->id);
+	} else if ((enq_flags & SCX_ENQ_PREEMPT) && curr != t) {
+		sl_set_slice(curr, 0);
+		sl_host_kick(cpu->id);
+	}
+}
+
+static sl_cold void refuse_insert(struct sl_task *t, u64 id, bool is_mixed, u64 enq_flags)
+{
+	if (is_mixed)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"DSQ 0x%llx holds tasks in %s order, %s[%d] was inserted in the other",
+				(unsigned long long)id,
+				enq_flags & SCX_ENQ_DSQ_PRIQ ? "FIFO" : "vtime",
+				t->p.comm, t->p.pid);
+	else
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"non-existent DSQ 0x%llx for %s[%d]",
+				(unsigned long long)id, t->p.comm, t->p.pid);
+}
+
+/*
+ * Put @t on @q, the global queue or a user queue that was found as @id. It may have
+ * been destroyed since, or hold tasks in the other order: that is the policy's
+ * error, and the global queue, so that @t still runs.
+ */
+sl_inline void dispatch_enqueue(struct sl_cpu *this_cpu, struct sl_dsq *q, u64 id,
+				struct sl_task *t, u64 enq_flags)
+{
+	bool is_there, is_queued;
+
+	t->in_custody = true;
+	record_enqueue(t, id);
+	sl_lock(&q->lock);
+	is_there = dsq_is(q, id);
+	is_queued = is_there && dsq_insert(q, t, enq_flags);
+	set_ops_state(t, SL_OPSS_NONE);
+	sl_unlock(&q->lock);
+	if (unlikely(!is_queued)) {
+		refuse_insert(t, id, is_there, enq_flags);
+		global_enqueue(this_cpu, t, 0);
+		return;
+	}
+	check_idlers(this_cpu);
+}
+
+/* The global queue is a FIFO, and always there. */
+static __noinline void global_enqueue(struct sl_cpu *this_cpu, struct sl_task *t,
+				      u64 enq_flags)
+{
+	struct sl_dsq *q = &sl_core.global;
+
+	end_custody(t, 0);
+	record_enqueue(t, SCX_DSQ_GLOBAL);
+	sl_lock(&q->lock);
+	dsq_insert(q, t, enq_flags & ~SCX_ENQ_DSQ_PRIQ);
+	set_ops_state(t, SL_OPSS_NONE);
+	sl_unlock(&q->lock);
+	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"cannot use vtime ordering for built-in DSQs");
+	check_idlers(this_cpu);
+}
+
+/* Set @t aside for the local queue of @cpu, another CPU; flush() puts it there. */
+static void defer_move(struct sl_cpu *this_cpu, s32 cpu, struct sl_task *t, u64 enq_flags)
+{
+	SL_ASSERT(!t->dsq);
+	this_cpu->has_deferred = true;
+	t->ddsp_dsq_id = SCX_DSQ_LOCAL_ON | (u64)cpu;
+	t->ddsp_enq_flags = enq_flags;
+	set_ops_state(t, SL_OPSS_DISPATCHING);
+	t->next = NULL;
+	if (this_cpu->moves)
+		this_cpu->moves_last->next = t;
+	else
+		this_cpu->moves = t;
+	this_cpu->moves_last = t;
+}
+
+/* @t, which waits, may not run where it is: flush() finds it another CPU. */
+static void defer_migration(struct sl_cpu *this_cpu, struct sl_task *t)
+{
+	this_cpu->has_deferred = true;
+	this_cpu->migrate = t;
+}
+
+/* Which CPU's local queue @id means; -1: none's. SCX_DSQ_LOCAL means @local_cpu. */
+static s32 local_dsq_cpu(u64 id, s32 local_cpu)
+{
+	if (id == SCX_DSQ_LOCAL)
+		return local_cpu;
+	if ((id & SCX_DSQ_LOCAL_ON) != SCX_DSQ_LOCAL_ON)
+		return -1;
+	id &= SCX_DSQ_LOCAL_CPU_MASK;
+	return id < sl_core.nr_cpus ? (s32)id : -1;
+}
+
+/* What a wrong id or CPU is, which is the policy's error. */
+static sl_cold void refuse_builtin(const struct sl_task *t, u64 id, s32 target)
+{
+	if (target >= 0)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"SCX_DSQ_LOCAL[_ON] target cpu %d not allowed for %s[%d]",
+				target, t->p.comm, t->p.pid);
+	else if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"invalid CPU %llu in SCX_DSQ_LOCAL_ON verdict for %s[%d]",
+				(unsigned long long)(id & SCX_DSQ_LOCAL_CPU_MASK),
+				t->p.comm, t->p.pid);
+	else
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"non-existent DSQ 0x%llx for %s[%d]",
+				(unsigned long long)id, t->p.comm, t->p.pid);
+}
+
+/* A verdict of a built-in queue, or of none: then the global one, so that @t still runs. */
+static __noinline void dispatch_to_builtin(struct sl_cpu *this_cpu, struct sl_cpu *locked,
+					   struct sl_task *t, u64 id, u64 enq_flags)
+{
+	s32 target = local_dsq_cpu(id, locked ? locked->id : this_cpu->id);
+
+	if (id == SCX_DSQ_GLOBAL) {
+		global_enqueue(this_cpu, t, enq_flags);
+	} else if (target < 0) {
+		refuse_builtin(t, id, target);
+		global_enqueue(this_cpu, t, enq_flags);
+	} else if (!sl_may_run_on(t, target)) {
+		refuse_builtin(t, id, target);
+		global_enqueue(this_cpu, t, 0);
+	} else if (locked && locked->id == target) {
+		local_dsq_enqueue(locked, t, enq_flags);
+	} else {
+		defer_move(this_cpu, target, t, enq_flags);
+	}
+}
+
+/* Put @t where a verdict says. @locked: the CPU whose lock is held, or NULL. */
+sl_inline void dispatch_to(struct sl_cpu *this_cpu, struct sl_cpu *locked,
+			   struct sl_task *t, u64 id, u64 enq_flags)
+{
+	struct sl_dsq *q = find_dsq(this_cpu, id);
+
+	if (likely(q))
+		dispatch_enqueue(this_cpu, q, id, t, enq_flags);
+	else
+		dispatch_to_builtin(this_cpu, locked, t, id, enq_flags);
+}
+
+sl_inline void direct_dispatch(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
+			       struct sl_task *t, u64 enq_flags)
+{
+	u64 dsq_id = t->ddsp_dsq_id;
+
+	enq_flags |= t->ddsp_enq_flags;
+	t->ddsp_dsq_id = SCX_DSQ_INVALID;
+	t->ddsp_enq_flags = 0;
+	dispatch_to(this_cpu, cpu, t, dsq_id, enq_flags);
+}
+
+/**
+ * do_enqueue_task - a runnable task needs a queue: ask the policy
+ * @this_cpu: the caller's
+ * @cpu: the CPU the task is on; its lock is held
+ * @t: runnable, on no queue
+ * @enq_flags: SCX_ENQ_*
+ *
+ * S6: a task already placed by select_cpu skips ops.enqueue(). S19, S20: an
+ * exiting or migration-disabled task goes to the local queue unless the policy
+ * asked for it. S3: without ops.enqueue(), and so while the policy is bypassed,
+ * everything goes to the global queue.
+ */
+static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
+			    struct sl_task *t, u64 enq_flags)
+{
+	const struct sched_ext_ops *ops = READ_ONCE(sl_core.live);
+	void (*enqueue)(struct task_struct *p, u64 enq_flags) = READ_ONCE(ops->enqueue);
+	u64 seq;
+
+	if (unlikely(ops == &sl_no_ops)) {
+		t->ddsp_dsq_id = SCX_DSQ_INVALID;
+		goto global;
+	}
+	if (t->ddsp_dsq_id != SCX_DSQ_INVALID)
+		goto direct;
+	if (unlikely((t->p.flags & PF_EXITING) && !(READ_ONCE(ops->flags) & SCX_OPS_ENQ_EXITING)))
+		goto local;
+	if (unlikely(READ_ONCE(t->p.migration_disabled) &&
+		     !(READ_ONCE(ops->flags) & SCX_OPS_ENQ_MIGRATION_DISABLED)))
+		goto local;
+	if (unlikely(!enqueue))
+		goto global;
+
+	seq = (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;
+	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUEING);
+	this_cpu->direct_task = t;
+	SL_CALL(this_cpu, enqueue, enqueue, t, &t->p, enq_flags);
+	this_cpu->direct_task = NULL;
+	if (t->ddsp_dsq_id != SCX_DSQ_INVALID)
+		goto direct;
+	/* S4: the policy holds it until it dispatches it. */
+	t->in_custody = true;
+	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUED);
+	check_idlers(this_cpu);
+	return;
+
+direct:
+	direct_dispatch(this_cpu, cpu, t, enq_flags);
+	return;
+local:
+	sl_set_slice(t, SCX_SLICE_DFL);
+	local_dsq_enqueue(cpu, t, enq_flags);
+	return;
+global:
+	sl_set_slice(t, SCX_SLICE_DFL);
+	global_enqueue(this_cpu, t, enq_flags);
+}
+
+/* Claim the task of one buffered insertion and place it; S21 if it is stale. */
+static void finish_dispatch(struct sl_cpu *cpu, const struct sl_insert *in)
+{
+	struct sl_task *t = in->task;
+	u64 state;
+
+	for (;;) {
+		state = smp_load_acquire(&t->ops_state);
+		if ((state & SL_OPSS_MASK) == SL_OPSS_QUEUEING) {
+			sl_host_relax();
+			continue;
+		}
+		if ((state & SL_OPSS_MASK) != SL_OPSS_QUEUED ||
+		    (state & ~(u64)SL_OPSS_MASK) != in->ops_seq)
+			return;
+		if (sl_cas_u64(&t->ops_state, state,
+			       in->ops_seq | SL_OPSS_DISPATCHING))
+			break;
+	}
+	dispatch_to(cpu, cpu, t, in->dsq_id, in->enq_flags);
+}
+
+/* Context: @cpu is this CPU and its lock is held. */
+static __noinline void flush_dispatch_buf(struct sl_cpu *cpu)
+{
+	u32 nr = cpu->nr_inserts;
+
+	for (u32 i = 0; i < nr; i++)
+		finish_dispatch(cpu, &cpu->inserts[i]);
+	cpu->nr_moved += nr;
+	cpu->nr_inserts = 0;
+}
+
+/**
+ * consume_dispatch_q - take the first task that may run here from a shared queue
+ * @cpu: this CPU, which is choosing; its lock is held
+ * @q: a user queue, found as @id, or the global one
+ *
+ * Return: whether a task was moved to the end of @cpu's local queue.
+ */
+static bool consume_dispatch_q(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
+{
+	struct sl_task *t;
+
+	if (unlikely(!READ_ONCE(q->first)))
+		return false;
+	sl_lock(&q->lock);
+	t = dsq_is(q, id) ? q->first : NULL;
+	while (t && unlikely(!sl_may_run_on(t, cpu->id)))
+		t = t->next;
+	if (t) {
+		dsq_remove(q, t);
+		WRITE_ONCE(t->cpu, cpu->id);
+		t->from_dsq_id = id;
+	}
+	sl_unlock(&q->lock);
+	if (!t)
+		return false;
+	/* As local_dsq_enqueue(), for a CPU that looks at its queue next. */
+	end_custody(t, 0);
+	record_enqueue(t, cpu->local.id);
+	dsq_insert(&cpu->local, t, 0);
+	return true;
+}
+
+/* A task that may no longer run where it ran: queue it where it may. */
+static void finish_migration(struct sl_cpu *this_cpu)
+{
+	struct sl_task *t = this_cpu->migrate;
+	struct sl_cpu *cpu;
+
+	this_cpu->migrate = NULL;
+	cpu = &sl_core.cpus[any_allowed_cpu(t, this_cpu->id)];
+	sl_lock(&cpu->lock);
+	make_runnable(this_cpu, cpu, t, 0);
+	sl_unlock(&cpu->lock);
+}
+
+/* flush(), where there is something. */
+static __noinline void flush_deferred(struct sl_cpu *this_cpu)
+{
+	struct sl_cpu *cpu;
+	struct sl_task *t;
+
+	while (this_cpu->moves || this_cpu->migrate) {
+		if (this_cpu->migrate)
+			finish_migration(this_cpu);
+		t = this_cpu->moves;
+		if (!t)
+			continue;
+		this_cpu->moves = t->next;
+		cpu = &sl_core.cpus[t->ddsp_dsq_id & SCX_DSQ_LOCAL_CPU_MASK];
+		t->ddsp_dsq_id = SCX_DSQ_INVALID;
+		sl_lock(&cpu->lock);
+		local_dsq_enqueue(cpu, t, t->ddsp_enq_flags);
+		sl_unlock(&cpu->lock);
+	}
+	if (this_cpu->nr_kicks)
+		flush_kicks(this_cpu);
+	this_cpu->has_deferred = false;
+}
+
+/**
+ * flush - do what had to wait until no lock is held
+ * @this_cpu: the caller's
+ *
+ * Ends every call of a host into the core, and every callback outside one.
+ */
+sl_inline void flush(struct sl_cpu *this_cpu)
+{
+	SL_ASSERT(!this_cpu->holds_lock);
+	if (unlikely(this_cpu->has_deferred))
+		flush_deferred(this_cpu);
+	if (unlikely(READ_ONCE(sl_core.exit_ready)))
+		finish_failure(this_cpu);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inside.h - what the core keeps to itself, for the tests of its parts.
+ *
+ * Each function calls the one without the prefix; see core/dsq.c, idle.c, policy.c
+ * and tasks.c.
+ */
+#ifndef INSIDE_H
+#define INSIDE_H
+
+#include "core.h"
+
+void inside_dsq_init(struct sl_dsq *q, u64 id, s32 cpu);
+bool inside_dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags);
+bool inside_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime);
+void inside_dsq_remove(struct sl_dsq *q, struct sl_task *t);
+struct sl_dsq *inside_find_dsq(struct sl_cpu *this_cpu, u64 id);
+void inside_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change);
+s32 inside_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
+			      const struct cpumask *allowed, u64 flags);
+void inside_set_bypass(bool is_bypassed);
+void inside_lock_tasks(void);
+void inside_unlock_tasks(void);
+
+#endif
