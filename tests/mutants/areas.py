@@ -9,18 +9,20 @@ Read next: test_mutants.py.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
+import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mutants.operators import Mutant, mutants_of
+from mutants.operators import Mutant, changed_lines, mutants_of
 
 Calls = list[list[str]]
 _POLICY_TESTS = ["test_known_answers.py", "test_known_answers_2.py", "test_known_answers_3.py", "test_inversion.py",
                  "test_classics.py"]  # fmt: skip
 _SIMULATED = ["tests/sim/test_golden.py", "tests/sim/test_conditions.py", "tests/conformance/test_conformance.py",
               "-k", "test_golden or test_conditions or test_simulator"]  # fmt: skip
+#: Last: what survives all else is killed by a digest alone, and the page counts it.
+_GOLDEN_RUNS = ["tests/policies/test_golden_runs.py"]
 _DAMAGE = ["tests/python/test_physics_damage.py", "--suite", "quick"]
 _STATS = ["tests/python/test_stats.py"]
 _COMPARE = ["python/schedlab/stats", "python/schedlab/runs", "tests/python/test_compare.py"]
@@ -51,12 +53,21 @@ class Area:
         calls = [*narrow, *(call for call in self.wide if call not in narrow)]
         return [[word.format(name=name) for word in call] for call in calls]
 
-    def draw(self, root: Path, number: int, seed: int, is_known: Callable[[Mutant], bool]) -> list[Mutant]:
-        """A number of mutants of this area, each of all as likely as any other, and those of earlier draws."""
-        files = sorted(path for pattern in self.patterns for path in root.glob(pattern))
-        every = [mutant for path in files for mutant in mutants_of(root, str(path.relative_to(root)))]
-        drawn = random.Random(seed).sample(every, min(number, len(every)))
-        return list(dict.fromkeys([*drawn, *filter(is_known, every)]))
+    def draw(self, root: Path, number: int, seed: int) -> list[Mutant]:
+        """A number of mutants of this area, each of all as likely as any other.
+
+        The lot of a mutant depends on its own lines alone: a larger number adds to the
+        sample, and an edit of the sources changes it only where they were edited.
+        """
+        lots, nr_alike = [], Counter()
+        for path in sorted(path for pattern in self.patterns for path in root.glob(pattern)):
+            text, file = path.read_text(), str(path.relative_to(root))
+            for mutant in mutants_of(root, file):
+                lines = (file, *changed_lines(mutant, text))
+                lot = hashlib.sha256(repr((seed, *lines, nr_alike[lines])).encode()).digest()
+                nr_alike[lines] += 1
+                lots.append((lot, mutant))
+        return [mutant for _, mutant in sorted(lots, key=lambda pair: pair[0])[:number]]
 
 
 AREAS = {
@@ -93,14 +104,17 @@ AREAS = {
         wide=[
             _SIMULATED,
             ["tests/core/test_core.py", "-k", "test_unit"],
+            _GOLDEN_RUNS,
         ],
     ),
     "simulator": Area(
         ("hosts/sim/*.c",),
+        narrow={"serve": [["tests/python/test_policy_log.py", "-k", "sim"]]},
         wide=[
             _SIMULATED,
             ["tests/sim/test_arrivals.py", "tests/sim/test_faults.py"],
             ["tests/python/test_hosts.py", "tests/python/test_process.py"],
+            _GOLDEN_RUNS,
         ],
     ),
     "policies": Area(
@@ -108,6 +122,7 @@ AREAS = {
         wide=[
             [*(f"tests/policies/{file}" for file in _POLICY_TESTS), "-k", "{name}"],
             ["tests/sim/test_golden.py"],
+            [*_GOLDEN_RUNS, "-k", "{name}"],
         ],
     ),
 }

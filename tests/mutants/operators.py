@@ -37,6 +37,15 @@ class Mutant:
         return text[: self.start] + self.new + text[self.end :]
 
 
+def changed_lines(mutant: Mutant, text: str) -> tuple[str, str]:
+    """The lines that a mutant changes, before and after, in one line each."""
+    begin = text.rfind("\n", 0, mutant.start) + 1
+    end = text.find("\n", mutant.end)
+    end = len(text) if end < 0 else end
+    after = text[begin : mutant.start] + mutant.new + text[mutant.end : end]
+    return " ".join(text[begin:end].split()), " ".join(after.split())
+
+
 _C_SWAPS = {
     "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&",
     "+": "-", "-": "+", "+=": "-=", "-=": "+=", "++": "--", "--": "++",

@@ -17,8 +17,6 @@ import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mutants.operators import Mutant
-
 KILLED = ("failed", "slow")
 
 
@@ -33,15 +31,6 @@ class Result:
     new: str
     result: str
     killer: str = ""
-
-
-def changed_lines(mutant: Mutant, text: str) -> tuple[str, str]:
-    """The lines that a mutant changes, before and after, in one line each."""
-    begin = text.rfind("\n", 0, mutant.start) + 1
-    end = text.find("\n", mutant.end)
-    end = len(text) if end < 0 else end
-    after = text[begin : mutant.start] + mutant.new + text[mutant.end : end]
-    return " ".join(text[begin:end].split()), " ".join(after.split())
 
 
 def digest(*paths: Path) -> str:
@@ -84,11 +73,6 @@ class Memory:
             self._digests[file] = digest(self._root / file)
         return f"{file} {self._digests[file]} {place} {new}"
 
-    def has(self, mutant: Mutant) -> bool:
-        """Whether a mutant was tried, in the file as it is."""
-        _, new = changed_lines(mutant, (self._root / mutant.file).read_text())
-        return self._key(mutant.file, new, mutant.start) in self._known
-
     def find(self, file: str, new: str, place: int) -> Result | None:
         """What is known of a mutant, by its file, changed line and offset."""
         kept = self._known.get(self._key(file, new, place))
@@ -119,8 +103,7 @@ def page(results: list[Result], nr_named: int, *, why: dict, made: str, command:
         "# Mutants\n\n"
         "A mutant is a source with one small error put in on purpose: a comparison, a condition, a constant, a sign or a\n"
         "statement is changed. A test suite that passes with it has not looked there. Each mutant below was drawn at random\n"
-        "from all that the operators of `tests/mutants/` make of an area's sources, in this run or in an earlier one since\n"
-        f"which its file has not changed. Made {made} by\n\n"
+        f"from all that the operators of `tests/mutants/` make of an area's sources. Made {made} by\n\n"
         f"    {command}\n\n"
         f"All {nr_named} mutants of `tests/mutants/named.toml`, which once survived, are killed.\n\n"
         "An equivalent mutant changes nothing that a caller, a user or a record can see; it counts neither as killed nor as\n"
