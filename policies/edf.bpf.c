@@ -30,14 +30,17 @@
  * Read next: policies/eevdf.bpf.c, deadlines made up to share the CPU.
  */
 #include <scx/common.bpf.h>
+#include <scx/dsq.h>
+#include <scx/idle.h>
+#include <scx/running.h>
 #include <scx/task_attr.h>
+#include <scx/task_ctx.h>
 
 char _license[] SEC("license") = "GPL";
 
 #define EDF_DSQ 0
 /* Due dates are times of the clock, or this much later: none. */
 #define NO_DEADLINE_NS (1ULL << 61)
-#define IDLE_NS (~0ULL >> 1)	/* later than any due date */
 
 const volatile u64 slice_ns = 10000000;
 
@@ -48,25 +51,7 @@ struct task_ctx {
 	bool is_new;
 	bool has_yielded;
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct task_ctx);
-} task_ctxs SEC(".maps");
-
-/*
- * When the running job of a CPU is due, or the one that will run after a kick that
- * is on its way; IDLE_NS: nothing runs. Written and read without a lock: should two
- * CPUs cross, the next tick puts it right.
- */
-static u64 running_due_ns[SCX_CPUS_MAX];
-
-static struct task_ctx *task_ctx(struct task_struct *p)
-{
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-}
+DEFINE_TASK_CTX(struct task_ctx);
 
 static bool has_deadline(const struct task_ctx *tc)
 {
@@ -91,45 +76,21 @@ static void begin_turn(struct task_ctx *tc)
 	tc->due_ns = NO_DEADLINE_NS + scx_bpf_now();
 }
 
-/* Charge the CPU time since the last call; who is preempted has the rest left. */
+/* Charge the CPU time since the last call; a preempted task has the rest left. */
 static void charge(struct task_struct *p, struct task_ctx *tc)
 {
-	tc->used_ns += p->se.sum_exec_runtime - tc->exec_ns;
-	tc->exec_ns = p->se.sum_exec_runtime;
+	tc->used_ns += exec_ns_since(p, &tc->exec_ns);
 	if (!has_deadline(tc) && tc->used_ns >= slice_ns)
 		begin_turn(tc);
 }
 
-static void note_running(s32 cpu, u64 due_ns)
-{
-	u64 *running = ARRAY_ELEM_PTR(running_due_ns, cpu, SCX_CPUS_MAX);
-
-	if (running)
-		*running = due_ns;
-}
-
-static u64 due_on(s32 cpu)
-{
-	u64 *running = ARRAY_ELEM_PTR(running_due_ns, cpu, SCX_CPUS_MAX);
-
-	return running ? *running : 0;
-}
-
-/*
- * An idle CPU is only chosen here. The task goes through the queue even then, or
- * it would pass by a more urgent one that is about to be fetched by that CPU.
- */
 s32 BPF_STRUCT_OPS(edf_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
 {
-	bool is_idle = false;
-
-	/* Not behind a waker that may run on: another CPU is idle now. */
-	return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC,
-				      &is_idle);
+	return select_cpu_only(p, prev_cpu, wake_flags);
 }
 
-/* A job is released. A task that is merely changed goes on with the one it has. */
+/* A job is released. A task that is merely changed keeps the one it has. */
 void BPF_STRUCT_OPS(edf_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_attr *attr = task_attr(p);
@@ -144,32 +105,6 @@ void BPF_STRUCT_OPS(edf_runnable, struct task_struct *p, u64 enq_flags)
 		begin_turn(tc);
 }
 
-/*
- * Have the CPU choose again whose job is due last, if that is later than @due_ns.
- * It is noted as taken, so that the next job that is released finds another one.
- */
-static void preempt_latest(struct task_struct *p, u64 due_ns)
-{
-	s32 nr_cpus = (s32)scx_bpf_nr_cpu_ids();
-	s32 latest_cpu = scx_bpf_task_cpu(p);
-	u64 latest_ns = due_on(latest_cpu);
-	s32 cpu;
-
-	bpf_for(cpu, 0, nr_cpus) {
-		if (latest_ns == IDLE_NS)
-			break;
-		if (due_on(cpu) <= latest_ns ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			continue;
-		latest_cpu = cpu;
-		latest_ns = due_on(cpu);
-	}
-	if (latest_ns <= due_ns)
-		return;
-	note_running(latest_cpu, due_ns);
-	scx_bpf_kick_cpu(latest_cpu, SCX_KICK_PREEMPT);
-}
-
 void BPF_STRUCT_OPS(edf_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
@@ -181,21 +116,7 @@ void BPF_STRUCT_OPS(edf_enqueue, struct task_struct *p, u64 enq_flags)
 	tc->has_yielded = false;
 	scx_bpf_dsq_insert_vtime(p, EDF_DSQ, slice_of(tc), tc->due_ns,
 				 enq_flags);
-	preempt_latest(p, urgency_of(tc));
-}
-
-/* Whether a queued task that may run on @cpu is due before @end_ns. */
-static bool is_one_before(s32 cpu, u64 end_ns)
-{
-	struct task_struct *p;
-
-	bpf_for_each(scx_dsq, p, EDF_DSQ, 0) {
-		if (p->scx.dsq_vtime >= end_ns)
-			return false;
-		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			return true;
-	}
-	return false;
+	preempt_last(p, urgency_of(tc), 0);
 }
 
 /*
@@ -204,24 +125,21 @@ static bool is_one_before(s32 cpu, u64 end_ns)
  */
 void BPF_STRUCT_OPS(edf_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct task_ctx *tc = NULL;
+	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED) &&
-	    bpf_cpumask_test_cpu(cpu, prev->cpus_ptr))
-		tc = task_ctx(prev);
 	if (!prev || !tc) {
 		if (!scx_bpf_dsq_move_to_local(EDF_DSQ))
-			note_running(cpu, IDLE_NS);
+			note_idle(cpu);
 		return;
 	}
 	charge(prev, tc);
-	if (is_one_before(cpu, tc->due_ns + tc->has_yielded) &&
+	if (is_queued_before(EDF_DSQ, cpu, tc->due_ns + tc->has_yielded) &&
 	    scx_bpf_dsq_move_to_local(EDF_DSQ))
 		return;
-	/* It goes on, with a slice of ours and not of the kernel's length. */
+	/* It continues, with a slice of ours and not of the kernel's length. */
 	tc->has_yielded = false;
 	scx_bpf_task_set_slice(prev, slice_of(tc));
-	note_running(cpu, urgency_of(tc));
+	note_running(cpu, urgency_of(tc), 0);
 }
 
 void BPF_STRUCT_OPS(edf_running, struct task_struct *p)
@@ -231,7 +149,7 @@ void BPF_STRUCT_OPS(edf_running, struct task_struct *p)
 	if (!tc)
 		return;
 	tc->exec_ns = p->se.sum_exec_runtime;
-	note_running(scx_bpf_task_cpu(p), urgency_of(tc));
+	note_running(scx_bpf_task_cpu(p), urgency_of(tc), 0);
 }
 
 void BPF_STRUCT_OPS(edf_stopping, struct task_struct *p, bool runnable)
@@ -242,12 +160,12 @@ void BPF_STRUCT_OPS(edf_stopping, struct task_struct *p, bool runnable)
 		charge(p, tc);
 }
 
-/* Only for releases that crossed another CPU's choice; see running_due_ns. */
+/* Only for releases that crossed another CPU's choice; see running.h. */
 void BPF_STRUCT_OPS(edf_tick, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc && is_one_before(scx_bpf_task_cpu(p), urgency_of(tc)))
+	if (tc && is_queued_before(EDF_DSQ, scx_bpf_task_cpu(p), urgency_of(tc)))
 		scx_bpf_task_set_slice(p, 0);
 }
 
@@ -255,35 +173,27 @@ bool BPF_STRUCT_OPS(edf_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tc = task_ctx(from);
 
-	if (to)
-		return false;
-	if (tc) {
+	if (tc && !to) {
 		tc->has_yielded = true;
 		if (!has_deadline(tc))
 			begin_turn(tc);
 	}
-	scx_bpf_task_set_slice(from, 0);
-	return true;
+	return end_slice(from, to);
 }
 
 s32 BPF_STRUCT_OPS(edf_init_task, struct task_struct *p,
 		   struct scx_init_task_args *args)
 {
-	struct task_ctx *tc = bpf_task_storage_get(&task_ctxs, p, NULL,
-						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_ctx *tc = create_task_ctx(p);
 
 	if (!tc)
-		return -12;	/* ENOMEM */
+		return -ENOMEM;
 	tc->is_new = true;
 	return 0;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(edf_init)
 {
-	s32 cpu;
-
-	bpf_for(cpu, 0, SCX_CPUS_MAX)
-		note_running(cpu, IDLE_NS);
 	return scx_bpf_create_dsq(EDF_DSQ, -1);
 }
 

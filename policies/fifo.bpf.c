@@ -4,13 +4,12 @@
  *
  * One queue for all CPUs. A task that wakes up goes to the end of it, or straight
  * to a CPU that is idle; a CPU that becomes free takes the first task that may
- * run there. Nobody is ever preempted: slices are endless.
+ * run there. No task is ever preempted: slices are endless.
  *
- * Good at: batches of equal jobs. It switches as seldom as a policy can, and
- * what arrives together finishes as early as possible on average when jobs are
- * equally long.
+ * Good at: batches of equal jobs. It switches as seldom as a policy can, and jobs
+ * of equal length that arrive together finish as early as possible on average.
  * Bad at: anything mixed. A short job behind a long one waits for all of it (the
- * convoy), an interactive task beside a busy one is dead, and a task that never
+ * convoy), an interactive task hardly runs beside a busy one, and a task that never
  * blocks starves the rest; Linux unloads the policy when one of them has waited
  * for 30 seconds.
  *
@@ -29,7 +28,7 @@ s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
 {
 	bool is_idle = false;
-	/* Not behind a waker that may run on: another CPU is idle now. */
+	/* Not behind a waker that continues: another CPU is idle now. */
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu,
 					 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
@@ -55,7 +54,7 @@ void BPF_STRUCT_OPS(fifo_dispatch, s32 cpu, struct task_struct *prev)
 {
 	if (scx_bpf_dsq_move_to_local(FIFO_DSQ))
 		return;
-	/* A task that yielded to nobody has lost its slice, and needs a new one. */
+	/* A task that yields while no other waits has lost its slice. */
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
 		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
 }

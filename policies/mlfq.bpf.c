@@ -1,34 +1,30 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * mlfq.bpf.c - multi-level feedback queue: who runs long, runs later (report 5).
+ * mlfq.bpf.c - multi-level feedback queue: a task that runs long runs later (report 5).
  *
  * Four levels, 3 the highest. A task starts at level 3; when it has used up the
- * allotment of its level (1, 2, 4 quanta) it moves one level down. A free CPU takes
- * from the highest level that has a task, and at each tick a running task makes
- * way for one of a higher level. Level 0 has no allotment, only turns.
+ * allotment of its level it moves one level down. A free CPU takes from the highest
+ * level that has a task; at each tick one of a higher level preempts a running task.
  *
  *	new, boosted --> 3 --1 quantum--> 2 --2 quanta--> 1 --4 quanta--> 0
  *	                 ^                |               |               |
  *	                 +----------------+--- boost -----+---------------+
  *
- * An allotment counts from each wake-up (visit, as in the report), or all the time
- * that the task spends at the level (cumulative). With boost_ns, all tasks return
- * to level 3 once per period.
+ * An allotment counts from each wake-up (visit, as in the report), or all the time at
+ * the level (cumulative). With boost_ns, all tasks return to level 3 once per period.
  *
  * Good at: short response times for tasks that block often, without being told
  * which ones; few switches for those that compute.
- * Bad at: shares; those at the bottom starve beside enough of the others unless
- * they are boosted, and a task that computes first and interacts later stays at the
- * bottom. Per visit it can be gamed: who sleeps shortly before its quantum ends
- * keeps level 3 and nearly the whole CPU. It knows nothing of who waits for whom.
- *
- * In the report every tick also passes the CPU on within a level: rotate does that.
+ * Bad at: shares; tasks at the bottom starve beside enough others unless they are
+ * boosted, and one that computes first and interacts later stays there. Per visit it
+ * can be gamed: a task that sleeps shortly before its quantum ends keeps level 3 and
+ * nearly the whole CPU. It knows nothing of locks.
  *
  * @knob quantum_ns ns 1 1000000000  allotment of level 3 (default 10 ms, one tick)
- * @knob bottom_turn_ns ns 1 10000000000  turn at level 0 (default 10 ms, one tick)
+ * @knob bottom_turn_ns ns 1 10000000000  turn at level 0, without allotment (default 10 ms)
  * @knob allotment enum visit=0,cumulative=1  how it is counted (default visit)
  * @knob boost_ns ns 0 1000000000000  period of boosts (default 0, none)
- * @knob rotate bool 0 1  turns of one quantum at all levels (default 0)
+ * @knob rotate bool 0 1  turns of one quantum at all levels, as in the report (default 0)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source report 5, section 4.1.3; R. H. and A. C. Arpaci-Dusseau, Operating
  *         Systems: Three Easy Pieces, chapter 8 (cumulative allotment, boost)
@@ -36,6 +32,9 @@
  * Read next: policies/priority.bpf.c, where the levels are given.
  */
 #include <scx/common.bpf.h>
+#include <scx/dsq.h>
+#include <scx/idle.h>
+#include <scx/task_ctx.h>
 
 char _license[] SEC("license") = "GPL";
 
@@ -56,22 +55,11 @@ struct task_ctx {
 	u64 exec_ns;		/* its CPU time when used_ns was last brought up to date */
 	u64 nr_boosts;		/* that it has seen */
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct task_ctx);
-} task_ctxs SEC(".maps");
+DEFINE_TASK_CTX(struct task_ctx);
 
 static u64 start_ns;
 /* Boosts that were carried out; one CPU at a time raises it. */
 static u64 nr_boosts;
-
-static struct task_ctx *task_ctx(struct task_struct *p)
-{
-	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
-}
 
 /* The mask changes nothing, but bounds the shift for the verifier. */
 static u64 allotment_ns(u32 level)
@@ -82,15 +70,14 @@ static u64 allotment_ns(u32 level)
 /* How long it may run now. Context: it is up to date, see below. */
 static u64 turn_ns(const struct task_ctx *tc)
 {
-	u64 left_ns;
+	u64 left_ns = allotment_ns(tc->level) - tc->used_ns;
 
 	if (tc->level == 0)
 		return bottom_turn_ns;
-	left_ns = allotment_ns(tc->level) - tc->used_ns;
 	return rotate && left_ns > quantum_ns ? quantum_ns : left_ns;
 }
 
-/* A task that was not queued when a boost came finds out here. */
+/* For a task that was not queued when a boost came. */
 static void catch_up(struct task_ctx *tc)
 {
 	if (tc->nr_boosts == nr_boosts)
@@ -106,8 +93,7 @@ static void catch_up(struct task_ctx *tc)
  */
 static void charge(struct task_struct *p, struct task_ctx *tc)
 {
-	tc->used_ns += p->se.sum_exec_runtime - tc->exec_ns;
-	tc->exec_ns = p->se.sum_exec_runtime;
+	tc->used_ns += exec_ns_since(p, &tc->exec_ns);
 	catch_up(tc);
 	if (tc->level == 0 || tc->used_ns < allotment_ns(tc->level))
 		return;
@@ -126,23 +112,17 @@ s32 BPF_STRUCT_OPS(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
-	bool is_idle = false;
-	/* Not behind a waker that may run on: another CPU is idle now. */
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu,
-					 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
-	if (!is_idle || !tc)
-		return cpu;
-	/* Straight to the CPU, past enqueue; its visit begins here. */
+	if (!tc)
+		return prev_cpu;
+	/* Also in enqueue, which comes only if no CPU is idle. */
 	begin_visit(tc);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(tc), 0);
-	return cpu;
+	return select_cpu_and_insert(p, prev_cpu, wake_flags, turn_ns(tc));
 }
 
 void BPF_STRUCT_OPS(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
-	s32 cpu;
 
 	if (!tc) {
 		scx_bpf_dsq_insert(p, TOP_LEVEL, quantum_ns, enq_flags);
@@ -153,12 +133,7 @@ void BPF_STRUCT_OPS(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 	else
 		catch_up(tc);
 	scx_bpf_dsq_insert(p, tc->level, turn_ns(tc), enq_flags);
-	if (enq_flags & SCX_ENQ_CPU_SELECTED)
-		return;
-	/* It made way for a task that is bound here; another CPU may be idle. */
-	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	kick_idle_cpu(p, enq_flags);
 }
 
 static u64 nr_boosts_due(void)
@@ -199,17 +174,14 @@ static void boost(void)
 /* Those of the level of @prev go before it, since it had its turn. */
 void BPF_STRUCT_OPS(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct task_ctx *tc = NULL;
+	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 	u32 nr_levels = NR_LEVELS;
 	int i;
 
 	boost();
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
-		tc = task_ctx(prev);
-		if (tc) {
-			charge(prev, tc);
-			nr_levels = NR_LEVELS - tc->level;
-		}
+	if (prev && tc) {
+		charge(prev, tc);
+		nr_levels = NR_LEVELS - tc->level;
 	}
 	bpf_for(i, 0, nr_levels) {
 		if (scx_bpf_dsq_move_to_local(TOP_LEVEL - i))
@@ -223,16 +195,12 @@ void BPF_STRUCT_OPS(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(mlfq_tick, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
-	bool is_over;
-	int i;
 
 	if (!tc)
 		return;
 	charge(p, tc);
-	is_over = nr_boosts_due() != nr_boosts;
-	bpf_for(i, 0, TOP_LEVEL - tc->level)
-		is_over |= scx_bpf_dsq_nr_queued(TOP_LEVEL - i) > 0;
-	if (is_over)
+	if (nr_boosts_due() != nr_boosts ||
+	    is_any_queued(tc->level + 1, NR_LEVELS))
 		scx_bpf_task_set_slice(p, 0);
 }
 
@@ -255,11 +223,10 @@ void BPF_STRUCT_OPS(mlfq_stopping, struct task_struct *p, bool runnable)
 s32 BPF_STRUCT_OPS(mlfq_init_task, struct task_struct *p,
 		   struct scx_init_task_args *args)
 {
-	struct task_ctx *tc = bpf_task_storage_get(&task_ctxs, p, NULL,
-						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_ctx *tc = create_task_ctx(p);
 
 	if (!tc)
-		return -12;	/* ENOMEM */
+		return -ENOMEM;
 	tc->level = TOP_LEVEL;
 	tc->nr_boosts = nr_boosts;
 	return 0;
@@ -267,16 +234,8 @@ s32 BPF_STRUCT_OPS(mlfq_init_task, struct task_struct *p,
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(mlfq_init)
 {
-	int level;
-	s32 err;
-
 	start_ns = scx_bpf_now();
-	bpf_for(level, 0, NR_LEVELS) {
-		err = scx_bpf_create_dsq(level, -1);
-		if (err)
-			return err;
-	}
-	return 0;
+	return create_dsqs(NR_LEVELS);
 }
 
 SCX_OPS_DEFINE(mlfq_ops,

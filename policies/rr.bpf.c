@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * rr.bpf.c - round-robin: everybody in turn, for one slice each.
+ * rr.bpf.c - round-robin: all tasks in turn, for one slice each.
  *
  * One queue for all CPUs. A task that wakes up, or whose slice is used up, goes
  * to the end of it; a free CPU takes the first task that may run there. A task
@@ -20,9 +20,11 @@
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source report 5, section 4.1.1; xv6's scheduler
  *
- * Read next: policies/priority.bpf.c, where some tasks are more important.
+ * Read next: include/scx/idle.h, then policies/priority.bpf.c, where some tasks are
+ * more important.
  */
 #include <scx/common.bpf.h>
+#include <scx/idle.h>
 
 char _license[] SEC("license") = "GPL";
 
@@ -33,27 +35,13 @@ const volatile u64 slice_ns = 10000000;
 s32 BPF_STRUCT_OPS(rr_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
 {
-	bool is_idle = false;
-	/* Not behind a waker that may run on: another CPU is idle now. */
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu,
-					 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
-
-	if (is_idle)
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
-	return cpu;
+	return select_cpu_and_insert(p, prev_cpu, wake_flags, slice_ns);
 }
 
 void BPF_STRUCT_OPS(rr_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	s32 cpu;
-
 	scx_bpf_dsq_insert(p, RR_DSQ, slice_ns, enq_flags);
-	if (enq_flags & SCX_ENQ_CPU_SELECTED)
-		return;
-	/* It made way for a task that is bound here; another CPU may be idle. */
-	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	kick_idle_cpu(p, enq_flags);
 }
 
 void BPF_STRUCT_OPS(rr_dispatch, s32 cpu, struct task_struct *prev)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * idle.h - how a policy finds an idle CPU: for a task that wakes up, and for one
+ * that joins a queue although no CPU was chosen for it.
+ *
+ * The first is asked in ops.select_cpu, the second in ops.enqueue; together they
+ * leave no CPU idle beside a task that it may run.
+ *
+ * Read next: policies/rr.bpf.c, a small user; policies/fifo.bpf.c is the same
+ * written out.
+ */
+#ifndef SCX_IDLE_H
+#define SCX_IDLE_H
+
+#include <scx/common.bpf.h>
+
+/*
+ * The CPU for a task that wakes up. *@is_idle: whether it is idle, and reserved for
+ * the task. Without SCX_WAKE_SYNC: a waker that is about to block may run on all the
+ * same, and the task would wait behind it although another CPU is idle now.
+ */
+static inline s32 select_idle_cpu(struct task_struct *p, s32 prev_cpu,
+				  u64 wake_flags, bool *is_idle)
+{
+	*is_idle = false;
+	return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC,
+				      is_idle);
+}
+
+/*
+ * For queues in order of urgency: the CPU is only chosen, and the task is queued
+ * even if it is idle, or it would pass a more urgent one that this CPU is about to
+ * fetch.
+ */
+static inline s32 select_cpu_only(struct task_struct *p, s32 prev_cpu,
+				  u64 wake_flags)
+{
+	bool is_idle;
+
+	return select_idle_cpu(p, prev_cpu, wake_flags, &is_idle);
+}
+
+/* An idle CPU gets the task at once, past ops.enqueue. */
+static inline s32 select_cpu_and_insert(struct task_struct *p, s32 prev_cpu,
+					u64 wake_flags, u64 slice_ns)
+{
+	bool is_idle;
+	s32 cpu = select_idle_cpu(p, prev_cpu, wake_flags, &is_idle);
+
+	if (is_idle)
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
+	return cpu;
+}
+
+/*
+ * Wake an idle CPU for a task that was queued, unless ops.select_cpu has just looked
+ * for one: the task was preempted, or yielded, or may run on this CPU only.
+ * Return: whether there was an idle CPU.
+ */
+static inline bool kick_idle_cpu(struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu;
+
+	if (enq_flags & SCX_ENQ_CPU_SELECTED)
+		return false;
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu < 0)
+		return false;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	return true;
+}
+
+#endif

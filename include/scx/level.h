@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * level.h - levels of priority, 0 the highest, where a task has no priority.
+ *
+ * Read next: policies/rt.h, a small user.
+ */
+#ifndef SCX_LEVEL_H
+#define SCX_LEVEL_H
+
+#include <scx/common.bpf.h>
+
+#define NICE_0_WEIGHT 100U
+#define DOUBLINGS_MAX 7		/* a weight is 10,000 at most */
+
+/*
+ * The level of a task without priority: @default_level at nice 0, and one level
+ * higher for each factor of two in weight. It may be below 0 or beyond the last.
+ */
+static inline s64 level_of_weight(u32 weight, u32 default_level)
+{
+	s64 level = default_level;
+	u32 i;
+
+	for (i = 1; i <= DOUBLINGS_MAX; i++) {
+		level -= weight >= NICE_0_WEIGHT << i;
+		level += weight << i <= NICE_0_WEIGHT;
+	}
+	return level;
+}
+
+static inline u32 clamp_level(s64 level, u32 nr_levels)
+{
+	if (level < 0)
+		return 0;
+	return level < nr_levels ? (u32)level : nr_levels - 1;
+}
+
+#endif
