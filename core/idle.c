@@ -346,7 +346,7 @@ static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	return select_cpu_default(t, prev_cpu, wake_flags, allowed, flags);
 }
 
-s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+__flatten s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 			   bool *is_idle)
 {
 	s32 cpu = select_for_policy(sl_task_of(p), prev_cpu, wake_flags, NULL, 0);

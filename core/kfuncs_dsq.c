@@ -131,7 +131,7 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 	return true;
 }
 
-bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
+__flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_dsq *q;

@@ -182,7 +182,7 @@ static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idl
  * Context: on the CPU concerned, no lock held, see host.h.
  * Return: the task to run, which may be the one that was running; or NULL.
  */
-struct sl_task *sl_schedule(enum sl_why why)
+__flatten struct sl_task *sl_schedule(enum sl_why why)
 {
 	struct sl_cpu *cpu = sl_this_cpu();
 	struct sl_task *prev, *next;

@@ -196,7 +196,7 @@ void sl_task_start_woken(struct sl_task *t, s32 waker_pid)
  * Context: no lock held.
  * Return: whether the call made a difference.
  */
-bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
+__flatten bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 {
 	u8 state;
 	struct sl_cpu *cpu = lock_cpu_of(t, &state);

@@ -17,9 +17,8 @@
  */
 #include "sim.h"
 
-static void refresh_key(u32 idx)
+static void refresh_key(const struct sim_cpu *c)
 {
-	struct sim_cpu *c = &sim.cpus[idx];
 	u64 key = SIM_NEVER;
 	u64 other;
 
@@ -33,7 +32,7 @@ static void refresh_key(u32 idx)
 		other = sim_key(c->tick_at_ns, SIM_CLASS_TICK);
 		key = other < key ? other : key;
 	}
-	sim_tree_update(idx, key);
+	sim_tree_update((u32)c->idx, key);
 }
 
 /* First tick strictly after now, at or after @t_ns. */
@@ -84,7 +83,7 @@ void sim_slice_changed(struct sl_task *t)
 	sl_charge(t, sim_now_ns / sim.options->tick_ns * sim.options->tick_ns);
 	t->p.scx.slice = slice_ns;
 	set_tick(c);
-	refresh_key((u32)t->cpu);
+	refresh_key(c);
 }
 
 /* What the cost model says about putting @t on @cpu, and why that is done. */
@@ -138,9 +137,8 @@ static void end_run(struct sim_cpu *c)
  * Let the core choose. Return: true if a task is now running, so that its burst
  * must be looked at; false if the CPU is idle or switching.
  */
-static bool schedule(u32 idx, enum sl_why why)
+static bool schedule(struct sim_cpu *c, enum sl_why why)
 {
-	struct sim_cpu *c = &sim.cpus[idx];
 	struct sim_task *prev = c->running;
 	struct sim_task *next;
 	u64 tick_at_ns = c->tick_at_ns;
@@ -162,7 +160,7 @@ static bool schedule(u32 idx, enum sl_why why)
 		sl_task_detach(&prev->core);
 	if (!next)
 		return false;
-	cost_ns = switch_cost_ns(next, (s32)idx, why);
+	cost_ns = sim.is_switch_free ? 0 : switch_cost_ns(next, c->idx, why);
 	if (cost_ns) {
 		c->incoming = next;
 		c->switch_ns = cost_ns;
@@ -178,9 +176,8 @@ static bool schedule(u32 idx, enum sl_why why)
  * A task runs whose burst may be over: go on with its program until the CPU has
  * something that takes time, or nothing to do.
  */
-static void go_on(u32 idx)
+static void go_on(struct sim_cpu *c)
 {
-	struct sim_cpu *c = &sim.cpus[idx];
 	bool is_running = true;
 
 	while (is_running && !sim.is_over) {
@@ -199,25 +196,25 @@ static void go_on(u32 idx)
 			is_running = false;
 			break;
 		case SIM_NEXT_BLOCK:
-			is_running = schedule(idx, SL_WHY_BLOCK);
+			is_running = schedule(c, SL_WHY_BLOCK);
 			break;
 		case SIM_NEXT_YIELD:
-			is_running = schedule(idx, SL_WHY_YIELD);
+			is_running = schedule(c, SL_WHY_YIELD);
 			break;
 		case SIM_NEXT_KICKED:
-			is_running = schedule(idx, SL_WHY_RESCHED);
+			is_running = schedule(c, SL_WHY_RESCHED);
 			break;
 		case SIM_NEXT_EXIT:
-			is_running = schedule(idx, SL_WHY_EXIT);
+			is_running = schedule(c, SL_WHY_EXIT);
 			sim.nr_left--;
 			break;
 		}
 	}
-	refresh_key(idx);
+	refresh_key(c);
 }
 
 /* A tick takes its cost from the task, without the task getting any further. */
-static void steal_tick(struct sim_cpu *c, u32 idx)
+static void steal_tick(struct sim_cpu *c)
 {
 	u64 cost_ns = sim.options->costs.tick_ns;
 
@@ -226,7 +223,7 @@ static void steal_tick(struct sim_cpu *c, u32 idx)
 	/* The record is written before the time is spent: it must not say more. */
 	if (cost_ns > sim.end_ns - sim_now_ns)
 		cost_ns = sim.end_ns - sim_now_ns;
-	sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx, SL_OVERHEAD_TICK,
+	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_TICK,
 		       cost_ns);
 	c->overhead_ns += cost_ns;
 	c->stolen_ns += cost_ns;
@@ -235,51 +232,45 @@ static void steal_tick(struct sim_cpu *c, u32 idx)
 	c->running->core.exec_start_ns += cost_ns;
 }
 
-static void handle_tick(u32 idx)
+static void handle_tick(struct sim_cpu *c)
 {
-	struct sim_cpu *c = &sim.cpus[idx];
-
 	c->tick_at_ns = SIM_NEVER;
 	if (!c->running) {
-		refresh_key(idx);
+		refresh_key(c);
 		return;
 	}
 	count_down(c);
 	if (sl_tick()) {
-		if (schedule(idx, SL_WHY_RESCHED))
-			go_on(idx);
+		if (schedule(c, SL_WHY_RESCHED))
+			go_on(c);
 		else
-			refresh_key(idx);
+			refresh_key(c);
 		return;
 	}
-	steal_tick(c, idx);
+	steal_tick(c);
 	set_tick(c);
-	refresh_key(idx);
+	refresh_key(c);
 }
 
-static void handle_burst(u32 idx)
+static void handle_burst(struct sim_cpu *c)
 {
-	struct sim_cpu *c = &sim.cpus[idx];
-
 	if (c->incoming) {
-		sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx,
+		sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx,
 			       SL_OVERHEAD_SWITCH, c->switch_ns);
 		begin_run(c, c->incoming);
 	} else {
 		count_down(c);
 	}
 	c->burst_at_ns = SIM_NEVER;
-	go_on(idx);
+	go_on(c);
 }
 
-static void handle_resched(u32 idx)
+static void handle_resched(struct sim_cpu *c)
 {
-	struct sim_cpu *c = &sim.cpus[idx];
-
 	/* A kick during a switch or a stolen tick waits for its end. */
 	if (c->incoming || (c->running && c->run_from_ns > sim_now_ns)) {
 		c->resched_at_ns = c->incoming ? c->burst_at_ns : c->run_from_ns;
-		refresh_key(idx);
+		refresh_key(c);
 		return;
 	}
 	if (c->kicked_at_ns != sim_now_ns)
@@ -288,28 +279,30 @@ static void handle_resched(u32 idx)
 	if (++c->nr_kicks > SIM_PER_INSTANT_MAX) {
 		sim_fail("policy", c->running ? c->running->core.p.pid : 0,
 			 "CPU %u was kicked %u times at %llu ns: on a machine, policy '%s' would waste its time",
-			 idx, SIM_PER_INSTANT_MAX,
+			 (u32)c->idx, SIM_PER_INSTANT_MAX,
 			 (unsigned long long)sim_now_ns, sl_core.ops.name);
 		return;
 	}
 	if (c->running)
 		count_down(c);
-	if (schedule(idx, SL_WHY_RESCHED))
-		go_on(idx);
+	if (schedule(c, SL_WHY_RESCHED))
+		go_on(c);
 	else
-		refresh_key(idx);
+		refresh_key(c);
 }
 
-/* Handle the instant of @class that is due now on CPU @idx. */
-void sim_cpu_handle(u32 idx, enum sim_class class)
+/* Handle the instant of @class that is due now on @cpu. */
+void sim_cpu_handle(s32 cpu, enum sim_class class)
 {
-	sim_cpu_idx = (s32)idx;
-	if (class == SIM_CLASS_BURST)
-		handle_burst(idx);
+	struct sim_cpu *c = &sim.cpus[cpu];
+
+	sim_set_cpu(cpu);
+	if (likely(class == SIM_CLASS_BURST))
+		handle_burst(c);
 	else if (class == SIM_CLASS_RESCHED)
-		handle_resched(idx);
+		handle_resched(c);
 	else
-		handle_tick(idx);
+		handle_tick(c);
 }
 
 void sim_cpu_set_resched(u32 idx, u64 t_ns)
@@ -319,16 +312,16 @@ void sim_cpu_set_resched(u32 idx, u64 t_ns)
 	if (c->resched_at_ns <= t_ns)
 		return;
 	c->resched_at_ns = t_ns;
-	refresh_key(idx);
+	refresh_key(c);
 }
 
 /* Only the part of a switch that lies within the run was spent. */
-static void end_switch_early(struct sim_cpu *c, u32 idx)
+static void end_switch_early(struct sim_cpu *c)
 {
 	u64 left_ns = c->burst_at_ns - sim_now_ns;
 
 	c->overhead_ns -= left_ns;
-	sl_host_record(SL_RECORD_OVERHEAD, 0, (s32)idx, SL_OVERHEAD_SWITCH,
+	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_SWITCH,
 		       c->switch_ns - left_ns);
 }
 
@@ -340,7 +333,7 @@ void sim_cpu_end_all(void)
 		struct sl_cpu *cpu = &sl_core.cpus[i];
 
 		if (c->incoming)
-			end_switch_early(c, i);
+			end_switch_early(c);
 		if (!cpu->curr)
 			cpu->idle_ns += sim_now_ns - cpu->idle_since_ns;
 		if (!c->running)

@@ -16,6 +16,7 @@
 
 u64 sim_now_ns;
 s32 sim_cpu_idx;
+struct sl_cpu *sim_core_cpu;
 
 void sl_host_kick(s32 cpu)
 {
@@ -27,6 +28,7 @@ void sl_host_kick(s32 cpu)
 
 /* Large blocks are mapped: pages that are never touched cost nothing. */
 #define MAP_FROM_BYTES 65536
+#define MAP_HUGE_FROM_BYTES (4U << 20)
 
 void *sl_host_alloc(u64 bytes)
 {
@@ -35,7 +37,12 @@ void *sl_host_alloc(u64 bytes)
 	if (bytes >= MAP_FROM_BYTES) {
 		mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		return mem == MAP_FAILED ? NULL : mem;
+		if (mem == MAP_FAILED)
+			return NULL;
+		/* Of a hundred thousand tasks each would need a page of its own. */
+		if (bytes >= MAP_HUGE_FROM_BYTES)
+			madvise(mem, bytes, MADV_HUGEPAGE);
+		return mem;
 	}
 	bytes = (bytes + 63) & ~63ULL;
 	mem = aligned_alloc(64, bytes ? bytes : 64);

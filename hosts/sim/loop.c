@@ -33,26 +33,26 @@ static void run_timers(void)
 
 static void handle_heap_event(void)
 {
-	struct sim_event e = sim_heap_pop();
+	struct sim_task *task;
 
-	switch ((enum sim_event_kind)e.kind) {
+	switch (sim_heap_pop(&task)) {
 	case SIM_EVENT_DEVICE:
 		sim_device_done();
 		/* fall through */
 	case SIM_EVENT_WAKE:
 		sim.nr_wakes--;
 		/* A timer interrupts the CPU on which its task went to sleep. */
-		sim_cpu_idx = e.task->core.cpu;
-		e.task->waits_for = NULL;
-		sl_task_wake(&e.task->core, 0, 0);
+		sim_set_cpu(task->core.cpu);
+		task->waits_for = NULL;
+		sl_task_wake(&task->core, 0, 0);
 		break;
 	case SIM_EVENT_TIMER:
-		sim_cpu_idx = 0;
+		sim_set_cpu(0);
 		if (sim.timer_at_ns == sim_now_ns)
 			run_timers();
 		break;
 	case SIM_EVENT_WATCHDOG:
-		sim_cpu_idx = 0;
+		sim_set_cpu(0);
 		sl_watchdog();
 		sim_heap_push(sim_now_ns + sl_watchdog_period_ns(),
 			      SIM_EVENT_WATCHDOG, NULL);
@@ -63,14 +63,12 @@ static void handle_heap_event(void)
 	}
 }
 
-static u64 arrival_key(void)
+static void set_arrival_key(void)
 {
 	const struct sl_program_task *tasks = sl_program_tasks(sim.program);
 
-	if (sim.next_arrival == sim.nr_arrivals)
-		return SIM_NEVER;
-	return sim_key(tasks[sim.arrivals[sim.next_arrival]].arrival_ns,
-		       SIM_CLASS_WAKE);
+	sim.arrival_key = sim.next_arrival == sim.nr_arrivals ? SIM_NEVER :
+		sim_key(tasks[sim.arrivals[sim.next_arrival]].arrival_ns, SIM_CLASS_WAKE);
 }
 
 /* Every task that is left waits for another one. Say who waits for what. */
@@ -101,7 +99,7 @@ static void report_deadlock(void)
 /* Has the run come to a point where only timers would go on for ever? */
 static bool is_stuck(void)
 {
-	if (sim_tree_first_key() != SIM_NEVER || sim.nr_wakes ||
+	if (sim_tree_keys[sim_tree[0]] != SIM_NEVER || sim.nr_wakes ||
 	    sim.next_arrival < sim.nr_arrivals)
 		return false;
 	for (u32 i = 0; i < sim.nr_tasks; i++) {
@@ -149,27 +147,33 @@ static void end_here(void)
 	sim.is_over = true;
 }
 
+static void end_without_events(void)
+{
+	/* With a horizon, servers may wait for ever: that is its use. */
+	if (sl_program_header(sim.program)->horizon_ns)
+		end_here();
+	else
+		report_deadlock();
+}
+
 static void step(void)
 {
-	u64 heap_key = sim_heap_first_key();
-	u64 tree_key = sim_tree_first_key();
-	u64 next_arrival_key = arrival_key();
-	u64 key = heap_key < tree_key ? heap_key : tree_key;
+	u32 cpu = sim_tree[0];
+	u64 cpu_key = sim_tree_keys[cpu];
+	u64 key = sim.arrival_key <= sim_heap_first_key ? sim.arrival_key : sim_heap_first_key;
+	bool is_cpu = cpu_key < key;
 
-	key = next_arrival_key <= key ? next_arrival_key : key;
-	if (tree_key == SIM_NEVER && is_stuck()) {
-		/* With a horizon, servers may wait for ever: that is its use. */
-		if (sl_program_header(sim.program)->horizon_ns)
-			end_here();
-		else
-			report_deadlock();
+	if (is_cpu)
+		key = cpu_key;
+	if (unlikely(cpu_key == SIM_NEVER) && is_stuck()) {
+		end_without_events();
 		return;
 	}
-	if (key / 4 >= sim.end_ns) {
+	if (unlikely(key / 4 >= sim.end_ns)) {
 		end_here();
 		return;
 	}
-	if (++sim.nr_zero_ops > ZERO_EVENTS_MAX) {
+	if (unlikely(++sim.nr_zero_ops > ZERO_EVENTS_MAX)) {
 		sim_fail("policy", 0,
 			 "%llu events without time passing at %llu ns: the policy keeps kicking CPUs",
 			 (unsigned long long)sim.nr_zero_ops,
@@ -177,13 +181,16 @@ static void step(void)
 		return;
 	}
 	move_to(key / 4);
-	if (key == next_arrival_key) {
-		sim_cpu_idx = 0;
-		sim_task_begin(&sim.tasks[sim.arrivals[sim.next_arrival++]], NULL);
-	} else if (key == heap_key) {
-		handle_heap_event();
+	if (is_cpu) {
+		sim_cpu_handle((s32)cpu, key % 4);
+	} else if (key == sim.arrival_key) {
+		u32 number = sim.arrivals[sim.next_arrival++];
+
+		set_arrival_key();
+		sim_set_cpu(0);
+		sim_task_begin(&sim.tasks[number], NULL);
 	} else {
-		sim_cpu_handle(sim_tree_first_cpu(), key % 4);
+		handle_heap_event();
 	}
 }
 
@@ -191,6 +198,7 @@ static void step(void)
 void sim_loop(void)
 {
 	sim.end_ns = end_of_time_ns();
+	set_arrival_key();
 	sim_heap_push(sl_watchdog_period_ns(), SIM_EVENT_WATCHDOG, NULL);
 	if (sim.options->dump_at_ns)
 		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, NULL);

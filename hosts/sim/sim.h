@@ -148,14 +148,8 @@ enum sim_event_kind {
 	SIM_EVENT_DUMP,
 };
 
-struct sim_event {
-	u64 key;			/* sim_key() */
-	u64 seq;			/* order among equal keys */
-	struct sim_task *task;
-	u32 kind;
-};
-
 struct sim_cpu {
+	s32		idx;
 	struct sim_task	*running;	/* its burst counts down */
 	struct sim_task	*incoming;	/* chosen, the switch takes time: */
 	u64		switch_ns;	/* so much */
@@ -182,20 +176,29 @@ struct sim {
 	u32		*arrivals;	/* task numbers by arrival */
 	u32		nr_arrivals;
 	u32		next_arrival;
+	u64		arrival_key;	/* of that one; SIM_NEVER: none */
 	struct sim_object *objects;
 	struct sim_cpu	*cpus;
 	u64		end_ns;		/* the run ends here, whatever is left */
-	u64		nr_zero_ops;	/* ops since time last moved */
+	u64		nr_zero_ops;	/* ops and events since time last moved */
 	u64		timer_at_ns;	/* asked for; SIM_NEVER: none */
 	u64		timers_ran_at_ns;	/* last, and how often */
 	u32		nr_timer_runs;	/* at that instant */
 	u64		random;
 	u32		nr_wakes;	/* events that will wake a task */
 	bool		has_ticks;	/* every tick matters */
+	bool		is_switch_free;	/* switches and migrations take no time */
 	bool		is_over;
 };
 
 extern struct sim sim;
+
+/* What happens now happens on this CPU. */
+static inline void sim_set_cpu(s32 idx)
+{
+	sim_cpu_idx = idx;
+	sim_core_cpu = &sl_core.cpus[idx];
+}
 
 static inline struct sim_task *sim_task_of(struct sl_task *t)
 {
@@ -204,17 +207,17 @@ static inline struct sim_task *sim_task_of(struct sl_task *t)
 
 /* heap.c: what will happen to tasks and timers */
 void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task);
-u64 sim_heap_first_key(void);
-struct sim_event sim_heap_pop(void);
+extern u64 sim_heap_first_key;	/* SIM_NEVER: it is empty */
+enum sim_event_kind sim_heap_pop(struct sim_task **task);
 
 /* tree.c: which CPU is next */
 int sim_tree_init(u32 nr_cpus);
 void sim_tree_update(u32 cpu, u64 key);
-u64 sim_tree_first_key(void);
-u32 sim_tree_first_cpu(void);
+extern u64 *sim_tree_keys;		/* by CPU */
+extern u32 *sim_tree;			/* [0]: the CPU that is first */
 
 /* cpu.c */
-void sim_cpu_handle(u32 cpu, enum sim_class class);
+void sim_cpu_handle(s32 cpu, enum sim_class class);
 void sim_cpu_set_resched(u32 cpu, u64 t_ns);
 void sim_cpu_end_all(void);
 

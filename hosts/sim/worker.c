@@ -319,7 +319,11 @@ static int create_machine(const struct sim_options *o)
 		return -1;
 	}
 	sl_core.has_detail = o->has_detail;
+	sim.is_switch_free = !(o->costs.switch_ns | o->costs.leave_ns | o->costs.migrate_ns |
+			       o->costs.migrate_llc_ns | o->costs.migrate_node_ns);
+	sim_set_cpu(0);
 	for (u32 i = 0; i < o->nr_cpus; i++) {
+		sim.cpus[i].idx = (s32)i;
 		sim.cpus[i].burst_at_ns = SIM_NEVER;
 		sim.cpus[i].resched_at_ns = SIM_NEVER;
 		sim.cpus[i].tick_at_ns = SIM_NEVER;
