@@ -23,6 +23,7 @@ struct fake_host fake;
 __thread s32 fake_cpu;
 __thread u64 fake_spins;
 void (*fake_before_lock)(sl_lock_t *lock);
+void (*fake_in_wait)(void);
 u64 fake_tick_late_ns;
 static __thread u64 spin_start_ns;
 static __thread u64 random_state;
@@ -47,6 +48,8 @@ u64 fake_now_ns(void)
 /* With more threads than processors the one we wait for needs ours. */
 void fake_wait_a_turn(void)
 {
+	if (fake_in_wait)
+		fake_in_wait();
 	if (fake_spins++ == 0)
 		spin_start_ns = real_ns();
 	if (fake_spins % 64 == 0)

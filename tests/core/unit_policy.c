@@ -228,6 +228,29 @@ TEST(watchdog)
 	unit_end();
 }
 
+/* What was waited before the last turn is neither waiting time nor a stall. */
+TEST(a_wait_begins_where_the_last_turn_ended)
+{
+	struct sched_ext_ops ops = { .name = "patient", .timeout_ms = 4 };
+	struct unit_task *t;
+
+	unit_machine(1);
+	CHECK(!unit_enable(&ops));
+	t = unit_start(9);
+	unit_step(0);
+	unit_turns(5);
+	unit_start(2);
+	sl_set_slice(&t->core, 0);
+	sl_host_kick(0);
+	unit_step(0);
+	CHECK(t->core.state == SL_TASK_RUNNABLE && !t->core.wait_ns);
+	sl_watchdog();
+	CHECK(!fake.nr_failures, "%s", fake.failure_msg);
+	unit_run_to_end();
+	CHECK(t->core.wait_ns == 2 * MS, "waited %llu ns", t->core.wait_ns);
+	unit_end();
+}
+
 /* ---- timers -------------------------------------------------------------- */
 
 static u32 fired[64];
@@ -487,6 +510,24 @@ TEST(dump)
 	unit_end();
 }
 
+static void end_the_dump(void)
+{
+	fake_in_wait = NULL;
+	WRITE_ONCE(sl_core.nr_dumps, 0ULL);
+}
+
+/* Another CPU has found the task, and has not yet written its line. */
+TEST(dump_keeps_the_tasks_that_it_found)
+{
+	unit_machine(1);
+	unit_attach(1);
+	WRITE_ONCE(sl_core.nr_dumps, 1ULL);
+	fake_in_wait = end_the_dump;
+	sl_task_detach(&unit_tasks[0].core);
+	CHECK(!fake_in_wait, "it is freed while a dump reads it");
+	unit_end();
+}
+
 static void held_enqueue(struct task_struct *p, u64 enq_flags)
 {
 	(void)p;
@@ -586,6 +627,54 @@ TEST(setup_of_used_memory)
 	blank_inheritance(&used);
 	blank_inheritance(&fresh);
 	CHECK(!memcmp(&used, &fresh, sizeof(fresh)));
+	unit_end();
+}
+
+/* ---- a change of a task that the policy holds ----------------------------- */
+
+static bool is_withheld;
+
+static void withhold_enqueue(struct task_struct *p, u64 enq_flags)
+{
+	(void)p;
+	(void)enq_flags;
+}
+
+static void withhold_dispatch(s32 cpu, struct task_struct *prev)
+{
+	(void)cpu;
+	(void)prev;
+	if (!is_withheld)
+		scx_bpf_dsq_insert(&unit_tasks[0].core.p, SCX_DSQ_LOCAL,
+				   SCX_SLICE_DFL, 0);
+}
+
+/* The new weight may be what the policy waited for; a CPU at work asks it anyway. */
+TEST(a_change_wakes_the_cpu_that_is_idle_beside_the_task)
+{
+	struct sched_ext_ops ops = { .name = "withhold",
+				     .enqueue = withhold_enqueue,
+				     .dispatch = withhold_dispatch };
+	struct unit_task *t;
+
+	unit_machine(1);
+	CHECK(!unit_enable(&ops));
+	is_withheld = true;
+	CHECK(scx_bpf_test_and_clear_cpu_idle(0));
+	t = unit_start(1);
+	fake_take_kick(0);
+	sl_host_kick(0);
+	unit_step(0);
+	CHECK(!sl_core.cpus[0].curr && !fake.cpus[0].is_kicked);
+	is_withheld = false;
+	sl_task_set_weight(&t->core, 50);
+	CHECK(fake.cpus[0].is_kicked);
+	unit_step(0);
+	CHECK(sl_core.cpus[0].curr == &t->core);
+	sl_task_set_weight(&unit_start(1)->core, 50);
+	CHECK(!fake.cpus[0].is_kicked);
+	sl_policy_disable();
+	unit_run_to_end();
 	unit_end();
 }
 

@@ -432,6 +432,13 @@ def test_wrong_conditions_are_refused(text, error, message):
         parse_condition(text)
 
 
+@pytest.mark.parametrize(("operator", "holds"), [(">", False), (">=", True), ("<", False), ("<=", True)])
+def test_an_interval_that_touches_the_threshold(operator, holds):
+    condition = parse_condition(f"switches {operator} 10")
+    low, high = (10, 12) if operator[0] == ">" else (8, 10)
+    assert condition.holds(low, high) == holds
+
+
 @pytest.fixture
 def folders(tmp_path):
     """Function that writes two folders of runs and returns their paths."""
@@ -603,15 +610,15 @@ def test_the_heading_says_which_knob_differs(folders, capsys):
     """Two settings of one policy, each in a folder of its own, as a heading and as a gate's side."""
     before, after = changed(1.2)
     one, other = ({"knobs": {"slice_ns": 10_000_000, "boost_ns": boost_ns, "rotate": rotate}}
-                  for boost_ns, rotate in ((0, 1), (100_000_000, 2)))  # fmt: skip
+                  for boost_ns, rotate in ((0, 1), (1, 2)))  # fmt: skip
     paths = folders([run | one for run in before], [run | other for run in after])
     result = compare_folders(*paths)
     (comparison,) = result["comparisons"]
     assert comparison["label_a"] == f"rr:boost_ns=0, rotate=1 ({paths[0]})"
-    assert comparison["label_b"] == f"rr:boost_ns=100ms, rotate=2 ({paths[1]})"
+    assert comparison["label_b"] == f"rr:boost_ns=1ns, rotate=2 ({paths[1]})"
     show_comparison(result)
     heading = " ".join(capsys.readouterr().out.split("metric")[0].split())
-    assert "a = rr:boost_ns=0, rotate=1 (" in heading and "b = rr:boost_ns=100ms, rotate=2 (" in heading
+    assert "a = rr:boost_ns=0, rotate=1 (" in heading and "b = rr:boost_ns=1ns, rotate=2 (" in heading
     # A new version of a policy may have another knob; of equal ones nothing is said.
     paths = folders([run | one for run in before], [run | {"knobs": one["knobs"] | {"more": 3}} for run in after])
     (comparison,) = compare_folders(*paths)["comparisons"]

@@ -295,7 +295,15 @@ def test_quantile_ranks_agree_with_the_binomial():
             assert ci.coverage == pytest.approx(binom.cdf(high - 1, n, q) - binom.cdf(low - 1, n, q))
 
 
-@pytest.mark.parametrize(("n", "q", "need"), [(5, 0.5, 6), (20, 0.99, 368), (0, 0.5, None)])
+def test_a_rank_that_leaves_exactly_what_it_may_is_taken():
+    """Of 6 runs, all are above the median with probability 1/64, and all below."""
+    ci = quantile_ci([1, 2, 3, 4, 5, 6], confidence=1 - 2 / 64)
+    assert (ci.low_ns, ci.high_ns, ci.coverage) == (1, 6, 1 - 2 / 64)
+
+
+@pytest.mark.parametrize(
+    ("n", "q", "need"), [(5, 0.5, 6), (20, 0.99, 368), (20, 0.01, 368), (0, 0.5, None)]
+)
 def test_too_few_runs_for_a_quantile(n, q, need):
     if need is None:
         with pytest.raises(ValueError, match="n >= 1"):

@@ -242,6 +242,30 @@ def test_the_device_rounds_up(play, bytes_):
     assert bursts.end["writer"] == [-(-bytes_ * 1000 // 1024) / MS]
 
 
+def test_the_device_serves_requests_in_the_order_in_which_they_came(play):
+    """One at a time, for 1 ms each: a, b and c, then the second of a and the second of b."""
+    answer, bursts = play(
+        "\n".join(
+            f"""
+            [[task]]
+            name = "{name}"
+            phases = [{{loop = {nr}, do = [{{read = {{bytes = 1, direct = true}}}}]}}]
+            """
+            for name, nr in (("a", 2), ("b", 2), ("c", 1))
+        ),
+        3, "--io", "latency_ns=1000000,ns_per_kib=0,call_ns=0,depth=1",
+    )
+    assert answer["status"] == "ok"
+    assert bursts.end == {"a": [4], "b": [5], "c": [3]}
+
+
+@pytest.mark.parametrize("kernel", ["pi", "matmul", "spin"])
+def test_a_unit_of_work_takes_a_nanosecond_unless_told_otherwise(play, kernel):
+    text = f'[[task]]\nname = "a"\nphases = [{{work = {{kernel = "{kernel}", count = 1000000}}}}]\n'
+    assert play(text)[1].end == {"a": [1]}
+    assert play(text, 1, "--work", f"{kernel}_ps=3000")[1].end == {"a": [3]}
+
+
 @pytest.mark.parametrize(("cpu", "cost_ms"), [(1, 1), (2, 3), (4, 7)], ids=["same cache", "other cache", "other node"])
 def test_a_migration_costs_by_how_far_it_goes(play, cpu, cost_ms):
     """Two CPUs share a cache, four a node; `moves` leaves CPU 0 to `stays` for the only one that is free."""

@@ -149,8 +149,8 @@ def show_change(ratio: float | None) -> str:
 
     Examples
     --------
-    >>> show_change(1.052), show_change(0.5), show_change(12.3), show_change(None)
-    ('+5.2 %', '-50 %', 'x 12.3', '-')
+    >>> show_change(1.052), show_change(0.5), show_change(10), show_change(None)
+    ('+5.2 %', '-50 %', 'x 10', '-')
     """
     if ratio is None or not math.isfinite(ratio):
         return "-"

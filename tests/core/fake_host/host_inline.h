@@ -37,6 +37,7 @@ typedef struct {
 
 /* A test with one thread lets another CPU act here, or NULL. */
 extern void (*fake_before_lock)(sl_lock_t *lock);
+extern void (*fake_in_wait)(void);
 
 static inline void sl_lock_init(sl_lock_t *lock)
 {
