@@ -682,6 +682,20 @@ def test_credit_xen_what_a_sleeper_leaves_is_shared_by_credits(play):
     assert ran["b"] / (ran["b"] + ran["c"]) == pytest.approx(2 / 3, abs=0.02)
 
 
+def test_credit_xen_a_sleeper_shares_until_it_is_in_credit_by_a_period(play):
+    """
+    When `a` falls asleep at 599 ms, both have been given 19 times 15 ms: `a` has used 15 ms
+    more, `b` 14. Four times 15 ms bring `a` beyond 30, to 45; `b` is given all of the 30
+    periods that follow, in which it runs alone: at 1599 ms it is 54 ms in debt.
+    """
+    played = play(
+        workload(task("a", 'run = "300ms"', 'sleep = "1s"', 'run = "2s"'), hog("b"), horizon="4s", tick="1ms"),
+        "credit", mode=1, wakeup_boost=0, slice_ns=1_000_000,
+    )
+    ran = played.ran_ms(since_ms=1599, until_ms=2599)
+    assert ran["a"] - ran["b"] == pytest.approx(45 + 54, abs=2)
+
+
 # ---- all of them ---------------------------------------------------------------
 
 

@@ -78,6 +78,14 @@ def test_rt_rr_turns_are_of_slice_ns(play):
     assert [turn.ran_ms for turn in played.turns] == [100] * 20
 
 
+def test_rt_rr_an_equal_that_comes_does_not_end_a_turn(play):
+    """The turn of `a` is over at 15 ms, and ends at the tick, at 20; `b` comes in between."""
+    played = play(
+        workload(hog("a"), task("b", 'run = "10ms"', arrival='"17ms"'), horizon="100ms"), "rt_rr", slice_ns=15_000_000
+    )
+    assert turns_of(played)[:2] == [("a", 0, 20), ("b", 20, 30)]
+
+
 def test_rt_rr_alone_in_its_level_goes_on(play):
     played = play(workload(hog("a", priority=3), hog("b", priority=4), horizon="2s"), "rt_rr")
     assert {turn.name for turn in played.turns} == {"a"}

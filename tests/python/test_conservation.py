@@ -56,6 +56,12 @@ def test_a_run_in_which_others_had_most_of_the_time_is_void(tmp_path):
     assert void["error"].startswith("void: other processes had 1001.0 ms of the CPUs of this run, which had 1000.0 ms itself")
 
 
+@pytest.mark.parametrize(("replayed_ns", "nr_short"), [(94, 0), (93, 1)])
+def test_a_shortfall_of_a_twentieth_and_a_nanosecond_is_none(replayed_ns, nr_short):
+    part = replayed_part(timeline_of(events(replayed_ns / MS)), np.array([100]), np.array(["a"]))
+    assert part["tasks_short"] == nr_short
+
+
 def test_a_replay_counts_recorded_time_only():
     part = replayed_part(timeline_of(events(7), nr_cpus=1), np.array([7 * MS + 1, 3 * MS, 1]), np.array(["a", "b", "c"]))
     assert part == {"recorded_ns": 10 * MS + 1, "replayed_ns": 7 * MS, "tasks": 2, "tasks_started": 1, "tasks_short": 1,

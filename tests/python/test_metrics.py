@@ -14,7 +14,7 @@ from python.record_files import timeline_of
 from python.reference_scheduler import schedule, work_of
 
 from schedlab.errors import NotFoundError
-from schedlab.metrics import physics
+from schedlab.metrics import fairness, physics
 from schedlab.metrics.dictionary import (
     DICTIONARY,
     compute_metrics,
@@ -240,9 +240,12 @@ def test_queueing_is_unfair_by_hand():
         # First the heaviest is capped, then the next, which changes the rest.
         ([1000, 500, 10, 10], 3, [100, 100, 50, 50]),
         ([100, 200], 4, [100, 100]),
+        ([400, 200, 200, 100, 100], 2, [80, 40, 40, 20, 20]),
     ],
 )
-def test_deserved_by_weight(weight, nr_cpus, expected):
+def test_deserved_by_weight(weight, nr_cpus, expected, monkeypatch):
+    """Weights are grouped where there are more different ones than this."""
+    monkeypatch.setattr(fairness, "CLASSES_MAX", len(set(weight)))
     events = [(0, pid, 0, Kind.ARRIVE, 0, 0) for pid in range(1, len(weight) + 1)]
     timeline = timeline_of(events, nr_cpus=nr_cpus, end_ns=100)
     assert deserved_ns(timeline, weight=weight) == pytest.approx(expected)

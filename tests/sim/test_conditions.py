@@ -96,6 +96,35 @@ def test_waiting_for_a_lost_signal_is_a_deadlock(play):
     assert "late[2] for condition" in answer["error"]
 
 
+def test_a_waiter_that_was_signalled_waits_for_its_lock(play):
+    """`b` keeps the lock while it waits for a signal that came too early."""
+    answer, _ = play(
+        """
+        [[lock]]
+        name = "m"
+        [[condition]]
+        name = "c"
+        [[condition]]
+        name = "d"
+        [[task]]
+        name = "a"
+        phases = [{signal = "d"}, {lock = "m"}, {await = {condition = "c", lock = "m"}}, {unlock = "m"}]
+        [[task]]
+        name = "b"
+        arrival = "1ms"
+        phases = [{run = "1ms"}, {lock = "m"}, {signal = "c"}, {await = "d"}, {unlock = "m"}]
+        """
+    )
+    assert answer["error_kind"] == "deadlock"
+    assert "a[1] for lock, b[2] for condition" in answer["error"]
+
+
+def test_a_call_may_take_a_nanosecond(play):
+    """Lock, unlock and exit take one each, and a run absorbs one."""
+    text = '[[lock]]\nname = "m"\n[[task]]\nname = "a"\nphases = [{lock = "m"}, {unlock = "m"}, {run = "1ms"}]\n'
+    assert play(text, 1, "--cost", "call_ns=1")[1].end == {"a": [1.000002]}
+
+
 @pytest.mark.parametrize(("all_", "ends"), [("false", [4, 7, 10]), ("true", [4, 5, 6])])
 def test_a_signal_wakes_the_longest_waiter_or_all(play, all_, ends):
     answer, bursts = play(
@@ -243,20 +272,21 @@ def test_the_device_rounds_up(play, bytes_):
 
 
 def test_the_device_serves_requests_in_the_order_in_which_they_came(play):
-    """One at a time, for 1 ms each: a, b and c, then the second of a and the second of b."""
+    """One at a time, for 1 ms each: a, b and c, then the second of a and the second of b; c sleeps from 3 ms on."""
     answer, bursts = play(
         "\n".join(
             f"""
             [[task]]
             name = "{name}"
-            phases = [{{loop = {nr}, do = [{{read = {{bytes = 1, direct = true}}}}]}}]
+            phases = [{read}, {then}]
             """
-            for name, nr in (("a", 2), ("b", 2), ("c", 1))
+            for read in ["{read = {bytes = 1, direct = true}}"]
+            for name, then in (("a", read), ("b", read), ("c", '{sleep = "5ms"}'))
         ),
         3, "--io", "latency_ns=1000000,ns_per_kib=0,call_ns=0,depth=1",
     )
     assert answer["status"] == "ok"
-    assert bursts.end == {"a": [4], "b": [5], "c": [3]}
+    assert bursts.end == {"a": [4], "b": [5], "c": [8]}
 
 
 @pytest.mark.parametrize("kernel", ["pi", "matmul", "spin"])

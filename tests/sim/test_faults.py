@@ -241,6 +241,24 @@ def test_fault_of_a_policy(name, simulator, folder):
         assert again["error"] == answer["error"]
 
 
+def test_more_tasks_than_the_policy_has_attributes_for(simulator, folder, tmp_path):
+    """The second comes in a tick that would take from 1 to 1.5 ms."""
+    few = "#define TASK_ATTRS_MAX 1\n#include <scx/task_attr.h>"
+    policy = compile_policy(HEAD % (few, "if (!task_attr(p)) return;", ".exit_task = NULL"), folder, "few attributes")
+    one, two = tmp_path / "one", tmp_path / "two"
+    text = '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\n'
+    for path, arrival in ((one, "0ms"), (two, "1200us")):
+        text += f'[[task]]\nname = "{path.name}"\narrival = "{arrival}"\ntickets = 5\nphases = [{{run = "6ms"}}]\n'
+        path.write_bytes(compile_workload(parse_workload(text), seed=0).data)
+    with Server(simulator, policy) as server:
+        answer = server.ask("--program", two, "--cost", "tick_ns=500000")
+        assert (answer["error_kind"], answer["task"], answer["end_ns"]) == ("program", 2, 1_200_000)
+        assert answer["error"] == "no room for task two[2]: the task_attrs map is full"
+        for cpu in answer["cpus"]:
+            assert cpu["busy_ns"] + cpu["idle_ns"] + cpu["overhead_ns"] == answer["end_ns"]
+        assert server.ask("--program", one)["status"] == "ok"
+
+
 def test_init_that_fails(simulator, folder, sound):
     policy = compile_policy(
         HEAD % ("static s32 o(void) { return -12; }", "", ".init = o"), folder, "init fails"
