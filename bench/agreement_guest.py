@@ -57,6 +57,7 @@ TIMEOUT_SECONDS = 600
 #: Knobs that differ from the defaults, and why: see above.
 KNOBS = {
     "credit": {"slice_ns": 29_000_000},
+    "credit_report": {"slice_ns": 29_000_000},
     "edf": {"slice_ns": 9_000_000},
     "lottery": {"slice_ns": 9_000_000, "random_source": 1},
     "mlfq": {"quantum_ns": 7_000_000, "bottom_turn_ns": 11_000_000},

@@ -91,6 +91,7 @@ phases = [{run = "51.7ms"}]
 #: lottery draws from the policy's own register on both.
 KNOBS = {
     "credit": {"slice_ns": 29_500_000},
+    "credit_report": {"slice_ns": 29_500_000},
     "edf": {"slice_ns": 9_500_000},
     "lottery": {"slice_ns": 9_500_000, "random_source": 1},
     "mlfq": {"quantum_ns": 7_500_000, "bottom_turn_ns": 11_500_000},

@@ -25,9 +25,10 @@ TOLERATED, TOLERATED_ELSEWHERE = 0.0, 0.25
 #: The verifier sees a knob as a constant and drops what it excludes, so a policy
 #: is another program for every setting. Each variant turns on what is off.
 KNOB_VARIANTS = {
-    "credit report": {"mode": 0},
     "credit longest": {"balance": 2},
     "credit push": {"balance": 3, "wakeup_boost": 0},
+    "credit_report longest": {"balance": 2},
+    "credit_report push": {"balance": 3},
     "lottery report": {"random_source": 1},
     "lottery compensated": {"compensation": 1},
     "mlfq fair": {"allotment": 1, "boost_ns": 100_000_000, "rotate": 1},

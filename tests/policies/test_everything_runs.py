@@ -76,7 +76,7 @@ def test_every_workload_runs_under_every_policy(runs_of):
 
 @pytest.mark.full
 def test_every_option_of_the_reports_runs(runs_of):
-    for run in runs_of(OPTIONS, ["credit"], "--set", "credit.mode=report"):
+    for run in runs_of(OPTIONS, ["credit_report"]):
         assert (run["status"], run["physics"]) == ("ok", "ok"), (run["workload"], run["error"])
         assert run["metrics"]["tasks_ended"] == run["metrics"]["tasks"]
 

@@ -61,8 +61,8 @@ def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy):
 
 @pytest.mark.parametrize(
     ("policy", "knobs"),
-    [("rr", {}), ("priority", {}), ("mlfq", {"rotate": 1}), ("credit", {"mode": 0, "slice_ns": 10_000_000}),
-     ("credit", {"mode": 1, "slice_ns": 10_000_000})],
+    [("rr", {}), ("priority", {}), ("mlfq", {"rotate": 1}), ("credit_report", {"slice_ns": 10_000_000}),
+     ("credit", {"slice_ns": 10_000_000})],
 )
 @pytest.mark.parametrize("arrival_ms", [95, 105])
 def test_a_task_alone_is_given_slices_of_the_policy(play, policy, knobs, arrival_ms):
@@ -504,7 +504,7 @@ def test_cfs_yield_lets_the_next_one_run(play):
 def test_credit_report_does_nothing_where_all_stay_under(play):
     """All credits above 60 / N = 15: shares are equal, whatever the credits."""
     played = play(
-        workload(*(hog(f"c{n}", credits=n) for n in (25, 50, 75, 100)), horizon="60s"), "credit", mode=0
+        workload(*(hog(f"c{n}", credits=n) for n in (25, 50, 75, 100)), horizon="60s"), "credit_report"
     )
     for share in played.shares().values():
         assert share == pytest.approx(0.25, abs=0.001)
@@ -514,13 +514,13 @@ def test_credit_report_does_nothing_where_all_stay_under(play):
 def test_credit_report_low_credits_are_a_limit(play):
     """10 credits buy 5 of every 30 ms; the other one's 100 buy more than it can use."""
     played = play(
-        workload(hog("poor", credits=10), hog("rich", credits=100), horizon="60s"), "credit", mode=0
+        workload(hog("poor", credits=10), hog("rich", credits=100), horizon="60s"), "credit_report"
     )
     assert played.shares()["poor"] == pytest.approx(1 / 6, abs=0.002)
 
 
 def test_credit_report_deals_threads_in_turn(play):
-    played = play(workload(hog("h", count=12), horizon="1s"), "credit", cpus=4, mode=0, balance=0)
+    played = play(workload(hog("h", count=12), horizon="1s"), "credit_report", cpus=4, balance=0)
     cpus = {}
     for turn in played.turns:
         cpus.setdefault(turn.pid, set()).add(turn.cpu)
@@ -539,7 +539,7 @@ def test_credit_report_balance(play, balance, number, stays):
     """
     names = [task(f"long{i // 2}" if i % 2 == 0 else f"short{i // 2}",
                   f'run = "{"40s" if i % 2 == 0 else "1ms"}"') for i in range(2 * number)]
-    played = play(workload(*names, horizon="20s"), "credit", cpus=2, mode=0, balance=balance)
+    played = play(workload(*names, horizon="20s"), "credit_report", cpus=2, balance=balance)
     last = {}
     for turn in played.turns:
         if turn.name.startswith("long"):
@@ -563,7 +563,7 @@ def test_credit_report_balance(play, balance, number, stays):
 def test_credit_xen_shares(play, cpus, credits):
     """At most 8 per CPU: within 1 % of the machine's time over 60 s; mostly far less."""
     tasks = [hog(f"h{i}", seconds=300, credits=n) for i, n in enumerate(credits)]
-    played = play(workload(*tasks, horizon="60s"), "credit", mode=1, cpus=cpus)
+    played = play(workload(*tasks, horizon="60s"), "credit", cpus=cpus)
     for i, n in enumerate(credits):
         due_ms = 60_000 * cpus * n / sum(credits)
         assert played.ran_ms()[f"h{i}"] == pytest.approx(due_ms, abs=600, rel=0.05)
@@ -576,7 +576,7 @@ def test_credit_xen_shares_whoever_came_first(play, cpus):
     tasks = [
         hog(f"h{i}", seconds=300, credits=n, arrival=f'"{7 * i}ms"') for i, n in enumerate(credits)
     ]
-    played = play(workload(*tasks, horizon="62s"), "credit", mode=1, cpus=cpus)
+    played = play(workload(*tasks, horizon="62s"), "credit", cpus=cpus)
     ran = played.ran_ms(since_ms=2000)
     for i, n in enumerate(credits):
         assert ran[f"h{i}"] == pytest.approx(60_000 * cpus * n / sum(credits), abs=600, rel=0.1)
@@ -589,7 +589,7 @@ def test_credit_xen_poorest_task_runs_now_and_then(play, cpus):
         workload(
             hog("poor", credits=1, count=cpus),
             hog("rich", credits=1000, count=7 * cpus, arrival='{gap = "7ms"}'), horizon="100s"),
-        "credit", mode=1, cpus=cpus,
+        "credit", cpus=cpus,
     )
     starts_s = [turn.start_ns / 1e9 for turn in played.turns if turn.pid == 1]
     assert max(b - a for a, b in zip(starts_s, starts_s[1:], strict=False)) < 20
@@ -600,7 +600,7 @@ def test_credit_xen_nobody_gets_more_than_a_cpu(play):
     """900 of 1,100 credits would be 1.6 CPUs: what it cannot use goes to the others."""
     played = play(
         workload(hog("big", credits=900), hog("a", credits=100), hog("b", credits=100), horizon="60s"),
-        "credit", mode=1, cpus=2,
+        "credit", cpus=2,
     )
     ran = played.ran_ms()
     assert ran["big"] == pytest.approx(60_000, abs=600)
@@ -611,7 +611,7 @@ def test_credit_xen_nobody_gets_more_than_a_cpu(play):
 @pytest.mark.parametrize("cap", [1, 10, 20, 55])
 def test_credit_xen_cap_alone(play, cap):
     """An idle CPU does not tempt it."""
-    played = play(workload(hog("capped", cap=f'"{cap}%"'), horizon="60s"), "credit", mode=1)
+    played = play(workload(hog("capped", cap=f'"{cap}%"'), horizon="60s"), "credit")
     assert played.ran_ms()["capped"] / 600 == pytest.approx(cap, abs=0.1)
 
 
@@ -620,7 +620,7 @@ def test_credit_xen_caps_among_others(play):
     caps = {"a": "10%", "b": "20%"}
     played = play(
         workload(*(hog(n, cap=f'"{c}"') for n, c in caps.items()), hog("c"), hog("d"), horizon="60s"),
-        "credit", mode=1,
+        "credit",
     )
     shares = played.shares()
     assert shares["a"] == pytest.approx(0.10, abs=0.01)
@@ -634,7 +634,7 @@ def test_credit_xen_caps_on_four_cpus(play):
     tasks = [
         hog(f"h{i}", seconds=300, **({"cap": '"5%"'} if i % 4 == 0 else {})) for i in range(32)
     ]
-    played = play(workload(*tasks, horizon="60s"), "credit", mode=1, cpus=4)
+    played = play(workload(*tasks, horizon="60s"), "credit", cpus=4)
     ran = played.ran_ms()
     for i in range(32):
         due_ms = 3000 if i % 4 == 0 else (240_000 - 8 * 3000) / 24
@@ -644,7 +644,7 @@ def test_credit_xen_caps_on_four_cpus(play):
 def test_credit_xen_cap_is_no_more_than_the_share(play):
     """A cap above the share changes nothing."""
     played = play(
-        workload(hog("a", cap='"90%"'), hog("b"), hog("c"), hog("d"), horizon="60s"), "credit", mode=1
+        workload(hog("a", cap='"90%"'), hog("b"), hog("c"), hog("d"), horizon="60s"), "credit"
     )
     for share in played.shares().values():
         assert share == pytest.approx(0.25, abs=0.01)
@@ -652,15 +652,15 @@ def test_credit_xen_cap_is_no_more_than_the_share(play):
 
 def test_credit_xen_boost_gives_low_latency(play):
     jobs = workload(hog("hog", count=4), sleeper("io", "1ms", "40ms"), horizon="20s")
-    boosted = play(jobs, "credit", mode=1).latencies_ms("io")
-    plain = play(jobs, "credit", mode=1, wakeup_boost=0).latencies_ms("io")
+    boosted = play(jobs, "credit").latencies_ms("io")
+    plain = play(jobs, "credit", wakeup_boost=0).latencies_ms("io")
     assert boosted.max() == 0
     assert plain.mean() > 15
 
 
 def test_credit_xen_parked_task_leaves_the_cpu_idle(play):
     """It runs again at an accounting, not only when somebody else wakes up."""
-    played = play(workload(hog("capped", cap='"50%"'), horizon="3s"), "credit", mode=1)
+    played = play(workload(hog("capped", cap='"50%"'), horizon="3s"), "credit")
     idle_ms = played.result["cpus"][0]["idle_ns"] / 1e6
     assert idle_ms == pytest.approx(1500, abs=30)
     longest_ms = max(
@@ -676,7 +676,7 @@ def test_credit_xen_what_a_sleeper_leaves_is_shared_by_credits(play):
             sleeper("rich", "1ms", "19ms", credits=1000), hog("b", credits=200), hog("c", credits=100),
             horizon="60s",
         ),
-        "credit", mode=1,
+        "credit",
     )
     ran = played.ran_ms()
     assert ran["b"] / (ran["b"] + ran["c"]) == pytest.approx(2 / 3, abs=0.02)

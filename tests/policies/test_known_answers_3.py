@@ -235,7 +235,7 @@ def test_o1_is_not_the_credit_scheduler(play):
     jobs = workload(hog("a", credits=100), hog("b", credits=10), horizon="12s")
     assert play(jobs, "o1").shares()["b"] == pytest.approx(1 / 2, abs=0.01)
     # ... until credits run out.
-    assert play(jobs, "credit", mode=0).shares()["b"] == pytest.approx(1 / 6, abs=0.01)
+    assert play(jobs, "credit_report").shares()["b"] == pytest.approx(1 / 6, abs=0.01)
 
 
 # ---- eevdf ---------------------------------------------------------------------------
@@ -438,7 +438,7 @@ def test_eevdf_on_two_cpus_what_one_cannot_use_goes_to_the_others(play):
 
 # ---- all of them ------------------------------------------------------------------------
 
-ALL = ["fifo", "rr", "priority", "lottery", "mlfq", "cfs", "credit", "stride", "sjf", "srtf", "edf",
+ALL = ["fifo", "rr", "priority", "lottery", "mlfq", "cfs", "credit", "credit_report", "stride", "sjf", "srtf", "edf",
        "rt_fifo", "rt_rr", "o1", "eevdf"]
 CONSERVING = ["stride", "sjf", "srtf", "edf", "rt_fifo", "rt_rr", "o1", "eevdf"]
 

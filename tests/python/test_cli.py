@@ -87,7 +87,7 @@ def test_help_needs_nothing_heavy(environment):
         (["run", "mixed", "-p", "rr", "--timeout", "5"], 2, "--timeout: '5' has no unit"),
         (["run", "mixed", "-p", "rr", "--cost", "switch_ns=soon"], 2, "--cost switch_ns=soon"),
         (["run", "mixed", "-p", "rr", "--io", "dept=4"], 2, "did you mean 'depth'"),
-        (["run", "mixed", "-p", "credit", "--set", "credit.mode=xem"], 2, "did you mean 'xen'"),
+        (["run", "mixed", "-p", "credit", "--set", "credit.balance=pul"], 2, "did you mean 'pull'"),
         (["run", "mixed", "-p", "rr", "--executor", "dask"], 2, "should read dask://HOST:PORT"),
         (["run", "mixed", "-p", "rr", "--cpus", "many"], 2, "--cpus"),
         (["run", "mixed", "-p", "rr", "--host", "lunix"], 2, "did you mean 'linux'"),
@@ -308,15 +308,15 @@ def test_values_with_commas_between_are_variants(schedlab, simulator, tmp_path):
 
 def test_names_of_values_are_shown_and_taken(schedlab, simulator):
     status, output, _ = schedlab("policies", "credit")
-    assert (status, "mode = xen  report, xen" in output) == (0, True)
+    assert (status, "balance = pull  none, pull, longest, push" in output) == (0, True)
     _, output, _ = schedlab("policies", "credit", "--json")
-    (mode,) = [k for k in json.loads(output)["policies"][0]["knobs"] if k["name"] == "mode"]
-    assert (mode["names"], mode["default_text"]) == ({"report": 0, "xen": 1}, "xen")
+    (balance,) = [k for k in json.loads(output)["policies"][0]["knobs"] if k["name"] == "balance"]
+    assert (balance["names"], balance["default_text"]) == ({"none": 0, "pull": 1, "longest": 2, "push": 3}, "pull")
     arguments = ("run", "mixed", "-p", "credit", "--json", "--set")
-    named = json.loads(schedlab(*arguments, "credit.mode=report")[1])["runs"][0]
-    numbered = json.loads(schedlab(*arguments, "credit.mode=0")[1])["runs"][0]
+    named = json.loads(schedlab(*arguments, "credit.balance=push")[1])["runs"][0]
+    numbered = json.loads(schedlab(*arguments, "credit.balance=3")[1])["runs"][0]
     assert named["policy_hash"] == numbered["policy_hash"]
-    assert named["knobs"]["mode"] == 0
+    assert named["knobs"]["balance"] == 3
 
 
 def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):

@@ -21,7 +21,6 @@ from uthreads.uthreads_programs import RUN_SECONDS_MAX, run_program
 SECONDS = float(os.environ.get("SCHEDLAB_UTHREADS_SECONDS", 10))
 #: Turns and accountings short enough that a second has hundreds of them.
 SHORT_SECONDS, SHORT_KNOBS = 1, ("slice_ns=2000000", "period_ns=5000000")
-XEN = "mode=1"
 #: By how much of a CPU a share may be off, in percent.
 OFF_PERCENT = 1.0
 #: What the test's own competitors may take of the CPU, by their number; beyond it
@@ -32,7 +31,7 @@ TAKEN_PERCENT_MAX = (25, 75)
 def shares(chain, cpus: int, seconds: float, competitors: int, *knobs: str) -> dict:
     """Run programs/shares.c; others may take nine tenths of each CPU."""
     said = run_program(
-        chain.program("shares.c"), policy(chain, "credit"), cpus, seconds, competitors, XEN, *knobs,
+        chain.program("shares.c"), policy(chain, "credit"), cpus, seconds, competitors, *knobs,
         seconds=RUN_SECONDS_MAX + 20 * seconds,
     )  # fmt: skip
     print(said.stderr)

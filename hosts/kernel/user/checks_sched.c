@@ -160,7 +160,7 @@ static void policies_refuse_nonsense(void)
 	CHECK_EQUAL(setpolicy("rr slice_ns=18446744073709551615"), -1);
 	CHECK_EQUAL(setpolicy("rr slice_ns=99999999999999999999"), -1);
 	CHECK_EQUAL(setpolicy("builtin slice_ns=1"), -1);
-	CHECK_EQUAL(setpolicy("credit mode=2"), -1);	/* a value without a name */
+	CHECK_EQUAL(setpolicy("credit balance=4"), -1);	/* a value without a name */
 	memset(text, 'x', sizeof(text));
 	CHECK_EQUAL(setpolicy(text), -1);		/* without an end */
 	CHECK_EQUAL(getpolicy(1000, text, sizeof(text)), -1);

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * credit_report.bpf.c - tasks spend credits while they run, and are given new ones: report 3.
+ *
+ * Each CPU has two queues: tasks in credit wait in UNDER, the others in OVER, and a
+ * CPU serves UNDER first. A task pays credits_per_ms, gains its initial credits every
+ * period_ns, and may owe as many as the smallest int. New tasks are dealt to the CPUs
+ * in turn.
+ *
+ *	UNDER --balance spent--> OVER --accounting, balance filled up--> UNDER
+ *
+ * Note what follows: with N runnable tasks on a CPU, one pays 60 credits (30 ms) in N
+ * periods and gains N times its own; if all have more than 60 / N, none ever leaves
+ * UNDER, and the credits do nothing at all.
+ *
+ * Good at: what the report measures; its tables can be reproduced.
+ * Bad at: shares; credits are a limit for tasks that have few, and nothing at all for
+ * those that have enough. Latency among tasks that compute: a turn is 30 ms and all in
+ * UNDER are equal. Pulling leaves a CPU idle beside another one's two waiting tasks,
+ * and takes the tail of UNDER only. Pushing evens out the lengths of queues, whatever
+ * tasks are in them. Each accounting looks at all tasks in OVER.
+ *
+ * @knob slice_ns ns 1 10000000000  turn (default 30 ms)
+ * @knob period_ns ns 1000000 10000000000  between two accountings (default 30 ms)
+ * @knob credits_per_ms count 1 1000  price of running (default 2)
+ * @knob balance enum none=0,pull=1,longest=2,push=3  pull from the first or from the
+ *       longest queue, push from the longest to the shortest each period (default pull)
+ * @work-conserving no  pulling leaves two waiting, and push waits for a period
+ * @source report 3, section 4
+ *
+ * Read next: policies/credit.bpf.c, the original in Xen.
+ */
+#include <scx/common.bpf.h>
+
+char _license[] SEC("license") = "GPL";
+
+enum { BALANCE_NONE, BALANCE_PULL, BALANCE_LONGEST, BALANCE_PUSH };
+
+const volatile u64 slice_ns = 30000000;
+const volatile u64 period_ns = 30000000;
+const volatile u32 credits_per_ms = 2;
+const volatile u32 balance = BALANCE_PULL;
+
+#define MS_NS 1000000ULL
+#define INT_MAX 0x7fffffffULL
+#define PULL_MIN 3		/* the report takes where more than two wait */
+
+struct task_ctx {
+	s64 balance_ns;		/* CPU time its credits still buy; signed */
+	u64 exec_ns;		/* its CPU time when it was last charged */
+	u64 period;		/* up to which it was given its due */
+	u64 credits;		/* per period */
+	u32 class;
+	u32 waits_in;		/* class in whose nr_queued it is counted; NR_CLASSES: none */
+	bool is_known;		/* has had its first credits */
+};
+
+#include "credit.h"
+
+static u64 credit_ns(u64 credits)
+{
+	return credits * (MS_NS / credits_per_ms);
+}
+
+static void settle(struct task_ctx *tc)
+{
+	u64 now = period;
+
+	if (now == tc->period)
+		return;
+	tc->balance_ns = add_up(tc->balance_ns, now - tc->period,
+				credit_ns(tc->credits),
+				(s64)credit_ns(INT_MAX));
+	tc->period = now;
+}
+
+static u32 class_now(struct task_ctx *tc)
+{
+	settle(tc);
+	return tc->balance_ns > 0 ? CLASS_UNDER : CLASS_OVER;
+}
+
+static void charge(struct task_struct *p, struct task_ctx *tc)
+{
+	s64 debt_max_ns = (s64)credit_ns(INT_MAX + 1);
+
+	settle(tc);
+	tc->balance_ns -= (s64)exec_ns_since(p, &tc->exec_ns);
+	if (tc->balance_ns < -debt_max_ns)
+		tc->balance_ns = -debt_max_ns;
+}
+
+static void begin_period(void)
+{
+	period++;
+}
+
+void BPF_STRUCT_OPS(credit_report_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return;
+	settle(tc);
+	tc->credits = credits_of(p, task_attr(p));
+	if (tc->is_known)
+		return;
+	tc->is_known = true;
+	tc->balance_ns = (s64)credit_ns(tc->credits);
+}
+
+void BPF_STRUCT_OPS(credit_report_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return;
+	count_in(tc, NR_CLASSES);
+	settle(tc);
+}
+
+/* A task stays on its CPU, whatever other CPUs are idle. */
+s32 BPF_STRUCT_OPS(credit_report_select_cpu, struct task_struct *p, s32 prev_cpu,
+		   u64 wake_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+	s32 cpu = prev_cpu;
+
+	if (wake_flags & SCX_WAKE_FORK)
+		cpu = deal_cpu(p, prev_cpu);
+	if (!tc || !scx_bpf_test_and_clear_cpu_idle(cpu))
+		return cpu;
+	tc->class = class_now(tc);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
+	return cpu;
+}
+
+void BPF_STRUCT_OPS(credit_report_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
+		return;
+	}
+	tc->class = class_now(tc);
+	insert(p, tc, slice_ns, enq_flags);
+}
+
+/* Only a CPU that has nothing at all looks at the others. */
+static void take(s32 cpu, u32 prev_class)
+{
+	if (scx_bpf_dsq_move_to_local(dsq_of(cpu, CLASS_UNDER)))
+		return;
+	if (prev_class == CLASS_UNDER)
+		return;
+	if (scx_bpf_dsq_move_to_local(dsq_of(cpu, CLASS_OVER)))
+		return;
+	if (prev_class != NR_CLASSES)
+		return;
+	if (balance == BALANCE_PULL)
+		pull(cpu, CLASS_UNDER, PULL_MIN, false, SCX_DSQ_ITER_REV);
+	else if (balance == BALANCE_LONGEST)
+		if (!pull(cpu, CLASS_UNDER, 1, true, SCX_DSQ_ITER_REV))
+			pull(cpu, CLASS_OVER, 1, true, SCX_DSQ_ITER_REV);
+}
+
+void BPF_STRUCT_OPS(credit_report_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct task_ctx *tc = prev_task_ctx(prev, cpu);
+
+	if (prev && tc) {
+		charge(prev, tc);
+		tc->class = class_now(tc);
+	}
+	take(cpu, tc ? tc->class : NR_CLASSES);
+	if (!prev || !tc || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0)
+		return;
+	/* It continues, with a slice of ours and not of the kernel's length. */
+	scx_bpf_task_set_slice(prev, slice_ns);
+	note_running(cpu, tc->class, 0);
+}
+
+void BPF_STRUCT_OPS(credit_report_running, struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return;
+	count_in(tc, NR_CLASSES);
+	tc->exec_ns = p->se.sum_exec_runtime;
+	note_running(scx_bpf_task_cpu(p), tc->class, 0);
+}
+
+void BPF_STRUCT_OPS(credit_report_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return;
+	charge(p, tc);
+	note_idle(scx_bpf_task_cpu(p));
+}
+
+s32 BPF_STRUCT_OPS(credit_report_init_task, struct task_struct *p,
+		   struct scx_init_task_args *args)
+{
+	struct task_ctx *tc = create_task_ctx(p);
+
+	if (!tc)
+		return -ENOMEM;
+	tc->period = period;
+	tc->waits_in = NR_CLASSES;
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(credit_report_init)
+{
+	return init_credits();
+}
+
+SCX_OPS_DEFINE(credit_report_ops,
+	       .select_cpu = (void *)credit_report_select_cpu,
+	       .runnable = (void *)credit_report_runnable,
+	       .quiescent = (void *)credit_report_quiescent,
+	       .enqueue = (void *)credit_report_enqueue,
+	       .dispatch = (void *)credit_report_dispatch,
+	       .running = (void *)credit_report_running,
+	       .stopping = (void *)credit_report_stopping,
+	       .init_task = (void *)credit_report_init_task,
+	       .init = (void *)credit_report_init,
+	       .name = "credit_report");
