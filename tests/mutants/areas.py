@@ -39,7 +39,8 @@ class Area:
     narrow : dict of str to list
         Calls of pytest for single files, by the name without what follows its first dot.
     wide : list of list of str
-        What all others are tried with, and what survives the narrow ones; `{name}` is the file's.
+        What all others are tried with, and what survives the narrow ones; `{name}` is the file's,
+        and "", which selects all tests, of a header that several files share.
     """
 
     patterns: tuple[str, ...]
@@ -51,7 +52,7 @@ class Area:
         name = Path(file).name.split(".")[0]
         narrow = self.narrow.get(name, [])
         calls = [*narrow, *(call for call in self.wide if call not in narrow)]
-        return [[word.format(name=name) for word in call] for call in calls]
+        return [[word.format(name="" if file.endswith(".h") else name) for word in call] for call in calls]
 
     def draw(self, root: Path, number: int, seed: int) -> list[Mutant]:
         """A number of mutants of this area, each of all as likely as any other.
@@ -118,7 +119,8 @@ AREAS = {
         ],
     ),
     "policies": Area(
-        ("policies/*.c",),
+        # Those that begin with bpf are for Linux alone.
+        ("policies/*.[ch]", "include/scx/[!b]*.h"),
         wide=[
             [*(f"tests/policies/{file}" for file in _POLICY_TESTS), "-k", "{name}"],
             ["tests/sim/test_golden.py"],
