@@ -690,7 +690,7 @@ def test_credit_xen_a_sleeper_shares_until_it_is_in_credit_by_a_period(play):
     """
     played = play(
         workload(task("a", 'run = "300ms"', 'sleep = "1s"', 'run = "2s"'), hog("b"), horizon="4s", tick="1ms"),
-        "credit", mode=1, wakeup_boost=0, slice_ns=1_000_000,
+        "credit", wakeup_boost=0, slice_ns=1_000_000,
     )
     ran = played.ran_ms(since_ms=1599, until_ms=2599)
     assert ran["a"] - ran["b"] == pytest.approx(45 + 54, abs=2)
