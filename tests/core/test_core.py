@@ -109,7 +109,7 @@ UNITS = (
     "race_stale_turn", "race_wake_after_the_clock",
     "affinity_waits_for_migration",
     "a_change_wakes_the_cpu_that_is_idle_beside_the_task", "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
-    "a_policy_may_leave",
+    "a_policy_may_leave", "a_running_task_whose_slice_is_set_is_the_hosts_business",
     "a_task_that_never_starts_is_cancelled", "a_turn_that_began_late_ends_at_its_tick", "attributes", "cpumasks", "dsq_builtin_stays",
     "credit_gives_out_what_it_was_late_for", "dsq_create_destroy",
     "dsq_fifo", "dsq_many", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",

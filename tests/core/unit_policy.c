@@ -630,6 +630,26 @@ TEST(setup_of_used_memory)
 	unit_end();
 }
 
+/* ---- a slice that is set by hand ------------------------------------------- */
+
+/* What a queued task is given, its CPU reads when it chooses the task. */
+TEST(a_running_task_whose_slice_is_set_is_the_hosts_business)
+{
+	struct unit_task *t, *other;
+
+	unit_machine(1);
+	t = unit_start(3);
+	other = unit_start(3);
+	unit_step(0);
+	CHECK(sl_core.cpus[0].curr == &t->core);
+	scx_bpf_task_set_slice(&other->core.p, 1);
+	CHECK(!fake.nr_slice_changes);
+	scx_bpf_task_set_slice(&t->core.p, 1);
+	CHECK(fake.nr_slice_changes == 1);
+	unit_run_to_end();
+	unit_end();
+}
+
 /* ---- a change of a task that the policy holds ----------------------------- */
 
 static bool is_withheld;
