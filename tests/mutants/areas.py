@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mutants.operators import Mutant, changed_lines, mutants_of
+from mutants.results import GOLDEN_RUNS
 
 Calls = list[list[str]]
 _POLICY_TESTS = ["test_known_answers.py", "test_known_answers_2.py", "test_known_answers_3.py", "test_inversion.py",
@@ -22,7 +23,7 @@ _POLICY_TESTS = ["test_known_answers.py", "test_known_answers_2.py", "test_known
 _SIMULATED = ["tests/sim/test_golden.py", "tests/sim/test_conditions.py", "tests/conformance/test_conformance.py",
               "-k", "test_golden or test_conditions or test_simulator"]  # fmt: skip
 #: Last: what survives all else is killed by a digest alone, and the page counts it.
-_GOLDEN_RUNS = ["tests/policies/test_golden_runs.py"]
+_GOLDEN_RUNS = [GOLDEN_RUNS]
 _DAMAGE = ["tests/python/test_physics_damage.py", "--suite", "quick"]
 _STATS = ["tests/python/test_stats.py"]
 _COMPARE = ["python/schedlab/stats", "python/schedlab/runs", "tests/python/test_compare.py"]
@@ -54,6 +55,11 @@ class Area:
         calls = [*narrow, *(call for call in self.wide if call not in narrow)]
         return [[word.format(name="" if file.endswith(".h") else name) for word in call] for call in calls]
 
+    def every(self, root: Path) -> list[Mutant]:
+        """All mutants of this area."""
+        files = sorted(path for pattern in self.patterns for path in root.glob(pattern))
+        return [mutant for path in files for mutant in mutants_of(root, str(path.relative_to(root)))]
+
     def draw(self, root: Path, number: int, seed: int) -> list[Mutant]:
         """A number of mutants of this area, each of all as likely as any other.
 
@@ -61,13 +67,11 @@ class Area:
         sample, and an edit of the sources changes it only where they were edited.
         """
         lots, nr_alike = [], Counter()
-        for path in sorted(path for pattern in self.patterns for path in root.glob(pattern)):
-            text, file = path.read_text(), str(path.relative_to(root))
-            for mutant in mutants_of(root, file):
-                lines = (file, *changed_lines(mutant, text))
-                lot = hashlib.sha256(repr((seed, *lines, nr_alike[lines])).encode()).digest()
-                nr_alike[lines] += 1
-                lots.append((lot, mutant))
+        for mutant in self.every(root):
+            lines = (mutant.file, *changed_lines(mutant, (root / mutant.file).read_text()))
+            lot = hashlib.sha256(repr((seed, *lines, nr_alike[lines])).encode()).digest()
+            nr_alike[lines] += 1
+            lots.append((lot, mutant))
         return [mutant for _, mutant in sorted(lots, key=lambda pair: pair[0])[:number]]
 
 

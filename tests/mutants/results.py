@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 KILLED = ("failed", "slow")
+GOLDEN_RUNS = "tests/policies/test_golden_runs.py"
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ def digest(*paths: Path) -> str:
     return found.hexdigest()[:16]
 
 
-def equivalents(root: Path) -> dict[tuple[str, str, str], str]:
-    """Why mutants of equivalent.toml cannot be seen, by file and lines."""
-    listed = tomllib.loads((root / "tests/mutants/equivalent.toml").read_text())["mutant"]
+def explained(root: Path, kind: str = "mutant") -> dict[tuple[str, str, str], str]:
+    """Why mutants of equivalent.toml cannot be seen, or survive (kind `"survivor"`), by file and lines."""
+    listed = tomllib.loads((root / "tests/mutants/equivalent.toml").read_text())[kind]
     return {(one["file"], one["old"], one["new"]): one["why"] for one in listed}
 
 
@@ -96,8 +97,8 @@ def _code(text: str) -> str:
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
-def page(results: list[Result], nr_named: int, *, why: dict, made: str, command: str) -> str:
-    """The text of docs/mutants.md."""
+def page(results: list[Result], nr_named: int, *, totals: dict[str, int], why: dict, made: str, command: str) -> str:
+    """The text of docs/mutants.md; `totals` is how many mutants each area has in all."""
     areas = {result.area: [r for r in results if r.area == result.area] for result in results}
     lines = [
         "# Mutants\n\n"
@@ -108,18 +109,24 @@ def page(results: list[Result], nr_named: int, *, why: dict, made: str, command:
         f"All {nr_named} mutants of `tests/mutants/named.toml`, which once survived, are killed.\n\n"
         "An equivalent mutant changes nothing that a caller, a user or a record can see; it counts neither as killed nor as\n"
         "survived.\n\n"
-        "| area | mutants | killed | never ended | equivalent | survived | killed, of those not equivalent |\n"
-        "|---|---|---|---|---|---|---|\n"
+        f"Killed by digests alone are those that only `{GOLDEN_RUNS}` notices: it says that the\n"
+        "events of a mixed load have changed, not which are right.\n\n"
+        "| area | of | mutants | killed | by digests alone | never ended | equivalent | survived | killed, of those not equivalent |\n"
+        "|---|---|---|---|---|---|---|---|---|\n"
     ]
     for name, found in areas.items():
         counts = {kind: sum(r.result == kind for r in found) for kind in ("failed", "slow", "equivalent", "passed")}
         killed = counts["failed"] + counts["slow"]
         share = f"{100 * killed / max(1, killed + counts['passed']):.0f} %"
-        lines.append(_row(name, len(found), killed, counts["slow"], counts["equivalent"], counts["passed"], share))
+        by_digest = sum(r.result == "failed" and r.killer.startswith(GOLDEN_RUNS) for r in found)
+        kinds = (killed, by_digest, counts["slow"], counts["equivalent"], counts["passed"])
+        lines.append(_row(name, totals[name], len(found), *kinds, share))
     survived = [r for r in results if r.result == "passed"]
     lines.append("\n## Survived\n\n")
-    lines.append("| where | line | changed to |\n|---|---|---|\n" if survived else "None.\n")
-    lines += [_row(f"`{r.file}:{r.line}`", _code(r.old), _code(r.new)) for r in survived]
+    lines.append("| where | line | changed to | why |\n|---|---|---|---|\n" if survived else "None.\n")
+    lines += [
+        _row(f"`{r.file}:{r.line}`", _code(r.old), _code(r.new), why.get((r.file, r.old, r.new), "")) for r in survived
+    ]
     equivalent = [r for r in results if r.result == "equivalent"]
     lines.append("\n## Equivalent\n\n")
     lines.append("| where | line | changed to | why no test can see it |\n|---|---|---|---|\n" if equivalent else "None.\n")

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from mutants.areas import AREAS
 from mutants.operators import Mutant, changed_lines, mutants_of, mutants_of_c, mutants_of_python
-from mutants.results import KILLED, Memory, Result, equivalents, page
+from mutants.results import KILLED, Memory, Result, explained, page
 from mutants.scratch import Scratch
 
 KILLED_MIN = 0.9
@@ -58,7 +58,7 @@ def test_named_mutants_are_of_these_sources(root):
 def test_equivalent_mutants_are_of_these_sources(root):
     """A line that has changed may be looked at by a test now."""
     made = {}
-    for file, old, new in equivalents(root):
+    for file, old, new in explained(root) | explained(root, "survivor"):
         if file not in made:
             text = (root / file).read_text()
             made[file] = {changed_lines(mutant, text) for mutant in mutants_of(root, file)}
@@ -83,7 +83,7 @@ def candidates(root, number: int, seed: int, area: str | None):
 def test_mutants_are_killed(root, tmp_path):
     seed, number = int(os.environ.get("SCHEDLAB_SEED", 1)), int(os.environ.get("SCHEDLAB_MUTANTS", 40))
     jobs, area = int(os.environ.get("SCHEDLAB_MUTANTS_JOBS", 1)), os.environ.get("SCHEDLAB_MUTANTS_AREA")
-    why, memory = equivalents(root), Memory(root)
+    why, memory = explained(root), Memory(root)
     scratches, sound = queue.SimpleQueue(), {}
     for job in range(jobs):
         scratches.put(Scratch(root, tmp_path / f"copy-{job}", sound))
@@ -117,7 +117,11 @@ def test_mutants_are_killed(root, tmp_path):
         commit = subprocess.run(describe, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
         made = f"on {datetime.datetime.now(datetime.UTC):%Y-%m-%d} at {commit}"
         command = f"SCHEDLAB_SEED={seed} SCHEDLAB_MUTANTS={number} ./lab soak mutants"
-        text = page(generated, len(results) - len(generated), why=why, made=made, command=command)
+        totals = {name: len(sources.every(root)) for name, sources in AREAS.items()}
+        text = page(
+            generated, len(results) - len(generated), totals=totals, why=why | explained(root, "survivor"), made=made,
+            command=command,
+        )  # fmt: skip
         (root / "docs/mutants.md").write_text(text)
     survivors = [f"{r.file}:{r.line}: {r.old} -> {r.new}" for r in results if r.area == "named" and r.result not in KILLED]
     assert not survivors, "a named mutant survives:\n" + "\n".join(survivors)

@@ -45,12 +45,14 @@ def sleeper(name: str, run: str, sleep: str, **keys) -> str:
 
 
 @pytest.mark.parametrize("policy", [name for name in CONSERVING if name != "lottery"])
-def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy):
-    """`free` yields to `bound`, which may only run on CPU 0, while CPU 1 is idle."""
+@pytest.mark.parametrize("idle", [0, 1])
+def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy, idle):
+    """`free` yields to `bound`, which may only run where `free` does, while the other CPU is idle."""
     played = play(
         workload(
+            task("first", 'run = "1ms"', affinity=f"[{idle}]"),
             task("free", 'run = "8ms"', '"yield"', 'run = "32ms"'),
-            task("bound", 'run = "20ms"', arrival='"5ms"', affinity="[0]"),
+            task("bound", 'run = "20ms"', arrival='"5ms"', affinity=f"[{1 - idle}]"),
         ),
         policy,
         cpus=2,

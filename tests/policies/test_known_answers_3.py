@@ -444,12 +444,14 @@ CONSERVING = ["stride", "sjf", "srtf", "edf", "rt_fifo", "rt_rr", "o1", "eevdf"]
 
 
 @pytest.mark.parametrize("policy", CONSERVING)
-def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy):
-    """`free` yields to `bound`, which may only run on CPU 0, while CPU 1 is idle."""
+@pytest.mark.parametrize("idle", [0, 1])
+def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy, idle):
+    """`free` yields to `bound`, which may only run where `free` does, while the other CPU is idle."""
     played = play(
         workload(
+            task("first", 'run = "1ms"', affinity=f"[{idle}]"),
             task("free", 'run = "8ms"', '"yield"', 'run = "32ms"'),
-            task("bound", 'run = "20ms"', arrival='"5ms"', affinity="[0]", burst='"50ms"'),
+            task("bound", 'run = "20ms"', arrival='"5ms"', affinity=f"[{1 - idle}]", burst='"50ms"'),
         ),
         # Within the slice of `free`, that is, of which the first is half of one.
         policy, cpus=2, **({"slice_ns": 20_000_000} if policy == "eevdf" else {}),
@@ -471,6 +473,29 @@ def test_a_task_alone_is_given_slices_of_the_policy(play, policy, knobs):
     )
     assert played.turns[1].name == "late"
     assert played.turns[1].start_ns == 110_000_000
+
+
+@pytest.mark.parametrize("policy", ["stride", "lottery"])
+def test_tickets_that_another_program_writes_count_from_then_on(play, policies_folder, tmp_path, policy):
+    """S36: nothing tells the policy. Here its own tick writes, after two of four seconds."""
+    write = """
+void BPF_STRUCT_OPS(other_tick, struct task_struct *p)
+{
+	struct task_attr *attr = task_attr(p);
+
+	if (attr && p->pid == 1 && scx_bpf_now() >= 2000000000ULL)
+		attr->tickets = 300;
+}
+"""
+    text = (policies_folder / f"{policy}.bpf.c").read_text()
+    define = f"SCX_OPS_DEFINE({policy}_ops,"
+    assert define in text and ".tick" not in text
+    written = tmp_path / f"{policy}.bpf.c"
+    written.write_text(text.replace(define, f"{write}\n{define} .tick = (void *)other_tick,"))
+    played = play(workload(hog("a", tickets=100), hog("b", tickets=100), horizon="4s"), str(written))
+    slack = 0.01 if policy == "stride" else 0.1
+    assert played.shares(until_ms=2000)["a"] == pytest.approx(1 / 2, abs=slack)
+    assert played.shares(since_ms=2000)["a"] == pytest.approx(3 / 4, abs=slack)
 
 
 def test_all_policies_differ(play):
