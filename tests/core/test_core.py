@@ -97,7 +97,7 @@ def play(program, kind, policy, *words):
 
 
 UNIT_SOURCES = [
-    "unit.c", "unit_credit.c", "unit_dsq.c", "unit_idle.c", "unit_idlers.c", "unit_maps.c", "unit_misuse.c",
+    "unit.c", "unit_credit.c", "unit_dsq.c", "unit_dump.c", "unit_idle.c", "unit_idlers.c", "unit_maps.c", "unit_misuse.c",
     "unit_policy.c",
     "unit_races.c", "unit_text.c",
 ]  # fmt: skip

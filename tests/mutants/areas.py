@@ -18,8 +18,8 @@ from mutants.operators import Mutant, changed_lines, mutants_of
 from mutants.results import GOLDEN_RUNS
 
 Calls = list[list[str]]
-_POLICY_TESTS = ["test_known_answers.py", "test_known_answers_2.py", "test_known_answers_3.py", "test_inversion.py",
-                 "test_classics.py"]  # fmt: skip
+_POLICY_TESTS = ["test_known_answers.py", "test_known_answers_2.py", "test_known_answers_3.py", "test_known_answers_4.py",
+                 "test_inversion.py", "test_classics.py"]  # fmt: skip
 _SIMULATED = ["tests/sim/test_golden.py", "tests/sim/test_conditions.py", "tests/conformance/test_conformance.py",
               "-k", "test_golden or test_conditions or test_simulator"]  # fmt: skip
 #: Last: what survives all else is killed by a digest alone, and the page counts it.
