@@ -10,23 +10,21 @@ settings, CPUs and seed. Both hand their runs to any executor of the shape that
 Must stay true: the columns of a table do not depend on what happened in a run,
 but for one column per knob; a cell of a sweep that fails is listed, and takes no
 other with it.
-Read next: runs/run.py, which does the runs; runs/far.py, which has an executor do them;
-api_tables.py, which makes the tables.
+Read next: runs/cells.py, which has the runs done; api_tables.py, which makes the tables.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import tempfile
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .api_tables import cells_table, comparisons_table, runs_table, tasks_table, warnings_table
-from .errors import PolicyError, SchedlabError, UsageError, did_you_mean
+from .api_tables import cells_table, comparisons_table, computed_tasks, runs_table, tasks_table, warnings_table
+from .errors import PolicyError, UsageError, did_you_mean
+from .runs.cells import Cell, Done, compare_within, do_cell, do_cells
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -133,40 +131,6 @@ class Sweep(Result):
         return texts + super().errors
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """All that one call of `run_plan` needs, as plain data that can be pickled."""
-
-    number: int
-    workloads: tuple[str, ...]
-    policies: tuple[str, ...]
-    seeds: tuple[int, int]  # the first, and how many
-    settings: tuple[tuple[str, str], ...] = ()
-    swept: tuple[tuple[str, str], ...] = ()
-    cpus: int | None = None
-    out: str | None = None
-    host: str = "sim"
-    options: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def label(self) -> str:
-        """The combination of settings as text; empty if nothing is swept."""
-        return " ".join(f"{name}={value}" for name, value in self.swept)
-
-
-@dataclass(frozen=True)
-class _Done:
-    """What a cell gives back; it can be pickled."""
-
-    cell: _Cell
-    runs: list[dict]
-    tasks: Any  # polars.DataFrame or None
-    comparisons: list[dict] = field(default_factory=list)
-    error: str | None = None
-    error_kind: str | None = None
-    seconds: float | None = None
-
-
 def run(
     workloads: Any, policies: Any, *, seeds: int | Iterable[int] = 1, cpus: int | None = None,
     set: Mapping[str, object] | None = None, out: str | Path | None = None, host: str = "sim",
@@ -242,7 +206,7 @@ def run(
     [('rr', 13000000.0, 8.0), ('fifo', 13000000.0, 4.0)]
     """
     first_seed, nr_seeds = _consecutive(_seed_list(seeds))
-    cell = _Cell(
+    cell = Cell(
         number=0,
         workloads=_names(workloads, what="workloads"),
         policies=_names(policies, what="policies"),
@@ -253,10 +217,10 @@ def run(
         host=host,
         options=(*_options(tick, costs, io, topology, timeout), ("scale", scale), ("are_threads", threads)),
     )
-    done = _do(cell, executor)
+    done = do_cell(cell, executor)
     return Result(
         runs=runs_table(done.runs),
-        tasks=tasks_table([done.tasks]),
+        tasks=tasks_table(_tables([done])[0]),
         comparisons=comparisons_table(done.comparisons),
         warnings=warnings_table(done.comparisons),
         directory=None if out is None else Path(out),
@@ -337,7 +301,7 @@ def sweep(
     >>> swept.failures["error"].to_list()
     ['--set rr.slice_ns=0s: 0s is out of range: slice_ns goes from 1ns to 10s']
     """
-    template = _Cell(
+    template = Cell(
         number=0,
         workloads=tuple(map(_absolute, _names(workloads, what="workloads"))),
         policies=tuple(map(_absolute, _names(policies, what="policies"))),
@@ -349,14 +313,13 @@ def sweep(
     _check_names(template, values)
     folder = None if out is None else Path(out).absolute()
     cells = _cells(template, values, _cpus_list(cpus), _seed_list(seeds), folder)
-    done = _do_all(cells, executor)
-    comparisons = _compare_within(done)
+    done = do_cells(cells, executor)
+    comparisons = compare_within(done)
     settings = {cell.number: cell.label for cell in cells}
     return Sweep(
         runs=runs_table([run for each in done for run in each.runs],
                         [each.cell.number for each in done for _ in each.runs], settings),
-        tasks=tasks_table([each.tasks for each in done],
-                          [each.cell.number for each in done], settings),
+        tasks=tasks_table(*_tables(done), settings),
         comparisons=comparisons_table(comparisons, is_swept=True),
         warnings=warnings_table(comparisons, is_swept=True),
         directory=folder,
@@ -456,7 +419,7 @@ def _options(tick, costs, io, topology: str, timeout: str) -> tuple[tuple[str, A
     )
 
 
-def _check_names(template: _Cell, values: Mapping[str, list[str]]) -> None:
+def _check_names(template: Cell, values: Mapping[str, list[str]]) -> None:
     """Refuse what no cell could run, before there are thousands of them."""
     from .policy.find import load_policy
     from .workload.find import load_workload
@@ -479,14 +442,14 @@ def _check_names(template: _Cell, values: Mapping[str, list[str]]) -> None:
 
 
 def _cells(
-    template: _Cell, values: Mapping[str, list[str]], cpus: list[int | None], seeds: list[int],
+    template: Cell, values: Mapping[str, list[str]], cpus: list[int | None], seeds: list[int],
     folder: Path | None,
-) -> list[_Cell]:  # fmt: skip
+) -> list[Cell]:  # fmt: skip
     """Every combination with every seed, the last setting changing fastest."""
     from .runs.run import folder_name
 
     swept = [name for name, several in values.items() if len(several) > 1]
-    cells: list[_Cell] = []
+    cells: list[Cell] = []
     for nr_cpus in cpus:
         for combination in itertools.product(*values.values()):
             settings = tuple(zip(values, combination, strict=True))
@@ -504,125 +467,11 @@ def _cells(
     return cells
 
 
-# ---- doing it ---------------------------------------------------------------
-
-
-def _plan(cell: _Cell, out: str | Path) -> Any:
-    """What `run_plan` is asked to do for a cell."""
-    from .runs.run import Plan
-
-    return Plan(
-        workloads=cell.workloads,
-        policies=cell.policies,
-        out=Path(cell.out or out),
-        host=cell.host,
-        cpus=cell.cpus,
-        first_seed=cell.seeds[0],
-        nr_seeds=cell.seeds[1],
-        settings=[f"{name}={value}" for name, value in cell.settings],
-        **dict(cell.options),
-    )
-
-
-def _do(cell: _Cell, executor: Executor | str | None = None) -> _Done:
-    """Run a cell; whatever `run_plan` raises is raised."""
-    from .runs.far import open_executor
-    from .runs.run import run_plan
-
-    started = time.monotonic()
-    with (
-        tempfile.TemporaryDirectory(prefix="schedlab-") as scratch,
-        open_executor(executor, host=cell.host) as workers,
-    ):
-        result = run_plan(_plan(cell, scratch), executor=workers)
-        if result.is_interrupted:
-            raise KeyboardInterrupt
-        done = _read(cell, result.runs)
-    return replace(done, comparisons=result.comparisons, seconds=time.monotonic() - started)
-
-
-def _read(cell: _Cell, runs: list[dict]) -> _Done:
-    """Read the tables that runs left; where nothing is kept, their directories are forgotten."""
-    import polars as pl
-
-    tables = []
-    for run in runs:
-        file = Path(run["directory"]) / "tasks.parquet"
-        if file.is_file():
-            keys = [pl.lit(run[name]).alias(name) for name in ("workload", "policy", "host")]
-            keys += [pl.lit(run[name], pl.Int64).alias(name) for name in ("cpus", "seed")]
-            table = pl.read_parquet(file)
-            tables.append(table.select(*keys, *table.columns))
-    if cell.out is None:
-        for run in runs:
-            run["directory"] = None
-    return _Done(cell, runs, pl.concat(tables, how="vertical_relaxed") if tables else None)
-
-
-def _failed(cell: _Cell, error: SchedlabError) -> _Done:
-    """The answer of a cell that could not begin."""
-    return _Done(cell, [], None, error=str(error), error_kind=type(error).__name__)
-
-
-def _do_all(cells: list[_Cell], executor: Executor | str | None) -> list[_Done]:
-    """Do all cells; answers in the order of the cells."""
-    from .runs.far import open_executor
-
-    if executor is None:
-        done = []
-        for cell in cells:
-            try:
-                done.append(replace(_do(cell), comparisons=[]))  # made over all seeds, later
-            except SchedlabError as error:
-                done.append(_failed(cell, error))
-        return done
-    with open_executor(executor, host=cells[0].host) as workers:
-        return _do_far(cells, workers)
-
-
-def _do_far(cells: list[_Cell], executor: Executor) -> list[_Done]:
-    """Send all runs of all cells, then wait for them."""
-    from .runs.far import cancel, collect, send
-    from .runs.run import finish, prepare
-
-    sent: list = []
-    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
-        try:
-            for cell in cells:
-                wanted = ("tasks.parquet",) if cell.out is None else None
-                try:
-                    prepared = prepare(_plan(cell, Path(scratch, str(cell.number))))
-                    sent.append((prepared, send(prepared.ready, prepared.cases, executor, wanted=wanted)))
-                except SchedlabError as error:
-                    sent.append(error)
-            done = []
-            for cell, each in zip(cells, sent, strict=True):
-                if isinstance(each, SchedlabError):
-                    done.append(_failed(cell, each))
-                    continue
-                runs, is_interrupted = collect(each[1])
-                if is_interrupted:
-                    raise KeyboardInterrupt
-                if cell.out is not None:
-                    finish(each[0], runs)
-                done.append(replace(_read(cell, runs), seconds=sum(each[1].seconds)))
-            return done
-        except BaseException:
-            for each in sent:
-                if not isinstance(each, SchedlabError):
-                    cancel(each[1])
-            raise
-
-
-def _compare_within(done: list[_Done]) -> list[dict]:
-    """Compare policies within each combination of settings, over all its seeds."""
-    from .runs.compare import compare_runs
-
-    groups: dict[str, list[dict]] = {}
-    for each in done:
-        groups.setdefault(each.cell.label, []).extend(each.runs)
-    return [
-        {"settings": label} | entry
-        for label, runs in groups.items()
-        for entry in compare_runs(runs)
-    ]
+def _tables(done: list[Done]) -> tuple[list, list]:
+    """The tasks of cells, as `tasks_table` takes them: tables, and which cells they are of."""
+    computed = [(each.cell.number, run, columns) for each in done if isinstance(each.tasks, list)
+                for run, columns in each.tasks]  # fmt: skip
+    if not computed:
+        return [None if isinstance(each.tasks, list) else each.tasks for each in done], [each.cell.number for each in done]
+    table = computed_tasks([run for _, run, _ in computed], [columns for _, _, columns in computed])
+    return [table], [[number for number, _, columns in computed for _ in columns["task"]]]

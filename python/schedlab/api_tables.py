@@ -9,12 +9,14 @@ Read next: api.py, the only caller.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from .metrics.dictionary import DICTIONARY
+from .metrics.dictionary import DICTIONARY, table_of
 
 _RUN_TEXTS = ("workload", "policy", "host")
 _RUN_COLUMNS = {
@@ -89,7 +91,7 @@ def _base(run: dict) -> str:
 
 
 def tasks_table(
-    tables: Sequence[pl.DataFrame | None], cells: Sequence[int] | None = None,
+    tables: Sequence[pl.DataFrame | None], cells: Sequence[int | Sequence[int]] | None = None,
     settings: Mapping[int, str] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
     """Put the tasks of several sets of runs under one another.
@@ -99,7 +101,7 @@ def tasks_table(
     tables : sequence of polars.DataFrame or None, shape (n_sets,)
         `tasks.parquet` of each run with the run's keys; None: no run was good.
     cells : sequence of int, shape (n_sets,), optional
-        The cell of a sweep that each comes from.
+        The cell of a sweep that each comes from, or that each of its rows comes from.
     settings : mapping of int to str, optional
         By cell, what was set in it.
 
@@ -114,8 +116,34 @@ def tasks_table(
     whole = pl.concat([empty, *present])
     if cells is None:
         return whole
-    of_row = [cell for cell, n in zip(cells, nr_rows, strict=True) for _ in range(n)]
+    of_row = [number for cell, n in zip(cells, nr_rows, strict=True)
+              for number in (itertools.repeat(cell, n) if isinstance(cell, int) else cell)]  # fmt: skip
     return pl.DataFrame([*_cell_columns(of_row, settings), *whole.get_columns()])
+
+
+def computed_tasks(runs: Sequence[dict], columns: Sequence[dict]) -> pl.DataFrame:
+    """Put the tasks of runs that were done in this process, or for it, under one another.
+
+    Parameters
+    ----------
+    runs : sequence of dict, shape (n_runs,), n_runs > 0
+        As `run_plan` lists them.
+    columns : sequence of dict, shape (n_runs,)
+        Their tasks, as `metrics.dictionary.task_columns` gives them.
+
+    Returns
+    -------
+    polars.DataFrame
+        What `tasks_table` takes: the runs' keys, then the columns of `tasks.parquet`.
+    """
+    nr_rows = [len(each["task"]) for each in columns]
+    keys = [pl.Series(name, [run[name] for run, n in zip(runs, nr_rows, strict=True) for _ in range(n)])
+            for name in (*_RUN_TEXTS, "cpus", "seed")]  # fmt: skip
+    whole = {}
+    for name, first in columns[0].items():
+        pieces = [each[name] for each in columns]
+        whole[name] = np.concatenate(pieces) if isinstance(first, np.ndarray) else [*itertools.chain(*pieces)]
+    return pl.DataFrame([*keys, *table_of(whole).get_columns()])
 
 
 def _cell_columns(cells: Sequence[int] | None, settings: Mapping[int, str] | None) -> list[pl.Series]:
@@ -190,7 +218,7 @@ def cells_table(done: Sequence[Any], swept: Sequence[str]) -> pl.DataFrame:
 
     Parameters
     ----------
-    done : sequence of api._Done, shape (n_cells,)
+    done : sequence of runs.cells.Done, shape (n_cells,)
         Their answers, in order.
     swept : sequence of str
         The settings that get a column.

@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 import schedlab
 from schedlab import api
 from schedlab.errors import NotFoundError, UsageError
+from schedlab.runs import workers
 
 pytestmark = pytest.mark.usefixtures("build")
 
@@ -247,10 +248,10 @@ def test_each_cell_keeps_its_own_folder(tmp_path):
 
 
 def test_ctrl_c_is_not_a_failed_cell(monkeypatch):
-    def interrupted(cell):
+    def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(api, "_do", interrupted)
+    monkeypatch.setattr(workers, "run_case", interrupted)
     with pytest.raises(KeyboardInterrupt):
         schedlab.sweep("textbook/rr", "rr")
 

@@ -111,6 +111,8 @@ class Supervised:
         Program and arguments.
     has_input : bool, default False
         Whether `write` will be used.
+    stdout_bytes_max : int, optional
+        What it may print before an answer counts as endless; None: any amount.
 
     Raises
     ------
@@ -118,8 +120,9 @@ class Supervised:
         If it cannot be started.
     """
 
-    def __init__(self, command: list[str], *, has_input: bool = False):
+    def __init__(self, command: list[str], *, has_input: bool = False, stdout_bytes_max: int | None = STDOUT_BYTES_MAX):
         self.stdout = bytearray()
+        self._stdout_bytes_max = stdout_bytes_max
         self.log = Log()
         self._lock = threading.Lock()
         self._at_end: set[int] = set()
@@ -157,7 +160,9 @@ class Supervised:
 
     def write(self, data: bytes) -> None:
         """Send to its standard input; OSError where it has ended."""
-        self._process.stdin.write(data)
+        left = memoryview(data)
+        while left:
+            left = left[self._process.stdin.write(left) :]
 
     def read_until(self, is_done: Callable[[], bool], deadline: float) -> int | None:
         """Read what it prints until that is enough, or it has ended.
@@ -212,7 +217,7 @@ class Supervised:
                     self._at_end.add(stream.fileno())
                     break
                 add(piece)
-        if len(self.stdout) > STDOUT_BYTES_MAX:
+        if self._stdout_bytes_max is not None and len(self.stdout) > self._stdout_bytes_max:
             raise OSError("the answer never ends")
 
     def is_alive(self) -> bool:

@@ -467,8 +467,8 @@ def _run_level(timeline: Timeline, tasks: dict, cpus: dict) -> dict:
     return {name: values.get(name) for name, m in DICTIONARY.items() if m.level == "run"}
 
 
-def tasks_table(metrics: RunMetrics, *, names=None, classes=None):
-    """Task-level metrics as a table.
+def task_columns(metrics: RunMetrics, *, names=None, classes=None) -> dict:
+    """Task-level metrics, with what the program calls each task.
 
     Parameters
     ----------
@@ -479,26 +479,55 @@ def tasks_table(metrics: RunMetrics, *, names=None, classes=None):
 
     Returns
     -------
+    dict of str to numpy.ndarray or list, shape (n_tasks,)
+        `RunMetrics.tasks`, with `class` and `name`, where they are given, after `task`.
+    """
+    index = (metrics.tasks["task"].astype(np.int64) - 1).tolist()
+    labels = {
+        label: [source[i] if 0 <= i < len(source) else None for i in index]
+        for label, source in (("class", classes), ("name", names)) if source is not None
+    }
+    return {"task": metrics.tasks["task"]} | labels | metrics.tasks
+
+
+def tasks_table(metrics: RunMetrics, *, names=None, classes=None):
+    """Task-level metrics as a table.
+
+    Parameters
+    ----------
+    metrics, names, classes
+        As for `task_columns`.
+
+    Returns
+    -------
     polars.DataFrame
-        One row per task; times that did not come to pass are null.
+        See `table_of`.
+    """
+    return table_of(task_columns(metrics, names=names, classes=classes))
+
+
+def table_of(columns: dict):
+    """Make a table of task-level metrics.
+
+    Parameters
+    ----------
+    columns : dict
+        What `task_columns` returned, of one run or of several, one after the other.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per task; what did not come to pass, or is not defined, is null.
     """
     import polars as pl
 
-    columns = {}
-    for name, values in metrics.tasks.items():
-        if values.dtype.kind == "f":
-            columns[name] = pl.Series(name, values).fill_nan(None)
-        elif name in _MAY_BE_ABSENT:
-            columns[name] = pl.Series(name, values).replace(-1, None)
+    series = []
+    for name, values in columns.items():
+        if name in _MAY_BE_ABSENT:
+            series.append(pl.Series(name, values).set(pl.Series(values == -1), None))
         else:
-            columns[name] = pl.Series(name, values)
-    table = pl.DataFrame(columns)
-    index = metrics.tasks["task"].astype(np.int64) - 1
-    for label, source in (("name", names), ("class", classes)):
-        if source is not None:
-            known = [source[i] if 0 <= i < len(source) else None for i in index]
-            table.insert_column(1, pl.Series(label, known))
-    return table
+            series.append(pl.Series(name, values, nan_to_null=isinstance(values, np.ndarray)))
+    return pl.DataFrame(series)
 
 
 _MAY_BE_ABSENT = {"first_run_ns", "end_ns", "turnaround_ns", "response_ns", "wakeup_ns_max"}

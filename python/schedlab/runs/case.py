@@ -2,7 +2,7 @@
 """One run: one workload under one policy with one seed, judged and written down.
 
 Must stay true: a run's `run.json` is written last, so that a directory that has
-one is whole.
+one is whole. Of a plan that keeps nothing, nothing is left of a run that is done.
 Read next: hosts/sim.py for how a host does it, judge.py for what it is worth.
 """
 
@@ -16,10 +16,10 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..calibration import DEFAULT_CALIBRATION
 from ..errors import SchedlabError, UnavailableError, UsageError
@@ -31,6 +31,9 @@ from ..workload.model import Workload
 from .judge import Judge
 from .machine import charges_tasks
 from .plan import Plan
+
+if TYPE_CHECKING:
+    from ..program.file import Program
 
 #: What a policy printed, in the folder of its run; and how much of its end is shown.
 LOG_FILE = "policy.log"
@@ -79,6 +82,8 @@ class Ready:
         Compiled workloads.
     environment : dict
         What a reader must know to repeat the runs.
+    sources : dict of pathlib.Path to dict of str to bytes
+        By file of the policy, from the first run on that has it: what is copied beside runs.
     """
 
     plan: Plan
@@ -86,6 +91,11 @@ class Ready:
     built: dict
     programs: Programs
     environment: dict
+    sources: dict = field(default_factory=dict)
+
+    def moved(self, out: Path, *, first_seed: int) -> Ready:
+        """The same for the runs of a plan that differs in its folder and seeds alone."""
+        return replace(self, plan=replace(self.plan, out=out, first_seed=first_seed), programs=Programs(out if self.plan.is_kept else None))
 
 
 class Programs:
@@ -93,30 +103,40 @@ class Programs:
 
     Parameters
     ----------
-    out : pathlib.Path
-        Folder of the runs.
+    out : pathlib.Path, optional
+        Folder of the runs; without one, each run gets a file of its own.
     """
 
-    def __init__(self, out: Path):
+    def __init__(self, out: Path | None = None):
         self._out = out
         self._lock = threading.Lock()
-        self._made: dict[tuple[str, int], tuple] = {}
+        self._made: dict[tuple[str, int], Program] = {}
+        self._files: dict[tuple[str, int], Path] = {}
 
-    def get(self, workload, seed: int) -> tuple:
-        """Return the program and its file."""
+    def __reduce__(self):
+        """A worker process compiles what it needs."""
+        return Programs, (self._out,)
+
+    def get(self, workload, seed: int, directory: Path | None = None) -> tuple:
+        """Return the program and its file; `directory` is the run's."""
         from ..program.compiler import compile_workload
 
         with self._lock:
             key = (workload.name, seed)
             if key not in self._made:
-                program = compile_workload(workload, seed=seed)
+                self._made[key] = compile_workload(workload, seed=seed)
+            program = self._made[key]
+            path = self._files.get(key)
+            if path is None:
                 # The hash keeps programs apart that two calls write to one folder.
                 file_name = f"seed-{seed}-{program.program_hash[:12]}.slprog"
-                path = self._out / folder_name(workload.name) / "programs" / file_name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(program.data)
-                self._made[key] = (program, path.resolve())
-            return self._made[key]
+                folder = self._out / folder_name(workload.name) / "programs" if self._out else directory
+                folder.mkdir(parents=True, exist_ok=True)
+                path = (folder / file_name).resolve()
+                _write_whole(path, lambda scratch: scratch.write_bytes(program.data))
+                if self._out:
+                    self._files[key] = path
+            return program, path
 
 
 def environment_of(host: Host) -> dict:
@@ -189,7 +209,26 @@ def directory_of(plan: Plan, case: Case) -> Path:
     return plan.out.joinpath(*names)
 
 
-def run_case(ready: Ready, case: Case, session, stop: threading.Event) -> dict | None:
+def _work_directory(plan: Plan, case: Case) -> Path:
+    """Where a run's files are while it is done: its directory, or what the worker's runs share."""
+    if plan.is_kept:
+        return directory_of(plan, case)
+    return plan.out / f"worker-{os.getpid()}-{threading.get_ident()}"
+
+
+def _empty(directory: Path) -> None:
+    """Remove what a run has left in a directory that the next one uses."""
+    with contextlib.suppress(OSError):
+        for file in directory.iterdir():
+            if file.is_dir():
+                shutil.rmtree(file, ignore_errors=True)
+            else:
+                file.unlink()
+
+
+def run_case(
+    ready: Ready, case: Case, session, stop: threading.Event, on_tasks: Callable[[dict], None] | None = None
+) -> dict | None:
     """Do one run, judge it, and write its directory.
 
     Parameters
@@ -202,23 +241,29 @@ def run_case(ready: Ready, case: Case, session, stop: threading.Event) -> dict |
         The worker's connection to the host.
     stop : threading.Event
         Set when Ctrl-C ended the host under us.
+    on_tasks : callable, optional
+        As for `Judge`.
 
     Returns
     -------
     dict or None
         As `--json` lists it; None if `stop` cut it short.
     """
-    directory = directory_of(ready.plan, case)
+    directory = _work_directory(ready.plan, case)
     run = blank_run(ready, case)
     try:
-        is_lost = do_case(run, ready, case, session)
+        is_lost = do_case(run, ready, case, session, on_tasks)
         if is_lost and stop.is_set():
             # We ended its host ourselves: no policy is to blame, and nothing is kept.
             shutil.rmtree(directory, ignore_errors=True)
             return None
-        write_run(run)
+        if ready.plan.is_kept:
+            write_run(run)
     except OSError as error:
         spoil(run, error)
+    finally:
+        if not ready.plan.is_kept:
+            _empty(directory)
     return listed(run)
 
 
@@ -321,7 +366,9 @@ def blank_run(ready: Ready, case: Case) -> dict:
     }
 
 
-def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
+def do_case(
+    run: dict, ready: Ready, case: Case, session, on_tasks: Callable[[dict], None] | None = None
+) -> bool:
     """Do a run in a new directory, and judge it.
 
     Parameters
@@ -334,6 +381,8 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         The run.
     session : Session
         The worker's connection to the host.
+    on_tasks : callable, optional
+        As for `Judge`.
 
     Returns
     -------
@@ -345,10 +394,11 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
     OSError
         If its files cannot be written.
     """
-    plan, directory = ready.plan, Path(run["directory"])
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    program, program_path = ready.programs.get(case.workload, case.seed)
+    plan, directory = ready.plan, _work_directory(ready.plan, case)
+    if plan.is_kept:
+        shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True, exist_ok=not plan.is_kept)
+    program, program_path = ready.programs.get(case.workload, case.seed, directory)
     run["program_hash"] = program.program_hash
     built = ready.built[case.policy_name]
     is_lost = False
@@ -356,7 +406,8 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         run["error"], run["error_kind"] = str(built), "compile"
     else:
         run["policy_hash"], run["knobs"] = built.policy_hash, built.values
-        run["source"] = _copy_source(built.policy, directory)
+        if plan.is_kept:
+            run["source"] = _copy_source(ready, built.policy, directory)
         job = Job(
             label=f"{case.workload.name}, {case.policy_name}, seed {case.seed}",
             policy=built,
@@ -370,10 +421,12 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         outcome = session.run(job)
         is_lost = outcome.error_kind == "host"
         run["host_answer"] = outcome.answer
-        run["environment"] = ready.environment | outcome.environment
+        if outcome.environment:
+            run["environment"] = ready.environment | outcome.environment
         if outcome.log:
             run["log"] = _last_lines(outcome.log)
-            write_text(directory / LOG_FILE, outcome.log.rstrip("\n") + "\n")
+            if plan.is_kept:
+                write_text(directory / LOG_FILE, outcome.log.rstrip("\n") + "\n")
         if outcome.tick_ns is not None:
             run["tick_ns"] = outcome.tick_ns
         if outcome.usage is not None:
@@ -381,13 +434,14 @@ def do_case(run: dict, ready: Ready, case: Case, session) -> bool:
         judge = Judge(
             latency_ns=ready.host.latency_ns(job),
             work_conserving=bool(built.policy.work_conserving),
-            tables_folder=directory if plan.keep_parquet else None,
+            tables_folder=directory if plan.keep_parquet and plan.is_kept else None,
             tolerance_ns=ready.host.tolerance_ns(job),
             has_exact_work=ready.host.has_exact_work and not charges_tasks(plan.costs),
             calibration=ready.host.calibration(job),
             is_replay=bool(case.workload.program),
             device=device_of(job) if ready.host.has_exact_work else None,
             wakeup_ns=cost_ns(job, "wakeup_ns"),
+            on_tasks=on_tasks,
         )
         run |= judge.verdict(program, job.records, outcome)
     run["status"] = "ok" if run["error"] is None else "failed"
@@ -401,14 +455,16 @@ def _last_lines(log: str) -> list[str]:
             for line in lines]  # fmt: skip
 
 
-def _copy_source(policy: Policy, directory: Path) -> dict | None:
+def _copy_source(ready: Ready, policy: Policy, directory: Path) -> dict | None:
     """Copy a policy's files beside its run: who repeats it need not have kept them.
 
     The first is the policy itself; a scheduling class of Linux has none.
     """
     if not policy.path.name.endswith(".bpf.c"):
         return None
-    _, files = own_files(policy.path)
+    files = ready.sources.get(policy.path)
+    if files is None:
+        files = ready.sources.setdefault(policy.path, own_files(policy.path)[1])
     write_files(files, directory)
     return {"files": [*files], "hash": policy.content_hash}
 
@@ -487,9 +543,14 @@ def write_text(path: Path, text: str) -> None:
     OSError
         If it cannot be written.
     """
-    scratch = path.with_name(path.name + ".part")
+    _write_whole(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+
+
+def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write beside the file, then put that in its place; two processes may write the same one."""
+    scratch = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        scratch.write_text(text, encoding="utf-8")
+        write(scratch)
         os.replace(scratch, path)
     except OSError:
         with contextlib.suppress(OSError):

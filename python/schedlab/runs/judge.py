@@ -11,18 +11,18 @@ Read next: metrics/physics.py, metrics/dictionary.py.
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars
 
 from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..errors import SchedlabError
 from ..hosts.host import Outcome
 from ..metrics import conservation, physics, tally
 from ..metrics.course import Course
-from ..metrics.dictionary import RunMetrics, compute_metrics, metrics_table, tasks_table
+from ..metrics.dictionary import RunMetrics, compute_metrics, metrics_table, table_of, task_columns
 from ..metrics.timeline import Timeline
 from ..program import layout
 from ..records.file import hash_file, read_records, records_table
@@ -60,6 +60,8 @@ class Judge:
         host executes programs exactly; None: it does not.
     wakeup_ns : int, default 0
         What a timer or a device takes longer there to wake a task.
+    on_tasks : callable, optional
+        Called with the task-level metrics of a good run, as `dictionary.task_columns` gives them.
     """
 
     latency_ns: int
@@ -71,6 +73,7 @@ class Judge:
     is_replay: bool = False
     device: tuple[int, ...] | None = None
     wakeup_ns: int = 0
+    on_tasks: Callable[[dict], None] | None = None
 
     def verdict(self, program, records_path: Path, outcome: Outcome) -> dict:
         """Judge a run.
@@ -154,10 +157,13 @@ class Judge:
         """Write down the metrics of a good run."""
         tasks = program.tasks
         metrics.run.update({name: value for name, value in (outcome.usage or {}).items() if name in _FROM_USAGE})
+        if self.tables_folder is not None or self.on_tasks:
+            columns = task_columns(metrics, names=tasks["name"].tolist(), classes=tasks["class_idx"])
         if self.tables_folder is not None:
-            table = tasks_table(metrics, names=tasks["name"], classes=tasks["class_idx"])
-            _write_table(table, self.tables_folder / "tasks.parquet")
+            _write_table(table_of(columns), self.tables_folder / "tasks.parquet")
             _write_table(metrics_table(metrics), self.tables_folder / "metrics.parquet")
+        if self.on_tasks:
+            self.on_tasks(columns)
         result["metrics"] = metrics.run
 
     def _expectations(self, program, outcome: Outcome) -> physics.Expectations:
@@ -202,8 +208,10 @@ def _is_possible(result: dict) -> bool:
     return False
 
 
-def _write_table(table: polars.DataFrame, path: Path, compression: str = "zstd") -> None:
-    """Write a table; a full disk is an OSError, whatever Polars calls it."""
+def _write_table(table, path: Path, compression: str = "zstd") -> None:
+    """Write a polars.DataFrame; a full disk is an OSError, whatever Polars calls it."""
+    import polars
+
     try:
         table.write_parquet(path, compression=compression)
     except polars.exceptions.PolarsError as error:

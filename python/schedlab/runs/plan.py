@@ -56,6 +56,9 @@ class Plan:
         Longest time on the wall clock for one run.
     keep_parquet : bool, default True
         Whether to write the tables that are derived from the records.
+    is_kept : bool, default True
+        Whether the run directories outlive their runs; otherwise only what is computed
+        from them is wanted.
     command_line : str, default ""
         What the user has typed, as a shell takes it; empty: no command was.
     """
@@ -78,4 +81,5 @@ class Plan:
     scale: float = 1.0
     timeout_seconds: float = 300.0
     keep_parquet: bool = True
+    is_kept: bool = True
     command_line: str = ""

@@ -7,12 +7,11 @@
 	                          /records.slr      the raw records: canonical
 	                          /records.parquet, tasks.parquet, metrics.parquet
 
-Each worker thread has one session with the host. In virtual time there is a
-worker per CPU; on a host in real time one run at a time has the machine, in an
-order drawn from the first seed, so that a slow hour does not hit one policy. A
-plan replicates over seeds, never over runs: on a deterministic host the same seed
-gives the same run, bit by bit. A run's `run.json` is written
-last, so a directory that has one is whole, whatever interrupted the rest.
+In virtual time there is a worker per CPU (workers.py); on a host in real time one
+run at a time has the machine, in an order drawn from the first seed, so that a slow
+hour does not hit one policy. A plan replicates over seeds, never over runs: on a
+deterministic host the same seed gives the same run, bit by bit. A run's `run.json` is
+written last, so a directory that has one is whole, whatever interrupted the rest.
 
 With an executor, the runs are done by its workers, which share no folder with us
 (far.py), and what they leave is put into the same directories.
@@ -29,8 +28,6 @@ import hashlib
 import json
 import math
 import os
-import queue
-import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -43,11 +40,12 @@ from ..policy.find import Policy, Variant, find_policy, load_policy, parse_setti
 from ..workload.model import Workload
 from ..workload.spec import TICK_NS_MAX, TICK_NS_MIN
 from . import machine
-from .case import Case, Programs, Ready, directory_of, environment_of, folder_name, make_folder, run_case, write_text
+from .case import Case, Programs, Ready, directory_of, environment_of, folder_name, make_folder, write_text
 from .compare import compare_runs
 from .far import collect, send
 from .machine import CPUS_MAX
 from .plan import Plan
+from .workers import Finished, do_runs, nr_workers_of
 
 __all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "prepare", "run_plan"]
 
@@ -104,12 +102,38 @@ class Prepared:
     ready: Ready
     cases: list
 
+    def for_seed(self, seed: int, out: Path) -> Prepared:
+        """A plan of one seed for another seed, in another folder, which is made.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+        out : pathlib.Path
+            The folder of its runs.
+
+        Returns
+        -------
+        Prepared
+            What `prepare` returns of that plan.
+
+        Raises
+        ------
+        UsageError
+            If the seed is out of range, or the folder cannot be made.
+        """
+        if problem := _wrong_seed(seed):
+            raise UsageError(problem)
+        make_folder(out)
+        return Prepared(self.ready.moved(out, first_seed=seed), [replace(case, seed=seed) for case in self.cases])
+
 
 def run_plan(
     plan: Plan, *, executor: Executor | None = None,
     on_start: Callable[[int], None] | None = None,
     on_result: Callable[[dict], None] | None = None,
     known: Callable[[Ready, Case], dict | None] | None = None,
+    on_tasks: Callable[[dict, dict], None] | None = None,
 ) -> RunSet:  # fmt: skip
     """Do every run of a plan.
 
@@ -126,6 +150,9 @@ def run_plan(
     known : callable, optional
         Asked for each run before it is done: its dict, where an earlier call has
         done the very same; that run is not done again.
+    on_tasks : callable, optional
+        Called with each good run that is done here, not by an executor, and its
+        task-level metrics, as `metrics.dictionary.task_columns` gives them.
 
     Returns
     -------
@@ -150,7 +177,7 @@ def run_plan(
     if on_start:
         on_start(len(todo))
     if executor is None:
-        runs, is_interrupted = _run_cases(prepared.ready, todo, on_result)
+        runs, is_interrupted = _run_cases(prepared.ready, todo, on_result, on_tasks)
     else:
         runs, is_interrupted = collect(send(prepared.ready, todo, executor), on_result)
     if len(todo) < len(prepared.cases):
@@ -208,14 +235,14 @@ def prepare(plan: Plan) -> Prepared:
         plan=plan,
         host=host,
         built=broken | built,
-        programs=Programs(plan.out),
+        programs=Programs(plan.out if plan.is_kept else None),
         environment=environment_of(host),
     )
     return Prepared(ready, cases)
 
 
 def finish(prepared: Prepared, runs: list[dict], *, is_interrupted: bool = False) -> RunSet:
-    """Compare the runs of a plan, and write the list of them.
+    """Compare the runs of a plan, and write the list of them where they are kept.
 
     Parameters
     ----------
@@ -238,7 +265,8 @@ def finish(prepared: Prepared, runs: list[dict], *, is_interrupted: bool = False
     """
     result = RunSet(runs=runs, out=prepared.ready.plan.out, is_interrupted=is_interrupted)
     result.comparisons = compare_runs(runs)
-    _write_list(result)
+    if prepared.ready.plan.is_kept:
+        _write_list(result)
     return result
 
 
@@ -261,8 +289,8 @@ def _checked(plan: Plan) -> Plan:
         problems.append(f"--cpus must be 1 to {CPUS_MAX} (got {plan.cpus})")
     if not 1 <= plan.nr_seeds <= SEEDS_MAX:
         problems.append(f"--seeds must be 1 to {SEEDS_MAX} (got {plan.nr_seeds})")
-    if not 0 <= plan.first_seed < 1 << 63:
-        problems.append(f"--seed must be 0 to 2**63 - 1 (got {plan.first_seed})")
+    if problem := _wrong_seed(plan.first_seed):
+        problems.append(problem)
     if not plan.timeout_seconds > 0:
         problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
     if not 0 < plan.scale < math.inf:
@@ -274,6 +302,11 @@ def _checked(plan: Plan) -> Plan:
     if problems:
         raise UsageError("\n".join(problems))
     return replace(plan, **read)
+
+
+def _wrong_seed(seed: int) -> str | None:
+    """Why no run has this seed."""
+    return None if 0 <= seed < 1 << 63 else f"--seed must be 0 to 2**63 - 1 (got {seed})"
 
 
 def _given(plan: Plan) -> list[str]:
@@ -415,70 +448,43 @@ def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[Case]:
 # ---- the runs ---------------------------------------------------------------
 
 
-def _run_cases(ready: Ready, cases: list[Case], on_result) -> tuple[list[dict], bool]:
-    """Do the cases with one worker per CPU of this machine; (runs, interrupted)."""
-    todo: queue.SimpleQueue = queue.SimpleQueue()
-    done: queue.SimpleQueue = queue.SimpleQueue()
-    nr_workers = max(1, min(os.cpu_count() or 1, len(cases)))
-    if not ready.host.is_deterministic:
-        nr_workers = 1
-        cases = sorted(cases, key=lambda case: _shuffle_key(ready.plan.first_seed, case.position))
-    for case in cases:
-        todo.put(case)
-    stop = threading.Event()
-    sessions = []
-
-    def work(session) -> None:
-        try:
-            while not stop.is_set():
-                case = todo.get_nowait()
-                run = run_case(ready, case, session, stop)
-                if run is not None:
-                    done.put((case.position, run))
-        except queue.Empty:
-            pass
-        except BaseException as error:  # carried to the caller's thread
-            done.put((None, error))
-        finally:
-            session.close()
-            done.put((None, None))
-
-    workers = []
-    for _ in range(nr_workers):
-        sessions.append(ready.host.session(timeout_seconds=ready.plan.timeout_seconds))
-        workers.append(threading.Thread(target=work, args=(sessions[-1],), daemon=True))
+def _run_cases(ready: Ready, cases: list[Case], on_result, on_tasks) -> tuple[list[dict], bool]:
+    """Do the cases with the workers of this machine; (runs, interrupted)."""
     results: dict[int, dict] = {}
-    is_interrupted = False
-    try:
-        for worker in workers:
-            worker.start()
-        nr_working = len(workers)
-        while nr_working:
-            # Once Polars is there, Ctrl-C ends only waits that have a timeout.
-            position, value = done.get(timeout=threading.TIMEOUT_MAX / 2)
-            if isinstance(value, BaseException):
-                raise value
-            if value is None:
-                nr_working -= 1
-                continue
-            results[position] = value
-            if on_result:
-                on_result(value)
-    except KeyboardInterrupt:
-        is_interrupted = True
-    finally:
-        stop.set()
-        for session in sessions:
-            session.interrupt()
-        for worker in workers:
-            if worker.ident is not None:
-                worker.join(10)
-    with contextlib.suppress(queue.Empty):
-        while True:
-            position, value = done.get_nowait()
-            if position is not None:
-                results[position] = value
-    return [results[position] for position in sorted(results)], is_interrupted
+
+    def keep(found: Finished) -> None:
+        results[found.key] = found.run
+        if on_tasks and found.tasks:
+            on_tasks(found.run, found.tasks)
+        if on_result:
+            on_result(found.run)
+
+    late = do_runs(
+        ((case.position, ready, case) for case in in_order(ready, cases)), keep,
+        nr_runs=len(cases), nr_workers=nr_workers_of(ready.host),
+    )  # fmt: skip
+    results |= {found.key: found.run for found in late or ()}
+    return [results[position] for position in sorted(results)], late is not None
+
+
+def in_order(ready: Ready, cases: list[Case]) -> list[Case]:
+    """Put the runs of a plan in the order in which they are done.
+
+    Parameters
+    ----------
+    ready : Ready
+        What they share.
+    cases : list of Case
+        The runs.
+
+    Returns
+    -------
+    list of Case
+        In real time an order drawn from the first seed; in virtual time the plan's.
+    """
+    if ready.host.is_deterministic:
+        return cases
+    return sorted(cases, key=lambda case: _shuffle_key(ready.plan.first_seed, case.position))
 
 
 def _shuffle_key(seed: int, position: int) -> bytes:
