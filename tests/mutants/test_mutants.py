@@ -88,13 +88,15 @@ def test_mutants_are_killed(root, tmp_path):
     for job in range(jobs):
         scratches.put(Scratch(root, tmp_path / f"copy-{job}", sound))
     every = list(candidates(root, number, seed, area))
-    done = []
+    done, remembered = [], []
 
     def attempt(name: str, lines: tuple[str, str], mutant: Mutant, calls: list[list[str]], text: str) -> Result:
         found = memory.find(mutant.file, lines[1], mutant.start)
         if (mutant.file, *lines) in why:
             found = Result(name, mutant.file, mutant.line, *lines, "equivalent")
-        elif found is None:
+        elif found is not None:
+            remembered.append(found)
+        else:
             scratch = scratches.get()
             try:
                 outcome = scratch.attempt(mutant.file, text, calls)
@@ -113,14 +115,14 @@ def test_mutants_are_killed(root, tmp_path):
     results = [result for result in results if result.result != "unbuilt"]
     generated = [result for result in results if result.area != "named"]
     if area is None:
-        describe = ["git", "describe", "--always"]
+        describe = ["git", "describe", "--always", "--dirty"]
         commit = subprocess.run(describe, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
         made = f"on {datetime.datetime.now(datetime.UTC):%Y-%m-%d} at {commit}"
         command = f"SCHEDLAB_SEED={seed} SCHEDLAB_MUTANTS={number} ./lab soak mutants"
         totals = {name: len(sources.every(root)) for name, sources in AREAS.items()}
         text = page(
-            generated, len(results) - len(generated), totals=totals, why=why | explained(root, "survivor"), made=made,
-            command=command,
+            generated, len(results) - len(generated), totals=totals, nr_remembered=len(remembered),
+            why=why | explained(root, "survivor"), made=made, command=command,
         )  # fmt: skip
         (root / "docs/mutants.md").write_text(text)
     survivors = [f"{r.file}:{r.line}: {r.old} -> {r.new}" for r in results if r.area == "named" and r.result not in KILLED]

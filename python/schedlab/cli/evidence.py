@@ -91,7 +91,7 @@ SOAKS = {
         # Progress goes to stderr, past what the log keeps.
         arguments=("tests/mutants/test_mutants.py", "--suite", "nightly", "-s"),
         variable="SCHEDLAB_MUTANTS",
-        default=60,
+        default=40,
     ),
     "uthreads": Soak(
         about="report 3's 128 threads on 1, 2 and 4 kernel threads, all policies: none hangs or crashes, products right",
