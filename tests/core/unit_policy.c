@@ -526,6 +526,8 @@ TEST(setup_of_used_memory)
 	sl_task_setup(&fresh, 7, "a name that is too long for a task");
 	CHECK(!strcmp(fresh.p.comm, "a name that is "));
 	CHECK(!fresh.p.nvcsw && !fresh.p.nivcsw);
+	CHECK(fresh.p.prio == 120 && fresh.p.static_prio == 120 &&
+	      fresh.p.normal_prio == 120, "not those of nice 0");
 	t = unit_start(60);
 	t->core.p.flags = PF_KTHREAD;
 	sl_task_set_weight(&t->core, 77);
