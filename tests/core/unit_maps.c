@@ -175,6 +175,8 @@ TEST(map_task_storage)
 	CHECK(!unit_enable(&empty_ops));
 	t = unit_attach(1);
 	CHECK(!bpf_task_storage_get(&storage, &t->core.p, NULL, 0));
+	CHECK(!bpf_task_storage_get(&numbers, &t->core.p, NULL,
+				    BPF_LOCAL_STORAGE_GET_F_CREATE));
 	CHECK(bpf_task_storage_delete(&storage, &t->core.p) == -2);
 	v = bpf_task_storage_get(&storage, &t->core.p, &first,
 				 BPF_LOCAL_STORAGE_GET_F_CREATE);
