@@ -33,7 +33,7 @@
  * @source L. Cherkasova, D. Gupta and A. Vahdat, Comparison of the three CPU
  *         schedulers in Xen, 2007; report 3, section 4, which set out from it
  *
- * Read next: policies/credit_accounts.h; policies/cfs.bpf.c, shares with finer turns.
+ * Read next: scx/policy/credit_accounts.h; policies/cfs.bpf.c, shares with finer turns.
  */
 #include <scx/common.bpf.h>
 #include <scx/idle.h>
@@ -47,7 +47,7 @@ const volatile u64 period_ns = 30000000;
 const volatile u32 balance = BALANCE_PULL;
 const volatile u32 wakeup_boost = 1;
 
-#include "credit_accounts.h"
+#include <scx/policy/credit_accounts.h>
 
 void BPF_STRUCT_OPS(credit_runnable, struct task_struct *p, u64 enq_flags)
 {

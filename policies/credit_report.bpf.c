@@ -55,7 +55,7 @@ struct task_ctx {
 	bool is_known;		/* has had its first credits */
 };
 
-#include "credit.h"
+#include <scx/policy/credit.h>
 
 static u64 credit_ns(u64 credits)
 {

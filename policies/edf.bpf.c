@@ -48,7 +48,7 @@ struct task_ctx {
 	u64 due_ns;		/* without a deadline: when its turn came, see above */
 	u64 used_ns;		/* of its turn, where it has no deadline */
 	u64 exec_ns;		/* its CPU time when it was last charged */
-	bool is_new;
+	bool is_known;		/* has had a job before */
 	bool has_yielded;
 };
 DEFINE_TASK_CTX(struct task_ctx);
@@ -96,9 +96,9 @@ void BPF_STRUCT_OPS(edf_runnable, struct task_struct *p, u64 enq_flags)
 	struct task_attr *attr = task_attr(p);
 	struct task_ctx *tc = task_ctx(p);
 
-	if (!tc || !(tc->is_new || (enq_flags & SCX_ENQ_WAKEUP)))
+	if (!tc || (tc->is_known && !(enq_flags & SCX_ENQ_WAKEUP)))
 		return;
-	tc->is_new = false;
+	tc->is_known = true;
 	if (task_attr_given(attr, TASK_ATTR_DEADLINE) && attr->deadline_ns)
 		tc->due_ns = scx_bpf_now() + attr->deadline_ns;
 	else
@@ -173,23 +173,15 @@ bool BPF_STRUCT_OPS(edf_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tc = task_ctx(from);
 
-	if (tc && !to) {
-		tc->has_yielded = true;
-		if (!has_deadline(tc))
-			begin_turn(tc);
-	}
-	return end_slice(from, to);
+	if (tc && !to && !has_deadline(tc))
+		begin_turn(tc);
+	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
 s32 BPF_STRUCT_OPS(edf_init_task, struct task_struct *p,
 		   struct scx_init_task_args *args)
 {
-	struct task_ctx *tc = create_task_ctx(p);
-
-	if (!tc)
-		return -ENOMEM;
-	tc->is_new = true;
-	return 0;
+	return create_task_ctx(p) ? 0 : -ENOMEM;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(edf_init)

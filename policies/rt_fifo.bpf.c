@@ -3,7 +3,7 @@
  * rt_fifo.bpf.c - 99 levels, the highest one runs: Linux's SCHED_FIFO.
  *
  * There are no slices: a task runs until it blocks, yields or is preempted by one of
- * a higher level. How levels are found and queued is in policies/rt.h.
+ * a higher level. How levels are found and queued is in scx/policy/rt.h.
  *
  * Good at: known urgency. A task waits only for those above it and for those of its
  * own level that came first, which is what response-time analysis assumes.
@@ -17,7 +17,7 @@
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source reports 2 and 4 (SCHED_FIFO); POSIX.1-2017, 2.8.4, SCHED_FIFO; sched(7)
  *
- * Read next: policies/rt.h, then policies/rt_rr.bpf.c, where equals take turns.
+ * Read next: scx/policy/rt.h, then policies/rt_rr.bpf.c, where equals take turns.
  */
 #include <scx/common.bpf.h>
 
@@ -27,6 +27,6 @@ static const u64 slice_ns = 0;
 const volatile u32 default_level = 5;
 const volatile u32 rt_priority = 0;
 
-#include "rt.h"
+#include <scx/policy/rt.h>
 
 SCX_OPS_DEFINE(rt_fifo_ops, RT_OPS, .name = "rt_fifo");

@@ -28,6 +28,6 @@ const volatile u64 slice_ns = 100000000;
 const volatile u32 default_level = 5;
 const volatile u32 rt_priority = 0;
 
-#include "rt.h"
+#include <scx/policy/rt.h>
 
 SCX_OPS_DEFINE(rt_rr_ops, RT_OPS, .name = "rt_rr");

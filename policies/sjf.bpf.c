@@ -7,7 +7,7 @@
  * the first task that may run there. No task is ever preempted.
  *
  * The length of a burst is the task's attribute `burst` or, where none was declared,
- * a prediction from its past bursts (policies/burst.h). A task that yields goes
+ * a prediction from its past bursts (scx/policy/burst.h). A task that yields goes
  * behind the first of the queue, for what its burst has left or, where it has
  * outlived its length, for as long again as it has.
  *
@@ -36,7 +36,7 @@ char _license[] SEC("license") = "GPL";
 const volatile u32 alpha_percent = 50;
 const volatile u64 initial_ns = 10000000;
 
-#include "burst.h"
+#include <scx/policy/burst.h>
 
 s32 BPF_STRUCT_OPS(sjf_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
@@ -97,9 +97,7 @@ bool BPF_STRUCT_OPS(sjf_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tc = task_ctx(from);
 
-	if (tc && !to)
-		tc->has_yielded = true;
-	return end_slice(from, to);
+	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
 s32 BPF_STRUCT_OPS(sjf_init_task, struct task_struct *p,

@@ -8,7 +8,7 @@
  * more than its own; otherwise no task is preempted.
  *
  * The length of a burst is the task's attribute `burst` or, where none was declared,
- * a prediction from its past bursts (policies/burst.h).
+ * a prediction from its past bursts (scx/policy/burst.h).
  *
  * Good at: mean turnaround. On one CPU, with lengths that are known, no policy has a
  * lower one (Schrage 1968); short interactive bursts pass all others.
@@ -38,7 +38,7 @@ char _license[] SEC("license") = "GPL";
 const volatile u32 alpha_percent = 50;
 const volatile u64 initial_ns = 10000000;
 
-#include "burst.h"
+#include <scx/policy/burst.h>
 
 s32 BPF_STRUCT_OPS(srtf_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
@@ -132,9 +132,7 @@ bool BPF_STRUCT_OPS(srtf_yield, struct task_struct *from, struct task_struct *to
 {
 	struct task_ctx *tc = task_ctx(from);
 
-	if (tc && !to)
-		tc->has_yielded = true;
-	return end_slice(from, to);
+	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
 s32 BPF_STRUCT_OPS(srtf_init_task, struct task_struct *p,

@@ -34,19 +34,29 @@ static inline bool is_any_queued(s32 first, s32 end)
 	return false;
 }
 
+/* Take a task from the first of queues 0 to @nr - 1 that has one for this CPU. */
+static inline bool move_first_to_local(s32 nr)
+{
+	s32 id;
+
+	bpf_for(id, 0, nr) {
+		if (scx_bpf_dsq_move_to_local(id))
+			return true;
+	}
+	return false;
+}
+
 /*
- * Whether a task that may run on @cpu is queued with a key before @end. Keys wrap;
- * for "before or equal" give the key plus 1.
+ * Whether the first task of a queue that may run on @cpu has a key before @end. Keys
+ * wrap; for "before or equal" give the key plus 1.
  */
 static inline bool is_queued_before(u64 dsq_id, s32 cpu, u64 end)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, dsq_id, 0) {
-		if (!time_before(p->scx.dsq_vtime, end))
-			return false;
 		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			return true;
+			return time_before(p->scx.dsq_vtime, end);
 	}
 	return false;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * level.h - levels of priority, 0 the highest, where a task has no priority.
+ * level.h - levels, 0 the highest: from a priority or, without one, from the weight.
  *
- * Read next: policies/rt.h, a small user.
+ * Read next: scx/policy/rt.h, a small user.
  */
 #ifndef SCX_LEVEL_H
 #define SCX_LEVEL_H
 
 #include <scx/common.bpf.h>
+#include <scx/task_attr.h>
 
 #define NICE_0_WEIGHT 100U
 #define DOUBLINGS_MAX 7		/* a weight is 10,000 at most */
@@ -33,6 +34,17 @@ static inline u32 clamp_level(s64 level, u32 nr_levels)
 	if (level < 0)
 		return 0;
 	return level < nr_levels ? (u32)level : nr_levels - 1;
+}
+
+/* The task's priority, or its level by weight. @attr: its attributes, or NULL. */
+static inline u32 task_level(const struct task_struct *p,
+			     const struct task_attr *attr, u32 default_level,
+			     u32 nr_levels)
+{
+	if (task_attr_given(attr, TASK_ATTR_PRIORITY))
+		return clamp_level(attr->priority, nr_levels);
+	return clamp_level(level_of_weight(p->scx.weight, default_level),
+			   nr_levels);
 }
 
 #endif

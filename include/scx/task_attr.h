@@ -41,4 +41,14 @@ static inline bool task_attr_given(const struct task_attr *attr, u32 key)
 	return attr && (attr->given & (1U << key));
 }
 
+/* What @p holds in a proportional share: its tickets or, without any, its weight. */
+static inline u64 task_tickets(struct task_struct *p)
+{
+	struct task_attr *attr = task_attr(p);
+
+	if (task_attr_given(attr, TASK_ATTR_TICKETS) && attr->tickets)
+		return attr->tickets;
+	return p->scx.weight;
+}
+
 #endif

@@ -64,11 +64,17 @@ static inline u64 exec_ns_since(const struct task_struct *p, u64 *exec_ns)
 	return since_ns;
 }
 
-/* The rest of ops.yield: to no task in particular, by an end of the slice. */
-static inline bool end_slice(struct task_struct *from, struct task_struct *to)
+/*
+ * For ops.yield: to no task in particular, by an end of the slice. *@has_yielded
+ * tells ops.dispatch, where this task would be the first again.
+ */
+static inline bool yield_slice(struct task_struct *from, struct task_struct *to,
+			       bool *has_yielded)
 {
 	if (to)
 		return false;
+	if (has_yielded)
+		*has_yielded = true;
 	scx_bpf_task_set_slice(from, 0);
 	return true;
 }

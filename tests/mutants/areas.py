@@ -124,7 +124,7 @@ AREAS = {
     ),
     "policies": Area(
         # Those that begin with bpf are for Linux alone.
-        ("policies/*.[ch]", "include/scx/[!b]*.h"),
+        ("policies/*.c", "include/scx/[!b]*.h", "include/scx/policy/*.h"),
         wide=[
             [*(f"tests/policies/{file}" for file in _POLICY_TESTS), "-k", "{name}"],
             ["tests/sim/test_golden.py"],

@@ -40,7 +40,7 @@ struct task_ctx {
 	bool is_known;		/* has been runnable before */
 };
 
-#include "credit.h"
+#include <scx/policy/credit.h>
 
 /* Written by the accounting only: */
 static u64 gain;		/* sum of what one credit was ever given */

@@ -47,15 +47,11 @@ static u64 nr_tails, nr_heads;
 static u32 own_level(struct task_struct *p)
 {
 	struct task_attr *attr = task_attr(p);
-	s64 level;
 
-	if (!task_attr_given(attr, TASK_ATTR_PRIORITY))
-		level = level_of_weight(p->scx.weight, default_level);
-	else if (rt_priority)
-		level = (s64)RT_PRIORITY_MAX - attr->priority;
-	else
-		level = attr->priority;
-	return clamp_level(level, NR_LEVELS);
+	if (rt_priority && task_attr_given(attr, TASK_ATTR_PRIORITY))
+		return clamp_level((s64)RT_PRIORITY_MAX - attr->priority,
+				   NR_LEVELS);
+	return task_level(p, attr, default_level, NR_LEVELS);
 }
 
 /* Charge the CPU time since the last call. */
@@ -179,9 +175,7 @@ bool BPF_STRUCT_OPS(rt_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tc = task_ctx(from);
 
-	if (tc && !to)
-		tc->is_turn_over = true;
-	return end_slice(from, to);
+	return yield_slice(from, to, tc ? &tc->is_turn_over : NULL);
 }
 
 s32 BPF_STRUCT_OPS(rt_init_task, struct task_struct *p,

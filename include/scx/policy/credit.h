@@ -16,7 +16,7 @@
 #include <scx/running.h>
 #include <scx/task_attr.h>
 #include <scx/task_ctx.h>
-#include "percpu.h"
+#include <scx/policy/percpu.h>
 
 enum { CLASS_BOOST, CLASS_UNDER, CLASS_OVER, CLASS_PARKED, NR_CLASSES };
 
