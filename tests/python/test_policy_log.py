@@ -54,7 +54,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(own_init)
 
 
 @pytest.fixture
-def run_own(tmp_path, need):
+def run_own(tmp_path, need, simulator):
     need("cc")
 
     def run(source: str, host: str) -> tuple[dict, str]:
