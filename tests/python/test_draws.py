@@ -37,6 +37,20 @@ def sample(text, number=50_000, key=7):
     return draws.draw(parse_distribution(text, read=parse_duration), key, number)[:, 0]
 
 
+def test_the_digits_of_a_logarithm_are_those_of_squaring(monkeypatch):
+    edges = np.concatenate([draws._powers_of_two(12)[0], draws._powers_of_two(24)[0]])
+    edges = np.concatenate([edges[::8], edges[8::8] - np.uint64(1), array(2**63 + 1, 2**64 - 1)])
+    word = np.concatenate([edges, np.random.default_rng(1).integers(2**63, 2**64, 20_000, dtype=np.uint64)])
+    squared = {}
+    by_squaring = draws._log2_by_squaring
+    monkeypatch.setattr(draws, "_log2_by_squaring", lambda word: squared.setdefault(word, by_squaring(word)))
+    found = draws._log2_digits(word)
+    # Squaring is asked where the tables cannot tell, as at the powers themselves, and seldom else.
+    assert 2**63 in squared
+    assert 0 < sum(each in squared for each in word[len(edges) :].tolist()) < 40
+    assert found.tolist() == [by_squaring(each) for each in word.tolist()]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
