@@ -48,8 +48,12 @@ ATTEMPTS_MAX = 64
 LOG_BITS = 48
 #: Digits of a logarithm that one table finds.
 _TABLE_BITS = 12
-_LOW32 = np.uint64(0xFFFFFFFF)
-_ONE = np.uint64(1)
+# Made once: an array operation on a few numbers takes no longer than making one of these.
+_LOW32, _32, _63 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(63)
+_ONE, _TWO, _GOLDEN = np.uint64(1), np.uint64(2), np.uint64(GOLDEN)
+_MIX = tuple(map(np.uint64, (30, 0xBF58476D1CE4E5B9, 27, 0x94D049BB133111EB, 31)))
+_LARGEST = np.uint64(2**63 - 1)
+_BITS = _ONE << np.arange(64, dtype=np.uint64)
 
 
 def name_key(name: str) -> int:
@@ -100,11 +104,12 @@ def _mix(value: int) -> int:
 def _fold(keys: np.ndarray, step: np.ndarray | int) -> np.ndarray:
     """Do one step of `stream_key` for many keys at once."""
     if isinstance(step, int):
-        step = np.array([step], dtype=np.uint64)
-    z = keys + np.uint64(GOLDEN) * (step * np.uint64(2) + _ONE)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+        z = keys + np.uint64(GOLDEN * (2 * step + 1) & MASK64)
+    else:
+        z = keys + _GOLDEN * (step * _TWO + _ONE)
+    z = (z ^ (z >> _MIX[0])) * _MIX[1]
+    z = (z ^ (z >> _MIX[2])) * _MIX[3]
+    return z ^ (z >> _MIX[4])
 
 
 def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int = 1) -> np.ndarray:
@@ -137,8 +142,8 @@ def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int 
         if not len(outside):
             break
         values[outside] = _sample(distribution, keys[outside], attempt=attempt)
-    is_negative = values >= np.uint64(2**63)
-    return np.where(is_negative, low, np.clip(values, low, high)).reshape(nr_instances, nr_draws)
+    is_negative = values > _LARGEST
+    return np.where(is_negative, low, np.minimum(np.maximum(values, low), high)).reshape(nr_instances, nr_draws)
 
 
 def _sample(distribution: Distribution, keys: np.ndarray, *, attempt: int) -> np.ndarray:
@@ -173,12 +178,12 @@ def _fixed(value, bits: int) -> np.uint64:
 
 def _multiply(a: np.ndarray, b: np.ndarray | np.uint64) -> tuple[np.ndarray, np.ndarray]:
     """Full product of 64-bit numbers: the high and the low 64 bits."""
-    a_high, a_low = a >> np.uint64(32), a & _LOW32
-    b_high, b_low = b >> np.uint64(32), b & _LOW32
+    a_high, a_low = a >> _32, a & _LOW32
+    b_high, b_low = b >> _32, b & _LOW32
     low, middle_a, middle_b = a_low * b_low, a_high * b_low, a_low * b_high
-    carry = (low >> np.uint64(32)) + (middle_a & _LOW32) + (middle_b & _LOW32)
-    high = a_high * b_high + (middle_a >> np.uint64(32)) + (middle_b >> np.uint64(32))
-    return high + (carry >> np.uint64(32)), (carry << np.uint64(32)) | (low & _LOW32)
+    carry = (low >> _32) + (middle_a & _LOW32) + (middle_b & _LOW32)
+    high = a_high * b_high + (middle_a >> _32) + (middle_b >> _32)
+    return high + (carry >> _32), (carry << _32) | (low & _LOW32)
 
 
 def multiply_shift(a: np.ndarray, b: np.ndarray | np.uint64, shift: int) -> np.ndarray:
@@ -232,12 +237,8 @@ def minus_log2_q48(raw: np.ndarray) -> np.ndarray:
     whether the square reaches 2 is the next binary digit, and so on.
     """
     word = raw | _ONE
-    zeros = np.zeros_like(word)
-    for bits in (32, 16, 8, 4, 2, 1):
-        is_small = word < np.uint64(1 << (64 - bits))
-        word = np.where(is_small, word << np.uint64(bits), word)
-        zeros += np.where(is_small, np.uint64(bits), np.uint64(0))
-    return ((zeros + _ONE) << np.uint64(LOG_BITS)) - _log2_digits(word)
+    zeros = (64 - np.searchsorted(_BITS, word, side="right")).astype(np.uint64)
+    return ((zeros + _ONE) << np.uint64(LOG_BITS)) - _log2_digits(word << zeros)
 
 
 def _log2_digits(word: np.ndarray) -> np.ndarray:

@@ -166,6 +166,13 @@ class Program:
         """SHA-256 of the bytes, 64 hexadecimal digits."""
         return hashlib.sha256(self.data).hexdigest()
 
+    @cached_property
+    def shapes(self) -> list[np.ndarray]:
+        """Indices of the tasks whose ops are alike but for their operands; see `work.same_shape`."""
+        from .work import same_shape
+
+        return same_shape(self.task_rows, self.ops)
+
     @property
     def seed(self) -> int:
         """The seed its random numbers were drawn from."""

@@ -16,9 +16,9 @@ import numpy as np
 
 from ..calibration import WORK_KERNELS, Calibration
 from . import layout
-from .work import same_shape
 
 _NUMBER = layout.VERB_NUMBER
+_EXECUTIONS_FIRST = 4096
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,12 @@ def unroll(program, calibration: Calibration, *, received_ns: np.ndarray, nr_sto
         One per shape of ops.
     """
     rows = program.task_rows
-    for members in same_shape(rows, program.ops):
+    for members in program.shapes:
         nr_ops = int(rows["nr_ops"][members[0]])
         firsts = rows["op_first"][members].astype(np.int64)
         ops = program.ops[firsts[:, None] + np.arange(nr_ops)]
-        length = 64
+        # What one round finds of all members is some thousand executions.
+        length = max(64, _EXECUTIONS_FIRST // len(members))
         while True:
             order, is_whole = _order(ops[0], 0, nr_ops, length)
             if len(order) > cells_max:

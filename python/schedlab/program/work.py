@@ -37,7 +37,7 @@ def declared_work_ns(program, calibration: Calibration) -> np.ndarray:
     """
     rows = program.task_rows
     work_ns = np.zeros(len(rows), dtype=np.int64)
-    for members in same_shape(rows, program.ops):
+    for members in program.shapes:
         nr_ops = int(rows["nr_ops"][members[0]])
         firsts, which = np.unique(rows["op_first"][members], return_inverse=True)
         ops = program.ops[firsts.astype(np.int64)[:, None] + np.arange(nr_ops)]

@@ -51,6 +51,8 @@ RECORD_DTYPE = np.dtype(
 
 #: Records checked at a time, so that checking needs little memory beside the map.
 CHUNK = 1 << 20
+#: Smaller files are read whole, which takes less time than a map.
+MAPPED_BYTES_MIN = 1 << 20
 
 
 class Kind(IntEnum):
@@ -151,7 +153,7 @@ def read_records(path) -> Records:
     Returns
     -------
     Records
-        The events as a memory map, and what the header and END say.
+        The events, of a long run as a memory map, and what the header and END say.
 
     Raises
     ------
@@ -214,7 +216,7 @@ def _read_header(path: Path) -> np.ndarray:
 
 
 def _map_records(path: Path) -> np.ndarray:
-    """Map what follows the header; at least the END record must be whole."""
+    """Read or map what follows the header; at least the END record must be whole."""
     body_bytes = path.stat().st_size - HEADER_DTYPE.itemsize
     whole, rest = divmod(body_bytes, RECORD_DTYPE.itemsize)
     if rest:
@@ -228,6 +230,10 @@ def _map_records(path: Path) -> np.ndarray:
         raise damaged(
             path, HEADER_DTYPE.itemsize, "no record follows the header, not even END: run again"
         )
+    if body_bytes < MAPPED_BYTES_MIN:
+        events = np.fromfile(path, RECORD_DTYPE, whole, offset=HEADER_DTYPE.itemsize)
+        events.flags.writeable = False
+        return events
     return np.memmap(path, RECORD_DTYPE, mode="r", offset=HEADER_DTYPE.itemsize, shape=(whole,))
 
 
@@ -361,5 +367,4 @@ def records_table(records: Records):
     events = records.events
     columns = {name: np.ascontiguousarray(events[name]) for name in RECORD_DTYPE.names}
     names = pl.Series("kind", categories, dtype=pl.Enum(categories))
-    kinds = names.gather(position[columns["kind"]])
-    return pl.DataFrame(columns).with_columns(kinds)
+    return pl.DataFrame(columns | {"kind": names.gather(position[columns["kind"]])})
