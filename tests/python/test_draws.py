@@ -37,6 +37,14 @@ def sample(text, number=50_000, key=7):
     return draws.draw(parse_distribution(text, read=parse_duration), key, number)[:, 0]
 
 
+@pytest.mark.parametrize("text", ["uniform(1ns, 9s)", "exp(5ms, min=4ms, max=6ms)", "choice(1ms, 2ms)"])
+def test_classes_drawn_at_once_are_those_drawn_alone(text):
+    distribution = parse_distribution(text, read=parse_duration)
+    keys, counts = [7, 2**64 - 1, GOLDEN_KEY], [1, 300, 2]
+    alone = [draws.draw(distribution, key, count)[:, 0].tolist() for key, count in zip(keys, counts, strict=True)]
+    assert [values.tolist() for values in draws.draw_once(distribution, keys, counts)] == alone
+
+
 def test_the_digits_of_a_logarithm_are_those_of_squaring(monkeypatch):
     edges = np.concatenate([draws._powers_of_two(12)[0], draws._powers_of_two(24)[0]])
     edges = np.concatenate([edges[::8], edges[8::8] - np.uint64(1), array(2**63 + 1, 2**64 - 1)])

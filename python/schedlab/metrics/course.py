@@ -541,6 +541,8 @@ def _spawned(timeline: Timeline, actual: _Actual, points: _Points) -> Violation 
     tasks = timeline.by_task
     child = tasks.first[tasks.arg[tasks.first] != 0]
     is_spawn = points.verb == _VERB["spawn"]
+    if len(child) == 0 and not is_spawn.any():
+        return None
     parent = tasks.arg[child].astype(np.int64)
     key, runs, known = _position_of(timeline, actual, parent, tasks.row[child], tasks.t_ns[child])
     spawn_keys = points.key[is_spawn]

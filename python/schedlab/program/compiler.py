@@ -24,7 +24,7 @@ from ..workload.distributions import Distribution
 from ..workload.model import Task, Workload
 from ..workload.phases import ATTRIBUTES, Phase, walk
 from . import layout
-from .draws import draw, name_key, stream_key
+from .draws import draw, draw_once, name_key, stream_key
 from .file import Program, StringTable, program_bytes, read_program
 
 __all__ = ["Program", "compile_workload", "read_program"]
@@ -102,19 +102,20 @@ class _Compiler:
         for task in self.order:
             self.first_idx[task.name] = total
             total += task.count
+        self.jitter = self.jitters()
 
     def program(self) -> Program:
         name = self.strings.add(self.workload.name)
         by_name = {task.name: task for task in self.workload.tasks}
         tables = [self.task_rows(task, by_name.get(task.parent)) for task in self.order]
-        tasks = np.concatenate(tables)
+        tasks = _joined(tables, layout.TASK_DTYPE)
         objects = np.zeros(len(self.workload.objects), dtype=layout.OBJECT_DTYPE)
         for row, item in zip(objects, self.workload.objects, strict=True):
             row["kind"] = layout.OBJECT_NUMBER[item.kind]
             row["name"] = self.strings.add(item.name)
             row["param"] = item.param
         return Program(program_bytes(
-            tasks=tasks, ops=np.concatenate([np.zeros(0, layout.OP_DTYPE), *self.ops]), objects=objects,
+            tasks=tasks, ops=_joined(self.ops, layout.OP_DTYPE), objects=objects,
             values=np.concatenate([np.zeros(0, "<u8"), *(values.astype("<u8") for values in self.values)]),
             strings=self.strings, seed=self.seed, horizon_ns=self.workload.horizon_ns,
             nr_cpus_min=self.workload.cpus_min, name=name,
@@ -156,6 +157,15 @@ class _Compiler:
         self.add_ops(task, rows)
         return rows
 
+    def jitters(self) -> dict[str, np.ndarray]:
+        """How much later than written the instances of each class arrive; empty where there is no jitter."""
+        if not self.seed or not self.workload.jitter_ns:
+            return {}
+        own = [task for task in self.order if not task.arrival.is_spawned]
+        keys = [stream_key(self.seed, name_key(task.name), _FOR_JITTER) for task in own]
+        drawn = draw_once(Distribution("uniform", (0, self.workload.jitter_ns - 1)), keys, [task.count for task in own])
+        return {task.name: values for task, values in zip(own, drawn, strict=True)}
+
     def arrivals(self, task: Task) -> np.ndarray:
         """Start times of all instances, jitter included."""
         arrival, count = task.arrival, task.count
@@ -170,10 +180,8 @@ class _Compiler:
             times = draw(arrival.spread, key, count)[:, 0]
         else:
             times = np.resize(np.array(arrival.times_ns, dtype=np.uint64), count)
-        if self.seed and self.workload.jitter_ns:
-            jitter = Distribution("uniform", (0, self.workload.jitter_ns - 1))
-            key = stream_key(self.seed, name_key(task.name), _FOR_JITTER)
-            times = times + draw(jitter, key, count)[:, 0]
+        if task.name in self.jitter:
+            times = times + self.jitter[task.name]
         if times.max() > np.uint64(TIME_MAX_NS):
             raise self.fault(task, f"arrivals reach beyond {TIME_MAX_NS} ns")
         return times
@@ -333,6 +341,11 @@ class _OpWriter:
         self.ops[index] = (verb, flags | layout.OP_TABLE, self.next_slot, a, b)
         self.next_slot += 1
         return values[:, 0]
+
+
+def _joined(tables: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    """What `np.concatenate` returns, which asks of every two tables of structures anew how their types mix."""
+    return np.frombuffer(b"".join(table.tobytes() for table in tables), dtype)
 
 
 def _order(tasks: tuple[Task, ...]) -> list[Task]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -56,6 +56,7 @@ _LARGEST = np.uint64(2**63 - 1)
 _BITS = _ONE << np.arange(64, dtype=np.uint64)
 
 
+@lru_cache(maxsize=1024)
 def name_key(name: str) -> int:
     """Hash a name to the integer that stands for it in a stream of draws.
 
@@ -135,6 +136,32 @@ def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int 
         return np.full((nr_instances, nr_draws), distribution.constant, dtype=np.uint64)
     rows = _fold(np.array([key], dtype=np.uint64), np.arange(nr_instances, dtype=np.uint64))
     keys = _fold(rows[:, None], np.arange(nr_draws, dtype=np.uint64)[None, :]).ravel()
+    return _draw(distribution, keys).reshape(nr_instances, nr_draws)
+
+
+def draw_once(distribution: Distribution, keys: list[int], counts: list[int]) -> list[np.ndarray]:
+    """Draw one value for every instance of several task classes.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        What to draw from; no constant.
+    keys, counts : list of int, shape (n_classes,)
+        Key and number of instances of each class.
+
+    Returns
+    -------
+    list of numpy.ndarray of uint64
+        For each class what `draw` returns, as one column.
+    """
+    starts = np.cumsum([0, *counts])
+    number = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
+    rows = _fold(np.repeat(np.array(keys, dtype=np.uint64), counts), number.astype(np.uint64))
+    return np.split(_draw(distribution, _fold(rows, 0)), starts[1:-1])
+
+
+def _draw(distribution: Distribution, keys: np.ndarray) -> np.ndarray:
+    """Draw one value per key, between the bounds."""
     values = _sample(distribution, keys, attempt=0)
     low, high = np.uint64(distribution.low), np.uint64(distribution.high)
     for attempt in range(1, ATTEMPTS_MAX):
@@ -143,7 +170,7 @@ def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int 
             break
         values[outside] = _sample(distribution, keys[outside], attempt=attempt)
     is_negative = values > _LARGEST
-    return np.where(is_negative, low, np.minimum(np.maximum(values, low), high)).reshape(nr_instances, nr_draws)
+    return np.where(is_negative, low, np.minimum(np.maximum(values, low), high))
 
 
 def _sample(distribution: Distribution, keys: np.ndarray, *, attempt: int) -> np.ndarray:
