@@ -373,6 +373,7 @@ def _note(pair: Pair) -> str:
     if pair.error:
         return pair.error.splitlines()[0]
     real, simulated = pair.numbers["response_ns_mean"]
-    return (f"{', '.join(pair.beyond)} (kernel and simulator: {pair.numbers['switches'][0]:.0f} and "
+    same = ", though every decision is the same" if pair.are_equal else ""
+    return (f"{', '.join(pair.beyond)}{same} (kernel and simulator: {pair.numbers['switches'][0]:.0f} and "
             f"{pair.numbers['switches'][1]:.0f} switches, mean response {real / 1e6:.3g} and "
             f"{simulated / 1e6:.3g} ms)")  # fmt: skip
