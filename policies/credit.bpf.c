@@ -12,19 +12,19 @@
  *
  *	           wakes up, in credit                cap used up
  *	BOOST <--------------------------   UNDER   ---------------> PARKED
- *	  first tick, end of its turn -->     |  ^  <--- next period
+ *	  first tick, end of a slice  -->     |  ^  <--- next period
  *	                             balance  v  |  balance
  *	                              spent  OVER   filled up
  *
  * A task that wakes up in credit is boosted, and preempts.
  *
  * Good at: shares and limits for long-running tasks on several CPUs.
- * Bad at: latency among tasks that compute: a turn is 30 ms and all in UNDER are
+ * Bad at: latency among tasks that compute: a slice is 30 ms and all in UNDER are
  * equal. Pushing evens out the lengths of queues, whatever tasks are in them: shares
  * then hold on each CPU only. Boost can be gamed: it is lost at a tick only. A CPU
  * that runs dry may look at all others, and each accounting at all tasks in OVER.
  *
- * @knob slice_ns ns 1 10000000000  turn (default 30 ms)
+ * @knob slice_ns ns 1 10000000000  slice (default 30 ms)
  * @knob period_ns ns 1000000 10000000000  between two accountings (default 30 ms)
  * @knob balance enum none=0,pull=1,longest=2,push=3  pull from the first or from the
  *       longest queue, push from the longest to the shortest each period (default pull)
@@ -33,7 +33,7 @@
  * @source L. Cherkasova, D. Gupta and A. Vahdat, Comparison of the three CPU
  *         schedulers in Xen, 2007; report 3, section 4, which set out from it
  *
- * Read next: scx/policy/credit_accounts.h; policies/cfs.bpf.c, shares with finer turns.
+ * Read next: scx/policy/credit_accounts.h; policies/cfs.bpf.c, shares with finer slices.
  */
 #include <scx/common.bpf.h>
 #include <scx/idle.h>
@@ -88,7 +88,7 @@ s32 BPF_STRUCT_OPS(credit_select_cpu, struct task_struct *p, s32 prev_cpu,
 	return cpu;
 }
 
-/* What is boosted does not wait for the end of a turn. */
+/* What is boosted does not wait for the end of a slice. */
 static void preempt(s32 cpu)
 {
 	u64 class = running_key(cpu, 0);

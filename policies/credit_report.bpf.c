@@ -15,12 +15,12 @@
  *
  * Good at: what the report measures; its tables can be reproduced.
  * Bad at: shares; credits are a limit for tasks that have few, and nothing at all for
- * those that have enough. Latency among tasks that compute: a turn is 30 ms and all in
+ * those that have enough. Latency among tasks that compute: a slice is 30 ms and all in
  * UNDER are equal. Pulling leaves a CPU idle beside another one's two waiting tasks,
  * and takes the tail of UNDER only. Pushing evens out the lengths of queues, whatever
  * tasks are in them. Each accounting looks at all tasks in OVER.
  *
- * @knob slice_ns ns 1 10000000000  turn (default 30 ms)
+ * @knob slice_ns ns 1 10000000000  slice (default 30 ms)
  * @knob period_ns ns 1000000 10000000000  between two accountings (default 30 ms)
  * @knob credits_per_ms count 1 1000  price of running (default 2)
  * @knob balance enum none=0,pull=1,longest=2,push=3  pull from the first or from the

@@ -11,7 +11,7 @@
  *	                                        ^                 |
  *	                                        +---- preempted --+
  *
- * Tasks without a deadline come after all that have one, in turns of slice_ns.
+ * Tasks without a deadline come after all that have one, round-robin in slices of slice_ns.
  *
  * Good at: deadlines. On one CPU it meets them all if that can be done at all; for
  * jobs released in each period, and due at its end, up to a utilisation of 1.
@@ -22,7 +22,7 @@
  * one long job comes beside short ones (Dhall and Liu 1978). It knows nothing of
  * locks. Each wake-up looks at all CPUs.
  *
- * @knob slice_ns ns 1 10000000000  turn of those without a deadline (default 10 ms)
+ * @knob slice_ns ns 1 10000000000  slice of those without a deadline (default 10 ms)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source C. L. Liu and J. W. Layland, Scheduling Algorithms for Multiprogramming in
  *         a Hard-Real-Time Environment, 1973
@@ -45,8 +45,8 @@ char _license[] SEC("license") = "GPL";
 const volatile u64 slice_ns = 10000000;
 
 struct task_ctx {
-	u64 due_ns;		/* without a deadline: when its turn came, see above */
-	u64 used_ns;		/* of its turn, where it has no deadline */
+	u64 due_ns;		/* without a deadline: when it began to wait, see above */
+	u64 used_ns;		/* of its slice, where it has no deadline */
 	u64 exec_ns;		/* its CPU time when it was last charged */
 	bool is_known;		/* has had a job before */
 	bool has_yielded;
@@ -69,7 +69,7 @@ static u64 urgency_of(const struct task_ctx *tc)
 	return has_deadline(tc) ? tc->due_ns : NO_DEADLINE_NS;
 }
 
-/* Without a deadline the order is that in which turns ended, or tasks came. */
+/* Without a deadline the order is that in which slices ended, or tasks came. */
 static void begin_turn(struct task_ctx *tc)
 {
 	tc->used_ns = 0;

@@ -13,7 +13,7 @@
  *	  ... v ======slice======> deadline ...      (weights stretch the time)
  *
  *	starts:   v := V, deadline := v + half a slice; may preempt
- *	sleeps:   lag is kept, up to two slices; what it owes fades as V goes on
+ *	sleeps:   lag is kept, up to two slices; what it owes fades as V advances
  *	wakes up: v := V - lag, deadline := v + slice; may preempt. A task that still
  *	          owes keeps its v, and the deadline that it had
  *	yields:   what it had not used of its share, it forgoes

@@ -21,10 +21,10 @@
  * nearly the whole CPU. It knows nothing of locks.
  *
  * @knob quantum_ns ns 1 1000000000  allotment of level 3 (default 10 ms, one tick)
- * @knob bottom_turn_ns ns 1 10000000000  turn at level 0, without allotment (default 10 ms)
+ * @knob bottom_turn_ns ns 1 10000000000  slice at level 0, without allotment (default 10 ms)
  * @knob allotment enum visit=0,cumulative=1  how it is counted (default visit)
  * @knob boost_ns ns 0 1000000000000  period of boosts (default 0, none)
- * @knob rotate bool 0 1  turns of one quantum at all levels, as in the report (default 0)
+ * @knob rotate bool 0 1  slices of one quantum at all levels, as in the report (default 0)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source report 5, section 4.1.3; R. H. and A. C. Arpaci-Dusseau, Operating
  *         Systems: Three Easy Pieces, chapter 8 (cumulative allotment, boost)
@@ -68,7 +68,7 @@ static u64 allotment_ns(u32 level)
 }
 
 /* How long it may run now. Context: it is up to date, see below. */
-static u64 turn_ns(const struct task_ctx *tc)
+static u64 slice_of(const struct task_ctx *tc)
 {
 	u64 left_ns = allotment_ns(tc->level) - tc->used_ns;
 
@@ -117,7 +117,7 @@ s32 BPF_STRUCT_OPS(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu,
 		return prev_cpu;
 	/* Also in enqueue, which comes only if no CPU is idle. */
 	begin_visit(tc);
-	return select_cpu_and_insert(p, prev_cpu, wake_flags, turn_ns(tc));
+	return select_cpu_and_insert(p, prev_cpu, wake_flags, slice_of(tc));
 }
 
 void BPF_STRUCT_OPS(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
@@ -132,7 +132,7 @@ void BPF_STRUCT_OPS(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 		begin_visit(tc);
 	else
 		catch_up(tc);
-	scx_bpf_dsq_insert(p, tc->level, turn_ns(tc), enq_flags);
+	scx_bpf_dsq_insert(p, tc->level, slice_of(tc), enq_flags);
 	kick_idle_cpu(p, enq_flags);
 }
 
@@ -152,7 +152,7 @@ static void boost_level(u32 level)
 		if (!tc)
 			continue;
 		catch_up(tc);
-		scx_bpf_task_set_slice(p, turn_ns(tc));
+		scx_bpf_task_set_slice(p, slice_of(tc));
 		if (level != TOP_LEVEL)
 			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, TOP_LEVEL, 0);
 	}
@@ -171,7 +171,7 @@ static void boost(void)
 		boost_level(TOP_LEVEL - i);
 }
 
-/* Those of the level of @prev go before it, since it had its turn. */
+/* Those of the level of @prev go before it, since its slice is used up. */
 void BPF_STRUCT_OPS(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
@@ -187,9 +187,9 @@ void BPF_STRUCT_OPS(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 		if (scx_bpf_dsq_move_to_local(TOP_LEVEL - i))
 			return;
 	}
-	/* Otherwise it would get the kernel's default slice, not its turn. */
+	/* Otherwise it would get the kernel's default slice, not ours. */
 	if (prev && tc)
-		scx_bpf_task_set_slice(prev, turn_ns(tc));
+		scx_bpf_task_set_slice(prev, slice_of(tc));
 }
 
 void BPF_STRUCT_OPS(mlfq_tick, struct task_struct *p)

@@ -128,7 +128,7 @@ static u64 rank_of(struct task_struct *p)
 
 /* ---- rounds ---------------------------------------------------------------- */
 
-/* It has had its turn in the round in which it came to run. */
+/* It has had its slice in the round in which it came to run. */
 static void expire(struct task_ctx *tc)
 {
 	tc->round = tc->run_round + 1;
@@ -215,7 +215,7 @@ static void pull(s32 cpu)
 }
 
 /*
- * @prev has had its turn; it is in no queue, but when a round begins it is the last
+ * @prev has had its slice; it is in no queue, but when a round begins it is the last
  * of its group there. If none of that round comes before it, it continues.
  */
 void BPF_STRUCT_OPS(o1_dispatch, s32 cpu, struct task_struct *prev)
@@ -253,7 +253,7 @@ void BPF_STRUCT_OPS(o1_running, struct task_struct *p)
 		enter_round(p, tc, scx_bpf_task_cpu(p));
 }
 
-/* A task that is interrupted has had its turn, however short it was. */
+/* A task that is interrupted has had its slice, however short it was. */
 void BPF_STRUCT_OPS(o1_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tc = task_ctx(p);

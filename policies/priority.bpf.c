@@ -206,7 +206,7 @@ static void age(void)
 	next_ageing_ns = due_ns;
 }
 
-/* Those of the level of @prev go before it, since it had its turn. */
+/* Those of the level of @prev go before it, since its slice is used up. */
 void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
@@ -268,7 +268,7 @@ void BPF_STRUCT_OPS(priority_running, struct task_struct *p)
 }
 
 /*
- * It has had its turn: what it gained by ageing is spent. Where a class above ours, or
+ * Its slice is over: what it gained by ageing is spent. Where a class above ours, or
  * a kernel thread of one, only interrupts it, there is something left of its slice; it
  * stays first on its CPU then, without coming through enqueue, and keeps its level.
  */

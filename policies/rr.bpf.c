@@ -16,7 +16,7 @@
  * a slice of exactly one tick is not quite used up at that tick, and lasts two:
  * to be preempted at every tick, as xv6 does, set slice_ns to 1.
  *
- * @knob slice_ns ns 1 10000000000  length of a turn (default 10 ms, as in report 5)
+ * @knob slice_ns ns 1 10000000000  slice (default 10 ms, as in report 5)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source report 5, section 4.1.1; xv6's scheduler
  *

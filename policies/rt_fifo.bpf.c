@@ -17,7 +17,7 @@
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @source reports 2 and 4 (SCHED_FIFO); POSIX.1-2017, 2.8.4, SCHED_FIFO; sched(7)
  *
- * Read next: scx/policy/rt.h, then policies/rt_rr.bpf.c, where equals take turns.
+ * Read next: scx/policy/rt.h, then policies/rt_rr.bpf.c, where equals have slices.
  */
 #include <scx/common.bpf.h>
 

@@ -5,7 +5,7 @@
  * Every task has a pass, which grows with its CPU time, divided by its tickets. One
  * queue for all CPUs, in the order of passes; a free CPU takes the first task. The
  * global pass grows as that of a task would that held the tickets of all runnable
- * tasks: a task that has had just its share stands there.
+ * tasks: a task that has had just its share is there.
  *
  *	leaves:  remain := pass - global pass       (late or early, by how much)
  *	joins:   pass   := global pass + remain     (sleep neither earns nor costs)
@@ -16,7 +16,7 @@
  *
  * Good at: exact shares. Of any two tasks that want to run all the time, on one CPU,
  * neither is ever more than one slice off its part of what the two have had.
- * Bad at: response; a task that wakes up waits for its turn, with few tickets among
+ * Bad at: response; a task that wakes up waits until it is behind, with few tickets among
  * many for long, while one with many tickets has its slices in a row. On several CPUs,
  * a task whose tickets are worth more than one CPU falls behind without end, others
  * stand far ahead of the global pass, and one that joins may forgo what remained.

@@ -22,9 +22,13 @@ static inline s64 level_of_weight(u32 weight, u32 default_level)
 	s64 level = default_level;
 	u32 i;
 
-	for (i = 1; i <= DOUBLINGS_MAX; i++) {
-		level -= weight >= NICE_0_WEIGHT << i;
-		level += weight << i <= NICE_0_WEIGHT;
+	for (i = 0; i < DOUBLINGS_MAX && weight >= 2 * NICE_0_WEIGHT; i++) {
+		weight /= 2;
+		level--;
+	}
+	for (i = 0; i < DOUBLINGS_MAX && weight <= NICE_0_WEIGHT / 2; i++) {
+		weight *= 2;
+		level++;
 	}
 	return level;
 }

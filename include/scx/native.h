@@ -7,8 +7,8 @@
  *
  * Maps: a map variable is a struct of pointers whose types carry its sizes, as
  * libbpf defined it. Each call on a map leaves one `sl_map_site` in a section
- * of the policy, with those sizes read off the declaration; the loader walks
- * the section before the policy starts and has the host allocate every map. The
+ * of the policy, with those sizes read off the declaration; the loader reads the
+ * section before the policy starts and has the host allocate every map. The
  * first pointer of the variable then holds the map's handle.
  *
  * Read next: core/policy.c, which loads a policy, and bpf/maps.c.
@@ -143,11 +143,11 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p);
 	     ((cur) = bpf_iter_##type##_next(&___it));)
 #define BPF_FOR_EACH_ITER (&___it)
 
-/* Walks the tasks that were in a queue when the walk began, in queue order. */
+/* The tasks that were in a queue when the iteration began, in queue order. */
 struct bpf_iter_scx_dsq {
-	struct bpf_iter_scx_dsq *link;	/* other walks of the same queue */
+	struct bpf_iter_scx_dsq *link;	/* other iterators of the same queue */
 	void *dsq;
-	void *next;			/* where the walk goes on */
+	void *next;			/* the next task */
 	u64 seq;			/* tasks queued later are not visited */
 	u64 flags;
 	u64 slice;
@@ -203,7 +203,7 @@ long sl_printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* ---- tasks ------------------------------------------------------------- */
 
 struct task_struct *bpf_get_current_task_btf(void);
-/* Is the current task at work here, or did an interrupt come upon it? (S39) */
+/* Whether the current task runs, and is not interrupted. (S39) */
 bool bpf_in_task(void);
 struct task_struct *bpf_task_from_pid(s32 pid);
 struct task_struct *bpf_task_acquire(struct task_struct *p);

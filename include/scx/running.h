@@ -6,7 +6,7 @@
  * A policy notes a key per CPU, the smaller the more urgent. It is that of the
  * running task or, after preempt_last(), of the task that will run once the kick
  * has arrived: the next task that wakes up then finds another CPU. Written and read
- * without a lock: should two CPUs cross, ops.tick of the policy puts it right.
+ * without a lock: should two CPUs cross, ops.tick of the policy corrects it.
  *
  * Where keys are the time that a task has left, they shrink while it runs, and grow
  * again once it has outlived it: such a policy gives the time with each. Where they

@@ -54,7 +54,7 @@ static u64 forfeited_ns;	/* given to tasks that had hoarded enough */
 /*
  * What leaves active_credits and limited_ns after each of the next periods. If a
  * task wakes up while its bucket is emptied, it may leave twice; the bucket then
- * holds the opposite, which is put right when its turn comes again.
+ * holds the opposite, which is corrected when it is emptied next.
  */
 static struct bucket {
 	u64 credits;
@@ -218,7 +218,7 @@ static u32 class_now(struct task_ctx *tc)
 }
 
 /*
- * A task that sleeps goes on sharing until it is in credit by one period, or one
+ * A task that sleeps shares until it is in credit by one period, or one
  * that sleeps most of the time would be poor whenever it wakes up; but no longer,
  * or what it does not use would be missing for the others.
  */

@@ -36,7 +36,7 @@ struct task_ctx {
 	u64 exec_ns;		/* its CPU time when it was last charged */
 	u64 used_ns;		/* of its slice; less than that */
 	u32 level;
-	bool is_turn_over;	/* its slice is used up, or it yielded */
+	bool is_slice_over;	/* its slice is used up, or it yielded */
 	bool was_preempted;	/* and so is to be queued at the head */
 };
 DEFINE_TASK_CTX(struct task_ctx);
@@ -61,7 +61,7 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 	if (!slice_ns || tc->used_ns < slice_ns)
 		return;
 	tc->used_ns = 0;
-	tc->is_turn_over = true;
+	tc->is_slice_over = true;
 }
 
 static u64 slice_left_ns(const struct task_ctx *tc)
@@ -95,7 +95,7 @@ void BPF_STRUCT_OPS(rt_enqueue, struct task_struct *p, u64 enq_flags)
 	else
 		place = PLACE_MIDDLE + 1 + __sync_fetch_and_add(&nr_tails, 1);
 	tc->was_preempted = false;
-	tc->is_turn_over = false;
+	tc->is_slice_over = false;
 	scx_bpf_dsq_insert_vtime(p, RT_DSQ, slice_left_ns(tc),
 				 ((u64)tc->level << LEVEL_SHIFT) + place,
 				 enq_flags);
@@ -103,7 +103,7 @@ void BPF_STRUCT_OPS(rt_enqueue, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Its equals go before @prev only if its turn is over. When there is nothing to run,
+ * Its equals go before @prev only if its slice is over. When there is nothing to run,
  * @prev included, the CPU is noted as idle.
  */
 void BPF_STRUCT_OPS(rt_dispatch, s32 cpu, struct task_struct *prev)
@@ -116,11 +116,11 @@ void BPF_STRUCT_OPS(rt_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	charge(prev, tc);
-	if (is_level_queued_above(cpu, tc->level + tc->is_turn_over) &&
+	if (is_level_queued_above(cpu, tc->level + tc->is_slice_over) &&
 	    scx_bpf_dsq_move_to_local(RT_DSQ))
 		return;
 	/* It continues, with a slice of ours and not of the kernel's length. */
-	tc->is_turn_over = false;
+	tc->is_slice_over = false;
 	scx_bpf_task_set_slice(prev, slice_left_ns(tc));
 	note_running(cpu, tc->level, 0);
 }
@@ -143,7 +143,7 @@ void BPF_STRUCT_OPS(rt_running, struct task_struct *p)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* A task that is stopped within its turn goes to the head of its level. */
+/* A task that is stopped within its slice goes to the head of its level. */
 void BPF_STRUCT_OPS(rt_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tc = task_ctx(p);
@@ -151,7 +151,7 @@ void BPF_STRUCT_OPS(rt_stopping, struct task_struct *p, bool runnable)
 	if (!tc)
 		return;
 	charge(p, tc);
-	tc->was_preempted = runnable && !tc->is_turn_over;
+	tc->was_preempted = runnable && !tc->is_slice_over;
 }
 
 /*
@@ -175,7 +175,7 @@ bool BPF_STRUCT_OPS(rt_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tc = task_ctx(from);
 
-	return yield_slice(from, to, tc ? &tc->is_turn_over : NULL);
+	return yield_slice(from, to, tc ? &tc->is_slice_over : NULL);
 }
 
 s32 BPF_STRUCT_OPS(rt_init_task, struct task_struct *p,
