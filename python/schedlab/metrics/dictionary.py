@@ -523,7 +523,7 @@ def table_of(columns: dict):
 
     series = []
     for name, values in columns.items():
-        if name in _MAY_BE_ABSENT:
+        if name in _MAY_BE_ABSENT and (values == -1).any():
             series.append(pl.Series(name, values).set(pl.Series(values == -1), None))
         else:
             series.append(pl.Series(name, values, nan_to_null=isinstance(values, np.ndarray)))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -360,11 +361,17 @@ def records_table(records: Records):
     """
     import polars as pl
 
-    categories = [kind.name for kind in Kind]
     position = np.zeros(256, np.uint8)
-    for index, kind in enumerate(Kind):
-        position[kind.value] = index
-    events = records.events
-    columns = {name: np.ascontiguousarray(events[name]) for name in RECORD_DTYPE.names}
-    names = pl.Series("kind", categories, dtype=pl.Enum(categories))
-    return pl.DataFrame(columns | {"kind": names.gather(position[columns["kind"]])})
+    position[[kind.value for kind in Kind]] = np.arange(len(Kind))
+    columns = {name: np.ascontiguousarray(records.events[name]) for name in RECORD_DTYPE.names}
+    # By [], since gather() makes a query of it.
+    return pl.DataFrame(columns | {"kind": _kind_names()[position[columns["kind"]]]})
+
+
+@cache
+def _kind_names():
+    """The names of all kinds, in the order of `Kind`."""
+    import polars as pl
+
+    names = [kind.name for kind in Kind]
+    return pl.Series("kind", names, dtype=pl.Enum(names))
