@@ -39,6 +39,7 @@ from .violation import Violation, at, earliest, first_of
 _VERB = layout.VERB_NUMBER
 #: Executions of a group of tasks that are unrolled at a time; tasks with more are not followed.
 CELLS_MAX = 1 << 23
+_CELLS_JOINED = 1 << 16
 
 
 def _numbers(*verbs: str) -> np.ndarray:
@@ -228,11 +229,17 @@ def _lay_out(timeline: Timeline, course: Course) -> tuple[_Actual, _Points]:
     stops[index] = np.add.reduceat(is_stop.astype(np.int64), tasks.first)
     # One more for each, so that the end of a task is not the beginning of the next.
     start = np.concatenate(([0], np.cumsum(received + 1)[:-1]))
-    pieces, known = [], np.zeros(nr_tasks, bool)
+    pieces, known, joined = [], np.zeros(nr_tasks, bool), []
     for unrolled in unroll(course.program, course.calibration, received_ns=received, nr_stops=stops,
                            cells_max=CELLS_MAX):
         known[unrolled.tasks] = True
-        pieces.append(_points_of(unrolled, course.device[2], received, start))
+        joined.append(_executions_of(unrolled))
+        # Small groups are laid out together, which takes no longer than one of them.
+        if sum(len(columns[0]) for columns in joined) >= _CELLS_JOINED:
+            pieces.append(_points_of(joined, course.device[2], received, start))
+            joined = []
+    if joined:
+        pieces.append(_points_of(joined, course.device[2], received, start))
     columns = [np.concatenate(column) for column in zip(*pieces, strict=True)] if pieces else [np.zeros(0, int)] * 5
     order = np.argsort(columns[0], kind="stable")
     points = _Points(*(column[order] for column in columns))
@@ -247,14 +254,16 @@ def _lay_out(timeline: Timeline, course: Course) -> tuple[_Actual, _Points]:
     return actual, points
 
 
-def _points_of(unrolled: Unrolled, call_ns: int, received: np.ndarray, start: np.ndarray) -> list[np.ndarray]:
-    """The columns of `_Points`, up to where each task has got."""
+def _executions_of(unrolled: Unrolled) -> list[np.ndarray]:
+    """All executions of a group of tasks, one after the other, as the columns that `_points_of` takes."""
     shape = unrolled.operand.shape
-    verb, flags, slot, chunk = (
-        np.broadcast_to(unrolled.ops[name], shape).ravel() for name in ("verb", "flags", "slot", "a")
-    )
-    operand, cpu_ns = unrolled.operand.ravel(), unrolled.cpu_ns.ravel()
-    task = np.repeat(unrolled.tasks, shape[1])
+    columns = [np.broadcast_to(unrolled.ops[name], shape).ravel() for name in ("verb", "flags", "slot", "a")]
+    return [*columns, unrolled.operand.ravel(), unrolled.cpu_ns.ravel(), np.repeat(unrolled.tasks, shape[1])]
+
+
+def _points_of(joined: list[list[np.ndarray]], call_ns: int, received: np.ndarray, start: np.ndarray) -> list[np.ndarray]:
+    """The columns of `_Points` for groups of tasks, up to where each task has got."""
+    verb, flags, slot, chunk, operand, cpu_ns, task = (np.concatenate(column) for column in zip(*joined, strict=True))
     is_transfer = _TRANSFERS[verb]
     if is_transfer.any():
         # A transfer is as many calls; each takes its time, then waits for its bytes.

@@ -79,8 +79,8 @@ def _sum_ops(ops: np.ndarray, values: np.ndarray, calibration: Calibration) -> n
     total = np.zeros(len(ops), dtype=np.float64)
     exact = np.zeros(len(ops), dtype=np.uint64)
     times: list[int | None] = [1]
-    for index in range(ops.shape[1]):
-        verb, op = int(ops["verb"][0, index]), ops[:, index]
+    for index, verb in enumerate(ops["verb"][0].tolist()):
+        op = ops[:, index]
         if verb == _LOOP:
             rounds = int(op["b"][0])
             if not rounds:
