@@ -114,7 +114,7 @@ void BPF_STRUCT_OPS(credit_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
 		return;
 	}
-	insert(p, tc, slice_ns, enq_flags);
+	insert(p, tc, enq_flags);
 	if (tc->class == CLASS_BOOST)
 		preempt(scx_bpf_task_cpu(p));
 	if (tc->class != CLASS_PARKED && balance != BALANCE_NONE)
@@ -141,24 +141,9 @@ static void take(s32 cpu, u32 prev_class)
 	}
 }
 
-/*
- * With a slice, @prev continues if no task was taken for its place; if it is parked
- * it gets none and, since SCX_OPS_ENQ_LAST is set, is enqueued.
- */
 void BPF_STRUCT_OPS(credit_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct task_ctx *tc = prev_task_ctx(prev, cpu);
-
-	if (prev && tc) {
-		charge(prev, tc);
-		tc->class = class_now(tc);
-	}
-	take(cpu, tc ? tc->class : NR_CLASSES);
-	if (!prev || !tc || tc->class == CLASS_PARKED ||
-	    scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0)
-		return;
-	scx_bpf_task_set_slice(prev, slice_ns);
-	note_running(cpu, tc->class, 0);
+	choose(cpu, prev);
 }
 
 /* A boost lasts until the first tick; a cap is checked at every one. */
@@ -177,23 +162,12 @@ void BPF_STRUCT_OPS(credit_tick, struct task_struct *p)
 
 void BPF_STRUCT_OPS(credit_running, struct task_struct *p)
 {
-	struct task_ctx *tc = task_ctx(p);
-
-	if (!tc)
-		return;
-	count_in(tc, NR_CLASSES);
-	tc->exec_ns = p->se.sum_exec_runtime;
-	note_running(scx_bpf_task_cpu(p), tc->class, 0);
+	begin_run(p);
 }
 
 void BPF_STRUCT_OPS(credit_stopping, struct task_struct *p, bool runnable)
 {
-	struct task_ctx *tc = task_ctx(p);
-
-	if (!tc)
-		return;
-	charge(p, tc);
-	note_idle(scx_bpf_task_cpu(p));
+	end_run(p);
 }
 
 s32 BPF_STRUCT_OPS(credit_init_task, struct task_struct *p,

@@ -144,7 +144,7 @@ void BPF_STRUCT_OPS(credit_report_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	tc->class = class_now(tc);
-	insert(p, tc, slice_ns, enq_flags);
+	insert(p, tc, enq_flags);
 }
 
 /* Only a CPU that has nothing at all looks at the others. */
@@ -167,39 +167,17 @@ static void take(s32 cpu, u32 prev_class)
 
 void BPF_STRUCT_OPS(credit_report_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct task_ctx *tc = prev_task_ctx(prev, cpu);
-
-	if (prev && tc) {
-		charge(prev, tc);
-		tc->class = class_now(tc);
-	}
-	take(cpu, tc ? tc->class : NR_CLASSES);
-	if (!prev || !tc || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0)
-		return;
-	/* It continues, with a slice of ours and not of the kernel's length. */
-	scx_bpf_task_set_slice(prev, slice_ns);
-	note_running(cpu, tc->class, 0);
+	choose(cpu, prev);
 }
 
 void BPF_STRUCT_OPS(credit_report_running, struct task_struct *p)
 {
-	struct task_ctx *tc = task_ctx(p);
-
-	if (!tc)
-		return;
-	count_in(tc, NR_CLASSES);
-	tc->exec_ns = p->se.sum_exec_runtime;
-	note_running(scx_bpf_task_cpu(p), tc->class, 0);
+	begin_run(p);
 }
 
 void BPF_STRUCT_OPS(credit_report_stopping, struct task_struct *p, bool runnable)
 {
-	struct task_ctx *tc = task_ctx(p);
-
-	if (!tc)
-		return;
-	charge(p, tc);
-	note_idle(scx_bpf_task_cpu(p));
+	end_run(p);
 }
 
 s32 BPF_STRUCT_OPS(credit_report_init_task, struct task_struct *p,

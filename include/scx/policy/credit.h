@@ -7,8 +7,9 @@
  * credits; what waits in OVER or PARKED then goes to the queue of the class that it
  * has by now.
  *
- * Included after the knobs period_ns and balance, and after struct task_ctx, which
- * has `class` and `waits_in`. The policy defines class_now() and begin_period().
+ * Included after the knobs slice_ns, period_ns and balance, and after struct task_ctx,
+ * which has `class`, `waits_in` and `exec_ns`. The policy defines class_now(), charge(),
+ * take() and begin_period().
  *
  * Read next: policies/credit_report.bpf.c.
  */
@@ -35,6 +36,10 @@ static u64 nr_queued[NR_CLASSES];
 
 /* Give @tc what it is due since it was last looked at. Return: its class now. */
 static u32 class_now(struct task_ctx *tc);
+/* Charge the CPU time since the last call. */
+static void charge(struct task_struct *p, struct task_ctx *tc);
+/* Take a task for @cpu that comes before one of @prev_class; NR_CLASSES: there is none. */
+static void take(s32 cpu, u32 prev_class);
 /* Begin the next period. */
 static void begin_period(void);
 
@@ -82,12 +87,56 @@ static void count_in(struct task_ctx *tc, u32 class)
 }
 
 /* Queue @p on its CPU, in the queue of its class. */
-static void insert(struct task_struct *p, struct task_ctx *tc, u64 slice_ns,
-		   u64 enq_flags)
+static void insert(struct task_struct *p, struct task_ctx *tc, u64 enq_flags)
 {
 	count_in(tc, tc->class);
 	scx_bpf_dsq_insert(p, dsq_of(scx_bpf_task_cpu(p), tc->class), slice_ns,
 			   enq_flags);
+}
+
+/* ---- what runs ----------------------------------------------------------- */
+
+/*
+ * For ops.dispatch. With a slice, @prev continues if no task was taken for its place; if
+ * it is parked it gets none and, where SCX_OPS_ENQ_LAST is set, is enqueued.
+ */
+static void choose(s32 cpu, struct task_struct *prev)
+{
+	struct task_ctx *tc = prev_task_ctx(prev, cpu);
+
+	if (prev && tc) {
+		charge(prev, tc);
+		tc->class = class_now(tc);
+	}
+	take(cpu, tc ? tc->class : NR_CLASSES);
+	if (!prev || !tc || tc->class == CLASS_PARKED ||
+	    scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0)
+		return;
+	scx_bpf_task_set_slice(prev, slice_ns);
+	note_running(cpu, tc->class, 0);
+}
+
+/* For ops.running. */
+static void begin_run(struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return;
+	count_in(tc, NR_CLASSES);
+	tc->exec_ns = p->se.sum_exec_runtime;
+	note_running(scx_bpf_task_cpu(p), tc->class, 0);
+}
+
+/* For ops.stopping. */
+static void end_run(struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (!tc)
+		return;
+	charge(p, tc);
+	note_idle(scx_bpf_task_cpu(p));
 }
 
 /* ---- between CPUs -------------------------------------------------------- */
