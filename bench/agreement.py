@@ -23,17 +23,15 @@ import argparse
 import hashlib
 import itertools
 import json
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-from agreement_bounds import Cell, Pair, first_difference, measure, table, variations
+from agreement_bounds import Cell, Pair, first_difference, measure, table, variations, write_table
 
 from schedlab import paths
 from schedlab.hosts import kernel, kernel_build
@@ -44,9 +42,6 @@ from schedlab.program.compiler import compile_workload
 from schedlab.records.file import read_records
 from schedlab.workload.find import load_workload
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "agreement.md"
-BEGIN, END = "<!-- kernel table -->", "<!-- end of kernel table -->"
 WORKLOADS = (
     "mixed", "poisson", "textbook/fcfs", "textbook/rr", "textbook/srtf",
     "classics/convoy", "classics/gamer", "classics/heavy-tail", "classics/interactive-batch",
@@ -332,11 +327,7 @@ def main(words: list[str]) -> int:
     alone, parallel = ([cell for cell in cells if (cell.nr_cpus == 1) == is_one] for is_one in (True, False))
     text = "\n\n".join(([table(alone)] if alone else []) + ([SEVERAL + parallel_table(parallel)] if parallel else []))
     if options.write:
-        date = datetime.now(UTC).strftime("%Y-%m-%d")
-        old = DOCUMENT.read_text(encoding="utf-8")
-        block = f"{BEGIN}\nMeasured on {date}. {text}\n{END}"
-        DOCUMENT.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: block, old, flags=re.DOTALL),
-                            encoding="utf-8")
+        write_table("kernel table", text)
     else:
         print(text)
     return 0 if all(cell.mark for cell in alone) else 1

@@ -16,9 +16,13 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +30,7 @@ from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.timeline import Timeline
 from schedlab.records.file import Kind, Stop
 
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "agreement.md"
 #: The bounds of the project's design, fixed before the first run.
 SHARE_POINTS, SWITCHES, RESPONSE, P99_TICKS = 2.0, 0.10, 0.15, 1.0
 #: Length of the windows of which shares are compared: 2 points of one are two ticks.
@@ -353,6 +358,37 @@ def table(cells: list[Cell], seeds: str = "seed 1") -> str:
             row.append(cell.mark or f"({len(notes)})")
         lines.append(f"| {workload} | {' | '.join(row)} |")
     return "\n".join([_head(cells, seeds), "", *lines, "", *notes])
+
+
+def write_table(name: str, text: str, document: Path = DOCUMENT) -> None:
+    """Replace what stands between two comments of the page, with today's date.
+
+    Parameters
+    ----------
+    name : str
+        What the first comment says; the second one says `end of` it.
+    text : str
+        The new table.
+    document : pathlib.Path, default DOCUMENT
+        The page.
+
+    Raises
+    ------
+    ValueError
+        If the page has no such comments, or has them twice.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    block = f"{begin}\nMeasured on {datetime.now(UTC):%Y-%m-%d}. {text}\n{end}"
+    new, nr = re.subn(f"{begin}.*?{end}", lambda _: block, document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    if nr != 1:
+        raise ValueError(f"{document}: {nr} times {begin} to {end}; write the two comments once")
+    document.write_text(new, encoding="utf-8")
+
+
+def copied(program: Path, folder: str) -> Callable[[], Path]:
+    """Copy a program, since a build may go on beside a measurement; a function that says where the copy is."""
+    own = Path(shutil.copy(program, folder))
+    return lambda: own
 
 
 def _head(cells: list[Cell], seeds: str) -> str:

@@ -22,19 +22,27 @@ from __future__ import annotations
 import argparse
 import hashlib
 import itertools
-import re
 import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from unittest import mock
 
-from agreement_bounds import Cell, Pair, first_difference, measure, over_seeds, table, variations
+from agreement_bounds import (
+    Cell,
+    Pair,
+    copied,
+    first_difference,
+    measure,
+    over_seeds,
+    table,
+    variations,
+    write_table,
+)
 
 from schedlab import paths
 from schedlab.hosts.guest import TICK_NS, guest_system
@@ -48,8 +56,6 @@ from schedlab.records.file import read_records
 from schedlab.workload.find import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "agreement.md"
-BEGIN, END = "<!-- linux table -->", "<!-- end of linux table -->"
 #: Names of files in it, and what stands in the table.
 WORKLOADS_FOLDER = ROOT / "tests" / "linux" / "agreement"
 WORKLOADS = ("mix", "web", "audio", "bsp")
@@ -224,12 +230,6 @@ def first(run: Run) -> list[str]:
     return [f"{run.workload} under {run.policy}, seed {run.seed}:", *first_difference(both, run.program)]
 
 
-def _copy(program: Path, folder: str):
-    """Copy a program; a function that says where the copy is."""
-    own = Path(shutil.copy(program, folder))
-    return lambda: own
-
-
 def main(words: list[str]) -> int:
     """Compare what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -243,8 +243,7 @@ def main(words: list[str]) -> int:
     todo, seeds = list(itertools.product(options.workloads, options.policies)), range(1, options.seeds + 1)
     cells = []
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder, mock.patch.object(
-        # A copy: this takes minutes, and a build may go on beside it.
-        paths, "simulator", _copy(paths.simulator(), folder)
+        paths, "simulator", copied(paths.simulator(), folder)
     ), ThreadPoolExecutor(2) as pool:
         if options.first:
             for (workload, policy), seed in itertools.product(todo, seeds):
@@ -256,9 +255,7 @@ def main(words: list[str]) -> int:
             print(f"{pair.workload:6} {pair.policy:9} {cell.mark:3} {pair.error or ', '.join(pair.beyond)}", flush=True)
     text = table(cells, f"means over {len(seeds)} seeds")
     if options.write:
-        block = f"{BEGIN}\nMeasured on {datetime.now(UTC):%Y-%m-%d}. {text}\n{END}"
-        old = DOCUMENT.read_text(encoding="utf-8")
-        DOCUMENT.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: block, old, flags=re.DOTALL), encoding="utf-8")
+        write_table("linux table", text)
     else:
         print(text)
     return 0 if all(cell.mark for cell in cells) else 1

@@ -20,13 +20,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import re
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
-from agreement_bounds import Pair, first_difference, measure, over_seeds
+from agreement_bounds import Pair, first_difference, measure, over_seeds, write_table
 
 from schedlab.metrics.disturbance import disturbance
 from schedlab.metrics.timeline import Timeline
@@ -37,8 +35,6 @@ from schedlab.runs.run import run_plan
 from schedlab.workload.find import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "agreement.md"
-BEGIN, END = "<!-- several CPUs table -->", "<!-- end of several CPUs table -->"
 #: Where `smp` is. Its tasks have no attributes: Linux's real-time classes give all one
 #: priority. Where they may run on one CPU only, queues per CPU, as Linux has them, and one
 #: for all, as policies of real-time classes have here, are the same; `free=1` shows the rest.
@@ -236,9 +232,7 @@ def main(words: list[str]) -> int:
         "|---" * 8 + "|", *(line(*row) for row in rows),
     ])  # fmt: skip
     if options.write:
-        block = f"{BEGIN}\nMeasured on {datetime.now(UTC):%Y-%m-%d}. {text}\n{END}"
-        old = DOCUMENT.read_text(encoding="utf-8")
-        DOCUMENT.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: block, old, flags=re.DOTALL), encoding="utf-8")
+        write_table("several CPUs table", text)
     return 0 if nr_ok == len(rows) else 1
 
 

@@ -18,16 +18,14 @@ Read next: docs/agreement.md; agreement.py, the same for the teaching kernel.
 from __future__ import annotations
 
 import argparse
-import re
-import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from agreement_bounds import RESPONSE, SHARE_POINTS, copied, write_table
 
 from schedlab import paths
 from schedlab.calibration import DEFAULT_CALIBRATION
@@ -39,11 +37,6 @@ from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records
 from schedlab.workload.spec import parse_workload
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "agreement.md"
-BEGIN, END = "<!-- uthreads table -->", "<!-- end of uthreads table -->"
-#: The bounds of the project's design, fixed before the first run.
-SHARE_POINTS, RESPONSE = 2.0, 0.15
 #: Lengths are no multiples of a tick or a slice: a burst that ends just at a tick ends
 #: one turn later where switching takes a microsecond. Nor is one weight another's
 #: multiple: after 2 turns of the one and 1 of the other, a microsecond would decide.
@@ -226,12 +219,6 @@ def row(policy: str, real: Told, simulated: Told) -> tuple[str, bool]:
             f"{'beyond: ' + ', '.join(beyond) if beyond else 'within all bounds'} |"), not beyond
 
 
-def _copy(program: Path, folder: str):
-    """Copy a program; a function that says where the copy is."""
-    own = Path(shutil.copy(program, folder))
-    return lambda: own
-
-
 def main(words: list[str]) -> int:
     """Compare what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -246,8 +233,7 @@ def main(words: list[str]) -> int:
              "| difference | taken by others | verdict |", "|---|---|---|---|---|---|---|"]
     nr_good = 0
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder, mock.patch.multiple(
-        # Copies: this takes minutes, and a build may go on beside it.
-        paths, simulator=_copy(paths.simulator(), folder), uthreads_runner=_copy(paths.uthreads_runner(), folder)
+        paths, simulator=copied(paths.simulator(), folder), uthreads_runner=copied(paths.uthreads_runner(), folder)
     ):
         for policy in options.policies.split(","):
             simulated = run("sim", Path(folder), program, policy, workload.tick_ns)
@@ -260,11 +246,7 @@ def main(words: list[str]) -> int:
     text = (f"{nr_good} of {len(lines) - 2} policies are within all bounds; of {options.tries} runs each, the one "
             "of which other programs took least:\n\n" + "\n".join(lines))
     if options.write:
-        date = datetime.now(UTC).strftime("%Y-%m-%d")
-        old = DOCUMENT.read_text(encoding="utf-8")
-        block = f"{BEGIN}\nMeasured on {date}. {text}\n{END}"
-        new = re.sub(f"{BEGIN}.*{END}", lambda _: block, old, flags=re.DOTALL)
-        DOCUMENT.write_text(new, encoding="utf-8")
+        write_table("uthreads table", text)
     return 0 if nr_good == len(lines) - 2 else 1
 
 

@@ -117,6 +117,23 @@ def test_a_run_that_stops_short_differs_where_it_ends(guest, simulated, bounds):
     assert lines[0].endswith(f"of {len(bounds.decisions(rr))} and {len(bounds.decisions(short))}")
 
 
+def test_a_table_replaces_its_predecessor_and_nothing_else(bounds, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- a -->\nold\n<!-- end of a -->\n<!-- b -->\nkept\n<!-- end of b -->\n")
+    bounds.write_table("a", r"new \\1", page)
+    begin, new, rest = page.read_text().partition(r"new \\1")
+    assert begin.startswith("before\n<!-- a -->\nMeasured on 2")
+    assert (new, rest) == (r"new \\1", "\n<!-- end of a -->\n<!-- b -->\nkept\n<!-- end of b -->\n")
+
+
+def test_a_page_without_a_tables_place_is_refused(bounds, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- a -->\nold\n")
+    with pytest.raises(ValueError, match="0 times <!-- a --> to <!-- end of a -->; write the two comments once"):
+        bounds.write_table("a", "new", page)
+    assert page.read_text() == "<!-- a -->\nold\n"
+
+
 @pytest.fixture(scope="module")
 def linux(root, guest):
     with pytest.MonkeyPatch.context() as patch:
