@@ -25,6 +25,10 @@ WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"]
 NATIVE = ["-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-fno-semantic-interposition"]
 BPF = ["-target", "bpf", "-O2", "-g", "-mcpu=v3", "-c"]
 
+#: Headers that common.bpf.h includes; the others are helpers.
+COMMON = {"attrs", "bpf", "bpf_types", "common.bpf", "native", "ops", "types", "words"}
+HELPERS = sorted({path.name.removesuffix(".h") for path in (ROOT / "include" / "scx").glob("*.h")} - COMMON)
+
 each_policy = pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.name.split(".")[0])
 
 
@@ -63,6 +67,16 @@ def test_compiles_natively(need, tmp_path, compiler, path):
 @each_policy
 def test_compiles_for_linux(need, tmp_path, path):
     compiled(need("clang-19"), path, tmp_path / "policy.bpf.o", *BPF)
+
+
+@pytest.mark.parametrize("helper", HELPERS)
+def test_helpers_stand_alone(need, tmp_path, helper):
+    """A policy may include any of them first, and use a part of it or nothing."""
+    source = tmp_path / "policy.bpf.c"
+    source.write_text(f'#include <scx/{helper}.h>\nchar _license[] SEC("license") = "GPL";\n'
+                      'SCX_OPS_DEFINE(ops, .name = "none");\n')  # fmt: skip
+    compiled(need("gcc"), source, tmp_path / "policy.so", *NATIVE)
+    compiled(need("clang-19"), source, tmp_path / "policy.bpf.o", *BPF)
 
 
 @each_policy
