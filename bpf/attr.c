@@ -9,7 +9,7 @@
  *
  * Read next: change.c, for the weight.
  */
-#include "core.h"
+#include "../core/core.h"
 
 /* Context: maps_lock held. */
 static int publish(struct sl_task *t)
@@ -49,13 +49,8 @@ static int give_kept_attrs(struct sl_task *t)
 	return err;
 }
 
-/**
- * sl_attr_set - change one attribute in a structure that nobody else reads now
- * @attr: where
- * @key: enum task_attr_key, but for the weight, which is not kept there
- * @value: new value, a signed member as two's complement
- */
-void sl_attr_set(struct task_attr *attr, u32 key, u64 value)
+/* @key: not the weight, which is not kept there. */
+static void set_attr(struct task_attr *attr, u32 key, u64 value)
 {
 	switch (key) {
 	case TASK_ATTR_PRIORITY:
@@ -87,7 +82,7 @@ void sl_attr_set(struct task_attr *attr, u32 key, u64 value)
 
 /**
  * sl_task_set_attr - change one attribute of a task
- * @t: attached
+ * @t: set up; if it is attached, the policy hears of it
  * @key: enum task_attr_key
  * @value: new value, a signed member as two's complement
  *
@@ -106,6 +101,14 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 	if (key >= NR_TASK_ATTRS ||
 	    (key == TASK_ATTR_WEIGHT && (value < 1 || value > 10000)))
 		return -22;
+	if (!t->is_attached && key == TASK_ATTR_WEIGHT) {
+		sl_task_set_weight(t, (u32)value);
+		return 0;
+	}
+	if (!t->is_attached) {
+		set_attr(&t->attr, key, value);
+		return 0;
+	}
 	sl_host_record(SL_RECORD_ATTR, t->p.pid, READ_ONCE(t->cpu), key, value);
 	if (key == TASK_ATTR_WEIGHT) {
 		sl_task_set_weight(t, (u32)value);
@@ -118,10 +121,10 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 				 NULL;
 	if (old)
 		t->attr = *old;
-	sl_attr_set(&t->attr, key, value);
+	set_attr(&t->attr, key, value);
 	err = publish(t);
 	sl_unlock(&sl_bpf.maps_lock);
 	if (is_read && !err)
-		sl_task_requeue(t);
+		requeue_task(t);
 	return err;
 }

@@ -7,7 +7,7 @@
  *
  * Read next: idle.c, which has the masks that matter.
  */
-#include "core.h"
+#include "../core/core.h"
 
 #define WORD_BITS 64
 

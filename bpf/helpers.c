@@ -7,7 +7,7 @@
  *
  * Read next: maps.c.
  */
-#include "core.h"
+#include "../core/core.h"
 
 #define BPF_MAX_LOOPS (8U << 20)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * helpers.h - what BPF gives a policy, as far as core/ and the hosts see it: maps,
+ * helpers.h - what BPF gives a policy, as far as core/ sees it: maps,
  * timers, spin locks, task attributes, formatted text.
  *
  * Policies call these by their names in Linux; include/scx/native.h lists them. Part of
@@ -25,15 +25,5 @@ struct sl_bpf {
 } ____cacheline_aligned;
 
 extern struct sl_bpf sl_bpf;
-
-/* ---- what a host calls: attr.c, timer.c, print.c --------------------------- */
-
-SL_EXPORT int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
-void sl_attr_set(struct task_attr *attr, u32 key, u64 value);
-int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr);
-void sl_timers_run(void);
-u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args);
-u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 
 #endif

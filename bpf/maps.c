@@ -17,7 +17,7 @@
  *
  * Read next: timer.c, which finds a timer's map element.
  */
-#include "core.h"
+#include "../core/core.h"
 
 #define E_NOENT (-2)
 #define E_2BIG (-7)

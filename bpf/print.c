@@ -8,7 +8,7 @@
  *
  * Read next: policy.c, the main user.
  */
-#include "core.h"
+#include "../core/core.h"
 
 struct out {
 	char *to;

@@ -4,7 +4,7 @@
  *
  * Read next: maps.c.
  */
-#include "core.h"
+#include "../core/core.h"
 
 /*
  * S32: the lock is not where the policy put it, so that an update of the map value

@@ -9,7 +9,7 @@
  *
  * Read next: hosts/sim/host.c, sl_host_set_timer().
  */
-#include "core.h"
+#include "../core/core.h"
 
 struct sl_timer {
 	struct bpf_timer *owner;	/* NULL: the slot is free */
@@ -31,12 +31,15 @@ static struct sl_timer *slot_of(const struct bpf_timer *timer)
 	return NULL;
 }
 
-/* Context: timers_lock held. */
+/*
+ * The host has one timer, for the first that is due: one of these, or the watchdog.
+ * Context: timers_lock held.
+ */
 static void ask_host(void)
 {
-	u64 first_ns = ~0ULL;
+	u64 first_ns = READ_ONCE(sl_core.watchdog_ns);
 
-	for (u32 i = 0; i < SL_TIMERS_MAX; i++) {
+	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
 		struct sl_timer *s = &sl_bpf.timers[i];
 
 		if (s->owner && s->is_armed && s->expires_ns < first_ns)
@@ -44,6 +47,13 @@ static void ask_host(void)
 	}
 	if (first_ns != ~0ULL)
 		sl_host_set_timer(first_ns);
+}
+
+static void ask_host_for_timer(void)
+{
+	sl_lock(&sl_bpf.timers_lock);
+	ask_host();
+	sl_unlock(&sl_bpf.timers_lock);
 }
 
 /*
@@ -168,7 +178,7 @@ static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
 }
 
 /*
- * Run what is due. A timer that its callback starts again for at once has to wait
+ * Run what is due, the watchdog last. A timer that its callback starts again for at once has to wait
  * for the next call, or this one might never end.
  * Context: on some CPU, no lock held.
  */
@@ -195,10 +205,14 @@ void sl_timers_run(void)
 		SL_CALL(this_cpu, taken.callback, timer, NULL, map, key, element);
 		flush(this_cpu);
 	}
-	sl_lock(&sl_bpf.timers_lock);
-	if (sl_bpf.timers && !sl_is_bypassed())
-		ask_host();
-	sl_unlock(&sl_bpf.timers_lock);
+	if (!sl_is_bypassed()) {
+		if (now_ns >= READ_ONCE(sl_core.watchdog_ns)) {
+			watchdog(this_cpu);
+			start_watchdog();
+		} else {
+			ask_host_for_timer();
+		}
+	}
 	this_cpu->in_interrupt = false;
 }
 

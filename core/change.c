@@ -74,7 +74,7 @@ static struct change begin_change(struct sl_task *t)
 	if (c.was_queued)
 		end_custody(t, SCX_DEQ_SCHED_CHANGE);
 	if (c.was_running) {
-		sl_charge(t, sl_host_now_ns());
+		charge(t, sl_host_now_ns());
 		SL_CALL_OP(this_cpu, stopping, t, &t->p, false);
 	}
 	if (c.was_queued || c.was_running)
@@ -112,8 +112,13 @@ static void end_change(struct sl_task *t, struct change c)
 /* @weight: 1..10000, or 0 for the one that @t has. */
 static void set_weight(struct sl_task *t, u32 weight)
 {
-	struct change c = begin_change(t);
+	struct change c;
 
+	if (!t->is_attached) {
+		WRITE_ONCE(t->p.scx.weight, weight);
+		return;
+	}
+	c = begin_change(t);
 	if (weight)
 		t->p.scx.weight = weight;
 	SL_CALL_OP(sl_this_cpu(), set_weight, t, &t->p, t->p.scx.weight);
@@ -131,9 +136,15 @@ void sl_task_set_weight(struct sl_task *t, u32 weight)
  * An attribute of @t has changed, which the policy reads where it decides: as if
  * the weight had changed to what it is (S17). Context: no lock held, any CPU.
  */
-void sl_task_requeue(struct sl_task *t)
+static void requeue_task(struct sl_task *t)
 {
 	set_weight(t, 0);
+}
+
+static void set_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
+{
+	WRITE_ONCE(t->p.cpus_ptr, mask);
+	WRITE_ONCE(t->p.nr_cpus_allowed, (s32)nr);
 }
 
 /*
@@ -143,14 +154,18 @@ void sl_task_requeue(struct sl_task *t)
  */
 void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 {
-	struct change c = begin_change(t);
+	struct change c;
 	u32 nr = 0;
 
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		nr += sl_mask_test(mask, i);
 	SL_ASSERT(nr > 0);
-	WRITE_ONCE(t->p.cpus_ptr, mask);
-	t->p.nr_cpus_allowed = (s32)nr;
+	if (!t->is_attached) {
+		set_mask(t, mask, nr);
+		return;
+	}
+	c = begin_change(t);
+	set_mask(t, mask, nr);
 	SL_CALL_OP(sl_this_cpu(), set_cpumask, t, &t->p, mask);
 	end_change(t, c);
 }
@@ -160,7 +175,7 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
  * Nothing else happens, so it may be said in an interrupt. Context: on the CPU
  * where @t runs.
  */
-void sl_task_disable_migration(struct sl_task *t)
+void sl_migrate_disable(struct sl_task *t)
 {
 	SL_ASSERT(t->p.migration_disabled < 0xffff);
 	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled + 1));
@@ -170,7 +185,7 @@ void sl_task_disable_migration(struct sl_task *t)
  * The last one ends it: an affinity that was changed meanwhile takes effect.
  * Context: on the CPU where @t runs, no lock held.
  */
-void sl_task_enable_migration(struct sl_task *t)
+void sl_migrate_enable(struct sl_task *t)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 

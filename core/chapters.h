@@ -20,6 +20,7 @@ static int maps_create(const struct sl_policy *policy);
 static void maps_destroy(void);
 static void maps_forget_task(struct sl_task *t);
 static int give_kept_attrs(struct sl_task *t);
+static void ask_host_for_timer(void);
 static void timers_destroy(void);
 static void timers_forget(const void *value, u32 bytes);
 static void spin_locks_reset(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * core.h - sched_ext's semantics, for any host: queues, CPUs, and what a host
- * calls. docs/semantics.md states the rules (S1, S2, ...) that the code cites.
+ * core.h - sched_ext's semantics, for any host: queues and CPUs. docs/semantics.md
+ * states the rules (S1, S2, ...) that the code cites.
  *
  * The core is one translation unit: build.c includes its chapters in the order in
  * which they can be read. What is declared here and has the prefix sl_ is for hosts
@@ -35,14 +35,13 @@
 #define SL_CORE_H
 
 #include <schedlab/host.h>
+#include <schedlab/sched.h>
 #include <scx/native.h>
 #include <scx/attrs.h>
 
 #define SL_DISPATCH_BATCH_MAX 64
 #define SL_DISPATCH_LOOPS_MAX 32
 #define SL_DSQS_MAX 16384
-#define SL_MASK_WORDS (SCX_CPUS_MAX / 64)
-#define ____cacheline_aligned __attribute__((aligned(64)))	/* of the cache */
 
 struct sl_dsq {
 	u64		id;	/* SCX_DSQ_* or the policy's; changes while dead */
@@ -94,7 +93,7 @@ struct sl_cpu {
 
 	/* This CPU alone touches: */
 	bool		holds_lock;	/* its own, and so must not take another's */
-	bool		must_look;	/* it has shown that it is idle, not looked since */
+	bool		must_recheck;	/* it has shown that it is idle, not looked since */
 	bool		in_interrupt;	/* not the running task's doing (S39) */
 	bool		has_deferred;	/* moves, migrate or kicks wait for flush() */
 	enum sl_callback callback;	/* the one running; read by dumps */
@@ -130,14 +129,6 @@ struct sl_cpu {
 	u64		idle_ns;
 	struct sl_task	idle;		/* current, while nothing runs; never queued */
 } __attribute__((aligned(64)));
-
-struct sl_config {
-	u32 nr_cpus;			/* 1..SCX_CPUS_MAX */
-	u32 tasks_max;
-	const u16 *smt_of_cpu;		/* group numbers, shape (nr_cpus,); NULL: */
-	const u16 *llc_of_cpu;		/* every CPU is its own core, and all share */
-	const u16 *node_of_cpu;		/* one cache and one node */
-};
 
 struct sl_core {
 	u32		nr_cpus;
@@ -188,78 +179,20 @@ struct sl_core {
 	u64		exit_claimed;	/* atomic: who reports the exit */
 	u64		exit_ready;	/* atomic: exit_info is complete */
 	u64		exit_done;	/* atomic: the hand-over has happened */
+	u64		watchdog_ns;	/* atomic: when it looks next; on the policy's clock */
 	s32		exit_pid;
 	struct scx_exit_info exit_info;
 	char		exit_msg[SCX_EXIT_MSG_LEN];
 };
 
-/*
- * Nothing from here on is for other objects: no way around a global table. But
- * tests/conformance has policies that do by name what no program can.
- */
+/* Nothing from here on is for other objects: no way around a global table. */
 #pragma GCC visibility push(hidden)
-#define SL_EXPORT __attribute__((visibility("default")))
-
 extern struct sl_core sl_core;
 /* Of the built-in FIFO. */
 extern const struct sched_ext_ops sl_no_ops;
 
 /* The built-in FIFO decides; the policy, if there is one, is not asked. */
 #define sl_is_bypassed() (READ_ONCE(sl_core.live) == &sl_no_ops)
-
-/* ---- what a host calls: tasks.c, schedule.c, wake.c, change.c, policy.c --- */
-
-int sl_core_init(const struct sl_config *config);
-void sl_core_exit(void);
-
-/*
- * Changing the policy. At start and end, when no other CPU is in the core:
- * sl_policy_enable(), sl_policy_disable(). While other CPUs are at work, the same
- * two that end in "live": on any CPU, also from a task, in the context of every
- * other call of the core (host.h), and one at a time (a lock of the host's that
- * its tasks sleep on). Nothing has to be stopped; other CPUs are kicked, and each
- * must answer with sl_schedule() whatever the caller holds. So the caller holds no
- * lock that another CPU may spin on. Between the two, tasks run under the
- * built-in FIFO, and the host may set the next policy's data:
- *
- *	sl_policy_disable_live();
- *	... pristine data, knobs ...
- *	err = sl_policy_enable_live(next);
- *
- * No task is lost, and a task keeps its weight and attributes. If it returns an
- * error the built-in FIFO stays, and sl_core.exit_msg may say more.
- */
-int sl_policy_enable(const struct sl_policy *policy);
-int sl_policy_enable_live(const struct sl_policy *policy);
-void sl_policy_disable(void);
-void sl_policy_disable_live(void);
-u64 sl_watchdog_period_ns(void);
-void sl_watchdog(void);
-void sl_dump(void);
-
-void sl_task_setup(struct sl_task *t, s32 pid, const char *comm);
-int sl_task_attach(struct sl_task *t, bool is_fork);
-void sl_task_start(struct sl_task *t, s32 parent_pid);
-void sl_task_start_woken(struct sl_task *t, s32 waker_pid);
-bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid);
-void sl_task_prepare_block(struct sl_task *t);
-void sl_task_detach(struct sl_task *t);
-SL_EXPORT void sl_task_set_weight(struct sl_task *t, u32 weight);
-SL_EXPORT void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
-void sl_task_disable_migration(struct sl_task *t);
-void sl_task_enable_migration(struct sl_task *t);
-
-enum sl_why {
-	SL_WHY_RESCHED,		/* the tick said so, or a kick */
-	SL_WHY_YIELD,
-	SL_WHY_BLOCK,		/* after sl_task_prepare_block() */
-	SL_WHY_EXIT,
-};
-
-struct sl_task *sl_schedule(enum sl_why why);
-bool sl_must_look_again(void);
-void sl_switched(struct sl_task *prev);
-bool sl_tick(void);
 
 #include "../bpf/helpers.h"
 
@@ -284,25 +217,6 @@ static inline bool sl_mask_test(const struct cpumask *mask, u32 cpu)
 {
 	return (__atomic_load_n(&mask->bits[cpu / 64], __ATOMIC_RELAXED) >>
 		(cpu % 64)) & 1;
-}
-
-/* Plain moves on every machine we have. READ_ONCE() and WRITE_ONCE() are in scx/words.h. */
-#define smp_load_acquire(at) __atomic_load_n((at), __ATOMIC_ACQUIRE)
-#define smp_store_release(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
-
-/* This CPU will soon ask for another task. Most likely it comes from where the last did. */
-sl_inline void sl_expect_schedule(void)
-{
-	sl_host_prefetch(READ_ONCE(sl_this_cpu()->last_dsq));
-}
-
-/*
- * A policy may write the slice of any task from any CPU, also that of a task
- * it no longer holds: the last write wins, and a tick mends what went wrong.
- */
-static inline u64 sl_slice(const struct sl_task *t)
-{
-	return READ_ONCE(t->p.scx.slice);
 }
 
 static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
@@ -356,7 +270,6 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 sl_cold void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt,
 			     ...) __attribute__((format(printf, 3, 4)));
 const char *sl_callback_name(enum sl_callback callback);
-void sl_charge(struct sl_task *t, u64 now_ns);
 
 #pragma GCC visibility pop
 

@@ -111,7 +111,7 @@ static void show_idle(struct sl_cpu *cpu)
 		seq = smp_load_acquire(&sl_core.idle_seq);
 	} while (!sl_cas_u64(&sl_core.idle_seq, seq, seq + 1));
 	smp_store_release(&cpu->idle_seq, seq + 1);
-	cpu->must_look = true;
+	cpu->must_recheck = true;
 	sl_host_fence();
 }
 
@@ -148,13 +148,13 @@ sl_inline void check_idlers(struct sl_cpu *this_cpu)
 }
 
 /**
- * sl_must_look_again - may this CPU sleep, after sl_schedule() returned NULL?
+ * sl_must_recheck - may this CPU sleep, after sl_schedule() returned NULL?
  *
  * Return: true if sl_schedule() has to be called once more; see host.h.
  */
-bool sl_must_look_again(void)
+bool sl_must_recheck(void)
 {
-	return sl_this_cpu()->must_look;
+	return sl_this_cpu()->must_recheck;
 }
 
 /**

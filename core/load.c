@@ -8,9 +8,9 @@
  *	disable:  bypass (built-in FIFO) -> nobody is in the policy any more ->
  *	          every task is taken back -> ops.exit_task, ops.exit -> memory
  *
- * Called by hosts. Other CPUs need not be stopped: those functions that end in
- * "live" wait until each has come to sl_schedule() once, which it does because it
- * is kicked. Whatever a CPU begins after that sees what was written before.
+ * Called by hosts. Other CPUs need not be stopped: where they are at work, each is
+ * waited for until it has come to sl_schedule() once, which it does because it is
+ * kicked. Whatever a CPU begins after that sees what was written before.
  *
  * Read next: dump.c.
  */
@@ -36,17 +36,6 @@ static void wait_for_others(struct sl_cpu *this_cpu)
 		while (smp_load_acquire(&sl_core.cpus[i].must_pass))
 			sl_host_relax();
 	}
-}
-
-static void begin(void)
-{
-	/* Hosts change the policy from one place at a time. */
-	SL_ASSERT(sl_cas_u64(&sl_core.is_changing, 0, 1));
-}
-
-static void end(void)
-{
-	smp_store_release(&sl_core.is_changing, 0);
 }
 
 static int check_ops(const struct sched_ext_ops *ops)
@@ -109,6 +98,7 @@ static void destroy_dsqs(void)
 static void forget_policy(void)
 {
 	set_ops(NULL);
+	WRITE_ONCE(sl_core.watchdog_ns, ~0ULL);
 	timers_destroy();
 	spin_locks_reset();
 	maps_destroy();
@@ -214,6 +204,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	WRITE_ONCE(sl_core.exit_claimed, 0);
 	WRITE_ONCE(sl_core.exit_ready, 0);
 	sl_core.exit_info = (struct scx_exit_info){ 0 };
+	sl_core.exit_msg[0] = 0;
 	err = maps_create(policy);
 	if (err)
 		return err;
@@ -234,6 +225,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 		wait_for_others(this_cpu);
 	smp_store_release(&sl_core.exit_done, 0);
 	hand_over_all(this_cpu);
+	start_watchdog();
 	flush(this_cpu);
 	return 0;
 }
@@ -283,54 +275,42 @@ static void disable(bool is_live)
 /**
  * sl_policy_enable - load a policy; tasks that exist are handed to it
  * @policy: what a compiled policy exports; its data is pristine
+ * @is_live: other CPUs are at work
  *
- * Context: no lock held, no policy loaded, no other CPU in the core.
+ * Context: no policy loaded. Not live: no other CPU is in the core. Live: on any CPU,
+ * also from a task, one call at a time (a lock of the host's that its tasks sleep on).
+ * Nothing has to be stopped; other CPUs are kicked, and each must answer with
+ * sl_schedule() whatever the caller holds. So the caller holds no lock that another CPU
+ * may spin on. Between sl_policy_disable() and this tasks run under the built-in FIFO,
+ * and the host may set the next policy's data and knobs. No task is lost, and a task
+ * keeps its weight and attributes.
+ *
  * Return: 0; -EBUSY; -EINVAL (no name); -E2BIG (timeout or batch too large);
- * -ENOMEM; or what ops.init() returned. On failure nothing stays loaded.
+ * -ENOMEM; or what ops.init() returned. On failure the built-in FIFO stays, and
+ * sl_report() may say more.
  */
-int sl_policy_enable(const struct sl_policy *policy)
+int sl_policy_enable(const struct sl_policy *policy, bool is_live)
 {
 	int err;
 
-	begin();
-	err = enable(policy, false);
-	end();
-	return err;
-}
-
-/*
- * The same while other CPUs are at work. Context: any CPU, no lock held that
- * another CPU may wait for before it answers a kick; one at a time.
- */
-int sl_policy_enable_live(const struct sl_policy *policy)
-{
-	int err;
-
-	begin();
-	err = enable(policy, true);
-	end();
+	/* Hosts change the policy from one place at a time. */
+	SL_ASSERT(sl_cas_u64(&sl_core.is_changing, 0, 1));
+	err = enable(policy, is_live);
+	smp_store_release(&sl_core.is_changing, 0);
 	return err;
 }
 
 /**
  * sl_policy_disable - unload the policy; its tasks go on under built-in FIFO
+ * @is_live: other CPUs are at work; then the context is that of sl_policy_enable()
  *
  * When it returns, no pointer of the policy's is in use: its data may be set
- * anew, its code unmapped, and the memory of detached tasks given back.
- *
- * Context: no lock held, no other CPU in the core. Does nothing without a policy.
+ * anew, its code unmapped, and the memory of detached tasks given back. Does nothing
+ * without a policy.
  */
-void sl_policy_disable(void)
+void sl_policy_disable(bool is_live)
 {
-	begin();
-	disable(false);
-	end();
-}
-
-/* The same while other CPUs are at work; context as sl_policy_enable_live(). */
-void sl_policy_disable_live(void)
-{
-	begin();
-	disable(true);
-	end();
+	SL_ASSERT(sl_cas_u64(&sl_core.is_changing, 0, 1));
+	disable(is_live);
+	smp_store_release(&sl_core.is_changing, 0);
 }

@@ -195,10 +195,11 @@ static u64 timeout_ns(void)
 	return (timeout_ms ? timeout_ms : 30000) * 1000000ULL;
 }
 
-/* How often the host calls sl_watchdog(), ns of its clock. */
-u64 sl_watchdog_period_ns(void)
+/* The watchdog is one of the timers that the host is asked for; see bpf/timer.c. */
+static void start_watchdog(void)
 {
-	return timeout_ns() / 2;
+	smp_store_release(&sl_core.watchdog_ns, sl_host_policy_now_ns() + timeout_ns() / 2);
+	ask_host_for_timer();
 }
 
 /*
@@ -228,17 +229,12 @@ static sl_cold void report_stall(const struct sl_task *t, u64 waited_ns)
 			(unsigned long long)(waited_ns / 1000000 % 1000), where);
 }
 
-/**
- * sl_watchdog - look for tasks that wait too long
- *
+/*
  * S29: a runnable task that has not run for the policy's timeout ends it. Looks
- * at every task: half a timeout apart, that costs little.
- *
- * Context: no lock held.
+ * at every task: half a timeout apart, that costs little. Context: no lock held.
  */
-void sl_watchdog(void)
+static void watchdog(struct sl_cpu *this_cpu)
 {
-	struct sl_cpu *this_cpu = sl_this_cpu();
 	u64 now_ns = sl_host_now_ns();
 
 	if (sl_is_bypassed())
@@ -260,4 +256,27 @@ void sl_watchdog(void)
 	}
 	unlock_tasks();
 	flush(this_cpu);
+}
+
+struct sl_report sl_report(void)
+{
+	return (struct sl_report){
+		.policy = sl_core.ops.name,
+		.is_bypassed = sl_is_bypassed(),
+		.has_failed = READ_ONCE(sl_core.exit_ready),
+		.exit = &sl_core.exit_info,
+		.why = sl_core.exit_msg,
+	};
+}
+
+struct sl_cpu_report sl_cpu_report(s32 cpu)
+{
+	const struct sl_cpu *c = &sl_core.cpus[cpu];
+
+	return (struct sl_cpu_report){
+		.nr_switches = READ_ONCE(c->nr_switches),
+		.idle_ns = READ_ONCE(c->idle_ns),
+		.callback = sl_callback_name(READ_ONCE(c->callback)),
+		.callback_task = c->callback_task,
+	};
 }

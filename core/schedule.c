@@ -35,12 +35,6 @@ static void charge(struct sl_task *t, u64 now_ns)
 	sl_set_slice(t, slice_ns - (ran_ns < slice_ns ? ran_ns : slice_ns));
 }
 
-/* For hosts. Context: the lock of @t's CPU is held. */
-void sl_charge(struct sl_task *t, u64 now_ns)
-{
-	charge(t, now_ns);
-}
-
 /* The record and the counters of a task that leaves the CPU. */
 sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
 			    enum sl_stop why)
@@ -190,7 +184,7 @@ __flatten struct sl_task *sl_schedule(enum sl_why why)
 	bool wants_cpu = false, loses = false;
 
 	watch_idlers(cpu);
-	cpu->must_look = false;
+	cpu->must_recheck = false;
 	sl_lock(&cpu->lock);
 	/* Most likely it is next. While bypassed, the queue may be about to go. */
 	sl_host_prefetch_task(sl_is_bypassed() ? NULL :
@@ -242,7 +236,7 @@ __flatten struct sl_task *sl_schedule(enum sl_why why)
 	sl_unlock(&cpu->lock);
 	flush(cpu);
 	/* Its last CPU may still stand on its stack. */
-	if (next && next != prev) {
+	if (SL_HOST_HAS_STACKS && next && next != prev) {
 		while (unlikely(smp_load_acquire(&next->on_cpu)))
 			sl_host_relax();
 		smp_store_release(&next->on_cpu, true);
@@ -277,7 +271,7 @@ void sl_switched(struct sl_task *prev)
 	struct sl_task *t = cpu->curr;
 	u64 now_ns = sl_host_switched_ns();
 
-	if (prev && prev != t)
+	if (SL_HOST_HAS_STACKS && prev && prev != t)
 		smp_store_release(&prev->on_cpu, false);
 	if (!t)
 		return;
@@ -322,4 +316,52 @@ bool sl_tick(void)
 	flush(cpu);
 	cpu->in_interrupt = false;
 	return is_over;
+}
+
+/**
+ * sl_stop_at_horizon - the run is over, and whatever @cpu does goes on no more
+ * @cpu: any; it is in the core no more
+ *
+ * Charges the running task and writes its last record, or accounts for idle time.
+ */
+void sl_stop_at_horizon(s32 cpu)
+{
+	struct sl_cpu *c = &sl_core.cpus[cpu];
+	u64 now_ns = sl_host_now_ns();
+
+	if (!c->curr) {
+		c->idle_ns += now_ns - c->idle_since_ns;
+		c->idle_since_ns = now_ns;
+		return;
+	}
+	charge(c->curr, now_ns);
+	sl_host_record(SL_RECORD_STOP, c->curr->p.pid, cpu, SL_STOP_HORIZON,
+		       c->curr->charged_ns);
+}
+
+/* The host has charged @t, or wants it to be preempted: no notice to the host. */
+void sl_task_set_slice(struct sl_task *t, u64 slice_ns)
+{
+	sl_set_slice(t, slice_ns);
+}
+
+/* Charge what @t has run until @until_ns, now or earlier; not if it does not run. */
+void sl_task_charge(struct sl_task *t, u64 until_ns)
+{
+	struct sl_cpu *cpu = &sl_core.cpus[READ_ONCE(t->cpu)];
+
+	sl_lock(&cpu->lock);
+	if (cpu->curr == t)
+		charge(t, until_ns);
+	sl_unlock(&cpu->lock);
+}
+
+/*
+ * From now on, for @stolen_ns, the CPU is not the running task's: what was charged so
+ * far stays, and what follows begins that much later. Context: a machine whose CPUs
+ * take turns.
+ */
+void sl_task_steal(struct sl_task *t, u64 stolen_ns)
+{
+	WRITE_ONCE(t->exec_start_ns, t->exec_start_ns + stolen_ns);
 }

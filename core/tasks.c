@@ -103,8 +103,10 @@ int sl_core_init(const struct sl_config *config)
 		return -22;
 	sl_core.nr_cpus = config->nr_cpus;
 	sl_core.tasks_max = config->tasks_max;
+	sl_core.has_detail = config->has_detail;
 	sl_core.builtin_idle = true;
 	sl_core.live = &sl_no_ops;
+	sl_core.watchdog_ns = ~0ULL;
 	dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
 	dsq_init(&sl_core.no_dsq, SCX_DSQ_INVALID, -1);
 	sl_core.no_dsq.is_dead = true;
@@ -120,6 +122,11 @@ int sl_core_init(const struct sl_config *config)
 		return -12;
 	set_topology(config);
 	return init_cpus();
+}
+
+struct sl_cpu *sl_core_cpu(s32 cpu)
+{
+	return &sl_core.cpus[cpu];
 }
 
 /* Give all memory back. Context: no CPU is in the core any more. */
@@ -185,10 +192,10 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
  * @pid: unique among attached tasks
  * @comm: its name; cut if it is too long
  *
- * The host may then change weight, parent, flags and affinity before it
- * attaches the task; in memory that was used before, with WRITE_ONCE(). Another CPU
- * may still hold the last task's pointer and look at it, or dispatch it (S21). So
- * its CPU stays a CPU, and what tells one turn from the next goes on counting.
+ * The host may then give it weight, attributes and affinity before it attaches the
+ * task. Another CPU may still hold the last task's pointer and look at it, or dispatch
+ * it (S21). So its CPU stays a CPU, and what tells one turn from the next goes on
+ * counting.
  *
  * Context: nobody but stale pointers of the policy refers to @t.
  */
@@ -215,6 +222,27 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	t->nr_migrations = 0;
 	t->from_dsq_id = 0;
 	t->attr = (struct task_attr){ 0 };
+}
+
+/* Context: set up, not attached. */
+void sl_task_set_nice(struct sl_task *t, s32 nice)
+{
+	WRITE_ONCE(t->p.static_prio, 120 + nice);
+	WRITE_ONCE(t->p.normal_prio, 120 + nice);
+	WRITE_ONCE(t->p.prio, 120 + nice);
+}
+
+/* What a child has of its parent; the affinity is the host's. Context: as above. */
+void sl_task_inherit(struct sl_task *t, const struct sl_task *parent)
+{
+	t->attr = parent->attr;
+	WRITE_ONCE(t->p.scx.weight, parent->p.scx.weight);
+}
+
+/* It runs its last steps: the policy may want to hear of it no more (S19). */
+void sl_task_set_exiting(struct sl_task *t)
+{
+	WRITE_ONCE(t->p.flags, t->p.flags | PF_EXITING);
 }
 
 /* The attached task in a slot below nr_tasks_end, or NULL. */
@@ -323,20 +351,22 @@ static int enter_table(struct sl_cpu *this_cpu, struct sl_task *t, bool *must_te
 /**
  * sl_task_attach - make a task known to the core and to the policy
  * @t: set up, not attached
- * @is_fork: created while the system runs, as opposed to found by the policy
+ * @parent: who created it; NULL: the host
  *
  * Context: no lock held. May take long: the policy allocates its state here.
  * Return: 0, -ENOMEM when the table is full, or what ops.init_task() returned.
  */
-int sl_task_attach(struct sl_task *t, bool is_fork)
+int sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
-	struct scx_init_task_args args = { .fork = is_fork };
+	struct scx_init_task_args args = { .fork = true };
 	bool must_tell = false;
 	int err;
 
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(t->state == SL_TASK_NEW);
+	if (parent)
+		WRITE_ONCE(t->p.real_parent, (struct task_struct *)&parent->p);
 	WRITE_ONCE(t->cpu, any_allowed_cpu(t, this_cpu->id));
 	err = enter_table(this_cpu, t, &must_tell);
 	if (err)

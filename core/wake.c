@@ -144,8 +144,16 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	this_cpu->in_interrupt = false;
 }
 
-static void start_task(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 origin_pid)
+/**
+ * sl_task_start - a new task becomes runnable for the first time
+ * @t: attached, never started
+ * @wake_flags: SCX_WAKE_FORK; or SCX_WAKE_TTWU for a task that was there before,
+ *	asleep: to the policy that is a wake-up, and not the start of a task
+ * @origin_pid: its parent, or the waker; 0: the host, a timer or device
+ */
+void sl_task_start(struct sl_task *t, u64 wake_flags, s32 origin_pid)
 {
+	u64 enq_flags = wake_flags & SCX_WAKE_TTWU ? SCX_ENQ_WAKEUP : 0;
 	struct sl_cpu *cpu;
 	u64 born_ns;
 	u8 state;
@@ -159,32 +167,6 @@ static void start_task(struct sl_task *t, u64 wake_flags, u64 enq_flags, s32 ori
 	born_ns = sl_host_now_ns();
 	t->p.start_time = sl_host_policy_time_ns(born_ns);
 	select_and_enqueue(t, wake_flags, enq_flags, SL_RECORD_ARRIVE, origin_pid, born_ns);
-}
-
-/**
- * sl_task_start - a new task becomes runnable for the first time
- * @t: attached, never started
- * @parent_pid: who created it; 0: the host
- *
- * Context: no lock held.
- */
-void sl_task_start(struct sl_task *t, s32 parent_pid)
-{
-	start_task(t, SCX_WAKE_FORK, 0, parent_pid);
-}
-
-/**
- * sl_task_start_woken - the same for one that was there before, asleep
- * @t: attached, never started
- * @waker_pid: who wakes it; 0: a timer or device
- *
- * To the policy that is a wake-up, and not the start of a task.
- *
- * Context: no lock held.
- */
-void sl_task_start_woken(struct sl_task *t, s32 waker_pid)
-{
-	start_task(t, SCX_WAKE_TTWU, SCX_ENQ_WAKEUP, waker_pid);
 }
 
 /**

@@ -59,7 +59,7 @@ static void set_tick(struct sim_cpu *c)
 
 	if (c->tick_at_ns == sim_now_ns)
 		return;
-	if (sim.has_ticks || sl_is_bypassed())
+	if (sim.has_ticks)
 		c->tick_at_ns = tick_at_or_after(0);
 	else if (t->p.scx.slice > SIM_NEVER / 8 ||
 		 t->exec_start_ns + t->p.scx.slice > c->burst_at_ns)
@@ -80,30 +80,10 @@ void sim_slice_changed(struct sl_task *t)
 
 	if (!c->running || &c->running->core != t)
 		return;
-	sl_charge(t, sim_now_ns / sim.options->tick_ns * sim.options->tick_ns);
-	t->p.scx.slice = slice_ns;
+	sl_task_charge(t, sim_now_ns / sim.options->tick_ns * sim.options->tick_ns);
+	sl_task_set_slice(t, slice_ns);
 	set_tick(c);
 	refresh_key(c);
-}
-
-/* What the cost model says about putting @t on @cpu, and why that is done. */
-static u64 switch_cost_ns(const struct sim_task *t, s32 cpu, enum sl_why why)
-{
-	const struct sim_costs *costs = &sim.options->costs;
-	s32 last = t->core.last_cpu;
-	u64 cost_ns = costs->switch_ns;
-
-	if (why != SL_WHY_RESCHED)
-		cost_ns += costs->leave_ns;
-
-	if (last < 0 || last == cpu)
-		return cost_ns;
-	cost_ns += costs->migrate_ns;
-	if (sl_core.llc[last] != sl_core.llc[cpu])
-		cost_ns += costs->migrate_llc_ns;
-	if (sl_core.node[last] != sl_core.node[cpu])
-		cost_ns += costs->migrate_node_ns;
-	return cost_ns;
 }
 
 /* The running task's burst has counted down to now. */
@@ -114,62 +94,6 @@ static void count_down(struct sim_cpu *c)
 	SL_ASSERT(ran_ns <= c->running->remaining_ns);
 	c->running->remaining_ns -= ran_ns;
 	c->run_from_ns = sim_now_ns;
-}
-
-/* @t, which the core has chosen, is on the CPU from now on. */
-static void begin_run(struct sim_cpu *c, struct sim_task *t)
-{
-	c->running = t;
-	c->incoming = NULL;
-	c->run_start_ns = sim_now_ns;
-	c->run_from_ns = sim_now_ns;
-	c->stolen_ns = 0;
-	sl_switched(NULL);
-}
-
-static void end_run(struct sim_cpu *c)
-{
-	c->busy_ns += sim_now_ns - c->run_start_ns - c->stolen_ns;
-	c->running = NULL;
-}
-
-/*
- * Let the core choose. Return: true if a task is now running, so that its burst
- * must be looked at; false if the CPU is idle or switching.
- */
-static bool schedule(struct sim_cpu *c, enum sl_why why)
-{
-	struct sim_task *prev = c->running;
-	struct sim_task *next;
-	u64 tick_at_ns = c->tick_at_ns;
-	u64 cost_ns;
-
-	c->resched_at_ns = SIM_NEVER;
-	c->burst_at_ns = SIM_NEVER;
-	c->tick_at_ns = SIM_NEVER;
-	next = (struct sim_task *)sl_schedule(why);
-	if (next && next == prev) {
-		c->tick_at_ns = tick_at_ns;
-		return true;
-	}
-	if (prev) {
-		prev->core.on_cpu = false;
-		end_run(c);
-	}
-	if (why == SL_WHY_EXIT)
-		sl_task_detach(&prev->core);
-	if (!next)
-		return false;
-	cost_ns = sim.is_switch_free ? 0 : switch_cost_ns(next, c->idx, why);
-	if (cost_ns) {
-		c->incoming = next;
-		c->switch_ns = cost_ns;
-		c->burst_at_ns = sim_now_ns + cost_ns;
-		c->overhead_ns += cost_ns;
-		return false;
-	}
-	begin_run(c, next);
-	return true;
 }
 
 /*
@@ -196,16 +120,16 @@ static void go_on(struct sim_cpu *c)
 			is_running = false;
 			break;
 		case SIM_NEXT_BLOCK:
-			is_running = schedule(c, SL_WHY_BLOCK);
+			is_running = sim_schedule(c, SL_WHY_BLOCK);
 			break;
 		case SIM_NEXT_YIELD:
-			is_running = schedule(c, SL_WHY_YIELD);
+			is_running = sim_schedule(c, SL_WHY_YIELD);
 			break;
 		case SIM_NEXT_KICKED:
-			is_running = schedule(c, SL_WHY_RESCHED);
+			is_running = sim_schedule(c, SL_WHY_RESCHED);
 			break;
 		case SIM_NEXT_EXIT:
-			is_running = schedule(c, SL_WHY_EXIT);
+			is_running = sim_schedule(c, SL_WHY_EXIT);
 			sim.nr_left--;
 			break;
 		}
@@ -229,7 +153,7 @@ static void steal_tick(struct sim_cpu *c)
 	c->stolen_ns += cost_ns;
 	c->run_from_ns += cost_ns;
 	c->burst_at_ns += cost_ns;
-	c->running->core.exec_start_ns += cost_ns;
+	sl_task_steal(&c->running->core, cost_ns);
 }
 
 static void handle_tick(struct sim_cpu *c)
@@ -240,8 +164,8 @@ static void handle_tick(struct sim_cpu *c)
 		return;
 	}
 	count_down(c);
-	if (sl_tick()) {
-		if (schedule(c, SL_WHY_RESCHED))
+	if (sim_tick()) {
+		if (sim_schedule(c, SL_WHY_RESCHED))
 			go_on(c);
 		else
 			refresh_key(c);
@@ -257,7 +181,7 @@ static void handle_burst(struct sim_cpu *c)
 	if (c->incoming) {
 		sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx,
 			       SL_OVERHEAD_SWITCH, c->switch_ns);
-		begin_run(c, c->incoming);
+		sim_finish_switch(c, c->incoming);
 	} else {
 		count_down(c);
 	}
@@ -280,12 +204,12 @@ static void handle_resched(struct sim_cpu *c)
 		sim_fail("policy", c->running ? c->running->core.p.pid : 0,
 			 "CPU %u was kicked %u times at %llu ns: on a machine, policy '%s' would waste its time",
 			 (u32)c->idx, SIM_PER_INSTANT_MAX,
-			 (unsigned long long)sim_now_ns, sl_core.ops.name);
+			 (unsigned long long)sim_now_ns, sl_report().policy);
 		return;
 	}
 	if (c->running)
 		count_down(c);
-	if (schedule(c, SL_WHY_RESCHED))
+	if (sim_schedule(c, SL_WHY_RESCHED))
 		go_on(c);
 	else
 		refresh_key(c);
@@ -313,39 +237,4 @@ void sim_cpu_set_resched(u32 idx, u64 t_ns)
 		return;
 	c->resched_at_ns = t_ns;
 	refresh_key(c);
-}
-
-/* Only the part of a switch that lies within the run was spent. */
-static void end_switch_early(struct sim_cpu *c)
-{
-	u64 left_ns = c->burst_at_ns - sim_now_ns;
-
-	c->overhead_ns -= left_ns;
-	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_SWITCH,
-		       c->switch_ns - left_ns);
-}
-
-/* The run is over: account for, and record, what is on the CPUs. */
-void sim_cpu_end_all(void)
-{
-	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		struct sim_cpu *c = &sim.cpus[i];
-		struct sl_cpu *cpu = &sl_core.cpus[i];
-
-		if (c->incoming)
-			end_switch_early(c);
-		if (!cpu->curr)
-			cpu->idle_ns += sim_now_ns - cpu->idle_since_ns;
-		if (!c->running)
-			continue;
-		if (c->run_from_ns > sim_now_ns) {
-			/* In the middle of a tick that takes time. */
-			c->overhead_ns -= c->run_from_ns - sim_now_ns;
-			c->stolen_ns -= c->run_from_ns - sim_now_ns;
-		}
-		sl_charge(&c->running->core, sim_now_ns);
-		sl_host_record(SL_RECORD_STOP, c->running->core.p.pid, (s32)i,
-			       SL_STOP_HORIZON, c->running->core.charged_ns);
-		end_run(c);
-	}
 }

@@ -47,6 +47,9 @@ sl_inline s32 sl_host_cpu(void)
 	return sim_cpu_idx;
 }
 
+/* A task is data, and a CPU is off it as soon as it says so. */
+#define SL_HOST_HAS_STACKS 0
+
 /* Nobody else can end a wait here: to wait at all would be for ever. */
 _Noreturn void sim_hang(void);
 

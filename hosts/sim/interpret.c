@@ -34,18 +34,16 @@ static struct sim_task *take_waiter(struct sim_task **first)
 	return t;
 }
 
-/* The running task will block until somebody completes its op. */
+/* The running task blocks. */
 static enum sim_next block(struct sim_task *t, const char *waits_for)
 {
-	sl_task_prepare_block(&t->core);
-	t->waits_for = waits_for;
+	sim_prepare_block(t, waits_for);
 	return SIM_NEXT_BLOCK;
 }
 
 static void complete(struct sim_task *waiter, struct sim_task *by, u64 wake_flags)
 {
-	waiter->waits_for = NULL;
-	sl_task_wake(&waiter->core, wake_flags, by->core.p.pid);
+	sim_wake(waiter, wake_flags, by->core.p.pid);
 }
 
 static enum sim_next sleep_until(struct sim_task *t, u64 at_ns)
@@ -230,19 +228,11 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 
 	t->parent = parent;
 	t->arrival_ns = sim_now_ns;
-	t->core.p.real_parent = parent ? &parent->core.p : &t->core.p;
 	sim.nr_started++;
-	if (sl_task_give_attrs(&t->core, &attr) ||
-	    sl_task_attach(&t->core, true)) {
+	if (sim_start(t, &attr, parent))
 		sim_fail("program", t->core.p.pid,
 			 "no room for task %s[%d]: the task_attrs map is full",
 			 t->core.p.comm, t->core.p.pid);
-		return;
-	}
-	if (parent ? sim.options->arrivals_wake : sim.options->roots_wake)
-		sl_task_start_woken(&t->core, parent ? parent->core.p.pid : 0);
-	else
-		sl_task_start(&t->core, parent ? parent->core.p.pid : 0);
 }
 
 static void spawn(struct sim_task *t, const struct sl_program_op *op)
@@ -286,7 +276,7 @@ static void exit_task(struct sim_task *t)
 {
 	struct sim_task *parent = t->parent;
 
-	t->core.p.flags |= PF_EXITING;
+	sl_task_set_exiting(&t->core);
 	sim.result->nr_exited++;
 	if (!parent)
 		return;

@@ -25,7 +25,7 @@ static void run_timers(void)
 		sim_fail("policy", 0,
 			 "timers called back %u times at %llu ns: policy '%s' starts them again for at once",
 			 SIM_PER_INSTANT_MAX, (unsigned long long)sim_now_ns,
-			 sl_core.ops.name);
+			 sl_report().policy);
 		return;
 	}
 	sl_timers_run();
@@ -43,19 +43,12 @@ static void handle_heap_event(void)
 		sim.nr_wakes--;
 		/* A timer interrupts the CPU on which its task went to sleep. */
 		sim_set_cpu(task->core.cpu);
-		task->waits_for = NULL;
-		sl_task_wake(&task->core, 0, 0);
+		sim_wake(task, 0, 0);
 		break;
 	case SIM_EVENT_TIMER:
 		sim_set_cpu(0);
 		if (sim.timer_at_ns == sim_now_ns)
 			run_timers();
-		break;
-	case SIM_EVENT_WATCHDOG:
-		sim_set_cpu(0);
-		sl_watchdog();
-		sim_heap_push(sim_now_ns + sl_watchdog_period_ns(),
-			      SIM_EVENT_WATCHDOG, NULL);
 		break;
 	case SIM_EVENT_DUMP:
 		sl_dump();
@@ -199,7 +192,6 @@ void sim_loop(void)
 {
 	sim.end_ns = end_of_time_ns();
 	set_arrival_key();
-	sim_heap_push(sl_watchdog_period_ns(), SIM_EVENT_WATCHDOG, NULL);
 	if (sim.options->dump_at_ns)
 		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, NULL);
 	while (sim.nr_left && !sim.is_over)

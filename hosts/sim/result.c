@@ -88,19 +88,19 @@ static void put_text(struct line *line, const char *key, const char *text)
 	put(line, "\",");
 }
 
-static void put_cpus(struct line *line, u64 *nr_switches)
+static void put_cpus(struct line *line, const struct sim_options *o, u64 *nr_switches)
 {
 	put(line, "\"cpus\":[");
 	*nr_switches = 0;
-	for (u32 i = 0; sim.cpus && i < sl_core.nr_cpus; i++) {
-		const struct sl_cpu *cpu = &sl_core.cpus[i];
+	for (u32 i = 0; sim.cpus && i < o->nr_cpus; i++) {
+		struct sl_cpu_report cpu = sl_cpu_report((s32)i);
 
-		*nr_switches += cpu->nr_switches;
+		*nr_switches += cpu.nr_switches;
 		put(line, "%s{\"busy_ns\":%llu,\"idle_ns\":%llu,\"overhead_ns\":%llu,\"nr_switches\":%llu}",
 		    i ? "," : "", (unsigned long long)sim.cpus[i].busy_ns,
-		    (unsigned long long)cpu->idle_ns,
+		    (unsigned long long)cpu.idle_ns,
 		    (unsigned long long)sim.cpus[i].overhead_ns,
-		    (unsigned long long)cpu->nr_switches);
+		    (unsigned long long)cpu.nr_switches);
 	}
 	put(line, "],");
 }
@@ -124,7 +124,7 @@ void sim_print_result(int fd, const struct sim_options *o,
 	if (r->policy_offset)
 		put(&line, "\"policy_offset\":%llu,",
 		    (unsigned long long)r->policy_offset);
-	put_cpus(&line, &nr_switches);
+	put_cpus(&line, o, &nr_switches);
 	put(&line, "\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",
 	    (unsigned long long)r->end_ns, (unsigned long long)nr_switches,
 	    (unsigned long long)r->nr_records, sim.nr_tasks, r->nr_exited);

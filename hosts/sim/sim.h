@@ -16,7 +16,8 @@
 #ifndef SIM_H
 #define SIM_H
 
-#include "core.h"
+#include <schedlab/sched.h>
+
 #include "program.h"
 
 #define SIM_NEVER (~0ULL)
@@ -86,7 +87,7 @@ struct sim_options {
 	bool no_fork;
 	/* Tasks exist before, asleep: all, as in Linux's guest, or those not spawned. */
 	bool arrivals_wake, roots_wake;
-	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see core.h */
+	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see sched.h */
 	struct sim_costs costs;
 	struct sim_device_config device;
 	u64 work_ps[SL_NR_WORKS];	/* per unit */
@@ -144,12 +145,12 @@ enum sim_event_kind {
 	SIM_EVENT_WAKE,			/* task: wake it */
 	SIM_EVENT_DEVICE,		/* task: its request is done */
 	SIM_EVENT_TIMER,		/* the core's timers */
-	SIM_EVENT_WATCHDOG,
 	SIM_EVENT_DUMP,
 };
 
 struct sim_cpu {
 	s32		idx;
+	struct sl_cpu	*core;
 	struct sim_task	*running;	/* its burst counts down */
 	struct sim_task	*incoming;	/* chosen, the switch takes time: */
 	u64		switch_ns;	/* so much */
@@ -179,6 +180,7 @@ struct sim {
 	u64		arrival_key;	/* of that one; SIM_NEVER: none */
 	struct sim_object *objects;
 	struct sim_cpu	*cpus;
+	const u16	*llc, *node;	/* numbers by CPU; NULL: one for all */
 	u64		end_ns;		/* the run ends here, whatever is left */
 	u64		nr_zero_ops;	/* ops and events since time last moved */
 	u64		timer_at_ns;	/* asked for; SIM_NEVER: none */
@@ -197,7 +199,7 @@ extern struct sim sim;
 static inline void sim_set_cpu(s32 idx)
 {
 	sim_cpu_idx = idx;
-	sim_core_cpu = &sl_core.cpus[idx];
+	sim_core_cpu = sim.cpus[idx].core;
 }
 
 static inline struct sim_task *sim_task_of(struct sl_task *t)
@@ -216,10 +218,18 @@ void sim_tree_update(u32 cpu, u64 key);
 extern u64 *sim_tree_keys;		/* by CPU */
 extern u32 *sim_tree;			/* [0]: the CPU that is first */
 
+/* sched.c */
+bool sim_schedule(struct sim_cpu *c, enum sl_why why);
+void sim_finish_switch(struct sim_cpu *c, struct sim_task *t);
+void sim_prepare_block(struct sim_task *t, const char *waits_for);
+void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid);
+bool sim_tick(void);
+int sim_start(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent);
+void sim_cpu_end_all(void);
+
 /* cpu.c */
 void sim_cpu_handle(s32 cpu, enum sim_class class);
 void sim_cpu_set_resched(u32 cpu, u64 t_ns);
-void sim_cpu_end_all(void);
 
 /* interpret.c */
 enum sim_next {

@@ -72,19 +72,20 @@ static u64 policy_offset(const void *at)
  */
 static void report_and_end(const char *kind, const char *what, const void *context)
 {
-	struct sl_cpu *here = sl_core.cpus ? sl_this_cpu() : NULL;
-	struct sl_task *t = here ? here->callback_task : NULL;
+	struct sl_cpu_report cpu = sim_core_cpu ? sl_cpu_report(sim_cpu_idx) :
+						  (struct sl_cpu_report){ 0 };
+	const struct sl_task *t = cpu.callback_task;
 
 	worker_result.status = "failed";
 	worker_result.error_kind = kind;
 	worker_result.task = t ? t->p.pid : 0;
 	worker_result.end_ns = sim_now_ns;
 	worker_result.policy_offset = policy_offset(interrupted_at(context));
-	if (here && here->callback)
+	if (cpu.callback)
 		sl_print_to(worker_result.error, sizeof(worker_result.error),
 			    "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu.%06llu ms",
-			    sl_core.ops.name, what, sl_callback_name(here->callback),
-			    t ? t->p.comm : "-", t ? t->p.pid : 0, here->id,
+			    sl_report().policy, what, cpu.callback,
+			    t ? t->p.comm : "-", t ? t->p.pid : 0, sim_cpu_idx,
 			    (unsigned long long)sim_now_ns / 1000000,
 			    (unsigned long long)sim_now_ns % 1000000);
 	else
@@ -116,10 +117,10 @@ struct stuck_check {
 /* Return: for how many checks the policy has been in one callback. */
 static u32 count_checks(struct stuck_check *check)
 {
-	const struct sl_cpu *here = sl_core.cpus ? sl_this_cpu() : NULL;
+	bool is_in_callback = sim_core_cpu && sl_cpu_report(sim_cpu_idx).callback;
 	u64 seen = sim_now_ns + sim.nr_zero_ops;
 
-	if (!here || !here->callback || seen != check->seen) {
+	if (!is_in_callback || seen != check->seen) {
 		check->seen = seen;
 		check->nr_times = 0;
 		return 0;
@@ -221,7 +222,7 @@ static int set_affinity(struct sim_task *t, const struct sl_program_task *pt)
 	s32 nr = 0;
 
 	SL_ASSERT(mask);
-	for (u32 cpu = 0; cpu < sl_core.nr_cpus; cpu++) {
+	for (u32 cpu = 0; cpu < sim.options->nr_cpus; cpu++) {
 		if (cpu / 64 >= pt->affinity_words ||
 		    !(words[cpu / 64] >> (cpu % 64) & 1))
 			continue;
@@ -235,13 +236,11 @@ static int set_affinity(struct sim_task *t, const struct sl_program_task *pt)
 		snprintf(text, sizeof(text),
 			 "task '%s' may run on none of the %u CPUs of this run",
 			 sl_program_string(sim.program, pt->name),
-			 sl_core.nr_cpus);
+			 sim.options->nr_cpus);
 		fail_setup("usage", text);
 		return -1;
 	}
-	t->core.own_mask = mask;
-	t->core.p.cpus_ptr = mask;
-	t->core.p.nr_cpus_allowed = nr;
+	sl_task_set_affinity(&t->core, mask);
 	return 0;
 }
 
@@ -262,10 +261,8 @@ static int create_tasks(void)
 			      sl_program_string(sim.program, pts[i].name));
 		t->ops = sl_program_ops(sim.program) + pts[i].op_first;
 		t->slots = slots + (u64)i * SL_PROGRAM_SLOTS_MAX;
-		t->core.p.scx.weight = pts[i].weight;
-		t->core.p.static_prio = 120 + pts[i].nice;
-		t->core.p.prio = t->core.p.static_prio;
-		t->core.p.normal_prio = t->core.p.static_prio;
+		sl_task_set_weight(&t->core, pts[i].weight);
+		sl_task_set_nice(&t->core, pts[i].nice);
 		if (pts[i].affinity != SL_PROGRAM_NONE &&
 		    set_affinity(t, &pts[i]))
 			return -1;
@@ -311,23 +308,26 @@ static int create_machine(const struct sim_options *o)
 		.smt_of_cpu = groups_of(o->nr_cpus, o->smt),
 		.llc_of_cpu = groups_of(o->nr_cpus, o->llc),
 		.node_of_cpu = groups_of(o->nr_cpus, o->node),
+		.has_detail = o->has_detail,
 	};
 
+	sim.llc = config.llc_of_cpu;
+	sim.node = config.node_of_cpu;
 	sim.cpus = sl_host_alloc(o->nr_cpus * sizeof(struct sim_cpu));
 	if (sl_core_init(&config) || sim_tree_init(o->nr_cpus) || !sim.cpus) {
 		fail_setup("usage", "not enough memory for this many CPUs");
 		return -1;
 	}
-	sl_core.has_detail = o->has_detail;
 	sim.is_switch_free = !(o->costs.switch_ns | o->costs.leave_ns | o->costs.migrate_ns |
 			       o->costs.migrate_llc_ns | o->costs.migrate_node_ns);
-	sim_set_cpu(0);
 	for (u32 i = 0; i < o->nr_cpus; i++) {
 		sim.cpus[i].idx = (s32)i;
+		sim.cpus[i].core = sl_core_cpu((s32)i);
 		sim.cpus[i].burst_at_ns = SIM_NEVER;
 		sim.cpus[i].resched_at_ns = SIM_NEVER;
 		sim.cpus[i].tick_at_ns = SIM_NEVER;
 	}
+	sim_set_cpu(0);
 	return 0;
 }
 
@@ -342,16 +342,16 @@ static int start_policy(const struct sim_options *o)
 			return -1;
 		}
 	}
-	err = sl_policy_enable(sim_policy());
+	err = sl_policy_enable(sim_policy(), false);
 	if (err) {
 		/* What ops.init() said of it is worth more than its number. */
 		snprintf(why, sizeof(why), "policy '%s' could not be loaded: %s%s%.300s",
 			 sim_policy()->ops->name, strerror(-err),
-			 sl_core.exit_ready ? ": " : "", sl_core.exit_msg);
+			 sl_report().why[0] ? ": " : "", sl_report().why);
 		fail_setup("policy", why);
 		return -1;
 	}
-	sim.has_ticks = sl_core.ops.tick || o->costs.tick_ns;
+	sim.has_ticks = sim_policy()->ops->tick || o->costs.tick_ns;
 	return 0;
 }
 
@@ -397,7 +397,7 @@ int sim_worker(struct sim_options *o, int out_fd)
 	if (!set_up(o)) {
 		sim_loop();
 		worker_result.nr_records = sim_records_count();
-		sl_policy_disable();
+		sl_policy_disable(false);
 	}
 	err = sim_records_close();
 	if (err && !worker_result.error_kind) {

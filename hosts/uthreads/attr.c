@@ -89,8 +89,7 @@ int ut_attr_check(const struct ut_attr *attr)
  * The mask stays with the place: a policy may be looking at the last one. A
  * thread that lives needs another one, since it may be in use.
  */
-static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr,
-				 u32 *nr)
+static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr)
 {
 	struct cpumask *mask = t->core.own_mask;
 
@@ -101,13 +100,11 @@ static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr
 	t->core.own_mask = mask;
 	if (t->core.p.cpus_ptr == mask)
 		mask++;
-	*nr = 0;
 	for (u32 w = 0; w < (ut.nr_cpus + 63) / 64; w++) {
 		unsigned long word = 0;
 
 		for (u32 i = 0; i < 64 && w * 64 + i < ut.nr_cpus; i++)
 			word |= (unsigned long)has_cpu(attr, w * 64 + i) << i;
-		*nr += (u32)__builtin_popcountl(word);
 		WRITE_ONCE(mask->bits[w], word);
 	}
 	return mask;
@@ -150,7 +147,6 @@ int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr)
 		.burst_ns = attr->burst_ns,
 	};
 	struct cpumask *mask;
-	u32 nr;
 
 	for (u32 gives = 1; gives <= UT_GIVES_BURST; gives <<= 1) {
 		if ((attr->given & gives) && gives != UT_GIVES_WEIGHT)
@@ -159,13 +155,12 @@ int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr)
 	t->attr.priority = t->priority = attr->priority;
 	remember(t, attr);
 	if (attr->given & UT_GIVES_WEIGHT)
-		WRITE_ONCE(t->core.p.scx.weight, attr->weight);
+		sl_task_set_weight(&t->core, attr->weight);
 	if (attr->affinity) {
-		mask = make_mask(t, attr, &nr);
+		mask = make_mask(t, attr);
 		if (!mask)
 			return -ENOMEM;
-		WRITE_ONCE(t->core.p.cpus_ptr, mask);
-		WRITE_ONCE(t->core.p.nr_cpus_allowed, (s32)nr);
+		sl_task_set_affinity(&t->core, mask);
 	}
 	return sl_task_give_attrs(&t->core, &given);
 }
@@ -174,7 +169,6 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 {
 	struct cpumask *mask;
 	int err = 0;
-	u32 nr;
 
 	if (attr->given & UT_GIVES_PRIORITY)
 		err = ut_inherit_give(t, attr->priority);
@@ -186,7 +180,7 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 	}
 	if (err || !attr->affinity)
 		return err;
-	mask = make_mask(t, attr, &nr);
+	mask = make_mask(t, attr);
 	if (!mask)
 		return -ENOMEM;
 	sl_task_set_affinity(&t->core, mask);
@@ -248,15 +242,11 @@ void ut_attr_set_priority(struct ut_thread *t, s32 priority)
  */
 u64 ut_own_cpu_time_ns(u64 charge_from_ns)
 {
-	struct ut_cpu *cpu = ut_this_cpu();
-	struct sl_task *t = &cpu->curr->core;
+	struct sl_task *t = &ut_this_cpu()->curr->core;
 	u64 now_ns = sl_host_now_ns();
 
-	if (now_ns - t->exec_start_ns >= charge_from_ns) {
-		sl_lock(&sl_core.cpus[cpu->id].lock);
-		sl_charge(t, now_ns);
-		sl_unlock(&sl_core.cpus[cpu->id].lock);
-	}
+	if (now_ns - t->exec_start_ns >= charge_from_ns)
+		sl_task_charge(t, now_ns);
 	return t->p.se.sum_exec_runtime + now_ns - t->exec_start_ns;
 }
 

@@ -10,7 +10,7 @@
  * x30 is where to go on. Everything else a caller of a function must not rely on
  * (AAPCS64).
  *
- * Read next: switch.c, the only caller.
+ * Read next: sched.c, the only caller.
  */
 	.text
 

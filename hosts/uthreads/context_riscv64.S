@@ -9,7 +9,7 @@
  * ra is where to go on. Everything else a caller of a function must not rely on
  * (the psABI, LP64D).
  *
- * Read next: switch.c, the only caller.
+ * Read next: sched.c, the only caller.
  */
 	.text
 

@@ -10,7 +10,7 @@
  * Everything else a caller of a function must not rely on (System V ABI), nor
  * does a signal handler that switches: the kernel saved it all.
  *
- * Read next: switch.c, the only caller.
+ * Read next: sched.c, the only caller.
  */
 	.text
 

@@ -110,8 +110,8 @@ static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
 	__atomic_store_n(&cpu->doorbell, UT_BELL_AWAKE, __ATOMIC_SEQ_CST);
 }
 
-/* Nobody may run here. Return: when something is pending, or due. */
-static void wait_for_work(struct ut_cpu *cpu)
+/* No thread may run here. Return: when something is pending, or due. */
+void ut_wait_for_work(struct ut_cpu *cpu)
 {
 	u64 first_ns = ut_timers_first_ns(cpu);
 	u64 spin_until_ns = ut_is_smp ? sl_host_now_ns() + SPIN_NS : 0;
@@ -127,38 +127,6 @@ static void wait_for_work(struct ut_cpu *cpu)
 	}
 	if (sl_host_now_ns() >= first_ns)
 		ut_ring(cpu, UT_PENDING_TIMER);
-}
-
-static void idle_loop(struct ut_cpu *cpu)
-{
-	u64 idle;
-
-	/* CPU 0's time has gone on since the clock's restart, the policy's start included. */
-	if (!cpu->id)
-		ut_stolen_idle(cpu);
-	ut_stolen_mark(cpu);
-	for (;;) {
-		/* Whatever comes of it is seen by the next lines. */
-		ut_interrupt(cpu);
-		if (smp_load_acquire(&ut.is_stopping)) {
-			ut_clock_end(cpu);
-			return;
-		}
-		if (ut_run_next(cpu)) {
-			/* Idle since the core began to look for a task. */
-			cpu->idle_since_ns = cpu->hot.now_ns;
-			WRITE_ONCE(cpu->doorbell, UT_BELL_AWAKE);
-			continue;
-		}
-		if (sl_must_look_again())
-			continue;
-		/* Nobody is left to wake anybody, and no time will come. */
-		idle = __atomic_add_fetch(&ut.idle, 1, __ATOMIC_SEQ_CST);
-		if ((u32)idle == ut.nr_cpus)
-			ut_look_for_deadlock(idle);
-		wait_for_work(cpu);
-		__atomic_add_fetch(&ut.idle, UT_LEAVES_IDLE, __ATOMIC_SEQ_CST);
-	}
 }
 
 /* The caller is nobody's CPU any more. */
@@ -190,7 +158,7 @@ void ut_cpu_enter(struct ut_cpu *cpu)
 {
 	struct ut_tls tls = { .cpu = &cpu->hot, .preempt_count = 1,
 			      .cpu_idx = cpu->id,
-			      .core_cpu = &sl_core.cpus[cpu->id] };
+			      .core_cpu = sl_core_cpu(cpu->id) };
 
 	ut_tls = tls;
 	cpu->tid = (pid_t)syscall(SYS_gettid);
@@ -243,7 +211,7 @@ static void *kernel_thread(void *arg)
 	ut_sanitize_begin(&cpu->sanitized, true);
 	say_ready(err);
 	if (!err)
-		idle_loop(cpu);
+		ut_idle_loop(cpu);
 	ut_preempt_exit_cpu(cpu);
 	return NULL;
 }
@@ -301,7 +269,7 @@ void ut_cpu_run(struct ut_cpu *cpu)
 {
 	ut_stack_of_caller(&cpu->idle_stack);
 	ut_sanitize_begin(&cpu->sanitized, true);
-	idle_loop(cpu);
+	ut_idle_loop(cpu);
 }
 
 static void *idle_enter(void *arg)
@@ -309,8 +277,8 @@ static void *idle_enter(void *arg)
 	struct ut_cpu *cpu = arg;
 
 	ut_sanitize_arrive(&cpu->sanitized);
-	sl_task_start(&ut.main->core, 0);
-	idle_loop(cpu);
+	ut_start(ut.main, 0);
+	ut_idle_loop(cpu);
 	/* The first thread may have ended on another kernel thread's CPU. */
 	while (!smp_load_acquire(&ut.main->has_ended))
 		ut_relax();
@@ -337,7 +305,7 @@ int ut_main_begin(struct ut_thread *t)
 	ut_sanitize_begin(&t->sanitized, true);
 	ut_sanitize_begin(&cpu->sanitized, false);
 	ut_switch_sanitized(t, NULL, cpu);
-	ut_after_switch();
+	ut_finish_switch();
 	return 0;
 }
 
@@ -347,7 +315,7 @@ void ut_main_end(struct ut_thread *t)
 	SL_ASSERT(t == ut.main);
 	smp_store_release(&ut.is_stopping, 1);
 	ut_ring(&ut.cpus[0], UT_PENDING_KICK);
-	ut_reschedule(SL_WHY_EXIT);
+	ut_schedule(SL_WHY_EXIT);
 	SL_ASSERT(ut_tls_cpu_idx() == 0);
 	ut_sanitize_end(&ut.cpus[0].sanitized);
 	ut_stack_free(&ut.cpus[0].idle_stack);

@@ -94,6 +94,7 @@ static int make_machine(void)
 		.smt_of_cpu = ut_topology.smt,
 		.llc_of_cpu = ut_topology.llc,
 		.node_of_cpu = ut_topology.node,
+		.has_detail = ut.flags & UT_RECORD_DETAIL,
 	};
 	int err;
 
@@ -110,7 +111,6 @@ static int make_machine(void)
 	err = sl_core_init(&config);
 	if (!err)
 		err = ut_threads_init();
-	sl_core.has_detail = ut.flags & UT_RECORD_DETAIL;
 	ut.has_ticks = true;
 	return err;
 }
@@ -140,7 +140,6 @@ static int build(const struct ut_config *c)
 	ut_clock_restart();
 	if (!err && c->policy)
 		err = ut_policy_start();
-	ut_watchdog_start();
 	return err;
 }
 
@@ -159,8 +158,7 @@ static int tear_down(void)
 	}
 	ut_threads_exit();
 	ut_stacks_exit();
-	if (sl_core.cpus)
-		sl_core_exit();
+	sl_core_exit();
 	ut_cpu_leave();
 	sl_host_free(ut.cpus, ut.nr_cpus * sizeof(struct ut_cpu));
 	ut.cpus = NULL;

@@ -81,7 +81,7 @@ void ut_io_finish(struct ut_cpu *cpu)
 		struct ut_thread *t = r->thread;
 
 		smp_store_release(&r->is_done, true);
-		sl_task_wake(&t->core, 0, 0);
+		ut_wake_by_interrupt(t);
 		__atomic_sub_fetch(&ut.nr_outside, 1, __ATOMIC_SEQ_CST);
 		r = next;
 	}
@@ -198,7 +198,7 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 	r->cpu = ut_this_cpu();
 	r->thread = self;
 	__atomic_add_fetch(&ut.nr_outside, 1, __ATOMIC_SEQ_CST);
-	ut_prepare_wait(self, UT_WAIT_IO, NULL);
+	ut_prepare_block(self, UT_WAIT_IO, NULL);
 	err = give(r);
 	if (err) {
 		__atomic_sub_fetch(&ut.nr_outside, 1, __ATOMIC_SEQ_CST);
@@ -211,7 +211,7 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 			take_back(r);
 		}
 		ut_block(self);
-		ut_prepare_wait(self, UT_WAIT_IO, NULL);
+		ut_prepare_block(self, UT_WAIT_IO, NULL);
 	}
 	ut_end_wait(self);
 	if (r->is_given_up && r->answer == -EINTR)

@@ -60,13 +60,12 @@ int ut_policy_open(const char *path, const char *const *sets)
  */
 int ut_policy_start(void)
 {
-	int err = sl_policy_enable(file.policy);
+	int err = sl_policy_enable(file.policy, false);
 
 	if (err)
 		return ut_fail(err, "policy '%s' could not be loaded: %s%s%.300s",
 			       file.policy->ops->name, strerror(-err),
-			       sl_core.exit_ready ? ": " : "",
-			       sl_core.exit_ready ? sl_core.exit_msg : "");
+			       sl_report().why[0] ? ": " : "", sl_report().why);
 	return 0;
 }
 
@@ -75,7 +74,7 @@ void ut_policy_close(void)
 {
 	if (!file.handle)
 		return;
-	sl_policy_disable();
+	sl_policy_disable(false);
 	smp_store_release(&ut.has_ticks, true);
 	sl_policy_file_close(&file);
 }
@@ -87,7 +86,7 @@ static int change(const char *path, const char *const *sets)
 	int err;
 
 	if (file.handle) {
-		sl_policy_disable_live();
+		sl_policy_disable(true);
 		sl_policy_file_close(&file);
 	}
 	smp_store_release(&ut.has_ticks, true);
@@ -96,11 +95,11 @@ static int change(const char *path, const char *const *sets)
 	err = ut_policy_open(path, sets);
 	if (err)
 		return err;
-	err = sl_policy_enable_live(file.policy);
+	err = sl_policy_enable(file.policy, true);
 	if (!err)
 		return 0;
 	ut_fail(err, "policy '%s' could not be loaded: %s: %.300s",
-		file.policy->ops->name, strerror(-err), sl_core.exit_msg);
+		file.policy->ops->name, strerror(-err), sl_report().why);
 	smp_store_release(&ut.has_ticks, true);
 	sl_policy_file_close(&file);
 	return err;
@@ -131,7 +130,7 @@ void ut_policy_failed(const struct scx_exit_info *info, s32 pid)
 		return;
 	ut.failed_kind = info->kind;
 	ut.failed_pid = pid;
-	ut_fail(-EIO, "policy '%s' failed: %s: %s", sl_core.ops.name,
+	ut_fail(-EIO, "policy '%s' failed: %s: %s", sl_report().policy,
 		info->reason, info->msg);
 	if (ut.on_last)
 		return;		/* the runner says it in its own way */

@@ -168,7 +168,7 @@ static bool tick(struct ut_cpu *cpu)
 	if (now_ns < tick_due_ns(cpu))
 		return false;
 	cpu->ticked_ns = now_ns;
-	return sl_tick();
+	return ut_tick();
 }
 
 /**
@@ -206,7 +206,7 @@ void ut_handle_pending(void)
 	do {
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
-			ut_reschedule(SL_WHY_RESCHED);
+			ut_schedule(SL_WHY_RESCHED);
 	} while (ut_count_down() && READ_ONCE(ut_this_cpu()->pending));
 }
 
@@ -218,7 +218,7 @@ void ut_forced_point(void)
 	if (!ut.forced_points || ut_count() > 1 || !cpu->curr ||
 	    sl_host_random() % ut.forced_points)
 		return;
-	sl_set_slice(&cpu->curr->core, 0);
+	sl_task_set_slice(&cpu->curr->core, 0);
 	ut_ring(cpu, UT_PENDING_KICK);
 }
 

@@ -3,7 +3,7 @@
  * sanitize.h - tells AddressSanitizer, ThreadSanitizer and Valgrind's users which
  * stack is in use. Empty in an ordinary build.
  *
- * Read next: switch.c.
+ * Read next: sched.c.
  */
 #ifndef UT_SANITIZE_H
 #define UT_SANITIZE_H

@@ -55,6 +55,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 				    bool has_stack, s32 pid, int *err)
 {
 	size_t stack_bytes = ut.stack_bytes;
+	struct ut_thread *parent = ut_this_cpu()->curr;
 	struct ut_thread *t;
 
 	*err = attr ? ut_attr_check(attr) : 0;
@@ -99,7 +100,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	sl_unlock(&t->lock);
 	*err = set_up(t, attr, pid);
 	if (!*err)
-		*err = sl_task_attach(&t->core, true);
+		*err = sl_task_attach(&t->core, parent ? &parent->core : NULL);
 	if (*err) {
 		drop_pid(t);
 		ut_place_give(t);
@@ -148,7 +149,7 @@ int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
 		/* Once started, it may end at once. */
 		if (id)
 			*id = id_of(t);
-		sl_task_start(&t->core, self->core.p.pid);
+		ut_start(t, self->core.p.pid);
 	}
 	ut_enable();
 	return err;
@@ -195,7 +196,6 @@ static void end_thread(void *result)
 	t = ut_this_cpu()->curr;
 	if (unlikely(ut_may_block()))
 		drop_count(t);
-	sl_expect_schedule();
 	if (t->slots) {
 		/* The program's own functions: they may switch. */
 		ut_enable();
@@ -205,7 +205,7 @@ static void end_thread(void *result)
 	t->result = result;
 	if (t->held)
 		ut_mutexes_end(t);
-	WRITE_ONCE(t->core.p.flags, t->core.p.flags | PF_EXITING);
+	sl_task_set_exiting(&t->core);
 	/* One reading for both: they follow on each other. */
 	sl_host_now_ns();
 	ut_this_cpu()->hot.is_held = true;
@@ -235,7 +235,7 @@ void ut_thread_exit(void *result)
 		ut_enable();
 	}
 	end_thread(result);
-	ut_reschedule(SL_WHY_EXIT);
+	ut_schedule(SL_WHY_EXIT);
 	__builtin_unreachable();
 }
 
@@ -244,7 +244,7 @@ static void *run_thread(void *arg)
 {
 	struct ut_thread *t = arg;
 
-	ut_after_switch();
+	ut_finish_switch();
 	ut_enable();
 	end_thread(t->fn(t->arg));
 	return ut_end_context();
@@ -342,7 +342,7 @@ void ut_wait_for_others(void)
 	struct ut_thread *self = ut_this_cpu()->curr;
 
 	for (;;) {
-		ut_prepare_wait(self, UT_WAIT_ALL, NULL);
+		ut_prepare_block(self, UT_WAIT_ALL, NULL);
 		/* Either this sees the last one's end, or that one sees who waits. */
 		sl_host_fence();
 		if (ut_threads_left() == 1)
@@ -409,7 +409,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 	t->is_joinable = false;
 	WRITE_ONCE(t->joiner, self);
 	while (!t->has_ended) {
-		ut_prepare_wait(self, UT_WAIT_JOIN, t);
+		ut_prepare_block(self, UT_WAIT_JOIN, t);
 		err = smp_load_acquire(&self->is_cancelled) ? -ECANCELED : ut_may_block();
 		if (err)
 			break;

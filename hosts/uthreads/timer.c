@@ -15,7 +15,6 @@
 
 /* When the policy's first timer is due, by its clock, and the watchdog; atomic. */
 static u64 policy_timer_ns = UT_NEVER;
-static u64 watchdog_ns = UT_NEVER;
 
 static void place(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)
 {
@@ -109,7 +108,7 @@ static void wake_sleepers(struct ut_cpu *cpu, u64 now_ns)
 		sl_unlock(&cpu->sleep_lock);
 		if (!t)
 			return;
-		sl_task_wake(&t->core, 0, 0);
+		ut_wake_by_interrupt(t);
 	}
 }
 
@@ -160,7 +159,7 @@ static int sleep_until(u64 at_ns)
 	if (err)
 		return err;
 	for (;;) {
-		ut_prepare_wait(self, UT_WAIT_SLEEP, NULL);
+		ut_prepare_block(self, UT_WAIT_SLEEP, NULL);
 		if (smp_load_acquire(&self->heap_idx) == UT_NOT_IN_HEAP)
 			break;
 		if (smp_load_acquire(&self->is_cancelled)) {
@@ -203,11 +202,6 @@ static u64 policy_timer_due_ns(void)
 	return at_ns < UT_NEVER / 2 ? at_ns + READ_ONCE(ut_taken_ns) : UT_NEVER;
 }
 
-void ut_watchdog_start(void)
-{
-	smp_store_release(&watchdog_ns, sl_host_now_ns() + sl_watchdog_period_ns());
-}
-
 /*
  * They are CPU 0's; but when that is not there, since another process has it, the
  * others do not go without what a policy gives out at a time.
@@ -236,10 +230,6 @@ void ut_timers_run(struct ut_cpu *cpu)
 		return;
 	if (ut.hook && ut.hook_ns <= now_ns)
 		ut.hook();
-	if (smp_load_acquire(&watchdog_ns) <= now_ns) {
-		sl_watchdog();
-		ut_watchdog_start();
-	}
 }
 
 /* When ut_timers_run() is to be called next on @cpu. */
@@ -260,8 +250,7 @@ u64 ut_timers_first_ns(struct ut_cpu *cpu)
 	first_ns = other_ns < first_ns ? other_ns : first_ns;
 	if (ut.hook && ut.hook_ns < first_ns)
 		first_ns = ut.hook_ns;
-	other_ns = smp_load_acquire(&watchdog_ns);
-	return other_ns < first_ns ? other_ns : first_ns;
+	return first_ns;
 }
 
 void ut_timers_exit(void)
@@ -271,5 +260,4 @@ void ut_timers_exit(void)
 			     ut.cpus[i].sleepers_room *
 				     sizeof(struct ut_thread *));
 	policy_timer_ns = UT_NEVER;
-	watchdog_ns = UT_NEVER;
 }

@@ -4,7 +4,7 @@
  *
  *	thread.c  sync.c  channel.c  timer.c  io.c     what a program calls
  *	     \       |       |         |       /
- *	      switch.c: block, yield, exit  ->  core/ and the policy
+ *	      sched.c: block, yield, exit  ->  core/ and the policy
  *	     /       |                \
  *	preempt.c   cpu.c: idle loop   context_*.S
  *	 signals     kernel threads     registers
@@ -19,7 +19,7 @@
  * - Locks: an object's (mutex, channel, ...), then whatever the core takes. An
  *   object's lock is never held over a switch.
  *
- * Read next: switch.c.
+ * Read next: sched.c.
  */
 #ifndef UT_H
 #define UT_H
@@ -29,7 +29,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "core.h"
+#include <schedlab/sched.h>
 #include "sanitize.h"
 
 #include <schedlab/uthreads.h>
@@ -304,23 +304,26 @@ static inline int ut_may_block(void)
 	return ut_count() == 1 ? 0 : -1;	/* -EPERM */
 }
 
-/* switch.c: all with preemption disabled */
+/* sched.c: all with preemption disabled */
 void ut_switch(void **save_sp, void *load_sp);
 void ut_context_entry(void);
 void *ut_context_make(void *stack_top, void *(*fn)(void *), void *arg);
-void ut_after_switch(void);
+void ut_finish_switch(void);
 void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
 			 struct ut_cpu *cpu);
 void *ut_end_context(void);
-void ut_reschedule(enum sl_why why);
-bool ut_run_next(struct ut_cpu *cpu);
-void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object);
+void ut_schedule(enum sl_why why);
+void ut_idle_loop(struct ut_cpu *cpu);
+void ut_prepare_block(struct ut_thread *t, enum ut_wait wait, const void *object);
 void ut_block(struct ut_thread *self);
 void ut_give_way(void);
 void ut_end_all(void);
 _Noreturn void ut_abandon(struct ut_cpu *cpu);
 void ut_preempt_here(bool is_bound);
 void ut_wake(struct ut_thread *t);
+void ut_wake_by_interrupt(struct ut_thread *t);
+bool ut_tick(void);
+void ut_start(struct ut_thread *t, s32 parent_pid);
 
 static inline void ut_end_wait(struct ut_thread *self)
 {
@@ -343,6 +346,7 @@ int ut_inherit_give(struct ut_thread *t, s32 priority);
 void ut_mutexes_end(struct ut_thread *t);
 
 /* cpu.c */
+void ut_wait_for_work(struct ut_cpu *cpu);
 void ut_ring(struct ut_cpu *to, u32 pending);
 void ut_cpu_enter(struct ut_cpu *cpu);
 int ut_cpus_start(void);
@@ -437,7 +441,6 @@ u64 ut_timers_first_ns(struct ut_cpu *cpu);
 void ut_policy_timer_set(u64 at_ns);
 int ut_sleeper_add(struct ut_thread *t, u64 at_ns);
 bool ut_sleeper_remove(struct ut_thread *t);
-void ut_watchdog_start(void);
 void ut_timers_exit(void);
 
 /* io.c */

@@ -82,7 +82,7 @@ static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *
 	int err;
 
 	for (;;) {
-		ut_prepare_wait(self, wait, object);
+		ut_prepare_block(self, wait, object);
 		err = reason_to_leave(self, wait, until_ns);
 		if (err && self->queue == q)
 			break;
@@ -128,7 +128,7 @@ int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 		return err;
 	}
 	append(q, self);
-	ut_prepare_wait(self, wait, object);
+	ut_prepare_block(self, wait, object);
 	is_taken = false;
 	if (likely(!reason_to_leave(self, wait, until_ns))) {
 		sl_unlock(lock);

@@ -14,6 +14,11 @@
 /* likely(), unlikely(), and __noinline for what is frequent, but not on each switch. */
 #include <scx/words.h>
 
+/* Plain moves on every machine we have. READ_ONCE() and WRITE_ONCE() are in scx/words.h. */
+#define smp_load_acquire(at) __atomic_load_n((at), __ATOMIC_ACQUIRE)
+#define smp_store_release(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
+
+#define ____cacheline_aligned __attribute__((aligned(64)))
 #define sl_cold __attribute__((cold, noinline))
 #define __flatten __attribute__((flatten))	/* what it calls is in line */
 #define sl_inline static inline __attribute__((always_inline))

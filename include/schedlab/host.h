@@ -29,13 +29,13 @@
  * memory of a task that ended stays one, see task.h.
  *
  * Going idle. When sl_schedule() has returned NULL (and sl_switched() has been
- * called, if a task was left), a CPU asks sl_must_look_again(); if so, it calls
+ * called, if a task was left), a CPU asks sl_must_recheck(); if so, it calls
  * sl_schedule(SL_WHY_RESCHED) once more before it sleeps. Otherwise it would miss
  * a task that another CPU queued for anybody just before it could see that
  * this one is idle. A kick that comes at any time after ends the sleep or keeps it
  * from beginning. With one CPU, or CPUs that take turns, nothing is missed.
  *
- * Read next: core/core.h, what a host calls in turn.
+ * Read next: sched.h, what a host calls in turn.
  */
 #ifndef SCHEDLAB_HOST_H
 #define SCHEDLAB_HOST_H
@@ -98,6 +98,11 @@
 #define sl_host_prefetch_task(t) ((void)0)
 #endif
 
+/* Without stacks (a task is data) nothing has to wait until one is left. */
+#ifndef SL_HOST_HAS_STACKS
+#define SL_HOST_HAS_STACKS 1
+#endif
+
 #ifndef sl_host_fence
 #define sl_host_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
@@ -124,7 +129,7 @@ struct sl_task *sl_host_task(s32 pid);
 
 /*
  * Call sl_timers_run() on some CPU at or after @at_ns of the policy's clock; a later
- * call replaces.
+ * call replaces. Without a policy there is nothing to be called for.
  */
 void sl_host_set_timer(u64 at_ns);
 

@@ -3,8 +3,8 @@
  * task.h - a task as the core keeps it.
  *
  * A host allocates the structure (usually inside one of its own), zeroed, and
- * gives it to sl_task_setup() and sl_task_attach(). It is the core's, but for
- * what core.h says a host may write. `p` is first, so that a policy's pointer is
+ * gives it to sl_task_setup() and sl_task_attach(). It is the core's: a host reads it,
+ * and writes `wait_for` and `own_mask`. `p` is first, so that a policy's pointer is
  * ours as well.
  *
  * Memory. A policy may hold a task's pointer when the task is no more: it is
@@ -25,13 +25,14 @@
  *	                 ^                                  |
  *	                 +------------ BLOCKED <------------+
  *
- * Read next: core/core.h, where queues and CPUs are.
+ * Read next: sched.h, what a host calls.
  */
 #ifndef SCHEDLAB_TASK_H
 #define SCHEDLAB_TASK_H
 
 #include <scx/types.h>
 #include <scx/attrs.h>
+#include <scx/words.h>
 
 enum sl_task_state {
 	SL_TASK_NEW,
@@ -97,8 +98,17 @@ struct sl_task {
 	bool		is_attached;	/* read without lock */
 	bool		is_told;	/* the policy knows it */
 	bool		is_leaving;	/* no other policy will */
-	struct cpumask	*own_mask;	/* p.cpus_ptr points here when restricted */
+	struct cpumask	*own_mask;	/* host: where p.cpus_ptr may point */
 };
+
+/*
+ * A policy may write the slice of any task from any CPU, also that of a task
+ * it no longer holds: the last write wins, and a tick mends what went wrong.
+ */
+static inline u64 sl_slice(const struct sl_task *t)
+{
+	return READ_ONCE(t->p.scx.slice);
+}
 
 /* Hosts and core turn a policy's pointer into ours with this. */
 static inline struct sl_task *sl_task_of(const struct task_struct *p)

@@ -49,6 +49,16 @@ void inside_set_bypass(bool is_bypassed)
 	set_bypass(is_bypassed);
 }
 
+void inside_watchdog(void)
+{
+	watchdog(sl_this_cpu());
+}
+
+u64 inside_watchdog_period_ns(void)
+{
+	return timeout_ns() / 2;
+}
+
 void inside_lock_tasks(void)
 {
 	lock_tasks();

@@ -19,6 +19,8 @@ void inside_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change);
 s32 inside_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 			      const struct cpumask *allowed, u64 flags);
 void inside_set_bypass(bool is_bypassed);
+void inside_watchdog(void);
+u64 inside_watchdog_period_ns(void);
 void inside_lock_tasks(void);
 void inside_unlock_tasks(void);
 

@@ -163,7 +163,7 @@ static void check_idlers(struct sl_dsq *q)
 	for (u32 i = 0; i < run.nr_cpus; i++) {
 		struct sl_cpu *cpu = &sl_core.cpus[i];
 
-		if (cpu->curr || cpu->must_look || fake.cpus[i].is_kicked)
+		if (cpu->curr || cpu->must_recheck || fake.cpus[i].is_kicked)
 			continue;
 		for (struct sl_task *t = q->first; t; t = t->next)
 			CHECK(!sl_may_run_on(t, cpu->id),

@@ -145,9 +145,9 @@ static void spawn(s32 parent_pid)
 	__atomic_fetch_add(&run.nr_alive, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&run.nr_spawned, 1, __ATOMIC_RELAXED);
 	t->arrive_ns = fake_now_ns();
-	CHECK(!sl_task_attach(&t->core, true));
+	CHECK(!sl_task_attach(&t->core, NULL));
 	__atomic_store_n(&fake.by_pid[pid], &t->core, __ATOMIC_RELEASE);
-	sl_task_start(&t->core, parent_pid);
+	sl_task_start(&t->core, SCX_WAKE_FORK, parent_pid);
 	__atomic_store_n(&t->change_lock, 0, __ATOMIC_RELEASE);
 	put_task(t);
 }
@@ -210,7 +210,7 @@ static void forget_and_load(bool is_live)
 		return;
 	run.loaded = random_policy_of(run.policy);
 	random_policies_reset(is_live);
-	CHECK(!(is_live ? sl_policy_enable_live : sl_policy_enable)(&run.loaded));
+	CHECK(!sl_policy_enable(&run.loaded, is_live));
 }
 
 static void unload(bool is_live)
@@ -218,9 +218,9 @@ static void unload(bool is_live)
 	u64 nr_failures;
 
 	if (is_live)
-		sl_policy_disable_live();
+		sl_policy_disable(true);
 	else
-		sl_policy_disable();
+		sl_policy_disable(false);
 	free_graves();
 	nr_failures = __atomic_exchange_n(&fake.nr_failures, 0, __ATOMIC_ACQ_REL);
 	CHECK(!nr_failures || run.policy->may_fail, "%s", fake.failure_msg);
@@ -261,7 +261,7 @@ static void disturb(s32 pid)
 		break;
 	case 3:
 		if (!fake_below(8))
-			sl_watchdog();
+			inside_watchdog();
 		break;
 	case 4:
 		if (!fake_below(64))
@@ -353,11 +353,11 @@ static void check_wakes(struct model_task *t)
 static void pin_or_unpin(struct model_task *t)
 {
 	if (t->pinned_to < 0) {
-		sl_task_disable_migration(&t->core);
+		sl_migrate_disable(&t->core);
 		t->pinned_to = fake_cpu;
 	} else {
 		t->pinned_to = -1;
-		sl_task_enable_migration(&t->core);
+		sl_migrate_enable(&t->core);
 	}
 }
 
@@ -409,7 +409,7 @@ static struct model_task *idle(u32 *nr_dull)
 	struct sl_cpu *cpu = &sl_core.cpus[fake_cpu];
 	bool has_work;
 
-	if (sl_must_look_again() || fake_take_kick(fake_cpu)) {
+	if (sl_must_recheck() || fake_take_kick(fake_cpu)) {
 		*nr_dull = 0;
 		return schedule(NULL, SL_WHY_RESCHED);
 	}

@@ -20,6 +20,7 @@
 #define RANDOM_OPS_H
 
 #include "fake_host.h"
+#include "inside.h"
 
 enum seen {
 	SEEN_OFF,

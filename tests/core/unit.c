@@ -41,7 +41,7 @@ int unit_enable(struct sched_ext_ops *ops)
 
 	policy = (struct sl_policy){ .ops = ops, .sites = __start_sl_map_sites,
 				     .sites_end = __stop_sl_map_sites };
-	return sl_policy_enable(&policy);
+	return sl_policy_enable(&policy, false);
 }
 
 struct unit_task *unit_attach(u32 nr_ticks)
@@ -52,7 +52,7 @@ struct unit_task *unit_attach(u32 nr_ticks)
 	t->nr_ticks_left = nr_ticks;
 	sl_task_setup(&t->core, (s32)unit_nr_tasks, "unit");
 	fake.by_pid[unit_nr_tasks] = &t->core;
-	CHECK(!sl_task_attach(&t->core, true));
+	CHECK(!sl_task_attach(&t->core, NULL));
 	return t;
 }
 
@@ -60,7 +60,7 @@ struct unit_task *unit_start(u32 nr_ticks)
 {
 	struct unit_task *t = unit_attach(nr_ticks);
 
-	sl_task_start(&t->core, 0);
+	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	return t;
 }
 
@@ -119,7 +119,7 @@ void unit_run_to_end(void)
 
 void unit_end(void)
 {
-	sl_policy_disable();
+	sl_policy_disable(false);
 	CHECK(fake.alloc_bytes == core_bytes, "the policy left %lld bytes",
 	      (long long)(fake.alloc_bytes - core_bytes));
 	sl_core_exit();

@@ -113,7 +113,7 @@ static void *second_cpu(void *seed)
 				sl_switched(NULL);
 			continue;
 		}
-		if (!sl_must_look_again())
+		if (!sl_must_recheck())
 			sleep_until_kicked();
 		t = sl_schedule(SL_WHY_RESCHED);
 		if (t)
@@ -138,8 +138,8 @@ static void queue_one(u32 i)
 	struct sl_task *t = &two.tasks[i % NR_TASKS].core;
 
 	sl_task_setup(t, (s32)(2 + i), "one");
-	CHECK(!sl_task_attach(t, true));
-	sl_task_start(t, 1);
+	CHECK(!sl_task_attach(t, NULL));
+	sl_task_start(t, SCX_WAKE_FORK, 1);
 	fake_spins = 0;
 	while (__atomic_load_n(&two.nr_running, __ATOMIC_ACQUIRE) <= i) {
 		CHECK(!is_lost(t), "cpu 1 sleeps beside task %u", i);

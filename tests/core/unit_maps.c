@@ -214,7 +214,7 @@ TEST(map_contents_do_not_outlive_the_policy)
 		CHECK(!*(u64 *)bpf_map_lookup_elem(&numbers, &key));
 		CHECK(!hash_put(false, 3, &v, BPF_ANY));
 		*(u64 *)bpf_map_lookup_elem(&numbers, &key) = 4;
-		sl_policy_disable();
+		sl_policy_disable(false);
 	}
 	unit_end();
 }
@@ -251,10 +251,10 @@ static int enable_site(u32 type, u32 key_bytes, u32 value_bytes, u32 nr_max)
 	};
 	struct sl_policy policy = { .ops = &empty_ops, .sites = &site,
 				    .sites_end = &site + 1 };
-	int err = sl_policy_enable(&policy);
+	int err = sl_policy_enable(&policy, false);
 
 	if (!err)
-		sl_policy_disable();
+		sl_policy_disable(false);
 	CHECK(!variable, "the handle stays");
 	return err;
 }
@@ -284,10 +284,10 @@ TEST(map_of_the_same_name)
 
 	unit_machine(1);
 	site.value_bytes = sizeof(struct task_attr) + 200;
-	CHECK(!sl_policy_enable(&policy) && !sl_bpf.attr_map);
-	sl_policy_disable();
+	CHECK(!sl_policy_enable(&policy, false) && !sl_bpf.attr_map);
+	sl_policy_disable(false);
 	site.value_bytes = sizeof(struct task_attr);
-	CHECK(!sl_policy_enable(&policy) && sl_bpf.attr_map);
+	CHECK(!sl_policy_enable(&policy, false) && sl_bpf.attr_map);
 	unit_end();
 }
 
@@ -305,9 +305,9 @@ TEST(map_too_many)
 			.max_entries = 1,
 		};
 	policy.sites_end = &sites[SL_MAPS_MAX + 1];
-	CHECK(sl_policy_enable(&policy) == -7);
+	CHECK(sl_policy_enable(&policy, false) == -7);
 	policy.sites_end = &sites[SL_MAPS_MAX];
-	CHECK(!sl_policy_enable(&policy));
+	CHECK(!sl_policy_enable(&policy, false));
 	unit_end();
 }
 

@@ -55,7 +55,7 @@ TEST(enable_failures_leave_nothing)
 	init_result = 0;
 	CHECK(!unit_enable(&ops));
 	CHECK(unit_enable(&ops) == -16);
-	CHECK(sl_watchdog_period_ns() == 15000 * MS);
+	CHECK(inside_watchdog_period_ns() == 15000 * MS);
 	unit_end();
 }
 
@@ -121,7 +121,7 @@ TEST(enable_under_tasks)
 	CHECK(!unit_enable(&told_ops));
 	expect_story("init1 enable1 init2 enable2 init3 enable3 "
 		     "runnable1 running1 runnable2 enqueue2 ");
-	sl_policy_disable();
+	sl_policy_disable(false);
 	expect_story("disable1 exit1 disable2 exit2 disable3 exit3 ");
 	sl_task_detach(&unit_tasks[2].core);
 	unit_tasks[2].has_exited = true;
@@ -171,10 +171,10 @@ TEST(the_table_of_tasks_has_an_end)
 	for (u32 i = 0; i < UNIT_TASKS_MAX; i++)
 		unit_attach(1);
 	sl_task_setup(&extra, 999, "extra");
-	CHECK(sl_task_attach(&extra, true) == -12);
+	CHECK(sl_task_attach(&extra, NULL) == -12);
 	CHECK(!extra.is_attached);
 	sl_task_detach(&unit_tasks[5].core);
-	CHECK(!sl_task_attach(&extra, true) && extra.idx == 5);
+	CHECK(!sl_task_attach(&extra, NULL) && extra.idx == 5);
 	sl_task_detach(&extra);
 	for (u32 i = 0; i < UNIT_TASKS_MAX; i++) {
 		if (i != 5)
@@ -206,16 +206,21 @@ TEST(watchdog)
 
 	unit_machine(2);
 	CHECK(!unit_enable(&ops));
-	CHECK(sl_watchdog_period_ns() == 50 * MS);
+	CHECK(inside_watchdog_period_ns() == 50 * MS);
+	/* The host is asked for it as for any timer, and again each time. */
+	CHECK(fake.timer_at_ns == 50 * MS);
 	fake_cpu = 1;
 	/* The first finds both CPUs idle and is not enqueued; the third waits. */
 	for (u32 i = 0; i < 3; i++)
 		unit_start(300);
 	unit_turns(100);
-	sl_watchdog();
+	sl_timers_run();
 	CHECK(!fake.nr_failures, "not longer than the timeout yet");
+	CHECK(fake.timer_at_ns == 150 * MS);
+	sl_timers_run();
+	CHECK(!fake.nr_failures && fake.timer_at_ns == 150 * MS);
 	unit_turns(1);
-	sl_watchdog();
+	inside_watchdog();
 	CHECK(fake.nr_failures == 1 && nr_exits == 1);
 	CHECK(fake.failure_kind == SCX_EXIT_ERROR_STALL);
 	CHECK(fake.failure_pid == 3, "blames [%d]", fake.failure_pid);
@@ -223,7 +228,7 @@ TEST(watchdog)
 				       "the policy, which has not dispatched it"), "%s",
 	      fake.failure_msg);
 	unit_run_to_end();
-	sl_watchdog();
+	inside_watchdog();
 	CHECK(fake.nr_failures == 1);
 	unit_end();
 }
@@ -244,7 +249,7 @@ TEST(a_wait_begins_where_the_last_turn_ended)
 	sl_host_kick(0);
 	unit_step(0);
 	CHECK(t->core.state == SL_TASK_RUNNABLE && !t->core.wait_ns);
-	sl_watchdog();
+	inside_watchdog();
 	CHECK(!fake.nr_failures, "%s", fake.failure_msg);
 	unit_run_to_end();
 	CHECK(t->core.wait_ns == 2 * MS, "waited %llu ns", t->core.wait_ns);
@@ -289,7 +294,7 @@ TEST(timers_in_order)
 	unit_machine(1);
 	fake.now_ns = 1000;
 	CHECK(!unit_enable(&ops));
-	CHECK(fake.timer_at_ns == ~0ULL);
+	CHECK(fake.timer_at_ns == sl_core.watchdog_ns);
 	CHECK(!bpf_timer_start(timer_at(2), 500, 0));
 	CHECK(!bpf_timer_start(timer_at(0), 9000, 0));
 	CHECK(!bpf_timer_start(timer_at(5), 1400, BPF_F_TIMER_ABS));
@@ -319,7 +324,7 @@ TEST(timers_in_order)
 	fake.timer_at_ns = ~0ULL;
 	CHECK(!bpf_timer_start(timer_at(6), ~0ULL, 0));
 	sl_timers_run();
-	CHECK(nr_fired == 5 && fake.timer_at_ns == ~0ULL);
+	CHECK(nr_fired == 5 && fake.timer_at_ns == sl_core.watchdog_ns);
 	unit_end();
 }
 
@@ -399,10 +404,10 @@ TEST(a_cpu_that_loses_its_task_takes_another)
 	waits = unit_attach(1);
 	runs->core.p.cpus_ptr = waits->core.p.cpus_ptr = &first;
 	runs->core.p.nr_cpus_allowed = waits->core.p.nr_cpus_allowed = 1;
-	sl_task_start(&runs->core, 0);
+	sl_task_start(&runs->core, SCX_WAKE_FORK, 0);
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == &runs->core);
-	sl_task_start(&waits->core, 0);
+	sl_task_start(&waits->core, SCX_WAKE_FORK, 0);
 	sl_task_set_affinity(&runs->core, &second);
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == &waits->core,
@@ -484,7 +489,7 @@ TEST(a_move_does_not_unbind_a_task)
 	t = unit_attach(2);
 	t->core.p.migration_disabled = 1;
 	CHECK(t->core.cpu == 0);
-	sl_task_start(&t->core, 0);
+	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	unit_step(1);
 	CHECK(scx_bpf_dsq_nr_queued(2) == 1 && t->core.cpu == 0);
 	CHECK(!sl_core.cpus[1].curr);
@@ -610,7 +615,7 @@ TEST(a_change_wakes_the_cpu_that_is_idle_beside_the_task)
 	CHECK(sl_core.cpus[0].curr == &t->core);
 	sl_task_set_weight(&unit_start(1)->core, 50);
 	CHECK(!fake.cpus[0].is_kicked);
-	sl_policy_disable();
+	sl_policy_disable(false);
 	unit_run_to_end();
 	unit_end();
 }
@@ -626,12 +631,12 @@ TEST(affinity_waits_for_migration)
 	unit_machine(2);
 	t = unit_attach(30);
 	t->core.cpu = 0;
-	sl_task_start(&t->core, 0);
+	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	fake_cpu = t->core.cpu;
 	unit_step(fake_cpu);
 	CHECK(fake_cpu == 0 && sl_core.cpus[0].curr == &t->core);
-	sl_task_disable_migration(&t->core);
-	sl_task_disable_migration(&t->core);
+	sl_migrate_disable(&t->core);
+	sl_migrate_disable(&t->core);
 	fake_cpu = 1;
 	sl_task_set_affinity(&t->core, &second);
 	CHECK(!fake.cpus[0].is_kicked && t->core.p.cpus_ptr == &second);
@@ -657,9 +662,9 @@ TEST(affinity_waits_for_migration)
 	CHECK(sl_task_wake(&t->core, 0, 0) && t->core.cpu == 0);
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == &t->core);
-	sl_task_enable_migration(&t->core);
+	sl_migrate_enable(&t->core);
 	CHECK(!fake.cpus[0].is_kicked);
-	sl_task_enable_migration(&t->core);
+	sl_migrate_enable(&t->core);
 	CHECK(fake.cpus[0].is_kicked);
 	unit_step(0);
 	CHECK(t->core.cpu == 1 && sl_core.cpus[0].curr != &t->core);

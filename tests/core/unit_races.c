@@ -27,7 +27,7 @@ static void wake_late(sl_lock_t *lock)
 	has_acted = true;
 	fake_cpu = 0;
 	fake.now_ns += 500;
-	sl_task_start(&sleeper->core, 0);
+	sl_task_start(&sleeper->core, SCX_WAKE_FORK, 0);
 	fake_cpu = cpu;
 }
 
@@ -115,7 +115,7 @@ TEST(race_destroyed_queue)
 	t->core.p.cpus_ptr = &first;
 	t->core.p.nr_cpus_allowed = 1;
 	fake_before_lock = destroy_late;
-	sl_task_start(&t->core, 0);
+	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	CHECK(has_acted && fake.nr_failures == 1);
 	CHECK(strstr(fake.failure_msg, "non-existent DSQ 0x1"), "%s",
 	      fake.failure_msg);
@@ -218,7 +218,7 @@ TEST(race_stale_turn)
 	/* Nobody is idle, so it goes to the policy. */
 	CHECK(scx_bpf_test_and_clear_cpu_idle(0));
 	CHECK(scx_bpf_test_and_clear_cpu_idle(1));
-	sl_task_start(&t->core, 0);
+	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	CHECK(nr_enqueued == 1 && t->core.cpu == 1);
 	sl_host_kick(0);
 	unit_step(0);
@@ -226,7 +226,7 @@ TEST(race_stale_turn)
 	CHECK(!sl_core.cpus[0].curr, "S21: that verdict was about another turn");
 	CHECK((t->core.ops_state & SL_OPSS_MASK) == SL_OPSS_QUEUED);
 	CHECK(!fake.nr_failures);
-	sl_policy_disable();
+	sl_policy_disable(false);
 	unit_run_to_end();
 	unit_end();
 }
@@ -250,8 +250,8 @@ static void overtake(struct task_struct *p)
 	sl_task_setup(&t->core, 2, "next");
 	WRITE_ONCE(p->cpus_ptr, &third);
 	WRITE_ONCE(p->nr_cpus_allowed, 1);
-	CHECK(!sl_task_attach(&t->core, true));
-	sl_task_start(&t->core, 0);
+	CHECK(!sl_task_attach(&t->core, NULL));
+	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	CHECK(nr_enqueued == 2 && t->core.cpu == 2);
 	fake_cpu = 0;
 }
@@ -282,14 +282,14 @@ TEST(race_reused_memory)
 	t->core.cpu = 1;
 	for (s32 cpu = 0; cpu < 3; cpu++)
 		CHECK(scx_bpf_test_and_clear_cpu_idle(cpu));
-	sl_task_start(&t->core, 0);
+	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	sl_host_kick(0);
 	unit_step(0);
 	CHECK(has_acted && nr_enqueued == 2);
 	CHECK(!fake.nr_failures, "%s", fake.failure_msg);
 	CHECK(!sl_core.cpus[0].curr, "that verdict was about another task");
 	CHECK((t->core.ops_state & SL_OPSS_MASK) == SL_OPSS_QUEUED);
-	sl_policy_disable();
+	sl_policy_disable(false);
 	unit_run_to_end();
 	unit_end();
 }
@@ -313,7 +313,7 @@ static void anybody_enqueue(struct task_struct *p, u64 enq_flags)
 	fake_cpu = idler;
 	do {
 		CHECK(!sl_schedule(SL_WHY_RESCHED));
-	} while (sl_must_look_again());
+	} while (sl_must_recheck());
 	fake_cpu = 0;
 }
 
@@ -321,7 +321,7 @@ static void anybody_enqueue(struct task_struct *p, u64 enq_flags)
 static void start_for_anybody(void)
 {
 	queued->core.cpu = 0;
-	sl_task_start(&queued->core, 0);
+	sl_task_start(&queued->core, SCX_WAKE_FORK, 0);
 }
 
 static void anybody_dispatch(s32 cpu, struct task_struct *prev)
@@ -368,9 +368,9 @@ TEST(race_queueing_before_a_cpu_is_idle)
 	CHECK(!sl_schedule(SL_WHY_RESCHED) && has_acted);
 	CHECK(inside_find_dsq(sl_this_cpu(), DSQ)->first == &queued->core);
 	/* Nobody has told it; it has to look again, and once is enough. */
-	CHECK(!fake.cpus[1].is_kicked && sl_must_look_again());
+	CHECK(!fake.cpus[1].is_kicked && sl_must_recheck());
 	CHECK(sl_schedule(SL_WHY_RESCHED) == &queued->core);
-	CHECK(!sl_must_look_again());
+	CHECK(!sl_must_recheck());
 	sl_switched(NULL);
 	unit_run_to_end();
 	unit_end();
@@ -424,11 +424,11 @@ TEST(race_policy_comes_while_one_wakes)
 	t = unit_attach(1);
 	inside_set_bypass(true);
 	fake_before_lock = complete_late;
-	sl_task_start(&t->core, 0);
+	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	fake_before_lock = NULL;
 	CHECK(has_acted && nr_enqueued == 1,
 	      "S16: a default of a policy that chooses itself");
-	sl_policy_disable();
+	sl_policy_disable(false);
 	unit_run_to_end();
 	unit_end();
 }

@@ -25,7 +25,7 @@ LAWFUL = {
     "player/player.h": C + "#include <schedlab/task.h>\n",
     "hosts/sim/event.h": C,
     "hosts/sim/host_inline.h": C + "#ifdef __linux__\n#endif\n",
-    "hosts/sim/host.c": C + '#include <stdio.h>\n#include "queue.h"\n#include "event.h"\n',
+    "hosts/sim/host.c": C + '#include <stdio.h>\n#include <schedlab/task.h>\n#include "event.h"\n',
     "hosts/uthreads/stack.h": C + "#include <player.h>\n",
     "python/schedlab/__init__.py": PYTHON,
     "python/schedlab/errors.py": PYTHON,
@@ -111,6 +111,35 @@ VIOLATIONS = {
     ),
     "core uses floats": ("core/bad.c", C + "static double share;\n", "double: core/ has no"),
     "core uses the heap": ("core/bad.c", C + "void f(void) { malloc(3); }\n", "malloc: core/"),
+    "host includes core": (
+        "hosts/sim/bad.c", C + '#include "queue.h"\n',
+        "queue.h lies in core/; hosts/sim/ may include",
+    ),
+    "host reads the core's variables": (
+        "hosts/sim/bad.c", C + "u32 f(void) { return sl_core.nr_cpus; }\n",
+        "sl_core.: the core's own; ask through include/schedlab/sched.h",
+    ),
+    "host writes a member of the core's": (
+        "hosts/uthreads/bad.c", C + "void f(struct t *t) { t->core.p.flags |= 4; }\n",
+        "a member that only the core writes",
+    ),
+    "host publishes a member of the core's": (
+        "hosts/kernel/kernel/bad.c", C + "void f(struct t *p) { WRITE_ONCE(p->task.state, 1); }\n",
+        "a member that only the core writes",
+    ),
+    "host schedules outside sched.c": (
+        "hosts/kernel/kernel/bad.c", C + "void f(void) { sl_schedule(1); }\n",
+        "sl_schedule() is called in hosts/kernel/kernel/sched.c only",
+    ),
+    "sched.c in another order": (
+        "hosts/sim/sched.c",
+        C + "".join(f"void sim_{name}(void)\n{{\n}}\n" for name in (
+            "schedule", "finish_switch", "wake", "prepare_block", "tick", "start")),
+        "has schedule, finish_switch, wake, prepare_block, tick, start; each host's sched.c has",
+    ),
+    "sched.c without a function": (
+        "hosts/uthreads/sched.c", C + "void ut_schedule(void)\n{\n}\n", "has schedule; each host's",
+    ),
     "earlier package imports a later one": (
         "python/schedlab/program/work.py", PYTHON + "from .. import metrics\n",
         ":2: program imports metrics, a later stage",

@@ -62,7 +62,7 @@ def test_every_instruction_of_a_switch_can_be_unwound(gdb):
     assert stacks.count(["ut_context_entry"]) > 5
     # To a thread's stack, and to the idle loop's.
     assert any("wait_deep" in names for names in stacks)
-    assert any("idle_loop" in names for names in stacks)
+    assert any("ut_idle_loop" in names for names in stacks)
 
 
 def test_perf_unwinds_to_the_entry_of_a_thread(toolchain, tmp_path):

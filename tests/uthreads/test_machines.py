@@ -34,7 +34,7 @@ def built(tmp_path_factory, need):
         folder = libraries[machine] = tmp_path_factory.mktemp(machine)
         shared = [*flags, "-fPIC", "-shared"]
         compile_all([
-            *shared, "-Wl,-Bsymbolic", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'core'}", f"-I{HOST}",
+            *shared, "-Wl,-Bsymbolic", "-Wall", "-Wextra", "-Werror", f"-I{HOST}",
             f"-I{COMMON}", "-o", folder / "libschedlab-uthreads.so", ROOT / "core" / "build.c",
             COMMON / "policy_file.c", *sorted(HOST.glob("*.c")), HOST / f"context_{machine}.S", "-lpthread", "-ldl",
         ])  # fmt: skip

@@ -100,7 +100,7 @@ class Toolchain:
         """Compile the library: core and host together."""
         return self._make(
             "libschedlab-uthreads.so", "-fPIC", "-shared", "-Wl,-Bsymbolic",
-            f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{ROOT / 'core'}", f"-I{COMMON}", f"-I{HOST}",
+            f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{COMMON}", f"-I{HOST}",
             ROOT / "core" / "build.c", *sorted(HOST.glob("*.c")), COMMON / "policy_file.c",
             HOST / f"context_{os.uname().machine}.S", "-ldl", "-lpthread",
         )  # fmt: skip

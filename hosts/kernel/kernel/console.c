@@ -26,8 +26,9 @@
  * Must stay true: taken <= ready <= typed <= taken + TYPED_BYTES.
  * Read next: uart.c; user/line.c for the other line editor.
  */
+#include <schedlab/sched.h>
+
 #include "board.h"
-#include "core.h"
 #include "file.h"
 #include "memlayout.h"
 #include "print.h"

@@ -8,7 +8,7 @@
  *
  * Read next: sched.c, which calls the core in turn.
  */
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "board.h"
 #include "bootargs.h"
@@ -91,7 +91,7 @@ void sl_host_print(const char *line)
 void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 {
 	printk("policy '%s' has ended: %s: %s; the built-in FIFO goes on\n",
-	       sl_core.ops.name, info->reason, info->msg);
+	       sl_report().policy, info->reason, info->msg);
 	lab_policy_failed(info, pid);
 }
 

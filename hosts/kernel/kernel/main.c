@@ -10,9 +10,10 @@
  */
 #include <schedlab/linked.h>
 
+#include <schedlab/sched.h>
+
 #include "board.h"
 #include "bootargs.h"
-#include "core.h"
 #include "file.h"
 #include "inode.h"
 #include "memlayout.h"

@@ -14,8 +14,7 @@
 #include "policy.h"
 
 #include <schedlab/linked.h>
-
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "bootargs.h"
 #include "print.h"
@@ -44,18 +43,16 @@ static int change_to(const struct sl_linked_policy *l, const char *settings,
 {
 	int err;
 
-	sl_policy_disable_live();
+	sl_policy_disable(true);
 	if (!l)
 		return 0;
 	sl_linked_restore(l);
 	lab_set_knobs(l, settings, false, why);
-	sl_core.exit_msg[0] = 0;
-	err = is_booted ? sl_policy_enable_live(l->policy) :
-			  sl_policy_enable(l->policy);
+	err = sl_policy_enable(l->policy, is_booted);
 	if (err)
 		sl_print_to(why, POLICY_TEXT_MAX, "policy '%s' did not start: error %d%s%s",
-			    l->name, err, sl_core.exit_msg[0] ? ": " : "",
-			    sl_core.exit_msg);
+			    l->name, err, sl_report().why[0] ? ": " : "",
+			    sl_report().why);
 	return err;
 }
 
@@ -81,7 +78,6 @@ int policy_start(const char *text, char *why)
 	push_off();
 	err = change_to(l, settings, why);
 	WRITE_ONCE(now_idx, err ? sl_nr_linked_policies : idx);
-	sched_watch();
 	pop_off();
 	return err ? -1 : 0;
 }
@@ -113,7 +109,7 @@ void policy_init(void)
 int policy_describe(int which, char *to, u32 bytes)
 {
 	/* One that has failed is in force no more. */
-	u32 now = sl_is_bypassed() ? sl_nr_linked_policies : policy_now();
+	u32 now = sl_report().is_bypassed ? sl_nr_linked_policies : policy_now();
 	u32 idx = which < 0 ? now : (u32)which;
 	u32 used;
 

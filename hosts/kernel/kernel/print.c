@@ -9,10 +9,11 @@
  * Called by everybody. Must stay true: panic() takes no lock.
  * Read next: uart.c.
  */
+#include <schedlab/sched.h>
+
 #include "print.h"
 
 #include "board.h"
-#include "core.h"
 #include "memlayout.h"
 #include "proc.h"
 

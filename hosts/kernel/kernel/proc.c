@@ -19,10 +19,11 @@
  *
  * Read next: exec.c, sysproc.c.
  */
+#include <schedlab/sched.h>
+
 #include "proc.h"
 
 #include "bootargs.h"
-#include "core.h"
 #include "file.h"
 #include "inode.h"
 #include "print.h"
@@ -219,8 +220,6 @@ static void set_up(struct proc *p, s32 pid, const char *name)
 /* What a child gets of its parent besides memory and files. */
 static void inherit(struct proc *p, struct proc *parent)
 {
-	struct task_struct *t = &p->task.p;
-
 	*p->frame = *parent->frame;
 	p->frame->proc = p;
 	p->frame->a0 = 0;
@@ -235,12 +234,10 @@ static void inherit(struct proc *p, struct proc *parent)
 		p->frame->status |= SSTATUS_FS_CLEAN;
 	}
 	p->nice = parent->nice;
-	p->task.attr = parent->task.attr;
-	WRITE_ONCE(t->scx.weight, parent->task.p.scx.weight);
-	if (parent->task.p.cpus_ptr != &sl_core.possible) {
+	sl_task_inherit(&p->task, &parent->task);
+	if (parent->task.p.nr_cpus_allowed < (s32)nr_cpus) {
 		WRITE_ONCE(p->masks[0].bits[0], parent->task.p.cpus_ptr->bits[0]);
-		WRITE_ONCE(t->cpus_ptr, &p->masks[0]);
-		WRITE_ONCE(t->nr_cpus_allowed, parent->task.p.nr_cpus_allowed);
+		sl_task_set_affinity(&p->task, &p->masks[0]);
 	}
 }
 
@@ -280,14 +277,9 @@ int kfork(bool is_held)
 
 void proc_release(struct proc *p)
 {
-	u32 was = overhead_enter(OVERHEAD_SCHED);
-
 	SL_ASSERT(holding(&family_lock) && p->is_held);
 	smp_store_release(&p->is_held, false);
-	if (sl_task_attach(&p->task, true))
-		panic("the core has no room for %d processes", procs_max);
-	sl_task_start(&p->task, p->parent ? pid_of(p->parent) : 0);
-	overhead_leave(was);
+	sched_start(p);
 }
 
 /* ---- kill, exit, wait ------------------------------------------------------ */

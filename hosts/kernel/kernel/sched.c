@@ -24,23 +24,7 @@ static bool is_idle(const struct proc *p)
 	return p == &p->cpu->idle;
 }
 
-/* On the new stack: @prev has been left, and this is who runs now. */
-static void finish_switch(struct proc *prev)
-{
-	struct proc *p = myproc();
-	struct cpu *c = p->cpu;
-
-	vm_load(p->pages);
-	if (p->uses_fp)
-		fp_restore(&p->fp);
-	if (is_idle(prev) != is_idle(p))
-		timer_arm_tick(c);
-	overhead_enter(OVERHEAD_SCHED);
-	/* The policy hears of an end at once, not when the parent waits for it. */
-	if (!is_idle(prev) && prev->state == PROC_ENDED)
-		sl_task_detach(&prev->task);
-	sl_switched(is_idle(prev) ? NULL : &prev->task);
-}
+static void finish_switch(struct proc *prev);
 
 static void switch_to(struct proc *prev, struct proc *next)
 {
@@ -78,35 +62,28 @@ void schedule(enum sl_why why)
 	overhead_leave(was);
 }
 
-void sched_prepare_block(struct proc *p, const char *what)
-{
-	u32 was = overhead_enter(OVERHEAD_SCHED);
-
-	WRITE_ONCE(p->task.wait_for, what);
-	sl_task_prepare_block(&p->task);
-	overhead_leave(was);
-}
-
-/* Whom an interrupt wakes, or a hart without work, nobody in particular has woken. */
-static s32 waker(void)
-{
-	struct cpu *c = mycpu();
-
-	return c->in_interrupt || c->proc == &c->idle ? 0 : pid_of(c->proc);
-}
-
-void sched_wake(struct proc *p, u64 flags)
-{
-	u32 was = overhead_enter(OVERHEAD_SCHED);
-
-	sl_task_wake(&p->task, flags, waker());
-	overhead_leave(was);
-}
-
 void sched_exit(void)
 {
 	schedule(SL_WHY_EXIT);
 	panic("a process runs that has ended");
+}
+
+/* On the new stack: @prev has been left, and this is who runs now. */
+static void finish_switch(struct proc *prev)
+{
+	struct proc *p = myproc();
+	struct cpu *c = p->cpu;
+
+	vm_load(p->pages);
+	if (p->uses_fp)
+		fp_restore(&p->fp);
+	if (is_idle(prev) != is_idle(p))
+		timer_arm_tick(c);
+	overhead_enter(OVERHEAD_SCHED);
+	/* The policy hears of an end at once, not when the parent waits for it. */
+	if (!is_idle(prev) && prev->state == PROC_ENDED)
+		sl_task_detach(&prev->task);
+	sl_switched(is_idle(prev) ? NULL : &prev->task);
 }
 
 struct frame *sched_begin(struct proc *prev)
@@ -149,7 +126,7 @@ void idle_loop(void)
 	for (;;) {
 		schedule(SL_WHY_RESCHED);
 		/* Also when a process gave way to us: that look was its own. */
-		if (sl_must_look_again())
+		if (sl_must_recheck())
 			continue;
 		lab_clock_go_on();
 		if (!__atomic_load_n(&c->resched, __ATOMIC_RELAXED) && may_sleep())
@@ -159,22 +136,39 @@ void idle_loop(void)
 	}
 }
 
-static struct timer watchdog;
-
-static void watchdog_fires(struct timer *timer, void *arg)
+void sched_prepare_block(struct proc *p, const char *what)
 {
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
-	(void)timer, (void)arg;
-	sl_watchdog();
+	WRITE_ONCE(p->task.wait_for, what);
+	sl_task_prepare_block(&p->task);
 	overhead_leave(was);
-	sched_watch();
 }
 
-void sched_watch(void)
+/* Whom an interrupt wakes, or a hart without work, nobody in particular has woken. */
+static s32 waker(void)
 {
-	timer_start(&watchdog, now_ns() + sl_watchdog_period_ns(), watchdog_fires,
-		    NULL);
+	struct cpu *c = mycpu();
+
+	return c->in_interrupt || c->proc == &c->idle ? 0 : pid_of(c->proc);
+}
+
+void sched_wake(struct proc *p, u64 flags)
+{
+	u32 was = overhead_enter(OVERHEAD_SCHED);
+
+	sl_task_wake(&p->task, flags, waker());
+	overhead_leave(was);
+}
+
+void sched_start(struct proc *p)
+{
+	u32 was = overhead_enter(OVERHEAD_SCHED);
+
+	if (sl_task_attach(&p->task, p->parent ? &p->parent->task : NULL))
+		panic("the core has no room for %d processes", procs_max);
+	sl_task_start(&p->task, SCX_WAKE_FORK, p->parent ? pid_of(p->parent) : 0);
+	overhead_leave(was);
 }
 
 void sched_init(void)
@@ -185,5 +179,4 @@ void sched_init(void)
 	host_init();
 	if (sl_core_init(&config))
 		panic("no memory for %u processes; make procs_max less", procs_max);
-	sched_watch();
 }

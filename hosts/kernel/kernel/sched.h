@@ -13,7 +13,7 @@
 #ifndef KERNEL_SCHED_H
 #define KERNEL_SCHED_H
 
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "proc.h"
 
@@ -25,6 +25,18 @@ void sched_prepare_block(struct proc *p, const char *what);
 
 /* Hand @p to the core. @flags: SCX_WAKE_*. Context: any, interrupts off. */
 void sched_wake(struct proc *p, u64 flags);
+
+/*
+ * The tick. In line: with several harts the emulator's turns depend on each instruction.
+ * Context: interrupts off. Return: whether the hart has to schedule.
+ */
+sl_inline bool sched_tick(void)
+{
+	return sl_tick();
+}
+
+/* @p, which was made, begins. Context: family_lock held. */
+void sched_start(struct proc *p);
 
 /*
  * Leave the hart to whom the core chooses. SL_WHY_BLOCK: after sched_prepare_block();
@@ -54,10 +66,7 @@ void fp_restore(const struct fp_state *fp);
 /* host.c, for sched_init(): random numbers from the boot argument `seed`. */
 void host_init(void);
 
-/* sched.c, for main.c: the core without a policy, and its watchdog. */
+/* sched.c, for main.c: the core without a policy. */
 void sched_init(void);
-
-/* Watch for tasks that wait too long, as often as the policy in force asks. */
-void sched_watch(void);
 
 #endif

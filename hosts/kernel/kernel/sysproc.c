@@ -4,7 +4,8 @@
  *
  * Called by syscall.c. Read next: proc.c, where most of them lead.
  */
-#include "core.h"
+#include <schedlab/sched.h>
+
 #include "file.h"
 #include "inode.h"
 #include "policy.h"

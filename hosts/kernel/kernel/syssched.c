@@ -8,7 +8,7 @@
  *
  * Read next: policy.c; bpf/attr.c.
  */
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "policy.h"
 #include "print.h"
@@ -80,15 +80,8 @@ static int set_attr(int pid, u32 key, s64 value)
 		return -1;
 	acquire(&family_lock);
 	p = proc_meant(pid);
-	if (p && p->state == PROC_LIVE && !p->is_held) {
+	if (p && p->state == PROC_LIVE)
 		err = sl_task_set_attr(&p->task, key, (u64)value);
-	} else if (p && p->state == PROC_LIVE) {
-		err = 0;
-		if (key == TASK_ATTR_WEIGHT)
-			p->task.p.scx.weight = (u32)value;
-		else
-			sl_attr_set(&p->task.attr, key, (u64)value);
-	}
 	release(&family_lock);
 	return err ? -1 : 0;
 }
@@ -148,12 +141,7 @@ uint64 sys_setaffinity(void)
 
 		cpus &= all;
 		WRITE_ONCE(mask->bits[0], cpus);
-		if (p->is_held) {
-			p->task.p.cpus_ptr = mask;
-			p->task.p.nr_cpus_allowed = __builtin_popcountll(cpus);
-		} else {
-			sl_task_set_affinity(&p->task, mask);
-		}
+		sl_task_set_affinity(&p->task, mask);
 	}
 	release(&family_lock);
 	return p ? 0 : SYS_ERROR;

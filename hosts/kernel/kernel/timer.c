@@ -14,13 +14,15 @@
  *
  * Read next: sched.c, what follows from a tick.
  */
+#include <schedlab/sched.h>
+
 #include "timer.h"
 
 #include "board.h"
 #include "bootargs.h"
-#include "core.h"
 #include "print.h"
 #include "proc.h"
+#include "sched.h"
 
 #define NEVER (~0ULL)
 
@@ -194,7 +196,7 @@ static void tick(struct cpu *c)
 		return;
 	c->next_tick_ns = now - now % tick_ns + tick_ns;
 	was = overhead_enter(OVERHEAD_SCHED);
-	if (sl_tick())
+	if (sched_tick())
 		__atomic_store_n(&c->resched, true, __ATOMIC_RELAXED);
 	overhead_leave(was);
 }

@@ -11,8 +11,7 @@
 #include "job.h"
 
 #include <schedlab/linked.h>
-
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "bootargs.h"
 #include "channel.h"
@@ -134,11 +133,11 @@ void lab_poweroff(int status)
 	u64 nr_switches = 0;
 
 	for (u32 i = 0; i < nr_cpus; i++)
-		nr_switches += sl_core.cpus[i].nr_switches;
+		nr_switches += sl_cpu_report((s32)i).nr_switches;
 	/* The policy says its last words, which are its own instructions. */
 	overhead_charge(policy_now());
 	push_off();
-	sl_policy_disable_live();
+	sl_policy_disable(true);
 	pop_off();
 	job_each_overhead(say_line);
 	job_say("counted instructions=%llu ns=%llu switches=%llu lost=%llu",
@@ -194,7 +193,7 @@ static u64 nr_switches_now(void)
 	u64 nr = 0;
 
 	for (u32 i = 0; i < nr_cpus; i++)
-		nr += smp_load_acquire(&sl_core.cpus[i].nr_switches);
+		nr += sl_cpu_report((s32)i).nr_switches;
 	return nr;
 }
 

@@ -9,7 +9,7 @@
  */
 #include <schedlab/linked.h>
 
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "mem.h"
 #include "policy.h"

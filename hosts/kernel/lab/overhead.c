@@ -11,7 +11,7 @@
 
 #include <schedlab/linked.h>
 
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "proc.h"
 

@@ -13,7 +13,7 @@
  */
 #include "record.h"
 
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "proc.h"
 

@@ -18,7 +18,7 @@
  */
 #include "sync.h"
 
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "file.h"
 #include "job.h"

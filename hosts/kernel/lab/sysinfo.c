@@ -5,7 +5,7 @@
  *
  * Called by syscall.c. Read next: procinfo.h, what is told.
  */
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "file.h"
 #include "inode.h"
@@ -21,7 +21,7 @@ uint64 sys_getcontextswitches(void)
 	u64 nr = 0;
 
 	for (u32 i = 0; i < nr_cpus; i++)
-		nr += READ_ONCE(sl_core.cpus[i].nr_switches);
+		nr += sl_cpu_report((s32)i).nr_switches;
 	return (uint64)(int)nr;
 }
 

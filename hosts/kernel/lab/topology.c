@@ -5,7 +5,7 @@
  *
  * Called by kernel/sched.c through lab.h. Read next: core/idle.c, who looks at it.
  */
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "bootargs.h"
 #include "proc.h"

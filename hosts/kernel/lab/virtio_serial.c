@@ -13,7 +13,7 @@
  */
 #include "channel.h"
 
-#include <core.h>
+#include <schedlab/sched.h>
 
 #include "file.h"
 #include "proc.h"

@@ -149,10 +149,8 @@ int play_start(u32 task, struct play *parent)
 	if (!t)
 		return err;
 	me->thread = t;
-	WRITE_ONCE(t->core.p.static_prio, 120 + pt->nice);
-	WRITE_ONCE(t->core.p.prio, 120 + pt->nice);
-	WRITE_ONCE(t->core.p.normal_prio, 120 + pt->nice);
-	sl_task_start(&t->core, parent ? parent->thread->core.p.pid : 0);
+	sl_task_set_nice(&t->core, pt->nice);
+	ut_start(t, parent ? parent->thread->core.p.pid : 0);
 	return 0;
 }
 
@@ -227,8 +225,8 @@ static void end(void)
 {
 	struct result *r = run.result;
 
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		r->nr_switches += sl_core.cpus[i].nr_switches;
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		r->nr_switches += sl_cpu_report((s32)i).nr_switches;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
 		r->clock_ns += ut.cpus[i].clock_ns;
 		r->idle_clock_ns += ut.cpus[i].idle_ns;
@@ -237,8 +235,8 @@ static void end(void)
 	verbs_check_products();
 	if (ut.failed_kind)
 		run_fail(ut.failed_kind == SCX_EXIT_ERROR_STALL ? "stall" : "policy",
-			 ut.failed_pid, "%s: %s", sl_core.exit_info.reason,
-			 sl_core.exit_info.msg);
+			 ut.failed_pid, "%s: %s", sl_report().exit->reason,
+			 sl_report().exit->msg);
 }
 
 static int by_arrival(const void *a, const void *b)

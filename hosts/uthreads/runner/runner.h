@@ -26,7 +26,7 @@ struct options {
 	u64 seed;
 	u64 tick_ns;
 	u64 limit_ns;			/* of time; 0: none */
-	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see core.h */
+	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see sched.h */
 	bool has_detail;
 	bool is_pinned;
 };

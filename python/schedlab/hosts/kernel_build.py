@@ -157,7 +157,7 @@ def _include_path(lab: str | None = None) -> list[Path]:
     """Where `#include` looks, first to last; for the kernel with that laboratory."""
     path = [_folder(""), include_folder(), resource_root() / "player"]
     if lab:
-        path += [_folder("kernel"), _folder(lab), resource_root() / "core"]
+        path += [_folder("kernel"), _folder(lab)]
     return path
 
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * switch.c - a thread gives way, and another one goes on.
+ * sched.c - the only file that asks the core what runs next, and switches to it.
  *
- *	ut_reschedule -> sl_schedule: who is next?
+ *	ut_schedule -> sl_schedule: who is next?
  *	   same thread: return
  *	   another:     ut_switch() to its stack, or to the idle loop's
- *	                -> ut_after_switch() there: now, and not before, the
+ *	                -> ut_finish_switch() there: now, and not before, the
  *	                   thread that was left is visible to other CPUs
  *
  * The core queues a thread while it still stands on its stack; whoever takes it
@@ -14,7 +14,10 @@
  *
  * Called by everything that may switch, with preemption disabled.
  *
- * Read next: context_x86_64.S; cpu.c, the idle loop.
+ * Compare hosts/kernel/kernel/sched.c and hosts/sim/sched.c: the same functions in the
+ * same order.
+ *
+ * Read next: context_x86_64.S; cpu.c, the kernel threads.
  */
 #include "ut.h"
 
@@ -70,6 +73,132 @@ static struct ut_sanitized *sanitized_of(struct ut_cpu *cpu)
 							 &cpu->sanitized;
 }
 
+/* From one stack to another; NULL: that of @cpu's idle loop. */
+void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
+			 struct ut_cpu *cpu)
+{
+	const struct ut_stack *stack = to ? &to->stack : &cpu->idle_stack;
+
+	ut_sanitize_leave(from ? &from->sanitized : &cpu->sanitized,
+			  to ? &to->sanitized : &cpu->sanitized, stack->low,
+			  stack->bytes);
+	ut_switch(from ? &from->sp : &cpu->idle_sp, to ? to->sp : cpu->idle_sp);
+}
+
+/* @cpu is about to go on with @next; NULL: with its idle loop. */
+sl_inline void set_next(struct ut_cpu *cpu, struct ut_thread *next)
+{
+	struct ut_thread *prev = cpu->curr;
+
+	if (cpu->eh_globals)
+		switch_exceptions(cpu->eh_globals, prev, next);
+	if (next && unlikely(!next->sp))
+		ut_thread_begin(cpu, next);
+	cpu->left = prev;
+	cpu->curr = next;
+}
+
+sl_inline void finish_switch(void);
+
+/*
+ * @next: NULL: the idle loop. Returns when the caller's turn has come again. Never
+ * in line: the one place that ut_switch() is called from; see there.
+ */
+static __noinline __flatten void switch_to(struct ut_cpu *cpu,
+					       struct ut_thread *next)
+{
+	struct ut_thread *prev = cpu->curr;
+
+	set_next(cpu, next);
+	ut_switch_sanitized(prev, next, cpu);
+	finish_switch();
+}
+
+/**
+ * ut_schedule - let the core choose who runs on this CPU, and run it
+ * @why: what brought us here
+ *
+ * Context: preemption disabled, no lock held. On return the caller may be on
+ * another kernel thread.
+ */
+void ut_schedule(enum sl_why why)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *next = ut_thread_of(sl_schedule(why));
+
+	if (next != cpu->curr)
+		switch_to(cpu, next);
+	else if (next)
+		ut_timer_check(cpu);
+}
+
+/**
+ * ut_end_context - the thread that runs has ended, and its calls have returned
+ *
+ * Return: the stack of whoever is next, for ut_context_entry() to go on with.
+ * Sanitizers are told on the stack that is left, and then do not return from it.
+ */
+void *ut_end_context(void)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_EXIT));
+
+	if (UT_IS_SANITIZED)
+		switch_to(cpu, next);
+	set_next(cpu, next);
+	return next ? next->sp : cpu->idle_sp;
+}
+
+/**
+ * ut_preempt_here - as ut_schedule(), from a signal
+ * @is_bound: the thread holds the address of something thread-local
+ *
+ * If so, it stays on this kernel thread until it gives way in a call, or is
+ * stopped when it holds none.
+ */
+void ut_preempt_here(bool is_bound)
+{
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *t = cpu->curr;
+	bool was_bound = t->core.p.migration_disabled;
+	struct ut_thread *next;
+
+	if (is_bound && !was_bound)
+		sl_migrate_disable(&t->core);
+	if (!is_bound && was_bound)
+		sl_migrate_enable(&t->core);
+	next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
+	if (next != t) {
+		switch_to(cpu, next);
+		return;
+	}
+	ut_timer_check(cpu);
+	if (is_bound && !was_bound)
+		sl_migrate_enable(&t->core);
+}
+
+sl_inline void give_way(struct ut_thread *t, enum sl_why why)
+{
+	/* In a call: no address of anything thread-local is kept. */
+	if (t->core.p.migration_disabled)
+		sl_migrate_enable(&t->core);
+	ut_schedule(why);
+}
+
+/*
+ * Sleep until woken; not at all if that has happened since ut_prepare_block(). Whoever
+ * does not wait again says so with ut_end_wait(). @self: the caller.
+ */
+void ut_block(struct ut_thread *self)
+{
+	give_way(self, SL_WHY_BLOCK);
+}
+
+void ut_give_way(void)
+{
+	give_way(ut_this_cpu()->curr, SL_WHY_YIELD);
+}
+
 /* From the idle loop, or into it. */
 static void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
 {
@@ -101,7 +230,7 @@ static __noinline void after_end(struct ut_cpu *cpu, struct ut_thread *left)
 }
 
 /* What is to be done on the new stack about the old one. */
-sl_inline void after_switch(void)
+sl_inline void finish_switch(void)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *left = cpu->left;
@@ -117,87 +246,13 @@ sl_inline void after_switch(void)
 }
 
 /* The same, for a stack that begins. */
-__flatten void ut_after_switch(void)
+__flatten void ut_finish_switch(void)
 {
-	after_switch();
-}
-
-/* From one stack to another; NULL: that of @cpu's idle loop. */
-void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
-			 struct ut_cpu *cpu)
-{
-	const struct ut_stack *stack = to ? &to->stack : &cpu->idle_stack;
-
-	ut_sanitize_leave(from ? &from->sanitized : &cpu->sanitized,
-			  to ? &to->sanitized : &cpu->sanitized, stack->low,
-			  stack->bytes);
-	ut_switch(from ? &from->sp : &cpu->idle_sp, to ? to->sp : cpu->idle_sp);
-}
-
-/* @cpu is about to go on with @next; NULL: with its idle loop. */
-sl_inline void set_next(struct ut_cpu *cpu, struct ut_thread *next)
-{
-	struct ut_thread *prev = cpu->curr;
-
-	if (cpu->eh_globals)
-		switch_exceptions(cpu->eh_globals, prev, next);
-	if (next && unlikely(!next->sp))
-		ut_thread_begin(cpu, next);
-	cpu->left = prev;
-	cpu->curr = next;
-}
-
-/*
- * @next: NULL: the idle loop. Returns when the caller's turn has come again. Never
- * in line: the one place that ut_switch() is called from; see there.
- */
-static __noinline __flatten void switch_to(struct ut_cpu *cpu,
-					       struct ut_thread *next)
-{
-	struct ut_thread *prev = cpu->curr;
-
-	set_next(cpu, next);
-	ut_switch_sanitized(prev, next, cpu);
-	after_switch();
-}
-
-/**
- * ut_reschedule - let the core choose who runs on this CPU, and run it
- * @why: what brought us here
- *
- * Context: preemption disabled, no lock held. On return the caller may be on
- * another kernel thread.
- */
-void ut_reschedule(enum sl_why why)
-{
-	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *next = ut_thread_of(sl_schedule(why));
-
-	if (next != cpu->curr)
-		switch_to(cpu, next);
-	else if (next)
-		ut_timer_check(cpu);
-}
-
-/**
- * ut_end_context - the thread that runs has ended, and its calls have returned
- *
- * Return: the stack of whoever is next, for ut_context_entry() to go on with.
- * Sanitizers are told on the stack that is left, and then do not return from it.
- */
-void *ut_end_context(void)
-{
-	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_EXIT));
-
-	if (UT_IS_SANITIZED)
-		switch_to(cpu, next);
-	set_next(cpu, next);
-	return next ? next->sp : cpu->idle_sp;
+	finish_switch();
 }
 
 /* From the idle loop. Return: false when there was nobody to run. */
-bool ut_run_next(struct ut_cpu *cpu)
+static bool run_next(struct ut_cpu *cpu)
 {
 	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
 
@@ -213,66 +268,48 @@ bool ut_run_next(struct ut_cpu *cpu)
 	return true;
 }
 
-/**
- * ut_preempt_here - as ut_reschedule(), from a signal
- * @is_bound: the thread holds the address of something thread-local
- *
- * If so, it stays on this kernel thread until it gives way in a call, or is
- * stopped when it holds none.
- */
-void ut_preempt_here(bool is_bound)
+void ut_idle_loop(struct ut_cpu *cpu)
 {
-	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *t = cpu->curr;
-	bool was_bound = t->core.p.migration_disabled;
-	struct ut_thread *next;
+	u64 idle;
 
-	if (is_bound && !was_bound)
-		sl_task_disable_migration(&t->core);
-	if (!is_bound && was_bound)
-		sl_task_enable_migration(&t->core);
-	next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
-	if (next != t) {
-		switch_to(cpu, next);
-		return;
+	/* CPU 0's time has gone on since the clock's restart, the policy's start included. */
+	if (!cpu->id)
+		ut_stolen_idle(cpu);
+	ut_stolen_mark(cpu);
+	for (;;) {
+		/* Whatever comes of it is seen by the next lines. */
+		ut_interrupt(cpu);
+		if (smp_load_acquire(&ut.is_stopping)) {
+			ut_clock_end(cpu);
+			return;
+		}
+		if (run_next(cpu)) {
+			/* Idle since the core began to look for a task. */
+			cpu->idle_since_ns = cpu->hot.now_ns;
+			WRITE_ONCE(cpu->doorbell, UT_BELL_AWAKE);
+			continue;
+		}
+		if (sl_must_recheck())
+			continue;
+		/* Nobody is left to wake anybody, and no time will come. */
+		idle = __atomic_add_fetch(&ut.idle, 1, __ATOMIC_SEQ_CST);
+		if ((u32)idle == ut.nr_cpus)
+			ut_look_for_deadlock(idle);
+		ut_wait_for_work(cpu);
+		__atomic_add_fetch(&ut.idle, UT_LEAVES_IDLE, __ATOMIC_SEQ_CST);
 	}
-	ut_timer_check(cpu);
-	if (is_bound && !was_bound)
-		sl_task_enable_migration(&t->core);
-}
-
-sl_inline void give_way(struct ut_thread *t, enum sl_why why)
-{
-	/* In a call: no address of anything thread-local is kept. */
-	if (t->core.p.migration_disabled)
-		sl_task_enable_migration(&t->core);
-	ut_reschedule(why);
 }
 
 /**
- * ut_prepare_wait - the calling thread is about to become visible to its wakers
+ * ut_prepare_block - the calling thread is about to become visible to its wakers
  * @wait: what for
  * @object: the mutex, thread, ... concerned; for people
  */
-void ut_prepare_wait(struct ut_thread *t, enum ut_wait wait, const void *object)
+void ut_prepare_block(struct ut_thread *t, enum ut_wait wait, const void *object)
 {
 	WRITE_ONCE(t->wait_object, object);
 	smp_store_release(&t->wait, (u8)wait);
 	sl_task_prepare_block(&t->core);
-}
-
-/*
- * Sleep until woken; not at all if that has happened since ut_prepare_wait(). Whoever
- * does not wait again says so with ut_end_wait(). @self: the caller.
- */
-void ut_block(struct ut_thread *self)
-{
-	give_way(self, SL_WHY_BLOCK);
-}
-
-void ut_give_way(void)
-{
-	give_way(ut_this_cpu()->curr, SL_WHY_YIELD);
 }
 
 /* Context: preemption disabled; the object's lock may be held, no other. */
@@ -281,6 +318,27 @@ void ut_wake(struct ut_thread *t)
 	struct ut_thread *self = ut_this_cpu()->curr;
 
 	sl_task_wake(&t->core, 0, self ? self->core.p.pid : 0);
+}
+
+/*
+ * The first of those that wait for a timer, or for I/O, is due: no thread wakes it.
+ * Context: as ut_wake().
+ */
+void ut_wake_by_interrupt(struct ut_thread *t)
+{
+	sl_task_wake(&t->core, 0, 0);
+}
+
+/* Return: whether the running thread has to make way. */
+bool ut_tick(void)
+{
+	return sl_tick();
+}
+
+/* @t, which is attached, begins. @parent_pid: 0: the host starts it. */
+void ut_start(struct ut_thread *t, s32 parent_pid)
+{
+	sl_task_start(&t->core, SCX_WAKE_FORK, parent_pid);
 }
 
 /* Stop the machine, whoever runs. Context: preemption disabled, on any CPU. */
@@ -297,9 +355,7 @@ void ut_abandon(struct ut_cpu *cpu)
 {
 	struct ut_thread *t = cpu->curr;
 
-	sl_charge(&t->core, sl_host_now_ns());
-	sl_host_record(SL_RECORD_STOP, t->core.p.pid, cpu->id, SL_STOP_HORIZON,
-		       t->core.charged_ns);
+	sl_stop_at_horizon(cpu->id);
 	cpu->curr = NULL;
 	cpu->left = NULL;
 	ut_switch_sanitized(t, NULL, cpu);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched.c - the only file that asks the core what runs next, and switches to it.
+ *
+ * Compare hosts/kernel/kernel/sched.c and hosts/uthreads/sched.c: the same functions in
+ * the same order. There is no idle loop: an idle CPU has no event until it is kicked.
+ *
+ * Read next: interpret.c.
+ */
+#include "sim.h"
+
+/* What the cost model says about putting @t on @cpu, and why that is done. */
+static u64 switch_cost_ns(const struct sim_task *t, s32 cpu, enum sl_why why)
+{
+	const struct sim_costs *costs = &sim.options->costs;
+	s32 last = t->core.last_cpu;
+	u64 cost_ns = costs->switch_ns;
+
+	if (why != SL_WHY_RESCHED)
+		cost_ns += costs->leave_ns;
+
+	if (last < 0 || last == cpu)
+		return cost_ns;
+	cost_ns += costs->migrate_ns;
+	if (sim.llc && sim.llc[last] != sim.llc[cpu])
+		cost_ns += costs->migrate_llc_ns;
+	if (sim.node && sim.node[last] != sim.node[cpu])
+		cost_ns += costs->migrate_node_ns;
+	return cost_ns;
+}
+
+static void end_run(struct sim_cpu *c)
+{
+	c->busy_ns += sim_now_ns - c->run_start_ns - c->stolen_ns;
+	c->running = NULL;
+}
+
+/*
+ * Let the core choose. Return: true if a task is now running, so that its burst
+ * must be looked at; false if the CPU is idle or switching.
+ */
+bool sim_schedule(struct sim_cpu *c, enum sl_why why)
+{
+	struct sim_task *prev = c->running;
+	struct sim_task *next;
+	u64 tick_at_ns = c->tick_at_ns;
+	u64 cost_ns;
+
+	c->resched_at_ns = SIM_NEVER;
+	c->burst_at_ns = SIM_NEVER;
+	c->tick_at_ns = SIM_NEVER;
+	next = (struct sim_task *)sl_schedule(why);
+	if (next && next == prev) {
+		c->tick_at_ns = tick_at_ns;
+		return true;
+	}
+	if (prev)
+		end_run(c);
+	if (why == SL_WHY_EXIT)
+		sl_task_detach(&prev->core);
+	if (!next)
+		return false;
+	cost_ns = sim.is_switch_free ? 0 : switch_cost_ns(next, c->idx, why);
+	if (cost_ns) {
+		c->incoming = next;
+		c->switch_ns = cost_ns;
+		c->burst_at_ns = sim_now_ns + cost_ns;
+		c->overhead_ns += cost_ns;
+		return false;
+	}
+	sim_finish_switch(c, next);
+	return true;
+}
+
+/* @t, which the core has chosen, is on the CPU from now on. */
+void sim_finish_switch(struct sim_cpu *c, struct sim_task *t)
+{
+	c->running = t;
+	c->incoming = NULL;
+	c->run_start_ns = sim_now_ns;
+	c->run_from_ns = sim_now_ns;
+	c->stolen_ns = 0;
+	sl_switched(NULL);
+}
+
+/* The running task will block, for what @waits_for names, until its op is completed. */
+void sim_prepare_block(struct sim_task *t, const char *waits_for)
+{
+	sl_task_prepare_block(&t->core);
+	t->waits_for = waits_for;
+}
+
+/* @waker_pid: 0: a timer or the device. */
+void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid)
+{
+	t->waits_for = NULL;
+	sl_task_wake(&t->core, wake_flags, waker_pid);
+}
+
+/* Return: whether the CPU has to schedule. */
+bool sim_tick(void)
+{
+	return sl_tick();
+}
+
+/* @parent: NULL: the host starts it. Return: 0, or -errno when the core has no room. */
+int sim_start(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent)
+{
+	bool was_there = parent ? sim.options->arrivals_wake : sim.options->roots_wake;
+	int err = sl_task_give_attrs(&t->core, attr);
+
+	if (!err)
+		err = sl_task_attach(&t->core, parent ? &parent->core : NULL);
+	if (!err)
+		sl_task_start(&t->core, was_there ? SCX_WAKE_TTWU : SCX_WAKE_FORK,
+			      parent ? parent->core.p.pid : 0);
+	return err;
+}
+
+/* Only the part of a switch that lies within the run was spent. */
+static void end_switch_early(struct sim_cpu *c)
+{
+	u64 left_ns = c->burst_at_ns - sim_now_ns;
+
+	c->overhead_ns -= left_ns;
+	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_SWITCH,
+		       c->switch_ns - left_ns);
+}
+
+/* The run is over: account for, and record, what is on the CPUs. */
+void sim_cpu_end_all(void)
+{
+	for (u32 i = 0; i < sim.options->nr_cpus; i++) {
+		struct sim_cpu *c = &sim.cpus[i];
+
+		if (c->incoming) {
+			end_switch_early(c);
+			continue;
+		}
+		if (c->running && c->run_from_ns > sim_now_ns) {
+			/* In the middle of a tick that takes time. */
+			c->overhead_ns -= c->run_from_ns - sim_now_ns;
+			c->stolen_ns -= c->run_from_ns - sim_now_ns;
+		}
+		sl_stop_at_horizon(c->idx);
+		if (c->running)
+			end_run(c);
+	}
+}
