@@ -495,7 +495,9 @@ def tasks_table(metrics: RunMetrics, *, names=None, classes=None):
 
     Parameters
     ----------
-    metrics, names, classes
+    metrics : RunMetrics
+        From `compute_metrics`.
+    names, classes : sequence of str, optional
         As for `task_columns`.
 
     Returns
