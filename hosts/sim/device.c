@@ -10,14 +10,14 @@
  */
 #include "sim.h"
 
-static struct sim_task *first, *last;	/* waiting for the device */
+static struct sl_waiters waiters;	/* for the device */
 static u32 nr_active;
 
 static void start(struct sim_task *t)
 {
 	const struct sim_device_config *d = &sim.options->device;
 	u64 took_ns = d->latency_ns +
-		      sim_time(((unsigned __int128)t->need_bytes *
+		      sim_time(((unsigned __int128)t->waiter.need *
 				d->ns_per_kib + 1023) / 1024);
 
 	nr_active++;
@@ -29,28 +29,21 @@ static void start(struct sim_task *t)
 /* The running task asks for @bytes; it blocks until loop.c wakes it. */
 void sim_device_request(struct sim_task *t, u64 bytes)
 {
-	t->need_bytes = bytes;
+	t->waiter.need = bytes;
 	if (nr_active < sim.options->device.depth) {
 		start(t);
 		return;
 	}
-	t->next_waiter = NULL;
-	if (first)
-		last->next_waiter = t;
-	else
-		first = t;
-	last = t;
+	sl_waiters_add(&waiters, &t->waiter);
 }
 
 /* A request is done: begin the next one. */
 void sim_device_done(void)
 {
-	struct sim_task *t = first;
+	struct sl_waiter *w = sl_waiters_take(&waiters);
 
 	SL_ASSERT(nr_active > 0);
 	nr_active--;
-	if (!t)
-		return;
-	first = t->next_waiter;
-	start(t);
+	if (w)
+		start(w->task);
 }

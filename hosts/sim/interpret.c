@@ -2,10 +2,8 @@
 /*
  * interpret.c - plays a task's program up to the next op that takes time.
  *
- * Called by cpu.c for the task that runs, when its burst is over. Whoever can
- * complete another task's op does so: an unlock hands the lock over, data goes
- * to the reader that waited longest. So nobody is woken in vain, and waiters
- * leave in the order they came. player/player.c plays the same programs on
+ * Called by cpu.c for the task that runs, when its burst is over. What tasks
+ * wait for is player/objects.c's. player/player.c plays the same programs on
  * hosts that run real code.
  *
  * Read next: device.c; include/schedlab/program.h for the verbs.
@@ -13,26 +11,6 @@
 #include "sim.h"
 
 #define ZERO_OPS_MAX 20000000
-
-static void add_waiter(struct sim_task **first, struct sim_task **last,
-		       struct sim_task *t)
-{
-	t->next_waiter = NULL;
-	if (*first)
-		(*last)->next_waiter = t;
-	else
-		*first = t;
-	*last = t;
-}
-
-static struct sim_task *take_waiter(struct sim_task **first)
-{
-	struct sim_task *t = *first;
-
-	if (t)
-		*first = t->next_waiter;
-	return t;
-}
 
 /* The running task blocks. */
 static enum sim_next block(struct sim_task *t, const char *waits_for)
@@ -55,159 +33,33 @@ static enum sim_next sleep_until(struct sim_task *t, u64 at_ns)
 	return next;
 }
 
-/* Return: false if @t now waits for the lock, which will be handed to it. */
-static bool lock(struct sim_task *t, struct sim_object *o)
+/* ---- what player/objects.c asks ------------------------------------------ */
+
+void sl_wait_block(struct sl_waiter *w, const char *why)
 {
-	if (!o->owner) {
-		o->owner = t;
-		return true;
-	}
-	if (o->owner == t) {
-		sim_fail("program", t->core.p.pid,
-			 "%s[%d] locks '%s', which it holds already",
-			 t->core.p.comm, t->core.p.pid, o->name);
-		return true;
-	}
-	block(t, "lock");
-	add_waiter(&o->first, &o->last, t);
-	return false;
+	block(w->task, why);
 }
 
-static void unlock(struct sim_task *t, struct sim_object *o)
+void sl_wait_change(struct sl_waiter *w, const char *why)
 {
-	if (o->owner != t) {
-		sim_fail("program", t->core.p.pid,
-			 "%s[%d] unlocks '%s', which it does not hold",
-			 t->core.p.comm, t->core.p.pid, o->name);
-		return;
-	}
-	o->owner = take_waiter(&o->first);
-	if (o->owner)
-		complete(o->owner, t, 0);
+	((struct sim_task *)w->task)->waits_for = why;
 }
 
-/* Move what can be moved for one waiter. Return: true if its op is complete. */
-static bool move_bytes(struct sim_task *w, struct sim_object *o, bool is_send)
+void sl_wait_wake(struct sl_waiter *w, bool is_sync, const struct sl_waiter *by)
 {
-	u64 can = is_send ? o->param - o->level : o->level;
-	u64 bytes = w->need_bytes < can ? w->need_bytes : can;
-
-	w->need_bytes -= bytes;
-	if (is_send)
-		o->level += bytes;
-	else
-		o->level -= bytes;
-	return !w->need_bytes;
+	complete(w->task, by->task, is_sync ? SCX_WAKE_SYNC : 0);
 }
 
-/* Let the first waiter move what it can. Return: whether a byte has moved. */
-static bool advance_waiter(struct sim_task **first, struct sim_object *o,
-			   struct sim_task *by, bool is_send)
+/* --------------------------------------------------------------------------- */
+
+static void fail_lock(struct sim_task *t, u32 object, bool is_lock)
 {
-	struct sim_task *w = *first;
-	u64 needed_bytes;
-
-	if (!w)
-		return false;
-	needed_bytes = w->need_bytes;
-	if (move_bytes(w, o, is_send))
-		complete(take_waiter(first), by, SCX_WAKE_SYNC);
-	return w->need_bytes != needed_bytes;
-}
-
-/*
- * After a change of a pipe: complete what has become possible, in order. A
- * message larger than the pipe goes through it in several steps.
- */
-static void settle_pipe(struct sim_object *o, struct sim_task *by)
-{
-	bool has_changed;
-
-	do {
-		has_changed = advance_waiter(&o->first, o, by, false);
-		has_changed |= advance_waiter(&o->senders, o, by, true);
-	} while (has_changed);
-}
-
-/*
- * A stream of bytes, like Unix's: a send is over when all its bytes are in the
- * pipe, a receive when it has all it wants, whatever the pipe holds at once.
- * Return: false if @t now waits.
- */
-static bool use_pipe(struct sim_task *t, struct sim_object *o, u64 bytes,
-		     bool is_send)
-{
-	struct sim_task **first = is_send ? &o->senders : &o->first;
-	struct sim_task **last = is_send ? &o->senders_last : &o->last;
-	bool is_complete;
-
-	t->need_bytes = bytes;
-	is_complete = !*first && move_bytes(t, o, is_send);
-	if (!is_complete) {
-		/* Settling may complete it at once: then it will not block. */
-		block(t, is_send ? "room in pipe" : "data in pipe");
-		add_waiter(first, last, t);
-	}
-	settle_pipe(o, t);
-	return is_complete;
-}
-
-static bool reach_barrier(struct sim_task *t, struct sim_object *o)
-{
-	struct sim_task *w;
-
-	if (++o->level < o->param) {
-		block(t, "barrier");
-		add_waiter(&o->first, &o->last, t);
-		return false;
-	}
-	o->level = 0;
-	while ((w = take_waiter(&o->first)))
-		complete(w, t, 0);
-	return true;
-}
-
-/*
- * A task that waits for a condition stands behind its AWAIT; the lock it let go
- * of is named there. Whoever signals sends it on to wait for that lock, if need be.
- */
-static void await(struct sim_task *t, struct sim_object *o, u64 lock_plus_1)
-{
-	if (lock_plus_1)
-		unlock(t, &sim.objects[lock_plus_1 - 1]);
-	block(t, "condition");
-	add_waiter(&o->first, &o->last, t);
-}
-
-/* @w has been signalled by @by: wake it with its lock, or queue it for that. */
-static void release_from_condition(struct sim_task *w, struct sim_task *by)
-{
-	u64 lock_plus_1 = w->ops[w->pc - 1].b;
-	struct sim_object *o;
-
-	if (!lock_plus_1) {
-		complete(w, by, 0);
-		return;
-	}
-	o = &sim.objects[lock_plus_1 - 1];
-	if (!o->owner) {
-		o->owner = w;
-		complete(w, by, 0);
-		return;
-	}
-	w->waits_for = "lock";
-	add_waiter(&o->first, &o->last, w);
-}
-
-static void signal_condition(struct sim_task *t, struct sim_object *o, bool all)
-{
-	struct sim_task *w;
-
-	while ((w = take_waiter(&o->first))) {
-		release_from_condition(w, t);
-		if (!all)
-			return;
-	}
+	sim_fail("program", t->core.p.pid, is_lock ?
+		 "%s[%d] locks '%s', which it holds already" :
+		 "%s[%d] unlocks '%s', which it does not hold",
+		 t->core.p.comm, t->core.p.pid,
+		 sl_program_string(sim.program,
+				   sl_program_objects(sim.program)[object].name));
 }
 
 /* Start the life of @t, on the CPU of @parent or, from outside, on CPU 0. */
@@ -381,27 +233,39 @@ static bool sleep_by(struct sim_task *t, const struct sl_program_op *op)
 /* Ops on objects. Return: false if the task has announced that it blocks. */
 static bool use_object(struct sim_task *t, const struct sl_program_op *op)
 {
-	struct sim_object *o = &sim.objects[op->a];
+	struct sl_object *o = &sim.objects[op->a];
+	struct sl_waiter *w = &t->waiter;
+	enum sl_object_result result = SL_OBJECT_DONE;
+	u32 lock = op->a;
 
 	switch (op->verb) {
 	case SL_VERB_LOCK:
-		return lock(t, o);
+		result = sl_object_lock(o, w);
+		break;
 	case SL_VERB_UNLOCK:
-		unlock(t, o);
-		return true;
+		result = sl_object_unlock(o, w);
+		break;
 	case SL_VERB_BARRIER:
-		return reach_barrier(t, o);
+		result = sl_object_arrive(o, w);
+		break;
 	case SL_VERB_AWAIT:
-		await(t, o, op->b);
-		return false;
+		lock = op->b - 1;	/* unused if there is none */
+		result = sl_object_await(o, w, op->b ? &sim.objects[lock] : NULL);
+		break;
 	case SL_VERB_SIGNAL:
-		signal_condition(t, o, op->b);
-		return true;
+		sl_object_signal(o, w, op->b);
+		break;
+	case SL_VERB_SEND:
+		result = sl_object_send(
+			o, w, sl_program_operand(sim.program, op, t->slots));
+		break;
 	default:
-		return use_pipe(t, o,
-				sl_program_operand(sim.program, op, t->slots),
-				op->verb == SL_VERB_SEND);
+		result = sl_object_recv(
+			o, w, sl_program_operand(sim.program, op, t->slots));
 	}
+	if (result == SL_OBJECT_ERROR)
+		fail_lock(t, lock, op->verb == SL_VERB_LOCK);
+	return result != SL_OBJECT_WAITS;
 }
 
 static u64 work_ns(const struct sl_program_op *op, u64 units)

@@ -18,6 +18,7 @@
 
 #include <schedlab/sched.h>
 
+#include "objects.h"
 #include "program.h"
 
 #define SIM_NEVER (~0ULL)
@@ -107,8 +108,6 @@ struct sim_result {
 	u64 policy_offset;		/* in its file, where it was stopped; 0: unknown */
 };
 
-struct sim_object;
-
 struct sim_task {
 	struct sl_task	core;		/* first: a core task is ours as well */
 	const struct sl_program_op *ops;
@@ -121,24 +120,13 @@ struct sim_task {
 	u32		nr_children_needed;	/* blocked in wait for so many; 0: not */
 	u32		nr_unawaited;	/* spawned and not yet waited for */
 	u64		io_left_bytes;
-	u64		need_bytes;	/* what a blocked send or recv is about */
-	struct sim_task	*next_waiter;
+	struct sl_waiter waiter;	/* for an object or, its bytes, the device */
 	struct sim_task	*parent;
 	u64		owed_ns;	/* what the last run left to the call after it */
 	bool		has_begun;	/* start_ns is over */
 	bool		has_paid;	/* the next op's costs are over */
 	bool		is_in_call;	/* the CPU part of an I/O call is done */
 	const char	*waits_for;	/* kind of the object it is blocked on */
-};
-
-struct sim_object {
-	u32 kind;
-	const char *name;
-	u64 param;
-	u64 level;			/* pipe: bytes in it; barrier: arrived */
-	struct sim_task *owner;		/* lock */
-	struct sim_task *first, *last;	/* waiting: for the lock, barrier, data */
-	struct sim_task *senders, *senders_last;
 };
 
 enum sim_event_kind {
@@ -178,7 +166,7 @@ struct sim {
 	u32		nr_arrivals;
 	u32		next_arrival;
 	u64		arrival_key;	/* of that one; SIM_NEVER: none */
-	struct sim_object *objects;
+	struct sl_object *objects;
 	struct sim_cpu	*cpus;
 	const u16	*llc, *node;	/* numbers by CPU; NULL: one for all */
 	u64		end_ns;		/* the run ends here, whatever is left */

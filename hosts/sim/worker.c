@@ -261,6 +261,7 @@ static int create_tasks(void)
 			      sl_program_string(sim.program, pts[i].name));
 		t->ops = sl_program_ops(sim.program) + pts[i].op_first;
 		t->slots = slots + (u64)i * SL_PROGRAM_SLOTS_MAX;
+		t->waiter.task = t;
 		sl_task_set_weight(&t->core, pts[i].weight);
 		sl_task_set_nice(&t->core, pts[i].nice);
 		if (pts[i].affinity != SL_PROGRAM_NONE &&
@@ -280,11 +281,8 @@ static void create_objects(void)
 
 	sim.objects = calloc(nr ? nr : 1, sizeof(*sim.objects));
 	SL_ASSERT(sim.objects);
-	for (u32 i = 0; i < nr; i++) {
-		sim.objects[i].kind = pos[i].kind;
-		sim.objects[i].param = pos[i].param;
-		sim.objects[i].name = sl_program_string(sim.program, pos[i].name);
-	}
+	for (u32 i = 0; i < nr; i++)
+		sim.objects[i].size = pos[i].param;
 }
 
 static const u16 *groups_of(u32 nr_cpus, u32 cpus_per_group)

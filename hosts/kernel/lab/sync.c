@@ -2,10 +2,10 @@
 /*
  * sync.c - what the tasks of a workload wait for, with the simulator's meaning.
  *
- * Whoever can complete another process's call does so: a lock is handed over,
- * bytes go to the reader that has waited longest. So nobody is woken in vain,
- * waiters leave in the order they came, and a policy makes the same decisions as
- * in hosts/sim/interpret.c, which these functions follow in their order.
+ * Locks, pipes, conditions and barriers are player/objects.c's, so that a policy
+ * makes the same decisions as in the simulator. What is added is the kernel's:
+ * blocking, a kill meanwhile, system calls, and two kinds that only it has,
+ * counters (for children) and the device.
  *
  *	syncs() -> [struct file] -> struct syncs -> pages of objects
  *	                                              |
@@ -13,8 +13,8 @@
  *
  * One lock per set guards everything in it, waiters included.
  *
- * Must stay true: a waiter is off every list before its process returns.
- * Read next: user/play.c, the user.
+ * Invariant: a waiter is off every list before its process returns.
+ * Read next: player/objects.c; user/play.c, the user.
  */
 #include "sync.h"
 
@@ -22,6 +22,7 @@
 
 #include "file.h"
 #include "job.h"
+#include "objects.h"
 #include "overhead.h"
 #include "sched.h"
 #include "sysarg.h"
@@ -31,31 +32,19 @@
 
 /* A process that waits; in a list of its object. */
 struct waiter {
-	struct proc *proc;
-	struct waiter *next;
-	u64 need;		/* bytes to move, or the amount to take */
-	u64 lock_plus_1;	/* AWAIT: to have again before it returns */
-	bool is_done;		/* its call is complete, by somebody else's */
-	struct waiters *list;	/* that it is in, or NULL */
+	struct sl_waiter waiter; /* first: sl_wait_wake() finds the rest by it */
+	bool is_done;		/* its call is complete, by that of another task */
 	struct syncs *set;
 	struct sync_object *device;
 	struct timer timer;	/* of a request that the device works on */
 };
 
-struct waiters {
-	struct waiter *first;	/* has waited longest */
-	struct waiter *last;
-};
-
 struct sync_object {
 	u32 kind;		/* enum sync_kind */
 	u32 nr_active;		/* requests that the device works on */
-	u64 param[3];
-	u64 level;		/* pipe: bytes in it; barrier: arrived; counter */
+	u64 param[3];		/* device */
 	u64 off_at;		/* counter: 0, or see SYNC_OFF_AT */
-	struct proc *owner;	/* lock */
-	struct waiters waiters;	/* for the lock, the barrier, data, the device */
-	struct waiters senders;
+	struct sl_object object; /* level: the counter's, too; waiters: the device's */
 };
 
 struct syncs {
@@ -73,52 +62,28 @@ static struct sync_object *object_of(struct syncs *s, u64 idx)
 
 /* ---- waiting -------------------------------------------------------------- */
 
-static void add_waiter(struct waiters *list, struct waiter *w)
+/* ---- what player/objects.c asks; the set's lock is held -------------------- */
+
+void sl_wait_block(struct sl_waiter *w, const char *why)
 {
-	w->next = NULL;
-	w->list = list;
-	if (list->first)
-		list->last->next = w;
-	else
-		list->first = w;
-	list->last = w;
+	sched_prepare_block(w->task, why);
 }
 
-static struct waiter *take_waiter(struct waiters *list)
+void sl_wait_change(struct sl_waiter *w, const char *why)
 {
-	struct waiter *w = list->first;
+	struct proc *p = w->task;
 
-	if (!w)
-		return NULL;
-	list->first = w->next;
-	w->list = NULL;
-	return w;
+	WRITE_ONCE(p->task.wait_for, why);
 }
 
-/* It gives up. The list is searched: who is killed may stand anywhere. */
-static void drop_waiter(struct waiter *w)
+void sl_wait_wake(struct sl_waiter *w, bool is_sync, const struct sl_waiter *by)
 {
-	struct waiter *before = NULL;
-
-	if (!w->list)
-		return;
-	for (struct waiter *at = w->list->first; at != w; at = at->next)
-		before = at;
-	if (before)
-		before->next = w->next;
-	else
-		w->list->first = w->next;
-	if (w->list->last == w)
-		w->list->last = before;
-	w->list = NULL;
+	(void)by;
+	((struct waiter *)w)->is_done = true;
+	sched_wake(w->task, is_sync ? SCX_WAKE_SYNC : 0);
 }
 
-/* Context: the set's lock is held. */
-static void complete(struct waiter *w, u64 wake_flags)
-{
-	w->is_done = true;
-	sched_wake(w->proc, wake_flags);
-}
+/* ---- waiting -------------------------------------------------------------- */
 
 /* After sched_prepare_block(). Context: the set's lock is held, as it is afterwards. */
 static void block(struct syncs *s)
@@ -138,14 +103,16 @@ static void block(struct syncs *s)
  */
 static int wait_done(struct syncs *s, struct waiter *w)
 {
+	struct proc *p = w->waiter.task;
+
 	for (;;) {
 		/* A kill before this is seen here, one after it keeps us awake. */
-		if (!w->is_done && killed(w->proc))
+		if (!w->is_done && killed(p))
 			return -1;
 		block(s);
 		if (w->is_done)
 			break;
-		sched_prepare_block(w->proc, w->proc->task.wait_for);
+		sched_prepare_block(p, p->task.wait_for);
 	}
 	return 0;
 }
@@ -155,184 +122,60 @@ static int wait_or_give_up(struct syncs *s, struct waiter *w)
 	int err = wait_done(s, w);
 
 	if (err)
-		drop_waiter(w);
+		sl_waiter_drop(&w->waiter);
 	return err;
 }
 
-/* ---- locks and conditions ------------------------------------------------- */
-
-static int take_lock(struct syncs *s, struct sync_object *o, struct waiter *w)
+/* Return: 0 when the call is complete, or -1. */
+static int finish(struct syncs *s, struct waiter *w, enum sl_object_result result)
 {
-	if (!o->owner) {
-		o->owner = w->proc;
-		return 0;
-	}
-	if (o->owner == w->proc)
-		return -1;
-	sched_prepare_block(w->proc, "lock");
-	add_waiter(&o->waiters, w);
-	return wait_or_give_up(s, w);
-}
-
-static int drop_lock(struct sync_object *o, struct proc *p)
-{
-	struct waiter *next;
-
-	if (o->owner != p)
-		return -1;
-	next = take_waiter(&o->waiters);
-	o->owner = next ? next->proc : NULL;
-	if (next)
-		complete(next, 0);
-	return 0;
-}
-
-static struct sync_object *lock_of(struct syncs *s, u64 lock_plus_1)
-{
-	if (lock_plus_1 < 1 || lock_plus_1 > s->nr ||
-	    object_of(s, lock_plus_1 - 1)->kind != SYNC_LOCK)
-		return NULL;
-	return object_of(s, lock_plus_1 - 1);
+	if (result == SL_OBJECT_WAITS)
+		return wait_or_give_up(s, w);
+	return result == SL_OBJECT_DONE ? 0 : -1;
 }
 
 static int await(struct syncs *s, struct sync_object *o, struct waiter *w,
 		 u64 lock_plus_1)
 {
-	struct sync_object *lock = NULL;
+	struct sl_object *lock = NULL;
 
 	if (lock_plus_1) {
-		lock = lock_of(s, lock_plus_1);
-		if (!lock || drop_lock(lock, w->proc))
+		if (lock_plus_1 > s->nr ||
+		    object_of(s, lock_plus_1 - 1)->kind != SYNC_LOCK)
 			return -1;
+		lock = &object_of(s, lock_plus_1 - 1)->object;
 	}
-	w->lock_plus_1 = lock_plus_1;
-	sched_prepare_block(w->proc, "condition");
-	add_waiter(&o->waiters, w);
-	return wait_or_give_up(s, w);
+	return finish(s, w, sl_object_await(&o->object, &w->waiter, lock));
 }
 
-/* @w has been signalled: wake it with its lock, or queue it for that. */
-static void leave_condition(struct syncs *s, struct waiter *w)
-{
-	struct sync_object *lock = lock_of(s, w->lock_plus_1);
-
-	if (lock && lock->owner) {
-		WRITE_ONCE(w->proc->task.wait_for, "lock");
-		add_waiter(&lock->waiters, w);
-		return;
-	}
-	if (lock)
-		lock->owner = w->proc;
-	complete(w, 0);
-}
-
-static int signal(struct syncs *s, struct sync_object *o, bool all)
-{
-	struct waiter *w;
-
-	while ((w = take_waiter(&o->waiters))) {
-		leave_condition(s, w);
-		if (!all)
-			break;
-	}
-	return 0;
-}
-
-/* ---- pipes ---------------------------------------------------------------- */
-
-/* Move what can be moved for one waiter. Return: true if its call is complete. */
-static bool move_bytes(struct sync_object *o, struct waiter *w, bool is_send)
-{
-	u64 can = is_send ? o->param[0] - o->level : o->level;
-	u64 bytes = w->need < can ? w->need : can;
-
-	w->need -= bytes;
-	o->level = is_send ? o->level + bytes : o->level - bytes;
-	return !w->need;
-}
-
-/* Let the first waiter move what it can. Return: whether a byte has moved. */
-static bool advance(struct sync_object *o, bool is_send)
-{
-	struct waiters *list = is_send ? &o->senders : &o->waiters;
-	struct waiter *w = list->first;
-	u64 needed;
-
-	if (!w)
-		return false;
-	needed = w->need;
-	/* Whoever is complete may be gone as soon as the lock is dropped. */
-	if (move_bytes(o, w, is_send))
-		complete(take_waiter(list), SCX_WAKE_SYNC);
-	return w->need != needed;
-}
-
-/* A message larger than the pipe goes through it in several steps. */
-static void settle_pipe(struct sync_object *o)
-{
-	bool has_changed;
-
-	do {
-		has_changed = advance(o, false);
-		has_changed |= advance(o, true);
-	} while (has_changed);
-}
-
-static int use_pipe(struct syncs *s, struct sync_object *o, struct waiter *w,
-		    u64 bytes, bool is_send)
-{
-	struct waiters *list = is_send ? &o->senders : &o->waiters;
-
-	w->need = bytes;
-	if (!list->first && move_bytes(o, w, is_send)) {
-		settle_pipe(o);
-		return 0;
-	}
-	/* Settling may complete it at once: then it will not block. */
-	sched_prepare_block(w->proc, is_send ? "room in pipe" : "data in pipe");
-	add_waiter(list, w);
-	settle_pipe(o);
-	return wait_or_give_up(s, w);
-}
-
-/* ---- barriers and counters ------------------------------------------------ */
-
-static int arrive(struct syncs *s, struct sync_object *o, struct waiter *w)
-{
-	struct waiter *other;
-
-	if (++o->level < o->param[0]) {
-		sched_prepare_block(w->proc, "barrier");
-		add_waiter(&o->waiters, w);
-		return wait_or_give_up(s, w);
-	}
-	o->level = 0;
-	while ((other = take_waiter(&o->waiters)))
-		complete(other, 0);
-	return 0;
-}
+/* ---- counters -------------------------------------------------------------- */
 
 static void add(struct sync_object *o, u64 amount)
 {
-	o->level += amount;
-	if (o->off_at && o->level >= o->off_at)
+	struct sl_object *counter = &o->object;
+	struct sl_waiter *w;
+
+	counter->level += amount;
+	if (o->off_at && counter->level >= o->off_at)
 		job_end_at(now_ns());
-	while (o->waiters.first && o->waiters.first->need <= o->level) {
-		o->level -= o->waiters.first->need;
-		complete(take_waiter(&o->waiters), 0);
+	while ((w = counter->waiters.first) && w->need <= counter->level) {
+		counter->level -= w->need;
+		sl_wait_wake(sl_waiters_take(&counter->waiters), false, NULL);
 	}
 }
 
 static int take(struct syncs *s, struct sync_object *o, struct waiter *w,
 		u64 amount)
 {
-	if (!o->waiters.first && amount <= o->level) {
-		o->level -= amount;
+	struct sl_object *counter = &o->object;
+
+	if (!counter->waiters.first && amount <= counter->level) {
+		counter->level -= amount;
 		return 0;
 	}
-	w->need = amount;
-	sched_prepare_block(w->proc, "children");
-	add_waiter(&o->waiters, w);
+	w->waiter.need = amount;
+	sl_wait_block(&w->waiter, "children");
+	sl_waiters_add(&counter->waiters, &w->waiter);
 	return wait_or_give_up(s, w);
 }
 
@@ -345,19 +188,21 @@ static void request_done(struct timer *timer, void *arg)
 	struct waiter *w = arg;
 	struct syncs *s = w->set;
 	struct sync_object *o = w->device;
+	struct sl_waiter *next;
 
 	(void)timer;
 	acquire(&s->lock);
 	o->nr_active--;
-	if (o->waiters.first)
-		start_request(o, take_waiter(&o->waiters));
-	complete(w, 0);
+	next = sl_waiters_take(&o->object.waiters);
+	if (next)
+		start_request(o, (struct waiter *)next);
+	sl_wait_wake(&w->waiter, false, NULL);
 	release(&s->lock);
 }
 
 static void start_request(struct sync_object *o, struct waiter *w)
 {
-	u64 took_ns = o->param[0] + (w->need * o->param[1] + 1023) / 1024;
+	u64 took_ns = o->param[0] + (w->waiter.need * o->param[1] + 1023) / 1024;
 
 	o->nr_active++;
 	timer_start(&w->timer, now_ns() + took_ns, request_done, w);
@@ -370,22 +215,22 @@ static void start_request(struct sync_object *o, struct waiter *w)
 static int request(struct syncs *s, struct sync_object *o, struct waiter *w,
 		   u64 bytes)
 {
-	w->need = bytes;
+	w->waiter.need = bytes;
 	w->set = s;
 	w->device = o;
-	sched_prepare_block(w->proc, "device");
+	sl_wait_block(&w->waiter, "device");
 	if (o->nr_active < o->param[2])
 		start_request(o, w);
 	else
-		add_waiter(&o->waiters, w);
+		sl_waiters_add(&o->object.waiters, &w->waiter);
 	if (!wait_done(s, w))
 		return 0;
-	if (w->list) {
-		drop_waiter(w);
+	if (w->waiter.list) {
+		sl_waiter_drop(&w->waiter);
 		return -1;
 	}
 	while (!w->is_done) {
-		sched_prepare_block(w->proc, "device");
+		sl_wait_block(&w->waiter, "device");
 		block(s);
 	}
 	return 0;
@@ -474,6 +319,7 @@ static int fill_syncs(struct syncs *s, uint64 specs)
 		o->kind = spec.kind;
 		for (u32 j = 0; j < 3; j++)
 			o->param[j] = spec.param[j];
+		o->object.size = spec.param[0];
 	}
 	return 0;
 }
@@ -519,22 +365,24 @@ static const u8 kind_of_op[SYNC_NR_OPS] = {
 /* Context: the set's lock is held, as it is afterwards. */
 static int do_op(struct syncs *s, struct sync_object *o, int op, u64 arg)
 {
-	struct waiter w = { .proc = myproc() };
+	struct waiter w = { .waiter.task = myproc() };
 
 	switch (op) {
 	case SYNC_TAKE_LOCK:
-		return take_lock(s, o, &w);
+		return finish(s, &w, sl_object_lock(&o->object, &w.waiter));
 	case SYNC_DROP_LOCK:
-		return drop_lock(o, w.proc);
+		return finish(s, &w, sl_object_unlock(&o->object, &w.waiter));
 	case SYNC_SEND:
+		return finish(s, &w, sl_object_send(&o->object, &w.waiter, arg));
 	case SYNC_RECV:
-		return use_pipe(s, o, &w, arg, op == SYNC_SEND);
+		return finish(s, &w, sl_object_recv(&o->object, &w.waiter, arg));
 	case SYNC_ARRIVE:
-		return arrive(s, o, &w);
+		return finish(s, &w, sl_object_arrive(&o->object, &w.waiter));
 	case SYNC_AWAIT:
 		return await(s, o, &w, arg);
 	case SYNC_SIGNAL:
-		return signal(s, o, arg);
+		sl_object_signal(&o->object, &w.waiter, arg);
+		return 0;
 	case SYNC_ADD:
 		add(o, arg);
 		return 0;

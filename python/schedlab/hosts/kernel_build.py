@@ -244,7 +244,9 @@ def _compile_all(
 def _kernel_objects(*, has_lab: bool) -> list[Path]:
     """All of the kernel but its policies."""
     sources = [*_sources(_folder("kernel")), _folder("mkfs") / "fscheck.c"]
-    sources += [*(_sources(_folder("lab")) if has_lab else []), resource_root() / "core" / "build.c"]
+    sources += [resource_root() / "core" / "build.c"]
+    if has_lab:
+        sources += [*_sources(_folder("lab")), resource_root() / "player" / "objects.c"]
     return _compile_all(sources, _include_path("lab" if has_lab else "nolab"), KERNEL_OPTIONS)
 
 
@@ -340,7 +342,8 @@ def _link_programs(extra: Sequence[Path]) -> dict[str, Path]:
     sources = _sources(_folder("user"))
     mains = [path for path in sources if MAIN.search(path.read_text(encoding="utf-8"))]
     library = [path for path in sources if path not in mains]
-    library += _sources(resource_root() / "player")
+    # What tasks wait for is the kernel's.
+    library += [path for path in _sources(resource_root() / "player") if path.name != "objects.c"]
     shared = _compile_all(library, _include_path(), USER_OPTIONS)
     objects = _compile_all(mains, _include_path(), USER_OPTIONS)
     for path in extra:
