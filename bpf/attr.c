@@ -28,7 +28,7 @@ int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr)
 {
 	int err;
 
-	/* Most often there are none, and the lock is everybody's. */
+	/* Most often there are none, and the lock is one for all CPUs. */
 	if (!attr->given)
 		return 0;
 	sl_lock(&sl_bpf.maps_lock);

@@ -3,7 +3,7 @@
  * maps.c - BPF maps for natively compiled policies: hash, array, per-CPU array
  * and task storage.
  *
- * maps_create() walks the map sites of a policy (include/scx/native.h) and
+ * maps_create() iterators the map sites of a policy (include/scx/native.h) and
  * allocates every map once; nothing is allocated later. A pointer into a map
  * stays valid until the entry is deleted, as in Linux; the entry may then be
  * reused at once, as with Linux's preallocated maps. The lock guards the
@@ -286,7 +286,7 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
 	return err;
 }
 
-/* The task's slot will be somebody else's: its storage must not be found. Other
+/* The task's slot will be another task's: its storage must not be found. Other
  * CPUs may be loading a policy. */
 static void maps_forget_task(struct sl_task *t)
 {

@@ -35,7 +35,7 @@ static struct sl_timer *slot_of(const struct bpf_timer *timer)
  * The host has one timer, for the first that is due: one of these, or the watchdog.
  * Context: timers_lock held.
  */
-static void ask_host(void)
+static void set_host_timer_locked(void)
 {
 	u64 first_ns = READ_ONCE(sl_core.watchdog_ns);
 
@@ -49,10 +49,10 @@ static void ask_host(void)
 		sl_host_set_timer(first_ns);
 }
 
-static void ask_host_for_timer(void)
+static void set_host_timer(void)
 {
 	sl_lock(&sl_bpf.timers_lock);
-	ask_host();
+	set_host_timer_locked();
 	sl_unlock(&sl_bpf.timers_lock);
 }
 
@@ -127,7 +127,7 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 		s->expires_ns = nsecs;
 		s->start_nr = ++nr_starts;
 		s->is_armed = true;
-		ask_host();
+		set_host_timer_locked();
 		err = 0;
 	}
 	sl_unlock(&sl_bpf.timers_lock);
@@ -210,7 +210,7 @@ void sl_timers_run(void)
 			watchdog(this_cpu);
 			start_watchdog();
 		} else {
-			ask_host_for_timer();
+			set_host_timer();
 		}
 	}
 	this_cpu->in_interrupt = false;

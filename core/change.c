@@ -190,7 +190,7 @@ void sl_migrate_enable(struct sl_task *t)
 	struct sl_cpu *this_cpu = sl_this_cpu();
 
 	SL_ASSERT(t->p.migration_disabled > 0);
-	/* Under the lock: who changes the affinity looks at it there. */
+	/* Under the lock, as a change of the affinity. */
 	sl_lock(&this_cpu->lock);
 	SL_ASSERT(this_cpu->curr == t);
 	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled - 1));

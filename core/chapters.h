@@ -10,7 +10,7 @@ static s32 any_allowed_cpu(const struct sl_task *t, s32 preferred);
 static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 			  struct sl_task *t, u64 enq_flags);
 static void finish_failure(struct sl_cpu *this_cpu);
-static void take_back_all(struct sl_cpu *this_cpu);
+static void reclaim_all(struct sl_cpu *this_cpu);
 static void wait_for_dumps(void);
 
 /* bpf/: maps.c, timer.c, spin_lock.c */
@@ -20,7 +20,7 @@ static int maps_create(const struct sl_policy *policy);
 static void maps_destroy(void);
 static void maps_forget_task(struct sl_task *t);
 static int give_kept_attrs(struct sl_task *t);
-static void ask_host_for_timer(void);
+static void set_host_timer(void);
 static void timers_destroy(void);
 static void timers_forget(const void *value, u32 bytes);
 static void spin_locks_reset(void);

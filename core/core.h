@@ -15,15 +15,15 @@
  * also why load.c may take all CPUs' locks when a policy begins. The table of
  * tasks has a lock per CPU too, taken before any of these and never while one is held:
  * a task comes or goes under that of the CPU that it comes or goes on, and all of them
- * together (sl_lock_tasks()) keep the tasks there are while somebody looks at all of
- * them. Whatever is held, `bypass_lock` may be taken; whoever has it takes no other.
+ * together (lock_tasks()) keep the set of tasks as it is while all are visited.
+ * Whatever is held, `bypass_lock` may be taken; its holder takes no other.
  *
  * What is read without the lock that protects it is read and written with
  * READ_ONCE() and WRITE_ONCE(), or smp_load_acquire() and smp_store_release(); tests/core proves that
  * nothing is forgotten.
  *
  * Stacks. A task becomes visible to other CPUs when it is queued, which may be
- * before its host has left its stack. So whoever picks it waits for `on_cpu`
+ * before its host has left its stack. So the CPU that picks it waits for `on_cpu`
  * to fall. A CPU chooses its next task before it queues its previous one, so
  * these waits cannot form a circle (docs/design/0002).
  *
@@ -54,7 +54,7 @@ struct sl_dsq {
 	struct sl_task	*last;
 	struct sl_task	*root;	/* tree by vtime; NULL while FIFO */
 	u64		seq;	/* insertions so far */
-	struct bpf_iter_scx_dsq *walks;	/* iterators standing on a task */
+	struct bpf_iter_scx_dsq *iterators;	/* iterators standing on a task */
 
 	s32		cpu;	/* whose local queue; -1: none's */
 	struct sl_dsq	*next_free;	/* dsqs_lock protects it */
@@ -87,7 +87,7 @@ struct sl_insert {
 struct sl_cpu {
 	sl_lock_t	lock;
 	/* lock protects: */
-	bool		must_pass;	/* somebody waits for its next sl_schedule() */
+	bool		must_quiesce;	/* another CPU waits for its next sl_schedule() */
 	struct sl_task	*curr;		/* NULL: idle */
 	bool		is_scheduling;	/* between the start of a pick and its end */
 
@@ -144,8 +144,8 @@ struct sl_core {
 
 	sl_lock_t	bypass_lock;	/* for changing `live` */
 	/*
-	 * What is asked now: &ops, or &sl_no_ops while bypassed. One word, so that who
-	 * was once not told of something is told of nothing that follows from it.
+	 * What is asked now: &ops, or &sl_no_ops while bypassed. One word, so that a
+	 * callback that was skipped is followed by none that depends on it.
 	 */
 	const struct sched_ext_ops *live;
 	struct sched_ext_ops ops;	/* a copy; constant while loaded */
@@ -161,7 +161,7 @@ struct sl_core {
 	u32		nr_dsqs;
 	struct sl_dsq	*free_dsqs;	/* destroyed; another CPU may look at one */
 
-	/* Every switch reads this; only who goes idle, or ends that, writes it. */
+	/* Every switch reads this; only a CPU that goes idle, or ends that, writes it. */
 	struct cpumask	idle ____cacheline_aligned;	/* atomic bits */
 	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
 	u64		idle_seq;	/* atomic: how often a CPU showed that it is idle */
@@ -176,7 +176,7 @@ struct sl_core {
 
 	u64		nr_dumps;	/* atomic: in progress */
 	u64		is_changing;	/* atomic: a policy comes or goes */
-	u64		exit_claimed;	/* atomic: who reports the exit */
+	u64		exit_claimed;	/* atomic: the exit has its reporter */
 	u64		exit_ready;	/* atomic: exit_info is complete */
 	u64		exit_done;	/* atomic: the hand-over has happened */
 	u64		watchdog_ns;	/* atomic: when it looks next; on the policy's clock */

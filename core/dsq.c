@@ -167,10 +167,10 @@ sl_inline bool dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 	return true;
 }
 
-/* Before @t leaves @q: its walks and its tree let go of it. */
-static __noinline void leave_walks_and_tree(struct sl_dsq *q, struct sl_task *t)
+/* Before @t leaves @q: its iterators and its tree let go of it. */
+static __noinline void leave_iterators_and_tree(struct sl_dsq *q, struct sl_task *t)
 {
-	for (struct bpf_iter_scx_dsq *it = q->walks; it; it = it->link) {
+	for (struct bpf_iter_scx_dsq *it = q->iterators; it; it = it->link) {
 		if (it->next == t)
 			it->next = it->flags & SCX_DSQ_ITER_REV ? t->prev :
 								  t->next;
@@ -186,8 +186,8 @@ sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
 	struct sl_task *prev = t->prev;
 
 	SL_ASSERT(t->dsq == q);
-	if (unlikely((uintptr_t)q->root | (uintptr_t)q->walks))
-		leave_walks_and_tree(q, t);
+	if (unlikely((uintptr_t)q->root | (uintptr_t)q->iterators))
+		leave_iterators_and_tree(q, t);
 	WRITE_ONCE(q->nr, q->nr - 1);
 	smp_store_release(&t->dsq, NULL);
 	if (prev)
@@ -266,7 +266,7 @@ static void enter_dsq(struct sl_dsq *q)
 }
 
 /*
- * Take @q out of the table: whoever stands behind it moves up, so that a search
+ * Take @q out of the table: those behind it move up, so that a search
  * still ends at the first hole. Context: dsqs_lock held.
  */
 static void leave_dsq(struct sl_dsq *q)
@@ -297,10 +297,10 @@ static void leave_dsq(struct sl_dsq *q)
 
 /*
  * What was a queue before becomes one again, under its lock: another CPU may be
- * about to take it. It goes on counting insertions, for its walks (S27).
+ * about to take it. It goes on counting insertions, for its iterators (S27).
  * Context: dsqs_lock held.
  */
-static void revive_dsq(struct sl_dsq *q, u64 id)
+static void reinit_dsq(struct sl_dsq *q, u64 id)
 {
 	sl_lock(&q->lock);
 	SL_ASSERT(q->is_dead && !q->nr);
@@ -330,7 +330,7 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 		struct sl_dsq *old = sl_core.free_dsqs;
 
 		sl_core.free_dsqs = old->next_free;
-		revive_dsq(old, dsq_id);
+		reinit_dsq(old, dsq_id);
 		enter_dsq(old);
 	} else {
 		enter_dsq(q);

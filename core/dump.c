@@ -3,8 +3,8 @@
  * dump.c - CPUs, queues and tasks as text, one format on every host.
  *
  * Called by hosts at any moment, also for a machine that is stuck, and by an
- * interrupt that came while this CPU held a lock. So it waits for nobody: it reads
- * without locks, a line may contradict the next. What it could find, and somebody
+ * interrupt that came while this CPU held a lock. So it never waits: it reads
+ * without locks, a line may contradict the next. What it could find, and another CPU
  * is about to free, is kept until it has ended: see wait_for_dumps().
  *
  * Read next: kfuncs_dsq.c, what a policy calls.
@@ -25,7 +25,7 @@ static void count_dumps(u64 change)
 
 /*
  * Nothing can find any more what the caller is about to free; let those end that
- * may have found it before. Context: any, the dump waits for nobody.
+ * may have found it before. Context: any, a dump never waits.
  */
 static void wait_for_dumps(void)
 {

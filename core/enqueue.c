@@ -10,8 +10,8 @@
  *	                                    by flush_dispatch_buf()
  *
  * Functions have the names of their counterparts in kernel/sched/ext.c. A task
- * between two queues has ops_state DISPATCHING; whoever wants to take it away waits
- * until it has arrived.
+ * between two queues has ops_state DISPATCHING; a CPU that wants to take it away
+ * waits until it has arrived.
  *
  * Read next: schedule.c, which takes from the local queue.
  */

@@ -4,7 +4,7 @@
  *
  * Called by schedule.c when a CPU goes idle or comes back, by wake.c for the
  * default choice, and by policies through kfuncs_cpu.c. The masks are hints
- * that are claimed bit by bit: whoever clears a bit has the CPU (S23).
+ * that are claimed bit by bit: the CPU that clears a bit has claimed it (S23).
  *
  * No task waits beside a CPU that sleeps because the two missed each other:
  *
@@ -13,7 +13,7 @@
  *	looks at the queues             watches: reads idle_seq
  *	sets its bit, update_idle()     policy looks for idle CPUs
  *	idle_seq++; fence               queues; fence
- *	looks again (host.h)            reads idle_seq again: kicks whoever came
+ *	looks again (host.h)            reads idle_seq again: kicks what is new
  *
  * If the right side reads the left one's number first, the policy could see the
  * bit. If it reads it at the end, it kicks. If it never does, the fences order its
@@ -90,8 +90,8 @@ static bool claim(s32 cpu)
 {
 	/*
 	 * Also when the CPU turns out to be taken: two siblings that come and go
-	 * at once can leave the core marked idle, and whoever searches that mask
-	 * would find the same CPU for ever.
+	 * at once can leave the core marked idle, and a search of that mask
+	 * would find the same CPU indefinitely.
 	 */
 	if (sl_core.has_smt)
 		update_core_idle(cpu, false);
@@ -105,7 +105,7 @@ static void show_idle(struct sl_cpu *cpu)
 
 	if (sl_core.nr_cpus == 1)
 		return;
-	/* Whoever sees the number finds at whose showing it was taken. */
+	/* A reader of the number finds the CPU that took it. */
 	smp_store_release(&cpu->idle_seq, ~0ULL);
 	do {
 		seq = smp_load_acquire(&sl_core.idle_seq);

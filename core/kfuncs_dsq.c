@@ -178,8 +178,8 @@ int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags)
 	it->dsq = q;
 	it->next = flags & SCX_DSQ_ITER_REV ? q->last : q->first;
 	it->seq = q->seq;
-	it->link = q->walks;
-	q->walks = it;
+	it->link = q->iterators;
+	q->iterators = it;
 	sl_unlock(&q->lock);
 	return 0;
 }
@@ -194,7 +194,7 @@ struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it)
 	if (!q)
 		return NULL;
 	sl_lock(&q->lock);
-	/* Tasks inserted since the walk began are not part of it (S27). */
+	/* Tasks inserted since the iteration began are not part of it (S27). */
 	for (t = it->next; t && t->dsq_seq >= it->seq;)
 		t = it->flags & SCX_DSQ_ITER_REV ? t->prev : t->next;
 	if (t)
@@ -213,7 +213,7 @@ void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it)
 	if (!q)
 		return;
 	sl_lock(&q->lock);
-	for (link = &q->walks; *link != it; link = &(*link)->link)
+	for (link = &q->iterators; *link != it; link = &(*link)->link)
 		;
 	*link = it->link;
 	sl_unlock(&q->lock);
@@ -233,8 +233,8 @@ void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime)
 }
 
 /*
- * Move @p from the walked queue. Fails, without harm, if it has left the queue
- * since the walk saw it.
+ * Move @p from the queue of the iteration. Fails, without harm, if it has left the
+ * queue since the iterator stood on it.
  */
 static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 		      u64 enq_flags)

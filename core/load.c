@@ -5,7 +5,7 @@
  *	enable:   maps -> ops -> ops.init -> ops.init_task of every task ->
  *	          all CPUs are held -> the story of every runnable task begins
  *	          and it is queued anew -> bypass ends -> CPUs go on
- *	disable:  bypass (built-in FIFO) -> nobody is in the policy any more ->
+ *	disable:  bypass (built-in FIFO) -> no CPU is in the policy any more ->
  *	          every task is taken back -> ops.exit_task, ops.exit -> memory
  *
  * Called by hosts. Other CPUs need not be stopped: where they are at work, each is
@@ -28,12 +28,12 @@ static void wait_for_others(struct sl_cpu *this_cpu)
 		if (cpu == this_cpu)
 			continue;
 		sl_lock(&cpu->lock);
-		smp_store_release(&cpu->must_pass, true);
+		smp_store_release(&cpu->must_quiesce, true);
 		sl_unlock(&cpu->lock);
 		sl_host_kick(cpu->id);
 	}
 	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		while (smp_load_acquire(&sl_core.cpus[i].must_pass))
+		while (smp_load_acquire(&sl_core.cpus[i].must_quiesce))
 			sl_host_relax();
 	}
 }
@@ -94,7 +94,7 @@ static void destroy_dsqs(void)
 		WRITE_ONCE(sl_core.cpus[i].last_dsq, &sl_core.no_dsq);
 }
 
-/* Context: nobody uses what the policy had. */
+/* Context: nothing of the policy is in use. */
 static void forget_policy(void)
 {
 	set_ops(NULL);
@@ -105,8 +105,8 @@ static void forget_policy(void)
 	destroy_dsqs();
 }
 
-/* S1: the tasks that exist. Context: all tasks_locks held, nobody comes or goes. */
-static void tell_of_tasks(struct sl_cpu *this_cpu)
+/* S1: the tasks that exist. Context: all tasks_locks held, no task comes or goes. */
+static void init_tasks(struct sl_cpu *this_cpu)
 {
 	struct scx_init_task_args args = { .fork = false };
 
@@ -115,7 +115,7 @@ static void tell_of_tasks(struct sl_cpu *this_cpu)
 
 		if (!t || t->is_leaving)
 			continue;
-		t->is_told = true;
+		t->is_known = true;
 		if (give_kept_attrs(t))
 			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 					"the task_attrs map has no room for %s[%d]",
@@ -138,13 +138,13 @@ static void tell_of_tasks(struct sl_cpu *this_cpu)
  * The policy's story of @t begins where @t is. Context: all CPUs are held, so it
  * is in one of its states for good, and in no policy's hands.
  */
-static void hand_over(struct sl_cpu *this_cpu, struct sl_task *t)
+static void attach_to_policy(struct sl_cpu *this_cpu, struct sl_task *t)
 {
 	struct sl_cpu *cpu = &sl_core.cpus[t->cpu];
 	u8 state = READ_ONCE(t->state);
 
 	if (state == SL_TASK_WAKING) {
-		/* Whoever is about to queue it tells the policy. */
+		/* Its waker, which is about to queue it, calls ops.runnable(). */
 		t->p.scx.flags &= ~SCX_TASK_QUEUED;
 		return;
 	}
@@ -165,12 +165,12 @@ static void hand_over(struct sl_cpu *this_cpu, struct sl_task *t)
 
 /*
  * From one moment on the policy decides. The CPUs' locks are held all at once
- * here and nowhere else: whoever holds one waits for no other, so they come.
+ * here and nowhere else: a holder of one waits for no other, so all are got.
  */
-static void hand_over_all(struct sl_cpu *this_cpu)
+static void attach_all(struct sl_cpu *this_cpu)
 {
 	lock_tasks();
-	tell_of_tasks(this_cpu);
+	init_tasks(this_cpu);
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		sl_lock(&sl_core.cpus[i].lock);
 	this_cpu->holds_lock = true;
@@ -179,7 +179,7 @@ static void hand_over_all(struct sl_cpu *this_cpu)
 		struct sl_task *t = task_in_slot(i);
 
 		if (t)
-			hand_over(this_cpu, t);
+			attach_to_policy(this_cpu, t);
 	}
 	this_cpu->holds_lock = false;
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
@@ -224,13 +224,13 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	if (is_live)
 		wait_for_others(this_cpu);
 	smp_store_release(&sl_core.exit_done, 0);
-	hand_over_all(this_cpu);
+	attach_all(this_cpu);
 	start_watchdog();
 	flush(this_cpu);
 	return 0;
 }
 
-static void tell_of_end(struct sl_cpu *this_cpu)
+static void exit_tasks(struct sl_cpu *this_cpu)
 {
 	struct scx_exit_task_args args = { .cancelled = false };
 
@@ -238,7 +238,7 @@ static void tell_of_end(struct sl_cpu *this_cpu)
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
 		struct sl_task *t = task_in_slot(i);
 
-		if (!t || t->is_leaving || !t->is_told)
+		if (!t || t->is_leaving || !t->is_known)
 			continue;
 		if (sl_core.ops.disable)
 			SL_CALL(this_cpu, sl_core.ops.disable, disable, t, &t->p);
@@ -264,10 +264,10 @@ static void disable(bool is_live)
 	set_bypass(true);
 	if (is_live)
 		wait_for_others(this_cpu);
-	take_back_all(this_cpu);
+	reclaim_all(this_cpu);
 	/* A failure has said its last word; otherwise there will be none. */
 	if (sl_cas_u64(&sl_core.exit_claimed, 0, 1))
-		tell_of_end(this_cpu);
+		exit_tasks(this_cpu);
 	WRITE_ONCE(sl_core.is_loaded, false);
 	forget_policy();
 }

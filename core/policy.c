@@ -118,15 +118,15 @@ void sl_uei_record(struct user_exit_info *uei, const struct scx_exit_info *ei)
 	smp_store_release(&uei->kind, (int)ei->kind);
 }
 
-/* Every runnable task goes to the global queue, whoever has it now. */
-static void take_back_task(struct sl_cpu *this_cpu, struct sl_task *t)
+/* Every runnable task goes to the global queue, wherever it is now. */
+static void reclaim_task(struct sl_cpu *this_cpu, struct sl_task *t)
 {
 	struct sl_cpu *cpu;
 	bool is_ours;
 	u8 state;
 
 	/*
-	 * Whoever is waking it may not have seen the bypass, and may yet give it
+	 * Its waker may not have seen the bypass, and may yet give it
 	 * to the policy: wait until it has arrived, wherever that is.
 	 */
 	for (;;) {
@@ -152,14 +152,14 @@ static void take_back_task(struct sl_cpu *this_cpu, struct sl_task *t)
  * Context: bypass is on, no lock held. Holds the table's locks, so that no task
  * is detached, and its memory given back, under our feet.
  */
-static void take_back_all(struct sl_cpu *this_cpu)
+static void reclaim_all(struct sl_cpu *this_cpu)
 {
 	lock_tasks();
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
 		struct sl_task *t = task_in_slot(i);
 
 		if (t)
-			take_back_task(this_cpu, t);
+			reclaim_task(this_cpu, t);
 	}
 	unlock_tasks();
 	flush_deferred(this_cpu);
@@ -183,7 +183,7 @@ static void finish_failure(struct sl_cpu *this_cpu)
 	    !sl_cas_u64(&sl_core.exit_done, 0, 1))
 		return;
 	SL_ASSERT(sl_is_bypassed());
-	take_back_all(this_cpu);
+	reclaim_all(this_cpu);
 	call_exit(this_cpu);
 	sl_host_policy_failed(&sl_core.exit_info, sl_core.exit_pid);
 }
@@ -199,7 +199,7 @@ static u64 timeout_ns(void)
 static void start_watchdog(void)
 {
 	smp_store_release(&sl_core.watchdog_ns, sl_host_policy_now_ns() + timeout_ns() / 2);
-	ask_host_for_timer();
+	set_host_timer();
 }
 
 /*

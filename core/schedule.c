@@ -7,7 +7,7 @@
  *
  * Called by hosts, on the CPU concerned. The order matters: the previous task
  * is on no queue while the policy chooses (S8), and is queued only after the
- * choice, so that nobody can take it while this CPU might still wait for it.
+ * choice, so that no other CPU can take it while this CPU might still wait for it.
  *
  * Read next: wake.c.
  */
@@ -101,7 +101,7 @@ sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, bool may_st
 			return true;
 		if (has_task(cpu))
 			return false;
-		/* S38: it did something, but for others. Not for ever: @prev goes on. */
+		/* S38: it did something, but for other CPUs. @prev runs after so many tries. */
 		if (unlikely(!--nr_loops))
 			kick_cpu(cpu, cpu->id, 0);
 		if (!nr_loops || !cpu->nr_moved)
@@ -113,7 +113,7 @@ sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, bool may_st
 
 /* The previous task is still runnable: it waits from now on. */
 sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
-		       u64 now_ns, bool loses, bool is_last)
+		       u64 now_ns, bool must_migrate, bool is_last)
 {
 	SL_CALL_OP(cpu, stopping, t, &t->p, true);
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
@@ -121,7 +121,7 @@ sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 	/* In this order: the watchdog reads them without the lock. */
 	WRITE_ONCE(t->runnable_at_ns, now_ns);
 	smp_store_release(&t->state, SL_TASK_RUNNABLE);
-	if (unlikely(loses)) {
+	if (unlikely(must_migrate)) {
 		/*
 		 * S18: its affinity changed while it ran here. It moves without
 		 * ceasing to be runnable: the policy hears of the enqueue alone.
@@ -142,13 +142,13 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	dsq_remove(&cpu->local, t);
 	smp_store_release(&t->state, SL_TASK_RUNNING);
 	t->is_blocking = false;
-	/* Whoever queued it may have read the clock after us: no wait, then. */
+	/* The CPU that queued it may have read the clock later: no wait, then. */
 	wait_ns = sl_time_before(now_ns, t->runnable_at_ns) ?
 		  0 : now_ns - t->runnable_at_ns;
 	t->wait_ns += wait_ns;
 	if (wait_ns > t->wait_ns_max)
 		t->wait_ns_max = wait_ns;
-	/* S13: nobody runs with an empty slice. */
+	/* S13: no task runs with an empty slice. */
 	if (!sl_slice(t))
 		sl_set_slice(t, SCX_SLICE_DFL);
 	WRITE_ONCE(t->exec_start_ns, NOT_YET);
@@ -181,7 +181,7 @@ __flatten struct sl_task *sl_schedule(enum sl_why why)
 	struct sl_cpu *cpu = sl_this_cpu();
 	struct sl_task *prev, *next;
 	u64 now_ns = sl_host_now_ns();
-	bool wants_cpu = false, loses = false;
+	bool wants_cpu = false, must_migrate = false;
 
 	watch_idlers(cpu);
 	cpu->must_recheck = false;
@@ -191,8 +191,8 @@ __flatten struct sl_task *sl_schedule(enum sl_why why)
 			      READ_ONCE(READ_ONCE(cpu->last_dsq)->first));
 	cpu->holds_lock = true;
 	cpu->is_scheduling = true;
-	if (unlikely(cpu->must_pass))
-		smp_store_release(&cpu->must_pass, false);
+	if (unlikely(cpu->must_quiesce))
+		smp_store_release(&cpu->must_quiesce, false);
 	prev = cpu->curr;
 	if (prev) {
 		SL_ASSERT(prev->state == SL_TASK_RUNNING);
@@ -204,21 +204,21 @@ __flatten struct sl_task *sl_schedule(enum sl_why why)
 		else if (!wants_cpu)
 			stop_running(cpu, prev, why == SL_WHY_EXIT);
 		/* S18: then it is no choice any more, whatever slice it has. */
-		loses = wants_cpu && unlikely(!sl_may_run_on(prev, cpu->id));
+		must_migrate = wants_cpu && unlikely(!sl_may_run_on(prev, cpu->id));
 	}
-	if (balance_one(cpu, loses ? NULL : prev, wants_cpu && !loses)) {
+	if (balance_one(cpu, must_migrate ? NULL : prev, wants_cpu && !must_migrate)) {
 		if (!sl_slice(prev))
 			sl_set_slice(prev, SCX_SLICE_DFL);
 		next = prev;
 	} else {
 		/*
-		 * @prev cannot pass who is chosen, even when the policy puts it
-		 * at the head of this queue; and when nobody is chosen, it
+		 * @prev cannot overtake the chosen task, even when the policy puts it
+		 * at the head of this queue; and when none is chosen, it
 		 * comes back by way of idle (S12).
 		 */
 		next = cpu->local.first;
 		if (wants_cpu)
-			requeue(cpu, prev, why, now_ns, loses, !next);
+			requeue(cpu, prev, why, now_ns, must_migrate, !next);
 		if (next)
 			take_next(cpu, next, now_ns);
 		smp_store_release(&cpu->curr, next);

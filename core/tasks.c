@@ -197,7 +197,7 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
  * it (S21). So its CPU stays a CPU, and what tells one turn from the next goes on
  * counting.
  *
- * Context: nobody but stale pointers of the policy refers to @t.
+ * Context: nothing but stale pointers of the policy refers to @t.
  */
 void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 {
@@ -207,7 +207,7 @@ void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
 	smp_store_release(&t->state, SL_TASK_NEW);
 	set_ops_state(t, SL_OPSS_NONE);
 	t->is_leaving = false;
-	t->is_told = false;
+	t->is_known = false;
 	t->is_blocking = false;
 	t->in_custody = false;
 	t->last_cpu = -1;
@@ -316,7 +316,7 @@ static bool take_slot(struct sl_task *t)
 }
 
 /*
- * A slot that is nobody else's stays as it is: others are in the same line of the cache.
+ * The host's slot for @t stays as it is: others are in the same line of the cache.
  * Context: this CPU's tasks_lock held.
  */
 static void give_slot(struct sl_task *t)
@@ -330,17 +330,17 @@ static void give_slot(struct sl_task *t)
 }
 
 /*
- * Whoever has the lock decides who tells the policy of a task that comes or goes:
+ * Under the lock it is decided which calls ops.init_task() or ops.exit_task():
  * its host's call, or load.c, for all that are in the table.
  */
-static int enter_table(struct sl_cpu *this_cpu, struct sl_task *t, bool *must_tell)
+static int enter_table(struct sl_cpu *this_cpu, struct sl_task *t, bool *must_call)
 {
 	int err = -12;
 
 	sl_lock(&this_cpu->tasks_lock);
 	if (take_slot(t)) {
-		t->is_told = !sl_is_bypassed();
-		*must_tell = t->is_told;
+		t->is_known = !sl_is_bypassed();
+		*must_call = t->is_known;
 		smp_store_release(&t->is_attached, true);
 		err = 0;
 	}
@@ -351,7 +351,7 @@ static int enter_table(struct sl_cpu *this_cpu, struct sl_task *t, bool *must_te
 /**
  * sl_task_attach - make a task known to the core and to the policy
  * @t: set up, not attached
- * @parent: who created it; NULL: the host
+ * @parent: its creator; NULL: the host
  *
  * Context: no lock held. May take long: the policy allocates its state here.
  * Return: 0, -ENOMEM when the table is full, or what ops.init_task() returned.
@@ -360,7 +360,7 @@ int sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct scx_init_task_args args = { .fork = true };
-	bool must_tell = false;
+	bool must_call = false;
 	int err;
 
 	SL_ASSERT(!t->is_attached);
@@ -368,15 +368,15 @@ int sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 	if (parent)
 		WRITE_ONCE(t->p.real_parent, (struct task_struct *)&parent->p);
 	WRITE_ONCE(t->cpu, any_allowed_cpu(t, this_cpu->id));
-	err = enter_table(this_cpu, t, &must_tell);
+	err = enter_table(this_cpu, t, &must_call);
 	if (err)
 		return err;
 	/* Its host may have given them to the policy before this one. */
-	if (must_tell && t->attr.given && give_kept_attrs(t))
+	if (must_call && t->attr.given && give_kept_attrs(t))
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"the task_attrs map has no room for %s[%d]",
 				t->p.comm, t->p.pid);
-	if (must_tell && sl_core.ops.init_task) {
+	if (must_call && sl_core.ops.init_task) {
 		err = SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t, &t->p,
 			     &args);
 		if (err)
@@ -384,9 +384,9 @@ int sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 					"ops.init_task() failed (%d) for %s[%d]",
 					err, t->p.comm, t->p.pid);
 	}
-	if (must_tell && sl_core.ops.enable)
+	if (must_call && sl_core.ops.enable)
 		SL_CALL(this_cpu, sl_core.ops.enable, enable, t, &t->p);
-	if (must_tell && sl_core.ops.set_weight)
+	if (must_call && sl_core.ops.set_weight)
 		SL_CALL(this_cpu, sl_core.ops.set_weight, set_weight, t, &t->p,
 			t->p.scx.weight);
 	flush(this_cpu);
@@ -399,21 +399,21 @@ int sl_task_attach(struct sl_task *t, const struct sl_task *parent)
  *
  * Its memory stays a task until the policy is disabled; see task.h.
  *
- * Context: no lock held; nobody else uses @t any more.
+ * Context: no lock held; @t is not in use any more.
  */
 void sl_task_detach(struct sl_task *t)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct scx_exit_task_args args = { .cancelled = t->state == SL_TASK_NEW };
-	bool must_tell;
+	bool must_call;
 
 	SL_ASSERT(t->is_attached);
 	SL_ASSERT(t->state != SL_TASK_RUNNABLE && t->state != SL_TASK_RUNNING);
 	sl_lock(&this_cpu->tasks_lock);
 	t->is_leaving = true;
-	must_tell = t->is_told && !sl_is_bypassed() &&
+	must_call = t->is_known && !sl_is_bypassed() &&
 		    (sl_core.ops.disable || sl_core.ops.exit_task);
-	if (must_tell) {
+	if (must_call) {
 		/* It keeps its slot meanwhile: it may have storage still. */
 		sl_unlock(&this_cpu->tasks_lock);
 		if (sl_core.ops.disable)
@@ -423,7 +423,7 @@ void sl_task_detach(struct sl_task *t)
 				&args);
 		sl_lock(&this_cpu->tasks_lock);
 	}
-	/* First of all, so that nobody makes new storage for it. */
+	/* First of all, so that no storage is made for it any more. */
 	WRITE_ONCE(t->is_attached, false);
 	/* In a map that this does not see yet, nothing of it was stored. */
 	sl_host_fence();

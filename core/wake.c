@@ -7,7 +7,7 @@
  *
  * Called by hosts, from any CPU. A wake-up and the task's own way into
  * sl_schedule(SL_WHY_BLOCK) meet under the lock of the task's CPU, so none is
- * lost: whoever comes second sees what the first did.
+ * lost: the second of the two sees what the first did.
  *
  * Read next: change.c.
  */
@@ -129,7 +129,7 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	u64 now_ns;
 
 	sl_host_prefetch(READ_ONCE(this_cpu->last_dsq));
-	/* S39: nobody but an interrupt wakes without being a task. */
+	/* S39: a waker that is no task is an interrupt. */
 	this_cpu->in_interrupt = !origin_pid;
 	watch_idlers(this_cpu);
 	cpu = &sl_core.cpus[select_task_cpu(this_cpu, t, wake_flags, &enq_flags)];
@@ -159,7 +159,7 @@ void sl_task_start(struct sl_task *t, u64 wake_flags, s32 origin_pid)
 	u8 state;
 
 	SL_ASSERT(t->is_attached);
-	/* Under the lock, as a wake-up: see hand_over(). */
+	/* Under the lock, as a wake-up: see attach_to_policy(). */
 	cpu = lock_cpu_of(t, &state);
 	SL_ASSERT(state == SL_TASK_NEW);
 	smp_store_release(&t->state, SL_TASK_WAKING);
@@ -201,13 +201,13 @@ __flatten bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
  * sl_task_prepare_block - the running task announces that it will block
  * @t: the task running on this CPU
  *
- * Comes before the task becomes visible to those who will wake it. A wake-up
+ * Comes before the task becomes visible to its wakers. A wake-up
  * after this, and before sl_schedule(SL_WHY_BLOCK), keeps it from blocking. So does
- * a preemption in between: whoever waits looks again whether it has to.
+ * a preemption in between: the task looks again whether it has to wait.
  */
 void sl_task_prepare_block(struct sl_task *t)
 {
-	/* Who runs moves nowhere: its CPU's lock is this one's. */
+	/* A running task migrates nowhere: its CPU's lock is this one's. */
 	struct sl_cpu *cpu = sl_this_cpu();
 
 	sl_lock(&cpu->lock);

@@ -86,7 +86,7 @@ static void end_round(struct sl_player *p, const struct sl_program_op *op)
 {
 	const struct sl_program_op *loop = op - p->pc + op->a;
 
-	/* 0 rounds are for ever. */
+	/* 0 rounds: endless. */
 	if (!loop->b || --p->slots[op->slot])
 		p->pc = op->a;
 }

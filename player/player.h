@@ -44,10 +44,10 @@ struct sl_player_ops {
 	/*
 	 * Wait for a signal of condition @object; let go of @lock meanwhile and
 	 * take it again (SL_PROGRAM_NONE: no lock). Letting go and waiting are
-	 * one step: no signal by who takes the lock next is missed.
+	 * one step: no signal by the next lock holder is missed.
 	 */
 	int (*await)(struct sl_player *player, u32 object, u32 lock);
-	/* Wake the task that has waited longest, or all; nobody: no effect. */
+	/* Wake the task that has waited longest, or all; without waiters: no effect. */
 	int (*signal)(struct sl_player *player, u32 object, bool all);
 	/* Start task @task of the program. */
 	int (*spawn)(struct sl_player *player, u32 task);

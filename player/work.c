@@ -3,7 +3,7 @@
  * work.c - fixed amounts of computing, for the `work` verb.
  *
  * Called by every host that runs real code. A unit must stay the same number of
- * the same operations for ever: calibrations and published results count them.
+ * the same operations in every version: calibrations and published results count them.
  *
  * Read next: python/schedlab/calibration.py, what a unit costs where.
  */

@@ -5,7 +5,7 @@
  * A policy is a shared object with one symbol that matters, sl_policy, beside
  * its knobs: const volatile globals, found by name. They lie in read-only
  * memory; only the page that is written is made writable, and it is private, so
- * the file stays as it is for whoever loads it next.
+ * the file stays as it is for the next one to load it.
  *
  * Called by hosts/sim/load.c and hosts/uthreads/policy.c.
  * Read next: core/policy.c.

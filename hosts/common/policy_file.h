@@ -24,7 +24,7 @@ struct sl_policy_file {
  * @why: what is wrong, with the path
  * @why_bytes: size of @why
  *
- * The policy calls back into whoever loads it: the names of core/ must be
+ * The policy calls back into the program that loads it: the names of core/ must be
  * visible to it.
  *
  * Return: 0, or -errno with @why filled in.

@@ -109,7 +109,7 @@ static void go_on(struct sim_cpu *c)
 		enum sim_next next = SIM_NEXT_RUN;
 
 		if (!t->remaining_ns) {
-			/* What brought it here was not in vain. */
+			/* What brought it here was not spurious. */
 			c->nr_kicks = 0;
 			next = sim_interpret(t);
 		}

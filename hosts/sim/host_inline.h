@@ -50,7 +50,7 @@ sl_inline s32 sl_host_cpu(void)
 /* A task is data, and a CPU is off it as soon as it says so. */
 #define SL_HOST_HAS_STACKS 0
 
-/* Nobody else can end a wait here: to wait at all would be for ever. */
+/* No other thread can end a wait here: to wait at all would be to hang. */
 _Noreturn void sim_hang(void);
 
 sl_inline void sl_host_relax(void)
@@ -118,7 +118,7 @@ sl_inline void sl_host_slice_changed(struct sl_task *t)
 	sim_slice_changed(t);
 }
 
-/* A CPU here is nobody else's: all of its time is the task's. */
+/* No other process has a CPU here: all of its time is the task's. */
 sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
 	(void)t;

@@ -342,7 +342,7 @@ static void set_attr(struct sim_task *t, const struct sl_program_op *op)
 			 t->core.p.comm, t->core.p.pid, op->a);
 }
 
-/* A loop of ops that take no time would hold virtual time still for ever. */
+/* A loop of ops that take no time would hold virtual time still indefinitely. */
 static bool is_spinning(struct sim_task *t)
 {
 	if (!sim.is_over && ++sim.nr_zero_ops <= ZERO_OPS_MAX)
@@ -377,7 +377,7 @@ static bool act(struct sim_task *t, const struct sl_program_op *op)
 }
 
 /*
- * Whom the op woke may have the CPU kicked, by its policy. A real task would not
+ * A task that the op woke may have the CPU kicked, by the policy. A real task would not
  * get to its next op before that.
  */
 static bool is_kicked(void)

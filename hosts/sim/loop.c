@@ -64,7 +64,7 @@ static void set_arrival_key(void)
 		sim_key(tasks[sim.arrivals[sim.next_arrival]].arrival_ns, SIM_CLASS_WAKE);
 }
 
-/* Every task that is left waits for another one. Say who waits for what. */
+/* Every task that is left waits for another one. Say which waits for what. */
 static void report_deadlock(void)
 {
 	char text[512];
@@ -89,7 +89,7 @@ static void report_deadlock(void)
 		 nr, nr ? text : "none");
 }
 
-/* Has the run come to a point where only timers would go on for ever? */
+/* Has the run come to a point where only timers would continue? */
 static bool is_stuck(void)
 {
 	if (sim_tree_keys[sim_tree[0]] != SIM_NEVER || sim.nr_wakes ||
@@ -142,7 +142,7 @@ static void end_here(void)
 
 static void end_without_events(void)
 {
-	/* With a horizon, servers may wait for ever: that is its use. */
+	/* With a horizon, servers may wait without end: that is its use. */
 	if (sl_program_header(sim.program)->horizon_ns)
 		end_here();
 	else

@@ -25,7 +25,7 @@
 
 /*
  * A policy that makes the same CPU look for work, or its timers call back, so
- * often at one instant would go on for ever: here that takes no time.
+ * often at one instant would never end: here that takes no time.
  */
 #define SIM_PER_INSTANT_MAX 20000
 
@@ -46,7 +46,7 @@ static inline u64 sim_key(u64 t_ns, enum sim_class class)
 	return (t_ns < SIM_TIME_MAX ? t_ns : SIM_TIME_MAX) * 4 + class;
 }
 
-/* A product of program and options as a time: what does not fit is for ever. */
+/* A product of program and options as a time: what does not fit is never over. */
 static inline u64 sim_time(unsigned __int128 ns)
 {
 	return ns < SIM_TIME_MAX ? (u64)ns : SIM_TIME_MAX;

@@ -20,7 +20,7 @@
  *	void sl_host_record(kind, task, cpu, flags, arg)   see record.h; may drop
  *	void sl_host_slice_changed(t)   a running task's slice was set by hand
  *	u64  sl_host_stolen_ns(t, ran_ns)  of the last @ran_ns of task t's CPU, what
- *		the machine below gave to somebody else; asked once for each
+ *		the machine below gave to other processes (steal time); asked once for each
  *
  * What a host owes the core: while a CPU is inside the core it is neither
  * preempted nor interrupted by anything that calls the core on that CPU; a
@@ -31,7 +31,7 @@
  * Going idle. When sl_schedule() has returned NULL (and sl_switched() has been
  * called, if a task was left), a CPU asks sl_must_recheck(); if so, it calls
  * sl_schedule(SL_WHY_RESCHED) once more before it sleeps. Otherwise it would miss
- * a task that another CPU queued for anybody just before it could see that
+ * a task that another CPU queued for any CPU just before it could see that
  * this one is idle. A kick that comes at any time after ends the sleep or keeps it
  * from beginning. With one CPU, or CPUs that take turns, nothing is missed.
  *
@@ -57,7 +57,7 @@
 
 /*
  * A reading of sl_host_now_ns() as the policy's clock has it, where they differ: a
- * policy may be shown a machine whose time stands still while somebody else has it.
+ * policy may be shown a machine whose time stands still while another process has it.
  */
 #ifndef sl_host_policy_time_ns
 #define sl_host_policy_time_ns(ns) (ns)
@@ -90,7 +90,7 @@
 #define SL_NO_SLOT (~0U)
 
 /*
- * This CPU is about to write there, or all over a task, whoever wrote last. A host with
+ * This CPU is about to write there, or all over a task, whichever CPU wrote last. A host with
  * caches may fetch it; @t may be NULL.
  */
 #ifndef sl_host_prefetch

@@ -49,8 +49,8 @@ static inline void sl_linked_keep(const struct sl_linked_policy *linked)
 }
 
 /*
- * Make @linked as it was at boot: every variable, knob and map handle. Whoever
- * allocated its maps must have freed them.
+ * Make @linked as it was at boot: every variable, knob and map handle. Its maps
+ * must have been freed.
  * Context: the policy is not running on any CPU; sl_linked_keep() was called.
  */
 static inline void sl_linked_restore(const struct sl_linked_policy *linked)

@@ -9,7 +9,7 @@
  *
  *	header | tasks | ops | objects | values (u64) | strings (NUL-ended)
  *
- * Whoever reads a program calls sl_program_check() first: after it, no index
+ * A reader of a program calls sl_program_check() first: after it, no index
  * in the file leaves its table.
  *
  * Read next: player/program.c for the check, hosts/sim/interpret.c for a reader.
@@ -88,11 +88,11 @@ enum sl_verb {
 				/* SPAWNs of the same children share their slot */
 	SL_VERB_WAIT,		/* a: children to wait for, 0: all spawned so far */
 	SL_VERB_SET,		/* a: enum task_attr_key; b: value */
-	SL_VERB_LOOP,		/* b: rounds, 0: for ever; a: index of its END */
+	SL_VERB_LOOP,		/* b: rounds, 0: endless; a: index of its END */
 	SL_VERB_END,		/* a: index of its LOOP */
 	SL_VERB_AWAIT,		/* a: object (condition); b: 1 + the lock that is */
 				/* let go meanwhile and taken again, 0: none */
-	SL_VERB_SIGNAL,		/* a: object (condition); b: 0 wakes who waited */
+	SL_VERB_SIGNAL,		/* a: object (condition); b: 0 wakes the first waiter */
 				/* longest, 1 wakes all */
 	SL_VERB_TIMER,		/* b: ns; sleep until that long after the slot's */
 				/* last time, which is then the new one; when it */
@@ -126,7 +126,7 @@ enum sl_object_kind {
 	SL_OBJECT_LOCK = 1,
 	SL_OBJECT_PIPE,		/* param: capacity in bytes */
 	SL_OBJECT_BARRIER,	/* param: number of parties */
-	SL_OBJECT_CONDITION,	/* a signal that nobody waits for is lost */
+	SL_OBJECT_CONDITION,	/* a signal without a waiter is lost */
 };
 
 struct sl_program_object {

@@ -44,7 +44,7 @@ enum sl_task_state {
 };
 
 /*
- * Who holds a runnable task, as in Linux: the low two bits of ops_state. The
+ * Where a runnable task is, as in Linux: the low two bits of ops_state. The
  * rest counts how often it was given to the policy, so that a late dispatch of
  * an earlier turn is told from a valid one.
  */
@@ -96,7 +96,7 @@ struct sl_task {
 	/* tasks_lock protects: */
 	u32		idx;		/* slot in the core's table */
 	bool		is_attached;	/* read without lock */
-	bool		is_told;	/* the policy knows it */
+	bool		is_known;	/* the policy knows it */
 	bool		is_leaving;	/* no other policy will */
 	struct cpumask	*own_mask;	/* host: where p.cpus_ptr may point */
 };

@@ -104,7 +104,7 @@ static void check_queue(struct sl_dsq *q, u8 *places)
 		before = t;
 		nr++;
 	}
-	CHECK(q->last == before && q->nr == nr && !q->walks);
+	CHECK(q->last == before && q->nr == nr && !q->iterators);
 	before = NULL;
 	if (q->root)
 		CHECK(check_tree(q->root, &before) == nr && !q->root->parent);

@@ -160,7 +160,7 @@ static void random_queue(bool by_vtime)
 	}
 	while (nr_queued)
 		take(q);
-	CHECK(!q->walks && !q->root && !q->last);
+	CHECK(!q->iterators && !q->root && !q->last);
 }
 
 TEST(dsq_fifo)
