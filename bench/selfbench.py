@@ -52,8 +52,8 @@ TASKS_PER_CPU = 25
 SIMSO = "simso==0.8.5"
 
 
-def measure(host: str, *, is_quick: bool = False) -> dict:
-    """Measure one host.
+def measure(host: str, *, is_quick: bool = False, beside: str | None = None) -> dict:
+    """Measure one host, and with `beside` the same at another commit.
 
     Parameters
     ----------
@@ -61,6 +61,8 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
         `"sim"`, `"uthreads"`, `"kernel"`, `"linux"` or `"guest"`.
     is_quick : bool, default False
         Work a tenth as long, which is less exact.
+    beside : str, optional
+        A commit of this project: each row comes again, with that commit as its peer.
 
     Returns
     -------
@@ -80,6 +82,19 @@ def measure(host: str, *, is_quick: bool = False) -> dict:
     if host not in HOSTS:
         raise NotFoundError(f"selfbench has nothing for '{host}'{did_you_mean(host, HOSTS)}")
     open_host(host)
+    result = _measure_here(host, is_quick)
+    if beside is not None:
+        values = _load("beside").figures(beside, host, is_quick=is_quick)
+        result["benchmarks"] += [
+            entry(row["name"], row["value"], row["unit"], row["better"], peer=f"commit {beside}",
+                  peer_value=values[row["name"]])
+            for row in list(result["benchmarks"]) if row["name"] in values
+        ]  # fmt: skip
+    return result
+
+
+def _measure_here(host: str, is_quick: bool) -> dict:
+    """`measure()` of this checkout alone."""
     if host == "guest":
         return _load("guest_bench").measure(entry, is_quick=is_quick)
     if host == "kernel":

@@ -384,6 +384,9 @@ def demo(
 def selfbench(
     host: Annotated[str, typer.Argument(help="What to measure: sim, uthreads, kernel or linux.")] = "sim",
     quick: Annotated[bool, typer.Option(help="Shorter and less exact.")] = False,
+    beside: Annotated[
+        str | None, typer.Option(metavar="COMMIT", help="Measure this commit of schedlab, too, as a peer.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure schedlab's own speed, beside its peers."""
@@ -398,7 +401,7 @@ def selfbench(
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    result = module.measure(host, is_quick=quick)
+    result = module.measure(host, is_quick=quick, beside=beside)
     if as_json:
         _print_json(result)
     else:

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Measure an earlier commit of this project by its own benchmark, on the same machine.
+
+Used by selfbench.py for `--beside COMMIT`. The commit is built once, in a folder of the
+cache, with what this environment has; its figures are those of its own bench/selfbench.py.
+
+Read next: selfbench.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from schedlab import paths
+from schedlab.errors import NotFoundError, UnavailableError
+
+#: What the other checkout's Python runs: its own selfbench, as JSON on the last line.
+MEASURE = """
+import importlib.util, json, sys
+spec = importlib.util.spec_from_file_location("schedlab_selfbench", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = module
+spec.loader.exec_module(module)
+print(json.dumps(module.measure(sys.argv[2], is_quick=sys.argv[3] == "quick")))
+"""
+
+
+def figures(commit: str, host: str, *, is_quick: bool, root: Path | None = None) -> dict[str, float]:
+    """Measure a host at another commit.
+
+    Parameters
+    ----------
+    commit : str
+        A commit, tag or branch of this checkout.
+    host : str
+        As for selfbench.
+    is_quick : bool
+        Work a tenth as long.
+    root : pathlib.Path, optional
+        The checkout; default: this one.
+
+    Returns
+    -------
+    dict of str to float
+        Values by the names of its rows.
+
+    Raises
+    ------
+    NotFoundError
+        If the checkout has no such commit.
+    UnavailableError
+        If that commit cannot be built or measured here.
+    """
+    folder = _build(root or paths.resource_root(), commit)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, folder / "bench" / "selfbench.py", host, "quick" if is_quick else "whole"],
+        capture_output=True, text=True, check=False, cwd=folder,
+        env=dict(os.environ, PYTHONPATH=str(folder / "python")),
+    )  # fmt: skip
+    if done.returncode:
+        raise UnavailableError(f"--beside {commit}: its selfbench failed: {_last_line(done.stderr)}")
+    rows = json.loads(done.stdout.splitlines()[-1])["benchmarks"]
+    return {row["name"]: row["value"] for row in rows if row["value"] is not None}
+
+
+def _build(root: Path, commit: str) -> Path:
+    """The commit's files, built; kept in the cache by its hash."""
+    found = subprocess.run(
+        ["git", "-C", root, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if found.returncode:
+        raise NotFoundError(f"--beside {commit}: no such commit in {root}; 'git log --oneline' lists them")
+    folder = paths.cache_folder("beside") / found.stdout.strip()[:12]
+    stamp = folder / "built"
+    if stamp.is_file():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    files = subprocess.run(["git", "-C", root, "archive", found.stdout.strip()], capture_output=True, check=True)
+    subprocess.run(["tar", "-x", "-C", folder], input=files.stdout, check=True)
+    meson = Path(sys.executable).parent / "meson"
+    # One that was interrupted begins anew.
+    wipe = ["--wipe"] if (folder / "build").exists() else []
+    for words in (["setup", *wipe, "build"], ["compile", "-C", "build"]):
+        done = subprocess.run([meson, *words], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise UnavailableError(f"--beside {commit}: meson {words[0]} failed: {_last_line(done.stdout + done.stderr)}")
+    stamp.touch()
+    return folder
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[-1]
