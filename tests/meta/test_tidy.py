@@ -111,6 +111,11 @@ VIOLATIONS = {
     ),
     "core uses floats": ("core/bad.c", C + "static double share;\n", "double: core/ has no"),
     "core uses the heap": ("core/bad.c", C + "void f(void) { malloc(3); }\n", "malloc: core/"),
+    "an old name": ("core/bad.c", C + "void f(void) { SL_TELL(1); }\n", "SL_TELL: use the kernel's word"),
+    "a person in a comment": (
+        "core/bad.c", C + "\n/* Two lines: the lock\n * is whoever's that came. */\n",
+        "core/bad.c:4: whoever: comments of core/ have 1 words for persons",
+    ),
     "host includes core": (
         "hosts/sim/bad.c", C + '#include "queue.h"\n',
         "queue.h lies in core/; hosts/sim/ may include",
