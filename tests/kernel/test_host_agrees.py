@@ -131,6 +131,9 @@ def test_costs_are_what_differs_between_two_ticks(agreement):
     assert "\n| report-1/io-bound | = |\n" in agreement.table([cell])
     # What is beyond the bounds has a number, and a note with what is behind it.
     cell.costly.switches = 0.5
-    assert "| (1) |\n\n1. *report-1/io-bound* under *rr*: switches +50% (" in agreement.table([cell])
+    note = "| (1) |\n\n1. *report-1/io-bound* under *rr*: switches +50%"
+    assert f"{note}, though every decision is the same (" in agreement.table([cell])
+    cell.costly.are_equal = False
+    assert f"{note} (" in agreement.table([cell])
     cell.has_like = True
     assert "| ~ |" in agreement.table([cell])
