@@ -105,8 +105,9 @@ static bool is_nonblocking(int fd)
 
 /*
  * Call @fn, which tells -EAGAIN where it would wait, whatever its descriptor says.
- * A helper would wait for somebody who may need one, and accept() and connect() have
- * no flag for it. Context: preemption disabled. Return: as the call, or -errno.
+ * A helper would wait for a thread that may need a helper, and accept() and
+ * connect() have no flag for it. Context: preemption disabled. Return: as the call,
+ * or -errno.
  */
 static int without_waiting(int (*fn)(void *), struct call *c)
 {
@@ -206,9 +207,9 @@ static bool transfer_by_kernel(const struct call *all, bool is_write, ssize_t *r
 }
 
 /*
- * By helpers, who must not wait for anybody: all of them might, for a reader who needs
- * one. So the thread waits before, and what is ready is read as far as it goes, or
- * takes as much as a pipe has room for then.
+ * By helpers, which must not wait for another thread: all of them might, for a reader
+ * that needs a helper. So the thread waits before, and what is ready is read as far as
+ * it goes, or takes as much as a pipe has room for then.
  */
 static ssize_t transfer_by_helper(int (*fn)(void *), const struct call *all,
 				  bool is_write)
@@ -345,7 +346,7 @@ int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int fl
 		/* The ring would wait. */
 		do_accept(&c);
 	} else if (!ut_io_ask_kernel(&sqe, true, &c.result)) {
-		/* Whoever else accepts may be faster. */
+		/* Another caller of accept() may be faster. */
 		while (!err && without_waiting(do_accept, &c) == -EAGAIN)
 			err = ut_io_wait_ready(fd, EPOLLIN);
 	}

@@ -4,9 +4,9 @@
  *
  *	senders that wait -> [ring of capacity messages] -> receivers that wait
  *
- * Never do both wait; and senders wait only when the ring is full. Whoever
- * completes another's wait copies the message for it, so that a woken thread has
- * nothing left to do.
+ * Never do both wait; and senders wait only when the ring is full. The thread
+ * that completes another's wait copies the message for it, so that a woken
+ * thread has nothing left to do.
  *
  * Read next: wait.c.
  */
@@ -216,7 +216,7 @@ int ut_chan_try_recv(ut_chan *chan, void *message)
 	return err;
 }
 
-/* Everybody who waits learns that it is for nothing. Context: lock held. */
+/* All waiters are woken, with -EPIPE. Context: lock held. */
 static void refuse_all(struct ut_queue *q)
 {
 	struct ut_thread *t;

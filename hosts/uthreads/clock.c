@@ -265,7 +265,7 @@ void ut_clock_end(struct ut_cpu *cpu)
 		cpu->clock_ns = cpu_ns - cpu->clock_from_ns;
 }
 
-/* Time is zero now. Context: nobody else asks. */
+/* Time is zero now. Context: no other CPU asks. */
 void ut_clock_restart(void)
 {
 	ut_clock.base_cycles = ut_cycles();

@@ -74,8 +74,8 @@ ut_switch:
 	 * All contexts but new ones were left by one call, switch_to()'s: the
 	 * processor predicts this return, and those that follow. A jump would leave
 	 * its stack of predictions one off, for 12 ns at every switch. A new one
-	 * is jumped to, which leaves the predictions of whoever is left in place: if
-	 * it soon comes back (ut_context_entry), they are right.
+	 * is jumped to, which leaves the predictions of the context it leaves in
+	 * place: if that soon comes back (ut_context_entry), they are right.
 	 */
 	cmpq	%rdx, (%rsp)
 	je	3f

@@ -3,12 +3,12 @@
  * cpu.c - a kernel thread plays a CPU: its start, its idle loop, its end.
  *
  *	          +--> look at what is pending, ask the core
- *	          |      |            \__ a thread: run it until it leaves nobody
- *	          |    nobody              behind to run
+ *	          |      |            \__ a thread: run it until it leaves no
+ *	          |    no thread           other one to run
  *	          |      |
  *	          |    spin a moment: to be woken takes the kernel 20 us and more
  *	          |      |
- *	          +--- sleep until the bell rings, or somebody's time has come
+ *	          +--- sleep until a wake-up, or until a thread's time has come
  *
  * The idle loop of CPU 0 has a stack of its own, since the stack of its kernel
  * thread is the first user thread's; the others use their kernel thread's.
@@ -60,7 +60,7 @@ void ut_ring(struct ut_cpu *to, u32 pending)
 		WRITE_ONCE(to->rung_ns, ut_clock_ns());
 		/*
 		 * By now it may be awake by itself and run a thread. Were its bell
-		 * then said to be AWAKE, nobody would send it a signal any more.
+		 * then said to be AWAKE, no CPU would send it a signal any more.
 		 */
 		if (__atomic_compare_exchange_n(&to->doorbell, &asleep,
 						UT_BELL_AWAKE, false,
@@ -92,7 +92,7 @@ static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
 		now_ns = sl_host_now_ns();
 		clock_gettime(CLOCK_MONOTONIC, &at);
 		ns = until_ns > now_ns ? until_ns - now_ns : 0;
-		/* A year is for ever, and its sum fits. */
+		/* A year is as good as no limit, and its sum fits. */
 		if (ns > 365 * 86400 * 1000000000ULL)
 			ns = 365 * 86400 * 1000000000ULL;
 		ns += (u64)at.tv_nsec;
@@ -129,7 +129,7 @@ void ut_wait_for_work(struct ut_cpu *cpu)
 		ut_ring(cpu, UT_PENDING_TIMER);
 }
 
-/* The caller is nobody's CPU any more. */
+/* The calling kernel thread is no CPU any more. */
 void ut_cpu_leave(void)
 {
 	ut_tls = (struct ut_tls){ 0 };
@@ -171,7 +171,7 @@ void ut_cpu_enter(struct ut_cpu *cpu)
 		pin(cpu);
 }
 
-/* Who starts the kernel threads waits here until each has said how it went. */
+/* The starter of the kernel threads waits here until each has reported its start. */
 static pthread_mutex_t ready_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ready_cond = PTHREAD_COND_INITIALIZER;
 static u32 nr_ready;

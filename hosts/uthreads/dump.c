@@ -2,9 +2,10 @@
 /*
  * dump.c - what every thread does, for people; and a deadlock is found.
  *
- * The core's dump (sl_dump(), the same lines on every host) says who is queued
- * and who runs; here, who waits for what. No locks, so that it works from a
- * signal and on a machine that is stuck: a line may contradict the next.
+ * The core's dump (sl_dump(), the same lines on every host) shows which tasks
+ * are queued and which run; this file, what each thread waits for. No locks, so
+ * that it works from a signal and on a machine that is stuck: a line may
+ * contradict the next.
  *
  * Read next: core/policy.c.
  */
@@ -73,9 +74,10 @@ void ut_dump_threads(void)
 }
 
 /*
- * Is there a thread that runs, or may, or a time that somebody waits for? Each is
- * looked at in its turn, so that who wakes up and goes to sleep again meanwhile may be
- * missed: but then its CPU has left idleness, and @idle is not what it was.
+ * Is there a thread that runs, or may, or a time that a thread waits for? Each is
+ * looked at in its turn, so that a thread that wakes up and goes to sleep again
+ * meanwhile may be missed: but then its CPU has left idleness, and @idle is not what
+ * it was.
  */
 static bool is_alive_at_all(u64 idle)
 {
@@ -101,7 +103,7 @@ static bool is_alive_at_all(u64 idle)
 
 /*
  * All CPUs are idle, the caller last, which made ut.idle @idle. If every thread waits
- * for another one, it will do so for ever. Context: preemption disabled.
+ * for another one, it will do so indefinitely. Context: preemption disabled.
  */
 void ut_look_for_deadlock(u64 idle)
 {

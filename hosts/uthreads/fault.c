@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fault.c - what a program does wrong is named: an overflow of a stack, fork(), an
- * exception that nobody catches; SIGQUIT shows who waits for what.
+ * uncaught exception; SIGQUIT shows what each thread waits for.
  *
  * A fault in a guard page, or in the page above it when not even a signal's frame
- * fits, is an overflow; every other fault goes to whoever handled it before. The
+ * fits, is an overflow; every other fault goes to the previous handler. The
  * handler has a stack of its own, one per kernel thread: the thread's is used up.
  *
  * Read next: stack.c; dump.c.
@@ -46,7 +46,7 @@ static struct sigaction *old_action_of(int signal)
 }
 
 /* As if we had not been there: the instruction faults again, or the signal is
- * handled by whoever handled it before. */
+ * handled by the previous handler. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
 	const struct sigaction *old = old_action_of(signal);
@@ -78,7 +78,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	abort();
 }
 
-/* The core's dump, then who waits. Not from our own handlers' code. */
+/* The core's dump, then the threads that wait. Not from our own handlers' code. */
 static void on_quit(int signal, siginfo_t *info, void *context)
 {
 	int saved_errno = errno;
@@ -110,8 +110,8 @@ static bool is_forked;	/* this process is the child of one whose machine ran */
 
 /*
  * The child has one kernel thread, whatever ran on the others stands still, and
- * their locks are held for ever. From now on there is no machine: every call says
- * -EPERM, until exec() makes a new program.
+ * their locks are never released. From now on there is no machine: every call
+ * says -EPERM, until exec() makes a new program.
  */
 static void after_fork(void)
 {
@@ -142,10 +142,10 @@ _Noreturn void ut_fault_no_machine(void)
 
 /*
  * An unwinder asks the last frame of a thread, ut_context_entry(), what to do with
- * a C++ exception that nobody has caught. Nothing: the C++ runtime then calls
- * std::terminate(), as for a std::thread. But now people know whose it was.
- * pthread_exit() and pthread_cancel() unwind as well, by force: they would end the
- * kernel thread with all its threads.
+ * an uncaught C++ exception. Nothing: the C++ runtime then calls std::terminate(),
+ * as for a std::thread. But now people know whose it was. pthread_exit() and
+ * pthread_cancel() unwind as well, by force: they would end the kernel thread with
+ * all its threads.
  */
 _Unwind_Reason_Code ut_personality(int version, _Unwind_Action actions,
 				   _Unwind_Exception_Class class,
@@ -207,7 +207,10 @@ void ut_fault_init(void)
 		knows_forks = !pthread_atfork(NULL, NULL, after_fork);
 	for (u32 i = 0; i < NR_FAULTS; i++)
 		sigaction(faults[i], &act, &old_faults[i]);
-	/* Who ignores or handles it keeps it; by default it would end us. */
+	/*
+	 * A program that ignores or handles SIGQUIT keeps that; by default it
+	 * would end us.
+	 */
 	act.sa_sigaction = on_quit;
 	act.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
 	has_quit = !(ut.flags & UT_NO_SIGQUIT) &&

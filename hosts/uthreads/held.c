@@ -24,7 +24,7 @@
 #define STACK_BYTES_MAX 65536
 /*
  * glibc's own data of a thread (struct pthread): behind the thread pointer on
- * x86-64, before it elsewhere. What is behind both may be anybody's memory.
+ * x86-64, before it elsewhere. What is behind both may be any other memory.
  */
 #define THREAD_BYTES 2304
 /* A loop may hold a pointer that is less by what it adds to it. */

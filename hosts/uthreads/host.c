@@ -2,9 +2,9 @@
 /*
  * host.c - the host contract (include/schedlab/host.h) with kernel threads.
  *
- * A kick becomes a flag, and a signal or the ring of a bell to whoever would not
- * look at the flag by himself; memory comes from mmap(); locks and the clock are
- * in host_inline.h. The functions stand in the contract's order.
+ * A kick becomes a flag, and a signal or a wake-up for a CPU that would not look
+ * at the flag by itself; memory comes from mmap(); locks and the clock are in
+ * host_inline.h. The functions stand in the contract's order.
  *
  * Read next: hosts/kernel/kernel/host.c, the same with harts as CPUs.
  */
@@ -21,10 +21,10 @@
 struct ut_machine ut;
 bool ut_is_smp;
 
-/* How long to turn round before the kernel may run somebody else. */
+/* How often to spin before the kernel may run another thread on this CPU. */
 #define SPINS_MAX 200
 
-/* Who holds the lock may have lost its CPU to another process. */
+/* The lock holder may have lost its CPU to another process. */
 void ut_lock_wait(sl_lock_t *lock)
 {
 	u32 nr = 0;
@@ -127,7 +127,7 @@ void sl_host_set_timer(u64 at_ns)
 	ut_policy_timer_set(at_ns);
 }
 
-/* In one piece and without stdio, whose lock somebody may hold. */
+/* In one piece and without stdio, whose lock another thread may hold. */
 void sl_host_print(const char *line)
 {
 	char text[256];

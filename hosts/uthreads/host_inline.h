@@ -2,9 +2,9 @@
 /*
  * host_inline.h - the inline part of the host contract, for kernel threads.
  *
- * With one kernel thread nothing in the core can be met by anybody else: a
- * signal handler leaves the core alone while the preemption count is not zero.
- * So locks are empty then, and atomics plain.
+ * With one kernel thread nothing else can be inside the core: a signal handler
+ * leaves the core alone while the preemption count is not zero. So locks are
+ * empty then, and atomics plain.
  *
  * Read next: host.c, the rest of the contract.
  */
@@ -23,7 +23,10 @@
 extern bool ut_is_smp;
 extern bool ut_has_records;	/* otherwise sl_host_record() does nothing */
 
-/* A signal takes 5 to 40 us from its tick to the first instruction of who is next. */
+/*
+ * A signal takes 5 to 40 us from its tick to the first instruction of the next
+ * thread.
+ */
 extern u64 ut_tick_late_ns;	/* constant like ut_is_smp */
 #define sl_host_tick_late_ns() ut_tick_late_ns
 
@@ -41,7 +44,7 @@ sl_inline void sl_lock_init(sl_lock_t *lock)
 sl_inline void sl_lock(sl_lock_t *lock)
 {
 	/*
-	 * Not only ACQUIRE: who wakes a thread has written what it waits for and then,
+	 * Not only ACQUIRE: a waker has written what the thread waits for and then,
 	 * under this lock, looks at what the thread is doing, and the thread does the
 	 * opposite. RISC-V lets a reading pass an earlier writing.
 	 */
@@ -117,8 +120,8 @@ sl_inline u64 sl_host_now_ns(void)
 extern u64 ut_taken_ns;		/* per CPU; atomic */
 
 /*
- * Who did not ask for so long may have lost its CPU: asking the kernel costs 500 ns,
- * and who loses its CPU to another process loses it for longer.
+ * A CPU that has not asked for so long may have been taken away: asking the kernel
+ * costs 500 ns, and a CPU that another process takes is away for longer.
  */
 #define UT_STOLEN_FROM_NS 100000
 __noinline void ut_stolen_look(u64 now_ns);
@@ -246,7 +249,7 @@ sl_inline u32 ut_add(u32 *at, u32 change)
 	return *at += change;
 }
 
-/* With one kernel thread there is nobody to be in order with. */
+/* With one kernel thread there is no other CPU to be in order with. */
 #define sl_host_fence()							\
 	do {								\
 		if (ut_is_smp)						\

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inherit.c - priority inheritance: who holds what an urgent thread waits for is
- * as urgent.
+ * inherit.c - priority inheritance: the owner of what an urgent thread waits for
+ * is as urgent.
  *
  * What a policy sees is an attribute that changes (S36), after which the thread
  * is queued anew (S17): all policies with priorities understand that. One lock
  * serves all such mutexes; it is taken after the mutex's own.
  *
- * A mutex remembers the most urgent priority among those who wait for it
- * (donated_); a thread has the most urgent of its own and of those that the
- * mutexes it holds remember. Who waits for a mutex whose owner waits as well
- * lends to all of the chain.
+ * A mutex remembers the most urgent priority among its waiters (donated_); a
+ * thread has the most urgent of its own and of those that the mutexes it holds
+ * remember. A waiter for a mutex whose owner waits as well lends to the whole
+ * chain.
  *
  * Read next: attr.c.
  */

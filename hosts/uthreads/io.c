@@ -2,21 +2,21 @@
 /*
  * io.c - calls that block the thread and not its kernel thread.
  *
- * A request is done by somebody outside the machine, who then hands the thread to the
- * CPU it came from; that CPU wakes it. Files are read and written, connections
- * accepted, by the kernel itself (uring.c). Where it has no io_uring, or forbids it,
- * and for whatever else may block, there are helpers: kernel threads, made as they are
- * needed, up to a limit.
+ * A request is done outside the machine; then its thread is handed to the CPU it came
+ * from, which wakes it. Files are read and written, connections accepted, by the
+ * kernel itself (uring.c). Where it has no io_uring, or forbids it, and for whatever
+ * else may block, there are helpers: kernel threads, made as they are needed, up to a
+ * limit.
  *
  *	thread: queue the request, block     outside: do it, put the thread on the
  *	                                     CPU's `remote` list, ring its bell
  *
  * Helpers must not wait for what only another request can bring about: all of them
- * might. So what waits for somebody else (a socket, a pipe, a terminal) waits in the
+ * might. So what waits for a peer (of a socket, a pipe, a terminal) waits in the
  * kernel's ring, or with the watcher, one kernel thread for all of them; sockets are
  * then read and written by the thread itself.
  *
- * Read next: calls.c, who calls this; uring.c; cpu.c, ut_ring().
+ * Read next: calls.c, which calls this; uring.c; cpu.c, ut_ring().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -139,7 +139,7 @@ static void add_helper(void)
 		nr_helpers++;
 }
 
-/* Return: 0; -EAGAIN when there is nobody to do it. */
+/* Return: 0; -EAGAIN when there is no helper to do it. */
 static int submit(struct request *r)
 {
 	int err = 0;
@@ -164,8 +164,8 @@ static int submit(struct request *r)
 }
 
 /*
- * The thread is asked to end, and what it waits for may never come: whoever has @r is
- * to hand it back. That remains the only way, since it is on our stack.
+ * The thread is asked to end, and what it waits for may never come: the kernel or the
+ * watcher is to hand @r back. That remains the only way, since it is on our stack.
  */
 static void take_back(struct request *r)
 {
@@ -187,7 +187,7 @@ static void take_back(struct request *r)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Give @r to somebody outside, and wait until it comes back. Return: as @give. */
+/* Submit @r with @give, and wait until it comes back. Return: as @give. */
 static int wait_for(struct request *r, int (*give)(struct request *))
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
@@ -262,7 +262,7 @@ void ut_io_exit(void)
 	ring_state = RING_UNKNOWN;
 }
 
-/* ---- the watcher: who waits for a descriptor to be ready ------------------------ */
+/* ---- the watcher: it waits for descriptors to be ready -------------------------- */
 
 /* The watcher lets go of @r, which is on no list any more. @answer: 0; -errno. */
 static void end_watch(struct request *r, int answer)
@@ -394,8 +394,8 @@ static int submit_to_kernel(struct request *r)
 }
 
 /*
- * Have the kernel do what @sqe says, and wait for it. @may_last: until somebody else
- * does something, so that the caller can be cancelled meanwhile. Context: preemption
+ * Have the kernel do what @sqe says, and wait for it. @may_last: until a peer does
+ * something, so that the caller can be cancelled meanwhile. Context: preemption
  * disabled. Return: whether it did; then @result is that of the call, or -errno.
  */
 bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, bool may_last, ssize_t *result)

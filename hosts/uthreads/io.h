@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io.h - a request to somebody outside: what io.c and uring.c share.
+ * io.h - a request done outside the machine: what io.c and uring.c share.
  *
  * Read next: io.c.
  */
@@ -18,7 +18,7 @@ struct request {
 	int answer;
 	int watched_fd;		/* the watcher's own number for what it watches */
 	const struct io_uring_sqe *sqe;	/* what the kernel is to do */
-	bool may_last;		/* it waits for somebody else, and can be taken back */
+	bool may_last;		/* it waits for a peer, and can be taken back */
 	bool is_given_up;	/* its thread has asked for it to be taken back */
 	bool is_watched;	/* the watcher has it; io.c's lock protects it */
 	bool is_done;		/* atomic */

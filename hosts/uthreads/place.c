@@ -164,7 +164,7 @@ int ut_place_take_stack(struct ut_stack *stack, size_t bytes)
 	return t ? 0 : -ENOMEM;
 }
 
-/* A pid that nobody has: they count up, so that records tell threads apart. */
+/* A pid that no thread has: they count up, so that records tell threads apart. */
 s32 ut_pid_take(const struct ut_thread *t)
 {
 	s32 pid;
@@ -186,7 +186,7 @@ s32 ut_pid_take(const struct ut_thread *t)
 
 /*
  * The stack of @t for the one whose thread ended on @cpu last, which may be none. Stacks
- * of another than the usual size stay with who asked for them.
+ * of another than the usual size stay with the thread that asked for them.
  */
 void ut_place_swap_stack(struct ut_cpu *cpu, struct ut_thread *t)
 {

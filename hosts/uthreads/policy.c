@@ -121,7 +121,7 @@ int ut_set_policy(const char *path, const char *const *sets)
 	return err;
 }
 
-/* Called by the core, once; everybody runs on under the built-in FIFO. */
+/* Called by the core, once; all threads run on under the built-in FIFO. */
 void ut_policy_failed(const struct scx_exit_info *info, s32 pid)
 {
 	char line[256];

@@ -2,7 +2,7 @@
 /*
  * records.c - what happened, kept by each CPU for itself, merged at the end.
  *
- * A CPU fills blocks of records; nobody else looks at them while it runs. At the
+ * A CPU fills blocks of records; no other CPU looks at them while it runs. At the
  * end they are merged by time into one file (record.h). When the memory set aside
  * for them is full, records are lost, and the file says how many.
  *

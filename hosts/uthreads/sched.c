@@ -2,13 +2,13 @@
 /*
  * sched.c - the only file that asks the core what runs next, and switches to it.
  *
- *	ut_schedule -> sl_schedule: who is next?
+ *	ut_schedule -> sl_schedule: which thread is next?
  *	   same thread: return
  *	   another:     ut_switch() to its stack, or to the idle loop's
  *	                -> ut_finish_switch() there: now, and not before, the
  *	                   thread that was left is visible to other CPUs
  *
- * The core queues a thread while it still stands on its stack; whoever takes it
+ * The core queues a thread while it still stands on its stack; a CPU that takes it
  * waits for `on_cpu` to fall, which sl_switched() does from the next stack
  * (docs/design/0002 and 0004).
  *
@@ -115,7 +115,7 @@ static __noinline __flatten void switch_to(struct ut_cpu *cpu,
 }
 
 /**
- * ut_schedule - let the core choose who runs on this CPU, and run it
+ * ut_schedule - let the core choose a thread for this CPU, and run it
  * @why: what brought us here
  *
  * Context: preemption disabled, no lock held. On return the caller may be on
@@ -135,8 +135,8 @@ void ut_schedule(enum sl_why why)
 /**
  * ut_end_context - the thread that runs has ended, and its calls have returned
  *
- * Return: the stack of whoever is next, for ut_context_entry() to go on with.
- * Sanitizers are told on the stack that is left, and then do not return from it.
+ * Return: the next stack, for ut_context_entry() to go on with. Sanitizers are
+ * told on the stack that is left, and then do not return from it.
  */
 void *ut_end_context(void)
 {
@@ -186,8 +186,8 @@ sl_inline void give_way(struct ut_thread *t, enum sl_why why)
 }
 
 /*
- * Sleep until woken; not at all if that has happened since ut_prepare_block(). Whoever
- * does not wait again says so with ut_end_wait(). @self: the caller.
+ * Sleep until woken; not at all if that has happened since ut_prepare_block(). A
+ * thread that does not wait again calls ut_end_wait(). @self: the caller.
  */
 void ut_block(struct ut_thread *self)
 {
@@ -217,7 +217,7 @@ static __noinline void after_end(struct ut_cpu *cpu, struct ut_thread *left)
 	/* Asked before it is let go: then it may run, and end, elsewhere. */
 	bool is_dead = left && READ_ONCE(left->core.state) == SL_TASK_DEAD;
 
-	/* Only who ends holds the clock. */
+	/* Only a thread that ends holds the clock. */
 	cpu->hot.is_held = false;
 	if (left && cpu->curr) {
 		sl_switched(&left->core);
@@ -251,7 +251,7 @@ __flatten void ut_finish_switch(void)
 	finish_switch();
 }
 
-/* From the idle loop. Return: false when there was nobody to run. */
+/* From the idle loop. Return: false when there was no thread to run. */
 static bool run_next(struct ut_cpu *cpu)
 {
 	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
@@ -291,7 +291,7 @@ void ut_idle_loop(struct ut_cpu *cpu)
 		}
 		if (sl_must_recheck())
 			continue;
-		/* Nobody is left to wake anybody, and no time will come. */
+		/* If all CPUs are idle, perhaps nothing is left that wakes a thread. */
 		idle = __atomic_add_fetch(&ut.idle, 1, __ATOMIC_SEQ_CST);
 		if ((u32)idle == ut.nr_cpus)
 			ut_look_for_deadlock(idle);
@@ -341,7 +341,7 @@ void ut_start(struct ut_thread *t, s32 parent_pid)
 	sl_task_start(&t->core, SCX_WAKE_FORK, parent_pid);
 }
 
-/* Stop the machine, whoever runs. Context: preemption disabled, on any CPU. */
+/* Stop the machine, even if threads run. Context: preemption disabled, on any CPU. */
 void ut_end_all(void)
 {
 	smp_store_release(&ut.is_ending, 1);

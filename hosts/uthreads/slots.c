@@ -6,8 +6,8 @@
  * thread that moves finds another one's.
  *
  * A key is a place and, in ut.h's slots, which owner of that place a value is of: a
- * key that is deleted leaves its values where they are, and whoever has the place next
- * does not see them.
+ * key that is deleted leaves its values where they are, and the next owner of the
+ * place does not see them.
  *
  * Read next: thread.c, which ends them.
  */

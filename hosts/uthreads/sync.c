@@ -2,11 +2,11 @@
 /*
  * sync.c - mutexes, condition variables, semaphores, barriers.
  *
- * Nobody who did not wait gets in before those who do: what is let go is handed
- * to the first in the queue before that thread runs. An uncontended mutex is one
- * atomic exchange, on one CPU not even that, and the core hears nothing of it.
+ * No thread gets in before those that wait: what is released is handed to the
+ * first in the queue before that thread runs. An uncontended mutex is one atomic
+ * exchange, on one CPU not even that, and the core hears nothing of it.
  *
- *	owner_: 0  free | thread  owned | thread + 1  owned, and somebody waits
+ *	owner_: 0  free | thread  owned | thread + 1  owned, with waiters
  *
  * Read next: inherit.c; channel.c.
  */
@@ -56,7 +56,7 @@ static bool is_owner(ut_mutex *m, const struct ut_thread *t)
 		~HAS_WAITERS) == (uintptr_t)t;
 }
 
-/* Somebody has it, or had it when we looked. */
+/* Another thread owns it, or owned it when we looked. */
 static int lock_slowly(ut_mutex *m, struct ut_thread *self)
 {
 	uintptr_t owner;
@@ -71,7 +71,7 @@ static int lock_slowly(ut_mutex *m, struct ut_thread *self)
 			sl_unlock(LOCK_OF(m));
 			return 0;
 		}
-		/* From now on whoever unlocks it takes the lock above. */
+		/* From now on the owner takes the lock above to unlock it. */
 		if (owner && ((owner & HAS_WAITERS) ||
 			      change_owner(m, owner, owner | HAS_WAITERS)))
 			break;
@@ -212,7 +212,7 @@ static int wait_cond(ut_cond *c, ut_mutex *m, u64 until_ns)
 	if (err)
 		return err;
 	sl_lock(LOCK_OF(c));
-	/* A signal by who takes the mutex now waits for this lock. */
+	/* A signal by the mutex's next owner waits for this lock. */
 	unlock_mutex(m);
 	err = ut_wait_in(queue_of(&c->waiters_), LOCK_OF(c), UT_WAIT_COND, c,
 			 until_ns);
@@ -253,7 +253,7 @@ int ut_cond_signal(ut_cond *c)
 	return 0;
 }
 
-/* All who wait now, in order; who comes back meanwhile waits for the lock. */
+/* All that wait now, in order; one that comes back meanwhile waits for the lock. */
 int ut_cond_broadcast(ut_cond *c)
 {
 	struct ut_thread *t;

@@ -6,9 +6,9 @@
  *	                                             | leaves its stack
  *	      free  <-- joined, or detached <-- reaped, on the next one's
  *
- * A thread's memory is a place in one array and stays a thread for ever, since a
- * policy may hold on to a task that is no more (task.h). An id names the place
- * and the thread, so that an old id is recognised.
+ * A thread's memory is a place in one array and never becomes anything else,
+ * since a policy may keep a pointer to a task that has ended (task.h). An id
+ * names the place and the thread, so that an old id is recognised.
  *
  * Read next: place.c, where they come from.
  */
@@ -26,7 +26,7 @@ static ut_id id_of(const struct ut_thread *t)
 	return (u64)t->generation << 32 | (t->slot + 1);
 }
 
-/* The place that an id names, whoever is there now; or NULL. */
+/* The place that an id names, whichever thread has it now; or NULL. */
 static struct ut_thread *place_of(ut_id id)
 {
 	u32 slot = (u32)id - 1;
@@ -125,7 +125,7 @@ struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
 	return new_thread(attr, fn, arg, has_stack, 0, err);
 }
 
-/* The same, with a stack and a pid that nobody else has: the runner's. */
+/* The same, with a stack and a pid that no other thread has: the runner's. */
 struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn,
 				    void *arg, s32 pid, int *err)
 {
@@ -158,12 +158,12 @@ int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
 /* ---- end -------------------------------------------------------------------- */
 
 /*
- * Whoever joins @t can be chosen when it leaves its CPU: the CPU need not go idle
- * first. ut_thread_reap() wakes those who look before the stack is free.
+ * The joiner of @t can be chosen when @t leaves its CPU: the CPU need not go idle
+ * first. ut_thread_reap() wakes a joiner that looks before the stack is free.
  */
 static void tell_joiner(struct ut_thread *t)
 {
-	/* Who comes later is found there, under the lock. */
+	/* A joiner that comes later is found there, under the lock. */
 	if (!READ_ONCE(t->joiner))
 		return;
 	sl_lock(&t->lock);
@@ -172,7 +172,7 @@ static void tell_joiner(struct ut_thread *t)
 	sl_unlock(&t->lock);
 }
 
-/* A context is left with the count at one, or whoever is next would pay for it. */
+/* A context is left with the count at one, or the next thread would pay for it. */
 static __noinline void drop_count(const struct ut_thread *t)
 {
 	char line[160];
@@ -266,8 +266,8 @@ static size_t colour_of(const struct ut_stack *stack)
  *
  * It leaves its stack here, and takes the one whose thread ended here last: that
  * is in this CPU's cache, while its own may be in no cache at all, or in another
- * CPU's. When it ends it gets one back. So nobody has to have one more, and who is
- * created has one for sure.
+ * CPU's. When it ends it gets one back. So no spare stack is needed, and each
+ * created thread has a stack.
  *
  * Context: preemption disabled, on any other stack.
  */
@@ -275,15 +275,15 @@ void ut_thread_begin(struct ut_cpu *cpu, struct ut_thread *t)
 {
 	if (cpu->warm_stack.bytes)
 		ut_place_swap_stack(cpu, t);
-	/* Its end will write there, and who created it has done so. */
+	/* Its end will write there, and its creator has done so. */
 	ut_prefetch(ut_slot_of_pid(t->core.p.pid));
 	t->sp = ut_context_make(t->stack.low + t->stack.bytes - colour_of(&t->stack),
 				run_thread, t);
 }
 
 /*
- * @t is dead and off its stack: whoever joins it may go on.
- * Context: preemption disabled, on the stack of whoever is next.
+ * @t is dead and off its stack: its joiner may continue.
+ * Context: preemption disabled, on the next stack.
  */
 void ut_thread_reap(struct ut_thread *t)
 {
@@ -309,7 +309,7 @@ void ut_thread_reap(struct ut_thread *t)
 	if (is_free)
 		ut_place_give(t);
 	smp_store_release(&cpu->nr_ended, cpu->nr_ended + 1);
-	/* Who waits for all has said so before it counted. */
+	/* The waiter for all threads has set `wait` before it counted. */
 	sl_host_fence();
 	if (ut.main) {
 		if (smp_load_acquire(&ut.main->wait) == UT_WAIT_ALL && ut_threads_left() == 1)
@@ -322,7 +322,8 @@ void ut_thread_reap(struct ut_thread *t)
 /*
  * How many threads have not been reaped. Every CPU counts for itself: one count for
  * all would go from one to the other with each thread. Between the two sums there
- * are no more than that, so 1 means that there is one; who was last finds that.
+ * are no more than that, so 1 means that there is one; the last thread to end finds
+ * that.
  */
 u32 ut_threads_left(void)
 {
@@ -343,7 +344,10 @@ void ut_wait_for_others(void)
 
 	for (;;) {
 		ut_prepare_block(self, UT_WAIT_ALL, NULL);
-		/* Either this sees the last one's end, or that one sees who waits. */
+		/*
+		 * Either this sees the last thread's end, or that thread sees the
+		 * waiter.
+		 */
 		sl_host_fence();
 		if (ut_threads_left() == 1)
 			break;
@@ -431,7 +435,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 		*result = t->result;
 	if (stats)
 		ut_stats_of(t, stats);
-	/* From now on its id names nobody. */
+	/* From now on its id names no thread. */
 	t->generation++;
 	sl_unlock(&t->lock);
 	ut_place_give(t);
@@ -556,7 +560,7 @@ void ut_preempt_disable(void)
 
 void ut_preempt_enable(void)
 {
-	/* One too many would disable it for ever. */
+	/* One too many would disable it indefinitely. */
 	if (ut_this_cpu() && ut_count())
 		ut_enable();
 }

@@ -126,7 +126,7 @@ int ut_sleeper_add(struct ut_thread *t, u64 at_ns)
 	sl_lock(&cpu->sleep_lock);
 	err = add(cpu, t);
 	sl_unlock(&cpu->sleep_lock);
-	/* Who runs next sets the timer only for its own slice. */
+	/* The next thread sets the timer only for its own slice. */
 	if (!err && at_ns < cpu->armed_ns)
 		ut_timer_arm(cpu);
 	return err;
@@ -194,7 +194,10 @@ void ut_policy_timer_set(u64 at_ns)
 	ut_ring(&ut.cpus[0], UT_PENDING_TIMER);
 }
 
-/* The same by ours, if nobody takes a CPU until then; later it is looked at again. */
+/*
+ * The same by our clock, without further steal time until then; checked again when
+ * due.
+ */
 static u64 policy_timer_due_ns(void)
 {
 	u64 at_ns = smp_load_acquire(&policy_timer_ns);

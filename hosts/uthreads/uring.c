@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uring.c - the kernel does what is asked, and nobody waits for it: io_uring.
+ * uring.c - the kernel does what is asked, with no kernel thread waiting: io_uring.
  *
  *	thread: request -> submission ring, io_uring_enter()
  *	          done at once (a file that is cached): its answer is there already

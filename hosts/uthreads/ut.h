@@ -39,7 +39,7 @@
 #define UT_NEVER (~0ULL)
 #define UT_NOT_IN_HEAP (~0U)	/* ut_thread.heap_idx */
 
-/* Set by whoever wants something of a CPU; it looks when it may be preempted. */
+/* Requests to a CPU, from any; it looks when it may be preempted. */
 #define UT_PENDING_KICK		0x1	/* sl_schedule() */
 #define UT_PENDING_TIMER	0x2	/* something may be due */
 #define UT_PENDING_REMOTE	0x4	/* the list `remote` is not empty */
@@ -118,7 +118,7 @@ struct ut_thread {
 	bool		is_cancelled;	/* atomic */
 	struct ut_queue	*queue;		/* of waiters; NULL: taken out; atomic */
 	void		*message;	/* where to, or from where, while it waits */
-	int		answer;		/* of who took it out of the queue */
+	int		answer;		/* from the waker that took it out */
 	struct ut_attr	attr;		/* what was given to it */
 	s32		priority;	/* in effect: given, or inherited */
 	ut_mutex	*held;		/* its mutexes */
@@ -199,17 +199,17 @@ struct ut_machine {
 	struct ut_cpu	*cpus;
 	struct ut_thread *threads;	/* [threads_max], pages as they are used */
 	u64		random;
-	struct ut_thread *main;		/* who called ut_init() */
+	struct ut_thread *main;		/* the caller of ut_init() */
 	bool		is_running;
 	bool		has_ticks;	/* the policy has ops.tick() */
 	u32		is_stopping;	/* atomic */
-	u32		is_ending;	/* whoever runs is abandoned; atomic */
+	u32		is_ending;	/* what runs is abandoned; atomic */
 	u32		*slot_of_pid;	/* see ut_slot_of_pid(): slot + 1 */
 	u32		pid_mask;
 
 	/*
-	 * Whoever creates a thread, or ends one, writes here. What every switch
-	 * reads is above, in lines of the cache that nobody takes away.
+	 * Creating or ending a thread writes here. What every switch reads is
+	 * above, in cache lines that no other CPU invalidates.
 	 */
 	u32		last_pid __attribute__((aligned(64)));	/* atomic */
 	sl_lock_t	threads_lock;
@@ -222,7 +222,7 @@ struct ut_machine {
 	s32		failed_pid;
 	u64		idle;		/* CPUs with nothing to do, and in its upper */
 					/* half, how often one had again; atomic */
-	u32		nr_outside;	/* requests that will wake somebody; atomic */
+	u32		nr_outside;	/* requests that will wake a thread; atomic */
 
 	/* The runner's: */
 	void		(*hook)(void);	/* on CPU 0 at hook_ns */
@@ -368,8 +368,8 @@ __noinline void ut_timer_arm(struct ut_cpu *cpu);
 
 /*
  * A thread goes on on @cpu: is the timer set for the end of its slice, or for
- * something earlier? Most often it is, and a switch makes no system call. Who stays
- * may have an end of its turn now, and had none (S12).
+ * something earlier? Most often it is, and a switch makes no system call. A thread
+ * that stays may have an end of its slice now, and had none (S12).
  */
 static inline void ut_timer_check(struct ut_cpu *cpu)
 {

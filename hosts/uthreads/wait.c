@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wait.c - a thread waits in a queue until somebody takes it out.
+ * wait.c - a thread waits in a queue until a waker takes it out.
  *
  * The one way in which mutexes, conditions, semaphores, barriers and channels
- * block. Who is taken out has what it waited for: a waker hands over under the
- * object's lock, so the thread need not look again. It may also take itself out,
- * when its time is over or it is asked to end.
+ * block. A thread that is taken out has what it waited for: a waker hands over
+ * under the object's lock, so the thread need not look again. It may also take
+ * itself out, when its time is over or it is asked to end.
  *
  * Read next: sync.c.
  */
@@ -13,7 +13,7 @@
 
 #include "ut.h"
 
-/* In no queue any more, but who took it out is not done with it. */
+/* In no queue any more, but its waker is not done with it. */
 static struct ut_queue taken;
 
 static void unlink_waiter(struct ut_queue *q, struct ut_thread *t)
@@ -30,7 +30,7 @@ static void unlink_waiter(struct ut_queue *q, struct ut_thread *t)
 }
 
 /*
- * The first who waits, taken out; or NULL. Whatever it is given comes before
+ * The first waiter, taken out; or NULL. Whatever it is given comes before
  * ut_wake_taken(). Context: the object's lock is held.
  */
 struct ut_thread *ut_queue_take(struct ut_queue *q)
@@ -63,7 +63,7 @@ static void append(struct ut_queue *q, struct ut_thread *t)
 	WRITE_ONCE(t->queue, q);
 }
 
-/* Why it need not wait any longer although nobody has taken it out; 0: none. */
+/* Why it need not wait any longer although no waker has taken it out; 0: no reason. */
 static int reason_to_leave(const struct ut_thread *t, enum ut_wait wait,
 			   u64 until_ns)
 {
@@ -95,7 +95,10 @@ static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *
 	}
 	unlink_waiter(q, self);
 	WRITE_ONCE(self->queue, NULL);
-	/* In the same step: who comes now must not count on the one who leaves. */
+	/*
+	 * In the same step: a thread that comes now must not count on the one that
+	 * leaves.
+	 */
 	if (wait == UT_WAIT_BARRIER)
 		((ut_barrier *)(uintptr_t)object)->nr_here_--;
 	sl_unlock(lock);

@@ -37,7 +37,7 @@ void run_fail(const char *kind, s32 pid, const char *fmt, ...)
 	va_end(args);
 }
 
-/* The run is over, whoever still runs. Context: preemption disabled. */
+/* The run is over, even if tasks still run. Context: preemption disabled. */
 static void end_now(void)
 {
 	static u64 is_claimed;
@@ -60,7 +60,7 @@ static void end_now(void)
 
 static void on_last(void)
 {
-	/* A parent that ended early may leave tasks that nobody starts. */
+	/* A parent that ended early may leave tasks that are never started. */
 	if (run.next_arrival == run.nr_arrivals)
 		end_now();
 }
@@ -68,7 +68,7 @@ static void on_last(void)
 static void on_deadlock(const char *text, s32 pid)
 {
 	if (sl_program_header(run.program)->horizon_ns)
-		return;		/* servers may wait for ever; the hook ends it */
+		return;		/* servers may wait indefinitely; the hook ends it */
 	run_fail("deadlock", pid, "%s", text);
 	end_now();
 }
@@ -127,7 +127,7 @@ static struct ut_attr attr_of(const struct sl_program_task *task)
 /**
  * play_start - a task of the program arrives
  * @task: its number
- * @parent: who spawned it; NULL: nobody
+ * @parent: the task that spawned it; NULL: none
  *
  * Context: preemption disabled.
  * Return: 0 or -errno.

@@ -2,11 +2,11 @@
 /*
  * verbs.c - what each verb of a workload program is on user threads.
  *
- * Called by the threads of a run, each for itself. Whoever completes another's
- * wait hands over, as docs/semantics.md says of the simulator: bytes go to the
- * reader that waited longest.
+ * Called by the threads of a run, each for itself. The thread that completes
+ * another's wait hands over, as docs/semantics.md says of the simulator: bytes
+ * go to the reader that waited longest.
  *
- * Read next: player/player.c, who calls these.
+ * Read next: player/player.c, which calls these.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -228,7 +228,7 @@ static int barrier(struct sl_player *p, u32 object)
 	return which < 0 ? which : 0;
 }
 
-/* Without a lock, one that nobody else has. */
+/* Without a lock, one that no other task uses. */
 static int await(struct sl_player *p, u32 object, u32 with)
 {
 	ut_mutex own = UT_MUTEX_INIT;
@@ -260,8 +260,8 @@ static u64 *need_of(struct ut_thread *t)
 }
 
 /*
- * Bytes flow as long as somebody's wait gets shorter by it. Context: lock held;
- * who is served completely is woken.
+ * Bytes flow as long as that shortens the wait of a task. Context: lock held; a
+ * task that is served completely is woken.
  */
 static void flow(struct object *o)
 {
@@ -294,7 +294,7 @@ static void flow(struct object *o)
 	}
 }
 
-/* Who waited before goes first, so what is left to do is done in the queue. */
+/* Earlier waiters go first, so what is left to do is done in the queue. */
 static int use_pipe(struct object *o, u64 bytes, bool is_send)
 {
 	struct ut_queue *q = is_send ? &o->senders : &o->receivers;

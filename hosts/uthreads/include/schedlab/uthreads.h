@@ -116,7 +116,7 @@ struct ut_attr {
 	uint64_t burst_ns;
 	const uint64_t *affinity;	/* bits of CPUs; NULL: all */
 	uint32_t affinity_words;
-	uint32_t is_detached;	/* nobody will join it */
+	uint32_t is_detached;	/* it is never joined */
 	size_t stack_bytes;	/* 0: config's; at least 16 KiB and a signal; rounded up */
 	const char *name;	/* copied, cut at 15 characters; NULL: "thread" */
 };
@@ -150,19 +150,21 @@ int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg);
 
 /**
  * ut_join - wait until a thread has ended, and forget it
- * @id: a thread that is not detached, and that nobody else joins
+ * @id: a thread that is not detached, and that no other thread joins
  * @result: what it returned; may be NULL
  *
  * May switch.
  *
  * Return: 0; -ESRCH when there is no such thread (any more); -EINVAL for a
- * detached one or one that somebody joins already; -EDEADLK for the caller, or
- * one that waits for the caller; -ECANCELED.
+ * detached one or one that another thread joins already; -EDEADLK for the
+ * caller, or one that waits for the caller; -ECANCELED.
  */
 int ut_join(ut_id id, void **result);
 
-/* A thread nobody will join. Return: 0; -ESRCH; -EINVAL: it is one already, or
- * somebody joins it. */
+/*
+ * The thread will not be joined. Return: 0; -ESRCH; -EINVAL: it is detached
+ * already, or being joined.
+ */
 int ut_detach(ut_id id);
 
 /* Ends the calling thread; as returning from its function. The first thread waits for
@@ -187,8 +189,8 @@ int ut_cpu(void);
 
 /*
  * Between the two, the caller is not preempted; they nest. Enabling may switch; once
- * too often does nothing. A call that would block fails with -EPERM in between. Who
- * ends in between is named on standard error, and preemption goes on.
+ * too often does nothing. A call that would block fails with -EPERM in between. A
+ * thread that ends in between is named on standard error, and preemption goes on.
  */
 void ut_preempt_disable(void);
 void ut_preempt_enable(void);
@@ -198,15 +200,15 @@ void ut_preempt_enable(void);
  * marked as a cancellation point below, returns -ECANCELED, also one that it is
  * blocked in. What it does then is its own affair; it should return.
  * ut_join, ut_sleep_ns, ut_cond_wait*, ut_sem_wait*, ut_barrier_wait, ut_chan_send,
- * ut_chan_recv, ut_accept, ut_connect, and ut_read and ut_write of what waits for
- * somebody else (a socket, a pipe, a terminal) are such points. Mutexes are none, nor
- * are files and ut_outside(), which end by themselves.
+ * ut_chan_recv, ut_accept, ut_connect, and ut_read and ut_write of what waits for a
+ * peer (of a socket, a pipe, a terminal) are such points. Mutexes are none, nor are
+ * files and ut_outside(), which end by themselves.
  *
  * Return: 0; -ESRCH.
  */
 int ut_cancel(ut_id id);
 
-/* Whether somebody has asked the caller to end. */
+/* Whether the caller has been asked to end. */
 int ut_is_cancelled(void);
 
 /*
@@ -248,9 +250,9 @@ void ut_dump(void);
 
 /*
  * All of these begin as zeros (UT_..._INIT), need no destruction, and may not be
- * moved. Who waits is served in order of arrival. "until" is a time of
- * ut_now_ns(); such a call returns -ETIMEDOUT when it has passed, and -ENOMEM where
- * there is no memory for one more time.
+ * moved. Waiters are served in order of arrival. "until" is a time of ut_now_ns();
+ * such a call returns -ETIMEDOUT when it has passed, and -ENOMEM where there is no
+ * memory for one more time.
  */
 struct ut_waiters_ {
 	void *first, *last;
@@ -268,7 +270,7 @@ typedef struct {
 
 #define UT_MUTEX_INIT UT_MUTEX_INIT_INHERIT(0)
 /*
- * While somebody waits for it, its owner has the priority of the waiter that is
+ * While a thread waits for it, its owner has the priority of the waiter that is
  * the most urgent: the smallest number, as in policy `priority`, or the largest,
  * as in `rt_fifo` and `rt_rr` with rt_priority=1. Between threads that were given
  * priorities.
@@ -282,7 +284,7 @@ typedef struct {
  * caller owns it now, but its last owner ended without letting it go.
  * trylock: Return: 0; -EBUSY; -EOWNERDEAD.
  * unlock: may switch. Return: 0; -EPERM: the caller does not own it. It belongs to
- * the first who waits, if there is one, before that thread runs.
+ * the first waiter, if there is one, before that thread runs.
  */
 int ut_mutex_lock(ut_mutex *mutex);
 int ut_mutex_trylock(ut_mutex *mutex);
@@ -325,14 +327,14 @@ typedef struct {
 
 #define UT_BARRIER_INIT(parties) { { 0 }, (parties), 0, { 0, 0 } }
 
-/* Return: 1 to the last who came, 0 to the others; -EINVAL: for nobody;
+/* Return: 1 to the last that came, 0 to the others; -EINVAL: for 0 parties;
  * -ECANCELED: the caller does not count as having come. */
 int ut_barrier_wait(ut_barrier *barrier);
 
 /* ---- channels ---------------------------------------------------------------- */
 
 /* Messages of one size, in order; with room for @capacity, or for none: then a
- * sender waits until somebody has received. */
+ * sender waits until a thread has received. */
 typedef struct ut_chan ut_chan;
 
 /* Return: 0; -EINVAL: no bytes, or too many; -ENOMEM. */
@@ -346,10 +348,10 @@ int ut_chan_try_send(ut_chan *chan, const void *message);
 int ut_chan_recv(ut_chan *chan, void *message);
 int ut_chan_try_recv(ut_chan *chan, void *message);
 
-/* Nobody can send any more. Return: 0; -EPIPE: it was closed. */
+/* No thread can send any more. Return: 0; -EPIPE: it was closed. */
 int ut_chan_close(ut_chan *chan);
 
-/* Return: 0; -EBUSY: somebody waits for it. */
+/* Return: 0; -EBUSY: a thread waits for it. */
 int ut_chan_destroy(ut_chan *chan);
 
 /* ---- thread-local slots -------------------------------------------------------- */
@@ -370,9 +372,9 @@ void *ut_getspecific(ut_key key);
 
 /*
  * As the system calls of these names, with -errno for errors; but no signal ends one
- * with -EINTR. Whether SIGPIPE comes beside -EPIPE depends on who does the work: ignore
- * it. A cancelled ut_write() that has written something returns how much. close() does
- * not end a call that waits: shut the socket down, or cancel who waits.
+ * with -EINTR. Whether SIGPIPE comes beside -EPIPE depends on which thread does the
+ * work: ignore it. A cancelled ut_write() that has written something returns how much.
+ * close() does not end a call that waits: shut the socket down, or cancel the waiter.
  */
 ssize_t ut_read(int fd, void *buffer, size_t bytes);
 ssize_t ut_write(int fd, const void *buffer, size_t bytes);
