@@ -114,7 +114,7 @@ VIOLATIONS = {
     "an old name": ("core/bad.c", C + "void f(void) { SL_TELL(1); }\n", "SL_TELL: use the kernel's word"),
     "a person in a comment": (
         "core/bad.c", C + "\n/* Two lines: the lock\n * is whoever's that came. */\n",
-        "core/bad.c:4: whoever: comments of core/ have 1 words for persons",
+        "core/bad.c:4: whoever: a person; name the CPU",
     ),
     "host includes core": (
         "hosts/sim/bad.c", C + '#include "queue.h"\n',

@@ -2,8 +2,9 @@
 /*
  * bio.c - blocks of the disk in memory.
  *
- * Called by the log and by the files' side. Must stay true: nobody holds more than
- * three blocks at once, and whoever waits for one more lets them go some day.
+ * Called by the log and by the files' side. Must stay true: no process holds more
+ * than three blocks at once, and one that waits for another block releases them
+ * eventually.
  *
  * Read next: log.c.
  */

@@ -4,7 +4,7 @@
  *
  *	b = bread(block);  ... b->data ...  log_write(b);  brelse(b);
  *
- * Nobody writes to the disk by way of this cache: a changed block goes to
+ * Nothing is written to the disk by way of this cache: a changed block goes to
  * log_write(), which pins it here until it stands on the disk.
  *
  * Read next: bio.c, then log.h.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bootargs.h - what the machine and whoever started it told the kernel.
+ * bootargs.h - what the machine and its boot arguments told the kernel.
  *
  * The boot arguments are QEMU's -append "key=value key=value ...", the job its
  * -initrd FILE.

@@ -7,7 +7,7 @@
  *	unused list ---------> in use ------------------> end of the unused list
  *	   \_ its first takes the place of a number that is not here
  *
- * A reference keeps a thing in its place; its sleep lock is for whoever looks
+ * A reference keeps a thing in its place; its sleep lock protects what is
  * inside.
  *
  * Read next: cache.c.

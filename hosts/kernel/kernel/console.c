@@ -45,7 +45,7 @@ static struct {
 	char ring[TYPED_BYTES];
 	u32 taken, ready, typed;
 	bool gives_keys;	/* key mode: the shell is reading */
-	s32 foreground;		/* whom ctrl-C ends; 0: nobody */
+	s32 foreground;		/* the process that ctrl-C ends; 0: none */
 } console;
 
 /* Held while a piece of output is sent, so that pieces do not mix. */

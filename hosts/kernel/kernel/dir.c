@@ -6,8 +6,8 @@
  * is used again; where the first one may be is remembered while the directory is
  * in memory, so filling a directory does not look at all of it for every name.
  *
- * A directory that was removed is empty, "." and ".." included: whoever still
- * stands in it finds nothing there, and can put nothing there.
+ * A directory that was removed is empty, "." and ".." included: a process whose
+ * cwd it still is finds nothing there, and can put nothing there.
  *
  * Must stay true: a directory is locked while it is looked into, and let go of
  * before the next one on a path is locked, so ".." cannot deadlock.

@@ -13,7 +13,7 @@
 
 static struct spinlock wait_lock;	/* guards every struct waiter */
 
-/* On the stack of who waits for a transfer. */
+/* On the stack of the process that waits for a transfer. */
 struct waiter {
 	struct waitq q;
 	bool is_done;

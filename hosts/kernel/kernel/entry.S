@@ -6,13 +6,13 @@
  *	entry_hart	the others, by main.c through SBI: a0 = hart
  *
  * OpenSBI 1.1 tells a hart to start before it writes down where: now and then one
- * comes to entry instead. So whoever comes there second goes to entry_hart.
+ * comes to entry instead. So every hart but the first there goes to entry_hart.
  *
  * Both come with paging off, at physical addresses, while all code is linked for
  * the upper half. They set stvec to where they want to be and turn paging on:
  * the next instruction is not mapped, and the page fault jumps there.
  *
- * Who loads an ELF file zeroes .bss, so there is nothing to clear.
+ * The loader of an ELF file zeroes .bss, so there is nothing to clear.
  *
  * Read next: main.c.
  */

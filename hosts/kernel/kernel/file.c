@@ -106,7 +106,7 @@ static int inode_read(struct file *f, uint64 addr, int n)
 
 /*
  * A few blocks per operation, since a transaction has to have room for it. A
- * write that fits into one of them is seen whole by whoever reads, and after a
+ * write that fits into one of them is seen whole by every reader, and after a
  * power cut; a longer one may be cut at a multiple of a block.
  */
 static int inode_write(struct file *f, uint64 addr, int n)

@@ -3,7 +3,7 @@
  * fsmount.c - from a disk to a file system: replay, check, clean up.
  *
  * A file that had no name left but was open when the power went is still on the
- * disk, with nlink 0; nobody can ever open it again, so it is freed here.
+ * disk, with nlink 0; no process can open it again, so it is freed here.
  *
  * Called once, by the first process. Read next: mkfs/fscheck.c.
  */

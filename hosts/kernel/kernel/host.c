@@ -18,7 +18,7 @@
 
 void sl_host_kick(s32 cpu)
 {
-	/* Whoever asked first has sent the interrupt as well. */
+	/* The first to ask has sent the interrupt as well. */
 	if (__atomic_exchange_n(&cpus[cpu].resched, true, __ATOMIC_ACQ_REL))
 		return;
 	if (cpu != sl_host_cpu())

@@ -112,7 +112,7 @@ sl_inline void sl_host_slice_changed(struct sl_task *t)
 	(void)t;
 }
 
-/* A CPU here is nobody else's: all of its time is the task's. */
+/* CPUs are not shared here: all of a CPU's time is the task's. */
 sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
 {
 	(void)t;

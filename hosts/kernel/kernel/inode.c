@@ -2,8 +2,8 @@
 /*
  * inode.c - files: a number, a few fields, and up to 268 blocks.
  *
- * Those that somebody has a reference to are in a cache (cache.h), and others for as
- * long as no one needs their place.
+ * Those that are referenced are in a cache (cache.h), and others for as long as
+ * their place is not needed.
  *
  *	iget() ref 0->1        ilock() reads it from disk, once
  *	iput() ref 1->0        last name gone as well: blocks and inode are freed
@@ -169,7 +169,7 @@ struct inode *ialloc(short type)
 		ilock(ip);
 		return ip;
 	}
-	/* It was ours alone so far, so nobody misses it. */
+	/* It was ours alone so far, so no other process misses it. */
 	read_inode(inum, &b)->type = 0;
 	log_write(b);
 	brelse(b);
@@ -321,7 +321,7 @@ int writei(struct inode *ip, bool is_user, uint64 from, uint off, uint n)
 		if (!block)
 			break;
 		step = min_u32(BSIZE - off % BSIZE, n - done);
-		/* What another file left in a new block is nobody's to see. */
+		/* What another file left in a new block must not be seen. */
 		b = is_new ? bzeroed(block) : bread_if(block);
 		if (!b)
 			break;

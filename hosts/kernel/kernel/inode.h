@@ -11,8 +11,8 @@
  *	end_op();
  *
  * begin_op() comes before any ilock(), and one operation does not begin another.
- * Whoever may drop the last reference (iput) must be inside an operation: the
- * inode may be free then.
+ * A caller of iput() that may drop the last reference must be inside an
+ * operation: the inode may be free then.
  *
  * Read next: inode.c, then dir.c.
  */

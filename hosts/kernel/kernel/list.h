@@ -5,8 +5,8 @@
  *
  *	anchor <-> link of the first <-> ... <-> link of the last <-> anchor
  *
- * thing_of(link, struct thing, member) is what a link is in. The lock of whoever owns
- * a list guards its links, too.
+ * thing_of(link, struct thing, member) is what a link is in. The lock of a list's
+ * owner guards its links, too.
  *
  * Read next: wait.c, its main user.
  */

@@ -3,9 +3,9 @@
  * log.c - operations in groups, each group on the disk whole or not at all.
  *
  * What operations change gathers in the *running* transaction: a list of pinned
- * buffers. When somebody wants it on the disk (fs_sync), when it gets full, or
- * COMMIT_NS after its first change, it is committed: copied to the *staging*
- * area, after which operations go on; the rest is done by the disk's interrupts.
+ * buffers. When it is wanted on the disk (fs_sync), when it gets full, or
+ * COMMIT_NS after its first change, it is committed: copied to the *staging* area,
+ * after which operations go on; the rest is done by the disk's interrupts.
  *
  *	IDLE -> STAGING    copy header and blocks; no operation is under way
  *	     -> LOGGING    they are written to the log, in one piece
@@ -18,11 +18,12 @@
  * installed), or a torn one, whose checksum is wrong: then the one before it is
  * wholly installed. So a mount needs to look at one header.
  *
- * Must stay true: a buffer that is not yet installed is pinned, so that nobody
- * reads its old contents from the disk; the log's lock is dropped before anything
+ * Must stay true: a buffer that is not yet installed is pinned, so that its old
+ * contents are not read from the disk; the log's lock is dropped before anything
  * is submitted.
  *
- * Read next: inode.c, who changes blocks; docs/kernel-files.md, what is promised.
+ * Read next: inode.c, which changes blocks; docs/kernel-files.md, what is
+ * promised.
  */
 #include "log.h"
 

@@ -35,7 +35,7 @@ void kfree_pages(void *first, u64 nr);
 
 /*
  * At boot. @start: physical address of the first free page; @bytes: of RAM, from
- * KERNBASE. Moves the job to where it is in nobody's way.
+ * KERNBASE. Moves the job to where it is not in the way.
  */
 void page_init(u64 start, u64 bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * page.c - physical pages: who uses which, and which are free.
+ * page.c - physical pages: how many users each has, and which are free.
  *
  *	[kernel image | users, job | used once | never touched ..... | tables]
  *	                                       ^fresh                ^fresh_end
@@ -10,7 +10,7 @@
  * back goes onto a list, from which one page is taken first. Every page counts its
  * users, because copy-on-write shares them; 0 is free.
  *
- * Called by everybody. Must stay true: a page is on the list if and only if it
+ * Called from everywhere. Must stay true: a page is on the list if and only if it
  * has no users and is not fresh.
  *
  * Read next: vm.c.

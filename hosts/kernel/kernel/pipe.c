@@ -9,9 +9,9 @@
  *
  *	data:  [ . . r x x x w . . ]	r: nr_read, w: nr_written, x: to be read
  *
- * One reader and one writer are woken at a time; whoever leaves something over
- * wakes the next of its own kind, so a crowd is not woken for one byte. This
- * loses nothing, because who was woken looks at the ring before it gives up.
+ * One reader and one writer are woken at a time; one that leaves something over
+ * wakes the next of its own kind, so a crowd is not woken for one byte. This loses
+ * nothing, because a woken process looks at the ring before it gives up.
  *
  * Called through file_ops. Must stay true: the page goes when both ends are closed.
  *
@@ -67,7 +67,7 @@ static int pipe_read(struct file *f, uint64 addr, int n)
 	return failed && !done ? -1 : (int)done;
 }
 
-/* Wait for room. Return: false when there is nobody to write for, or killed. */
+/* Wait for room. Return: false when no reader is left, or killed. */
 static bool wait_for_room(struct pipe *p)
 {
 	while (p->is_read_open && p->nr_written - p->nr_read == PIPE_BYTES) {

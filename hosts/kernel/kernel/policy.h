@@ -33,8 +33,8 @@ void policy_init(void);
  * @text: see above
  * @why: of POLICY_TEXT_MAX bytes; what is wrong, when something is
  *
- * Context: policy_lock, or nobody else can change it: boot, or an interrupt in a
- * machine that plays a workload.
+ * Context: policy_lock, or nothing else can change it: boot, or an interrupt in
+ * a machine that plays a workload.
  * Return: 0; or -1 with @why. After an unknown name or knob the old policy goes
  * on; when the new one does not start, the built-in FIFO is in force.
  */

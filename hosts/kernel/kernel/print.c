@@ -6,7 +6,7 @@
  * into the image (python/schedlab/hosts/kernel_build.py), and the frame pointers
  * on the stack lead from one to the next.
  *
- * Called by everybody. Must stay true: panic() takes no lock.
+ * Called from everywhere. Must stay true: panic() takes no lock.
  * Read next: uart.c.
  */
 #include <schedlab/sched.h>

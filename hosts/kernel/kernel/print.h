@@ -17,7 +17,10 @@ struct frame;
  */
 void printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Print why, where and through whom; stop all harts; leave QEMU with an error. */
+/*
+ * Print why, where and through which calls; stop all harts; leave QEMU with an
+ * error.
+ */
 _Noreturn void panic(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void panic_frame(const struct frame *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -13,9 +13,8 @@
  * leaf, since policies ask the core for pids.
  *
  * Must stay true: a process is waited for only when its last hart has left its
- * stack, and has detached it from the core (sched.c); its memory stays a struct
- * proc for ever, and what is stale in a pointer to it can do no worse than wake
- * somebody for nothing.
+ * stack, and has detached it from the core (sched.c); its memory always stays a struct
+ * proc, and a stale pointer to it can do no worse than wake a process spuriously.
  *
  * Read next: exec.c, sysproc.c.
  */
@@ -50,7 +49,7 @@ static struct {
 	s32 last_pid;
 } table;
 
-static struct proc *first_proc;		/* init: parent of who has none */
+static struct proc *first_proc;		/* init: parent of orphans */
 
 extern void proc_begin(void);
 
@@ -133,7 +132,7 @@ static void publish(struct proc *p)
 	release(&pid_lock);
 }
 
-/* Nobody refers to @p any more. */
+/* No reference to @p is left. */
 static void put_unused(struct proc *p)
 {
 	struct proc **at = bucket_of(pid_of(p));
@@ -169,7 +168,7 @@ static void add_ended(struct proc *parent, struct proc *p)
 	wake_all(&parent->child_ended);
 }
 
-/* The children of @p become the first process's; who was held back, ends. */
+/* The children of @p become the first process's; those held back end. */
 static void give_children_away(struct proc *p)
 {
 	while (!list_is_empty(&p->children)) {
@@ -266,7 +265,7 @@ int kfork(bool is_held)
 	acquire(&family_lock);
 	p->state = PROC_LIVE;
 	add_child(parent, p);
-	/* Whoever killed the parent's family meanwhile has not seen this one. */
+	/* A kill of the parent's family meanwhile has not seen this one. */
 	p->killed = killed(parent);
 	publish(p);
 	if (!is_held)
@@ -295,7 +294,10 @@ void proc_kill(struct proc *p)
 	pop_off();
 }
 
-/* Who follows @p, in a walk through @root and all its descendants; NULL: nobody. */
+/*
+ * The process after @p in an iteration over @root and all its descendants; NULL:
+ * none.
+ */
 static struct proc *next_in_family(const struct proc *p, const struct proc *root)
 {
 	if (!list_is_empty(&p->children))
@@ -361,8 +363,8 @@ void kexit(int status)
 	vm_free(pages, p->size);
 	p->size = 0;
 	/*
-	 * Whoever hears of the end from here on finds that it has left: no switch
-	 * comes in between.
+	 * A process that learns of the end from here on finds that it has left:
+	 * no switch comes in between.
 	 */
 	push_off();
 	lab_proc_ends(&p->lab);

@@ -67,11 +67,11 @@ struct proc {
 	struct fp_state fp;
 	void (*start)(void);	/* kernel code to begin with; NULL: its frame */
 	struct timer timer;	/* of sleep_until(), and of release() before it starts */
-	struct cpumask masks[2]; /* task.p.cpus_ptr is one of them, or everybody's */
+	struct cpumask masks[2]; /* task.p.cpus_ptr is one of them, or the one of all */
 	s32 nice;		/* -20..19 */
 	struct lab_proc lab;	/* the laboratory's; not inherited */
 
-	/* Anybody may look: */
+	/* Any hart may look: */
 	bool killed;		/* to end when it leaves the kernel; atomic */
 	bool kill_was_told;	/* sleep_on() has returned early for it */
 	bool is_held;		/* forkheld(): not started yet; family_lock */
@@ -98,7 +98,7 @@ struct proc {
 struct cpu {
 	u32 idx;
 	bool resched;		/* sl_schedule() is wanted here; atomic */
-	bool in_interrupt;	/* and so nobody in particular wakes */
+	bool in_interrupt;	/* and so a wake-up has no waker */
 	struct proc *proc;	/* that runs here, the idle loop's included */
 	struct proc idle;	/* the idle loop: not known to the core */
 	struct timers timers;
@@ -147,8 +147,8 @@ static inline bool killed(const struct proc *p)
 }
 
 /*
- * The process with @pid, not yet waited for, or NULL. Its memory stays a struct
- * proc for ever, so a stale pointer is harmless but may be of another process.
+ * The process with @pid, not yet waited for, or NULL. Its memory always stays a
+ * struct proc, so a stale pointer is harmless but may be of another process.
  */
 struct proc *proc_find(s32 pid);
 

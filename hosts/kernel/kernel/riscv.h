@@ -67,7 +67,7 @@ typedef unsigned long *pagetable_t;	/* 512 entries */
 #define csr_clear(name, bits)						\
 	asm volatile("csrc " #name ", %0" : : "rK"((unsigned long)(bits)) : "memory")
 
-/* The stack pointer of whoever calls. */
+/* The caller's stack pointer. */
 static inline unsigned long r_sp(void)
 {
 	unsigned long sp;

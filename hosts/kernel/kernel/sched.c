@@ -2,8 +2,8 @@
 /*
  * sched.c - the only file that asks the core what runs next, and switches to it.
  *
- * Four reasons bring a process here: it blocks, yields, ends, or somebody set
- * resched for its hart: the tick, or a kick. In each case the core chooses
+ * Four reasons bring a process here: it blocks, yields, ends, or resched was set
+ * for its hart: by the tick, or by a kick. In each case the core chooses
  * (core/schedule.c), and this file goes to the chosen one's kernel stack. There
  * the one that was left is let go by sl_switched(): another hart may take it.
  *
@@ -51,7 +51,7 @@ void schedule(enum sl_why why)
 	struct proc *next;
 
 	SL_ASSERT(p->nr_off == 1);
-	/* Before the core looks: who kicks us later wants another look. */
+	/* Before the core looks: a later kick wants another look. */
 	__atomic_exchange_n(&c->resched, false, __ATOMIC_SEQ_CST);
 	chosen = sl_schedule(why);
 	next = chosen ? proc_of(chosen) : &c->idle;
@@ -68,7 +68,7 @@ void sched_exit(void)
 	panic("a process runs that has ended");
 }
 
-/* On the new stack: @prev has been left, and this is who runs now. */
+/* On the new stack: @prev has been left, and this process runs now. */
 static void finish_switch(struct proc *prev)
 {
 	struct proc *p = myproc();
@@ -145,7 +145,7 @@ void sched_prepare_block(struct proc *p, const char *what)
 	overhead_leave(was);
 }
 
-/* Whom an interrupt wakes, or a hart without work, nobody in particular has woken. */
+/* The process that wakes; 0 in an interrupt or on an idle hart: none in particular. */
 static s32 waker(void)
 {
 	struct cpu *c = mycpu();

@@ -18,7 +18,7 @@
 #include "proc.h"
 
 /*
- * A process announces to the core that it will block before anybody can see it
+ * A process announces to the core that it will block before a waker can see it
  * waiting; a wake-up in between keeps it awake. @what: it waits for, as ps shows it.
  */
 void sched_prepare_block(struct proc *p, const char *what);
@@ -39,8 +39,8 @@ sl_inline bool sched_tick(void)
 void sched_start(struct proc *p);
 
 /*
- * Leave the hart to whom the core chooses. SL_WHY_BLOCK: after sched_prepare_block();
- * SL_WHY_RESCHED: somebody asked for it, see mycpu()->resched.
+ * Leave the hart to the process that the core chooses. SL_WHY_BLOCK: after
+ * sched_prepare_block(); SL_WHY_RESCHED: it was asked for, see mycpu()->resched.
  * Context: interrupts off, and exactly one push_off().
  */
 void schedule(enum sl_why why);
@@ -52,7 +52,7 @@ _Noreturn void idle_loop(void);
 /* The first C code of a new process, from proc_begin. Return: its user frame. */
 struct frame *sched_begin(struct proc *prev);
 
-/* swtch.S: leave @prev, go on in @next. Return: who was left, in the new one. */
+/* swtch.S: leave @prev, go on in @next. Return: the process left, in the new one. */
 struct proc *swtch(struct proc *prev, struct proc *next, struct context *from,
 		   struct context *to);
 

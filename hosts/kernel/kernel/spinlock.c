@@ -2,8 +2,8 @@
 /*
  * spinlock.c - spin locks, and interrupts off by counting.
  *
- * Called by everybody. Must stay true: a process that is switched away holds no
- * lock and has exactly one push_off() outstanding; sched.c asserts it.
+ * Called from everywhere. Must stay true: a process that is switched away holds
+ * no lock and has exactly one push_off() outstanding; sched.c asserts it.
  *
  * Read next: sched.c.
  */

@@ -4,8 +4,8 @@
  *
  * acquire() turns interrupts off on this hart until the last lock is released,
  * so that an interrupt handler cannot wait for a lock that the code under it
- * holds. Who holds none can be preempted, in the kernel too: release() of the
- * last lock is where a waiting switch happens.
+ * holds. A process that holds none can be preempted, in the kernel too:
+ * release() of the last lock is where a waiting switch happens.
  *
  * The count of locks held is the process's (or the idle loop's), not the hart's:
  * a process switches with exactly one push_off() outstanding, its own, and
@@ -23,7 +23,7 @@ struct proc;
 struct spinlock {
 	u32 locked;		/* atomic */
 	const char *name;	/* for panics */
-	struct proc *owner;	/* who holds it; NULL: nobody */
+	struct proc *owner;	/* the holder; NULL: none */
 };
 
 void initlock(struct spinlock *lock, const char *name);

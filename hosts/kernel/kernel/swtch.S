@@ -10,7 +10,7 @@
  * struct proc *swtch(prev, next, struct context *from, struct context *to)
  *
  * Only what a called function must keep is saved: the compiler saved the rest
- * around the call. a0 stays, so that the new one hears who was left.
+ * around the call. a0 stays, so that the new process learns which one was left.
  */
 	.text
 	.globl swtch

@@ -175,7 +175,7 @@ static void remove_name(struct inode *dir, uint off, struct inode *ip)
 	dirunlink(dir, off);
 	ip->d.nlink--;
 	if (ip->d.type == T_DIR) {
-		/* Its ".." is gone with it; so is the way back for who is in it. */
+		/* Its ".." is gone with it; so is the way back for a process in it. */
 		dir->d.nlink--;
 		itrunc(ip);
 	}
@@ -319,7 +319,7 @@ uint64 sys_open(void)
 
 	if (arg_str(0, path, MAXPATH) < 0 || (mode & ~MODE_BITS))
 		return SYS_ERROR;
-	/* The descriptor comes first: a file is not created for nobody. */
+	/* The descriptor comes first: without one, no file is created. */
 	f = filealloc();
 	fd = f ? fdalloc(f) : -1;
 	if (fd < 0) {

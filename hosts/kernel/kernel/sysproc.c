@@ -175,7 +175,7 @@ uint64 sys_dump(void)
 uint64 sys_poweroff(void)
 {
 	fs_sync();
-	acquiresleep(&policy_lock);	/* for ever: the policy ends with the machine */
+	acquiresleep(&policy_lock);	/* never released: the policy ends with the machine */
 	push_off();
 	lab_poweroff(arg_int(0));
 }

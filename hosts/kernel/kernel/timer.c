@@ -154,7 +154,7 @@ bool timer_stop(struct timer *timer)
 {
 	struct cpu *c;
 
-	/* Somebody else may start or stop it: look again under the lock. */
+	/* It may be started or stopped meanwhile: look again under the lock. */
 	while ((c = __atomic_load_n(&timer->cpu, __ATOMIC_ACQUIRE))) {
 		acquire(&c->timers.lock);
 		if (timer->cpu == c) {

@@ -116,7 +116,7 @@ stack_overflow:
 	call	kernel_stack_overflow
 	unimp
 
-/* A new process, entered from swtch() with a0 = who ran before. */
+/* A new process, entered from swtch() with a0 = the process that ran before. */
 	.globl proc_begin
 proc_begin:
 	li	s0, 0

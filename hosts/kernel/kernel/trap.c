@@ -62,7 +62,7 @@ static void handle_interrupt(u64 cause)
 	c->in_interrupt = true;
 	switch (cause & ~SCAUSE_INTERRUPT) {
 	case INTERRUPT_SOFTWARE:
-		/* A kick: resched is set already. Or somebody's last call. */
+		/* A kick: resched is set already. Or another hart's panic. */
 		csr_clear(sip, SIE_SSIE);
 		if (has_panicked)
 			park();

@@ -38,8 +38,8 @@ _Static_assert(FRAME_BYTES % 16 == 0, "the stack stays aligned");
 void trap_init_hart(void);
 
 /*
- * Get ready for user mode: end the process if it was killed, give way if
- * somebody wants the hart. Interrupts are off afterwards.
+ * Get ready for user mode: end the process if it was killed, yield if the hart
+ * has to schedule. Interrupts are off afterwards.
  * Context: a process that holds no lock. Return: its user frame.
  */
 struct frame *trap_leave(void);

@@ -11,7 +11,7 @@
  * Called by disk.c. Must stay true: `done` is called without the lock, since it
  * may submit the next request.
  *
- * Read next: virtio.c; bio.c, who asks.
+ * Read next: virtio.c; bio.c, which asks.
  */
 #include "board.h"
 #include "disk.h"

@@ -2,7 +2,7 @@
 /*
  * wait.c - wait queues, locks that sleep, and sleeping for a time.
  *
- * A process announces to the core that it will block before anybody can see it
+ * A process announces to the core that it will block before a waker can see it
  * waiting; a wake-up that comes before it has blocked then keeps it awake
  * (core/wake.c). So the queue's lock may be dropped in between.
  *

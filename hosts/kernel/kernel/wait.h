@@ -11,12 +11,12 @@
  *
  * The lock guards both queue and condition, so no wake-up is lost. A queue is a
  * list through the processes themselves: nothing is searched, first in is first
- * out, and whoever is woken is already off the queue.
+ * out, and a woken process is already off the queue.
  *
  * sleep_on() may return early, once, when the process is killed; so callers look
- * at their condition again. Who cannot give up (a disk transfer) just loops. Who
- * can must ask killed() before each sleep_on(), and should be woken by
- * wake_all(): a killed process may have used up a wake_one().
+ * at their condition again. A caller that cannot give up (a disk transfer) just
+ * loops. One that can must ask killed() before each sleep_on(), and should be
+ * woken by wake_all(): a killed process may have used up a wake_one().
  *
  * Read next: sched.c, which does it.
  */

@@ -4,10 +4,10 @@
  * timer asked for, so that a run is what the simulator would make of it.
  *
  * With one hart a timer interrupt makes the clock stand at the time it was meant for:
- * what follows from it, down to who runs next, happens at that time, however long the
- * trap took. A slice of one tick then is over after one tick, not two, and a wake-up
- * is recorded when it was due. Several harts have to compare their clocks, so there
- * they run.
+ * what follows from it, down to which process runs next, happens at that time,
+ * however long the trap took. A slice of one tick then is over after one tick, not
+ * two, and a wake-up is recorded when it was due. Several harts have to compare their
+ * clocks, so there they run.
  *
  * Read next: clock.c.
  */

@@ -2,7 +2,7 @@
 /*
  * job.c - the job's bytes, and the end of a job.
  *
- * Who runs a workload here boots a machine for it: the program comes as initrd,
+ * Each run of a workload boots a machine for it: the program comes as initrd,
  * which the device file `job` shows, and goes out as records. At the end all that
  * was counted is said, the last records are sent, and the machine goes off.
  *
@@ -181,9 +181,9 @@ static struct {
 static struct {
 	struct timer timer;
 	u64 nr_switches;	/* of all harts, at the last look */
-	bool is_timed;		/* time alone will let somebody run */
+	bool is_timed;		/* time alone will let a task run */
 	u32 nr_waiting;
-	s32 pid;		/* of the first who waits */
+	s32 pid;		/* of the first that waits */
 	u32 used;
 	char text[LINE_MAX - 80];
 } look;
@@ -223,8 +223,9 @@ static bool look_at(struct proc *p, void *arg)
 }
 
 /*
- * If nobody has run since the last look, nothing has changed since then, so what
- * is seen here is so at one time. Then a task either waits for time, or for ever.
+ * If no task has run since the last look, nothing has changed since then, so what
+ * is seen here is so at one time. Then a task waits either for time or
+ * indefinitely.
  */
 static void look_fires(struct timer *timer, void *arg)
 {

@@ -14,7 +14,7 @@
  *	lab --> kernel             may use any header of the kernel
  *
  * host_inline.h includes this file, behind the clock and the number of the hart,
- * which the inline functions need; so everybody has it who includes host.h.
+ * which the inline functions need; so every file that includes host.h has it.
  *
  * Read next: nolab/lab.h, the same without a laboratory; then overhead.h.
  */
@@ -44,7 +44,7 @@ struct sl_linked_policy;
 
 /* Part of struct proc; all zero in a process that has just been made. */
 struct lab_proc {
-	struct sync_at_exit at_exit;	/* whom its end is told */
+	struct sync_at_exit at_exit;	/* the counters told of its end */
 };
 
 /* At boot, once memory, the PLIC and files are there. */
@@ -95,7 +95,7 @@ static inline void lab_proc_ends(struct lab_proc *lab)
 	sync_exit(&lab->at_exit);
 }
 
-/* A line that the core or a policy prints. Return: false: nobody took it. */
+/* A line that the core or a policy prints. Return: false: it was not taken. */
 bool lab_print(const char *line);
 
 /*
@@ -127,7 +127,7 @@ void lab_topology(struct sl_config *config);
 
 /*
  * Send what is left to send and power off; QEMU ends with @status, 0 to 127.
- * Context: any; nobody else should be running.
+ * Context: any; nothing else should be running.
  */
 _Noreturn void lab_poweroff(int status);
 

@@ -2,8 +2,8 @@
 /*
  * overhead.c - what overhead.h counts, added up per policy.
  *
- * The harts count without knowing policies; whoever changes the policy has what
- * was counted so far put to the account of the old one.
+ * The harts count without knowing policies; a change of the policy first
+ * charges what was counted so far to the old one.
  *
  * Read next: policy.c.
  */

@@ -2,9 +2,9 @@
 /*
  * overhead.h - counts instructions by what they were spent on.
  *
- * A hart is always doing exactly one of the things below. Whoever begins one
- * says so, and later goes back to what was before; the instructions in between
- * are charged to it, those of what is nested inside are not:
+ * A hart is always doing exactly one of the things below. The code that begins one says
+ * so, and later goes back to what was before; the instructions in between are charged to
+ * it, those of what is nested inside are not:
  *
  *	u32 was = overhead_enter(OVERHEAD_SCHED);
  *	...

@@ -48,7 +48,7 @@ struct memstat {
 	unsigned long pages_free;
 	unsigned long blocks_free;	/* of the file system, 1 KiB each */
 	unsigned long inodes_free;	/* on disk */
-	unsigned long inodes_in_use;	/* in memory: open, or somebody's cwd */
+	unsigned long inodes_in_use;	/* in memory: open, or a process's cwd */
 	unsigned long files_open;	/* struct file in use */
 	unsigned long procs;		/* all but those reaped */
 };

@@ -25,7 +25,7 @@ struct store {
 	u32 nr_sent;
 	u64 nr_lost;
 	u64 nr_lost_told;		/* in frames so far */
-	/* Without a channel: what nobody has drained yet. */
+	/* Without a channel: what has not been drained yet. */
 	struct sl_record *unread;	/* first one in the chunk being filled */
 	struct sl_record *older, *older_end;	/* in the other chunk */
 };
@@ -44,7 +44,7 @@ static void fill(u32 hart, u32 which)
 	stores[hart].filling = which;
 	stores[hart].unread = c->records;
 	record_harts[hart].end = c->records + RECORD_CHUNK_RECORDS;
-	/* Last: whoever drains sees a chunk as soon as it sees this. */
+	/* Last: the reader that drains sees a chunk as soon as it sees this. */
 	__atomic_store_n(&record_harts[hart].at, c->records, __ATOMIC_RELEASE);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.h - writes down what the scheduler does, for whoever measures it.
+ * record.h - writes down what the scheduler does, for measurements.
  *
  * Each hart fills a chunk of 64 KiB of its own, so no lock is taken on the way.
  * A full chunk goes to the host as it is, through the channel; it begins with
@@ -87,7 +87,7 @@ static inline void record_put(u32 hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
 		.flags = flags,
 		.arg = arg,
 	};
-	/* Whoever drains this hart sees the record when it sees this. */
+	/* The reader that drains this hart sees the record when it sees this. */
 	__atomic_store_n(&h->at, r + 1, __ATOMIC_RELEASE);
 }
 

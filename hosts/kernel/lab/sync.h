@@ -25,7 +25,7 @@ struct sync_at_exit {
 	u64 amount[SYNC_AT_EXIT_MAX];
 };
 
-/* The last file of the set is closed: nobody waits in it any more. */
+/* The last file of the set is closed: no process waits in it any more. */
 void syncs_free(struct syncs *s);
 
 /*

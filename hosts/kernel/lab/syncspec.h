@@ -28,9 +28,9 @@ struct sync_spec {
 };
 
 /*
- * Whoever has to wait does so in line, and what it waits for is handed to it
- * before it is woken. -1: no such object, an op of another kind, a lock that is
- * held already or not held, or killed meanwhile.
+ * A process that has to wait does so in line, and what it waits for is handed
+ * to it before it is woken. -1: no such object, an op of another kind, a lock
+ * that is held already or not held, or killed meanwhile.
  */
 enum sync_op {
 	SYNC_TAKE_LOCK = 1,
@@ -39,7 +39,7 @@ enum sync_op {
 	SYNC_RECV,		/* arg: bytes */
 	SYNC_ARRIVE,		/* wait until all parties are at the barrier */
 	SYNC_AWAIT,		/* arg: 1 + the lock to drop meanwhile; 0: none */
-	SYNC_SIGNAL,		/* arg: 0 the first who waits, 1 all */
+	SYNC_SIGNAL,		/* arg: 0 the first waiter, 1 all */
 	SYNC_ADD,		/* arg: how much is added to the counter */
 	SYNC_ADD_AT_EXIT,	/* arg: added when the caller has ended */
 	SYNC_TAKE,		/* arg: wait until it is so much; take it away */

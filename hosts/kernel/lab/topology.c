@@ -3,7 +3,8 @@
  * topology.c - QEMU's harts are all alike; a policy may be shown others by the boot
  * arguments smt=, llc= and node=, to see what it makes of them.
  *
- * Called by kernel/sched.c through lab.h. Read next: core/idle.c, who looks at it.
+ * Called by kernel/sched.c through lab.h. Read next: core/idle.c, which looks at
+ * it.
  */
 #include <schedlab/sched.h>
 

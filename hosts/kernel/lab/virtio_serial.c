@@ -5,7 +5,8 @@
  * One queue, towards the host. The device reads buffers in place, so a chunk of
  * records is sent where it lies. QEMU reads them while it handles the
  * notification; but the standard does not promise that, so a buffer is in use
- * until virtq_take() returns it. Nobody is interrupted: we look when we need one.
+ * until virtq_take() returns it. The device interrupts no hart: we look when we
+ * need a buffer.
  *
  * The device file `channel` sends what a program writes, one line per call.
  *

@@ -5,9 +5,9 @@
  *  1. The superblock's areas follow each other and fit on the device.
  *  2. An inode has a known type; a file's size is within the limits, each block
  *     up to its size is there, and lies in the data area.
- *  3. No block belongs to two; the bitmap marks those that belong to somebody,
- *     those before the data area, and no other.
- *  4. From the root every directory is reached exactly once; its first entries
+ *  3. No block belongs to two; the bitmap marks those that belong to an inode, those
+ *  before the data area, and no other. 4. From the root every directory is reached
+ *  exactly once; its first entries
  *     are "." and "..", itself and its parent; names are neither empty nor equal.
  *  5. An inode has as many names as its nlink says (a directory: its name and its
  *     children's ".."; the root: itself). One with nlink 0 is an orphan.

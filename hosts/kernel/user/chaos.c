@@ -13,7 +13,7 @@
  *
  * Numbers are small, or near a limit; pointers point into a buffer, to wild
  * places, or across the end of memory. What is left out: `poweroff`, `play_at`, `dump` and
- * `print_metrics`, whose output nobody could read, and kill of others.
+ * `print_metrics`, whose output could not be read, and kill of others.
  *
  * Must stay true: main() opens and allocates nothing between the two counts.
  * Read next: python/schedlab/cli/evidence.py, which runs this for an hour.
@@ -229,7 +229,7 @@ static void one_call(void)
 	else if (number == SYS_sleep)
 		sleep(below(2));
 	else if (number == SYS_wait || number == SYS_waitx)
-		wait(0);	/* only who has children comes back late */
+		wait(0);	/* blocks only if there are children */
 	else if (number == SYS_fork || number == SYS_forkheld)
 		split(number == SYS_forkheld);
 	else if (!is_left_out(number))
@@ -298,7 +298,7 @@ static void remove_all(int is_root)
 	close(fd);
 }
 
-/* Wait until all others have ended; whoever lost its parent is ended by us. */
+/* Wait until all others have ended; those that lost their parent are ended by us. */
 static void settle(unsigned long nr_procs, struct memstat *to)
 {
 	static struct procinfo list[512];
@@ -399,7 +399,10 @@ int main(int argc, char **argv)
 	}
 	if (switcher > 0)
 		check_stop_switching(switcher);
-	/* In this order: who has lost its parent may still choose another policy. */
+	/*
+	 * In this order: a process that lost its parent may still choose another
+	 * policy.
+	 */
 	settle(before.procs, &after);
 	if (setpolicy(policy) < 0)
 		fail("chaos: the policy does not come back");

@@ -18,7 +18,7 @@
 #define CHECK_ALONE	1
 /* Costs seconds; left out by -q. */
 #define CHECK_LONG	2
-/* Looks whether a policy stays: nobody may switch to another one meanwhile. */
+/* Looks whether a policy stays: no switcher may run meanwhile. */
 #define CHECK_STILL	4
 /* Fails, to show that the runner notices: runs only when it is named. */
 #define CHECK_FAILS	8

@@ -133,7 +133,7 @@ static void wide_arguments(void)
 	CHECK_EQUAL(check_call(SYS_kill, (long)0x8000000000000000, 0, 0, 0, 0, 0), -1);
 	CHECK_EQUAL(check_call(SYS_kill, 0x7fffffff00000000, 0, 0, 0, 0, 0), -1);
 	CHECK(check_call(SYS_sbrk, 0, 0, 0, 0, 0, 0) > 0);
-	/* A time that has been for ever, and one that never comes: killed first. */
+	/* A time long past, and one that never comes: killed first. */
 	CHECK_EQUAL(check_call(SYS_sleep_until_ns, 0, 0, 0, 0, 0, 0), 0);
 	for (int i = 0; i < 2; i++) {
 		int pid = check_fork();

@@ -456,7 +456,7 @@ static void the_same_names_at_once(void)
 		unlink(name);
 }
 
-/* Each in its own file: nobody's bytes appear in another's. */
+/* Each process in its own file: no bytes of one appear in another. */
 static void own_files_at_once(void)
 {
 	enum { CHILDREN = 4 };

@@ -31,7 +31,7 @@ static void out_of_descriptors(void)
 	unlink("new");				/* it may have been made */
 }
 
-/* Many files at once, by many processes; whoever gets none is told so. */
+/* Many files at once, by many processes; one that gets none is told so. */
 static void many_open_files(void)
 {
 	enum { CHILDREN = 40 };
@@ -172,7 +172,7 @@ static void bomb(int depth)
 			return;
 }
 
-/* Everybody forks until it fails, and ends; init takes the orphans. */
+/* Each process forks until that fails, and ends; init takes the orphans. */
 static void fork_bomb(void)
 {
 	int pid = check_fork();

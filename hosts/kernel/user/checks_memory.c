@@ -59,7 +59,7 @@ static void sbrk_refuses_nonsense(void)
 	CHECK(sbrk(0) == end);
 }
 
-/* Who asks for more than there is does not take it from others meanwhile. */
+/* A process that asks for more than there is takes none from others meanwhile. */
 static void too_much_takes_nothing(void)
 {
 	struct memstat before, now;
@@ -284,7 +284,10 @@ static void memory_stays_out(void)
 		CHECK_EQUAL(check_wait(), 0);
 }
 
-/* Copy-on-write promises more than there is: who cannot be served is ended. */
+/*
+ * Copy-on-write promises more than there is: a process that cannot be served is
+ * ended.
+ */
 static void copies_run_out_of_memory(void)
 {
 	int bytes = 150 << 20, pid;
@@ -324,7 +327,7 @@ static void exec_without_memory(void)
 	}
 }
 
-/* Ask for what nobody has, again and again, and give back what does come. */
+/* Ask for memory when there is none, again and again, and give back what does come. */
 static void go_on_without_memory(void)
 {
 	fill_memory();
@@ -335,7 +338,10 @@ static void go_on_without_memory(void)
 	}
 }
 
-/* Processes that go on when memory is out keep nobody else from going on, and no policy. */
+/*
+ * Processes that go on when memory is out keep no other process from going on, and
+ * no policy.
+ */
 static void others_go_on_without_memory(void)
 {
 	enum { HOGS = 6, OTHERS = 4, NAME_BYTES = 256 };

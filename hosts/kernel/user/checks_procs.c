@@ -61,8 +61,8 @@ static void what_a_child_inherits(void)
 #define COMPUTES_NS	200000000UL
 
 /*
- * Computes, or calls, until it is killed. Where a policy takes the CPU from nobody,
- * who shall kill it may get one only when it sleeps; so it does after a while.
+ * Computes, or calls, until it is killed. Under a policy that never preempts, its
+ * killer may get a CPU only when this process sleeps; so it does after a while.
  */
 static void forever(void)
 {
@@ -257,7 +257,7 @@ static void ping_pong(void)
 	CHECK_EQUAL(check_wait(), 0);
 }
 
-/* Nobody has to give up the CPU for the others to get it. */
+/* No process has to give up the CPU for the others to get it. */
 static void preemption(void)
 {
 	int pids[6], fds[2];

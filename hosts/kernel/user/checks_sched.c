@@ -443,7 +443,7 @@ static const struct sync_spec blocking[] = {
 	{ SYNC_BARRIER, 0, { 2 } }, { SYNC_CONDITION, 0, { 0 } }, { SYNC_COUNTER, 0, { 0 } },
 };
 
-/* Whoever waits in a set can be killed, and the others go on. */
+/* A process that waits in a set can be killed, and the others go on. */
 static void kill_in_syncs(void)
 {
 	static const int ops[] = { SYNC_TAKE_LOCK, SYNC_RECV, SYNC_ARRIVE, SYNC_AWAIT, SYNC_TAKE };

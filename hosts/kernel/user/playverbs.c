@@ -8,7 +8,7 @@
  *
  * Must stay true: every function returns when its verb is done, and a task's CPU
  * time stays within 1 % of what its program asks for.
- * Read next: player/player.c, who calls these.
+ * Read next: player/player.c, which calls these.
  */
 #include "kernel/types.h"
 #include "lab/syncspec.h"
@@ -86,9 +86,9 @@ static u64 verb_now_ns(struct sl_player *p)
 }
 
 /*
- * CPU time counts, not the clock: whoever is preempted goes on later. The calls
- * between two runs cost the task some; a run is shorter by that, so that the sum
- * is right.
+ * CPU time counts, not the clock: a task that is preempted goes on later. The
+ * calls between two runs cost the task some; a run is shorter by that, so that
+ * the sum is right.
  */
 static int verb_run(struct sl_player *p, u64 ns)
 {

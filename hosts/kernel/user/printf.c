@@ -155,7 +155,7 @@ static void put_format(struct sink *sink, const char *format, va_list values)
 			c = va_arg(values, int);
 			put_field(sink, &field, &c, 1);
 			break;
-		default:	/* "%%", and what nobody knows, as it stands */
+		default:	/* "%%", and what is unknown, as it stands */
 			if (field.is_long) {
 				/* "%l" alone, as older programs of xv6 have it. */
 				put_number(sink, &field, va_arg(values, unsigned long), 10, 0);

@@ -3,8 +3,8 @@
  * ps.c - list processes, and what a policy knows of each.
  *
  * Times are ms since the process began: on a CPU, and runnable without one.
- * "gave up" and "preempted" count switches. An attribute that nobody set is not
- * printed; a policy then uses the weight, which follows from nice.
+ * "gave up" and "preempted" count switches. An attribute that was never set is
+ * not printed; a policy then uses the weight, which follows from nice.
  *
  * Read next: top.c.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * top.c - who uses the CPUs, again and again.
+ * top.c - which processes use the CPUs, again and again.
  *
  *	top [-n ROUNDS] [SECONDS]
  *

@@ -83,7 +83,7 @@ static void serve(struct shared *s, struct waiters *w, u64 position_bytes,
 	}
 }
 
-/* Let the object go, then wake those who were served, then wait if need be. */
+/* Let the object go, then wake those that were served, then wait if need be. */
 static void finish(struct sl_player *p, struct handover *h,
 		   const struct waiters *served, bool must_wait)
 {

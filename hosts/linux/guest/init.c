@@ -201,7 +201,7 @@ int main(void)
 	/* The kernel gives its first process no open files where there is no console. */
 	while (open("/dev/null", O_RDWR) < STDERR_FILENO)
 		;
-	/* Nobody waits for the tasks: the kernel shall forget them at once. */
+	/* Nothing waits for the tasks: the kernel shall forget them at once. */
 	signal(SIGCHLD, SIG_IGN);
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 65536, 65536 });
 	setrlimit(RLIMIT_MEMLOCK, &no_limit);

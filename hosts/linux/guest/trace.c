@@ -2,7 +2,7 @@
 /*
  * trace.c - has the kernel record what its scheduler does.
  *
- * The kernel writes binary events into a ring per CPU; nobody reads while tasks
+ * The kernel writes binary events into a ring per CPU; nothing reads while tasks
  * run, so that reading is not part of what is measured. A full ring drops what
  * comes later and counts it. Python makes records of the pages.
  *

@@ -37,7 +37,7 @@ _Noreturn static void refuse(int status_fd, enum failure failure)
 {
 	struct ready word = { failure, errno };
 
-	/* Nobody to tell is nobody to disappoint. */
+	/* No reader is left: nothing to tell. */
 	(void)!write(status_fd, &word, sizeof(word));
 	_exit(127);
 }
@@ -97,7 +97,7 @@ void become_command(const struct command *c, int go_fd, int status_fd)
 	sigset_t none;
 	char go;
 
-	/* A group of its own: Ctrl-C is for the one who ordered it. */
+	/* A group of its own: Ctrl-C is for the shell's command. */
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);

@@ -37,7 +37,7 @@ struct keeper {
 	const struct command *command;
 	struct report report;
 	pid_t pid;		/* of the command; 0: it has been reaped */
-	bool has_tree;		/* somebody is left */
+	bool has_tree;		/* a process of it is left */
 	int status_fd;		/* the command's words before it is one */
 	int go_fd;
 	int launcher_fd;
@@ -110,7 +110,7 @@ static void handle_stop(struct keeper *k, pid_t pid, int status)
 	ptrace(PTRACE_CONT, pid, NULL, sig == SIGTRAP ? 0 : sig);
 }
 
-/* Reap whoever has ended. Context: some child may have. */
+/* Reap what has ended. Context: some child may have. */
 static void reap(struct keeper *k)
 {
 	siginfo_t info = { 0 };

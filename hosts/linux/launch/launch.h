@@ -7,7 +7,7 @@
  *
  * The launcher reads requests and outlives no reader: when its input ends, so
  * does all that it started. A keeper is the reaper of one command's tree, so
- * that nobody of it is lost, neither for the figures nor when it is to end;
+ * that no process of it is lost, neither for the figures nor when it is to end;
  * should the launcher be killed, the keeper hears of it and ends the tree; should
  * the keeper be, its tree falls to the launcher, which ends it.
  *
@@ -59,10 +59,10 @@ struct request {
 enum failure {
 	FAILURE_NONE,
 	FAILURE_START,		/* fork, pipe */
-	FAILURE_KEEPER,		/* it was killed: nobody counted the command */
+	FAILURE_KEEPER,		/* it was killed: the command was not counted */
 	FAILURE_SURVIVOR,	/* some of the tree go on: they are another user's */
 	FAILURE_SCHEDULER,	/* the class was refused */
-	FAILURE_WATCHDOG,	/* nobody of higher priority could end it */
+	FAILURE_WATCHDOG,	/* nothing of higher priority could end it */
 	FAILURE_AFFINITY,
 	FAILURE_FOLDER,
 	FAILURE_OUTPUT,

@@ -6,7 +6,7 @@
  *
  * A request is a line `run BYTES` and as many bytes (request.c); its answer is
  * one line. The end of input, in the middle of a run too, ends what is running:
- * so nothing outlives whoever asked for it, however he died.
+ * so nothing outlives the process that asked for it, however it ended.
  *
  * Read next: request.c, keeper.c.
  */
@@ -46,7 +46,7 @@ uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Whoever ends a command must get a CPU before it does. */
+/* What ends a command must get a CPU before it does. */
 static void rise_above(void)
 {
 	struct sched_param highest = { .sched_priority = LAUNCH_PRIORITY };

@@ -3,8 +3,8 @@
  * request.c - what the launcher is asked to do, as words.
  *
  * A request is a row of NUL-ended words: `timeout_ns=N`, and for each command
- * `command`, settings of the form KEY=VALUE, `argc=N`, and its N words. Whoever
- * writes it has checked it for people; here it is only kept from doing harm.
+ * `command`, settings of the form KEY=VALUE, `argc=N`, and its N words. Its
+ * writer has checked it for the user; here it is only kept from doing harm.
  *
  * Read next: command.c, where settings take effect.
  */

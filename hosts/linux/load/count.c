@@ -3,7 +3,7 @@
  * count.c - how often the callbacks of a loaded policy were called.
  *
  * The kernel itself counts the calls of BPF programs and their time while
- * somebody holds the file that asks for it, and sched_ext counts what it had to
+ * a process holds the file that asks for it, and sched_ext counts what it had to
  * do beside the policy's wishes.
  *
  * Called by main.c, again and again. Read next: main.c.

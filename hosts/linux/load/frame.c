@@ -56,7 +56,7 @@ static void send_bytes(const char *data, u64 bytes)
 		ssize_t n = write(frame_fd, data, bytes);
 
 		if (n < 0 && errno != EINTR)
-			return;	/* nobody reads: nobody can be told */
+			return;	/* no reader: there is nothing to tell it */
 		if (n > 0) {
 			data += n;
 			bytes -= n;

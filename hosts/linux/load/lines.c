@@ -231,7 +231,7 @@ bool line_of(struct bpf_object *object, const char *said, char *text,
 		return line_of_callback(object, "enqueue", NULL, text, text_bytes);
 	if (!strstr(said, " DSQ "))
 		return false;
-	/* Noticed when the callback had returned: who called it is on the stack. */
+	/* Noticed when the callback had returned: its caller is on the stack. */
 	return line_of_callback(object, strstr(said, "do_enqueue_task") ?
 				"enqueue" : "dispatch", "scx_bpf_dsq_",
 				text, text_bytes);

@@ -5,7 +5,7 @@
  *	schedlab-load OBJECT [--set KNOB=VALUE]... [--partial] [--every-ms N]
  *
  * Loads and attaches the policy, sends frames to standard output (see load.h),
- * and unloads it on SIGINT or SIGTERM, or when standard input ends: whoever
+ * and unloads it on SIGINT or SIGTERM, or when standard input ends: what
  * started this is gone then. Should this program be killed itself, the kernel
  * sees the link closed and takes the CPUs back.
  *
@@ -122,7 +122,7 @@ static void watch(struct policy *policy, int signals, int every_ms)
 	}
 }
 
-/* So that whoever runs a workload can give its tasks attributes (../tasks/attrs.c). */
+/* So that the player of a workload can give its tasks attributes (../tasks/attrs.c). */
 static void tell_attributes(struct policy *policy)
 {
 	struct bpf_map_info info = { 0 };

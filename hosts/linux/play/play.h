@@ -43,7 +43,7 @@ struct options {
 };
 
 enum task_state {
-	TASK_NEW,		/* nobody has made it yet */
+	TASK_NEW,		/* not made yet */
 	TASK_READY,		/* it waits for time 0, or for its arrival */
 	TASK_RUNNING,
 	TASK_ENDED,
@@ -77,7 +77,7 @@ struct task {
 	u64 end_ns;
 	struct usage before;	/* when it arrived */
 	struct usage used;	/* from then to its end, or to `read_ns` */
-	u64 read_ns;		/* who had not ended ran until it was read; 0: it had */
+	u64 read_ns;		/* a task that had not ended ran until it was read; 0: it had */
 	s32 failed;		/* what sl_player_run() returned */
 	u32 step;		/* enum task_step: what it was about then */
 	u32 op;			/* in STEP_PLAY: the op at fault */

@@ -3,7 +3,7 @@
  * result.c - what came of a run: a line of JSON per task, and one for all.
  *
  * Room for all lines is taken before the first task is made, so that whatever else
- * fills the disk does not take it. A task's line is written soon after it has ended, so that those who ended can
+ * fills the disk does not take it. A task's line is written soon after it has ended, so that those that ended can
  * be read, should the runner be killed; the line for all comes last, so a file
  * without it is one of a run that was cut short.
  *

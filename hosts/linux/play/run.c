@@ -4,10 +4,10 @@
  *
  *	open program -> make tasks -> rise above them -> time 0
  *	-> look now and then until all have ended, one is lost, or the horizon
- *	-> kill who is left -> reap -> tell
+ *	-> kill what is left -> reap -> tell
  *
  * The runner sleeps while the tasks run. It wakes when the last one ends, and
- * twice a second, to write down who has ended and to see whether one was killed.
+ * twice a second, to write down which have ended and to see whether one was killed.
  *
  * Read next: task.c, result.c.
  */
@@ -32,7 +32,7 @@
 #define LOOK_NS (500 * MS)
 /*
  * From the moment that all are ready to time 0: for each to fall asleep again.
- * Whoever is not above other programs may have to wait for them.
+ * A player that is not above other programs may have to wait for them.
  */
 #define START_NS (5 * MS)
 #define START_NS_BELOW (100 * MS)
@@ -283,7 +283,7 @@ static bool start(u32 nr)
 
 /* ---- while they run ------------------------------------------------------------- */
 
-/* Who has ended is forgotten by the kernel; who was killed is lost. */
+/* A task that ended is forgotten by the kernel; one that was killed is lost. */
 static void reap(bool may_wait)
 {
 	int status;
@@ -348,7 +348,7 @@ static void await_exits(void)
 	}
 }
 
-/* Threads end with this process; processes are killed, whoever made them. */
+/* Threads end with this process; processes are killed, whichever made them. */
 static void end_tasks(void)
 {
 	for (u32 i = 0; i < run.nr_tasks; i++) {

@@ -127,7 +127,7 @@ static void note_end(u32 i, int failed, u32 op)
 		__atomic_add_fetch(ended, 1, __ATOMIC_RELEASE);
 		futex_wake(ended, 1);
 	}
-	/* A task that fails ends the run: others may wait for it for ever. */
+	/* A task that fails ends the run: others may wait for it without end. */
 	if (failed)
 		__atomic_store_n(&s->lost_task, i + 1, __ATOMIC_RELEASE);
 	if (!__atomic_sub_fetch(&s->nr_alive, 1, __ATOMIC_ACQ_REL) || failed)
@@ -221,7 +221,7 @@ void task_reaped(s32 pid, int status)
 	for (u32 i = 0; i < run.nr_tasks; i++) {
 		if (s->tasks[i].tid != pid || s->tasks[i].state == TASK_ENDED)
 			continue;
-		/* Somebody killed it: the run is over. */
+		/* It was killed: the run is over. */
 		s->tasks[i].signal = WTERMSIG(status);
 		s->tasks[i].end_ns = monotonic_ns() - s->start_ns;
 		__atomic_store_n(&s->tasks[i].state, TASK_ENDED, __ATOMIC_RELEASE);

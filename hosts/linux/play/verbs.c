@@ -5,7 +5,7 @@
  * Called by the tasks of a run, each for itself. Locks and pipes are in
  * ../tasks/sync.c, files in files.c, children in task.c.
  *
- * Read next: player/player.c, who calls these.
+ * Read next: player/player.c, which calls these.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -6,7 +6,7 @@
  *
  * Orders, a line each; the answer to each is a line of JSON:
  *
- *	all FILE                 record whoever runs
+ *	all FILE                 record every task
  *	tree PID DEPTH FILE      process PID and what it forks, from that generation on
  *	stop                     end the file
  *
@@ -85,7 +85,7 @@ static void flush_events(void)
 {
 	size_t bytes = (size_t)capture.nr_buffered * sizeof(struct event);
 
-	/* After a failure rings are still emptied, so that nobody is held up. */
+	/* After a failure rings are still emptied, so that no task is held up. */
 	if (!capture.error)
 		write_whole(capture.buffer, bytes);
 	capture.nr_buffered = 0;
@@ -114,7 +114,7 @@ static void drain_all(void)
 
 /* ---- starting and ending a file --------------------------------------------- */
 
-/* Whoever runs on a CPU now is seen as it makes way for us. */
+/* What runs on a CPU now is seen as it makes way for this process. */
 static void visit_cpus(void)
 {
 	cpu_set_t before, one;
@@ -180,7 +180,7 @@ static void begin(const char *path, bool is_all, uint32_t root, uint32_t depth)
 	header.begin_wall_ns = time_of(CLOCK_REALTIME);
 	write_whole(&header, sizeof(header));
 	members_put(root, is_all);
-	/* Only now is it known who was there. */
+	/* Only now is it known which tasks were there. */
 	header.begin_ns = now_ns();
 	header.begin_wall_ns = time_of(CLOCK_REALTIME);
 	if (pwrite(capture.fd, &header, sizeof(header), 0) < 0)

@@ -4,15 +4,15 @@
  *
  *	schedlab-record convert EVENTS RECORDS TASKS [--origin NS] [--end NS]
  *
- * A task that is meant lives through these states; all others are only "somebody
- * else", whose time on a CPU is overhead, of kind STOLEN.
+ * A task that is meant lives through these states; all others are only "another
+ * task", whose time on a CPU is overhead, of kind STOLEN.
  *
  *	NEW --waking--> RUNNABLE <--switch--> RUNNING --switch--> DEAD
  *	                   ^                     |
  *	                   +------waking------ BLOCKED
  *
  * Before the origin, time 0 of the records, states are followed without a
- * record; who runs or waits then arrives at 0. Where an event contradicts the
+ * record; a task that runs or waits then arrives at 0. Where an event contradicts the
  * states, since the kernel has lost some, records are added that make the run
  * possible again, and counted.
  *
@@ -55,7 +55,7 @@ struct life {
 	char name[NAME_BYTES];
 };
 
-/* Who is on a CPU: one of ours, or an outsider, or nobody (the idle task). */
+/* What is on a CPU: a task of ours, or an outsider, or the idle task. */
 struct processor {
 	u32 life;		/* index; 0: none of ours */
 	u32 outsider;		/* pid; 0: none */
@@ -69,7 +69,7 @@ struct converter {
 	u64 origin_ns;		/* UNKNOWN: when the first tree begins */
 	u64 end_ns;
 	bool has_begun;
-	struct life *lives;	/* [0] is nobody; they never move */
+	struct life *lives;	/* [0] is no task; they never move */
 	u32 nr_lives;
 	u32 *life_of;		/* by pid */
 	struct processor *cpus;
@@ -88,7 +88,7 @@ static void put(u32 task, u16 cpu, u8 kind, u8 flags, u64 arg)
 	output_put(c.now_ns, task, cpu, kind, flags, arg);
 }
 
-/* ---- who is who ----------------------------------------------------------------- */
+/* ---- which task is which ----------------------------------------------------------------- */
 
 static struct life *add_life(u32 pid, s32 depth)
 {
@@ -235,7 +235,7 @@ static void end_outsider(u16 cpu, u64 t_ns)
 	p->outsider = 0;
 }
 
-/* Several outsiders one after another are one interval; nobody ends it. */
+/* Several outsiders one after another are one interval; none of them ends it. */
 static void let_in_outsider(u16 cpu, u32 pid)
 {
 	struct processor *p = &c.cpus[cpu];
@@ -289,7 +289,7 @@ static void switch_tasks(const struct event *e)
 	run(next, c.now_ns, e->cpu);
 }
 
-/* Somebody runs here, and has for so long; who, was not said so far. */
+/* Some task runs here, and has for so long; which, was not said so far. */
 static void runtime(const struct event *e)
 {
 	struct life *l = meant(e->pid);
@@ -415,7 +415,7 @@ static void lost(const struct event *e)
 	put(0, e->cpu, SL_RECORD_LOST, 0, e->other);
 }
 
-/* Time 0: who runs or waits for a CPU arrives. */
+/* Time 0: a task that runs or waits for a CPU arrives. */
 static void begin(void)
 {
 	c.has_begun = true;

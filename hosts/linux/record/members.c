@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * members.c - who exists when a recording begins, as /proc tells it.
+ * members.c - which tasks exist when a recording begins, as /proc tells it.
  *
- * Events are on already when this is read, so that nobody is born unseen between
- * the two; whom both know is known once.
+ * Events are on already when this is read, so that no task is born unseen between
+ * the two; one that both know is known once.
  *
  * Called by capture.c. Read next: lives.c, where MEMBER events are used.
  */

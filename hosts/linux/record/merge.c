@@ -49,7 +49,7 @@ static const char *check_header(const struct events_header *h, uint64_t bytes,
 	return NULL;
 }
 
-/* Kinds and CPUs are what they may be, so that nobody has to look again. */
+/* Kinds and CPUs are what they may be, so that no reader has to look again. */
 static const char *check_events(const struct events *events, const char *path)
 {
 	for (uint64_t i = 0; i < events->nr; i++) {

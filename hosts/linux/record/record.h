@@ -6,7 +6,7 @@
  *	FILE.slev --merge.c--> events in order of time --lives.c--> what happened
  *	          --output.c--> records.slr
  *
- * Capturing only copies: 24 bytes for an event of the kernel, whoever it is
+ * Capturing only copies: 24 bytes for an event of the kernel, whichever task it is
  * about. Which tasks are meant, and what happened to each, is found out when
  * the file is converted, with all CPUs in view. Nothing in the file depends on
  * its being finished: one that is cut off anywhere can be converted up to the
@@ -26,7 +26,7 @@
 /* Linux has no more: PID_MAX_LIMIT of a 64-bit kernel. */
 #define PIDS_MAX (4 << 20)
 #define RECORD_CPUS_MAX 4096
-/* Real-time priority of the recorder, as of the launcher: nobody starves it. */
+/* Real-time priority of the recorder, as of the launcher: no task starves it. */
 #define RECORD_PRIORITY 99
 #define NAME_BYTES 16
 
@@ -39,28 +39,28 @@ struct events_header {
 	uint64_t tick_ns;
 	uint64_t begin_ns;	/* CLOCK_MONOTONIC: from here on all is recorded */
 	uint64_t begin_wall_ns;	/* the same instant, since 1970 */
-	uint32_t is_all;	/* whoever runs is meant, MEMBER or not */
+	uint32_t is_all;	/* every task is meant, MEMBER or not */
 	uint32_t depth_min;	/* members are meant from this generation on */
-	uint32_t recorder_pid;	/* is not meant, whoever is */
+	uint32_t recorder_pid;	/* is not meant, even if all are */
 	uint32_t reserved;
 };
 
 /*
  * kind     pid       other         value            flags
  * SWITCH   from      to            prev_state       priority of `to`
- * WAKING   who       by whom       chosen CPU       EVENT_IN_INTERRUPT
- * WAKEUP   who       by whom       chosen CPU       EVENT_IN_INTERRUPT
- * NEW      who       by whom       chosen CPU       0
- * MIGRATE  who       from CPU      to CPU           0
+ * WAKING   task      waker         chosen CPU       EVENT_IN_INTERRUPT
+ * WAKEUP   task      waker         chosen CPU       EVENT_IN_INTERRUPT
+ * NEW      task      waker         chosen CPU       0
+ * MIGRATE  task      from CPU      to CPU           0
  * FORK     child     parent        0                0
- * EXIT     who       0             0                0
- * EXEC     who       its old pid   0                0
- * YIELD    who       0             0                0
- * RUNTIME  who       ns it has run  0               EVENT_ELSEWHERE
+ * EXIT     task      0             0                0
+ * EXEC     task      its old pid   0                0
+ * YIELD    task      0             0                0
+ * RUNTIME  task      ns it has run  0               EVENT_ELSEWHERE
  *                    since its last; none where a switch has told of it
- * NAME     who       (16 bytes of name instead of time, other and value); the
+ * NAME     task      (16 bytes of name instead of time, other and value); the
  *                    event that follows on the same CPU had it
- * MEMBER   who       its parent    generation       1: runnable or running
+ * MEMBER   task      its parent    generation       1: runnable or running
  * LOST     0         how many      0                0
  * SYNC     0         0             0                0; all of every CPU up to
  *                    this time stands before it
@@ -168,7 +168,7 @@ uint64_t ring_count_lost(const struct ring *r);
 void event_put(const struct event *e);
 int capture_main(int argc, char **argv);
 
-/* ---- members.c: who exists already ------------------------------------------ */
+/* ---- members.c: tasks that exist already ------------------------------------------ */
 
 /* Puts a MEMBER for every thread below process @root, or of all processes. */
 void members_put(uint32_t root, bool is_all);

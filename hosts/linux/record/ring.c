@@ -144,7 +144,7 @@ static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw
 	}
 }
 
-/* Keep track of who runs. Return: whether the event is of any use. */
+/* Keep track of what runs. Return: whether the event is of any use. */
 static bool follow_current(struct ring *r, const struct event *e)
 {
 	if (e->kind == EVENT_SWITCH) {

@@ -44,7 +44,7 @@ struct tracepoint tracepoints[NR_TRACEPOINTS] = {
 	EVENT("sched/sched_process_exec", EVENT_EXEC, "pid", "old_pid"),
 	/* Makes every system call of the machine slower: only where asked for. */
 	EVENT("syscalls/sys_enter_sched_yield", EVENT_YIELD, NULL),
-	/* Tells of those to whom the kernel has hidden a switch. */
+	/* Tells of those from which the kernel has hidden a switch. */
 	EVENT("sched/sched_stat_runtime", EVENT_RUNTIME, "pid", "runtime"),
 };
 
@@ -174,7 +174,7 @@ int tracepoint_open(int id, int cpu, uint32_t watermark_bytes)
 			       PERF_SAMPLE_RAW,
 		.read_format = PERF_FORMAT_LOST,
 		.disabled = 1,
-		/* One clock for all CPUs, and for who starts and ends commands. */
+		/* One clock for all CPUs, and for the launcher, which starts and ends commands. */
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,

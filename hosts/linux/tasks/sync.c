@@ -120,9 +120,9 @@ int sync_barrier(struct sl_player *p, u32 object)
 
 /*
  * A waiter draws a number, and is let go when more than that many have been. So
- * a signal wakes exactly who waited longest, and one that comes between letting
+ * a signal wakes exactly the task that has waited longest, and one that comes between letting
  * go of the lock and sleeping is not missed. Of 32 futex bits each waiter listens
- * to its own, so that few are woken in vain.
+ * to its own, so that few are woken without need.
  */
 int sync_await(struct sl_player *p, u32 object, u32 lock)
 {

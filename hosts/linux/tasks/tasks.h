@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tasks.h - what a task of a workload does on Linux, whoever runs it.
+ * tasks.h - what a task of a workload does on Linux, under either player.
  *
  * Two programs play workloads, ../play on this machine and ../guest in a virtual
  * one; these verbs are the same in both, and have the signatures of struct
