@@ -25,6 +25,7 @@
 #include "sched.h"
 
 #define NEVER (~0ULL)
+#define BEAT_NS 10000000000ULL
 
 u64 tick_ns;
 u64 clock_step_ns;
@@ -226,8 +227,19 @@ void timer_arm_tick(struct cpu *c)
 	arm_next(c);
 }
 
+/*
+ * An emulator that counts instructions sets its clock to the next timer when all
+ * harts wait. Without one it would be the end of time, and no key typed would count.
+ */
+static void beat(struct timer *t, void *arg)
+{
+	timer_start(t, now_ns() + BEAT_NS, beat, arg);
+}
+
 void timers_init(void)
 {
+	static struct timer beats;
+
 	tick_ns = bootarg_u64("tick_ns", 10000000);
 	if (tick_ns < 10000)
 		panic("tick_ns=%llu is less than 10000", tick_ns);
@@ -235,4 +247,5 @@ void timers_init(void)
 		initlock(&cpus[i].timers.lock, "timers");
 		cpus[i].timers.armed_ns = NEVER;
 	}
+	beat(&beats, NULL);
 }

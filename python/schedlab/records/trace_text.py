@@ -82,11 +82,11 @@ class _Reader:
         t_ns = int(found["s"]) * 10**9 + int(found["fraction"].ljust(9, "0"))
         if t_ns >= 1 << 63:
             raise ValueError(f"the time {found['s']} s is too large")
+        handler(self, t_ns, self._cpu(found["cpu"]), found)
         if self.first_ns is None:
             self.first_ns = t_ns
         # Lines of several CPUs may be out of order; the earliest begins.
         self.first_ns, self.last_ns = min(self.first_ns, t_ns), max(self.last_ns, t_ns)
-        handler(self, t_ns, self._cpu(found["cpu"]), found)
 
     def put(self, kind: int, t_ns: int, cpu: int, pid: int, other: int = 0, value: int = 0, flags: int = 0) -> None:
         for each in (pid, other if kind in (SWITCH, WAKING, WAKEUP, NEW, FORK, EXEC) else 0):
