@@ -109,11 +109,16 @@ static void join(struct task_struct *p, struct task_ctx *tc)
 {
 	u64 tickets = own_tickets(p);
 
-	if (!tc->tickets)
+	if (!tc->tickets) {
 		tc->remain = (s64)pass_of(slice_ns, tickets);
-	else if (tickets != tc->tickets)
-		tc->remain = divide_signed(tc->remain, tickets) *
-			     (s64)tc->tickets;
+	} else if (tickets != tc->tickets) {
+		s64 slice = (s64)pass_of(slice_ns, tc->tickets);
+
+		/* It may be of the furthest pass: not to be multiplied with each change. */
+		if (scx_bpf_nr_cpu_ids() > 1 && tc->remain > slice)
+			tc->remain = slice;
+		tc->remain = divide_signed(tc->remain, tickets) * (s64)tc->tickets;
+	}
 	tc->tickets = tickets;
 	tc->pass = update_global((s64)tickets, 0, 0) + (u64)tc->remain;
 	if (scx_bpf_nr_cpu_ids() > 1 && time_before(tc->pass, furthest_pass))
@@ -122,9 +127,7 @@ static void join(struct task_struct *p, struct task_ctx *tc)
 
 static void leave(struct task_ctx *tc)
 {
-	u64 pass = update_global(-(s64)tc->tickets, 0, 0);
-
-	tc->remain = (s64)(tc->pass - pass);
+	tc->remain = (s64)(tc->pass - update_global(-(s64)tc->tickets, 0, 0));
 }
 
 /* Another program may write into the map without queueing the task anew (S36). */
@@ -153,8 +156,7 @@ void BPF_STRUCT_OPS(stride_quiescent, struct task_struct *p, u64 deq_flags)
 		leave(tc);
 }
 
-s32 BPF_STRUCT_OPS(stride_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(stride_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_and_insert(p, prev_cpu, wake_flags, slice_ns);
 }
@@ -217,16 +219,14 @@ void BPF_STRUCT_OPS(stride_stopping, struct task_struct *p, bool runnable)
 		review_tickets(p, tc);
 }
 
-bool BPF_STRUCT_OPS(stride_yield, struct task_struct *from,
-		    struct task_struct *to)
+bool BPF_STRUCT_OPS(stride_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tc = task_ctx(from);
 
 	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
-s32 BPF_STRUCT_OPS(stride_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(stride_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	return create_task_ctx(p) ? 0 : -ENOMEM;
 }

@@ -145,6 +145,20 @@ def test_stride_joiner_on_two_cpus_does_not_shut_the_others_out(play):
     assert ran["late"] == pytest.approx(10_000, abs=30)
 
 
+def test_stride_changes_of_tickets_on_two_cpus_do_not_pile_up(play):
+    """What a task is set back by joining behind the furthest must not be multiplied with each change."""
+    changes = "loop = 40, do = [{set = {tickets = 500}}, {run = '5ms'}, {sleep = '1ms'}, " \
+              "{set = {tickets = 5}}, {run = '5ms'}, {sleep = '1ms'}]"  # fmt: skip
+    played = play(
+        workload(
+            hog("a", tickets=100), hog("b", tickets=100), task("changes", changes, 'run = "100s"', tickets=100),
+            horizon="60s",
+        ),
+        "stride", cpus=2,
+    )  # fmt: skip
+    assert played.ran_ms()["changes"] >= 400
+
+
 # ---- o1 ----------------------------------------------------------------------------
 
 
