@@ -168,9 +168,7 @@ struct sl_core {
 
 	/* All tasks_locks protect the table, one is enough for a task's own slot: */
 	struct sl_task	**tasks ____cacheline_aligned;	/* [tasks_max]; sl_task_in_slot() */
-	u32		nr_tasks_end;	/* one past the last used slot; atomic */
-	sl_lock_t	slots_lock;	/* for finding a slot; see sl_host_task_slot() */
-	u32		free_hint;	/* slots_lock protects it */
+	u64		nr_tasks_end;	/* one past the last slot that was used; atomic */
 
 	const struct sl_policy *policy ____cacheline_aligned;
 

@@ -74,7 +74,7 @@ static int init_cpus(void)
 		sl_lock_init(&cpu->lock);
 		sl_lock_init(&cpu->tasks_lock);
 		dsq_init(&cpu->local, SCX_DSQ_LOCAL_ON | i, (s32)i);
-		sl_task_setup(&cpu->idle, 0, "swapper");
+		sl_task_setup(&cpu->idle, 0, 0, "swapper");
 		cpu->idle.p.flags = PF_IDLE;
 		cpu->idle.cpu = (s32)i;
 		cpu->kicks = sl_host_alloc(nr * sizeof(u16));
@@ -112,7 +112,6 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.no_dsq.is_dead = true;
 	sl_lock_init(&sl_core.bypass_lock);
 	sl_lock_init(&sl_core.dsqs_lock);
-	sl_lock_init(&sl_core.slots_lock);
 	bpf_init();
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
 	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
@@ -189,6 +188,7 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 /**
  * sl_task_setup - bring a task to where every task starts
  * @t: zeroed, or detached
+ * @idx: below tasks_max; no other attached task has it
  * @pid: unique among attached tasks
  * @comm: its name; cut if it is too long
  *
@@ -199,11 +199,13 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
  *
  * Context: nothing but stale pointers of the policy refers to @t.
  */
-void sl_task_setup(struct sl_task *t, s32 pid, const char *comm)
+void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm)
 {
+	SL_ASSERT(idx < sl_core.tasks_max);
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(!t->dsq && !READ_ONCE(t->on_cpu));
 	setup_visible(&t->p, pid, comm);
+	WRITE_ONCE(t->idx, idx);
 	smp_store_release(&t->state, SL_TASK_NEW);
 	set_ops_state(t, SL_OPSS_NONE);
 	t->is_leaving = false;
@@ -266,86 +268,26 @@ static void unlock_tasks(void)
 		sl_unlock(&sl_core.cpus[i].tasks_lock);
 }
 
-/* The first free slot behind the one that was taken, or given back, last. */
-static bool find_slot(struct sl_task *t)
-{
-	bool is_found = false;
-	u32 idx;
-
-	sl_lock(&sl_core.slots_lock);
-	idx = sl_core.free_hint;
-	for (u32 i = 0; i < sl_core.tasks_max && !is_found; i++, idx++) {
-		if (idx >= sl_core.tasks_max)
-			idx = 0;
-		if (sl_core.tasks[idx])
-			continue;
-		is_found = true;
-		WRITE_ONCE(t->idx, idx);
-		smp_store_release(&sl_core.tasks[idx], t);
-		sl_core.free_hint = idx + 1;
-		if (idx >= sl_core.nr_tasks_end)
-			WRITE_ONCE(sl_core.nr_tasks_end, idx + 1);
-	}
-	sl_unlock(&sl_core.slots_lock);
-	return is_found;
-}
-
-static sl_cold void count_slots(u32 idx)
-{
-	sl_lock(&sl_core.slots_lock);
-	if (idx >= sl_core.nr_tasks_end)
-		WRITE_ONCE(sl_core.nr_tasks_end, idx + 1);
-	sl_unlock(&sl_core.slots_lock);
-}
-
-/* Context: this CPU's tasks_lock held. Return: false if there is none. */
-static bool take_slot(struct sl_task *t)
-{
-	u32 idx = sl_host_task_slot(t);
-
-	if (idx == SL_NO_SLOT)
-		return find_slot(t);
-	SL_ASSERT(idx < sl_core.tasks_max);
-	if (likely(READ_ONCE(sl_core.tasks[idx]) == t))
-		return true;
-	if (idx >= READ_ONCE(sl_core.nr_tasks_end))
-		count_slots(idx);
-	WRITE_ONCE(t->idx, idx);
-	smp_store_release(&sl_core.tasks[idx], t);
-	return true;
-}
-
-/*
- * The host's slot for @t stays as it is: others are in the same line of the cache.
- * Context: this CPU's tasks_lock held.
- */
-static void give_slot(struct sl_task *t)
-{
-	if (sl_host_task_slot(t) != SL_NO_SLOT)
-		return;
-	sl_lock(&sl_core.slots_lock);
-	WRITE_ONCE(sl_core.tasks[t->idx], NULL);
-	sl_core.free_hint = t->idx;
-	sl_unlock(&sl_core.slots_lock);
-}
-
 /*
  * Under the lock it is decided which calls ops.init_task() or ops.exit_task():
- * its host's call, or load.c, for all that are in the table.
+ * its host's call, or load.c, for all that are in the table. Return: whether this one.
  */
-static int enter_table(struct sl_cpu *this_cpu, struct sl_task *t, bool *must_call)
+static bool enter_table(struct sl_cpu *this_cpu, struct sl_task *t)
 {
-	int err = -12;
+	bool is_known;
+	u64 end;
 
 	sl_lock(&this_cpu->tasks_lock);
-	if (take_slot(t)) {
-		t->is_known = !sl_is_bypassed();
-		*must_call = t->is_known;
-		smp_store_release(&t->is_attached, true);
-		err = 0;
-	}
+	do
+		end = READ_ONCE(sl_core.nr_tasks_end);
+	while (t->idx >= end && !sl_cas_u64(&sl_core.nr_tasks_end, end, t->idx + 1ULL));
+	SL_ASSERT(!READ_ONCE(sl_core.tasks[t->idx]));
+	is_known = !sl_is_bypassed();
+	t->is_known = is_known;
+	smp_store_release(&t->is_attached, true);
+	smp_store_release(&sl_core.tasks[t->idx], t);
 	sl_unlock(&this_cpu->tasks_lock);
-	return err;
+	return is_known;
 }
 
 /**
@@ -354,31 +296,29 @@ static int enter_table(struct sl_cpu *this_cpu, struct sl_task *t, bool *must_ca
  * @parent: its creator; NULL: the host
  *
  * Context: no lock held. May take long: the policy allocates its state here.
- * Return: 0, -ENOMEM when the table is full, or what ops.init_task() returned.
  */
-int sl_task_attach(struct sl_task *t, const struct sl_task *parent)
+void sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct scx_init_task_args args = { .fork = true };
-	bool must_call = false;
-	int err;
+	bool must_call;
 
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(t->state == SL_TASK_NEW);
 	if (parent)
 		WRITE_ONCE(t->p.real_parent, (struct task_struct *)&parent->p);
 	WRITE_ONCE(t->cpu, any_allowed_cpu(t, this_cpu->id));
-	err = enter_table(this_cpu, t, &must_call);
-	if (err)
-		return err;
+	must_call = enter_table(this_cpu, t);
 	/* Its host may have given them to the policy before this one. */
 	if (must_call && t->attr.given && give_kept_attrs(t))
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"the task_attrs map has no room for %s[%d]",
 				t->p.comm, t->p.pid);
 	if (must_call && sl_core.ops.init_task) {
-		err = SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t, &t->p,
-			     &args);
+		s32 err = SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t,
+				      &t->p, &args);
+
+
 		if (err)
 			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 					"ops.init_task() failed (%d) for %s[%d]",
@@ -390,7 +330,6 @@ int sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 		SL_CALL(this_cpu, sl_core.ops.set_weight, set_weight, t, &t->p,
 			t->p.scx.weight);
 	flush(this_cpu);
-	return 0;
 }
 
 /**
@@ -429,7 +368,7 @@ void sl_task_detach(struct sl_task *t)
 	sl_host_fence();
 	if (READ_ONCE(sl_bpf.nr_maps))
 		maps_forget_task(t);
-	give_slot(t);
+	WRITE_ONCE(sl_core.tasks[t->idx], NULL);
 	sl_unlock(&this_cpu->tasks_lock);
 	flush(this_cpu);
 	wait_for_dumps();

@@ -109,12 +109,12 @@ int sim_start(struct sim_task *t, const struct task_attr *attr, struct sim_task 
 	bool was_there = parent ? sim.options->arrivals_wake : sim.options->roots_wake;
 	int err = sl_task_give_attrs(&t->core, attr);
 
-	if (!err)
-		err = sl_task_attach(&t->core, parent ? &parent->core : NULL);
-	if (!err)
-		sl_task_start(&t->core, was_there ? SCX_WAKE_TTWU : SCX_WAKE_FORK,
-			      parent ? parent->core.p.pid : 0);
-	return err;
+	if (err)
+		return err;
+	sl_task_attach(&t->core, parent ? &parent->core : NULL);
+	sl_task_start(&t->core, was_there ? SCX_WAKE_TTWU : SCX_WAKE_FORK,
+		      parent ? parent->core.p.pid : 0);
+	return 0;
 }
 
 /* Only the part of a switch that lies within the run was spent. */

@@ -257,7 +257,7 @@ static int create_tasks(void)
 	for (u32 i = 0; i < sim.nr_tasks; i++) {
 		struct sim_task *t = &sim.tasks[i];
 
-		sl_task_setup(&t->core, (s32)i + 1,
+		sl_task_setup(&t->core, i, (s32)i + 1,
 			      sl_program_string(sim.program, pts[i].name));
 		t->ops = sl_program_ops(sim.program) + pts[i].op_first;
 		t->slots = slots + (u64)i * SL_PROGRAM_SLOTS_MAX;

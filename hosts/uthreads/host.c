@@ -47,12 +47,6 @@ void ut_relax(void)
 		sched_yield();
 }
 
-/* Its place; see ut_threads_init(). */
-u32 ut_task_slot(const struct sl_task *t)
-{
-	return ((const struct ut_thread *)t)->slot;
-}
-
 /* All its lines at once: one by one, each would be waited for. */
 void ut_prefetch_task(const struct sl_task *t)
 {

@@ -182,9 +182,6 @@ sl_inline s32 sl_host_cpu(void)
 }
 #define sl_host_core_cpu() ((struct sl_cpu *)ut_tls_core_cpu())
 
-u32 ut_task_slot(const struct sl_task *t);
-#define sl_host_task_slot(t) ut_task_slot(t)
-
 void ut_prefetch_task(const struct sl_task *t);
 #define sl_host_prefetch(at) ut_prefetch(at)
 #define sl_host_prefetch_task(t)					\

@@ -41,7 +41,7 @@ static int set_up(struct ut_thread *t, const struct ut_attr *attr, s32 pid)
 {
 	if (pid)
 		WRITE_ONCE(*(ut_slot_of_pid(pid)), t->slot + 1);
-	sl_task_setup(&t->core, pid ? pid : ut_pid_take(t),
+	sl_task_setup(&t->core, t->slot, pid ? pid : ut_pid_take(t),
 		      attr && attr->name ? attr->name : "thread");
 	return attr ? ut_attr_give(t, attr) : 0;
 }
@@ -99,13 +99,12 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	WRITE_ONCE(t->joiner, NULL);
 	sl_unlock(&t->lock);
 	*err = set_up(t, attr, pid);
-	if (!*err)
-		*err = sl_task_attach(&t->core, parent ? &parent->core : NULL);
 	if (*err) {
 		drop_pid(t);
 		ut_place_give(t);
 		return NULL;
 	}
+	sl_task_attach(&t->core, parent ? &parent->core : NULL);
 	smp_store_release(&ut_this_cpu()->nr_begun, ut_this_cpu()->nr_begun + 1);
 	return t;
 }

@@ -81,15 +81,6 @@
 #endif
 
 /*
- * A host whose tasks are places of one array says which this one is: a number below
- * tasks_max that no other attached task has. Otherwise the core looks for a slot.
- */
-#ifndef sl_host_task_slot
-#define sl_host_task_slot(t) ((void)(t), SL_NO_SLOT)
-#endif
-#define SL_NO_SLOT (~0U)
-
-/*
  * This CPU is about to write there, or all over a task, whichever CPU wrote last. A host with
  * caches may fetch it; @t may be NULL.
  */

@@ -60,8 +60,8 @@ void sl_stop_at_horizon(s32 cpu);
 
 /* ---- a task -------------------------------------------------------------- */
 
-void sl_task_setup(struct sl_task *t, s32 pid, const char *comm);
-int sl_task_attach(struct sl_task *t, const struct sl_task *parent);
+void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm);
+void sl_task_attach(struct sl_task *t, const struct sl_task *parent);
 void sl_task_start(struct sl_task *t, u64 wake_flags, s32 origin_pid);
 bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid);
 void sl_task_prepare_block(struct sl_task *t);

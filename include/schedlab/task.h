@@ -94,7 +94,7 @@ struct sl_task {
 	struct task_attr attr;		/* as given, for every policy that comes */
 
 	/* tasks_lock protects: */
-	u32		idx;		/* slot in the core's table */
+	u32		idx;		/* the host's number: place in the core's table */
 	bool		is_attached;	/* read without lock */
 	bool		is_known;	/* the policy knows it */
 	bool		is_leaving;	/* no other policy will */

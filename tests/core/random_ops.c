@@ -93,6 +93,9 @@ static void put_task(struct model_task *t)
 		return;
 	__atomic_store_n(&fake.by_pid[t->core.p.pid], NULL, __ATOMIC_RELEASE);
 	sl_task_detach(&t->core);
+	pthread_mutex_lock(&run.slots_lock);
+	run.idx_in_use[t->core.idx] = false;
+	pthread_mutex_unlock(&run.slots_lock);
 	__atomic_fetch_sub(&run.nr_alive, 1, __ATOMIC_RELEASE);
 	bury(t);
 }
@@ -108,6 +111,17 @@ static void free_graves(void)
 		free(t);
 	}
 	pthread_mutex_unlock(&run.slots_lock);
+}
+
+/* The lowest number that no task has. Context: slots_lock held. */
+static u32 take_idx(void)
+{
+	u32 idx = 0;
+
+	while (run.idx_in_use[idx])
+		CHECK(++idx < RANDOM_IDX_MAX);
+	run.idx_in_use[idx] = true;
+	return idx;
 }
 
 static void spawn(s32 parent_pid)
@@ -127,7 +141,7 @@ static void spawn(s32 parent_pid)
 	t->runs_on = -1;
 	t->pinned_to = -1;
 	pid = run.next_pid++;
-	sl_task_setup(&t->core, pid, "random");
+	sl_task_setup(&t->core, take_idx(), pid, "random");
 	/* Others see it from now on; they must not change it yet. */
 	t->change_lock = 1;
 	run.slots[slot] = t;
@@ -145,7 +159,7 @@ static void spawn(s32 parent_pid)
 	__atomic_fetch_add(&run.nr_alive, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&run.nr_spawned, 1, __ATOMIC_RELAXED);
 	t->arrive_ns = fake_now_ns();
-	CHECK(!sl_task_attach(&t->core, NULL));
+	sl_task_attach(&t->core, NULL);
 	__atomic_store_n(&fake.by_pid[pid], &t->core, __ATOMIC_RELEASE);
 	sl_task_start(&t->core, SCX_WAKE_FORK, parent_pid);
 	__atomic_store_n(&t->change_lock, 0, __ATOMIC_RELEASE);
@@ -530,7 +544,7 @@ static void drain(void)
 static void init_core(void)
 {
 	static u16 smt[FAKE_CPUS_MAX], llc[FAKE_CPUS_MAX];
-	struct sl_config config = { .tasks_max = 4096, .nr_cpus = run.nr_cpus };
+	struct sl_config config = { .tasks_max = RANDOM_IDX_MAX, .nr_cpus = run.nr_cpus };
 
 	for (u32 i = 0; i < run.nr_cpus; i++) {
 		smt[i] = (u16)(i / 2);

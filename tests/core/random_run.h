@@ -12,6 +12,7 @@
 #include "random_ops.h"
 
 #define RANDOM_TASKS_MAX 1024
+#define RANDOM_IDX_MAX 4096
 
 struct random_run {
 	u64 seed;
@@ -25,6 +26,7 @@ struct random_run {
 
 	pthread_mutex_t slots_lock;
 	struct model_task *slots[RANDOM_TASKS_MAX];
+	bool idx_in_use[RANDOM_IDX_MAX];	/* of tasks that are not detached yet, too */
 	struct model_task *graves;
 	s32 next_pid;
 

@@ -120,7 +120,7 @@ UNITS = (
     "map_no_memory", "map_of_the_same_name", "map_task_storage", "map_too_many",
     "map_values_hold_timers_and_locks",
     "misuse_is_reported_and_survived",
-    "setup_of_used_memory", "stale_dispatches_are_ignored", "the_table_of_tasks_has_an_end",
+    "setup_of_used_memory", "stale_dispatches_are_ignored",
     "timers_have_an_end", "timers_in_order", "watchdog",
 )  # fmt: skip
 

@@ -134,8 +134,7 @@ static void random_queue(bool by_vtime)
 	CHECK(!scx_bpf_create_dsq(DSQ_ID, -1));
 	q = inside_find_dsq(sl_this_cpu(), DSQ_ID);
 	for (u32 i = 0; i < NR_TASKS; i++) {
-		sl_task_setup(&tasks[i], (s32)i + 1, "queued");
-		tasks[i].idx = i;
+		sl_task_setup(&tasks[i], i, (s32)i + 1, "queued");
 	}
 	for (u32 i = 0; i < 40000; i++) {
 		struct walk *w = &walks[fake_below(NR_WALKS)];

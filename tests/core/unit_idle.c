@@ -92,7 +92,7 @@ static void choose(void)
 	u32 best = ~0U;
 	s32 cpu;
 
-	sl_task_setup(&t, 1, "t");
+	sl_task_setup(&t, 0, 1, "t");
 	t.p.cpus_ptr = &may;
 	for (u32 i = 0; i < nr_cpus; i++) {
 		bool fits = is_idle[i] && bpf_cpumask_test_cpu(i, &may) &&
@@ -213,8 +213,8 @@ TEST(idle_choice_of_a_sync_wakeup)
 	static struct sl_task t, waker;
 
 	CHECK(!sl_core_init(&config));
-	sl_task_setup(&t, 1, "t");
-	sl_task_setup(&waker, 2, "waker");
+	sl_task_setup(&t, 0, 1, "t");
+	sl_task_setup(&waker, 0, 2, "waker");
 	fake_cpu = 1;
 	sl_core.cpus[1].curr = &waker;
 	CHECK(sync_choice(&t, 0, 0x1) == 0);

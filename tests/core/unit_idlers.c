@@ -137,8 +137,8 @@ static void queue_one(u32 i)
 {
 	struct sl_task *t = &two.tasks[i % NR_TASKS].core;
 
-	sl_task_setup(t, (s32)(2 + i), "one");
-	CHECK(!sl_task_attach(t, NULL));
+	sl_task_setup(t, 1 + i % NR_TASKS, (s32)(2 + i), "one");
+	sl_task_attach(t, NULL);
 	sl_task_start(t, SCX_WAKE_FORK, 1);
 	fake_spins = 0;
 	while (__atomic_load_n(&two.nr_running, __ATOMIC_ACQUIRE) <= i) {

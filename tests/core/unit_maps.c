@@ -188,9 +188,10 @@ TEST(map_task_storage)
 	sl_task_detach(&t->core);
 	CHECK(!bpf_task_storage_get(&storage, &t->core.p, NULL,
 				    BPF_LOCAL_STORAGE_GET_F_CREATE));
-	/* Whoever gets its slot starts without. */
-	other = unit_attach(1);
-	CHECK(other->core.idx == t->core.idx);
+	/* The next task with its number starts without. */
+	other = t;
+	sl_task_setup(&other->core, t->core.idx, 2, "next");
+	sl_task_attach(&other->core, NULL);
 	CHECK(!bpf_task_storage_get(&storage, &other->core.p, NULL, 0));
 	v = bpf_task_storage_get(&storage, &other->core.p, NULL,
 				 BPF_LOCAL_STORAGE_GET_F_CREATE);

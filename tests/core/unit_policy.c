@@ -163,26 +163,6 @@ TEST(a_task_that_never_starts_is_cancelled)
 	unit_end();
 }
 
-TEST(the_table_of_tasks_has_an_end)
-{
-	static struct sl_task extra;
-
-	unit_machine(1);
-	for (u32 i = 0; i < UNIT_TASKS_MAX; i++)
-		unit_attach(1);
-	sl_task_setup(&extra, 999, "extra");
-	CHECK(sl_task_attach(&extra, NULL) == -12);
-	CHECK(!extra.is_attached);
-	sl_task_detach(&unit_tasks[5].core);
-	CHECK(!sl_task_attach(&extra, NULL) && extra.idx == 5);
-	sl_task_detach(&extra);
-	for (u32 i = 0; i < UNIT_TASKS_MAX; i++) {
-		if (i != 5)
-			sl_task_detach(&unit_tasks[i].core);
-	}
-	unit_end();
-}
-
 /* ---- the watchdog -------------------------------------------------------- */
 
 static void miser_enqueue(struct task_struct *p, u64 flags)
@@ -528,7 +508,7 @@ TEST(setup_of_used_memory)
 	unit_machine(2);
 	CHECK(!unit_enable(&ops));
 	memset(&fresh, 0, sizeof(fresh));
-	sl_task_setup(&fresh, 7, "a name that is too long for a task");
+	sl_task_setup(&fresh, 1, 7, "a name that is too long for a task");
 	CHECK(!strcmp(fresh.p.comm, "a name that is "));
 	CHECK(!fresh.p.nvcsw && !fresh.p.nivcsw);
 	CHECK(fresh.p.prio == 120 && fresh.p.static_prio == 120 &&
@@ -539,7 +519,7 @@ TEST(setup_of_used_memory)
 	unit_run_to_end();
 	turns = t->core.ops_state & ~(u64)SL_OPSS_MASK;
 	CHECK(turns && t->core.p.se.sum_exec_runtime);
-	sl_task_setup(&t->core, 7, "a name that is too long for a task");
+	sl_task_setup(&t->core, t->core.idx, 7, "a name that is too long for a task");
 	CHECK((t->core.ops_state & ~(u64)SL_OPSS_MASK) >= turns);
 	used = t->core;
 	CHECK(used.p.group_leader == &t->core.p &&

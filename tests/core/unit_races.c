@@ -247,10 +247,10 @@ static void overtake(struct task_struct *p)
 	CHECK(t->has_exited && !t->core.is_attached);
 	t->has_exited = false;
 	t->nr_ticks_left = 1;
-	sl_task_setup(&t->core, 2, "next");
+	sl_task_setup(&t->core, 0, 2, "next");
 	WRITE_ONCE(p->cpus_ptr, &third);
 	WRITE_ONCE(p->nr_cpus_allowed, 1);
-	CHECK(!sl_task_attach(&t->core, NULL));
+	sl_task_attach(&t->core, NULL);
 	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
 	CHECK(nr_enqueued == 2 && t->core.cpu == 2);
 	fake_cpu = 0;

@@ -213,7 +213,7 @@ static void set_up(struct proc *p, s32 pid, const char *name)
 	list_init(&p->children);
 	list_init(&p->ended);
 	waitq_init(&p->child_ended, "child");
-	sl_task_setup(&p->task, pid, name);
+	sl_task_setup(&p->task, slot - NCPU, pid, name);
 }
 
 /* What a child gets of its parent besides memory and files. */

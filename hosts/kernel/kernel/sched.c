@@ -165,8 +165,7 @@ void sched_start(struct proc *p)
 {
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
-	if (sl_task_attach(&p->task, p->parent ? &p->parent->task : NULL))
-		panic("the core has no room for %d processes", procs_max);
+	sl_task_attach(&p->task, p->parent ? &p->parent->task : NULL);
 	sl_task_start(&p->task, SCX_WAKE_FORK, p->parent ? pid_of(p->parent) : 0);
 	overhead_leave(was);
 }
