@@ -197,14 +197,3 @@ long sl_printk(const char *fmt, ...)
 	sl_host_print(line);
 	return used;
 }
-
-void sl_scx_dump(const char *fmt, ...)
-{
-	char line[256];
-	__builtin_va_list args;
-
-	__builtin_va_start(args, fmt);
-	sl_format(line, sizeof(line), fmt, args);
-	__builtin_va_end(args);
-	sl_host_print(line);
-}

@@ -12,6 +12,7 @@ static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 static void finish_failure(struct sl_cpu *this_cpu);
 static void reclaim_all(struct sl_cpu *this_cpu);
 static void wait_for_dumps(void);
+static void dump_policy(struct sl_cpu *this_cpu);
 
 /* bpf/: maps.c, timer.c, spin_lock.c */
 static void bpf_init(void);

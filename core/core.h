@@ -68,7 +68,8 @@ struct sl_dsq {
 	X(select_cpu) X(enqueue) X(dequeue) X(dispatch) X(tick)		\
 	X(runnable) X(running) X(stopping) X(quiescent) X(yield)	\
 	X(set_weight) X(set_cpumask) X(update_idle) X(init_task)	\
-	X(exit_task) X(enable) X(disable) X(init) X(exit) X(timer)
+	X(exit_task) X(enable) X(disable) X(init) X(exit) X(timer)	\
+	X(dump) X(dump_cpu) X(dump_task)
 enum sl_callback {
 	SL_IN_NOTHING,
 #define SL_CALLBACK(name) SL_IN_##name,
@@ -95,7 +96,8 @@ struct sl_cpu {
 	bool		holds_lock;	/* its own, and so must not take another's */
 	bool		must_recheck;	/* it has shown that it is idle, not looked since */
 	bool		in_interrupt;	/* not the running task's doing (S39) */
-	bool		has_deferred;	/* moves, migrate or kicks wait for flush() */
+	bool		has_deferred;	/* something below waits for flush() */
+	bool		must_reenqueue;	/* its local queue; see reenqueue_local() */
 	enum sl_callback callback;	/* the one running; read by dumps */
 	s32		id;
 	struct sl_task	*callback_task;

@@ -138,3 +138,130 @@ void sl_dump(void)
 	}
 	count_dumps(-1ULL);
 }
+
+/* ---- what a policy that has failed writes down (S41) ---------------------- */
+
+#define DUMP_LEN_DFL 32768
+
+/* One policy fails at a time, on one CPU. */
+static struct {
+	char	line[256];
+	u32	used;		/* bytes of the line so far */
+	u32	left;		/* bytes of the whole dump; 0: no more lines */
+} policy_dump;
+
+/* Lines that are complete go to the host. @is_last: so does one that is not. */
+static void dump_lines(bool is_last)
+{
+	char *line = policy_dump.line;
+	u32 start = 0;
+
+	for (u32 i = 0; i < policy_dump.used; i++) {
+		bool is_end = line[i] == '\n';
+
+		if (!is_end && i + 1 < policy_dump.used)
+			continue;
+		if (!is_end && !is_last)
+			break;
+		if (is_end)
+			line[i] = 0;
+		if (policy_dump.left) {
+			bool is_cut = i + 1 - start > policy_dump.left;
+
+			sl_host_print(is_cut ? "~~~~ TRUNCATED ~~~~" : line + start);
+			policy_dump.left -= is_cut ? policy_dump.left : i + 1 - start;
+		}
+		start = i + 1;
+	}
+	for (u32 i = start; i < policy_dump.used; i++)
+		line[i - start] = line[i];
+	policy_dump.used -= start;
+	line[policy_dump.used] = 0;
+}
+
+/* A piece of a line, or some lines. Context: an operation of dump_policy(). */
+void sl_scx_dump(const char *fmt, ...)
+{
+	enum sl_callback in = sl_this_cpu()->callback;
+	__builtin_va_list args;
+	u32 room = sizeof(policy_dump.line) - policy_dump.used;
+
+	if (in != SL_IN_dump && in != SL_IN_dump_cpu && in != SL_IN_dump_task) {
+		sl_policy_error(SCX_EXIT_ERROR, 0,
+				"scx_bpf_dump() must only be called from ops.dump() and friends");
+		return;
+	}
+	__builtin_va_start(args, fmt);
+	policy_dump.used += sl_format(policy_dump.line + policy_dump.used, room, fmt, args);
+	__builtin_va_end(args);
+	dump_lines(policy_dump.used + 1 == sizeof(policy_dump.line));
+}
+
+/* The next runnable task of @cpu in the table from slot *@idx on, or NULL. */
+static struct sl_task *next_waiting(const struct sl_cpu *cpu, u32 *idx)
+{
+	while (*idx < sl_core.nr_tasks_end) {
+		struct sl_task *t = task_in_slot((*idx)++);
+
+		if (t && READ_ONCE(t->cpu) == cpu->id &&
+		    smp_load_acquire(&t->state) == SL_TASK_RUNNABLE)
+			return t;
+	}
+	return NULL;
+}
+
+static void dump_policy_task(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx,
+			     struct sl_task *t)
+{
+	if (!t || !sl_core.ops.dump_task)
+		return;
+	SL_CALL(this_cpu, sl_core.ops.dump_task, dump_task, t, ctx, &t->p);
+	dump_lines(true);
+}
+
+/* The running task first, as on Linux. */
+static void dump_policy_cpu(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx,
+			    struct sl_cpu *cpu)
+{
+	struct sl_task *curr = smp_load_acquire(&cpu->curr);
+	u32 idx = 0;
+	struct sl_task *t = next_waiting(cpu, &idx);
+
+	if (sl_core.ops.dump_cpu) {
+		SL_CALL(this_cpu, sl_core.ops.dump_cpu, dump_cpu, NULL, ctx, cpu->id,
+			!curr && !t);
+		dump_lines(true);
+	}
+	dump_policy_task(this_cpu, ctx, curr);
+	for (; t; t = next_waiting(cpu, &idx))
+		dump_policy_task(this_cpu, ctx, t);
+}
+
+/*
+ * Let a policy that has failed write down what it knows, while its tasks are where it
+ * put them. They may move meanwhile. Context: no lock held.
+ */
+static void dump_policy(struct sl_cpu *this_cpu)
+{
+	const struct sched_ext_ops *ops = &sl_core.ops;
+	u64 now_ns = sl_host_policy_now_ns();
+	struct scx_dump_ctx ctx = {
+		.kind = sl_core.exit_info.kind,
+		.exit_code = sl_core.exit_info.exit_code,
+		.reason = sl_core.exit_info.reason,
+		.at_ns = now_ns,
+		.at_jiffies = now_ns / 1000000,
+	};
+
+	if (!ops->dump && !ops->dump_cpu && !ops->dump_task)
+		return;
+	policy_dump.used = 0;
+	policy_dump.left = ops->exit_dump_len ? ops->exit_dump_len : DUMP_LEN_DFL;
+	lock_tasks();
+	if (ops->dump)
+		SL_CALL(this_cpu, ops->dump, dump, NULL, &ctx);
+	dump_lines(true);
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		dump_policy_cpu(this_cpu, &ctx, &sl_core.cpus[i]);
+	unlock_tasks();
+}

@@ -369,12 +369,41 @@ static void finish_migration(struct sl_cpu *this_cpu)
 	sl_unlock(&cpu->lock);
 }
 
+/*
+ * S40: what waits in this CPU's local queue is enqueued anew. All are taken off first:
+ * the policy may put one back. Context: no lock held.
+ */
+static void reenqueue_local(struct sl_cpu *this_cpu)
+{
+	struct sl_task *first = NULL, *t;
+
+	this_cpu->must_reenqueue = false;
+	sl_lock(&this_cpu->lock);
+	this_cpu->holds_lock = true;
+	while (!sl_is_bypassed() && (t = this_cpu->local.last)) {
+		dsq_remove(&this_cpu->local, t);
+		t->next = first;
+		first = t;
+	}
+	while ((t = first)) {
+		first = t->next;
+		do_enqueue_task(this_cpu, this_cpu, t, SCX_ENQ_REENQ);
+	}
+	this_cpu->holds_lock = false;
+	sl_unlock(&this_cpu->lock);
+	/* The policy wants it once more: when this CPU next comes here. */
+	if (this_cpu->must_reenqueue)
+		sl_host_kick(this_cpu->id);
+}
+
 /* flush(), where there is something. */
 static __noinline void flush_deferred(struct sl_cpu *this_cpu)
 {
 	struct sl_cpu *cpu;
 	struct sl_task *t;
 
+	if (this_cpu->must_reenqueue)
+		reenqueue_local(this_cpu);
 	while (this_cpu->moves || this_cpu->migrate) {
 		if (this_cpu->migrate)
 			finish_migration(this_cpu);
@@ -390,7 +419,7 @@ static __noinline void flush_deferred(struct sl_cpu *this_cpu)
 	}
 	if (this_cpu->nr_kicks)
 		flush_kicks(this_cpu);
-	this_cpu->has_deferred = false;
+	this_cpu->has_deferred = this_cpu->must_reenqueue;
 }
 
 /**

@@ -405,10 +405,7 @@ s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
 	return cpu;
 }
 
-/*
- * S26: IDLE kicks only an idle CPU, PREEMPT ends the running task's slice.
- * WAIT is the same as none: no host here lets a callback wait for another CPU.
- */
+/* S26: IDLE kicks only an idle CPU, PREEMPT ends the running task's slice. */
 void scx_bpf_kick_cpu(s32 cpu, u64 flags)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
@@ -417,11 +414,10 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags)
 		sl_policy_error(SCX_EXIT_ERROR, 0, "invalid cpu %d", cpu);
 		return;
 	}
-	if ((flags & SCX_KICK_IDLE) &&
-	    (flags & (SCX_KICK_PREEMPT | SCX_KICK_WAIT))) {
+	if ((flags & SCX_KICK_IDLE) && (flags & SCX_KICK_PREEMPT)) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");
 		return;
 	}
-	kick_cpu(this_cpu, cpu, flags & ~SCX_KICK_WAIT);
+	kick_cpu(this_cpu, cpu, flags);
 }

@@ -287,6 +287,16 @@ bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 	return move_task(it, p, dsq_id, enq_flags | SCX_ENQ_DSQ_PRIQ);
 }
 
+/* S40: later, so that it may be called from anywhere; the number is not known. */
+u32 scx_bpf_reenqueue_local(void)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+
+	this_cpu->must_reenqueue = true;
+	this_cpu->has_deferred = true;
+	return 0;
+}
+
 u32 scx_bpf_dispatch_nr_slots(void)
 {
 	return sl_core.dispatch_batch - sl_this_cpu()->nr_inserts;

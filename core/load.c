@@ -38,6 +38,35 @@ static void wait_for_others(struct sl_cpu *this_cpu)
 	}
 }
 
+/* What is wrong with the policy that is to be loaded, for sl_report(). Return: @err. */
+static sl_cold int refuse_ops(int err, const char *fmt, ...)
+{
+	__builtin_va_list args;
+
+	__builtin_va_start(args, fmt);
+	sl_format(sl_core.exit_msg, sizeof(sl_core.exit_msg), fmt, args);
+	__builtin_va_end(args);
+	return err;
+}
+
+/* A flag that a policy asks for by its number: its name, if only Linux has it. */
+static int check_flags(const struct sched_ext_ops *ops)
+{
+	u64 others = ops->flags & ~SCX_OPS_ALL_FLAGS;
+
+	if (others & (1ULL << 3))
+		return refuse_ops(-22, "ops.flags has SCX_OPS_SWITCH_PARTIAL, which only Linux has");
+	if (others & (1ULL << 6))
+		return refuse_ops(-22, "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE, which only Linux has");
+	if (others)
+		return refuse_ops(-22, "ops.flags has unknown bits 0x%llx",
+				  (unsigned long long)others);
+	if ((ops->flags & SCX_OPS_ENQ_LAST) && !ops->enqueue)
+		return refuse_ops(-22, "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
+	return 0;
+}
+
+/* What Linux refuses, and what only Linux has. */
 static int check_ops(const struct sched_ext_ops *ops)
 {
 	u32 i = 0;
@@ -45,11 +74,19 @@ static int check_ops(const struct sched_ext_ops *ops)
 	while (i < sizeof(ops->name) && ops->name[i])
 		i++;
 	if (i == 0 || i == sizeof(ops->name))
-		return -22;
-	if (ops->timeout_ms > 30000 ||
-	    ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
-		return -7;
-	return 0;
+		return refuse_ops(-22, "ops.name is empty, or longer than %u characters",
+				  (u32)sizeof(ops->name) - 1);
+	if (ops->timeout_ms > 30000)
+		return refuse_ops(-7, "ops.timeout_ms %u is more than 30000",
+				  ops->timeout_ms);
+	if (ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
+		return refuse_ops(-7, "ops.dispatch_max_batch %u is more than %u",
+				  ops->dispatch_max_batch, SL_DISPATCH_BATCH_MAX);
+	/* CPUs neither come nor go: the number of such events is 0. */
+	if (ops->hotplug_seq)
+		return refuse_ops(-16, "expected hotplug seq %llu did not match actual 0",
+				  (unsigned long long)ops->hotplug_seq);
+	return check_flags(ops);
 }
 
 /* Word by word: the watchdog of another CPU may look. @from: NULL: none. */
@@ -108,29 +145,13 @@ static void forget_policy(void)
 /* S1: the tasks that exist. Context: all tasks_locks held, no task comes or goes. */
 static void init_tasks(struct sl_cpu *this_cpu)
 {
-	struct scx_init_task_args args = { .fork = false };
-
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
 		struct sl_task *t = task_in_slot(i);
 
 		if (!t || t->is_leaving)
 			continue;
 		t->is_known = true;
-		if (give_kept_attrs(t))
-			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-					"the task_attrs map has no room for %s[%d]",
-					t->p.comm, t->p.pid);
-		if (sl_core.ops.init_task &&
-		    SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t, &t->p,
-			   &args))
-			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-					"ops.init_task() failed for %s[%d]",
-					t->p.comm, t->p.pid);
-		if (sl_core.ops.enable)
-			SL_CALL(this_cpu, sl_core.ops.enable, enable, t, &t->p);
-		if (sl_core.ops.set_weight)
-			SL_CALL(this_cpu, sl_core.ops.set_weight, set_weight, t,
-				&t->p, t->p.scx.weight);
+		init_task(this_cpu, t, false);
 	}
 }
 
@@ -197,6 +218,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 
 	if (sl_core.is_loaded)
 		return -16;
+	sl_core.exit_msg[0] = 0;
 	err = check_ops(ops);
 	if (err)
 		return err;
@@ -204,7 +226,6 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	WRITE_ONCE(sl_core.exit_claimed, 0);
 	WRITE_ONCE(sl_core.exit_ready, 0);
 	sl_core.exit_info = (struct scx_exit_info){ 0 };
-	sl_core.exit_msg[0] = 0;
 	err = maps_create(policy);
 	if (err)
 		return err;
@@ -285,7 +306,7 @@ static void disable(bool is_live)
  * and the host may set the next policy's data and knobs. No task is lost, and a task
  * keeps its weight and attributes.
  *
- * Return: 0; -EBUSY; -EINVAL (no name); -E2BIG (timeout or batch too large);
+ * Return: 0; -EBUSY; -EINVAL (name, flags); -E2BIG (timeout or batch too large);
  * -ENOMEM; or what ops.init() returned. On failure the built-in FIFO stays, and
  * sl_report() may say more.
  */

@@ -2,8 +2,8 @@
 /*
  * policy.c - how a policy fails, and the watchdog.
  *
- *	first error wins -> bypass (built-in FIFO) -> every task is taken back
- *	-> ops.exit; the run goes on, no task is lost (S30)
+ *	first error wins -> bypass (built-in FIFO) -> ops.dump -> every task is
+ *	taken back -> ops.exit; the run goes on, no task is lost (S30)
  *
  * Called by hosts, and from everywhere in the core through sl_policy_error().
  *
@@ -171,7 +171,7 @@ static void call_exit(struct sl_cpu *this_cpu)
 {
 	struct scx_exit_info *info = &sl_core.exit_info;
 
-	/* The one operation that is called although the policy is bypassed. */
+	/* Called although the policy is bypassed, as ops.dump() is. */
 	if (sl_core.ops.exit)
 		SL_CALL(this_cpu, sl_core.ops.exit, exit, NULL, info);
 }
@@ -179,10 +179,13 @@ static void call_exit(struct sl_cpu *this_cpu)
 /* The policy has failed, and this CPU may be the one that cleans up. */
 static void finish_failure(struct sl_cpu *this_cpu)
 {
-	if (READ_ONCE(sl_core.exit_done) ||
+	/* What it says of the failure is read from here on. */
+	if (!smp_load_acquire(&sl_core.exit_ready) || READ_ONCE(sl_core.exit_done) ||
 	    !sl_cas_u64(&sl_core.exit_done, 0, 1))
 		return;
 	SL_ASSERT(sl_is_bypassed());
+	if (sl_core.exit_info.kind >= SCX_EXIT_ERROR)
+		dump_policy(this_cpu);
 	reclaim_all(this_cpu);
 	call_exit(this_cpu);
 	sl_host_policy_failed(&sl_core.exit_info, sl_core.exit_pid);

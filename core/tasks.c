@@ -290,6 +290,41 @@ static bool enter_table(struct sl_cpu *this_cpu, struct sl_task *t)
 	return is_known;
 }
 
+/*
+ * ops.init_task(), ops.enable() and ops.set_weight() of a task that is new to the
+ * policy. @is_fork: the task is new itself. A failure is the policy's; @t goes on.
+ */
+static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
+{
+	struct scx_init_task_args args = { .fork = is_fork };
+	int err = 0;
+
+	/* Without the lock no other CPU changes those of a task that is new. */
+	if ((!is_fork || t->attr.given) && give_kept_attrs(t))
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"the task_attrs map has no room for %s[%d]",
+				t->p.comm, t->p.pid);
+	WRITE_ONCE(t->p.scx.disallow, false);
+	if (sl_core.ops.init_task)
+		err = SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t, &t->p,
+				  &args);
+	if (err)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"ops.init_task() failed (%d) for %s[%d]", err,
+				t->p.comm, t->p.pid);
+	else if (t->p.scx.disallow)
+		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
+				"ops.init_task() set task->scx.disallow for %s[%d]%s",
+				t->p.comm, t->p.pid,
+				is_fork ? " during fork" :
+					  ": there is no other scheduling class");
+	if (sl_core.ops.enable)
+		SL_CALL(this_cpu, sl_core.ops.enable, enable, t, &t->p);
+	if (sl_core.ops.set_weight)
+		SL_CALL(this_cpu, sl_core.ops.set_weight, set_weight, t, &t->p,
+			t->p.scx.weight);
+}
+
 /**
  * sl_task_attach - make a task known to the core and to the policy
  * @t: set up, not attached
@@ -300,35 +335,14 @@ static bool enter_table(struct sl_cpu *this_cpu, struct sl_task *t)
 void sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
-	struct scx_init_task_args args = { .fork = true };
-	bool must_call;
 
 	SL_ASSERT(!t->is_attached);
 	SL_ASSERT(t->state == SL_TASK_NEW);
 	if (parent)
 		WRITE_ONCE(t->p.real_parent, (struct task_struct *)&parent->p);
 	WRITE_ONCE(t->cpu, any_allowed_cpu(t, this_cpu->id));
-	must_call = enter_table(this_cpu, t);
-	/* Its host may have given them to the policy before this one. */
-	if (must_call && t->attr.given && give_kept_attrs(t))
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"the task_attrs map has no room for %s[%d]",
-				t->p.comm, t->p.pid);
-	if (must_call && sl_core.ops.init_task) {
-		s32 err = SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t,
-				      &t->p, &args);
-
-
-		if (err)
-			sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-					"ops.init_task() failed (%d) for %s[%d]",
-					err, t->p.comm, t->p.pid);
-	}
-	if (must_call && sl_core.ops.enable)
-		SL_CALL(this_cpu, sl_core.ops.enable, enable, t, &t->p);
-	if (must_call && sl_core.ops.set_weight)
-		SL_CALL(this_cpu, sl_core.ops.set_weight, set_weight, t, &t->p,
-			t->p.scx.weight);
+	if (enter_table(this_cpu, t))
+		init_task(this_cpu, t, true);
 	flush(this_cpu);
 }
 

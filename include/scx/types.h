@@ -63,9 +63,7 @@ struct bpf_cpumask {
 /* scx_kick_flags, scx_pick_idle_cpu_flags */
 #define SCX_KICK_IDLE		(1ULL << 0)
 #define SCX_KICK_PREEMPT	(1ULL << 1)
-#define SCX_KICK_WAIT		(1ULL << 2)
 #define SCX_PICK_IDLE_CORE	(1ULL << 0)
-#define SCX_PICK_IDLE_IN_NODE	(1ULL << 1)
 
 /* iterator flags of bpf_for_each(scx_dsq, ...) */
 #define SCX_DSQ_ITER_REV	(1ULL << 16)
@@ -74,10 +72,27 @@ struct bpf_cpumask {
 #define SCX_OPS_KEEP_BUILTIN_IDLE	(1ULL << 0)
 #define SCX_OPS_ENQ_LAST		(1ULL << 1)
 #define SCX_OPS_ENQ_EXITING		(1ULL << 2)
-#define SCX_OPS_SWITCH_PARTIAL		(1ULL << 3)
 #define SCX_OPS_ENQ_MIGRATION_DISABLED	(1ULL << 4)
-#define SCX_OPS_ALLOW_QUEUED_WAKEUP	(1ULL << 5)
-#define SCX_OPS_BUILTIN_IDLE_PER_NODE	(1ULL << 6)
+#define SCX_OPS_ALLOW_QUEUED_WAKEUP	(1ULL << 5)	/* a permission; see S39 */
+#define SCX_OPS_ALL_FLAGS						\
+	(SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST |			\
+	 SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |		\
+	 SCX_OPS_ALLOW_QUEUED_WAKEUP)
+
+/*
+ * Flags that only Linux can do what they ask for: a policy that uses one does not
+ * compile here, and the compiler says why.
+ */
+#define SL_ONLY_LINUX(why) \
+	(0ULL * sizeof(struct { char unused; _Static_assert(0, why); }))
+#define SCX_OPS_SWITCH_PARTIAL \
+	SL_ONLY_LINUX("SCX_OPS_SWITCH_PARTIAL: every task here is the policy's")
+#define SCX_OPS_BUILTIN_IDLE_PER_NODE \
+	SL_ONLY_LINUX("SCX_OPS_BUILTIN_IDLE_PER_NODE: one mask of idle CPUs serves all nodes")
+#define SCX_PICK_IDLE_IN_NODE \
+	SL_ONLY_LINUX("SCX_PICK_IDLE_IN_NODE: one mask of idle CPUs serves all nodes")
+#define SCX_KICK_WAIT \
+	SL_ONLY_LINUX("SCX_KICK_WAIT: no CPU here waits for another one that it has kicked")
 
 /* sched_ext_entity.flags */
 #define SCX_TASK_QUEUED		(1U << 0)
@@ -117,7 +132,7 @@ struct sched_ext_entity {
 	u32 weight;		/* 1..10000, 100 is nice 0 */
 	s32 sticky_cpu;
 	s32 selected_cpu;	/* what select_cpu last returned */
-	bool disallow;		/* set in init_task: not for this scheduler */
+	bool disallow;		/* set in init_task: an error, there is no other class */
 };
 
 struct sched_entity {

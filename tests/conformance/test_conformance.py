@@ -137,6 +137,17 @@ def test_s33_random_numbers_follow_the_seed(tmp_path, simulator, compiled):
     assert numbers(7) != numbers(8)
 
 
+@pytest.mark.parametrize("flag", ["SCX_OPS_SWITCH_PARTIAL", "SCX_OPS_BUILTIN_IDLE_PER_NODE", "SCX_PICK_IDLE_IN_NODE", "SCX_KICK_WAIT"])
+@pytest.mark.parametrize("place", ["u64 flags = {};", "u64 flags(void) {{ return {} | 1; }}"])
+def test_s42_a_flag_of_linux_alone_does_not_compile(flag, place, need):
+    text = f"#include <scx/common.bpf.h>\n{place.format(flag)}\n"
+    compiler = [need("cc"), "-fsyntax-only", f"-I{cases.ROOT / 'include'}", "-xc", "-"]
+    done = subprocess.run(compiler, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode and f'"{flag}: ' in done.stderr, done.stderr
+    allowed = text.replace(flag, "SCX_OPS_ALL_FLAGS")
+    assert not subprocess.run(compiler, input=allowed, capture_output=True, text=True, check=False).returncode
+
+
 # ---- the tests of the tests ---------------------------------------------
 
 

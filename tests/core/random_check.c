@@ -287,7 +287,7 @@ void random_report(void)
 {
 	static const char *const names[NR_COUNTS] = {
 		"enqueue", "dequeue", "dispatch", "moved", "timer", "kick",
-		"custody", "last", "direct", "stale",
+		"custody", "last", "direct", "stale", "reenqueued",
 	};
 	u64 nr_kicks = 0;
 

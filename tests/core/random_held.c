@@ -227,10 +227,28 @@ static void faulty_running(struct task_struct *p)
 		scx_bpf_error("running [%d]", p->pid);
 }
 
+static void faulty_dump(struct scx_dump_ctx *ctx)
+{
+	struct task_struct *p;
+
+	scx_bpf_dump("exit kind %d at %llu ns\n", ctx->kind, ctx->at_ns);
+	bpf_for_each(scx_dsq, p, SHARED_DSQ, 0)
+		scx_bpf_dump("%d ", p->pid);
+}
+
+static void faulty_dump_task(struct scx_dump_ctx *ctx, struct task_struct *p)
+{
+	struct context *c = bpf_task_storage_get(&contexts, p, NULL, 0);
+
+	(void)ctx;
+	CHECK(!c || c->magic == CONTEXT_MAGIC + (u32)p->pid);
+}
+
 struct sched_ext_ops faulty_ops = {
 	SEEN, .name = "faulty", .init = create_dsqs,
 	.select_cpu = faulty_select_cpu, .enqueue = faulty_enqueue,
 	.dispatch = faulty_dispatch, .running = faulty_running,
+	.dump = faulty_dump, .dump_task = faulty_dump_task,
 };
 
 void random_held_reset(void)

@@ -200,7 +200,7 @@ static struct sched_ext_ops vtime_ops = {
 	.enqueue = vtime_enqueue, .dispatch = fifo_dispatch,
 };
 
-/* ---- percpu: local queues of other CPUs, and stealing -------------------- */
+/* ---- percpu: local queues of other CPUs, given back, and stealing -------------------- */
 
 static void percpu_enqueue(struct task_struct *p, u64 enq_flags)
 {
@@ -208,7 +208,7 @@ static void percpu_enqueue(struct task_struct *p, u64 enq_flags)
 	u32 cpu = below(nr);
 	u32 dice = below(8);
 
-	count(COUNT_ENQUEUE);
+	count(enq_flags & SCX_ENQ_REENQ ? COUNT_REENQUEUED : COUNT_ENQUEUE);
 	while (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 		cpu = (cpu + 1) % nr;
 	if (dice < 4) {
@@ -230,6 +230,8 @@ static void percpu_dispatch(s32 cpu, struct task_struct *prev)
 
 	(void)prev;
 	count(COUNT_DISPATCH);
+	if (!below(4))
+		scx_bpf_reenqueue_local();
 	for (u32 i = 0; i < nr; i++) {
 		if (scx_bpf_dsq_move_to_local(CPU_DSQ + ((u32)cpu + i) % nr))
 			return;

@@ -24,7 +24,7 @@ MUST_COUNT = {
     "fifo": ("enqueue", "dequeue", "dispatch", "direct"),
     "eager": ("custody", "kick"),
     "vtime": ("custody", "dequeue"),
-    "percpu": ("direct", "custody"),
+    "percpu": ("direct", "custody", "reenqueued"),
     "pids": ("custody", "dequeue", "reused"),
     "late": ("custody", "dequeue", "reused", "stale"),
     "walk": ("moved", "timer", "reused"),
@@ -98,8 +98,7 @@ def play(program, kind, policy, *words):
 
 UNIT_SOURCES = [
     "unit.c", "unit_credit.c", "unit_dsq.c", "unit_dump.c", "unit_idle.c", "unit_idlers.c", "unit_maps.c", "unit_misuse.c",
-    "unit_policy.c",
-    "unit_races.c", "unit_text.c",
+    "unit_policy.c", "unit_races.c", "unit_refused.c", "unit_text.c",
 ]  # fmt: skip
 UNITS = (
     "race_change_before_the_switch", "race_destroyed_queue", "race_failure_while_a_policy_comes",
@@ -109,7 +108,8 @@ UNITS = (
     "race_stale_turn", "race_wake_after_the_clock",
     "affinity_waits_for_migration",
     "a_change_wakes_the_cpu_that_is_idle_beside_the_task", "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
-    "a_policy_may_leave", "a_running_task_whose_slice_is_set_is_the_hosts_business",
+    "a_disallowed_task_is_an_error", "a_policy_may_leave", "a_policy_that_leaves_writes_nothing_down",
+    "dump_of_a_policy_has_a_length", "what_is_not_supported_is_refused_by_name", "a_running_task_whose_slice_is_set_is_the_hosts_business",
     "a_task_that_never_starts_is_cancelled", "a_turn_that_began_late_ends_at_its_tick", "attributes", "cpumasks", "dsq_builtin_stays",
     "credit_gives_out_what_it_was_late_for", "dsq_create_destroy",
     "dsq_fifo", "dsq_many", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",

@@ -90,3 +90,61 @@ TEST(dump_waits_for_nobody)
 	unit_run_to_end();
 	unit_end();
 }
+
+/* ---- what a policy that has failed writes down (S41) ---------------------- */
+
+static u32 nr_dumps;
+
+static void full_dump(struct scx_dump_ctx *ctx)
+{
+	CHECK(ctx->kind == SCX_EXIT_ERROR_BPF && !strcmp(ctx->reason, "scx_bpf_error"));
+	CHECK(ctx->at_ns == fake.now_ns);
+	nr_dumps++;
+	scx_bpf_dump("0123456789\n0123456789\n");
+}
+
+static void full_exit(struct scx_exit_info *info)
+{
+	(void)info;
+	CHECK(nr_dumps == 1, "ops.exit() comes after the dump");
+	scx_bpf_dump("too late");
+}
+
+TEST(dump_of_a_policy_has_a_length)
+{
+	struct sched_ext_ops ops = { .name = "full", .dump = full_dump,
+				     .exit = full_exit, .exit_dump_len = 15 };
+
+	unit_machine(1);
+	unit_attach(1);
+	CHECK(!unit_enable(&ops));
+	fake.nr_lines = 0;
+	scx_bpf_error("gives up");
+	/* Where the next call of a host ends. */
+	sl_task_detach(&unit_tasks[0].core);
+	CHECK(nr_dumps == 1 && fake.nr_lines == 2, "%u lines", fake.nr_lines);
+	CHECK(!strcmp(fake.last_line, "~~~~ TRUNCATED ~~~~"), "%s", fake.last_line);
+	unit_end();
+}
+
+static void leave_runnable(struct task_struct *p, u64 enq_flags)
+{
+	(void)p;
+	(void)enq_flags;
+	scx_bpf_exit(3, "leaves");
+}
+
+/* As on Linux, an exit that is no error has no dump. */
+TEST(a_policy_that_leaves_writes_nothing_down)
+{
+	struct sched_ext_ops ops = { .name = "full", .dump = full_dump,
+				     .runnable = leave_runnable };
+
+	nr_dumps = 0;
+	unit_machine(1);
+	CHECK(!unit_enable(&ops));
+	unit_start(1);
+	unit_run_to_end();
+	CHECK(fake.failure_kind == SCX_EXIT_UNREG_BPF && !nr_dumps);
+	unit_end();
+}
