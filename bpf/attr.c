@@ -11,7 +11,7 @@
  */
 #include "../core/core.h"
 
-/* Context: maps_lock held. */
+/* Context: tables_lock held. */
 static int publish(struct sl_task *t)
 {
 	if (!sl_bpf.attr_map || !t->attr.given)
@@ -31,10 +31,10 @@ int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr)
 	/* Most often there are none, and the lock is one for all CPUs. */
 	if (!attr->given)
 		return 0;
-	sl_lock(&sl_bpf.maps_lock);
+	sl_lock(&sl_core.tables_lock);
 	t->attr = *attr;
 	err = publish(t);
-	sl_unlock(&sl_bpf.maps_lock);
+	sl_unlock(&sl_core.tables_lock);
 	return err;
 }
 
@@ -43,9 +43,9 @@ static int give_kept_attrs(struct sl_task *t)
 {
 	int err;
 
-	sl_lock(&sl_bpf.maps_lock);
+	sl_lock(&sl_core.tables_lock);
 	err = publish(t);
-	sl_unlock(&sl_bpf.maps_lock);
+	sl_unlock(&sl_core.tables_lock);
 	return err;
 }
 
@@ -114,7 +114,7 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 		sl_task_set_weight(t, (u32)value);
 		return 0;
 	}
-	sl_lock(&sl_bpf.maps_lock);
+	sl_lock(&sl_core.tables_lock);
 	is_read = sl_bpf.attr_map;
 	/* The policy may have written there, too. */
 	old = is_read ? sl_map_lookup(sl_bpf.attr_map, &t->p.pid) :
@@ -123,7 +123,7 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 		t->attr = *old;
 	set_attr(&t->attr, key, value);
 	err = publish(t);
-	sl_unlock(&sl_bpf.maps_lock);
+	sl_unlock(&sl_core.tables_lock);
 	if (is_read && !err)
 		requeue_task(t);
 	return err;

@@ -15,7 +15,7 @@
 #define SL_TIMERS_MAX 256
 
 struct sl_bpf {
-	sl_lock_t	maps_lock;	/* outside callbacks, protects these: */
+	/* sl_core.tables_lock, outside callbacks, protects: */
 	struct sl_map	*maps;
 	u32		nr_maps;	/* read without lock */
 	struct sl_map	*attr_map;	/* task_attrs of the policy, or NULL */

@@ -52,7 +52,6 @@ struct sl_bpf sl_bpf;
 /* Context: once, before any other call. */
 static void bpf_init(void)
 {
-	sl_lock_init(&sl_bpf.maps_lock);
 	sl_lock_init(&sl_bpf.timers_lock);
 }
 
@@ -290,7 +289,7 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
  * CPUs may be loading a policy. */
 static void maps_forget_task(struct sl_task *t)
 {
-	sl_lock(&sl_bpf.maps_lock);
+	sl_lock(&sl_core.tables_lock);
 	for (u32 i = 0; i < sl_bpf.nr_maps; i++) {
 		struct sl_map *map = &sl_bpf.maps[i];
 
@@ -302,7 +301,7 @@ static void maps_forget_task(struct sl_task *t)
 	}
 	if (sl_bpf.attr_map)
 		sl_map_delete(sl_bpf.attr_map, &t->p.pid);
-	sl_unlock(&sl_bpf.maps_lock);
+	sl_unlock(&sl_core.tables_lock);
 }
 
 static int set_sizes(struct sl_map *map)
@@ -430,11 +429,11 @@ static int maps_create(const struct sl_policy *policy)
 		destroy_maps(maps, nr);
 		return err;
 	}
-	sl_lock(&sl_bpf.maps_lock);
+	sl_lock(&sl_core.tables_lock);
 	sl_bpf.maps = maps;
 	WRITE_ONCE(sl_bpf.nr_maps, nr);
 	sl_bpf.attr_map = attr_map;
-	sl_unlock(&sl_bpf.maps_lock);
+	sl_unlock(&sl_core.tables_lock);
 	return 0;
 }
 
@@ -443,11 +442,11 @@ static void maps_destroy(void)
 	struct sl_map *maps = sl_bpf.maps;
 	u32 nr = sl_bpf.nr_maps;
 
-	sl_lock(&sl_bpf.maps_lock);
+	sl_lock(&sl_core.tables_lock);
 	sl_bpf.maps = NULL;
 	sl_bpf.attr_map = NULL;
 	WRITE_ONCE(sl_bpf.nr_maps, 0);
-	sl_unlock(&sl_bpf.maps_lock);
+	sl_unlock(&sl_core.tables_lock);
 	destroy_maps(maps, nr);
 }
 

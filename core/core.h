@@ -16,7 +16,8 @@
  * tasks has a lock per CPU too, taken before any of these and never while one is held:
  * a task comes or goes under that of the CPU that it comes or goes on, and all of them
  * together (lock_tasks()) keep the set of tasks as it is while all are visited.
- * Whatever is held, `bypass_lock` may be taken; its holder takes no other.
+ * `tables_lock` is for what seldom changes, the tables of queues and of maps; inside
+ * it only one of their elements is locked.
  *
  * What is read without the lock that protects it is read and written with
  * READ_ONCE() and WRITE_ONCE(), or smp_load_acquire() and smp_store_release(); tests/core proves that
@@ -57,7 +58,7 @@ struct sl_dsq {
 	struct bpf_iter_scx_dsq *iterators;	/* iterators standing on a task */
 
 	s32		cpu;	/* whose local queue; -1: none's */
-	struct sl_dsq	*next_free;	/* dsqs_lock protects it */
+	struct sl_dsq	*next_free;	/* tables_lock protects it */
 };
 
 /*
@@ -144,9 +145,8 @@ struct sl_core {
 	u32		nr_nodes;
 	bool		has_smt, has_llcs, has_nodes;
 
-	sl_lock_t	bypass_lock;	/* for changing `live` */
 	/*
-	 * What is asked now: &ops, or &sl_no_ops while bypassed. One word, so that a
+	 * What is asked now: &ops, or an empty one while bypassed. One word, so that a
 	 * callback that was skipped is followed by none that depends on it.
 	 */
 	const struct sched_ext_ops *live;
@@ -158,7 +158,7 @@ struct sl_core {
 
 	struct sl_dsq	global;
 	struct sl_dsq	no_dsq;		/* dead: sl_cpu.last_dsq before there is one */
-	sl_lock_t	dsqs_lock;	/* protects the table below */
+	sl_lock_t	tables_lock;	/* of queues, below, and of maps */
 	struct sl_dsq	**dsqs;		/* open addressing by id; read without lock */
 	u32		nr_dsqs;
 	struct sl_dsq	*free_dsqs;	/* destroyed; another CPU may look at one */
@@ -192,7 +192,7 @@ extern struct sl_core sl_core;
 extern const struct sched_ext_ops sl_no_ops;
 
 /* The built-in FIFO decides; the policy, if there is one, is not asked. */
-#define sl_is_bypassed() (READ_ONCE(sl_core.live) == &sl_no_ops)
+#define sl_is_bypassed() (READ_ONCE(sl_core.live) != &sl_core.ops)
 
 #include "../bpf/helpers.h"
 

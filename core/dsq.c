@@ -208,7 +208,7 @@ static u32 dsq_slot(u64 id)
 	return (u32)((id * 0x9e3779b97f4a7c15ULL) >> 40) % (2 * SL_DSQS_MAX);
 }
 
-/* Context: dsqs_lock held; without it one that exists may be missed. */
+/* Context: tables_lock held; without it one that exists may be missed. */
 static struct sl_dsq *search_dsq(u64 id)
 {
 	u32 slot = dsq_slot(id);
@@ -231,9 +231,9 @@ static __noinline struct sl_dsq *find_another_dsq(struct sl_cpu *this_cpu, u64 i
 
 	if (!q) {
 		/* Those behind one that was destroyed move up. */
-		sl_lock(&sl_core.dsqs_lock);
+		sl_lock(&sl_core.tables_lock);
 		q = search_dsq(id);
-		sl_unlock(&sl_core.dsqs_lock);
+		sl_unlock(&sl_core.tables_lock);
 	}
 	if (q)
 		WRITE_ONCE(this_cpu->last_dsq, q);
@@ -254,7 +254,7 @@ sl_inline struct sl_dsq *find_dsq(struct sl_cpu *this_cpu, u64 id)
 	return id & SCX_DSQ_FLAG_BUILTIN ? NULL : find_another_dsq(this_cpu, id);
 }
 
-/* Context: dsqs_lock held; no such id in the table, which has room. */
+/* Context: tables_lock held; no such id in the table, which has room. */
 static void enter_dsq(struct sl_dsq *q)
 {
 	u32 slot = dsq_slot(q->id);
@@ -267,7 +267,7 @@ static void enter_dsq(struct sl_dsq *q)
 
 /*
  * Take @q out of the table: those behind it move up, so that a search
- * still ends at the first hole. Context: dsqs_lock held.
+ * still ends at the first hole. Context: tables_lock held.
  */
 static void leave_dsq(struct sl_dsq *q)
 {
@@ -298,7 +298,7 @@ static void leave_dsq(struct sl_dsq *q)
 /*
  * What was a queue before becomes one again, under its lock: another CPU may be
  * about to take it. It goes on counting insertions, for its iterators (S27).
- * Context: dsqs_lock held.
+ * Context: tables_lock held.
  */
 static void reinit_dsq(struct sl_dsq *q, u64 id)
 {
@@ -321,7 +321,7 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 	if (!q)
 		return -12;
 	dsq_init(q, dsq_id, -1);
-	sl_lock(&sl_core.dsqs_lock);
+	sl_lock(&sl_core.tables_lock);
 	if (search_dsq(dsq_id)) {
 		err = -17;
 	} else if (sl_core.nr_dsqs == SL_DSQS_MAX) {
@@ -336,7 +336,7 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 		enter_dsq(q);
 		q = NULL;
 	}
-	sl_unlock(&sl_core.dsqs_lock);
+	sl_unlock(&sl_core.tables_lock);
 	if (q)
 		sl_host_free(q, sizeof(*q));
 	return err;
@@ -366,9 +366,9 @@ void scx_bpf_destroy_dsq(u64 dsq_id)
 	sl_unlock(&q->lock);
 	if (!is_ours)
 		return;
-	sl_lock(&sl_core.dsqs_lock);
+	sl_lock(&sl_core.tables_lock);
 	leave_dsq(q);
 	q->next_free = sl_core.free_dsqs;
 	sl_core.free_dsqs = q;
-	sl_unlock(&sl_core.dsqs_lock);
+	sl_unlock(&sl_core.tables_lock);
 }

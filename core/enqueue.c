@@ -252,7 +252,7 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 	void (*enqueue)(struct task_struct *p, u64 enq_flags) = READ_ONCE(ops->enqueue);
 	u64 seq;
 
-	if (unlikely(ops == &sl_no_ops)) {
+	if (unlikely(ops != &sl_core.ops)) {
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
 		goto global;
 	}

@@ -224,6 +224,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 		return err;
 	/* `exit_done` later: another CPU may have seen that there is one. */
 	WRITE_ONCE(sl_core.exit_claimed, 0);
+	set_bypass(true);
 	WRITE_ONCE(sl_core.exit_ready, 0);
 	sl_core.exit_info = (struct scx_exit_info){ 0 };
 	err = maps_create(policy);

@@ -11,6 +11,9 @@
  */
 #include "core.h"
 
+/* As empty as sl_no_ops, and never replaced by the policy that has failed. */
+static const struct sched_ext_ops failed_ops;
+
 static const char *exit_reason(enum scx_exit_kind kind)
 {
 	switch (kind) {
@@ -47,11 +50,13 @@ const char *sl_callback_name(enum sl_callback callback)
  */
 static void set_bypass(bool is_bypassed)
 {
-	sl_lock(&sl_core.bypass_lock);
-	if (READ_ONCE(sl_core.exit_claimed))
-		is_bypassed = true;
-	WRITE_ONCE(sl_core.live, is_bypassed ? &sl_no_ops : &sl_core.ops);
-	sl_unlock(&sl_core.bypass_lock);
+	const struct sched_ext_ops *none = &sl_no_ops;
+
+	if (is_bypassed)
+		WRITE_ONCE(sl_core.live, &sl_no_ops);
+	else
+		__atomic_compare_exchange_n(&sl_core.live, &none, &sl_core.ops, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
@@ -67,7 +72,7 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
 	info->reason = exit_reason(kind);
 	info->msg = sl_core.exit_msg;
 	sl_core.exit_pid = pid;
-	set_bypass(true);
+	WRITE_ONCE(sl_core.live, &failed_ops);
 	smp_store_release(&sl_core.exit_ready, 1);
 }
 

@@ -110,8 +110,7 @@ int sl_core_init(const struct sl_config *config)
 	dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
 	dsq_init(&sl_core.no_dsq, SCX_DSQ_INVALID, -1);
 	sl_core.no_dsq.is_dead = true;
-	sl_lock_init(&sl_core.bypass_lock);
-	sl_lock_init(&sl_core.dsqs_lock);
+	sl_lock_init(&sl_core.tables_lock);
 	bpf_init();
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
 	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));

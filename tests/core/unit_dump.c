@@ -65,11 +65,11 @@ TEST(dump_waits_for_nobody)
 	inside_lock_tasks();
 	sl_lock(&sl_core.cpus[0].lock);
 	sl_lock(&sl_core.global.lock);
-	sl_lock(&sl_core.dsqs_lock);
+	sl_lock(&sl_core.tables_lock);
 	sl_dump();
 	CHECK(strstr(fake.last_line, "task unit[1] runnable") &&
 	      strstr(fake.last_line, " held"), "%s", fake.last_line);
-	sl_unlock(&sl_core.dsqs_lock);
+	sl_unlock(&sl_core.tables_lock);
 	sl_unlock(&sl_core.global.lock);
 	sl_unlock(&sl_core.cpus[0].lock);
 	inside_unlock_tasks();
