@@ -1,167 +1,161 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * player.c - runs one task of a workload program, verb by verb.
+ * player.c - plays one task of a workload program, op by op.
  *
- * Called by each host that runs real code, in the task's own context. Relies on
- * sl_program_check(): nothing here looks twice whether an index is in range.
+ * Called by each host, in the task's own context. Relies on sl_program_check():
+ * nothing here looks twice whether an index is in range.
  *
  * Read next: work.c, what the `work` verb computes.
  */
 #include "player.h"
 
-/* A release that is now has come, unless the task went on from there already. */
-static int play_period(struct sl_player *p, u64 period_ns)
+static struct sl_program_op fault(int why)
 {
-	u64 since_ns = p->ops->now_ns(p) - p->arrival_ns;
+	return (struct sl_program_op){ .verb = SL_STEP_FAULT, .b = (u64)(s64)why };
+}
+
+static struct sl_program_op sleep_until(u64 at_ns)
+{
+	return (struct sl_program_op){ .verb = SL_VERB_SLEEP, .b = at_ns };
+}
+
+static const struct sl_program_op none = { .verb = SL_STEP_NONE };
+
+/* A release that is now has come, unless the task went on from there already. */
+static struct sl_program_op take_period(struct sl_player *p, u64 period_ns, u64 now_ns)
+{
+	u64 since_ns = now_ns - p->arrival_ns;
 	u64 due_ns = since_ns / period_ns * period_ns;
 
 	if (due_ns < since_ns || due_ns == p->released_ns)
 		due_ns += period_ns;
 	p->released_ns = due_ns;
-	return due_ns > since_ns ?
-		p->ops->sleep_until(p, p->arrival_ns + due_ns) : 0;
+	return due_ns > since_ns ? sleep_until(p->arrival_ns + due_ns) : none;
 }
 
 /* The slot holds the last time the timer was due, counted from arrival. */
-static int play_timer(struct sl_player *p, const struct sl_program_op *op)
+static struct sl_program_op take_timer(struct sl_player *p, const struct sl_program_op *op,
+				       u64 period_ns, u64 now_ns)
 {
-	u64 since_ns = p->ops->now_ns(p) - p->arrival_ns;
+	u64 since_ns = now_ns - p->arrival_ns;
 	u64 *due_ns = &p->slots[op->slot];
 
-	*due_ns += sl_program_operand(p->program, op, p->slots);
+	*due_ns += period_ns;
 	if (since_ns < *due_ns)
-		return p->ops->sleep_until(p, p->arrival_ns + *due_ns);
+		return sleep_until(p->arrival_ns + *due_ns);
 	if (!op->a)
 		*due_ns = since_ns;
-	return 0;
+	return none;
 }
 
-static int play_await(struct sl_player *p, const struct sl_program_op *op)
+static struct sl_program_op take_spawn(struct sl_player *p, struct sl_program_op step)
 {
-	u32 lock = op->b ? op->b - 1 : SL_PROGRAM_NONE;
+	u64 *child_idx = &p->slots[step.slot];
 
-	return p->ops->await ? p->ops->await(p, op->a, lock) : SL_PLAYER_NO_VERB;
-}
-
-static int play_signal(struct sl_player *p, const struct sl_program_op *op)
-{
-	return p->ops->signal ? p->ops->signal(p, op->a, op->b) :
-				SL_PLAYER_NO_VERB;
-}
-
-static int play_spawn(struct sl_player *p, const struct sl_program_op *op)
-{
-	u64 child_idx = p->slots[op->slot];
-	int failed;
-
-	if (child_idx >= op->b)
-		return SL_PLAYER_SPAWNED_OUT;
-	failed = p->ops->spawn(p, op->a + child_idx);
-	if (failed)
-		return failed;
-	p->slots[op->slot]++;
+	if (*child_idx >= step.b)
+		return fault(SL_PLAYER_SPAWNED_OUT);
+	step.a += (u32)(*child_idx)++;
 	p->nr_spawned++;
-	return 0;
+	return step;
 }
 
-static int play_wait(struct sl_player *p, u64 children)
+static struct sl_program_op take_wait(struct sl_player *p, struct sl_program_op step)
 {
-	u64 left = p->nr_spawned - p->nr_awaited;
+	u32 left = p->nr_spawned - p->nr_awaited;
 
-	if (children > left)
-		return SL_PLAYER_WAIT_FOR_NONE;
-	if (!children)
-		children = left;
-	p->nr_awaited += children;
-	return children ? p->ops->wait(p, children) : 0;
+	if (step.a > left)
+		return fault(SL_PLAYER_WAIT_FOR_NONE);
+	step.b = step.a ? step.a : left;
+	p->nr_awaited += (u32)step.b;
+	return step.b ? step : none;
 }
 
-/* A round of a loop begins at the op behind LOOP; LOOP itself is met once. */
-static void enter_loop(struct sl_player *p, const struct sl_program_op *op)
+/* See sl_player_take(). */
+struct sl_program_op sl_player_take_other(struct sl_player *p,
+					  const struct sl_program_op *op, u64 now_ns)
 {
-	p->slots[op->slot] = op->b;
+	struct sl_program_op step = *op;
+
+	if (op->verb == SL_VERB_EXIT)
+		return step;
+	p->pc++;
+	step.b = sl_program_operand(p->program, op, p->slots);
+	switch (op->verb) {
+	case SL_VERB_PERIOD:
+		return take_period(p, step.b, now_ns);
+	case SL_VERB_TIMER:
+		return take_timer(p, op, step.b, now_ns);
+	case SL_VERB_SPAWN:
+		return take_spawn(p, step);
+	case SL_VERB_WAIT:
+		return take_wait(p, step);
+	default:
+		return step;
+	}
 }
 
-static void end_round(struct sl_player *p, const struct sl_program_op *op)
-{
-	const struct sl_program_op *loop = op - p->pc + op->a;
-
-	/* 0 rounds: endless. */
-	if (!loop->b || --p->slots[op->slot])
-		p->pc = op->a;
-}
-
-/* Everything but EXIT, LOOP and END. */
-static int play_verb(struct sl_player *p, const struct sl_program_op *op)
+/* Everything but EXIT. */
+static int do_step(struct sl_player *p, const struct sl_program_op *step)
 {
 	const struct sl_player_ops *ops = p->ops;
-	u64 b = sl_program_operand(p->program, op, p->slots);
+	u64 b = step->b;
 
-	switch (op->verb) {
+	switch (step->verb) {
 	case SL_VERB_RUN:
 		return b ? ops->run(p, b) : 0;
 	case SL_VERB_WORK:
-		return ops->work(p, op->a, b);
+		return ops->work(p, step->a, b);
 	case SL_VERB_SLEEP:
-		return ops->sleep_until(p, ops->now_ns(p) + b);
-	case SL_VERB_PERIOD:
-		return play_period(p, b);
+		return ops->sleep_until(p, b);
 	case SL_VERB_READ:
-		return ops->read(p, b, op->a, op->flags);
+		return ops->read(p, b, step->a, step->flags);
 	case SL_VERB_WRITE:
-		return ops->write(p, b, op->a, op->flags);
+		return ops->write(p, b, step->a, step->flags);
 	case SL_VERB_YIELD:
 		return ops->yield(p);
 	case SL_VERB_LOCK:
-		return ops->lock(p, op->a);
+		return ops->lock(p, step->a);
 	case SL_VERB_UNLOCK:
-		return ops->unlock(p, op->a);
+		return ops->unlock(p, step->a);
 	case SL_VERB_SEND:
-		return ops->send(p, op->a, b);
+		return ops->send(p, step->a, b);
 	case SL_VERB_RECV:
-		return ops->recv(p, op->a, b);
+		return ops->recv(p, step->a, b);
 	case SL_VERB_BARRIER:
-		return ops->barrier(p, op->a);
+		return ops->barrier(p, step->a);
 	case SL_VERB_AWAIT:
-		return play_await(p, op);
+		return !ops->await ? SL_PLAYER_NO_VERB :
+		       ops->await(p, step->a, b ? (u32)b - 1 : SL_PROGRAM_NONE);
 	case SL_VERB_SIGNAL:
-		return play_signal(p, op);
-	case SL_VERB_TIMER:
-		return play_timer(p, op);
+		return ops->signal ? ops->signal(p, step->a, b) : SL_PLAYER_NO_VERB;
 	case SL_VERB_SPAWN:
-		return play_spawn(p, op);
+		return ops->spawn(p, step->a);
 	case SL_VERB_WAIT:
-		return play_wait(p, op->a);
+		return ops->wait(p, b);
 	case SL_VERB_SET:
-		return ops->set(p, op->a, b);
+		return ops->set(p, step->a, b);
+	case SL_STEP_FAULT:
+		return (int)b;
 	}
 	return 0;
 }
 
 int sl_player_run(struct sl_player *p)
 {
-	const struct sl_program_task *task =
-		&sl_program_tasks(p->program)[p->task];
-	const struct sl_program_op *ops =
-		sl_program_ops(p->program) + task->op_first;
-	int failed;
+	int failed = 0;
 
-	for (;; p->pc++) {
-		const struct sl_program_op *op = &ops[p->pc];
+	sl_player_begin(p);
+	while (!failed) {
+		const struct sl_program_op *op = sl_player_peek(p);
+		bool has_time = op->verb == SL_VERB_SLEEP || op->verb == SL_VERB_PERIOD ||
+				op->verb == SL_VERB_TIMER;
+		struct sl_program_op step;
 
-		switch (op->verb) {
-		case SL_VERB_EXIT:
+		if (op->verb == SL_VERB_EXIT)
 			return 0;
-		case SL_VERB_LOOP:
-			enter_loop(p, op);
-			break;
-		case SL_VERB_END:
-			end_round(p, op);
-			break;
-		default:
-			failed = play_verb(p, op);
-			if (failed)
-				return failed;
-		}
+		step = sl_player_take(p, op, has_time ? p->ops->now_ns(p) : 0);
+		failed = do_step(p, &step);
 	}
+	p->pc--;	/* the op at fault */
+	return failed;
 }

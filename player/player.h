@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * player.h - runs one task of a workload program, on hosts that run real code.
+ * player.h - plays one task of a workload program, the same way on every host.
  *
- * The player knows the program: loops, tables, children, periods. What a verb
- * does is the host's, given as a table of functions, so that a Linux process, a
- * user-level thread and a process of the teaching kernel play the same bytes in
- * the same way. (hosts/sim does not use it: there, a verb takes no real time,
- * and its interpreter has to stop and go on between two events.)
+ * The player knows the program: loops, tables, children, periods. It hands out one
+ * op after the other with its operands resolved, and keeps the place:
+ *
+ *	op = sl_player_peek(p);			what comes next, for its costs
+ *	step = sl_player_take(p, op, now_ns);	do this
+ *
+ * hosts/sim does so between two events. Where a task is real code (a Linux process,
+ * a user-level thread, a process of the teaching kernel), sl_player_run() does it,
+ * with a table of functions that return when a verb is done.
  *
  * Read next: player.c; hosts/linux/guest/play.c for a host's table.
  */
@@ -60,25 +64,80 @@ struct sl_player_ops {
 struct sl_player {
 	const void *program;	/* checked; not changed while tasks are played */
 	u32 task;		/* index in it */
-	const struct sl_player_ops *ops;
-	void *host;		/* the host's own */
+	u32 pc;			/* the next op, from the task's first */
+	const struct sl_program_op *code;	/* the task's; see sl_player_begin() */
 	u64 arrival_ns;		/* when it really arrived; periods count from here */
+	const struct sl_player_ops *ops;	/* for sl_player_run() */
+	void *host;		/* the host's own */
 
-	u64 slots[SL_PROGRAM_SLOTS_MAX];	/* rounds left; cursors */
 	u64 released_ns;	/* by the last period, since arrival */
-	u32 pc;			/* op being played, from the task's first */
-	u64 nr_spawned;
-	u64 nr_awaited;
+	u32 nr_spawned;
+	u32 nr_awaited;
+	u64 slots[SL_PROGRAM_SLOTS_MAX];	/* rounds left; cursors */
 };
 
-/* Why sl_player_run() ended early, beside what the host's functions return. */
+/* Verbs of a step beside the program's: a loop itself is never handed out. */
+#define SL_STEP_NONE	SL_VERB_LOOP	/* nothing is left to do; go on */
+#define SL_STEP_FAULT	SL_VERB_END	/* b: why, one of these: */
 #define SL_PLAYER_SPAWNED_OUT	(-1001)	/* spawned more children than it has */
 #define SL_PLAYER_WAIT_FOR_NONE	(-1002)	/* waits for children never spawned */
 #define SL_PLAYER_NO_VERB	(-1003)	/* the host has no such verb */
 
+/* Call once, when program and task are set, the rest zero. */
+static inline void sl_player_begin(struct sl_player *p)
+{
+	p->code = sl_program_ops(p->program) +
+		  sl_program_tasks(p->program)[p->task].op_first;
+}
+
+/*
+ * The op that comes next; a round of a loop begins at the op behind LOOP, which itself
+ * is met once. 0 rounds: endless.
+ */
+static inline const struct sl_program_op *sl_player_peek(struct sl_player *p)
+{
+	const struct sl_program_op *op = &p->code[p->pc];
+
+	while (op->verb == SL_VERB_LOOP || op->verb == SL_VERB_END) {
+		if (op->verb == SL_VERB_LOOP)
+			p->slots[op->slot] = op->b;
+		else if (!p->code[op->a].b || --p->slots[op->slot])
+			p->pc = op->a;
+		op = &p->code[++p->pc];
+	}
+	return op;
+}
+
+struct sl_program_op sl_player_take_other(struct sl_player *p,
+					  const struct sl_program_op *op, u64 now_ns);
+
+/**
+ * sl_player_take - the next op as a step to do, and go on behind it
+ * @p: begun
+ * @op: what sl_player_peek() has just returned
+ * @now_ns: needed for SLEEP, PERIOD and TIMER only
+ *
+ * Return: the op with its operands resolved. b: drawn from its table; SLEEP, also for
+ * PERIOD and TIMER: until when; SPAWN: a is the child's task; WAIT: b children, at
+ * least one. SL_STEP_*: none of these. EXIT is never left.
+ */
+static inline struct sl_program_op
+sl_player_take(struct sl_player *p, const struct sl_program_op *op, u64 now_ns)
+{
+	struct sl_program_op step = { .verb = op->verb };
+
+	if (op->verb != SL_VERB_RUN && op->verb != SL_VERB_SLEEP)
+		return sl_player_take_other(p, op, now_ns);
+	p->pc++;
+	step.b = sl_program_operand(p->program, op, p->slots);
+	if (op->verb == SL_VERB_SLEEP)
+		step.b += now_ns;
+	return step;
+}
+
 /**
  * sl_player_run - play a task to its end
- * @player: its first group is set, the rest is zero
+ * @player: its first group but `code` is set, the rest is zero
  *
  * Context: the task itself, which may block in each verb.
  *

@@ -2,9 +2,9 @@
 /*
  * interpret.c - plays a task's program up to the next op that takes time.
  *
- * Called by cpu.c for the task that runs, when its burst is over. What tasks
- * wait for is player/objects.c's. player/player.c plays the same programs on
- * hosts that run real code.
+ * Called by cpu.c for the task that runs, when its burst is over. Which op comes next
+ * is player/player.c's, what tasks wait for player/objects.c's; here is what an op
+ * costs, and what it does to virtual CPUs and the device.
  *
  * Read next: device.c; include/schedlab/program.h for the verbs.
  */
@@ -79,7 +79,7 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 	};
 
 	t->parent = parent;
-	t->arrival_ns = sim_now_ns;
+	t->player.arrival_ns = sim_now_ns;
 	sim.nr_started++;
 	if (sim_start(t, &attr, parent))
 		sim_fail("program", t->core.p.pid,
@@ -87,35 +87,22 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 			 t->core.p.comm, t->core.p.pid);
 }
 
-static void spawn(struct sim_task *t, const struct sl_program_op *op)
+static void fail_step(struct sim_task *t, const struct sl_program_op *op)
 {
-	u64 which = t->slots[op->slot];
-
-	if (which >= op->b) {
+	if (op->verb == SL_VERB_SPAWN)
 		sim_fail("program", t->core.p.pid,
 			 "%s[%d] spawns more than its %llu children",
-			 t->core.p.comm, t->core.p.pid,
-			 (unsigned long long)op->b);
-		return;
-	}
-	t->slots[op->slot]++;
-	t->nr_unawaited++;
-	sim_task_begin(&sim.tasks[op->a + which], t);
+			 t->core.p.comm, t->core.p.pid, (unsigned long long)op->b);
+	else
+		sim_fail("program", t->core.p.pid,
+			 "%s[%d] waits for %u children, of which only %u exist",
+			 t->core.p.comm, t->core.p.pid, op->a,
+			 t->player.nr_spawned - t->player.nr_awaited);
 }
 
 /* Return: false if @t waits for children that have not ended. */
 static bool wait_children(struct sim_task *t, u32 children)
 {
-	if (children > t->nr_unawaited) {
-		sim_fail("program", t->core.p.pid,
-			 "%s[%d] waits for %u children, of which only %u exist",
-			 t->core.p.comm, t->core.p.pid, children,
-			 t->nr_unawaited);
-		return true;
-	}
-	if (!children)
-		children = t->nr_unawaited;
-	t->nr_unawaited -= children;
 	if (t->nr_children >= children) {
 		t->nr_children -= children;
 		return true;
@@ -143,25 +130,14 @@ static void exit_task(struct sim_task *t)
 
 /*
  * One call of a read or write at a time: first its CPU time, then, if it goes
- * to the device, the wait. Return: what the task does next; @is_done is set
- * when all calls are over.
+ * to the device, the wait. Return: what the task does next; with SIM_NEXT_RUN and
+ * no time left the transfer is over.
  */
-static enum sim_next transfer(struct sim_task *t,
-			      const struct sl_program_op *op, bool *is_done)
+static enum sim_next transfer(struct sim_task *t)
 {
-	bool to_device = op->flags & (SL_OP_SYNC | SL_OP_DIRECT);
-	u64 call_bytes;
+	const struct sl_program_op *io = &t->io;
+	u64 call_bytes = io->a && io->a < t->io_left_bytes ? io->a : t->io_left_bytes;
 
-	*is_done = false;
-	if (!t->io_left_bytes && !t->is_in_call) {
-		t->io_left_bytes = sl_program_operand(sim.program, op, t->slots);
-		if (!t->io_left_bytes) {
-			*is_done = true;
-			return SIM_NEXT_RUN;
-		}
-	}
-	call_bytes = op->a && op->a < t->io_left_bytes ? op->a :
-							 t->io_left_bytes;
 	if (!t->is_in_call && sim.options->device.call_ns) {
 		t->is_in_call = true;
 		t->remaining_ns = sim.options->device.call_ns;
@@ -169,76 +145,21 @@ static enum sim_next transfer(struct sim_task *t,
 	}
 	t->is_in_call = false;
 	t->io_left_bytes -= call_bytes;
-	*is_done = !t->io_left_bytes;
-	if (!to_device)
+	if (!(io->flags & (SL_OP_SYNC | SL_OP_DIRECT)))
 		return SIM_NEXT_RUN;
 	sim_device_request(t, call_bytes);
 	return block(t, "device");
 }
 
-static void end_round(struct sim_task *t, const struct sl_program_op *op)
+/* Steps on objects. Return: false if the task has announced that it blocks. */
+static bool use_object(struct sim_task *t, const struct sl_program_op *step)
 {
-	const struct sl_program_op *loop = &t->ops[op->a];
-
-	if (!loop->b || --t->slots[op->slot])
-		t->pc = op->a;
-}
-
-/*
- * A release that is now has come, unless the task went on from there already.
- * Return: 0 if it has, so that @t goes on at once.
- */
-static u64 next_period_ns(struct sim_task *t, u64 period_ns)
-{
-	u64 since_ns = sim_now_ns - t->arrival_ns;
-	u64 due_ns = since_ns / period_ns * period_ns;
-
-	if (due_ns < since_ns || due_ns == t->released_ns)
-		due_ns += period_ns;
-	t->released_ns = due_ns;
-	return due_ns > since_ns ? t->arrival_ns + due_ns : 0;
-}
-
-/* Return: 0 if the timer is due already, so that @t goes on at once. */
-static u64 timer_due_ns(struct sim_task *t, const struct sl_program_op *op,
-			u64 period_ns)
-{
-	u64 *due_ns = &t->slots[op->slot];	/* since arrival */
-	u64 since_ns = sim_now_ns - t->arrival_ns;
-
-	*due_ns += period_ns;
-	if (since_ns < *due_ns)
-		return t->arrival_ns + *due_ns;
-	if (!op->a)
-		*due_ns = since_ns;
-	return 0;
-}
-
-/* Return: whether the task now sleeps. */
-static bool sleep_by(struct sim_task *t, const struct sl_program_op *op)
-{
-	u64 b = sl_program_operand(sim.program, op, t->slots);
-	u64 at_ns = sim_now_ns + b;
-
-	if (op->verb == SL_VERB_PERIOD)
-		at_ns = next_period_ns(t, b);
-	else if (op->verb == SL_VERB_TIMER)
-		at_ns = timer_due_ns(t, op, b);
-	if (op->verb != SL_VERB_SLEEP && !at_ns)
-		return false;
-	sleep_until(t, at_ns);
-	return true;
-}
-
-/* Ops on objects. Return: false if the task has announced that it blocks. */
-static bool use_object(struct sim_task *t, const struct sl_program_op *op)
-{
-	struct sl_object *o = &sim.objects[op->a];
+	struct sl_object *o = &sim.objects[step->a];
 	struct sl_waiter *w = &t->waiter;
 	enum sl_object_result result = SL_OBJECT_DONE;
-	u32 lock = op->a;
+	u32 lock = step->a;
 
-	switch (op->verb) {
+	switch (step->verb) {
 	case SL_VERB_LOCK:
 		result = sl_object_lock(o, w);
 		break;
@@ -249,28 +170,26 @@ static bool use_object(struct sim_task *t, const struct sl_program_op *op)
 		result = sl_object_arrive(o, w);
 		break;
 	case SL_VERB_AWAIT:
-		lock = op->b - 1;	/* unused if there is none */
-		result = sl_object_await(o, w, op->b ? &sim.objects[lock] : NULL);
+		lock = step->b - 1;	/* unused if there is none */
+		result = sl_object_await(o, w, step->b ? &sim.objects[lock] : NULL);
 		break;
 	case SL_VERB_SIGNAL:
-		sl_object_signal(o, w, op->b);
+		sl_object_signal(o, w, step->b);
 		break;
 	case SL_VERB_SEND:
-		result = sl_object_send(
-			o, w, sl_program_operand(sim.program, op, t->slots));
+		result = sl_object_send(o, w, step->b);
 		break;
 	default:
-		result = sl_object_recv(
-			o, w, sl_program_operand(sim.program, op, t->slots));
+		result = sl_object_recv(o, w, step->b);
 	}
 	if (result == SL_OBJECT_ERROR)
-		fail_lock(t, lock, op->verb == SL_VERB_LOCK);
+		fail_lock(t, lock, step->verb == SL_VERB_LOCK);
 	return result != SL_OBJECT_WAITS;
 }
 
-static u64 work_ns(const struct sl_program_op *op, u64 units)
+static u64 work_ns(const struct sl_program_op *step, u64 units)
 {
-	return sim_time((unsigned __int128)units * sim.options->work_ps[op->a] /
+	return sim_time((unsigned __int128)units * sim.options->work_ps[step->a] /
 			1000);
 }
 
@@ -281,13 +200,13 @@ static u64 work_ns(const struct sl_program_op *op, u64 units)
  */
 #define CALL_IN_RUN_PART 128
 
-static void start_burst(struct sim_task *t, const struct sl_program_op *op)
+static void start_burst(struct sim_task *t, const struct sl_program_op *step)
 {
 	u64 call_ns = sim.options->costs.call_ns;
-	u64 b = sl_program_operand(sim.program, op, t->slots);
+	u64 b = step->b;
 
-	if (op->verb == SL_VERB_WORK) {
-		t->remaining_ns = sim_time((unsigned __int128)work_ns(op, b) +
+	if (step->verb == SL_VERB_WORK) {
+		t->remaining_ns = sim_time((unsigned __int128)work_ns(step, b) +
 					   t->owed_ns);
 		t->owed_ns = 0;
 		return;
@@ -316,8 +235,6 @@ static bool must_pay(struct sim_task *t, const struct sl_program_op *op)
 	switch (op->verb) {
 	case SL_VERB_RUN:
 	case SL_VERB_WORK:
-	case SL_VERB_LOOP:
-	case SL_VERB_END:
 		break;
 	case SL_VERB_READ:	/* --io says what these cost */
 	case SL_VERB_WRITE:
@@ -334,12 +251,12 @@ static bool must_pay(struct sim_task *t, const struct sl_program_op *op)
 	return cost_ns > 0;
 }
 
-static void set_attr(struct sim_task *t, const struct sl_program_op *op)
+static void set_attr(struct sim_task *t, const struct sl_program_op *step)
 {
-	if (sl_task_set_attr(&t->core, op->a, op->b))
+	if (sl_task_set_attr(&t->core, step->a, step->b))
 		sim_fail("program", t->core.p.pid,
 			 "%s[%d] sets attribute %u to an impossible value",
-			 t->core.p.comm, t->core.p.pid, op->a);
+			 t->core.p.comm, t->core.p.pid, step->a);
 }
 
 /* A loop of ops that take no time would hold virtual time still indefinitely. */
@@ -354,25 +271,25 @@ static bool is_spinning(struct sim_task *t)
 }
 
 /*
- * Ops that take no time of their own but may concern other tasks. The program
- * counter has moved on. Return: false if the task has announced that it blocks.
+ * Steps that take no time of their own but may concern other tasks. Return: false if the
+ * task has announced that it blocks.
  */
-static bool act(struct sim_task *t, const struct sl_program_op *op)
+static bool act(struct sim_task *t, const struct sl_program_op *step)
 {
-	switch (op->verb) {
+	switch (step->verb) {
 	case SL_VERB_SPAWN:
-		spawn(t, op);
+		sim_task_begin(&sim.tasks[step->a], t);
 		return true;
 	case SL_VERB_WAIT:
-		if (wait_children(t, op->a))
+		if (wait_children(t, (u32)step->b))
 			return true;
 		block(t, "children");
 		return false;
 	case SL_VERB_SET:
-		set_attr(t, op);
+		set_attr(t, step);
 		return true;
 	default:
-		return use_object(t, op);
+		return use_object(t, step);
 	}
 }
 
@@ -385,71 +302,65 @@ static bool is_kicked(void)
 	return sim.cpus[sim_cpu_idx].resched_at_ns <= sim_now_ns;
 }
 
+/* Return: what @t does next; SIM_NEXT_RUN without time left: the next op. */
+static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
+{
+	struct sl_program_op step = sl_player_take(&t->player, op, sim_now_ns);
+
+	switch (step.verb) {
+	case SL_VERB_EXIT:
+		exit_task(t);
+		return SIM_NEXT_EXIT;
+	case SL_VERB_RUN:
+	case SL_VERB_WORK:
+		start_burst(t, &step);
+		return SIM_NEXT_RUN;
+	case SL_VERB_SLEEP:
+		return sleep_until(t, step.b);
+	case SL_VERB_READ:
+	case SL_VERB_WRITE:
+		t->io = step;
+		t->io_left_bytes = step.b;
+		return SIM_NEXT_RUN;
+	case SL_VERB_YIELD:
+		return SIM_NEXT_YIELD;
+	case SL_STEP_NONE:
+		return SIM_NEXT_RUN;
+	case SL_STEP_FAULT:
+		fail_step(t, op);
+		return SIM_NEXT_RUN;
+	default:
+		if (!act(t, &step))
+			return SIM_NEXT_BLOCK;
+		return is_kicked() ? SIM_NEXT_KICKED : SIM_NEXT_RUN;
+	}
+}
+
 /**
  * sim_interpret - go on with a task's program
  * @t: the running task; its burst is over
  *
- * An op that blocks is complete when the task is woken, so the program counter
- * moves on before it blocks; only a transfer comes back to its op.
+ * An op that blocks is complete when the task is woken; only a transfer comes back.
  *
  * Return: what it does next. With SIM_NEXT_BLOCK the core already knows.
  */
 enum sim_next sim_interpret(struct sim_task *t)
 {
 	enum sim_next next;
-	bool is_done;
 
-	for (;;) {
-		const struct sl_program_op *op = &t->ops[t->pc];
-
+	do {
 		if (is_spinning(t))
 			return SIM_NEXT_YIELD;
-		if (must_pay(t, op))
-			return SIM_NEXT_RUN;
-		t->has_paid = false;
-		switch (op->verb) {
-		case SL_VERB_EXIT:
-			exit_task(t);
-			return SIM_NEXT_EXIT;
-		case SL_VERB_RUN:
-		case SL_VERB_WORK:
-			t->pc++;
-			start_burst(t, op);
-			if (t->remaining_ns)
+		if (unlikely(t->io_left_bytes)) {
+			next = transfer(t);
+		} else {
+			const struct sl_program_op *op = sl_player_peek(&t->player);
+
+			if (must_pay(t, op))
 				return SIM_NEXT_RUN;
-			break;
-		case SL_VERB_SLEEP:
-		case SL_VERB_PERIOD:
-		case SL_VERB_TIMER:
-			t->pc++;
-			if (sleep_by(t, op))
-				return SIM_NEXT_BLOCK;
-			break;
-		case SL_VERB_READ:
-		case SL_VERB_WRITE:
-			next = transfer(t, op, &is_done);
-			if (is_done)
-				t->pc++;
-			if (next == SIM_NEXT_BLOCK || t->remaining_ns)
-				return next;
-			break;
-		case SL_VERB_YIELD:
-			t->pc++;
-			return SIM_NEXT_YIELD;
-		case SL_VERB_LOOP:
-			t->slots[op->slot] = op->b;
-			t->pc++;
-			break;
-		case SL_VERB_END:
-			end_round(t, op);
-			t->pc++;
-			break;
-		default:
-			t->pc++;
-			if (!act(t, op))
-				return SIM_NEXT_BLOCK;
-			if (is_kicked())
-				return SIM_NEXT_KICKED;
+			t->has_paid = false;
+			next = do_op(t, op);
 		}
-	}
+	} while (next == SIM_NEXT_RUN && !t->remaining_ns);
+	return next;
 }

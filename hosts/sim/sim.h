@@ -19,7 +19,7 @@
 #include <schedlab/sched.h>
 
 #include "objects.h"
-#include "program.h"
+#include "player.h"
 
 #define SIM_NEVER (~0ULL)
 
@@ -110,16 +110,11 @@ struct sim_result {
 
 struct sim_task {
 	struct sl_task	core;		/* first: a core task is ours as well */
-	const struct sl_program_op *ops;
-	u64		*slots;		/* loop counters and cursors */
 	u64		remaining_ns;	/* of the current burst */
-	u64		arrival_ns;
-	u64		released_ns;	/* by the last period, since arrival */
-	u32		pc;
 	u32		nr_children;	/* ended, not yet waited for */
 	u32		nr_children_needed;	/* blocked in wait for so many; 0: not */
-	u32		nr_unawaited;	/* spawned and not yet waited for */
-	u64		io_left_bytes;
+	u64		io_left_bytes;	/* of the transfer @io */
+	struct sl_program_op io;
 	struct sl_waiter waiter;	/* for an object or, its bytes, the device */
 	struct sim_task	*parent;
 	u64		owed_ns;	/* what the last run left to the call after it */
@@ -127,6 +122,7 @@ struct sim_task {
 	bool		has_paid;	/* the next op's costs are over */
 	bool		is_in_call;	/* the CPU part of an I/O call is done */
 	const char	*waits_for;	/* kind of the object it is blocked on */
+	struct sl_player player;	/* its place in the program */
 };
 
 enum sim_event_kind {

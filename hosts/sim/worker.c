@@ -247,20 +247,18 @@ static int set_affinity(struct sim_task *t, const struct sl_program_task *pt)
 static int create_tasks(void)
 {
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
-	u64 *slots;
 
 	sim.tasks = sl_host_alloc(sim.nr_tasks * sizeof(struct sim_task));
-	slots = sl_host_alloc((u64)sim.nr_tasks * SL_PROGRAM_SLOTS_MAX *
-			      sizeof(u64));
 	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
-	SL_ASSERT(sim.tasks && slots && sim.arrivals);
+	SL_ASSERT(sim.tasks && sim.arrivals);
 	for (u32 i = 0; i < sim.nr_tasks; i++) {
 		struct sim_task *t = &sim.tasks[i];
 
 		sl_task_setup(&t->core, i, (s32)i + 1,
 			      sl_program_string(sim.program, pts[i].name));
-		t->ops = sl_program_ops(sim.program) + pts[i].op_first;
-		t->slots = slots + (u64)i * SL_PROGRAM_SLOTS_MAX;
+		t->player.program = sim.program;
+		t->player.task = i;
+		sl_player_begin(&t->player);
 		t->waiter.task = t;
 		sl_task_set_weight(&t->core, pts[i].weight);
 		sl_task_set_nice(&t->core, pts[i].nice);

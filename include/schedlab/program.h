@@ -12,7 +12,7 @@
  * A reader of a program calls sl_program_check() first: after it, no index
  * in the file leaves its table.
  *
- * Read next: player/program.c for the check, hosts/sim/interpret.c for a reader.
+ * Read next: player/program.c for the check, player/player.c for a reader.
  */
 #ifndef SCHEDLAB_PROGRAM_H
 #define SCHEDLAB_PROGRAM_H
