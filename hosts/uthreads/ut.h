@@ -2,8 +2,9 @@
 /*
  * ut.h - the thread library's own: kernel threads, user threads, what is where.
  *
- *	thread.c  sync.c  channel.c  timer.c  io.c     what a program calls
- *	     \       |       |         |       /
+ *	lib/: files and sockets, channels, slots       what a program calls
+ *	thread.c  sync.c  timer.c
+ *	     \       |       |
  *	      sched.c: block, yield, exit  ->  core/ and the policy
  *	     /       |                \
  *	preempt.c   cpu.c: idle loop   context_*.S
@@ -175,7 +176,7 @@ struct ut_cpu {
 
 	/* Others write here: */
 	u32		doorbell __attribute__((aligned(64)));	/* futex */
-	struct request	*remote;	/* done by helpers; atomic, io.c's */
+	struct request	*remote;	/* done by helpers; atomic, lib/io.c's */
 	u64		rung_ns;	/* when it was woken last; atomic */
 
 	/* sleep_lock protects: */
@@ -397,9 +398,6 @@ bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
 void ut_look_for_deadlock(u64 idle);
 void ut_dump_threads(void);
 
-/* slots.c */
-void ut_slots_end(void);
-
 /* attr.c */
 int ut_attr_check(const struct ut_attr *attr);
 int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr);
@@ -443,9 +441,10 @@ int ut_sleeper_add(struct ut_thread *t, u64 at_ns);
 bool ut_sleeper_remove(struct ut_thread *t);
 void ut_timers_exit(void);
 
-/* io.c */
-void ut_io_finish(struct ut_cpu *cpu);
+/* lib/: all that the machine asks of it */
+void ut_io_finish(struct ut_cpu *cpu);	/* a helper has told @cpu of finished requests */
 void ut_io_exit(void);
+void ut_slots_end(void);		/* the current thread ends: so do its slots */
 
 /* clock.c */
 #define UT_CALIBRATION_NS 3000000	/* for which two clocks are compared */

@@ -95,6 +95,9 @@ VIOLATIONS = {
     "core includes the player": ("core/bad.c", C + '#include "player.h"\n', "lies in player/"),
     "core includes libc": ("core/bad.c", C + "#include <string.h>\n", "string.h is no header"),
     "player includes core": ("player/bad.c", C + '#include "queue.h"\n', "lies in core/"),
+    "machine includes the library above it": (
+        "hosts/uthreads/bad.c", C + '#include "lib/io.h"\n', "lib/io.h lies in hosts/uthreads/lib/",
+    ),
     "host includes another host": (
         "hosts/sim/bad.c", C + '\n#include "../uthreads/stack.h"\n',
         "hosts/sim/bad.c:3: ../uthreads/stack.h lies in hosts/uthreads/",
