@@ -16,7 +16,7 @@ NR_CLIENTS, NR_MESSAGES = 40, 10
 @pytest.mark.parametrize("cpus", [1, 2])
 @pytest.mark.parametrize("build", BUILDS, ids="-".join)
 def test_more_connections_than_helpers(toolchain, build, cpus):
-    helpers = re.search(r"#define HELPERS_MAX (\d+)", (HOST / "io.c").read_text())
+    helpers = re.search(r"#define HELPERS_MAX (\d+)", (HOST / "lib" / "io.c").read_text())
     assert int(helpers[1]) < NR_CLIENTS
     chain = toolchain(*build)
     said = run_program(chain.program("echo.c"), policy(chain, "rr"), cpus, NR_CLIENTS, NR_MESSAGES).stdout

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
-from uthreads.uthreads_programs import COMMON, HERE, HOST, ROOT, compile_all, run_program
+from uthreads.uthreads_programs import COMMON, HERE, HOST, ROOT, SOURCES, compile_all, run_program
 
 MACHINES = ("aarch64", "riscv64")
 NR_SWITCHES = 20_000
@@ -36,7 +36,7 @@ def built(tmp_path_factory, need):
         compile_all([
             *shared, "-Wl,-Bsymbolic", "-Wall", "-Wextra", "-Werror", f"-I{HOST}",
             f"-I{COMMON}", "-o", folder / "libschedlab-uthreads.so", ROOT / "core" / "build.c",
-            COMMON / "policy_file.c", *sorted(HOST.glob("*.c")), *sorted(HOST.glob("lib/*.c")), HOST / f"context_{machine}.S", "-lpthread", "-ldl",
+            COMMON / "policy_file.c", *SOURCES, HOST / f"context_{machine}.S", "-lpthread", "-ldl",
         ])  # fmt: skip
         compile_all([*shared, "-fno-semantic-interposition", "-o", folder / "rr.so",
                      ROOT / "policies" / "rr.bpf.c"])  # fmt: skip

@@ -26,6 +26,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 HOST = ROOT / "hosts" / "uthreads"
 COMMON = ROOT / "hosts" / "common"
+#: The machine and the library over it.
+SOURCES = [*sorted(HOST.glob("*.c")), *sorted(HOST.glob("lib/*.c"))]
 #: None takes a tenth of it; a machine that others use may take its time.
 RUN_SECONDS_MAX = 120
 BUILD_SECONDS_KEPT = 86400
@@ -101,7 +103,7 @@ class Toolchain:
         return self._make(
             "libschedlab-uthreads.so", "-fPIC", "-shared", "-Wl,-Bsymbolic",
             f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{COMMON}", f"-I{HOST}",
-            ROOT / "core" / "build.c", *sorted(HOST.glob("*.c")), COMMON / "policy_file.c",
+            ROOT / "core" / "build.c", *SOURCES, COMMON / "policy_file.c",
             HOST / f"context_{os.uname().machine}.S", "-ldl", "-lpthread",
         )  # fmt: skip
 
