@@ -27,6 +27,7 @@ LAWFUL = {
     "hosts/sim/host_inline.h": C + "#ifdef __linux__\n#endif\n",
     "hosts/sim/host.c": C + '#include <stdio.h>\n#include <schedlab/task.h>\n#include "event.h"\n',
     "hosts/uthreads/stack.h": C + "#include <player.h>\n",
+    "hosts/uthreads/lib/io.h": C + "#include <stack.h>\n",
     "python/schedlab/__init__.py": PYTHON,
     "python/schedlab/errors.py": PYTHON,
     "python/schedlab/program/__init__.py": PYTHON + PACKAGE_PAGE,
