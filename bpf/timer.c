@@ -201,7 +201,6 @@ void sl_timers_run(void)
 		struct sl_map *map = map_of_value(taken.owner, &number, &key,
 						     &element);
 
-		watch_idlers(this_cpu);
 		SL_CALL(this_cpu, taken.callback, timer, NULL, map, key, element);
 		flush(this_cpu);
 	}

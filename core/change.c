@@ -59,7 +59,6 @@ static struct change begin_change(struct sl_task *t)
 	struct change c;
 	u8 state;
 
-	watch_idlers(this_cpu);
 	for (;;) {
 		c.cpu = lock_cpu_of(t, &state);
 		c.was_running = state == SL_TASK_RUNNING;
@@ -95,8 +94,6 @@ static void end_change(struct sl_task *t, struct change c)
 	} else if (c.was_queued && sl_may_run_on(t, c.cpu->id)) {
 		SL_CALL_OP(this_cpu, runnable, t, &t->p, ENQUEUE_RESTORE);
 		do_enqueue_task(this_cpu, c.cpu, t, ENQUEUE_RESTORE);
-		if (!c.cpu->curr)
-			sl_host_kick(c.cpu->id);
 	} else if (c.was_queued) {
 		/* S18: it goes where it may run; no other lock while we hold
 		 * this one. */

@@ -5,7 +5,7 @@
 #ifndef SL_CHAPTERS_H
 #define SL_CHAPTERS_H
 
-static void global_enqueue(struct sl_cpu *this_cpu, struct sl_task *t, u64 enq_flags);
+static void global_enqueue(struct sl_task *t, u64 enq_flags);
 static s32 any_allowed_cpu(const struct sl_task *t, s32 preferred);
 static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 			  struct sl_task *t, u64 enq_flags);

@@ -95,7 +95,6 @@ struct sl_cpu {
 
 	/* This CPU alone touches: */
 	bool		holds_lock;	/* its own, and so must not take another's */
-	bool		must_recheck;	/* it has shown that it is idle, not looked since */
 	bool		in_interrupt;	/* not the running task's doing (S39) */
 	bool		has_deferred;	/* something below waits for flush() */
 	bool		must_reenqueue;	/* its local queue; see reenqueue_local() */
@@ -106,7 +105,6 @@ struct sl_cpu {
 	enum sl_callback spin_lock_taken_in;
 	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */
 	struct sl_dsq	*last_dsq;	/* what find_dsq() last found */
-	u64		idle_seen;	/* sl_core.idle_seq before the policy looked */
 	u32		nr_inserts;
 	u32		nr_moved;	/* into local queues by this dispatch */
 
@@ -124,8 +122,6 @@ struct sl_cpu {
 	u32		nr_kicks;
 	s32		idle_cursor;	/* where the last idle CPU was found */
 	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];
-
-	u64		idle_seq;	/* of its last showing; ~0: just now; all read it */
 
 	/* Accounting, ns; written under lock: */
 	u64		idle_since_ns;
@@ -166,7 +162,6 @@ struct sl_core {
 	/* Every switch reads this; only a CPU that goes idle, or ends that, writes it. */
 	struct cpumask	idle ____cacheline_aligned;	/* atomic bits */
 	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
-	u64		idle_seq;	/* atomic: how often a CPU showed that it is idle */
 
 	/* All tasks_locks protect the table, one is enough for a task's own slot: */
 	struct sl_task	**tasks ____cacheline_aligned;	/* [tasks_max]; sl_task_in_slot() */

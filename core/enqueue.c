@@ -99,8 +99,8 @@ static sl_cold void refuse_insert(struct sl_task *t, u64 id, bool is_mixed, u64 
  * been destroyed since, or hold tasks in the other order: that is the policy's
  * error, and the global queue, so that @t still runs.
  */
-sl_inline void dispatch_enqueue(struct sl_cpu *this_cpu, struct sl_dsq *q, u64 id,
-				struct sl_task *t, u64 enq_flags)
+sl_inline void dispatch_enqueue(struct sl_dsq *q, u64 id, struct sl_task *t,
+				u64 enq_flags)
 {
 	bool is_there, is_queued;
 
@@ -113,15 +113,12 @@ sl_inline void dispatch_enqueue(struct sl_cpu *this_cpu, struct sl_dsq *q, u64 i
 	sl_unlock(&q->lock);
 	if (unlikely(!is_queued)) {
 		refuse_insert(t, id, is_there, enq_flags);
-		global_enqueue(this_cpu, t, 0);
-		return;
+		global_enqueue(t, 0);
 	}
-	check_idlers(this_cpu);
 }
 
 /* The global queue is a FIFO, and always there. */
-static __noinline void global_enqueue(struct sl_cpu *this_cpu, struct sl_task *t,
-				      u64 enq_flags)
+static __noinline void global_enqueue(struct sl_task *t, u64 enq_flags)
 {
 	struct sl_dsq *q = &sl_core.global;
 
@@ -134,7 +131,6 @@ static __noinline void global_enqueue(struct sl_cpu *this_cpu, struct sl_task *t
 	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
 				"cannot use vtime ordering for built-in DSQs");
-	check_idlers(this_cpu);
 }
 
 /* Set @t aside for the local queue of @cpu, another CPU; flush() puts it there. */
@@ -196,13 +192,13 @@ static __noinline void dispatch_to_builtin(struct sl_cpu *this_cpu, struct sl_cp
 	s32 target = local_dsq_cpu(id, locked ? locked->id : this_cpu->id);
 
 	if (id == SCX_DSQ_GLOBAL) {
-		global_enqueue(this_cpu, t, enq_flags);
+		global_enqueue(t, enq_flags);
 	} else if (target < 0) {
 		refuse_builtin(t, id, target);
-		global_enqueue(this_cpu, t, enq_flags);
+		global_enqueue(t, enq_flags);
 	} else if (!sl_may_run_on(t, target)) {
 		refuse_builtin(t, id, target);
-		global_enqueue(this_cpu, t, 0);
+		global_enqueue(t, 0);
 	} else if (locked && locked->id == target) {
 		local_dsq_enqueue(locked, t, enq_flags);
 	} else {
@@ -217,7 +213,7 @@ sl_inline void dispatch_to(struct sl_cpu *this_cpu, struct sl_cpu *locked,
 	struct sl_dsq *q = find_dsq(this_cpu, id);
 
 	if (likely(q))
-		dispatch_enqueue(this_cpu, q, id, t, enq_flags);
+		dispatch_enqueue(q, id, t, enq_flags);
 	else
 		dispatch_to_builtin(this_cpu, locked, t, id, enq_flags);
 }
@@ -231,6 +227,15 @@ sl_inline void direct_dispatch(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 	t->ddsp_dsq_id = SCX_DSQ_INVALID;
 	t->ddsp_enq_flags = 0;
 	dispatch_to(this_cpu, cpu, t, dsq_id, enq_flags);
+}
+
+/* The built-in FIFO does what every policy has to, where the CPU of @t is busy (S5). */
+static void kick_idle_for(struct sl_cpu *this_cpu, const struct sl_task *t)
+{
+	s32 cpu = pick_for_policy(t->p.cpus_ptr, 0);
+
+	if (cpu >= 0)
+		kick_cpu(this_cpu, cpu, SCX_KICK_IDLE);
 }
 
 /**
@@ -276,7 +281,6 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 	/* S4: the policy holds it until it dispatches it. */
 	t->in_custody = true;
 	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUED);
-	check_idlers(this_cpu);
 	return;
 
 direct:
@@ -288,7 +292,10 @@ local:
 	return;
 global:
 	sl_set_slice(t, SCX_SLICE_DFL);
-	global_enqueue(this_cpu, t, enq_flags);
+	/* The kick is sent later; once it is queued, @t may run elsewhere, and end. */
+	if (unlikely(ops == &sl_no_ops) && cpu->curr)
+		kick_idle_for(this_cpu, t);
+	global_enqueue(t, enq_flags);
 }
 
 /* Claim the task of one buffered insertion and place it; S21 if it is stale. */

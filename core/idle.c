@@ -6,19 +6,10 @@
  * default choice, and by policies through kfuncs_cpu.c. The masks are hints
  * that are claimed bit by bit: the CPU that clears a bit has claimed it (S23).
  *
- * No task waits beside a CPU that sleeps because the two missed each other:
- *
- *	CPU that goes idle              CPU that queues
- *
- *	looks at the queues             watches: reads idle_seq
- *	sets its bit, update_idle()     policy looks for idle CPUs
- *	idle_seq++; fence               queues; fence
- *	looks again (host.h)            reads idle_seq again: kicks what is new
- *
- * If the right side reads the left one's number first, the policy could see the
- * bit. If it reads it at the end, it kicks. If it never does, the fences order its
- * queueing before the second look. Policies look for idle CPUs before their task is
- * queued, as on Linux, so the second look alone would not do.
+ * An idle CPU schedules when it is kicked, for nothing else (S5). As on Linux a policy
+ * that looks for an idle CPU while one goes idle can miss it, and it the task: the CPU
+ * has asked ops.dispatch() and not yet set its bit, or the task is not queued yet. The
+ * task then waits until a CPU schedules; the one that it became runnable on does.
  *
  * Read next: enqueue.c.
  */
@@ -98,65 +89,6 @@ static bool claim(s32 cpu)
 	return sl_bit_test_and_clear((u64 *)sl_core.idle.bits, (u32)cpu);
 }
 
-/* The policy can see that @cpu is idle. Context: on that CPU. */
-static void show_idle(struct sl_cpu *cpu)
-{
-	u64 seq;
-
-	if (sl_core.nr_cpus == 1)
-		return;
-	/* A reader of the number finds the CPU that took it. */
-	smp_store_release(&cpu->idle_seq, ~0ULL);
-	do {
-		seq = smp_load_acquire(&sl_core.idle_seq);
-	} while (!sl_cas_u64(&sl_core.idle_seq, seq, seq + 1));
-	smp_store_release(&cpu->idle_seq, seq + 1);
-	cpu->must_recheck = true;
-	sl_host_fence();
-}
-
-/* Kick those that have gone idle since watch_idlers(). */
-static sl_cold void kick_new_idlers(struct sl_cpu *this_cpu)
-{
-	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		struct sl_cpu *cpu = &sl_core.cpus[i];
-
-		/* If it is this one, it is going to look again. */
-		if (cpu != this_cpu && smp_load_acquire(&cpu->idle_seq) > this_cpu->idle_seen)
-			kick_cpu(this_cpu, cpu->id, SCX_KICK_IDLE);
-	}
-}
-
-/* Before the policy may look for an idle CPU for what is going to be queued. */
-static void watch_idlers(struct sl_cpu *this_cpu)
-{
-	this_cpu->idle_seen = smp_load_acquire(&sl_core.idle_seq);
-}
-
-/*
- * A task has been queued where other CPUs can find it, or is the policy's. One
- * that has gone idle since watch_idlers() may have missed it, and the policy may
- * have missed that CPU; see above why nothing else is missed.
- */
-sl_inline void check_idlers(struct sl_cpu *this_cpu)
-{
-	if (sl_core.nr_cpus == 1)
-		return;
-	sl_host_fence();
-	if (unlikely(READ_ONCE(sl_core.idle_seq) != this_cpu->idle_seen))
-		kick_new_idlers(this_cpu);
-}
-
-/**
- * sl_must_recheck - may this CPU sleep, after sl_schedule() returned NULL?
- *
- * Return: true if sl_schedule() has to be called once more; see host.h.
- */
-bool sl_must_recheck(void)
-{
-	return sl_this_cpu()->must_recheck;
-}
-
 /**
  * update_idle - a CPU goes idle, stays idle, or starts to work
  * @cpu: the CPU; its lock is held
@@ -166,21 +98,15 @@ bool sl_must_recheck(void)
  */
 static void update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
 {
-	bool is_shown = is_idle && is_change;
-
 	/* Also for a policy that keeps its own: the next one finds them right. */
 	if (!is_idle) {
 		claim(cpu->id);
 	} else if (!sl_bit_test_and_set((u64 *)sl_core.idle.bits,
-					(u32)cpu->id)) {
-		is_shown = true;
-		if (sl_core.has_smt)
-			update_core_idle(cpu->id, true);
+					(u32)cpu->id) && sl_core.has_smt) {
+		update_core_idle(cpu->id, true);
 	}
 	if (is_change)
 		SL_CALL_OP(cpu, update_idle, NULL, cpu->id, is_idle);
-	if (is_shown)
-		show_idle(cpu);
 }
 
 /*

@@ -183,8 +183,6 @@ __flatten struct sl_task *sl_schedule(enum sl_why why)
 	u64 now_ns = sl_host_now_ns();
 	bool wants_cpu = false, must_migrate = false;
 
-	watch_idlers(cpu);
-	cpu->must_recheck = false;
 	sl_lock(&cpu->lock);
 	/* Most likely it is next. While bypassed, the queue may be about to go. */
 	sl_host_prefetch_task(sl_is_bypassed() ? NULL :

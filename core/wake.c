@@ -131,7 +131,6 @@ static void select_and_enqueue(struct sl_task *t, u64 wake_flags,
 	sl_host_prefetch(READ_ONCE(this_cpu->last_dsq));
 	/* S39: a waker that is no task is an interrupt. */
 	this_cpu->in_interrupt = !origin_pid;
-	watch_idlers(this_cpu);
 	cpu = &sl_core.cpus[select_task_cpu(this_cpu, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
 	/* It is born at the moment it becomes runnable. */

@@ -268,8 +268,10 @@ static bool run_next(struct ut_cpu *cpu)
 	return true;
 }
 
+/* An idle CPU asks the core when it was kicked; a timer or I/O alone is no reason. */
 void ut_idle_loop(struct ut_cpu *cpu)
 {
+	bool must_schedule;
 	u64 idle;
 
 	/* CPU 0's time has gone on since the clock's restart, the policy's start included. */
@@ -277,19 +279,19 @@ void ut_idle_loop(struct ut_cpu *cpu)
 		ut_stolen_idle(cpu);
 	ut_stolen_mark(cpu);
 	for (;;) {
-		/* Whatever comes of it is seen by the next lines. */
-		ut_interrupt(cpu);
+		must_schedule = ut_interrupt(cpu);
 		if (smp_load_acquire(&ut.is_stopping)) {
 			ut_clock_end(cpu);
 			return;
 		}
-		if (run_next(cpu)) {
+		if (must_schedule && run_next(cpu)) {
 			/* Idle since the core began to look for a task. */
 			cpu->idle_since_ns = cpu->hot.now_ns;
 			WRITE_ONCE(cpu->doorbell, UT_BELL_AWAKE);
 			continue;
 		}
-		if (sl_must_recheck())
+		/* The interrupt may have woken a thread that becomes runnable here. */
+		if (READ_ONCE(cpu->pending))
 			continue;
 		/* If all CPUs are idle, perhaps nothing is left that wakes a thread. */
 		idle = __atomic_add_fetch(&ut.idle, 1, __ATOMIC_SEQ_CST);

@@ -29,11 +29,10 @@
  * memory of a task that ended stays one, see task.h.
  *
  * Going idle. When sl_schedule() has returned NULL (and sl_switched() has been
- * called, if a task was left), a CPU asks sl_must_recheck(); if so, it calls
- * sl_schedule(SL_WHY_RESCHED) once more before it sleeps. Otherwise it would miss
- * a task that another CPU queued for any CPU just before it could see that
- * this one is idle. A kick that comes at any time after ends the sleep or keeps it
- * from beginning. With one CPU, or CPUs that take turns, nothing is missed.
+ * called, if a task was left), a CPU sleeps until it is kicked. A kick that came while
+ * it was in sl_schedule(), or comes at any time after, ends the sleep or keeps it from
+ * beginning. An interrupt alone does not make an idle CPU call sl_schedule(): on Linux
+ * it would not, and a policy that forgets a kick has to be seen to (S5).
  *
  * Read next: sched.h, what a host calls in turn.
  */

@@ -52,7 +52,6 @@ enum sl_why {
 };
 
 struct sl_task *sl_schedule(enum sl_why why);
-bool sl_must_recheck(void);
 void sl_switched(struct sl_task *prev);
 bool sl_tick(void);
 void sl_timers_run(void);

@@ -4,7 +4,8 @@
  * that joins a queue although no CPU was chosen for it.
  *
  * The first is asked in ops.select_cpu, the second in ops.enqueue; together they
- * leave no CPU idle beside a task that it may run.
+ * leave no CPU idle beside a task that it may run, but for one that goes idle in the
+ * moment between the search and the insertion, which no policy sees (S5).
  *
  * Read next: policies/rr.bpf.c, a small user; policies/fifo.bpf.c is the same
  * written out.

@@ -75,10 +75,13 @@ GUEST_CASES = [case for case in CASES if case.runs_on("guest")]
 
 @pytest.fixture(scope="session")
 def guest_answers():
-    """What a real kernel says to each case, by name: one boot for all of them."""
+    """What a real kernel says to each case, by name: one boot for all of as many CPUs."""
+    by_cpus = {}
+    for case in GUEST_CASES:
+        by_cpus.setdefault(case.head.get("cpus", 1), []).append(cases.guest_task(case))
     try:
-        tasks = [cases.guest_task(case) for case in GUEST_CASES]
-        return {answer.name: answer for answer in guest.run_guest(tasks)}
+        return {answer.name: answer for cpus, tasks in by_cpus.items()
+                for answer in guest.run_guest(tasks, cpus=cpus)}  # fmt: skip
     except UnavailableError as error:
         if os.environ.get("SCHEDLAB_TOOLS_REQUIRED"):
             pytest.fail(str(error), pytrace=False)

@@ -423,7 +423,7 @@ static struct model_task *idle(u32 *nr_dull)
 	struct sl_cpu *cpu = &sl_core.cpus[fake_cpu];
 	bool has_work;
 
-	if (sl_must_recheck() || fake_take_kick(fake_cpu)) {
+	if (fake_take_kick(fake_cpu)) {
 		*nr_dull = 0;
 		return schedule(NULL, SL_WHY_RESCHED);
 	}
@@ -442,7 +442,7 @@ static struct model_task *idle(u32 *nr_dull)
 	 * A policy that wakes one CPU for each task may choose one that just
 	 * finds another task, as on Linux: then another event ends the wait.
 	 */
-	if (run.policy->wakes_all || ++*nr_dull % 8)
+	if (++*nr_dull % 8)
 		return NULL;
 	return schedule(NULL, SL_WHY_RESCHED);
 }

@@ -56,7 +56,6 @@ struct random_policy {
 	bool no_affinity;	/* its dispatch may not be raced by a new mask */
 	bool holds_pointers;	/* to tasks, also when they are no more */
 	bool counts_idle;	/* so it has to know when it begins */
-	bool wakes_all;		/* no CPU is idle beside a task it may run */
 	bool may_fail;
 };
 

@@ -147,36 +147,6 @@ static struct sched_ext_ops fifo_ops = {
 	.dispatch = fifo_dispatch,
 };
 
-/* ---- eager: wakes every idle CPU, so that none may miss what it queues ----- */
-
-static s32 eager_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
-{
-	(void)p;
-	(void)wake_flags;
-	return prev_cpu;
-}
-
-static void eager_enqueue(struct task_struct *p, u64 enq_flags)
-{
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-
-	count(COUNT_ENQUEUE);
-	seen_custody(p);
-	scx_bpf_dsq_insert(p, SHARED_DSQ, SLICE_NS, enq_flags);
-	for (u32 i = 0; i < scx_bpf_nr_cpu_ids(); i++) {
-		if (!sl_mask_test(idle, i) || !sl_mask_test(p->cpus_ptr, i))
-			continue;
-		count(COUNT_KICK);
-		scx_bpf_kick_cpu((s32)i, SCX_KICK_IDLE);
-	}
-}
-
-static struct sched_ext_ops eager_ops = {
-	SEEN, .running = seen_running, .name = "eager", .init = create_dsqs,
-	.select_cpu = eager_select_cpu, .enqueue = eager_enqueue,
-	.dispatch = fifo_dispatch,
-};
-
 /* ---- vtime --------------------------------------------------------------- */
 
 static void vtime_enqueue(struct task_struct *p, u64 enq_flags)
@@ -469,7 +439,6 @@ static struct sched_ext_ops preempt_ops = {
 const struct random_policy random_policies[] = {
 	{ .name = "none" },
 	{ .name = "fifo", .ops = &fifo_ops },
-	{ .name = "eager", .ops = &eager_ops, .wakes_all = true },
 	{ .name = "vtime", .ops = &vtime_ops },
 	{ .name = "percpu", .ops = &percpu_ops },
 	{ .name = "pids", .ops = &pids_ops, .no_affinity = true,

@@ -16,13 +16,12 @@ import pytest
 from core.core_programs import build_program, run_program
 
 POLICIES = (
-    "none", "fifo", "eager", "vtime", "percpu", "pids", "late", "walk", "direct", "last",
+    "none", "fifo", "vtime", "percpu", "pids", "late", "walk", "direct", "last",
     "preempt", "faulty",
 )  # fmt: skip
 #: What a policy is there to exercise: a run that never did tested nothing.
 MUST_COUNT = {
     "fifo": ("enqueue", "dequeue", "dispatch", "direct"),
-    "eager": ("custody", "kick"),
     "vtime": ("custody", "dequeue"),
     "percpu": ("direct", "custody", "reenqueued"),
     "pids": ("custody", "dequeue", "reused"),
@@ -107,7 +106,7 @@ UNITS = (
     "race_policy_comes_while_one_wakes", "race_reused_memory",
     "race_stale_turn", "race_wake_after_the_clock",
     "affinity_waits_for_migration",
-    "a_change_wakes_the_cpu_that_is_idle_beside_the_task", "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
+    "a_change_kicks_no_cpu", "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
     "a_disallowed_task_is_an_error", "a_policy_may_leave", "a_policy_that_leaves_writes_nothing_down",
     "dump_of_a_policy_has_a_length", "what_is_not_supported_is_refused_by_name", "a_running_task_whose_slice_is_set_is_the_hosts_business",
     "a_task_that_never_starts_is_cancelled", "a_turn_that_began_late_ends_at_its_tick", "attributes", "cpumasks", "dsq_builtin_stays",
@@ -115,7 +114,7 @@ UNITS = (
     "dsq_fifo", "dsq_many", "dsq_no_vtime_among_fifo", "dsq_tree_is_shallow", "dsq_vtime", "dump",
     "a_wait_begins_where_the_last_turn_ended", "dump_keeps_the_tasks_that_it_found", "dump_waits_for_nobody",
     "enable_failures_leave_nothing", "enable_under_tasks", "format_like_the_c_library",
-    "format_odd_input", "idle_choice", "idle_choice_of_a_sync_wakeup", "idlers_miss_nothing", "idle_stale_core_mask", "map_arrays",
+    "format_odd_input", "idle_choice", "idle_choice_of_a_sync_wakeup", "a_cpu_misses_no_task_that_becomes_runnable_on_it", "idle_stale_core_mask", "map_arrays",
     "map_contents_do_not_outlive_the_policy", "map_hash", "map_impossible_ones",
     "map_no_memory", "map_of_the_same_name", "map_task_storage", "map_too_many",
     "map_values_hold_timers_and_locks",

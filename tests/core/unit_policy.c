@@ -571,8 +571,8 @@ static void withhold_dispatch(s32 cpu, struct task_struct *prev)
 				   SCX_SLICE_DFL, 0);
 }
 
-/* The new weight may be what the policy waited for; a CPU at work asks it anyway. */
-TEST(a_change_wakes_the_cpu_that_is_idle_beside_the_task)
+/* The new weight may be what the policy waited for: then it has to kick the CPU itself. */
+TEST(a_change_kicks_no_cpu)
 {
 	struct sched_ext_ops ops = { .name = "withhold",
 				     .enqueue = withhold_enqueue,
@@ -590,7 +590,8 @@ TEST(a_change_wakes_the_cpu_that_is_idle_beside_the_task)
 	CHECK(!sl_core.cpus[0].curr && !fake.cpus[0].is_kicked);
 	is_withheld = false;
 	sl_task_set_weight(&t->core, 50);
-	CHECK(fake.cpus[0].is_kicked);
+	CHECK(!fake.cpus[0].is_kicked);
+	sl_host_kick(0);
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == &t->core);
 	sl_task_set_weight(&unit_start(1)->core, 50);

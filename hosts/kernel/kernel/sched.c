@@ -113,9 +113,8 @@ static bool may_sleep(void)
 }
 
 /*
- * An idle hart asks the core again before it sleeps: a task may have been queued
- * between its last look and its idle bit. An interrupt that is pending ends wfi
- * even while interrupts are off, so none is slept through.
+ * An idle hart asks the core when it was kicked; an interrupt alone is no reason. One
+ * that is pending ends wfi even while interrupts are off, so none is slept through.
  */
 void idle_loop(void)
 {
@@ -124,10 +123,8 @@ void idle_loop(void)
 	push_off();
 	overhead_enter(OVERHEAD_IDLE);
 	for (;;) {
-		schedule(SL_WHY_RESCHED);
-		/* Also when a process gave way to us: that look was its own. */
-		if (sl_must_recheck())
-			continue;
+		while (__atomic_load_n(&c->resched, __ATOMIC_RELAXED))
+			schedule(SL_WHY_RESCHED);
 		lab_clock_go_on();
 		if (!__atomic_load_n(&c->resched, __ATOMIC_RELAXED) && may_sleep())
 			asm volatile("wfi" : : : "memory");
