@@ -217,38 +217,38 @@ static void start_burst(struct sim_task *t, const struct sl_program_op *step)
 	t->owed_ns = call_ns;
 }
 
-/*
- * What it takes to begin, and to call the kernel, comes before the op itself.
- * Return: true if @t has to do that first.
- */
-static bool must_pay(struct sim_task *t, const struct sl_program_op *op)
+/* What it takes to begin, and to call the kernel, comes before the op itself. */
+static u64 cost_before(struct sim_task *t, const struct sl_program_op *op)
 {
 	const struct sim_costs *costs = &sim.options->costs;
 	u64 cost_ns = 0;
 
-	if (t->has_paid)
-		return false;
-	t->has_paid = true;
-	if (!t->has_begun)
+	if (unlikely(!t->has_begun)) {
+		t->has_begun = true;
 		cost_ns = costs->start_ns;
-	t->has_begun = true;
-	switch (op->verb) {
-	case SL_VERB_RUN:
-	case SL_VERB_WORK:
-		break;
-	case SL_VERB_READ:	/* --io says what these cost */
-	case SL_VERB_WRITE:
-		cost_ns += t->owed_ns;
-		t->owed_ns = 0;
-		break;
-	default:
-		cost_ns += costs->call_ns;
-		if (op->verb == SL_VERB_EXIT)
-			cost_ns += costs->exit_ns;
-		t->owed_ns = 0;
 	}
-	t->remaining_ns = cost_ns;
-	return cost_ns > 0;
+	if (op->verb == SL_VERB_RUN || op->verb == SL_VERB_WORK)
+		return cost_ns;
+	if (op->verb == SL_VERB_READ || op->verb == SL_VERB_WRITE)
+		cost_ns += t->owed_ns;	/* --io says what these cost */
+	else
+		cost_ns += costs->call_ns;
+	if (op->verb == SL_VERB_EXIT)
+		cost_ns += costs->exit_ns;
+	t->owed_ns = 0;
+	return cost_ns;
+}
+
+/* Return: true if @t has to do that first. */
+static bool must_pay(struct sim_task *t, const struct sl_program_op *op)
+{
+	if (t->has_paid) {
+		t->has_paid = false;
+		return false;
+	}
+	t->remaining_ns = cost_before(t, op);
+	t->has_paid = t->remaining_ns;
+	return t->has_paid;
 }
 
 static void set_attr(struct sim_task *t, const struct sl_program_op *step)
@@ -358,7 +358,6 @@ enum sim_next sim_interpret(struct sim_task *t)
 
 			if (must_pay(t, op))
 				return SIM_NEXT_RUN;
-			t->has_paid = false;
 			next = do_op(t, op);
 		}
 	} while (next == SIM_NEXT_RUN && !t->remaining_ns);
