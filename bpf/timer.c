@@ -11,6 +11,9 @@
  */
 #include "../core/core.h"
 
+#define CLOCK_REALTIME 0
+#define CLOCK_BOOTTIME 7
+
 struct sl_timer {
 	struct bpf_timer *owner;	/* NULL: the slot is free */
 	u64 expires_ns;
@@ -57,14 +60,16 @@ static void set_host_timer(void)
 }
 
 /*
- * Return: 0; -EBUSY when it is initialised already; -ENOMEM when all slots are
- * taken. Context: ops.init() or another place without locks.
+ * @clock: of the three that Linux takes all are the policy's clock here. Return: 0;
+ * -EINVAL for another one; -EBUSY when it is initialised already; -ENOMEM when all
+ * slots are taken. Context: ops.init() or another place without locks.
  */
-long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 flags)
+long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 clock)
 {
 	long err = -12;
 
-	(void)flags;
+	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME)
+		return -22;
 	sl_lock(&sl_bpf.timers_lock);
 	if (!sl_bpf.timers)
 		sl_bpf.timers = sl_host_alloc(SL_TIMERS_MAX *
@@ -117,6 +122,9 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 	struct sl_timer *s;
 	long err = -22;
 
+	/* A timer runs on the host's choice of CPU: to pin it is refused, as before Linux 6.7. */
+	if (flags & ~(u64)BPF_F_TIMER_ABS)
+		return err;
 	/* A sum that does not fit is never, as on Linux. */
 	if (!(flags & BPF_F_TIMER_ABS) &&
 	    __builtin_add_overflow(nsecs, sl_host_policy_now_ns(), &nsecs))
@@ -134,17 +142,23 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 	return err;
 }
 
-/* Return: 1 if it was armed, 0 if not, -EINVAL if it was never initialised. */
+/*
+ * Its callback is dropped with it, as on Linux. Return: 1 if it was armed, 0 if not,
+ * -EINVAL if it was never initialised, -EDEADLK in its own callback.
+ */
 long bpf_timer_cancel(struct bpf_timer *timer)
 {
 	struct sl_timer *s;
 	long was_armed = -22;
 
+	if (sl_this_cpu()->timer == timer)
+		return -35;
 	sl_lock(&sl_bpf.timers_lock);
 	s = slot_of(timer);
 	if (s) {
 		was_armed = s->is_armed;
 		s->is_armed = false;
+		s->callback = NULL;
 	}
 	sl_unlock(&sl_bpf.timers_lock);
 	return was_armed;
@@ -201,7 +215,9 @@ void sl_timers_run(void)
 		struct sl_map *map = map_of_value(taken.owner, &number, &key,
 						     &element);
 
+		this_cpu->timer = taken.owner;
 		SL_CALL(this_cpu, taken.callback, timer, NULL, map, key, element);
+		this_cpu->timer = NULL;
 		flush(this_cpu);
 	}
 	if (!sl_is_bypassed()) {

@@ -101,6 +101,7 @@ struct sl_cpu {
 	enum sl_callback callback;	/* the one running; read by dumps */
 	s32		id;
 	struct sl_task	*callback_task;
+	const struct bpf_timer *timer;		/* whose callback runs */
 	const struct bpf_spin_lock *spin_lock;	/* that the callback holds */
 	enum sl_callback spin_lock_taken_in;
 	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */

@@ -282,6 +282,7 @@ TEST(timers_in_order)
 	CHECK(fake.timer_at_ns == 1100);
 	CHECK(bpf_timer_cancel(timer_at(4)) == 1);
 	CHECK(bpf_timer_cancel(timer_at(4)) == 0);
+	CHECK(bpf_timer_start(timer_at(1), 800, BPF_F_TIMER_CPU_PIN) == -22);
 	CHECK(!bpf_timer_start(timer_at(1), 800, 0));
 	/* Starting again replaces. */
 	CHECK(!bpf_timer_start(timer_at(1), 700, 0));

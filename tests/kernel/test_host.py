@@ -144,7 +144,7 @@ def test_runs_obey_physics(play, cpus):
 def test_the_turns_of_all_other_cpus_pass_within_a_moment(play, root):
     """Here a timer is heard of more than a round of the others' ticks after it was due."""
     text = (root / "workloads" / "mixed.toml").read_text()
-    outcome, job, program = play(text, "fifo", cpus=3, tick_ns=10 * MS)
+    outcome, job, program = play(text, "rr", cpus=3, tick_ns=10 * MS)
     assert outcome.error is None
     verdict, records = physics_of(job, program)
     arrives = records.events[records.events["kind"] == Kind.ARRIVE]
