@@ -72,6 +72,14 @@ def test_a_mutex_lends_its_owner_the_priority_of_who_waits(toolchain, words):
     run_program(chain.program("lend.c"), policy(chain, words[0]), 1, *words[1:])
 
 
+@pytest.mark.parametrize("kind", ["plain", "address"])
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_threads_of_report_3_create_threads(toolchain, kind, cpus):
+    chain = toolchain("gcc", kind)
+    for _ in range(5):
+        run_program(chain.program("gt_nested.c"), env={"GT_CPUS": str(cpus), "GT_POLICY": str(policy(chain, "credit"))})
+
+
 @pytest.mark.parametrize("what", ["hold", "nothing"])
 def test_who_holds_a_thread_local_address_is_bound(toolchain, what):
     chain = toolchain("gcc", "plain")

@@ -14,8 +14,11 @@ struct gt_thread {
 	ut_id id;
 	int (*fn)(void *arg);
 	void *arg;
+	uint64_t cpu_time_ns;
 };
 
+static ut_mutex lock = UT_MUTEX_INIT;
+/* lock protects, since threads create threads: */
 static struct gt_thread **threads;
 static unsigned int nr_threads, nr_room;
 
@@ -56,6 +59,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* Context: lock held. */
 static int make_room(void)
 {
 	unsigned int more = nr_room ? 2 * nr_room : 64;
@@ -75,11 +79,9 @@ int uthread_create(uthread_t *tid, int (*fn)(void *arg), void *arg,
 		   uthread_group_t group, int credits)
 {
 	struct ut_attr attr = UT_ATTR_INIT;
-	struct gt_thread *t;
+	struct gt_thread *t = malloc(sizeof(*t));
+	int err;
 
-	if (make_room())
-		return -1;
-	t = malloc(sizeof(*t));
 	if (!t)
 		return -1;
 	t->fn = fn;
@@ -88,13 +90,18 @@ int uthread_create(uthread_t *tid, int (*fn)(void *arg), void *arg,
 	attr.group = group;
 	attr.credits = credits;
 	attr.name = "uthread";
-	if (ut_create(&t->id, &attr, run, t)) {
-		free(t);
-		return -1;
+	err = ut_mutex_lock(&lock);
+	if (!err) {
+		err = make_room() || ut_create(&t->id, &attr, run, t);
+		if (!err) {
+			*tid = nr_threads;
+			threads[nr_threads++] = t;
+		}
+		ut_mutex_unlock(&lock);
 	}
-	*tid = nr_threads;
-	threads[nr_threads++] = t;
-	return 0;
+	if (err)
+		free(t);
+	return err ? -1 : 0;
 }
 
 void gt_yield(void)
@@ -102,16 +109,33 @@ void gt_yield(void)
 	ut_yield();
 }
 
+/* Return: the thread with number @i; NULL: there is none yet. */
+static struct gt_thread *thread_of(unsigned int i)
+{
+	struct gt_thread *t;
+
+	ut_mutex_lock(&lock);
+	t = i < nr_threads ? threads[i] : NULL;
+	ut_mutex_unlock(&lock);
+	return t;
+}
+
 uint64_t *gtthread_app_exit(void)
 {
-	uint64_t *times_ns = calloc(nr_threads ? nr_threads : 1, sizeof(*times_ns));
+	uint64_t *times_ns;
+	struct gt_thread *t;
 
-	for (unsigned int i = 0; i < nr_threads; i++) {
+	/* A thread that has been joined creates no other: the last one is the last. */
+	for (unsigned int i = 0; (t = thread_of(i)); i++) {
 		struct ut_stats stats = { 0 };
 
-		ut_join_stats(threads[i]->id, NULL, &stats);
+		ut_join_stats(t->id, NULL, &stats);
+		t->cpu_time_ns = stats.cpu_time_ns;
+	}
+	times_ns = calloc(nr_threads ? nr_threads : 1, sizeof(*times_ns));
+	for (unsigned int i = 0; i < nr_threads; i++) {
 		if (times_ns)
-			times_ns[i] = stats.cpu_time_ns;
+			times_ns[i] = threads[i]->cpu_time_ns;
 		free(threads[i]);
 	}
 	free(threads);

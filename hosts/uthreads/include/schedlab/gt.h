@@ -20,7 +20,7 @@ typedef unsigned int uthread_group_t;
 /* Ends the process with a message when the threads cannot be started. */
 void gtthread_app_init(void);
 
-/* Return: 0; -1 when there is no memory or no room for another thread. */
+/* Also from a thread. Return: 0; -1 when there is no memory or no room for another thread. */
 int uthread_create(uthread_t *tid, int (*fn)(void *arg), void *arg,
 		   uthread_group_t group, int credits);
 
