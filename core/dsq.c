@@ -16,7 +16,8 @@
  */
 #include "core.h"
 
-/* Internal flag, as on Linux: insert by p->scx.dsq_vtime. */
+/* Internal flags, as on Linux; this one: insert by p->scx.dsq_vtime. */
+#define SCX_ENQ_INTERNAL_MASK (0xffULL << 56)
 #define SCX_ENQ_DSQ_PRIQ (1ULL << 57)
 
 static void dsq_init(struct sl_dsq *q, u64 id, s32 cpu)
@@ -314,8 +315,7 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 	struct sl_dsq *q;
 	s32 err = 0;
 
-	(void)node;
-	if (dsq_id & SCX_DSQ_FLAG_BUILTIN)
+	if ((dsq_id & SCX_DSQ_FLAG_BUILTIN) || node < -1 || node >= (s32)sl_core.nr_nodes)
 		return -22;
 	q = sl_host_alloc(sizeof(*q));
 	if (!q)

@@ -335,10 +335,11 @@ static __noinline void flush_dispatch_buf(struct sl_cpu *cpu)
  * consume_dispatch_q - take the first task that may run here from a shared queue
  * @cpu: this CPU, which is choosing; its lock is held
  * @q: a user queue, found as @id, or the global one
+ * @enq_flags: HEAD and PREEMPT put it first
  *
- * Return: whether a task was moved to the end of @cpu's local queue.
+ * Return: whether a task was moved to @cpu's local queue.
  */
-static bool consume_dispatch_q(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
+static bool consume_dispatch_q(struct sl_cpu *cpu, struct sl_dsq *q, u64 id, u64 enq_flags)
 {
 	struct sl_task *t;
 
@@ -359,7 +360,7 @@ static bool consume_dispatch_q(struct sl_cpu *cpu, struct sl_dsq *q, u64 id)
 	/* As local_dsq_enqueue(), for a CPU that looks at its queue next. */
 	end_custody(t, 0);
 	record_enqueue(t, cpu->local.id);
-	dsq_insert(&cpu->local, t, 0);
+	dsq_insert(&cpu->local, t, enq_flags);
 	return true;
 }
 

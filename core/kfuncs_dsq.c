@@ -108,11 +108,20 @@ sl_inline void give_slice(struct sl_task *t, u64 slice)
 		sl_host_slice_changed(t);
 }
 
+static sl_cold bool refuse_enq_flags(s32 pid, u64 enq_flags)
+{
+	sl_policy_error(SCX_EXIT_ERROR, pid, "invalid enq_flags 0x%llx",
+			(unsigned long long)enq_flags);
+	return false;
+}
+
 bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
 			u64 enq_flags)
 {
 	struct sl_task *t = sl_task_of(p);
 
+	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
+		return refuse_enq_flags(p->pid, enq_flags);
 	if (!scx_dsq_insert_commit(t, dsq_id, enq_flags))
 		return false;
 	give_slice(t, slice);
@@ -124,6 +133,8 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 {
 	struct sl_task *t = sl_task_of(p);
 
+	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
+		return refuse_enq_flags(p->pid, enq_flags);
 	if (!scx_dsq_insert_commit(t, dsq_id, enq_flags | SCX_ENQ_DSQ_PRIQ))
 		return false;
 	give_slice(t, slice);
@@ -136,7 +147,8 @@ __flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_dsq *q;
 
-	(void)enq_flags;
+	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
+		return refuse_enq_flags(0, enq_flags);
 	if (unlikely(this_cpu->callback != SL_IN_dispatch)) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
@@ -156,7 +168,7 @@ __flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	 * before: without the lock another CPU may run it to its end and free it.
 	 */
 	sl_host_prefetch(READ_ONCE(q->first));
-	if (!consume_dispatch_q(this_cpu, q, dsq_id))
+	if (!consume_dispatch_q(this_cpu, q, dsq_id, enq_flags))
 		return false;
 	this_cpu->nr_moved++;
 	return true;
@@ -168,6 +180,8 @@ int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags)
 
 	__builtin_memset(it, 0, sizeof(*it));
 	it->flags = flags;
+	if (flags & ~SCX_DSQ_ITER_REV)
+		return -22;
 	if (!q)
 		return -2;
 	sl_lock(&q->lock);
@@ -237,13 +251,15 @@ void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime)
  * queue since the iterator stood on it.
  */
 static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
-		      u64 enq_flags)
+		      u64 enq_flags, u64 order)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_task *t = sl_task_of(p);
 	struct sl_dsq *from = it->dsq;
 	bool is_there;
 
+	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
+		return refuse_enq_flags(p->pid, enq_flags);
 	/* Where locks are held, they must be those of dispatch. */
 	if (this_cpu->callback != SL_IN_dispatch && this_cpu->callback != SL_IN_timer &&
 	    this_cpu->callback != SL_IN_init && this_cpu->callback != SL_IN_init_task) {
@@ -271,20 +287,20 @@ static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 ds
 	/* Its CPU stays what it was: only a local queue changes that. */
 	if (is_there)
 		dispatch_to(this_cpu, this_cpu->holds_lock ? this_cpu : NULL, t, dsq_id,
-			    enq_flags);
+			    enq_flags | order);
 	return is_there;
 }
 
 bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 		      u64 dsq_id, u64 enq_flags)
 {
-	return move_task(it, p, dsq_id, enq_flags);
+	return move_task(it, p, dsq_id, enq_flags, 0);
 }
 
 bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 			    u64 dsq_id, u64 enq_flags)
 {
-	return move_task(it, p, dsq_id, enq_flags | SCX_ENQ_DSQ_PRIQ);
+	return move_task(it, p, dsq_id, enq_flags, SCX_ENQ_DSQ_PRIQ);
 }
 
 /* S40: later, so that it may be called from anywhere; the number is not known. */

@@ -72,7 +72,7 @@ sl_inline bool has_task(struct sl_cpu *cpu)
 {
 	return cpu->local.first ||
 	       (unlikely(READ_ONCE(sl_core.global.first)) &&
-		consume_dispatch_q(cpu, &sl_core.global, SCX_DSQ_GLOBAL));
+		consume_dispatch_q(cpu, &sl_core.global, SCX_DSQ_GLOBAL, 0));
 }
 
 /*
