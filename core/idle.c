@@ -17,6 +17,15 @@
 
 #define KICK_LISTED 0x80	/* the CPU is on the list of kicks already */
 
+/* Whether @cpu, which a policy gave, is one; its error if not. */
+static bool ops_cpu_valid(s32 cpu)
+{
+	if (likely(cpu >= 0 && (u32)cpu < sl_core.nr_cpus))
+		return true;
+	sl_policy_error(SCX_EXIT_ERROR, 0, "invalid CPU %d", cpu);
+	return false;
+}
+
 /**
  * kick_cpu - note a kick, to be sent when no lock is held
  * @this_cpu: this CPU
@@ -290,9 +299,7 @@ s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu)
 {
-	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus || !check_builtin_idle())
-		return false;
-	return claim(cpu);
+	return check_builtin_idle() && ops_cpu_valid(cpu) && claim(cpu);
 }
 
 /* As on Linux: a whole idle core first, whether or not the flag insists. */
@@ -336,10 +343,8 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 
-	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus) {
-		sl_policy_error(SCX_EXIT_ERROR, 0, "invalid cpu %d", cpu);
+	if (!ops_cpu_valid(cpu))
 		return;
-	}
 	if ((flags & SCX_KICK_IDLE) && (flags & SCX_KICK_PREEMPT)) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");

@@ -59,7 +59,7 @@ u32 scx_bpf_nr_node_ids(void)
 
 s32 scx_bpf_cpu_node(s32 cpu)
 {
-	return (u32)cpu < sl_core.nr_cpus ? sl_core.node[cpu] : -1;
+	return ops_cpu_valid(cpu) ? sl_core.node[cpu] : -1;
 }
 
 const struct cpumask *scx_bpf_get_possible_cpumask(void)
@@ -95,18 +95,21 @@ void scx_bpf_put_idle_cpumask(const struct cpumask *mask)
 /* No host here changes clock speeds: full capacity, always. */
 u32 scx_bpf_cpuperf_cap(s32 cpu)
 {
-	(void)cpu;
+	ops_cpu_valid(cpu);
 	return SCX_CPUPERF_ONE;
 }
 
 u32 scx_bpf_cpuperf_cur(s32 cpu)
 {
-	(void)cpu;
+	ops_cpu_valid(cpu);
 	return SCX_CPUPERF_ONE;
 }
 
 void scx_bpf_cpuperf_set(s32 cpu, u32 perf)
 {
-	(void)cpu;
-	(void)perf;
+	if (perf > SCX_CPUPERF_ONE)
+		sl_policy_error(SCX_EXIT_ERROR, 0, "Invalid cpuperf target %u for CPU %d",
+				perf, cpu);
+	else
+		ops_cpu_valid(cpu);
 }

@@ -12,13 +12,13 @@
 /* S2: the global queue is not a policy's to look into. */
 static struct sl_dsq *find_countable(u64 id)
 {
-	u64 cpu = id & SCX_DSQ_LOCAL_CPU_MASK;
+	s32 cpu = (s32)(id & SCX_DSQ_LOCAL_CPU_MASK);
 
 	if (!(id & SCX_DSQ_FLAG_BUILTIN))
 		return find_dsq(sl_this_cpu(), id);
 	if (id == SCX_DSQ_LOCAL)
 		return &sl_this_cpu()->local;
-	if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON && cpu < sl_core.nr_cpus)
+	if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON && ops_cpu_valid(cpu))
 		return &sl_core.cpus[cpu].local;
 	return NULL;
 }

@@ -240,6 +240,50 @@ static void kick_no_cpu(struct task_struct *p)
 	scx_bpf_kick_cpu(NR_CPUS, 0);
 }
 
+static void count_no_cpu(struct task_struct *p)
+{
+	(void)p;
+	CHECK(scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | NR_CPUS) == -2);
+}
+
+static void claim_no_cpu(struct task_struct *p)
+{
+	(void)p;
+	CHECK(!scx_bpf_test_and_clear_cpu_idle(-1));
+}
+
+static void node_of_no_cpu(struct task_struct *p)
+{
+	(void)p;
+	CHECK(scx_bpf_cpu_node(NR_CPUS) == -1);
+}
+
+static void speed_of_no_cpu(struct task_struct *p)
+{
+	(void)p;
+	CHECK(scx_bpf_cpuperf_cap(0) == SCX_CPUPERF_ONE);
+	scx_bpf_cpuperf_cap(NR_CPUS);
+}
+
+static void speed_now_of_no_cpu(struct task_struct *p)
+{
+	(void)p;
+	scx_bpf_cpuperf_cur(NR_CPUS);
+}
+
+static void set_speed_of_no_cpu(struct task_struct *p)
+{
+	(void)p;
+	scx_bpf_cpuperf_set(0, SCX_CPUPERF_ONE);
+	scx_bpf_cpuperf_set(NR_CPUS, 0);
+}
+
+static void set_too_high_a_speed(struct task_struct *p)
+{
+	(void)p;
+	scx_bpf_cpuperf_set(0, SCX_CPUPERF_ONE + 1);
+}
+
 static void kick_two_ways(struct task_struct *p)
 {
 	(void)p;
@@ -340,7 +384,14 @@ static const struct wrong wrongs[] = {
 	W(IN_DISPATCH, peek_at_builtin, "peek disallowed on builtin DSQ", 0),
 	W(IN_ENQUEUE, peek_at_builtin, "peek disallowed on builtin DSQ", 0),
 	W(IN_DISPATCH, destroy_full, "destroying DSQ 0x1 with", -2),
-	W(IN_DISPATCH, kick_no_cpu, "invalid cpu 3", 0),
+	W(IN_DISPATCH, kick_no_cpu, "invalid CPU 3", 0),
+	W(IN_DISPATCH, count_no_cpu, "invalid CPU 3", 0),
+	W(IN_DISPATCH, claim_no_cpu, "invalid CPU -1", 0),
+	W(IN_DISPATCH, node_of_no_cpu, "invalid CPU 3", 0),
+	W(IN_DISPATCH, speed_of_no_cpu, "invalid CPU 3", 0),
+	W(IN_DISPATCH, speed_now_of_no_cpu, "invalid CPU 3", 0),
+	W(IN_DISPATCH, set_speed_of_no_cpu, "invalid CPU 3", 0),
+	W(IN_DISPATCH, set_too_high_a_speed, "Invalid cpuperf target 1025 for CPU 0", 0),
 	W(IN_DISPATCH, kick_two_ways, "cannot be used with SCX_KICK_IDLE", 0),
 	/* Perhaps the task that ran until now. */
 	W(IN_DISPATCH, say_so, "own words 7", -2),
