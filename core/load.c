@@ -49,10 +49,15 @@ static sl_cold int refuse_ops(int err, const char *fmt, ...)
 	return err;
 }
 
+#define OPS_FLAGS							\
+	(SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST |			\
+	 SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |		\
+	 SCX_OPS_ALLOW_QUEUED_WAKEUP)
+
 /* A flag that a policy asks for by its number: its name, if only Linux has it. */
 static int check_flags(const struct sched_ext_ops *ops)
 {
-	u64 others = ops->flags & ~SCX_OPS_ALL_FLAGS;
+	u64 others = ops->flags & ~OPS_FLAGS;
 
 	if (others & (1ULL << 3))
 		return refuse_ops(-22, "ops.flags has SCX_OPS_SWITCH_PARTIAL, which only Linux has");

@@ -74,10 +74,6 @@ struct bpf_cpumask {
 #define SCX_OPS_ENQ_EXITING		(1ULL << 2)
 #define SCX_OPS_ENQ_MIGRATION_DISABLED	(1ULL << 4)
 #define SCX_OPS_ALLOW_QUEUED_WAKEUP	(1ULL << 5)	/* a permission; see S39 */
-#define SCX_OPS_ALL_FLAGS						\
-	(SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST |			\
-	 SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |		\
-	 SCX_OPS_ALLOW_QUEUED_WAKEUP)
 
 /*
  * Flags that only Linux can do what they ask for: a policy that uses one does not
