@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fault.c - what a program does wrong is named: an overflow of a stack, fork(), an
- * uncaught exception; SIGQUIT shows what each thread waits for.
+ * fault.c - what a program or policy does wrong is named: an overflow of a stack, a
+ * crash of the policy, fork(), an uncaught exception; SIGQUIT shows what each thread
+ * waits for.
  *
- * A fault in a guard page, or in the page above it when not even a signal's frame
- * fits, is an overflow; every other fault goes to the previous handler. The
- * handler has a stack of its own, one per kernel thread: the thread's is used up.
+ * A fault in a guard, or with a stack pointer below the stack, is an overflow; every
+ * other fault goes to the previous handler. The handler has a stack of its own, one
+ * per kernel thread: the thread's is used up.
  *
  * Read next: stack.c; dump.c.
  */
@@ -14,26 +15,57 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
 
 #include "ut.h"
 
 #define HANDLER_STACK_BYTES 65536
-#define NEAR_BYTES 16384	/* a frame that large may jump over the guard */
+#define FRAME_BYTES_MAX (64U << 20)	/* of a frame that is recognised as one */
 
-static const int faults[] = { SIGSEGV, SIGBUS };
+static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
 #define NR_FAULTS (sizeof(faults) / sizeof(faults[0]))
 
 static struct sigaction old_faults[NR_FAULTS];
 static struct sigaction old_quit;
 static bool has_quit;
 
-/* Does @at lie below the stack of @t, as a push beyond its end would? */
-static bool is_overflow(const struct ut_thread *t, const char *at)
+static const char *stack_pointer_of(const ucontext_t *context)
 {
-	return t && t != ut.main && t->stack.bytes && at < t->stack.low &&
-	       at >= t->stack.low - NEAR_BYTES;
+#if defined(__x86_64__)
+	return (const char *)context->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+	return (const char *)context->uc_mcontext.sp;
+#else
+	return (const char *)context->uc_mcontext.__gregs[REG_SP];
+#endif
+}
+
+/* Is @at below the stack of @t, by at most so much? */
+static bool is_below(const struct ut_thread *t, const char *at, size_t bytes)
+{
+	return (size_t)(t->stack.low - 1 - at) < bytes;
+}
+
+/* Whether @t pushed beyond the end of its stack: by its guard, or by a frame larger than that. */
+static bool is_overflow(const struct ut_thread *t, const char *at, const ucontext_t *context)
+{
+	return t && t != ut.main && t->stack.bytes &&
+	       (is_below(t, at, UT_GUARD_BYTES) ||
+		is_below(t, stack_pointer_of(context), FRAME_BYTES_MAX));
+}
+
+/* The policy's own fault, or that of a helper which it gave something wrong. */
+static void name_policy(int signal, const struct sl_cpu_report *report)
+{
+	const struct sl_task *about = report->callback_task;
+	char line[200];
+
+	sl_print_to(line, sizeof(line), "policy '%s' crashed in ops.%s() for thread %s[%d]: %s",
+		    sl_report().policy, report->callback, about ? about->p.comm : "-",
+		    about ? about->p.pid : 0, strsignal(signal));
+	sl_host_print(line);
 }
 
 static struct sigaction *old_action_of(int signal)
@@ -63,9 +95,14 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *t = cpu ? cpu->curr : NULL;
+	struct sl_cpu_report report = { 0 };
 	char line[200];
 
-	if (!is_overflow(t, info->si_addr)) {
+	if (cpu && ut.is_running)
+		report = sl_cpu_report(cpu->id);
+	if (report.callback && info->si_code > 0)
+		name_policy(signal, &report);
+	if (signal == SIGFPE || signal == SIGILL || !is_overflow(t, info->si_addr, context)) {
 		pass_on(signal, info, context);
 		return;
 	}

@@ -4,7 +4,7 @@
  *
  *	[guard|stack][guard|stack]...   one mapping holds many
  *
- * A guard is a page whose use is a fault. Linux 6.13 makes one inside a mapping
+ * A guard is memory whose use is a fault, UT_GUARD_BYTES of it. Linux 6.13 makes one inside a mapping
  * (MADV_GUARD_INSTALL); an older kernel has to split the mapping, of which a
  * process may have some 65,530.
  *
@@ -63,6 +63,11 @@ static size_t page_bytes(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+static size_t guard_bytes(void)
+{
+	return (UT_GUARD_BYTES + page_bytes() - 1) & ~(page_bytes() - 1);
+}
+
 /* What a handler and the kernel's frame for it need, above 16 KiB, wherever it begins. */
 size_t ut_stack_bytes_min(void)
 {
@@ -99,7 +104,7 @@ static struct class *class_of(size_t bytes)
 
 static int add_chunk(struct class *class)
 {
-	size_t one = class->stack_bytes + page_bytes();
+	size_t one = class->stack_bytes + guard_bytes();
 	size_t nr = CHUNK_BYTES / one ? CHUNK_BYTES / one : 1;
 	struct chunk *chunk = malloc(sizeof(*chunk) +
 				     nr * sizeof(chunk->valgrind[0]));
@@ -118,7 +123,7 @@ static int add_chunk(struct class *class)
 	/* A huge page would give every stack 2 MiB of memory. */
 	madvise(chunk->mem, chunk->bytes, MADV_NOHUGEPAGE);
 	for (size_t i = 0; i < nr; i++) {
-		char *low = chunk->mem + i * one + page_bytes();
+		char *low = chunk->mem + i * one + guard_bytes();
 
 		chunk->valgrind[i] = ut_valgrind_begin(low, low +
 						       class->stack_bytes);
@@ -132,16 +137,14 @@ static int add_chunk(struct class *class)
 
 static int make_guard(char *at)
 {
-	size_t page = page_bytes();
-
 	if (has_guard_install) {
-		if (!madvise(at, page, MADV_GUARD_INSTALL))
+		if (!madvise(at, guard_bytes(), MADV_GUARD_INSTALL))
 			return 0;
 		if (errno != EINVAL)
 			return -ENOMEM;
 		has_guard_install = false;
 	}
-	return mprotect(at, page, PROT_NONE) ? -ENOMEM : 0;
+	return mprotect(at, guard_bytes(), PROT_NONE) ? -ENOMEM : 0;
 }
 
 static void **link_of(const struct ut_stack *stack)
@@ -166,7 +169,7 @@ static int take(struct class *class, struct ut_stack *stack)
 	err = make_guard(class->unused);
 	if (err)
 		return err;
-	stack->low = class->unused + page_bytes();
+	stack->low = class->unused + guard_bytes();
 	class->unused = stack->low + class->stack_bytes;
 	return 0;
 }

@@ -38,6 +38,7 @@
 #pragma GCC visibility push(hidden)
 
 #define UT_NEVER (~0ULL)
+#define UT_GUARD_BYTES 65536	/* below each stack: no smaller frame jumps over it */
 #define UT_NOT_IN_HEAP (~0U)	/* ut_thread.heap_idx */
 
 /* Requests to a CPU, from any; it looks when it may be preempted. */

@@ -27,6 +27,29 @@ def test_a_stack_overflow_is_named(faults, cpus):
     assert "stack overflow: thread deep[2] has used up its 65536 bytes" in said
 
 
+def test_a_frame_larger_than_the_stack_is_an_overflow(faults):
+    said = faults("large-frame", status=-signal.SIGABRT).stderr
+    assert "stack overflow: thread large[2] has used up its 65536 bytes" in said
+
+
+CRASHES = {"*(volatile int *)NULL = 1": signal.SIGSEGV, "nr /= zero": signal.SIGFPE, "__builtin_trap()": signal.SIGILL}
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_a_policy_that_crashes_is_named_with_its_operation(toolchain, tmp_path, crash):
+    source = tmp_path / f"crashes_{CRASHES[crash].name.lower()}.bpf.c"
+    source.write_text(
+        "#include <scx/common.bpf.h>\nchar _license[] SEC(\"license\") = \"GPL\";\nstatic volatile int nr, zero;\n"
+        "void BPF_STRUCT_OPS(crashes_enqueue, struct task_struct *p, u64 enq_flags)\n{\n"
+        f"\tif (++nr > 3)\n\t\t{crash};\n"
+        "\tscx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);\n}\n"
+        'SCX_OPS_DEFINE(crashes_ops, .enqueue = (void *)crashes_enqueue, .name = "crashes");\n'
+    )
+    chain = toolchain("gcc", "plain")
+    said = run_program(chain.program("life.c"), chain.policy(source), 1, status=-CRASHES[crash]).stderr
+    assert "policy 'crashes' crashed in ops.enqueue() for thread thread[" in said
+
+
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_a_deadlock_ends_the_process_and_says_who_waits_for_whom(faults, cpus):
     said = faults("deadlock", cpus=cpus, status=70).stderr

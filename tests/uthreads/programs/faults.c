@@ -22,6 +22,16 @@ static void *overflow(void *arg)
 	return (void *)(intptr_t)deep(*(int *)arg);
 }
 
+/* From a frame that is larger than the stack, the far end is written first. */
+static void *large_frame(void *arg)
+{
+	volatile char used[100000];
+
+	used[0] = *(volatile char *)arg;
+	used[sizeof(used) - 1] = used[0];
+	return (void *)(intptr_t)used[0];
+}
+
 static void *lock_both(void *arg)
 {
 	ut_mutex *own = arg;
@@ -125,6 +135,9 @@ int main(int argc, char **argv)
 	check_init(&config);
 	if (!strcmp(what, "overflow")) {
 		start("deep", overflow, &depth, &ids[0]);
+		ut_join(ids[0], NULL);
+	} else if (!strcmp(what, "large-frame")) {
+		start("large", large_frame, &depth, &ids[0]);
 		ut_join(ids[0], NULL);
 	} else if (!strcmp(what, "deadlock")) {
 		start("one", lock_both, &first, &ids[0]);
