@@ -3,8 +3,9 @@
  * objects.c - what locks, pipes, conditions and barriers do, on hosts whose
  * tasks are not Linux's.
  *
- * Called by hosts/sim/interpret.c and hosts/kernel/lab/sync.c. Which task is
- * woken, by which, and in which order is decided here only.
+ * Called by hosts/sim/interpret.c, hosts/kernel/lab/sync.c and
+ * hosts/uthreads/runner/verbs.c. Which task is woken, by which, and in which order
+ * is decided here only.
  *
  * Invariant: a waiter is in at most one list, and in none once it is woken.
  *

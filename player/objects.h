@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * objects.h - locks, pipes, conditions and barriers of a workload program, and
- * the tasks that wait for them; the same code in hosts/sim and hosts/kernel.
+ * the tasks that wait for them; the same code in hosts/sim, hosts/kernel and
+ * hosts/uthreads.
  *
  * A task that completes the operation of another task does so at once: an
  * unlock hands the lock over, data goes to the receiver that has waited
@@ -12,7 +13,8 @@
  * one operation may touch, and defines the functions sl_wait_*(). (hosts/linux
  * has Linux's own objects instead: futexes, pipes.)
  *
- * Read next: objects.c; hosts/sim/interpret.c, hosts/kernel/lab/sync.c.
+ * Read next: objects.c; hosts/sim/interpret.c, hosts/kernel/lab/sync.c,
+ * hosts/uthreads/runner/verbs.c.
  */
 #ifndef PLAYER_OBJECTS_H
 #define PLAYER_OBJECTS_H

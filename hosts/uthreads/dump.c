@@ -23,26 +23,31 @@ static const char *const wait_names[] = {
 	[UT_WAIT_COND] = "condition",	[UT_WAIT_SEM] = "semaphore",
 	[UT_WAIT_BARRIER] = "barrier",	[UT_WAIT_SEND] = "channel to have room",
 	[UT_WAIT_RECV] = "channel to hold a message", [UT_WAIT_IO] = "I/O",
-	[UT_WAIT_ALL] = "all other threads", [UT_WAIT_CHILDREN] = "children",
+	[UT_WAIT_ALL] = "all other threads", [UT_WAIT_OBJECT] = "object",
 };
 
 /* "a[3] for mutex 0x7f.. of b[4]". Return: characters written. */
 static u32 describe(char *to, u32 bytes, const struct ut_thread *t)
 {
+	u8 wait = smp_load_acquire(&t->wait);
 	const void *object = t->wait_object;
+	bool is_text = wait == UT_WAIT_OBJECT && object;
+	const char *what = is_text ? object : wait_names[wait];
 	const struct ut_thread *of = NULL;
 	u32 used = sl_print_to(to, bytes, "%s[%d] for %s", t->core.p.comm,
-			       t->core.p.pid, wait_names[t->wait]);
+			       t->core.p.pid, what);
 
-	if (t->wait == UT_WAIT_JOIN)
+	if (is_text)
+		return used;
+	if (wait == UT_WAIT_JOIN)
 		of = object;
-	if (t->wait == UT_WAIT_MUTEX)
+	if (wait == UT_WAIT_MUTEX)
 		of = (void *)((uintptr_t)((const ut_mutex *)object)->owner_ & ~1UL);
-	if (object && t->wait != UT_WAIT_JOIN)
+	if (object && wait != UT_WAIT_JOIN)
 		used += sl_print_to(to + used, bytes - used, " %p", object);
 	if (of)
 		used += sl_print_to(to + used, bytes - used, "%s %s[%d]",
-				    t->wait == UT_WAIT_MUTEX ? " of" : "",
+				    wait == UT_WAIT_MUTEX ? " of" : "",
 				    of->core.p.comm, of->core.p.pid);
 	return used;
 }

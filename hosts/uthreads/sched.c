@@ -314,12 +314,13 @@ void ut_prepare_block(struct ut_thread *t, enum ut_wait wait, const void *object
 	sl_task_prepare_block(&t->core);
 }
 
-/* Context: preemption disabled; the object's lock may be held, no other. */
-void ut_wake(struct ut_thread *t)
+/* @wake_flags: SCX_WAKE_SYNC or 0. Context: preemption disabled; the object's lock may
+ * be held, no other. */
+void ut_wake(struct ut_thread *t, u64 wake_flags)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
 
-	sl_task_wake(&t->core, 0, self ? self->core.p.pid : 0);
+	sl_task_wake(&t->core, wake_flags, self ? self->core.p.pid : 0);
 }
 
 /*

@@ -167,7 +167,7 @@ static void tell_joiner(struct ut_thread *t)
 		return;
 	sl_lock(&t->lock);
 	if (t->joiner)
-		ut_wake(t->joiner);
+		ut_wake(t->joiner, 0);
 	sl_unlock(&t->lock);
 }
 
@@ -302,7 +302,7 @@ void ut_thread_reap(struct ut_thread *t)
 	smp_store_release(&t->has_ended, true);
 	/* Most often it runs already, here. */
 	if (joiner && joiner != cpu->curr)
-		ut_wake(joiner);
+		ut_wake(joiner, 0);
 	sl_unlock(&t->lock);
 	/* Joined or not, it is no thread any more. */
 	if (is_free)
@@ -312,7 +312,7 @@ void ut_thread_reap(struct ut_thread *t)
 	sl_host_fence();
 	if (ut.main) {
 		if (smp_load_acquire(&ut.main->wait) == UT_WAIT_ALL && ut_threads_left() == 1)
-			ut_wake(ut.main);
+			ut_wake(ut.main, 0);
 	} else if (!ut_threads_left()) {
 		ut.on_last();
 	}
@@ -473,7 +473,7 @@ int ut_cancel(ut_id id)
 	if (t) {
 		smp_store_release(&t->is_cancelled, true);
 		sl_unlock(&t->lock);
-		ut_wake(t);
+		ut_wake(t, 0);
 	}
 	ut_enable();
 	return t ? 0 : -ESRCH;

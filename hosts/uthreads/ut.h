@@ -62,7 +62,7 @@ enum ut_wait {
 	UT_WAIT_SEND,
 	UT_WAIT_RECV,
 	UT_WAIT_IO,
-	UT_WAIT_CHILDREN,	/* the runner's */
+	UT_WAIT_OBJECT,		/* the runner's; `wait_object` is its kind, a text */
 	UT_WAIT_ALL,		/* ut_exit(): for all others */
 };
 
@@ -322,7 +322,7 @@ void ut_give_way(void);
 void ut_end_all(void);
 _Noreturn void ut_abandon(struct ut_cpu *cpu);
 void ut_preempt_here(bool is_bound);
-void ut_wake(struct ut_thread *t);
+void ut_wake(struct ut_thread *t, u64 wake_flags);
 void ut_wake_by_interrupt(struct ut_thread *t);
 bool ut_tick(void);
 void ut_start(struct ut_thread *t, s32 parent_pid);

@@ -48,7 +48,7 @@ struct ut_thread *ut_queue_take(struct ut_queue *q)
 void ut_wake_taken(struct ut_thread *t)
 {
 	smp_store_release(&t->queue, NULL);
-	ut_wake(t);
+	ut_wake(t, 0);
 }
 
 static void append(struct ut_queue *q, struct ut_thread *t)

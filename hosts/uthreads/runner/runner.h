@@ -13,6 +13,7 @@
 #define UT_RUNNER_H
 
 #include "ut.h"
+#include "objects.h"
 #include "player.h"
 
 struct options {
@@ -59,14 +60,9 @@ struct play {
 };
 
 struct object {
-	u32 kind;			/* enum sl_object_kind */
-	ut_mutex mutex;
-	ut_cond cond;
-	ut_barrier barrier;
-	sl_lock_t lock;
-	/* lock protects, of a pipe: */
-	u64 capacity_bytes, level_bytes;
-	struct ut_queue senders, receivers;
+	struct sl_object object;
+	sl_lock_t *lock;		/* protects it: its own, or run.lock */
+	sl_lock_t own_lock;
 };
 
 struct run {
@@ -75,6 +71,7 @@ struct run {
 	const void *program;
 	struct play *plays;
 	struct object *objects;
+	sl_lock_t lock;			/* all locks and conditions: AWAIT uses both */
 	u32 *arrivals;			/* task numbers by arrival */
 	u32 nr_arrivals;
 	u32 next_arrival;

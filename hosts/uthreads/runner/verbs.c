@@ -2,11 +2,10 @@
 /*
  * verbs.c - what each verb of a workload program is on user threads.
  *
- * Called by the threads of a run, each for itself. The thread that completes
- * another's wait hands over, as docs/semantics.md says of the simulator: bytes
- * go to the reader that waited longest.
+ * Called by the threads of a run, each for itself. Only children are waited for with
+ * a semaphore of the library: their parent alone waits there.
  *
- * Read next: player/player.c, which calls these.
+ * Read next: player/player.c, which calls these; player/objects.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,11 +23,6 @@
 static struct play *play_of(struct sl_player *p)
 {
 	return p->host;
-}
-
-static struct object *object_of(u32 object)
-{
-	return &run.objects[object];
 }
 
 static u64 now_ns(struct sl_player *p)
@@ -206,143 +200,139 @@ static int write_file(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
 	return ut_outside(transfer, &t);
 }
 
-/* ---- locks, conditions, barriers ------------------------------------------------ */
+/* ---- objects: what they do is player/objects.c's ------------------------------- */
+
+/* An operation of the calling task, on its stack. */
+struct operation {
+	struct sl_waiter waiter;	/* first: sl_wait_wake() finds the rest by it */
+	bool is_done;			/* atomic */
+	sl_lock_t *lock;
+};
+
+static struct ut_thread *thread_of(const struct sl_waiter *w)
+{
+	return ((const struct play *)w->task)->thread;
+}
+
+void sl_wait_block(struct sl_waiter *w, const char *why)
+{
+	ut_prepare_block(thread_of(w), UT_WAIT_OBJECT, why);
+}
+
+void sl_wait_change(struct sl_waiter *w, const char *why)
+{
+	WRITE_ONCE(thread_of(w)->wait_object, why);
+}
+
+void sl_wait_wake(struct sl_waiter *w, bool is_sync, const struct sl_waiter *by)
+{
+	struct ut_thread *t = thread_of(w);
+
+	(void)by;
+	/* From now on @w may be gone. */
+	smp_store_release(&((struct operation *)w)->is_done, true);
+	ut_wake(t, is_sync ? SCX_WAKE_SYNC : 0);
+}
+
+/* Preemption is disabled and the object's lock held, until finish(). */
+static struct sl_object *begin(struct operation *op, struct sl_player *p,
+			       u32 object)
+{
+	struct object *o = &run.objects[object];
+
+	*op = (struct operation){ .waiter.task = play_of(p), .lock = o->lock };
+	ut_disable();
+	sl_lock(op->lock);
+	return &o->object;
+}
+
+/*
+ * Block until @op is complete. One that completed meanwhile asks the core once all
+ * the same, as in the simulator: the slice may be used up.
+ */
+static void wait_done(struct operation *op)
+{
+	struct ut_thread *self = thread_of(&op->waiter);
+
+	ut_block(self);
+	/* Perhaps it was woken late for what it has had: a child that ended. */
+	while (!smp_load_acquire(&op->is_done)) {
+		sl_lock(op->lock);
+		ut_prepare_block(self, UT_WAIT_OBJECT, self->wait_object);
+		sl_unlock(op->lock);
+		if (!smp_load_acquire(&op->is_done))
+			ut_block(self);
+	}
+	ut_end_wait(self);
+}
+
+/* Return: 0, or @err if the object's state does not allow the operation. */
+static int finish(struct operation *op, enum sl_object_result result, int err)
+{
+	sl_unlock(op->lock);
+	if (result == SL_OBJECT_WAITS)
+		wait_done(op);
+	ut_enable();
+	return result == SL_OBJECT_ERROR ? err : 0;
+}
 
 static int lock(struct sl_player *p, u32 object)
 {
-	(void)p;
-	return ut_mutex_lock(&object_of(object)->mutex);
+	struct operation op;
+	struct sl_object *o = begin(&op, p, object);
+
+	return finish(&op, sl_object_lock(o, &op.waiter), -EDEADLK);
 }
 
 static int unlock(struct sl_player *p, u32 object)
 {
-	(void)p;
-	return ut_mutex_unlock(&object_of(object)->mutex);
+	struct operation op;
+	struct sl_object *o = begin(&op, p, object);
+
+	return finish(&op, sl_object_unlock(o, &op.waiter), -EPERM);
 }
 
 static int barrier(struct sl_player *p, u32 object)
 {
-	int which = ut_barrier_wait(&object_of(object)->barrier);
+	struct operation op;
+	struct sl_object *o = begin(&op, p, object);
 
-	(void)p;
-	return which < 0 ? which : 0;
+	return finish(&op, sl_object_arrive(o, &op.waiter), 0);
 }
 
-/* Without a lock, one that no other task uses. */
 static int await(struct sl_player *p, u32 object, u32 with)
 {
-	ut_mutex own = UT_MUTEX_INIT;
-	int err;
+	struct operation op;
+	struct sl_object *o = begin(&op, p, object);
+	struct sl_object *lock = with == SL_PROGRAM_NONE ? NULL :
+				 &run.objects[with].object;
 
-	(void)p;
-	if (with != SL_PROGRAM_NONE)
-		return ut_cond_wait(&object_of(object)->cond,
-				    &object_of(with)->mutex);
-	ut_mutex_lock(&own);
-	err = ut_cond_wait(&object_of(object)->cond, &own);
-	ut_mutex_unlock(&own);
-	return err;
+	return finish(&op, sl_object_await(o, &op.waiter, lock), -EPERM);
 }
 
 static int signal_cond(struct sl_player *p, u32 object, bool all)
 {
-	(void)p;
-	return all ? ut_cond_broadcast(&object_of(object)->cond) :
-		     ut_cond_signal(&object_of(object)->cond);
-}
+	struct operation op;
+	struct sl_object *o = begin(&op, p, object);
 
-/* ---- pipes ------------------------------------------------------------------------ */
-
-/* What a thread that waits is about: bytes to send or receive, in `message`. */
-static u64 *need_of(struct ut_thread *t)
-{
-	return t->message;
-}
-
-/*
- * Bytes flow as long as that shortens the wait of a task. Context: lock held; a
- * task that is served completely is woken.
- */
-static void flow(struct object *o)
-{
-	bool has_moved = true;
-
-	while (has_moved) {
-		struct ut_thread *t = o->receivers.first;
-		u64 bytes;
-
-		has_moved = false;
-		if (t && o->level_bytes) {
-			bytes = *need_of(t) < o->level_bytes ? *need_of(t) :
-							       o->level_bytes;
-			o->level_bytes -= bytes;
-			*need_of(t) -= bytes;
-			has_moved = true;
-			if (!*need_of(t))
-				ut_wake_taken(ut_queue_take(&o->receivers));
-		}
-		t = o->senders.first;
-		bytes = o->capacity_bytes - o->level_bytes;
-		if (t && bytes) {
-			bytes = *need_of(t) < bytes ? *need_of(t) : bytes;
-			o->level_bytes += bytes;
-			*need_of(t) -= bytes;
-			has_moved = true;
-			if (!*need_of(t))
-				ut_wake_taken(ut_queue_take(&o->senders));
-		}
-	}
-}
-
-/* Earlier waiters go first, so what is left to do is done in the queue. */
-static int use_pipe(struct object *o, u64 bytes, bool is_send)
-{
-	struct ut_queue *q = is_send ? &o->senders : &o->receivers;
-	u64 now_bytes = 0;
-	int err = 0;
-
-	ut_disable();
-	sl_lock(&o->lock);
-	if (!q->first) {
-		now_bytes = is_send ? o->capacity_bytes - o->level_bytes :
-				      o->level_bytes;
-		now_bytes = now_bytes < bytes ? now_bytes : bytes;
-		o->level_bytes += is_send ? now_bytes : -now_bytes;
-		bytes -= now_bytes;
-	}
-	flow(o);
-	/* The others may have made room, or sent, meanwhile. */
-	while (bytes && !q->first) {
-		now_bytes = is_send ? o->capacity_bytes - o->level_bytes :
-				      o->level_bytes;
-		now_bytes = now_bytes < bytes ? now_bytes : bytes;
-		if (!now_bytes)
-			break;
-		o->level_bytes += is_send ? now_bytes : -now_bytes;
-		bytes -= now_bytes;
-		flow(o);
-	}
-	if (bytes) {
-		ut_this_cpu()->curr->message = &bytes;
-		err = ut_wait_in(q, &o->lock, is_send ? UT_WAIT_SEND : UT_WAIT_RECV,
-				 o, UT_NEVER);
-	} else {
-		sl_unlock(&o->lock);
-	}
-	ut_enable();
-	return err;
+	sl_object_signal(o, &op.waiter, all);
+	return finish(&op, SL_OBJECT_DONE, 0);
 }
 
 static int send_bytes(struct sl_player *p, u32 object, u64 bytes)
 {
-	(void)p;
-	return use_pipe(object_of(object), bytes, true);
+	struct operation op;
+	struct sl_object *o = begin(&op, p, object);
+
+	return finish(&op, sl_object_send(o, &op.waiter, bytes), 0);
 }
 
 static int recv_bytes(struct sl_player *p, u32 object, u64 bytes)
 {
-	(void)p;
-	return use_pipe(object_of(object), bytes, false);
+	struct operation op;
+	struct sl_object *o = begin(&op, p, object);
+
+	return finish(&op, sl_object_recv(o, &op.waiter, bytes), 0);
 }
 
 /* ---- children, attributes ------------------------------------------------------------ */
@@ -421,9 +411,11 @@ int verbs_open(void)
 	if (!run.objects)
 		return -ENOMEM;
 	for (u32 i = 0; i < nr; i++) {
-		run.objects[i].kind = objects[i].kind;
-		run.objects[i].capacity_bytes = objects[i].param;
-		run.objects[i].barrier.nr_parties_ = (u32)objects[i].param;
+		struct object *o = &run.objects[i];
+
+		o->object.size = objects[i].param;
+		o->lock = objects[i].kind == SL_OBJECT_LOCK ||
+			  objects[i].kind == SL_OBJECT_CONDITION ? &run.lock : &o->own_lock;
 	}
 	if (!has_files())
 		return 0;
