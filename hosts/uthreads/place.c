@@ -67,8 +67,10 @@ static __noinline struct ut_thread *take_bundle(struct ut_cpu *cpu)
 		ut.free_bundles = t->prev;
 	} else if (ut.nr_threads_used < ut.threads_max) {
 		t = &ut.threads[ut.nr_threads_used];
-		t->slot = ut.nr_threads_used++;
+		t->slot = ut.nr_threads_used;
 		t->next = NULL;
+		/* dump.c reads it without the lock. */
+		smp_store_release(&ut.nr_threads_used, t->slot + 1);
 		cpu->nr_free = 1;
 	}
 	sl_unlock(&ut.threads_lock);
