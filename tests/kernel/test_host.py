@@ -116,7 +116,7 @@ def test_equal_jobs_are_equal_bit_by_bit(play, cpus):
     assert job.records.read_bytes() != records
 
 
-def physics_of(job, program):
+def physics_of(job, program, stated_ns=None):
     """What physics says of a run of a work-conserving policy, and its records."""
     host = kernel.KernelHost()
     rows = program.task_rows
@@ -126,7 +126,8 @@ def physics_of(job, program):
         physics.Expectations(
             work_ns=program.work_ns(), has_host_work=np.ones(len(rows), bool),
             arrival_ns=rows["arrival_ns"], work_conserving=True,
-            latency_ns=host.latency_ns(job), tolerance_ns=host.tolerance_ns(job),
+            latency_ns=host.latency_ns(job) if stated_ns is None else 0,
+            tolerance_ns=host.tolerance_ns(job) if stated_ns is None else stated_ns,
         ),
     ), records  # fmt: skip
 
@@ -150,9 +151,9 @@ def test_the_turns_of_all_other_cpus_pass_within_a_moment(play, root):
     arrives = records.events[records.events["kind"] == Kind.ARRIVE]
     late_ns = arrives["t_ns"].astype(np.int64)
     late_ns -= program.task_rows["arrival_ns"][arrives["task"] - 1].astype(np.int64)
-    # Or the law would hold whatever the host states.
-    assert late_ns.max() > (job.nr_cpus - 1) * job.tick_ns
     assert verdict == "ok"
+    # Or the law would hold whatever the host states. (How late the latest is depends on the build.)
+    assert physics_of(job, program, stated_ns=int(late_ns.max()) - 1)[0] != "ok"
 
 
 def test_one_cpu_has_nobody_to_wait_for():
