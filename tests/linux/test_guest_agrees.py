@@ -147,7 +147,7 @@ def test_two_cpus_share_the_work_and_lose_nothing(guest_parts, root, agreement, 
     timeline = Timeline(read_records(tmp_path / "two.slr"))
     nr_tasks = len(run.program.task_rows)
     expected = physics.Expectations(
-        work_ns=run.program.work_ns(), has_host_work=np.ones(nr_tasks, bool)
+        work_ns=run.program.work_ns(), has_host_work=np.ones(nr_tasks, bool), tolerance_ns=1_000
     )
     assert physics.check(timeline, expected) == "ok"
     assert set(events["cpu"].tolist()) == {0, 1}
