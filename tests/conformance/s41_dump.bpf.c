@@ -25,7 +25,9 @@ void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 
 void BPF_STRUCT_OPS(t_dispatch, s32 cpu, struct task_struct *prev)
 {
-	scx_bpf_dsq_move_to_local(QUEUE);
+	/* The other CPU stays idle, however late it begins. */
+	if (cpu == 0)
+		scx_bpf_dsq_move_to_local(QUEUE);
 }
 
 void BPF_STRUCT_OPS(t_dump, struct scx_dump_ctx *ctx)
