@@ -198,6 +198,9 @@ int ut_setattr(ut_id id, const struct ut_attr *attr)
 		return -EINVAL;
 	ut_disable();
 	t = ut_thread_lock(id);
+	/* A change charges a thread that runs. */
+	if (t && t == ut_this_cpu()->curr)
+		ut_charge(ut_this_cpu(), sl_host_now_ns());
 	err = t && !t->has_ended ? change(t, attr) : -ESRCH;
 	if (t)
 		sl_unlock(&t->lock);
@@ -242,11 +245,12 @@ void ut_attr_set_priority(struct ut_thread *t, s32 priority)
  */
 u64 ut_own_cpu_time_ns(u64 charge_from_ns)
 {
-	struct sl_task *t = &ut_this_cpu()->curr->core;
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct sl_task *t = &cpu->curr->core;
 	u64 now_ns = sl_host_now_ns();
 
 	if (now_ns - t->exec_start_ns >= charge_from_ns)
-		sl_task_charge(t, now_ns);
+		ut_charge(cpu, now_ns);
 	return t->p.se.sum_exec_runtime + now_ns - t->exec_start_ns;
 }
 

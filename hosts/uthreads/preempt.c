@@ -137,7 +137,7 @@ static void set_timer(struct ut_cpu *cpu, u64 at_ns)
 		.it_value = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) },
 	};
 
-	note_armed(cpu, at_ns);
+	note_armed(cpu, now_ns + ns);
 	timer_settime(cpu->timer, 0, &spec, NULL);
 }
 
@@ -158,6 +158,23 @@ void ut_timer_arm(struct ut_cpu *cpu)
 		at_ns = tick_ns;
 	if (at_ns < cpu->armed_ns)
 		set_timer(cpu, at_ns);
+}
+
+/*
+ * Charge the running thread between two ticks. A tick that is due is then this one:
+ * what is charged is no longer in tick_due_ns(), which would name the next tick, time
+ * and again. Context: preemption disabled.
+ */
+void ut_charge(struct ut_cpu *cpu, u64 now_ns)
+{
+	struct sl_task *t = &cpu->curr->core;
+	bool is_due = now_ns >= tick_due_ns(cpu);
+
+	sl_task_charge(t, now_ns);
+	if (is_due && sl_slice(t) <= ut_tick_late_ns && !READ_ONCE(ut.has_ticks)) {
+		sl_task_set_slice(t, 0);
+		ut_ring(cpu, UT_PENDING_KICK);
+	}
 }
 
 /* Return: whether the running thread has to make way. */
@@ -318,8 +335,11 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	now_ns = ut_clock_ns();
 	late_ns = now_ns > cpu->armed_ns ? now_ns - cpu->armed_ns : 0;
 	/* Not every emulator says that it was the timer. */
-	if (info->si_code == SI_TIMER || late_ns)
+	if (info->si_code == SI_TIMER || late_ns) {
+		if (late_ns > cpu->late_ns_max)
+			WRITE_ONCE(cpu->late_ns_max, late_ns);
 		note_timer(cpu);
+	}
 	/* Not the outermost: the library is at work, or the idle loop. */
 	if (!ut_count_down())
 		goto out;

@@ -140,6 +140,7 @@ struct ut_cpu {
 	u32		pending;	/* UT_PENDING_*; atomic */
 	s32		id;
 	u64		ticked_ns;	/* the tick that was handled last */
+	u64		late_ns_max;	/* of the timer's signals; atomic */
 	u32		nr_retries;	/* of a preemption that came at a bad moment */
 
 	/* Free memory, for this CPU alone: */
@@ -367,6 +368,7 @@ void ut_preempt_exit(void);
 void ut_preempt_send(struct ut_cpu *to);
 bool ut_interrupt(struct ut_cpu *cpu);
 __noinline void ut_timer_arm(struct ut_cpu *cpu);
+void ut_charge(struct ut_cpu *cpu, u64 now_ns);
 
 /*
  * A thread goes on on @cpu: is the timer set for the end of its slice, or for

@@ -18,7 +18,7 @@ from schedlab.hosts import guest, kernel_boot, kernel_build
 CASES = cases.all_cases()
 #: Hosts that run these cases: each has a test below.
 HOSTS = ("sim", "kernel", "guest", "uthreads")
-#: Who lost its CPU for so long may have seen two events of a case, 1 ms apart, at once.
+#: A CPU that was away for so long, or whose timer was so late, may see two events of a case, 1 ms apart, at once.
 DISTURBED_NS = 250_000
 DOCUMENT = cases.ROOT / "docs" / "semantics.md"
 #: Policies that poke at what no program can reach call the core by its own names.
@@ -56,19 +56,20 @@ def test_simulator(case, tmp_path, simulator, compiled):
     conform(case, cases.run_in_simulator(case, tmp_path, simulator, compiled(case)))
 
 
+def is_disturbed(answer):
+    return any(answer.get(name, 0) >= DISTURBED_NS for name in ("away_ns_max", "timer_late_ns_max"))
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case.runs_on("uthreads")], ids=lambda case: case.name)
 def test_user_threads(case, tmp_path, build, compiled):
     runner = build / "hosts" / "uthreads" / "schedlab-uthreads"
-    nr_undisturbed = 0
     for attempt in range(20):
         folder = tmp_path / str(attempt)
         folder.mkdir()
         story = cases.run_in_simulator(case, folder, runner, compiled(case))
-        # While others have the CPU arrivals come due that a case puts apart: the order of
-        # events is another one then, and no fault. Such a run is repeated; another one
-        # twice, because one of some 200 runs gets no timer signal (open: issue of the threads).
-        nr_undisturbed += story.answer.get("away_ns_max", 0) < DISTURBED_NS
-        if not cases.verdict(case, story) or nr_undisturbed == 3:
+        # While others have the CPU, or a virtual machine's timer is late, arrivals come due
+        # that a case puts apart: the order of events is another one then, and no fault.
+        if not cases.verdict(case, story) or not is_disturbed(story.answer):
             break
     conform(case, story)
 

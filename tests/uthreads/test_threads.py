@@ -38,6 +38,14 @@ def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):
     run_program(chain.program("spin.c"), policy(chain, name), cpus)
 
 
+@pytest.mark.parametrize("what", ["ask", "change"])
+def test_calls_that_charge_a_thread_do_not_put_off_its_tick(toolchain, what):
+    chain = toolchain("gcc", "plain")
+    nr_switches = int(run_program(chain.program("charged.c"), policy(chain, "rr"), 1, what).stdout)
+    # 300 ms in slices of a tick of 1 ms; a virtual machine's timer is late now and then.
+    assert nr_switches > 250
+
+
 @pytest.mark.parametrize("cpus", [1, 4])
 def test_idle_cpus_cost_nothing(toolchain, cpus):
     """CPU time, whatever the machine does meanwhile; a CPU that turns round takes all of it."""

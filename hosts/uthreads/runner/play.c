@@ -51,9 +51,12 @@ static void end_now(void)
 	r->taken_ns = READ_ONCE(ut_taken_ns) * ut.nr_cpus;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
 		u64 away_ns = READ_ONCE(ut.cpus[i].away_ns_max);
+		u64 late_ns = READ_ONCE(ut.cpus[i].late_ns_max);
 
 		if (away_ns > r->away_ns_max)
 			r->away_ns_max = away_ns;
+		if (late_ns > r->timer_late_ns_max)
+			r->timer_late_ns_max = late_ns;
 	}
 	ut_end_all();
 }

@@ -48,6 +48,7 @@ struct result {
 	u64 idle_clock_ns;		/* of that, while they had no task to run */
 	u64 switch_clock_ns;		/* of that, between two tasks */
 	u64 away_ns_max;		/* longest time that one of them had a CPU */
+	u64 timer_late_ns_max;		/* a timer's signal, after its time */
 };
 
 /* A task of the program. */

@@ -74,6 +74,8 @@ class Outcome:
     away_ns : int
         Longest time for which this machine gave a CPU of the run to somebody else, as
         the run has measured it; 0 where it cannot happen, or is not measured.
+    timer_late_ns : int
+        How much later than asked for a timer's signal came, at most; 0 as above.
     tick_ns : int or None
         Time between the ticks that there were, where the host chose it itself.
     usage : dict or None
@@ -99,6 +101,7 @@ class Outcome:
     answer: dict = field(default_factory=dict)
     environment: dict = field(default_factory=dict)
     away_ns: int = 0
+    timer_late_ns: int = 0
     tick_ns: int | None = None
     usage: dict | None = None
     tally: list | None = None

@@ -109,6 +109,7 @@ def _read_answer(done: Done) -> Outcome:
         return Outcome(
             error=answer["error"], error_kind=answer["error_kind"], task=answer["task"],
             cpus=answer["cpus"], answer=answer, away_ns=answer["away_ns_max"], log=done.stderr,
+            timer_late_ns=answer["timer_late_ns_max"],
             clock={name: answer[name] for name in ("clock_ns", "idle_clock_ns", "switch_clock_ns", "taken_ns")},
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):

@@ -179,7 +179,7 @@ class Judge:
             horizon_ns=program.horizon_ns,
             work_conserving=self.work_conserving,
             # Two may be late one after the other: who has work for a CPU, and that CPU.
-            latency_ns=self.latency_ns + 2 * outcome.away_ns,
+            latency_ns=self.latency_ns + 2 * max(outcome.away_ns, outcome.timer_late_ns),
             tolerance_ns=self.tolerance_ns,
             host_cpus=outcome.cpus,
             course=self._course(program),
