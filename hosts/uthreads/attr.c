@@ -85,6 +85,39 @@ int ut_attr_check(const struct ut_attr *attr)
 	return has_any ? 0 : -EINVAL;
 }
 
+/* Context: @t's lock is held, or it is not attached yet. */
+static const struct cpumask *affinity_of(const struct ut_thread *t)
+{
+	return t->free_mask ? t->free_mask : READ_ONCE(t->core.p.cpus_ptr);
+}
+
+/*
+ * Bind @t, which runs here, to this CPU, or to no CPU any more. Its affinity is this
+ * CPU meanwhile, as Linux narrows that of a task which must not migrate; but the policy
+ * queues it as any other one, since it may be bound for long, where Linux puts it
+ * before the others (S20). Context: preemption disabled, no lock held.
+ */
+void ut_bind(struct ut_thread *t, bool is_bound)
+{
+	const struct cpumask *mask = t->free_mask;
+
+	if (is_bound == !!mask)
+		return;
+	sl_lock(&t->lock);
+	t->free_mask = is_bound ? READ_ONCE(t->core.p.cpus_ptr) : NULL;
+	sl_task_set_affinity(&t->core, is_bound ? &ut_this_cpu()->only : mask);
+	sl_unlock(&t->lock);
+}
+
+/* Context: @t's lock is held. */
+static void set_affinity(struct ut_thread *t, const struct cpumask *mask)
+{
+	if (t->free_mask)
+		t->free_mask = mask;
+	else
+		sl_task_set_affinity(&t->core, mask);
+}
+
 /*
  * The mask stays with the place: a policy may be looking at the last one. A
  * thread that lives needs another one, since it may be in use.
@@ -98,7 +131,7 @@ static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr
 	if (!mask)
 		return NULL;
 	t->core.own_mask = mask;
-	if (t->core.p.cpus_ptr == mask)
+	if (affinity_of(t) == mask)
 		mask++;
 	for (u32 w = 0; w < (ut.nr_cpus + 63) / 64; w++) {
 		unsigned long word = 0;
@@ -183,7 +216,7 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 	mask = make_mask(t, attr);
 	if (!mask)
 		return -ENOMEM;
-	sl_task_set_affinity(&t->core, mask);
+	set_affinity(t, mask);
 	return 0;
 }
 
@@ -224,7 +257,7 @@ int ut_getattr(ut_id id, struct ut_attr *attr)
 		attr->stack_bytes = t->stack.bytes;
 		attr->is_detached = !t->is_joinable && !t->joiner;
 		if (t->attr.affinity_words)
-			attr->affinity = READ_ONCE(t->core.p.cpus_ptr)->bits;
+			attr->affinity = affinity_of(t)->bits;
 		sl_unlock(&t->lock);
 	}
 	ut_enable();

@@ -163,6 +163,8 @@ void ut_cpu_enter(struct ut_cpu *cpu)
 	ut_tls = tls;
 	cpu->tid = (pid_t)syscall(SYS_gettid);
 	pthread_getcpuclockid(pthread_self(), &cpu->clock);
+	cpu->errno_at = &errno;
+	cpu->only.bits[cpu->id / 64] = 1UL << cpu->id % 64;
 	if (__cxa_get_globals)
 		cpu->eh_globals = __cxa_get_globals();
 	/* Or a sleeper is woken 50 us late. */

@@ -252,17 +252,11 @@ void ut_slice_changed(struct sl_task *t)
 
 /* ---- signals ------------------------------------------------------------------ */
 
-/* Compilers keep the address of errno over a switch; a call asks for it anew. */
-__attribute__((noinline)) static int read_errno(void)
+/* What compilers may not take for a constant, in this file neither. */
+__attribute__((noinline)) int *ut_errno(void)
 {
 	__asm__ volatile("");
-	return errno;
-}
-
-__attribute__((noinline)) static void write_errno(int value)
-{
-	__asm__ volatile("");
-	errno = value;
+	return __errno_location();
 }
 
 /*
@@ -301,7 +295,7 @@ static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context,
 		*is_bound = true;
 	else if (ut_is_smp && !(ut.flags & UT_MIGRATE_PREEMPTED))
 		*is_bound = ut_holds_tls(cpu, cpu->curr, context);
-	if (!*is_bound || cpu->curr->core.p.migration_disabled ||
+	if (!*is_bound || cpu->curr->free_mask ||
 	    ++cpu->nr_retries > RETRIES_MAX) {
 		cpu->nr_retries = 0;
 		return true;
@@ -324,7 +318,7 @@ static u64 retry_ns(u64 late_ns)
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
-	int saved_errno = read_errno();
+	int saved_errno = errno;
 	u64 now_ns, late_ns;
 	bool is_bound;
 
@@ -364,7 +358,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	} while (ut_count_down() && READ_ONCE(ut_this_cpu()->pending));
 	set_signal_stack(context);
 out:
-	write_errno(saved_errno);
+	errno = saved_errno;
 }
 
 void ut_preempt_send(struct ut_cpu *to)

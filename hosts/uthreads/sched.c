@@ -92,6 +92,10 @@ sl_inline void set_next(struct ut_cpu *cpu, struct ut_thread *next)
 
 	if (cpu->eh_globals)
 		switch_exceptions(cpu->eh_globals, prev, next);
+	if (prev)
+		prev->saved_errno = *cpu->errno_at;
+	if (next)
+		*cpu->errno_at = next->saved_errno;
 	if (next && unlikely(!next->sp))
 		ut_thread_begin(cpu, next);
 	cpu->left = prev;
@@ -158,30 +162,15 @@ void *ut_end_context(void)
  */
 void ut_preempt_here(bool is_bound)
 {
-	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *t = cpu->curr;
-	bool was_bound = t->core.p.migration_disabled;
-	struct ut_thread *next;
-
-	if (is_bound && !was_bound)
-		sl_migrate_disable(&t->core);
-	if (!is_bound && was_bound)
-		sl_migrate_enable(&t->core);
-	next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
-	if (next != t) {
-		switch_to(cpu, next);
-		return;
-	}
-	ut_timer_check(cpu);
-	if (is_bound && !was_bound)
-		sl_migrate_enable(&t->core);
+	ut_bind(ut_this_cpu()->curr, is_bound);
+	ut_schedule(SL_WHY_RESCHED);
 }
 
 sl_inline void give_way(struct ut_thread *t, enum sl_why why)
 {
 	/* In a call: no address of anything thread-local is kept. */
-	if (t->core.p.migration_disabled)
-		sl_migrate_enable(&t->core);
+	if (unlikely(t->free_mask))
+		ut_bind(t, false);
 	ut_schedule(why);
 }
 

@@ -85,6 +85,8 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->arg = arg;
 	t->eh_globals[0] = NULL;
 	t->eh_globals[1] = NULL;
+	t->saved_errno = 0;
+	t->free_mask = NULL;
 	t->heap_idx = UT_NOT_IN_HEAP;
 	t->is_cancelled = false;
 	t->held = NULL;

@@ -96,6 +96,7 @@ struct ut_thread {
 	void		*sp;	/* of its context, while it does not run; NULL: */
 				/* it has not begun */
 	void		*eh_globals[2];	/* C++: exceptions it is handling */
+	int		saved_errno;	/* while it does not run */
 	struct ut_stack	stack;
 	struct ut_sanitized sanitized;
 	ut_fn		fn;
@@ -112,7 +113,6 @@ struct ut_thread {
 
 	/* What it waits for, for people and for ut_exit(). */
 	u8		wait;		/* enum ut_wait */
-	bool		was_preempted;	/* by a signal, since it last gave way */
 	const void	*wait_object;
 	u64		wake_ns;	/* it sleeps until then */
 	u32		heap_idx;	/* its place among a CPU's sleepers; atomic */
@@ -122,6 +122,7 @@ struct ut_thread {
 	void		*message;	/* where to, or from where, while it waits */
 	int		answer;		/* from the waker that took it out */
 	struct ut_attr	attr;		/* what was given to it */
+	const struct cpumask *free_mask; /* bound to a CPU: what it may run on then; or NULL */
 	s32		priority;	/* in effect: given, or inherited */
 	ut_mutex	*held;		/* its mutexes */
 	struct ut_slot	*slots;		/* [UT_KEYS_MAX] or NULL */
@@ -135,6 +136,7 @@ struct ut_cpu {
 	struct ut_thread *left;		/* whose stack was left last; NULL: idle */
 	void		*idle_sp;
 	void		**eh_globals;	/* C++ runtime; NULL: there is none */
+	int		*errno_at;	/* of the kernel thread */
 	u64		armed_ns;	/* the timer's time; UT_NEVER: off */
 	u64		armed_floor_ns;	/* a turn that is over later ends at a later tick */
 	u32		pending;	/* UT_PENDING_*; atomic */
@@ -173,6 +175,7 @@ struct ut_cpu {
 	stack_t		old_fault_stack;
 	bool		has_timer;
 	uintptr_t	tls_start, tls_end;	/* thread-local memory */
+	struct cpumask	only;		/* this CPU */
 	struct ut_stack	idle_stack;	/* of the idle loop */
 	struct ut_sanitized sanitized;	/* the same */
 
@@ -406,6 +409,7 @@ int ut_attr_check(const struct ut_attr *attr);
 int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr);
 u64 ut_own_cpu_time_ns(u64 charge_from_ns);
 void ut_stats_of(const struct ut_thread *t, struct ut_stats *stats);
+void ut_bind(struct ut_thread *t, bool is_bound);
 void ut_attr_set_priority(struct ut_thread *t, s32 priority);
 
 /* thread.c */

@@ -88,10 +88,20 @@ def test_threads_of_report_3_create_threads(toolchain, kind, cpus):
         run_program(chain.program("gt_nested.c"), env={"GT_CPUS": str(cpus), "GT_POLICY": str(policy(chain, "credit"))})
 
 
-@pytest.mark.parametrize("what", ["hold", "nothing"])
-def test_who_holds_a_thread_local_address_is_bound(toolchain, what):
+@pytest.mark.parametrize(("what", "name"), [(what, name) for what in ("hold", "nothing") for name in ("-", "rr", "credit", "o1")
+                                            if (what, name) != ("nothing", "o1")])  # fmt: skip
+def test_who_holds_a_thread_local_address_is_bound(toolchain, what, name):
     chain = toolchain("gcc", "plain")
-    run_program(chain.program("bound.c"), policy(chain, "-"), 2, what)
+    said = run_program(chain.program("bound.c"), policy(chain, name), 2, what).stderr
+    # Bound is not first: where others wait for long, the policy is ended and named.
+    assert not said
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_errno_is_the_threads_own(toolchain, build, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("errnos.c"), policy(chain, "rr"), cpus)
 
 
 @pytest.mark.parametrize("cpus", [1, 2])

@@ -13,8 +13,7 @@
  * A function returns 0 or a negative errno, and prints nothing; each says
  * which. "May switch": another thread may run before it returns, and the caller
  * may go on on another kernel thread, so whatever it knows by the address of a
- * thread-local variable (errno too) is to be looked up again. docs/uthreads.md
- * is the manual.
+ * thread-local variable is to be looked up again. docs/uthreads.md is the manual.
  *
  * Any function but ut_init() returns -EPERM when it is called from a kernel
  * thread that the library did not start, and all of them do in a child of fork().
@@ -22,6 +21,7 @@
 #ifndef SCHEDLAB_UTHREADS_H
 #define SCHEDLAB_UTHREADS_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -35,6 +35,16 @@ extern "C" {
 typedef uint64_t ut_id;
 
 typedef void *(*ut_fn)(void *arg);
+
+/*
+ * errno's value is the thread's own, wherever it runs; its address is that of the
+ * kernel thread. A C library's declaration lets compilers keep the address over calls,
+ * so with this header errno asks for it each time. A file that includes only
+ * <errno.h> reads errno before the next call that may switch.
+ */
+int *ut_errno(void);
+#undef errno
+#define errno (*ut_errno())
 
 /* ---- start and end -------------------------------------------------------- */
 
