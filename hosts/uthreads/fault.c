@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fault.c - what a program or policy does wrong is named: an overflow of a stack, a
- * crash of the policy, fork(), an uncaught exception; SIGQUIT shows what each thread
- * waits for.
+ * crash or an endless loop of the policy, fork(), an uncaught exception; SIGQUIT shows
+ * what each thread waits for.
  *
  * A fault in a guard, or with a stack pointer below the stack, is an overflow; every
  * other fault goes to the previous handler. The handler has a stack of its own, one
@@ -22,6 +22,7 @@
 #include "ut.h"
 
 #define HANDLER_STACK_BYTES 65536
+#define NR_BEATS_MAX 3		/* seconds in one callback: it will not return */
 #define FRAME_BYTES_MAX (64U << 20)	/* of a frame that is recognised as one */
 
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
@@ -57,15 +58,32 @@ static bool is_overflow(const struct ut_thread *t, const char *at, const ucontex
 }
 
 /* The policy's own fault, or that of a helper which it gave something wrong. */
-static void name_policy(int signal, const struct sl_cpu_report *report)
+static void name_policy(const struct sl_cpu_report *report, const char *did, const char *why)
 {
 	const struct sl_task *about = report->callback_task;
 	char line[200];
 
-	sl_print_to(line, sizeof(line), "policy '%s' crashed in ops.%s() for thread %s[%d]: %s",
-		    sl_report().policy, report->callback, about ? about->p.comm : "-",
-		    about ? about->p.pid : 0, strsignal(signal));
+	sl_print_to(line, sizeof(line), "policy '%s' %s in ops.%s() for thread %s[%d]: %s",
+		    sl_report().policy, did, report->callback, about ? about->p.comm : "-",
+		    about ? about->p.pid : 0, why);
 	sl_host_print(line);
+}
+
+/*
+ * Called on @cpu after each second of its CPU time. The core reads the clock whenever
+ * it is entered: if it has not meanwhile, the callback that runs is the one that did then.
+ */
+void ut_fault_beat(struct ut_cpu *cpu)
+{
+	struct sl_cpu_report report = sl_cpu_report(cpu->id);
+
+	if (!report.callback || cpu->hot.now_ns != cpu->beat_now_ns) {
+		cpu->beat_now_ns = cpu->hot.now_ns;
+		cpu->nr_beats = 0;
+	} else if (++cpu->nr_beats == NR_BEATS_MAX) {
+		name_policy(&report, "loops", "it has not returned for 3 s of CPU time");
+		abort();
+	}
 }
 
 static struct sigaction *old_action_of(int signal)
@@ -101,7 +119,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	if (cpu && ut.is_running)
 		report = sl_cpu_report(cpu->id);
 	if (report.callback && info->si_code > 0)
-		name_policy(signal, &report);
+		name_policy(&report, "crashed", strsignal(signal));
 	if (signal == SIGFPE || signal == SIGILL || !is_overflow(t, info->si_addr, context)) {
 		pass_on(signal, info, context);
 		return;

@@ -35,6 +35,7 @@
 #define RETRY_NS_MAX 10000000
 #define RETRIES_MAX 10
 #define RANGES_MAX 64
+#define BEAT_S 1		/* of CPU time: a look at whether the policy returns */
 #define KERNEL_SIGSET_BYTES 8	/* of a sigset_t; the rest the kernel never fills */
 
 u64 ut_tick_late_ns;
@@ -325,6 +326,10 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	(void)signal;
 	if (!cpu)
 		return;
+	if (info->si_code == SI_TIMER && info->si_value.sival_ptr == &cpu->beat) {
+		ut_fault_beat(cpu);
+		return;
+	}
 	ut_count_up();
 	now_ns = ut_clock_ns();
 	late_ns = now_ns > cpu->armed_ns ? now_ns - cpu->armed_ns : 0;
@@ -404,6 +409,16 @@ void ut_preempt_exit(void)
 	process = 0;
 }
 
+/* An idle CPU has no beat: it uses no CPU time. */
+static bool start_beat(struct ut_cpu *cpu, struct sigevent event)
+{
+	struct itimerspec spec = { .it_interval = { BEAT_S, 0 }, .it_value = { BEAT_S, 0 } };
+
+	event.sigev_value.sival_ptr = &cpu->beat;
+	return !timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &cpu->beat) &&
+	       !timer_settime(cpu->beat, 0, &spec, NULL);
+}
+
 /* Context: on @cpu's own kernel thread. Return: 0 or -errno. */
 int ut_preempt_init_cpu(struct ut_cpu *cpu)
 {
@@ -421,6 +436,7 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	pthread_sigmask(SIG_BLOCK, NULL, &cpu->mask);
 	ut_held_init_cpu(cpu);
 	note_armed(cpu, UT_NEVER);
+	cpu->has_beat = start_beat(cpu, event);
 	cpu->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->timer);
 	return cpu->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",
 					    strerror(errno));
@@ -428,8 +444,10 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 
 void ut_preempt_exit_cpu(struct ut_cpu *cpu)
 {
+	if (cpu->has_beat)
+		timer_delete(cpu->beat);
 	if (cpu->has_timer)
 		timer_delete(cpu->timer);
-	cpu->has_timer = false;
+	cpu->has_timer = cpu->has_beat = false;
 	ut_fault_exit_cpu(cpu);
 }

@@ -169,11 +169,13 @@ struct ut_cpu {
 	u64		stolen_ns;	/* what others are known to have had of it; atomic */
 	u64		away_ns_max;	/* longest that was found at once; atomic */
 	pthread_t	pthread;
-	timer_t		timer;
+	timer_t		timer, beat;
+	u64		beat_now_ns;	/* at the last beat, the time of the core's last entry */
+	u32		nr_beats;	/* since, in one callback of the policy */
 	sigset_t	mask;		/* of signals, when the program changed none */
 	void		*fault_stack;	/* of fault.c's handler */
 	stack_t		old_fault_stack;
-	bool		has_timer;
+	bool		has_timer, has_beat;
 	uintptr_t	tls_start, tls_end;	/* thread-local memory */
 	struct cpumask	only;		/* this CPU */
 	struct ut_stack	idle_stack;	/* of the idle loop */
@@ -390,6 +392,7 @@ static inline void ut_timer_check(struct ut_cpu *cpu)
 /* fault.c */
 int ut_fault_init_cpu(struct ut_cpu *cpu);
 void ut_fault_exit_cpu(struct ut_cpu *cpu);
+void ut_fault_beat(struct ut_cpu *cpu);
 void ut_fault_init(void);
 void ut_fault_exit(void);
 bool ut_fault_is_forked(void);

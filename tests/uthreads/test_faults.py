@@ -32,11 +32,13 @@ def test_a_frame_larger_than_the_stack_is_an_overflow(faults):
     assert "stack overflow: thread large[2] has used up its 65536 bytes" in said
 
 
-CRASHES = {"*(volatile int *)NULL = 1": signal.SIGSEGV, "nr /= zero": signal.SIGFPE, "__builtin_trap()": signal.SIGILL}
+CRASHES = {"*(volatile int *)NULL = 1": signal.SIGSEGV, "nr /= zero": signal.SIGFPE, "__builtin_trap()": signal.SIGILL,
+           "for (;;) zero = scx_bpf_now() == 0": signal.SIGABRT}  # fmt: skip
 
 
+@pytest.mark.parametrize("cpus", [1, 2])
 @pytest.mark.parametrize("crash", CRASHES)
-def test_a_policy_that_crashes_is_named_with_its_operation(toolchain, tmp_path, crash):
+def test_a_policy_that_crashes_or_loops_is_named_with_its_operation(toolchain, tmp_path, crash, cpus):
     source = tmp_path / f"crashes_{CRASHES[crash].name.lower()}.bpf.c"
     source.write_text(
         "#include <scx/common.bpf.h>\nchar _license[] SEC(\"license\") = \"GPL\";\nstatic volatile int nr, zero;\n"
@@ -46,8 +48,9 @@ def test_a_policy_that_crashes_is_named_with_its_operation(toolchain, tmp_path, 
         'SCX_OPS_DEFINE(crashes_ops, .enqueue = (void *)crashes_enqueue, .name = "crashes");\n'
     )
     chain = toolchain("gcc", "plain")
-    said = run_program(chain.program("life.c"), chain.policy(source), 1, status=-CRASHES[crash]).stderr
-    assert "policy 'crashes' crashed in ops.enqueue() for thread thread[" in said
+    said = run_program(chain.program("life.c"), chain.policy(source), cpus, status=-CRASHES[crash]).stderr
+    did = "loops" if "for" in crash else "crashed"
+    assert f"policy 'crashes' {did} in ops.enqueue() for thread thread[" in said
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
