@@ -9,6 +9,9 @@
  * for a number that lies in the kernel thread's thread-local memory. One that
  * only looks like it makes us too careful, for one turn.
  *
+ * A return address in the dynamic linker binds as well: it calls constructors with its
+ * lock held, which it unlocks on the kernel thread where it was locked.
+ *
  * What is not found is an address that the program stored elsewhere itself; it
  * knows that threads move (docs/uthreads.md).
  *
@@ -31,18 +34,6 @@
 #define SLACK_BYTES 1024
 /* Between two modules' variables there is no more than what aligns them. */
 #define GAP_BYTES 4096
-
-static uintptr_t thread_pointer(void)
-{
-#if defined(__x86_64__)
-	uintptr_t at;
-
-	__asm__ volatile("movq %%fs:0, %0" : "=r"(at));
-	return at;
-#else
-	return (uintptr_t)__builtin_thread_pointer();
-#endif
-}
 
 static void widen(struct ut_cpu *cpu, uintptr_t start, uintptr_t end)
 {
@@ -78,7 +69,7 @@ void ut_held_init_cpu(struct ut_cpu *cpu)
 {
 	uintptr_t bytes;
 
-	cpu->tls_start = thread_pointer();
+	cpu->tls_start = ut_thread_pointer();
 	cpu->tls_end = cpu->tls_start;
 #if defined(__x86_64__)
 	cpu->tls_end += THREAD_BYTES;
@@ -104,6 +95,7 @@ bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
 		  const void *frame)
 {
 	uintptr_t bytes = cpu->tls_end - cpu->tls_start;
+	uintptr_t linker_bytes = ut_linker_end - ut_linker_start;
 	const uintptr_t *at = frame;
 	const uintptr_t *top = (const uintptr_t *)(t->stack.low +
 						   t->stack.bytes);
@@ -111,7 +103,7 @@ bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
 	if ((uintptr_t)top - (uintptr_t)at > STACK_BYTES_MAX)
 		return true;
 	ut_valgrind_be_quiet(&at, sizeof(at));
-	while (at < top && *at - cpu->tls_start >= bytes)
+	while (at < top && *at - cpu->tls_start >= bytes && *at - ut_linker_start >= linker_bytes)
 		at++;
 	ut_valgrind_listen();
 	return at < top;

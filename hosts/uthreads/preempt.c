@@ -9,7 +9,8 @@
  *
  *	signal, on the thread's own stack
  *	  count > 0: in the library or the core. ut_enable() will see `pending`
- *	  in code that may hold a lock of the C library: again in a moment
+ *	  in code that may hold a lock of the C library (code.c): again in a moment
+ *	  with a lock of pthreads (locks.c): pthread_mutex_unlock() will see `pending`
  *	  otherwise: tick, and if the core says so, switch from here; the thread
  *	     comes back here when its turn has come, and returns from the signal
  *
@@ -23,7 +24,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <link.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -34,54 +34,13 @@
 #define RETRY_NS 50000
 #define RETRY_NS_MAX 10000000
 #define RETRIES_MAX 10
-#define RANGES_MAX 64
 #define BEAT_S 1		/* of CPU time: a look at whether the policy returns */
 #define KERNEL_SIGSET_BYTES 8	/* of a sigset_t; the rest the kernel never fills */
 
 u64 ut_tick_late_ns;
 
-/* Code in which a thread may be stopped: sorted by nothing, it is short. */
-static struct range {
-	uintptr_t start, end;
-} ranges[RANGES_MAX];
-static u32 nr_ranges;
 static pid_t process;
 static struct sigaction old_action;	/* of the program, before us */
-
-/* ---- where a thread may be stopped ------------------------------------------ */
-
-static void add_range(uintptr_t start, uintptr_t end)
-{
-	if (nr_ranges < RANGES_MAX)
-		ranges[nr_ranges++] = (struct range){ start, end };
-}
-
-/* The program itself, and the kernel's own code in every process. */
-static int add_object(struct dl_phdr_info *info, size_t bytes, void *arg)
-{
-	bool *is_first = arg;
-	bool is_wanted = *is_first || strstr(info->dlpi_name, "linux-vdso");
-
-	(void)bytes;
-	*is_first = false;
-	for (u32 i = 0; is_wanted && i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-		if (p->p_type == PT_LOAD && (p->p_flags & PF_X))
-			add_range(info->dlpi_addr + p->p_vaddr,
-				  info->dlpi_addr + p->p_vaddr + p->p_memsz);
-	}
-	return 0;
-}
-
-static bool may_stop_at(uintptr_t pc)
-{
-	for (u32 i = 0; i < nr_ranges; i++) {
-		if (pc - ranges[i].start < ranges[i].end - ranges[i].start)
-			return true;
-	}
-	return false;
-}
 
 static uintptr_t pc_of(const ucontext_t *context)
 {
@@ -218,9 +177,14 @@ bool ut_interrupt(struct ut_cpu *cpu)
 	return must_schedule;
 }
 
-/* The end of ut_enable(): the count is zero, and something is pending. */
+/*
+ * The end of ut_enable(): the count is zero, and something is pending. A thread with a
+ * lock of pthreads is left alone until it has unlocked it.
+ */
 void ut_handle_pending(void)
 {
+	if (ut_holds_locks(ut_this_cpu()))
+		return;
 	do {
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
@@ -290,7 +254,7 @@ static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context,
 			   bool *is_bound)
 {
 	*is_bound = false;
-	if (!may_stop_at(pc_of(context)))
+	if (!ut_code_may_stop(pc_of(context)))
 		return false;
 	if (has_own_mask(cpu, context))
 		*is_bound = true;
@@ -342,7 +306,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	/* Not the outermost: the library is at work, or the idle loop. */
 	if (!ut_count_down())
 		goto out;
-	if ((ut.flags & UT_NO_PREEMPTION) || !READ_ONCE(cpu->pending))
+	if ((ut.flags & UT_NO_PREEMPTION) || !READ_ONCE(cpu->pending) || ut_holds_locks(cpu))
 		goto out;
 	if (!is_good_moment(cpu, context, &is_bound)) {
 		if (now_ns + retry_ns(late_ns) < cpu->armed_ns)
@@ -387,10 +351,8 @@ int ut_preempt_init(void)
 {
 	struct sigaction act = { .sa_sigaction = on_signal,
 				 .sa_flags = SA_SIGINFO | SA_RESTART };
-	bool is_first = true;
 
-	nr_ranges = 0;
-	dl_iterate_phdr(add_object, &is_first);
+	ut_code_init();
 	set_signals_of_program(&act.sa_mask);
 	if (sigaction(ut.signal, &act, &old_action))
 		return ut_fail(-errno, "signal %d cannot be used for preemption: %s",

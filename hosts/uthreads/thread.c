@@ -86,6 +86,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->eh_globals[0] = NULL;
 	t->eh_globals[1] = NULL;
 	t->saved_errno = 0;
+	t->nr_pthread_locks = 0;
 	t->free_mask = NULL;
 	t->heap_idx = UT_NOT_IN_HEAP;
 	t->is_cancelled = false;

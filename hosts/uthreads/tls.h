@@ -14,6 +14,8 @@
 #ifndef UT_TLS_H
 #define UT_TLS_H
 
+#include <stdint.h>
+
 #include <scx/types.h>
 
 struct ut_cpu_inline;
@@ -30,6 +32,14 @@ extern __thread struct ut_tls ut_tls
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 #if defined(__x86_64__)
+
+static inline uintptr_t ut_thread_pointer(void)
+{
+	uintptr_t at;
+
+	__asm__ volatile("movq %%fs:0, %0" : "=r"(at));
+	return at;
+}
 
 static inline void *ut_tls_cpu(void)
 {
@@ -128,6 +138,11 @@ static inline struct ut_tls *ut_tls_now(void)
 #error "no thread-local access for this processor; add it here and in context_*.S"
 #endif
 	return (struct ut_tls *)at;
+}
+
+static inline uintptr_t ut_thread_pointer(void)
+{
+	return (uintptr_t)__builtin_thread_pointer();
 }
 
 static inline void ut_prefetch(const void *at)

@@ -97,6 +97,7 @@ struct ut_thread {
 				/* it has not begun */
 	void		*eh_globals[2];	/* C++: exceptions it is handling */
 	int		saved_errno;	/* while it does not run */
+	u32		nr_pthread_locks; /* that it holds: it is not stopped */
 	struct ut_stack	stack;
 	struct ut_sanitized sanitized;
 	ut_fn		fn;
@@ -397,6 +398,17 @@ void ut_fault_init(void);
 void ut_fault_exit(void);
 bool ut_fault_is_forked(void);
 _Noreturn void ut_fault_no_machine(void);
+
+/* code.c */
+void ut_code_init(void);
+bool ut_code_may_stop(uintptr_t pc);
+extern uintptr_t ut_linker_start, ut_linker_end;	/* its code */
+
+/* locks.c */
+static inline bool ut_holds_locks(const struct ut_cpu *cpu)
+{
+	return cpu->curr && cpu->curr->nr_pthread_locks;
+}
 
 /* held.c */
 void ut_held_init_cpu(struct ut_cpu *cpu);

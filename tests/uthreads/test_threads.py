@@ -38,6 +38,13 @@ def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):
     run_program(chain.program("spin.c"), policy(chain, name), cpus)
 
 
+@pytest.mark.parametrize("what", ["compute", "count"])
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+def test_threads_make_way_in_libraries_but_not_with_their_locks(toolchain, cpus, what):
+    chain = toolchain("gcc", "plain")
+    run_program(chain.program("library.c", "-ldl"), policy(chain, "rr"), cpus, chain.plugin("plugin.c"), what, seconds=20)
+
+
 @pytest.mark.parametrize("what", ["ask", "change"])
 def test_calls_that_charge_a_thread_do_not_put_off_its_tick(toolchain, what):
     chain = toolchain("gcc", "plain")

@@ -117,6 +117,11 @@ class Toolchain:
             is_cpp=source.suffix == ".cpp",
         )  # fmt: skip
 
+    def plugin(self, name: str) -> Path:
+        """Compile programs/NAME to a library that is no part of any program."""
+        source = HERE / "programs" / name
+        return self._make(f"lib{source.stem}.so", "-fPIC", "-shared", source)
+
     def policy(self, source: Path) -> Path:
         """Compile a policy as `schedlab run` does."""
         return self._make(
