@@ -109,7 +109,7 @@ static bool cpu_time_ns(const struct ut_cpu *cpu, u64 *ns)
 {
 	struct timespec at;
 
-	if (clock_gettime(cpu->clock, &at))
+	if (clock_gettime(cpu->k->clock, &at))
 		return false;
 	*ns = (u64)at.tv_sec * 1000000000 + (u64)at.tv_nsec;
 	return true;
@@ -123,20 +123,20 @@ void ut_stolen_mark(struct ut_cpu *cpu)
 	if (!cpu_time_ns(cpu, &cpu_ns))
 		return;
 	now_ns = sl_host_now_ns();
-	__atomic_fetch_add(&cpu->nr_marks, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&cpu->k->nr_marks, 1, __ATOMIC_SEQ_CST);
 	/* What was found before the mark stays found. */
-	WRITE_ONCE(cpu->marked_ns, now_ns - READ_ONCE(cpu->stolen_ns));
-	WRITE_ONCE(cpu->marked_cpu_ns, cpu_ns);
-	__atomic_fetch_add(&cpu->nr_marks, 1, __ATOMIC_SEQ_CST);
+	WRITE_ONCE(cpu->k->marked_ns, now_ns - READ_ONCE(cpu->k->stolen_ns));
+	WRITE_ONCE(cpu->k->marked_cpu_ns, cpu_ns);
+	__atomic_fetch_add(&cpu->k->nr_marks, 1, __ATOMIC_SEQ_CST);
 	WRITE_ONCE(cpu->hot.looked_ns, now_ns);
-	cpu->idle_since_ns = now_ns;
+	cpu->k->idle_since_ns = now_ns;
 }
 
 /* Another process had @cpu for so long; also noted by a CPU that wakes up late. */
 void ut_note_away(struct ut_cpu *cpu, u64 away_ns)
 {
-	if (away_ns > READ_ONCE(cpu->away_ns_max))
-		WRITE_ONCE(cpu->away_ns_max, away_ns);
+	if (away_ns > READ_ONCE(cpu->k->away_ns_max))
+		WRITE_ONCE(cpu->k->away_ns_max, away_ns);
 }
 
 /*
@@ -146,18 +146,18 @@ void ut_note_away(struct ut_cpu *cpu, u64 away_ns)
  */
 static u64 look(struct ut_cpu *cpu, u64 now_ns)
 {
-	u32 nr_marks = smp_load_acquire(&cpu->nr_marks);
-	u64 marked_ns = READ_ONCE(cpu->marked_ns);
-	u64 marked_cpu_ns = READ_ONCE(cpu->marked_cpu_ns);
+	u32 nr_marks = smp_load_acquire(&cpu->k->nr_marks);
+	u64 marked_ns = READ_ONCE(cpu->k->marked_ns);
+	u64 marked_cpu_ns = READ_ONCE(cpu->k->marked_cpu_ns);
 	u64 cpu_ns, stolen_ns;
-	u64 known_ns = READ_ONCE(cpu->stolen_ns);
+	u64 known_ns = READ_ONCE(cpu->k->stolen_ns);
 
 	if (!cpu_time_ns(cpu, &cpu_ns))
 		return 0;
 	/* One that slept meanwhile lost nothing by that. */
 	if (cpu != ut_this_cpu() &&
-	    (nr_marks & 1 || smp_load_acquire(&cpu->doorbell) != UT_BELL_OFF ||
-	     smp_load_acquire(&cpu->nr_marks) != nr_marks))
+	    (nr_marks & 1 || smp_load_acquire(&cpu->k->doorbell) != UT_BELL_OFF ||
+	     smp_load_acquire(&cpu->k->nr_marks) != nr_marks))
 		return 0;
 	if (now_ns > READ_ONCE(cpu->hot.looked_ns))
 		WRITE_ONCE(cpu->hot.looked_ns, now_ns);
@@ -165,7 +165,7 @@ static u64 look(struct ut_cpu *cpu, u64 now_ns)
 	do {
 		if ((s64)(stolen_ns - known_ns) < STOLEN_MIN_NS)
 			return 0;
-	} while (!__atomic_compare_exchange_n(&cpu->stolen_ns, &known_ns, stolen_ns,
+	} while (!__atomic_compare_exchange_n(&cpu->k->stolen_ns, &known_ns, stolen_ns,
 					      false, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
 	ut_note_away(cpu, stolen_ns - known_ns);
@@ -186,11 +186,11 @@ void ut_stolen_look(u64 now_ns)
  */
 static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
 {
-	u64 settled_ns = cpu->settled_ns;
+	u64 settled_ns = cpu->k->settled_ns;
 
 	look(cpu, now_ns);
-	cpu->settled_ns = READ_ONCE(cpu->stolen_ns);
-	return cpu->settled_ns - settled_ns;
+	cpu->k->settled_ns = READ_ONCE(cpu->k->stolen_ns);
+	return cpu->k->settled_ns - settled_ns;
 }
 
 /* The caller's CPU was idle, and awake, until now. */
@@ -198,10 +198,10 @@ void ut_stolen_idle(struct ut_cpu *cpu)
 {
 	u64 now_ns = sl_host_now_ns();
 	u64 stolen_ns = look_without_task(cpu, now_ns);
-	u64 idle_ns = now_ns - cpu->idle_since_ns;
+	u64 idle_ns = now_ns - cpu->k->idle_since_ns;
 
-	cpu->idle_ns += idle_ns > stolen_ns ? idle_ns - stolen_ns : 0;
-	cpu->idle_since_ns = now_ns;
+	cpu->k->idle_ns += idle_ns > stolen_ns ? idle_ns - stolen_ns : 0;
+	cpu->k->idle_since_ns = now_ns;
 }
 
 /*
@@ -243,13 +243,13 @@ u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns)
 	u64 stolen_ns;
 
 	look(cpu, ut_this_cpu()->hot.now_ns);
-	stolen_ns = READ_ONCE(cpu->stolen_ns) - cpu->settled_ns;
+	stolen_ns = READ_ONCE(cpu->k->stolen_ns) - cpu->k->settled_ns;
 	if (!stolen_ns)
 		return 0;
 	/* It was found late: the rest of this run had so much less of the CPU. */
 	if (stolen_ns > ran_ns)
 		stolen_ns = ran_ns;
-	cpu->settled_ns += stolen_ns;
+	cpu->k->settled_ns += stolen_ns;
 	sl_host_record(SL_RECORD_OVERHEAD, 0, cpu->id, SL_OVERHEAD_STOLEN,
 		       stolen_ns);
 	return stolen_ns;
@@ -262,7 +262,7 @@ void ut_clock_end(struct ut_cpu *cpu)
 
 	ut_stolen_idle(cpu);
 	if (cpu_time_ns(cpu, &cpu_ns))
-		cpu->clock_ns = cpu_ns - cpu->clock_from_ns;
+		cpu->k->clock_ns = cpu_ns - cpu->k->clock_from_ns;
 }
 
 /* Time is zero now. Context: no other CPU asks. */
@@ -274,7 +274,7 @@ void ut_clock_restart(void)
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
 		ut.cpus[i].hot.now_ns = 0;
 		ut.cpus[i].hot.policy_ns = 0;
-		cpu_time_ns(&ut.cpus[i], &ut.cpus[i].clock_from_ns);
+		cpu_time_ns(&ut.cpus[i], &ut.cpus[i].k->clock_from_ns);
 	}
 	ut_stolen_mark(ut_this_cpu());
 }

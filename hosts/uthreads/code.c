@@ -2,17 +2,16 @@
 /*
  * code.c - in which code may a thread be stopped by a signal?
  *
- * In all that is loaded, the program's and its libraries', but for objects that have
- * locks of their own in their hands, or know the kernel thread, where nobody can see
- * it: the C library, the dynamic linker, the unwinder, allocators, sanitizers, other
+ * In all that is loaded, the program's and its libraries', but for objects that hold
+ * locks, or depend on the kernel thread, in ways that cannot be seen: the C library, the dynamic linker, the unwinder, allocators, sanitizers, other
  * runtimes of threads. Such a place is left alone, and tried again later. So is an
  * object that was opened at run time and has thread-local variables: held.c does not
  * know where they are.
  *
  * Objects are listed at the start, and again when a thread is met in code that is not
  * on the list, which dlopen() has brought. That is asked of the dynamic linker in the
- * signal handler. It is no deadlock: its lock is recursive, and whoever is met outside
- * of its code does not change its list. Code in no object is a just-in-time compiler's.
+ * signal handler. It is no deadlock: its lock is recursive, and a thread that is met
+ * outside of its code does not change its list. Code in no object is a just-in-time compiler's.
  *
  * Read next: preempt.c; locks.c, the locks that can be seen.
  */
@@ -50,7 +49,7 @@ uintptr_t ut_linker_start, ut_linker_end;
 /* Read in handlers: what was listed is complete before it is counted. */
 static struct listing listings[2];
 static u32 nr_listings;		/* the last one is listings[nr % 2]; 0: none; atomic */
-static sl_lock_t lock;		/* for who makes one */
+static sl_lock_t lock;		/* to make one */
 
 static bool is_named(const char *path, const char *name)
 {

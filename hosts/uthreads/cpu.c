@@ -54,19 +54,19 @@ void ut_ring(struct ut_cpu *to, u32 pending)
 		return;
 	}
 	was = __atomic_fetch_or(&to->pending, pending, __ATOMIC_SEQ_CST);
-	switch (__atomic_load_n(&to->doorbell, __ATOMIC_SEQ_CST)) {
+	switch (__atomic_load_n(&to->k->doorbell, __ATOMIC_SEQ_CST)) {
 	case UT_BELL_ASLEEP:
 		ut_forced_pause();
-		WRITE_ONCE(to->rung_ns, ut_clock_ns());
+		WRITE_ONCE(to->k->rung_ns, ut_clock_ns());
 		/*
 		 * By now it may be awake by itself and run a thread. Were its bell
 		 * then said to be AWAKE, no CPU would send it a signal any more.
 		 */
-		if (__atomic_compare_exchange_n(&to->doorbell, &asleep,
+		if (__atomic_compare_exchange_n(&to->k->doorbell, &asleep,
 						UT_BELL_AWAKE, false,
 						__ATOMIC_SEQ_CST,
 						__ATOMIC_SEQ_CST))
-			syscall(SYS_futex, &to->doorbell,
+			syscall(SYS_futex, &to->k->doorbell,
 				FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
 		break;
 	case UT_BELL_OFF:
@@ -84,7 +84,7 @@ static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
 	u64 now_ns, ns, woken_ns;
 	u32 asleep = UT_BELL_AWAKE;
 
-	if (!__atomic_compare_exchange_n(&cpu->doorbell, &asleep, UT_BELL_ASLEEP,
+	if (!__atomic_compare_exchange_n(&cpu->k->doorbell, &asleep, UT_BELL_ASLEEP,
 					 false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_SEQ_CST))
 		return;
@@ -98,16 +98,16 @@ static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
 		ns += (u64)at.tv_nsec;
 		at.tv_sec += (time_t)(ns / 1000000000);
 		at.tv_nsec = (long)(ns % 1000000000);
-		syscall(SYS_futex, &cpu->doorbell,
+		syscall(SYS_futex, &cpu->k->doorbell,
 			FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, UT_BELL_ASLEEP,
 			&at, NULL, FUTEX_BITSET_MATCH_ANY);
-		woken_ns = __atomic_load_n(&cpu->doorbell, __ATOMIC_SEQ_CST) ==
-				   UT_BELL_AWAKE ? READ_ONCE(cpu->rung_ns) : until_ns;
+		woken_ns = __atomic_load_n(&cpu->k->doorbell, __ATOMIC_SEQ_CST) ==
+				   UT_BELL_AWAKE ? READ_ONCE(cpu->k->rung_ns) : until_ns;
 		now_ns = sl_host_now_ns();
 		if (now_ns > woken_ns)
 			ut_note_away(cpu, now_ns - woken_ns);
 	}
-	__atomic_store_n(&cpu->doorbell, UT_BELL_AWAKE, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&cpu->k->doorbell, UT_BELL_AWAKE, __ATOMIC_SEQ_CST);
 }
 
 /* No thread may run here. Return: when something is pending, or due. */
@@ -161,12 +161,12 @@ void ut_cpu_enter(struct ut_cpu *cpu)
 			      .core_cpu = sl_core_cpu(cpu->id) };
 
 	ut_tls = tls;
-	cpu->tid = (pid_t)syscall(SYS_gettid);
-	pthread_getcpuclockid(pthread_self(), &cpu->clock);
-	cpu->errno_at = &errno;
+	cpu->k->tid = (pid_t)syscall(SYS_gettid);
+	pthread_getcpuclockid(pthread_self(), &cpu->k->clock);
+	cpu->k->errno_at = &errno;
 	cpu->only.bits[cpu->id / 64] = 1UL << cpu->id % 64;
 	if (__cxa_get_globals)
-		cpu->eh_globals = __cxa_get_globals();
+		cpu->k->eh_globals = __cxa_get_globals();
 	/* Or a sleeper is woken 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	if (ut.flags & UT_PIN_CPUS)
@@ -209,12 +209,12 @@ static void *kernel_thread(void *arg)
 	ut_cpu_enter(cpu);
 	err = ut_preempt_init_cpu(cpu);
 	if (!err)
-		err = ut_stack_of_caller(&cpu->idle_stack);
-	ut_sanitize_begin(&cpu->sanitized, true);
+		err = ut_stack_of_caller(&cpu->k->idle_stack);
+	ut_sanitize_begin(&cpu->k->sanitized, true);
 	say_ready(err);
 	if (!err)
 		ut_idle_loop(cpu);
-	ut_preempt_exit_cpu(cpu);
+	ut_preempt_exit_cpu(ut_this_cpu());
 	return NULL;
 }
 
@@ -223,10 +223,10 @@ static void stop(u32 nr_started)
 {
 	smp_store_release(&ut.is_stopping, 1);
 	ut_cpus_begin();
-	for (u32 i = 1; i < nr_started; i++)
+	for (u32 i = 0; i < nr_started; i++)
 		ut_ring(&ut.cpus[i], UT_PENDING_KICK);
 	for (u32 i = 1; i < nr_started; i++)
-		pthread_join(ut.cpus[i].pthread, NULL);
+		pthread_join(ut.kthreads[i].pthread, NULL);
 }
 
 /*
@@ -242,7 +242,7 @@ int ut_cpus_start(void)
 	is_open = false;
 	ready_err = ut_preempt_init_cpu(&ut.cpus[0]);
 	for (; !ready_err && nr_started < ut.nr_cpus; nr_started++) {
-		err = pthread_create(&ut.cpus[nr_started].pthread, NULL,
+		err = pthread_create(&ut.kthreads[nr_started].pthread, NULL,
 				     kernel_thread, &ut.cpus[nr_started]);
 		if (err)
 			break;
@@ -260,17 +260,16 @@ int ut_cpus_start(void)
 /* Context: CPU 0's kernel thread, when no thread is left. */
 void ut_cpus_stop(void)
 {
-	if (ut.cpus[0].has_timer)
+	if (ut.kthreads[0].has_timer)
 		stop(ut.nr_cpus);
-	ut_preempt_exit_cpu(&ut.cpus[0]);
-
+	ut_preempt_exit_cpu(ut.kthreads[0].cpu);
 }
 
 /* CPU 0 without a first thread: until the machine is told to stop. */
 void ut_cpu_run(struct ut_cpu *cpu)
 {
-	ut_stack_of_caller(&cpu->idle_stack);
-	ut_sanitize_begin(&cpu->sanitized, true);
+	ut_stack_of_caller(&cpu->k->idle_stack);
+	ut_sanitize_begin(&cpu->k->sanitized, true);
 	ut_idle_loop(cpu);
 }
 
@@ -278,12 +277,13 @@ static void *idle_enter(void *arg)
 {
 	struct ut_cpu *cpu = arg;
 
-	ut_sanitize_arrive(&cpu->sanitized);
+	ut_sanitize_arrive(&cpu->k->sanitized);
 	ut_start(ut.main, 0);
 	ut_idle_loop(cpu);
-	/* The first thread may have ended on another kernel thread's CPU. */
+	/* The first thread may have ended on another kernel thread. */
 	while (!smp_load_acquire(&ut.main->has_ended))
 		ut_relax();
+	cpu = ut_this_cpu();
 	/* main's own switch, which it comes back from, has nothing left to do. */
 	cpu->left = NULL;
 	ut_switch_sanitized(NULL, ut.main, cpu);
@@ -297,15 +297,15 @@ static void *idle_enter(void *arg)
 int ut_main_begin(struct ut_thread *t)
 {
 	struct ut_cpu *cpu = &ut.cpus[0];
-	int err = ut_stack_alloc(&cpu->idle_stack, IDLE_STACK_BYTES);
+	int err = ut_stack_alloc(&cpu->k->idle_stack, IDLE_STACK_BYTES);
 
 	if (err)
 		return err;
 	ut_cpus_begin();
-	cpu->idle_sp = ut_context_make(cpu->idle_stack.low +
-				       cpu->idle_stack.bytes, idle_enter, cpu);
+	cpu->k->idle_sp = ut_context_make(cpu->k->idle_stack.low +
+				       cpu->k->idle_stack.bytes, idle_enter, cpu);
 	ut_sanitize_begin(&t->sanitized, true);
-	ut_sanitize_begin(&cpu->sanitized, false);
+	ut_sanitize_begin(&cpu->k->sanitized, false);
 	ut_switch_sanitized(t, NULL, cpu);
 	ut_finish_switch();
 	return 0;
@@ -316,9 +316,10 @@ void ut_main_end(struct ut_thread *t)
 {
 	SL_ASSERT(t == ut.main);
 	smp_store_release(&ut.is_stopping, 1);
-	ut_ring(&ut.cpus[0], UT_PENDING_KICK);
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		ut_ring(&ut.cpus[i], UT_PENDING_KICK);
 	ut_schedule(SL_WHY_EXIT);
-	SL_ASSERT(ut_tls_cpu_idx() == 0);
-	ut_sanitize_end(&ut.cpus[0].sanitized);
-	ut_stack_free(&ut.cpus[0].idle_stack);
+	SL_ASSERT(ut_this_cpu()->k == &ut.kthreads[0]);
+	ut_sanitize_end(&ut.kthreads[0].sanitized);
+	ut_stack_free(&ut.kthreads[0].idle_stack);
 }

@@ -77,10 +77,10 @@ void ut_fault_beat(struct ut_cpu *cpu)
 {
 	struct sl_cpu_report report = sl_cpu_report(cpu->id);
 
-	if (!report.callback || cpu->hot.now_ns != cpu->beat_now_ns) {
-		cpu->beat_now_ns = cpu->hot.now_ns;
-		cpu->nr_beats = 0;
-	} else if (++cpu->nr_beats == NR_BEATS_MAX) {
+	if (!report.callback || cpu->hot.now_ns != cpu->k->beat_now_ns) {
+		cpu->k->beat_now_ns = cpu->hot.now_ns;
+		cpu->k->nr_beats = 0;
+	} else if (++cpu->k->nr_beats == NR_BEATS_MAX) {
 		name_policy(&report, "loops", "it has not returned for 3 s of CPU time");
 		abort();
 	}
@@ -239,17 +239,17 @@ int ut_fault_init_cpu(struct ut_cpu *cpu)
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (stack.ss_sp == MAP_FAILED)
 		return -ENOMEM;
-	cpu->fault_stack = stack.ss_sp;
-	return sigaltstack(&stack, &cpu->old_fault_stack) ? -errno : 0;
+	cpu->k->fault_stack = stack.ss_sp;
+	return sigaltstack(&stack, &cpu->k->old_fault_stack) ? -errno : 0;
 }
 
 void ut_fault_exit_cpu(struct ut_cpu *cpu)
 {
-	if (!cpu->fault_stack)
+	if (!cpu->k->fault_stack)
 		return;
-	sigaltstack(&cpu->old_fault_stack, NULL);
-	munmap(cpu->fault_stack, HANDLER_STACK_BYTES);
-	cpu->fault_stack = NULL;
+	sigaltstack(&cpu->k->old_fault_stack, NULL);
+	munmap(cpu->k->fault_stack, HANDLER_STACK_BYTES);
+	cpu->k->fault_stack = NULL;
 }
 
 void ut_fault_init(void)

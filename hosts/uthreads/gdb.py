@@ -54,7 +54,7 @@ class Threads(gdb.Command):
             name, pid = thread["core"]["p"]["comm"].string(), int(thread["core"]["p"]["pid"])
             cpu = running.get(int(thread.address))
             if cpu is not None:
-                print(f"{name}[{pid}] runs on kernel thread {int(machine['cpus'][cpu]['tid'])}")
+                print(f"{name}[{pid}] runs on kernel thread {int(machine['cpus'][cpu]['k']['tid'])}")
                 continue
             if not int(thread["sp"]):
                 print(f"{name}[{pid}] has not begun")

@@ -37,10 +37,10 @@
 
 static void widen(struct ut_cpu *cpu, uintptr_t start, uintptr_t end)
 {
-	if (start < cpu->tls_start)
-		cpu->tls_start = start;
-	if (end > cpu->tls_end)
-		cpu->tls_end = end;
+	if (start < cpu->k->tls_start)
+		cpu->k->tls_start = start;
+	if (end > cpu->k->tls_end)
+		cpu->k->tls_end = end;
 }
 
 /*
@@ -57,8 +57,8 @@ static int add_module(struct dl_phdr_info *info, size_t bytes, void *arg)
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
 		if (p->p_type == PT_TLS &&
-		    at + p->p_memsz + GAP_BYTES >= cpu->tls_start &&
-		    at <= cpu->tls_end + GAP_BYTES)
+		    at + p->p_memsz + GAP_BYTES >= cpu->k->tls_start &&
+		    at <= cpu->k->tls_end + GAP_BYTES)
 			widen(cpu, at, at + p->p_memsz);
 	}
 	return 0;
@@ -69,19 +69,19 @@ void ut_held_init_cpu(struct ut_cpu *cpu)
 {
 	uintptr_t bytes;
 
-	cpu->tls_start = ut_thread_pointer();
-	cpu->tls_end = cpu->tls_start;
+	cpu->k->tls_start = ut_thread_pointer();
+	cpu->k->tls_end = cpu->k->tls_start;
 #if defined(__x86_64__)
-	cpu->tls_end += THREAD_BYTES;
+	cpu->k->tls_end += THREAD_BYTES;
 #else
-	cpu->tls_start -= THREAD_BYTES;
+	cpu->k->tls_start -= THREAD_BYTES;
 #endif
 	/* Modules come in any order: each may be next to what another one added. */
 	do {
-		bytes = cpu->tls_end - cpu->tls_start;
+		bytes = cpu->k->tls_end - cpu->k->tls_start;
 		dl_iterate_phdr(add_module, cpu);
-	} while (cpu->tls_end - cpu->tls_start != bytes);
-	cpu->tls_start -= SLACK_BYTES;
+	} while (cpu->k->tls_end - cpu->k->tls_start != bytes);
+	cpu->k->tls_start -= SLACK_BYTES;
 }
 
 /**
@@ -94,7 +94,7 @@ __attribute__((no_sanitize("address", "thread")))
 bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
 		  const void *frame)
 {
-	uintptr_t bytes = cpu->tls_end - cpu->tls_start;
+	uintptr_t bytes = cpu->k->tls_end - cpu->k->tls_start;
 	uintptr_t linker_bytes = ut_linker_end - ut_linker_start;
 	const uintptr_t *at = frame;
 	const uintptr_t *top = (const uintptr_t *)(t->stack.low +
@@ -103,7 +103,7 @@ bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
 	if ((uintptr_t)top - (uintptr_t)at > STACK_BYTES_MAX)
 		return true;
 	ut_valgrind_be_quiet(&at, sizeof(at));
-	while (at < top && *at - cpu->tls_start >= bytes && *at - ut_linker_start >= linker_bytes)
+	while (at < top && *at - cpu->k->tls_start >= bytes && *at - ut_linker_start >= linker_bytes)
 		at++;
 	ut_valgrind_listen();
 	return at < top;

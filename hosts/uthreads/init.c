@@ -101,11 +101,14 @@ static int make_machine(void)
 	ut_is_smp = ut.nr_cpus > 1;
 	ut_clock_init();
 	ut.cpus = sl_host_alloc(ut.nr_cpus * sizeof(struct ut_cpu));
-	if (!ut.cpus)
+	ut.kthreads = sl_host_alloc(ut.nr_cpus * sizeof(struct ut_kthread));
+	if (!ut.cpus || !ut.kthreads)
 		return -ENOMEM;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
 		ut.cpus[i].id = (s32)i;
-		ut.cpus[i].doorbell = UT_BELL_AWAKE;
+		ut.cpus[i].k = &ut.kthreads[i];
+		ut.kthreads[i].cpu = &ut.cpus[i];
+		ut.kthreads[i].doorbell = UT_BELL_AWAKE;
 		sl_lock_init(&ut.cpus[i].sleep_lock);
 	}
 	err = sl_core_init(&config);
@@ -148,7 +151,7 @@ static int tear_down(void)
 {
 	int err = 0;
 
-	if (ut.cpus) {
+	if (ut.cpus && ut.kthreads) {
 		ut_io_exit();
 		ut_cpus_stop();
 		ut_policy_close();
@@ -161,7 +164,9 @@ static int tear_down(void)
 	sl_core_exit();
 	ut_cpu_leave();
 	sl_host_free(ut.cpus, ut.nr_cpus * sizeof(struct ut_cpu));
+	sl_host_free(ut.kthreads, ut.nr_cpus * sizeof(struct ut_kthread));
 	ut.cpus = NULL;
+	ut.kthreads = NULL;
 	ut.is_running = false;
 	return err;
 }

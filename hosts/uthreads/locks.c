@@ -2,9 +2,9 @@
 /*
  * locks.c - a thread that holds a lock of pthreads is not stopped.
  *
- * Such a lock belongs to the kernel thread, and whoever waits for it stops the kernel
- * thread: if that is to run the holder, for ever. Libraries have them inside, where
- * programs do not see them. So the functions stand here before the C library's, count
+ * Such a lock belongs to the kernel thread, and a waiter stops the kernel thread: if that
+ * is to run the lock holder, without end. Libraries have them inside, where programs do
+ * not see them. So the functions stand here before the C library's, count
  * what the thread holds, and call those. What comes due meanwhile is done when the last
  * one is unlocked.
  *

@@ -85,8 +85,8 @@ static u64 tick_due_ns(const struct ut_cpu *cpu)
 
 static void note_armed(struct ut_cpu *cpu, u64 at_ns)
 {
-	cpu->armed_ns = at_ns;
-	cpu->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
+	cpu->k->armed_ns = at_ns;
+	cpu->k->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
 }
 
 static void set_timer(struct ut_cpu *cpu, u64 at_ns)
@@ -98,7 +98,7 @@ static void set_timer(struct ut_cpu *cpu, u64 at_ns)
 	};
 
 	note_armed(cpu, now_ns + ns);
-	timer_settime(cpu->timer, 0, &spec, NULL);
+	timer_settime(cpu->k->timer, 0, &spec, NULL);
 }
 
 /* It has gone off, or is to be set anew: what may be due is looked at. */
@@ -116,7 +116,7 @@ void ut_timer_arm(struct ut_cpu *cpu)
 
 	if (tick_ns < at_ns)
 		at_ns = tick_ns;
-	if (at_ns < cpu->armed_ns)
+	if (at_ns < cpu->k->armed_ns)
 		set_timer(cpu, at_ns);
 }
 
@@ -240,7 +240,7 @@ static void set_signal_stack(ucontext_t *context)
  */
 static bool has_own_mask(const struct ut_cpu *cpu, const ucontext_t *context)
 {
-	return memcmp(&context->uc_sigmask, &cpu->mask, KERNEL_SIGSET_BYTES);
+	return memcmp(&context->uc_sigmask, &cpu->k->mask, KERNEL_SIGSET_BYTES);
 }
 
 /*
@@ -290,17 +290,17 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	(void)signal;
 	if (!cpu)
 		return;
-	if (info->si_code == SI_TIMER && info->si_value.sival_ptr == &cpu->beat) {
+	if (info->si_code == SI_TIMER && info->si_value.sival_ptr == &cpu->k->beat) {
 		ut_fault_beat(cpu);
 		return;
 	}
 	ut_count_up();
 	now_ns = ut_clock_ns();
-	late_ns = now_ns > cpu->armed_ns ? now_ns - cpu->armed_ns : 0;
+	late_ns = now_ns > cpu->k->armed_ns ? now_ns - cpu->k->armed_ns : 0;
 	/* Not every emulator says that it was the timer. */
 	if (info->si_code == SI_TIMER || late_ns) {
-		if (late_ns > cpu->late_ns_max)
-			WRITE_ONCE(cpu->late_ns_max, late_ns);
+		if (late_ns > cpu->k->late_ns_max)
+			WRITE_ONCE(cpu->k->late_ns_max, late_ns);
 		note_timer(cpu);
 	}
 	/* Not the outermost: the library is at work, or the idle loop. */
@@ -309,7 +309,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	if ((ut.flags & UT_NO_PREEMPTION) || !READ_ONCE(cpu->pending) || ut_holds_locks(cpu))
 		goto out;
 	if (!is_good_moment(cpu, context, &is_bound)) {
-		if (now_ns + retry_ns(late_ns) < cpu->armed_ns)
+		if (now_ns + retry_ns(late_ns) < cpu->k->armed_ns)
 			set_timer(cpu, ut_clock_ns() + retry_ns(late_ns));
 		goto out;
 	}
@@ -318,7 +318,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	 * Handlers that waited for this begin here, and may be stopped meanwhile.
 	 */
 	set_timer(cpu, ut_clock_ns() + retry_ns(late_ns));
-	pthread_sigmask(SIG_SETMASK, &cpu->mask, NULL);
+	pthread_sigmask(SIG_SETMASK, &cpu->k->mask, NULL);
 	note_timer(ut_this_cpu());
 	do {
 		ut_count_up();
@@ -332,7 +332,7 @@ out:
 
 void ut_preempt_send(struct ut_cpu *to)
 {
-	syscall(SYS_tgkill, process, to->tid, ut.signal);
+	syscall(SYS_tgkill, process, to->k->tid, ut.signal);
 }
 
 /* All but ours, and those by which the processor says what is wrong here. */
@@ -376,9 +376,9 @@ static bool start_beat(struct ut_cpu *cpu, struct sigevent event)
 {
 	struct itimerspec spec = { .it_interval = { BEAT_S, 0 }, .it_value = { BEAT_S, 0 } };
 
-	event.sigev_value.sival_ptr = &cpu->beat;
-	return !timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &cpu->beat) &&
-	       !timer_settime(cpu->beat, 0, &spec, NULL);
+	event.sigev_value.sival_ptr = &cpu->k->beat;
+	return !timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &cpu->k->beat) &&
+	       !timer_settime(cpu->k->beat, 0, &spec, NULL);
 }
 
 /* Context: on @cpu's own kernel thread. Return: 0 or -errno. */
@@ -391,25 +391,25 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 
 	if (err)
 		return ut_fail(err, "no memory for a signal stack");
-	event._sigev_un._tid = cpu->tid;
+	event._sigev_un._tid = cpu->k->tid;
 	sigemptyset(&set);
 	sigaddset(&set, ut.signal);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	pthread_sigmask(SIG_BLOCK, NULL, &cpu->mask);
+	pthread_sigmask(SIG_BLOCK, NULL, &cpu->k->mask);
 	ut_held_init_cpu(cpu);
 	note_armed(cpu, UT_NEVER);
-	cpu->has_beat = start_beat(cpu, event);
-	cpu->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->timer);
-	return cpu->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",
+	cpu->k->has_beat = start_beat(cpu, event);
+	cpu->k->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->k->timer);
+	return cpu->k->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",
 					    strerror(errno));
 }
 
 void ut_preempt_exit_cpu(struct ut_cpu *cpu)
 {
-	if (cpu->has_beat)
-		timer_delete(cpu->beat);
-	if (cpu->has_timer)
-		timer_delete(cpu->timer);
-	cpu->has_timer = cpu->has_beat = false;
+	if (cpu->k->has_beat)
+		timer_delete(cpu->k->beat);
+	if (cpu->k->has_timer)
+		timer_delete(cpu->k->timer);
+	cpu->k->has_timer = cpu->k->has_beat = false;
 	ut_fault_exit_cpu(cpu);
 }

@@ -70,19 +70,19 @@ static struct ut_sanitized *sanitized_of(struct ut_cpu *cpu)
 	if (cpu->curr)
 		return &cpu->curr->sanitized;
 	return ut.main && smp_load_acquire(&ut.main->has_ended) ? &ut.main->sanitized :
-							 &cpu->sanitized;
+							 &cpu->k->sanitized;
 }
 
 /* From one stack to another; NULL: that of @cpu's idle loop. */
 void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
 			 struct ut_cpu *cpu)
 {
-	const struct ut_stack *stack = to ? &to->stack : &cpu->idle_stack;
+	const struct ut_stack *stack = to ? &to->stack : &cpu->k->idle_stack;
 
-	ut_sanitize_leave(from ? &from->sanitized : &cpu->sanitized,
-			  to ? &to->sanitized : &cpu->sanitized, stack->low,
+	ut_sanitize_leave(from ? &from->sanitized : &cpu->k->sanitized,
+			  to ? &to->sanitized : &cpu->k->sanitized, stack->low,
 			  stack->bytes);
-	ut_switch(from ? &from->sp : &cpu->idle_sp, to ? to->sp : cpu->idle_sp);
+	ut_switch(from ? &from->sp : &cpu->k->idle_sp, to ? to->sp : cpu->k->idle_sp);
 }
 
 /* @cpu is about to go on with @next; NULL: with its idle loop. */
@@ -90,12 +90,12 @@ sl_inline void set_next(struct ut_cpu *cpu, struct ut_thread *next)
 {
 	struct ut_thread *prev = cpu->curr;
 
-	if (cpu->eh_globals)
-		switch_exceptions(cpu->eh_globals, prev, next);
+	if (cpu->k->eh_globals)
+		switch_exceptions(cpu->k->eh_globals, prev, next);
 	if (prev)
-		prev->saved_errno = *cpu->errno_at;
+		prev->saved_errno = *cpu->k->errno_at;
 	if (next)
-		*cpu->errno_at = next->saved_errno;
+		*cpu->k->errno_at = next->saved_errno;
 	if (next && unlikely(!next->sp))
 		ut_thread_begin(cpu, next);
 	cpu->left = prev;
@@ -150,7 +150,7 @@ void *ut_end_context(void)
 	if (UT_IS_SANITIZED)
 		switch_to(cpu, next);
 	set_next(cpu, next);
-	return next ? next->sp : cpu->idle_sp;
+	return next ? next->sp : cpu->k->idle_sp;
 }
 
 /**
@@ -250,7 +250,7 @@ static bool run_next(struct ut_cpu *cpu)
 		return false;
 	ut_stolen_idle(cpu);
 	/* From now on a kick needs a signal; see ut_ring(). */
-	__atomic_exchange_n(&cpu->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&cpu->k->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
 	/* Before `pending` is looked at again: an exchange alone orders no reading. */
 	sl_host_fence();
 	switch_to(cpu, next);
@@ -275,8 +275,8 @@ void ut_idle_loop(struct ut_cpu *cpu)
 		}
 		if (must_schedule && run_next(cpu)) {
 			/* Idle since the core began to look for a task. */
-			cpu->idle_since_ns = cpu->hot.now_ns;
-			WRITE_ONCE(cpu->doorbell, UT_BELL_AWAKE);
+			cpu->k->idle_since_ns = cpu->hot.now_ns;
+			WRITE_ONCE(cpu->k->doorbell, UT_BELL_AWAKE);
 			continue;
 		}
 		/* The interrupt may have woken a thread that becomes runnable here. */

@@ -127,7 +127,7 @@ int ut_sleeper_add(struct ut_thread *t, u64 at_ns)
 	err = add(cpu, t);
 	sl_unlock(&cpu->sleep_lock);
 	/* The next thread sets the timer only for its own slice. */
-	if (!err && at_ns < cpu->armed_ns)
+	if (!err && at_ns < cpu->k->armed_ns)
 		ut_timer_arm(cpu);
 	return err;
 }

@@ -131,39 +131,24 @@ struct ut_thread {
 	struct ut_thread *prev;
 } __attribute__((aligned(64)));
 
-struct ut_cpu {
-	struct ut_cpu_inline hot;	/* first; see host_inline.h */
-	struct ut_thread *curr;		/* NULL: the idle loop */
-	struct ut_thread *left;		/* whose stack was left last; NULL: idle */
+/* A kernel thread, which plays a CPU. */
+struct ut_kthread {
+	struct ut_cpu	*cpu;		/* that it plays */
 	void		*idle_sp;
 	void		**eh_globals;	/* C++ runtime; NULL: there is none */
-	int		*errno_at;	/* of the kernel thread */
+	int		*errno_at;
 	u64		armed_ns;	/* the timer's time; UT_NEVER: off */
 	u64		armed_floor_ns;	/* a turn that is over later ends at a later tick */
-	u32		pending;	/* UT_PENDING_*; atomic */
-	s32		id;
-	u64		ticked_ns;	/* the tick that was handled last */
 	u64		late_ns_max;	/* of the timer's signals; atomic */
-	u32		nr_retries;	/* of a preemption that came at a bad moment */
-
-	/* Free memory, for this CPU alone: */
-	struct ut_thread *free_threads;	/* a bundle that is in use, by `next` */
-	struct ut_thread *free_bundle;	/* a whole one; NULL: none */
-	u32		nr_free;	/* in the first */
-	struct ut_stack	warm_stack;	/* its thread ended here last; 0 bytes: none */
-
-	/* It alone writes them, others add them up: ut_threads_left(). */
-	u64		nr_begun;	/* threads that were created here; atomic */
-	u64		nr_ended;	/* threads that were reaped here; atomic */
 
 	pid_t		tid;
-	clockid_t	clock;		/* CPU time of the kernel thread */
+	clockid_t	clock;		/* its CPU time */
 	u64		clock_from_ns;	/* what it said at time 0 */
 	u64		clock_ns;	/* CPU time of the whole run, when it has ended */
 	u64		idle_ns;	/* of that, awake and without a task */
 	u64		idle_since_ns;
 	u64		settled_ns;	/* of stolen_ns, what no run has to give back any more */
-	/* Its kernel thread writes them, others read; nr_marks is odd meanwhile: */
+	/* It writes them, others read; nr_marks is odd meanwhile: */
 	u32		nr_marks;
 	u64		marked_ns;	/* when it was last idle, less stolen_ns then */
 	u64		marked_cpu_ns;	/* what `clock` said then */
@@ -178,14 +163,37 @@ struct ut_cpu {
 	stack_t		old_fault_stack;
 	bool		has_timer, has_beat;
 	uintptr_t	tls_start, tls_end;	/* thread-local memory */
-	struct cpumask	only;		/* this CPU */
 	struct ut_stack	idle_stack;	/* of the idle loop */
 	struct ut_sanitized sanitized;	/* the same */
 
 	/* Others write here: */
 	u32		doorbell __attribute__((aligned(64)));	/* futex */
-	struct request	*remote;	/* done by helpers; atomic, lib/io.c's */
 	u64		rung_ns;	/* when it was woken last; atomic */
+} __attribute__((aligned(64)));
+
+struct ut_cpu {
+	struct ut_cpu_inline hot;	/* first; see host_inline.h */
+	struct ut_thread *curr;		/* NULL: the idle loop */
+	struct ut_thread *left;		/* whose stack was left last; NULL: idle */
+	struct ut_kthread *k;		/* that plays it; atomic for others */
+	u32		pending;	/* UT_PENDING_*; atomic */
+	s32		id;
+	u64		ticked_ns;	/* the tick that was handled last */
+	u32		nr_retries;	/* of a preemption that came at a bad moment */
+
+	/* Free memory, for this CPU alone: */
+	struct ut_thread *free_threads;	/* a bundle that is in use, by `next` */
+	struct ut_thread *free_bundle;	/* a whole one; NULL: none */
+	u32		nr_free;	/* in the first */
+	struct ut_stack	warm_stack;	/* its thread ended here last; 0 bytes: none */
+
+	/* It alone writes them, others add them up: ut_threads_left(). */
+	u64		nr_begun;	/* threads that were created here; atomic */
+	u64		nr_ended;	/* threads that were reaped here; atomic */
+	struct cpumask	only;		/* this CPU */
+
+	/* Others write here: */
+	struct request	*remote __attribute__((aligned(64))); /* done by helpers; atomic, lib/io.c's */
 
 	/* sleep_lock protects: */
 	sl_lock_t	sleep_lock;
@@ -206,6 +214,7 @@ struct ut_machine {
 	u64		tick_ns;
 	size_t		stack_bytes;
 	struct ut_cpu	*cpus;
+	struct ut_kthread *kthreads;	/* as many; the first is the process's first */
 	struct ut_thread *threads;	/* [threads_max], pages as they are used */
 	u64		random;
 	struct ut_thread *main;		/* the caller of ut_init() */
@@ -386,7 +395,7 @@ static inline void ut_timer_check(struct ut_cpu *cpu)
 	u64 slice_ns = ut.has_ticks ? 0 : sl_slice(&cpu->curr->core);
 
 	if (slice_ns < UT_NEVER / 8 &&
-	    cpu->hot.now_ns + slice_ns <= cpu->armed_floor_ns)
+	    cpu->hot.now_ns + slice_ns <= cpu->k->armed_floor_ns)
 		ut_timer_arm(cpu);
 }
 

@@ -56,7 +56,7 @@ def test_every_instruction_of_a_switch_can_be_unwound(gdb):
     stacks = [line.split()[1:] for line in said.splitlines() if line.startswith("STACK")]
     assert len(stacks) > 100
     for names in stacks:
-        assert names[0] != "ut_switch" or names[1] in ("ut_switch_sanitized", "switch_to", "ut_context_entry"), names
+        assert names[0] != "ut_switch" or names[1] in ("ut_switch_sanitized", "switch_to", "idle_enter", "ut_context_entry"), names
         assert names[-1] in ("ut_context_entry", "main") or names[-1].startswith(("_start", "__libc")), names
     # A thread's beginning and its end have nothing above them.
     assert stacks.count(["ut_context_entry"]) > 5

@@ -50,8 +50,8 @@ static void end_now(void)
 	ut_stolen_look_everywhere();
 	r->taken_ns = READ_ONCE(ut_taken_ns) * ut.nr_cpus;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
-		u64 away_ns = READ_ONCE(ut.cpus[i].away_ns_max);
-		u64 late_ns = READ_ONCE(ut.cpus[i].late_ns_max);
+		u64 away_ns = READ_ONCE(ut.kthreads[i].away_ns_max);
+		u64 late_ns = READ_ONCE(ut.kthreads[i].late_ns_max);
 
 		if (away_ns > r->away_ns_max)
 			r->away_ns_max = away_ns;
@@ -231,8 +231,8 @@ static void end(void)
 	for (u32 i = 0; i < ut.nr_cpus; i++)
 		r->nr_switches += sl_cpu_report((s32)i).nr_switches;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
-		r->clock_ns += ut.cpus[i].clock_ns;
-		r->idle_clock_ns += ut.cpus[i].idle_ns;
+		r->clock_ns += ut.kthreads[i].clock_ns;
+		r->idle_clock_ns += ut.kthreads[i].idle_ns;
 		r->switch_clock_ns += ut.cpus[i].hot.switch_ns;
 	}
 	verbs_check_products();
