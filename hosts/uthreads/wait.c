@@ -63,11 +63,17 @@ static void append(struct ut_queue *q, struct ut_thread *t)
 	WRITE_ONCE(t->queue, q);
 }
 
+/* Callers of these could not do without what they wait for. */
+static bool is_cancellation_point(enum ut_wait wait)
+{
+	return wait != UT_WAIT_MUTEX && wait != UT_WAIT_ONCE;
+}
+
 /* Why it need not wait any longer although no waker has taken it out; 0: no reason. */
 static int reason_to_leave(const struct ut_thread *t, enum ut_wait wait,
 			   u64 until_ns)
 {
-	if (wait != UT_WAIT_MUTEX && smp_load_acquire(&t->is_cancelled))
+	if (is_cancellation_point(wait) && smp_load_acquire(&t->is_cancelled))
 		return -ECANCELED;
 	if (until_ns != UT_NEVER && smp_load_acquire(&t->heap_idx) == UT_NOT_IN_HEAP)
 		return -ETIMEDOUT;
@@ -110,7 +116,7 @@ static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *
  * ut_wait_in - wait in a queue until taken out
  * @q: queue of @object
  * @lock: lock of @object; held, and dropped here
- * @wait: what kind of object it is; a mutex is no cancellation point
+ * @wait: what kind of object it is
  * @until_ns: UT_NEVER: as long as it takes
  *
  * Context: preemption disabled, by this call alone.

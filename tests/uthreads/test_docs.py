@@ -64,6 +64,7 @@ ut_mutex mutex = UT_MUTEX_INIT, urgent = UT_MUTEX_INIT_INHERIT(UT_MUTEX_INHERIT_
 ut_cond cond = UT_COND_INIT;
 ut_sem sem = UT_SEM_INIT(3);
 ut_barrier barrier = UT_BARRIER_INIT(2);
+ut_once once = UT_ONCE_INIT;
 int main(void) { return (int)config.nr_cpus; }
 """
 

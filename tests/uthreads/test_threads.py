@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from uthreads.uthreads_programs import ROOT, run_program
 
@@ -116,3 +118,21 @@ def test_the_policy_changes_while_threads_run(toolchain, cpus):
     chain = toolchain("gcc", "plain")
     names = ("cfs", "-", "fifo", "credit", "rr")
     run_program(chain.program("change.c"), policy(chain, "rr"), cpus, *(policy(chain, name) for name in names))
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+@pytest.mark.parametrize("what", ["statics", "once"])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_what_is_constructed_once_is_waited_for(toolchain, build, what, cpus):
+    if what == "statics" and "thread" in build:
+        pytest.skip("ThreadSanitizer has guards of its own")
+    chain = toolchain(*build)
+    run_program(chain.program("statics.cpp"), policy(chain, "rr"), cpus, what, env=FORCED)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize(("what", "why"), [("recursive", "by its own constructor"), ("disabled", "preemption disabled")])
+def test_statics_that_cannot_be_waited_for_end_the_process(toolchain, what, why, cpus):
+    chain = toolchain("gcc", "plain")
+    said = run_program(chain.program("statics.cpp"), policy(chain, "rr"), cpus, what, status=-signal.SIGABRT).stderr
+    assert why in said

@@ -15,7 +15,7 @@
  * may go on on another kernel thread, so whatever it knows by the address of a
  * thread-local variable is to be looked up again. docs/uthreads.md is the manual.
  *
- * Any function but ut_init() returns -EPERM when it is called from a kernel
+ * Any function but ut_init() and ut_once_call() returns -EPERM when it is called from a kernel
  * thread that the library did not start, and all of them do in a child of fork().
  */
 #ifndef SCHEDLAB_UTHREADS_H
@@ -340,6 +340,17 @@ typedef struct {
 /* Return: 1 to the last that came, 0 to the others; -EINVAL: for 0 parties;
  * -ECANCELED: the caller does not count as having come. */
 int ut_barrier_wait(ut_barrier *barrier);
+
+typedef struct {
+	uint64_t state_;
+} ut_once;
+
+#define UT_ONCE_INIT { 0 }
+
+/* Call @fn, unless that has been done; if another thread is at it, wait until it has.
+ * Kernel threads outside may call it, too; no cancellation point. May switch. Return:
+ * 0: it has been called; -EDEADLK: by @fn itself; -EPERM: preemption is disabled. */
+int ut_once_call(ut_once *once, void (*fn)(void *arg), void *arg);
 
 /* ---- channels ---------------------------------------------------------------- */
 
