@@ -57,7 +57,7 @@ static bool is_owner(ut_mutex *m, const struct ut_thread *t)
 }
 
 /* Another thread owns it, or owned it when we looked. */
-static int lock_slowly(ut_mutex *m, struct ut_thread *self)
+static int lock_slowly(ut_mutex *m, struct ut_thread *self, u64 until_ns)
 {
 	uintptr_t owner;
 	int err = ut_may_block();
@@ -79,7 +79,7 @@ static int lock_slowly(ut_mutex *m, struct ut_thread *self)
 	if (m->flags_ & INHERITS)
 		ut_inherit_from(m, self);
 	return ut_wait_in(queue_of(&m->waiters_), LOCK_OF(m), UT_WAIT_MUTEX, m,
-			  UT_NEVER);
+			  until_ns);
 }
 
 /* Return: 0; -EOWNERDEAD: its last owner ended without letting it go. */
@@ -110,24 +110,25 @@ static void end_owning(ut_mutex *m, struct ut_thread *self)
 }
 
 /* Context: preemption disabled. */
-static int lock_mutex(ut_mutex *m)
+static int lock_mutex(ut_mutex *m, struct ut_thread *self, u64 until_ns)
 {
-	struct ut_thread *self = ut_this_cpu()->curr;
 	int err = 0;
 
 	if (!change_owner(m, 0, (uintptr_t)self))
-		err = is_owner(m, self) ? -EDEADLK : lock_slowly(m, self);
+		err = is_owner(m, self) ? -EDEADLK : lock_slowly(m, self, until_ns);
 	return err ? err : begin_owning(m, self);
 }
 
 int ut_mutex_lock(ut_mutex *m)
 {
+	struct ut_thread *self;
 	int err;
 
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	err = lock_mutex(m);
+	self = ut_this_cpu()->curr;
+	err = lock_mutex(m, self, self->deadline_ns);
 	ut_enable();
 	return err;
 }
@@ -215,8 +216,8 @@ static int wait_cond(ut_cond *c, ut_mutex *m, u64 until_ns)
 	/* A signal by the mutex's next owner waits for this lock. */
 	unlock_mutex(m);
 	err = ut_wait_in(queue_of(&c->waiters_), LOCK_OF(c), UT_WAIT_COND, c,
-			 until_ns);
-	again = lock_mutex(m);
+			 ut_until(self, until_ns));
+	again = lock_mutex(m, self, UT_NEVER);
 	return again ? again : err;
 }
 
@@ -284,7 +285,7 @@ int ut_sem_wait_until(ut_sem *s, uint64_t until_ns)
 		sl_unlock(LOCK_OF(s));
 	} else {
 		err = ut_wait_in(queue_of(&s->waiters_), LOCK_OF(s),
-				 UT_WAIT_SEM, s, until_ns);
+				 UT_WAIT_SEM, s, ut_until(ut_this_cpu()->curr, until_ns));
 	}
 	ut_enable();
 	return err;
@@ -366,7 +367,7 @@ static int wait_barrier(ut_barrier *b)
 		return err;
 	}
 	return ut_wait_in(queue_of(&b->waiters_), LOCK_OF(b), UT_WAIT_BARRIER, b,
-			  UT_NEVER);
+			  ut_this_cpu()->curr->deadline_ns);
 }
 
 int ut_barrier_wait(ut_barrier *b)

@@ -89,6 +89,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->nr_pthread_locks = 0;
 	t->free_mask = NULL;
 	t->heap_idx = UT_NOT_IN_HEAP;
+	t->deadline_ns = UT_NEVER;
 	t->is_cancelled = false;
 	t->held = NULL;
 	t->attr = (struct ut_attr)UT_ATTR_INIT;
@@ -401,6 +402,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 		struct ut_stats *stats)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
+	u64 until_ns = self->deadline_ns;
 	int err;
 
 	if (t == self && id_of(t) == id)
@@ -412,11 +414,19 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 		sl_unlock(&t->lock);
 		return -EDEADLK;
 	}
+	if (t->has_ended)
+		until_ns = UT_NEVER;
+	else
+		err = ut_begin_wait(self, until_ns);
+	if (err) {
+		sl_unlock(&t->lock);
+		return err;
+	}
 	t->is_joinable = false;
 	WRITE_ONCE(t->joiner, self);
 	while (!t->has_ended) {
 		ut_prepare_block(self, UT_WAIT_JOIN, t);
-		err = smp_load_acquire(&self->is_cancelled) ? -ECANCELED : ut_may_block();
+		err = ut_why_leave(self, UT_WAIT_JOIN, until_ns);
 		if (err)
 			break;
 		sl_unlock(&t->lock);
@@ -426,7 +436,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 			ut_pause();
 		sl_lock(&t->lock);
 	}
-	ut_end_wait(self);
+	ut_end_timed_wait(self, until_ns);
 	WRITE_ONCE(t->joiner, NULL);
 	if (err) {
 		t->is_joinable = true;

@@ -175,7 +175,7 @@ static int sleep_until(u64 at_ns)
 
 int ut_sleep_ns(uint64_t ns)
 {
-	u64 at_ns;
+	u64 at_ns, until_ns;
 	int err;
 
 	if (!ut_this_cpu())
@@ -183,9 +183,23 @@ int ut_sleep_ns(uint64_t ns)
 	ut_disable();
 	if (__builtin_add_overflow(sl_host_now_ns(), ns, &at_ns))
 		at_ns = UT_NEVER - 1;
-	err = sleep_until(at_ns);
+	until_ns = ut_until(ut_this_cpu()->curr, at_ns);
+	err = sleep_until(until_ns);
 	ut_enable();
-	return err;
+	return !err && until_ns < at_ns ? -ETIMEDOUT : err;
+}
+
+uint64_t ut_set_deadline(uint64_t until_ns)
+{
+	u64 former_ns;
+
+	if (!ut_this_cpu())
+		return UT_NEVER;
+	ut_disable();
+	former_ns = ut_this_cpu()->curr->deadline_ns;
+	ut_this_cpu()->curr->deadline_ns = until_ns;
+	ut_enable();
+	return former_ns;
 }
 
 void ut_policy_timer_set(u64 at_ns)

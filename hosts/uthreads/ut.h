@@ -37,7 +37,6 @@
 
 #pragma GCC visibility push(hidden)
 
-#define UT_NEVER (~0ULL)
 #define UT_GUARD_BYTES 65536	/* below each stack: no smaller frame jumps over it */
 #define UT_NOT_IN_HEAP (~0U)	/* ut_thread.heap_idx */
 
@@ -117,6 +116,7 @@ struct ut_thread {
 	u8		wait;		/* enum ut_wait */
 	const void	*wait_object;
 	u64		wake_ns;	/* it sleeps until then */
+	u64		deadline_ns;	/* no call of its waits longer; UT_NEVER */
 	u32		heap_idx;	/* its place among a CPU's sleepers; atomic */
 	s32		heap_cpu;	/* whose */
 	bool		is_cancelled;	/* atomic */
@@ -349,7 +349,16 @@ static inline void ut_end_wait(struct ut_thread *self)
 	WRITE_ONCE(self->wait, (u8)UT_WAIT_NONE);
 }
 
+/* A call of @self's may wait until @until_ns: or until when? */
+static inline u64 ut_until(const struct ut_thread *self, u64 until_ns)
+{
+	return self->deadline_ns < until_ns ? self->deadline_ns : until_ns;
+}
+
 /* wait.c */
+int ut_begin_wait(struct ut_thread *self, u64 until_ns);
+int ut_why_leave(const struct ut_thread *t, enum ut_wait wait, u64 until_ns);
+void ut_end_timed_wait(struct ut_thread *self, u64 until_ns);
 int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 	       const void *object, u64 until_ns);
 struct ut_thread *ut_queue_take(struct ut_queue *q);

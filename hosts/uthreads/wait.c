@@ -70,14 +70,28 @@ static bool is_cancellation_point(enum ut_wait wait)
 }
 
 /* Why it need not wait any longer although no waker has taken it out; 0: no reason. */
-static int reason_to_leave(const struct ut_thread *t, enum ut_wait wait,
-			   u64 until_ns)
+int ut_why_leave(const struct ut_thread *t, enum ut_wait wait, u64 until_ns)
 {
 	if (is_cancellation_point(wait) && smp_load_acquire(&t->is_cancelled))
 		return -ECANCELED;
 	if (until_ns != UT_NEVER && smp_load_acquire(&t->heap_idx) == UT_NOT_IN_HEAP)
 		return -ETIMEDOUT;
 	return 0;
+}
+
+/* Return: 0: the caller may block, and is woken at @until_ns; -EPERM; -ENOMEM. */
+int ut_begin_wait(struct ut_thread *self, u64 until_ns)
+{
+	int err = ut_may_block();
+
+	return err || until_ns == UT_NEVER ? err : ut_sleeper_add(self, until_ns);
+}
+
+void ut_end_timed_wait(struct ut_thread *self, u64 until_ns)
+{
+	ut_end_wait(self);
+	if (until_ns != UT_NEVER)
+		ut_sleeper_remove(self);
 }
 
 /* Context: the object's lock is held, and dropped here. */
@@ -89,7 +103,7 @@ static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *
 
 	for (;;) {
 		ut_prepare_block(self, wait, object);
-		err = reason_to_leave(self, wait, until_ns);
+		err = ut_why_leave(self, wait, until_ns);
 		if (err && self->queue == q)
 			break;
 		sl_unlock(lock);
@@ -127,11 +141,9 @@ int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 	       const void *object, u64 until_ns)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
-	int err = ut_may_block();
+	int err = ut_begin_wait(self, until_ns);
 	bool is_taken;
 
-	if (!err && until_ns != UT_NEVER)
-		err = ut_sleeper_add(self, until_ns);
 	if (err) {
 		sl_unlock(lock);
 		return err;
@@ -139,7 +151,7 @@ int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 	append(q, self);
 	ut_prepare_block(self, wait, object);
 	is_taken = false;
-	if (likely(!reason_to_leave(self, wait, until_ns))) {
+	if (likely(!ut_why_leave(self, wait, until_ns))) {
 		sl_unlock(lock);
 		if (smp_load_acquire(&self->queue))
 			ut_block(self);
@@ -150,8 +162,6 @@ int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 	}
 	if (unlikely(!is_taken))
 		err = wait_until_taken(self, q, lock, wait, object, until_ns);
-	ut_end_wait(self);
-	if (until_ns != UT_NEVER)
-		ut_sleeper_remove(self);
+	ut_end_timed_wait(self, until_ns);
 	return err;
 }

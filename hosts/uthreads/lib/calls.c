@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/io_uring.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,6 +34,36 @@ struct call {
 	socklen_t *address_bytes;
 	ssize_t result;
 };
+
+/* What is ready at once need not be asked of others. Context: preemption disabled. */
+static int poll_one(struct ut_thread *self, int fd, short events, u64 until_ns)
+{
+	struct pollfd one = { .fd = fd, .events = events };
+	u64 deadline_ns = self->deadline_ns;
+	int found = poll(&one, 1, 0);
+
+	if (found)
+		return found < 0 ? ut_io_error() :
+		       one.revents & POLLNVAL ? -EBADF : one.revents;
+	if (!until_ns)
+		return -ETIMEDOUT;
+	self->deadline_ns = ut_until(self, until_ns);
+	found = ut_io_wait_ready(fd, (unsigned short)events);
+	self->deadline_ns = deadline_ns;
+	return found;
+}
+
+int ut_poll(int fd, short events, uint64_t until_ns)
+{
+	int found;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	found = poll_one(ut_this_cpu()->curr, fd, events, until_ns);
+	ut_enable();
+	return found;
+}
 
 /* The result of a system call, or -errno. */
 static int finish(struct call *c, ssize_t result)
@@ -156,7 +187,7 @@ static ssize_t use_socket(int fd, char *buffer, size_t bytes, bool is_write)
 			continue;
 		if (err == -EAGAIN && !is_nonblocking(fd))
 			err = ut_io_wait_ready(fd, is_write ? EPOLLOUT : EPOLLIN);
-		if (err)
+		if (err < 0)
 			return written ? (ssize_t)written : err;
 	}
 }
@@ -227,9 +258,9 @@ static ssize_t transfer_by_helper(int (*fn)(void *), const struct call *all,
 								      EPOLLIN) :
 				 -EPERM;
 		n = err;
-		if (err == -ECANCELED)
+		if (err == -ECANCELED || err == -ETIMEDOUT)
 			break;
-		if (!err && is_write && part.bytes > PIPE_BUF)
+		if (err > 0 && is_write && part.bytes > PIPE_BUF)
 			part.bytes = PIPE_BUF;
 		n = ut_io_call_outside(fn, &part);
 		n = n ? n : part.result;
@@ -237,7 +268,7 @@ static ssize_t transfer_by_helper(int (*fn)(void *), const struct call *all,
 			break;
 		rest.buffer = (char *)rest.buffer + n;
 		rest.bytes -= (size_t)n;
-	} while (!err && is_write && rest.bytes);
+	} while (err > 0 && is_write && rest.bytes);
 	return rest.bytes < all->bytes ? (ssize_t)(all->bytes - rest.bytes) : n;
 }
 
@@ -347,11 +378,11 @@ int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int fl
 		do_accept(&c);
 	} else if (!ut_io_ask_kernel(&sqe, true, &c.result)) {
 		/* Another caller of accept() may be faster. */
-		while (!err && without_waiting(do_accept, &c) == -EAGAIN)
+		while (err >= 0 && without_waiting(do_accept, &c) == -EAGAIN)
 			err = ut_io_wait_ready(fd, EPOLLIN);
 	}
 	ut_enable();
-	return err ? err : (int)c.result;
+	return err < 0 ? err : (int)c.result;
 }
 
 /*
@@ -366,7 +397,7 @@ static int connect_and_wait(struct call *c)
 	if (err != -EINPROGRESS)
 		return err;
 	err = ut_io_wait_ready(c->fd, EPOLLOUT);
-	if (!err && getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &bytes))
+	if (err >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &bytes))
 		return ut_io_error();
 	return err > 0 ? -err : err;
 }

@@ -109,7 +109,8 @@ static int send_message(struct ut_chan *c, const void *message, bool may_wait)
 		err = -EAGAIN;
 	else {
 		self->message = (void *)(uintptr_t)message;
-		err = ut_wait_in(&c->senders, &c->lock, UT_WAIT_SEND, c, UT_NEVER);
+		err = ut_wait_in(&c->senders, &c->lock, UT_WAIT_SEND, c,
+				 self->deadline_ns);
 		return err ? err : self->answer;
 	}
 	sl_unlock(&c->lock);
@@ -164,7 +165,8 @@ static int recv_message(struct ut_chan *c, void *message, bool may_wait)
 		return err;
 	}
 	self->message = message;
-	err = ut_wait_in(&c->receivers, &c->lock, UT_WAIT_RECV, c, UT_NEVER);
+	err = ut_wait_in(&c->receivers, &c->lock, UT_WAIT_RECV, c,
+			 self->deadline_ns);
 	return err ? err : self->answer;
 }
 

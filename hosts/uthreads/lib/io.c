@@ -191,7 +191,8 @@ static void take_back(struct request *r)
 static int wait_for(struct request *r, int (*give)(struct request *))
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
-	int err = ut_may_block();
+	u64 until_ns = r->may_last ? self->deadline_ns : UT_NEVER;
+	int err = ut_begin_wait(self, until_ns);
 
 	if (err)
 		return err;
@@ -202,20 +203,21 @@ static int wait_for(struct request *r, int (*give)(struct request *))
 	err = give(r);
 	if (err) {
 		__atomic_sub_fetch(&ut.nr_outside, 1, __ATOMIC_SEQ_CST);
-		ut_end_wait(self);
+		ut_end_timed_wait(self, until_ns);
 		return err;
 	}
 	while (!smp_load_acquire(&r->is_done)) {
-		if (r->may_last && !r->is_given_up && smp_load_acquire(&self->is_cancelled)) {
-			r->is_given_up = true;
-			take_back(r);
+		if (r->may_last && !r->given_up) {
+			r->given_up = ut_why_leave(self, UT_WAIT_IO, until_ns);
+			if (r->given_up)
+				take_back(r);
 		}
 		ut_block(self);
 		ut_prepare_block(self, UT_WAIT_IO, NULL);
 	}
-	ut_end_wait(self);
-	if (r->is_given_up && r->answer == -EINTR)
-		r->answer = -ECANCELED;
+	ut_end_timed_wait(self, until_ns);
+	if (r->given_up && (r->answer == -EINTR || r->answer == -ECANCELED))
+		r->answer = r->given_up;
 	return 0;
 }
 
@@ -264,7 +266,7 @@ void ut_io_exit(void)
 
 /* ---- the watcher: it waits for descriptors to be ready -------------------------- */
 
-/* The watcher lets go of @r, which is on no list any more. @answer: 0; -errno. */
+/* The watcher lets go of @r, which is on no list any more. @answer: events; -errno. */
 static void end_watch(struct request *r, int answer)
 {
 	/* The program has the same file open: its own close() is no end of the watch. */
@@ -276,7 +278,7 @@ static void end_watch(struct request *r, int answer)
 }
 
 /* It is ready, and perhaps given up as well: either way it is handed back once. */
-static void end_ready_watch(struct request *r)
+static void end_ready_watch(struct request *r, u32 events)
 {
 	struct request **link;
 
@@ -287,7 +289,7 @@ static void end_ready_watch(struct request *r)
 	if (*link)
 		*link = r->next;
 	pthread_mutex_unlock(&lock);
-	end_watch(r, 0);
+	end_watch(r, (int)events);
 }
 
 /* After a look at what is ready, so that no event is left of those. */
@@ -325,7 +327,7 @@ static void *watch(void *arg)
 			else if (r == &ring_rings)
 				ut_uring_reap();
 			else
-				end_ready_watch(r);
+				end_ready_watch(r, events[i].events);
 		}
 		if (must_look)
 			end_given_up();
@@ -410,7 +412,7 @@ bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, bool may_last, ssize_t *re
 		if (ut_may_block() || !has_ring() || wait_for(&r, submit_to_kernel))
 			return false;
 		*result = r.answer;
-		if (r.answer != -ECANCELED || r.is_given_up)
+		if (r.answer != -ECANCELED || r.given_up)
 			return true;
 	}
 	return false;
@@ -442,8 +444,8 @@ static int submit_watch(struct request *r)
 }
 
 /*
- * Wait until @fd is ready for @events, or has an error. Return: 0; -EPERM: it may be a
- * file, which always is; -ECANCELED; -errno. Context: preemption disabled.
+ * Wait until @fd is ready for @events, or has an error. Return: for which, not 0; -EPERM:
+ * it may be a file, which always is; -ECANCELED; -ETIMEDOUT; -errno. Context: preemption disabled.
  */
 int ut_io_wait_ready(int fd, u32 events)
 {
@@ -455,7 +457,7 @@ int ut_io_wait_ready(int fd, u32 events)
 	int err;
 
 	if (ut_io_ask_kernel(&sqe, true, &found))
-		return found < 0 ? (int)found : 0;
+		return (int)found;
 	err = ut_may_block() ? -EPERM : wait_for(&r, submit_watch);
 	return err ? err : r.answer;
 }

@@ -19,7 +19,7 @@ struct request {
 	int watched_fd;		/* the watcher's own number for what it watches */
 	const struct io_uring_sqe *sqe;	/* what the kernel is to do */
 	bool may_last;		/* it waits for a peer, and can be taken back */
-	bool is_given_up;	/* its thread has asked for it to be taken back */
+	int given_up;		/* why its thread has asked for it to be taken back */
 	bool is_watched;	/* the watcher has it; io.c's lock protects it */
 	bool is_done;		/* atomic */
 	struct ut_cpu *cpu;	/* to be told */

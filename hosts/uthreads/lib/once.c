@@ -69,7 +69,7 @@ static int wait_outside(uint64_t *state, uint64_t seen)
 	return 0;
 }
 
-/* Return: 1: it is for the caller to do, who calls end(); 0: it is done; -errno. */
+/* Return: 1: it is for the caller to do, and to call end(); 0: it is done; -errno. */
 static int begin(uint64_t *state)
 {
 	u64 mine = owned_by_caller();

@@ -167,7 +167,7 @@ int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg);
  *
  * Return: 0; -ESRCH when there is no such thread (any more); -EINVAL for a
  * detached one or one that another thread joins already; -EDEADLK for the
- * caller, or one that waits for the caller; -ECANCELED.
+ * caller, or one that waits for the caller; -ECANCELED; -ETIMEDOUT.
  */
 int ut_join(ut_id id, void **result);
 
@@ -188,8 +188,17 @@ ut_id ut_self(void);
  * preemption is disabled. */
 int ut_yield(void);
 
-/* Sleeps for at least @ns. May switch. Return: 0; -ECANCELED; -ENOMEM. */
+/* Sleeps for at least @ns. May switch. Return: 0; -ECANCELED; -ETIMEDOUT; -ENOMEM. */
 int ut_sleep_ns(uint64_t ns);
+
+/*
+ * From now on calls of the caller's that wait return -ETIMEDOUT at @until_ns, a time of
+ * ut_now_ns(), as those with an `until_ns` of their own do: whichever is first. That is
+ * every cancellation point (below) and ut_mutex_lock(), but not what waits for a mutex
+ * after a condition. UT_NEVER: no deadline. Return: the former one; UT_NEVER outside.
+ */
+#define UT_NEVER (~0ULL)
+uint64_t ut_set_deadline(uint64_t until_ns);
 
 /* ns since ut_init(), from a clock that costs some 20 ns; 0 outside. */
 uint64_t ut_now_ns(void);
@@ -210,7 +219,7 @@ void ut_preempt_enable(void);
  * marked as a cancellation point below, returns -ECANCELED, also one that it is
  * blocked in. What it does then is its own affair; it should return.
  * ut_join, ut_sleep_ns, ut_cond_wait*, ut_sem_wait*, ut_barrier_wait, ut_chan_send,
- * ut_chan_recv, ut_accept, ut_connect, and ut_read and ut_write of what waits for a
+ * ut_chan_recv, ut_poll, ut_accept, ut_connect, and ut_read and ut_write of what waits for a
  * peer (of a socket, a pipe, a terminal) are such points. Mutexes are none, nor are
  * files and ut_outside(), which end by themselves.
  *
@@ -291,7 +300,7 @@ typedef struct {
 
 /*
  * lock: may switch. Return: 0; -EDEADLK: the caller owns it; -EOWNERDEAD: the
- * caller owns it now, but its last owner ended without letting it go.
+ * caller owns it now, but its last owner ended without letting it go; -ETIMEDOUT.
  * trylock: Return: 0; -EBUSY; -EOWNERDEAD.
  * unlock: may switch. Return: 0; -EPERM: the caller does not own it. It belongs to
  * the first waiter, if there is one, before that thread runs.
@@ -338,7 +347,7 @@ typedef struct {
 #define UT_BARRIER_INIT(parties) { { 0 }, (parties), 0, { 0, 0 } }
 
 /* Return: 1 to the last that came, 0 to the others; -EINVAL: for 0 parties;
- * -ECANCELED: the caller does not count as having come. */
+ * -ECANCELED, -ETIMEDOUT: the caller does not count as having come. */
 int ut_barrier_wait(ut_barrier *barrier);
 
 typedef struct {
@@ -361,11 +370,11 @@ typedef struct ut_chan ut_chan;
 /* Return: 0; -EINVAL: no bytes, or too many; -ENOMEM. */
 int ut_chan_create(ut_chan **chan, size_t message_bytes, size_t capacity);
 
-/* Return: 0; -EPIPE: it is closed; -ECANCELED; try: -EAGAIN. */
+/* Return: 0; -EPIPE: it is closed; -ECANCELED; -ETIMEDOUT; try: -EAGAIN. */
 int ut_chan_send(ut_chan *chan, const void *message);
 int ut_chan_try_send(ut_chan *chan, const void *message);
 
-/* Return: 0; -EPIPE: it is closed, and empty; -ECANCELED; try: -EAGAIN. */
+/* Return: 0; -EPIPE: it is closed, and empty; -ECANCELED; -ETIMEDOUT; try: -EAGAIN. */
 int ut_chan_recv(ut_chan *chan, void *message);
 int ut_chan_try_recv(ut_chan *chan, void *message);
 
@@ -392,11 +401,15 @@ void *ut_getspecific(ut_key key);
 /* ---- calls that block the thread, and not its kernel thread --------------------- */
 
 /*
- * As the system calls of these names, with -errno for errors; but no signal ends one
+ * ut_poll() waits until @fd is ready for @events of poll(2), or in error: Return: what it
+ * is ready for, not 0; -ETIMEDOUT; -ECANCELED; -EBADF. With @until_ns 0 it only looks.
+ * The others are as the system calls of these names, with -errno for errors; but no signal ends one
  * with -EINTR. Whether SIGPIPE comes beside -EPIPE depends on which thread does the
- * work: ignore it. A cancelled ut_write() that has written something returns how much.
+ * work: ignore it. A cancelled ut_write(), or one whose time is over, that has written
+ * something returns how much.
  * close() does not end a call that waits: shut the socket down, or cancel the waiter.
  */
+int ut_poll(int fd, short events, uint64_t until_ns);
 ssize_t ut_read(int fd, void *buffer, size_t bytes);
 ssize_t ut_write(int fd, const void *buffer, size_t bytes);
 ssize_t ut_pread(int fd, void *buffer, size_t bytes, off_t at);
