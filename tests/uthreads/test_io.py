@@ -46,6 +46,14 @@ def test_every_call_that_waits_ends_at_a_deadline(toolchain, build, way, cpus):
     run_program(chain.program("deadlines.c"), policy(chain, "rr"), cpus, way)
 
 
+@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("way", ["ring", "helpers"])
+@pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
+def test_datagrams_messages_and_vectors(toolchain, tmp_path, build, way, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("vectors.c"), policy(chain, "rr"), cpus, way, tmp_path)
+
+
 def test_what_the_kernel_gave_up_for_signals_is_done(toolchain):
     """Of 300 such calls 41 said -ECANCELED."""
     chain = toolchain("gcc", "plain")

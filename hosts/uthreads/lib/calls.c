@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * calls.c - the calls of files and sockets: ut_read() to ut_connect().
+ * calls.c - the calls of files and sockets: ut_poll(), and ut_read() to ut_connect().
  *
  * A socket is read and written by the thread itself, which waits while it is not
  * ready. Everything else is asked of the kernel's ring, and where there is none, of a
  * helper.
  *
- * Read next: io.c.
+ * Read next: io.c; vectors.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,9 +20,7 @@
 
 #include "io.h"
 
-/* How long a thread waits until it looks again whether it can be connected. */
-#define RETRY_NS_MIN 100000
-#define RETRY_NS_MAX 5000000
+#define PAUSE_NS_MAX 5000000
 
 struct call {
 	int fd;
@@ -124,7 +122,7 @@ static int do_connect(void *arg)
 /* While it is held, a descriptor may say for a moment that it does not wait. */
 static pthread_mutex_t flags_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool is_nonblocking(int fd)
+bool ut_io_is_nonblocking(int fd)
 {
 	int flags;
 
@@ -161,9 +159,13 @@ static int without_waiting(int (*fn)(void *), struct call *c)
  * socket is not ready. As a call that blocks, a write goes on until all is written.
  * Return: bytes; -ENOTSOCK; -errno. Context: preemption disabled.
  */
-static ssize_t use_socket(int fd, char *buffer, size_t bytes, bool is_write)
+static ssize_t use_socket(const struct call *c, bool is_write)
 {
+	int flags = c->flags | MSG_DONTWAIT;
+	char *buffer = c->buffer;
+	size_t bytes = c->bytes;
 	size_t written = 0;
+	int fd = c->fd;
 	int err = 0;
 
 	/* Nothing is there at once; recv() would wait for something. */
@@ -171,21 +173,21 @@ static ssize_t use_socket(int fd, char *buffer, size_t bytes, bool is_write)
 		return read(fd, buffer, 0) < 0 ? ut_io_error() : 0;
 	for (;;) {
 		ssize_t n = is_write ? send(fd, buffer + written, bytes - written,
-					    MSG_DONTWAIT) :
-				       recv(fd, buffer, bytes, MSG_DONTWAIT);
+					    flags) :
+				       recv(fd, buffer, bytes, flags);
 
 		if (n >= 0 && !is_write)
 			return n;
 		if (n >= 0) {
 			written += (size_t)n;
-			if (written >= bytes || is_nonblocking(fd))
+			if (written >= bytes || ut_io_is_nonblocking(fd))
 				return (ssize_t)written;
 			continue;
 		}
 		err = ut_io_error();
 		if (err == -EINTR)
 			continue;
-		if (err == -EAGAIN && !is_nonblocking(fd))
+		if (err == -EAGAIN && !ut_io_is_nonblocking(fd))
 			err = ut_io_wait_ready(fd, is_write ? EPOLLOUT : EPOLLIN);
 		if (err < 0)
 			return written ? (ssize_t)written : err;
@@ -217,7 +219,7 @@ static bool transfer_by_kernel(const struct call *all, bool is_write, ssize_t *r
 	struct call rest = *all;
 	ssize_t n = 0;
 
-	if (is_nonblocking(all->fd))
+	if (ut_io_is_nonblocking(all->fd))
 		return false;
 	do {
 		struct io_uring_sqe sqe = sqe_of(is_write ? IORING_OP_WRITE :
@@ -245,7 +247,7 @@ static bool transfer_by_kernel(const struct call *all, bool is_write, ssize_t *r
 static ssize_t transfer_by_helper(int (*fn)(void *), const struct call *all,
 				  bool is_write)
 {
-	bool may_wait = !is_nonblocking(all->fd);
+	bool may_wait = !ut_io_is_nonblocking(all->fd);
 	struct call rest = *all;
 	ssize_t n;
 	int err;
@@ -280,8 +282,7 @@ static ssize_t transfer(int (*fn)(void *), struct call *c, bool is_write)
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	n = ut_may_block() ? -EPERM :
-			     use_socket(c->fd, c->buffer, c->bytes, is_write);
+	n = ut_may_block() ? -EPERM : use_socket(c, is_write);
 	if (n == -ENOTSOCK && !transfer_by_kernel(c, is_write, &n))
 		n = transfer_by_helper(fn, c, is_write);
 	ut_enable();
@@ -324,12 +325,18 @@ ssize_t ut_read(int fd, void *buffer, size_t bytes)
 	return transfer(do_read, &c, false);
 }
 
-ssize_t ut_write(int fd, const void *buffer, size_t bytes)
+/* @flags: of send(2), where it is a socket. Return: as ut_write(). */
+ssize_t ut_io_write(int fd, const void *buffer, size_t bytes, int flags)
 {
 	struct call c = { .fd = fd, .buffer = (void *)(uintptr_t)buffer,
-			  .bytes = bytes };
+			  .bytes = bytes, .flags = flags };
 
 	return transfer(do_write, &c, true);
+}
+
+ssize_t ut_write(int fd, const void *buffer, size_t bytes)
+{
+	return ut_io_write(fd, buffer, bytes, 0);
 }
 
 ssize_t ut_pread(int fd, void *buffer, size_t bytes, off_t at)
@@ -373,7 +380,7 @@ int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int fl
 	ut_disable();
 	if (ut_may_block()) {
 		c.result = -EPERM;
-	} else if (is_nonblocking(fd)) {
+	} else if (ut_io_is_nonblocking(fd)) {
 		/* The ring would wait. */
 		do_accept(&c);
 	} else if (!ut_io_ask_kernel(&sqe, true, &c.result)) {
@@ -409,7 +416,7 @@ static int connect_once(struct call *c, bool *may_wait)
 
 	ut_disable();
 	err = ut_may_block();
-	*may_wait = !err && !is_nonblocking(c->fd);
+	*may_wait = !err && !ut_io_is_nonblocking(c->fd);
 	if (*may_wait) {
 		err = connect_and_wait(c);
 	} else if (!err) {
@@ -420,12 +427,24 @@ static int connect_once(struct call *c, bool *may_wait)
 	return err;
 }
 
+/*
+ * No event says when the other side of a local socket has room, and no helper must wait
+ * for it: the caller looks again later, less and less often. Return: as ut_sleep_ns().
+ */
+int ut_io_pause(u64 *pause_ns)
+{
+	int err = ut_sleep_ns(*pause_ns);
+
+	*pause_ns = *pause_ns < PAUSE_NS_MAX ? 2 * *pause_ns : PAUSE_NS_MAX;
+	return err;
+}
+
 int ut_connect(int fd, const struct sockaddr *address, socklen_t address_bytes)
 {
 	struct call c = { .fd = fd,
 			  .address = (struct sockaddr *)(uintptr_t)address,
 			  .address_bytes = &address_bytes };
-	u64 pause_ns = RETRY_NS_MIN;
+	u64 pause_ns = UT_IO_PAUSE_NS;
 	bool may_wait;
 	int err;
 
@@ -435,10 +454,8 @@ int ut_connect(int fd, const struct sockaddr *address, socklen_t address_bytes)
 		err = connect_once(&c, &may_wait);
 		if (err != -EAGAIN || !may_wait)
 			return err;
-		/* Nothing says when there is room, and no helper must wait for it. */
-		err = ut_sleep_ns(pause_ns);
+		err = ut_io_pause(&pause_ns);
 		if (err)
 			return err;
-		pause_ns = pause_ns < RETRY_NS_MAX ? 2 * pause_ns : RETRY_NS_MAX;
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io.h - a request done outside the machine: what io.c and uring.c share.
+ * io.h - a request done outside the machine: what the files of I/O share.
  *
  * Read next: io.c.
  */
@@ -33,6 +33,12 @@ int ut_io_error(void);
 int ut_io_call_outside(int (*fn)(void *), void *arg);
 bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, bool may_last, ssize_t *result);
 int ut_io_wait_ready(int fd, u32 events);
+
+/* calls.c */
+#define UT_IO_PAUSE_NS 100000	/* the first of ut_io_pause() */
+bool ut_io_is_nonblocking(int fd);
+ssize_t ut_io_write(int fd, const void *buffer, size_t bytes, int flags);
+int ut_io_pause(u64 *pause_ns);
 
 /* uring.c */
 int ut_uring_start(void);

@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -219,9 +220,9 @@ void ut_preempt_enable(void);
  * marked as a cancellation point below, returns -ECANCELED, also one that it is
  * blocked in. What it does then is its own affair; it should return.
  * ut_join, ut_sleep_ns, ut_cond_wait*, ut_sem_wait*, ut_barrier_wait, ut_chan_send,
- * ut_chan_recv, ut_poll, ut_accept, ut_connect, and ut_read and ut_write of what waits for a
- * peer (of a socket, a pipe, a terminal) are such points. Mutexes are none, nor are
- * files and ut_outside(), which end by themselves.
+ * ut_chan_recv, ut_poll, ut_accept, ut_connect, and ut_read, ut_write and their like of
+ * what waits for a peer (of a socket, a pipe, a terminal) are such points. Mutexes are
+ * none, nor are files and ut_outside(), which end by themselves.
  *
  * Return: 0; -ESRCH.
  */
@@ -405,7 +406,7 @@ void *ut_getspecific(ut_key key);
  * is ready for, not 0; -ETIMEDOUT; -ECANCELED; -EBADF. With @until_ns 0 it only looks.
  * The others are as the system calls of these names, with -errno for errors; but no signal ends one
  * with -EINTR. Whether SIGPIPE comes beside -EPIPE depends on which thread does the
- * work: ignore it. A cancelled ut_write(), or one whose time is over, that has written
+ * work: ignore it. MSG_WAITALL has no effect. A cancelled ut_write(), or one whose time is over, that has written
  * something returns how much.
  * close() does not end a call that waits: shut the socket down, or cancel the waiter.
  */
@@ -415,6 +416,14 @@ ssize_t ut_write(int fd, const void *buffer, size_t bytes);
 ssize_t ut_pread(int fd, void *buffer, size_t bytes, off_t at);
 ssize_t ut_pwrite(int fd, const void *buffer, size_t bytes, off_t at);
 int ut_fsync(int fd);
+ssize_t ut_readv(int fd, const struct iovec *parts, int nr);
+ssize_t ut_writev(int fd, const struct iovec *parts, int nr);
+ssize_t ut_recvfrom(int fd, void *buffer, size_t bytes, int flags,
+		    struct sockaddr *address, socklen_t *address_bytes);
+ssize_t ut_sendto(int fd, const void *buffer, size_t bytes, int flags,
+		  const struct sockaddr *address, socklen_t address_bytes);
+ssize_t ut_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t ut_sendmsg(int fd, const struct msghdr *message, int flags);
 int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int flags);
 int ut_connect(int fd, const struct sockaddr *address, socklen_t address_bytes);
 

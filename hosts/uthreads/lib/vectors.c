@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vectors.c - messages with addresses, and several buffers in one call: ut_recvmsg() to
+ * ut_writev().
+ *
+ * A socket is used by the thread itself, which waits while it is not ready; other
+ * descriptors, by the kernel's ring or a helper, as in calls.c. What a stream or a pipe
+ * has no room for at once is written part by part.
+ *
+ * Read next: calls.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <linux/io_uring.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "io.h"
+
+struct vector {
+	int fd;
+	const struct iovec *parts;
+	size_t nr;
+	bool is_write;
+	ssize_t result;
+};
+
+/* Of a vector @done bytes are written: the rest. Return: bytes of both; -errno. */
+static ssize_t write_rest(const struct vector *v, ssize_t done, int flags)
+{
+	size_t sum = done > 0 ? (size_t)done : 0;
+	size_t end = 0;
+	ssize_t n = done;
+
+	for (size_t i = 0; i < v->nr && n >= 0; i++) {
+		size_t start = end;
+
+		end += v->parts[i].iov_len;
+		if (sum >= end)
+			continue;
+		n = ut_io_write(v->fd, (char *)v->parts[i].iov_base + (sum - start),
+				end - sum, flags);
+		sum += n > 0 ? (size_t)n : 0;
+		if (sum < end)
+			break;
+	}
+	return sum ? (ssize_t)sum : n;
+}
+
+/*
+ * Send or receive once, when the socket is ready. Context: preemption disabled.
+ * Return: bytes; -EAGAIN with @may_retry: it is not, and said that it was; -errno.
+ */
+static ssize_t use_socket(int fd, struct msghdr *msg, int flags, bool is_write,
+			  bool *may_retry)
+{
+	int err = ut_may_block() ? -EPERM : 0;
+	bool has_waited = false;
+
+	while (err >= 0) {
+		ssize_t n = is_write ? sendmsg(fd, msg, flags | MSG_DONTWAIT) :
+				       recvmsg(fd, msg, flags | MSG_DONTWAIT);
+
+		if (n >= 0)
+			return n;
+		err = ut_io_error();
+		*may_retry = err == -EAGAIN && !(flags & MSG_DONTWAIT) &&
+			     !ut_io_is_nonblocking(fd);
+		if (err == -EINTR)
+			err = 0;
+		else if (*may_retry && !has_waited)
+			err = ut_io_wait_ready(fd, is_write ? EPOLLOUT : EPOLLIN);
+		has_waited = err > 0;
+	}
+	return err;
+}
+
+static ssize_t transfer(int fd, struct msghdr *msg, int flags, bool is_write)
+{
+	u64 pause_ns = UT_IO_PAUSE_NS;
+	bool may_retry = false;
+	ssize_t n;
+
+	if (!ut_this_cpu())
+		return -EPERM;
+	for (;;) {
+		ut_disable();
+		n = use_socket(fd, msg, flags, is_write, &may_retry);
+		ut_enable();
+		if (n != -EAGAIN || !may_retry)
+			return n;
+		n = ut_io_pause(&pause_ns);
+		if (n)
+			return n;
+	}
+}
+
+ssize_t ut_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	return transfer(fd, msg, flags, false);
+}
+
+ssize_t ut_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct vector v = { .fd = fd, .parts = msg->msg_iov, .nr = msg->msg_iovlen };
+	ssize_t n = transfer(fd, (struct msghdr *)(uintptr_t)msg, flags, true);
+
+	/* A message that is one is sent as a whole, or not at all. */
+	return n <= 0 || flags & MSG_DONTWAIT ? n : write_rest(&v, n, flags);
+}
+
+ssize_t ut_recvfrom(int fd, void *buffer, size_t bytes, int flags,
+		    struct sockaddr *address, socklen_t *address_bytes)
+{
+	struct iovec part = { buffer, bytes };
+	struct msghdr msg = { .msg_name = address, .msg_iov = &part, .msg_iovlen = 1,
+			      .msg_namelen = address ? *address_bytes : 0 };
+	ssize_t n = ut_recvmsg(fd, &msg, flags);
+
+	if (n >= 0 && address)
+		*address_bytes = msg.msg_namelen;
+	return n;
+}
+
+ssize_t ut_sendto(int fd, const void *buffer, size_t bytes, int flags,
+		  const struct sockaddr *address, socklen_t address_bytes)
+{
+	struct iovec part = { (void *)(uintptr_t)buffer, bytes };
+	struct msghdr msg = { .msg_name = (void *)(uintptr_t)address,
+			      .msg_namelen = address_bytes, .msg_iov = &part,
+			      .msg_iovlen = 1 };
+
+	return ut_sendmsg(fd, &msg, flags);
+}
+
+static int do_vector(void *arg)
+{
+	struct vector *v = arg;
+
+	v->result = v->is_write ? writev(v->fd, v->parts, (int)v->nr) :
+				  readv(v->fd, v->parts, (int)v->nr);
+	if (v->result < 0)
+		v->result = -errno;
+	return 0;
+}
+
+static size_t bytes_of(const struct vector *v)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < v->nr; i++)
+		bytes += v->parts[i].iov_len;
+	return bytes;
+}
+
+/* What is no socket, as a vector. Context: preemption disabled. Return: bytes; -errno. */
+static ssize_t use_others(struct vector *v)
+{
+	struct io_uring_sqe sqe = { .opcode = v->is_write ? IORING_OP_WRITEV :
+							    IORING_OP_READV,
+				    .fd = v->fd, .addr = (uintptr_t)v->parts,
+				    .len = (u32)v->nr, .off = ~0ULL };
+	bool may_wait = !ut_io_is_nonblocking(v->fd);
+	int err = ut_may_block() ? -EPERM : 0;
+
+	if (err || (may_wait && ut_io_ask_kernel(&sqe, true, &v->result)))
+		return err ? err : v->result;
+	if (may_wait)
+		err = ut_io_wait_ready(v->fd, v->is_write ? EPOLLOUT : EPOLLIN);
+	if (err == -ECANCELED || err == -ETIMEDOUT)
+		return err;
+	/* A pipe that is ready has room for no more, and no helper must wait for it. */
+	if (err > 0 && v->is_write && bytes_of(v) > PIPE_BUF)
+		return 0;
+	err = ut_io_call_outside(do_vector, v);
+	return err ? err : v->result;
+}
+
+static ssize_t transfer_vector(int fd, const struct iovec *parts, int nr, bool is_write)
+{
+	struct vector v = { fd, parts, (size_t)nr, is_write, 0 };
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)parts,
+			      .msg_iovlen = (size_t)nr };
+	ssize_t n;
+
+	if (nr < 0 || nr > IOV_MAX)
+		return -EINVAL;
+	/* recvmsg() would wait for something. */
+	if (!is_write && !bytes_of(&v))
+		return ut_read(fd, NULL, 0);
+	n = transfer(fd, &msg, 0, is_write);
+	if (n == -ENOTSOCK) {
+		ut_disable();
+		n = use_others(&v);
+		ut_enable();
+	}
+	return is_write ? write_rest(&v, n, 0) : n;
+}
+
+ssize_t ut_readv(int fd, const struct iovec *parts, int nr)
+{
+	return transfer_vector(fd, parts, nr, false);
+}
+
+ssize_t ut_writev(int fd, const struct iovec *parts, int nr)
+{
+	return transfer_vector(fd, parts, nr, true);
+}
