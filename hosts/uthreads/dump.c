@@ -21,6 +21,7 @@ static const char *const wait_names[] = {
 	[UT_WAIT_NONE] = "nothing",	[UT_WAIT_JOIN] = "thread",
 	[UT_WAIT_SLEEP] = "time",	[UT_WAIT_MUTEX] = "mutex",
 	[UT_WAIT_ONCE] = "what is done once",
+	[UT_WAIT_READ] = "lock to read",	[UT_WAIT_WRITE] = "lock to write",
 	[UT_WAIT_COND] = "condition",	[UT_WAIT_SEM] = "semaphore",
 	[UT_WAIT_BARRIER] = "barrier",	[UT_WAIT_SEND] = "channel to have room",
 	[UT_WAIT_RECV] = "channel to hold a message", [UT_WAIT_IO] = "I/O",

@@ -54,8 +54,10 @@ enum ut_wait {
 	UT_WAIT_NONE,
 	UT_WAIT_JOIN,
 	UT_WAIT_SLEEP,
-	UT_WAIT_MUTEX,
+	UT_WAIT_MUTEX,		/* from here to UT_WAIT_WRITE no cancellation points */
 	UT_WAIT_ONCE,
+	UT_WAIT_READ,		/* of a lock of readers and writers */
+	UT_WAIT_WRITE,
 	UT_WAIT_COND,
 	UT_WAIT_SEM,
 	UT_WAIT_BARRIER,

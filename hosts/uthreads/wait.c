@@ -66,7 +66,7 @@ static void append(struct ut_queue *q, struct ut_thread *t)
 /* Callers of these could not do without what they wait for. */
 static bool is_cancellation_point(enum ut_wait wait)
 {
-	return wait != UT_WAIT_MUTEX && wait != UT_WAIT_ONCE;
+	return wait < UT_WAIT_MUTEX || wait > UT_WAIT_WRITE;
 }
 
 /* Why it need not wait any longer although no waker has taken it out; 0: no reason. */

@@ -65,6 +65,7 @@ ut_cond cond = UT_COND_INIT;
 ut_sem sem = UT_SEM_INIT(3);
 ut_barrier barrier = UT_BARRIER_INIT(2);
 ut_once once = UT_ONCE_INIT;
+ut_rwlock lock = UT_RWLOCK_INIT;
 int main(void) { return (int)config.nr_cpus; }
 """
 

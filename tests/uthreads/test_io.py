@@ -54,6 +54,14 @@ def test_datagrams_messages_and_vectors(toolchain, tmp_path, build, way, cpus):
     run_program(chain.program("vectors.c"), policy(chain, "rr"), cpus, way, tmp_path)
 
 
+@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("way", ["ring", "helpers"])
+@pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
+def test_kernel_threads_outside_and_handlers_wake_threads(toolchain, build, way, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("outside.c"), policy(chain, "rr"), cpus, way)
+
+
 def test_what_the_kernel_gave_up_for_signals_is_done(toolchain):
     """Of 300 such calls 41 said -ECANCELED."""
     chain = toolchain("gcc", "plain")

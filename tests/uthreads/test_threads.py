@@ -33,6 +33,13 @@ def test_waiting_for_each_other(toolchain, build, name, cpus):
     run_program(chain.program("sync.c"), policy(chain, name), cpus)
 
 
+@pytest.mark.parametrize("cpus", [1, 2, 4])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_readers_and_writers(toolchain, build, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("readers.c"), policy(chain, "rr"), cpus, env=FORCED)
+
+
 @pytest.mark.parametrize("name", ["-", "rr", "cfs", "credit", "mlfq", "lottery"])
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):

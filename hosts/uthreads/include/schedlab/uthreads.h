@@ -195,8 +195,8 @@ int ut_sleep_ns(uint64_t ns);
 /*
  * From now on calls of the caller's that wait return -ETIMEDOUT at @until_ns, a time of
  * ut_now_ns(), as those with an `until_ns` of their own do: whichever is first. That is
- * every cancellation point (below) and ut_mutex_lock(), but not what waits for a mutex
- * after a condition. UT_NEVER: no deadline. Return: the former one; UT_NEVER outside.
+ * every cancellation point (below), ut_mutex_lock() and ut_rwlock_*lock(), but not what
+ * waits for a mutex after a condition. UT_NEVER: no deadline. Return: the former one; UT_NEVER outside.
  */
 #define UT_NEVER (~0ULL)
 uint64_t ut_set_deadline(uint64_t until_ns);
@@ -221,7 +221,7 @@ void ut_preempt_enable(void);
  * blocked in. What it does then is its own affair; it should return.
  * ut_join, ut_sleep_ns, ut_cond_wait*, ut_sem_wait*, ut_barrier_wait, ut_chan_send,
  * ut_chan_recv, ut_poll, ut_accept, ut_connect, and ut_read, ut_write and their like of
- * what waits for a peer (of a socket, a pipe, a terminal) are such points. Mutexes are
+ * what waits for a peer (of a socket, a pipe, a terminal) are such points. Locks are
  * none, nor are files and ut_outside(), which end by themselves.
  *
  * Return: 0; -ESRCH.
@@ -350,6 +350,26 @@ typedef struct {
 /* Return: 1 to the last that came, 0 to the others; -EINVAL: for 0 parties;
  * -ECANCELED, -ETIMEDOUT: the caller does not count as having come. */
 int ut_barrier_wait(ut_barrier *barrier);
+
+typedef struct {
+	struct { uint32_t is_held; } lock_;
+	int32_t nr_owners_;	/* -1: a writer */
+	struct ut_waiters_ waiters_;
+} ut_rwlock;
+
+#define UT_RWLOCK_INIT { { 0 }, 0, { 0, 0 } }
+
+/*
+ * Many readers, or one writer. A reader waits for the writers that came before it, also
+ * a thread that reads already: it must not lock it once more. rdlock, wrlock: may
+ * switch; no cancellation points. Return: 0; -ETIMEDOUT; try: -EBUSY. unlock: may
+ * switch. Return: 0; -EPERM: no thread owns it.
+ */
+int ut_rwlock_rdlock(ut_rwlock *lock);
+int ut_rwlock_wrlock(ut_rwlock *lock);
+int ut_rwlock_tryrdlock(ut_rwlock *lock);
+int ut_rwlock_trywrlock(ut_rwlock *lock);
+int ut_rwlock_unlock(ut_rwlock *lock);
 
 typedef struct {
 	uint64_t state_;
