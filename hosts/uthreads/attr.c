@@ -103,6 +103,7 @@ void ut_bind(struct ut_thread *t, bool is_bound)
 
 	if (is_bound == !!mask)
 		return;
+	ut_this_cpu()->nr_bound += is_bound ? 1 : -1;
 	sl_lock(&t->lock);
 	t->free_mask = is_bound ? READ_ONCE(t->core.p.cpus_ptr) : NULL;
 	sl_task_set_affinity(&t->core, is_bound ? &ut_this_cpu()->only : mask);

@@ -197,7 +197,8 @@ static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
 void ut_stolen_idle(struct ut_cpu *cpu)
 {
 	u64 now_ns = sl_host_now_ns();
-	u64 stolen_ns = look_without_task(cpu, now_ns);
+	bool is_long = now_ns - READ_ONCE(cpu->hot.looked_ns) >= UT_STOLEN_FROM_NS;
+	u64 stolen_ns = is_long ? look_without_task(cpu, now_ns) : 0;
 	u64 idle_ns = now_ns - cpu->k->idle_since_ns;
 
 	cpu->k->idle_ns += idle_ns > stolen_ns ? idle_ns - stolen_ns : 0;

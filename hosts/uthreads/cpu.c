@@ -29,6 +29,7 @@
 
 #define IDLE_STACK_BYTES 65536
 #define SPIN_NS 10000
+#define LOOK_NS 100000
 
 /* C++'s runtime, if the program has one. */
 __attribute__((weak)) void *__cxa_get_globals(void);
@@ -46,93 +47,129 @@ __attribute__((weak)) void *__cxa_get_globals(void);
  */
 void ut_ring(struct ut_cpu *to, u32 pending)
 {
-	u32 asleep = UT_BELL_ASLEEP;
+	struct ut_kthread *k;
+	bool is_put_off;
 	u32 was;
 
 	if (to == ut_this_cpu()) {
 		__atomic_fetch_or(&to->pending, pending, __ATOMIC_RELAXED);
 		return;
 	}
+	/* Said first: a kernel thread that spins may see `pending` at once. */
+	is_put_off = pending == UT_PENDING_KICK && ut_put_off_kick(to);
+	if (!is_put_off)
+		WRITE_ONCE(to->put_off_ns, 0);
 	was = __atomic_fetch_or(&to->pending, pending, __ATOMIC_SEQ_CST);
-	switch (__atomic_load_n(&to->k->doorbell, __ATOMIC_SEQ_CST)) {
+	k = __atomic_load_n(&to->k, __ATOMIC_SEQ_CST);
+	switch (__atomic_load_n(&k->doorbell, __ATOMIC_SEQ_CST)) {
+	case UT_BELL_SPINS:
 	case UT_BELL_ASLEEP:
+	case UT_BELL_TAKEN:
 		ut_forced_pause();
-		WRITE_ONCE(to->k->rung_ns, ut_clock_ns());
-		/*
-		 * By now it may be awake by itself and run a thread. Were its bell
-		 * then said to be AWAKE, no CPU would send it a signal any more.
-		 */
-		if (__atomic_compare_exchange_n(&to->k->doorbell, &asleep,
-						UT_BELL_AWAKE, false,
-						__ATOMIC_SEQ_CST,
-						__ATOMIC_SEQ_CST))
-			syscall(SYS_futex, &to->k->doorbell,
-				FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+		if (!is_put_off || !ut_stays_put_off(k)) {
+			WRITE_ONCE(to->put_off_ns, 0);
+			ut_wake_kthread(k);
+		}
 		break;
 	case UT_BELL_OFF:
 		/* If it was wanted before, its signal is on the way. */
 		if (!was && !(ut.flags & UT_NO_PREEMPTION))
-			ut_preempt_send(to);
+			ut_preempt_send(k);
 		break;
 	}
 }
 
 /* Sleep until @until_ns or the bell. */
-static void sleep_until(struct ut_cpu *cpu, u64 until_ns)
+static void sleep_in_kernel(struct ut_kthread *k, u64 until_ns)
 {
 	struct timespec at;
-	u64 now_ns, ns, woken_ns;
-	u32 asleep = UT_BELL_AWAKE;
+	u64 now_ns, ns;
 
-	if (!__atomic_compare_exchange_n(&cpu->k->doorbell, &asleep, UT_BELL_ASLEEP,
-					 false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
-		return;
-	if (!__atomic_load_n(&cpu->pending, __ATOMIC_SEQ_CST)) {
-		now_ns = sl_host_now_ns();
-		clock_gettime(CLOCK_MONOTONIC, &at);
-		ns = until_ns > now_ns ? until_ns - now_ns : 0;
-		/* A year is as good as no limit, and its sum fits. */
-		if (ns > 365 * 86400 * 1000000000ULL)
-			ns = 365 * 86400 * 1000000000ULL;
-		ns += (u64)at.tv_nsec;
-		at.tv_sec += (time_t)(ns / 1000000000);
-		at.tv_nsec = (long)(ns % 1000000000);
-		syscall(SYS_futex, &cpu->k->doorbell,
-			FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, UT_BELL_ASLEEP,
-			&at, NULL, FUTEX_BITSET_MATCH_ANY);
-		woken_ns = __atomic_load_n(&cpu->k->doorbell, __ATOMIC_SEQ_CST) ==
-				   UT_BELL_AWAKE ? READ_ONCE(cpu->k->rung_ns) : until_ns;
-		now_ns = sl_host_now_ns();
-		if (now_ns > woken_ns)
-			ut_note_away(cpu, now_ns - woken_ns);
-	}
-	__atomic_store_n(&cpu->k->doorbell, UT_BELL_AWAKE, __ATOMIC_SEQ_CST);
+	now_ns = ut_clock_ns();
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	/* A year is as good as no limit, and its sum fits. */
+	if (ns > 365 * 86400 * 1000000000ULL)
+		ns = 365 * 86400 * 1000000000ULL;
+	ns += (u64)at.tv_nsec;
+	at.tv_sec += (time_t)(ns / 1000000000);
+	at.tv_nsec = (long)(ns % 1000000000);
+	syscall(SYS_futex, &k->doorbell, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG,
+		UT_BELL_ASLEEP, &at, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-/* No thread may run here. Return: when something is pending, or due. */
-void ut_wait_for_work(struct ut_cpu *cpu)
+/*
+ * Look for a moment, without the kernel. The kernel thread may be handed another CPU
+ * meanwhile, so nothing is written through ut_this_cpu().
+ */
+static struct ut_cpu *spin(struct ut_kthread *k, u64 until_ns)
 {
-	u64 first_ns = ut_timers_first_ns(cpu);
-	u64 spin_until_ns = ut_is_smp ? sl_host_now_ns() + SPIN_NS : 0;
-
-	if (spin_until_ns > first_ns)
-		spin_until_ns = first_ns;
-	while (!READ_ONCE(cpu->pending) && sl_host_now_ns() < spin_until_ns)
+	WRITE_ONCE(k->until_ns, 0);
+	__atomic_store_n(&k->doorbell, UT_BELL_SPINS, __ATOMIC_SEQ_CST);
+	while (!ut_is_wanted(__atomic_load_n(&k->cpu, __ATOMIC_ACQUIRE)) &&
+	       ut_clock_ns() < until_ns)
 		ut_pause();
-	if (!READ_ONCE(cpu->pending) && sl_host_now_ns() < first_ns) {
+	return ut_unpark(k);
+}
+
+/*
+ * Sleep until @until_ns or the bell; for LOOK_NS at most if there was something to do
+ * since it last slept, or it was handed another CPU.
+ */
+static struct ut_cpu *doze(struct ut_kthread *k, u64 until_ns)
+{
+	u32 awake = UT_BELL_AWAKE, nr_active = READ_ONCE(k->nr_active);
+	bool is_rung;
+	u64 woken_ns, now_ns;
+
+	WRITE_ONCE(k->looks, nr_active != k->nr_active_seen);
+	k->nr_active_seen = nr_active;
+	if (k->looks && until_ns > ut_clock_ns() + LOOK_NS)
+		until_ns = ut_clock_ns() + LOOK_NS;
+	WRITE_ONCE(k->until_ns, until_ns);
+	if (!__atomic_compare_exchange_n(&k->doorbell, &awake, UT_BELL_ASLEEP, false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return k->cpu;
+	if (!__atomic_load_n(&__atomic_load_n(&k->cpu, __ATOMIC_SEQ_CST)->pending,
+			     __ATOMIC_SEQ_CST))
+		sleep_in_kernel(k, until_ns);
+	is_rung = __atomic_load_n(&k->doorbell, __ATOMIC_SEQ_CST) == UT_BELL_AWAKE;
+	woken_ns = is_rung ? READ_ONCE(k->rung_ns) : until_ns;
+	now_ns = ut_clock_ns();
+	if (now_ns > woken_ns && !(k->looks && !is_rung))
+		ut_note_away(ut_unpark(k), now_ns - woken_ns);
+	return ut_unpark(k);
+}
+
+/*
+ * No thread may run here. Return: when something is pending, or due, on the CPU that
+ * the kernel thread now plays.
+ */
+struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu)
+{
+	struct ut_kthread *k = cpu->k;
+	u64 now_ns = sl_host_now_ns();
+	u64 first_ns = ut_timers_first_ns(cpu);
+
+	if (ut_is_smp)
+		cpu = spin(k, now_ns + SPIN_NS < first_ns ? now_ns + SPIN_NS : first_ns);
+	for (;;) {
+		first_ns = ut_timers_first_ns(cpu);
+		if (sl_host_now_ns() >= first_ns)
+			ut_ring(cpu, UT_PENDING_TIMER);
+		if (READ_ONCE(cpu->pending))
+			return cpu;
 		ut_stolen_idle(cpu);
-		sleep_until(cpu, first_ns);
+		cpu = doze(k, first_ns);
 		ut_stolen_mark(cpu);
 	}
-	if (sl_host_now_ns() >= first_ns)
-		ut_ring(cpu, UT_PENDING_TIMER);
 }
 
 /* The calling kernel thread is no CPU any more. */
 void ut_cpu_leave(void)
 {
 	ut_tls = (struct ut_tls){ 0 };
+	ut_kthread = NULL;
 }
 
 static void pin(struct ut_cpu *cpu)
@@ -153,14 +190,18 @@ static void pin(struct ut_cpu *cpu)
 	}
 }
 
-/* The calling kernel thread is @cpu from now on; it cannot be preempted yet. */
+/* The calling kernel thread plays @cpu, and cannot be preempted. */
+void ut_cpu_set_tls(struct ut_cpu *cpu)
+{
+	ut_tls = (struct ut_tls){ .cpu = &cpu->hot, .preempt_count = 1, .cpu_idx = cpu->id,
+				  .core_cpu = sl_core_cpu(cpu->id) };
+}
+
+/* The calling kernel thread is @cpu's from now on; it cannot be preempted yet. */
 void ut_cpu_enter(struct ut_cpu *cpu)
 {
-	struct ut_tls tls = { .cpu = &cpu->hot, .preempt_count = 1,
-			      .cpu_idx = cpu->id,
-			      .core_cpu = sl_core_cpu(cpu->id) };
-
-	ut_tls = tls;
+	ut_cpu_set_tls(cpu);
+	ut_kthread = cpu->k;
 	cpu->k->tid = (pid_t)syscall(SYS_gettid);
 	pthread_getcpuclockid(pthread_self(), &cpu->k->clock);
 	cpu->k->errno_at = &errno;

@@ -83,10 +83,10 @@ static u64 tick_due_ns(const struct ut_cpu *cpu)
 	       ut.tick_ns;
 }
 
-static void note_armed(struct ut_cpu *cpu, u64 at_ns)
+static void note_armed(struct ut_kthread *k, u64 at_ns)
 {
-	cpu->k->armed_ns = at_ns;
-	cpu->k->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
+	k->armed_ns = at_ns;
+	k->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
 }
 
 static void set_timer(struct ut_cpu *cpu, u64 at_ns)
@@ -97,15 +97,15 @@ static void set_timer(struct ut_cpu *cpu, u64 at_ns)
 		.it_value = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) },
 	};
 
-	note_armed(cpu, now_ns + ns);
+	note_armed(cpu->k, now_ns + ns);
 	timer_settime(cpu->k->timer, 0, &spec, NULL);
 }
 
 /* It has gone off, or is to be set anew: what may be due is looked at. */
-static void note_timer(struct ut_cpu *cpu)
+static void note_timer(struct ut_kthread *k)
 {
-	note_armed(cpu, UT_NEVER);
-	__atomic_fetch_or(&cpu->pending, UT_PENDING_TIMER, __ATOMIC_RELAXED);
+	note_armed(k, UT_NEVER);
+	__atomic_fetch_or(&__atomic_load_n(&k->cpu, __ATOMIC_RELAXED)->pending, UT_PENDING_TIMER, __ATOMIC_RELAXED);
 }
 
 /* Set the timer for the first thing that is due; earlier it may stay. */
@@ -172,8 +172,11 @@ bool ut_interrupt(struct ut_cpu *cpu)
 		if (cpu->curr && tick(cpu))
 			must_schedule = true;
 	}
-	if (cpu->curr)
+	if (cpu->curr) {
+		if (unlikely(cpu->put_off))
+			ut_give_kick(cpu);
 		ut_timer_arm(cpu);
+	}
 	return must_schedule;
 }
 
@@ -282,26 +285,29 @@ static u64 retry_ns(u64 late_ns)
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
-	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_kthread *k = ut_kthread;
+	struct ut_cpu *cpu;
 	int saved_errno = errno;
 	u64 now_ns, late_ns;
 	bool is_bound;
 
 	(void)signal;
-	if (!cpu)
+	if (!k)
 		return;
-	if (info->si_code == SI_TIMER && info->si_value.sival_ptr == &cpu->k->beat) {
+	/* If it is idle, it may be just getting another one. */
+	cpu = __atomic_load_n(&k->cpu, __ATOMIC_RELAXED);
+	if (info->si_code == SI_TIMER && info->si_value.sival_ptr == &k->beat) {
 		ut_fault_beat(cpu);
 		return;
 	}
 	ut_count_up();
 	now_ns = ut_clock_ns();
-	late_ns = now_ns > cpu->k->armed_ns ? now_ns - cpu->k->armed_ns : 0;
+	late_ns = now_ns > k->armed_ns ? now_ns - k->armed_ns : 0;
 	/* Not every emulator says that it was the timer. */
 	if (info->si_code == SI_TIMER || late_ns) {
-		if (late_ns > cpu->k->late_ns_max)
-			WRITE_ONCE(cpu->k->late_ns_max, late_ns);
-		note_timer(cpu);
+		if (late_ns > k->late_ns_max)
+			WRITE_ONCE(k->late_ns_max, late_ns);
+		note_timer(k);
 	}
 	/* Not the outermost: the library is at work, or the idle loop. */
 	if (!ut_count_down())
@@ -319,7 +325,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	 */
 	set_timer(cpu, ut_clock_ns() + retry_ns(late_ns));
 	pthread_sigmask(SIG_SETMASK, &cpu->k->mask, NULL);
-	note_timer(ut_this_cpu());
+	note_timer(ut_this_cpu()->k);
 	do {
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
@@ -330,9 +336,9 @@ out:
 	errno = saved_errno;
 }
 
-void ut_preempt_send(struct ut_cpu *to)
+void ut_preempt_send(const struct ut_kthread *to)
 {
-	syscall(SYS_tgkill, process, to->k->tid, ut.signal);
+	syscall(SYS_tgkill, process, to->tid, ut.signal);
 }
 
 /* All but ours, and those by which the processor says what is wrong here. */
@@ -397,7 +403,7 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	pthread_sigmask(SIG_BLOCK, NULL, &cpu->k->mask);
 	ut_held_init_cpu(cpu);
-	note_armed(cpu, UT_NEVER);
+	note_armed(cpu->k, UT_NEVER);
 	cpu->k->has_beat = start_beat(cpu, event);
 	cpu->k->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->k->timer);
 	return cpu->k->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",

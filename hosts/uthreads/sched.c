@@ -249,6 +249,7 @@ static bool run_next(struct ut_cpu *cpu)
 	if (!next)
 		return false;
 	ut_stolen_idle(cpu);
+	WRITE_ONCE(cpu->k->nr_active, cpu->k->nr_active + 1);
 	/* From now on a kick needs a signal; see ut_ring(). */
 	__atomic_exchange_n(&cpu->k->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
 	/* Before `pending` is looked at again: an exchange alone orders no reading. */
@@ -268,7 +269,7 @@ void ut_idle_loop(struct ut_cpu *cpu)
 		ut_stolen_idle(cpu);
 	ut_stolen_mark(cpu);
 	for (;;) {
-		must_schedule = ut_interrupt(cpu);
+		must_schedule = ut_is_wanted(cpu) && ut_interrupt(cpu);
 		if (smp_load_acquire(&ut.is_stopping)) {
 			ut_clock_end(cpu);
 			return;
@@ -280,13 +281,16 @@ void ut_idle_loop(struct ut_cpu *cpu)
 			continue;
 		}
 		/* The interrupt may have woken a thread that becomes runnable here. */
-		if (READ_ONCE(cpu->pending))
+		if (ut_is_wanted(cpu))
+			continue;
+		cpu = ut_take_over(cpu);
+		if (ut_is_wanted(cpu))
 			continue;
 		/* If all CPUs are idle, perhaps nothing is left that wakes a thread. */
 		idle = __atomic_add_fetch(&ut.idle, 1, __ATOMIC_SEQ_CST);
 		if ((u32)idle == ut.nr_cpus)
 			ut_look_for_deadlock(idle);
-		ut_wait_for_work(cpu);
+		cpu = ut_wait_for_work(cpu);
 		__atomic_add_fetch(&ut.idle, UT_LEAVES_IDLE, __ATOMIC_SEQ_CST);
 	}
 }

@@ -208,6 +208,7 @@ static void end_thread(void *result)
 	t->result = result;
 	if (t->held)
 		ut_mutexes_end(t);
+	ut_bind(t, false);
 	sl_task_set_exiting(&t->core);
 	/* One reading for both: they follow on each other. */
 	sl_host_now_ns();

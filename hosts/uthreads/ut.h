@@ -48,7 +48,9 @@
 /* How a kick reaches a CPU: struct ut_cpu's doorbell. */
 #define UT_BELL_OFF	0	/* runs a thread: send a signal */
 #define UT_BELL_AWAKE	1	/* idle, and will look at `pending` */
-#define UT_BELL_ASLEEP	2	/* idle in the kernel: wake it */
+#define UT_BELL_SPINS	2	/* idle, and looks; another one may play its CPU */
+#define UT_BELL_ASLEEP	3	/* idle in the kernel: wake it; the same */
+#define UT_BELL_TAKEN	4	/* one of these, and its CPU is just changing */
 
 enum ut_wait {
 	UT_WAIT_NONE,
@@ -172,6 +174,10 @@ struct ut_kthread {
 	/* Others write here: */
 	u32		doorbell __attribute__((aligned(64)));	/* futex */
 	u64		rung_ns;	/* when it was woken last; atomic */
+	u64		until_ns;	/* it sleeps; 0: it spins, and looks then what is due */
+	u32		nr_active;	/* how often it ran threads, or got another CPU; atomic */
+	u32		nr_active_seen;	/* when it went to sleep last */
+	bool		looks;		/* it sleeps for LOOK_NS at most; atomic */
 } __attribute__((aligned(64)));
 
 struct ut_cpu {
@@ -183,6 +189,13 @@ struct ut_cpu {
 	s32		id;
 	u64		ticked_ns;	/* the tick that was handled last */
 	u32		nr_retries;	/* of a preemption that came at a bad moment */
+	u32		nr_bound;	/* threads that are bound to it; see ut_bind() */
+
+	/* handover.c: */
+	struct ut_cpu	*put_off;	/* that a kick is put off for; NULL: none */
+	u32		nr_direct;	/* kicks that are not put off, from now on */
+	u32		penalty;	/* how many, when another one was not to be put off */
+	u64		put_off_ns;	/* when a kick of this CPU was put off; 0: none is; atomic */
 
 	/* Free memory, for this CPU alone: */
 	struct ut_thread *free_threads;	/* a bundle that is in use, by `next` */
@@ -376,7 +389,7 @@ int ut_inherit_give(struct ut_thread *t, s32 priority);
 void ut_mutexes_end(struct ut_thread *t);
 
 /* cpu.c */
-void ut_wait_for_work(struct ut_cpu *cpu);
+struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu);
 void ut_ring(struct ut_cpu *to, u32 pending);
 void ut_cpu_enter(struct ut_cpu *cpu);
 int ut_cpus_start(void);
@@ -392,7 +405,7 @@ int ut_preempt_init(void);
 int ut_preempt_init_cpu(struct ut_cpu *cpu);
 void ut_preempt_exit_cpu(struct ut_cpu *cpu);
 void ut_preempt_exit(void);
-void ut_preempt_send(struct ut_cpu *to);
+void ut_preempt_send(const struct ut_kthread *to);
 bool ut_interrupt(struct ut_cpu *cpu);
 __noinline void ut_timer_arm(struct ut_cpu *cpu);
 void ut_charge(struct ut_cpu *cpu, u64 now_ns);
@@ -419,6 +432,18 @@ void ut_fault_init(void);
 void ut_fault_exit(void);
 bool ut_fault_is_forked(void);
 _Noreturn void ut_fault_no_machine(void);
+
+/* handover.c */
+extern __thread struct ut_kthread *ut_kthread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+bool ut_put_off_kick(struct ut_cpu *to);
+bool ut_stays_put_off(struct ut_kthread *k);
+void ut_give_kick(struct ut_cpu *cpu);
+struct ut_cpu *ut_take_over(struct ut_cpu *cpu);
+struct ut_cpu *ut_unpark(struct ut_kthread *k);
+bool ut_is_wanted(struct ut_cpu *cpu);
+void ut_wake_kthread(struct ut_kthread *k);
+void ut_cpu_set_tls(struct ut_cpu *cpu);
 
 /* code.c */
 void ut_code_init(void);

@@ -47,6 +47,14 @@ def test_threads_that_never_give_way_are_preempted(toolchain, name, cpus):
     run_program(chain.program("spin.c"), policy(chain, name), cpus)
 
 
+@pytest.mark.parametrize("name", ["fifo", "rr"])
+@pytest.mark.parametrize("cpus", [2, 4])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_what_is_woken_runs_although_its_waker_computes_on(toolchain, build, cpus, name):
+    chain = toolchain(*build)
+    run_program(chain.program("waker.c"), policy(chain, name), cpus)
+
+
 @pytest.mark.parametrize("what", ["compute", "count"])
 @pytest.mark.parametrize("cpus", [1, 2, 4])
 def test_threads_make_way_in_libraries_but_not_with_their_locks(toolchain, cpus, what):
