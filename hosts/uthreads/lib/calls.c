@@ -26,7 +26,6 @@ struct call {
 	int fd;
 	void *buffer;
 	size_t bytes;
-	off_t at;
 	int flags;
 	struct sockaddr *address;
 	socklen_t *address_bytes;
@@ -68,34 +67,6 @@ static int finish(struct call *c, ssize_t result)
 {
 	c->result = result < 0 ? -errno : result;
 	return 0;
-}
-
-static int do_read(void *arg)
-{
-	struct call *c = arg;
-
-	return finish(c, read(c->fd, c->buffer, c->bytes));
-}
-
-static int do_write(void *arg)
-{
-	struct call *c = arg;
-
-	return finish(c, write(c->fd, c->buffer, c->bytes));
-}
-
-static int do_pread(void *arg)
-{
-	struct call *c = arg;
-
-	return finish(c, pread(c->fd, c->buffer, c->bytes, c->at));
-}
-
-static int do_pwrite(void *arg)
-{
-	struct call *c = arg;
-
-	return finish(c, pwrite(c->fd, c->buffer, c->bytes, c->at));
 }
 
 static int do_fsync(void *arg)
@@ -194,88 +165,91 @@ static ssize_t use_socket(const struct call *c, bool is_write)
 	}
 }
 
-/* What the kernel's ring is asked for; more than this no call transfers at once. */
-#define TRANSFER_MAX 0x7ffff000U
-
-static struct io_uring_sqe sqe_of(u8 opcode, const struct call *c, u64 at)
+static int do_vector(void *arg)
 {
-	return (struct io_uring_sqe){
-		.opcode = opcode,
-		.fd = c->fd,
-		.addr = (uintptr_t)c->buffer,
-		.len = c->bytes < TRANSFER_MAX ? (u32)c->bytes : TRANSFER_MAX,
-		.off = at,
-	};
+	struct vector *v = arg;
+
+	v->result = v->is_write ? pwritev2(v->fd, v->parts, (int)v->nr, v->at, 0) :
+				  preadv2(v->fd, v->parts, (int)v->nr, v->at, 0);
+	if (v->result < 0)
+		v->result = -errno;
+	return 0;
+}
+
+size_t ut_io_bytes(const struct vector *v)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < v->nr; i++)
+		bytes += v->parts[i].iov_len;
+	return bytes;
+}
+
+/* By a helper, of what is ready is read as far as it goes, and a pipe has so much room. */
+static ssize_t use_by_helper(struct vector v)
+{
+	bool may_wait = !ut_io_is_nonblocking(v.fd);
+	size_t bytes = ut_io_bytes(&v);
+	struct iovec first;
+	int err = -EPERM;
+
+	/* A file is always ready (-EPERM); other errors the call tells. */
+	if (may_wait && bytes)
+		err = ut_io_wait_ready(v.fd, v.is_write ? EPOLLOUT : EPOLLIN);
+	if (err == -ECANCELED || err == -ETIMEDOUT)
+		return err;
+	if (err > 0 && v.is_write && bytes > PIPE_BUF) {
+		first = v.parts[0];
+		if (first.iov_len > PIPE_BUF)
+			first.iov_len = PIPE_BUF;
+		v.parts = &first;
+		v.nr = 1;
+	}
+	err = ut_io_call_outside(do_vector, &v);
+	return err ? err : v.result;
 }
 
 /*
- * Read or write what is no socket, at its own position. A write that blocks goes on
- * until all is written: a pipe takes what it has room for. The ring waits even where
- * the program said that it would not.
- * Return: whether the kernel did it.
+ * Read or write once what is no socket. The ring waits even where the program said that
+ * it would not. Helpers must not wait for another thread: all of them might, for a
+ * reader that needs a helper. So the thread waits before.
+ *
+ * Context: preemption disabled. Return: bytes; -errno.
  */
-static bool transfer_by_kernel(const struct call *all, bool is_write, ssize_t *result)
+ssize_t ut_io_use_other(const struct vector *v)
 {
-	struct call rest = *all;
-	ssize_t n = 0;
-
-	if (ut_io_is_nonblocking(all->fd))
-		return false;
-	do {
-		struct io_uring_sqe sqe = sqe_of(is_write ? IORING_OP_WRITE :
-							    IORING_OP_READ,
-						 &rest, ~0ULL);
-
-		if (!ut_io_ask_kernel(&sqe, true, &n)) {
-			*result = (ssize_t)(all->bytes - rest.bytes);
-			return rest.bytes < all->bytes;
-		}
-		if (n <= 0)
-			break;
-		rest.buffer = (char *)rest.buffer + n;
-		rest.bytes -= (size_t)n;
-	} while (is_write && rest.bytes);
-	*result = rest.bytes < all->bytes ? (ssize_t)(all->bytes - rest.bytes) : n;
-	return true;
-}
-
-/*
- * By helpers, which must not wait for another thread: all of them might, for a reader
- * that needs a helper. So the thread waits before, and what is ready is read as far as
- * it goes, or takes as much as a pipe has room for then.
- */
-static ssize_t transfer_by_helper(int (*fn)(void *), const struct call *all,
-				  bool is_write)
-{
-	bool may_wait = !ut_io_is_nonblocking(all->fd);
-	struct call rest = *all;
+	struct io_uring_sqe sqe = { .opcode = v->is_write ? IORING_OP_WRITEV :
+							    IORING_OP_READV,
+				    .fd = v->fd, .addr = (uintptr_t)v->parts,
+				    .len = (u32)v->nr, .off = (u64)v->at };
 	ssize_t n;
-	int err;
 
-	do {
-		struct call part = rest;
-
-		/* A file is always ready (-EPERM); other errors the call tells. */
-		err = may_wait ? ut_io_wait_ready(all->fd, is_write ? EPOLLOUT :
-								      EPOLLIN) :
-				 -EPERM;
-		n = err;
-		if (err == -ECANCELED || err == -ETIMEDOUT)
-			break;
-		if (err > 0 && is_write && part.bytes > PIPE_BUF)
-			part.bytes = PIPE_BUF;
-		n = ut_io_call_outside(fn, &part);
-		n = n ? n : part.result;
-		if (n <= 0)
-			break;
-		rest.buffer = (char *)rest.buffer + n;
-		rest.bytes -= (size_t)n;
-	} while (err > 0 && is_write && rest.bytes);
-	return rest.bytes < all->bytes ? (ssize_t)(all->bytes - rest.bytes) : n;
+	if (ut_may_block())
+		return -EPERM;
+	if (!ut_io_is_nonblocking(v->fd) && ut_io_ask_kernel(&sqe, true, &n))
+		return n;
+	return use_by_helper(*v);
 }
 
-/* What is no socket is for the kernel, or for a helper. Return: bytes; -errno. */
-static ssize_t transfer(int (*fn)(void *), struct call *c, bool is_write)
+/* A write that blocks goes on until all is written: a pipe takes what it has room for. */
+static ssize_t use_other(const struct call *c, bool is_write)
+{
+	struct iovec rest = { c->buffer, c->bytes };
+	ssize_t n;
+
+	do {
+		struct vector v = { c->fd, &rest, 1, is_write, UT_IO_OWN_PLACE, 0 };
+
+		n = ut_io_use_other(&v);
+		if (n <= 0)
+			break;
+		rest.iov_base = (char *)rest.iov_base + n;
+		rest.iov_len -= (size_t)n;
+	} while (is_write && rest.iov_len && !ut_io_is_nonblocking(c->fd));
+	return rest.iov_len < c->bytes ? (ssize_t)(c->bytes - rest.iov_len) : n;
+}
+
+static ssize_t transfer(const struct call *c, bool is_write)
 {
 	ssize_t n;
 
@@ -283,46 +257,36 @@ static ssize_t transfer(int (*fn)(void *), struct call *c, bool is_write)
 		return -EPERM;
 	ut_disable();
 	n = ut_may_block() ? -EPERM : use_socket(c, is_write);
-	if (n == -ENOTSOCK && !transfer_by_kernel(c, is_write, &n))
-		n = transfer_by_helper(fn, c, is_write);
+	if (n == -ENOTSOCK)
+		n = use_other(c, is_write);
 	ut_enable();
 	return n;
 }
 
-/* By the kernel, or by a helper. */
-static ssize_t do_call(int (*fn)(void *), struct call *c,
-		       const struct io_uring_sqe *sqe)
+/* At a place, which a pipe has not. */
+static ssize_t transfer_at(int fd, void *buffer, size_t bytes, off_t at, bool is_write)
 {
-	int err = 0;
+	struct iovec part = { buffer, bytes };
+	struct vector v = { fd, &part, 1, is_write, at, 0 };
+	ssize_t n;
 
 	if (!ut_this_cpu())
 		return -EPERM;
-	ut_disable();
-	if (!ut_io_ask_kernel(sqe, false, &c->result))
-		err = ut_io_call_outside(fn, c);
-	ut_enable();
-	return err ? err : c->result;
-}
-
-/* At a place, which a pipe has not; for the ring, -1 would be the file's own. */
-static ssize_t do_call_at(int (*fn)(void *), struct call *c, u8 opcode)
-{
-	struct io_uring_sqe sqe = sqe_of(opcode, c, (u64)c->at);
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	if (c->at < 0)
+	if (at < 0)
 		return -EINVAL;
-	if (lseek(c->fd, 0, SEEK_CUR) < 0)
+	if (lseek(fd, 0, SEEK_CUR) < 0)
 		return ut_io_error();
-	return do_call(fn, c, &sqe);
+	ut_disable();
+	n = ut_io_use_other(&v);
+	ut_enable();
+	return n;
 }
 
 ssize_t ut_read(int fd, void *buffer, size_t bytes)
 {
 	struct call c = { .fd = fd, .buffer = buffer, .bytes = bytes };
 
-	return transfer(do_read, &c, false);
+	return transfer(&c, false);
 }
 
 /* @flags: of send(2), where it is a socket. Return: as ut_write(). */
@@ -331,7 +295,7 @@ ssize_t ut_io_write(int fd, const void *buffer, size_t bytes, int flags)
 	struct call c = { .fd = fd, .buffer = (void *)(uintptr_t)buffer,
 			  .bytes = bytes, .flags = flags };
 
-	return transfer(do_write, &c, true);
+	return transfer(&c, true);
 }
 
 ssize_t ut_write(int fd, const void *buffer, size_t bytes)
@@ -341,25 +305,27 @@ ssize_t ut_write(int fd, const void *buffer, size_t bytes)
 
 ssize_t ut_pread(int fd, void *buffer, size_t bytes, off_t at)
 {
-	struct call c = { .fd = fd, .buffer = buffer, .bytes = bytes, .at = at };
-
-	return do_call_at(do_pread, &c, IORING_OP_READ);
+	return transfer_at(fd, buffer, bytes, at, false);
 }
 
 ssize_t ut_pwrite(int fd, const void *buffer, size_t bytes, off_t at)
 {
-	struct call c = { .fd = fd, .buffer = (void *)(uintptr_t)buffer,
-			  .bytes = bytes, .at = at };
-
-	return do_call_at(do_pwrite, &c, IORING_OP_WRITE);
+	return transfer_at(fd, (void *)(uintptr_t)buffer, bytes, at, true);
 }
 
 int ut_fsync(int fd)
 {
 	struct call c = { .fd = fd };
-	struct io_uring_sqe sqe = sqe_of(IORING_OP_FSYNC, &c, 0);
+	struct io_uring_sqe sqe = { .opcode = IORING_OP_FSYNC, .fd = fd };
+	int err = 0;
 
-	return (int)do_call(do_fsync, &c, &sqe);
+	if (!ut_this_cpu())
+		return -EPERM;
+	ut_disable();
+	if (!ut_io_ask_kernel(&sqe, false, &c.result))
+		err = ut_io_call_outside(do_fsync, &c);
+	ut_enable();
+	return err ? err : (int)c.result;
 }
 
 int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int flags)

@@ -170,52 +170,37 @@ static int recv_message(struct ut_chan *c, void *message, bool may_wait)
 	return err ? err : self->answer;
 }
 
-int ut_chan_send(ut_chan *chan, const void *message)
+static inline int use(ut_chan *chan, void *message, bool is_send, bool may_wait)
 {
 	int err;
 
 	if (!ut_this_cpu())
 		return -EPERM;
 	ut_disable();
-	err = send_message(chan, message, true);
+	err = is_send ? send_message(chan, message, may_wait) :
+			recv_message(chan, message, may_wait);
 	ut_enable();
 	return err;
+}
+
+int ut_chan_send(ut_chan *chan, const void *message)
+{
+	return use(chan, (void *)(uintptr_t)message, true, true);
 }
 
 int ut_chan_try_send(ut_chan *chan, const void *message)
 {
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = send_message(chan, message, false);
-	ut_enable();
-	return err;
+	return use(chan, (void *)(uintptr_t)message, true, false);
 }
 
 int ut_chan_recv(ut_chan *chan, void *message)
 {
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = recv_message(chan, message, true);
-	ut_enable();
-	return err;
+	return use(chan, message, false, true);
 }
 
 int ut_chan_try_recv(ut_chan *chan, void *message)
 {
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = recv_message(chan, message, false);
-	ut_enable();
-	return err;
+	return use(chan, message, false, false);
 }
 
 /* All waiters are woken, with -EPIPE. Context: lock held. */

@@ -27,6 +27,17 @@ struct request {
 	struct request *next;
 };
 
+#define UT_IO_OWN_PLACE (-1)	/* where the file is read or written next */
+
+struct vector {
+	int fd;
+	const struct iovec *parts;
+	size_t nr;
+	bool is_write;
+	off_t at;
+	ssize_t result;
+};
+
 /* io.c */
 void ut_io_hand_back(struct request *r);
 int ut_io_error(void);
@@ -38,6 +49,8 @@ int ut_io_wait_ready(int fd, u32 events);
 #define UT_IO_PAUSE_NS 100000	/* the first of ut_io_pause() */
 bool ut_io_is_nonblocking(int fd);
 ssize_t ut_io_write(int fd, const void *buffer, size_t bytes, int flags);
+size_t ut_io_bytes(const struct vector *v);
+ssize_t ut_io_use_other(const struct vector *v);
 int ut_io_pause(u64 *pause_ns);
 
 /* uring.c */

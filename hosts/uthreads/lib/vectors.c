@@ -12,21 +12,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
-#include <linux/io_uring.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "io.h"
-
-struct vector {
-	int fd;
-	const struct iovec *parts;
-	size_t nr;
-	bool is_write;
-	ssize_t result;
-};
 
 /* Of a vector @done bytes are written: the rest. Return: bytes of both; -errno. */
 static ssize_t write_rest(const struct vector *v, ssize_t done, int flags)
@@ -136,52 +127,9 @@ ssize_t ut_sendto(int fd, const void *buffer, size_t bytes, int flags,
 	return ut_sendmsg(fd, &msg, flags);
 }
 
-static int do_vector(void *arg)
-{
-	struct vector *v = arg;
-
-	v->result = v->is_write ? writev(v->fd, v->parts, (int)v->nr) :
-				  readv(v->fd, v->parts, (int)v->nr);
-	if (v->result < 0)
-		v->result = -errno;
-	return 0;
-}
-
-static size_t bytes_of(const struct vector *v)
-{
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < v->nr; i++)
-		bytes += v->parts[i].iov_len;
-	return bytes;
-}
-
-/* What is no socket, as a vector. Context: preemption disabled. Return: bytes; -errno. */
-static ssize_t use_others(struct vector *v)
-{
-	struct io_uring_sqe sqe = { .opcode = v->is_write ? IORING_OP_WRITEV :
-							    IORING_OP_READV,
-				    .fd = v->fd, .addr = (uintptr_t)v->parts,
-				    .len = (u32)v->nr, .off = ~0ULL };
-	bool may_wait = !ut_io_is_nonblocking(v->fd);
-	int err = ut_may_block() ? -EPERM : 0;
-
-	if (err || (may_wait && ut_io_ask_kernel(&sqe, true, &v->result)))
-		return err ? err : v->result;
-	if (may_wait)
-		err = ut_io_wait_ready(v->fd, v->is_write ? EPOLLOUT : EPOLLIN);
-	if (err == -ECANCELED || err == -ETIMEDOUT)
-		return err;
-	/* A pipe that is ready has room for no more, and no helper must wait for it. */
-	if (err > 0 && v->is_write && bytes_of(v) > PIPE_BUF)
-		return 0;
-	err = ut_io_call_outside(do_vector, v);
-	return err ? err : v->result;
-}
-
 static ssize_t transfer_vector(int fd, const struct iovec *parts, int nr, bool is_write)
 {
-	struct vector v = { fd, parts, (size_t)nr, is_write, 0 };
+	struct vector v = { fd, parts, (size_t)nr, is_write, UT_IO_OWN_PLACE, 0 };
 	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)parts,
 			      .msg_iovlen = (size_t)nr };
 	ssize_t n;
@@ -189,12 +137,12 @@ static ssize_t transfer_vector(int fd, const struct iovec *parts, int nr, bool i
 	if (nr < 0 || nr > IOV_MAX)
 		return -EINVAL;
 	/* recvmsg() would wait for something. */
-	if (!is_write && !bytes_of(&v))
+	if (!is_write && !ut_io_bytes(&v))
 		return ut_read(fd, NULL, 0);
 	n = transfer(fd, &msg, 0, is_write);
 	if (n == -ENOTSOCK) {
 		ut_disable();
-		n = use_others(&v);
+		n = ut_io_use_other(&v);
 		ut_enable();
 	}
 	return is_write ? write_rest(&v, n, 0) : n;
