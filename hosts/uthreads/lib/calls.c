@@ -37,11 +37,14 @@ static int poll_one(struct ut_thread *self, int fd, short events, u64 until_ns)
 {
 	struct pollfd one = { .fd = fd, .events = events };
 	u64 deadline_ns = self->deadline_ns;
-	int found = poll(&one, 1, 0);
+	int found;
 
+	/* A signal that is pending ends even this one. */
+	do {
+		found = poll(&one, 1, 0) < 0 ? ut_io_error() : one.revents;
+	} while (found == -EINTR);
 	if (found)
-		return found < 0 ? ut_io_error() :
-		       one.revents & POLLNVAL ? -EBADF : one.revents;
+		return found > 0 && (found & POLLNVAL) ? -EBADF : found;
 	if (!until_ns)
 		return -ETIMEDOUT;
 	self->deadline_ns = ut_until(self, until_ns);

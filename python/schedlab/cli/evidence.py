@@ -99,6 +99,12 @@ SOAKS = {
         variable="SCHEDLAB_UTHREADS_RUNS",
         default=1000,
     ),
+    "uthreads-libraries": Soak(
+        about="zlib, libpq and static variables of C++ on threads in slices of 1 ms, so many s each: results are right",
+        arguments=("tests/uthreads/test_libraries.py",),
+        variable="SCHEDLAB_UTHREADS_LIBRARY_SECONDS",
+        default=600,
+    ),
     "uthreads-shares": Soak(
         about="8 computing threads per CPU under credit, so many s of CPU time per CPU: shares and caps hold within 1 %, "
         "also where others take half",
