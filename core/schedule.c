@@ -267,13 +267,12 @@ void sl_switched(struct sl_task *prev)
 {
 	struct sl_cpu *cpu = sl_this_cpu();
 	struct sl_task *t = cpu->curr;
-	u64 now_ns = sl_host_switched_ns();
 
 	if (SL_HOST_HAS_STACKS && prev && prev != t)
 		smp_store_release(&prev->on_cpu, false);
 	if (!t)
 		return;
-	WRITE_ONCE(t->exec_start_ns, now_ns);
+	WRITE_ONCE(t->exec_start_ns, sl_host_switched_ns());
 	if (unlikely(t->last_cpu != cpu->id))
 		account_migration(cpu, t);
 	sl_host_record(SL_RECORD_RUN, t->p.pid, cpu->id, 0, t->from_dsq_id);

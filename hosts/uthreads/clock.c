@@ -193,10 +193,9 @@ static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
 	return cpu->k->settled_ns - settled_ns;
 }
 
-/* The caller's CPU was idle, and awake, until now. */
-void ut_stolen_idle(struct ut_cpu *cpu)
+/* The caller's CPU was idle, and awake, until @now_ns. */
+void ut_stolen_idle(struct ut_cpu *cpu, u64 now_ns)
 {
-	u64 now_ns = sl_host_now_ns();
 	bool is_long = now_ns - READ_ONCE(cpu->hot.looked_ns) >= UT_STOLEN_FROM_NS;
 	u64 stolen_ns = is_long ? look_without_task(cpu, now_ns) : 0;
 	u64 idle_ns = now_ns - cpu->k->idle_since_ns;
@@ -261,7 +260,7 @@ void ut_clock_end(struct ut_cpu *cpu)
 {
 	u64 cpu_ns;
 
-	ut_stolen_idle(cpu);
+	ut_stolen_idle(cpu, sl_host_now_ns());
 	if (cpu_time_ns(cpu, &cpu_ns))
 		cpu->k->clock_ns = cpu_ns - cpu->k->clock_from_ns;
 }

@@ -142,16 +142,16 @@ static struct ut_cpu *doze(struct ut_kthread *k, u64 until_ns)
 }
 
 /*
- * No thread may run here. Return: when something is pending, or due, on the CPU that
+ * No thread may run here. @may_spin: the last kick had brought one. Return: when something is pending, or due, on the CPU that
  * the kernel thread now plays.
  */
-struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu)
+struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu, bool may_spin)
 {
 	struct ut_kthread *k = cpu->k;
 	u64 now_ns = sl_host_now_ns();
 	u64 first_ns = ut_timers_first_ns(cpu);
 
-	if (ut_is_smp)
+	if (ut_is_smp && may_spin)
 		cpu = spin(k, now_ns + SPIN_NS < first_ns ? now_ns + SPIN_NS : first_ns);
 	for (;;) {
 		first_ns = ut_timers_first_ns(cpu);
@@ -159,7 +159,7 @@ struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu)
 			ut_ring(cpu, UT_PENDING_TIMER);
 		if (READ_ONCE(cpu->pending))
 			return cpu;
-		ut_stolen_idle(cpu);
+		ut_stolen_idle(cpu, sl_host_now_ns());
 		cpu = doze(k, first_ns);
 		ut_stolen_mark(cpu);
 	}

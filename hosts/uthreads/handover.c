@@ -70,7 +70,7 @@ bool ut_put_off_kick(struct ut_cpu *to)
 		return false;
 	if (READ_ONCE(to->pending))
 		return cpu->put_off == to && READ_ONCE(to->put_off_ns);
-	/* The last one was in vain: this waker goes on. */
+	/* The last one was put off for nothing: this waker goes on. */
 	if (cpu->put_off)
 		ut_give_kick(cpu);
 	if (cpu->nr_direct) {
@@ -78,7 +78,8 @@ bool ut_put_off_kick(struct ut_cpu *to)
 		return false;
 	}
 	cpu->put_off = to;
-	WRITE_ONCE(to->put_off_ns, ut_clock_ns());
+	/* The core has just read the clock. */
+	WRITE_ONCE(to->put_off_ns, cpu->hot.now_ns);
 	return true;
 }
 
@@ -99,7 +100,7 @@ static void give_kick(struct ut_cpu *cpu)
 		ut_wake_kthread(__atomic_load_n(&to->k, __ATOMIC_SEQ_CST));
 }
 
-/* What was put off was put off in vain: the waker goes on. Context: on @cpu. */
+/* What was put off was put off for nothing: the waker goes on. Context: on @cpu. */
 void ut_give_kick(struct ut_cpu *cpu)
 {
 	cpu->penalty = cpu->penalty < PENALTY_MAX ? 2 * cpu->penalty + 1 : PENALTY_MAX;
@@ -114,10 +115,11 @@ static void exchange(struct ut_cpu *cpu, struct ut_cpu *to)
 	to->hot.looked_ns = cpu->hot.looked_ns;
 	WRITE_ONCE(to->put_off_ns, 0);
 	WRITE_ONCE(other->nr_active, other->nr_active + 1);
-	__atomic_store_n(&own->cpu, to, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&other->cpu, cpu, __ATOMIC_SEQ_CST);
+	smp_store_release(&own->cpu, to);
+	smp_store_release(&other->cpu, cpu);
+	/* Before `pending` is looked at, in let_go(). */
 	__atomic_store_n(&cpu->k, other, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&to->k, own, __ATOMIC_SEQ_CST);
+	smp_store_release(&to->k, own);
 	ut_cpu_set_tls(to);
 }
 

@@ -113,6 +113,9 @@ static __noinline __flatten void switch_to(struct ut_cpu *cpu,
 {
 	struct ut_thread *prev = cpu->curr;
 
+	/* The waker did give way: the idle kernel thread looks by itself. */
+	if (unlikely(cpu->put_off) && next)
+		cpu->put_off = NULL;
 	set_next(cpu, next);
 	ut_switch_sanitized(prev, next, cpu);
 	finish_switch();
@@ -248,7 +251,7 @@ static bool run_next(struct ut_cpu *cpu)
 	SL_ASSERT(!cpu->curr);
 	if (!next)
 		return false;
-	ut_stolen_idle(cpu);
+	ut_stolen_idle(cpu, cpu->hot.now_ns);
 	WRITE_ONCE(cpu->k->nr_active, cpu->k->nr_active + 1);
 	/* From now on a kick needs a signal; see ut_ring(). */
 	__atomic_exchange_n(&cpu->k->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
@@ -261,12 +264,12 @@ static bool run_next(struct ut_cpu *cpu)
 /* An idle CPU asks the core when it was kicked; a timer or I/O alone is no reason. */
 void ut_idle_loop(struct ut_cpu *cpu)
 {
-	bool must_schedule;
+	bool must_schedule, is_needless = false;
 	u64 idle;
 
 	/* CPU 0's time has gone on since the clock's restart, the policy's start included. */
 	if (!cpu->id)
-		ut_stolen_idle(cpu);
+		ut_stolen_idle(cpu, sl_host_now_ns());
 	ut_stolen_mark(cpu);
 	for (;;) {
 		must_schedule = ut_is_wanted(cpu) && ut_interrupt(cpu);
@@ -278,8 +281,10 @@ void ut_idle_loop(struct ut_cpu *cpu)
 			/* Idle since the core began to look for a task. */
 			cpu->k->idle_since_ns = cpu->hot.now_ns;
 			WRITE_ONCE(cpu->k->doorbell, UT_BELL_AWAKE);
+			is_needless = false;
 			continue;
 		}
+		is_needless |= must_schedule;
 		/* The interrupt may have woken a thread that becomes runnable here. */
 		if (ut_is_wanted(cpu))
 			continue;
@@ -290,7 +295,7 @@ void ut_idle_loop(struct ut_cpu *cpu)
 		idle = __atomic_add_fetch(&ut.idle, 1, __ATOMIC_SEQ_CST);
 		if ((u32)idle == ut.nr_cpus)
 			ut_look_for_deadlock(idle);
-		cpu = ut_wait_for_work(cpu);
+		cpu = ut_wait_for_work(cpu, !is_needless);
 		__atomic_add_fetch(&ut.idle, UT_LEAVES_IDLE, __ATOMIC_SEQ_CST);
 	}
 }

@@ -389,7 +389,7 @@ int ut_inherit_give(struct ut_thread *t, s32 priority);
 void ut_mutexes_end(struct ut_thread *t);
 
 /* cpu.c */
-struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu);
+struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu, bool may_spin);
 void ut_ring(struct ut_cpu *to, u32 pending);
 void ut_cpu_enter(struct ut_cpu *cpu);
 int ut_cpus_start(void);
@@ -519,7 +519,7 @@ void ut_slots_end(void);		/* the current thread ends: so do its slots */
 void ut_clock_init(void);
 void ut_clock_restart(void);
 void ut_stolen_mark(struct ut_cpu *cpu);
-void ut_stolen_idle(struct ut_cpu *cpu);
+void ut_stolen_idle(struct ut_cpu *cpu, u64 now_ns);
 void ut_clock_end(struct ut_cpu *cpu);
 void ut_stolen_look_everywhere(void);
 void ut_note_away(struct ut_cpu *cpu, u64 away_ns);
