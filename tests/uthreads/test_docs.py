@@ -37,6 +37,17 @@ def test_examples(toolchain, tmp_path, name):
     assert done.stdout == SAYS[name]
 
 
+def test_the_first_commands_work_as_typed(build, tmp_path):
+    """In a folder that has what the checkout has."""
+    for name in ("hosts", "include", "policies"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "build").symlink_to(build)
+    (tmp_path / "pipe.c").write_text(EXAMPLES["pipe"])
+    commands = re.search(r"\n\n((?:    .*\n)+)", TEXT)[1]
+    done = subprocess.run(["sh", "-e"], input=commands, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, SAYS["pipe"], "")
+
+
 @pytest.mark.parametrize("cpus", ["x", "", "2x", "0", "-1", "99999999999999999999", "5000"])
 def test_gt_cpus_that_are_no_number_of_cpus_are_refused(toolchain, tmp_path, cpus):
     """All CPUs, without a word, is not what somebody meant who wrote something else."""
