@@ -34,17 +34,19 @@ HERE = Path(__file__).resolve().parent
 ROUNDS = 9
 SECONDS_MAX = 120
 BUILD_SECONDS_MAX = 900
-#: What is timed in rounds, on how many kernel threads, and operations per round.
+#: What is timed in rounds: the programs' word for it, on how many kernel threads, and operations per round.
 KINDS = {
-    "yield_2": (1, 1_000_000),
-    "yield_1000": (1, 1_000_000),
-    "create_join": (1, 200_000),
-    "ping_pong": (1, 200_000),
-    "fan_out": (2, 100_000),
+    "yield_2": ("yield_2", 1, 1_000_000),
+    "yield_1000": ("yield_1000", 1, 1_000_000),
+    "create_join": ("create_join", 1, 200_000),
+    "ping_pong": ("ping_pong", 1, 200_000),
+    "yield_2_on_2": ("yield_2", 2, 1_000_000),
+    "create_join_on_2": ("create_join", 2, 200_000),
+    "ping_pong_on_2": ("ping_pong", 2, 200_000),
+    "fan_out": ("fan_out", 2, 100_000),
 }
 #: The kernel's own threads are slower by so much that fewer operations tell enough.
-FEWER = {("pthread", "create_join"): 50, ("pthread", "ping_pong"): 20, ("pthread", "fan_out"): 20,
-         ("pthread", "yield_2"): 5, ("pthread", "yield_1000"): 5}
+FEWER = {"create_join": 50, "ping_pong": 20, "fan_out": 20, "yield_2": 5, "yield_1000": 5}
 POLICIES = ("fifo", "rr")
 SLICE_NS = 1_000_000
 LONG_SLICE_NS = 10_000_000
@@ -216,7 +218,7 @@ class _Bench:
         """Boost.Fiber (Debian: libboost-fiber-dev, libboost-context-dev) cannot be measured here:"""
         words = [HERE / "peers" / "boost.cpp", "-lboost_fiber", "-lboost_context"]
         _compile("c++", words, self.folder / "boost")
-        return Peer("Boost.Fiber", (str(self.folder / "boost"),), tuple(KINDS)[:4])
+        return Peer("Boost.Fiber", (str(self.folder / "boost"),), tuple(name for name, (_, nr_cpus, _) in KINDS.items() if nr_cpus == 1))
 
     def _go(self) -> Peer:
         """Go cannot be measured here:"""
@@ -244,15 +246,15 @@ class _Bench:
         peers = self.peers()
         best: dict = defaultdict(lambda: float("inf"))
         for _ in range(self.rounds):
-            for kind, (nr_cpus, ops) in KINDS.items():
+            for kind, (word, nr_cpus, ops) in KINDS.items():
                 figure = "wall_ns" if kind == "fan_out" else "ns"
                 for policy in POLICIES:
-                    found = self.ask(kind, policy, nr_cpus, ops // self.scale)[figure]
+                    found = self.ask(word, policy, nr_cpus, ops // self.scale)[figure]
                     best[kind, policy] = min(best[kind, policy], found)
                 for peer in peers:
                     if kind in peer.kinds:
-                        fewer = ops // self.scale // FEWER.get((peer.name, kind), 1)
-                        found = json.loads(_run([*peer.command, kind, max(fewer, 1000)]).stdout)[figure]
+                        fewer = ops // self.scale // (FEWER[word] if peer.name == "pthread" else 1)
+                        found = json.loads(_run([*peer.command, word, max(fewer, 1000), nr_cpus]).stdout)[figure]
                         best[kind, peer.name] = min(best[kind, peer.name], found)
         rows = []
         for kind in KINDS:
@@ -306,5 +308,5 @@ class _Bench:
     def callbacks(self) -> dict[str, dict[str, float]]:
         """How often a policy that asks for everything is called for one operation."""
         policy = compile_counting()
-        kinds = [kind for kind, (nr_cpus, _) in KINDS.items() if nr_cpus == 1]
+        kinds = [kind for kind, (_, nr_cpus, _) in KINDS.items() if nr_cpus == 1]
         return {kind: count_callbacks(self.program, policy, kind, COUNTED_OPS) for kind in kinds}

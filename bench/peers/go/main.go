@@ -2,7 +2,7 @@
 
 // The operations of ../../uthreads.c with goroutines.
 //
-//	go-peer WHAT OPS: prints {"ns": CPU time of the process per operation}
+//	go-peer WHAT OPS THREADS: prints {"ns": CPU time of the process per operation}
 package main
 
 import (
@@ -85,14 +85,12 @@ func fanOut(ops int) {
 }
 
 func main() {
-	if len(os.Args) < 3 {
+	if len(os.Args) < 4 {
 		os.Exit(2)
 	}
 	ops, _ := strconv.Atoi(os.Args[2])
-	runtime.GOMAXPROCS(1)
-	if os.Args[1] == "fan_out" {
-		runtime.GOMAXPROCS(2)
-	}
+	threads, _ := strconv.Atoi(os.Args[3])
+	runtime.GOMAXPROCS(threads)
 	cpu, wall := cpuNs(), time.Now()
 	switch os.Args[1] {
 	case "yield_2":

@@ -2,7 +2,7 @@
 
 //! The operations of ../../../uthreads.c with tokio's tasks.
 //!
-//!     peer WHAT OPS: prints {"ns": CPU time of the process per operation}
+//!     peer WHAT OPS THREADS: prints {"ns": CPU time of the process per operation}
 
 use std::time::Instant;
 use tokio::runtime::Builder;
@@ -74,10 +74,9 @@ async fn fan_out(ops: u64) {
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     let ops: u64 = words[2].parse().unwrap();
-    let runtime = if words[1] == "fan_out" {
-        Builder::new_multi_thread().worker_threads(2).build().unwrap()
-    } else {
-        Builder::new_current_thread().build().unwrap()
+    let runtime = match words[3].parse().unwrap() {
+        1 => Builder::new_current_thread().build().unwrap(),
+        threads => Builder::new_multi_thread().worker_threads(threads).build().unwrap(),
     };
     let (cpu, wall) = (cpu_ns(), Instant::now());
     runtime.block_on(async {
