@@ -40,6 +40,15 @@ static void put_number(struct report *r, u64 n)
 	put(r, d);
 }
 
+/* Text from @used on is now about @what, number @i. */
+static void begin(struct report *r, u64 used, const char *what, u32 i)
+{
+	r->used = used;
+	put(r, what);
+	put_number(r, i);
+	put(r, ": ");
+}
+
 /* "WHERE N: WHAT (got GOT, limit LIMIT)", and the check has failed. */
 static int fail(struct report *r, const char *what, u64 got, u64 limit)
 {
@@ -70,14 +79,12 @@ static int check_header(const void *data, u64 bytes, struct report *r)
 {
 	static const char magic[8] = SL_PROGRAM_MAGIC;
 	const struct sl_program_header *h = data;
-	u64 i;
 
 	if (!data || (unsigned long)data % 8)
 		return fail_plain(r, "program: not aligned to 8 bytes");
 	if (bytes < sizeof(*h))
-		return fail(r, "program: shorter than its header", bytes,
-			    sizeof(*h));
-	for (i = 0; i < sizeof(magic); i++)
+		return fail(r, "program: shorter than its header", bytes, sizeof(*h));
+	for (u64 i = 0; i < sizeof(magic); i++)
 		if (h->magic[i] != magic[i])
 			return fail_plain(r, "program: not a workload program "
 					  "(its first bytes are others)");
@@ -95,8 +102,7 @@ static int check_header(const void *data, u64 bytes, struct report *r)
 			    SL_PROGRAM_TASKS_MAX);
 	if (!table_fits(h->tasks_off, h->nr_tasks,
 			sizeof(struct sl_program_task), bytes))
-		return fail(r, "program: tasks leave the file", h->tasks_off,
-			    bytes);
+		return fail(r, "program: tasks leave the file", h->tasks_off, bytes);
 	if (!table_fits(h->ops_off, h->nr_ops, sizeof(struct sl_program_op),
 			bytes))
 		return fail(r, "program: ops leave the file", h->ops_off, bytes);
@@ -105,8 +111,7 @@ static int check_header(const void *data, u64 bytes, struct report *r)
 		return fail(r, "program: objects leave the file",
 			    h->objects_off, bytes);
 	if (!table_fits(h->values_off, h->nr_values, sizeof(u64), bytes))
-		return fail(r, "program: values leave the file", h->values_off,
-			    bytes);
+		return fail(r, "program: values leave the file", h->values_off, bytes);
 	if (!table_fits(h->strings_off, h->strings_bytes, 1, bytes))
 		return fail(r, "program: strings leave the file",
 			    h->strings_off, bytes);
@@ -125,73 +130,43 @@ static int check_objects(const void *data, struct report *r)
 {
 	const struct sl_program_header *h = data;
 	const struct sl_program_object *o = sl_program_objects(data);
-	u32 i;
 
-	for (i = 0; i < h->nr_objects; i++, o++) {
-		r->used = 0;
-		put(r, "object ");
-		put_number(r, i);
-		put(r, ": ");
+	for (u32 i = 0; i < h->nr_objects; i++, o++) {
+		begin(r, 0, "object ", i);
 		if (!string_fits(h, o->name))
 			return fail(r, "name leaves the strings", o->name,
 				    h->strings_bytes);
 		if (o->kind < SL_OBJECT_LOCK || o->kind > SL_OBJECT_CONDITION)
-			return fail(r, "unknown kind", o->kind,
-				    SL_OBJECT_CONDITION);
+			return fail(r, "unknown kind", o->kind, SL_OBJECT_CONDITION);
 		if (o->kind == SL_OBJECT_PIPE && !o->param)
 			return fail_plain(r, "a pipe that holds 0 bytes");
 		if (o->kind == SL_OBJECT_BARRIER &&
 		    (!o->param || o->param > h->nr_tasks))
-			return fail(r, "parties of the barrier", o->param,
-				    h->nr_tasks);
+			return fail(r, "parties of the barrier", o->param, h->nr_tasks);
 	}
 	return 0;
 }
 
-/* May the op's b come from a table of values? */
-static bool verb_takes_table(u8 verb)
-{
-	switch (verb) {
-	case SL_VERB_RUN:
-	case SL_VERB_WORK:
-	case SL_VERB_SLEEP:
-	case SL_VERB_READ:
-	case SL_VERB_WRITE:
-	case SL_VERB_SEND:
-	case SL_VERB_RECV:
-	case SL_VERB_SET:
-		return true;
-	}
-	return false;
-}
+#define TABLE	0x1	/* the op's b may come from a table of values */
+#define PAUSE	0x2	/* it can take time or wait: a loop needs such an op, or never ends */
 
-/* Can the op take time or wait? A loop without such an op would never end. */
-static bool verb_can_pause(u8 verb)
-{
-	return verb_takes_table(verb) ? verb != SL_VERB_SET :
-	       verb == SL_VERB_PERIOD || verb == SL_VERB_YIELD ||
-	       verb == SL_VERB_LOCK || verb == SL_VERB_BARRIER ||
-	       verb == SL_VERB_WAIT || verb == SL_VERB_AWAIT ||
-	       verb == SL_VERB_TIMER;
-}
-
-static u32 verb_object_kind(u8 verb)
-{
-	switch (verb) {
-	case SL_VERB_LOCK:
-	case SL_VERB_UNLOCK:
-		return SL_OBJECT_LOCK;
-	case SL_VERB_SEND:
-	case SL_VERB_RECV:
-		return SL_OBJECT_PIPE;
-	case SL_VERB_BARRIER:
-		return SL_OBJECT_BARRIER;
-	case SL_VERB_AWAIT:
-	case SL_VERB_SIGNAL:
-		return SL_OBJECT_CONDITION;
-	}
-	return 0;
-}
+static const struct {
+	u8 is;
+	u8 kind;	/* enum sl_object_kind of its object; 0: it has none */
+} verbs[SL_NR_VERBS] = {
+	[SL_VERB_RUN] = { TABLE | PAUSE, 0 },	[SL_VERB_WORK] = { TABLE | PAUSE, 0 },
+	[SL_VERB_SLEEP] = { TABLE | PAUSE, 0 },	[SL_VERB_READ] = { TABLE | PAUSE, 0 },
+	[SL_VERB_WRITE] = { TABLE | PAUSE, 0 },	[SL_VERB_SET] = { TABLE, 0 },
+	[SL_VERB_PERIOD] = { PAUSE, 0 },	[SL_VERB_TIMER] = { PAUSE, 0 },
+	[SL_VERB_YIELD] = { PAUSE, 0 },		[SL_VERB_WAIT] = { PAUSE, 0 },
+	[SL_VERB_SEND] = { TABLE | PAUSE, SL_OBJECT_PIPE },
+	[SL_VERB_RECV] = { TABLE | PAUSE, SL_OBJECT_PIPE },
+	[SL_VERB_LOCK] = { PAUSE, SL_OBJECT_LOCK },
+	[SL_VERB_UNLOCK] = { 0, SL_OBJECT_LOCK },
+	[SL_VERB_BARRIER] = { PAUSE, SL_OBJECT_BARRIER },
+	[SL_VERB_AWAIT] = { PAUSE, SL_OBJECT_CONDITION },
+	[SL_VERB_SIGNAL] = { 0, SL_OBJECT_CONDITION },
+};
 
 /* The lock that an AWAIT lets go of. */
 static int check_await(const void *data, const struct sl_program_op *op,
@@ -226,7 +201,7 @@ static int check_flags(const struct sl_program_header *h,
 		return fail(r, "slot", op->slot, SL_PROGRAM_SLOTS_MAX - 1);
 	if (!(op->flags & SL_OP_TABLE))
 		return 0;
-	if (!verb_takes_table(op->verb))
+	if (!(verbs[op->verb].is & TABLE))
 		return fail_plain(r, "a table on a verb that takes none");
 	if (!count || first > h->nr_values || count > h->nr_values - first)
 		return fail(r, "table leaves the values", (u64)first + count,
@@ -239,10 +214,11 @@ static int check_op(const void *data, const struct sl_program_op *op,
 		    struct report *r)
 {
 	const struct sl_program_header *h = data;
-	u32 kind = verb_object_kind(op->verb);
+	u32 kind;
 
 	if (op->verb >= SL_NR_VERBS)
 		return fail(r, "unknown verb", op->verb, SL_NR_VERBS - 1);
+	kind = verbs[op->verb].kind;
 	if (check_flags(h, op, r))
 		return -1;
 	if (kind && op->a >= h->nr_objects)
@@ -253,8 +229,7 @@ static int check_op(const void *data, const struct sl_program_op *op,
 	if (op->verb == SL_VERB_WORK && op->a >= SL_NR_WORKS)
 		return fail(r, "unknown work", op->a, SL_NR_WORKS - 1);
 	if (op->verb == SL_VERB_SET && op->a >= SL_PROGRAM_NR_ATTRS)
-		return fail(r, "unknown attribute", op->a,
-			    SL_PROGRAM_NR_ATTRS - 1);
+		return fail(r, "unknown attribute", op->a, SL_PROGRAM_NR_ATTRS - 1);
 	if ((op->verb == SL_VERB_PERIOD || op->verb == SL_VERB_TIMER) && !op->b)
 		return fail_plain(r, "a period of 0 ns");
 	if (op->verb == SL_VERB_TIMER && op->a > 1)
@@ -287,7 +262,6 @@ static int check_spawn(const void *data, u32 task,
 {
 	const struct sl_program_header *h = data;
 	const struct sl_program_task *tasks = sl_program_tasks(data);
-	u64 i;
 
 	if (!op->b || op->b > h->nr_tasks || op->a > h->nr_tasks - op->b)
 		return fail(r, "children leave the tasks", op->a, h->nr_tasks);
@@ -301,7 +275,7 @@ static int check_spawn(const void *data, u32 task,
 	if (op->a < spawns->to)
 		return fail(r, "a child that an earlier spawn starts", op->a,
 			    spawns->to);
-	for (i = op->a; i < op->a + op->b; i++)
+	for (u64 i = op->a; i < op->a + op->b; i++)
 		if (tasks[i].parent != task)
 			return fail(r, "a child whose parent is another task",
 				    tasks[i].parent, task);
@@ -346,8 +320,7 @@ static int close_loop(struct nest *nest, const struct sl_program_op *ops, u32 i,
 	bool pauses;
 
 	if (!nest->depth || nest->loop[nest->depth - 1] != ops[i].a)
-		return fail(r, "end of a loop that is not the innermost",
-			    ops[i].a, i);
+		return fail(r, "end of a loop that is not the innermost", ops[i].a, i);
 	if (ops[ops[i].a].a != i || ops[ops[i].a].slot != ops[i].slot)
 		return fail_plain(r, "loop and end disagree");
 	pauses = nest->pauses[--nest->depth];
@@ -363,12 +336,9 @@ static int close_loop(struct nest *nest, const struct sl_program_op *ops, u32 i,
 static int check_slots(const struct sl_program_op *ops, u32 nr_ops,
 		       struct report *r)
 {
-	u32 counters = 0;
-	u32 cursors = 0;
-	u32 timers = 0;
-	u32 i;
+	u32 counters = 0, cursors = 0, timers = 0;
 
-	for (i = 0; i < nr_ops; i++) {
+	for (u32 i = 0; i < nr_ops; i++) {
 		if (ops[i].verb == SL_VERB_LOOP)
 			counters |= 1U << ops[i].slot;
 		else if (ops[i].flags & SL_OP_TABLE ||
@@ -395,17 +365,13 @@ static int check_ops(const void *data, u32 task, struct report *r)
 	u64 task_used = r->used;
 	struct spawns spawns = { .to = 0 };
 	int failed = 0;
-	u32 i;
 
-	for (i = 0; i < t->nr_ops && !failed; i++) {
-		r->used = task_used;
-		put(r, "op ");
-		put_number(r, i);
-		put(r, ": ");
+	for (u32 i = 0; i < t->nr_ops && !failed; i++) {
+		begin(r, task_used, "op ", i);
 		failed = check_op(data, &ops[i], r);
 		if (failed)
 			break;
-		if (nest.depth && verb_can_pause(ops[i].verb))
+		if (nest.depth && (verbs[ops[i].verb].is & PAUSE))
 			nest.pauses[nest.depth - 1] = true;
 		if (ops[i].verb == SL_VERB_LOOP)
 			failed = open_loop(&nest, ops, i, t->nr_ops, r);
@@ -431,7 +397,6 @@ static int check_affinity(const void *data, const struct sl_program_task *t,
 {
 	const struct sl_program_header *h = data;
 	u64 any = 0;
-	u32 i;
 
 	if (t->affinity == SL_PROGRAM_NONE)
 		return 0;
@@ -439,9 +404,8 @@ static int check_affinity(const void *data, const struct sl_program_task *t,
 	    t->affinity_words > SCX_CPUS_MAX / 64 ||
 	    t->affinity > h->nr_values ||
 	    t->affinity_words > h->nr_values - t->affinity)
-		return fail(r, "affinity leaves the values", t->affinity,
-			    h->nr_values);
-	for (i = 0; i < t->affinity_words; i++)
+		return fail(r, "affinity leaves the values", t->affinity, h->nr_values);
+	for (u32 i = 0; i < t->affinity_words; i++)
 		any |= sl_program_values(data)[t->affinity + i];
 	if (!any)
 		return fail_plain(r, "may run on no CPU at all");
@@ -456,14 +420,12 @@ static int check_task(const void *data, u32 i, struct report *r)
 	bool is_spawned = t->parent != SL_PROGRAM_NONE;
 
 	if (!string_fits(h, t->name))
-		return fail(r, "name leaves the strings", t->name,
-			    h->strings_bytes);
+		return fail(r, "name leaves the strings", t->name, h->strings_bytes);
 	if (!t->nr_ops || t->op_first > h->nr_ops ||
 	    t->nr_ops > h->nr_ops - t->op_first)
 		return fail(r, "ops leave the table", t->op_first, h->nr_ops);
 	if (is_spawned && t->parent >= i)
-		return fail(r, "parent must stand before its child", t->parent,
-			    i);
+		return fail(r, "parent must stand before its child", t->parent, i);
 	if (is_spawned != (t->arrival_ns == ~0ULL))
 		return fail_plain(r, "must have either a parent or an arrival");
 	if (!is_spawned && t->arrival_ns > SL_PROGRAM_OPERAND_MAX)
@@ -472,8 +434,7 @@ static int check_task(const void *data, u32 i, struct report *r)
 		return fail(r, "unknown attributes", t->attr_given,
 			    (1U << SL_PROGRAM_NR_ATTRS) - 1);
 	if (t->nice < -20 || t->nice > 19)
-		return fail(r, "nice is outside -20..19; plus 20", t->nice + 20U,
-			    39);
+		return fail(r, "nice is outside -20..19; plus 20", t->nice + 20U, 39);
 	if (!t->weight || t->weight > 10000)
 		return fail(r, "weight", t->weight, 10000);
 	return check_affinity(data, t, r);
@@ -500,7 +461,6 @@ int sl_program_check(const void *data, u64 bytes, char *why, u64 why_bytes)
 	const struct sl_program_header *h = data;
 	const struct sl_program_task *tasks;
 	int spawns = 0;
-	u32 i;
 
 	if (check_header(data, bytes, &r))
 		return -1;
@@ -510,11 +470,8 @@ int sl_program_check(const void *data, u64 bytes, char *why, u64 why_bytes)
 	if (check_objects(data, &r))
 		return -1;
 	tasks = sl_program_tasks(data);
-	for (i = 0; i < h->nr_tasks; i++) {
-		r.used = 0;
-		put(&r, "task ");
-		put_number(&r, i);
-		put(&r, ": ");
+	for (u32 i = 0; i < h->nr_tasks; i++) {
+		begin(&r, 0, "task ", i);
 		if (check_task(data, i, &r))
 			return -1;
 		/* Tasks of one kind share their ops: look at them once. */
@@ -525,11 +482,8 @@ int sl_program_check(const void *data, u64 bytes, char *why, u64 why_bytes)
 		if (spawns < 0)
 			return -1;
 	}
-	for (i = 0; i < h->nr_tasks; i++) {
-		r.used = 0;
-		put(&r, "task ");
-		put_number(&r, i);
-		put(&r, ": ");
+	for (u32 i = 0; i < h->nr_tasks; i++) {
+		begin(&r, 0, "task ", i);
 		if (tasks[i].parent != SL_PROGRAM_NONE &&
 		    check_is_spawned(data, i, &r))
 			return -1;

@@ -13,9 +13,8 @@
 static u64 work_pi(u64 terms)
 {
 	u64 sum = 0;
-	u64 i;
 
-	for (i = 0; i < terms; i++) {
+	for (u64 i = 0; i < terms; i++) {
 		u64 term = (4ULL << 60) / (2 * i + 1);
 
 		sum = i % 2 ? sum - term : sum + term;
@@ -34,9 +33,8 @@ static u64 work_matmul(u64 multiply_adds)
 {
 	u64 total = 0;
 	u64 dot = 0;
-	u64 i;
 
-	for (i = 0; i < multiply_adds; i++) {
+	for (u64 i = 0; i < multiply_adds; i++) {
 		u64 inner = i % MATRIX_SIDE;
 		u64 column = i / MATRIX_SIDE % MATRIX_SIDE;
 		u64 row = i / MATRIX_SIDE / MATRIX_SIDE % MATRIX_SIDE;
