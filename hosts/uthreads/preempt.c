@@ -15,10 +15,9 @@
  *	     comes back here when its turn has come, and returns from the signal
  *
  * The signal is blocked while its handler runs, so that handlers never nest, however
- * long the kernel, a tracer or an emulator takes for one; only a handler that is about
- * to switch unblocks it, as the next thread must not run with it blocked. The
- * program's own signals are blocked until there is a timer again: a handler of theirs
- * that began on top of this one, before its first instruction, could not be stopped.
+ * long the kernel, a tracer or an emulator takes for one, and so are the program's own
+ * signals. A thread that a handler has switched to gets its mask back by returning from
+ * its own handler, or else as it leaves the library.
  *
  * Read next: docs/design/0004-uthreads.md, why it is safe.
  */
@@ -86,7 +85,8 @@ static u64 tick_due_ns(const struct ut_cpu *cpu)
 static void note_armed(struct ut_kthread *k, u64 at_ns)
 {
 	k->armed_ns = at_ns;
-	k->armed_floor_ns = at_ns - ut.tick_ns + ut_tick_late_ns;
+	k->armed_floor_ns = at_ns == UT_NEVER ? UT_NEVER :
+						at_ns - ut.tick_ns + ut_tick_late_ns;
 }
 
 static void set_timer(struct ut_cpu *cpu, u64 at_ns)
@@ -118,6 +118,8 @@ void ut_timer_arm(struct ut_cpu *cpu)
 		at_ns = tick_ns;
 	if (at_ns < cpu->k->armed_ns)
 		set_timer(cpu, at_ns);
+	else if (cpu->k->armed_floor_ns == UT_NEVER)
+		cpu->k->armed_floor_ns--;
 }
 
 /*
@@ -175,9 +177,18 @@ bool ut_interrupt(struct ut_cpu *cpu)
 	if (cpu->curr) {
 		if (unlikely(cpu->put_off))
 			ut_give_kick(cpu);
-		ut_timer_arm(cpu);
+		/* The next thread's slice: see ut_timer_check(). */
+		if (!must_schedule)
+			ut_timer_arm(cpu);
 	}
 	return must_schedule;
+}
+
+/* A handler has switched away from @k, to what does not return from one. */
+void ut_unmask(struct ut_kthread *k)
+{
+	k->is_masked = false;
+	pthread_sigmask(SIG_SETMASK, &k->mask, NULL);
 }
 
 /*
@@ -186,9 +197,12 @@ bool ut_interrupt(struct ut_cpu *cpu)
  */
 void ut_handle_pending(void)
 {
-	if (ut_holds_locks(ut_this_cpu()))
-		return;
 	do {
+		/* Signals that waited begin here; the timer is set. */
+		if (unlikely(ut_this_cpu()->k->is_masked))
+			ut_unmask(ut_this_cpu()->k);
+		if (ut_holds_locks(ut_this_cpu()))
+			return;
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
 			ut_schedule(SL_WHY_RESCHED);
@@ -320,18 +334,18 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 		goto out;
 	}
 	/*
-	 * Others are not to run with what this thread, or this handler, has blocked.
-	 * Handlers that waited for this begin here, and may be stopped meanwhile.
+	 * Other threads are not to run with what this thread, or this handler, has
+	 * blocked: see ut_unmask(). This one gets its mask back as the handler returns.
 	 */
-	set_timer(cpu, ut_clock_ns() + retry_ns(late_ns));
-	pthread_sigmask(SIG_SETMASK, &cpu->k->mask, NULL);
-	note_timer(ut_this_cpu()->k);
+	k->is_masked = true;
 	do {
 		ut_count_up();
 		if (ut_interrupt(ut_this_cpu()))
 			ut_preempt_here(is_bound);
 	} while (ut_count_down() && READ_ONCE(ut_this_cpu()->pending));
-	set_signal_stack(context);
+	if (ut_this_cpu()->k != k)
+		set_signal_stack(context);
+	ut_this_cpu()->k->is_masked = false;
 out:
 	errno = saved_errno;
 }

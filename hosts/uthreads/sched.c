@@ -165,8 +165,12 @@ void *ut_end_context(void)
  */
 void ut_preempt_here(bool is_bound)
 {
-	ut_bind(ut_this_cpu()->curr, is_bound);
+	struct ut_thread *t = ut_this_cpu()->curr;
+
+	ut_bind(t, is_bound);
+	t->in_handler = true;
 	ut_schedule(SL_WHY_RESCHED);
+	t->in_handler = false;
 }
 
 sl_inline void give_way(struct ut_thread *t, enum sl_why why)
@@ -201,6 +205,8 @@ static void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
 	/* An idle CPU's sleepers needed no timer. */
 	if (cpu->curr)
 		ut_timer_arm(cpu);
+	else if (cpu->k->is_masked)
+		ut_unmask(cpu->k);
 }
 
 /* The same where one of the two is the idle loop, or the old one's thread is dead. */
@@ -228,6 +234,8 @@ sl_inline void finish_switch(void)
 	struct ut_thread *left = cpu->left;
 
 	ut_sanitize_arrive(sanitized_of(cpu));
+	if (unlikely(cpu->k->is_masked) && cpu->curr && !cpu->curr->in_handler)
+		__atomic_fetch_or(&cpu->pending, UT_PENDING_UNMASK, __ATOMIC_RELAXED);
 	if (unlikely(!left || !cpu->curr ||
 			READ_ONCE(left->core.state) == SL_TASK_DEAD)) {
 		after_end(cpu, left);

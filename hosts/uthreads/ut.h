@@ -44,6 +44,7 @@
 #define UT_PENDING_KICK		0x1	/* sl_schedule() */
 #define UT_PENDING_TIMER	0x2	/* something may be due */
 #define UT_PENDING_REMOTE	0x4	/* the list `remote` is not empty */
+#define UT_PENDING_UNMASK	0x8	/* the kernel thread has signals blocked */
 
 /* How a kick reaches a CPU: struct ut_cpu's doorbell. */
 #define UT_BELL_OFF	0	/* runs a thread: send a signal */
@@ -102,6 +103,7 @@ struct ut_thread {
 	void		*eh_globals[2];	/* C++: exceptions it is handling */
 	int		saved_errno;	/* while it does not run */
 	u32		nr_pthread_locks; /* that it holds: it is not stopped */
+	bool		in_handler;	/* of ours, which returns to it: and restores the mask */
 	struct ut_stack	stack;
 	struct ut_sanitized sanitized;
 	ut_fn		fn;
@@ -143,7 +145,8 @@ struct ut_kthread {
 	void		**eh_globals;	/* C++ runtime; NULL: there is none */
 	int		*errno_at;
 	u64		armed_ns;	/* the timer's time; UT_NEVER: off */
-	u64		armed_floor_ns;	/* a turn that is over later ends at a later tick */
+	u64		armed_floor_ns;	/* a turn that is over later ends at a later tick; */
+					/* UT_NEVER: what is due was not looked at */
 	u64		late_ns_max;	/* of the timer's signals; atomic */
 
 	pid_t		tid;
@@ -167,6 +170,7 @@ struct ut_kthread {
 	void		*fault_stack;	/* of fault.c's handler */
 	stack_t		old_fault_stack;
 	bool		has_timer, has_beat;
+	bool		is_masked;	/* in the kernel, since a handler switched away from here */
 	uintptr_t	tls_start, tls_end;	/* thread-local memory */
 	struct ut_stack	idle_stack;	/* of the idle loop */
 	struct ut_sanitized sanitized;	/* the same */
@@ -409,6 +413,7 @@ void ut_preempt_send(const struct ut_kthread *to);
 bool ut_interrupt(struct ut_cpu *cpu);
 __noinline void ut_timer_arm(struct ut_cpu *cpu);
 void ut_charge(struct ut_cpu *cpu, u64 now_ns);
+void ut_unmask(struct ut_kthread *k);
 
 /*
  * A thread goes on on @cpu: is the timer set for the end of its slice, or for
@@ -418,9 +423,10 @@ void ut_charge(struct ut_cpu *cpu, u64 now_ns);
 static inline void ut_timer_check(struct ut_cpu *cpu)
 {
 	u64 slice_ns = ut.has_ticks ? 0 : sl_slice(&cpu->curr->core);
+	u64 floor_ns = cpu->k->armed_floor_ns;
 
-	if (slice_ns < UT_NEVER / 8 &&
-	    cpu->hot.now_ns + slice_ns <= cpu->k->armed_floor_ns)
+	if (slice_ns < UT_NEVER / 8 ? cpu->hot.now_ns + slice_ns <= floor_ns :
+				      floor_ns == UT_NEVER)
 		ut_timer_arm(cpu);
 }
 
