@@ -110,8 +110,10 @@ static void end_owning(ut_mutex *m, struct ut_thread *self)
 }
 
 /* Context: preemption disabled. */
-static int lock_mutex(ut_mutex *m, struct ut_thread *self, u64 until_ns)
+static int lock_mutex(ut_mutex *m, bool may_give_up)
 {
+	struct ut_thread *self = ut_this_cpu()->curr;
+	u64 until_ns = may_give_up ? self->deadline_ns : UT_NEVER;
 	int err = 0;
 
 	if (!change_owner(m, 0, (uintptr_t)self))
@@ -121,16 +123,7 @@ static int lock_mutex(ut_mutex *m, struct ut_thread *self, u64 until_ns)
 
 int ut_mutex_lock(ut_mutex *m)
 {
-	struct ut_thread *self;
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	self = ut_this_cpu()->curr;
-	err = lock_mutex(m, self, self->deadline_ns);
-	ut_enable();
-	return err;
+	return ut_inside(lock_mutex(m, true));
 }
 
 int ut_mutex_trylock(ut_mutex *m)
@@ -172,14 +165,7 @@ static int unlock_mutex(ut_mutex *m)
 
 int ut_mutex_unlock(ut_mutex *m)
 {
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = unlock_mutex(m);
-	ut_enable();
-	return err;
+	return ut_inside(unlock_mutex(m));
 }
 
 /* @t, the caller, ends: what it has not let go is let go for it. */
@@ -217,20 +203,13 @@ static int wait_cond(ut_cond *c, ut_mutex *m, u64 until_ns)
 	unlock_mutex(m);
 	err = ut_wait_in(queue_of(&c->waiters_), LOCK_OF(c), UT_WAIT_COND, c,
 			 ut_until(self, until_ns));
-	again = lock_mutex(m, self, UT_NEVER);
+	again = lock_mutex(m, false);
 	return again ? again : err;
 }
 
 int ut_cond_wait_until(ut_cond *c, ut_mutex *m, uint64_t until_ns)
 {
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = wait_cond(c, m, until_ns);
-	ut_enable();
-	return err;
+	return ut_inside(wait_cond(c, m, until_ns));
 }
 
 int ut_cond_wait(ut_cond *c, ut_mutex *m)
@@ -372,12 +351,5 @@ static int wait_barrier(ut_barrier *b)
 
 int ut_barrier_wait(ut_barrier *b)
 {
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = wait_barrier(b);
-	ut_enable();
-	return err;
+	return ut_inside(wait_barrier(b));
 }

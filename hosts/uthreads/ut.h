@@ -336,6 +336,19 @@ static inline void ut_enable(void)
 		ut_handle_pending();
 }
 
+/* What a program calls: @call with preemption disabled. -EPERM outside the machine. */
+#define ut_inside(call)							\
+	({								\
+		__typeof__(call) result_ = -1;				\
+									\
+		if (ut_this_cpu()) {					\
+			ut_disable();					\
+			result_ = (call);				\
+			ut_enable();					\
+		}							\
+		result_;						\
+	})
+
 /* Return: 0; -EPERM when the thread, and not only this call, disabled preemption. */
 static inline int ut_may_block(void)
 {

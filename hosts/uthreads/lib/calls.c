@@ -33,8 +33,9 @@ struct call {
 };
 
 /* What is ready at once need not be asked of others. Context: preemption disabled. */
-static int poll_one(struct ut_thread *self, int fd, short events, u64 until_ns)
+static int poll_one(int fd, short events, u64 until_ns)
 {
+	struct ut_thread *self = ut_this_cpu()->curr;
 	struct pollfd one = { .fd = fd, .events = events };
 	u64 deadline_ns = self->deadline_ns;
 	int found;
@@ -55,14 +56,7 @@ static int poll_one(struct ut_thread *self, int fd, short events, u64 until_ns)
 
 int ut_poll(int fd, short events, uint64_t until_ns)
 {
-	int found;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	found = poll_one(ut_this_cpu()->curr, fd, events, until_ns);
-	ut_enable();
-	return found;
+	return ut_inside(poll_one(fd, events, until_ns));
 }
 
 /* The result of a system call, or -errno. */
@@ -252,44 +246,30 @@ static ssize_t use_other(const struct call *c, bool is_write)
 	return rest.iov_len < c->bytes ? (ssize_t)(c->bytes - rest.iov_len) : n;
 }
 
+/* Context: preemption disabled. */
 static ssize_t transfer(const struct call *c, bool is_write)
 {
-	ssize_t n;
+	ssize_t n = ut_may_block() ? -EPERM : use_socket(c, is_write);
 
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	n = ut_may_block() ? -EPERM : use_socket(c, is_write);
-	if (n == -ENOTSOCK)
-		n = use_other(c, is_write);
-	ut_enable();
-	return n;
+	return n == -ENOTSOCK ? use_other(c, is_write) : n;
 }
 
-/* At a place, which a pipe has not. */
+/* At a place, which a pipe has not. Context: preemption disabled. */
 static ssize_t transfer_at(int fd, void *buffer, size_t bytes, off_t at, bool is_write)
 {
 	struct iovec part = { buffer, bytes };
 	struct vector v = { fd, &part, 1, is_write, at, 0 };
-	ssize_t n;
 
-	if (!ut_this_cpu())
-		return -EPERM;
 	if (at < 0)
 		return -EINVAL;
-	if (lseek(fd, 0, SEEK_CUR) < 0)
-		return ut_io_error();
-	ut_disable();
-	n = ut_io_use_other(&v);
-	ut_enable();
-	return n;
+	return lseek(fd, 0, SEEK_CUR) < 0 ? ut_io_error() : ut_io_use_other(&v);
 }
 
 ssize_t ut_read(int fd, void *buffer, size_t bytes)
 {
 	struct call c = { .fd = fd, .buffer = buffer, .bytes = bytes };
 
-	return transfer(&c, false);
+	return ut_inside(transfer(&c, false));
 }
 
 /* @flags: of send(2), where it is a socket. Return: as ut_write(). */
@@ -298,7 +278,7 @@ ssize_t ut_io_write(int fd, const void *buffer, size_t bytes, int flags)
 	struct call c = { .fd = fd, .buffer = (void *)(uintptr_t)buffer,
 			  .bytes = bytes, .flags = flags };
 
-	return transfer(&c, true);
+	return ut_inside(transfer(&c, true));
 }
 
 ssize_t ut_write(int fd, const void *buffer, size_t bytes)
@@ -308,27 +288,26 @@ ssize_t ut_write(int fd, const void *buffer, size_t bytes)
 
 ssize_t ut_pread(int fd, void *buffer, size_t bytes, off_t at)
 {
-	return transfer_at(fd, buffer, bytes, at, false);
+	return ut_inside(transfer_at(fd, buffer, bytes, at, false));
 }
 
 ssize_t ut_pwrite(int fd, const void *buffer, size_t bytes, off_t at)
 {
-	return transfer_at(fd, (void *)(uintptr_t)buffer, bytes, at, true);
+	return ut_inside(transfer_at(fd, (void *)(uintptr_t)buffer, bytes, at, true));
+}
+
+static int sync_file(int fd)
+{
+	struct call c = { .fd = fd };
+	struct io_uring_sqe sqe = { .opcode = IORING_OP_FSYNC, .fd = fd };
+	int err = ut_io_ask_kernel(&sqe, false, &c.result) ? 0 : ut_io_call_outside(do_fsync, &c);
+
+	return err ? err : (int)c.result;
 }
 
 int ut_fsync(int fd)
 {
-	struct call c = { .fd = fd };
-	struct io_uring_sqe sqe = { .opcode = IORING_OP_FSYNC, .fd = fd };
-	int err = 0;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	if (!ut_io_ask_kernel(&sqe, false, &c.result))
-		err = ut_io_call_outside(do_fsync, &c);
-	ut_enable();
-	return err ? err : (int)c.result;
+	return ut_inside(sync_file(fd));
 }
 
 int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int flags)

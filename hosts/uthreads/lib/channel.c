@@ -170,37 +170,24 @@ static int recv_message(struct ut_chan *c, void *message, bool may_wait)
 	return err ? err : self->answer;
 }
 
-static inline int use(ut_chan *chan, void *message, bool is_send, bool may_wait)
-{
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = is_send ? send_message(chan, message, may_wait) :
-			recv_message(chan, message, may_wait);
-	ut_enable();
-	return err;
-}
-
 int ut_chan_send(ut_chan *chan, const void *message)
 {
-	return use(chan, (void *)(uintptr_t)message, true, true);
+	return ut_inside(send_message(chan, message, true));
 }
 
 int ut_chan_try_send(ut_chan *chan, const void *message)
 {
-	return use(chan, (void *)(uintptr_t)message, true, false);
+	return ut_inside(send_message(chan, message, false));
 }
 
 int ut_chan_recv(ut_chan *chan, void *message)
 {
-	return use(chan, message, false, true);
+	return ut_inside(recv_message(chan, message, true));
 }
 
 int ut_chan_try_recv(ut_chan *chan, void *message)
 {
-	return use(chan, message, false, false);
+	return ut_inside(recv_message(chan, message, false));
 }
 
 /* All waiters are woken, with -EPIPE. Context: lock held. */

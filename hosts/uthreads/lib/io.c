@@ -232,14 +232,7 @@ int ut_io_call_outside(int (*fn)(void *), void *arg)
 
 int ut_outside(int (*fn)(void *arg), void *arg)
 {
-	int answer;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	answer = ut_io_call_outside(fn, arg);
-	ut_enable();
-	return answer;
+	return ut_inside(ut_io_call_outside(fn, arg));
 }
 
 void ut_io_exit(void)

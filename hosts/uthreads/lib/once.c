@@ -45,19 +45,14 @@ static bool has_changed(uint64_t *state, uint64_t seen)
 					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* The owner is a thread of ours, and so is the caller. Return: as ut_wait_in(). */
+/* The owner is a thread of ours, and so is the caller. Context: preemption disabled. */
 static int wait_inside(uint64_t *state, uint64_t seen)
 {
-	int err = 0;
-
-	ut_disable();
 	sl_lock(&lock);
-	if (has_changed(state, seen))
-		sl_unlock(&lock);
-	else
-		err = ut_wait_in(&waiters, &lock, UT_WAIT_ONCE, state, UT_NEVER);
-	ut_enable();
-	return err;
+	if (!has_changed(state, seen))
+		return ut_wait_in(&waiters, &lock, UT_WAIT_ONCE, state, UT_NEVER);
+	sl_unlock(&lock);
+	return 0;
 }
 
 /* The caller is no thread of ours. The futex is the lower half. */
@@ -90,7 +85,7 @@ static int begin(uint64_t *state)
 		else if (!ut_this_cpu())
 			err = wait_outside(state, seen);
 		else if (seen & INSIDE)
-			err = wait_inside(state, seen);
+			err = ut_inside(wait_inside(state, seen));
 		else if (ut_sleep_ns(RETRY_NS))
 			err = ut_yield();	/* its time is over, or it is cancelled */
 	}

@@ -68,45 +68,30 @@ static int lock(ut_rwlock *l, bool is_write, bool may_wait)
 	return err;
 }
 
-static int lock_if_inside(ut_rwlock *l, bool is_write, bool may_wait)
-{
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = lock(l, is_write, may_wait);
-	ut_enable();
-	return err;
-}
-
 int ut_rwlock_rdlock(ut_rwlock *l)
 {
-	return lock_if_inside(l, false, true);
+	return ut_inside(lock(l, false, true));
 }
 
 int ut_rwlock_wrlock(ut_rwlock *l)
 {
-	return lock_if_inside(l, true, true);
+	return ut_inside(lock(l, true, true));
 }
 
 int ut_rwlock_tryrdlock(ut_rwlock *l)
 {
-	return lock_if_inside(l, false, false);
+	return ut_inside(lock(l, false, false));
 }
 
 int ut_rwlock_trywrlock(ut_rwlock *l)
 {
-	return lock_if_inside(l, true, false);
+	return ut_inside(lock(l, true, false));
 }
 
-int ut_rwlock_unlock(ut_rwlock *l)
+static int unlock(ut_rwlock *l)
 {
 	int err = 0;
 
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
 	sl_lock(LOCK_OF(l));
 	if (l->nr_owners_ > 0)
 		l->nr_owners_--;
@@ -116,6 +101,10 @@ int ut_rwlock_unlock(ut_rwlock *l)
 		err = -EPERM;
 	let_in(l);
 	sl_unlock(LOCK_OF(l));
-	ut_enable();
 	return err;
+}
+
+int ut_rwlock_unlock(ut_rwlock *l)
+{
+	return ut_inside(unlock(l));
 }

@@ -75,12 +75,8 @@ static ssize_t transfer(int fd, struct msghdr *msg, int flags, bool is_write)
 	bool may_retry = false;
 	ssize_t n;
 
-	if (!ut_this_cpu())
-		return -EPERM;
 	for (;;) {
-		ut_disable();
-		n = use_socket(fd, msg, flags, is_write, &may_retry);
-		ut_enable();
+		n = ut_inside(use_socket(fd, msg, flags, is_write, &may_retry));
 		if (n != -EAGAIN || !may_retry)
 			return n;
 		n = ut_io_pause(&pause_ns);
@@ -140,11 +136,8 @@ static ssize_t transfer_vector(int fd, const struct iovec *parts, int nr, bool i
 	if (!is_write && !ut_io_bytes(&v))
 		return ut_read(fd, NULL, 0);
 	n = transfer(fd, &msg, 0, is_write);
-	if (n == -ENOTSOCK) {
-		ut_disable();
-		n = ut_io_use_other(&v);
-		ut_enable();
-	}
+	if (n == -ENOTSOCK)
+		n = ut_inside(ut_io_use_other(&v));
 	return is_write ? write_rest(&v, n, 0) : n;
 }
 
