@@ -142,9 +142,10 @@ static int do_step(struct sl_player *p, const struct sl_program_op *step)
 
 int sl_player_run(struct sl_player *p)
 {
+	u64 slots[SL_PROGRAM_SLOTS_MAX] = { 0 };
 	int failed = 0;
 
-	sl_player_begin(p);
+	sl_player_begin(p, slots);
 	while (!failed) {
 		const struct sl_program_op *op = sl_player_peek(p);
 		bool has_time = op->verb == SL_VERB_SLEEP || op->verb == SL_VERB_PERIOD ||

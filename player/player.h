@@ -73,7 +73,7 @@ struct sl_player {
 	u64 released_ns;	/* by the last period, since arrival */
 	u32 nr_spawned;
 	u32 nr_awaited;
-	u64 slots[SL_PROGRAM_SLOTS_MAX];	/* rounds left; cursors */
+	u64 *slots;		/* rounds left, cursors: as many as the task's ops name */
 };
 
 /* Verbs of a step beside the program's: a loop itself is never handed out. */
@@ -83,9 +83,13 @@ struct sl_player {
 #define SL_PLAYER_WAIT_FOR_NONE	(-1002)	/* waits for children never spawned */
 #define SL_PLAYER_NO_VERB	(-1003)	/* the host has no such verb */
 
-/* Call once, when program and task are set, the rest zero. */
-static inline void sl_player_begin(struct sl_player *p)
+/*
+ * Call once, when program and task are set, the rest zero. @slots: zero, and
+ * sl_program_nr_slots() many.
+ */
+static inline void sl_player_begin(struct sl_player *p, u64 *slots)
 {
+	p->slots = slots;
 	p->code = sl_program_ops(p->program) +
 		  sl_program_tasks(p->program)[p->task].op_first;
 }

@@ -60,6 +60,18 @@ static inline const struct sl_program_op *sl_program_ops(const void *data)
 			      sl_program_header(data)->ops_off);
 }
 
+/* How many slots @task needs: one more than the greatest that its ops name. */
+static inline u32 sl_program_nr_slots(const void *data, u32 task)
+{
+	const struct sl_program_task *t = &sl_program_tasks(data)[task];
+	const struct sl_program_op *ops = sl_program_ops(data) + t->op_first;
+	u32 nr = 0;
+
+	for (u32 i = 0; i < t->nr_ops; i++)
+		nr = ops[i].slot >= nr ? ops[i].slot + 1U : nr;
+	return nr;
+}
+
 static inline const struct sl_program_object *
 sl_program_objects(const void *data)
 {
@@ -85,7 +97,7 @@ static inline const char *sl_program_string(const void *data, u32 off)
  * sl_program_operand - the b of an op, drawn from its table if it has one
  * @data: a checked program
  * @op: one of its ops
- * @cursors: the task's SL_PROGRAM_SLOTS_MAX slots; the table's is moved on
+ * @cursors: the task's slots; the table's is moved on
  *
  * Return: at most SL_PROGRAM_OPERAND_MAX; what the file says beyond that is cut.
  */

@@ -202,15 +202,20 @@ static u64 work_ns(const struct sl_program_op *step, u64 units)
 
 static void start_burst(struct sim_task *t, const struct sl_program_op *step)
 {
-	u64 call_ns = sim.options->costs.call_ns;
+	u64 call_ns;
 	u64 b = step->b;
 
+	if (likely(sim.are_calls_free && step->verb == SL_VERB_RUN)) {
+		t->remaining_ns = b;
+		return;
+	}
 	if (step->verb == SL_VERB_WORK) {
 		t->remaining_ns = sim_time((unsigned __int128)work_ns(step, b) +
 					   t->owed_ns);
 		t->owed_ns = 0;
 		return;
 	}
+	call_ns = sim.options->costs.call_ns;
 	if (call_ns > b / CALL_IN_RUN_PART)
 		call_ns = b / CALL_IN_RUN_PART;
 	t->remaining_ns = b - call_ns + t->owed_ns;
@@ -356,7 +361,7 @@ enum sim_next sim_interpret(struct sim_task *t)
 		} else {
 			const struct sl_program_op *op = sl_player_peek(&t->player);
 
-			if (must_pay(t, op))
+			if (unlikely(!sim.are_calls_free) && must_pay(t, op))
 				return SIM_NEXT_RUN;
 			next = do_op(t, op);
 		}

@@ -107,8 +107,10 @@ static bool is_stuck(void)
 
 static void move_to(u64 t_ns)
 {
-	if (t_ns == sim_now_ns)
+	if (t_ns == sim_now_ns) {
+		sim.nr_zero_ops++;
 		return;
+	}
 	SL_ASSERT(t_ns > sim_now_ns);
 	sim_now_ns = t_ns;
 	sim.nr_zero_ops = 0;
@@ -162,18 +164,18 @@ static void step(void)
 		end_without_events();
 		return;
 	}
-	if (unlikely(key / 4 >= sim.end_ns)) {
+	if (unlikely(key >= sim.end_ns * 4)) {
 		end_here();
 		return;
 	}
-	if (unlikely(++sim.nr_zero_ops > ZERO_EVENTS_MAX)) {
+	move_to(key / 4);
+	if (unlikely(sim.nr_zero_ops > ZERO_EVENTS_MAX)) {
 		sim_fail("policy", 0,
 			 "%llu events without time passing at %llu ns: the policy keeps kicking CPUs",
 			 (unsigned long long)sim.nr_zero_ops,
 			 (unsigned long long)sim_now_ns);
 		return;
 	}
-	move_to(key / 4);
 	if (is_cpu) {
 		sim_cpu_handle((s32)cpu, key % 4);
 	} else if (key == sim.arrival_key) {

@@ -174,6 +174,7 @@ struct sim {
 	u32		nr_wakes;	/* events that will wake a task */
 	bool		has_ticks;	/* every tick matters */
 	bool		is_switch_free;	/* switches and migrations take no time */
+	bool		are_calls_free;	/* nor do the calls of a program, its begin and exit */
 	bool		is_over;
 };
 

@@ -61,7 +61,13 @@ void sim_tree_update(u32 cpu, u64 key)
 		return;
 	sim_tree_keys[cpu] = key;
 	while (at > 0) {
+		u32 before;
+
 		at = (at - 1) / 4;
+		before = sim_tree[at];
 		play(at);
+		/* Another CPU was first and still is: nothing above has changed. */
+		if (before != cpu && sim_tree[at] == before)
+			return;
 	}
 }

@@ -244,21 +244,52 @@ static int set_affinity(struct sim_task *t, const struct sl_program_task *pt)
 	return 0;
 }
 
+/* @before: those of the task before it: tasks that share their ops stand together. */
+static u32 nr_slots_of(u32 i, u32 before)
+{
+	const struct sl_program_task *pts = sl_program_tasks(sim.program);
+
+	if (i && pts[i].op_first == pts[i - 1].op_first && pts[i].nr_ops == pts[i - 1].nr_ops)
+		return before;
+	return sl_program_nr_slots(sim.program, i);
+}
+
+/*
+ * The players' slots, one array: few tasks need more than one or two, and what a
+ * hundred thousand tasks do not have need not pass through the caches.
+ */
+static u64 *create_slots(void)
+{
+	u64 nr = 0;
+	u64 *slots;
+
+	for (u32 i = 0, own = 0; i < sim.nr_tasks; i++) {
+		own = nr_slots_of(i, own);
+		nr += own;
+	}
+	slots = sl_host_alloc(nr * sizeof(*slots));
+	SL_ASSERT(slots);
+	return slots;
+}
+
 static int create_tasks(void)
 {
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
+	u64 *slots = create_slots();
 
 	sim.tasks = sl_host_alloc(sim.nr_tasks * sizeof(struct sim_task));
 	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
 	SL_ASSERT(sim.tasks && sim.arrivals);
-	for (u32 i = 0; i < sim.nr_tasks; i++) {
+	for (u32 i = 0, own = 0; i < sim.nr_tasks; i++) {
 		struct sim_task *t = &sim.tasks[i];
 
+		own = nr_slots_of(i, own);
 		sl_task_setup(&t->core, i, (s32)i + 1,
 			      sl_program_string(sim.program, pts[i].name));
 		t->player.program = sim.program;
 		t->player.task = i;
-		sl_player_begin(&t->player);
+		sl_player_begin(&t->player, slots);
+		slots += own;
 		t->waiter.task = t;
 		sl_task_set_weight(&t->core, pts[i].weight);
 		sl_task_set_nice(&t->core, pts[i].nice);
@@ -316,6 +347,7 @@ static int create_machine(const struct sim_options *o)
 	}
 	sim.is_switch_free = !(o->costs.switch_ns | o->costs.leave_ns | o->costs.migrate_ns |
 			       o->costs.migrate_llc_ns | o->costs.migrate_node_ns);
+	sim.are_calls_free = !(o->costs.start_ns | o->costs.exit_ns | o->costs.call_ns);
 	for (u32 i = 0; i < o->nr_cpus; i++) {
 		sim.cpus[i].idx = (s32)i;
 		sim.cpus[i].core = sl_core_cpu((s32)i);
