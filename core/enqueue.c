@@ -230,7 +230,7 @@ sl_inline void direct_dispatch(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 }
 
 /* The built-in FIFO does what every policy has to, where the CPU of @t is busy (S5). */
-static void kick_idle_for(struct sl_cpu *this_cpu, const struct sl_task *t)
+static __noinline void kick_idle_for(struct sl_cpu *this_cpu, const struct sl_task *t)
 {
 	s32 cpu = pick_for_policy(t->p.cpus_ptr, 0);
 

@@ -112,7 +112,7 @@ sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, bool may_st
 }
 
 /* The previous task is still runnable: it waits from now on. */
-sl_inline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
+static __noinline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
 		       u64 now_ns, bool must_migrate, bool is_last)
 {
 	SL_CALL_OP(cpu, stopping, t, &t->p, true);

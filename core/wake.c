@@ -49,6 +49,22 @@ static s32 any_allowed_cpu(const struct sl_task *t, s32 preferred)
 	return preferred;
 }
 
+/* No ops.select_cpu(): an idle CPU, and then that CPU's local queue (S16). */
+static __noinline s32 select_cpu_without_op(struct sl_task *t, s32 prev_cpu, u64 wake_flags)
+{
+	s32 cpu = select_cpu_default(t, prev_cpu, wake_flags, NULL, 0);
+
+	if (cpu < 0)
+		return prev_cpu;
+	/* A policy that is just beginning may have it, and not be asked yet. */
+	if (!sl_is_bypassed() && !READ_ONCE(sl_core.ops.select_cpu)) {
+		sl_set_slice(t, SCX_SLICE_DFL);
+		t->ddsp_dsq_id = SCX_DSQ_LOCAL;
+		t->ddsp_enq_flags = 0;
+	}
+	return cpu;
+}
+
 /*
  * S16: select_cpu is asked about a task that can run on several CPUs; its
  * answer is a hint, and what it inserted is placed when the task is enqueued.
@@ -64,19 +80,8 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
 	op = SL_OP(select_cpu);
-	if (!op) {
-		cpu = select_cpu_default(t, prev_cpu, wake_flags, NULL, 0);
-		if (cpu < 0)
-			return prev_cpu;
-		/* One that is just beginning may have it, and not be asked yet. */
-		if (!sl_is_bypassed() &&
-		    !READ_ONCE(sl_core.ops.select_cpu)) {
-			sl_set_slice(t, SCX_SLICE_DFL);
-			t->ddsp_dsq_id = SCX_DSQ_LOCAL;
-			t->ddsp_enq_flags = 0;
-		}
-		return cpu;
-	}
+	if (!op)
+		return select_cpu_without_op(t, prev_cpu, wake_flags);
 	this_cpu->direct_task = t;
 	cpu = SL_CALL_RET(this_cpu, op, select_cpu, t, &t->p, prev_cpu, wake_flags);
 	this_cpu->direct_task = NULL;

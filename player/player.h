@@ -112,6 +112,13 @@ static inline const struct sl_program_op *sl_player_peek(struct sl_player *p)
 	return op;
 }
 
+/* The operand of RUN or SLEEP, which sl_player_peek() has just returned; go on behind it. */
+static inline u64 sl_player_take_operand(struct sl_player *p, const struct sl_program_op *op)
+{
+	p->pc++;
+	return sl_program_operand(p->program, op, p->slots);
+}
+
 struct sl_program_op sl_player_take_other(struct sl_player *p,
 					  const struct sl_program_op *op, u64 now_ns);
 
@@ -132,8 +139,7 @@ sl_player_take(struct sl_player *p, const struct sl_program_op *op, u64 now_ns)
 
 	if (op->verb != SL_VERB_RUN && op->verb != SL_VERB_SLEEP)
 		return sl_player_take_other(p, op, now_ns);
-	p->pc++;
-	step.b = sl_program_operand(p->program, op, p->slots);
+	step.b = sl_player_take_operand(p, op);
 	if (op->verb == SL_VERB_SLEEP)
 		step.b += now_ns;
 	return step;

@@ -39,7 +39,7 @@ static void put(u64 at, u64 key, u64 order)
 	orders[at] = order;
 }
 
-static void grow(void)
+static sl_cold void grow(void)
 {
 	nr_allocated = nr_allocated ? 2 * nr_allocated : 1024;
 	keys = realloc(keys, nr_allocated * sizeof(*keys));

@@ -133,7 +133,7 @@ static void exit_task(struct sim_task *t)
  * to the device, the wait. Return: what the task does next; with SIM_NEXT_RUN and
  * no time left the transfer is over.
  */
-static enum sim_next transfer(struct sim_task *t)
+static __noinline enum sim_next transfer(struct sim_task *t)
 {
 	const struct sl_program_op *io = &t->io;
 	u64 call_bytes = io->a && io->a < t->io_left_bytes ? io->a : t->io_left_bytes;
@@ -200,26 +200,25 @@ static u64 work_ns(const struct sl_program_op *step, u64 units)
  */
 #define CALL_IN_RUN_PART 128
 
-static void start_burst(struct sim_task *t, const struct sl_program_op *step)
+static void start_run(struct sim_task *t, u64 ns)
 {
 	u64 call_ns;
-	u64 b = step->b;
 
-	if (likely(sim.are_calls_free && step->verb == SL_VERB_RUN)) {
-		t->remaining_ns = b;
-		return;
-	}
-	if (step->verb == SL_VERB_WORK) {
-		t->remaining_ns = sim_time((unsigned __int128)work_ns(step, b) +
-					   t->owed_ns);
-		t->owed_ns = 0;
+	if (likely(sim.are_calls_free)) {
+		t->remaining_ns = ns;
 		return;
 	}
 	call_ns = sim.options->costs.call_ns;
-	if (call_ns > b / CALL_IN_RUN_PART)
-		call_ns = b / CALL_IN_RUN_PART;
-	t->remaining_ns = b - call_ns + t->owed_ns;
+	if (call_ns > ns / CALL_IN_RUN_PART)
+		call_ns = ns / CALL_IN_RUN_PART;
+	t->remaining_ns = ns - call_ns + t->owed_ns;
 	t->owed_ns = call_ns;
+}
+
+static void start_work(struct sim_task *t, const struct sl_program_op *step)
+{
+	t->remaining_ns = sim_time((unsigned __int128)work_ns(step, step->b) + t->owed_ns);
+	t->owed_ns = 0;
 }
 
 /* What it takes to begin, and to call the kernel, comes before the op itself. */
@@ -245,7 +244,7 @@ static u64 cost_before(struct sim_task *t, const struct sl_program_op *op)
 }
 
 /* Return: true if @t has to do that first. */
-static bool must_pay(struct sim_task *t, const struct sl_program_op *op)
+static __noinline bool must_pay(struct sim_task *t, const struct sl_program_op *op)
 {
 	if (t->has_paid) {
 		t->has_paid = false;
@@ -307,8 +306,8 @@ static bool is_kicked(void)
 	return sim.cpus[sim_cpu_idx].resched_at_ns <= sim_now_ns;
 }
 
-/* Return: what @t does next; SIM_NEXT_RUN without time left: the next op. */
-static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
+/* See do_op(). */
+static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_program_op *op)
 {
 	struct sl_program_op step = sl_player_take(&t->player, op, sim_now_ns);
 
@@ -316,9 +315,8 @@ static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
 	case SL_VERB_EXIT:
 		exit_task(t);
 		return SIM_NEXT_EXIT;
-	case SL_VERB_RUN:
 	case SL_VERB_WORK:
-		start_burst(t, &step);
+		start_work(t, &step);
 		return SIM_NEXT_RUN;
 	case SL_VERB_SLEEP:
 		return sleep_until(t, step.b);
@@ -339,6 +337,21 @@ static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
 			return SIM_NEXT_BLOCK;
 		return is_kicked() ? SIM_NEXT_KICKED : SIM_NEXT_RUN;
 	}
+}
+
+/*
+ * Return: what @t does next; SIM_NEXT_RUN without time left: the next op. Run and sleep
+ * need no step.
+ */
+static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
+{
+	if (op->verb == SL_VERB_RUN) {
+		start_run(t, sl_player_take_operand(&t->player, op));
+		return SIM_NEXT_RUN;
+	}
+	if (op->verb == SL_VERB_SLEEP)
+		return sleep_until(t, sim_now_ns + sl_player_take_operand(&t->player, op));
+	return do_other_op(t, op);
 }
 
 /**

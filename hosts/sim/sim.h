@@ -235,7 +235,7 @@ void sim_device_done(void);
 void sim_loop(void);
 
 /* result.c */
-void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
+sl_cold void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void sim_print_result(int fd, const struct sim_options *options,
 		      const struct sim_result *result);
