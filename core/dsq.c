@@ -32,11 +32,10 @@ static bool dsq_is(const struct sl_dsq *q, u64 id)
 	return q->id == id && !q->is_dead;
 }
 
-/* Link @t into the list behind @before, or at the head if that is NULL. */
-sl_inline void link_after(struct sl_dsq *q, struct sl_task *t, struct sl_task *before)
+/* Link @t into the list between two neighbours, or at an end if one is NULL. */
+sl_inline void link_between(struct sl_dsq *q, struct sl_task *t, struct sl_task *before,
+			    struct sl_task *after)
 {
-	struct sl_task *after = before ? before->next : q->first;
-
 	SL_ASSERT(!t->dsq);
 	t->prev = before;
 	t->next = after;
@@ -134,7 +133,7 @@ static bool dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime)
 	t->right = NULL;
 	t->parent = above;
 	*link = t;
-	link_after(q, t, before);
+	link_between(q, t, before, before ? before->next : q->first);
 	while (t->parent && heap_priority(t) > heap_priority(t->parent))
 		rotate_up(q, t);
 	return true;
@@ -151,20 +150,27 @@ static void remove_from_tree(struct sl_dsq *q, struct sl_task *t)
 	replace_child(q, t, t->left ? t->left : t->right);
 }
 
+/* As dsq_insert(), where @t does not simply come last. */
+static __noinline bool dsq_insert_ordered(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
+{
+	if (enq_flags & SCX_ENQ_DSQ_PRIQ)
+		return dsq_insert_vtime(q, t, READ_ONCE(t->p.scx.dsq_vtime));
+	if (q->root)
+		return false;
+	link_between(q, t, NULL, q->first);
+	return true;
+}
+
 /*
  * Insert @t where its flags say: by its vtime, first, or last. Context: @q's lock,
  * or that of its CPU, is held. Return: false if @q holds tasks in the other order.
  */
 sl_inline bool dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 {
-	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
-		return dsq_insert_vtime(q, t, READ_ONCE(t->p.scx.dsq_vtime));
-	if (unlikely(q->root))
-		return false;
-	if (unlikely(enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT)))
-		link_after(q, t, NULL);
-	else
-		link_after(q, t, q->last);
+	if (unlikely((enq_flags & (SCX_ENQ_DSQ_PRIQ | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT)) ||
+		     q->root))
+		return dsq_insert_ordered(q, t, enq_flags);
+	link_between(q, t, q->last, NULL);
 	return true;
 }
 
