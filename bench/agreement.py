@@ -32,7 +32,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agreement_bounds import Cell, Pair, first_difference, measure, table, variations, write_table
-
 from schedlab import paths
 from schedlab.hosts import kernel, kernel_build
 from schedlab.hosts.host import Job
@@ -114,10 +113,14 @@ class Run:
         """The same for a host; its program is written."""
         (self.folder / "program").write_bytes(bytes(self.program.data))
         return Job(
-            label=self.policy, policy=build_policy(load_policy(self.policy)), seed=self.seed,
-            program=self.folder / "program", records=self.folder / "records.slr",
-            nr_cpus=self.nr_cpus, tick_ns=self.tick_ns,
-        )  # fmt: skip
+            label=self.policy,
+            policy=build_policy(load_policy(self.policy)),
+            seed=self.seed,
+            program=self.folder / "program",
+            records=self.folder / "records.slr",
+            nr_cpus=self.nr_cpus,
+            tick_ns=self.tick_ns,
+        )
 
 
 def in_kernel(run: Run, hosts: Hosts = Hosts()):
@@ -179,8 +182,11 @@ def in_simulator(run: Run, hosts: Hosts = Hosts(), *, costs: dict | None = None)
     """
     job = run.job()
     calibration = kernel.CALIBRATION
-    words = [word for name in ("pi_ps", "matmul_ps", "spin_ps")
-             for word in ("--work", f"{name}={getattr(calibration, name)}")]  # fmt: skip
+    words = [
+        word
+        for name in ("pi_ps", "matmul_ps", "spin_ps")
+        for word in ("--work", f"{name}={getattr(calibration, name)}")
+    ]
     for knob, value in job.policy.values.items():
         words += ["--set", f"{knob}={value}"]
     for name, value in (costs or {}).items():
@@ -230,8 +236,9 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int 
             hold(cell.free, in_simulator(run, hosts))
             if cell.costly.beyond and nr_cpus == 1:
                 cell.has_like = any(
-                    not hold(Pair(workload, policy),
-                             in_simulator(replace(run, seed=seed), hosts, costs=costs)).beyond
+                    not hold(
+                        Pair(workload, policy), in_simulator(replace(run, seed=seed), hosts, costs=costs)
+                    ).beyond
                     for seed, costs in variations(COSTS, run.seed)
                 )
         except (RuntimeError, subprocess.CalledProcessError) as error:
@@ -287,7 +294,9 @@ def _compare_all(options) -> list[Cell]:
     """Compare what the command line names, and say so as it goes on."""
     todo = []
     for nr_cpus in options.cpus:
-        workloads, policies = (WORKLOADS, _policies()) if nr_cpus == 1 else (PARALLEL_WORKLOADS, PARALLEL_POLICIES)
+        workloads, policies = (
+            (WORKLOADS, _policies()) if nr_cpus == 1 else (PARALLEL_WORKLOADS, PARALLEL_POLICIES)
+        )
         todo += itertools.product(options.workloads or workloads, options.policies or policies, [nr_cpus])
     cells = []
     with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory(prefix="schedlab-sim-") as folder:
@@ -311,21 +320,32 @@ SEVERAL = "With several CPUs (kernel / simulator):\n\n"
 def main(words: list[str]) -> int:
     """Compare what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--policies", nargs="+", metavar="P", help="default: all; with several "
-                        "CPUs, PARALLEL_POLICIES")  # fmt: skip
-    parser.add_argument("--workloads", nargs="+", metavar="W", help="default: WORKLOADS; with several "
-                        "CPUs, PARALLEL_WORKLOADS")  # fmt: skip
+    parser.add_argument(
+        "--policies", nargs="+", metavar="P", help="default: all; with several CPUs, PARALLEL_POLICIES"
+    )
+    parser.add_argument(
+        "--workloads",
+        nargs="+",
+        metavar="W",
+        help="default: WORKLOADS; with several CPUs, PARALLEL_WORKLOADS",
+    )
     parser.add_argument("--cpus", nargs="+", type=int, default=(1, *PARALLEL_CPUS))
     parser.add_argument("--write", action="store_true", help="replace the tables in docs/agreement.md")
-    parser.add_argument("--first", action="store_true", help="show the first decision that differs, of each run")
+    parser.add_argument(
+        "--first", action="store_true", help="show the first decision that differs, of each run"
+    )
     options = parser.parse_args(words)
     if options.first:
-        for workload, policy in itertools.product(options.workloads or WORKLOADS, options.policies or _policies()):
+        for workload, policy in itertools.product(
+            options.workloads or WORKLOADS, options.policies or _policies()
+        ):
             print("\n".join(first(workload, policy)), flush=True)
         return 0
     cells = _compare_all(options)
     alone, parallel = ([cell for cell in cells if (cell.nr_cpus == 1) == is_one] for is_one in (True, False))
-    text = "\n\n".join(([table(alone)] if alone else []) + ([SEVERAL + parallel_table(parallel)] if parallel else []))
+    text = "\n\n".join(
+        ([table(alone)] if alone else []) + ([SEVERAL + parallel_table(parallel)] if parallel else [])
+    )
     if options.write:
         write_table("kernel table", text)
     else:

@@ -171,18 +171,26 @@ def first_difference(both, program, context: int = 3) -> list[str]:
         rows = np.flatnonzero(np.isin(events["kind"], (Kind.RUN, Kind.STOP)))
         here = int(rows[nr_same]) if nr_same < len(rows) else len(events) - 1
         lines.append(f"  {host}:")
-        lines += [f"  {'>' if i == here else ' '} {_told(events[i], names)}"
-                  for i in range(max(here - context, 0), min(here + context + 1, len(events)))]
+        lines += [
+            f"  {'>' if i == here else ' '} {_told(events[i], names)}"
+            for i in range(max(here - context, 0), min(here + context + 1, len(events)))
+        ]
     return lines
 
 
 def _told(event, names: dict[int, str]) -> str:
     """Say in a line what an event is."""
     kind, pid = Kind(int(event["kind"])), int(event["task"])
-    why = f" {Stop(int(event['flags'])).name.lower()} after {int(event['arg']) / 1e6:.6f} ms" if kind == Kind.STOP else ""
+    why = (
+        f" {Stop(int(event['flags'])).name.lower()} after {int(event['arg']) / 1e6:.6f} ms"
+        if kind == Kind.STOP
+        else ""
+    )
     by = f" by {names.get(int(event['arg']), 'no task')}" if kind in (Kind.WAKE, Kind.ARRIVE) else ""
-    return (f"{int(event['t_ns']) / 1e6:12.6f} ms  CPU {int(event['cpu'])}  {kind.name.lower():7} "
-            f"{names.get(pid, '-')}[{pid}]{why}{by}")
+    return (
+        f"{int(event['t_ns']) / 1e6:12.6f} ms  CPU {int(event['cpu'])}  {kind.name.lower():7} "
+        f"{names.get(pid, '-')}[{pid}]{why}{by}"
+    )
 
 
 def variations(costs: dict[str, int], seed: int) -> Iterator[tuple[int, dict[str, int]]]:
@@ -229,8 +237,7 @@ def measure(pair: Pair, program, both, tick_ns: int) -> None:
     pair.shares = tuple(window_shares(timeline, program, WINDOW_TICKS * tick_ns) for timeline in timelines)
     pair.share_points = share_points(*pair.shares)
     pair.switches = _relative(real["switches"], simulated["switches"])
-    pair.response = _relative(real["response_ns_mean"], simulated["response_ns_mean"],
-                              least=tick_ns / 100)  # fmt: skip
+    pair.response = _relative(real["response_ns_mean"], simulated["response_ns_mean"], least=tick_ns / 100)
     pair.p99_ticks = max(p99) / tick_ns
     for name in ("switches", "response_ns_mean", "response_ns_p99", "wakeup_ns_p99"):
         pair.numbers[name] = (real[name], simulated[name])
@@ -310,16 +317,21 @@ def over_seeds(pairs: list[Pair], tick_ns: int) -> Pair:
         whole.numbers[name] = tuple(sum(each) / len(each) for each in values)
     n = max(len(shares) for pair in pairs for shares in pair.shares)
     whole.shares = tuple(
-        np.mean([np.pad(pair.shares[host], ((0, n - len(pair.shares[host])), (0, 0))) for pair in pairs], axis=0)
+        np.mean(
+            [np.pad(pair.shares[host], ((0, n - len(pair.shares[host])), (0, 0))) for pair in pairs], axis=0
+        )
         for host in (0, 1)
     )
     whole.share_points = share_points(*whole.shares)
     whole.switches = _relative(*whole.numbers["switches"])
     whole.response = _relative(*whole.numbers["response_ns_mean"], least=tick_ns / 100)
-    whole.p99_ticks = max(
-        abs(whole.numbers[name][0] - whole.numbers[name][1])
-        for name in ("response_ns_p99", "wakeup_ns_p99")
-    ) / tick_ns
+    whole.p99_ticks = (
+        max(
+            abs(whole.numbers[name][0] - whole.numbers[name][1])
+            for name in ("response_ns_p99", "wakeup_ns_p99")
+        )
+        / tick_ns
+    )
     return whole
 
 
@@ -379,7 +391,9 @@ def write_table(name: str, text: str, document: Path = DOCUMENT) -> None:
     """
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     block = f"{begin}\nMeasured on {datetime.now(UTC):%Y-%m-%d}. {text}\n{end}"
-    new, nr = re.subn(f"{begin}.*?{end}", lambda _: block, document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    new, nr = re.subn(
+        f"{begin}.*?{end}", lambda _: block, document.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
     if nr != 1:
         raise ValueError(f"{document}: {nr} times {begin} to {end}; write the two comments once")
     document.write_text(new, encoding="utf-8")
@@ -410,6 +424,8 @@ def _note(pair: Pair) -> str:
         return pair.error.splitlines()[0]
     real, simulated = pair.numbers["response_ns_mean"]
     same = ", though every decision is the same" if pair.are_equal else ""
-    return (f"{', '.join(pair.beyond)}{same} (kernel and simulator: {pair.numbers['switches'][0]:.0f} and "
-            f"{pair.numbers['switches'][1]:.0f} switches, mean response {real / 1e6:.3g} and "
-            f"{simulated / 1e6:.3g} ms)")  # fmt: skip
+    return (
+        f"{', '.join(pair.beyond)}{same} (kernel and simulator: {pair.numbers['switches'][0]:.0f} and "
+        f"{pair.numbers['switches'][1]:.0f} switches, mean response {real / 1e6:.3g} and "
+        f"{simulated / 1e6:.3g} ms)"
+    )

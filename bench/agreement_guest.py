@@ -43,7 +43,6 @@ from agreement_bounds import (
     variations,
     write_table,
 )
-
 from schedlab import paths
 from schedlab.hosts.guest import TICK_NS, guest_system
 from schedlab.hosts.guest_host import GuestHost
@@ -106,8 +105,15 @@ class Run:
         """The same for a host; its program is written."""
         (folder / "program").write_bytes(bytes(self.program.data))
         policy = build_policy(load_policy(self.policy), KNOBS.get(self.policy))
-        return Job(label=self.policy, policy=policy, program=folder / "program", records=folder / "records.slr",
-                   nr_cpus=1, seed=self.seed, tick_ns=TICK_NS)  # fmt: skip
+        return Job(
+            label=self.policy,
+            policy=policy,
+            program=folder / "program",
+            records=folder / "records.slr",
+            nr_cpus=1,
+            seed=self.seed,
+            tick_ns=TICK_NS,
+        )
 
 
 def in_guest(run: Run):
@@ -217,7 +223,9 @@ def compare(workload: str, policy: str, seeds) -> Cell:
             real = [in_guest(run) for run in runs]
             cell.costly, cell.free = hold(COSTS), hold({})
             if cell.costly.beyond:
-                cell.has_like = any(not hold(costs, len(runs) * seed).beyond for seed, costs in variations(COSTS, 0))
+                cell.has_like = any(
+                    not hold(costs, len(runs) * seed).beyond for seed, costs in variations(COSTS, 0)
+                )
         except RuntimeError as error:
             cell.costly.error = str(error)
     return cell
@@ -237,14 +245,18 @@ def main(words: list[str]) -> int:
     parser.add_argument("--policies", nargs="+", metavar="P", default=ours)
     parser.add_argument("--workloads", nargs="+", metavar="W", default=WORKLOADS)
     parser.add_argument("--seeds", type=int, default=5, help="how many, from 1 on")
-    parser.add_argument("--first", action="store_true", help="show the first decision that differs, of each run")
+    parser.add_argument(
+        "--first", action="store_true", help="show the first decision that differs, of each run"
+    )
     parser.add_argument("--write", action="store_true", help="replace the table in docs/agreement.md")
     options = parser.parse_args(words)
     todo, seeds = list(itertools.product(options.workloads, options.policies)), range(1, options.seeds + 1)
     cells = []
-    with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder, mock.patch.object(
-        paths, "simulator", copied(paths.simulator(), folder)
-    ), ThreadPoolExecutor(2) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder,
+        mock.patch.object(paths, "simulator", copied(paths.simulator(), folder)),
+        ThreadPoolExecutor(2) as pool,
+    ):
         if options.first:
             for (workload, policy), seed in itertools.product(todo, seeds):
                 print("\n".join(first(Run(workload, policy, seed))), flush=True)
@@ -252,7 +264,10 @@ def main(words: list[str]) -> int:
         for cell in pool.map(lambda it: compare(*it, seeds), todo):
             cells.append(cell)
             pair = cell.costly
-            print(f"{pair.workload:6} {pair.policy:9} {cell.mark:3} {pair.error or ', '.join(pair.beyond)}", flush=True)
+            print(
+                f"{pair.workload:6} {pair.policy:9} {cell.mark:3} {pair.error or ', '.join(pair.beyond)}",
+                flush=True,
+            )
     text = table(cells, f"means over {len(seeds)} seeds")
     if options.write:
         write_table("linux table", text)

@@ -25,7 +25,6 @@ import tempfile
 from pathlib import Path
 
 from agreement_bounds import Pair, first_difference, measure, over_seeds, write_table
-
 from schedlab.metrics.disturbance import disturbance
 from schedlab.metrics.timeline import Timeline
 from schedlab.program.compiler import compile_workload
@@ -41,11 +40,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORKLOADS_FOLDER = ROOT / "tests" / "linux" / "agreement"
 WORKLOADS = ("smp", "smp:free=1")
 #: Linux's class, the policy that stands for it, and its knobs. Since 6.6 SCHED_OTHER is EEVDF.
-CLASSES = {
-    "SCHED_FIFO:10": ("rt_fifo", ()),
-    "SCHED_RR:10": ("rt_rr", ()),
-    "SCHED_OTHER:0": ("eevdf", ()),
-}
+CLASSES = {"SCHED_FIFO:10": ("rt_fifo", ()), "SCHED_RR:10": ("rt_rr", ()), "SCHED_OTHER:0": ("eevdf", ())}
 #: Of the CPU time that tasks ask for; more is disturbed.
 LOST_MAX = 0.01
 TRIES = 5
@@ -71,8 +66,15 @@ def played(out: Path, workload: str, policy: str, seed: int, **options):
     tuple of (Records or None, str or None)
         What happened, or why there is nothing to compare.
     """
-    plan = Plan(workloads=[workload], policies=[policy], out=out, first_seed=seed, keep_parquet=False,
-                timeout_seconds=TIMEOUT_SECONDS, **options)  # fmt: skip
+    plan = Plan(
+        workloads=[workload],
+        policies=[policy],
+        out=out,
+        first_seed=seed,
+        keep_parquet=False,
+        timeout_seconds=TIMEOUT_SECONDS,
+        **options,
+    )
     (run,) = run_plan(plan).runs
     if run["status"] != "ok":
         return None, run["error"]
@@ -147,8 +149,9 @@ def on_both(pair: Pair, seed: int, nr_cpus: int, play=played) -> tuple[tuple, in
         pair.error = f"seed {seed}: {len(skipped)} runs, none undisturbed: {skipped[-1].splitlines()[0]}"
         return (), len(skipped)
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
-        simulated, pair.error = play(Path(folder) / "out", path, policy, seed, cpus=nr_cpus, tick_ns=real.tick_ns,
-                                     settings=settings)  # fmt: skip
+        simulated, pair.error = play(
+            Path(folder) / "out", path, policy, seed, cpus=nr_cpus, tick_ns=real.tick_ns, settings=settings
+        )
     return (real, simulated), len(skipped)
 
 
@@ -198,8 +201,10 @@ def line(pair: Pair, nr_skipped: int) -> str:
         return " / ".join(f"{value / scale:.3g}" for value in pair.numbers[name])
 
     p99 = "; ".join(both(name, 1e6) for name in ("response_ns_p99", "wakeup_ns_p99"))
-    return (f"{begin} {pair.share_points:.1f} | {both('switches', 1)} | {both('response_ns_mean', 1e6)} | {p99} | "
-            f"{', '.join(pair.beyond) or 'ok'} |")  # fmt: skip
+    return (
+        f"{begin} {pair.share_points:.1f} | {both('switches', 1)} | {both('response_ns_mean', 1e6)} | {p99} | "
+        f"{', '.join(pair.beyond) or 'ok'} |"
+    )
 
 
 def main(words: list[str]) -> int:
@@ -209,7 +214,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("--workloads", nargs="+", metavar="W", default=WORKLOADS)
     parser.add_argument("--classes", nargs="+", metavar="C", default=list(CLASSES), choices=list(CLASSES))
     parser.add_argument("--seeds", type=int, default=5, help="how many, from 1 on")
-    parser.add_argument("--first", action="store_true", help="show the first decision that differs, of each run")
+    parser.add_argument(
+        "--first", action="store_true", help="show the first decision that differs, of each run"
+    )
     parser.add_argument("--write", action="store_true", help="replace the table in docs/agreement.md")
     options = parser.parse_args(words)
     if options.first:
@@ -224,13 +231,17 @@ def main(words: list[str]) -> int:
         rows.append(compare(workload, linux_class, range(1, options.seeds + 1), options.cpus))
         print(line(*rows[-1]), flush=True)
     nr_ok = sum(not pair.error and not pair.beyond for pair, _ in rows)
-    text = "\n".join([
-        f"{nr_ok} of {len(rows)} are within all bounds. {options.cpus} CPUs, means over {options.seeds} seeds; "
-        "Linux / simulator, times in ms:", "",
-        "| workload | class | runs skipped | largest difference of a share (points) | switches | response, mean "
-        "| p99 of response; of wake-up | verdict |",
-        "|---" * 8 + "|", *(line(*row) for row in rows),
-    ])  # fmt: skip
+    text = "\n".join(
+        [
+            f"{nr_ok} of {len(rows)} are within all bounds. {options.cpus} CPUs, means over {options.seeds} seeds; "
+            "Linux / simulator, times in ms:",
+            "",
+            "| workload | class | runs skipped | largest difference of a share (points) | switches | response, mean "
+            "| p99 of response; of wake-up | verdict |",
+            "|---" * 8 + "|",
+            *(line(*row) for row in rows),
+        ]
+    )
     if options.write:
         write_table("several CPUs table", text)
     return 0 if nr_ok == len(rows) else 1

@@ -25,8 +25,8 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from agreement_bounds import RESPONSE, SHARE_POINTS, copied, write_table
 
+from agreement_bounds import RESPONSE, SHARE_POINTS, copied, write_table
 from schedlab import paths
 from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.hosts.choose import open_host
@@ -186,10 +186,20 @@ def run(host: str, folder: Path, program, policy: str, tick_ns: int) -> Told:
         If it fails.
     """
     (folder / "program").write_bytes(bytes(program.data))
-    work = tuple(("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
-                 for name in ("pi_ps", "matmul_ps", "spin_ps"))
-    job = Job(label=policy, policy=build_policy(load_policy(policy), KNOBS.get(policy)), program=folder / "program",
-              records=folder / f"{host}.slr", nr_cpus=1, seed=1, tick_ns=tick_ns, options=work)
+    work = tuple(
+        ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
+        for name in ("pi_ps", "matmul_ps", "spin_ps")
+    )
+    job = Job(
+        label=policy,
+        policy=build_policy(load_policy(policy), KNOBS.get(policy)),
+        program=folder / "program",
+        records=folder / f"{host}.slr",
+        nr_cpus=1,
+        seed=1,
+        tick_ns=tick_ns,
+        options=work,
+    )
     session = open_host(host).session(timeout_seconds=TIMEOUT_SECONDS)
     try:
         outcome = session.run(job)
@@ -214,9 +224,11 @@ def row(policy: str, real: Told, simulated: Told) -> tuple[str, bool]:
     orders = " < ".join(real.order)
     if real.order != simulated.order:
         orders += f", simulator {' < '.join(simulated.order)}"
-    return (f"| {policy} | {share_points:.2f} | {orders} | {real.response_ns / 1e6:.2f} / "
-            f"{simulated.response_ns / 1e6:.2f} | {response:+.1%} | {real.stolen:.0%} | "
-            f"{'beyond: ' + ', '.join(beyond) if beyond else 'within all bounds'} |"), not beyond
+    return (
+        f"| {policy} | {share_points:.2f} | {orders} | {real.response_ns / 1e6:.2f} / "
+        f"{simulated.response_ns / 1e6:.2f} | {response:+.1%} | {real.stolen:.0%} | "
+        f"{'beyond: ' + ', '.join(beyond) if beyond else 'within all bounds'} |"
+    ), not beyond
 
 
 def main(words: list[str]) -> int:
@@ -229,22 +241,33 @@ def main(words: list[str]) -> int:
     options = parser.parse_args(words)
     workload = parse_workload(WORKLOAD, name="groups.toml")
     program = compile_workload(workload, seed=1)
-    lines = ["| policy | shares differ by (points) | groups by mean end | mean response (ms), here / simulator "
-             "| difference | taken by others | verdict |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| policy | shares differ by (points) | groups by mean end | mean response (ms), here / simulator "
+        "| difference | taken by others | verdict |",
+        "|---|---|---|---|---|---|---|",
+    ]
     nr_good = 0
-    with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder, mock.patch.multiple(
-        paths, simulator=copied(paths.simulator(), folder), uthreads_runner=copied(paths.uthreads_runner(), folder)
+    with (
+        tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder,
+        mock.patch.multiple(
+            paths,
+            simulator=copied(paths.simulator(), folder),
+            uthreads_runner=copied(paths.uthreads_runner(), folder),
+        ),
     ):
         for policy in options.policies.split(","):
             simulated = run("sim", Path(folder), program, policy, workload.tick_ns)
-            tries = [run("uthreads", Path(folder), program, policy, workload.tick_ns)
-                     for _ in range(options.tries)]
+            tries = [
+                run("uthreads", Path(folder), program, policy, workload.tick_ns) for _ in range(options.tries)
+            ]
             line, is_good = row(policy, min(tries, key=lambda told: told.stolen), simulated)
             lines.append(line)
             nr_good += is_good
             print(line, flush=True)
-    text = (f"{nr_good} of {len(lines) - 2} policies are within all bounds; of {options.tries} runs each, the one "
-            "of which other programs took least:\n\n" + "\n".join(lines))
+    text = (
+        f"{nr_good} of {len(lines) - 2} policies are within all bounds; of {options.tries} runs each, the one "
+        "of which other programs took least:\n\n" + "\n".join(lines)
+    )
     if options.write:
         write_table("uthreads table", text)
     return 0 if nr_good == len(lines) - 2 else 1

@@ -71,8 +71,10 @@ def _build(root: Path, commit: str) -> Path:
     """The commit's files, built; kept in the cache by its hash."""
     found = subprocess.run(
         ["git", "-C", root, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if found.returncode:
         raise NotFoundError(f"--beside {commit}: no such commit in {root}; 'git log --oneline' lists them")
     folder = paths.cache_folder("beside") / found.stdout.strip()[:12]
@@ -80,7 +82,9 @@ def _build(root: Path, commit: str) -> Path:
     if stamp.is_file():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    files = subprocess.run(["git", "-C", root, "archive", found.stdout.strip()], capture_output=True, check=True)
+    files = subprocess.run(
+        ["git", "-C", root, "archive", found.stdout.strip()], capture_output=True, check=True
+    )
     subprocess.run(["tar", "-x", "-C", folder], input=files.stdout, check=True)
     meson = Path(sys.executable).parent / "meson"
     # One that was interrupted begins anew.
@@ -88,7 +92,9 @@ def _build(root: Path, commit: str) -> Path:
     for words in (["setup", *wipe, "build"], ["compile", "-C", "build"]):
         done = subprocess.run([meson, *words], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise UnavailableError(f"--beside {commit}: meson {words[0]} failed: {_last_line(done.stdout + done.stderr)}")
+            raise UnavailableError(
+                f"--beside {commit}: meson {words[0]} failed: {_last_line(done.stdout + done.stderr)}"
+            )
     stamp.touch()
     return folder
 

@@ -154,7 +154,9 @@ def tick_phase_ns(events: list[tuple]) -> int:
             woken_ns = t_ns
         elif kind == Kind.STOP and flags == Stop.PREEMPTED and t_ns - woken_ns >= SOON_NS:
             phases.append(t_ns % TICK_NS)
-    return max(range(0, TICK_NS, 10_000), key=lambda at: sum((phase - at) % TICK_NS < SOON_NS for phase in phases))
+    return max(
+        range(0, TICK_NS, 10_000), key=lambda at: sum((phase - at) % TICK_NS < SOON_NS for phase in phases)
+    )
 
 
 class _Walk:
@@ -186,7 +188,7 @@ class _Walk:
         if not beside:
             return
         real = False
-        for later_ns, _, _, kind, flags, _ in self.events[i + 1:i + 8]:
+        for later_ns, _, _, kind, flags, _ in self.events[i + 1 : i + 8]:
             if later_ns > t_ns + SOON_NS or kind in (Kind.WAKE, Kind.ARRIVE):
                 break
             if kind == Kind.STOP:
@@ -197,7 +199,7 @@ class _Walk:
 
     def _stop(self, i: int, t_ns: int, task: int, why: Stop) -> None:
         self.queue.charge(t_ns)
-        nexts = [event for event in self.events[i + 1:i + 6] if event[3] == Kind.RUN]
+        nexts = [event for event in self.events[i + 1 : i + 6] if event[3] == Kind.RUN]
         was_soon = bool(nexts) and nexts[0][0] - t_ns <= GAP_NS
         if why == Stop.PREEMPTED:
             self.found["preemptions"] += 1
@@ -235,12 +237,16 @@ def decisions(folder: Path, *, slice_ns: int) -> Counter:
 
 def sentence(found: Counter) -> str:
     """What was counted, for people."""
-    part = [f"{found[f'preemptions {cause}'] / max(found['preemptions'], 1):.0%} {cause}"
-            for cause in ("at ticks", "at wake-ups", "for other programs", "at neither")]  # fmt: skip
-    return (f"of {found['wake-ups']} wake-ups beside a running task, who then has the CPU is as the rules say in "
-            f"{found['wake-ups as foreseen'] / max(found['wake-ups'], 1):.0%}; of {found['choices']} choices of the next "
-            f"task, {found['choices as foreseen'] / max(found['choices'], 1):.0%} are; of {found['preemptions']} "
-            f"preemptions, {', '.join(part)}")  # fmt: skip
+    part = [
+        f"{found[f'preemptions {cause}'] / max(found['preemptions'], 1):.0%} {cause}"
+        for cause in ("at ticks", "at wake-ups", "for other programs", "at neither")
+    ]
+    return (
+        f"of {found['wake-ups']} wake-ups beside a running task, who then has the CPU is as the rules say in "
+        f"{found['wake-ups as foreseen'] / max(found['wake-ups'], 1):.0%}; of {found['choices']} choices of the next "
+        f"task, {found['choices as foreseen'] / max(found['choices'], 1):.0%} are; of {found['preemptions']} "
+        f"preemptions, {', '.join(part)}"
+    )
 
 
 def main() -> int:

@@ -122,9 +122,13 @@ def _boot(image, arguments: dict[str, str], last: str) -> dict[str, int]:
     """Boot one machine; its lines, of which one is called `last`."""
     machine = kernel_boot.Machine(image, arguments={"tick_ns": "10000000", **arguments})
     done = subprocess.run(
-        kernel_boot.machine_command(machine), capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=TIMEOUT_SECONDS, check=False,
-    )  # fmt: skip
+        kernel_boot.machine_command(machine),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
     text = done.stdout.replace("\r", "")
     found = {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
     if done.returncode or last not in found:
@@ -154,15 +158,26 @@ def _overhead(entry, name: str) -> list[dict]:
     with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder:
         path = Path(folder) / "program"
         path.write_bytes(bytes(program.data))
-        job = Job(label=name, policy=build_policy(load_policy(name)), program=path,
-                  records=Path(folder) / "records", nr_cpus=1, seed=1, tick_ns=1_000_000)  # fmt: skip
+        job = Job(
+            label=name,
+            policy=build_policy(load_policy(name)),
+            program=path,
+            records=Path(folder) / "records",
+            nr_cpus=1,
+            seed=1,
+            tick_ns=1_000_000,
+        )
         outcome = kernel.KernelSession(timeout_seconds=TIMEOUT_SECONDS).run(job)
     if outcome.error:
         raise HostError(f"{name}: {outcome.error}")
     parts = outcome.answer["overhead"][name]
     switches = parts["switch"]["times"]
     return [
-        entry(f"kernel_{part}_per_switch_{name}", parts[part]["instructions"] / switches,
-              "instructions", "lower")
+        entry(
+            f"kernel_{part}_per_switch_{name}",
+            parts[part]["instructions"] / switches,
+            "instructions",
+            "lower",
+        )
         for part in ("sched", "switch", "trap")
-    ]  # fmt: skip
+    ]

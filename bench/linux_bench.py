@@ -50,12 +50,29 @@ def measure(entry: Callable[..., dict], *, is_quick: bool) -> dict:
             skipped.append(f"{name}: {error}")
             continue
         for what, unit, mine, peers in (
-            ("CPU time", "us", cost[0], alone[0]), ("shortest", "us", cost[1], alone[1]),
-        ):  # fmt: skip
-            rows.append(entry(f"start of a command under {name}, {what}", mine, unit, "lower",
-                              peer="/bin/true by itself", peer_value=peers))  # fmt: skip
-        rows.append(entry(f"added to a start under {name}", cost[1] - alone[1], "us", "lower",
-                          peer="at most", peer_value=ADDED_US_MAX))  # fmt: skip
+            ("CPU time", "us", cost[0], alone[0]),
+            ("shortest", "us", cost[1], alone[1]),
+        ):
+            rows.append(
+                entry(
+                    f"start of a command under {name}, {what}",
+                    mine,
+                    unit,
+                    "lower",
+                    peer="/bin/true by itself",
+                    peer_value=peers,
+                )
+            )
+        rows.append(
+            entry(
+                f"added to a start under {name}",
+                cost[1] - alone[1],
+                "us",
+                "lower",
+                peer="at most",
+                peer_value=ADDED_US_MAX,
+            )
+        )
     return {"benchmarks": rows, "skipped": skipped}
 
 

@@ -64,14 +64,30 @@ def measure(entry, *, is_quick: bool) -> dict:
         `benchmarks` and `skipped`, as selfbench.measure returns them.
     """
     scale = 1 if is_quick else 10
-    rows = [entry("conversion", conversion_events_per_s(200_000 * scale), "events/CPU-s", "higher",
-                  peer="needed", peer_value=5e6)]  # fmt: skip
+    rows = [
+        entry(
+            "conversion",
+            conversion_events_per_s(200_000 * scale),
+            "events/CPU-s",
+            "higher",
+            peer="needed",
+            peer_value=5e6,
+        )
+    ]
     reason = unavailable_reason()
     if reason:
         return {"benchmarks": rows, "skipped": [f"recording: {reason}"]}
     share, slowdown, switch_ns = recording(3_000 * scale, pairs=3 if is_quick else 7)
-    rows.append(entry(f"recording {SWITCHES_PER_S:,} switches/s", share, "% of a CPU", "lower",
-                      peer="allowed", peer_value=5.0))  # fmt: skip
+    rows.append(
+        entry(
+            f"recording {SWITCHES_PER_S:,} switches/s",
+            share,
+            "% of a CPU",
+            "lower",
+            peer="allowed",
+            peer_value=5.0,
+        )
+    )
     rows.append(entry("switch, not recorded", switch_ns, "ns", "lower"))
     rows.append(entry("slow-down by recording", slowdown, "%", "lower"))
     return {"benchmarks": rows, "skipped": []}
@@ -119,7 +135,11 @@ def recording(rounds: int, *, pairs: int) -> tuple[float, float, float]:
     cpu = (max(os.sched_getaffinity(0)),)
     command = Command((sys.executable, "-S", "-c", PING_PONG, str(rounds)), parse_class("SCHED_FIFO:10"), cpu)
     costs, with_ns, without_ns = [], [], []
-    with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder, Recorder() as recorder, Launcher() as launcher:
+    with (
+        tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder,
+        Recorder() as recorder,
+        Launcher() as launcher,
+    ):
 
         def play() -> int:
             report = launcher.run([command], timeout_ns=TIMEOUT_NS)["commands"][0]

@@ -32,6 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from fair_decisions import SLICE_NS, decisions, sentence
 from schedlab.hosts.launch import Launcher
 from schedlab.hosts.linux_machine import describe_machine
 from schedlab.measure.recording import record_command
@@ -39,8 +40,6 @@ from schedlab.measure.replay import load_recorded
 from schedlab.policy.linux_class import parse_class
 from schedlab.runs.run import Plan, run_plan
 from schedlab.workload.spec import parse_workload
-
-from fair_decisions import SLICE_NS, decisions, sentence
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "record.md"
@@ -164,8 +163,13 @@ def record(name: str, linux_class: str, folder: Path) -> tuple[Path, dict]:
 
 def _record_once(name: str, linux_class: str, folder: Path) -> dict:
     if name in COMMANDS:
-        return record_command(["sh", "-c", COMMANDS[name]], folder, linux_class=parse_class(linux_class),
-                              cpus=(min(os.sched_getaffinity(0)),), timeout_ns=TIMEOUT_NS)  # fmt: skip
+        return record_command(
+            ["sh", "-c", COMMANDS[name]],
+            folder,
+            linux_class=parse_class(linux_class),
+            cpus=(min(os.sched_getaffinity(0)),),
+            timeout_ns=TIMEOUT_NS,
+        )
     workload = parse_workload(HEAD + WORKLOADS[name], name=f"{name.replace(' ', '-')}.toml")
     plan = Plan([workload], [linux_class], folder, host="linux", cpus=1, keep_parquet=False)
     return run_plan(plan).runs[0]
@@ -196,8 +200,15 @@ def error_of(metric: str, predicted: float | None, real: float | None) -> float 
 
 def predict(folder: Path, policies: list[str], out: Path) -> dict[str, dict]:
     """Metrics of the replays of a recording, by policy."""
-    plan = Plan([load_recorded(folder)], policies, out, cpus=1, costs=COSTS, keep_parquet=False,
-                settings=knobs_of_linux())  # fmt: skip
+    plan = Plan(
+        [load_recorded(folder)],
+        policies,
+        out,
+        cpus=1,
+        costs=COSTS,
+        keep_parquet=False,
+        settings=knobs_of_linux(),
+    )
     result = run_plan(plan)
     for run in result.runs:
         if run["status"] != "ok":
@@ -251,14 +262,19 @@ def table(found: list[Prediction], decided: Counter, repeats: int, *, are_others
         f"{machine['kernel']}, {machine['cpu']}, one of {machine['cpus']} CPUs, load {machine['load_1min']:.1f} by other "
         f"programs, {others}medians over {CLASSES.count(OTHER) * repeats} runs under SCHED_OTHER and {repeats} under each "
         f"other class, each recording against each other run, replayed with `{' '.join(knobs_of_linux()) or 'no knobs'}`. "
-        "First the error of the replay, in brackets that of predicting that nothing changes.", "",
+        "First the error of the replay, in brackets that of predicting that nothing changes.",
+        "",
         "| workload | recorded | predicted | by | " + " | ".join(METRICS.values()) + " |",
         "|---|---|---|---|" + "---|" * len(METRICS),
-    ]  # fmt: skip
+    ]
     for each in found:
         cells = " | ".join(cell(each, metric) for metric in METRICS)
         lines.append(f"| {each.workload} | {each.recorded} | {each.name} | `{each.policy}` | {cells} |")
-    lines += ["", *summary(found), f"- Decisions of the real SCHED_OTHER (`bench/fair_decisions.py`): {sentence(decided)}."]
+    lines += [
+        "",
+        *summary(found),
+        f"- Decisions of the real SCHED_OTHER (`bench/fair_decisions.py`): {sentence(decided)}.",
+    ]
     return "\n".join(lines)
 
 
@@ -283,7 +299,11 @@ def main() -> int:
     parser.add_argument("--workloads", default="", help="with commas between; default: all")
     parser.add_argument("--write", action="store_true", help="replace the table in docs/record.md")
     options = parser.parse_args()
-    names = [name for name in (*WORKLOADS, *COMMANDS) if not options.workloads or name in options.workloads.split(",")]
+    names = [
+        name
+        for name in (*WORKLOADS, *COMMANDS)
+        if not options.workloads or name in options.workloads.split(",")
+    ]
     are_small = keep_others_small()
     found: list[Prediction] = []
     decided: Counter = Counter()

@@ -86,10 +86,17 @@ def measure(host: str, *, is_quick: bool = False, beside: str | None = None) -> 
     if beside is not None:
         values = _load("beside").figures(beside, host, is_quick=is_quick)
         result["benchmarks"] += [
-            entry(row["name"], row["value"], row["unit"], row["better"], peer=f"commit {beside}",
-                  peer_value=values[row["name"]])
-            for row in list(result["benchmarks"]) if row["name"] in values
-        ]  # fmt: skip
+            entry(
+                row["name"],
+                row["value"],
+                row["unit"],
+                row["better"],
+                peer=f"commit {beside}",
+                peer_value=values[row["name"]],
+            )
+            for row in list(result["benchmarks"])
+            if row["name"] in values
+        ]
     return result
 
 
@@ -142,8 +149,15 @@ def entry(name: str, value: float | None, unit: str, better: str, *, peer=None, 
     ratio = None
     if value and peer_value:
         ratio = value / peer_value if better == "higher" else peer_value / value
-    return {"name": name, "value": value, "unit": unit, "better": better, "peer": peer,
-            "peer_value": peer_value, "ratio": ratio}
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "better": better,
+        "peer": peer,
+        "peer_value": peer_value,
+        "ratio": ratio,
+    }
 
 
 #: Program of the small parent: passes the output on, then says the child's peak.
@@ -243,8 +257,9 @@ class _Bench:
         recorded = 1 / self.cost(100, 4, 5e6, is_recorded=True)
         return [
             entry("sim_switches_per_cpu_s", plain, "1/s", "higher", peer=peer, peer_value=peer_value),
-            entry("sim_switches_per_cpu_s_recorded", recorded, "1/s", "higher", peer=peer,
-                  peer_value=peer_value),
+            entry(
+                "sim_switches_per_cpu_s_recorded", recorded, "1/s", "higher", peer=peer, peer_value=peer_value
+            ),
         ]
 
     def growth(self) -> list[dict]:
@@ -280,15 +295,26 @@ class _Bench:
         stamp = folder / "installed"
         try:
             if not stamp.is_file():
-                subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True,
-                               capture_output=True, timeout=120)
-                subprocess.run([str(python), "-m", "pip", "install", "-q", SIMSO], check=True,
-                               capture_output=True, timeout=600)
+                subprocess.run(
+                    [sys.executable, "-m", "venv", "--clear", str(folder)],
+                    check=True,
+                    capture_output=True,
+                    timeout=120,
+                )
+                subprocess.run(
+                    [str(python), "-m", "pip", "install", "-q", SIMSO],
+                    check=True,
+                    capture_output=True,
+                    timeout=600,
+                )
                 stamp.touch()
             done = subprocess.run(
                 [str(python), str(HERE / "simso_peer.py"), str(int(2000 * self.scale) + 200)],
-                check=True, capture_output=True, text=True, timeout=300,
-            )  # fmt: skip
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
             answer = json.loads(done.stdout)
             return answer["switches"] / answer["cpu_seconds"]
         except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:

@@ -123,8 +123,18 @@ def compile_bench(folder: Path) -> Path:
     """
     library = paths.uthreads_runner().parent
     target = folder / "uthreads-bench"
-    _compile("cc", [HERE / "uthreads.c", f"-I{paths.resource_root() / 'hosts' / 'uthreads' / 'include'}",
-                    f"-L{library}", "-lschedlab-uthreads", f"-Wl,-rpath,{library}", "-lpthread"], target)
+    _compile(
+        "cc",
+        [
+            HERE / "uthreads.c",
+            f"-I{paths.resource_root() / 'hosts' / 'uthreads' / 'include'}",
+            f"-L{library}",
+            "-lschedlab-uthreads",
+            f"-Wl,-rpath,{library}",
+            "-lpthread",
+        ],
+        target,
+    )
     return target
 
 
@@ -168,8 +178,13 @@ def _compile(compiler: str, words: list, target: Path) -> None:
     path = shutil.which(os.environ.get("CC", compiler) if compiler == "cc" else compiler)
     if path is None:
         raise UnavailableError(f"there is no {compiler}")
-    done = subprocess.run([path, "-O2", "-g", "-Wall", "-Wextra", "-o", target, *words], check=False,
-                          capture_output=True, text=True, timeout=BUILD_SECONDS_MAX)
+    done = subprocess.run(
+        [path, "-O2", "-g", "-Wall", "-Wextra", "-o", target, *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS_MAX,
+    )
     if done.returncode:
         told = [line for line in done.stderr.splitlines() if "error" in line] or ["it fails"]
         raise UnavailableError(told[0])
@@ -177,8 +192,9 @@ def _compile(compiler: str, words: list, target: Path) -> None:
 
 def _run(command: list) -> subprocess.CompletedProcess:
     """Run a program to its end, and see to it that it ends well."""
-    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True,
-                          timeout=SECONDS_MAX)
+    return subprocess.run(
+        list(map(str, command)), check=True, capture_output=True, text=True, timeout=SECONDS_MAX
+    )
 
 
 class _Bench:
@@ -218,7 +234,11 @@ class _Bench:
         """Boost.Fiber (Debian: libboost-fiber-dev, libboost-context-dev) cannot be measured here:"""
         words = [HERE / "peers" / "boost.cpp", "-lboost_fiber", "-lboost_context"]
         _compile("c++", words, self.folder / "boost")
-        return Peer("Boost.Fiber", (str(self.folder / "boost"),), tuple(name for name, (_, nr_cpus, _) in KINDS.items() if nr_cpus == 1))
+        return Peer(
+            "Boost.Fiber",
+            (str(self.folder / "boost"),),
+            tuple(name for name, (_, nr_cpus, _) in KINDS.items() if nr_cpus == 1),
+        )
 
     def _go(self) -> Peer:
         """Go cannot be measured here:"""
@@ -226,9 +246,15 @@ class _Bench:
             raise UnavailableError("there is no go")
         # Without modules nothing is asked for elsewhere.
         environment = dict(os.environ, GO111MODULE="off", GOCACHE=str(paths.cache_folder("go")))
-        subprocess.run(["go", "build", "-o", str(self.folder / "go-peer"), "main.go"], check=True,
-                       cwd=HERE / "peers" / "go", env=environment, capture_output=True, text=True,
-                       timeout=BUILD_SECONDS_MAX)
+        subprocess.run(
+            ["go", "build", "-o", str(self.folder / "go-peer"), "main.go"],
+            check=True,
+            cwd=HERE / "peers" / "go",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS_MAX,
+        )
         return Peer("Go", (str(self.folder / "go-peer"),))
 
     def _tokio(self) -> Peer:
@@ -237,8 +263,14 @@ class _Bench:
             raise UnavailableError("there is no cargo")
         folder = paths.cache_folder("peers") / "tokio"
         shutil.copytree(HERE / "peers" / "tokio", folder, dirs_exist_ok=True)
-        subprocess.run(["cargo", "build", "--release", "-q"], check=True, cwd=folder, capture_output=True,
-                       text=True, timeout=BUILD_SECONDS_MAX)
+        subprocess.run(
+            ["cargo", "build", "--release", "-q"],
+            check=True,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS_MAX,
+        )
         return Peer("tokio", (str(folder / "target" / "release" / "peer"),))
 
     def operations(self) -> list[dict]:
@@ -254,7 +286,9 @@ class _Bench:
                 for peer in peers:
                     if kind in peer.kinds:
                         fewer = ops // self.scale // (FEWER[word] if peer.name == "pthread" else 1)
-                        found = json.loads(_run([*peer.command, word, max(fewer, 1000), nr_cpus]).stdout)[figure]
+                        found = json.loads(_run([*peer.command, word, max(fewer, 1000), nr_cpus]).stdout)[
+                            figure
+                        ]
                         best[kind, peer.name] = min(best[kind, peer.name], found)
         rows = []
         for kind in KINDS:
@@ -263,16 +297,21 @@ class _Bench:
                 name = f"uthreads_{kind}_{policy}"
                 beside = [(peer.name, best[kind, peer.name]) for peer in peers if kind in peer.kinds]
                 for peer_name, peer_value in beside or [(None, None)]:
-                    rows.append(self.entry(name, best[kind, policy], unit, "lower",
-                                           peer=peer_name, peer_value=peer_value))
+                    rows.append(
+                        self.entry(
+                            name, best[kind, policy], unit, "lower", peer=peer_name, peer_value=peer_value
+                        )
+                    )
         return [*rows, *self.bare_switch(peers)]
 
     def bare_switch(self, peers: list[Peer]) -> list[dict]:
         """What a switch costs without any scheduler: nobody can be faster."""
         for peer in peers:
             if peer.name == "Boost.Fiber":
-                found = [json.loads(_run([*peer.command, "switch", 3_000_000]).stdout)["ns"]
-                         for _ in range(self.rounds)]
+                found = [
+                    json.loads(_run([*peer.command, "switch", 3_000_000]).stdout)["ns"]
+                    for _ in range(self.rounds)
+                ]
                 return [self.entry("boost_context_switch", min(found), "ns", "lower")]
         return []
 
@@ -280,8 +319,10 @@ class _Bench:
 
     def preemption(self) -> list[dict]:
         """From one thread's last instruction to the next one's first; how long slices are."""
-        found = [self.ask("preemption", "rr", 1, 1000 // self.scale, f"slice_ns={SLICE_NS}")
-                 for _ in range(self.rounds)]
+        found = [
+            self.ask("preemption", "rr", 1, 1000 // self.scale, f"slice_ns={SLICE_NS}")
+            for _ in range(self.rounds)
+        ]
         # What other processes take from the CPU is in the largest gaps of every round.
         slice_ns = min((each["slice_p50_ns"] for each in found), key=lambda ns: abs(ns - SLICE_NS))
         return [

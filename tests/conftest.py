@@ -196,9 +196,7 @@ def _run(*command: str | Path, env: dict[str, str] | None = None) -> None:
         pytest.fail(f"{words}\n{done.stdout}{done.stderr}", pytrace=False)
 
 
-def meson_build(
-    folder: Path, *options: str, compiler: str | None = None, target: str = "all"
-) -> Path:
+def meson_build(folder: Path, *options: str, compiler: str | None = None, target: str = "all") -> Path:
     """Configure `folder` where needed, and bring it up to date.
 
     Parameters
@@ -257,9 +255,7 @@ def build_variant(need):
 
     def make(compiler: str, optimization: str, *options: str) -> Path:
         need(compiler)
-        name = "-".join(
-            [f"build-{compiler}-O{optimization}", *(o.removeprefix("-D") for o in options)]
-        )
+        name = "-".join([f"build-{compiler}-O{optimization}", *(o.removeprefix("-D") for o in options)])
         return meson_build(
             ROOT / name.replace("=", "_"),
             f"-Doptimization={optimization}",

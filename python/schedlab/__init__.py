@@ -34,7 +34,7 @@ _OFFERED = {
     "list_policies": "policy.find",
     "list_workloads": "workload.find",
 }
-__all__ = [*_OFFERED]  # noqa: PLE0604, the names come from the table
+__all__ = [*_OFFERED]
 
 
 def __getattr__(name: str) -> Any:

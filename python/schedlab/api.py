@@ -22,7 +22,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .api_tables import cells_table, comparisons_table, computed_tasks, runs_table, tasks_table, warnings_table
+from .api_tables import (
+    cells_table,
+    comparisons_table,
+    computed_tasks,
+    runs_table,
+    tasks_table,
+    warnings_table,
+)
 from .errors import PolicyError, UsageError, did_you_mean
 from .runs.cells import Cell, Done, compare_within, do_cell, do_cells
 
@@ -124,20 +131,30 @@ class Sweep(Result):
         """What went wrong, a line for each failed cell and each refused comparison."""
         lost = self.failures.filter(self.failures["nr_runs"] == 0)
         texts = [
-            f"cell {cell['cell']} ({cell['settings'] or 'defaults'}, seed {cell['seed']}): "
-            f"{cell['error']}"
+            f"cell {cell['cell']} ({cell['settings'] or 'defaults'}, seed {cell['seed']}): {cell['error']}"
             for cell in lost.iter_rows(named=True)
         ]
         return texts + super().errors
 
 
 def run(
-    workloads: Any, policies: Any, *, seeds: int | Iterable[int] = 1, cpus: int | None = None,
-    set: Mapping[str, object] | None = None, out: str | Path | None = None, host: str = "sim",
-    tick: str | None = None, costs: Mapping[str, object] | None = None,
-    io: Mapping[str, object] | None = None, topology: str = "", timeout: str = "300s",
-    scale: float = 1.0, threads: bool = False, executor: Executor | str | None = None,
-) -> Result:  # fmt: skip
+    workloads: Any,
+    policies: Any,
+    *,
+    seeds: int | Iterable[int] = 1,
+    cpus: int | None = None,
+    set: Mapping[str, object] | None = None,
+    out: str | Path | None = None,
+    host: str = "sim",
+    tick: str | None = None,
+    costs: Mapping[str, object] | None = None,
+    io: Mapping[str, object] | None = None,
+    topology: str = "",
+    timeout: str = "300s",
+    scale: float = 1.0,
+    threads: bool = False,
+    executor: Executor | str | None = None,
+) -> Result:
     """Run workloads under policies and compare the results.
 
     Parameters
@@ -228,12 +245,21 @@ def run(
 
 
 def sweep(
-    workloads: Any, policies: Any, *, seeds: int | Iterable[int] = 1,
-    cpus: int | Iterable[int] | None = None, set: Mapping[str, object] | None = None,
-    executor: Executor | str | None = None, out: str | Path | None = None, host: str = "sim",
-    tick: str | None = None, costs: Mapping[str, object] | None = None,
-    io: Mapping[str, object] | None = None, topology: str = "", timeout: str = "300s",
-) -> Sweep:  # fmt: skip
+    workloads: Any,
+    policies: Any,
+    *,
+    seeds: int | Iterable[int] = 1,
+    cpus: int | Iterable[int] | None = None,
+    set: Mapping[str, object] | None = None,
+    executor: Executor | str | None = None,
+    out: str | Path | None = None,
+    host: str = "sim",
+    tick: str | None = None,
+    costs: Mapping[str, object] | None = None,
+    io: Mapping[str, object] | None = None,
+    topology: str = "",
+    timeout: str = "300s",
+) -> Sweep:
     """Run every combination of settings, CPUs and seeds.
 
     A cell is one combination with one seed; all workloads and policies are run in
@@ -317,14 +343,17 @@ def sweep(
     comparisons = compare_within(done)
     settings = {cell.number: cell.label for cell in cells}
     return Sweep(
-        runs=runs_table([run for each in done for run in each.runs],
-                        [each.cell.number for each in done for _ in each.runs], settings),
+        runs=runs_table(
+            [run for each in done for run in each.runs],
+            [each.cell.number for each in done for _ in each.runs],
+            settings,
+        ),
         tasks=tasks_table(*_tables(done), settings),
         comparisons=comparisons_table(comparisons, is_swept=True),
         warnings=warnings_table(comparisons, is_swept=True),
         directory=folder,
         cells=cells_table(done, list(values)),
-    )  # fmt: skip
+    )
 
 
 # ---- arguments --------------------------------------------------------------
@@ -336,9 +365,7 @@ def _names(value: Any, *, what: str) -> tuple[str, ...]:
     try:
         names = [os.fspath(each) for each in several]
     except TypeError as error:
-        raise UsageError(
-            f"{what} must be a name, a path, or several of them (got {value!r})"
-        ) from error
+        raise UsageError(f"{what} must be a name, a path, or several of them (got {value!r})") from error
     if what == "policies":
         from .policy.find import list_policies
 
@@ -379,8 +406,7 @@ def _consecutive(seeds: list[int]) -> tuple[int, int]:
     first = min(seeds)
     if sorted(seeds) != list(range(first, first + len(seeds))):
         raise UsageError(
-            f"seeds must follow on one another, such as range(5, 10) (got {seeds}); "
-            "schedlab.sweep takes any"
+            f"seeds must follow on one another, such as range(5, 10) (got {seeds}); schedlab.sweep takes any"
         )
     return first, len(seeds)
 
@@ -435,16 +461,18 @@ def _check_names(template: Cell, values: Mapping[str, list[str]]) -> None:
         knobs |= {f"{policy.name}.{knob}": None for knob in policy.knobs}
     for name, several in values.items():
         if name not in knobs:
-            raise UsageError(f"set: no policy of this sweep has a knob {name!r}"
-                             f"{did_you_mean(name, knobs)}")  # fmt: skip
+            raise UsageError(f"set: no policy of this sweep has a knob {name!r}{did_you_mean(name, knobs)}")
         if not several:
             raise UsageError(f"set: {name!r} has no values; give one, or several to sweep")
 
 
 def _cells(
-    template: Cell, values: Mapping[str, list[str]], cpus: list[int | None], seeds: list[int],
+    template: Cell,
+    values: Mapping[str, list[str]],
+    cpus: list[int | None],
+    seeds: list[int],
     folder: Path | None,
-) -> list[Cell]:  # fmt: skip
+) -> list[Cell]:
     """Every combination with every seed, the last setting changing fastest."""
     from .runs.run import folder_name
 
@@ -455,8 +483,14 @@ def _cells(
             settings = tuple(zip(values, combination, strict=True))
             changing = tuple(pair for pair in settings if pair[0] in swept)
             for seed in seeds:
-                cell = replace(template, number=len(cells), cpus=nr_cpus, settings=settings,
-                               swept=changing, seeds=(seed, 1))  # fmt: skip
+                cell = replace(
+                    template,
+                    number=len(cells),
+                    cpus=nr_cpus,
+                    settings=settings,
+                    swept=changing,
+                    seeds=(seed, 1),
+                )
                 if folder is not None:
                     label = folder_name(cell.label.replace("/", "_"))[:_LABEL_LENGTH_MAX]
                     name = "-".join(part for part in (f"{cell.number:05}", label) if part)
@@ -469,9 +503,15 @@ def _cells(
 
 def _tables(done: list[Done]) -> tuple[list, list]:
     """The tasks of cells, as `tasks_table` takes them: tables, and which cells they are of."""
-    computed = [(each.cell.number, run, columns) for each in done if isinstance(each.tasks, list)
-                for run, columns in each.tasks]  # fmt: skip
+    computed = [
+        (each.cell.number, run, columns)
+        for each in done
+        if isinstance(each.tasks, list)
+        for run, columns in each.tasks
+    ]
     if not computed:
-        return [None if isinstance(each.tasks, list) else each.tasks for each in done], [each.cell.number for each in done]
+        return [None if isinstance(each.tasks, list) else each.tasks for each in done], [
+            each.cell.number for each in done
+        ]
     table = computed_tasks([run for _, run, _ in computed], [columns for _, _, columns in computed])
     return [table], [[number for number, _, columns in computed for _ in columns["task"]]]

@@ -36,23 +36,28 @@ _TASK_COLUMNS = {
                     pl.Int64),
 }  # fmt: skip
 _PAIR_COLUMNS = {
-    "workload": pl.String, "host": pl.String, "cpus": pl.Int64,
-    "policy_a": pl.String, "policy_b": pl.String,
-}  # fmt: skip
+    "workload": pl.String,
+    "host": pl.String,
+    "cpus": pl.Int64,
+    "policy_a": pl.String,
+    "policy_b": pl.String,
+}
 _COMPARED_COLUMNS = {
-    **dict.fromkeys(("mean_a", "mean_b", "difference", "low", "high", "ratio", "ratio_low",
-                     "ratio_high"), pl.Float64),
-    "n": pl.Int64, "method": pl.String, "test": pl.String,
-    **dict.fromkeys(("p_value", "p_adjusted", "cliffs_delta", "vargha_delaney", "standardised"),
-                    pl.Float64),
-    "verdict": pl.String, "better": pl.String,
-}  # fmt: skip
+    **dict.fromkeys(
+        ("mean_a", "mean_b", "difference", "low", "high", "ratio", "ratio_low", "ratio_high"), pl.Float64
+    ),
+    "n": pl.Int64,
+    "method": pl.String,
+    "test": pl.String,
+    **dict.fromkeys(("p_value", "p_adjusted", "cliffs_delta", "vargha_delaney", "standardised"), pl.Float64),
+    "verdict": pl.String,
+    "better": pl.String,
+}
 
 
 def runs_table(
-    runs: Sequence[dict], cells: Sequence[int] | None = None,
-    settings: Mapping[int, str] | None = None,
-) -> pl.DataFrame:  # fmt: skip
+    runs: Sequence[dict], cells: Sequence[int] | None = None, settings: Mapping[int, str] | None = None
+) -> pl.DataFrame:
     """Tabulate runs, one row each.
 
     Parameters
@@ -91,9 +96,10 @@ def _base(run: dict) -> str:
 
 
 def tasks_table(
-    tables: Sequence[pl.DataFrame | None], cells: Sequence[int | Sequence[int]] | None = None,
+    tables: Sequence[pl.DataFrame | None],
+    cells: Sequence[int | Sequence[int]] | None = None,
     settings: Mapping[int, str] | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Put the tasks of several sets of runs under one another.
 
     Parameters
@@ -116,8 +122,11 @@ def tasks_table(
     whole = pl.concat([empty, *present])
     if cells is None:
         return whole
-    of_row = [number for cell, n in zip(cells, nr_rows, strict=True)
-              for number in (itertools.repeat(cell, n) if isinstance(cell, int) else cell)]  # fmt: skip
+    of_row = [
+        number
+        for cell, n in zip(cells, nr_rows, strict=True)
+        for number in (itertools.repeat(cell, n) if isinstance(cell, int) else cell)
+    ]
     return pl.DataFrame([*_cell_columns(of_row, settings), *whole.get_columns()])
 
 
@@ -137,8 +146,10 @@ def computed_tasks(runs: Sequence[dict], columns: Sequence[dict]) -> pl.DataFram
         What `tasks_table` takes: the runs' keys, then the columns of `tasks.parquet`.
     """
     nr_rows = [len(each["task"]) for each in columns]
-    keys = [pl.Series(name, [run[name] for run, n in zip(runs, nr_rows, strict=True) for _ in range(n)])
-            for name in (*_RUN_TEXTS, "cpus", "seed")]  # fmt: skip
+    keys = [
+        pl.Series(name, [run[name] for run, n in zip(runs, nr_rows, strict=True) for _ in range(n)])
+        for name in (*_RUN_TEXTS, "cpus", "seed")
+    ]
     whole = {}
     for name, first in columns[0].items():
         pieces = [each[name] for each in columns]
@@ -250,7 +261,6 @@ def cells_table(done: Sequence[Any], swept: Sequence[str]) -> pl.DataFrame:
 def _from_rows(rows: Sequence[Mapping], schema: Mapping[str, Any]) -> pl.DataFrame:
     """A table of exactly these columns; what a row lacks is null."""
     columns = [
-        pl.Series(name, [row.get(name) for row in rows], kind, strict=False)
-        for name, kind in schema.items()
+        pl.Series(name, [row.get(name) for row in rows], kind, strict=False) for name, kind in schema.items()
     ]
     return pl.DataFrame(columns)

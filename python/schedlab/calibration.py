@@ -54,8 +54,7 @@ class Calibration:
             value = getattr(self, item.name)
             if not isinstance(value, int) or value < 1:
                 raise UsageError(
-                    f"{item.name} must be a whole number of picoseconds, at least 1"
-                    f" (got {value!r})"
+                    f"{item.name} must be a whole number of picoseconds, at least 1 (got {value!r})"
                 )
 
     def unit_ps(self, kernel: str) -> int:
@@ -77,9 +76,7 @@ class Calibration:
             If there is no such kernel.
         """
         if kernel not in WORK_KERNELS:
-            raise UsageError(
-                f"unknown kernel {kernel!r}{did_you_mean(kernel, WORK_KERNELS)}"
-            )
+            raise UsageError(f"unknown kernel {kernel!r}{did_you_mean(kernel, WORK_KERNELS)}")
         return getattr(self, f"{kernel}_ps")
 
     def work_ns(self, kernel: str, count: int) -> int:

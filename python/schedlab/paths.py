@@ -160,7 +160,9 @@ def cache_folder(name: str) -> Path:
     else:
         # "~" itself for a user without a home, as in containers.
         base = Path(os.path.expanduser("~")) / ".cache" / "schedlab"
-    for candidate in filter(Path.is_absolute, (base, Path(tempfile.gettempdir()) / f"schedlab-{os.getuid()}")):
+    for candidate in filter(
+        Path.is_absolute, (base, Path(tempfile.gettempdir()) / f"schedlab-{os.getuid()}")
+    ):
         folder = candidate / name
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -42,9 +42,7 @@ SIZE_UNITS = {
 }
 TICK_UNITS = ("tick", "ticks")
 
-_NUMBER = re.compile(
-    r"(?P<number>[+-]?\d[\d_]*(\.\d[\d_]*)?([eE][+-]?\d{1,3})?)\s*(?P<unit>[^\W\d]*)"
-)
+_NUMBER = re.compile(r"(?P<number>[+-]?\d[\d_]*(\.\d[\d_]*)?([eE][+-]?\d{1,3})?)\s*(?P<unit>[^\W\d]*)")
 
 
 @dataclass(frozen=True)

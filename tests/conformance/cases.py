@@ -44,7 +44,19 @@ ROOT = HERE.parent.parent
 #: S15: so much of a slice that is used up may be left, where a signal has to end it.
 TICK_LATE_NS = 50_000
 HEAD_KEYS = frozenset(
-    "rule policy cpus set options hosts error_kind error task expect expect_sim".split()
+    [
+        "rule",
+        "policy",
+        "cpus",
+        "set",
+        "options",
+        "hosts",
+        "error_kind",
+        "error",
+        "task",
+        "expect",
+        "expect_sim",
+    ]
 )
 #: No case takes longer than this many seconds of wall clock on any host.
 RUN_SECONDS_MAX = 240
@@ -255,9 +267,7 @@ class Story:
     def calls(self, name: str) -> list[str]:
         """Callbacks about this task, in order."""
         return [
-            line.split()[1]
-            for line in self.lines
-            if line.startswith("call ") and line.split()[2] == name
+            line.split()[1] for line in self.lines if line.startswith("call ") and line.split()[2] == name
         ]
 
     def said(self) -> list[str]:
@@ -312,8 +322,7 @@ def run_in_simulator(case: Case, folder: Path, simulator: Path, policy: Path, se
     program = compile_workload(workload, seed=0)
     (folder / "program").write_bytes(program.data)
     records = folder / f"records-{seed}.slr"
-    knobs = [word for item in case.head.get("set", {}).items()
-             for word in ("--set", f"{item[0]}={item[1]}")]  # fmt: skip
+    knobs = [word for item in case.head.get("set", {}).items() for word in ("--set", f"{item[0]}={item[1]}")]
     done = subprocess.run(
         [simulator, "--policy", policy, "--program", folder / "program", "--records", records,
          "--cpus", str(case.head.get("cpus", 1)), "--tick-ns", str(workload.tick_ns),
@@ -347,20 +356,33 @@ def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> 
     program = compile_workload(workload, seed=0)
     (folder / "program").write_bytes(program.data)
     words = case.head.get("options", [])
-    policy = SimpleNamespace(policy=SimpleNamespace(path=case.policy_source),
-                             values=case.head.get("set", {}))
+    policy = SimpleNamespace(policy=SimpleNamespace(path=case.policy_source), values=case.head.get("set", {}))
     job = Job(
-        label=case.name, policy=policy, program=folder / "program", records=folder / "records.slr",
-        nr_cpus=case.head.get("cpus", 1), seed=0, tick_ns=workload.tick_ns,
+        label=case.name,
+        policy=policy,
+        program=folder / "program",
+        records=folder / "records.slr",
+        nr_cpus=case.head.get("cpus", 1),
+        seed=0,
+        tick_ns=workload.tick_ns,
         options=tuple(zip(words[::2], words[1::2], strict=True)),
-    )  # fmt: skip
+    )
     outcome = kernel.KernelSession(timeout_seconds=RUN_SECONDS_MAX, image=image).run(job)
     assert "nr_exited" in outcome.answer, outcome.error
     names = [program.string(int(row["name"])) for row in program.task_rows]
-    answer = {"error": outcome.error, "error_kind": outcome.error_kind, "task": outcome.task,
-              **outcome.answer}
-    return Story(names, read_records(job.records), outcome.answer["lines"], answer,
-                 tolerance_ns=kernel.KernelHost().tolerance_ns(job))
+    answer = {
+        "error": outcome.error,
+        "error_kind": outcome.error_kind,
+        "task": outcome.task,
+        **outcome.answer,
+    }
+    return Story(
+        names,
+        read_records(job.records),
+        outcome.answer["lines"],
+        answer,
+        tolerance_ns=kernel.KernelHost().tolerance_ns(job),
+    )
 
 
 def guest_task(case: Case) -> guest.GuestTask:
@@ -410,8 +432,7 @@ def story_of_guest(case: Case, said: guest.Answer, folder: Path) -> Story:
     assert said.is_loaded and not said.fatal, said.refusal or said.fatal
     events, end_ns = trace_records(said.trace)
     path = folder / "records.slr"
-    write_records(path, events, nr_cpus=case.head.get("cpus", 1), tick_ns=guest.TICK_NS,
-                  end_ns=end_ns)  # fmt: skip
+    write_records(path, events, nr_cpus=case.head.get("cpus", 1), tick_ns=guest.TICK_NS, end_ns=end_ns)
     names = [program.string(int(row["name"])) for row in program.task_rows]
     failed = said.ended_by == "by the kernel"
     answer = {

@@ -60,7 +60,9 @@ def is_disturbed(answer):
     return any(answer.get(name, 0) >= DISTURBED_NS for name in ("away_ns_max", "timer_late_ns_max"))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.runs_on("uthreads")], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.runs_on("uthreads")], ids=lambda case: case.name
+)
 def test_user_threads(case, tmp_path, build, compiled):
     runner = build / "hosts" / "uthreads" / "schedlab-uthreads"
     for attempt in range(20):
@@ -84,8 +86,11 @@ def guest_answers():
     for case in GUEST_CASES:
         by_cpus.setdefault(case.head.get("cpus", 1), []).append(cases.guest_task(case))
     try:
-        return {answer.name: answer for cpus, tasks in by_cpus.items()
-                for answer in guest.run_guest(tasks, cpus=cpus)}  # fmt: skip
+        return {
+            answer.name: answer
+            for cpus, tasks in by_cpus.items()
+            for answer in guest.run_guest(tasks, cpus=cpus)
+        }
     except UnavailableError as error:
         if os.environ.get("SCHEDLAB_TOOLS_REQUIRED"):
             pytest.fail(str(error), pytrace=False)
@@ -144,7 +149,10 @@ def test_s33_random_numbers_follow_the_seed(tmp_path, simulator, compiled):
     assert numbers(7) != numbers(8)
 
 
-@pytest.mark.parametrize("flag", ["SCX_OPS_SWITCH_PARTIAL", "SCX_OPS_BUILTIN_IDLE_PER_NODE", "SCX_PICK_IDLE_IN_NODE", "SCX_KICK_WAIT"])
+@pytest.mark.parametrize(
+    "flag",
+    ["SCX_OPS_SWITCH_PARTIAL", "SCX_OPS_BUILTIN_IDLE_PER_NODE", "SCX_PICK_IDLE_IN_NODE", "SCX_KICK_WAIT"],
+)
 @pytest.mark.parametrize("place", ["u64 flags = {};", "u64 flags(void) {{ return {} | 1; }}"])
 def test_s42_a_flag_of_linux_alone_does_not_compile(flag, place, need):
     text = f"#include <scx/common.bpf.h>\n{place.format(flag)}\n"
@@ -194,7 +202,9 @@ def test_every_policy_is_used():
     assert used == set(cases.HERE.glob("*.bpf.c"))
 
 
-@pytest.mark.parametrize("folder", ["bpf", "core", "hosts/common", "hosts/sim", "hosts/uthreads", "include", "policies", "player"])
+@pytest.mark.parametrize(
+    "folder", ["bpf", "core", "hosts/common", "hosts/sim", "hosts/uthreads", "include", "policies", "player"]
+)
 def test_every_cited_rule_exists(folder):
     known = rules()
     for path in sorted((cases.ROOT / folder).rglob("*.[ch]")):

@@ -15,12 +15,7 @@ import pytest
 KINDS = {
     "plain": ("-O2",),
     "thread": ("-O1", "-fsanitize=thread"),
-    "address": (
-        "-O1",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize=function",
-        "-fno-sanitize-recover=all",
-    ),
+    "address": ("-O1", "-fsanitize=address,undefined", "-fno-sanitize=function", "-fno-sanitize-recover=all"),
 }
 RUN_SECONDS_MAX = 300
 
@@ -63,8 +58,10 @@ def build_program(
         probe.write_text("int main(void) { return 0; }\n")
         done = subprocess.run(
             [compiler, *KINDS[kind], "-o", folder / "probe", probe],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             probe.unlink()
             pytest.skip(f"{compiler} has no {kind} sanitizer; to have it: ./lab setup")

@@ -13,12 +13,10 @@ import datetime
 import os
 
 import pytest
+
 from core.core_programs import build_program, run_program
 
-POLICIES = (
-    "none", "fifo", "vtime", "percpu", "pids", "late", "walk", "direct", "last",
-    "preempt", "faulty",
-)  # fmt: skip
+POLICIES = ("none", "fifo", "vtime", "percpu", "pids", "late", "walk", "direct", "last", "preempt", "faulty")
 #: What a policy is there to exercise: a run that never did tested nothing.
 MUST_COUNT = {
     "fifo": ("enqueue", "dequeue", "dispatch", "direct"),
@@ -68,9 +66,18 @@ def test_random_operations(program, kind, policy):
 @pytest.mark.parametrize("kind", ["thread", "address", "plain"])
 def test_random_operations_for_long(program, kind, policy, cpus):
     play(
-        program, kind, policy, "--seed", SEED + cpus // 4, "--rounds", ROUNDS_NIGHTLY,
-        "--cpus", cpus, "--tasks", 10 * cpus,
-    )  # fmt: skip
+        program,
+        kind,
+        policy,
+        "--seed",
+        SEED + cpus // 4,
+        "--rounds",
+        ROUNDS_NIGHTLY,
+        "--cpus",
+        cpus,
+        "--tasks",
+        10 * cpus,
+    )
 
 
 def test_the_seed_that_found_a_freed_first_task(program):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import missing
 from schedlab.hosts import kernel_boot
 from schedlab.hosts.choose import unavailable_reason
 from schedlab.policy.find import find_policy
@@ -19,14 +20,17 @@ from schedlab.policy.linux_class import is_class
 from schedlab.reproduce.spec import read_experiment
 from schedlab.workload.find import load_workload
 
-from conftest import missing
-
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "reports.md").read_text()
-COMMANDS = re.findall(r"`\./lab (.*?)`", "\n".join(line for line in TEXT.splitlines() if line.startswith("| ")))
+COMMANDS = re.findall(
+    r"`\./lab (.*?)`", "\n".join(line for line in TEXT.splitlines() if line.startswith("| "))
+)
 #: Less of the same work, so that each command ends within seconds.
-SHORTER = ((r"timings -n 1", "timings -n 1 -d 100"), (r"--scale [\d.]+", "--scale 0.001"),
-           (r"report-5/(cpu|io)\b", r"report-5/\1:forks=4"))  # fmt: skip
+SHORTER = (
+    (r"timings -n 1", "timings -n 1 -d 100"),
+    (r"--scale [\d.]+", "--scale 0.001"),
+    (r"report-5/(cpu|io)\b", r"report-5/\1:forks=4"),
+)
 
 
 def policies_of(command: str) -> set[str]:
@@ -38,13 +42,19 @@ def policies_of(command: str) -> set[str]:
 
 def test_every_test_and_every_system_of_the_reports_is_there():
     for number in range(1, 8):
-        assert any(command.endswith(f'"timings -n 1 -a text {number}"') for command in COMMANDS), f"test {number}"
+        assert any(command.endswith(f'"timings -n 1 -a text {number}"') for command in COMMANDS), (
+            f"test {number}"
+        )
     shown = set().union(*map(policies_of, COMMANDS))
     for report in range(1, 6):
         experiment = read_experiment(ROOT / "experiments" / f"report-{report}")
         # A class of one task's own is written SCHED_OTHER+editor=SCHED_FIFO:10.
-        used = {part.rpartition("=")[2].partition(":")[0] for runs in experiment.runs.values()
-                for words in runs.policies.values() for part in words.split()[0].split("+")}  # fmt: skip
+        used = {
+            part.rpartition("=")[2].partition(":")[0]
+            for runs in experiment.runs.values()
+            for words in runs.policies.values()
+            for part in words.split()[0].split("+")
+        }
         assert used <= shown, f"report {report}"
     assert "SCHED_BATCH" in shown
 
@@ -68,15 +78,20 @@ def test_the_command_works(command, tmp_path, build):
     if command.startswith("kernel") or "--host kernel" in command:
         if reason := kernel_boot.unavailable():
             missing("the teaching kernel", reason)
-    elif host := re.search(r"--host (\w+)", command):
-        if reason := unavailable_reason(host[1]):
-            missing(host[1], reason)
+    elif (host := re.search(r"--host (\w+)", command)) and (reason := unavailable_reason(host[1])):
+        missing(host[1], reason)
     for old, new in SHORTER:
         command = re.sub(old, new, command)
     done = subprocess.run(
-        [sys.executable, "-m", "schedlab", *shlex.split(command)], cwd=tmp_path, timeout=600, capture_output=True,
-        text=True, stdin=subprocess.DEVNULL, env=dict(os.environ, PYTHONPATH=str(ROOT / "python")), check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "schedlab", *shlex.split(command)],
+        cwd=tmp_path,
+        timeout=600,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env=dict(os.environ, PYTHONPATH=str(ROOT / "python")),
+        check=False,
+    )
     if done.returncode == 1 and (void := re.search(r"void: other\s+processes[^;]*", done.stdout)):
         pytest.skip(f"{void[0]}; repeat it on an idle machine")
     assert done.returncode == 0, f"$ ./lab {command}\n{done.stdout}{done.stderr}"

@@ -29,7 +29,9 @@ def test_quoted_lines_stand_in_the_files(text):
 
 def test_named_files_exist(text):
     planned = {"hosts/uthreads/host.c", "hosts/kernel/kernel/host.c"}
-    for name in set(re.findall(r"`((?:core|hosts|include|policies|python|workloads)/[\w./-]+)`", text)) - planned:
+    for name in (
+        set(re.findall(r"`((?:core|hosts|include|policies|python|workloads)/[\w./-]+)`", text)) - planned
+    ):
         assert (ROOT / name).exists(), name
     for link in re.findall(r"\]\(([\w./-]+)\)", text):
         assert (TOUR.parent / link).exists(), link

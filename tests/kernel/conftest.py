@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import pytest
+
+from conftest import missing
 from kernel.fs_build import build_harness, build_mkfs
 from schedlab.hosts.kernel_boot import unavailable
 from schedlab.hosts.kernel_build import build_kernel
-from conftest import missing
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,13 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def build_harness(folder: Path, *, compiler: str = "gcc", changed: dict[str, str] | None = None,
-                  sanitizers: tuple[str, ...] = SANITIZED) -> Path:  # fmt: skip
+def build_harness(
+    folder: Path,
+    *,
+    compiler: str = "gcc",
+    changed: dict[str, str] | None = None,
+    sanitizers: tuple[str, ...] = SANITIZED,
+) -> Path:
     """Compile the harness.
 
     Parameters

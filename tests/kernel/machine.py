@@ -35,9 +35,8 @@ class Console:
         self._has_ended = False
         self._news = threading.Condition()
         self._process = subprocess.Popen(
-            machine_command(machine), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            machine_command(machine), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

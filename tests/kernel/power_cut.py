@@ -390,4 +390,6 @@ def compare(files: FileSystem, workers: list[Worker], marks: list[int]) -> list[
 
 def _brief(folder: dict | None) -> dict | None:
     """A folder with the lengths of its files."""
-    return folder and {name: (row[0], len(row[1]), row[2]) if row[0] == "file" else row for name, row in folder.items()}
+    return folder and {
+        name: (row[0], len(row[1]), row[2]) if row[0] == "file" else row for name, row in folder.items()
+    }

@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
+
 from kernel.machine import Console
 from schedlab.hosts.kernel_boot import Machine
 from schedlab.hosts.kernel_build import build_kernel
@@ -26,9 +27,7 @@ def boot(machine):
 
 @pytest.mark.parametrize("nr_cpus", [1, 2, 3, 4, 8])
 def test_any_number_of_harts_boots(image, nr_cpus):
-    machine = Machine(
-        image, nr_cpus=nr_cpus, is_counted=nr_cpus == 1, arguments={"run": "/ls"}
-    )
+    machine = Machine(image, nr_cpus=nr_cpus, is_counted=nr_cpus == 1, arguments={"run": "/ls"})
     for _ in range(1 if nr_cpus == 1 else 4):
         status, text = boot(machine)
         assert status == 0, text
@@ -57,7 +56,9 @@ def test_wrong_arguments_are_refused_in_words(image, arguments, nr_cpus, says):
 def test_the_machine_goes_off_while_the_policy_changes():
     """Three harts change it at that moment: poweroff() failed an assertion of the core."""
     program = Path(__file__).parent / "programs" / "lastwords.c"
-    machine = Machine(build_kernel(programs=[program]), nr_cpus=4, is_counted=False, arguments={"run": "/lastwords"})
+    machine = Machine(
+        build_kernel(programs=[program]), nr_cpus=4, is_counted=False, arguments={"run": "/lastwords"}
+    )
     with Console(machine) as console:
         assert console.wait() == 7, console.text
 
@@ -70,10 +71,7 @@ def test_panic_names_the_functions(image):
 
 @pytest.mark.parametrize(
     ("knobs", "says"),
-    [
-        ("nowhere=0", "kernel stack overflow"),
-        ("nowhere=1", "store page fault, address 0x123456789000"),
-    ],
+    [("nowhere=0", "kernel stack overflow"), ("nowhere=1", "store page fault, address 0x123456789000")],
 )
 def test_a_policy_that_goes_wild_is_named(knobs, says):
     """Linux's verifier would refuse it; here the kernel says where it died."""
@@ -96,9 +94,7 @@ def test_kernel_is_preempted(busy, cpu):
 
     Also on a hart that cannot set its own timer and has to ask the firmware.
     """
-    machine = Machine(
-        busy, arguments={"policy": "cfs", "run": "/preempted"}, extra=("-cpu", cpu)
-    )
+    machine = Machine(busy, arguments={"policy": "cfs", "run": "/preempted"}, extra=("-cpu", cpu))
     _, text = boot(machine)
     match = re.search(r"one call (\d+) us, late at most (\d+) us", text)
     assert match, text
@@ -116,9 +112,7 @@ def memory_map(path):
         monitor.sendall(b"stop\ninfo mem\ninfo status\n")
         while "VM status" not in text:
             text += monitor.recv(65536).decode()
-    rows = re.findall(
-        r"^([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9a-f]{16}) ([a-z-]{7})", text, re.MULTILINE
-    )
+    rows = re.findall(r"^([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9a-f]{16}) ([a-z-]{7})", text, re.MULTILINE)
     return [(int(virtual, 16), int(size, 16), rights) for virtual, _, size, rights in rows]
 
 

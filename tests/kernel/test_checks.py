@@ -14,6 +14,7 @@ import re
 import subprocess
 
 import pytest
+
 from kernel.machine import Console
 from schedlab.hosts.kernel_boot import Machine, machine_command
 
@@ -32,9 +33,7 @@ def run(image, program, *, nr_cpus, is_counted=False, policy="builtin"):
         return status, console.text
 
 
-@pytest.mark.parametrize(
-    ("nr_cpus", "is_counted"), [(1, True), (2, False), (4, False)], ids=["1", "2", "4"]
-)
+@pytest.mark.parametrize(("nr_cpus", "is_counted"), [(1, True), (2, False), (4, False)], ids=["1", "2", "4"])
 def test_every_check_passes(image, nr_cpus, is_counted):
     status, text = run(image, "/checks -j 3", nr_cpus=nr_cpus, is_counted=is_counted)
     end = re.search(r"^checks: (\d+) of (\d+) failed$", text, re.MULTILINE)

@@ -25,9 +25,15 @@ def command(*words):
 def kernel(*words, folder=ROOT):
     """Run the command to its end. Return: its status, output, and errors."""
     done = subprocess.run(
-        command(*words), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=200, env=dict(os.environ, PYTHONPATH=str(ROOT / "python")), check=False,
-    )  # fmt: skip
+        command(*words),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=dict(os.environ, PYTHONPATH=str(ROOT / "python")),
+        check=False,
+    )
     return done.returncode, done.stdout.replace("\r", ""), done.stderr
 
 
@@ -102,10 +108,13 @@ def packet(text):
 def test_a_debugger_is_waited_for(image):
     port = free_port()
     process = subprocess.Popen(
-        command("--gdb", "--gdb-port", port, "--run", "echo debugged"), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        command("--gdb", "--gdb-port", port, "--run", "echo debugged"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env=dict(os.environ, PYTHONPATH=str(ROOT / "python")),
-    )  # fmt: skip
+    )
     try:
         # Before it there may be a word about what is built.
         assert any(f"target remote :{port}" in line for line in process.stderr)

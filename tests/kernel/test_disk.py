@@ -11,6 +11,7 @@ import struct
 import subprocess
 
 import pytest
+
 from kernel.power_cut import BLOCK, FileSystem
 from schedlab.hosts import kernel_boot
 from schedlab.hosts.kernel_build import build_kernel
@@ -60,8 +61,7 @@ def test_a_broken_inode(image, tmp_path):
     disk = damaged(image, tmp_path, change)
     before = disk.read_bytes()
     refused(
-        command_for(image, disk=disk),
-        "fs: refused: inode 2: block 0 of the file is 3, not in the data area",
+        command_for(image, disk=disk), "fs: refused: inode 2: block 0 of the file is 3, not in the data area"
     )
     assert disk.read_bytes() == before
 
@@ -139,10 +139,12 @@ def failing(image, tmp_path, program, **error):
     words = {"event": "none", "errno": 5, **error}
     at = command.index("-drive")
     command[at : at + 2] = [
-        "-blockdev", f"driver=file,filename={disk},node-name=file0",
-        "-blockdev", "driver=blkdebug,node-name=disk0,image=file0"
+        "-blockdev",
+        f"driver=file,filename={disk},node-name=file0",
+        "-blockdev",
+        "driver=blkdebug,node-name=disk0,image=file0"
         + "".join(f",inject-error.0.{word}={value}" for word, value in words.items()),
-    ]  # fmt: skip
+    ]
     return command
 
 

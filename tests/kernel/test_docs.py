@@ -27,9 +27,7 @@ def test_the_tour_has_every_file_once():
     linked = re.findall(r"\]\(\.\./(hosts/kernel/\S+?)\)", section("The tour, in reading order"))
     assert sorted(linked) == sorted(set(linked)), "some file is there twice"
     files = {
-        str(path.relative_to(ROOT))
-        for path in KERNEL.rglob("*")
-        if path.suffix in (".c", ".h", ".S", ".ld")
+        str(path.relative_to(ROOT)) for path in KERNEL.rglob("*") if path.suffix in (".c", ".h", ".S", ".ld")
     }
     assert set(linked) == files
 
@@ -37,9 +35,7 @@ def test_the_tour_has_every_file_once():
 def prototypes(text):
     """Of C functions: name to declaration, blanks made one."""
     found = re.findall(r"^((?:\w+ )+\**(\w+)\([^;]*\))(?: __attribute__.*)?;", text, re.MULTILINE)
-    return {
-        name: re.sub(r"\s+", " ", whole.partition(" __attribute__")[0]) for whole, name in found
-    }
+    return {name: re.sub(r"\s+", " ", whole.partition(" __attribute__")[0]) for whole, name in found}
 
 
 def test_the_table_of_calls_is_that_of_the_kernel():
@@ -59,8 +55,29 @@ def test_the_table_of_calls_is_that_of_the_kernel():
 
 def test_the_first_calls_are_those_of_xv6():
     """Their numbers are part of the contract, whatever else changes."""
-    names = ("fork exit wait pipe read kill exec fstat chdir dup getpid sbrk sleep uptime open "
-             "write mknod unlink link mkdir close").split()  # fmt: skip
+    names = [
+        "fork",
+        "exit",
+        "wait",
+        "pipe",
+        "read",
+        "kill",
+        "exec",
+        "fstat",
+        "chdir",
+        "dup",
+        "getpid",
+        "sbrk",
+        "sleep",
+        "uptime",
+        "open",
+        "write",
+        "mknod",
+        "unlink",
+        "link",
+        "mkdir",
+        "close",
+    ]
     header = (KERNEL / "kernel" / "syscall.h").read_text()
     for number, name in enumerate(names, start=1):
         assert re.search(rf"^#define SYS_{name}\s+{number}$", header, re.MULTILINE), name
@@ -84,9 +101,15 @@ def test_the_first_exercise_works_as_printed(image, tmp_path):
     assert len(commands) == 4
     for words in commands:
         done = subprocess.run(
-            [sys.executable, "-m", "schedlab", *shlex.split(words)], cwd=tmp_path, timeout=300,
-            capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "schedlab", *shlex.split(words)],
+            cwd=tmp_path,
+            timeout=300,
+            capture_output=True,
+            text=True,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
         said[words] = done.stdout.replace("\r", "")
     _, shown, niced, compared = said.values()
@@ -104,9 +127,14 @@ def test_the_command_at_the_top_works(image, tmp_path):
     command = COMMAND.findall(DOCUMENT)[0]
     assert command.startswith("kernel --run")
     done = subprocess.run(
-        [sys.executable, "-m", "schedlab", "kernel", "--run", "echo hello"], cwd=tmp_path, timeout=240,
-        env=dict(os.environ, PYTHONPATH=str(ROOT / "python")), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "schedlab", "kernel", "--run", "echo hello"],
+        cwd=tmp_path,
+        timeout=240,
+        env=dict(os.environ, PYTHONPATH=str(ROOT / "python")),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.replace("\r", "").endswith("hello\n")

@@ -108,9 +108,8 @@ def test_cuts_find_a_faulty_log(fault, tmp_path, need):
     program = build_harness(tmp_path, changed={part: text.replace(right, wrong)}, sanitizers=())
     found = [
         subprocess.run(
-            [program, str(seed), "crash", "400", "200"],
-            capture_output=True, timeout=TIMEOUT_S, check=False,
+            [program, str(seed), "crash", "400", "200"], capture_output=True, timeout=TIMEOUT_S, check=False
         ).returncode
         for seed in range(1, 4)
-    ]  # fmt: skip
+    ]
     assert any(found), f"no power cut notices: {fault}"

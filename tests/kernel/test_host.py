@@ -30,7 +30,9 @@ pytestmark = [pytest.mark.full, pytest.mark.usefixtures("image")]
 
 HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\njitter = "0ms"\ntick = "1ms"\n'
 MS = 1_000_000
-MIXED = HEAD + """
+MIXED = (
+    HEAD
+    + """
 [[lock]]
 name = "table"
 
@@ -48,6 +50,7 @@ phases = [{loop = 4, do = [{sleep = "exp(2ms)"}, {lock = "table"}, {run = "exp(5
 name = "logger"
 phases = [{write = {bytes = "64KiB", chunk = "16KiB", sync = true}}]
 """
+)
 
 
 FOR_EVER = HEAD.replace('tick = "1ms"', 'tick = "1ms"\nhorizon = "1000s"') + (
@@ -57,8 +60,13 @@ FOR_EVER = HEAD.replace('tick = "1ms"', 'tick = "1ms"\nhorizon = "1000s"') + (
 
 def machines_of(pid):
     """Pids of the QEMUs that a process has started, each below its supervisor."""
-    said = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,comm="], capture_output=True, text=True, check=False).stdout
-    rows = [(int(own), int(parent), name) for own, parent, name in (line.split(None, 2) for line in said.splitlines())]
+    said = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,comm="], capture_output=True, text=True, check=False
+    ).stdout
+    rows = [
+        (int(own), int(parent), name)
+        for own, parent, name in (line.split(None, 2) for line in said.splitlines())
+    ]
     supervisors = {own for own, parent, name in rows if parent == pid and name.startswith("schedlab-super")}
     return [own for own, parent, name in rows if parent in supervisors and name.startswith("qemu")]
 
@@ -75,16 +83,18 @@ def wait_until(is_so, *, timeout_s=240):
 def play(tmp_path):
     """Function that plays a workload in the kernel; the outcome, its job and its program."""
 
-    def run(
-        text, policy="rr", *, cpus=1, seed=1, tick_ns=MS, timeout_s=240, is_parallel=False, session=None
-    ):
+    def run(text, policy="rr", *, cpus=1, seed=1, tick_ns=MS, timeout_s=240, is_parallel=False, session=None):
         program = compile_workload(parse_workload(text), seed=1)
         (tmp_path / "program").write_bytes(bytes(program.data))
         job = Job(
-            label="test", policy=build_policy(load_policy(str(policy))), seed=seed,
-            program=tmp_path / "program", records=tmp_path / "records.slr", nr_cpus=cpus,
+            label="test",
+            policy=build_policy(load_policy(str(policy))),
+            seed=seed,
+            program=tmp_path / "program",
+            records=tmp_path / "records.slr",
+            nr_cpus=cpus,
             tick_ns=tick_ns,
-        )  # fmt: skip
+        )
         session = session or kernel.KernelSession(timeout_seconds=timeout_s, is_parallel=is_parallel)
         return session.run(job), job, program
 
@@ -124,12 +134,14 @@ def physics_of(job, program, stated_ns=None):
     return physics.check(
         Timeline(records),
         physics.Expectations(
-            work_ns=program.work_ns(), has_host_work=np.ones(len(rows), bool),
-            arrival_ns=rows["arrival_ns"], work_conserving=True,
+            work_ns=program.work_ns(),
+            has_host_work=np.ones(len(rows), bool),
+            arrival_ns=rows["arrival_ns"],
+            work_conserving=True,
             latency_ns=host.latency_ns(job) if stated_ns is None else 0,
             tolerance_ns=host.tolerance_ns(job) if stated_ns is None else stated_ns,
         ),
-    ), records  # fmt: skip
+    ), records
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 4])
@@ -164,7 +176,7 @@ def test_one_cpu_has_nobody_to_wait_for():
 
 def test_harts_in_parallel_lose_nothing(play):
     """In real time: which task ran when is this machine's affair, that all did is not."""
-    outcome, job, program = play(MIXED, "mlfq", cpus=2, is_parallel=True)
+    outcome, _, program = play(MIXED, "mlfq", cpus=2, is_parallel=True)
     assert outcome.error is None
     assert outcome.answer["nr_exited"] == len(program.task_rows)
     assert outcome.answer["counted"]["lost"] == 0
@@ -172,9 +184,7 @@ def test_harts_in_parallel_lose_nothing(play):
 
 def test_a_run_takes_the_time_that_it_says(play):
     lengths_ms = (1, 5, 20)
-    text = HEAD + "".join(
-        f'[[task]]\nname = "t{ms}"\nphases = [{{run = "{ms}ms"}}]\n' for ms in lengths_ms
-    )
+    text = HEAD + "".join(f'[[task]]\nname = "t{ms}"\nphases = [{{run = "{ms}ms"}}]\n' for ms in lengths_ms)
     outcome, job, _ = play(text, "fifo")
     assert outcome.error is None
     events = read_records(job.records).events
@@ -213,15 +223,20 @@ def test_overhead_is_counted_by_policy(play):
 
 def test_a_comment_makes_no_other_kernel(tmp_path):
     """A run is found again by its kernel's hash: lines that only a debugger reads must not change it."""
-    code = {"plain": "int start(void) { return 1; }", "commented": "/* why */\n\nint start(void)\n{ return 1; }",
-            "changed": "int start(void) { return 2; }"}  # fmt: skip
+    code = {
+        "plain": "int start(void) { return 1; }",
+        "commented": "/* why */\n\nint start(void)\n{ return 1; }",
+        "changed": "int start(void) { return 2; }",
+    }
     made, bare = {}, {}
     for name, text in code.items():
         folder = tmp_path / name
         folder.mkdir()
         (folder / "kernel.c").write_text(text + "\n")
-        for command in (["clang-19", *kernel_build.TARGET, "-g", "-c", "kernel.c", "-o", "kernel.o"],
-                        ["ld.lld-19", "-e", "start", "kernel.o", "-o", "kernel.elf"]):  # fmt: skip
+        for command in (
+            ["clang-19", *kernel_build.TARGET, "-g", "-c", "kernel.c", "-o", "kernel.o"],
+            ["ld.lld-19", "-e", "start", "kernel.o", "-o", "kernel.elf"],
+        ):
             subprocess.run(command, cwd=folder, check=True)
         made[name] = (folder / "kernel.elf").read_bytes()
         bare[name] = kernel_build._bare(folder / "kernel.elf").read_bytes()
@@ -248,8 +263,14 @@ def test_a_policy_that_fails_falls_back_and_says_so(play, tmp_path):
 def test_ps_names_the_policy_that_is_left(tmp_path):
     path = own_policy(tmp_path, '\tif (prev)\n\t\tscx_bpf_error("enough of %d", cpu);\n')
     machine = Machine(kernel.image_for(path), arguments={"policy": "mine", "run": "/ps"})
-    said = subprocess.run(machine_command(machine), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=240, check=True).stdout  # fmt: skip
+    said = subprocess.run(
+        machine_command(machine),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    ).stdout
     assert "enough of 0; the built-in FIFO goes on" in said
     assert "\npolicy: builtin" in said.replace("\r", "")
 
@@ -259,7 +280,9 @@ def test_a_policy_that_does_not_start_is_an_outcome(play, tmp_path):
     source = load_policy("rr").path.read_text()
     head, tail = source.split("BPF_STRUCT_OPS_SLEEPABLE(rr_init", 1)
     at = tail.index("{") + 1
-    path.write_text(f"{head}BPF_STRUCT_OPS_SLEEPABLE(rr_init{tail[:at]}\n\tif (1)\n\t\treturn -5;\n{tail[at:]}")
+    path.write_text(
+        f"{head}BPF_STRUCT_OPS_SLEEPABLE(rr_init{tail[:at]}\n\tif (1)\n\t\treturn -5;\n{tail[at:]}"
+    )
     outcome, _, _ = play(MIXED, path)
     assert outcome.error_kind == "policy"
     assert "did not start: error -5" in outcome.error
@@ -276,13 +299,18 @@ def test_a_policy_that_crashes_the_kernel_is_an_outcome(play, tmp_path):
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_a_deadlock_says_who_waits_for_what(play, cpus):
     """Also where another one waits for time, and ends: only then can nothing happen."""
-    text = HEAD + '[[lock]]\nname = "x"\n[[lock]]\nname = "y"\n' + "".join(
-        f'[[task]]\nname = "{one}-first"\nphases = [{{lock = "{one}"}}, {{sleep = "1ms"}}, '
-        f'{{lock = "{two}"}}, {{unlock = "{two}"}}, {{unlock = "{one}"}}]\n'
-        for one, two in ("xy", "yx")
-    ) + (
-        '[[task]]\nname = "parent"\nphases = [{sleep = "20s"}, {spawn = "child"}, {wait = true}]\n'
-        '[[task]]\nname = "child"\narrival = "spawned"\nphases = [{lock = "x"}, {unlock = "x"}]\n'
+    text = (
+        HEAD
+        + '[[lock]]\nname = "x"\n[[lock]]\nname = "y"\n'
+        + "".join(
+            f'[[task]]\nname = "{one}-first"\nphases = [{{lock = "{one}"}}, {{sleep = "1ms"}}, '
+            f'{{lock = "{two}"}}, {{unlock = "{two}"}}, {{unlock = "{one}"}}]\n'
+            for one, two in ("xy", "yx")
+        )
+        + (
+            '[[task]]\nname = "parent"\nphases = [{sleep = "20s"}, {spawn = "child"}, {wait = true}]\n'
+            '[[task]]\nname = "child"\narrival = "spawned"\nphases = [{lock = "x"}, {unlock = "x"}]\n'
+        )
     )
     outcome, _, _ = play(text, "credit", cpus=cpus)
     assert (outcome.error_kind, outcome.task) == ("deadlock", 1)
@@ -314,12 +342,15 @@ def test_no_machine_outlives_the_command(how, root, tmp_path):
     (tmp_path / "w.toml").write_text(FOR_EVER)
     words = ("run", "w.toml", "--policy", "rr", "--host", "kernel", "--out", "run")
     with subprocess.Popen(
-        [sys.executable, "-m", "schedlab", *words], cwd=tmp_path, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONPATH=str(root / "python")),
-    ) as command:  # fmt: skip
+        [sys.executable, "-m", "schedlab", *words],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=dict(os.environ, PYTHONPATH=str(root / "python")),
+    ) as command:
         try:
             wait_until(lambda: machines_of(command.pid) or command.poll() is not None)
-            machine, = machines_of(command.pid)
+            (machine,) = machines_of(command.pid)
             command.send_signal(how)
         finally:
             command.kill()

@@ -79,9 +79,7 @@ def workload(seed, *, has_yields=True):
     for i in range(4):
         # Every round sends and receives as much, so that nobody waits for ever.
         rounds = 3
-        body = several(
-            run(), f'{{lock = "table"}}, {run()}, {{unlock = "table"}}', gives_way, run(),
-        )
+        body = several(run(), f'{{lock = "table"}}, {run()}, {{unlock = "table"}}', gives_way, run())
         pipe = draw.choice(["small", "large"])
         bytes_ = draw.choice([16, 64, 200])
         talk = f'{{send = {{pipe = "{pipe}", bytes = {bytes_}}}}}'
@@ -99,10 +97,7 @@ def workload(seed, *, has_yields=True):
         f'{{spawn = "daughter"}}, {{wait = true}}, {run()}]\n'
     )
     for child in ("son", "daughter"):
-        text += (
-            f'[[task]]\nname = "{child}"\narrival = "spawned"\n'
-            f'phases = [{run()}, {gives_way}, {run()}]\n'
-        )
+        text += f'[[task]]\nname = "{child}"\narrival = "spawned"\nphases = [{run()}, {gives_way}, {run()}]\n'
     return text
 
 
@@ -117,8 +112,7 @@ def test_decisions_without_ticks_are_the_same(policy, agreement, tmp_path):
         decisions = sys.modules["agreement_bounds"].decisions
         assert decisions(real) == decisions(simulated), f"seed {seed}"
         # Who woke whom, too.
-        wakes = [e.events[e.events["kind"] == Kind.WAKE][["task", "arg"]].tolist()
-                 for e in (real, simulated)]  # fmt: skip
+        wakes = [e.events[e.events["kind"] == Kind.WAKE][["task", "arg"]].tolist() for e in (real, simulated)]
         assert sorted(wakes[0]) == sorted(wakes[1])
 
 

@@ -8,8 +8,16 @@ import pytest
 
 from schedlab.errors import HostError
 from schedlab.hosts.kernel_frames import (
-    END, FRAME, MAGIC, RECORDS, TEXT, merge_harts, played_records, read_frames, read_overhead,
-)  # fmt: skip
+    END,
+    FRAME,
+    MAGIC,
+    RECORDS,
+    TEXT,
+    merge_harts,
+    played_records,
+    read_frames,
+    read_overhead,
+)
 from schedlab.records.file import RECORD_DTYPE, Kind, Overhead, Stop
 
 
@@ -28,9 +36,12 @@ def text(line):
 def test_frames_come_apart():
     one = records((5, 7, 0, Kind.RUN, 0, 0))
     sent = read_frames(
-        text("task 0 7") + frame(RECORDS, one.tobytes()) + text("task 1 8")
-        + frame(RECORDS, one.tobytes(), seq=1) + frame(END, arg=3)
-    )  # fmt: skip
+        text("task 0 7")
+        + frame(RECORDS, one.tobytes())
+        + text("task 1 8")
+        + frame(RECORDS, one.tobytes(), seq=1)
+        + frame(END, arg=3)
+    )
     assert sent.said("task") == ["0 7", "1 8"]
     assert [len(part) for part in sent.records] == [2]
     assert (sent.status, sent.nr_lost) == (3, 0)
@@ -62,8 +73,9 @@ def test_a_chunk_that_is_missing_is_no_gap():
 
 def test_harts_meet_in_the_order_that_can_be():
     left = records((5, 1, 0, Kind.STOP, Stop.PREEMPTED, 0), (5, 2, 0, Kind.RUN, 0, 0))
-    other = records((4, 9, 1, Kind.WAKE, 0, 0), (5, 2, 1, Kind.STOP, Stop.YIELDED, 0),
-                    (5, 1, 1, Kind.RUN, 0, 0))  # fmt: skip
+    other = records(
+        (4, 9, 1, Kind.WAKE, 0, 0), (5, 2, 1, Kind.STOP, Stop.YIELDED, 0), (5, 1, 1, Kind.RUN, 0, 0)
+    )
     merged = merge_harts([left, other])
     assert [(int(e["kind"]), int(e["task"])) for e in merged] == [
         (Kind.WAKE, 9), (Kind.STOP, 1), (Kind.STOP, 2), (Kind.RUN, 2), (Kind.RUN, 1),
@@ -83,12 +95,17 @@ def sent_with(events, *, horizon=0, tasks=2, lost=0):
 
 def test_pids_and_times_become_the_programs():
     events = records(
-        (90, 3, 0, Kind.RUN, 0, 0), (95, 3, 0, Kind.STOP, Stop.BLOCKED, 5),
-        (100, 5, 0, Kind.ARRIVE, 0, 3), (100, 5, 0, Kind.RUN, 0, 0),
-        (110, 6, 0, Kind.ARRIVE, 0, 3), (112, 5, 0, Kind.WAKE, 0, 6),
-        (120, 5, 0, Kind.STOP, Stop.EXITED, 20), (121, 6, 0, Kind.RUN, 0, 0),
-        (130, 6, 0, Kind.STOP, Stop.EXITED, 9), (140, 3, 0, Kind.WAKE, 0, 0),
-    )  # fmt: skip
+        (90, 3, 0, Kind.RUN, 0, 0),
+        (95, 3, 0, Kind.STOP, Stop.BLOCKED, 5),
+        (100, 5, 0, Kind.ARRIVE, 0, 3),
+        (100, 5, 0, Kind.RUN, 0, 0),
+        (110, 6, 0, Kind.ARRIVE, 0, 3),
+        (112, 5, 0, Kind.WAKE, 0, 6),
+        (120, 5, 0, Kind.STOP, Stop.EXITED, 20),
+        (121, 6, 0, Kind.RUN, 0, 0),
+        (130, 6, 0, Kind.STOP, Stop.EXITED, 9),
+        (140, 3, 0, Kind.WAKE, 0, 0),
+    )
     played = played_records(sent_with(events), np.array([0, 1]))
     assert (played.end_ns, played.nr_exited, played.tasks) == (30, 2, {5: 1, 6: 2})
     assert played.events["t_ns"].tolist() == [0, 0, 10, 12, 20, 21, 30]
@@ -99,11 +116,14 @@ def test_pids_and_times_become_the_programs():
 
 def test_other_processes_are_overhead():
     events = records(
-        (100, 5, 0, Kind.ARRIVE, 0, 0), (100, 5, 0, Kind.RUN, 0, 0),
-        (110, 5, 0, Kind.STOP, Stop.PREEMPTED, 10), (111, 3, 0, Kind.RUN, 0, 0),
-        (119, 3, 0, Kind.STOP, Stop.BLOCKED, 8), (120, 5, 0, Kind.RUN, 0, 0),
+        (100, 5, 0, Kind.ARRIVE, 0, 0),
+        (100, 5, 0, Kind.RUN, 0, 0),
+        (110, 5, 0, Kind.STOP, Stop.PREEMPTED, 10),
+        (111, 3, 0, Kind.RUN, 0, 0),
+        (119, 3, 0, Kind.STOP, Stop.BLOCKED, 8),
+        (120, 5, 0, Kind.RUN, 0, 0),
         (130, 5, 0, Kind.STOP, Stop.EXITED, 10),
-    )  # fmt: skip
+    )
     played = played_records(sent_with(events, tasks=1), np.array([0]))
     (overhead,) = played.events[played.events["kind"] == Kind.OVERHEAD]
     assert (overhead["t_ns"], overhead["arg"], overhead["task"]) == (19, 8, 0)
@@ -112,8 +132,8 @@ def test_other_processes_are_overhead():
 
 def test_the_horizon_cuts_what_runs():
     events = records(
-        (100, 5, 0, Kind.ARRIVE, 0, 0), (100, 5, 0, Kind.RUN, 0, 0), (900, 6, 0, Kind.ARRIVE, 0, 0),
-    )  # fmt: skip
+        (100, 5, 0, Kind.ARRIVE, 0, 0), (100, 5, 0, Kind.RUN, 0, 0), (900, 6, 0, Kind.ARRIVE, 0, 0)
+    )
     played = played_records(sent_with(events, horizon=50), np.array([0, 0]))
     assert (played.end_ns, played.nr_exited, len(played.events)) == (50, 0, 3)
     last = played.events[-1]
@@ -121,8 +141,9 @@ def test_the_horizon_cuts_what_runs():
 
 
 def test_lost_records_are_not_forgotten():
-    events = records((100, 5, 0, Kind.ARRIVE, 0, 0), (100, 5, 0, Kind.RUN, 0, 0),
-                     (110, 5, 0, Kind.STOP, Stop.EXITED, 10))  # fmt: skip
+    events = records(
+        (100, 5, 0, Kind.ARRIVE, 0, 0), (100, 5, 0, Kind.RUN, 0, 0), (110, 5, 0, Kind.STOP, Stop.EXITED, 10)
+    )
     played = played_records(sent_with(events, tasks=1, lost=4), np.array([0]))
     assert (played.events[-1]["kind"], played.events[-1]["arg"]) == (Kind.LOST, 4)
 

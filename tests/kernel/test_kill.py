@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from kernel.machine import Console
 from schedlab.hosts.kernel_boot import Machine
 from schedlab.hosts.kernel_build import build_kernel

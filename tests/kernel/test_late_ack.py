@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+
 from kernel.machine import Console
 from schedlab.hosts.kernel_boot import Machine
 from schedlab.reproduce.runs import read_samples
@@ -19,7 +20,10 @@ pytestmark = pytest.mark.full
 TICK_NS = 10_000_000
 POLICIES = {
     # The report's mechanisms, as its code of 19 April 2025 has them.
-    "priority": {"policy": "priority", "set": "slice_ns=20000000,high_slice_ns=50000000,fifo_first=1,pid_rule=1"},
+    "priority": {
+        "policy": "priority",
+        "set": "slice_ns=20000000,high_slice_ns=50000000,fifo_first=1,pid_rule=1",
+    },
     "rr": {"policy": "rr"},
 }
 LATE, ON_TIME = {"late_ack": "1"}, {"late_ack": "0"}
@@ -67,7 +71,9 @@ def test_with_it_the_clock_stands_still_and_the_work_takes_as_long(timings, poli
     late, on_time = timings(policy, True), timings(policy, False)
     for test, most in ((1, 15), (7, 12)):
         assert len(late[test]) == 2
-        for (true, reported, switches), (before, _, switches_before) in zip(late[test], on_time[test], strict=True):
+        for (true, reported, switches), (before, _, switches_before) in zip(
+            late[test], on_time[test], strict=True
+        ):
             assert reported <= most < true / 3
             assert abs(true - before) <= 1
             assert switches < switches_before / 2, "no slice ends while no tick comes"

@@ -14,6 +14,7 @@ import struct
 import subprocess
 
 import pytest
+
 from kernel.fs_build import ROOT as CHECKOUT
 from kernel.fs_build import build_mkfs
 from kernel.power_cut import BLOCK, FileSystem
@@ -36,9 +37,17 @@ def image(mkfs, tmp_path):
     (tmp_path / "large").write_bytes(bytes(range(256)) * 80)
     path = tmp_path / "disk.img"
     done = run(
-        mkfs, "--blocks", NR_BLOCKS, "--inodes", NR_INODES, "--log", NR_LOG, path,
-        tmp_path / "_small", tmp_path / "large",
-    )  # fmt: skip
+        mkfs,
+        "--blocks",
+        NR_BLOCKS,
+        "--inodes",
+        NR_INODES,
+        "--log",
+        NR_LOG,
+        path,
+        tmp_path / "_small",
+        tmp_path / "large",
+    )
     assert done.returncode == 0, done.stderr
     return path
 
@@ -158,13 +167,17 @@ def test_each_violation_is_named(mkfs, image, what):
 
 def test_the_page_about_files_shows_what_happens(tmp_path):
     """The commands of docs/kernel-files.md, with what they print; but for sizes."""
-    (shown,) = re.findall(r"```console\n(.*?)```", (CHECKOUT / "docs" / "kernel-files.md").read_text(), re.DOTALL)
+    (shown,) = re.findall(
+        r"```console\n(.*?)```", (CHECKOUT / "docs" / "kernel-files.md").read_text(), re.DOTALL
+    )
     for name in ("hosts", "include", "README.md"):
         (tmp_path / name).symlink_to(CHECKOUT / name)
     printed = ""
     for line in shown.splitlines():
         if line.startswith("$ "):
-            done = subprocess.run(line[2:], shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                line[2:], shell=True, cwd=tmp_path, capture_output=True, text=True, check=True
+            )
             printed += f"{line}\n{done.stdout}"
     # README.md may grow.
     changing = re.compile(r"\d+ blocks used, \d+ free|\d+  /README.md.*")
@@ -192,12 +205,15 @@ def test_an_orphan_is_no_violation_but_is_shown(mkfs, image):
         (["disk.img", "a_very_long_name"], '"a_very_long_name" has 16 characters, but a name has 1 to 14'),
         (["disk.img", "twice", "sub/twice"], 'there is another file called "twice"; rename one'),
         (["disk.img", "huge"], "huge: it would be 300000 bytes long; a file has at most 274432"),
-        (["--blocks", "200", "--log", "30", "disk.img", "half", "sub/other"], "is full; give it more: --blocks N"),
+        (
+            ["--blocks", "200", "--log", "30", "disk.img", "half", "sub/other"],
+            "is full; give it more: --blocks N",
+        ),
         (["--inodes", "3", "disk.img", "half", "sub/other"], "all 3 inodes are used; make more: --inodes N"),
         (["--check", "missing"], "missing: No such file or directory"),
         (["no/such/folder/disk.img", "half"], "it cannot be written: No such file or directory"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_done_is_said(mkfs, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()

@@ -10,6 +10,7 @@ Read next: hosts/kernel/lab/lab.h.
 from __future__ import annotations
 
 import pytest
+
 from kernel.machine import Console
 from schedlab.hosts.kernel_boot import Machine
 from schedlab.hosts.kernel_build import build_kernel

@@ -18,6 +18,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import missing
 from kernel.power_cut import FileSystem, Worker, compare, cuts, marks_seen, read_log
 from schedlab.hosts import kernel_boot, kernel_build
@@ -36,7 +37,9 @@ def boot(command, what):
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
-    assert done.returncode == 0, f"{what}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-1000:]}"
+    assert done.returncode == 0, (
+        f"{what}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-1000:]}"
+    )
     return done.stdout
 
 
@@ -57,16 +60,17 @@ def history(image, tmp_path_factory):
     shutil.copyfile(image.filesystem, disk)
     log.touch()
     run = f"/diskwork {SEED} {NR_WORKERS} {NR_OPERATIONS}"
-    machine = kernel_boot.Machine(
-        image=image, nr_cpus=2, arguments={"run": run}, is_counted=False, disk=disk
-    )
+    machine = kernel_boot.Machine(image=image, nr_cpus=2, arguments={"run": run}, is_counted=False, disk=disk)
     command = kernel_boot.machine_command(machine)
     at = command.index("-drive")
     command[at : at + 2] = [
-        "-blockdev", f"driver=file,filename={disk},node-name=file0",
-        "-blockdev", f"driver=file,filename={log},node-name=log0",
-        "-blockdev", "driver=blklogwrites,node-name=disk0,file=file0,log=log0",
-    ]  # fmt: skip
+        "-blockdev",
+        f"driver=file,filename={disk},node-name=file0",
+        "-blockdev",
+        f"driver=file,filename={log},node-name=log0",
+        "-blockdev",
+        "driver=blklogwrites,node-name=disk0,file=file0,log=log0",
+    ]
     text = boot(command, "the workload")
     assert "diskwork: done" in text, text[-2000:]
     return image.filesystem.read_bytes(), read_log(log)
@@ -132,7 +136,9 @@ def test_every_cut_keeps_what_was_promised(history, workers, mkfs, harness, imag
 
 def mount_by_kernel(image, disk, what):
     """Boot from the disk and power off at once, which writes what the mount cleaned up."""
-    machine = kernel_boot.Machine(image=image, arguments={"run": "/echo mounted"}, is_counted=False, disk=disk)
+    machine = kernel_boot.Machine(
+        image=image, arguments={"run": "/echo mounted"}, is_counted=False, disk=disk
+    )
     assert "mounted" in boot(kernel_boot.machine_command(machine), what)
 
 

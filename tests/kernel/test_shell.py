@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from kernel.machine import Console
 from schedlab.hosts.kernel_boot import Machine
 
@@ -191,8 +192,12 @@ def test_help_names_programs_that_are_there(shell):
     said = shell.run("help")
     there = set(shell.run("ls /").split())
     # The first column: "nice 5 ps, time ps".
-    named = {name for line in said.splitlines() if line.startswith("  ")
-             for name in re.findall("[a-z]+", line[2:].split("  ")[0])}  # fmt: skip
+    named = {
+        name
+        for line in said.splitlines()
+        if line.startswith("  ")
+        for name in re.findall("[a-z]+", line[2:].split("  ")[0])
+    }
     assert {"ps", "sched", "timings", "poweroff"} <= named <= there
 
 

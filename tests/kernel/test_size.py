@@ -27,9 +27,7 @@ def code_lines(path):
 
 def sources(folder):
     """Files of code in one folder of hosts/kernel."""
-    return sorted(
-        path for path in (KERNEL / folder).iterdir() if path.suffix in (".c", ".h", ".S", ".ld")
-    )
+    return sorted(path for path in (KERNEL / folder).iterdir() if path.suffix in (".c", ".h", ".S", ".ld"))
 
 
 def total(files, count=code_lines):

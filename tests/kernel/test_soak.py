@@ -18,6 +18,7 @@ import re
 import time
 
 import pytest
+
 from kernel.machine import Console
 from schedlab.hosts.kernel_boot import Machine
 
@@ -34,8 +35,11 @@ ARGUMENTS = {"procs_max": "500", "policy": "rr"}
 def fail_if_a_policy_failed(said):
     """A task that waits for 30 s under a policy that starves nobody has been forgotten."""
     ended = re.findall(r"policy '(\w+)' has ended: (.*)$", said, re.MULTILINE)
-    bad = [f"{name}: {why}" for name, why in ended
-           if not (name in MAY_STARVE and why.startswith("runnable task stall"))]  # fmt: skip
+    bad = [
+        f"{name}: {why}"
+        for name, why in ended
+        if not (name in MAY_STARVE and why.startswith("runnable task stall"))
+    ]
     assert not bad, f"{bad}\n{said}"
 
 

@@ -9,16 +9,29 @@ HEADER = struct.Struct("<8sIIIIQQQIIII")
 EVENT = struct.Struct("<IHBBQIi")
 NAME = struct.Struct("<IHBB16s")
 MAGIC = b"SLEVTS\0\1"
-(SWITCH, WAKING, WAKEUP, NEW, MIGRATE, FORK, EXIT, EXEC, YIELD, RUNTIME, NAMED, MEMBER, LOST,
- SYNC, END) = range(1, 16)  # fmt: skip
+(SWITCH, WAKING, WAKEUP, NEW, MIGRATE, FORK, EXIT, EXEC, YIELD, RUNTIME, NAMED, MEMBER, LOST, SYNC, END) = (
+    range(1, 16)
+)
 BLOCKED, DEAD = 1, 0x10
 ELSEWHERE = 2
 TICK_NS = 4_000_000
 
 
 def header(*, nr_cpus=2, begin_ns=1000, is_all=False, depth_min=0, version=1, recorder_pid=0):
-    return HEADER.pack(MAGIC, version, HEADER.size, EVENT.size, nr_cpus, TICK_NS, begin_ns, 0,
-                       is_all, depth_min, recorder_pid, 0)
+    return HEADER.pack(
+        MAGIC,
+        version,
+        HEADER.size,
+        EVENT.size,
+        nr_cpus,
+        TICK_NS,
+        begin_ns,
+        0,
+        is_all,
+        depth_min,
+        recorder_pid,
+        0,
+    )
 
 
 def event(kind, t_ns, pid=0, other=0, value=0, *, cpu=0, flags=0):
@@ -31,7 +44,7 @@ def named(pid, name, *, cpu=0):
 
 def read(path):
     """Events of a file: pid, CPU, kind, flags, time, other, value."""
-    return list(EVENT.iter_unpack(path.read_bytes()[HEADER.size:]))
+    return list(EVENT.iter_unpack(path.read_bytes()[HEADER.size :]))
 
 
 def write(path, events, **options):

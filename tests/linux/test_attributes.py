@@ -66,7 +66,13 @@ def test_each_task_is_in_the_map_by_its_pid(attributes, play, options):
     done, tasks = play("--attributes", str(attributes.number), *options)
     assert done.returncode == 0, done.stderr
     rich, changes, child = (attributes[tasks[name]["tid"]] for name in ("rich", "changes", "child"))
-    assert (rich["tickets"], rich["credits"], rich["priority"], rich["cap_percent"], rich["group"]) == (70, 12, 3, 40, 2)
+    assert (rich["tickets"], rich["credits"], rich["priority"], rich["cap_percent"], rich["group"]) == (
+        70,
+        12,
+        3,
+        40,
+        2,
+    )
     assert rich["deadline_ns"] == 5_000_000 and rich["burst_ns"] == 0
     assert rich["given"] == PRIORITY | TICKETS | 1 << 2 | 1 << 3 | GROUP | 1 << 5
     # The weight is a nice value, and not in the map.
@@ -95,7 +101,9 @@ def test_what_it_needs_is_named(attributes, play):
     weak = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
     done, _ = play("--attributes", str(attributes.number), below=weak)
     assert done.returncode == 1 and "needs CAP_SYS_ADMIN" in done.stderr
-    done, _ = play("--attributes", str(attributes.number), below=["unshare", "--pid", "--fork", "--mount-proc"])
+    done, _ = play(
+        "--attributes", str(attributes.number), below=["unshare", "--pid", "--fork", "--mount-proc"]
+    )
     if "unshare" in done.stderr:
         pytest.skip(f"no namespace of processes here: {done.stderr}")
     assert done.returncode == 1 and "has process numbers of its own" in done.stderr

@@ -32,11 +32,13 @@ sys.stdout.buffer.write({end!r})
 """
 BEGIN = write_frames({"loaded": b"", "attached": b""})
 END = write_frames({"ended": b"by us", "kernel": b""})
-THROWN_OUT = write_frames({
-    "ended": b"by the kernel",
-    "kernel": b'sched_ext: BPF scheduler "mlfq" disabled (runnable task stall)\n'
-              b"sched_ext: mlfq: make[7] failed to run for 30.1s\n",
-})  # fmt: skip
+THROWN_OUT = write_frames(
+    {
+        "ended": b"by the kernel",
+        "kernel": b'sched_ext: BPF scheduler "mlfq" disabled (runnable task stall)\n'
+        b"sched_ext: mlfq: make[7] failed to run for 30.1s\n",
+    }
+)
 
 
 @pytest.fixture
@@ -65,8 +67,12 @@ def launcher_is_built(build):
 
 
 def plan(log, *, rounds=2):
-    return BenchPlan(("/bin/sh", "-c", f"echo run >> {log}"), parse_policies(["SCHED_OTHER", "mlfq"]),
-                     nr_rounds=rounds, nr_warmups=0)  # fmt: skip
+    return BenchPlan(
+        ("/bin/sh", "-c", f"echo run >> {log}"),
+        parse_policies(["SCHED_OTHER", "mlfq"]),
+        nr_rounds=rounds,
+        nr_warmups=0,
+    )
 
 
 def test_policy_is_loaded_for_its_runs_and_for_no_others(machine):
@@ -84,7 +90,9 @@ def test_policy_is_loaded_for_its_runs_and_for_no_others(machine):
 
 def test_run_whose_policy_was_thrown_out_or_refused_is_none(machine):
     log = machine(end=THROWN_OUT)
-    with pytest.raises(PolicyError, match="mlfq: thrown out while it had tasks.*SCHED_OTHER: runnable task stall"):
+    with pytest.raises(
+        PolicyError, match="mlfq: thrown out while it had tasks.*SCHED_OTHER: runnable task stall"
+    ):
         measure(plan(log, rounds=1))
     log = machine(begin=write_frames({"refused": b"Permission denied"}), end=b"")
     with pytest.raises(PolicyError, match="mlfq: the kernel refuses it:\nPermission denied"):
@@ -121,24 +129,33 @@ phases = [{run = "2ms"}]
 @pytest.fixture
 def workload(tmp_path):
     (tmp_path / "w.toml").write_text(WORKLOAD)
-    return Plan([str(tmp_path / "w.toml")], ["mlfq", "SCHED_OTHER"], tmp_path / "out", host="linux", cpus=1,
-                settings=["mlfq.quantum_ns=3ms"])  # fmt: skip
+    return Plan(
+        [str(tmp_path / "w.toml")],
+        ["mlfq", "SCHED_OTHER"],
+        tmp_path / "out",
+        host="linux",
+        cpus=1,
+        settings=["mlfq.quantum_ns=3ms"],
+    )
 
 
 def test_workload_runs_under_policy_and_class_with_its_attributes(machine, workload):
     held = AttributesMap()
     verified = b"mlfq_enqueue 30\nprocessed 30 insns"
-    log = machine(begin=write_frames({"program": verified, "loaded": b"",
-                                      "attributes": str(held.number).encode(), "attached": b""}))  # fmt: skip
+    log = machine(
+        begin=write_frames(
+            {"program": verified, "loaded": b"", "attributes": str(held.number).encode(), "attached": b""}
+        )
+    )
     ours, theirs = run_plan(workload).runs
     assert (ours["policy"], ours["error"], ours["status"]) == ("mlfq", None, "ok")
     assert (theirs["policy"], theirs["error"], theirs["status"]) == ("SCHED_OTHER", None, "ok")
     assert ours["knobs"]["quantum_ns"] == 3_000_000 and "--set quantum_ns=3000000" in log.read_text()
     assert ours["environment"]["verifier_instructions"] == {"mlfq_enqueue": 30}
     assert ours["program_hash"] == theirs["program_hash"]
-    task, = linux.read_played(Path(ours["directory"]) / linux.TASKS_FILE).tasks
+    (task,) = linux.read_played(Path(ours["directory"]) / linux.TASKS_FILE).tasks
     assert held[task["tid"]]["tickets"] == 70
-    task, = linux.read_played(Path(theirs["directory"]) / linux.TASKS_FILE).tasks
+    (task,) = linux.read_played(Path(theirs["directory"]) / linux.TASKS_FILE).tasks
     with pytest.raises(FileNotFoundError):
         held[task["tid"]]
     assert log.read_text().splitlines()[1:] == ["unload"]
@@ -149,7 +166,10 @@ def test_workload_whose_policy_was_thrown_out_fails_alone(machine, workload):
     machine(end=THROWN_OUT)
     ours, theirs = run_plan(workload).runs
     assert (ours["status"], ours["error_kind"], ours["metrics"]) == ("failed", "stall", {})
-    assert "mlfq: thrown out while it had tasks" in ours["error"] and "make[7] failed to run for 30.1s" in ours["error"]
+    assert (
+        "mlfq: thrown out while it had tasks" in ours["error"]
+        and "make[7] failed to run for 30.1s" in ours["error"]
+    )
     assert theirs["status"] == "ok"
 
 

@@ -124,8 +124,9 @@ def test_policies_differ_more_than_hosts_do(both):
     """Or agreement would prove nothing: the workload tells policies apart."""
     response_ns = {
         row[1]: [compute_metrics(Timeline(records)).run["response_ns_mean"] for records in pair]
-        for row, pair in both.items() if row[0] == "mix"
-    }  # fmt: skip
+        for row, pair in both.items()
+        if row[0] == "mix"
+    }
     for host in (0, 1):
         assert response_ns["fifo"][host] > 2 * response_ns["rr"][host]
         assert response_ns["rr"][host] > 2 * response_ns["mlfq"][host]

@@ -68,8 +68,7 @@ def workload(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def runs(guest_parts, workload, bad_policies):
     wrong = [str(bad_policies / f"{name}.bpf.c") for name in WRONG]
-    return do(workload.parent / "out", workload, ["rr", "mlfq", *wrong],
-              settings=["mlfq.quantum_ns=3ms"])  # fmt: skip
+    return do(workload.parent / "out", workload, ["rr", "mlfq", *wrong], settings=["mlfq.quantum_ns=3ms"])
 
 
 @pytest.mark.full
@@ -136,13 +135,18 @@ def test_saved_machine_that_is_not_whole_is_made_again(monkeypatch, tmp_path):
 
     said = guest_boot.Said(b"", "", has_timed_out=False)
     monkeypatch.setattr(guest_boot, "saved_machine", saved_machine)
-    monkeypatch.setattr(guest_boot.GuestRunner, "_go_on",
-                        lambda _self, _system, path, *_: said if path.read_text() == "whole" else None)
+    monkeypatch.setattr(
+        guest_boot.GuestRunner,
+        "_go_on",
+        lambda _self, _system, path, *_: said if path.read_text() == "whole" else None,
+    )
     saved.write_text("cut")
     assert guest_boot.GuestRunner().run(None, {}, timeout_s=1) is said and len(boots) == 1
     assert guest_boot.GuestRunner().run(None, {}, timeout_s=1) is said and len(boots) == 1
     monkeypatch.setattr(guest_boot.GuestRunner, "_go_on", lambda *_: None)
-    with pytest.raises(HostError, match="machine: qemu.* does not go on from the machine that it has just saved"):
+    with pytest.raises(
+        HostError, match="machine: qemu.* does not go on from the machine that it has just saved"
+    ):
         guest_boot.GuestRunner().run(None, {}, timeout_s=1)
 
 
@@ -153,7 +157,9 @@ def test_missing_emulator_is_named_with_its_remedy(monkeypatch, tmp_path):
 
 
 def test_pids_of_the_kernel_become_those_of_the_program():
-    said = with_program_pids("reader-with-a-l[57] waits for init[1]", {57: 2}, ["a", "reader-with-a-long-name"])
+    said = with_program_pids(
+        "reader-with-a-l[57] waits for init[1]", {57: 2}, ["a", "reader-with-a-long-name"]
+    )
     assert said == ("reader-with-a-long-name[2] waits for init[1]", 2)
 
 

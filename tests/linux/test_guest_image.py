@@ -32,12 +32,14 @@ class Archive:
         self.keyring.write_bytes(self._gpg("--export", "debian@example.org"))
         kernel = f"linux-binary-{VERSION}-cloud-amd64"
         lists = {
-            "sid": [self._package(kernel, "usr/lib/modules/7.2.99/vmlinuz"),
-                    self._entry("linux-image-cloud-amd64", f"Depends: {kernel.replace('binary', 'image')}\n"),
-                    self._entry(kernel.replace("binary", "image"), "")],
+            "sid": [
+                self._package(kernel, "usr/lib/modules/7.2.99/vmlinuz"),
+                self._entry("linux-image-cloud-amd64", f"Depends: {kernel.replace('binary', 'image')}\n"),
+                self._entry(kernel.replace("binary", "image"), ""),
+            ],
             "forky": [],
             "bookworm-backports": [self._package("libbpf-dev", "usr/lib/x86_64-linux-gnu/libbpf.a")],
-        }  # fmt: skip
+        }
         for suite, entries in lists.items():
             place = self.folder / "dists" / suite
             (place / "main" / "binary-amd64").mkdir(parents=True)
@@ -49,7 +51,9 @@ class Archive:
         return subprocess.run(command, input=text, capture_output=True, check=True).stdout
 
     def _entry(self, name: str, more: str) -> str:
-        return f"Package: {name}\nVersion: {VERSION}\nArchitecture: amd64\nMaintainer: n\nDescription: d\n{more}"
+        return (
+            f"Package: {name}\nVersion: {VERSION}\nArchitecture: amd64\nMaintainer: n\nDescription: d\n{more}"
+        )
 
     def _package(self, name: str, file: str) -> str:
         tree = self.folder / name
@@ -60,16 +64,20 @@ class Archive:
         path = self.folder / f"{name}_{VERSION}_amd64.deb"
         subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, path], capture_output=True, check=True)
         data = path.read_bytes()
-        return self._entry(name, f"Filename: {path.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n")
+        return self._entry(
+            name, f"Filename: {path.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n"
+        )
 
     def packages(self, suite: str) -> Path:
         return self.folder / "dists" / suite / "main" / "binary-amd64" / "Packages"
 
     def sign(self, suite: str, who: str = "debian") -> None:
         data = self.packages(suite).read_bytes()
-        text = (f"Origin: Debian\nLabel: Debian\nSuite: {suite}\nCodename: {suite}\nDate: Sun, 22 Nov 2026 00:00:00 UTC\n"
-                f"Architectures: amd64\nComponents: main\nSHA256:\n {hashlib.sha256(data).hexdigest()} {len(data)} "
-                "main/binary-amd64/Packages\n")  # fmt: skip
+        text = (
+            f"Origin: Debian\nLabel: Debian\nSuite: {suite}\nCodename: {suite}\nDate: Sun, 22 Nov 2026 00:00:00 UTC\n"
+            f"Architectures: amd64\nComponents: main\nSHA256:\n {hashlib.sha256(data).hexdigest()} {len(data)} "
+            "main/binary-amd64/Packages\n"
+        )
         signed = self._gpg("--batch", "--local-user", f"{who}@example.org", "--clearsign", text=text.encode())
         (self.folder / "dists" / suite / "InRelease").write_bytes(signed)
 
@@ -86,8 +94,10 @@ def archive(tmp_path, monkeypatch, need):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     # A machine whose own apt lets everything in, as those of many containers do.
     careless = tmp_path / "careless.conf"
-    careless.write_text('Acquire::AllowInsecureRepositories "true";\nAcquire::AllowWeakRepositories "true";\n'
-                        'APT::Get::AllowUnauthenticated "true";\n')  # fmt: skip
+    careless.write_text(
+        'Acquire::AllowInsecureRepositories "true";\nAcquire::AllowWeakRepositories "true";\n'
+        'APT::Get::AllowUnauthenticated "true";\n'
+    )
     monkeypatch.setenv("APT_CONFIG", str(careless))
     yield made
     made.close()

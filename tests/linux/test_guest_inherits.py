@@ -25,8 +25,12 @@ INHERIT_NS = 8 * MS
 #: shortened. With this seed the lock is met while held before it is known and after.
 RUNS = {
     "inversion-lock": (9, ("high", "low"), {"loop = 60": "loop = 30", "loop = 15": "loop = 7"}),
-    "inversion-pipe": (1, ("client", "server"), {"loop = 60": "loop = 20", "loop = 20, do = [{run": "loop = 7, do = [{run"}),
-}  # fmt: skip
+    "inversion-pipe": (
+        1,
+        ("client", "server"),
+        {"loop = 60": "loop = 20", "loop = 20, do = [{run": "loop = 7, do = [{run"},
+    ),
+}
 
 
 def text_of(root, name):
@@ -41,8 +45,10 @@ def text_of(root, name):
 def waits_ms(guest_parts, root):
     """Waits of the urgent task, by workload and whether it lends."""
     policy = guest_build.compile_for_bpf(root / "policies" / "priority.bpf.c")
-    programs = {name: compile_workload(parse_workload(text_of(root, name)), seed=seed)
-                for name, (seed, _, _) in RUNS.items()}
+    programs = {
+        name: compile_workload(parse_workload(text_of(root, name)), seed=seed)
+        for name, (seed, _, _) in RUNS.items()
+    }
     keys = [(name, lends) for name in RUNS for lends in (False, True)]
     answers = guest.run_guest(
         [

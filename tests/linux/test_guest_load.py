@@ -60,7 +60,9 @@ def test_growth_and_new_callbacks_are_seen():
     assert verifier_counts.grown({"enqueue": 100}, before, tolerated=0) == []
     assert verifier_counts.grown({"enqueue": 125}, before, tolerated=0.25) == []
     assert verifier_counts.grown({"enqueue": 126, "tick": 1}, before, tolerated=0.25) == [
-        "enqueue: 126 instructions, 100 before", "tick: is new"]  # fmt: skip
+        "enqueue: 126 instructions, 100 before",
+        "tick: is new",
+    ]
 
 
 def test_policy_that_forgets_tasks_is_thrown_out(load_answers):
@@ -106,15 +108,13 @@ def test_knobs_are_set_by_name_and_unknown_ones_refused(guest_parts, bad_policie
 @pytest.mark.full
 def test_guest_that_never_ends_is_stopped(guest_parts, root):
     policy = guest_build.compile_for_bpf(root / "policies" / "fifo.bpf.c")
-    (answer,) = guest.run_guest(
-        [guest.GuestTask("endless", policy, hold_ms=10**9)], timeout_s=2
-    )
+    (answer,) = guest.run_guest([guest.GuestTask("endless", policy, hold_ms=10**9)], timeout_s=2)
     assert "no end after 2 s" in answer.fatal[0]
 
 
 def test_error_of_the_compiler_names_the_users_line(guest_parts, tmp_path):
     wrong = tmp_path / "wrong.bpf.c"
-    wrong.write_text('#include <scx/common.bpf.h>\nint x = nothing;\n')
+    wrong.write_text("#include <scx/common.bpf.h>\nint x = nothing;\n")
     with pytest.raises(PolicyError, match=r"wrong\.bpf\.c:2:9.*\n?.*nothing"):
         guest_build.compile_for_bpf(wrong)
 

@@ -88,7 +88,9 @@ def test_damaged_image_is_refused_and_a_cut_copy_made_again(pack, tmp_path, monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     whole, path = image(pack(elf(GNU, XEN))), tmp_path / "vmlinuz"
     path.write_bytes(whole[: 4 * 512 + 100 + 40] + bytes(30) + whole[4 * 512 + 100 + 70 :])
-    with pytest.raises(HostError, match=f"vmlinuz: what is packed in it is damaged .*remove {tmp_path}: it is fetched again"):
+    with pytest.raises(
+        HostError, match=f"vmlinuz: what is packed in it is damaged .*remove {tmp_path}: it is fetched again"
+    ):
         guest_vmlinux.unpacked(path)
     path.write_bytes(whole[:-20])
     with pytest.raises(HostError, match="vmlinuz: it is cut short"):
@@ -154,7 +156,10 @@ WRONG = {
     "header": (kernel()[:300], "is no Linux kernel: 300 bytes"),
     "arm64": (kernel(machine=0xAA64), "is for another machine: 64-bit Arm"),
     "i386": (kernel(flags=0), "is for another machine: 32-bit x86"),
-    "6.12": (kernel(b"\0.BTF\0", release=b"6.12.9 #1"), r"has no sched_ext \(6\.12\.9\): it is older than Linux 6\.12, or"),
+    "6.12": (
+        kernel(b"\0.BTF\0", release=b"6.12.9 #1"),
+        r"has no sched_ext \(6\.12\.9\): it is older than Linux 6\.12, or",
+    ),
     "damaged": (kernel()[:2180] + bytes(20) + kernel()[2200:], "what is packed in it is damaged"),
     "untyped": (kernel(b"sched_ext_ops"), r"does not say how its structures lie \(BTF\) \(7\.2\.13-test\)"),
     "arm-elf": (arm(elf(XEN)), "is for another machine: 64-bit Arm"),
@@ -169,7 +174,9 @@ def test_kernel_in_which_no_policy_can_run_is_refused_at_once(name, tmp_path, mo
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     data, reason = WRONG[name]
     (tmp_path / "vmlinuz").write_bytes(data)
-    with pytest.raises(UsageError, match=rf"^--kernel .*vmlinuz: {reason}.*; name a kernel image for x86_64, such as"):
+    with pytest.raises(
+        UsageError, match=rf"^--kernel .*vmlinuz: {reason}.*; name a kernel image for x86_64, such as"
+    ):
         guest_vmlinux.refuse_unusable(tmp_path / "vmlinuz")
 
 
@@ -178,7 +185,12 @@ def test_kernel_in_which_policies_can_run_is_taken(tmp_path, monkeypatch):
     lz4 = image(b"\x02\x21\x4c\x18" + bytes(4096))
     lz4 = bytearray(lz4) + bytes(-len(lz4) % 16)
     lz4[0x1F4:0x1F8], lz4[0x236] = struct.pack("<I", (len(lz4) - 4 * 512) // 16), 1
-    for data in (kernel(), kernel() + b"a signature", bytes(lz4), elf(XEN) + b"sched_ext_ops\0.BTF\0" + bytes(5000)):
+    for data in (
+        kernel(),
+        kernel() + b"a signature",
+        bytes(lz4),
+        elf(XEN) + b"sched_ext_ops\0.BTF\0" + bytes(5000),
+    ):
         (tmp_path / "vmlinuz").write_bytes(data)
         guest_vmlinux._why_unusable.cache_clear()
         guest_vmlinux.refuse_unusable(tmp_path / "vmlinuz")
@@ -187,7 +199,11 @@ def test_kernel_in_which_policies_can_run_is_taken(tmp_path, monkeypatch):
 def test_what_is_no_file_is_not_read(tmp_path):
     """Reading from a pipe would not end."""
     os.mkfifo(tmp_path / "pipe")
-    for name, reason in ((tmp_path, "not even a file"), (tmp_path / "pipe", "not even a file"), ("/dev/zero", "not even")):
+    for name, reason in (
+        (tmp_path, "not even a file"),
+        (tmp_path / "pipe", "not even a file"),
+        ("/dev/zero", "not even"),
+    ):
         with pytest.raises(UsageError, match=reason):
             guest_vmlinux.refuse_unusable(type(tmp_path)(name))
     with open(tmp_path / "huge", "wb") as file:

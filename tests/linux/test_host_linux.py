@@ -30,7 +30,9 @@ from schedlab.workload.find import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEAD = '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\ntick = "4ms"\n'
-LIGHT = HEAD + """
+LIGHT = (
+    HEAD
+    + """
 [[task]]
 name = "hog"
 count = 2
@@ -46,8 +48,13 @@ name = "child"
 arrival = "spawned"
 phases = [{run = "1ms"}]
 """
+)
 NOBODY = 65534
-SPIN = HEAD + 'horizon = "300s"\n' + '[[task]]\nname = "spin"\ncount = 3\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
+SPIN = (
+    HEAD
+    + 'horizon = "300s"\n'
+    + '[[task]]\nname = "spin"\ncount = 3\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
+)
 
 
 def may_use_realtime() -> bool:
@@ -70,7 +77,11 @@ def plan(build, tmp_path):
 def settings_of_the_machine() -> dict:
     """All that a run might have changed: classes and CPUs of others, and the kernel's knobs."""
     found = {str(path): path.read_text() for path in Path("/proc/sys/kernel").glob("sched_*")}
-    found["us"] = (os.sched_getscheduler(0), sorted(os.sched_getaffinity(0)), os.getpriority(os.PRIO_PROCESS, 0))
+    found["us"] = (
+        os.sched_getscheduler(0),
+        sorted(os.sched_getaffinity(0)),
+        os.getpriority(os.PRIO_PROCESS, 0),
+    )
     return found
 
 
@@ -209,7 +220,11 @@ def test_a_killed_runner_or_task_fails_its_run_alone(plan):
 
 def without_privileges(tmp_path, *words) -> subprocess.CompletedProcess:
     """Run schedlab with no capability at all, though perhaps as root."""
-    drop = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all", "--no-new-privs"] if os.geteuid() == 0 else []
+    drop = (
+        ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all", "--no-new-privs"]
+        if os.geteuid() == 0
+        else []
+    )
     return subprocess.run(
         [*drop, sys.executable, "-m", "schedlab", "run", *words, "--host", "linux", "--cpus", "1", "--json"],
         capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(ROOT / "python")}, cwd=tmp_path,
@@ -248,32 +263,78 @@ def test_another_user_with_a_nice_value_gets_all_that_needs_no_privilege(build, 
     """Root without capabilities still owns root's files; this one owns nothing but a folder."""
     nice = min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
     become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "nice", "-n", "5"]
-    env = {"HOME": str(nobodys_folder), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    env = {
+        "HOME": str(nobodys_folder),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
 
     def do(python, *words):
-        return subprocess.run([*become, python, *words], env=env, cwd=nobodys_folder, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [*become, python, *words],
+            env=env,
+            cwd=nobodys_folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     # Ours may lie in root's home.
-    python = next((each for each in (sys.executable, "/usr/bin/python3")
-                   if do(each, "-c", "import polars, schedlab").returncode == 0), None)  # fmt: skip
+    python = next(
+        (
+            each
+            for each in (sys.executable, "/usr/bin/python3")
+            if do(each, "-c", "import polars, schedlab").returncode == 0
+        ),
+        None,
+    )
     if python is None:
         pytest.skip("no Python that another user may start has schedlab's dependencies")
     (nobodys_folder / "w.toml").write_text(LIGHT)
-    done = do(python, "-m", "schedlab", "run", "w.toml", "--host", "linux", "--cpus", "1", "--json",
-              "--policy", f"SCHED_OTHER,SCHED_OTHER:{nice - 1},SCHED_IDLE")  # fmt: skip
+    done = do(
+        python,
+        "-m",
+        "schedlab",
+        "run",
+        "w.toml",
+        "--host",
+        "linux",
+        "--cpus",
+        "1",
+        "--json",
+        "--policy",
+        f"SCHED_OTHER,SCHED_OTHER:{nice - 1},SCHED_IDLE",
+    )
     runs = {run["policy"]: run for run in json.loads(done.stdout)["runs"]}
     assert runs["SCHED_OTHER"]["error"] is None and runs["SCHED_IDLE"]["error"] is None, done.stderr
     assert runs["SCHED_OTHER"]["knobs"]["nice"] == nice
     assert "CAP_SYS_NICE" in runs[f"SCHED_OTHER:{nice - 1}"]["error"]
     assert all(path.stat().st_uid == NOBODY for path in nobodys_folder.rglob("*.json"))
-    measured = do(python, "-m", "schedlab", "bench", "--policy", "SCHED_OTHER,SCHED_BATCH", "--runs", "2", "--warmups", "0", "--json", "--", "true")
+    measured = do(
+        python,
+        "-m",
+        "schedlab",
+        "bench",
+        "--policy",
+        "SCHED_OTHER,SCHED_BATCH",
+        "--runs",
+        "2",
+        "--warmups",
+        "0",
+        "--json",
+        "--",
+        "true",
+    )
     assert measured.returncode == 0, measured.stderr
     doctor = do(python, "-m", "schedlab", "doctor", "--json")
-    assert {check["name"]: check["status"] for check in json.loads(doctor.stdout)["checks"]}["host linux"] == "ok"
+    assert {check["name"]: check["status"] for check in json.loads(doctor.stdout)["checks"]}[
+        "host linux"
+    ] == "ok"
 
 
 def test_a_recording_with_holes_gives_way_to_what_tasks_noted(plan, monkeypatch):
     """As after a ring that was full: the run is good, and says what it lacks."""
+
     class Deaf:
         def __init__(self):
             self.ended = False
@@ -355,7 +416,9 @@ def test_impossible_figures_are_refused(changed, problem):
     assert problem in tally.check(columns, nr_cpus=1, elapsed_ns=5_000_000, work_ns=np.array([3_000_000]))
 
 
-BESIDE = HEAD + """
+BESIDE = (
+    HEAD
+    + """
 [[task]]
 name = "shell"
 phases = [{loop = 5, do = [{sleep = "5ms"}, {run = "100us"}]}]
@@ -365,6 +428,7 @@ name = "hog"
 count = 2
 phases = [{run = "60ms"}]
 """
+)
 
 
 @needs_realtime
@@ -378,7 +442,11 @@ def test_tasks_of_a_name_have_a_class_of_their_own(plan, are_threads):
     assert [(run["policy"], run["error"]) for run in result.runs] == [(name, None) for name in classes]
 
     def is_serial(run):
-        hogs = [task for task in linux.read_played(Path(run["directory"]) / linux.TASKS_FILE).tasks if task["name"] == "hog"]
+        hogs = [
+            task
+            for task in linux.read_played(Path(run["directory"]) / linux.TASKS_FILE).tasks
+            if task["name"] == "hog"
+        ]
         return max(hog["first_run_ns"] for hog in hogs) >= min(hog["end_ns"] for hog in hogs)
 
     assert [is_serial(run) for run in result.runs] == [False, True, False]
@@ -402,7 +470,9 @@ def test_work_that_is_not_as_long_as_stated_voids_a_run(tmp_path, run_ms, is_voi
     assert result["physics"] == "ok"
     assert (result["error_kind"], result["metrics"] == {}) == (("void", True) if is_void else (None, False))
     if is_void:
-        assert f"void: work took {run_ms:.1f} ms of CPU time where the workload says 29.0 ms" in result["error"]
+        assert (
+            f"void: work took {run_ms:.1f} ms of CPU time where the workload says 29.0 ms" in result["error"]
+        )
 
 
 def test_the_length_of_work_with_calls_is_the_machine_s(tmp_path):
@@ -413,11 +483,16 @@ def test_the_length_of_work_with_calls_is_the_machine_s(tmp_path):
     columns = tally.columns_of([noted(run_ns=4_500_000)])
     assert not tally.wrong_length(columns, work_ns=program.work_ns(), has_calls=[True])
     assert tally.wrong_length(columns, work_ns=program.work_ns(), has_calls=[False])
-    assert not tally.wrong_length(tally.columns_of([noted(end_ns=None)]), work_ns=program.work_ns(), has_calls=[False])
+    assert not tally.wrong_length(
+        tally.columns_of([noted(end_ns=None)]), work_ns=program.work_ns(), has_calls=[False]
+    )
 
 
 def test_what_tasks_noted_gives_the_metrics_that_it_can():
-    tasks = [noted(), noted(task=2, arrival_ns=1_000_000, first_run_ns=2_000_000, end_ns=None, wait_ns=4_000_000)]
+    tasks = [
+        noted(),
+        noted(task=2, arrival_ns=1_000_000, first_run_ns=2_000_000, end_ns=None, wait_ns=4_000_000),
+    ]
     columns = tally.columns_of([*tasks, noted(task=3, arrival_ns=None)])
     assert tally.check(columns, nr_cpus=2, elapsed_ns=6_000_000, work_ns=np.full(3, -1)) == "ok"
     run = tally.tally_metrics(columns, nr_cpus=2, elapsed_ns=6_000_000).run
@@ -452,9 +527,14 @@ def records(*rows) -> np.ndarray:
 
 def test_records_get_the_programs_numbers():
     events = records(
-        (0, 5, 3, Kind.ARRIVE, 0, 4), (1, 4, 3, Kind.RUN, 0, 0), (2, 4, 3, Kind.STOP, Stop.PREEMPTED, 1),
-        (2, 5, 3, Kind.RUN, 0, 0), (3, 5, 1, Kind.MIGRATE, 0, 3), (4, 0, 1, Kind.OVERHEAD, 4, 1), (5, 5, 9, Kind.RUN, 0, 0),
-    )  # fmt: skip
+        (0, 5, 3, Kind.ARRIVE, 0, 4),
+        (1, 4, 3, Kind.RUN, 0, 0),
+        (2, 4, 3, Kind.STOP, Stop.PREEMPTED, 1),
+        (2, 5, 3, Kind.RUN, 0, 0),
+        (3, 5, 1, Kind.MIGRATE, 0, 3),
+        (4, 0, 1, Kind.OVERHEAD, 4, 1),
+        (5, 5, 9, Kind.RUN, 0, 0),
+    )
     made = linux.rename(events, np.array([0, 0, 0, 0, 0, 2], np.uint32), (1, 3))
     # Task 4 is none of the program's, and CPU 9 not of the run.
     assert made.tolist() == [(0, 2, 1, Kind.ARRIVE, 0, 0), (2, 2, 1, Kind.RUN, 0, 0), (3, 2, 0, Kind.MIGRATE, 0, 1),
@@ -464,5 +544,8 @@ def test_records_get_the_programs_numbers():
 def test_records_with_less_cpu_time_than_a_tasks_own_clock_are_refused():
     events = records((0, 1, 0, Kind.RUN, 0, 0), (5_000_000, 1, 0, Kind.STOP, Stop.EXITED, 5_000_000))
     linux.refuse_holes(events, linux.Played([noted(run_ns=5_100_000)], None), 1)
-    with pytest.raises(RecordError, match=r"lack 4.0 ms of the CPU time of task 1 \(t\) by its own clock; .* left out 3 switches"):
+    with pytest.raises(
+        RecordError,
+        match=r"lack 4.0 ms of the CPU time of task 1 \(t\) by its own clock; .* left out 3 switches",
+    ):
         linux.refuse_holes(events, linux.Played([noted(run_ns=9_000_000)], None), 3)

@@ -288,7 +288,9 @@ def test_a_tree_of_another_user_is_given_up_and_told(program, tmp_path, need):
     with tempfile.TemporaryDirectory(prefix="schedlab-launch-") as name:
         folder, source = Path(name), tmp_path / "become.c"
         folder.chmod(0o755)
-        source.write_text("#include <unistd.h>\nint main(void) { if (setuid(0)) return 3; pause(); return 0; }\n")
+        source.write_text(
+            "#include <unistd.h>\nint main(void) { if (setuid(0)) return 3; pause(); return 0; }\n"
+        )
         subprocess.run([need("cc"), "-o", folder / "become", source], check=True)
         (folder / "become").chmod(0o4755)
         shutil.copy(program, folder / "launch")

@@ -7,6 +7,7 @@ program, is run in the guest; what it said there is then played to the command.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -37,13 +38,17 @@ RUNS = {
 def in_guest(guest_parts, root, bad_policies):
     """What the loader printed and its exit status, by run; one machine for all."""
     loader = guest_build.build_program("load", guest_parts.libbpf)
-    places = {name: bad_policies if (bad_policies / f"{name}.bpf.c").exists() else root / "policies"
-              for name, _, _ in RUNS.values()}  # fmt: skip
+    places = {
+        name: bad_policies if (bad_policies / f"{name}.bpf.c").exists() else root / "policies"
+        for name, _, _ in RUNS.values()
+    }
     tasks = [
         guest.GuestTask(
-            run, guest_build.compile_for_bpf(places[name] / f"{name}.bpf.c"),
-            command=("/load", "POLICY", *words), hold_ms=hold_ms,
-        )  # fmt: skip
+            run,
+            guest_build.compile_for_bpf(places[name] / f"{name}.bpf.c"),
+            command=("/load", "POLICY", *words),
+            hold_ms=hold_ms,
+        )
         for run, (name, words, hold_ms) in RUNS.items()
     ]
     answers = guest.run_guest(tasks, files={"/load": loader.read_bytes()})
@@ -117,8 +122,8 @@ RECORDED = {
     "counts": b"call rr_enqueue 120 36000\nevent SCX_EV_ENQ_SKIP_EXITING 2\n",
     "ended": b"by us",
     "kernel": b'sched_ext: BPF scheduler "rr" enabled\n'
-              b'sched_ext: BPF scheduler "rr" disabled (unregistered from user space)\n',
-}  # fmt: skip
+    b'sched_ext: BPF scheduler "rr" disabled (unregistered from user space)\n',
+}
 
 
 @pytest.fixture
@@ -129,8 +134,14 @@ def command(monkeypatch, tmp_path):
     def start(*words, frames=RECORDED, waits=True):
         (tmp_path / "frames").write_bytes(write_frames(frames))
         player = tmp_path / "player"
-        player.write_text(PLAYER.format(python=sys.executable, frames=str(tmp_path / "frames"),
-                                        words=str(tmp_path / "words"), waits=waits))  # fmt: skip
+        player.write_text(
+            PLAYER.format(
+                python=sys.executable,
+                frames=str(tmp_path / "frames"),
+                words=str(tmp_path / "words"),
+                waits=waits,
+            )
+        )
         player.chmod(0o755)
         code = (
             "from schedlab.hosts import load; from schedlab.cli import app; from pathlib import Path\n"
@@ -138,9 +149,11 @@ def command(monkeypatch, tmp_path):
             "app.main()"
         )
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "load", *words], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [sys.executable, "-c", code, "load", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         started.append(process)
         return process
 
@@ -187,8 +200,8 @@ def test_refusal_and_removal_are_failures(command, needs_clang):
     gone = RECORDED | {
         "ended": b"by the kernel",
         "kernel": b'sched_ext: BPF scheduler "rr" disabled (runnable task stall)\n'
-                  b"sched_ext: rr: make[7] failed to run for 30.1s\n",
-    }  # fmt: skip
+        b"sched_ext: rr: make[7] failed to run for 30.1s\n",
+    }
     process = command("rr", frames=gone, waits=False)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1
@@ -212,10 +225,8 @@ def test_killed_command_ends_the_loaders_input(command, needs_clang, tmp_path):
 def _commands() -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
+        with contextlib.suppress(OSError):
             found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        except OSError:
-            pass
     return [words for words in found if "player" in words and "schedlab-load-" in words]
 
 
@@ -240,10 +251,10 @@ def test_machine_that_has_all_can_load(machine):
     assert load.unavailable_reason(system=machine) is None
 
 
-@pytest.mark.parametrize(("release", "why"), [
-    ("6.1.0-9-amd64", "is older than Linux 6.12"),
-    ("6.18.1", "was built without CONFIG_SCHED_CLASS_EXT"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("release", "why"),
+    [("6.1.0-9-amd64", "is older than Linux 6.12"), ("6.18.1", "was built without CONFIG_SCHED_CLASS_EXT")],
+)
 def test_kernel_without_sched_ext(machine, monkeypatch, release, why):
     monkeypatch.setattr(platform, "release", lambda: release)
     (machine / "sys/kernel/sched_ext/state").unlink()
@@ -264,8 +275,13 @@ def test_command_refuses_with_its_exit_code(root):
     environment = {**os.environ, "PYTHONPATH": str(root / "python")}
 
     def run(*words):
-        return subprocess.run([sys.executable, "-m", "schedlab", "load", *words],
-                              capture_output=True, text=True, env=environment, check=False)
+        return subprocess.run(
+            [sys.executable, "-m", "schedlab", "load", *words],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        )
 
     wrong = run("mlfk")
     assert wrong.returncode == 2 and "mlfq" in wrong.stderr

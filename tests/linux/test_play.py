@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from schedlab.program.compiler import compile_workload
 from schedlab.workload.spec import parse_workload
 
 HEAD = '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\ntick = "4ms"\n'
-EVERY_VERB = HEAD + """
+EVERY_VERB = (
+    HEAD
+    + """
 [[lock]]
 name = "l"
 
@@ -63,8 +65,11 @@ name = "sleeper"
 arrival = "5ms"
 phases = [{sleep = "10ms"}, {run = "3ms"}]
 """
+)
 SPIN = HEAD + '[[task]]\nname = "spin"\ncount = 2\nphases = [{loop = "forever", do = [{run = "1ms"}]}]\n'
-QUICK_AND_SLOW = HEAD + """
+QUICK_AND_SLOW = (
+    HEAD
+    + """
 [[task]]
 name = "quick"
 phases = [{run = "1ms"}]
@@ -73,6 +78,7 @@ phases = [{run = "1ms"}]
 name = "slow"
 phases = [{sleep = "300s"}]
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +165,9 @@ def test_every_verb_does_what_it_says(command, options):
     done, played = play(command, EVERY_VERB, *options)
     assert done.returncode == 0, done.stderr
     by_name = {task["name"]: task for task in played.tasks}
-    parent, waiter, sender, receiver, sleeper = (by_name[n] for n in "parent waiter sender receiver sleeper".split())
+    parent, waiter, sender, receiver, sleeper = (
+        by_name[n] for n in ["parent", "waiter", "sender", "receiver", "sleeper"]
+    )
     first, second = (task for task in played.tasks if task["name"] == "child")
     assert played.run["nr_ended"] == 7
     for task in played.tasks:
@@ -192,15 +200,18 @@ def test_a_condition_wakes_who_waited_longest_with_its_lock(command):
     names = ("first", "second", "third", "signaller")
     text = HEAD.replace('tick = "4ms"\n', 'tick = "4ms"\nhorizon = "20s"\n')
     text += '[[lock]]\nname = "l"\n[[condition]]\nname = "c"\n'
-    for i, (name, following) in enumerate(zip(names[:3], names[1:], strict=True)):
+    for i, (name, following) in enumerate(itertools.pairwise(names)):
         arrival = 'arrival = "spawned"\n' if i else ""
         text += (
             f'[[pipe]]\nname = "{name}"\n[[task]]\nname = "{name}"\n{arrival}'
             f'phases = [{{lock = "l"}}, {{spawn = "{following}"}}, {{await = {{condition = "c", lock = "l"}}}}, '
             f'{{unlock = "l"}}, {{send = {{pipe = "{name}", bytes = 1}}}}]\n'
         )
-    turns = ", ".join(f'{{lock = "l"}}, {{signal = "c"}}, {{unlock = "l"}}, {{recv = {{pipe = "{name}", bytes = 1}}}}, '
-                      '{sleep = "20ms"}, {spawn = "mark"}' for name in names[:3])  # fmt: skip
+    turns = ", ".join(
+        f'{{lock = "l"}}, {{signal = "c"}}, {{unlock = "l"}}, {{recv = {{pipe = "{name}", bytes = 1}}}}, '
+        '{sleep = "20ms"}, {spawn = "mark"}'
+        for name in names[:3]
+    )
     text += f'[[task]]\nname = "signaller"\narrival = "spawned"\nphases = [{turns}]\n'
     text += '[[task]]\nname = "mark"\narrival = "spawned"\nphases = [{run = "1us"}]\n'
     done, played = play(command, text)
@@ -262,11 +273,13 @@ def test_a_run_is_not_measured_by_what_would_end_slices(command, tmp_path):
         looks = tmp_path / f"looks-{rounds}"
         text = HEAD + f'[[task]]\nname = "t"\nphases = [{{loop = {rounds}, do = [{{run = "1ms"}}]}}]\n'
         words, result = command(text)
-        subprocess.run(words, env={**os.environ, "LD_PRELOAD": str(library), "LOOKS": str(looks)}, check=True, timeout=60)
+        subprocess.run(
+            words, env={**os.environ, "LD_PRELOAD": str(library), "LOOKS": str(looks)}, check=True, timeout=60
+        )
         assert read_played(result).tasks[0]["run_ns"] >= rounds * 1_000_000 - 1_000
         nr_looks.append(looks.stat().st_size)
     # The last one, at the end, may find that something is left to do.
-    assert 0 < nr_looks[0] and nr_looks[1] <= nr_looks[0] + 3
+    assert nr_looks[0] > 0 and nr_looks[1] <= nr_looks[0] + 3
 
 
 def test_who_is_preempted_gets_all_that_it_asked_for(command):
@@ -291,7 +304,9 @@ def test_the_horizon_ends_who_never_ends(command):
 
 def test_a_killed_task_ends_the_run_and_is_named(command, tmp_path):
     words, result = command(QUICK_AND_SLOW)
-    process = begun(words, result, lambda _: has_a_line(result), "quick never ended", stderr=subprocess.PIPE, text=True)
+    process = begun(
+        words, result, lambda _: has_a_line(result), "quick never ended", stderr=subprocess.PIPE, text=True
+    )
     (slow,) = children_of(process.pid)
     os.kill(slow, signal.SIGKILL)
     _, said = process.communicate(timeout=30)
@@ -316,7 +331,9 @@ def test_a_killed_runner_leaves_what_had_ended_and_no_task(command, tmp_path):
 
 def mount(folder: Path, kib: int) -> None:
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k", "none", folder], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "none", folder], capture_output=True, check=False
+    )
     if done.returncode:
         pytest.skip("needs root, to mount a small disk")
 
@@ -326,7 +343,7 @@ def test_a_full_disk_is_named_and_what_was_written_can_be_read(command, tmp_path
     mount(small, 64)
     try:
         text = HEAD + '[[task]]\nname = "writer"\nphases = [{write = {bytes = "1MiB", chunk = "4KiB"}}]\n'
-        done, played = play(command, text, folder=small)
+        done, _ = play(command, text, folder=small)
         assert done.returncode == 1
         assert "No space left on device; make room" in done.stderr
         # Room for the results is taken first, so that nobody can fill the disk under them.
@@ -351,12 +368,17 @@ def test_a_full_disk_is_named_and_what_was_written_can_be_read(command, tmp_path
 
 
 def test_what_a_device_refuses_is_explained(command, tmp_path):
-    text = HEAD + '[[task]]\nname = "odd"\nphases = [{read = {bytes = "999B", chunk = "999B", direct = true}}]\n'
+    text = (
+        HEAD + '[[task]]\nname = "odd"\nphases = [{read = {bytes = "999B", chunk = "999B", direct = true}}]\n'
+    )
     done, played = play(command, text)
     assert done.returncode == 1
     assert "O_DIRECT" in done.stderr
-    good = HEAD + '[[task]]\nname = "even"\nphases = [{read = {bytes = "64KiB", chunk = "4KiB", direct = true}}, ' \
-                  '{write = {bytes = "64KiB", chunk = "4KiB", direct = true}}]\n'
+    good = (
+        HEAD
+        + '[[task]]\nname = "even"\nphases = [{read = {bytes = "64KiB", chunk = "4KiB", direct = true}}, '
+        '{write = {bytes = "64KiB", chunk = "4KiB", direct = true}}]\n'
+    )
     done, played = play(command, good)
     if played.run["file_system"] in ("ext4", "xfs", "btrfs"):
         assert done.returncode == 0, done.stderr
@@ -374,6 +396,11 @@ def test_wrong_use_is_refused(player, tmp_path):
         assert problem in done.stderr
     damaged = tmp_path / "damaged"
     damaged.write_bytes(b"SLPROG\0\1" + b"\xff" * 200)
-    done = subprocess.run([player, "--program", damaged, "--result", tmp_path / "r"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [player, "--program", damaged, "--result", tmp_path / "r"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
     assert json.loads((tmp_path / "r").read_text())["error_kind"] == "usage"

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from linux import event_files as ev
 
+from linux import event_files as ev
 from schedlab.errors import HostError, RecordError, UnavailableError, UsageError
 from schedlab.hosts.launch import Command, Launcher
 from schedlab.hosts.recorder import Recorder, convert_events, probe, unavailable_reason
@@ -69,7 +69,14 @@ def convert(tmp_path):
 
 def rows(records, *kinds):
     return [
-        (Kind(int(e["kind"])).name, int(e["t_ns"]), int(e["task"]), int(e["cpu"]), int(e["flags"]), int(e["arg"]))
+        (
+            Kind(int(e["kind"])).name,
+            int(e["t_ns"]),
+            int(e["task"]),
+            int(e["cpu"]),
+            int(e["flags"]),
+            int(e["arg"]),
+        )
         for e in records.events
         if not kinds or e["kind"] in kinds
     ]
@@ -86,7 +93,10 @@ def rows(records, *kinds):
         (ev.header(version=7), "version 7"),
         (ev.header(nr_cpus=0), "0 CPUs"),
         (ev.header() + ev.event(99, 1) + ev.event(ev.END, 2), "at byte 64: no event .kind 99"),
-        (ev.header() + ev.event(ev.WAKING, 1, 5, 1 << 30) + ev.event(ev.END, 2), "at byte 64: no event .kind 2"),
+        (
+            ev.header() + ev.event(ev.WAKING, 1, 5, 1 << 30) + ev.event(ev.END, 2),
+            "at byte 64: no event .kind 2",
+        ),
         (ev.header() + ev.event(ev.SWITCH, 1, cpu=9) + ev.event(ev.END, 2), "CPU 9"),
         (ev.header() + ev.event(ev.SWITCH, 1, 1 << 30) + ev.event(ev.END, 2), "at byte 64"),
     ],
@@ -150,7 +160,7 @@ def test_a_story_of_two_tasks(convert):
 
 
 def test_a_file_that_was_cut_off_counts_up_to_its_last_sync(convert):
-    whole = STORY[:8] + [ev.event(ev.SYNC, 1250)] + STORY[8:10]
+    whole = [*STORY[:8], ev.event(ev.SYNC, 1250), *STORY[8:10]]
     converted, records = convert([*whole, STORY[10][:10]])
     assert not converted.is_whole and not converted.have_all_ended
     assert records.end_ns == 250
@@ -160,9 +170,11 @@ def test_a_file_that_was_cut_off_counts_up_to_its_last_sync(convert):
 def test_a_window_of_a_recording(convert):
     converted, records = convert(STORY, origin_ns=1150, end_ns=1450)
     assert rows(records, Kind.ARRIVE, Kind.RUN)[:4] == [
-        ("ARRIVE", 0, 1, 0, 0, 0), ("RUN", 0, 1, 0, 0, 0),
-        ("ARRIVE", 0, 2, 1, 0, 0), ("RUN", 0, 2, 1, 0, 0),
-    ]  # fmt: skip
+        ("ARRIVE", 0, 1, 0, 0, 0),
+        ("RUN", 0, 1, 0, 0, 0),
+        ("ARRIVE", 0, 2, 1, 0, 0),
+        ("RUN", 0, 2, 1, 0, 0),
+    ]
     assert converted.end_ns == 300
     assert physics.check(Timeline(records), physics.Expectations(horizon_ns=300)) == "ok"
 
@@ -215,9 +227,11 @@ def test_switches_that_the_kernel_hides_are_inferred(convert):
     ]
     converted, records = convert(events)
     assert rows(records, Kind.RUN, Kind.STOP) == [
-        ("RUN", 100, 1, 0, 0, 0), ("STOP", 200, 1, 0, Stop.BLOCKED, 100),
-        ("RUN", 330, 1, 0, 0, 0), ("STOP", 410, 1, 0, Stop.EXITED, 80),
-    ]  # fmt: skip
+        ("RUN", 100, 1, 0, 0, 0),
+        ("STOP", 200, 1, 0, Stop.BLOCKED, 100),
+        ("RUN", 330, 1, 0, 0, 0),
+        ("STOP", 410, 1, 0, Stop.EXITED, 80),
+    ]
     assert (converted.nr_inferred, converted.nr_repairs) == (2, 0)
 
 
@@ -241,11 +255,13 @@ def test_a_hidden_start_is_as_early_as_its_first_account_says_wherever_it_was_ma
     converted, records = convert(events)
     assert rows(records, Kind.RUN, Kind.STOP, Kind.OVERHEAD) == [
         ("OVERHEAD", 50, 0, 0, 4, 40),
-        ("RUN", 50, 1, 0, 0, 0), ("STOP", 300, 1, 0, Stop.BLOCKED, 250),
+        ("RUN", 50, 1, 0, 0, 0),
+        ("STOP", 300, 1, 0, Stop.BLOCKED, 250),
         ("OVERHEAD", 320, 0, 0, 4, 20),
-        ("RUN", 320, 1, 0, 0, 0), ("STOP", 330, 1, 0, Stop.EXITED, 10),
+        ("RUN", 320, 1, 0, 0, 0),
+        ("STOP", 330, 1, 0, Stop.EXITED, 10),
         ("OVERHEAD", 500, 0, 1, 4, 495),
-    ]  # fmt: skip
+    ]
     assert (converted.nr_inferred, converted.nr_repairs) == (1, 0)
 
 
@@ -259,10 +275,13 @@ def test_who_left_unseen_ran_until_the_next_began(convert):
     ]
     converted, records = convert(events, is_all=True)
     assert rows(records, Kind.RUN, Kind.STOP)[2:] == [
-        ("RUN", 10, 2, 0, 0, 0), ("STOP", 40, 2, 0, Stop.PREEMPTED, 30),
-        ("RUN", 40, 3, 0, 0, 0), ("STOP", 150, 3, 0, Stop.BLOCKED, 110),
-        ("RUN", 150, 2, 0, 0, 0), ("STOP", 200, 2, 0, Stop.HORIZON, 50),
-    ]  # fmt: skip
+        ("RUN", 10, 2, 0, 0, 0),
+        ("STOP", 40, 2, 0, Stop.PREEMPTED, 30),
+        ("RUN", 40, 3, 0, 0, 0),
+        ("STOP", 150, 3, 0, Stop.BLOCKED, 110),
+        ("RUN", 150, 2, 0, 0, 0),
+        ("STOP", 200, 2, 0, Stop.HORIZON, 50),
+    ]
     assert (converted.nr_inferred, converted.nr_repairs) == (1, 0)
 
 
@@ -382,7 +401,9 @@ def test_a_tree_is_busy_as_long_as_the_kernel_counts(may_record, tmp_path):
         with Recorder() as recorder, Launcher() as launcher:
             report, converted, records = record_command(recorder, launcher, tmp_path, TREE)
         busy_ns = compute_metrics(Timeline(records)).run["busy_ns"]
-        cpu_ns = sum(1000 * report[who][key] for who in ("own", "orphans") for key in ("user_us", "system_us"))
+        cpu_ns = sum(
+            1000 * report[who][key] for who in ("own", "orphans") for key in ("user_us", "system_us")
+        )
         found.append((busy_ns / cpu_ns, busy_ns, cpu_ns, converted.nr_inferred, converted.nr_repairs))
     assert min(found)[0] >= 0.7, found
     assert sorted(found)[2][0] == pytest.approx(1, abs=0.2), found
@@ -442,7 +463,9 @@ def test_a_full_disk_is_told_and_what_was_written_can_be_read(may_record, tmp_pa
     """A limit on the size of files stands for the disk; both are a failed write."""
     path = tmp_path / "x.slev"
     script = f"ulimit -f 64; exec {program} capture"
-    process = subprocess.Popen(["bash", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        ["bash", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     process.stdout.readline()
     process.stdin.write(f"all {path}\n")
     process.stdin.flush()
@@ -474,7 +497,9 @@ def test_a_ring_that_is_too_small_says_how_much_was_lost(may_record, tmp_path):
 
 def test_the_end_of_the_input_ends_recorder_and_file(may_record, tmp_path, program):
     path = tmp_path / "x.slev"
-    done = subprocess.run([program, "capture"], input=f"all {path}\n", text=True, capture_output=True, timeout=30)
+    done = subprocess.run(
+        [program, "capture"], input=f"all {path}\n", text=True, capture_output=True, timeout=30
+    )
     assert done.returncode == 0
     assert convert_events(path, tmp_path / "x.slr").is_whole
 
@@ -482,8 +507,11 @@ def test_the_end_of_the_input_ends_recorder_and_file(may_record, tmp_path, progr
 def test_without_privileges_the_reason_names_what_is_needed(program):
     if os.getuid() != 0 or not Path("/bin/su").exists():
         pytest.skip("needs root to become nobody")
-    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "probe"],
-                          capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "probe"],
+        capture_output=True,
+        text=True,
+    )
     if "Permission denied" in done.stderr:
         pytest.skip("nobody may not read this folder")
     assert "CAP_SYS_ADMIN" in done.stdout or "CAP_PERFMON" in done.stdout

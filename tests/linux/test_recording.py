@@ -71,8 +71,12 @@ def test_a_command_becomes_a_run(recorded):
     assert (run["host"], run["policy"], run["tick_ns"] > 0) == ("linux", "SCHED_OTHER", True)
     assert json.loads((folder / "run.json").read_text()) == run
     assert {path.name for path in folder.iterdir()} == {
-        "run.json", "records.slr", "records.parquet", "tasks.parquet", "metrics.parquet",
-    }  # fmt: skip
+        "run.json",
+        "records.slr",
+        "records.parquet",
+        "tasks.parquet",
+        "metrics.parquet",
+    }
 
 
 def test_it_can_be_read_and_drawn_like_any_run(recorded):
@@ -104,7 +108,9 @@ def test_a_process_that_runs_already_is_recorded(busy_process, tmp_path):
     assert [task["pid"] for task in run["tasks"]] == [process.pid]
     # It was under way at the beginning and at the end, and others have the CPUs, too.
     assert run["metrics"]["tasks_ended"] == 0 and run["metrics"]["busy_ns"] > 0
-    assert run["metrics"]["busy_ns"] + run["metrics"]["wait_ns_mean"] == pytest.approx(run["metrics"]["elapsed_ns"])
+    assert run["metrics"]["busy_ns"] + run["metrics"]["wait_ns_mean"] == pytest.approx(
+        run["metrics"]["elapsed_ns"]
+    )
 
 
 def test_what_others_had_of_its_cpu_is_measured_and_said(busy_process, tmp_path, capsys):
@@ -127,7 +133,9 @@ def test_what_still_ran_at_the_end_gets_no_more_than_it_had(busy_process, simula
     process = busy_process()
     recorded = record_others(tmp_path / "run", pid=process.pid if what == "pid" else None, for_ns=300_000_000)
     assert recorded["status"] == "ok", recorded["error"]
-    out = Plan([load_recorded(tmp_path / "run")], ["eevdf", "cfs", "rr"], tmp_path / "out", keep_parquet=False)
+    out = Plan(
+        [load_recorded(tmp_path / "run")], ["eevdf", "cfs", "rr"], tmp_path / "out", keep_parquet=False
+    )
     for run in run_plan(out).runs:
         part = run["replay"]
         # Under another policy the work of a full machine may not all fit, which is then an error.
@@ -176,7 +184,9 @@ def test_a_thread_is_not_taken_for_a_process(tmp_path):
 def test_a_table_that_cannot_be_written_is_named_and_the_events_are_kept(tmp_path):
     """As on a full disk; what keeps it from being written is here a directory of its name."""
     (tmp_path / "run" / "tasks.parquet").mkdir(parents=True)
-    with pytest.raises(RecordError, match=r"tasks.parquet: cannot be written: .*make room, then schedlab import"):
+    with pytest.raises(
+        RecordError, match=r"tasks.parquet: cannot be written: .*make room, then schedlab import"
+    ):
         record_command(["true"], tmp_path / "run", linux_class=OTHER, timeout_ns=TIMEOUT_NS)
     assert import_trace(tmp_path / "run" / EVENTS, tmp_path / "again")["status"] == "ok"
 
@@ -185,8 +195,13 @@ def test_without_capabilities_the_one_that_is_missing_is_named(tmp_path):
     """Recording is refused with it, and the doctor says the same; nothing else is."""
     weak = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-m", "schedlab"]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([*weak, "record", "--out", tmp_path / "run", "--json", "--", "true"], env=env,
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [*weak, "record", "--out", tmp_path / "run", "--json", "--", "true"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     error = json.loads(done.stdout)["error"]
     assert (done.returncode, error["kind"]) == (3, "UnavailableError")
     assert "CAP_SYS_ADMIN" in error["message"] or "CAP_PERFMON" in error["message"]
@@ -194,8 +209,11 @@ def test_without_capabilities_the_one_that_is_missing_is_named(tmp_path):
     done = subprocess.run([*weak, "doctor", "--json"], env=env, capture_output=True, text=True, check=False)
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert done.returncode == 0, "the simulator needs none"
-    missing = [checks[f"recording: {part}"]["detail"] for part in ("tracefs", "perf_event_open")
-               if checks[f"recording: {part}"]["status"] == "missing"]  # fmt: skip
+    missing = [
+        checks[f"recording: {part}"]["detail"]
+        for part in ("tracefs", "perf_event_open")
+        if checks[f"recording: {part}"]["status"] == "missing"
+    ]
     assert error["message"] in missing
 
 
@@ -242,7 +260,9 @@ def test_killed_itself_it_leaves_a_file_and_no_process(tmp_path):
     argv = [sys.executable, "-m", "schedlab", "record", "--out", tmp_path / "run", "--", "sleep", marker]
     process = subprocess.Popen(argv, env=env, stderr=subprocess.DEVNULL)
     # A child that is yet to become the recorder has our words, too.
-    wait_until(lambda: any(process_name(pid) == "sleep" for pid in processes(marker)), "the command never began")
+    wait_until(
+        lambda: any(process_name(pid) == "sleep" for pid in processes(marker)), "the command never began"
+    )
     process.kill()
     process.wait()
     wait_until(lambda: not processes(marker), "the command was left behind")
@@ -262,7 +282,9 @@ def test_ctrl_c_ends_the_command_at_once_and_keeps_what_was_recorded(tmp_path):
             "record", "--json", "--out", out, "--", "sleep", marker]  # fmt: skip
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: any(process_name(pid) == "sleep" for pid in processes(marker)), "the command never began")
+    wait_until(
+        lambda: any(process_name(pid) == "sleep" for pid in processes(marker)), "the command never began"
+    )
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
     assert (process.returncode, json.loads(output)["error"]) == (1, "it was interrupted"), errors

@@ -12,7 +12,10 @@ from schedlab.hosts.linux import TASKS_FILE, read_played
 from schedlab.runs.run import Plan, run_plan
 from schedlab.show.usage import COLUMNS, usage_rows
 
-REPORTS = {"report-2": (("cpu", "io", "mixed"), (5, 70, 300)), "report-4": (("pi", "rw", "mixed"), (5, 20, 200))}
+REPORTS = {
+    "report-2": (("cpu", "io", "mixed"), (5, 70, 300)),
+    "report-4": (("pi", "rw", "mixed"), (5, 20, 200)),
+}
 CLASSES = ("SCHED_FIFO:10", "SCHED_RR:10", "SCHED_OTHER")
 
 
@@ -27,7 +30,9 @@ def test_one_plan_runs_every_program_load_and_class(build, report, tmp_path):
     programs, loads = REPORTS[report]
     workloads = {f"{report}/{program}:processes={load}": load for program in programs for load in loads}
     size = {"cpus": 1, "scale": 0.0002, "keep_parquet": False}
-    result = run_plan(Plan(workloads=list(workloads), policies=CLASSES, host="linux", out=tmp_path / "linux", **size))
+    result = run_plan(
+        Plan(workloads=list(workloads), policies=CLASSES, host="linux", out=tmp_path / "linux", **size)
+    )
     assert {run["error"] for run in result.runs} == {None}
     rows = usage_rows(result.runs)
     assert len(rows) == 9 * 3
@@ -46,10 +51,14 @@ def test_one_plan_runs_every_program_load_and_class(build, report, tmp_path):
 
 
 @pytest.mark.skipif(not may_use_realtime(), reason="needs CAP_SYS_NICE: run as root")
-@pytest.mark.parametrize("workload", ["report-2/cpu:processes=2,fork=0ms", "report-4/pi:processes=2,compute=290ms,fork=0ms"])
+@pytest.mark.parametrize(
+    "workload", ["report-2/cpu:processes=2,fork=0ms", "report-4/pi:processes=2,compute=290ms,fork=0ms"]
+)
 def test_a_process_outlasts_a_slice_of_rr_on_a_machine_of_any_speed(build, workload, tmp_path):
     """The reports' lengths are CPU time: as a number of iterations they took a tenth on newer machines, and no slice ended."""
-    result = run_plan(Plan(workloads=[workload], policies=CLASSES, host="linux", out=tmp_path, cpus=1, keep_parquet=False))
+    result = run_plan(
+        Plan(workloads=[workload], policies=CLASSES, host="linux", out=tmp_path, cpus=1, keep_parquet=False)
+    )
     if void := [run["error"] for run in result.runs if run["error_kind"] in ("void", "late")]:
         pytest.skip(f"this machine is too busy: {void[0]}")
     assert {run["error"] for run in result.runs} == {None}

@@ -32,8 +32,15 @@ KNOB_VARIANTS = {
     "lottery report": {"random_source": 1},
     "lottery compensated": {"compensation": 1},
     "mlfq fair": {"allotment": 1, "boost_ns": 100_000_000, "rotate": 1},
-    "priority report": {"short_fifo": 1, "fifo_first": 1, "pid_rule": 1, "sched_log": 1, "min_slice_ns": 50_000_000,
-                        "high_slice_ns": 50_000_000, "kill_ns": 1_000_000_000_000},
+    "priority report": {
+        "short_fifo": 1,
+        "fifo_first": 1,
+        "pid_rule": 1,
+        "sched_log": 1,
+        "min_slice_ns": 50_000_000,
+        "high_slice_ns": 50_000_000,
+        "kill_ns": 1_000_000_000_000,
+    },
     "priority without-ageing": {"ageing_ns": 0},
     "priority inheriting": {"inherit_ns": 10_000_000},
     "cfs without-preemption": {"wakeup_preemption": 0},
@@ -42,19 +49,26 @@ KNOB_VARIANTS = {
 
 def load_tasks() -> list[guest.GuestTask]:
     """Each policy of ours, and each variant, to be loaded and held for a moment."""
-    objects = {path.name.removesuffix(".bpf.c"): guest_build.compile_for_bpf(path)
-               for path in sorted((ROOT / "policies").glob("*.bpf.c"))}  # fmt: skip
+    objects = {
+        path.name.removesuffix(".bpf.c"): guest_build.compile_for_bpf(path)
+        for path in sorted((ROOT / "policies").glob("*.bpf.c"))
+    }
     tasks = [guest.GuestTask(name, policy, hold_ms=100) for name, policy in objects.items()]
-    return tasks + [guest.GuestTask(name, objects[name.split()[0]], knobs=knobs, hold_ms=50)
-                    for name, knobs in KNOB_VARIANTS.items()]  # fmt: skip
+    return tasks + [
+        guest.GuestTask(name, objects[name.split()[0]], knobs=knobs, hold_ms=50)
+        for name, knobs in KNOB_VARIANTS.items()
+    ]
 
 
 def versions() -> dict[str, str]:
     """Kernel and compiler that the counts depend on."""
-    done = subprocess.run([guest_build.find_bpf_compiler(), "--version"], capture_output=True,
-                          text=True, check=True)  # fmt: skip
-    return {"kernel": guest_image.fetch_guest_parts().kernel_version,
-            "clang": done.stdout.partition("\n")[0].strip()}
+    done = subprocess.run(
+        [guest_build.find_bpf_compiler(), "--version"], capture_output=True, text=True, check=True
+    )
+    return {
+        "kernel": guest_image.fetch_guest_parts().kernel_version,
+        "clang": done.stdout.partition("\n")[0].strip(),
+    }
 
 
 def read_baseline() -> dict:
@@ -101,7 +115,10 @@ def bless() -> list[str]:
     ]
     for answer in answers:
         assert answer.is_loaded, f"{answer.name}: {answer.refusal or answer.fatal}"
-        lines += ["", f'[counts."{answer.name}"]',
-                  *(f"{callback} = {count}" for callback, count in answer.instructions.items())]  # fmt: skip
+        lines += [
+            "",
+            f'[counts."{answer.name}"]',
+            *(f"{callback} = {count}" for callback, count in answer.instructions.items()),
+        ]
     BASELINE.write_text("\n".join(lines) + "\n")
     return [answer.name for answer in answers if before.get(answer.name) != answer.instructions]

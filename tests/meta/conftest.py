@@ -14,9 +14,7 @@ import pytest
 @pytest.fixture(scope="session")
 def tracked_files(root) -> list[str]:
     """Names of the files that git tracks, relative to the checkout."""
-    listed = subprocess.run(
-        ["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True, check=True
-    )
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
 
 

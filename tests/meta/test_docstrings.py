@@ -78,9 +78,7 @@ def test_every_public_name_has_a_docstring(path):
     bare = [
         f"{path.name}:{node.lineno}: {node.name}"
         for node in tree.body
-        if isinstance(node, definitions)
-        and not node.name.startswith("_")
-        and not ast.get_docstring(node)
+        if isinstance(node, definitions) and not node.name.startswith("_") and not ast.get_docstring(node)
     ]
     assert ast.get_docstring(tree) or not tree.body, "the module says what it is for"
     assert bare == []

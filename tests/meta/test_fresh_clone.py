@@ -47,9 +47,11 @@ def lab(clone, programs_without):
     network = ("PIP_", "SSL_", "HTTP", "http", "NO_PROXY", "no_proxy", "REQUESTS_")
     env = {name: value for name, value in os.environ.items() if name.startswith(network)}
     env |= {"PATH": str(programs), "HOME": str(clone / "home"), "LANG": "C.UTF-8"}
-    become = [] if os.getuid() else [
-        "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs",
-    ]  # fmt: skip
+    become = (
+        []
+        if os.getuid()
+        else ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
+    )
 
     def run(*arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(

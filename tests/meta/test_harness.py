@@ -156,7 +156,9 @@ def test_ci_runs_the_tests_and_ends_as_they_do(root, tmp_path, status):
     (tmp_path / ".ci").mkdir()
     shutil.copy(root / ".ci" / "run", tmp_path / ".ci" / "run")
     lab = tmp_path / "lab"
-    lab.write_text(f'#!/bin/sh\necho "lab $* tools=$SCHEDLAB_TOOLS_REQUIRED ci=${{CI:+yes}}"\nexit {status}\n')
+    lab.write_text(
+        f'#!/bin/sh\necho "lab $* tools=$SCHEDLAB_TOOLS_REQUIRED ci=${{CI:+yes}}"\nexit {status}\n'
+    )
     lab.chmod(0o755)
     done = subprocess.run(
         ["bash", tmp_path / ".ci" / "run"],

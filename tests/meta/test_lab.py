@@ -233,7 +233,7 @@ def test_no_python_is_said_with_the_remedy(checkout, programs_without):
 def test_an_older_python_is_not_taken(checkout, programs_without):
     path = programs_without(r"python.*")
     old = Path(path) / "python3"
-    old.write_text('#!/bin/sh\nexit 1 # as `sys.version_info < (3, 11)` would\n')
+    old.write_text("#!/bin/sh\nexit 1 # as `sys.version_info < (3, 11)` would\n")
     old.chmod(0o755)
     (Path(path) / "python3.12").symlink_to(sys._base_executable)
     done = lab(checkout, "--help", PATH=path)
@@ -281,7 +281,9 @@ def forbid(checkout: Path, *extras: str) -> None:
     (checkout / "pyproject.toml").write_text(text)
 
 
-@pytest.mark.parametrize("words", [["selfbench", "--help"], ["soak", "--help"], ["test", "--help"], ["setup", "-h"]])
+@pytest.mark.parametrize(
+    "words", [["selfbench", "--help"], ["soak", "--help"], ["test", "--help"], ["setup", "-h"]]
+)
 def test_help_installs_nothing_beside_the_package(checkout, words):
     forbid(checkout, "test", "pytest", "bench")
     done = lab(checkout, *words)
@@ -299,7 +301,9 @@ def test_help_of_a_command_to_be_measured_is_none_of_ours(checkout):
 def test_a_test_of_the_user_s_own_needs_pytest_alone(checkout, tmp_path):
     changes = use_a_build(checkout)
     forbid(checkout, "test", "bench")
-    (checkout / "python" / "pytest.py").write_text("import sys; print('pytest was called with', sys.argv[1:])\n")
+    (checkout / "python" / "pytest.py").write_text(
+        "import sys; print('pytest was called with', sys.argv[1:])\n"
+    )
     (checkout / "tests").mkdir()
     for folder in (checkout, tmp_path, checkout / "tests"):
         (folder / "test_mine.py").write_text("")

@@ -15,10 +15,7 @@ from schedlab.policy.find import load_policy
 
 HERE = Path(__file__).resolve().parent
 LINKED = HERE / "linked"
-TOOLCHAINS = {
-    "gcc": ("gcc", "objcopy", "ld"),
-    "clang": ("clang-19", "llvm-objcopy-19", "ld.lld-19"),
-}
+TOOLCHAINS = {"gcc": ("gcc", "objcopy", "ld"), "clang": ("clang-19", "llvm-objcopy-19", "ld.lld-19")}
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +47,7 @@ def describe(root, tmp_path, need, link_policies):
         # The host's functions are absent: nothing here calls them.
         flags = ["-std=gnu11", "-O2", "-no-pie", "-Wl,--unresolved-symbols=ignore-all"]
         subprocess.run(
-            [compiler, *flags, f"-I{root}/include", LINKED / "describe.c", linked, "-o", program],
-            check=True,
+            [compiler, *flags, f"-I{root}/include", LINKED / "describe.c", linked, "-o", program], check=True
         )
         done = subprocess.run([program, *arguments], capture_output=True, text=True, check=True)
         return [line.split() for line in done.stdout.splitlines()]

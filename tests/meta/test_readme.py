@@ -34,7 +34,11 @@ def test_the_readme_begins_with_the_two_commands():
 
 def test_commands_are_written_in_console_blocks():
     """A block of another kind would not be run by the test below."""
-    kinds = {kind for name in ("README.md", "CONTRIBUTING.md") for kind, _ in FENCE.findall((ROOT / name).read_text())}
+    kinds = {
+        kind
+        for name in ("README.md", "CONTRIBUTING.md")
+        for kind, _ in FENCE.findall((ROOT / name).read_text())
+    }
     assert kinds <= {"console", "", "python"}  # tests/python/test_api.py runs the last
     plain = [body for kind, body in FENCE.findall((ROOT / "README.md").read_text()) if not kind]
     assert not any("./lab" in body for body in plain)
@@ -84,12 +88,17 @@ def test_links_lead_to_files_that_are_there(document):
 
 
 def test_the_table_of_policies_is_that_of_the_folder():
-    rows = re.findall(r"^\| \[(\w+)\]\((\w+)\.bpf\.c\) \|", (ROOT / "policies" / "README.md").read_text(), re.M)
+    rows = re.findall(
+        r"^\| \[(\w+)\]\((\w+)\.bpf\.c\) \|", (ROOT / "policies" / "README.md").read_text(), re.M
+    )
     there = [path.name.removesuffix(".bpf.c") for path in (ROOT / "policies").glob("*.bpf.c")]
     assert sorted(rows) == sorted((name, name) for name in there)
 
 
 def test_the_page_of_workloads_names_them_all():
     text = (ROOT / "docs" / "workloads.md").read_text()
-    there = [str(path.relative_to(ROOT / "workloads").with_suffix("")) for path in (ROOT / "workloads").rglob("*.toml")]
+    there = [
+        str(path.relative_to(ROOT / "workloads").with_suffix(""))
+        for path in (ROOT / "workloads").rglob("*.toml")
+    ]
     assert [name for name in there if not re.search(rf"\*\*{name}\*\*|`{name}[`:]", text)] == []

@@ -32,7 +32,8 @@ LAWFUL = {
     "python/schedlab/errors.py": PYTHON,
     "python/schedlab/program/__init__.py": PYTHON + PACKAGE_PAGE,
     "python/schedlab/program/file.py": PYTHON + "import json\nfrom .. import errors\n",
-    "python/schedlab/metrics/fairness.py": PYTHON + "from .. import __version__, program\nfrom . import tally\n",
+    "python/schedlab/metrics/fairness.py": PYTHON
+    + "from .. import __version__, program\nfrom . import tally\n",
     "python/schedlab/metrics/tally.py": PYTHON + "from ..program.file import read\nfrom .fairness import f\n",
 }
 
@@ -54,10 +55,7 @@ def tidy(root, tmp_path):
     def run(files: dict[str, str]) -> subprocess.CompletedProcess:
         write_tree(tmp_path, LAWFUL | files)
         return subprocess.run(
-            [sys.executable, root / "tools" / "tidy", tmp_path],
-            capture_output=True,
-            text=True,
-            check=False,
+            [sys.executable, root / "tools" / "tidy", tmp_path], capture_output=True, text=True, check=False
         )
 
     return run
@@ -222,7 +220,8 @@ def test_a_violation_is_caught(tidy, name):
 
 LAWFUL_EDGES = {
     "long table, not a function": (
-        "core/good.c", C + "static const int table[] = {\n" + "\t1,\n" * 80 + "};\n",
+        "core/good.c",
+        C + "static const int table[] = {\n" + "\t1,\n" * 80 + "};\n",
     ),
     "long struct": ("core/good.h", C + "struct s {\n" + "\tint x;\n" * 80 + "};\n"),
     "braces in strings and comments": (
@@ -231,12 +230,14 @@ LAWFUL_EDGES = {
     ),
     "words about floats": ("core/good.c", C + "/* no double, no malloc() */\n"),
     "arguments that are checked as printf's": (
-        "core/good.h", C + "void say(char *f, ...) __attribute__((format(printf, 1, 2)));\n",
+        "core/good.h",
+        C + "void say(char *f, ...) __attribute__((format(printf, 1, 2)));\n",
     ),
     "include guard": ("core/good.h", C + "#ifndef HOST_H\n#define HOST_H\n#endif\n"),
     "reminder with an issue": ("core/good.c", C + f"/* {TODO} #12: think */\n"),
     "long file that says why": (
-        "core/good.c", C + f"/* {EXCUSE} the tables are one. */\n" + "int x;\n" * 700,
+        "core/good.c",
+        C + f"/* {EXCUSE} the tables are one. */\n" + "int x;\n" * 700,
     ),
     "long function that says why": (
         "core/good.c",
@@ -247,7 +248,7 @@ LAWFUL_EDGES = {
         PYTHON + 'def f():\n    """Long.\n' + "    line\n" * 90 + '    """\n    return 1\n',
     ),
     "relative and system paths": ("docs/good.md", "`#!/usr/bin/env`, `docs/work/x`, `~/tmp/x`\n"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LAWFUL_EDGES)

@@ -9,8 +9,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-import warnings
 import tempfile
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -41,16 +41,31 @@ def wheel(copy_tracked, tmp_path_factory) -> Path:
 
 def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    programs = ("schedlab-launch", "schedlab-play", "schedlab-record", "schedlab-sim",
-                "schedlab-supervise", "schedlab-uthreads")
+    programs = (
+        "schedlab-launch",
+        "schedlab-play",
+        "schedlab-record",
+        "schedlab-sim",
+        "schedlab-supervise",
+        "schedlab-uthreads",
+    )
     wanted = {"schedlab/_data/VERSION", *(f"schedlab/_data/bin/{name}" for name in programs)}
     for name in tracked_files:
         if name.endswith(("meson.build", "README.md")):
             continue
         if name.startswith("python/"):
             wanted.add(name.removeprefix("python/"))
-        elif name.startswith(("include/", "policies/", "workloads/", "hosts/linux/load/", "hosts/linux/guest/",
-                              "hosts/linux/tasks/", "player/")):
+        elif name.startswith(
+            (
+                "include/",
+                "policies/",
+                "workloads/",
+                "hosts/linux/load/",
+                "hosts/linux/guest/",
+                "hosts/linux/tasks/",
+                "player/",
+            )
+        ):
             wanted.add(f"schedlab/_data/{name}")
     assert held - wanted == set(), "too much"
     assert wanted - held == set(), "missing"
@@ -86,14 +101,29 @@ def empty_environment(wheel):
         subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", folder], check=True)
     network = ("PIP_", "SSL_", "HTTP", "http", "NO_PROXY", "no_proxy", "REQUESTS_")
     env = {name: value for name, value in os.environ.items() if name.startswith(network)}
-    env |= {"PATH": f"{folder}/venv/bin:/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8", "COLUMNS": "80"}
-    become = [] if os.getuid() else [
-        "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs",
-    ]  # fmt: skip
+    env |= {
+        "PATH": f"{folder}/venv/bin:/usr/bin:/bin",
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "COLUMNS": "80",
+    }
+    become = (
+        []
+        if os.getuid()
+        else ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
+    )
 
     def run(command: str) -> subprocess.CompletedProcess:
-        return subprocess.run([*become, "bash", "-c", command], cwd=folder / "work", env=env, check=False,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)  # fmt: skip
+        return subprocess.run(
+            [*become, "bash", "-c", command],
+            cwd=folder / "work",
+            env=env,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
 
     # The base interpreter: an environment's own would bring what is installed there. Where only
     # root may start it, the system's.
@@ -101,8 +131,10 @@ def empty_environment(wheel):
     python = next((each for each in pythons if run(f"{each} -c 'import ensurepip'").returncode == 0), None)
     if python is None:
         shutil.rmtree(folder)
-        pytest.skip(f"an ordinary user has no Python with venv: {' and '.join(pythons)} do not start; "
-                    "to have one: sudo apt-get install python3-venv")  # fmt: skip
+        pytest.skip(
+            f"an ordinary user has no Python with venv: {' and '.join(pythons)} do not start; "
+            "to have one: sudo apt-get install python3-venv"
+        )
     made = run(f"{python} -m venv {folder}/venv && pip install -q --disable-pip-version-check {folder}/*.whl")
     assert made.returncode == 0, made.stdout + made.stderr
     yield run
@@ -123,8 +155,10 @@ def offered(root) -> list[str]:
 def test_the_environment_has_the_wheel_and_no_more_than_it_needs(root, empty_environment):
     done = empty_environment("python -c 'import schedlab; print(schedlab.__file__)'")
     assert "/venv/lib/" in done.stdout and not done.stdout.startswith(str(root)), done.stdout + done.stderr
-    done = empty_environment("python -c 'import importlib.util as u; print([n for n in "
-                             '("pyarrow", "perfetto", "pandas", "pytest") if u.find_spec(n)])\'')  # fmt: skip
+    done = empty_environment(
+        "python -c 'import importlib.util as u; print([n for n in "
+        '("pyarrow", "perfetto", "pandas", "pytest") if u.find_spec(n)])\''
+    )
     assert done.stdout == "[]\n", "the environment has more than a default installation"
     done = empty_environment("schedlab run mixed --policy rr --json")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -20,8 +20,13 @@ from mutants.results import GOLDEN_RUNS
 Calls = list[list[str]]
 _POLICY_TESTS = ["test_known_answers.py", "test_known_answers_2.py", "test_known_answers_3.py", "test_known_answers_4.py",
                  "test_inversion.py", "test_classics.py"]  # fmt: skip
-_SIMULATED = ["tests/sim/test_golden.py", "tests/sim/test_conditions.py", "tests/conformance/test_conformance.py",
-              "-k", "test_golden or test_conditions or test_simulator"]  # fmt: skip
+_SIMULATED = [
+    "tests/sim/test_golden.py",
+    "tests/sim/test_conditions.py",
+    "tests/conformance/test_conformance.py",
+    "-k",
+    "test_golden or test_conditions or test_simulator",
+]
 #: Last: what survives all else is killed by a digest alone, and the page counts it.
 _GOLDEN_RUNS = [GOLDEN_RUNS]
 _DAMAGE = ["tests/python/test_physics_damage.py", "--suite", "quick"]
@@ -98,19 +103,14 @@ AREAS = {
             "sentences": [_COMPARE],
             "inference": [[*_STATS, "-k", "not coverage and not alarms"], _STATS],
         },
-        wide=[
-            ["tests/python/test_doubts.py"],
-            _COMPARE,
-        ],
+        wide=[["tests/python/test_doubts.py"], _COMPARE],
     ),
     "core": Area(
         ("core/*.c", "bpf/*.c"),
-        narrow={"schedule": [["tests/policies/test_known_answers_2.py", "-k", "very_next_tick or does_not_stall"]]},
-        wide=[
-            _SIMULATED,
-            ["tests/core/test_core.py", "-k", "test_unit"],
-            _GOLDEN_RUNS,
-        ],
+        narrow={
+            "schedule": [["tests/policies/test_known_answers_2.py", "-k", "very_next_tick or does_not_stall"]]
+        },
+        wide=[_SIMULATED, ["tests/core/test_core.py", "-k", "test_unit"], _GOLDEN_RUNS],
     ),
     "simulator": Area(
         ("hosts/sim/*.c",),

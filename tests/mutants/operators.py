@@ -51,11 +51,17 @@ _C_SWAPS = {
     "+": "-", "-": "+", "+=": "-=", "-=": "+=", "++": "--", "--": "++",
 }  # fmt: skip
 #: Binary operators have spaces around them here, which tells them from unary ones.
-_C_TOKEN = re.compile(r"(?<= )(<=|>=|==|!=|&&|\|\||\+=|-=|<|>|\+|-)(?= )|(?<=\w)(\+\+|--)(?=;)|(\+\+|--)(?=\w)")
+_C_TOKEN = re.compile(
+    r"(?<= )(<=|>=|==|!=|&&|\|\||\+=|-=|<|>|\+|-)(?= )|(?<=\w)(\+\+|--)(?=;)|(\+\+|--)(?=\w)"
+)
 _C_NUMBER = re.compile(r"(?<![\w.\"'])(\d+)(?=U?L{0,2}\b)(?![\w.]*x)")
-_C_STATEMENT = re.compile(r"^(\t+)((?:[\w>.\[\]*()-]+ (?:[-+|&]?=) [^;{}]+|[a-z]\w*\([^;{}]*\)|[\w>.-]+(?:\+\+|--));)$", re.M)
+_C_STATEMENT = re.compile(
+    r"^(\t+)((?:[\w>.\[\]*()-]+ (?:[-+|&]?=) [^;{}]+|[a-z]\w*\([^;{}]*\)|[\w>.-]+(?:\+\+|--));)$", re.M
+)
 _C_CONDITION = re.compile(r"\b(?:if|while) \(([^;{}]*?)\)(?= \{|\n)")
-_C_HIDDEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^#(?:[^\n]*\\\n)*[^\n]*$", re.S | re.M)
+_C_HIDDEN = re.compile(
+    r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|^#(?:[^\n]*\\\n)*[^\n]*$", re.S | re.M
+)
 
 
 def _blank(match: re.Match) -> str:
@@ -93,9 +99,7 @@ _PY_COMPARE = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
     ast.Is: "is not", ast.IsNot: "is",
 }  # fmt: skip
-_PY_BINARY = {
-    ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.BitAnd: "|", ast.BitOr: "&",
-}  # fmt: skip
+_PY_BINARY = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.BitAnd: "|", ast.BitOr: "&"}
 
 
 def mutants_of_python(file: str, text: str) -> list[Mutant]:

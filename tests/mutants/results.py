@@ -61,7 +61,11 @@ class Memory:
         self._root = root
         self._path = root / ".cache" / "mutants.jsonl"
         self._path.parent.mkdir(exist_ok=True)
-        tests = (path for path in sorted((root / "tests").rglob("*")) if path.suffix in (".py", ".c", ".h", ".toml"))
+        tests = (
+            path
+            for path in sorted((root / "tests").rglob("*"))
+            if path.suffix in (".py", ".c", ".h", ".toml")
+        )
         self._tests = digest(*(path for path in tests if path.parent.name != "mutants"))
         self._known, self._digests = {}, {}
         if self._path.exists():
@@ -83,7 +87,11 @@ class Memory:
 
     def keep(self, result: Result, place: int) -> None:
         """Write a result down."""
-        kept = {"key": self._key(result.file, result.new, place), "tests": self._tests, "result": asdict(result)}
+        kept = {
+            "key": self._key(result.file, result.new, place),
+            "tests": self._tests,
+            "result": asdict(result),
+        }
         self._known[kept["key"]] = kept
         with open(self._path, "a") as file:
             file.write(json.dumps(kept) + "\n")
@@ -98,7 +106,14 @@ def _code(text: str) -> str:
 
 
 def page(
-    results: list[Result], nr_named: int, *, totals: dict[str, int], nr_remembered: int, why: dict, made: str, command: str
+    results: list[Result],
+    nr_named: int,
+    *,
+    totals: dict[str, int],
+    nr_remembered: int,
+    why: dict,
+    made: str,
+    command: str,
 ) -> str:
     """The text of docs/mutants.md; `totals` is how many mutants each area has in all."""
     areas = {result.area: [r for r in results if r.area == result.area] for result in results}
@@ -122,7 +137,9 @@ def page(
         "|---|---|---|---|---|---|---|---|---|\n"
     ]
     for name, found in areas.items():
-        counts = {kind: sum(r.result == kind for r in found) for kind in ("failed", "slow", "equivalent", "passed")}
+        counts = {
+            kind: sum(r.result == kind for r in found) for kind in ("failed", "slow", "equivalent", "passed")
+        }
         killed = counts["failed"] + counts["slow"]
         share = f"{100 * killed / max(1, killed + counts['passed']):.0f} %"
         by_digest = sum(r.result == "failed" and r.killer.startswith(GOLDEN_RUNS) for r in found)
@@ -132,12 +149,18 @@ def page(
     lines.append("\n## Survived\n\n")
     lines.append("| where | line | changed to | why |\n|---|---|---|---|\n" if survived else "None.\n")
     lines += [
-        _row(f"`{r.file}:{r.line}`", _code(r.old), _code(r.new), why.get((r.file, r.old, r.new), "")) for r in survived
+        _row(f"`{r.file}:{r.line}`", _code(r.old), _code(r.new), why.get((r.file, r.old, r.new), ""))
+        for r in survived
     ]
     equivalent = [r for r in results if r.result == "equivalent"]
     lines.append("\n## Equivalent\n\n")
-    lines.append("| where | line | changed to | why no test can see it |\n|---|---|---|---|\n" if equivalent else "None.\n")
+    lines.append(
+        "| where | line | changed to | why no test can see it |\n|---|---|---|---|\n"
+        if equivalent
+        else "None.\n"
+    )
     lines += [
-        _row(f"`{r.file}:{r.line}`", _code(r.old), _code(r.new), why[r.file, r.old, r.new]) for r in equivalent
+        _row(f"`{r.file}:{r.line}`", _code(r.old), _code(r.new), why[r.file, r.old, r.new])
+        for r in equivalent
     ]
     return "".join(lines)

@@ -79,8 +79,11 @@ class Scratch:
         self._sound = sound
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=root, check=True, capture_output=True, text=True,
-        ).stdout  # fmt: skip
+            cwd=root,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
         for name in filter(None, listed.split("\0")):
             source, target = root / name, folder / name
             if source.is_file():
@@ -126,9 +129,15 @@ class Scratch:
             sys.executable, "-m", "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", *tests,
         ]  # fmt: skip
         process = subprocess.Popen(
-            command, cwd=self.folder, env=self.environment, text=True, errors="replace", start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         try:
             stdout, _ = process.communicate(timeout=seconds_max)
         except subprocess.TimeoutExpired:

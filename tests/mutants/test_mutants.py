@@ -19,6 +19,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
 from mutants.areas import AREAS
 from mutants.operators import Mutant, changed_lines, mutants_of, mutants_of_c, mutants_of_python
 from mutants.results import KILLED, Memory, Result, explained, page
@@ -33,14 +34,36 @@ def named(root) -> list[dict]:
 
 
 def test_an_operator_changes_one_thing():
-    text = "int f(int a)\n{\n\t/* a < 1 */\n\tif (a < 1 && a)\n\t\treturn a + 2;\n\tg(a);\n\treturn \"<\"[0];\n}\n"
+    text = (
+        'int f(int a)\n{\n\t/* a < 1 */\n\tif (a < 1 && a)\n\t\treturn a + 2;\n\tg(a);\n\treturn "<"[0];\n}\n'
+    )
     changed = {mutant.applied(text) for mutant in mutants_of_c("f.c", text)}
-    for new in ("a <= 1 && a", "a < 2 && a", "a < 1 || a", "!(a < 1 && a)", "return a - 2", "return a + 3", "\n\t;\n"):
+    for new in (
+        "a <= 1 && a",
+        "a < 2 && a",
+        "a < 1 || a",
+        "!(a < 1 && a)",
+        "return a - 2",
+        "return a + 3",
+        "\n\t;\n",
+    ):
         assert sum(new in other for other in changed) == 1, new
     assert all("/* a < 1 */" in other and '"<"' in other for other in changed)
-    text = 'def f(a: int = 1):\n    """A < b."""\n    if a < 1 and not a:\n        g(a)\n    return a[1] + 1\n'
+    text = (
+        'def f(a: int = 1):\n    """A < b."""\n    if a < 1 and not a:\n        g(a)\n    return a[1] + 1\n'
+    )
     changed = {mutant.applied(text) for mutant in mutants_of_python("f.py", text)}
-    for new in ("a <= 1 and", "a < 1 or", "and a:", "a < 2 and", "pass", "a[2] + 1", "a[1] - 1", "a[1] + 2", "(not (a"):
+    for new in (
+        "a <= 1 and",
+        "a < 1 or",
+        "and a:",
+        "a < 2 and",
+        "pass",
+        "a[2] + 1",
+        "a[1] - 1",
+        "a[1] + 2",
+        "(not (a",
+    ):
         assert sum(new in other for other in changed) == 1, new
     for other in changed:
         compile(other, "f.py", "exec")
@@ -51,7 +74,9 @@ def test_named_mutants_are_of_these_sources(root):
     """Where a source has changed, the mutant changes with it: what it is about stays."""
     for mutant in named(root):
         found = (root / mutant["file"]).read_text().count(mutant["old"])
-        assert found == 1, f"tests/mutants/named.toml, '{mutant['about']}': {mutant['file']} has its text {found} times"
+        assert found == 1, (
+            f"tests/mutants/named.toml, '{mutant['about']}': {mutant['file']} has its text {found} times"
+        )
 
 
 @pytest.mark.full
@@ -62,7 +87,9 @@ def test_equivalent_mutants_are_of_these_sources(root):
         if file not in made:
             text = (root / file).read_text()
             made[file] = {changed_lines(mutant, text) for mutant in mutants_of(root, file)}
-        assert (old, new) in made[file], f"tests/mutants/equivalent.toml: {file} has no mutant {old!r} -> {new!r}"
+        assert (old, new) in made[file], (
+            f"tests/mutants/equivalent.toml: {file} has no mutant {old!r} -> {new!r}"
+        )
 
 
 def candidates(root, number: int, seed: int, area: str | None):
@@ -90,7 +117,9 @@ def test_mutants_are_killed(root, tmp_path):
     every = list(candidates(root, number, seed, area))
     done, remembered = [], []
 
-    def attempt(name: str, lines: tuple[str, str], mutant: Mutant, calls: list[list[str]], text: str) -> Result:
+    def attempt(
+        name: str, lines: tuple[str, str], mutant: Mutant, calls: list[list[str]], text: str
+    ) -> Result:
         found = memory.find(mutant.file, lines[1], mutant.start)
         if (mutant.file, *lines) in why:
             found = Result(name, mutant.file, mutant.line, *lines, "equivalent")
@@ -121,13 +150,24 @@ def test_mutants_are_killed(root, tmp_path):
         command = f"SCHEDLAB_SEED={seed} SCHEDLAB_MUTANTS={number} ./lab soak mutants"
         totals = {name: len(sources.every(root)) for name, sources in AREAS.items()}
         text = page(
-            generated, len(results) - len(generated), totals=totals, nr_remembered=len(remembered),
-            why=why | explained(root, "survivor"), made=made, command=command,
-        )  # fmt: skip
+            generated,
+            len(results) - len(generated),
+            totals=totals,
+            nr_remembered=len(remembered),
+            why=why | explained(root, "survivor"),
+            made=made,
+            command=command,
+        )
         (root / "docs/mutants.md").write_text(text)
-    survivors = [f"{r.file}:{r.line}: {r.old} -> {r.new}" for r in results if r.area == "named" and r.result not in KILLED]
+    survivors = [
+        f"{r.file}:{r.line}: {r.old} -> {r.new}"
+        for r in results
+        if r.area == "named" and r.result not in KILLED
+    ]
     assert not survivors, "a named mutant survives:\n" + "\n".join(survivors)
     for name in AREAS:
         tried = [result for result in generated if result.area == name and result.result != "equivalent"]
         killed = sum(result.result in KILLED for result in tried)
-        assert killed >= KILLED_MIN * len(tried), f"{name}: {killed} of {len(tried)} mutants killed, see docs/mutants.md"
+        assert killed >= KILLED_MIN * len(tried), (
+            f"{name}: {killed} of {len(tried)} mutants killed, see docs/mutants.md"
+        )

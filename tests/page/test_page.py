@@ -18,8 +18,15 @@ from schedlab.report.write import write_report
 from schedlab.runs.run import Plan, run_plan
 
 #: No sandbox, since tests may run as root; nothing in the background that calls home.
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 FILLED = """canvas => {
   const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
   let filled = 0;
@@ -64,8 +71,14 @@ def visit(browser):
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
-        page.on("request", lambda request: None if request.url == path.as_uri() or request.url.startswith(
-            ("data:", "blob:")) else complaints.append(request.url))
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url == path.as_uri() or request.url.startswith(("data:", "blob:"))
+                else complaints.append(request.url)
+            ),
+        )
         page.goto(path.as_uri())
         if wait:
             page.locator(".gantt").first.scroll_into_view_if_needed()
@@ -193,7 +206,10 @@ def test_hovering_says_who_ran_and_lights_the_task_in_both_lanes(visit, report):
     assert tip.is_visible()
     assert tip.text_content().startswith(f"{names[str(pid)]}[{pid}] ran on CPU 1 for ")
     assert page.evaluate("schedlab.viewers[0].hotPid") == pid
-    assert page.evaluate("schedlab.viewers[0].lanes.map(l => l.alpha(schedlab.viewers[0].hotPid + 1))") == [0.22, 0.22]
+    assert page.evaluate("schedlab.viewers[0].lanes.map(l => l.alpha(schedlab.viewers[0].hotPid + 1))") == [
+        0.22,
+        0.22,
+    ]
     page.mouse.move(5, 5)
     settle(page)
     assert tip.is_hidden()
@@ -252,7 +268,9 @@ def test_paper_shows_charts_that_nobody_scrolled_to(visit, report, scheme):
     for filled, width, ground in page.evaluate("printed"):
         assert (filled > 2000, width, ground) == (True, 680, "#ffffff")
     settle(page)
-    assert page.evaluate("schedlab.viewers[0].lanes.map(l => l.canvas.width)") == on_screen, "the screen is as before"
+    assert page.evaluate("schedlab.viewers[0].lanes.map(l => l.canvas.width)") == on_screen, (
+        "the screen is as before"
+    )
     assert (page.evaluate("schedlab.viewers[0].ink.ground") == "#ffffff") == (scheme == "light")
 
 
@@ -264,7 +282,9 @@ def test_no_width_scrolls_sideways(visit, report, width):
         details.evaluate("d => { d.open = true; }")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     # A table may be wider and scroll by itself; what is said about it is read without.
-    captions = page.evaluate("[...document.querySelectorAll('caption')].map(c => c.getBoundingClientRect().right)")
+    captions = page.evaluate(
+        "[...document.querySelectorAll('caption')].map(c => c.getBoundingClientRect().right)"
+    )
     assert captions and max(captions) <= width
 
 
@@ -370,7 +390,9 @@ def test_a_crowded_pixel_is_as_high_as_its_time_was_busy(visit, tmp_path):
     for kind in ("cpu", "task"):
         page.get_by_label("one row per").select_option(kind)
         settle(page)
-        page.evaluate("crowds.length = 0; schedlab.viewers[0].act('whole'); schedlab.viewers[0].lanes[0].draw()")
+        page.evaluate(
+            "crowds.length = 0; schedlab.viewers[0].act('whole'); schedlab.viewers[0].lanes[0].draw()"
+        )
         loads = [drawn for drawn, _ in page.evaluate("crowds")]
         assert len(loads) > 500
         # Every CPU is always busy, but for the end of the run; no task is.

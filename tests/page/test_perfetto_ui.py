@@ -26,8 +26,15 @@ from schedlab.records.file import Kind, Stop, read_records
 pytestmark = pytest.mark.full
 
 #: No sandbox, since tests may run as root; nothing in the background that calls home.
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 TRACE = "exported.pftrace"
 LOAD_MS_MAX = 120_000
 NR_CPUS = 2
@@ -147,8 +154,7 @@ def test_states_are_those_of_the_records(query, records):
     for why, count in stops.items():
         expected[STATE_OF_STOP[why][0]] += count
     states = query(
-        "select state, count(*) from thread_state join thread using (utid)"
-        " where tid != 0 group by state"
+        "select state, count(*) from thread_state join thread using (utid) where tid != 0 group by state"
     )
     assert dict(states) == expected
 
@@ -174,9 +180,7 @@ def test_the_counter_says_how_many_wait(query, records):
     waiting, expected = 0, {}
     for event in records.events:
         kind = event["kind"]
-        if kind in (Kind.ARRIVE, Kind.WAKE):
-            waiting += 1
-        elif kind == Kind.STOP and event["flags"] == Stop.PREEMPTED:
+        if kind in (Kind.ARRIVE, Kind.WAKE) or (kind == Kind.STOP and event["flags"] == Stop.PREEMPTED):
             waiting += 1
         elif kind == Kind.RUN:
             waiting -= 1
@@ -207,6 +211,4 @@ def test_a_task_shows_its_states(page):
     row = page.locator(".pf-middle-ellipsis-left", has_text="second").first
     before = page.locator(".pf-track__title-popup").count()
     row.click()
-    page.wait_for_function(
-        f"() => document.querySelectorAll('.pf-track__title-popup').length > {before}"
-    )
+    page.wait_for_function(f"() => document.querySelectorAll('.pf-track__title-popup').length > {before}")

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from page.test_page import browser  # noqa: F401
 from python.pretended_reports import pretend
 from schedlab.reproduce.page import page_text
-
-from page.test_page import browser  # noqa: F401
 
 
 @pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 3, 4, 5))])
@@ -18,7 +17,9 @@ def test_a_report_fits_screens_and_paper(browser, tmp_path, number):  # noqa: F8
     page = browser.new_page()
     complaints = []
     page.on("console", lambda message: complaints.append(message.text))
-    page.on("request", lambda request: None if request.url == path.as_uri() else complaints.append(request.url))
+    page.on(
+        "request", lambda request: None if request.url == path.as_uri() else complaints.append(request.url)
+    )
     page.goto(path.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     for width in (320, 400, 1280):

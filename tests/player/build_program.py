@@ -11,10 +11,29 @@ from dataclasses import dataclass, field
 
 NONE = 0xFFFFFFFF
 SPAWNED = 0xFFFFFFFFFFFFFFFF
-VERBS = (
-    "exit run work sleep period read write yield lock unlock send recv barrier "
-    "spawn wait set loop end await signal timer"
-).split()
+VERBS = [
+    "exit",
+    "run",
+    "work",
+    "sleep",
+    "period",
+    "read",
+    "write",
+    "yield",
+    "lock",
+    "unlock",
+    "send",
+    "recv",
+    "barrier",
+    "spawn",
+    "wait",
+    "set",
+    "loop",
+    "end",
+    "await",
+    "signal",
+    "timer",
+]
 TABLE = 1
 HEADER = struct.Struct("<8sIIQQQ6I5QII")
 TASK = struct.Struct("<QQQ8IiiIiIIII")
@@ -56,11 +75,26 @@ class Program:
                 number = VERBS.index(verb) if isinstance(verb, str) else verb
                 ops += OP.pack(number, flags, slot, a, b)
             tasks += TASK.pack(
-                task.arrival_ns, 0, 0,
-                task.name, 0, task.parent, first, len(task.ops), task.affinity,
-                task.affinity_words, task.attr_given,
-                task.nice, 0, 1, 0, 0, 0, task.weight, 0,
-            )  # fmt: skip
+                task.arrival_ns,
+                0,
+                0,
+                task.name,
+                0,
+                task.parent,
+                first,
+                len(task.ops),
+                task.affinity,
+                task.affinity_words,
+                task.attr_given,
+                task.nice,
+                0,
+                1,
+                0,
+                0,
+                0,
+                task.weight,
+                0,
+            )
         objects = b"".join(OBJECT.pack(kind, 0, param) for kind, param in self.objects)
         values = struct.pack(f"<{len(self.values)}Q", *self.values)
         parts = [tasks, ops, objects, values, self.strings]
@@ -69,10 +103,22 @@ class Program:
             offsets.append(at)
             at += len(part)
         header = HEADER.pack(
-            b"SLPROG\0\1", 1, HEADER.size, at, 0, 0,
-            len(self.tasks), len(ops) // OP.size, len(self.objects),
-            len(self.values), len(self.strings), 0, *offsets, 0, 0,
-        )  # fmt: skip
+            b"SLPROG\0\1",
+            1,
+            HEADER.size,
+            at,
+            0,
+            0,
+            len(self.tasks),
+            len(ops) // OP.size,
+            len(self.objects),
+            len(self.values),
+            len(self.strings),
+            0,
+            *offsets,
+            0,
+            0,
+        )
         return header + b"".join(parts)
 
 
@@ -109,12 +155,6 @@ def every_verb() -> Program:
         affinity_words=1,
         attr_given=2,
     )
-    child = Task(
-        [("recv", 1, 10), ("barrier", 2, 0), ("signal", 3, 0), ("exit", 0, 0)], SPAWNED, 0
-    )
-    other = Task(
-        [("run", 0, 9), ("await", 3, 0), ("signal", 3, 1), ("exit", 0, 0)], SPAWNED, 0
-    )
-    return Program(
-        [parent, child, other], [(1, 0), (2, 4096), (3, 2), (4, 0)], [3, 100, 200, 300]
-    )
+    child = Task([("recv", 1, 10), ("barrier", 2, 0), ("signal", 3, 0), ("exit", 0, 0)], SPAWNED, 0)
+    other = Task([("run", 0, 9), ("await", 3, 0), ("signal", 3, 1), ("exit", 0, 0)], SPAWNED, 0)
+    return Program([parent, child, other], [(1, 0), (2, 4096), (3, 2), (4, 0)], [3, 100, 200, 300])

@@ -42,8 +42,11 @@ def test_lock_is_handed_to_the_longest_waiter(objects):
 def test_pipe_keeps_order(objects):
     """A small message does not overtake a large one that waits."""
     assert objects("size a 0 4", "recv a 0 3", "recv b 0 1", "send c 0 1", "send c 0 2", "send c 0 1") == [
-        "a blocks: data in pipe", "b blocks: data in pipe", "a woken by c sync", "b woken by c sync",
-    ]  # fmt: skip
+        "a blocks: data in pipe",
+        "b blocks: data in pipe",
+        "a woken by c sync",
+        "b woken by c sync",
+    ]
 
 
 def test_message_larger_than_the_pipe(objects):
@@ -64,17 +67,26 @@ def test_barrier_is_used_again(objects):
 def test_signal_wakes_one_or_all(objects):
     """The longest waiter first; a signal without a waiter is not kept."""
     assert objects("signal d 0", "await a 0", "await b 0", "await c 0", "signal d 0", "signal d 0 1") == [
-        "a blocks: condition", "b blocks: condition", "c blocks: condition",
-        "a woken by d", "b woken by d", "c woken by d",
-    ]  # fmt: skip
+        "a blocks: condition",
+        "b blocks: condition",
+        "c blocks: condition",
+        "a woken by d",
+        "b woken by d",
+        "c woken by d",
+    ]
 
 
 def test_condition_returns_with_its_lock(objects):
     """A signalled task stays asleep until it has the lock back."""
     assert objects("lock a 1", "await a 0 2", "lock b 1", "signal b 0", "unlock b 1", "unlock a 1") == [
-        "a blocks: condition", "a now: lock", "a woken by b",
-    ]  # fmt: skip
-    assert objects("lock a 1", "await a 0 2", "signal b 0", "unlock a 1") == ["a blocks: condition", "a woken by b"]
+        "a blocks: condition",
+        "a now: lock",
+        "a woken by b",
+    ]
+    assert objects("lock a 1", "await a 0 2", "signal b 0", "unlock a 1") == [
+        "a blocks: condition",
+        "a woken by b",
+    ]
     assert objects("await a 0 2") == ["a error"]
 
 
@@ -82,6 +94,14 @@ def test_condition_returns_with_its_lock(objects):
 def test_waiter_that_gives_up(objects, gone):
     """First, middle or last in the list: the others keep their order, and a later one its place."""
     left = [name for name in "bcde" if name != gone]
-    made = objects("lock a 0", "lock b 0", "lock c 0", "lock d 0", f"drop {gone} 0", "lock e 0",
-                   "unlock a 0", *(f"unlock {name} 0" for name in left))  # fmt: skip
+    made = objects(
+        "lock a 0",
+        "lock b 0",
+        "lock c 0",
+        "lock d 0",
+        f"drop {gone} 0",
+        "lock e 0",
+        "unlock a 0",
+        *(f"unlock {name} 0" for name in left),
+    )
     assert [line[0] for line in made if "woken" in line] == left

@@ -7,6 +7,7 @@ import dataclasses
 import subprocess
 
 import pytest
+
 from player.build_program import SPAWNED, TABLE, Program, Task, every_verb
 
 RUN = ("run", 0, 5)
@@ -32,9 +33,7 @@ def tool(root, tmp_path_factory):
         if data is not None:
             path.write_bytes(data)
             words = (path, *words)
-        done = subprocess.run(
-            [binary, verb, *map(str, words)], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([binary, verb, *map(str, words)], capture_output=True, text=True, check=False)
         assert not done.stderr, done.stderr
         return done.stdout.rstrip("\n")
 
@@ -71,8 +70,7 @@ BAD = {
         "a loop in which nothing takes time",
     ),
     "crossed loops": (
-        one(("loop", 3, 1, 0, 0), ("loop", 4, 1, 0, 1), RUN,
-            ("end", 0, 0, 0, 0), ("end", 1, 0, 0, 1), EXIT),
+        one(("loop", 3, 1, 0, 0), ("loop", 4, 1, 0, 1), RUN, ("end", 0, 0, 0, 0), ("end", 1, 0, 0, 1), EXIT),
         "end of a loop that is not the innermost",
     ),
     "one slot twice": (
@@ -90,11 +88,10 @@ BAD = {
         "a slot both keeps a timer and counts",
     ),
     "await": (one(("await", 0, 0), EXIT), "object is of another kind"),
-    "await lock": (
-        Program([Task([("await", 0, 2), EXIT])], [(4, 0)]), "lock of an await (got 1, limit 1)"
-    ),
+    "await lock": (Program([Task([("await", 0, 2), EXIT])], [(4, 0)]), "lock of an await (got 1, limit 1)"),
     "await no lock": (
-        Program([Task([("await", 0, 1), EXIT])], [(4, 0)]), "an await lets go of what is no lock"
+        Program([Task([("await", 0, 1), EXIT])], [(4, 0)]),
+        "an await lets go of what is no lock",
     ),
     "signal": (Program([Task([("signal", 0, 2), EXIT])], [(4, 0)]), "how many a signal wakes"),
     "kind of object": (Program([Task([EXIT])], [(5, 0)]), "unknown kind (got 5, limit 4)"),
@@ -108,9 +105,7 @@ BAD = {
         "task 1: its parent does not spawn it",
     ),
     "spawned twice": (
-        Program(
-            [Task([("spawn", 1, 1), ("spawn", 1, 1, 0, 1), EXIT]), Task([EXIT], SPAWNED, 0)]
-        ),
+        Program([Task([("spawn", 1, 1), ("spawn", 1, 1, 0, 1), EXIT]), Task([EXIT], SPAWNED, 0)]),
         "a child that an earlier spawn starts",
     ),
     "spawn slot": (
@@ -133,7 +128,7 @@ BAD = {
     "string": (dataclasses.replace(one(EXIT), strings=b"x"), "string has no end"),
     "barrier": (Program([Task([EXIT])], [(3, 9)]), "object 0: parties of the barrier"),
     "pipe": (Program([Task([EXIT])], [(2, 0)]), "object 0: a pipe that holds 0 bytes"),
-}  # fmt: skip
+}
 
 
 def test_spawns_of_the_same_children_share_a_slot(tool):
@@ -215,9 +210,18 @@ def test_a_release_that_is_now_has_come_and_those_that_passed_are_skipped(tool):
     """Periods of 10: jobs that end just at one, past two, and at once."""
     period = ("period", 0, 10)
     program = one(
-        period, ("run", 0, 10), period, ("run", 0, 23), period, ("run", 0, 4), period, period,
-        ("period", 0, 30), ("period", 0, 35), EXIT,
-    )  # fmt: skip
+        period,
+        ("run", 0, 10),
+        period,
+        ("run", 0, 23),
+        period,
+        ("run", 0, 4),
+        period,
+        period,
+        ("period", 0, 30),
+        ("period", 0, 35),
+        EXIT,
+    )
     assert tool("play", program.pack(), 0).splitlines() == [
         "0 sleep_until 10 0",
         "10 run 10 0",
@@ -233,9 +237,7 @@ def test_a_release_that_is_now_has_come_and_those_that_passed_are_skipped(tool):
 
 
 def test_a_table_wraps_and_a_loop_for_ever_is_stopped_by_the_host(tool):
-    program = one(
-        ("loop", 2, 0, 0, 0), ("run", 0, 2, TABLE, 1), ("end", 0, 0, 0, 0), EXIT
-    )
+    program = one(("loop", 2, 0, 0, 0), ("run", 0, 2, TABLE, 1), ("end", 0, 0, 0, 0), EXIT)
     program.values = [4, 6]
     lines = tool("play", program.pack(), 0).splitlines()
     assert [line.split()[2] for line in lines[:4]] == ["4", "6", "4", "6"]

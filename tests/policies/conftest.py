@@ -72,8 +72,14 @@ class Played:
             if event["kind"] == Kind.RUN:
                 running[pid] = int(event["t_ns"])
             elif event["kind"] == Kind.STOP:
-                yield Turn(self.names[pid - 1], pid, int(event["cpu"]), running.pop(pid),
-                           int(event["t_ns"]), int(event["flags"]))
+                yield Turn(
+                    self.names[pid - 1],
+                    pid,
+                    int(event["cpu"]),
+                    running.pop(pid),
+                    int(event["t_ns"]),
+                    int(event["flags"]),
+                )
 
     def order(self) -> list[str]:
         """Names in the order in which they came to run, neighbours merged."""
@@ -131,9 +137,21 @@ def play(simulator, tmp_path):
         unknown = set(knobs) - set(built.values)
         assert not unknown, f"{policy} has no knob {unknown}"
         command = [
-            simulator, "--policy", built.shared_object, "--program", program_path,
-            "--cpus", str(cpus), "--seed", str(seed), "--tick-ns", str(workload.tick_ns),
-            "--records", records_path, "--limit-ns", str(limit_s * 1000 * MS),
+            simulator,
+            "--policy",
+            built.shared_object,
+            "--program",
+            program_path,
+            "--cpus",
+            str(cpus),
+            "--seed",
+            str(seed),
+            "--tick-ns",
+            str(workload.tick_ns),
+            "--records",
+            records_path,
+            "--limit-ns",
+            str(limit_s * 1000 * MS),
         ]
         for name, value in knobs.items():
             command += ["--set", f"{name}={value}"]

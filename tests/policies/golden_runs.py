@@ -27,7 +27,9 @@ HERE = Path(__file__).resolve().parent
 LISTED = HERE / "golden_runs.txt"
 WORKLOAD = HERE / "golden_runs.toml"
 #: More options of the simulator, by the number of CPUs.
-OPTIONS = {4: ("--topology", "smt=2,llc=2", "--cost", "switch_ns=1500,migrate_ns=4000,ipi_ns=900,wakeup_ns=700")}
+OPTIONS = {
+    4: ("--topology", "smt=2,llc=2", "--cost", "switch_ns=1500,migrate_ns=4000,ipi_ns=900,wakeup_ns=700")
+}
 
 
 def listed() -> list[str]:

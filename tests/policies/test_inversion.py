@@ -304,8 +304,7 @@ def test_a_timer_is_nobody_s_wake_up(play):
 
 
 @pytest.mark.parametrize(
-    ("name", "task", "in_time_ms"),
-    [("inversion-lock", "high", 3000), ("inversion-pipe", "client", 2400)],
+    ("name", "task", "in_time_ms"), [("inversion-lock", "high", 3000), ("inversion-pipe", "client", 2400)]
 )
 def test_what_the_whole_run_gains(play, root, name, task, in_time_ms):
     """All rounds but those that the first wait takes are in time."""

@@ -6,6 +6,7 @@ Ticks are 10 ms unless a test says otherwise, and slices end at ticks.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -63,15 +64,21 @@ def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy, idle):
 
 @pytest.mark.parametrize(
     ("policy", "knobs"),
-    [("rr", {}), ("priority", {}), ("mlfq", {"rotate": 1}), ("credit_report", {"slice_ns": 10_000_000}),
-     ("credit", {"slice_ns": 10_000_000})],
+    [
+        ("rr", {}),
+        ("priority", {}),
+        ("mlfq", {"rotate": 1}),
+        ("credit_report", {"slice_ns": 10_000_000}),
+        ("credit", {"slice_ns": 10_000_000}),
+    ],
 )
 @pytest.mark.parametrize("arrival_ms", [95, 105])
 def test_a_task_alone_is_given_slices_of_the_policy(play, policy, knobs, arrival_ms):
     """`late` may have to wait for 5 ms: not for the kernel's 20, whichever tick these begin at."""
     played = play(
         workload(task("early", 'run = "300ms"'), task("late", 'run = "10ms"', arrival=f'"{arrival_ms}ms"')),
-        policy, **knobs,
+        policy,
+        **knobs,
     )
     assert played.turns[1].name == "late"
     assert played.turns[1].start_ns == (arrival_ms + 5) * 1_000_000
@@ -96,10 +103,7 @@ def test_fifo_is_a_convoy(play):
 
 def test_fifo_stays_endless_after_a_yield_to_nobody(play):
     played = play(
-        workload(
-            task("first", '"yield"', 'run = "100ms"'),
-            task("second", 'run = "1ms"', arrival='"1ms"'),
-        ),
+        workload(task("first", '"yield"', 'run = "100ms"'), task("second", 'run = "1ms"', arrival='"1ms"')),
         "fifo",
     )
     assert played.finish_ms("first") == 100
@@ -111,7 +115,15 @@ def test_fifo_stays_endless_after_a_yield_to_nobody(play):
 def test_rr_takes_turns(play):
     played = play(workload(*(task(name, 'run = "25ms"') for name in "abc")), "rr")
     assert [(turn.name, turn.ran_ms) for turn in played.turns] == [
-        ("a", 10), ("b", 10), ("c", 10), ("a", 10), ("b", 10), ("c", 10), ("a", 5), ("b", 5), ("c", 5)
+        ("a", 10),
+        ("b", 10),
+        ("c", 10),
+        ("a", 10),
+        ("b", 10),
+        ("c", 10),
+        ("a", 5),
+        ("b", 5),
+        ("c", 5),
     ]
 
 
@@ -125,12 +137,12 @@ def test_a_task_that_goes_straight_to_an_idle_cpu_has_a_slice_of_the_policy(play
     """`a` and `b` find CPUs idle and never see enqueue; `late` waits for 5 ms, not for 15."""
     played = play(
         workload(hog("a", 1), hog("b", 1), task("late", 'run = "10ms"', arrival='"5ms"')),
-        policy, cpus=2, slice_ns=10_000_000,
+        policy,
+        cpus=2,
+        slice_ns=10_000_000,
     )
     assert [turn.ran_ms for turn in played.turns[:2]] == [10, 10]
     assert played.turns[2].name == "late"
-
-
 
 
 # ---- priority ---------------------------------------------------------------
@@ -156,17 +168,22 @@ def test_priority_preempts_on_the_tick(play):
         "priority",
     )
     assert [(turn.name, turn.start_ns // 1_000_000) for turn in played.turns] == [
-        ("low", 0), ("high", 10), ("higher", 20), ("high", 25), ("low", 40)
+        ("low", 0),
+        ("high", 10),
+        ("higher", 20),
+        ("high", 25),
+        ("low", 40),
     ]
 
 
 def test_priority_min_slice_delays_preemption(play):
     played = play(
         workload(
-            task("low", 'run = "90ms"', priority=6),
-            task("high", 'run = "5ms"', arrival='"3ms"', priority=2),
+            task("low", 'run = "90ms"', priority=6), task("high", 'run = "5ms"', arrival='"3ms"', priority=2)
         ),
-        "priority", slice_ns=50_000_000, min_slice_ns=25_000_000,
+        "priority",
+        slice_ns=50_000_000,
+        min_slice_ns=25_000_000,
     )
     assert played.turns[1].start_ns == 30_000_000
 
@@ -235,7 +252,9 @@ def test_priority_pid_rule_forces_level_5(play):
 
 def test_priority_kill_ends_the_run_by_name(play):
     """Report 1 kills after 10,000 ticks; here 2 s, and PID 1 is spared as there."""
-    jobs = workload(task("init", 'run = "4s"', priority=0), task("old", 'sleep = "1s"', 'run = "3s"', priority=0))
+    jobs = workload(
+        task("init", 'run = "4s"', priority=0), task("old", 'sleep = "1s"', 'run = "3s"', priority=0)
+    )
     with pytest.raises(AssertionError, match=r"would kill old\[2\] here: it is older than 2000000000 ns"):
         play(jobs, "priority", kill_ns=2_000_000_000)
     alone = workload(task("init", 'run = "4s"'))
@@ -245,7 +264,9 @@ def test_priority_kill_ends_the_run_by_name(play):
 
 def test_priority_sched_log_has_tick_pid_priority_and_switches(play):
     """As report 1's sched_log(): a line per switch, and its first call was switch 1."""
-    jobs = workload(task("low", 'run = "20ms"', priority=7), task("high", 'run = "20ms"', priority=2, arrival='"10ms"'))
+    jobs = workload(
+        task("low", 'run = "20ms"', priority=7), task("high", 'run = "20ms"', priority=2, arrival='"10ms"')
+    )
     played = play(jobs, "priority", sched_log=1)
     assert played.said == [
         "tick 0 pid 1 priority 7 switches 1",
@@ -263,8 +284,7 @@ def test_lottery_shares_are_binomial(play, seed):
     """6,000 draws: each share within 3.5 standard deviations of its tickets' part."""
     tickets = {"a": 300, "b": 200, "c": 100}
     played = play(
-        workload(*(hog(name, tickets=n) for name, n in tickets.items()), horizon="60s"),
-        "lottery", seed=seed,
+        workload(*(hog(name, tickets=n) for name, n in tickets.items()), horizon="60s"), "lottery", seed=seed
     )
     for name, share in played.shares().items():
         p = tickets[name] / 600
@@ -284,7 +304,8 @@ def test_lottery_tickets_change(play):
             hog("stays", tickets=450),
             horizon="60s",
         ),
-        "lottery", seed=1,
+        "lottery",
+        seed=1,
     )
     after_ms = 10_000 + played.ran_ms(until_ms=20_000)["stays"] + 500
     share = played.shares(since_ms=max(after_ms, 21_000))["changes"]
@@ -295,7 +316,9 @@ def test_lottery_compensation_restores_the_share(play):
     """`half` gives up the CPU after a quarter of its slice: a fifth, or its half."""
     jobs = workload(
         task("half", 'loop = "forever", do = [{run = "2500us"}, "yield"]'),
-        hog("hog"), tick="500us", horizon="60s",
+        hog("hog"),
+        tick="500us",
+        horizon="60s",
     )
     plain = play(jobs, "lottery", seed=2).shares()["half"]
     paid = play(jobs, "lottery", seed=2, compensation=1).shares()["half"]
@@ -305,9 +328,7 @@ def test_lottery_compensation_restores_the_share(play):
 
 def test_lottery_lfsr16_draws_what_the_register_says(play):
     """The register, worked out here from its taps, decides whether to switch."""
-    played = play(
-        workload(hog("a"), hog("b"), horizon="20s"), "lottery", random_source=1, lfsr_seed=44257
-    )
+    played = play(workload(hog("a"), hog("b"), horizon="20s"), "lottery", random_source=1, lfsr_seed=44257)
     ran = []
     for turn in played.turns:
         ran += [turn.name] * round(turn.ran_ms / 10)
@@ -330,10 +351,14 @@ def test_lottery_counts_only_tickets_that_can_win_here(play):
     """CPU 0 has two tasks bound to it, CPU 1 one: the other CPU's tickets do not count."""
     played = play(
         workload(
-            hog("a", affinity="[0]", tickets=100), hog("b", affinity="[0]", tickets=300),
-            hog("c", affinity="[1]", tickets=5000), horizon="60s",
+            hog("a", affinity="[0]", tickets=100),
+            hog("b", affinity="[0]", tickets=300),
+            hog("c", affinity="[1]", tickets=5000),
+            horizon="60s",
         ),
-        "lottery", cpus=2, seed=1,
+        "lottery",
+        cpus=2,
+        seed=1,
     )
     ran = played.ran_ms()
     assert ran["c"] == 60_000
@@ -347,8 +372,18 @@ def test_mlfq_quanta(play):
     """1, 2 and 4 ticks on the way down, then turns of one."""
     played = play(workload(hog("a"), hog("b"), horizon="200ms"), "mlfq")
     assert [(turn.name, turn.ran_ms) for turn in played.turns] == [
-        ("a", 10), ("b", 10), ("a", 20), ("b", 20), ("a", 40), ("b", 40),
-        ("a", 10), ("b", 10), ("a", 10), ("b", 10), ("a", 10), ("b", 10),
+        ("a", 10),
+        ("b", 10),
+        ("a", 20),
+        ("b", 20),
+        ("a", 40),
+        ("b", 40),
+        ("a", 10),
+        ("b", 10),
+        ("a", 10),
+        ("b", 10),
+        ("a", 10),
+        ("b", 10),
     ]
 
 
@@ -358,9 +393,7 @@ def test_mlfq_rotate_passes_on_at_every_tick(play):
 
 
 def test_mlfq_new_task_preempts_at_the_tick(play):
-    played = play(
-        workload(hog("hog"), task("new", 'run = "15ms"', arrival='"203ms"'), horizon="1s"), "mlfq"
-    )
+    played = play(workload(hog("hog"), task("new", 'run = "15ms"', arrival='"203ms"'), horizon="1s"), "mlfq")
     # At 220 it is at level 2, which is still above the hog.
     assert [(t.start_ns // 1_000_000, t.end_ns // 1_000_000) for t in played.turns if t.name == "new"] == [
         (210, 225)
@@ -368,9 +401,7 @@ def test_mlfq_new_task_preempts_at_the_tick(play):
 
 
 def test_mlfq_keeps_an_interactive_task_on_top(play):
-    played = play(
-        workload(hog("a"), hog("b"), sleeper("editor", "2ms", "21ms"), horizon="10s"), "mlfq"
-    )
+    played = play(workload(hog("a"), hog("b"), sleeper("editor", "2ms", "21ms"), horizon="10s"), "mlfq")
     waits_ms = played.latencies_ms("editor")[20:]
     assert len(waits_ms) > 200
     assert waits_ms.max() <= 10
@@ -390,9 +421,7 @@ def test_mlfq_cumulative_allotment_holds_the_gamer(play):
 
 def test_mlfq_boost_ends_starvation(play):
     """Two gamers leave no gap; a boost gives the hog one quantum per period."""
-    jobs = workload(
-        hog("hog"), sleeper("gamer", "9ms", "1ms", count=2), tick="1ms", horizon="20s"
-    )
+    jobs = workload(hog("hog"), sleeper("gamer", "9ms", "1ms", count=2), tick="1ms", horizon="20s")
     starved = play(jobs, "mlfq").shares(since_ms=1000)["hog"]
     boosted = play(jobs, "mlfq", boost_ns=100_000_000).shares(since_ms=1000)["hog"]
     assert starved < 0.01
@@ -404,10 +433,12 @@ def test_mlfq_boost_gives_a_whole_allotment(play):
     jobs = workload(hog("a"), hog("b"), tick="1ms", horizon="50ms")
     played = play(jobs, "mlfq", quantum_ns=10_000_000, boost_ns=25_000_000)
     assert [(turn.name, turn.ran_ms) for turn in played.turns[:5]] == [
-        ("a", 10), ("b", 10), ("a", 5), ("b", 10), ("a", 10)
+        ("a", 10),
+        ("b", 10),
+        ("a", 5),
+        ("b", 10),
+        ("a", 10),
     ]
-
-
 
 
 # ---- cfs --------------------------------------------------------------------
@@ -431,19 +462,20 @@ def test_cfs_shares_across_cpus(play):
 def test_cfs_lightest_task_is_not_lost_beside_the_heaviest(play, cpus):
     """A tick costs weight 1 as much as 10,000 ticks of weight 10,000: 100 s."""
     played = play(
-        workload(hog("light", weight=1), hog("heavy", weight=10_000, count=cpus), horizon="60s"), "cfs", cpus=cpus
+        workload(hog("light", weight=1), hog("heavy", weight=10_000, count=cpus), horizon="60s"),
+        "cfs",
+        cpus=cpus,
     )
     starts_s = [turn.start_ns / 1e9 for turn in played.turns if turn.name == "light"]
-    assert max(b - a for a, b in zip(starts_s, starts_s[1:], strict=False)) < 15
+    assert max(b - a for a, b in itertools.pairwise(starts_s)) < 15
     assert played.shares()["light"] < 0.005
 
 
 def test_cfs_granularity(play):
     """The latency is divided, down to the least granularity; slices end at ticks."""
+
     def turns(number, **knobs):
-        played = play(
-            workload(hog("h", count=number), tick="1ms", horizon="2s"), "cfs", **knobs
-        )
+        played = play(workload(hog("h", count=number), tick="1ms", horizon="2s"), "cfs", **knobs)
         return {turn.ran_ms for turn in played.turns[number * 3 : -1]}
 
     assert turns(2) == {3}
@@ -467,11 +499,13 @@ def test_cfs_granularity_of_a_wake_up_is_weighted(play, weight, latency_ms):
     jobs = workload(
         task("sleeper", 'sleep = "6ms"', 'run = "1ms"', weight=weight), hog("hog"), tick="100ms", horizon="1s"
     )
-    knobs = {"wakeup_granularity_ns": 4_000_000, "sleeper_credit_ns": 0,
-             "latency_ns": 1_000_000, "min_granularity_ns": 1_000_000}
+    knobs = {
+        "wakeup_granularity_ns": 4_000_000,
+        "sleeper_credit_ns": 0,
+        "latency_ns": 1_000_000,
+        "min_granularity_ns": 1_000_000,
+    }
     assert play(jobs, "cfs", **knobs).latencies_ms("sleeper").tolist() == [latency_ms]
-
-
 
 
 def test_cfs_sleeping_earns_no_more_than_the_credit(play):
@@ -480,7 +514,8 @@ def test_cfs_sleeping_earns_no_more_than_the_credit(play):
         workload(
             hog("hog"),
             task("back", 'run = "10ms"', 'sleep = "10s"', 'run = "20s"'),
-            tick="1ms", horizon="14s",
+            tick="1ms",
+            horizon="14s",
         ),
         "cfs",
     )
@@ -490,8 +525,12 @@ def test_cfs_sleeping_earns_no_more_than_the_credit(play):
 
 def test_cfs_yield_lets_the_next_one_run(play):
     played = play(
-        workload(task("polite", 'loop = 100, do = [{run = "100us"}, "yield"]'), hog("hog"),
-                 tick="1ms", horizon="500ms"),
+        workload(
+            task("polite", 'loop = 100, do = [{run = "100us"}, "yield"]'),
+            hog("hog"),
+            tick="1ms",
+            horizon="500ms",
+        ),
         "cfs",
     )
     ran = played.ran_ms(until_ms=100)

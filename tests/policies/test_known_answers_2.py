@@ -60,7 +60,11 @@ def test_rt_preempts_at_once_and_the_preempted_goes_on_before_its_equals(play, p
         policy,
     )
     assert turns_of(played) == [
-        ("low", 0, 3), ("high", 3, 14), ("higher", 14, 19), ("high", 19, 33), ("low", 33, 60),
+        ("low", 0, 3),
+        ("high", 3, 14),
+        ("higher", 14, 19),
+        ("high", 19, 33),
+        ("low", 33, 60),
         ("equal", 60, 63),
     ]
 
@@ -81,7 +85,9 @@ def test_rt_rr_turns_are_of_slice_ns(play):
 def test_rt_rr_an_equal_that_comes_does_not_end_a_turn(play):
     """The turn of `a` is over at 15 ms, and ends at the tick, at 20; `b` comes in between."""
     played = play(
-        workload(hog("a"), task("b", 'run = "10ms"', arrival='"17ms"'), horizon="100ms"), "rt_rr", slice_ns=15_000_000
+        workload(hog("a"), task("b", 'run = "10ms"', arrival='"17ms"'), horizon="100ms"),
+        "rt_rr",
+        slice_ns=15_000_000,
     )
     assert turns_of(played)[:2] == [("a", 0, 20), ("b", 20, 30)]
 
@@ -94,10 +100,9 @@ def test_rt_rr_alone_in_its_level_goes_on(play):
 def test_rt_rr_has_the_rest_of_a_turn_left(play):
     """`a` is preempted for 5 ms after 40: it has 60 left, and then it is the turn of `b`."""
     played = play(
-        workload(
-            hog("a"), hog("b"), task("high", 'run = "5ms"', arrival='"40ms"', priority=0), horizon="1s"
-        ),
-        "rt_rr", slice_ns=99_999_999,
+        workload(hog("a"), hog("b"), task("high", 'run = "5ms"', arrival='"40ms"', priority=0), horizon="1s"),
+        "rt_rr",
+        slice_ns=99_999_999,
     )
     assert turns_of(played)[:4] == [("a", 0, 40), ("high", 40, 45), ("a", 45, 110), ("b", 110, 210)]
 
@@ -107,14 +112,23 @@ def test_rt_rr_sleep_does_not_renew_a_turn(play):
     played = play(
         workload(
             task("a", 'loop = 3, do = [{run = "30ms"}, {sleep = "1us"}]', 'run = "1s"'),
-            hog("b"), tick="1ms", horizon="1s",
+            hog("b"),
+            tick="1ms",
+            horizon="1s",
         ),
         "rt_rr",
     )
     ran = [(turn.name, turn.ran_ms) for turn in played.turns]
     # 30 ms, then behind `b`; three times; the fourth stay is the last tenth of the turn.
     assert ran[:8] == [
-        ("a", 30), ("b", 100), ("a", 30), ("b", 100), ("a", 30), ("b", 100), ("a", 10), ("b", 100)
+        ("a", 30),
+        ("b", 100),
+        ("a", 30),
+        ("b", 100),
+        ("a", 30),
+        ("b", 100),
+        ("a", 10),
+        ("b", 100),
     ]
 
 
@@ -168,7 +182,8 @@ def test_rt_the_highest_two_run_on_two_cpus(play, policy):
             task("one", 'run = "20ms"', arrival='"5ms"', priority=1),
             task("eight", 'run = "5ms"', arrival='"6ms"', priority=8),
         ),
-        policy, cpus=2,
+        policy,
+        cpus=2,
     )
     ends = {name: played.finish_ms(name) for name in ("one", "two", "six", "seven", "eight")}
     # 5: one and two; 15: six; 25: seven; 40: eight, while seven has 25 - 15 left.
@@ -183,7 +198,8 @@ def test_rt_does_not_preempt_where_it_may_not_run(play, policy):
             task("on1", 'run = "20ms"', priority=9, affinity="[1]"),
             task("high", 'run = "5ms"', arrival='"5ms"', priority=2, affinity="[0]"),
         ),
-        policy, cpus=2,
+        policy,
+        cpus=2,
     )
     assert [t for t in turns_of(played) if t[0] != "on1"] == [("on0", 0, 5), ("high", 5, 10), ("on0", 10, 25)]
     assert played.finish_ms("on1") == 20
@@ -317,9 +333,7 @@ def test_srtf_outlived_burst_is_passed_sooner_or_later(play):
 @pytest.mark.parametrize("policy", ["sjf", "srtf"])
 def test_sjf_yield_is_not_to_nobody(play, policy):
     played = play(
-        workload(
-            task("polite", 'run = "1ms"', '"yield"', 'run = "1ms"', burst='"2ms"'), job("other", 0, 9)
-        ),
+        workload(task("polite", 'run = "1ms"', '"yield"', 'run = "1ms"', burst='"2ms"'), job("other", 0, 9)),
         policy,
     )
     assert turns_of(played) == [("polite", 0, 1), ("other", 1, 10), ("polite", 10, 11)]
@@ -344,7 +358,9 @@ def test_lottery_gives_each_ticket_its_chance(play, fillers):
         assert abs(played.shares(since_ms=3000)[name] - 1 / 3) < 3.5 * math.sqrt(2 / 9 / 5700)
         # Of the two that wait, each is as often the next.
         after = [other for one, other in itertools.pairwise(names) if one == name and other != name]
-        assert abs(after.count(min(set("abc") - {name})) / len(after) - 1 / 2) < 3.5 * 0.5 / math.sqrt(len(after))
+        assert abs(after.count(min(set("abc") - {name})) / len(after) - 1 / 2) < 3.5 * 0.5 / math.sqrt(
+            len(after)
+        )
 
 
 # ---- edf ------------------------------------------------------------------------
@@ -353,10 +369,13 @@ def test_lottery_gives_each_ticket_its_chance(play, fillers):
 def stream(name, run_ms, period_ms, *, until_ms, **keys):
     """Jobs released at each multiple of their period and due at the next; all at 0 first."""
     return task(
-        name, f'run = "{run_ms}ms"', count=until_ms // period_ms,
+        name,
+        f'run = "{run_ms}ms"',
+        count=until_ms // period_ms,
         arrival=f'{{gap = "{period_ms}ms", start = "{100 - period_ms}ms"}}',
-        deadline=f'"{period_ms}ms"', **keys,
-    )  # fmt: skip
+        deadline=f'"{period_ms}ms"',
+        **keys,
+    )
 
 
 #: (run, period) in ms; a utilisation of exactly 1, and periods that no other divides.
@@ -424,23 +443,29 @@ def test_edf_deadline_counts_from_each_wake_up(play):
         "edf",
     )
     # At 1 ms `soon` is due at 21, `late` at 40: it preempts.
-    assert turns_of(played) == [("late", 0, 1), ("soon", 1, 6), ("late", 6, 10), ("soon", 50, 55), ("late", 55, 60)]
+    assert turns_of(played) == [
+        ("late", 0, 1),
+        ("soon", 1, 6),
+        ("late", 6, 10),
+        ("soon", 50, 55),
+        ("late", 55, 60),
+    ]
 
 
 def test_edf_equals_do_not_preempt(play):
     """Both are due at 50 ms; `b` comes at 10 ms and waits, over three ticks, until `a` has ended."""
     jobs = workload(
-        task("a", 'run = "35ms"', deadline='"50ms"'), task("b", 'run = "5ms"', arrival='"10ms"', deadline='"40ms"'),
+        task("a", 'run = "35ms"', deadline='"50ms"'),
+        task("b", 'run = "5ms"', arrival='"10ms"', deadline='"40ms"'),
     )
     assert turns_of(play(jobs, "edf")) == [("a", 0, 35), ("b", 35, 40)]
-
-
 
 
 def test_edf_serves_others_in_turns_when_no_job_is_there(play):
     played = play(
         workload(
-            hog("x"), hog("y"),
+            hog("x"),
+            hog("y"),
             task("job", 'loop = 9, do = [{run = "3ms"}, {period = "25ms"}]', deadline='"25ms"'),
             horizon="200ms",
         ),
@@ -455,11 +480,18 @@ def test_edf_serves_others_in_turns_when_no_job_is_there(play):
 def test_edf_two_most_urgent_jobs_run_on_two_cpus(play):
     jobs = [("a", 0, 30, 100), ("b", 0, 30, 90), ("c", 5, 10, 40), ("d", 5, 10, 50), ("e", 6, 5, 99)]
     tasks = (
-        task(name, f'run = "{run}ms"', arrival=f'"{at}ms"', deadline=f'"{due}ms"') for name, at, run, due in jobs
+        task(name, f'run = "{run}ms"', arrival=f'"{at}ms"', deadline=f'"{due}ms"')
+        for name, at, run, due in jobs
     )
     played = play(workload(*tasks), "edf", cpus=2)
     # 5: c and d (due 45, 55) take both. 15: b (90) and a (100); e is due at 105.
-    assert {name: played.finish_ms(name) for name, *_ in jobs} == {"c": 15, "d": 15, "b": 40, "a": 40, "e": 45}
+    assert {name: played.finish_ms(name) for name, *_ in jobs} == {
+        "c": 15,
+        "d": 15,
+        "b": 40,
+        "a": 40,
+        "e": 45,
+    }
 
 
 def test_edf_overload_makes_one_after_the_other_miss(play):
@@ -481,9 +513,15 @@ def test_lottery_compensates_no_task_that_has_not_run(play):
     """Beside two hogs each of 199 newcomers wins a draw in three: 5 ms until the first, and two that it loses."""
     arrivals = [100 * i + 5 for i in range(1, 200)]
     newcomers = [task(f"n{ms}", 'run = "10ms"', arrival=f'"{ms}ms"') for ms in arrivals]
-    played = play(workload(hog("a"), hog("b"), *newcomers, horizon="22s"), "lottery", slice_ns=10_000_000, compensation=1)
+    played = play(
+        workload(hog("a"), hog("b"), *newcomers, horizon="22s"),
+        "lottery",
+        slice_ns=10_000_000,
+        compensation=1,
+    )
     waits_ms = [
-        next(turn.start_ns for turn in played.turns if turn.name == f"n{ms}") / 1_000_000 - ms for ms in arrivals
+        next(turn.start_ns for turn in played.turns if turn.name == f"n{ms}") / 1_000_000 - ms
+        for ms in arrivals
     ]
     # Four standard deviations: sqrt(6) draws for one, 1.7 ms for the mean.
     assert sum(waits_ms) / len(waits_ms) == pytest.approx(25, abs=7)

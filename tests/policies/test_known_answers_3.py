@@ -73,8 +73,10 @@ def test_stride_sleep_neither_earns_nor_costs(play):
     tickets = {"a": 300, "b": 200, "back": 100}
     played = play(
         workload(
-            hog("a", tickets=300), hog("b", tickets=200),
-            task("back", 'run = "10ms"', 'sleep = "10s"', 'run = "100s"', tickets=100), horizon="40s",
+            hog("a", tickets=300),
+            hog("b", tickets=200),
+            task("back", 'run = "10ms"', 'sleep = "10s"', 'run = "100s"', tickets=100),
+            horizon="40s",
         ),
         "stride",
     )
@@ -96,7 +98,9 @@ def test_stride_leaving_does_not_forgive(play):
 def test_stride_new_task_waits_as_if_it_had_just_run(play):
     """100 quanta of the other's are as much as its one; the other is ahead by one of them."""
     played = play(
-        workload(hog("many", tickets=100), task("one", 'run = "1s"', arrival='"1s"', tickets=1), horizon="3s"),
+        workload(
+            hog("many", tickets=100), task("one", 'run = "1s"', arrival='"1s"', tickets=1), horizon="3s"
+        ),
         "stride",
     )
     first = next(turn.start_ns for turn in played.turns if turn.name == "one")
@@ -108,7 +112,8 @@ def test_stride_tickets_change(play):
     played = play(
         workload(
             task("changes", 'run = "5s"', "set = {tickets = 50}", 'run = "50s"', tickets=450),
-            hog("stays", tickets=450), horizon="60s",
+            hog("stays", tickets=450),
+            horizon="60s",
         ),
         "stride",
     )
@@ -121,7 +126,8 @@ def test_stride_what_remains_is_worth_less_with_more_tickets(play):
     played = play(
         workload(
             task("changes", 'run = "5ms"', "set = {tickets = 100}", 'run = "50s"', tickets=1),
-            hog("stays", tickets=100), horizon="20s",
+            hog("stays", tickets=100),
+            horizon="20s",
         ),
         "stride",
     )
@@ -129,16 +135,17 @@ def test_stride_what_remains_is_worth_less_with_more_tickets(play):
     assert played.shares(since_ms=start_ms + 50)["changes"] == pytest.approx(0.5, abs=0.005)
 
 
-
-
 def test_stride_joiner_on_two_cpus_does_not_shut_the_others_out(play):
     """`big` cannot use what its tickets are worth; `late` shares with `a` at once."""
     played = play(
         workload(
-            hog("big", tickets=900), hog("a", tickets=100),
-            task("late", 'run = "100s"', arrival='"20s"', tickets=100), horizon="40s",
+            hog("big", tickets=900),
+            hog("a", tickets=100),
+            task("late", 'run = "100s"', arrival='"20s"', tickets=100),
+            horizon="40s",
         ),
-        "stride", cpus=2,
+        "stride",
+        cpus=2,
     )
     ran = played.ran_ms(since_ms=20_000)
     assert ran["a"] == pytest.approx(10_000, abs=30)
@@ -147,15 +154,20 @@ def test_stride_joiner_on_two_cpus_does_not_shut_the_others_out(play):
 
 def test_stride_changes_of_tickets_on_two_cpus_do_not_pile_up(play):
     """What a task is set back by joining behind the furthest must not be multiplied with each change."""
-    changes = "loop = 40, do = [{set = {tickets = 500}}, {run = '5ms'}, {sleep = '1ms'}, " \
-              "{set = {tickets = 5}}, {run = '5ms'}, {sleep = '1ms'}]"  # fmt: skip
+    changes = (
+        "loop = 40, do = [{set = {tickets = 500}}, {run = '5ms'}, {sleep = '1ms'}, "
+        "{set = {tickets = 5}}, {run = '5ms'}, {sleep = '1ms'}]"
+    )
     played = play(
         workload(
-            hog("a", tickets=100), hog("b", tickets=100), task("changes", changes, 'run = "100s"', tickets=100),
+            hog("a", tickets=100),
+            hog("b", tickets=100),
+            task("changes", changes, 'run = "100s"', tickets=100),
             horizon="60s",
         ),
-        "stride", cpus=2,
-    )  # fmt: skip
+        "stride",
+        cpus=2,
+    )
     assert played.ran_ms()["changes"] >= 400
 
 
@@ -190,7 +202,8 @@ def test_o1_woken_task_is_active_until_its_slice_is_used(play):
     after the third it has to wait for the next round, as everyone.
     """
     played = play(
-        workload(sleeper("naps", "10ms", "1ms", priority=1), hog("h", count=6), tick="1ms", horizon="2s"), "o1"
+        workload(sleeper("naps", "10ms", "1ms", priority=1), hog("h", count=6), tick="1ms", horizon="2s"),
+        "o1",
     )
     turns = [(turn.name, turn.ran_ms) for turn in played.turns]
     nap, hogs = ("naps", 10), [("h", 30)]
@@ -311,7 +324,8 @@ def test_eevdf_short_slices_give_low_latency(play, knobs):
         others = hog("hog", count=5, burst='"12ms"', priority=7)
         played = play(
             workload(sleeper("editor", "2ms", "28ms", **keys), others, tick="1ms", horizon="20s"),
-            "eevdf", **knobs,
+            "eevdf",
+            **knobs,
         )
         return played.latencies_ms("editor").mean()
 
@@ -326,11 +340,15 @@ def test_eevdf_wake_up_preempts_longer_slices(play, preempt, most_ms):
     """At most a hog that has only a moment left before its deadline comes first."""
     played = play(
         workload(
-            sleeper("editor", "1ms", "40ms", burst='"1ms"'), hog("hog", count=3, burst='"12ms"'),
-            tick="1ms", horizon="10s",
+            sleeper("editor", "1ms", "40ms", burst='"1ms"'),
+            hog("hog", count=3, burst='"12ms"'),
+            tick="1ms",
+            horizon="10s",
         ),
-        "eevdf", slice_source=1, preempt=preempt,
-    )  # fmt: skip
+        "eevdf",
+        slice_source=1,
+        preempt=preempt,
+    )
     latencies = played.latencies_ms("editor")
     assert latencies.max() <= most_ms
     assert latencies.mean() > 3 if preempt == 0 else latencies.mean() < 0.1
@@ -344,13 +362,18 @@ def test_eevdf_who_is_not_eligible_any_more_makes_way(play, preempt, start_ms):
     """
     jobs = workload(hog("hog"), sleeper("editor", "1ms", "3ms"), tick="1ms", horizon="40s")
     played = play(jobs, "eevdf", slice_ns=9_000_000, preempt=preempt)
-    assert [turn.start_ns for turn in played.turns if turn.name == "editor"][:2] == [5_000_000, start_ms * 1_000_000]
+    assert [turn.start_ns for turn in played.turns if turn.name == "editor"][:2] == [
+        5_000_000,
+        start_ms * 1_000_000,
+    ]
 
 
 @pytest.mark.parametrize("preempt", [0, 1, 2])
 def test_eevdf_who_owes_waits_for_the_end_of_the_slice(play, preempt):
     """The debtor leaves at 14 ms, 2 ms ahead of V, and is back at V: the hog is eligible until 23 ms."""
-    jobs = workload(task("debtor", 'run = "9ms"', 'sleep = "5ms"', 'run = "1ms"'), hog("hog"), tick="1ms", horizon="1s")
+    jobs = workload(
+        task("debtor", 'run = "9ms"', 'sleep = "5ms"', 'run = "1ms"'), hog("hog"), tick="1ms", horizon="1s"
+    )
     played = play(jobs, "eevdf", slice_ns=9_000_000, preempt=preempt)
     assert [turn.start_ns for turn in played.turns if turn.name == "debtor"] == [0, 10_000_000, 23_000_000]
 
@@ -365,8 +388,9 @@ def test_eevdf_who_has_stayed_longer_than_his_slice_makes_way_for_a_child(play, 
     """Its first request was 5 ms: at 4 ms it is let alone, at 25 ms the child's deadline is the earlier one."""
     jobs = workload(
         task("parent", f'run = "{alone_ms}ms"', 'spawn = "child"', 'run = "1s"'),
-        task("child", 'run = "1ms"', arrival='"spawned"'), horizon="1s",
-    )  # fmt: skip
+        task("child", 'run = "1ms"', arrival='"spawned"'),
+        horizon="1s",
+    )
     played = play(jobs, "eevdf", slice_ns=10_000_000, preempt=preempt)
     assert [turn.start_ns for turn in played.turns if turn.name == "child"] == [start_ms * 1_000_000]
 
@@ -375,7 +399,8 @@ def test_eevdf_a_wake_up_ends_a_slice_that_is_used(play):
     """Used after 3 ms; the tick would come at 10 ms, and the debtor does at 25 ms."""
     jobs = workload(task("debtor", 'run = "4ms"', 'sleep = "21ms"', 'run = "1ms"'), hog("hog"), horizon="1s")
     starts = [
-        [turn.start_ns for turn in play(jobs, "eevdf", preempt=n).turns if turn.name == "debtor"] for n in (0, 1)
+        [turn.start_ns for turn in play(jobs, "eevdf", preempt=n).turns if turn.name == "debtor"]
+        for n in (0, 1)
     ]
     assert starts == [[0, 30_000_000], [0, 25_000_000]]
 
@@ -384,7 +409,10 @@ def test_eevdf_sleep_earns_no_more_than_its_lag(play):
     """Back from 10 s of sleep, from then on it has its half, neither more nor less."""
     played = play(
         workload(
-            hog("hog"), task("back", 'run = "10ms"', 'sleep = "10s"', 'run = "20s"'), tick="1ms", horizon="14s"
+            hog("hog"),
+            task("back", 'run = "10ms"', 'sleep = "10s"', 'run = "20s"'),
+            tick="1ms",
+            horizon="14s",
         ),
         "eevdf",
     )
@@ -398,7 +426,8 @@ def test_eevdf_short_sleep_does_not_forgive(play):
     of 4 it has that, as if it had not slept.
     """
     played = play(
-        workload(sleeper("leaves", "3ms", "1us"), hog("stays", weight=300), tick="1ms", horizon="20s"), "eevdf"
+        workload(sleeper("leaves", "3ms", "1us"), hog("stays", weight=300), tick="1ms", horizon="20s"),
+        "eevdf",
     )
     assert played.shares()["leaves"] == pytest.approx(0.25, abs=0.005)
 
@@ -414,8 +443,10 @@ def test_eevdf_polite_task_forgoes_what_it_yields(play):
     """After 2 s of politeness it may not hold the CPU for the second that it let go."""
     played = play(
         workload(
-            task("polite", 'loop = 1000, do = [{run = "100us"}, "yield"]', 'run = "20s"'), hog("hog"),
-            tick="1ms", horizon="6s",
+            task("polite", 'loop = 1000, do = [{run = "100us"}, "yield"]', 'run = "20s"'),
+            hog("hog"),
+            tick="1ms",
+            horizon="6s",
         ),
         "eevdf",
     )
@@ -426,8 +457,10 @@ def test_eevdf_polite_task_forgoes_what_it_yields(play):
 def test_eevdf_weight_changes_while_it_runs(play):
     played = play(
         workload(
-            task("changes", 'run = "1s"', "set = {weight = 300}", 'run = "20s"'), hog("stays"),
-            tick="1ms", horizon="6s",
+            task("changes", 'run = "1s"', "set = {weight = 300}", 'run = "20s"'),
+            hog("stays"),
+            tick="1ms",
+            horizon="6s",
         ),
         "eevdf",
     )
@@ -439,10 +472,14 @@ def test_eevdf_on_two_cpus_what_one_cannot_use_goes_to_the_others(play):
     """900 of 1,100 would be 1.6 CPUs; who comes late shares at once with the other."""
     played = play(
         workload(
-            hog("big", weight=900), hog("a"), task("late", 'run = "100s"', arrival='"20s"'),
-            tick="1ms", horizon="40s",
+            hog("big", weight=900),
+            hog("a"),
+            task("late", 'run = "100s"', arrival='"20s"'),
+            tick="1ms",
+            horizon="40s",
         ),
-        "eevdf", cpus=2,
+        "eevdf",
+        cpus=2,
     )
     ran = played.ran_ms(since_ms=20_000)
     assert ran["big"] == pytest.approx(20_000, abs=100)
@@ -452,8 +489,24 @@ def test_eevdf_on_two_cpus_what_one_cannot_use_goes_to_the_others(play):
 
 # ---- all of them ------------------------------------------------------------------------
 
-ALL = ["fifo", "rr", "priority", "lottery", "mlfq", "cfs", "credit", "credit_report", "stride", "sjf", "srtf", "edf",
-       "rt_fifo", "rt_rr", "o1", "eevdf"]
+ALL = [
+    "fifo",
+    "rr",
+    "priority",
+    "lottery",
+    "mlfq",
+    "cfs",
+    "credit",
+    "credit_report",
+    "stride",
+    "sjf",
+    "srtf",
+    "edf",
+    "rt_fifo",
+    "rt_rr",
+    "o1",
+    "eevdf",
+]
 CONSERVING = ["stride", "sjf", "srtf", "edf", "rt_fifo", "rt_rr", "o1", "eevdf"]
 
 
@@ -468,22 +521,30 @@ def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy, idle):
             task("bound", 'run = "20ms"', arrival='"5ms"', affinity=f"[{1 - idle}]", burst='"50ms"'),
         ),
         # Within the slice of `free`, that is, of which the first is half of one.
-        policy, cpus=2, **({"slice_ns": 20_000_000} if policy == "eevdf" else {}),
-    )  # fmt: skip
+        policy,
+        cpus=2,
+        **({"slice_ns": 20_000_000} if policy == "eevdf" else {}),
+    )
     assert played.finish_ms("free") == 40
     assert played.finish_ms("bound") == 28
 
 
 @pytest.mark.parametrize(
     ("policy", "knobs"),
-    [("stride", {}), ("edf", {}), ("rt_rr", {"slice_ns": 10_000_000}), ("o1", {"slice_ns": 10_000_000}),
-     ("eevdf", {"slice_ns": 10_000_000, "preempt": 0})],
+    [
+        ("stride", {}),
+        ("edf", {}),
+        ("rt_rr", {"slice_ns": 10_000_000}),
+        ("o1", {"slice_ns": 10_000_000}),
+        ("eevdf", {"slice_ns": 10_000_000, "preempt": 0}),
+    ],
 )
 def test_a_task_alone_is_given_slices_of_the_policy(play, policy, knobs):
     """`late` comes at 105 ms, and may have to wait for 5 ms: not for the kernel's 20."""
     played = play(
         workload(task("early", 'run = "300ms"'), task("late", 'run = "10ms"', arrival='"105ms"')),
-        policy, **knobs,
+        policy,
+        **knobs,
     )
     assert played.turns[1].name == "late"
     assert played.turns[1].start_ns == 110_000_000

@@ -6,6 +6,8 @@ As in test_known_answers.py: each schedule can be worked out with pencil and pap
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from .test_known_answers import hog, sleeper, task, workload
@@ -25,9 +27,7 @@ def test_credit_report_does_nothing_where_all_stay_under(play):
 
 def test_credit_report_low_credits_are_a_limit(play):
     """10 credits buy 5 of every 30 ms; the other one's 100 buy more than it can use."""
-    played = play(
-        workload(hog("poor", credits=10), hog("rich", credits=100), horizon="60s"), "credit_report"
-    )
+    played = play(workload(hog("poor", credits=10), hog("rich", credits=100), horizon="60s"), "credit_report")
     assert played.shares()["poor"] == pytest.approx(1 / 6, abs=0.002)
 
 
@@ -49,8 +49,10 @@ def test_credit_report_balance(play, balance, number, stays):
     one that runs; from the longest queue, whenever the CPU has none; pushing goes
     on until there is nothing to gain.
     """
-    names = [task(f"long{i // 2}" if i % 2 == 0 else f"short{i // 2}",
-                  f'run = "{"40s" if i % 2 == 0 else "1ms"}"') for i in range(2 * number)]
+    names = [
+        task(f"long{i // 2}" if i % 2 == 0 else f"short{i // 2}", f'run = "{"40s" if i % 2 == 0 else "1ms"}"')
+        for i in range(2 * number)
+    ]
     played = play(workload(*names, horizon="20s"), "credit_report", cpus=2, balance=balance)
     last = {}
     for turn in played.turns:
@@ -85,9 +87,7 @@ def test_credit_xen_shares(play, cpus, credits):
 def test_credit_xen_shares_whoever_came_first(play, cpus):
     """The first tasks have the machine to themselves for a few periods."""
     credits = [10, 20, 40, 80, 160, 320, 640, 1000] * cpus
-    tasks = [
-        hog(f"h{i}", seconds=300, credits=n, arrival=f'"{7 * i}ms"') for i, n in enumerate(credits)
-    ]
+    tasks = [hog(f"h{i}", seconds=300, credits=n, arrival=f'"{7 * i}ms"') for i, n in enumerate(credits)]
     played = play(workload(*tasks, horizon="62s"), "credit", cpus=cpus)
     ran = played.ran_ms(since_ms=2000)
     for i, n in enumerate(credits):
@@ -100,11 +100,14 @@ def test_credit_xen_poorest_task_runs_now_and_then(play, cpus):
     played = play(
         workload(
             hog("poor", credits=1, count=cpus),
-            hog("rich", credits=1000, count=7 * cpus, arrival='{gap = "7ms"}'), horizon="100s"),
-        "credit", cpus=cpus,
+            hog("rich", credits=1000, count=7 * cpus, arrival='{gap = "7ms"}'),
+            horizon="100s",
+        ),
+        "credit",
+        cpus=cpus,
     )
     starts_s = [turn.start_ns / 1e9 for turn in played.turns if turn.pid == 1]
-    assert max(b - a for a, b in zip(starts_s, starts_s[1:], strict=False)) < 20
+    assert max(b - a for a, b in itertools.pairwise(starts_s)) < 20
     assert played.shares(since_ms=10_000)["poor"] < 0.005
 
 
@@ -112,7 +115,8 @@ def test_credit_xen_nobody_gets_more_than_a_cpu(play):
     """900 of 1,100 credits would be 1.6 CPUs: what it cannot use goes to the others."""
     played = play(
         workload(hog("big", credits=900), hog("a", credits=100), hog("b", credits=100), horizon="60s"),
-        "credit", cpus=2,
+        "credit",
+        cpus=2,
     )
     ran = played.ran_ms()
     assert ran["big"] == pytest.approx(60_000, abs=600)
@@ -143,9 +147,7 @@ def test_credit_xen_caps_among_others(play):
 
 def test_credit_xen_caps_on_four_cpus(play):
     """Eight per CPU, each fourth one capped far below its share of an eighth."""
-    tasks = [
-        hog(f"h{i}", seconds=300, **({"cap": '"5%"'} if i % 4 == 0 else {})) for i in range(32)
-    ]
+    tasks = [hog(f"h{i}", seconds=300, **({"cap": '"5%"'} if i % 4 == 0 else {})) for i in range(32)]
     played = play(workload(*tasks, horizon="60s"), "credit", cpus=4)
     ran = played.ran_ms()
     for i in range(32):
@@ -155,9 +157,7 @@ def test_credit_xen_caps_on_four_cpus(play):
 
 def test_credit_xen_cap_is_no_more_than_the_share(play):
     """A cap above the share changes nothing."""
-    played = play(
-        workload(hog("a", cap='"90%"'), hog("b"), hog("c"), hog("d"), horizon="60s"), "credit"
-    )
+    played = play(workload(hog("a", cap='"90%"'), hog("b"), hog("c"), hog("d"), horizon="60s"), "credit")
     for share in played.shares().values():
         assert share == pytest.approx(0.25, abs=0.01)
 
@@ -185,7 +185,9 @@ def test_credit_xen_what_a_sleeper_leaves_is_shared_by_credits(play):
     """A rich task that hardly runs must not make the others equal."""
     played = play(
         workload(
-            sleeper("rich", "1ms", "19ms", credits=1000), hog("b", credits=200), hog("c", credits=100),
+            sleeper("rich", "1ms", "19ms", credits=1000),
+            hog("b", credits=200),
+            hog("c", credits=100),
             horizon="60s",
         ),
         "credit",
@@ -201,8 +203,12 @@ def test_credit_xen_a_sleeper_shares_until_it_is_in_credit_by_a_period(play):
     periods that follow, in which it runs alone: at 1599 ms it is 54 ms in debt.
     """
     played = play(
-        workload(task("a", 'run = "300ms"', 'sleep = "1s"', 'run = "2s"'), hog("b"), horizon="4s", tick="1ms"),
-        "credit", wakeup_boost=0, slice_ns=1_000_000,
+        workload(
+            task("a", 'run = "300ms"', 'sleep = "1s"', 'run = "2s"'), hog("b"), horizon="4s", tick="1ms"
+        ),
+        "credit",
+        wakeup_boost=0,
+        slice_ns=1_000_000,
     )
     ran = played.ran_ms(since_ms=1599, until_ms=2599)
     assert ran["a"] - ran["b"] == pytest.approx(45 + 54, abs=2)

@@ -119,9 +119,7 @@ def program(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", [*IN_PACKAGE, *ELSEWHERE])
-def test_simulator_and_kernel_run_it_alike(
-    upstream, need, simulator, root, tmp_path, program, name
-):
+def test_simulator_and_kernel_run_it_alike(upstream, need, simulator, root, tmp_path, program, name):
     """The real kernel loads it and both give the heavy tasks the same share."""
     source = upstream(name)
     build_natively(need("cc"), root, source, tmp_path / "policy.so")
@@ -153,8 +151,7 @@ def heavy_share(events) -> float:
     """Part of the hogs' CPU time that the heavy ones got, 0 to 1."""
     stops = events[events["kind"] == Kind.STOP]
     light_ns, heavy_ns = (
-        sum(int(stops["arg"][stops["task"] == pid].sum()) for pid in pids)
-        for pids in (LIGHT, HEAVY)
+        sum(int(stops["arg"][stops["task"] == pid].sum()) for pid in pids) for pids in (LIGHT, HEAVY)
     )
     return heavy_ns / (light_ns + heavy_ns)
 

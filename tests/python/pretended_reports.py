@@ -41,10 +41,17 @@ def pretend(number: int, out: Path) -> Reproduction:
     folder = EXPERIMENTS / f"report-{number}"
     experiment = read_experiment(folder)
     tables = published_tables(folder)
-    samples = Pretended({name: Done(runs) for name, runs in experiment.runs.items()}, out / f"report-{number}")
+    samples = Pretended(
+        {name: Done(runs) for name, runs in experiment.runs.items()}, out / f"report-{number}"
+    )
     return Reproduction(
-        experiment=experiment, audit=audit_report(folder), tables=tables, samples=samples,
-        sizes={name: runs.full for name, runs in experiment.runs.items()}, left_out={},
-        decisions=decide_all(experiment.claims, tables, samples), wanted=Wanted(out=out, is_quick=False),
+        experiment=experiment,
+        audit=audit_report(folder),
+        tables=tables,
+        samples=samples,
+        sizes={name: runs.full for name, runs in experiment.runs.items()},
+        left_out={},
+        decisions=decide_all(experiment.claims, tables, samples),
+        wanted=Wanted(out=out, is_quick=False),
         folder=out / f"report-{number}",
-    )  # fmt: skip
+    )

@@ -29,7 +29,9 @@ class Run:
 
     def rows(self, kind: Kind, *flags: Stop) -> list[int]:
         """Rows of one kind, of some flags."""
-        return [i for i, e in enumerate(self.events) if e["kind"] == kind and (not flags or e["flags"] in flags)]
+        return [
+            i for i, e in enumerate(self.events) if e["kind"] == kind and (not flags or e["flags"] in flags)
+        ]
 
     def next_of(self, row: int, *kinds: Kind) -> int | None:
         """The next row of the same task that is one of some kinds."""
@@ -152,7 +154,9 @@ def a_block_told_as_an_end(run, rng):
 @damage
 def a_wait_told_as_a_block_that_ends_with_it(run, rng):
     """The wake-up comes at once: the wait stays as long, but is one of a task that woke."""
-    row = choose(rng, [r for r in run.rows(Kind.STOP, Stop.PREEMPTED) if run.next_of(r, Kind.RUN) is not None])
+    row = choose(
+        rng, [r for r in run.rows(Kind.STOP, Stop.PREEMPTED) if run.next_of(r, Kind.RUN) is not None]
+    )
     if row is None:
         return False
     e = run.events[row]
@@ -228,7 +232,11 @@ def a_timers_wake_up_told_as_a_tasks(run, rng):
 @damage
 def an_arrival_later(run, rng):
     rows = [r for r in run.rows(Kind.ARRIVE) if not run.events[r]["arg"]]
-    rows = [r for r in rows if (n := run.next_of(r, Kind.RUN)) and run.events[n]["t_ns"] > run.events[r]["t_ns"] + 1]
+    rows = [
+        r
+        for r in rows
+        if (n := run.next_of(r, Kind.RUN)) and run.events[n]["t_ns"] > run.events[r]["t_ns"] + 1
+    ]
     row = choose(rng, rows)
     if row is None:
         return False
@@ -243,7 +251,11 @@ def an_arrival_later(run, rng):
 @damage
 def a_childs_arrival_later(run, rng):
     rows = [r for r in run.rows(Kind.ARRIVE) if run.events[r]["arg"]]
-    rows = [r for r in rows if (n := run.next_of(r, Kind.RUN)) and run.events[n]["t_ns"] > run.events[r]["t_ns"] + 1]
+    rows = [
+        r
+        for r in rows
+        if (n := run.next_of(r, Kind.RUN)) and run.events[n]["t_ns"] > run.events[r]["t_ns"] + 1
+    ]
     row = choose(rng, rows)
     if row is None:
         return False
@@ -270,7 +282,9 @@ def a_root_with_a_parent(run, rng):
     row = choose(rng, [r for r in run.rows(Kind.ARRIVE) if not run.events[r]["arg"]])
     if row is None:
         return False
-    run.events[row]["arg"] = choose(rng, [p for p in range(1, run.nr_tasks + 1) if p != run.events[row]["task"]])
+    run.events[row]["arg"] = choose(
+        rng, [p for p in range(1, run.nr_tasks + 1) if p != run.events[row]["task"]]
+    )
     return True
 
 
@@ -295,8 +309,13 @@ def an_arrival_that_was_not_planned(run, rng):
         return False
     cpu, t_ns = moment
     pid = run.nr_tasks + int(rng.integers(1, 5))
-    insert_at(run, t_ns, event(t_ns, pid, cpu, Kind.ARRIVE), event(t_ns, pid, cpu, Kind.RUN),
-              event(t_ns, pid, cpu, Kind.STOP, Stop.EXITED, 0))
+    insert_at(
+        run,
+        t_ns,
+        event(t_ns, pid, cpu, Kind.ARRIVE),
+        event(t_ns, pid, cpu, Kind.RUN),
+        event(t_ns, pid, cpu, Kind.STOP, Stop.EXITED, 0),
+    )
     return True
 
 
@@ -340,8 +359,10 @@ def zero_run(run: Run, rng, why: Stop, after) -> bool:
     if row is None:
         return False
     e = run.events[row]
-    new = [event(e["t_ns"], e["task"], e["cpu"], Kind.RUN),
-           event(e["t_ns"], e["task"], e["cpu"], Kind.STOP, why, 0)]
+    new = [
+        event(e["t_ns"], e["task"], e["cpu"], Kind.RUN),
+        event(e["t_ns"], e["task"], e["cpu"], Kind.STOP, why, 0),
+    ]
     if why == Stop.BLOCKED:
         new.append(event(e["t_ns"], e["task"], e["cpu"], Kind.WAKE))
     run.events[row:row] = new
@@ -393,7 +414,7 @@ def cut_run(run: Run, rng, why: Stop) -> bool:
     if why == Stop.BLOCKED:
         new.append(event(t0 + cut, e["task"], e["cpu"], Kind.WAKE))
     new.append(event(t0 + cut, e["task"], e["cpu"], Kind.RUN))
-    place = next(i for i, o in enumerate(run.events) if i > begin and o["t_ns"] > t0 + cut or i == row)
+    place = next(i for i, o in enumerate(run.events) if (i > begin and o["t_ns"] > t0 + cut) or i == row)
     run.events[place:place] = new
     return True
 
@@ -405,9 +426,17 @@ def cpu_time_given_to_the_next_task(run, rng):
         e = run.events[row]
         if e["flags"] not in (Stop.PREEMPTED, Stop.YIELDED, Stop.BLOCKED) or row + 1 >= len(run.events):
             continue
-        later = [i for i in range(row + 1, len(run.events)) if run.events[i]["cpu"] == e["cpu"]
-                 and run.events[i]["kind"] in (Kind.RUN, Kind.STOP, Kind.OVERHEAD)][:2]
-        if len(later) < 2 or run.events[later[0]]["kind"] != Kind.RUN or run.events[later[0]]["t_ns"] != e["t_ns"]:
+        later = [
+            i
+            for i in range(row + 1, len(run.events))
+            if run.events[i]["cpu"] == e["cpu"]
+            and run.events[i]["kind"] in (Kind.RUN, Kind.STOP, Kind.OVERHEAD)
+        ][:2]
+        if (
+            len(later) < 2
+            or run.events[later[0]]["kind"] != Kind.RUN
+            or run.events[later[0]]["t_ns"] != e["t_ns"]
+        ):
             continue
         begin, end = run.events[later[0]], run.events[later[1]]
         if begin["task"] == e["task"] or end["kind"] != Kind.STOP or end["arg"] < 3:
@@ -442,8 +471,10 @@ def a_run_on_another_cpu(run, rng):
         end = run.next_of(row, Kind.STOP)
         begin_ns, end_ns = run.events[row]["t_ns"], run.events[end]["t_ns"]
         for cpu in range(run.nr_cpus):
-            busy = any(e["cpu"] == cpu and e["kind"] in (Kind.RUN, Kind.STOP) and begin_ns <= e["t_ns"] <= end_ns
-                       for e in run.events)
+            busy = any(
+                e["cpu"] == cpu and e["kind"] in (Kind.RUN, Kind.STOP) and begin_ns <= e["t_ns"] <= end_ns
+                for e in run.events
+            )
             if cpu == run.events[row]["cpu"] or busy or run.occupied(cpu, begin_ns):
                 continue
             run.events[row]["cpu"] = run.events[end]["cpu"] = cpu
@@ -505,7 +536,9 @@ def a_migration_invented(run, rng):
     if row is None or run.nr_cpus == 1:
         return False
     e = run.events[row]
-    run.events.insert(row, event(e["t_ns"], e["task"], e["cpu"], Kind.MIGRATE, 0, (e["cpu"] + 1) % run.nr_cpus))
+    run.events.insert(
+        row, event(e["t_ns"], e["task"], e["cpu"], Kind.MIGRATE, 0, (e["cpu"] + 1) % run.nr_cpus)
+    )
     return True
 
 

@@ -15,6 +15,4 @@ def timeline_of(events, *, nr_cpus=1, end_ns=None):
     if end_ns is None:
         end_ns = int(array["t_ns"][-1]) if len(array) else 0
     lost = int(array["arg"][array["kind"] == Kind.LOST].sum())
-    return Timeline(
-        Records(events=array, nr_cpus=nr_cpus, tick_ns=0, end_ns=end_ns, nr_lost=lost)
-    )
+    return Timeline(Records(events=array, nr_cpus=nr_cpus, tick_ns=0, end_ns=end_ns, nr_lost=lost))

@@ -48,8 +48,7 @@ class _Schedule:
         self.last_cpu = {}
         self.number = count()
         self.agenda = [
-            (arrival, self.ARRIVES, next(self.number), pid)
-            for pid, (arrival, _) in enumerate(tasks, 1)
+            (arrival, self.ARRIVES, next(self.number), pid) for pid, (arrival, _) in enumerate(tasks, 1)
         ]
         heapq.heapify(self.agenda)
 

@@ -100,7 +100,9 @@ def test_seeds_do_not_hide_what_differs_in_each(guest, bounds, simulated, held):
 def test_the_first_decision_that_differs_is_shown_with_what_is_around_it(guest, simulated, bounds):
     rr, fifo = (simulated("mix", policy) for policy in ("rr", "fifo"))
     program = guest.Run("mix", "rr", 1).program
-    assert bounds.first_difference((rr, rr), program) == [f"all {len(bounds.decisions(rr))} decisions are the same"]
+    assert bounds.first_difference((rr, rr), program) == [
+        f"all {len(bounds.decisions(rr))} decisions are the same"
+    ]
     lines = bounds.first_difference((fifo, rr), program)
     marked = [i for i, line in enumerate(lines) if line.startswith("  >")]
     assert len(marked) == 2
@@ -129,7 +131,9 @@ def test_a_table_replaces_its_predecessor_and_nothing_else(bounds, tmp_path):
 def test_a_page_without_a_tables_place_is_refused(bounds, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- a -->\nold\n")
-    with pytest.raises(ValueError, match="0 times <!-- a --> to <!-- end of a -->; write the two comments once"):
+    with pytest.raises(
+        ValueError, match="0 times <!-- a --> to <!-- end of a -->; write the two comments once"
+    ):
         bounds.write_table("a", "new", page)
     assert page.read_text() == "<!-- a -->\nold\n"
 
@@ -145,14 +149,20 @@ def stolen(records, ns):
     """The same run, at whose end another process had CPU 0 for some time while a task waited."""
     events = np.zeros(1, records.events.dtype)
     at = np.flatnonzero(records.events["kind"] == Kind.RUN)[40]
-    events["t_ns"], events["kind"], events["flags"] = records.events["t_ns"][at], Kind.OVERHEAD, Overhead.STOLEN
+    events["t_ns"], events["kind"], events["flags"] = (
+        records.events["t_ns"][at],
+        Kind.OVERHEAD,
+        Overhead.STOLEN,
+    )
     events["arg"] = ns
     return replace(records, events=np.insert(records.events, at, events))
 
 
 def test_a_disturbed_run_and_a_void_one_are_skipped_visibly_and_done_again(linux, simulated, capsys):
     rr = simulated("mix", "rr")
-    answers = iter([(None, "void: task 3 computed for 4 ms instead of 5"), (stolen(rr, 100_000_000), None), (rr, None)])
+    answers = iter(
+        [(None, "void: task 3 computed for 4 ms instead of 5"), (stolen(rr, 100_000_000), None), (rr, None)]
+    )
     records, skipped = linux.undisturbed("mix", "SCHED_RR:10", 1, 2, play=lambda *_, **__: next(answers))
     assert records is rr
     assert [text.split(":")[0] for text in skipped] == ["void", "disturbed"]

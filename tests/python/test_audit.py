@@ -54,11 +54,18 @@ def test_report_2_has_rows_whose_percentage_its_own_times_do_not_give():
 def test_report_2_has_better_utilisation_under_cfs_at_each_load_and_more_than_two_cpus():
     against = [finding.where for finding in wrong(2, "prose") if "better CPU utilisation" in finding.text]
     assert against == [f"Analysis and Conclusion, {n} processes" for n in (5, 70, 300)]
-    assert [finding.where for finding in wrong(2, "relation")] == ["appendix A, OTHER mixed 300 1", "appendix A, OTHER mixed 300 3"]
+    assert [finding.where for finding in wrong(2, "relation")] == [
+        "appendix A, OTHER mixed 300 1",
+        "appendix A, OTHER mixed 300 3",
+    ]
 
 
 def test_report_4_names_the_slowest_wrongly_in_three_places():
-    found = [(finding.where, finding.text) for finding in wrong(4, "prose") if finding.text.startswith("SCHED_") and "slowest" in finding.text]
+    found = [
+        (finding.where, finding.text)
+        for finding in wrong(4, "prose")
+        if finding.text.startswith("SCHED_") and "slowest" in finding.text
+    ]
     assert sorted(found) == [
         ("Results, Elapsed Real Time, 20 processes", "SCHED_RR is the slowest: CPU-bound"),
         ("Results, Elapsed Real Time, 20 processes", "SCHED_RR is the slowest: I/O-bound"),
@@ -87,13 +94,21 @@ def test_report_5_says_other_percentages_than_its_table():
 
 def test_report_3_has_deviations_above_their_means_and_a_drop_that_is_smaller():
     assert len(wrong(3, "spread")) == 8
-    yields = [finding for finding in audit(3).findings if finding.check == "figure" and finding.published == "7-10 %"]
+    yields = [
+        finding
+        for finding in audit(3).findings
+        if finding.check == "figure" and finding.published == "7-10 %"
+    ]
     assert [finding.follows for finding in yields] == [False, False, False, True]
 
 
 def test_report_5_has_turnarounds_longer_than_its_tests():
     """Mean turnaround is at most the time of the test, which is n over throughput."""
-    found = {finding.where: finding.published for finding in wrong(5, "relation") if finding.where.startswith("tables 1 and 3")}
+    found = {
+        finding.where: finding.published
+        for finding in wrong(5, "relation")
+        if finding.where.startswith("tables 1 and 3")
+    }
     assert found == {
         "tables 1 and 3, RR, io": "turnaround 54.34 <= 43.42",
         "tables 1 and 3, Lottery, io": "turnaround 152.7 <= 19.94",
@@ -102,7 +117,10 @@ def test_report_5_has_turnarounds_longer_than_its_tests():
     }
     assert sum(finding.where.startswith("tables 1 and 3") for finding in audit(5).findings) == 9
     # A process that is busy for longer under one scheduler did other work, or the time is not of the test.
-    assert {f.where for f in wrong(5, "relation")} - set(found) == {"tables 3 and 4, io", "tables 3 and 4, mixed"}
+    assert {f.where for f in wrong(5, "relation")} - set(found) == {
+        "tables 3 and 4, io",
+        "tables 3 and 4, mixed",
+    }
 
 
 def test_report_5_says_what_its_tables_deny():
@@ -117,9 +135,12 @@ def test_report_5_says_what_its_tables_deny():
 
 def test_report_3_has_a_processor_of_two_cores_and_128_rows_that_yields_slow_down():
     found = Counter(finding.text.partition(":")[0] for finding in wrong(3, "prose"))
-    assert found == {"the processor, an Intel i7-7500, has 4 cores": 1, "under credit the wait rises with credits": 3,
-                     "with yields the wait falls as credits rise": 1,
-                     "with yields the wall time of the longer threads drops, that of 128 and 256 rows, which are those that yield": 4}  # fmt: skip
+    assert found == {
+        "the processor, an Intel i7-7500, has 4 cores": 1,
+        "under credit the wait rises with credits": 3,
+        "with yields the wait falls as credits rise": 1,
+        "with yields the wall time of the longer threads drops, that of 128 and 256 rows, which are those that yield": 4,
+    }
     assert all("128 rows" in f.where for f in wrong(3, "prose") if "longer threads" in f.text)
     assert not wrong(3, "relation")
 
@@ -152,7 +173,9 @@ def test_gaps_between_runs_that_chance_makes_are_seldom_called_so(n):
 
 
 def test_report_1_gives_its_own_72_percent():
-    figures = {finding.published: finding.follows for finding in audit(1).findings if finding.check == "figure"}
+    figures = {
+        finding.published: finding.follows for finding in audit(1).findings if finding.check == "figure"
+    }
     assert figures == {"72 %": True, "26.25 ticks": True}, "52 % less is not in the report"
 
 
@@ -162,14 +185,24 @@ def test_report_1_counts_less_than_half_of_the_ticks_of_the_same_work():
 
 
 @pytest.mark.skipif(not REPORTS, reason="set SCHEDLAB_REPORTS to the folder with the reports' texts")
-@pytest.mark.parametrize(("number", "file"), [(2, "samples"), (4, "samples"), (4, "means"), (4, "per_process"), (3, "times")])
+@pytest.mark.parametrize(
+    ("number", "file"), [(2, "samples"), (4, "samples"), (4, "means"), (4, "per_process"), (3, "times")]
+)
 def test_published_numbers_stand_in_the_reports(number, file):
     (text,) = Path(REPORTS).glob(f"{number}-*.txt")
-    words = set(text.read_text().replace(",", "").replace("%", "").replace("<b>", " ").replace("</b>", " ").split())
+    words = set(
+        text.read_text().replace(",", "").replace("%", "").replace("<b>", " ").replace("</b>", " ").split()
+    )
     with open(EXPERIMENTS / f"report-{number}" / "published" / f"{file}.csv", newline="") as table:
         for row in csv.DictReader(table):
-            numbers = [v for k, v in row.items() if k not in ("class", "program", "processes", "run", "scheduler")]
-            assert {value for value in numbers if value not in words and f"({value}" not in words and f"{value})" not in words} == set(), row
+            numbers = [
+                v for k, v in row.items() if k not in ("class", "program", "processes", "run", "scheduler")
+            ]
+            assert {
+                value
+                for value in numbers
+                if value not in words and f"({value}" not in words and f"{value})" not in words
+            } == set(), row
 
 
 # ---- a verdict is computed ---------------------------------------------------
@@ -188,8 +221,16 @@ def test_altering_a_published_figure_flips_its_verdict(tmp_path):
     mended = changed(tmp_path / "a", 5, "audit.toml", 'published = "153"', 'published = "143"')
     assert len(mended.wrong) == len(audit(5).wrong) - 1
     spoilt = changed(tmp_path / "b", 4, "published/means.csv", "11.243", "11.244")
-    assert len(spoilt.wrong) == len(audit(4).wrong) + 1, "what was divided from it; the mean may be rounded rows"
-    row = changed(tmp_path / "c", 2, "published/samples.csv", "FIFO,cpu,5,1,1.51,1.46,0.03,98", "FIFO,cpu,5,1,1.51,1.46,0.03,89")
+    assert len(spoilt.wrong) == len(audit(4).wrong) + 1, (
+        "what was divided from it; the mean may be rounded rows"
+    )
+    row = changed(
+        tmp_path / "c",
+        2,
+        "published/samples.csv",
+        "FIFO,cpu,5,1,1.51,1.46,0.03,98",
+        "FIFO,cpu,5,1,1.51,1.46,0.03,89",
+    )
     assert len([f for f in row.wrong if f.check == "rows"]) == 13
 
 
@@ -255,28 +296,41 @@ def test_a_comparison_of_the_text_is_held_against_the_cells(tmp_path):
         check("prose", 'sum(turnaround["RR", "cpu"] < 30, turnaround["RR", "io"] < 30) > 1'),
     ]))  # fmt: skip
     assert [(each.kind, each.follows) for each in found.findings] == [
-        ("prose", follows) for follows in (True, False, False, False, True, False)]  # fmt: skip
+        ("prose", follows) for follows in (True, False, False, False, True, False)
+    ]
     assert [each.published for each in found.findings[:4]] == [
-        "MLFQ 3.2 < RR 54.3", "MLFQ cpu 31.2 < RR cpu 20.0, RR io 54.3", "0.8 < 0.641 < 1.25", "RR cpu 20.0 > 2; MLFQ io 3.2 > 4"]  # fmt: skip
+        "MLFQ 3.2 < RR 54.3",
+        "MLFQ cpu 31.2 < RR cpu 20.0, RR io 54.3",
+        "0.8 < 0.641 < 1.25",
+        "RR cpu 20.0 > 2; MLFQ io 3.2 > 4",
+    ]
     assert found.counts == {"prose": (4, 6)}
     assert found.sentence == "Against its own tables, 4 of 6 comparisons in the text do not hold."
 
 
 def test_rounding_and_counts_decide_what_a_comparison_leaves_open(tmp_path):
-    found = audited(tmp_path, "".join([
-        check("prose", 'throughput["RR", "io"] > 0.924'),  # 0.92 may have been 0.9249
-        check("prose", 'throughput["RR", "io"] > 0.925'),
-        check("prose", 'samples["1", "switches"] < samples["2", "switches"]'),  # counts are exact
-        check("prose", 'samples["1", "switches"] == samples["2", "switches"]'),
-        check("prose", 'samples["1", "wall_s"] < samples["2", "wall_s"]'),
-    ]))  # fmt: skip
+    found = audited(
+        tmp_path,
+        "".join(
+            [
+                check("prose", 'throughput["RR", "io"] > 0.924'),  # 0.92 may have been 0.9249
+                check("prose", 'throughput["RR", "io"] > 0.925'),
+                check("prose", 'samples["1", "switches"] < samples["2", "switches"]'),  # counts are exact
+                check("prose", 'samples["1", "switches"] == samples["2", "switches"]'),
+                check("prose", 'samples["1", "wall_s"] < samples["2", "wall_s"]'),
+            ]
+        ),
+    )
     assert [each.follows for each in found.findings] == [True, False, False, True, True]
 
 
 def test_what_must_hold_between_tables_is_checked_for_each_pair_of_words(tmp_path):
     """Little's law: of n children, throughput times mean turnaround are there at once, at most n."""
-    relation = check("relation", 'turnaround["{who}", "{work}"] <= n / throughput["{who}", "{work}"]',
-                     'given = {n = 40}\neach = {who = ["RR", "MLFQ"], work = ["cpu", "io"]}')  # fmt: skip
+    relation = check(
+        "relation",
+        'turnaround["{who}", "{work}"] <= n / throughput["{who}", "{work}"]',
+        'given = {n = 40}\neach = {who = ["RR", "MLFQ"], work = ["cpu", "io"]}',
+    )
     found = audited(tmp_path, relation.replace("'here'", "'table 1, {who} {work}'"))
     assert [(each.where, each.follows) for each in found.findings] == [
         ("table 1, RR cpu", True), ("table 1, RR io", False), ("table 1, MLFQ cpu", True), ("table 1, MLFQ io", True)]  # fmt: skip
@@ -286,16 +340,30 @@ def test_what_must_hold_between_tables_is_checked_for_each_pair_of_words(tmp_pat
 
 def test_what_must_hold_in_each_row_names_the_row(tmp_path):
     """Two CPUs give at most twice the wall time."""
-    found = audited(tmp_path, check("relation", "user_s + system_s <= cpus * wall_s", 'table = "samples"\ngiven = {cpus = 2}'))
+    found = audited(
+        tmp_path,
+        check("relation", "user_s + system_s <= cpus * wall_s", 'table = "samples"\ngiven = {cpus = 2}'),
+    )
     assert [(each.where, each.key, each.follows) for each in found.findings] == [
-        ("here, 1", ("1",), True), ("here, 2", ("2",), False)]  # fmt: skip
+        ("here, 1", ("1",), True),
+        ("here, 2", ("2",), False),
+    ]
 
 
 def test_kinds_are_counted_apart(tmp_path):
     figure = "[[figure]]\nwhere = 'here'\ntext = 'twice'\npublished = '{}'\nvalue = 'turnaround[\"RR\", \"io\"] / 20'\n"
-    found = audited(tmp_path, "".join([
-        figure.format("2.7"), figure.format("3"), figure.format("4"), check("prose", "1 < 2"), check("relation", "2 < 1"),
-    ]))  # fmt: skip
+    found = audited(
+        tmp_path,
+        "".join(
+            [
+                figure.format("2.7"),
+                figure.format("3"),
+                figure.format("4"),
+                check("prose", "1 < 2"),
+                check("relation", "2 < 1"),
+            ]
+        ),
+    )
     assert found.counts == {"arithmetic": (1, 3), "prose": (0, 1), "relation": (1, 1)}
 
 
@@ -354,8 +422,13 @@ def test_ranges():
 
 
 def schedlab(*words):
-    return subprocess.run([sys.executable, "-m", "schedlab", "audit", *words], capture_output=True,
-                          text=True, check=False, cwd=ROOT / "python")  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "schedlab", "audit", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT / "python",
+    )
 
 
 def test_the_command_line():
@@ -375,7 +448,9 @@ def test_the_command_line():
     assert audit(5).sentence in " ".join(shown.stdout.split())
     for kind, (number, total) in audit(5).counts.items():
         assert f"{number} of {total} {KINDS[kind][1]}" in shown.stdout
-    assert "0.01899" in shown.stdout and "0.01236" in shown.stdout, "the numbers of a comparison, however wrapped"
+    assert "0.01899" in shown.stdout and "0.01236" in shown.stdout, (
+        "the numbers of a comparison, however wrapped"
+    )
     assert "does not hold" in " ".join(schedlab("5", "--all").stdout.split())
     bad = schedlab("6")
     assert (bad.returncode, "there are 1 to 5" in bad.stderr) == (2, True)

@@ -33,7 +33,10 @@ OTHER, BATCH = parse_policies(["SCHED_OTHER", "SCHED_BATCH"])
     [
         ("SCHED_FIF:3", "did you mean 'SCHED_FIFO'"),
         ("SCHED_FIFO", "needs a priority, such as SCHED_FIFO:10"),
-        ("SCHED_OTHER+pi=SCHED_FIFO:10", r"only a workload has tasks by name; leave out '\+pi=SCHED_FIFO:10'"),
+        (
+            "SCHED_OTHER+pi=SCHED_FIFO:10",
+            r"only a workload has tasks by name; leave out '\+pi=SCHED_FIFO:10'",
+        ),
         ("SCHED_FIFO:", "needs a priority, such as SCHED_FIFO:10"),
         ("SCHED_FIFO:99", "1 to 98"),
         ("SCHED_RR:0", "1 to 98"),
@@ -57,7 +60,11 @@ def test_classes_have_linux_numbers():
     assert [parse_class(text).number for text in ("SCHED_NORMAL", "sched_batch", "SCHED_IDLE")] == [0, 3, 5]
     assert parse_class("SCHED_OTHER:-5").settings["nice"] == -5
     deadline = parse_class("SCHED_DEADLINE:5ms/10ms/20ms")
-    assert (deadline.runtime_ns, deadline.deadline_ns, deadline.period_ns) == (5_000_000, 10_000_000, 20_000_000)
+    assert (deadline.runtime_ns, deadline.deadline_ns, deadline.period_ns) == (
+        5_000_000,
+        10_000_000,
+        20_000_000,
+    )
     assert deadline.is_realtime
     assert not OTHER.is_realtime
 
@@ -127,7 +134,14 @@ def made(values: dict[str, list[float]], figure="wall_ns") -> bench.BenchResult:
     for policy, numbers in values.items():
         for i, number in enumerate(numbers):
             constant = dict.fromkeys(bench.FIGURES, 1000.0)
-            fixed = {"policy": policy, "round": i, "order": i, "exit_code": 0, "signal": 0, "has_timed_out": False}
+            fixed = {
+                "policy": policy,
+                "round": i,
+                "order": i,
+                "exit_code": 0,
+                "signal": 0,
+                "has_timed_out": False,
+            }
             result.samples.append(fixed | constant | {figure: number})
     bench._summarise(result, 0.95)
     return result
@@ -141,7 +155,12 @@ def test_a_known_difference_is_found_and_its_direction_named():
     assert better["ratio"] == pytest.approx(0.8)
     assert better["cliffs_delta"] == -1
     assert same["verdict"] == "undecided"
-    others = [each["figures"][name]["verdict"] for each in result.comparisons for name in bench.FIGURES if name != "wall_ns"]
+    others = [
+        each["figures"][name]["verdict"]
+        for each in result.comparisons
+        for name in bench.FIGURES
+        if name != "wall_ns"
+    ]
     assert set(others) == {"undecided"}
 
 
@@ -160,7 +179,9 @@ def test_two_modes_an_outlier_and_a_drift_are_doubted():
     assert not made({"SCHED_OTHER": [100.0] * 20}).warnings
 
 
-HACKBENCH = "Running in process mode with 1 groups (== 40 tasks)\nEach sender will pass 20 messages\nTime: 0.109\n"
+HACKBENCH = (
+    "Running in process mode with 1 groups (== 40 tasks)\nEach sender will pass 20 messages\nTime: 0.109\n"
+)
 STRESS_NG = """stress-ng: info:  [25979] dispatching hogs: 1 cpu
 stress-ng: metrc: [25979] stressor       bogo ops real time  usr time  sys time   bogo ops/s     bogo ops/s
 stress-ng: metrc: [25979]                           (secs)    (secs)    (secs)   (real time) (usr+sys time)
@@ -210,12 +231,14 @@ def test_what_benchmarks_say_about_themselves_is_read(argv, text, figures):
 
 def test_the_logs_of_rt_app_are_read(tmp_path):
     file = tmp_path / "a.json"
-    file.write_text('{"global": {"logdir": "%s", "duration": 1,}, "tasks": {}}' % tmp_path)
+    file.write_text(f'{{"global": {{"logdir": "{tmp_path}", "duration": 1,}}, "tasks": {{}}}}')
     (tmp_path / "rt-app-t0-0.log").write_text(RT_APP_LOG)
     argv = ["rt-app", str(file)]
     assert read_figures(argv, "", since=0) == {
-        "rt_app_wakeup_p99_ns": 9_909_000, "rt_app_wakeup_mean_ns": 6_446_000, "rt_app_slack_min_ns": -129_000,
-    }  # fmt: skip
+        "rt_app_wakeup_p99_ns": 9_909_000,
+        "rt_app_wakeup_mean_ns": 6_446_000,
+        "rt_app_slack_min_ns": -129_000,
+    }
     assert describe_figure("rt_app_slack_min_ns") == ("ns", 1)
     assert read_figures(argv, "", since=time.time() + 60) == {}, "those of an earlier run are not its"
     assert read_figures(["rt-app", "/no/such.json"], "", since=0) == {}
@@ -227,19 +250,25 @@ def test_a_benchmarks_own_figure_is_compared_like_ours(build, tmp_path):
     fake = tmp_path / "hackbench"
     fake.write_text("#!/bin/sh\necho Time: 0.25\n")
     fake.chmod(0o755)
-    result = measure(BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out")
+    result = measure(
+        BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out"
+    )
     assert [sample["hackbench_ns"] for sample in result.samples] == [250e6] * 4
     assert result.summaries["SCHED_BATCH"]["hackbench_ns"]["mean"] == 250e6
     assert result.comparisons[0]["figures"]["hackbench_ns"]["verdict"] == "undecided"
     assert "hackbench_ns, as the command says:" in plain_text(result)
     # Those that were kept have it, too.
-    again = measure(BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out")
+    again = measure(
+        BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out"
+    )
     assert again.figures == result.figures
 
 
 def test_further_runs_are_recorded_where_that_is_allowed(build, tmp_path):
     log = tmp_path / "log"
-    plan = BenchPlan(("sh", "-c", f"echo x >> {log}; sleep 0.01"), (OTHER, BATCH), nr_rounds=2, nr_warmups=0, nr_recorded=1)
+    plan = BenchPlan(
+        ("sh", "-c", f"echo x >> {log}; sleep 0.01"), (OTHER, BATCH), nr_rounds=2, nr_warmups=0, nr_recorded=1
+    )
     result = measure(plan)
     text = plain_text(result)
     if result.why_not_recorded:
@@ -267,19 +296,28 @@ def test_failed_runs_are_told_and_end_with_1(build):
 
 def test_what_a_command_writes_to_stderr_is_kept_whole_and_shown_where_it_failed(build, tmp_path):
     script = "seq 5000 >&2; echo no such table >&2; [ $(ls DIR/stderr | grep -c -e ^round) -gt 1 ] && exit 3; exit 0"
-    plan = BenchPlan(("sh", "-c", script.replace("DIR", str(tmp_path / "out"))), (OTHER,), nr_rounds=2, nr_warmups=1)
+    plan = BenchPlan(
+        ("sh", "-c", script.replace("DIR", str(tmp_path / "out"))), (OTHER,), nr_rounds=2, nr_warmups=1
+    )
     result = measure(plan, folder=tmp_path / "out")
-    assert [sample["stderr"] for sample in result.samples] == [[], ["4997", "4998", "4999", "5000", "no such table"]]
+    assert [sample["stderr"] for sample in result.samples] == [
+        [],
+        ["4997", "4998", "4999", "5000", "no such table"],
+    ]
     files = sorted(path.name for path in (tmp_path / "out" / "stderr").iterdir())
     assert files == ["round-0-SCHED_OTHER.txt", "round-1-SCHED_OTHER.txt", "warm-up-0-SCHED_OTHER.txt"]
     for file in files:
         lines = (tmp_path / "out" / "stderr" / file).read_text().splitlines()
         assert lines == [*map(str, range(1, 5001)), "no such table"]
     assert "\n  | 5000\n  | no such table" in plain_text(result)
-    quiet = measure(BenchPlan(("sh", "-c", "exit 3"), (OTHER,), nr_rounds=1, nr_warmups=0), folder=tmp_path / "quiet")
+    quiet = measure(
+        BenchPlan(("sh", "-c", "exit 3"), (OTHER,), nr_rounds=1, nr_warmups=0), folder=tmp_path / "quiet"
+    )
     assert quiet.samples[0]["stderr"] == []
     assert not (tmp_path / "quiet" / "stderr").exists()
-    failed = schedlab("bench", "--policy", "SCHED_OTHER", "--runs", "1", "--warmups", "0", "--", "ls", "/no/such/folder")
+    failed = schedlab(
+        "bench", "--policy", "SCHED_OTHER", "--runs", "1", "--warmups", "0", "--", "ls", "/no/such/folder"
+    )
     assert failed.returncode == 1
     assert "/no/such/folder" in failed.stdout.split("failed runs")[1]
 
@@ -300,10 +338,14 @@ def test_what_others_had_of_the_cpus_is_told_for_all_runs(build, monkeypatch):
         mine = [sample for sample in result.samples if sample["policy"] == policy]
         own_ns = sum(sample["user_ns"] + sample["system_ns"] for sample in mine)
         assert result.disturbance[policy] == {
-            "others_ns": 120_000_000_000 - own_ns, "steal_ns": 2_000_000, "share": 1.0,
+            "others_ns": 120_000_000_000 - own_ns,
+            "steal_ns": 2_000_000,
+            "share": 1.0,
             "available_ns": sum(sample["tree_ns"] for sample in mine),
-        }  # fmt: skip
-        (doubt,) = [each for each in result.warnings if each["kind"] == "disturbed" and each["policy"] == policy]
+        }
+        (doubt,) = [
+            each for each in result.warnings if each["kind"] == "disturbed" and each["policy"] == policy
+        ]
         assert "other processes had 1" in doubt["text"] and "a hypervisor 2.0 ms" in doubt["text"]
     monkeypatch.setattr(bench, "busy_by_cpu", count(0))
     monkeypatch.setattr(bench, "steal_since", lambda before: {})
@@ -323,13 +365,17 @@ def test_the_machine_counts_what_a_process_had():
 def test_what_runs_beside_is_shown_and_missed_when_it_ends(build):
     """A load that has failed at once is none, and nobody was told."""
     argv, cpus = ("sh", "-c", "sleep 0.05"), tuple(sorted(os.sched_getaffinity(0)))[:1]
-    plan = BenchPlan(argv, (OTHER,), nr_rounds=2, nr_warmups=0, beside=(("sleep", "17"), ("sh", "-c", "exit 3")), cpus=cpus)
+    plan = BenchPlan(
+        argv, (OTHER,), nr_rounds=2, nr_warmups=0, beside=(("sleep", "17"), ("sh", "-c", "exit 3")), cpus=cpus
+    )
     result = measure(plan)
     assert [sample["beside_ended"] for sample in result.samples] == [1, 1]
     (warning,) = [each for each in result.warnings if each["kind"] == "beside"]
     assert "in 2 of 2 runs a command of --beside had ended" in warning["text"]
     text = plain_text(result)
-    assert text.startswith(f"Command: sh -c 'sleep 0.05'\n         beside sleep 17\n         beside sh -c 'exit 3'\n         on CPU {cpus[0]}\n")
+    assert text.startswith(
+        f"Command: sh -c 'sleep 0.05'\n         beside sleep 17\n         beside sh -c 'exit 3'\n         on CPU {cpus[0]}\n"
+    )
     quiet = measure(replace(plan, beside=(("sleep", "17"),)))
     assert not [each for each in quiet.warnings if each["kind"] == "beside"]
 
@@ -385,7 +431,10 @@ def test_a_full_disk_loses_no_sample(build, tmp_path):
 
 def test_what_cannot_be_started_says_why(build, tmp_path):
     with Launcher() as launcher:
-        for argv, problem in ((("/no/such",), "/no/such: cannot be started"), ((str(tmp_path),), "Permission denied")):
+        for argv, problem in (
+            (("/no/such",), "/no/such: cannot be started"),
+            ((str(tmp_path),), "Permission denied"),
+        ):
             with pytest.raises(UsageError, match=problem):
                 launcher.run([Command(argv, OTHER)], timeout_ns=10**10)
         with pytest.raises(UsageError, match="this process may use"):
@@ -403,14 +452,18 @@ def test_without_privileges_it_says_which_is_missing(build, tmp_path):
     copy.chmod(0o755)
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o011)
-    done = subprocess.run([copy], input=b"run %d\n" % len(raw) + raw, capture_output=True, user=65534, check=True)
+    done = subprocess.run(
+        [copy], input=b"run %d\n" % len(raw) + raw, capture_output=True, user=65534, check=True
+    )
     answer = json.loads(done.stdout)
     assert not answer["is_realtime"]
     report = answer["commands"][0]
     assert (report["failure"], report["error"]) == ("scheduler", 1)
     from schedlab.hosts import launch
 
-    with pytest.raises(UnavailableError, match="CAP_SYS_NICE: start schedlab as root, or raise RLIMIT_RTPRIO"):
+    with pytest.raises(
+        UnavailableError, match="CAP_SYS_NICE: start schedlab as root, or raise RLIMIT_RTPRIO"
+    ):
         launch._raise_failure(Command(("true",), parse_class("SCHED_FIFO:5")), report)
     with pytest.raises(UnavailableError, match="CAP_SYS_NICE: start schedlab as root; "):
         launch._raise_failure(Command(("true",), parse_class("SCHED_DEADLINE:1ms/2ms/2ms")), report)
@@ -437,24 +490,44 @@ def test_the_machine_is_read_and_doubted():
     assert kinds(kernel="6.12.9", rt_runtime_us=950_000, fair_server_ns=0) == set()
     assert kinds(kernel="6.12.9", rt_runtime_us=950_000, has_rt_groups=True) == {"fair server", "throttling"}
     nice = [parse_class("SCHED_OTHER:5")]
-    assert {each["kind"] for each in linux_machine.doubt_machine(quiet | {"is_autogroup": True}, nice)} == {"autogroup"}
+    assert {each["kind"] for each in linux_machine.doubt_machine(quiet | {"is_autogroup": True}, nice)} == {
+        "autogroup"
+    }
 
 
 def schedlab(*words):
     return subprocess.run(
-        [sys.executable, "-m", "schedlab", *words], capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "schedlab", *words],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
-    )  # fmt: skip
+    )
 
 
 def test_the_command_line(build):
-    done = schedlab("bench", "--policy", "SCHED_OTHER", "--runs", "2", "--warmups", "0", "--json", "--",
-                    "sh", "-c", "exit 0", "--runs")  # fmt: skip
+    done = schedlab(
+        "bench",
+        "--policy",
+        "SCHED_OTHER",
+        "--runs",
+        "2",
+        "--warmups",
+        "0",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        "exit 0",
+        "--runs",
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["plan"]["command"] == ["sh", "-c", "exit 0", "--runs"], "what follows -- is the command's"
     assert len(answer["samples"]) == 2
-    shown = schedlab("bench", "--policy", "SCHED_OTHER,SCHED_BATCH", "--runs", "2", "--warmups", "0", "--", "true")
+    shown = schedlab(
+        "bench", "--policy", "SCHED_OTHER,SCHED_BATCH", "--runs", "2", "--warmups", "0", "--", "true"
+    )
     assert shown.returncode == 0, shown.stderr
     assert "SCHED_BATCH" in shown.stdout
     assert "interval" in shown.stdout

@@ -23,7 +23,7 @@ RUN_KEYS = [
 
 BAD_POLICIES = {
     "crashes": "*(volatile int *)(p->pid * 0UL) = 0;",
-    "spins": "for (;;) __asm__ volatile(\"\");",
+    "spins": 'for (;;) __asm__ volatile("");',
     "loses": "return;",
     "strays": "scx_bpf_dsq_insert(p, 0x63, 1, flags); return;",
 }
@@ -53,8 +53,12 @@ def schedlab(environment, tmp_path):
     def call(*arguments):
         done = subprocess.run(
             [sys.executable, "-m", "schedlab", *map(str, arguments)],
-            capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=120,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=tmp_path,
+            timeout=120,
+        )
         return done.returncode, done.stdout, done.stderr
 
     return call
@@ -68,8 +72,9 @@ def test_help_needs_nothing_heavy(environment):
         "except SystemExit: pass\n"
         "print([m for m in ('numpy', 'polars', 'schedlab.runs.run') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
     assert done.stdout.splitlines()[-1] == "[]"
     assert "selfbench" in done.stdout
 
@@ -97,7 +102,11 @@ def test_help_needs_nothing_heavy(environment):
         (["run", "mixed", "-p", "SCHED_DEADLINE:5ms/10ms/10ms", "--host", "linux"], 2, "schedlab bench"),
         (["run", "mixed", "-p", "rr", "--scale", "0.1"], 2, "mark one with 'scales = true'"),
         (["run", "report-2/cpu", "-p", "rr", "--scale", "0"], 2, "--scale must be above 0"),
-        (["run", "mixed", "-p", "rr", "--threads"], 2, "--threads means nothing on --host sim; hosts that have it: linux"),
+        (
+            ["run", "mixed", "-p", "rr", "--threads"],
+            2,
+            "--threads means nothing on --host sim; hosts that have it: linux",
+        ),
         (["policies", "rrr"], 2, "did you mean 'rr'"),
         (["metrics", "makespann"], 2, "did you mean 'makespan_ns'"),
         (["compare", "here", "there"], 2, "here: no such folder"),
@@ -107,9 +116,7 @@ def test_help_needs_nothing_heavy(environment):
         (["selfbench", "sim2"], 2, "did you mean 'sim'"),
     ],
 )
-def test_wrong_use_exits_with_its_code_and_prints_no_result(
-    schedlab, simulator, arguments, code, message
-):
+def test_wrong_use_exits_with_its_code_and_prints_no_result(schedlab, simulator, arguments, code, message):
     plain = [word for word in arguments if word != "--json"]
     status, output, errors = schedlab(*plain)
     assert (status, output) == (code, "")
@@ -140,8 +147,13 @@ def test_faults_of_a_workload_are_listed_one_by_one(schedlab, tmp_path):
 def test_ctrl_c_while_the_command_is_still_being_imported(environment, tmp_path):
     (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     paths = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
-    done = subprocess.run([sys.executable, "-m", "schedlab", "policies"], capture_output=True,
-                          text=True, env=environment | {"PYTHONPATH": paths}, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "schedlab", "policies"],
+        capture_output=True,
+        text=True,
+        env=environment | {"PYTHONPATH": paths},
+        timeout=60,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
@@ -201,9 +213,18 @@ def test_one_broken_policy_does_not_hide_the_others(schedlab, simulator, root, e
 
 def test_round_robin_by_hand_in_the_simulator(schedlab, simulator, tmp_path):
     status, output, _ = schedlab(
-        "run", "textbook/rr", "--policy", "rr,fifo", "--set", "rr.slice_ns=2ms", "--seed", 0,
-        "--out", "runs", "--json",
-    )  # fmt: skip
+        "run",
+        "textbook/rr",
+        "--policy",
+        "rr,fifo",
+        "--set",
+        "rr.slice_ns=2ms",
+        "--seed",
+        0,
+        "--out",
+        "runs",
+        "--json",
+    )
     assert status == 0
     assert output.count("\n") == 1
     result = json.loads(output)
@@ -280,8 +301,9 @@ def test_the_device_reaches_the_simulator(schedlab, simulator, tmp_path):
     device = ["--io", "latency_ns=1ms", "--io", "ns_per_kib=500us", "--io", "call_ns=0"]
     makespans = {}
     for depth in (1, 4):
-        status, output, _ = schedlab("run", "disk.toml", "-p", "rr", *device, "--io", f"depth={depth}",
-                                     "--json")  # fmt: skip
+        status, output, _ = schedlab(
+            "run", "disk.toml", "-p", "rr", *device, "--io", f"depth={depth}", "--json"
+        )
         (run,) = json.loads(output)["runs"]
         assert (status, run["physics"]) == (0, "ok")
         assert run["io"] == ["latency_ns=1000000", "ns_per_kib=500000", "call_ns=0", f"depth={depth}"]
@@ -292,9 +314,18 @@ def test_the_device_reaches_the_simulator(schedlab, simulator, tmp_path):
 
 def test_values_with_commas_between_are_variants(schedlab, simulator, tmp_path):
     status, output, _ = schedlab(
-        "run", "textbook/rr", "-p", "rr,fifo", "--set", "rr.slice_ns=1ms,2ms", "--seed", 0,
-        "--out", "runs", "--json",
-    )  # fmt: skip
+        "run",
+        "textbook/rr",
+        "-p",
+        "rr,fifo",
+        "--set",
+        "rr.slice_ns=1ms,2ms",
+        "--seed",
+        0,
+        "--out",
+        "runs",
+        "--json",
+    )
     result = json.loads(output)
     assert status == 0
     switches = {run["policy"]: run["metrics"]["switches"] for run in result["runs"]}
@@ -311,7 +342,10 @@ def test_names_of_values_are_shown_and_taken(schedlab, simulator):
     assert (status, "balance = pull  none, pull, longest, push" in output) == (0, True)
     _, output, _ = schedlab("policies", "credit", "--json")
     (balance,) = [k for k in json.loads(output)["policies"][0]["knobs"] if k["name"] == "balance"]
-    assert (balance["names"], balance["default_text"]) == ({"none": 0, "pull": 1, "longest": 2, "push": 3}, "pull")
+    assert (balance["names"], balance["default_text"]) == (
+        {"none": 0, "pull": 1, "longest": 2, "push": 3},
+        "pull",
+    )
     arguments = ("run", "mixed", "-p", "credit", "--json", "--set")
     named = json.loads(schedlab(*arguments, "credit.balance=push")[1])["runs"][0]
     numbered = json.loads(schedlab(*arguments, "credit.balance=3")[1])["runs"][0]
@@ -358,7 +392,11 @@ def test_ctrl_c_is_said_and_a_program_gets_one_document(monkeypatch, capsys, com
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    for name in ("measure.recording.record_others", "measure.bench.measure", "reproduce.steps.reproduce_report"):
+    for name in (
+        "measure.recording.record_others",
+        "measure.bench.measure",
+        "reproduce.steps.reproduce_report",
+    ):
         monkeypatch.setattr(f"schedlab.{name}", interrupt)
     monkeypatch.setattr(folders, "fresh_folder", lambda: Path("unused"))
     words = command.split()
@@ -480,15 +518,19 @@ def test_output_that_cannot_be_written_is_an_error_not_a_traceback(root):
     with open("/dev/full", "w") as full:
         answer = subprocess.run(
             [sys.executable, "-m", "schedlab", "policies"],
-            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
             env=dict(os.environ, PYTHONPATH=str(root / "python")),
-        )  # fmt: skip
+        )
     assert "Traceback" not in answer.stderr
     assert answer.returncode != 0
     answer = subprocess.run(
         [sys.executable, "-m", "schedlab", "run", "mixed", "--policy", "nøt-there"],
-        capture_output=True, check=False,
+        capture_output=True,
+        check=False,
         env=dict(os.environ, PYTHONPATH=str(root / "python"), PYTHONIOENCODING="ascii", LC_ALL="C"),
-    )  # fmt: skip
+    )
     assert b"Traceback" not in answer.stderr
     assert answer.returncode == 2

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -16,8 +17,7 @@ from schedlab.runs.gate import compare_folders, parse_condition
 from schedlab.show.tables import show_comparison
 from schedlab.stats.sentences import method_sentence, ranking_sentences, verdict_sentence
 
-OLD_KEYS = {"workload", "host", "cpus", "policy_a", "policy_b", "seeds", "confidence", "error",
-            "metrics"}
+OLD_KEYS = {"workload", "host", "cpus", "policy_a", "policy_b", "seeds", "confidence", "error", "metrics"}
 OLD_METRIC_KEYS = {"mean_a", "mean_b", "difference", "low", "high", "better"}
 
 
@@ -85,12 +85,13 @@ CONDITIONS = [
 @pytest.mark.parametrize(("fields", "text"), CONDITIONS)
 def test_a_difference_of_conditions_is_not_credited_to_the_policy(fields, text):
     """Nor to the seed: one pair of many is enough."""
-    a, b = ([run_of(policy, s, {"turnaround_ns_mean": s + shift}) for s in range(1, 11)]
-            for policy, shift in (("a", 0.0), ("b", 10.0)))  # fmt: skip
+    a = [run_of("a", s, {"turnaround_ns_mean": s}) for s in range(1, 11)]
+    b = [run_of("b", s, {"turnaround_ns_mean": s + 10.0}) for s in range(1, 11)]
     assert compare_runs(a + b)[0]["metrics"]["turnaround_ns_mean"]["better"] == "a"
     (comparison,) = compare_runs(a + b[:-1] + [b[-1] | fields])
     assert comparison["differs"] == [text]
-    assert {(entry["verdict"], entry["better"]) for entry in comparison["metrics"].values()} == {("not tested", None)}
+    found = {(entry["verdict"], entry["better"]) for entry in comparison["metrics"].values()}
+    assert found == {("not tested", None)}
     (doubt,) = [doubt for doubt in comparison["warnings"] if doubt["kind"] == "confounded"]
     assert doubt["text"] == f"no comparison of policies, since {text}"
     sentence = verdict_sentence(comparison, "turnaround_ns_mean")
@@ -99,18 +100,21 @@ def test_a_difference_of_conditions_is_not_credited_to_the_policy(fields, text):
 
 def test_one_policy_under_two_conditions_is_compared_and_they_are_named(tmp_path, capsys):
     """That is what it was run for; under two policies no build can fail on it."""
-    for folder, fields in (("a", {}), ("b", {"io": ["latency_ns=5000000"]}), ("c", {"policy": "c", "policy_hash": "c"})):
+    sets = {"a": {}, "b": {"io": ["latency_ns=5000000"]}, "c": {"policy": "c", "policy_hash": "c"}}
+    for folder, fields in sets.items():
         runs = runs_of("a", [1.0, 2.0, 3.0], policy_hash="h", io=[])
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "runs.json").write_text(json.dumps({"runs": [run | fields for run in runs]}))
     result = compare_folders(tmp_path / "a", tmp_path / "b", conditions=["makespan > +5%"])
     assert "w: --io differs: none and latency_ns=5000000" in result["notes"]
-    assert not result["comparisons"][0]["warnings"][0]["kind"] == "confounded"
+    assert result["comparisons"][0]["warnings"][0]["kind"] != "confounded"
     assert not compare_folders(tmp_path / "a", tmp_path / "c", conditions=["makespan > +5%"])["is_failed"]
-    with pytest.raises(UsageError, match=r"--fail-if 'makespan > \+5%': a and c differ in more than the policy on w: --io"):
+    message = r"--fail-if 'makespan > \+5%': a and c differ in more than the policy on w: --io"
+    with pytest.raises(UsageError, match=message):
         compare_folders(tmp_path / "b", tmp_path / "c", conditions=["makespan > +5%"])
     show_comparison(compare_folders(tmp_path / "b", tmp_path / "c"))
-    assert "confounded: a and c, no comparison of policies, since --io differs" in " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "confounded: a and c, no comparison of policies, since --io differs" in printed
 
 
 def test_one_pair_has_no_interval_and_decides_nothing():
@@ -153,8 +157,8 @@ def test_holm_counts_all_pairs_and_metrics_of_a_workload():
     rng = np.random.default_rng(2)
     runs = [
         run_of(policy, seed, {name: float(rng.normal(10, 1)) for name in COMPARED}, workload=workload)
-        for workload in ("v", "w") for policy in "abcd" for seed in range(8)
-    ]  # fmt: skip
+        for workload, policy, seed in itertools.product("vw", "abcd", range(8))
+    ]
     comparisons = compare_runs(runs)
     assert len(comparisons) == 2 * 6
     assert {c["nr_tests"] for c in comparisons} == {6 * len(COMPARED)}
@@ -172,8 +176,8 @@ def test_false_verdicts_are_rare():
     for _ in range(80):
         runs = [
             run_of(policy, seed, {n: float(rng.exponential(10)) for n in names})
-            for policy in "abc" for seed in range(10)
-        ]  # fmt: skip
+            for policy, seed in itertools.product("abc", range(10))
+        ]
         found = compare_runs(runs)
         families += any(m["better"] for c in found for m in c["metrics"].values())
     assert families <= 4
@@ -236,7 +240,7 @@ def test_only_equal_values_are_called_no_difference():
 
 def test_no_difference_says_how_large_a_one_may_be_missed():
     rng = np.random.default_rng(4)
-    comparison, entry = one_metric(noisy(rng, 100e6), noisy(rng, 100e6))
+    comparison, _ = one_metric(noisy(rng, 100e6), noisy(rng, 100e6))
     sentence = verdict_sentence(comparison, "turnaround_ns_mean")
     assert sentence.startswith("Undecided with 12 seeds: mean turnaround is ")
     assert "cannot be ruled out" in sentence
@@ -268,7 +272,8 @@ def test_a_run_that_never_changes_is_a_fact_not_a_sample():
 def test_a_verdict_needs_the_interval_and_the_p_value(low, high, p_value, better):
     _, metric = one_metric([1.0, 2.0], [2.0, 4.0])
     metric |= {"difference": (low + high) / 2, "low": low, "high": high, "p_value": p_value}
-    entry = {"confidence": 0.95, "is_deterministic": False, "warnings": [], "metrics": {"turnaround_ns_mean": metric}}
+    metrics = {"turnaround_ns_mean": metric}
+    entry = {"confidence": 0.95, "is_deterministic": False, "warnings": [], "metrics": metrics}
     judge_together([entry])
     assert metric["better"] == better
 
@@ -380,9 +385,7 @@ def test_rankings_name_the_best_and_whom_it_beats():
     runs = [r for p, mean in (("a", 10), ("b", 10), ("c", 30)) for r in runs_of(p, noisy(rng, mean))]
     means = {"switches": {"a": 10.0, "b": 10.1, "c": 30.0}, "tasks": {"a": 1, "b": 1, "c": 1}}
     (line,) = ranking_sentences(compare_runs(runs), means)
-    assert line == (
-        "Number of switches: lowest under a (10), better than c; undecided against b."
-    )
+    assert line == "Number of switches: lowest under a (10), better than c; undecided against b."
     means["makespan_ns"] = means.pop("switches") | {"c": 10.2}
     same = [r for p in "abc" for r in runs_of(p, noisy(rng, 10))]
     (line,) = ranking_sentences(compare_runs(same), means)
@@ -609,8 +612,8 @@ def test_one_policy_each_may_have_two_names(folders):
 def test_the_heading_says_which_knob_differs(folders, capsys):
     """Two settings of one policy, each in a folder of its own, as a heading and as a gate's side."""
     before, after = changed(1.2)
-    one, other = ({"knobs": {"slice_ns": 10_000_000, "boost_ns": boost_ns, "rotate": rotate}}
-                  for boost_ns, rotate in ((0, 1), (1, 2)))  # fmt: skip
+    one = {"knobs": {"slice_ns": 10_000_000, "boost_ns": 0, "rotate": 1}}
+    other = {"knobs": {"slice_ns": 10_000_000, "boost_ns": 1, "rotate": 2}}
     paths = folders([run | one for run in before], [run | other for run in after])
     result = compare_folders(*paths)
     (comparison,) = result["comparisons"]
@@ -620,7 +623,8 @@ def test_the_heading_says_which_knob_differs(folders, capsys):
     heading = " ".join(capsys.readouterr().out.split("metric")[0].split())
     assert "a = rr:boost_ns=0, rotate=1 (" in heading and "b = rr:boost_ns=1ns, rotate=2 (" in heading
     # A new version of a policy may have another knob; of equal ones nothing is said.
-    paths = folders([run | one for run in before], [run | {"knobs": one["knobs"] | {"more": 3}} for run in after])
+    newer = {"knobs": one["knobs"] | {"more": 3}}
+    paths = folders([run | one for run in before], [run | newer for run in after])
     (comparison,) = compare_folders(*paths)["comparisons"]
     assert (comparison["label_a"], comparison["label_b"]) == (f"rr ({paths[0]})", f"rr:more=3 ({paths[1]})")
 

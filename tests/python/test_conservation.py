@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from python.record_files import timeline_of
 
+from python.record_files import timeline_of
 from schedlab.hosts.host import Outcome
 from schedlab.metrics.conservation import check_clock, check_replay, replayed_part, taken_from
 from schedlab.program.compiler import compile_workload
@@ -32,14 +32,18 @@ def test_the_tasks_have_what_the_kernel_counted(ran_ms, is_possible):
     said = check_clock(timeline_of(events(ran_ms), nr_cpus=1), CLOCK)
     assert (said == "ok") is is_possible
     if not is_possible:
-        assert f"{int(ran_ms * MS)} ns of CPU time" in said and f"{1_000 * MS} ns by the kernel's clock" in said
+        assert (
+            f"{int(ran_ms * MS)} ns of CPU time" in said and f"{1_000 * MS} ns by the kernel's clock" in said
+        )
 
 
 def judged(tmp_path, ran_ms, clock):
     """Verdict on such a run."""
     text = '[workload]\ntitle = "a"\nquestion = "b"\njitter = "0ms"\n[[task]]\nname = "x"\nphases = [{work = {kernel = "pi", count = 9}}]\n'
     write_records(tmp_path / "r", events(ran_ms), nr_cpus=1)
-    judge = Judge(latency_ns=0, work_conserving=False, tables_folder=None, has_exact_work=False, calibration=None)
+    judge = Judge(
+        latency_ns=0, work_conserving=False, tables_folder=None, has_exact_work=False, calibration=None
+    )
     return judge.verdict(compile_workload(parse_workload(text), seed=1), tmp_path / "r", Outcome(clock=clock))
 
 
@@ -53,7 +57,9 @@ def test_a_run_in_which_others_had_most_of_the_time_is_void(tmp_path):
     assert taken_from(CLOCK | {"taken_ns": 1_000 * MS}) is None
     void = judged(tmp_path, 1_000, CLOCK | {"taken_ns": 1_001 * MS})
     assert (void["error_kind"], void["physics"], void["metrics"]) == ("void", "ok", {})
-    assert void["error"].startswith("void: other processes had 1001.0 ms of the CPUs of this run, which had 1000.0 ms itself")
+    assert void["error"].startswith(
+        "void: other processes had 1001.0 ms of the CPUs of this run, which had 1000.0 ms itself"
+    )
 
 
 @pytest.mark.parametrize(("replayed_ns", "nr_short"), [(94, 0), (93, 1)])
@@ -63,7 +69,9 @@ def test_a_shortfall_of_a_twentieth_and_a_nanosecond_is_none(replayed_ns, nr_sho
 
 
 def test_a_replay_counts_recorded_time_only():
-    part = replayed_part(timeline_of(events(7), nr_cpus=1), np.array([7 * MS + 1, 3 * MS, 1]), np.array(["a", "b", "c"]))
+    part = replayed_part(
+        timeline_of(events(7), nr_cpus=1), np.array([7 * MS + 1, 3 * MS, 1]), np.array(["a", "b", "c"])
+    )
     assert part == {"recorded_ns": 10 * MS + 1, "replayed_ns": 7 * MS, "tasks": 2, "tasks_started": 1, "tasks_short": 1,
                     "short": ["b"]}  # fmt: skip
     assert "1 of 2 tasks never start" in check_replay(part)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from python.record_files import timeline_of
 
+from python.record_files import timeline_of
 from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.metrics import course as course_module
 from schedlab.metrics.course import Course, follow
@@ -29,7 +29,9 @@ def test_a_run_in_which_no_task_arrives_is_sound():
     assert followed('[[task]]\nname = "a"\narrival = "9ms"\nphases = [{run = "1ms"}]\n', []) == ""
 
 
-@pytest.mark.parametrize(("wake_ms", "message"), [(3, ""), (2, "of 3000000 ns, and is woken 2000000 ns later")])
+@pytest.mark.parametrize(
+    ("wake_ms", "message"), [(3, ""), (2, "of 3000000 ns, and is woken 2000000 ns later")]
+)
 def test_a_sleep_beside_a_free_lock_is_known_by_its_place(wake_ms, message):
     """A task that must block once, and might have blocked once more, has blocked where it must."""
     events = [
@@ -64,16 +66,22 @@ def test_a_waker_has_begun_to_run():
     ]
     assert followed(tasks, events) == ""
     events[4:6] = events[5], events[4]
-    assert "blocked in 'await', is woken by task 1, which is at no op that wakes it" in followed(tasks, events)
+    assert "blocked in 'await', is woken by task 1, which is at no op that wakes it" in followed(
+        tasks, events
+    )
 
 
 def test_one_event_is_enough_to_be_wrong():
     """A task that the program does not have, and no event besides."""
-    found = followed('[[task]]\nname = "a"\narrival = "9ms"\nphases = [{run = "1ms"}]\n', [(0, 2, 0, Kind.ARRIVE, 0, 0)])
+    found = followed(
+        '[[task]]\nname = "a"\narrival = "9ms"\nphases = [{run = "1ms"}]\n', [(0, 2, 0, Kind.ARRIVE, 0, 0)]
+    )
     assert found.endswith("task 2 arrives, but its program has 1 tasks")
 
 
-@pytest.mark.parametrize(("wake_ms", "message"), [(2, ""), (1, "is woken by task 2, which is at no op that wakes it")])
+@pytest.mark.parametrize(
+    ("wake_ms", "message"), [(2, ""), (1, "is woken by task 2, which is at no op that wakes it")]
+)
 def test_the_first_op_of_all_is_followed_to_its_waker(wake_ms, message):
     tasks = (
         '[[condition]]\nname = "c"\n[[task]]\nname = "a"\nphases = [{await = "c"}, {run = "1ms"}]\n'
@@ -102,8 +110,12 @@ def test_the_first_op_of_all_is_followed_to_its_waker(wake_ms, message):
         # A timer that is due a whole period after the arrival.
         ('{timer = "10ms"}', 10, ""),
         ('{timer = "10ms"}', 11, "of 10000000 ns, and is woken 11000000 ns later"),
-        ('{read = {bytes = 1, direct = true}}', 1, ""),
-        ('{read = {bytes = 1, direct = true}}', 2, "which is through with it 1000000 ns later, but it is woken after 2000000 ns"),
+        ("{read = {bytes = 1, direct = true}}", 1, ""),
+        (
+            "{read = {bytes = 1, direct = true}}",
+            2,
+            "which is through with it 1000000 ns later, but it is woken after 2000000 ns",
+        ),
     ],
 )
 def test_the_first_op_of_all_lasts_as_long_as_it_says(op, wake_ms, message):

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from python.record_files import timeline_of
 
+from python.record_files import timeline_of
 from schedlab.metrics.disturbance import describe_disturbance, disturbance
 from schedlab.records.file import Kind, Overhead, Stop
 from schedlab.show.record import show_recorded
@@ -47,18 +47,29 @@ def test_as_many_cpus_are_lost_as_tasks_wait():
 def test_nothing_is_said_where_others_had_nothing():
     alone = [event for event in EVENTS if event[3] != Kind.OVERHEAD]
     found = disturbance(timeline_of(alone, nr_cpus=2))
-    assert found == {"others_ns": 0, "lost_ns": 0, "steal_ns": 0, "share": 0.0} and describe_disturbance(found) is None
+    assert (
+        found == {"others_ns": 0, "lost_ns": 0, "steal_ns": 0, "share": 0.0}
+        and describe_disturbance(found) is None
+    )
     assert disturbance(timeline_of([], nr_cpus=1))["share"] == 0
 
 
 @pytest.mark.parametrize(("share", "is_compared"), [(0.10, True), (0.11, False)])
-def test_a_replay_is_not_compared_with_a_recording_that_others_disturbed(tmp_path, capsys, share, is_compared):
+def test_a_replay_is_not_compared_with_a_recording_that_others_disturbed(
+    tmp_path, capsys, share, is_compared
+):
     found = {"others_ns": 1_067 * MS, "lost_ns": 500 * MS, "steal_ns": 0, "share": share}
-    run = {"host": "linux", "policy": "SCHED_OTHER", "metrics": {"switches": 3, "turnaround_ns_mean": 298 * MS},
-           "recording": {"disturbance": found}}  # fmt: skip
+    run = {
+        "host": "linux",
+        "policy": "SCHED_OTHER",
+        "metrics": {"switches": 3, "turnaround_ns_mean": 298 * MS},
+        "recording": {"disturbance": found},
+    }
     (tmp_path / "run.json").write_text(json.dumps(run))
     show_recorded(tmp_path)
     said = " ".join(capsys.readouterr().out.split())
-    assert "disturbed: other processes had 1067.0 ms of its CPUs, 500.0 ms of it while its tasks waited" in said
+    assert (
+        "disturbed: other processes had 1067.0 ms of its CPUs, 500.0 ms of it while its tasks waited" in said
+    )
     assert ("as recorded" in said) is is_compared
     assert ("not compared" in said) is not is_compared

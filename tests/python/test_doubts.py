@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from schedlab.stats import dip as dip_module
 from schedlab.stats.dip import CRITICAL, critical_dip, dip, simulate_critical
-from schedlab.stats.doubts import (
-    BimodalWarning,
-    SampleWarning,
-    drift_p_value,
-    examine,
-    is_bimodal,
-    outliers,
-)
+from schedlab.stats.doubts import BimodalWarning, SampleWarning, drift_p_value, examine, is_bimodal, outliers
 
 DRAWS = {
     "normal": lambda rng, n: rng.normal(100, 5, n),
@@ -76,8 +69,7 @@ def best_unimodal_distance(x) -> float:
 
         def slopes(i, j, k, sign, add=add):
             first, second = v[j[1]] - v[i[1]], v[k[1]] - v[j[1]]
-            add(0, (j[0], sign / first), (i[0], -sign / first),
-                (k[0], -sign / second), (j[0], sign / second))  # fmt: skip
+            add(0, (j[0], sign / first), (i[0], -sign / first), (k[0], -sign / second), (j[0], sign / second))
 
         left = [(i, i) for i in range(mode + 1)]
         right = [(i + 1, i) for i in range(mode, len(v))]

@@ -41,7 +41,9 @@ def sample(text, number=50_000, key=7):
 def test_classes_drawn_at_once_are_those_drawn_alone(text):
     distribution = parse_distribution(text, read=parse_duration)
     keys, counts = [7, 2**64 - 1, GOLDEN_KEY], [1, 300, 2]
-    alone = [draws.draw(distribution, key, count)[:, 0].tolist() for key, count in zip(keys, counts, strict=True)]
+    alone = [
+        draws.draw(distribution, key, count)[:, 0].tolist() for key, count in zip(keys, counts, strict=True)
+    ]
     assert [values.tolist() for values in draws.draw_once(distribution, keys, counts)] == alone
 
 
@@ -84,9 +86,7 @@ def test_refuses_bad_distributions(text, why):
 def test_both_forms_are_the_same():
     table = {"dist": "normal", "mean": "5ms", "sd": "1ms", "max": "9ms"}
     text = "normal(5ms, 1ms, max=9ms)"
-    assert parse_distribution(table, read=parse_duration) == parse_distribution(
-        text, read=parse_duration
-    )
+    assert parse_distribution(table, read=parse_duration) == parse_distribution(text, read=parse_duration)
 
 
 @given(words, words, st.integers(1, 64))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from polars.testing import assert_frame_equal
@@ -32,7 +33,7 @@ void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 flags)
 
 SCX_OPS_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .name = "x");
 """
-HEADER = "#include <scx/common.bpf.h>\nchar _license[] SEC(\"license\") = \"GPL\";\n#define TURN_NS 3000000\n"
+HEADER = '#include <scx/common.bpf.h>\nchar _license[] SEC("license") = "GPL";\n#define TURN_NS 3000000\n'
 #: What two runs of the same may differ in.
 PLACES = ("directory", "environment", "command_line")
 
@@ -44,8 +45,9 @@ def dask():
 @pytest.fixture(scope="module")
 def cluster(build):
     """A scheduler and two worker processes on this machine."""
-    with dask().LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1",
-                             dashboard_address=":0") as cluster:
+    with dask().LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+    ) as cluster:
         yield cluster
 
 
@@ -74,13 +76,23 @@ def contents(folder: Path) -> dict:
 
 
 def test_the_same_folder_as_a_run_here(address, own, tmp_path):
-    plan = {"workloads": ["mixed", "textbook/rr"], "policies": ["rr", "fifo", str(own)], "nr_seeds": 2,
-            "settings": ["rr.slice_ns=1ms,20ms"], "costs": ["switch_ns=2us"], "io": ["depth=2"]}
+    plan = {
+        "workloads": ["mixed", "textbook/rr"],
+        "policies": ["rr", "fifo", str(own)],
+        "nr_seeds": 2,
+        "settings": ["rr.slice_ns=1ms,20ms"],
+        "costs": ["switch_ns=2us"],
+        "io": ["depth=2"],
+    }
     here = run_plan(Plan(out=tmp_path / "here", **plan))
     seen = []
     with far.open_executor(address) as executor:
-        there = run_plan(Plan(out=tmp_path / "there", **plan), executor=executor, on_start=seen.append,
-                         on_result=seen.append)
+        there = run_plan(
+            Plan(out=tmp_path / "there", **plan),
+            executor=executor,
+            on_start=seen.append,
+            on_result=seen.append,
+        )
     assert here.is_good and there.is_good
     assert len(here.runs) == 16 and seen[0] == 16 and len(seen) == 17
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
@@ -134,9 +146,15 @@ def test_the_command_takes_the_address(address, own, root, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(root / "python")}
     outputs = []
     for more in ([], ["--executor", address]):
-        done = subprocess.run([sys.executable, "-m", "schedlab", *arguments, *more],
-                              capture_output=True, text=True, env=environment,
-                              cwd=tmp_path / "elsewhere", timeout=120, check=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "schedlab", *arguments, *more],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=tmp_path / "elsewhere",
+            timeout=120,
+            check=True,
+        )
         assert done.stderr == ""
         outputs.append(json.loads(done.stdout))
     for output in outputs:
@@ -152,8 +170,13 @@ def test_the_command_takes_the_address(address, own, root, tmp_path):
 def errand_of(own, tmp_path, **changes) -> far.Errand:
     prepared = prepare(Plan(["textbook/rr"], [str(own)], tmp_path / "out"))
     source = far._pack(prepared.ready.built["own"])
-    fields = {"version": schedlab.__version__, "plan": prepared.ready.plan, "source": source,
-              "case": prepared.cases[0], "wanted": None}
+    fields = {
+        "version": schedlab.__version__,
+        "plan": prepared.ready.plan,
+        "source": source,
+        "case": prepared.cases[0],
+        "wanted": None,
+    }
     return far.Errand(**fields | changes)
 
 
@@ -217,21 +240,25 @@ def test_what_is_no_executor_is_refused(given, error, match):
 def test_where_nobody_answers_the_remedy_is_said(monkeypatch):
     dask()
     monkeypatch.setattr(far, "_CONNECT_SECONDS", 1)
-    with pytest.raises(UnavailableError, match="start one with `dask scheduler`"), \
-            far.open_executor("dask://127.0.0.1:9"):
+    with (
+        pytest.raises(UnavailableError, match="start one with `dask scheduler`"),
+        far.open_executor("dask://127.0.0.1:9"),
+    ):
         pass
 
 
 def test_without_dask_the_remedy_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UnavailableError, match="Dask is not installed: ./lab setup"), \
-            far.open_executor("dask://local"):
+    with (
+        pytest.raises(UnavailableError, match="Dask is not installed: ./lab setup"),
+        far.open_executor("dask://local"),
+    ):
         pass
 
 
 def test_workers_that_cannot_do_runs_are_named(monkeypatch):
     class Client:
-        answers: dict = {}
+        answers: ClassVar[dict] = {}
 
         def wait_for_workers(self, nr, timeout):
             if not self.answers:

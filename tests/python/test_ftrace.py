@@ -28,20 +28,27 @@ COMMON = [
     ("int common_pid", 4, 4, 1),
 ]
 EVENTS = {
-    "sched/sched_switch": (316, [
-        ("char prev_comm[16]", 8, 16, 0), ("pid_t prev_pid", 24, 4, 1),
-        ("int prev_prio", 28, 4, 1), ("long prev_state", 32, 8, 1),
-        ("char next_comm[16]", 40, 16, 0), ("pid_t next_pid", 56, 4, 1),
-        ("int next_prio", 60, 4, 1),
-    ]),
+    "sched/sched_switch": (
+        316,
+        [
+            ("char prev_comm[16]", 8, 16, 0),
+            ("pid_t prev_pid", 24, 4, 1),
+            ("int prev_prio", 28, 4, 1),
+            ("long prev_state", 32, 8, 1),
+            ("char next_comm[16]", 40, 16, 0),
+            ("pid_t next_pid", 56, 4, 1),
+            ("int next_prio", 60, 4, 1),
+        ],
+    ),
     "sched/sched_waking": (317, [("pid_t pid", 8, 4, 1), ("int target_cpu", 12, 4, 1)]),
     "sched/sched_wakeup": (318, [("pid_t pid", 8, 4, 1), ("int target_cpu", 12, 4, 1)]),
-    "sched/sched_migrate_task": (319, [
-        ("pid_t pid", 8, 4, 1), ("int orig_cpu", 12, 4, 1), ("int dest_cpu", 16, 4, 1),
-    ]),
+    "sched/sched_migrate_task": (
+        319,
+        [("pid_t pid", 8, 4, 1), ("int orig_cpu", 12, 4, 1), ("int dest_cpu", 16, 4, 1)],
+    ),
     "raw_syscalls/sys_enter": (20, [("long id", 8, 8, 1)]),
     "bpf_trace/bpf_trace_printk": (400, [("__data_loc char[] bpf_string", 8, 4, 0)]),
-}  # fmt: skip
+}
 
 
 def format_text(name):
@@ -102,9 +109,11 @@ def wake(t_ns, pid, cpu=0, by=0, flags=0):
 
 def records_of(*events, cpus=None, end_ns=1000, lost=0):
     """Records as (time, task, cpu, kind, flags, arg); pids 101, 102 are tasks 1, 2."""
-    pages = {0: [page(list(events))]} if cpus is None else {
-        cpu: [page(list(of_cpu))] for cpu, of_cpu in cpus.items()
-    }
+    pages = (
+        {0: [page(list(events))]}
+        if cpus is None
+        else {cpu: [page(list(of_cpu))] for cpu, of_cpu in cpus.items()}
+    )
     trace = Trace(FORMATS, tasks={101: 1, 102: 2}, pages=pages, end_ns=end_ns, nr_lost=lost)
     found, end = trace_records(trace)
     return [tuple(int(value) for value in record) for record in found], end
@@ -135,15 +144,21 @@ def test_pages_of_any_events_and_gaps_are_walked(events):
     events = [(t, b"\1\1" + raw) for t, raw in sorted(events, key=lambda item: item[0])]
     walked = list(page_events(page(events)))
     assert [t for t, _ in walked] == [t for t, _ in events]
-    assert all(got.startswith(raw) and len(got) - len(raw) < 4
-               for (_, got), (_, raw) in zip(walked, events, strict=True))
+    assert all(
+        got.startswith(raw) and len(got) - len(raw) < 4
+        for (_, got), (_, raw) in zip(walked, events, strict=True)
+    )
 
 
 def test_one_task_arrives_runs_blocks_wakes_and_exits():
     found, end_ns = records_of(
-        *wake(10, 101), switch(20, 0, 101), switch(50, 101, 0, state=1),
-        *wake(70, 101, flags=8, by=0), switch(80, 0, 101), switch(95, 101, 0, state=0x10),
-    )  # fmt: skip
+        *wake(10, 101),
+        switch(20, 0, 101),
+        switch(50, 101, 0, state=1),
+        *wake(70, 101, flags=8, by=0),
+        switch(80, 0, 101),
+        switch(95, 101, 0, state=0x10),
+    )
     assert found == [
         (10, 1, 0, Kind.ARRIVE, 0, 0),
         (20, 1, 0, Kind.RUN, 0, 0),
@@ -157,27 +172,34 @@ def test_one_task_arrives_runs_blocks_wakes_and_exits():
 
 
 def test_the_waker_is_named_unless_an_interrupt_woke():
-    found, _ = records_of(*wake(10, 101), switch(11, 0, 101), *wake(20, 102, by=101),
-                          end_ns=30)  # fmt: skip
+    found, _ = records_of(*wake(10, 101), switch(11, 0, 101), *wake(20, 102, by=101), end_ns=30)
     assert (20, 2, 0, Kind.ARRIVE, 0, 1) in found
-    found, _ = records_of(*wake(10, 101), switch(11, 0, 101), *wake(20, 102, by=101, flags=8),
-                          end_ns=30)  # fmt: skip
+    found, _ = records_of(*wake(10, 101), switch(11, 0, 101), *wake(20, 102, by=101, flags=8), end_ns=30)
     assert (20, 2, 0, Kind.ARRIVE, 0, 0) in found
 
 
 def test_a_kernel_thread_that_interrupts_is_part_of_the_task():
     found, _ = records_of(
-        *wake(0, 101), switch(10, 0, 101), switch(20, 101, 15), switch(25, 15, 101),
-        switch(40, 101, 0, state=1), end_ns=50,
-    )  # fmt: skip
+        *wake(0, 101),
+        switch(10, 0, 101),
+        switch(20, 101, 15),
+        switch(25, 15, 101),
+        switch(40, 101, 0, state=1),
+        end_ns=50,
+    )
     assert found[1:] == [(10, 1, 0, Kind.RUN, 0, 0), (40, 1, 0, Kind.STOP, Stop.BLOCKED, 30)]
 
 
 def test_a_kernel_thread_between_two_tasks_is_overhead():
     found, _ = records_of(
-        *wake(0, 101), *wake(3, 102), switch(10, 0, 101), switch(20, 101, 15),
-        switch(25, 15, 102), switch(40, 102, 0, state=1), end_ns=50,
-    )  # fmt: skip
+        *wake(0, 101),
+        *wake(3, 102),
+        switch(10, 0, 101),
+        switch(20, 101, 15),
+        switch(25, 15, 102),
+        switch(40, 102, 0, state=1),
+        end_ns=50,
+    )
     assert found[2:] == [
         (10, 1, 0, Kind.RUN, 0, 0),
         (20, 1, 0, Kind.STOP, Stop.PREEMPTED, 10),
@@ -190,12 +212,17 @@ def test_a_kernel_thread_between_two_tasks_is_overhead():
 def test_an_interrupted_task_that_goes_on_elsewhere_has_stopped():
     found, _ = records_of(
         cpus={
-            0: [*wake(0, 101), switch(10, 0, 101), switch(20, 101, 15), switch(60, 15, 0),
-                switch(70, 0, 101)],
+            0: [
+                *wake(0, 101),
+                switch(10, 0, 101),
+                switch(20, 101, 15),
+                switch(60, 15, 0),
+                switch(70, 0, 101),
+            ],
             1: [switch(30, 0, 101), switch(50, 101, 0)],
         },
         end_ns=90,
-    )  # fmt: skip
+    )
     assert [record for record in found if record[3] in (Kind.RUN, Kind.STOP)] == [
         (10, 1, 0, Kind.RUN, 0, 0),
         (20, 1, 0, Kind.STOP, Stop.PREEMPTED, 10),
@@ -208,8 +235,9 @@ def test_an_interrupted_task_that_goes_on_elsewhere_has_stopped():
 
 def test_a_yield_is_told_from_a_preemption():
     by_yield = (28, event("raw_syscalls/sys_enter", common_pid=101, id=24))
-    found, _ = records_of(*wake(0, 101), *wake(3, 102), switch(10, 0, 101), by_yield,
-                          switch(30, 101, 102), end_ns=40)  # fmt: skip
+    found, _ = records_of(
+        *wake(0, 101), *wake(3, 102), switch(10, 0, 101), by_yield, switch(30, 101, 102), end_ns=40
+    )
     assert (30, 1, 0, Kind.STOP, Stop.YIELDED, 20) in found
 
 
@@ -221,17 +249,25 @@ def test_the_wake_goes_to_the_cpu_that_was_chosen_and_moves_are_seen():
 
 def test_the_run_ends_with_its_last_task_and_losses_are_said():
     ends = (
-        *wake(0, 101), *wake(3, 102), switch(10, 0, 101), switch(20, 101, 102, state=0x10),
+        *wake(0, 101),
+        *wake(3, 102),
+        switch(10, 0, 101),
+        switch(20, 101, 102, state=0x10),
         switch(30, 102, 0, state=0x20),
-    )  # fmt: skip
+    )
     found, end_ns = records_of(*ends, switch(40, 0, 15), switch(44, 15, 0), lost=7)
     assert end_ns == 30
     assert found[-1] == (30, 0, 0, Kind.LOST, 0, 7)
 
 
 def test_what_was_before_time_zero_is_left_out():
-    trace = Trace(FORMATS, tasks={101: 1}, start_ns=100, end_ns=50,
-                  pages={0: [page([switch(20, 0, 15), *wake(130, 101), switch(140, 15, 101)])]})
+    trace = Trace(
+        FORMATS,
+        tasks={101: 1},
+        start_ns=100,
+        end_ns=50,
+        pages={0: [page([switch(20, 0, 15), *wake(130, 101), switch(140, 15, 101)])]},
+    )
     found, _ = trace_records(trace)
     assert found["t_ns"].tolist() == [30, 40, 40, 50]
     assert found["kind"].tolist() == [Kind.ARRIVE, Kind.OVERHEAD, Kind.RUN, Kind.STOP]

@@ -60,8 +60,18 @@ def test_a_folder_that_is_no_run_is_refused_with_what_there_is(tmp_path):
 
 def test_intervals_are_the_runs_and_the_waits(records):
     found = intervals(records)
-    rows = sorted(zip(found.pid.tolist(), found.begin_ns.tolist(), found.end_ns.tolist(), found.state.tolist(), strict=True))
-    ms = [(pid, begin // MS, end // MS, "ran" if state == RAN else "waited") for pid, begin, end, state in rows]
+    rows = sorted(
+        zip(
+            found.pid.tolist(),
+            found.begin_ns.tolist(),
+            found.end_ns.tolist(),
+            found.state.tolist(),
+            strict=True,
+        )
+    )
+    ms = [
+        (pid, begin // MS, end // MS, "ran" if state == RAN else "waited") for pid, begin, end, state in rows
+    ]
     assert ms == [
         (1, 0, 10, "ran"),
         (1, 10, 20, "waited"),
@@ -104,7 +114,11 @@ def test_svg_is_well_formed_and_to_scale(records):
 def test_svg_refuses_more_tasks_than_it_can_show():
     events = []
     for pid in range(1, 502):
-        events += [(pid, pid, 0, Kind.ARRIVE, 0, 0), (pid, pid, 0, Kind.RUN, 0, 0), (pid, pid, 0, Kind.STOP, Stop.EXITED, 0)]
+        events += [
+            (pid, pid, 0, Kind.ARRIVE, 0, 0),
+            (pid, pid, 0, Kind.RUN, 0, 0),
+            (pid, pid, 0, Kind.STOP, Stop.EXITED, 0),
+        ]
     with pytest.raises(UsageError, match="501 tasks are in the window"):
         draw_svg(timeline_of(events, end_ns=600).records, names={})
 

@@ -10,18 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from python.record_files import timeline_of
 from python.reference_scheduler import schedule, work_of
-
 from schedlab.errors import NotFoundError
 from schedlab.metrics import fairness, physics
-from schedlab.metrics.dictionary import (
-    DICTIONARY,
-    compute_metrics,
-    find_metric,
-    metrics_table,
-    tasks_table,
-)
+from schedlab.metrics.dictionary import DICTIONARY, compute_metrics, find_metric, metrics_table, tasks_table
 from schedlab.metrics.fairness import deserved_ns, jain
 from schedlab.metrics.timeline import stable_order
 from schedlab.records.file import Kind, Overhead, Stop
@@ -105,11 +99,7 @@ def test_a_slice_that_goes_on_is_no_switch():
 
 def test_the_makespan_ends_with_the_last_task():
     """From 3 to 9; the run goes on until 20, where no task is left."""
-    events = [
-        (3, 1, 0, Kind.ARRIVE, 0, 0),
-        (4, 1, 0, Kind.RUN, 0, 0),
-        (9, 1, 0, Kind.STOP, Stop.EXITED, 5),
-    ]
+    events = [(3, 1, 0, Kind.ARRIVE, 0, 0), (4, 1, 0, Kind.RUN, 0, 0), (9, 1, 0, Kind.STOP, Stop.EXITED, 5)]
     run = compute_metrics(timeline_of(events, end_ns=20)).run
     assert (run["makespan_ns"], run["elapsed_ns"]) == (6, 20)
     assert run["throughput_per_s"] == pytest.approx(1e9 / 6)
@@ -145,7 +135,11 @@ def test_the_interquartile_range_is_of_the_quarters():
     run = metrics_of([(0, [("run", MS)])] * 10).run
     assert run["response_ns_iqr"] == 5 * MS
     assert [run[f"response_ns_{s}"] for s in ("mean", "p50", "p95", "p99", "max")] == [
-        4.5 * MS, 4 * MS, 9 * MS, 9 * MS, 9 * MS
+        4.5 * MS,
+        4 * MS,
+        9 * MS,
+        9 * MS,
+        9 * MS,
     ]
 
 
@@ -311,8 +305,15 @@ def naive_metrics(events, end_ns):
     latencies = []
     for t_ns, task, _, kind, flags, arg in events:
         if kind == Kind.ARRIVE:
-            facts[task] = {"arrival": t_ns, "wait": 0, "longest": 0, "run": 0, "blocked": 0,
-                           "first": None, "end": None}
+            facts[task] = {
+                "arrival": t_ns,
+                "wait": 0,
+                "longest": 0,
+                "run": 0,
+                "blocked": 0,
+                "first": None,
+                "end": None,
+            }
         fact = facts[task]
         if kind == Kind.RUN:
             waited = t_ns - since[task]

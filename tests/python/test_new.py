@@ -79,8 +79,12 @@ def pytest_of(folder, root):
     environment = os.environ | {"PYTHONPATH": str(root / "python")}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -103,8 +107,12 @@ def test_the_command_prints_what_to_type_next(root, build, tmp_path):
     def call(*arguments):
         return subprocess.run(
             [sys.executable, "-m", "schedlab", *arguments],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     done = call("new", "mine")
     assert done.returncode == 0, done.stderr

@@ -59,8 +59,11 @@ def shown(build, tmp_path_factory) -> dict[str, dict]:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "IPYTHONDIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", EXECUTE, FOLDER / "first-comparison.ipynb", folder, folder / "done.ipynb"],
-        env=environment, capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     found = {}
     for cell in json.loads((folder / "done.ipynb").read_text())["cells"]:
@@ -93,9 +96,9 @@ def test_the_numbers_are_those_of_the_runs(shown):
     table = of(shown, "result.runs.group_by")["text/plain"]
     for policy, mean in means.iter_rows():
         assert re.search(rf"{policy} +┆ {mean:.1f} ", table), (policy, mean)
-    pair = result.comparisons.filter(
-        pl.col("metric") == "wakeup_ns_p99", policy_a="rr", policy_b="mlfq"
-    ).row(0, named=True)
+    pair = result.comparisons.filter(pl.col("metric") == "wakeup_ns_p99", policy_a="rr", policy_b="mlfq").row(
+        0, named=True
+    )
     low, high = -pair["high"] / 1e6, -pair["low"] / 1e6
     assert f"by {low:.0f} to {high:.0f} ms" in of(shown, "best = compared")["text/plain"]
 
@@ -110,7 +113,8 @@ def test_the_prose_is_true():
     classes = result.tasks.with_columns(pl.col("name").str.extract(r"^(\w+)"))
     wakeups = {
         (policy, name): mean
-        for policy, name, mean in classes.group_by("policy", "name").agg(pl.col("wakeup_ns_mean").mean())
+        for policy, name, mean in classes.group_by("policy", "name")
+        .agg(pl.col("wakeup_ns_mean").mean())
         .iter_rows()
     }
     assert wakeups["cfs", "editor"] < wakeups["mlfq", "editor"] < wakeups["rr", "editor"]
@@ -121,8 +125,9 @@ def test_the_prose_is_true():
 
 
 def test_short_turns_help_and_cost():
-    runs = schedlab.run("mixed", "rr", seeds=3, tick="1ms", costs={"switch_ns": "20us"},
-                        set={"rr.slice_ns": "1ms,3ms,10ms"}).runs
+    runs = schedlab.run(
+        "mixed", "rr", seeds=3, tick="1ms", costs={"switch_ns": "20us"}, set={"rr.slice_ns": "1ms,3ms,10ms"}
+    ).runs
     means = runs.group_by("policy", maintain_order=True).agg(pl.col("wakeup_ns_p99", "overhead_ns").mean())
     assert means["policy"].to_list() == ["rr:slice_ns=1ms", "rr:slice_ns=3ms", "rr:slice_ns=10ms"]
     assert means["wakeup_ns_p99"].is_sorted() and means["overhead_ns"].is_sorted(descending=True)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
 from python.record_files import timeline_of
 from python.reference_scheduler import schedule, work_of
-
 from schedlab.metrics.physics import SPAWNED, Expectations, check
 from schedlab.records.file import Kind, Overhead, Stop
 
@@ -76,8 +76,10 @@ def added(row, event):
         (changed(9, cpu=0), "at 20 ns, CPU 0: task 2 stops, but it was running on CPU 1"),
         (without(3), "task 1 stops, but it had only arrived"),
         (changed(5, flags=Stop.BLOCKED), "at 20 ns, CPU 1: task 1 runs, but it was blocked"),
-        (changed(12, flags=Stop.YIELDED), "at 30 ns, CPU 1: task 1 was already waiting for a CPU "
-         "and never ended: it was lost"),
+        (
+            changed(12, flags=Stop.YIELDED),
+            "at 30 ns, CPU 1: task 1 was already waiting for a CPU and never ended: it was lost",
+        ),
         # CPUs.
         (changed(4, cpu=0), "at 0 ns, CPU 0: task 2 runs while task 1 runs there"),
         (changed(7, cpu=1), "at 12 ns, CPU 1: task 3 runs while task 2 runs there"),
@@ -120,9 +122,15 @@ def replaced(**fields):
         ({"work_ns": [0, 29, 20]}, "task 1 received 20 ns of CPU time, but its program is 0 ns"),
         # Each stop may be off by the tolerance; task 2 has two.
         ({"work_ns": [20, 31, 20], "tolerance_ns": 1}, "ok"),
-        ({"work_ns": [20, 32, 20], "tolerance_ns": 1}, "task 2 received 29 ns of CPU time, but its program is 32 ns"),
+        (
+            {"work_ns": [20, 32, 20], "tolerance_ns": 1},
+            "task 2 received 29 ns of CPU time, but its program is 32 ns",
+        ),
         ({"work_ns": [20, 30, 20], "has_host_work": [True] * 3, "clock_ns": [20, 30, 20]}, "ok"),
-        ({"work_ns": [20, 30, 20], "has_host_work": [True] * 3, "clock_ns": [20, 29, 20]}, "is 30 ns of work"),
+        (
+            {"work_ns": [20, 30, 20], "has_host_work": [True] * 3, "clock_ns": [20, 29, 20]},
+            "is 30 ns of work",
+        ),
         ({"arrival_ns": [0, 0, 0, 7]}, "at 7 ns: task 4 should have arrived but never did"),
         ({"arrival_ns": [0, 0, 0, 49]}, "at 49 ns: task 4 should have arrived but never did"),
         ({"arrival_ns": [0, 0, 0, 50]}, "ok"),
@@ -148,6 +156,7 @@ def test_expectations_are_held(fields, message):
 
 def test_an_arrival_is_neither_early_nor_late():
     """Planned at 5: a host may be late by what it states, and early by the error of its clock."""
+
     def arriving(t_ns, **fields):
         events = [
             (t_ns, 1, 0, Kind.ARRIVE, 0, 0),
@@ -168,11 +177,7 @@ def test_an_arrival_is_neither_early_nor_late():
 def test_work_faster_than_one_cpu_is_caught():
     # Report 1's claim in small: 20 ns of work in 15 ns on one CPU, in records
     # whose every STOP agrees with its RUN is impossible, so the STOP must lie.
-    events = [
-        (0, 1, 0, Kind.ARRIVE, 0, 0),
-        (0, 1, 0, Kind.RUN, 0, 0),
-        (15, 1, 0, Kind.STOP, Stop.EXITED, 20),
-    ]
+    events = [(0, 1, 0, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0), (15, 1, 0, Kind.STOP, Stop.EXITED, 20)]
     assert "claims 20 ns" in check(timeline_of(events), Expectations(work_ns=[20]))
     honest = [*events[:2], (15, 1, 0, Kind.STOP, Stop.EXITED, 15)]
     assert "received 15 ns" in check(timeline_of(honest), Expectations(work_ns=[20]))
@@ -263,9 +268,7 @@ def task_sets():
 def made(tasks, nr_cpus, slice_ns):
     events, end_ns = schedule(tasks, nr_cpus=nr_cpus, slice_ns=slice_ns)
     expected = Expectations(
-        work_ns=work_of(tasks),
-        arrival_ns=[arrival for arrival, _ in tasks],
-        work_conserving=True,
+        work_ns=work_of(tasks), arrival_ns=[arrival for arrival, _ in tasks], work_conserving=True
     )
     return events, end_ns, expected
 
@@ -278,9 +281,7 @@ def test_an_honest_scheduler_is_never_accused(tasks, nr_cpus, slice_ns):
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    data=st.data(), tasks=task_sets(), nr_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40)
-)
+@given(data=st.data(), tasks=task_sets(), nr_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
 def test_any_dropped_or_doubled_event_is_caught(data, tasks, nr_cpus, slice_ns):
     events, end_ns, expected = made(tasks, nr_cpus, slice_ns)
     row = data.draw(st.integers(0, len(events) - 1), label="row")
@@ -291,9 +292,7 @@ def test_any_dropped_or_doubled_event_is_caught(data, tasks, nr_cpus, slice_ns):
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    data=st.data(), tasks=task_sets(), nr_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40)
-)
+@given(data=st.data(), tasks=task_sets(), nr_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
 def test_any_changed_amount_of_cpu_time_is_caught(data, tasks, nr_cpus, slice_ns):
     events, end_ns, expected = made(tasks, nr_cpus, slice_ns)
     stops = [row for row, event in enumerate(events) if event[3] == Kind.STOP]

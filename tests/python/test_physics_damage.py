@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from python.record_damage import KINDS, Run, as_array
 
+from python.record_damage import KINDS, Run, as_array
 from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.host import Job
@@ -120,19 +120,36 @@ def runs(build, tmp_path_factory):
     folder = tmp_path_factory.mktemp("damage")
     sim, found = open_host("sim"), []
     session = sim.session(timeout_seconds=300)
-    work = tuple(("--work", f"{n}={getattr(DEFAULT_CALIBRATION, n)}") for n in ("pi_ps", "matmul_ps", "spin_ps"))
+    work = tuple(
+        ("--work", f"{n}={getattr(DEFAULT_CALIBRATION, n)}") for n in ("pi_ps", "matmul_ps", "spin_ps")
+    )
     for seed, (name, cpus, options) in enumerate(MACHINES):
         policy = load_policy(name)
         workload = parse_workload(WORKLOAD)
         program = compile_workload(workload, seed=seed)
         (folder / "program").write_bytes(program.data)
-        job = Job(label=name, policy=build_policy(policy), program=folder / "program", records=folder / f"{seed}.slr",
-                  nr_cpus=cpus, seed=seed, tick_ns=workload.tick_ns, options=work + options)
+        job = Job(
+            label=name,
+            policy=build_policy(policy),
+            program=folder / "program",
+            records=folder / f"{seed}.slr",
+            nr_cpus=cpus,
+            seed=seed,
+            tick_ns=workload.tick_ns,
+            options=work + options,
+        )
         outcome = session.run(job)
         assert outcome.error is None, outcome.error
-        judge = Judge(latency_ns=sim.latency_ns(job), work_conserving=policy.work_conserving, tables_folder=None,
-                      device=device_of(job), wakeup_ns=cost_ns(job, "wakeup_ns"))
-        found.append((read_records(job.records), judge._expectations(program, outcome), len(program.task_rows)))
+        judge = Judge(
+            latency_ns=sim.latency_ns(job),
+            work_conserving=policy.work_conserving,
+            tables_folder=None,
+            device=device_of(job),
+            wakeup_ns=cost_ns(job, "wakeup_ns"),
+        )
+        found.append(
+            (read_records(job.records), judge._expectations(program, outcome), len(program.task_rows))
+        )
     session.close()
     return found
 
@@ -144,7 +161,9 @@ def tries(request) -> int:
 
 
 def verdict(records: Records, events: np.ndarray, expected) -> str:
-    damaged = Records(events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns, end_ns=records.end_ns, nr_lost=0)
+    damaged = Records(
+        events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns, end_ns=records.end_ns, nr_lost=0
+    )
     return physics.check(Timeline(damaged), expected)
 
 

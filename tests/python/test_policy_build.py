@@ -23,8 +23,8 @@ from schedlab.policy.find import (
     list_policies,
     load_policy,
     parse_settings,
-    show_range,
     policy_hash,
+    show_range,
     show_value,
 )
 
@@ -191,8 +191,13 @@ def test_all_wrong_settings_are_named_at_once(write):
 
 def test_settings_are_read_with_units(write):
     policy = load_policy(write())
-    settings = ["mine.slice_ns=100ms", "mine.depth=0x3", "mine.bias=-5", "mine.is_odd=yes",
-                "mine.slice_ns=2.5ms"]
+    settings = [
+        "mine.slice_ns=100ms",
+        "mine.depth=0x3",
+        "mine.bias=-5",
+        "mine.is_odd=yes",
+        "mine.slice_ns=2.5ms",
+    ]
     variants = parse_settings(settings, {"mine": policy})
     assert list(variants) == ["mine"] and variants["mine"].policy is policy
     values = variants["mine"].values
@@ -445,13 +450,19 @@ def test_the_root_must_be_one(monkeypatch, tmp_path, root):
 
 # ---- what Linux refuses -----------------------------------------------------
 
-ENQUEUE_LINE = SOURCE.splitlines().index("void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)") + 1
+ENQUEUE_LINE = (
+    SOURCE.splitlines().index("void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)") + 1
+)
 
 
 @pytest.mark.parametrize(
     ("declaration", "call", "texts"),
     [
-        ("int printf(const char *format, ...);", 'printf("%d", p->pid);', ["printf() is not there", "use bpf_printk()"]),
+        (
+            "int printf(const char *format, ...);",
+            'printf("%d", p->pid);',
+            ["printf() is not there", "use bpf_printk()"],
+        ),
         ("int usleep(unsigned us);", "usleep(1);", ["usleep() is not there", "no C library"]),
         ("void *malloc(unsigned long bytes);", "if (!malloc(8)) return;", ["malloc() is not there"]),
     ],
@@ -483,7 +494,8 @@ def test_floating_point_is_refused_with_its_line(write):
 
 
 @pytest.mark.parametrize(
-    ("licence", "text"), [("", "it has no licence"), ('char _license[] SEC("license") = "Proprietary";', "'Proprietary'")]
+    ("licence", "text"),
+    [("", "it has no licence"), ('char _license[] SEC("license") = "Proprietary";', "'Proprietary'")],
 )
 def test_a_licence_that_linux_does_not_load_is_refused(write, licence, text):
     path = write(('char _license[] SEC("license") = "GPL";', licence))
@@ -501,7 +513,10 @@ def test_what_compilers_call_by_themselves_is_accepted(write, monkeypatch, compi
     find_compiler.cache_clear()
     path = write(
         ("void BPF_STRUCT_OPS", "static struct { char x[300]; } one, other;\nvoid BPF_STRUCT_OPS"),
-        ("\tscx_bpf", "\tif (!__builtin_memcmp(&one, &other, sizeof(one)))\n\t\tother.x[p->pid % 300] = 1;\n\tscx_bpf"),
+        (
+            "\tscx_bpf",
+            "\tif (!__builtin_memcmp(&one, &other, sizeof(one)))\n\t\tother.x[p->pid % 300] = 1;\n\tscx_bpf",
+        ),
     )
     try:
         assert build_policy(load_policy(path))
@@ -527,9 +542,13 @@ def test_other_licences_that_linux_loads_are_accepted(write, licence):
 )  # fmt: skip
 def test_arguments_that_a_callback_does_not_have_are_refused(write, head, text):
     path = write(
-        ("void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)\n{", f"{head}\n{{\n\tstruct task_struct *q = NULL;"),
-        ("insert(p,", "insert(q,"), ("slice_ns, enq_flags", "slice_ns, 0"),
-    )  # fmt: skip
+        (
+            "void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)\n{",
+            f"{head}\n{{\n\tstruct task_struct *q = NULL;",
+        ),
+        ("insert(p,", "insert(q,"),
+        ("slice_ns, enq_flags", "slice_ns, 0"),
+    )
     with pytest.raises(PolicyError) as caught:
         build_policy(load_policy(path))
     assert str(caught.value) == (
@@ -538,16 +557,29 @@ def test_arguments_that_a_callback_does_not_have_are_refused(write, head, text):
 
 
 def test_a_result_that_linux_reads_must_be_given(write):
-    path = write(("SCX_OPS_DEFINE", "void BPF_STRUCT_OPS(mine_select_cpu, struct task_struct *p)\n{\n}\nSCX_OPS_DEFINE"),
-                 (".name", ".select_cpu = (void *)mine_select_cpu, .name"))  # fmt: skip
-    with pytest.raises(PolicyError, match=r"mine_select_cpu\(\) returns nothing, where Linux reads a result of type s32"):
+    path = write(
+        (
+            "SCX_OPS_DEFINE",
+            "void BPF_STRUCT_OPS(mine_select_cpu, struct task_struct *p)\n{\n}\nSCX_OPS_DEFINE",
+        ),
+        (".name", ".select_cpu = (void *)mine_select_cpu, .name"),
+    )
+    with pytest.raises(
+        PolicyError, match=r"mine_select_cpu\(\) returns nothing, where Linux reads a result of type s32"
+    ):
         build_policy(load_policy(path))
 
 
 def test_last_arguments_may_be_left_out_and_widths_may_differ(write):
-    path = write(("struct task_struct *p, u64 enq_flags)\n", "struct task_struct *p)\n"), ("slice_ns, enq_flags", "slice_ns, 0"),
-                 ("SCX_OPS_DEFINE", "void BPF_STRUCT_OPS(mine_runnable, struct task_struct *p, u32 flags)\n{\n}\nSCX_OPS_DEFINE"),
-                 (".name", ".runnable = (void *)mine_runnable, .name"))  # fmt: skip
+    path = write(
+        ("struct task_struct *p, u64 enq_flags)\n", "struct task_struct *p)\n"),
+        ("slice_ns, enq_flags", "slice_ns, 0"),
+        (
+            "SCX_OPS_DEFINE",
+            "void BPF_STRUCT_OPS(mine_runnable, struct task_struct *p, u32 flags)\n{\n}\nSCX_OPS_DEFINE",
+        ),
+        (".name", ".runnable = (void *)mine_runnable, .name"),
+    )
     assert build_policy(load_policy(path))
 
 
@@ -578,13 +610,27 @@ SIX = "static __attribute__((noinline)) int six(int a, int b, int c, int d, int 
     ("declaration", "line", "place", "text"),
     [
         # Of the stack clang knows the function.
-        ("", "volatile char big[600]; big[(u64)p->pid % 600] = 1;", 1, "Looks like the BPF stack limit is exceeded"),
-        (SIX, "if (six(p->pid, p->tgid, p->scx.weight, p->scx.slice, enq_flags, p->scx.flags)) return;", 3, "too many arguments"),
+        (
+            "",
+            "volatile char big[600]; big[(u64)p->pid % 600] = 1;",
+            1,
+            "Looks like the BPF stack limit is exceeded",
+        ),
+        (
+            SIX,
+            "if (six(p->pid, p->tgid, p->scx.weight, p->scx.slice, enq_flags, p->scx.flags)) return;",
+            3,
+            "too many arguments",
+        ),
     ],
 )
-def test_what_clang_refuses_for_bpf_is_refused_with_its_line(write, monkeypatch, declaration, line, place, text):
+def test_what_clang_refuses_for_bpf_is_refused_with_its_line(
+    write, monkeypatch, declaration, line, place, text
+):
     asked_of_clang(monkeypatch)
-    path = write(("void BPF_STRUCT_OPS", f"{declaration}\nvoid BPF_STRUCT_OPS"), ("\tscx_bpf", f"\t{line}\n\tscx_bpf"))
+    path = write(
+        ("void BPF_STRUCT_OPS", f"{declaration}\nvoid BPF_STRUCT_OPS"), ("\tscx_bpf", f"\t{line}\n\tscx_bpf")
+    )
     for _ in range(2):  # a refusal is not remembered
         with pytest.raises(PolicyError, match="compiles here and not for Linux, says clang") as caught:
             build_policy(load_policy(path))

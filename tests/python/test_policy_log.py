@@ -104,7 +104,7 @@ def test_a_silent_policy_has_no_log(run_own):
     ("statement", "text"),
     [
         ("if (p->pid == 3) *(volatile int *)(u64)p->pid = 1;", "accessed invalid memory"),
-        ("while (p->pid == 3) asm volatile(\"\");", "did not return"),
+        ('while (p->pid == 3) asm volatile("");', "did not return"),
     ],
 )
 def test_a_crash_names_its_source_line_and_keeps_what_led_there(run_own, need, statement, text):

@@ -191,7 +191,9 @@ def test_a_command_that_cannot_be_watched_is_ended(monkeypatch, tmp_path):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(os, "pidfd_open", no_more)
-    monkeypatch.setattr(subprocess, "Popen", lambda *words, **more: started.append(popen(*words, **more)) or started[0])
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *words, **more: started.append(popen(*words, **more)) or started[0]
+    )
     before = set(os.listdir("/proc/self/fd"))
     with pytest.raises(HostError, match="cannot be watched: pidfd_open: Too many open files"):
         Supervised([sys.executable, "-c", "import time; time.sleep(3600)"])

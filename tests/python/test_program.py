@@ -48,26 +48,35 @@ def test_layout_is_that_of_the_header(root, need, tmp_path):
     lines, expected = [], []
     for name, dtype in structs.items():
         for field in dtype.names:
-            lines.append(f'printf("%zu %zu\\n", offsetof(struct {name}, {field}), '
-                         f"sizeof(((struct {name} *)0)->{field}));")
+            lines.append(
+                f'printf("%zu %zu\\n", offsetof(struct {name}, {field}), '
+                f"sizeof(((struct {name} *)0)->{field}));"
+            )
             kind, offset = dtype.fields[field]
             expected.append(f"{offset} {kind.itemsize}")
     numbers = {
         **{f"SL_VERB_{verb.upper()}": i for i, verb in enumerate(layout.VERBS)},
         **{f"SL_WORK_{kernel.upper()}": i for i, kernel in enumerate(WORK_KERNELS)},
         **{f"SL_OBJECT_{kind.upper()}": i for kind, i in layout.OBJECT_NUMBER.items()},
-        "SL_NR_VERBS": len(layout.VERBS), "SL_NR_WORKS": len(WORK_KERNELS),
-        "SL_OP_TABLE": layout.OP_TABLE, "SL_OP_SYNC": layout.OP_SYNC,
-        "SL_OP_DIRECT": layout.OP_DIRECT, "SL_PROGRAM_VERSION": layout.VERSION,
-        "SL_PROGRAM_SLOTS_MAX": SLOTS_MAX, "SL_PROGRAM_TASKS_MAX": TASKS_MAX,
+        "SL_NR_VERBS": len(layout.VERBS),
+        "SL_NR_WORKS": len(WORK_KERNELS),
+        "SL_OP_TABLE": layout.OP_TABLE,
+        "SL_OP_SYNC": layout.OP_SYNC,
+        "SL_OP_DIRECT": layout.OP_DIRECT,
+        "SL_PROGRAM_VERSION": layout.VERSION,
+        "SL_PROGRAM_SLOTS_MAX": SLOTS_MAX,
+        "SL_PROGRAM_TASKS_MAX": TASKS_MAX,
         "SL_PROGRAM_NONE": layout.NONE,
-    }  # fmt: skip
+    }
     for name, number in numbers.items():
         lines.append(f'printf("%llu\\n", (unsigned long long){name});')
         expected.append(str(number))
     source = tmp_path / "layout.c"
-    source.write_text("#include <stdio.h>\n#include <schedlab/program.h>\nint main(void) {\n"
-                      + "\n".join(lines) + "\nreturn 0; }\n")
+    source.write_text(
+        "#include <stdio.h>\n#include <schedlab/program.h>\nint main(void) {\n"
+        + "\n".join(lines)
+        + "\nreturn 0; }\n"
+    )
     binary = tmp_path / "layout"
     subprocess.run([need("cc"), f"-I{root / 'include'}", "-o", binary, source], check=True)
     found = subprocess.run([binary], check=True, capture_output=True, text=True).stdout
@@ -84,9 +93,7 @@ def test_attribute_numbers_are_those_of_the_header(root):
 
 
 def test_weights_of_nice_are_rescaled_as_linux_does():
-    assert [layout.weight_of_nice(nice) for nice in (-20, -1, 0, 1, 5, 19)] == [
-        8668, 125, 100, 80, 33, 1,
-    ]  # fmt: skip
+    assert [layout.weight_of_nice(nice) for nice in (-20, -1, 0, 1, 5, 19)] == [8668, 125, 100, 80, 33, 1]
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +189,11 @@ def naive_work_ns(program, task, calibration):
     return total
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow,
-          HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(workloads(), st.integers(0, 2**64 - 1))
 def test_random_workloads(c_check, text, seed):
     try:
@@ -246,7 +256,7 @@ def test_jitter_moves_starts_and_nothing_else():
     still, moved = compiled(text, 0), compiled(text, 3)
     assert set(still.tasks["arrival_ns"].tolist()) == {10**9}
     offsets = moved.tasks["arrival_ns"].astype(int) - 10**9
-    assert 0 <= offsets.min() and offsets.max() < 10_000_000
+    assert offsets.min() >= 0 and offsets.max() < 10_000_000
     assert len(set(offsets.tolist())) == 50
     assert (still.work_ns() != moved.work_ns()).any()  # exp is drawn anew ...
     fixed = text.replace("exp(1ms)", "1ms")
@@ -271,8 +281,7 @@ def test_loops_draw_once_per_round():
     )
     assert len(program.values) == 2 * 15
     assert len(set(program.values.tolist())) == 30
-    assert program.work_ns().tolist() == [int(program.values[:15].sum()),
-                                          int(program.values[15:].sum())]
+    assert program.work_ns().tolist() == [int(program.values[:15].sum()), int(program.values[15:].sum())]
 
 
 def test_endless_loops_have_tables_that_wrap():
@@ -308,8 +317,7 @@ def test_sums_beyond_64_bits_are_cut_not_wrapped():
 
 def test_arrivals_that_overflow_are_refused():
     with pytest.raises(SpecError, match="task 'a': arrivals reach beyond"):
-        compiled('[[task]]\nname = "a"\ncount = 9\narrival = {gap = "300000h"}\n'
-                 'phases = [{run = "1ms"}]\n')
+        compiled('[[task]]\nname = "a"\ncount = 9\narrival = {gap = "300000h"}\nphases = [{run = "1ms"}]\n')
 
 
 # ---- damage ----------------------------------------------------------------------------
@@ -370,7 +378,8 @@ def test_a_hundred_thousand_tasks():
     program = compiled(
         '[[task]]\nname = "a"\ncount = 100_000\narrival = "poisson(1ms)"\n'
         'phases = [{run = "exp(1ms)"}, {sleep = "uniform(1ms, 2ms)"}]\n',
-        1, HEAD + 'jitter = "0ms"\n',
+        1,
+        HEAD + 'jitter = "0ms"\n',
     )
     assert program.nr_tasks == 100_000
     assert (np.diff(program.tasks["arrival_ns"].astype(np.int64)) >= 0).all()
@@ -381,7 +390,10 @@ def test_work_of_equal_shape_may_be_of_another_kernel():
     """Two tasks that differ only in their kernel are not summed as one."""
     workload = parse_workload(
         '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\n'
-        + "".join(f'[[task]]\nname = "{k}"\nphases = [{{work = {{kernel = "{k}", count = 1000}}}}]\n' for k in ("pi", "spin"))
+        + "".join(
+            f'[[task]]\nname = "{k}"\nphases = [{{work = {{kernel = "{k}", count = 1000}}}}]\n'
+            for k in ("pi", "spin")
+        )
     )
     found = compile_workload(workload, seed=0).work_ns(Calibration(pi_ps=9000, matmul_ps=1, spin_ps=500))
     assert found.tolist() == [9000, 500]

@@ -40,8 +40,15 @@ def session(simulator):
 def simulate(session, tmp_path):
     def run(program, policy, *, nr_cpus, tick_ns, seed=3):
         (tmp_path / "p").write_bytes(program.data)
-        job = Job("a test", build_policy(load_policy(policy)), tmp_path / "p", tmp_path / "r.slr",
-                  nr_cpus, seed, tick_ns)  # fmt: skip
+        job = Job(
+            "a test",
+            build_policy(load_policy(policy)),
+            tmp_path / "p",
+            tmp_path / "r.slr",
+            nr_cpus,
+            seed,
+            tick_ns,
+        )
         outcome = session.run(job)
         assert outcome.error is None, outcome.error
         return read_records(tmp_path / "r.slr")
@@ -54,7 +61,13 @@ def schedule(records):
     events = records.events[np.isin(records.events["kind"], DECISIONS)]
     # The queue that a task was taken from is the policy's own affair.
     arg = np.where(events["kind"] == Kind.RUN, 0, events["arg"])
-    return [*zip(*(events[name].tolist() for name in ("t_ns", "task", "cpu", "kind", "flags")), arg.tolist(), strict=True)]
+    return [
+        *zip(
+            *(events[name].tolist() for name in ("t_ns", "task", "cpu", "kind", "flags")),
+            arg.tolist(),
+            strict=True,
+        )
+    ]
 
 
 @pytest.mark.parametrize("policy", ["fifo", "mlfq", "cfs", "lottery"])
@@ -106,8 +119,12 @@ def test_what_a_recording_becomes(tmp_path):
         (40, 2, 0, Kind.WAKE, 0, 0), (40, 2, 0, Kind.RUN, 0, 0), (41, 2, 0, Kind.STOP, Stop.EXITED, 1),
         (42, 4, 0, Kind.ARRIVE, 0, 0), (42, 4, 0, Kind.RUN, 0, 0), (50, 4, 0, Kind.STOP, Stop.HORIZON, 8),
     ], nr_cpus=1, tick_ns=4 * MS)  # fmt: skip
-    tasks = [{"name": "make", "priority": 120}, {"name": "cc", "priority": 125}, {"name": "as", "priority": 89},
-             {"name": "hog", "priority": 120}]  # fmt: skip
+    tasks = [
+        {"name": "make", "priority": 120},
+        {"name": "cc", "priority": 125},
+        {"name": "as", "priority": 89},
+        {"name": "hog", "priority": 120},
+    ]
     program = program_of(read_records(path), name="build", tasks=tasks)
     assert ops_of(program, 1) == ["run 3ns", "send 1-wakes-2 1B", "run 7ns", "spawn the next of pids 3 to 3",
                                   "run 12ns", "exit"]  # fmt: skip
@@ -129,8 +146,11 @@ def test_children_of_two_parents_by_turns_get_numbers_that_a_program_can_have(si
     for pid in range(3, 43):
         t += 10 * MS
         parent, cpu = 1 + pid % 2, 2 + pid % 2
-        rows += [(t, pid, cpu, Kind.ARRIVE, 0, parent), (t, pid, cpu, Kind.RUN, 0, 0),
-                 (t + MS, pid, cpu, Kind.STOP, Stop.EXITED, MS)]  # fmt: skip
+        rows += [
+            (t, pid, cpu, Kind.ARRIVE, 0, parent),
+            (t, pid, cpu, Kind.RUN, 0, 0),
+            (t + MS, pid, cpu, Kind.STOP, Stop.EXITED, MS),
+        ]
     rows += [(t + 2 * MS, pid, pid - 1, Kind.STOP, Stop.EXITED, t + 2 * MS) for pid in (1, 2)]
     import tempfile
 
@@ -144,7 +164,9 @@ def test_children_of_two_parents_by_turns_get_numbers_that_a_program_can_have(si
 
 
 def test_a_directory_of_runs_is_replayed(simulator, tmp_path):
-    text = '[workload]\ntitle = "a"\nquestion = "b"\n[[task]]\nname = "x"\ncount = 3\nphases = [{run = "3ms"}]\n'
+    text = (
+        '[workload]\ntitle = "a"\nquestion = "b"\n[[task]]\nname = "x"\ncount = 3\nphases = [{run = "3ms"}]\n'
+    )
     (tmp_path / "w.toml").write_text(text)
     run_plan(Plan([str(tmp_path / "w.toml")], ["fifo"], tmp_path / "out", keep_parquet=False))
     folder = tmp_path / "out" / "w" / "fifo" / "seed-1"
@@ -167,8 +189,15 @@ def test_who_was_there_before_a_recording_of_linux_is_woken_in_its_replay(simula
     responses = {}
     for host in ("sim", "linux"):
         (folder / "run.json").write_text(json.dumps({**run, "host": host}))
-        result = run_plan(Plan([load_recorded(folder)], ["eevdf"], tmp_path / host, keep_parquet=False,
-                               settings=["eevdf.slice_ns=16ms"]))  # fmt: skip
+        result = run_plan(
+            Plan(
+                [load_recorded(folder)],
+                ["eevdf"],
+                tmp_path / host,
+                keep_parquet=False,
+                settings=["eevdf.slice_ns=16ms"],
+            )
+        )
         assert result.is_good
         responses[host] = result.runs[0]["metrics"]["response_ns_mean"]
     assert responses == {"sim": 5 * MS, "linux": 10 * MS}
@@ -230,7 +259,9 @@ def test_a_task_that_was_still_runnable_gets_no_cpu_time_that_was_not_recorded(s
 
 @pytest.mark.parametrize("policy", ["eevdf", "rr", "cfs"])
 @pytest.mark.parametrize("trace", ["perf.txt", "trace-cmd.txt"])
-def test_a_trace_of_another_tool_is_replayed_with_the_cpu_time_it_has(simulator, build, tmp_path, trace, policy):
+def test_a_trace_of_another_tool_is_replayed_with_the_cpu_time_it_has(
+    simulator, build, tmp_path, trace, policy
+):
     import_trace(TRACES / trace, tmp_path / "run")
     result = run_plan(Plan([load_recorded(tmp_path / "run")], [policy], tmp_path / "out", keep_parquet=False))
     assert result.is_good, result.runs[0]["error"]

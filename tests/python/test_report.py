@@ -79,8 +79,17 @@ def test_the_page_has_all_that_repeats_it(simulator, tmp_path):
     mine.write_text(f"/* {EVIL} */\n" + (policies_folder() / "rr.bpf.c").read_text())
     workload = tmp_path / "naps.toml"
     workload.write_text(WORKLOAD)
-    run_plan(Plan(workloads=[str(workload)], policies=[str(mine)], out=tmp_path / "runs", costs=["switch_ns=2us"],
-                  io=["latency_ns=5ms"], topology="smt=2", command_line="./lab run naps.toml -p mine.bpf.c"))
+    run_plan(
+        Plan(
+            workloads=[str(workload)],
+            policies=[str(mine)],
+            out=tmp_path / "runs",
+            costs=["switch_ns=2us"],
+            io=["latency_ns=5ms"],
+            topology="smt=2",
+            command_line="./lab run naps.toml -p mine.bpf.c",
+        )
+    )
     mine.write_text("changed")
     write_report(tmp_path / "runs", tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -270,7 +279,9 @@ def test_comparisons_of_an_older_version_are_made_again(simulator, tmp_path):
         for entry in comparison["metrics"].values():
             entry |= {"verdict": "no difference seen", "better": None}
     (runs / "runs.json").write_text(json.dumps(stored))
-    verdicts = {m["verdict"] for s in read_sections(runs) for c in s.comparisons for m in c["metrics"].values()}
+    verdicts = {
+        m["verdict"] for s in read_sections(runs) for c in s.comparisons for m in c["metrics"].values()
+    }
     assert verdicts and "no difference seen" not in verdicts
 
 
@@ -352,8 +363,14 @@ def test_a_policy_that_is_ten_times_worse_is_darkest(runs):
 def test_figures_are_the_charts_of_the_page(runs, tmp_path):
     made = write_report(runs, tmp_path / "page.html", figures=tmp_path / "figures")
     stems = {path.stem for path in made.figures}
-    assert {"naps-sim-2cpu-heat", "naps-sim-2cpu-samples-response_ns_mean", "naps-sim-2cpu-response",
-            "naps-sim-2cpu-wakeup", "naps-sim-2cpu-shares", "naps-sim-2cpu-fairness"} <= stems
+    assert {
+        "naps-sim-2cpu-heat",
+        "naps-sim-2cpu-samples-response_ns_mean",
+        "naps-sim-2cpu-response",
+        "naps-sim-2cpu-wakeup",
+        "naps-sim-2cpu-shares",
+        "naps-sim-2cpu-fairness",
+    } <= stems
     for path in made.figures:
         data = path.read_bytes()
         assert data.startswith(b"%PDF") if path.suffix == ".pdf" else ElementTree.fromstring(data) is not None
@@ -373,8 +390,13 @@ def schedlab(*arguments, cwd):
     environment = os.environ | {"PYTHONPATH": str(Path(report_data.__file__).parents[2])}
     return subprocess.run(
         [sys.executable, "-m", "schedlab", *map(str, arguments)],
-        capture_output=True, text=True, cwd=cwd, env=environment, check=False, timeout=120,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment,
+        check=False,
+        timeout=120,
+    )
 
 
 def test_the_command_writes_beside_the_runs_and_says_where(runs, tmp_path):
@@ -384,8 +406,12 @@ def test_the_command_writes_beside_the_runs_and_says_where(runs, tmp_path):
     assert done.stdout.startswith(f"wrote {copy / 'report.html'}, ")
     done = schedlab("report", copy, "--json", "--out", "page.html", cwd=tmp_path)
     found = json.loads(done.stdout)
-    assert found == {"path": "page.html", "bytes": (tmp_path / "page.html").stat().st_size,
-                     "runs": 18, "figures": []}  # fmt: skip
+    assert found == {
+        "path": "page.html",
+        "bytes": (tmp_path / "page.html").stat().st_size,
+        "runs": 18,
+        "figures": [],
+    }
 
 
 def test_the_command_explains_what_it_was_given(runs, tmp_path):

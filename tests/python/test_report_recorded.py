@@ -43,12 +43,20 @@ def table_after(text: str, title: str) -> list[list[str]]:
     """Cells of the first table after a title, its head first."""
     table = text[text.index(title) :]
     rows = re.findall(r"<tr>(.*?)</tr>", table[: table.index("</table>")], re.DOTALL)
-    return [[re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows]
+    return [
+        [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)]
+        for row in rows
+    ]
 
 
 def disturb(path: Path, share: float) -> None:
     run = json.loads(path.read_text())
-    run["recording"]["disturbance"] = {"others_ns": 1_067_000_000, "lost_ns": 292_000_000, "steal_ns": 0, "share": share}
+    run["recording"]["disturbance"] = {
+        "others_ns": 1_067_000_000,
+        "lost_ns": 292_000_000,
+        "steal_ns": 0,
+        "share": share,
+    }
     path.write_text(json.dumps(run))
 
 
@@ -64,11 +72,13 @@ def test_a_recording_has_its_tasks_and_misses_no_program(recording):
 
 
 def test_a_replay_has_the_recorded_run_as_its_first_row(recording, replays):
-    folder, run = recording
+    _, run = recording
     text = write(replays)
     head, first, *others = table_after(text, "<h3>The numbers</h3>")
     assert first[:2] == ["as recorded: linux, Linux", "ok"]
-    assert first[2 + head[2:].index("mean turnaround")] == show_number("turnaround_ns_mean", run["metrics"]["turnaround_ns_mean"])
+    assert first[2 + head[2:].index("mean turnaround")] == show_number(
+        "turnaround_ns_mean", run["metrics"]["turnaround_ns_mean"]
+    )
     assert [row[0] for row in others] == ["rr", "cfs"]
     titles = re.findall(r"<summary>([^<]*)</summary>(?=<div)", text)
     assert titles[-3:] == ["as recorded", "rr", "cfs"]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import UsageError
-from schedlab.reproduce.published import Range
 from schedlab.reproduce.claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
+from schedlab.reproduce.published import Range
 from schedlab.reproduce.replication import HEAD, SUMMARY_HEADING, Row, read_replication, write_replication
 from schedlab.reproduce.runs import do_runs
 from schedlab.reproduce.samples import Samples
@@ -31,7 +31,9 @@ def contradiction(row: Row, decision) -> str:
         return "" if (row.ours is None) == (ours is None) else "one of them has no number"
     if claim.null is None:
         ratio = ours.estimate / row.ours if row.ours else float("inf")
-        return "" if 0.75 < ratio < 1.34 or ours.estimate == row.ours else f"{ours.estimate:g}, not {row.ours:g}"
+        return (
+            "" if 0.75 < ratio < 1.34 or ours.estimate == row.ours else f"{ours.estimate:g}, not {row.ours:g}"
+        )
     if claim.says == "equal":
         is_far = abs(ours.estimate - row.ours) > 3 * claim.margin
         return f"{ours.estimate:g}, not {row.ours:g}" if is_far else ""
@@ -54,12 +56,18 @@ def test_page_has_every_claim_and_matches_a_quick_run(report, simulator, tmp_pat
     }, f"claims are missing; make the page anew: {command}"
     assert {claim for claim, _ in rows} <= {claim.name for claim in experiment.claims}, command
     needed = needed_pairs(experiment)
-    done = {name: do_runs(runs, replace(runs.quick, seeds=3), tmp_path, needed=needed[name])
-            for name, runs in experiment.runs.items() if runs.host == "sim" and not runs.quick.skip}  # fmt: skip
+    done = {
+        name: do_runs(runs, replace(runs.quick, seeds=3), tmp_path, needed=needed[name])
+        for name, runs in experiment.runs.items()
+        if runs.host == "sim" and not runs.quick.skip
+    }
     decisions = decide_all(experiment.claims, published_tables(folder), Samples(done))
-    against = {f"{each.claim.name} on {each.on}": found for each in decisions
-               if (each.claim.name, each.on) in rows
-               if (found := contradiction(rows[each.claim.name, each.on], each))}  # fmt: skip
+    against = {
+        f"{each.claim.name} on {each.on}": found
+        for each in decisions
+        if (each.claim.name, each.on) in rows
+        if (found := contradiction(rows[each.claim.name, each.on], each))
+    }
     assert not against, f"{against}; make the page anew: {command}"
     assert_verdicts_flip(experiment, published_tables(folder), done)
 
@@ -70,16 +78,26 @@ def assert_verdicts_flip(experiment, tables, done):
     A claim of no effect ("equal") is left out: it says nothing of a figure, and is the
     same of two policies either way round.
     """
-    decisions = [each for each in decide_all(experiment.claims, tables, Samples(done))
-                 if each.verdict in (HOLDS, DIRECTION) and side_of(each.claim, each.published) != "equal"]  # fmt: skip
+    decisions = [
+        each
+        for each in decide_all(experiment.claims, tables, Samples(done))
+        if each.verdict in (HOLDS, DIRECTION) and side_of(each.claim, each.published) != "equal"
+    ]
     compared = [(each, sorted({keys[1] for _, keys in each.claim.ours.cells})) for each in decisions]
     of_two = [(each, policies) for each, policies in compared if len(policies) == 2]
     assert of_two
     for each, policies in of_two:
         swap = dict(zip(policies, reversed(policies), strict=True))
-        others = {name: replace(runs, found={(workload, swap.get(policy, policy)): found
-                                             for (workload, policy), found in runs.found.items()})
-                  for name, runs in done.items()}  # fmt: skip
+        others = {
+            name: replace(
+                runs,
+                found={
+                    (workload, swap.get(policy, policy)): found
+                    for (workload, policy), found in runs.found.items()
+                },
+            )
+            for name, runs in done.items()
+        }
         verdict = decide_all([replace(each.claim, on=(each.on,))], tables, Samples(others))[0].verdict
         assert verdict not in (HOLDS, DIRECTION), f"{each.claim.name} on {each.on}: as before with {swap}"
     of_figures = [each for each in decisions if each.published and each.ours]
@@ -87,7 +105,10 @@ def assert_verdicts_flip(experiment, tables, done):
     for each in of_figures:
         # With our own mean for a figure it holds, if few seeds leave the interval as narrow as that; with one far away it does not.
         factor_within = 1 + each.claim.within
-        is_narrow = each.ours.high <= each.ours.estimate * factor_within and each.ours.estimate <= each.ours.low * factor_within
+        is_narrow = (
+            each.ours.high <= each.ours.estimate * factor_within
+            and each.ours.estimate <= each.ours.low * factor_within
+        )
         for factor, holds in ((1, is_narrow), (100, False), (0.01, False)):
             figure = Range(each.ours.estimate * factor, each.ours.estimate * factor)
             verdict, reason = decide(each.claim, figure, each.ours)
@@ -122,13 +143,14 @@ def test_verdicts_of_the_page_follow_from_its_rows():
                 ours = Interval(row.ours, row.low, row.high, 2, 0.95, "bca")
                 verdict, reason = decide(claim, published_value(claim, tables), ours, row.resolution)
                 wrong += [(row, verdict, reason)] if verdict != row.verdict else []
-    assert not wrong, f"{wrong[0]}; make the page anew: ./lab reproduce {wrong[0][0].report} --write docs/replication.md"
+    assert not wrong, (
+        f"{wrong[0]}; make the page anew: ./lab reproduce {wrong[0][0].report} --write docs/replication.md"
+    )
 
 
 def test_a_row_that_says_the_other_direction_is_found():
     """The comparison itself can fail."""
     from python.test_reproduce_rule import claim, interval
-
     from schedlab.reproduce.claims import Decision
 
     row = Row(5, "c", "sim-1", 0.5, 0.4, 0.6, "holds")
@@ -161,8 +183,16 @@ def test_a_page_of_summary_stands_before_all_sections(tmp_path):
     for number in (5, 1):
         write_replication([pretend(number, tmp_path)], page, today=date(2026, 1, 1))
     text = page.read_text()
-    places = [text.index(words) for words in (SUMMARY_HEADING, "<!-- summary of report 1 -->", "<!-- summary of report 5 -->",
-                                              "<!-- report 1 -->", "<!-- report 5 -->")]  # fmt: skip
+    places = [
+        text.index(words)
+        for words in (
+            SUMMARY_HEADING,
+            "<!-- summary of report 1 -->",
+            "<!-- summary of report 5 -->",
+            "<!-- report 1 -->",
+            "<!-- report 5 -->",
+        )
+    ]
     assert places == sorted(places)
     assert text.count("What it came to: ") == 2
     assert text.count(SUMMARY_HEADING) == 1
@@ -175,4 +205,6 @@ def test_a_page_of_summary_stands_before_all_sections(tmp_path):
     made = pretend(5, tmp_path)
     mine = [(row.claim, row.on) for row in read_replication(page) if row.report == 5]
     assert mine == [(each.claim.name, each.on) for each in (*made.chosen, *made.others)]
-    assert len({name for name, _ in mine[: len(made.chosen)]}) == len(made.chosen) == len(made.experiment.claims)
+    assert (
+        len({name for name, _ in mine[: len(made.chosen)]}) == len(made.chosen) == len(made.experiment.claims)
+    )

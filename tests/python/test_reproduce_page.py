@@ -21,7 +21,13 @@ SHOWN = {
     1: ["sections 4.1 and 6.1", "section 8"],
     2: ["Figure 1", "Figure 2", "Figure 3", "Figure 4"],
     3: ["Table 1", "Figure 2", "Figure 3"],
-    4: ["Elapsed Real Time", "CPU Usage", "Involuntary Context Switches", "Voluntary Context Switches", "Analysis"],
+    4: [
+        "Elapsed Real Time",
+        "CPU Usage",
+        "Involuntary Context Switches",
+        "Voluntary Context Switches",
+        "Analysis",
+    ],
     5: ["Table 1", "Table 2", "Table 3", "Table 4", "Table 5", "Figure 3", "Figure 4", "Figure 5"],
 }
 
@@ -89,7 +95,11 @@ def test_it_opens_with_the_answer_and_ends_with_the_setup(report):
 def test_the_matrix_has_numbers_in_each_row(report):
     made, text, _ = report
     summary = text[text.index('id="summary"') : text.index('id="audit"')]
-    rows = re.findall(r'<tr><th scope="row"><a href="#([\w-]+)">.*?</tr>', summary.partition('id="sensitivity"')[0], re.DOTALL)
+    rows = re.findall(
+        r'<tr><th scope="row"><a href="#([\w-]+)">.*?</tr>',
+        summary.partition('id="sensitivity"')[0],
+        re.DOTALL,
+    )
     assert sorted(rows) == sorted(claim.name for claim in made.experiment.claims), "one row per claim"
     assert summary.count('data-label="the report"') == len(made.chosen)
     assert summary.count('data-label="run on"') == len(made.others)
@@ -110,7 +120,9 @@ def test_every_table_and_figure_of_the_report_is_redrawn_with_each_number(report
         if redrawn.kind == "table":
             assert redrawn.rows_are
             assert redrawn.columns_are
-            printed = [cell["published"].middle for cell in redrawn_cells(made, redrawn) if "published" in cell]
+            printed = [
+                cell["published"].middle for cell in redrawn_cells(made, redrawn) if "published" in cell
+            ]
             nr_published += len(printed)
             assert all(found.cells[place, f"{value:.6g}"] for value in printed), redrawn.title
     assert nr_published > 10
@@ -131,9 +143,20 @@ def test_links_lead_somewhere_and_names_are_given_once(report):
     assert inner <= set(found.ids)
     assert inner >= {claim.name for claim in made.experiment.claims}
     outer = [link for link in found.links if not link.startswith("#")]
-    runs = {f"{directory}/run.json" for each in made.decisions if each.sample for directory in each.sample.directories}
-    runs |= {f"{directory}/run.json" for redrawn in made.experiment.redrawn if redrawn.kind == "table"
-             for cell in redrawn_cells(made, redrawn) if "sample" in cell for directory in cell["sample"].directories}  # fmt: skip
+    runs = {
+        f"{directory}/run.json"
+        for each in made.decisions
+        if each.sample
+        for directory in each.sample.directories
+    }
+    runs |= {
+        f"{directory}/run.json"
+        for redrawn in made.experiment.redrawn
+        if redrawn.kind == "table"
+        for cell in redrawn_cells(made, redrawn)
+        if "sample" in cell
+        for directory in cell["sample"].directories
+    }
     assert {str(made.folder / link) for link in outer} >= runs, "every run behind a figure has a link"
     assert all(link.endswith("/run.json") for link in outer)
     assert not re.search(r'(?:src|href)="(?:https?:)?//', text), "the page loads nothing"

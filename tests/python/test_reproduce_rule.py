@@ -7,9 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from schedlab.reproduce.published import Range
-from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNDECIDABLE, UNTESTED, Decision, decide, decide_all
+from schedlab.reproduce.claims import (
+    DIRECTION,
+    FAILS,
+    HOLDS,
+    UNDECIDABLE,
+    UNTESTED,
+    Decision,
+    decide,
+    decide_all,
+)
 from schedlab.reproduce.formula import Cell, Measure
+from schedlab.reproduce.published import Range
 from schedlab.reproduce.samples import Done, Samples
 from schedlab.reproduce.spec import Claim, Runs, Size
 from schedlab.reproduce.text import digits_of
@@ -105,7 +114,9 @@ def test_an_interval_from_a_twelfth_to_none_does_not_confirm_72_percent():
     """Report 1, test 7 in a simulator: 0.28 published; our mean is near it, and the interval is nowhere near."""
     ours = replace(interval(0.088, 0.983), estimate=0.28)
     assert decide(claim(null=1.0), Range(0.27, 0.28), ours)[0] == DIRECTION
-    assert decide(claim(), Range(0.27, 0.28), ours)[0] == UNTESTED, "a figure alone needs the whole interval, too"
+    assert decide(claim(), Range(0.27, 0.28), ours)[0] == UNTESTED, (
+        "a figure alone needs the whole interval, too"
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +152,9 @@ def test_an_interval_from_a_twelfth_to_none_does_not_confirm_72_percent():
     ],
 )
 def test_a_verdict_is_no_finer_than_the_instrument_of_the_report(more, published, ours, resolution, verdict):
-    found, reason = decide(claim(**more), Range(*published) if published else None, interval(*ours), resolution)
+    found, reason = decide(
+        claim(**more), Range(*published) if published else None, interval(*ours), resolution
+    )
     assert found == verdict, reason
 
 
@@ -150,19 +163,26 @@ def test_the_resolution_may_be_one_tick_as_a_part_of_what_was_measured():
     cells = {"a": Cell({1: 3.9e5, 2: 3.9e5}, {1: "", 2: ""}), "b": Cell({1: 3.0e5, 2: 3.0e5}, {1: "", 2: ""})}
     samples = Samples({"s": Done(Runs("s", "kernel", "kernel", {}, Size(), Size()))})
     samples.look_up = lambda name, keys: cells[keys[1]]
-    ratio, tick = (Measure(text, sets=["s"]) for text in ("run['w', 'a', 'm'] / run['w', 'b', 'm']", "1e7 / run['w', 'b', 'm']"))
+    ratio, tick = (
+        Measure(text, sets=["s"])
+        for text in ("run['w', 'a', 'm'] / run['w', 'b', 'm']", "1e7 / run['w', 'b', 'm']")
+    )
     row = replace(claim(null=1.0, published="0.96"), ours=ratio, resolution=tick)
     (decided,) = decide_all([row], {}, samples)
     assert (decided.verdict, decided.resolution) == (UNDECIDABLE, pytest.approx(33.3, abs=0.1))
     assert decided.as_json(9)["resolution"] == decided.resolution
-    cells = {name: Cell({seed: value * 1e4 for seed, value in cell.values.items()}, cell.directories) for name, cell in cells.items()}
+    cells = {
+        name: Cell({seed: value * 1e4 for seed, value in cell.values.items()}, cell.directories)
+        for name, cell in cells.items()
+    }
     assert decide_all([row], {}, samples)[0].verdict == FAILS
 
 
 def test_a_direction_without_a_figure_is_decided_by_the_whole_interval():
     says = claim(null=1.0, says="below")
     assert decide(says, None, interval(0.53, 1.18)) == (
-        UNTESTED, "our interval covers no effect (1) as well as values below it: more runs decide"
+        UNTESTED,
+        "our interval covers no effect (1) as well as values below it: more runs decide",
     )
     assert decide(says, None, interval(0.995, 1.18))[0] == FAILS
     assert decide(says, None, interval(0.53, 0.98))[0] == HOLDS

@@ -46,8 +46,12 @@ def test_the_limit_is_off_and_back_after_an_error(limit):
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_limit_is_back_when_the_process_is_killed(limit, way):
-    with subprocess.Popen([sys.executable, "-c", HOLD, limit], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          start_new_session=True) as child:  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, limit],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as child:
         assert child.stdout.readline() == b"off\n"
         assert limit.read_text() == "-1"
         # As Ctrl-C and a closed terminal: to the whole group.

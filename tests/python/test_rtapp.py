@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from schedlab.errors import SpecError, UsageError
 from schedlab.program.compiler import compile_workload
 from schedlab.program.rtapp_export import export_rtapp
+from schedlab.workload.find import load_workload
 from schedlab.workload.phases import walk
 from schedlab.workload.rtapp import convert_rtapp, load_rtapp, rtapp_as_toml
-from schedlab.workload.find import load_workload
 from schedlab.workload.spec import parse_workload, read_workload
 from schedlab.workload.toml_text import write_toml
 
@@ -163,7 +163,9 @@ def ops(workload, task=0):
 
 
 def test_events_repeat_with_and_without_numbers():
-    found = ops(read(one('"loop" : 1, "run" : 1, "run" : 2, "sleep" : 3, "run1" : 4, "run_x" : 5, "yield" : ""')))
+    found = ops(
+        read(one('"loop" : 1, "run" : 1, "run" : 2, "sleep" : 3, "run1" : 4, "run_x" : 5, "yield" : ""'))
+    )
     assert found == [
         ("run", 0, 1000), ("run", 0, 2000), ("sleep", 0, 3000), ("run", 0, 4000), ("run", 0, 5000),
         ("yield", 0, 0), ("exit", 0, 0),
@@ -187,9 +189,12 @@ def test_conditions():
     )
     workload = read(text)
     assert [(item.kind, item.name) for item in workload.objects] == [
-        ("lock", "m"), ("condition", "m-condition"), ("condition", "c"), ("condition", "a"),
+        ("lock", "m"),
+        ("condition", "m-condition"),
+        ("condition", "c"),
+        ("condition", "a"),
         ("condition", "b"),
-    ]  # fmt: skip
+    ]
     assert ops(workload, 0) == [
         ("lock", 0, 0), ("await", 1, 1), ("signal", 2, 0), ("await", 2, 1), ("unlock", 0, 0),
         ("await", 3, 0), ("signal", 4, 1), ("exit", 0, 0),
@@ -211,13 +216,17 @@ def test_timers_keep_their_names_and_modes():
 
 
 def test_barriers_have_a_party_for_each_thread():
-    workload = read(tasks('"a" : {"loop" : 1, "instance" : 3, "barrier" : "b"}, "c" : {"loop" : 1, "barrier" : "b"}'))
+    workload = read(
+        tasks('"a" : {"loop" : 1, "instance" : 3, "barrier" : "b"}, "c" : {"loop" : 1, "barrier" : "b"}')
+    )
     assert [(item.name, item.param) for item in workload.objects] == [("b", 4)]
 
 
 def test_memory_and_output():
-    text = one('"loop" : 1, "mem" : 25000, "iorun" : 3000, "iorun" : 50, "iorun" : 0',
-               more='"global" : {"mem_buffer_size" : 1000}')
+    text = one(
+        '"loop" : 1, "mem" : 25000, "iorun" : 3000, "iorun" : 50, "iorun" : 0',
+        more='"global" : {"mem_buffer_size" : 1000}',
+    )
     assert ops(read(text)) == [
         ("run", 0, 2500), ("write", 1000, 3000), ("write", 50, 50), ("run", 0, 0), ("exit", 0, 0),
     ]  # fmt: skip
@@ -268,8 +277,11 @@ def test_forked_tasks_become_a_class_for_each_parent():
 
 def test_what_is_left_out_is_said():
     assert "rt-app 1.0 repeats it for ever" in read(one('"run" : 1, "loop" : 2')).description
-    text = one('"run" : 1', more='"global" : {"duration" : 1, "calibration" : 20, "logdir" : "./", "ftrace" : false}, '
-               '"resources" : {}')
+    text = one(
+        '"run" : 1',
+        more='"global" : {"duration" : 1, "calibration" : 20, "logdir" : "./", "ftrace" : false}, '
+        '"resources" : {}',
+    )
     notes = read(text).description
     assert "calibration: how fast a machine is" in notes
     assert "ftrace" in notes and "logdir" in notes and "resources" in notes
@@ -332,7 +344,13 @@ def goes_through(path):
 
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.one_of(st.binary(max_size=60), damaged().map(str.encode), st.lists(words, max_size=40).map("".join).map(str.encode)))
+@given(
+    st.one_of(
+        st.binary(max_size=60),
+        damaged().map(str.encode),
+        st.lists(words, max_size=40).map("".join).map(str.encode),
+    )
+)
 def test_any_bytes_give_a_workload_or_a_spec_error(tmp_path, data):
     path = tmp_path / "x.json"
     path.write_bytes(data)
@@ -381,7 +399,10 @@ def files(draw):
         phases = draw(st.lists(phase_objects(), min_size=1, max_size=3))
         task["phases"] = {f"p{i}": dict(phase) for i, phase in enumerate(phases)}
         found[name] = task
-    return {"tasks": found, "global": {"duration": -1, "calibration": 20, "log_size": "disable", "lock_pages": False}}
+    return {
+        "tasks": found,
+        "global": {"duration": -1, "calibration": 20, "log_size": "disable", "lock_pages": False},
+    }
 
 
 def work_of(workload):
@@ -444,7 +465,10 @@ def exported(phases, more="", head="", **options):
         ('{run = "1ms"}, {read = "1KiB"}', "task 'a': read: rt-app only writes"),
         ('{write = {bytes = "1KiB", sync = true}}', "rt-app's iorun cannot wait for a device"),
         ('{period = "5ms"}', "period: rt-app has only timers"),
-        ('{loop = 2, do = [{loop = 2, do = [{loop = 12000, do = [{run = "1ms"}]}]}]}', "more than 10000 events"),
+        (
+            '{loop = 2, do = [{loop = 2, do = [{loop = 12000, do = [{run = "1ms"}]}]}]}',
+            "more than 10000 events",
+        ),
         ('{loop = 20000, do = [{run = "exp(1ms)"}]}', "more than 10000 events"),
         ('{run = "2h"}', "7200000000 us are more than rt-app's 2147483647"),
     ],
@@ -471,7 +495,9 @@ def test_export_refuses_other_mistakes():
 
 
 def test_export_writes_out_what_differs_from_round_to_round():
-    found = exported('{loop = 3, do = [{run = "uniform(1us, 900us)"}, {sleep = "5us"}]}')["a"]["phases"]["phase0"]
+    found = exported('{loop = 3, do = [{run = "uniform(1us, 900us)"}, {sleep = "5us"}]}')["a"]["phases"][
+        "phase0"
+    ]
     runs = [value for key, value in found.items() if key.startswith("run")]
     assert len(runs) == 3 and len(set(runs)) > 1
     assert [key for key in found if key.startswith("sleep")] == ["sleep1", "sleep3", "sleep5"]
@@ -484,23 +510,33 @@ def test_export_fits_two_levels_of_loops_and_changes_of_priority():
     )["a"]
     assert found["loop"] == 5
     assert list(found["phases"].values()) == [
-        {"run0": 1000}, {"loop": 2, "priority": 3, "sleep0": 1000}, {"loop": 2, "run0": 2000, "run1": 2000},
-    ]  # fmt: skip
+        {"run0": 1000},
+        {"loop": 2, "priority": 3, "sleep0": 1000},
+        {"loop": 2, "run0": 2000, "run1": 2000},
+    ]
 
 
 def test_export_tells_tasks_apart_that_differ():
-    found = exported('{run = "1ms"}', more='count = 4\narrival = ["0ms", "2ms", "0ms", "2ms"]\nnice = [0, 1, 0, 5]')
-    assert {name: (task.get("instance", 1), task.get("delay", 0), task["priority"]) for name, task in found.items()} == {
-        "a": (2, 0, 0), "a-2": (1, 2000, 1), "a-3": (1, 2000, 5),
-    }  # fmt: skip
+    found = exported(
+        '{run = "1ms"}', more='count = 4\narrival = ["0ms", "2ms", "0ms", "2ms"]\nnice = [0, 1, 0, 5]'
+    )
+    assert {
+        name: (task.get("instance", 1), task.get("delay", 0), task["priority"])
+        for name, task in found.items()
+    } == {"a": (2, 0, 0), "a-2": (1, 2000, 1), "a-3": (1, 2000, 5)}
 
 
 def test_export_says_what_it_leaves_out():
-    made = export_of('{run = "1500ns"}, {work = {kernel = "spin", count = 1000}}', more="tickets = 5\nweight = 300")
+    made = export_of(
+        '{run = "1500ns"}, {work = {kernel = "spin", count = 1000}}', more="tickets = 5\nweight = 300"
+    )
     assert set(made.notes) == {
-        "tickets of a: left out", "weight 300 of a: nice -5, 305", "run of a: rounded to microseconds",
-        "work of a: as CPU time, 4350 ps a unit", "work of a: rounded to microseconds",
-    }  # fmt: skip
+        "tickets of a: left out",
+        "weight 300 of a: nice -5, 305",
+        "run of a: rounded to microseconds",
+        "work of a: as CPU time, 4350 ps a unit",
+        "work of a: rounded to microseconds",
+    }
 
 
 # ---- the real rt-app ---------------------------------------------------------------------------
@@ -566,7 +602,9 @@ def test_rtapp_accepts_real_time(rtapp, policy):
 
     if os.geteuid():
         pytest.skip("real-time policies need root")
-    made = export_of('{run = "1ms"}, {set = {priority = 3}}, {sleep = "1ms"}', more="priority = 50", policy=policy)
+    made = export_of(
+        '{run = "1ms"}, {set = {priority = 3}}, {sleep = "1ms"}', more="priority = 50", policy=policy
+    )
     assert rtapp(quick(made.text)) == []
 
 
@@ -581,9 +619,7 @@ def test_rtapp_repeats_as_often_as_we_do(rtapp, tmp_path):
     assert rtapp(text) == []
     logs = {path.name: path.read_text().splitlines() for path in tmp_path.glob("*.log")}
     found = sorted(sum(not line.startswith("#") for line in lines) for lines in logs.values())
-    ours = sorted(
-        sum(verb == "run" for verb, _, _ in steps) for _, _, steps in work_of(read(text))
-    )
+    ours = sorted(sum(verb == "run" for verb, _, _ in steps) for _, _, steps in work_of(read(text)))
     assert found == ours == [4, 8, 8]
 
 
@@ -597,7 +633,9 @@ EXAMPLE_REASONS = {
 }
 
 
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="rt-app's examples are not installed: apt-get install rt-app")
+@pytest.mark.skipif(
+    not EXAMPLES.is_dir(), reason="rt-app's examples are not installed: apt-get install rt-app"
+)
 def test_examples_of_rtapp_are_read_or_refused_for_a_reason():
     seen = 0
     for path in sorted(EXAMPLES.rglob("*.json")):

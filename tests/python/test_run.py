@@ -110,16 +110,33 @@ def first_in_first_out(job, *, lie_ns=0):
         ({"tick_ns": 0}, ["--tick must be 1us to 10s (got 0 ns)"]),
         ({"tick_ns": 10**10 + 1}, ["--tick must be 1us to 10s"]),
         ({"costs": ["switch_ns=1000000001"]}, ["switch_ns must be 0 to 1 s (got 1000000001)"]),
-        ({"host": "uthreads", "costs": ["switch_ns=1"], "io": ["depth=4"]},
-         ["--cost means nothing on --host uthreads; hosts that have it: sim", "--io means nothing on --host uthreads; "
-          "hosts that have it: sim, kernel, guest"]),
-        ({"host": "linux", "topology": "smt=2", "tick_ns": 1000000},
-         ["--topology means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
-          "--tick means nothing on --host linux; hosts that have it: sim, uthreads, kernel"]),
-        ({"host": "guest", "costs": ["switch_ns=1"], "topology": "smt=2"}, ["--cost means", "--topology means"]),
-        ({"host": "guest", "are_threads": True}, ["--threads means nothing on --host guest; hosts that have it: linux"]),
+        (
+            {"host": "uthreads", "costs": ["switch_ns=1"], "io": ["depth=4"]},
+            [
+                "--cost means nothing on --host uthreads; hosts that have it: sim",
+                "--io means nothing on --host uthreads; hosts that have it: sim, kernel, guest",
+            ],
+        ),
+        (
+            {"host": "linux", "topology": "smt=2", "tick_ns": 1000000},
+            [
+                "--topology means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
+                "--tick means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
+            ],
+        ),
+        (
+            {"host": "guest", "costs": ["switch_ns=1"], "topology": "smt=2"},
+            ["--cost means", "--topology means"],
+        ),
+        (
+            {"host": "guest", "are_threads": True},
+            ["--threads means nothing on --host guest; hosts that have it: linux"],
+        ),
         ({"host": "kernel", "costs": ["switch_ns=1"]}, ["--cost means nothing on --host kernel"]),
-        ({"is_parallel": True}, ["--parallel means nothing on --host sim; hosts that have it: kernel, guest"]),
+        (
+            {"is_parallel": True},
+            ["--parallel means nothing on --host sim; hosts that have it: kernel, guest"],
+        ),
         ({"policies": ["rrr", "fifoo"]}, ["did you mean 'rr'", "did you mean 'fifo'"]),
         ({"policies": ["rr", "rr"]}, ["policy 'rr' is given twice"]),
         ({"workloads": ["textbook/rr", "textbook/rr"]}, ["workload 'textbook/rr' is given twice"]),
@@ -167,8 +184,7 @@ def test_names_never_leave_the_folder(name):
 @pytest.fixture
 def same_stem(tmp_path):
     """Two different files called x.toml, and one of them by another path."""
-    text = ('[workload]\ntitle = "x"\nquestion = "y"\n'
-            '[[task]]\nname = "t"\nphases = [{run = "%s"}]\n')  # fmt: skip
+    text = '[workload]\ntitle = "x"\nquestion = "y"\n[[task]]\nname = "t"\nphases = [{run = "%s"}]\n'
     for folder, length in (("a", "5ms"), ("b", "7ms")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.toml").write_text(text % length)
@@ -178,8 +194,7 @@ def same_stem(tmp_path):
 def write_one_task(job):
     """Records of a program with one task that runs as long as its file's folder says."""
     ns = 5 * MS if "/b/" not in str(job.records) else 7 * MS
-    events = [(0, 1, 0, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0),
-              (ns, 1, 0, Kind.STOP, Stop.EXITED, ns)]
+    events = [(0, 1, 0, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0), (ns, 1, 0, Kind.STOP, Stop.EXITED, ns)]
     write_records(job.records, events, nr_cpus=1, tick_ns=job.tick_ns)
 
 
@@ -275,8 +290,10 @@ def test_work_that_was_not_done_is_seen(tmp_path, with_host):
     def half(job):
         events = [(0, pid, 0, Kind.ARRIVE, 0, 0) for pid in (1, 2, 3, 4)]
         for pid in (1, 2, 3, 4):
-            events += [((pid - 1) * MS, pid, 0, Kind.RUN, 0, 0),
-                       (pid * MS, pid, 0, Kind.STOP, Stop.EXITED, MS)]
+            events += [
+                ((pid - 1) * MS, pid, 0, Kind.RUN, 0, 0),
+                (pid * MS, pid, 0, Kind.STOP, Stop.EXITED, MS),
+            ]
         write_records(job.records, events, nr_cpus=1)
 
     run, _ = only_run(tmp_path, half, with_host)
@@ -336,11 +353,11 @@ def test_policies_of_one_name_are_told_apart_by_their_folders(tmp_path, with_hos
         names.append(str(file))
     result = run_plan(plan(tmp_path / "out", policies=names, settings=["eve/mine.slice_ns=5ms"]))
     assert [(run["policy"], run["status"]) for run in result.runs] == [
-        ("mine", "ok"), ("bob/mine", "failed"), ("eve/mine", "ok"),
-    ]  # fmt: skip
-    assert [run["knobs"] for run in result.runs] == [
-        {"slice_ns": 10_000_000}, {}, {"slice_ns": 5_000_000},
-    ]  # fmt: skip
+        ("mine", "ok"),
+        ("bob/mine", "failed"),
+        ("eve/mine", "ok"),
+    ]
+    assert [run["knobs"] for run in result.runs] == [{"slice_ns": 10_000_000}, {}, {"slice_ns": 5_000_000}]
     assert len({run["directory"] for run in result.runs}) == 3
     with pytest.raises(UsageError, match="is given twice"):
         run_plan(plan(tmp_path / "out", policies=[names[0], str(tmp_path / "bob/../ann/mine.bpf.c")]))
@@ -359,17 +376,20 @@ def test_a_full_disk_fails_only_the_runs_that_it_meets(tmp_path, with_host, monk
             Path, "write_bytes", full_for_seed_1(Path.write_bytes, lambda path, _: "seed-1-" in path.name)
         )
     elif what == "tables":
+
         def polars_full(table, path, **kwargs):
             raise polars.exceptions.ComputeError("parquet: No space left on device")
 
         write = polars.DataFrame.write_parquet
         monkeypatch.setattr(
-            polars.DataFrame, "write_parquet",
+            polars.DataFrame,
+            "write_parquet",
             lambda table, path, **k: (polars_full if "seed-1" in str(path) else write)(table, path, **k),
-        )  # fmt: skip
+        )
     else:
         monkeypatch.setattr(
-            Path, "write_text",
+            Path,
+            "write_text",
             full_for_seed_1(Path.write_text, lambda path, *_: path.parent.name == "seed-1"),
         )
     with_host(first_in_first_out)
@@ -467,9 +487,16 @@ def test_a_run_keeps_all_that_repeats_it(tmp_path):
     mine = tmp_path / "mine.bpf.c"
     mine.write_text('#include "near.h"\n' + (policies_folder() / "rr.bpf.c").read_text())
     words = "schedlab run textbook/rr -p mine.bpf.c"
-    made = run_plan(plan(tmp_path / "out", policies=[str(mine)], io=["depth=4"], scale=1.0, command_line=words))
+    made = run_plan(
+        plan(tmp_path / "out", policies=[str(mine)], io=["depth=4"], scale=1.0, command_line=words)
+    )
     (run,) = made.runs
-    assert (run["io"], run["scale"], run["timeout_seconds"], run["command_line"]) == (["depth=4"], 1.0, 300.0, words)
+    assert (run["io"], run["scale"], run["timeout_seconds"], run["command_line"]) == (
+        ["depth=4"],
+        1.0,
+        300.0,
+        words,
+    )
     assert (run["is_parallel"], run["are_threads"], run["kernel"]) == (False, False, None)
     assert run["source"]["files"] == ["mine.bpf.c", "near.h"] and len(run["source"]["hash"]) == 64
     folder = Path(run["directory"])
@@ -482,10 +509,13 @@ def test_a_copied_policy_keeps_the_folders_of_its_headers(tmp_path):
     (tmp_path / "mine" / "lib").mkdir(parents=True)
     (tmp_path / "shared").mkdir()
     files = {
-        "mine/mine.bpf.c": '#include "lib/turn.h"\n#include "../shared/turn.h"\n' + (policies_folder() / "rr.bpf.c").read_text(),
-        "mine/lib/turn.h": '#include "near.h"\n', "mine/lib/near.h": "/* near lib */\n",
-        "shared/turn.h": '#include "near.h"\n', "shared/near.h": "/* near shared */\n",
-    }  # fmt: skip
+        "mine/mine.bpf.c": '#include "lib/turn.h"\n#include "../shared/turn.h"\n'
+        + (policies_folder() / "rr.bpf.c").read_text(),
+        "mine/lib/turn.h": '#include "near.h"\n',
+        "mine/lib/near.h": "/* near lib */\n",
+        "shared/turn.h": '#include "near.h"\n',
+        "shared/near.h": "/* near shared */\n",
+    }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     mine = tmp_path / "mine" / "mine.bpf.c"
@@ -494,7 +524,13 @@ def test_a_copied_policy_keeps_the_folders_of_its_headers(tmp_path):
     assert run["source"]["files"][0] == "mine/mine.bpf.c"
     assert {name: (folder / name).read_text() for name in run["source"]["files"]} == files
     (again,) = run_plan(plan(tmp_path / "again", policies=[str(folder / "mine/mine.bpf.c")])).runs
-    assert (again["status"], again["record_hash"], again["source"]) == ("ok", run["record_hash"], run["source"])
+    assert (again["status"], again["record_hash"], again["source"]) == (
+        "ok",
+        run["record_hash"],
+        run["source"],
+    )
     (tmp_path / "shared" / "near.h").write_text("/* another */\n")
     (other,) = run_plan(plan(tmp_path / "other", policies=[str(mine)])).runs
-    assert other["source"]["hash"] != run["source"]["hash"], "a header of a name that is there already counts, too"
+    assert other["source"]["hash"] != run["source"]["hash"], (
+        "a header of a name that is there already counts, too"
+    )

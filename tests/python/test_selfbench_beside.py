@@ -40,7 +40,11 @@ def checkout(tmp_path, monkeypatch):
     (root / "bench").mkdir(parents=True)
     (root / "meson.build").write_text(MESON)
     (root / "bench" / "selfbench.py").write_text(BENCH)
-    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"]):
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"],
+    ):
         subprocess.run(["git", "-C", root, *words], check=True)
     monkeypatch.setattr(paths, "cache_folder", lambda name: tmp_path / "cache" / name)
     return root
@@ -55,13 +59,18 @@ def test_a_commit_is_measured_as_it_was(checkout):
 
 
 def test_an_unknown_commit_is_an_error_that_names_it(checkout):
-    with pytest.raises(NotFoundError, match="--beside nosuch: no such commit in .*; 'git log --oneline' lists them"):
+    with pytest.raises(
+        NotFoundError, match="--beside nosuch: no such commit in .*; 'git log --oneline' lists them"
+    ):
         load_beside().figures("nosuch", "sim", is_quick=True, root=checkout)
 
 
 def test_a_commit_that_does_not_build_is_an_error_with_its_last_line(checkout):
     (checkout / "meson.build").write_text("project('small')\nerror('not today')\n")
-    subprocess.run(["git", "-C", checkout, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "two"], check=True)
+    subprocess.run(
+        ["git", "-C", checkout, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "two"],
+        check=True,
+    )
     with pytest.raises(UnavailableError, match="--beside HEAD: meson setup failed"):
         load_beside().figures("HEAD", "sim", is_quick=True, root=checkout)
 
@@ -81,5 +90,8 @@ def test_rows_come_again_with_the_commit_as_their_peer(monkeypatch):
 
     monkeypatch.setattr(module, "_load", lambda name: Beside)
     rows = module.measure("sim", is_quick=True, beside="abc")["benchmarks"]
-    assert [(r["name"], r["peer"], r["ratio"]) for r in rows] == [("speed", None, None), ("speed", "commit abc", 2.5)]
+    assert [(r["name"], r["peer"], r["ratio"]) for r in rows] == [
+        ("speed", None, None),
+        ("speed", "commit abc", 2.5),
+    ]
     json.dumps(rows)

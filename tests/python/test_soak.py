@@ -36,6 +36,9 @@ def test_result_is_written_down_either_way(monkeypatch, tmp_path, code, last):
     assert calls[0][1] == "7" and "tests/sim/test_properties.py" in calls[0][0]
     log = (tmp_path / "docs" / "soaks.md").read_text()
     assert log.startswith("# Soaks")
-    assert f"| properties | abc123 | 0.0 | {last.strip('= ')} | `SCHEDLAB_EXAMPLES=7 ./lab soak properties` |" in log
+    assert (
+        f"| properties | abc123 | 0.0 | {last.strip('= ')} | `SCHEDLAB_EXAMPLES=7 ./lab soak properties` |"
+        in log
+    )
     soak.run_soak("properties", amount=8)
     assert (tmp_path / "docs" / "soaks.md").read_text().count("\n| 20") == 2

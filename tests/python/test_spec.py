@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from schedlab import units
 from schedlab.errors import NotFoundError, SpecError, UnitError, UsageError
 from schedlab.program.compiler import compile_workload
+from schedlab.workload.find import list_workloads, load_workload
 from schedlab.workload.params import evaluate
 from schedlab.workload.phases import walk
 from schedlab.workload.source import Source
-from schedlab.workload.find import list_workloads, load_workload
 from schedlab.workload.spec import parse_workload
 
 HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\n'
@@ -64,8 +64,7 @@ def test_bad_durations(text, why):
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
-    [("5ms", "is a time; a size"), ("1.5B", "whole number of bytes"), ("-1B", "negative")],
+    ("text", "why"), [("5ms", "is a time; a size"), ("1.5B", "whole number of bytes"), ("-1B", "negative")]
 )
 def test_bad_sizes(text, why):
     with pytest.raises(UnitError, match=why):
@@ -126,8 +125,7 @@ phases = [{unlock = "m"}]
         "web.toml:9: task 'web': nice: must be from -20 to 19 (got 40)",
         "web.toml:10: task 'web': count: must be from 1 to 1000000 (got 0)",
         "web.toml:13: task 'web', phase 3: unknown verb 'slep' (did you mean 'sleep'?)",
-        "web.toml:15: task 'web', phase 4.1: run: '5mss': unknown unit 'mss' "
-        "(did you mean 'ms'?)",
+        "web.toml:15: task 'web', phase 4.1: run: '5mss': unknown unit 'mss' (did you mean 'ms'?)",
         "web.toml:16: task 'web', phase 4.2: sleep: '5' has no unit; write '5ms' or '5us', say",
         "web.toml:22: task 'b', phase 1: unlock: 'm' is not held here",
     ]
@@ -292,8 +290,10 @@ SPOT = re.compile(r'(?<== )("[^"\n]*"|[\d_.]+|\[[^\]\n]*\])|(?<=[{, ])(\w+)(?= =
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(list_workloads()), st.lists(st.tuples(st.integers(0), st.sampled_from(JUNK)),
-       min_size=1, max_size=3))
+@given(
+    st.sampled_from(list_workloads()),
+    st.lists(st.tuples(st.integers(0), st.sampled_from(JUNK)), min_size=1, max_size=3),
+)
 def test_no_damage_to_a_file_does_more_than_raise(info, changes):
     """Whatever stands in the place of a value or key: faults, or a workload."""
     text = info.path.read_text()
@@ -471,11 +471,20 @@ def test_bad_textbook_table(tmp_path):
 YIELDS = '[params]\nyields = {default = "often", choices = ["often", "never"]}\n'
 
 
+def test_bad_choices_of_a_param():
+    (found,) = faults(HEAD + '[params]\nhow = {default = "a", choices = 5}\n' + task('{run = "1ms"}'))
+    assert "choices: must be a list of strings (got 5)" in found
+
+
 def test_bad_when_of_a_phase():
-    found = faults(HEAD + YIELDS + task(
-        '{run = "1ms", when = {yield = "often"}}, {run = "1ms", when = {yields = "ofen"}}, '
-        '{run = "1ms", when = "often"}, {loop = 2, do = [{run = "1ms", wen = {yields = "never"}}]}'
-    ))
+    found = faults(
+        HEAD
+        + YIELDS
+        + task(
+            '{run = "1ms", when = {yield = "often"}}, {run = "1ms", when = {yields = "ofen"}}, '
+            '{run = "1ms", when = "often"}, {loop = 2, do = [{run = "1ms", wen = {yields = "never"}}]}'
+        )
+    )
     assert "task 'a', phase 1: when: unknown param 'yield' (did you mean 'yields'?)" in found[0]
     assert "task 'a', phase 2: when: unknown choice 'ofen' (did you mean 'often'?)" in found[1]
     assert "task 'a', phase 3: when: needs a table of params (got 'often')" in found[2]
@@ -484,12 +493,18 @@ def test_bad_when_of_a_phase():
 
 @pytest.mark.parametrize(("value", "verbs"), [("often", ["run", "loop", "run", "yield"]), ("never", ["run"])])
 def test_when_of_a_phase(value, verbs):
-    text = HEAD + YIELDS + task(
-        '{loop = 3, when = {yields = "often"}, do = [{run = "1ms"}, '
-        '{yield = true, when = {yields = "often"}}]}, {run = "4ms", when = {yields = "never"}}, '
-        '{run = "2ms", when = {yields = "often"}}'
+    text = (
+        HEAD
+        + YIELDS
+        + task(
+            '{loop = 3, when = {yields = "often"}, do = [{run = "1ms"}, '
+            '{yield = true, when = {yields = "often"}}]}, {run = "4ms", when = {yields = "never"}}, '
+            '{run = "2ms", when = {yields = "often"}}'
+        )
     )
     workload = parse_workload(text, params={"yields": value})
     found = [phase.verb for phase, _ in walk(workload.tasks[0].phases)]
     assert sorted(found) == sorted(verbs)
-    assert compile_workload(workload, seed=0).work_ns().tolist() == [5_000_000 if value == "often" else 4_000_000]
+    assert compile_workload(workload, seed=0).work_ns().tolist() == [
+        5_000_000 if value == "often" else 4_000_000
+    ]

@@ -238,8 +238,9 @@ def test_plain_bca_agrees_with_scipy(n):
 
     x = np.random.default_rng(n).exponential(100, n)
     mine = mean_intervals(x[None, :], nr_resamples=49_999, is_expanded=False)[0]
-    theirs = bootstrap((x,), np.mean, n_resamples=49_999, method="BCa", batch=2000,
-                       random_state=np.random.default_rng(3)).confidence_interval  # fmt: skip
+    theirs = bootstrap(
+        (x,), np.mean, n_resamples=49_999, method="BCa", batch=2000, random_state=np.random.default_rng(3)
+    ).confidence_interval
     assert mine.low == pytest.approx(theirs.low, abs=0.02 * (theirs.high - theirs.low))
     assert mine.high == pytest.approx(theirs.high, abs=0.02 * (theirs.high - theirs.low))
 
@@ -255,9 +256,15 @@ def test_the_ratios_bca_agrees_with_scipy():
 
     level = 1 - 2 * ndtr(-math.sqrt(25 / 24) * stdtrit(24, 0.975))
     theirs = bootstrap(
-        (a, b), lambda x, y, axis: y.mean(axis) / x.mean(axis), paired=True, n_resamples=49_999,
-        method="BCa", confidence_level=level, batch=2000, random_state=np.random.default_rng(3),
-    ).confidence_interval  # fmt: skip
+        (a, b),
+        lambda x, y, axis: y.mean(axis) / x.mean(axis),
+        paired=True,
+        n_resamples=49_999,
+        method="BCa",
+        confidence_level=level,
+        batch=2000,
+        random_state=np.random.default_rng(3),
+    ).confidence_interval
     width = theirs.high - theirs.low
     assert mine.ratio.low == pytest.approx(theirs.low, abs=0.025 * width)
     assert mine.ratio.high == pytest.approx(theirs.high, abs=0.025 * width)
@@ -301,9 +308,7 @@ def test_a_rank_that_leaves_exactly_what_it_may_is_taken():
     assert (ci.low_ns, ci.high_ns, ci.coverage) == (1, 6, 1 - 2 / 64)
 
 
-@pytest.mark.parametrize(
-    ("n", "q", "need"), [(5, 0.5, 6), (20, 0.99, 368), (20, 0.01, 368), (0, 0.5, None)]
-)
+@pytest.mark.parametrize(("n", "q", "need"), [(5, 0.5, 6), (20, 0.99, 368), (20, 0.01, 368), (0, 0.5, None)])
 def test_too_few_runs_for_a_quantile(n, q, need):
     if need is None:
         with pytest.raises(ValueError, match="n >= 1"):
@@ -330,7 +335,10 @@ def test_identical_samples_are_deterministic():
     for n in (2, 5, 6, 20):
         (found,) = compare_paired([[7.0] * n], [[7.0] * n])
         assert (found.difference.method, found.difference.low, found.difference.high) == (
-            "deterministic", 0, 0)  # fmt: skip
+            "deterministic",
+            0,
+            0,
+        )
         assert (found.ratio.low, found.ratio.high, found.p_value, found.test) == (1, 1, None, "none")
         assert found.standardised is None
         assert (found.vargha_delaney, found.cliffs_delta) == (0.5, 0)

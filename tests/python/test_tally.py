@@ -100,8 +100,9 @@ def test_all_tasks_have_no_more_than_the_cpus(nr_cpus, elapsed_ms, late_ms):
     """44 ms of CPUs, late ends among them, and 1 ms for each of three tasks."""
     for more, is_sound in ((0, True), (1, False)):
         columns = {**tally.columns_of(TASKS), "run_ns": np.array([20 * MS, 27 * MS + more, 0])}
-        answer = tally.check(columns, nr_cpus=nr_cpus, elapsed_ns=elapsed_ms * MS, work_ns=np.full(3, -1),
-                             late_ns=late_ms * MS)  # fmt: skip
+        answer = tally.check(
+            columns, nr_cpus=nr_cpus, elapsed_ns=elapsed_ms * MS, work_ns=np.full(3, -1), late_ns=late_ms * MS
+        )
         assert (answer == "ok") == is_sound
     assert answer == f"tasks used {47 * MS + 1} ns of {nr_cpus} CPUs in {elapsed_ms * MS} ns"
 
@@ -117,7 +118,10 @@ def test_work_is_as_long_as_stated_within_a_tenth(sign):
     limit = 12 * MS
     assert length([60 * MS, 40 * MS + sign * limit], [60 * MS, 40 * MS]) == ""
     found = length([60 * MS, 40 * MS + sign * (limit + 1)], [60 * MS, 40 * MS])
-    assert f"{100 + sign * 12}.0 ms of CPU time where the workload says 100.0 ms ({sign * 12:+d}.0 %, 10 % are" in found
+    assert (
+        f"{100 + sign * 12}.0 ms of CPU time where the workload says 100.0 ms ({sign * 12:+d}.0 %, 10 % are"
+        in found
+    )
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,15 @@ def test_all_reasons_at_once():
 
 
 def test_tasks_of_one_class_have_lines_of_their_own():
-    made = export_of('{run = "1500us"}', 'count = 3\narrival = ["0ms", "1ms", "2500us"]\npriority = [1, 2]\ncap = "50%"')
+    made = export_of(
+        '{run = "1500us"}', 'count = 3\narrival = ["0ms", "1ms", "2500us"]\npriority = [1, 2]\ncap = "50%"'
+    )
     assert made.text.splitlines() == [
-        "name,arrival,burst,priority,cap", "a-1,0,1.5ms,1,50", "a-2,1,1.5ms,2,50", "a-3,2.5ms,1.5ms,1,50",
-    ]  # fmt: skip
+        "name,arrival,burst,priority,cap",
+        "a-1,0,1.5ms,1,50",
+        "a-2,1,1.5ms,2,50",
+        "a-3,2.5ms,1.5ms,1,50",
+    ]
     assert made.notes == ("burst: tasks that declare none declare theirs in a table",)
 
 
@@ -77,16 +82,24 @@ times = st.integers(0, 10**13)
 rows = st.fixed_dictionaries(
     {"arrival": times, "burst": st.integers(1, 10**13)},
     optional={
-        "priority": st.integers(-9, 99), "tickets": st.integers(1, 500), "deadline": times,
-        "nice": st.integers(-20, 19), "cap": st.integers(0, 400),
+        "priority": st.integers(-9, 99),
+        "tickets": st.integers(1, 500),
+        "deadline": times,
+        "nice": st.integers(-20, 19),
+        "cap": st.integers(0, 400),
     },
-)  # fmt: skip
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(rows, min_size=1, max_size=5))
 def test_a_table_there_and_back_is_the_same_program(tmp_path, tasks):
-    columns = ["name", "arrival", "burst", *sorted({key for task in tasks for key in task} - {"arrival", "burst"})]
+    columns = [
+        "name",
+        "arrival",
+        "burst",
+        *sorted({key for task in tasks for key in task} - {"arrival", "burst"}),
+    ]
     lines = [",".join(columns)]
     for number, task in enumerate(tasks):
         cells = [f"P{number}"]

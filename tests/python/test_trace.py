@@ -93,7 +93,9 @@ def test_ftrace_text_can_be_read_back(records, tmp_path):
     pattern = re.compile(
         r"-\d+ +\[(\d+)\] \S+ (\d+)\.(\d{9}): sched_switch: .*prev_pid=(\d+) .*prev_state=(\S+) ==> .*next_pid=(\d+)"
     )
-    found = [(int(s) * 10**9 + int(ns), int(cpu), int(p), int(n)) for cpu, s, ns, p, _, n in pattern.findall(text)]
+    found = [
+        (int(s) * 10**9 + int(ns), int(cpu), int(p), int(n)) for cpu, s, ns, p, _, n in pattern.findall(text)
+    ]
     assert running_time(found) == {1: 30, 2: 20, 3: 14}
     assert "comm=two pid=2 prio=120 target_cpu=000" in text
     assert "schedlab-note 7 9" in text

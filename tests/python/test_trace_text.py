@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from linux import event_files as ev
 
+from linux import event_files as ev
 from schedlab.errors import RecordError
 from schedlab.hosts.host import Job
 from schedlab.hosts.recorder import convert_events
@@ -76,18 +76,27 @@ def convert(tmp_path):
     return do
 
 
-@pytest.mark.parametrize("text", [FTRACE, TRACE_CMD, PERF, FTRACE.replace("-812 ", "-812     (    812)")],
-                         ids=["ftrace", "trace-cmd", "perf", "tgid"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [FTRACE, TRACE_CMD, PERF, FTRACE.replace("-812 ", "-812     (    812)")],
+    ids=["ftrace", "trace-cmd", "perf", "tgid"],
+)
 def test_the_faces_of_one_trace_say_the_same(convert, text):
     converted, records = convert(text)
     assert [(t["pid"], t["name"]) for t in converted.tasks] == [(812, "two words"), (900, "x")]
     assert converted.tasks[0]["priority"] == 125
-    events = [tuple(int(e[name]) for name in ("t_ns", "task", "cpu", "kind", "flags", "arg")) for e in records.events]
+    events = [
+        tuple(int(e[name]) for name in ("t_ns", "task", "cpu", "kind", "flags", "arg"))
+        for e in records.events
+    ]
     assert events == [
-        (0, 1, 1, Kind.ARRIVE, 0, 0), (10_000, 1, 1, Kind.RUN, 0, 0), (30_000, 2, 0, Kind.ARRIVE, 0, 0),
-        (40_000, 1, 1, Kind.STOP, Stop.BLOCKED, 30_000), (50_000, 2, 0, Kind.RUN, 0, 0),
+        (0, 1, 1, Kind.ARRIVE, 0, 0),
+        (10_000, 1, 1, Kind.RUN, 0, 0),
+        (30_000, 2, 0, Kind.ARRIVE, 0, 0),
+        (40_000, 1, 1, Kind.STOP, Stop.BLOCKED, 30_000),
+        (50_000, 2, 0, Kind.RUN, 0, 0),
         (80_000, 2, 0, Kind.STOP, Stop.EXITED, 30_000),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_wake_up_from_an_interrupt_has_no_waker(convert):
@@ -106,8 +115,15 @@ def test_what_we_export_comes_back(simulator, convert, tmp_path, workload, polic
     program = compile_workload(loaded, seed=2)
     (tmp_path / "p").write_bytes(program.data)
     session = SimHost().session(timeout_seconds=60)
-    job = Job("a test", build_policy(load_policy(policy)), tmp_path / "p", tmp_path / "r.slr", loaded.cpus, 2,
-              loaded.tick_ns)  # fmt: skip
+    job = Job(
+        "a test",
+        build_policy(load_policy(policy)),
+        tmp_path / "p",
+        tmp_path / "r.slr",
+        loaded.cpus,
+        2,
+        loaded.tick_ns,
+    )
     assert session.run(job).error is None
     session.close()
     first = read_records(tmp_path / "r.slr")
@@ -135,7 +151,10 @@ def test_what_we_export_comes_back(simulator, convert, tmp_path, workload, polic
         ("", "no sched_switch in it"),
         ("hello\nworld\n", "no sched_switch in it.*trace-cmd record -e sched_switch"),
         (FTRACE.replace("prev_pid=812", "prev_pid="), "trace.txt:8: sched_switch without its fields"),
-        (FTRACE.replace("pid=900 prio=120 target", "pid=99999999 prio=120 target"), "trace.txt:7: pid 99999999"),
+        (
+            FTRACE.replace("pid=900 prio=120 target", "pid=99999999 prio=120 target"),
+            "trace.txt:7: pid 99999999",
+        ),
         (FTRACE.replace("[000]", "[99999]"), "trace.txt:9: CPU 99999"),
         (PERF.replace("100.000050", "99999999999999.000050"), "trace.txt:4: the time"),
     ],
@@ -198,7 +217,13 @@ def test_an_import_replaces_what_was_in_its_directory_and_what_cannot_be_read_do
     assert sorted(path.name for path in out.iterdir()) == ["events.slev", "run.json", "tasks.parquet"]
     (tmp_path / "build.txt").write_text(TRACE_CMD)
     import_trace(tmp_path / "build.txt", out)
-    assert {path.name for path in out.iterdir()} == {"run.json", "records.slr", "records.parquet", "tasks.parquet", "metrics.parquet"}
+    assert {path.name for path in out.iterdir()} == {
+        "run.json",
+        "records.slr",
+        "records.parquet",
+        "tasks.parquet",
+        "metrics.parquet",
+    }
     # Events may be imported where they are.
     (out / "events.slev").write_bytes(ev.header() + ev.event(ev.SWITCH, 1010, 0, 10) + ev.event(ev.END, 1100))
     import_trace(out / "events.slev", out)
@@ -215,7 +240,9 @@ def test_the_line_to_go_on_with_can_be_copied_into_a_shell(tmp_path, capsys):
         assert str(tmp_path / "a b;c") in shlex.split(command)
 
 
-LINES = st.lists(st.sampled_from(FTRACE.splitlines() + TRACE_CMD.splitlines() + PERF.splitlines()), max_size=12)
+LINES = st.lists(
+    st.sampled_from(FTRACE.splitlines() + TRACE_CMD.splitlines() + PERF.splitlines()), max_size=12
+)
 DAMAGE = st.lists(st.tuples(st.integers(0, 2000), st.characters(codec="utf-8")), max_size=6)
 
 

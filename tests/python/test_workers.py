@@ -45,8 +45,10 @@ def files_below(folder: Path) -> dict[str, bytes]:
     """Contents by path, with the folder's own name taken out of lists of runs."""
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     here = json.dumps(str(folder.absolute()))[1:-1].encode()
-    return {name: content.replace(here, b"OUT") if name.endswith(".json") else content
-            for name, content in found.items()}  # fmt: skip
+    return {
+        name: content.replace(here, b"OUT") if name.endswith(".json") else content
+        for name, content in found.items()
+    }
 
 
 def test_a_sweep_leaves_what_single_runs_leave(tmp_path, processes, monkeypatch):
@@ -63,9 +65,13 @@ def test_a_sweep_leaves_what_single_runs_leave(tmp_path, processes, monkeypatch)
 
 
 def test_tables_are_the_same_whether_runs_are_kept_or_not(tmp_path, processes):
-    kept, forgotten = (schedlab.sweep(WORKLOADS, POLICIES, seeds=8, cpus=[2, 3], out=out) for out in (tmp_path, None))
+    kept, forgotten = (
+        schedlab.sweep(WORKLOADS, POLICIES, seeds=8, cpus=[2, 3], out=out) for out in (tmp_path, None)
+    )
     for name in ("runs", "tasks", "comparisons", "warnings", "cells"):
-        tables = [getattr(each, name).drop("directory", "seconds", strict=False) for each in (kept, forgotten)]
+        tables = [
+            getattr(each, name).drop("directory", "seconds", strict=False) for each in (kept, forgotten)
+        ]
         assert_frame_equal(*tables)
     assert len(processes) == 2
 
@@ -87,8 +93,12 @@ def test_a_host_that_cannot_be_sent_is_used_here(tmp_path, processes, monkeypatc
 
 
 def test_an_error_of_ours_in_a_worker_process_is_raised_here(tmp_path, processes, monkeypatch):
-    damaged = "import schedlab.runs.case as case; case.blank_run = None; " + worker_process._START.split("; ", 2)[2]
-    monkeypatch.setattr(worker_process, "_START", "; ".join([*worker_process._START.split("; ", 2)[:2], damaged]))
+    damaged = (
+        "import schedlab.runs.case as case; case.blank_run = None; " + worker_process._START.split("; ", 2)[2]
+    )
+    monkeypatch.setattr(
+        worker_process, "_START", "; ".join([*worker_process._START.split("; ", 2)[:2], damaged])
+    )
     with pytest.raises(TypeError, match="not callable"):
         run_plan(Plan(["textbook/rr"], ["rr"], tmp_path, nr_seeds=30))
 

@@ -17,8 +17,8 @@ from schedlab.program import layout
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records
 from schedlab.workload.distributions import PARAMETERS
-from schedlab.workload.phases import ATTRIBUTES, VERBS
 from schedlab.workload.find import list_workloads, load_workload
+from schedlab.workload.phases import ATTRIBUTES, VERBS
 from schedlab.workload.spec import parse_workload
 from schedlab.workload.tables import TaskTable, WorkloadTable
 
@@ -33,9 +33,7 @@ def program_of(name, seed=0):
 
 
 def golden_lines():
-    return [
-        f"{name} {seed} {program_of(name, seed).program_hash}" for name in NAMES for seed in SEEDS
-    ]
+    return [f"{name} {seed} {program_of(name, seed).program_hash}" for name in NAMES for seed in SEEDS]
 
 
 def test_program_hashes_are_pinned():
@@ -275,7 +273,9 @@ def test_report_3_orders(order, loads):
     assert loads == "equal" or max(work) > 0.87 * sum(work)
 
 
-@pytest.mark.parametrize(("yields", "of_size"), [("never", (0, 0, 0, 0)), ("64", (0, 0, 1, 3)), ("8", (3, 7, 15, 31))])
+@pytest.mark.parametrize(
+    ("yields", "of_size"), [("never", (0, 0, 0, 0)), ("64", (0, 0, 1, 3)), ("8", (3, 7, 15, 31))]
+)
 def test_report_3_yields_between_blocks_of_rows(yields, of_size):
     program = program_of(f"report-3/matrix:yields={yields}")
     plain = program_of("report-3/matrix")

@@ -47,6 +47,7 @@ def _ms(ns: int) -> str:
 
 def _line(event, task_names: list[str]) -> str:
     """One record as text."""
+
     def who(pid: int) -> str:
         return task_names[pid - 1] if pid else "0"
 

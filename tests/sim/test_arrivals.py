@@ -33,7 +33,9 @@ phases = [{run = "1ms"}]
 """
 
 
-@pytest.mark.parametrize(("arrivals", "waits_ms"), [("start", (25, 11)), ("wake", (0, 0)), ("roots", (0, 15))])
+@pytest.mark.parametrize(
+    ("arrivals", "waits_ms"), [("start", (25, 11)), ("wake", (0, 0)), ("roots", (0, 15))]
+)
 def test_credit_boosts_who_wakes_and_not_who_starts(simulator, tmp_path, arrivals, waits_ms):
     """Xen's boost is for wake-ups: who starts waits for the end of a turn of 30 ms."""
     compile_workload(parse_workload(WORKLOAD), seed=0).save(tmp_path / "program")

@@ -121,7 +121,9 @@ def test_a_waiter_that_was_signalled_waits_for_its_lock(play):
 
 def test_a_call_may_take_a_nanosecond(play):
     """Lock, unlock and exit take one each, and a run absorbs one."""
-    text = '[[lock]]\nname = "m"\n[[task]]\nname = "a"\nphases = [{lock = "m"}, {unlock = "m"}, {run = "1ms"}]\n'
+    text = (
+        '[[lock]]\nname = "m"\n[[task]]\nname = "a"\nphases = [{lock = "m"}, {unlock = "m"}, {run = "1ms"}]\n'
+    )
     assert play(text, 1, "--cost", "call_ns=1")[1].end == {"a": [1.000002]}
 
 
@@ -217,7 +219,8 @@ def test_timers_wait_for_their_rhythm_and_differ_when_late(play):
 def children(*runs: str) -> str:
     """Tasks `child0` and so on, each with one run; all are spawned by their parent."""
     return "\n".join(
-        f'[[task]]\nname = "child{i}"\narrival = "spawned"\nphases = [{{run = "{run}"}}]' for i, run in enumerate(runs)
+        f'[[task]]\nname = "child{i}"\narrival = "spawned"\nphases = [{{run = "{run}"}}]'
+        for i, run in enumerate(runs)
     )
 
 
@@ -266,7 +269,9 @@ def test_the_device_rounds_up(play, bytes_):
         name = "writer"
         phases = [{{write = {{bytes = {bytes_}, sync = true}}}}]
         """,
-        1, "--io", "latency_ns=0,ns_per_kib=1000,call_ns=0",
+        1,
+        "--io",
+        "latency_ns=0,ns_per_kib=1000,call_ns=0",
     )
     assert bursts.end["writer"] == [-(-bytes_ * 1000 // 1024) / MS]
 
@@ -283,7 +288,9 @@ def test_the_device_serves_requests_in_the_order_in_which_they_came(play):
             for read in ["{read = {bytes = 1, direct = true}}"]
             for name, then in (("a", read), ("b", read), ("c", '{sleep = "5ms"}'))
         ),
-        3, "--io", "latency_ns=1000000,ns_per_kib=0,call_ns=0,depth=1",
+        3,
+        "--io",
+        "latency_ns=1000000,ns_per_kib=0,call_ns=0,depth=1",
     )
     assert answer["status"] == "ok"
     assert bursts.end == {"a": [4], "b": [5], "c": [8]}
@@ -296,7 +303,9 @@ def test_a_unit_of_work_takes_a_nanosecond_unless_told_otherwise(play, kernel):
     assert play(text, 1, "--work", f"{kernel}_ps=3000")[1].end == {"a": [3]}
 
 
-@pytest.mark.parametrize(("cpu", "cost_ms"), [(1, 1), (2, 3), (4, 7)], ids=["same cache", "other cache", "other node"])
+@pytest.mark.parametrize(
+    ("cpu", "cost_ms"), [(1, 1), (2, 3), (4, 7)], ids=["same cache", "other cache", "other node"]
+)
 def test_a_migration_costs_by_how_far_it_goes(play, cpu, cost_ms):
     """Two CPUs share a cache, four a node; `moves` leaves CPU 0 to `stays` for the only one that is free."""
     others = "\n".join(
@@ -307,7 +316,8 @@ def test_a_migration_costs_by_how_far_it_goes(play, cpu, cost_ms):
         arrival = "1ms"
         phases = [{{run = "100ms"}}]
         """
-        for other in range(8) if other != cpu
+        for other in range(8)
+        if other != cpu
     )
     _, bursts = play(
         f"""
@@ -316,8 +326,11 @@ def test_a_migration_costs_by_how_far_it_goes(play, cpu, cost_ms):
         phases = [{{run = "1ms"}}, {{sleep = "9ms"}}, {{run = "1ms"}}]
         {others}
         """,
-        8, "--cost", "migrate_ns=1000000,migrate_llc_ns=2000000,migrate_node_ns=4000000",
-        "--topology", "llc=2,node=4",
+        8,
+        "--cost",
+        "migrate_ns=1000000,migrate_llc_ns=2000000,migrate_node_ns=4000000",
+        "--topology",
+        "llc=2,node=4",
     )
     start_ms = 10 + cost_ms
     assert bursts.of["moves"] == [(0, 1), (start_ms, start_ms + 1)]
@@ -335,8 +348,12 @@ def test_a_tick_costs_no_more_than_is_left_of_the_run(play):
         name = "other"
         phases = [{run = "1s"}]
         """,
-        1, "--tick-ns", "1000000", "--cost", "tick_ns=300000",
-    )  # fmt: skip
+        1,
+        "--tick-ns",
+        "1000000",
+        "--cost",
+        "tick_ns=300000",
+    )
     overhead = bursts.events[bursts.events["kind"] == Kind.OVERHEAD]
     assert overhead[["task", "arg"]].tolist() == [(0, 300_000), (0, 100_000)]
     assert bursts.events["arg"][bursts.events["kind"] == Kind.STOP].tolist() == [1_700_000]
@@ -345,14 +362,16 @@ def test_a_tick_costs_no_more_than_is_left_of_the_run(play):
 def test_what_is_due_at_one_instant_happens_in_the_order_in_which_it_was_asked_for(play):
     """All sleep until 10 ms, the first since 1 ms and the last since 7 ms."""
     names = "abcdefg"
-    _, bursts = play("\n".join(
-        f"""
+    _, bursts = play(
+        "\n".join(
+            f"""
         [[task]]
         name = "{name}"
         phases = [{{run = "1ms"}}, {{sleep = "{9 - i}ms"}}, {{run = "1ms"}}]
         """
-        for i, name in enumerate(names)
-    ))  # fmt: skip
+            for i, name in enumerate(names)
+        )
+    )
     assert [bursts.of[name][1] for name in names] == [(10 + i, 11 + i) for i in range(7)]
 
 
@@ -385,8 +404,10 @@ def test_a_switch_that_the_run_cuts_off_took_what_was_left(play):
         name = "a"
         phases = [{run = "1ms"}]
         """,
-        1, "--cost", "switch_ns=300000",
-    )  # fmt: skip
+        1,
+        "--cost",
+        "switch_ns=300000",
+    )
     overhead = bursts.events[bursts.events["kind"] == Kind.OVERHEAD]
     assert overhead[["task", "arg"]].tolist() == [(0, 100_000)]
 

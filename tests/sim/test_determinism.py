@@ -141,12 +141,12 @@ def test_another_seed_is_another_run(reference, simulator, programs, tmp_path):
 
 @pytest.mark.full
 @pytest.mark.parametrize(("compiler", "level"), BUILDS, ids=lambda value: value)
-def test_compilers_and_levels_agree(
-    reference, programs, build_variant, need, tmp_path, compiler, level
-):
+def test_compilers_and_levels_agree(reference, programs, build_variant, need, tmp_path, compiler, level):
     built = build_variant(compiler, level) / "hosts" / "sim" / "schedlab-sim"
     policies = {
-        name: compile_native(need(compiler), level, ROOT / "policies" / f"{name}.bpf.c", tmp_path / f"{name}.so")
+        name: compile_native(
+            need(compiler), level, ROOT / "policies" / f"{name}.bpf.c", tmp_path / f"{name}.so"
+        )
         for name in POLICIES
     }
     assert run_all(built, policies, programs, tmp_path) == reference[1]

@@ -244,7 +244,9 @@ def test_fault_of_a_policy(name, simulator, folder):
 def test_more_tasks_than_the_policy_has_attributes_for(simulator, folder, tmp_path):
     """The second comes in a tick that would take from 1 to 1.5 ms."""
     few = "#define TASK_ATTRS_MAX 1\n#include <scx/task_attr.h>"
-    policy = compile_policy(HEAD % (few, "if (!task_attr(p)) return;", ".exit_task = NULL"), folder, "few attributes")
+    policy = compile_policy(
+        HEAD % (few, "if (!task_attr(p)) return;", ".exit_task = NULL"), folder, "few attributes"
+    )
     one, two = tmp_path / "one", tmp_path / "two"
     text = '[workload]\ntitle = "t"\nquestion = "q"\njitter = "0ms"\n'
     for path, arrival in ((one, "0ms"), (two, "1200us")):
@@ -272,9 +274,10 @@ def test_init_that_fails(simulator, folder, sound):
 
 def test_init_that_fails_and_says_why(simulator, folder):
     policy = compile_policy(
-        HEAD % ('static s32 o(void) { scx_bpf_error("no queue %d", 7); return -22; }', "",
-                ".init = o"), folder, "init says why",
-    )  # fmt: skip
+        HEAD % ('static s32 o(void) { scx_bpf_error("no queue %d", 7); return -22; }', "", ".init = o"),
+        folder,
+        "init says why",
+    )
     with Server(simulator, policy) as server:
         answer = server.ask("--program", workload(folder, "a", "b"))
     assert answer["error_kind"] == "policy" and "Invalid argument: no queue 7" in answer["error"]
@@ -283,8 +286,9 @@ def test_init_that_fails_and_says_why(simulator, folder):
 def test_init_that_reports_an_error(simulator, folder):
     policy = compile_policy(
         HEAD % ('static s32 o(void) { scx_bpf_error("not today"); return 0; }', "", ".init = o"),
-        folder, "init errs",
-    )  # fmt: skip
+        folder,
+        "init errs",
+    )
     with Server(simulator, policy) as server:
         answer = server.ask("--program", workload(folder, "a", "b"))
     assert answer["error_kind"] == "policy" and "not today" in answer["error"]
@@ -293,12 +297,18 @@ def test_init_that_reports_an_error(simulator, folder):
 
 def test_text_of_a_policy_is_utf8(simulator, folder):
     policy = compile_policy(
-        HEAD % (r"""static s32 o(void) {
+        HEAD
+        % (
+            r"""static s32 o(void) {
             scx_bpf_error("\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 \x01\x7f "
                           "\xff \xc3 \xc0\xaf \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82");
-            return 0; }""", "", ".init = o"),
-        folder, "utf8",
-    )  # fmt: skip
+            return 0; }""",
+            "",
+            ".init = o",
+        ),
+        folder,
+        "utf8",
+    )
     with Server(simulator, policy) as server:
         answer = server.ask("--program", workload(folder, "a", "b"))
     bad = "\N{REPLACEMENT CHARACTER}"
@@ -308,12 +318,18 @@ def test_text_of_a_policy_is_utf8(simulator, folder):
 
 def test_a_simulation_is_the_first_to_go_when_memory_is_short(simulator, folder):
     policy = compile_policy(
-        HEAD % (r"""int open(const char *, int, ...); long read(int, void *, unsigned long);
+        HEAD
+        % (
+            r"""int open(const char *, int, ...); long read(int, void *, unsigned long);
             static s32 o(void) {
             char score[8] = ""; read(open("/proc/self/oom_score_adj", 0), score, 7);
-            scx_bpf_error("score %s", score); return 0; }""", "", ".init = o"),
-        folder, "score",
-    )  # fmt: skip
+            scx_bpf_error("score %s", score); return 0; }""",
+            "",
+            ".init = o",
+        ),
+        folder,
+        "score",
+    )
     with Server(simulator, policy) as server:
         answer = server.ask("--program", workload(folder, "a", "b"))
         assert "score 1000" in answer["error"]
@@ -346,9 +362,8 @@ def test_policy_that_is_none(simulator, folder, tmp_path, contents):
             answer = server.ask("--program", program)
             assert answer["error_kind"] == "policy" and "none.so" in answer["error"]
     done = subprocess.run(
-        [simulator, "--policy", policy, "--program", program], capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+        [simulator, "--policy", policy, "--program", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2 and done.stdout == "" and "none.so" in done.stderr
 
 
@@ -368,7 +383,19 @@ def test_a_policy_that_is_slow_is_not_stuck(simulator, folder):
     assert answer["error"] is None
 
 
-COSTS = ("switch", "leave", "migrate", "migrate_llc", "migrate_node", "start", "exit", "call", "wakeup", "tick", "ipi")
+COSTS = (
+    "switch",
+    "leave",
+    "migrate",
+    "migrate_llc",
+    "migrate_node",
+    "start",
+    "exit",
+    "call",
+    "wakeup",
+    "tick",
+    "ipi",
+)
 
 
 @pytest.mark.parametrize("name", COSTS)
@@ -409,8 +436,12 @@ def test_a_server_answers_however_many_requests_fail(simulator, sound):
     """Each answer once kept a file open: the 38th of 40 was silence."""
     done = subprocess.run(
         ["bash", "-c", 'ulimit -n 40; exec "$0" --serve --policy "$1"', simulator, sound],
-        input="--what\tx\n" * 100, capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+        input="--what\tx\n" * 100,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert [json.loads(line)["error_kind"] for line in done.stdout.splitlines()] == ["usage"] * 100
 
 
@@ -439,21 +470,26 @@ LOCK, PIPE, BARRIER = (1, 0), (2, 4), (3, 2)
 EXIT = ("exit", 0, 0)
 DEADLOCKS = {
     "two locks, crossed": (
-        [Task([("lock", 0, 0), ("run", 0, 3 * MS), ("lock", 1, 0), EXIT]),
-         Task([("lock", 1, 0), ("run", 0, 3 * MS), ("lock", 0, 0), EXIT])],
-        [LOCK, LOCK], ["test[1] for lock", "test[2] for lock"],
+        [
+            Task([("lock", 0, 0), ("run", 0, 3 * MS), ("lock", 1, 0), EXIT]),
+            Task([("lock", 1, 0), ("run", 0, 3 * MS), ("lock", 0, 0), EXIT]),
+        ],
+        [LOCK, LOCK],
+        ["test[1] for lock", "test[2] for lock"],
     ),
     "nobody sends": ([Task([("recv", 0, 8), EXIT])], [PIPE], ["test[1] for data in pipe"]),
     "nobody receives": ([Task([("send", 0, 9), EXIT])], [PIPE], ["test[1] for room in pipe"]),
     "one party is missing": (
         [Task([("barrier", 0, 0), ("barrier", 0, 0), EXIT]), Task([("barrier", 0, 0), EXIT])],
-        [BARRIER], ["1 tasks wait: test[1] for barrier"],
+        [BARRIER],
+        ["1 tasks wait: test[1] for barrier"],
     ),
     "a holder that has ended": (
         [Task([("lock", 0, 0), EXIT]), Task([("run", 0, MS), ("lock", 0, 0), EXIT])],
-        [LOCK], ["test[2] for lock"],
+        [LOCK],
+        ["test[2] for lock"],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DEADLOCKS)
@@ -565,8 +601,7 @@ def test_what_ends_behind_the_end_of_time_goes_on(simulator, sound, tmp_path, op
 
 def test_a_timer_that_starts_itself_for_at_once_is_stopped(simulator, folder):
     declarations, statements, *_ = FAULTS["crash in a timer"]
-    again = declarations.replace("return *(volatile int *)16;",
-                                 "return bpf_timer_start(&v->timer, 0, 0);")  # fmt: skip
+    again = declarations.replace("return *(volatile int *)16;", "return bpf_timer_start(&v->timer, 0, 0);")
     assert again != declarations
     policy = compile_policy(HEAD % (again, statements, ""), folder, "timer at once")
     with Server(simulator, policy) as server:
@@ -582,8 +617,7 @@ def test_a_program_may_talk_across_cpus_without_taking_time(simulator, sound, tm
     talk = [("send", 0, 1), ("recv", 1, 1)]
     answer_it = [("recv", 0, 1), ("send", 1, 1)]
     program = Program(
-        [Task([("loop", 3, rounds), *ops, ("end", 0, 0), EXIT]) for ops in (talk, answer_it)],
-        [PIPE, PIPE],
+        [Task([("loop", 3, rounds), *ops, ("end", 0, 0), EXIT]) for ops in (talk, answer_it)], [PIPE, PIPE]
     )
     answer = ask_about(simulator, sound, tmp_path, program, "--cpus", 2)
     assert (answer["status"], answer["error"], answer["nr_exited"]) == ("ok", None, 2)
@@ -597,8 +631,9 @@ def test_a_horizon_within_overhead_leaves_lawful_records(simulator, sound, tmp_p
     path, records = tmp_path / "program", tmp_path / "records"
     path.write_bytes(program)
     with Server(simulator, sound) as server:
-        answer = server.ask("--program", path, "--records", records, "--cost",
-                            "switch_ns=500000,tick_ns=200000")  # fmt: skip
+        answer = server.ask(
+            "--program", path, "--records", records, "--cost", "switch_ns=500000,tick_ns=200000"
+        )
     assert (answer["status"], answer["end_ns"]) == ("ok", horizon_ns)
     expected = Expectations(host_cpus=answer["cpus"], horizon_ns=horizon_ns)
     assert check(Timeline(read_records(records)), expected) == "ok"

@@ -58,7 +58,7 @@ def task(draw, name: str, *, last: str = ""):
     phases = draw(st.lists(simple_phases, min_size=1, max_size=5))
     body = ", ".join(phases)
     if draw(st.booleans()):
-        body = f"{{loop = {draw(st.integers(2, 6))}, do = [{{run = \"1ms\"}}, {body}]}}"
+        body = f'{{loop = {draw(st.integers(2, 6))}, do = [{{run = "1ms"}}, {body}]}}'
     lines = [
         "[[task]]",
         f'name = "{name}"',
@@ -141,7 +141,9 @@ def machines(draw):
     if draw(st.integers(0, 3)) == 0:
         options.append(("--cost", "tick_ns=2000"))
     if draw(st.integers(0, 3)) == 0:
-        options += [("--cost", cost) for cost in ("start_ns=5000", "exit_ns=6000", "call_ns=300", "leave_ns=700")]
+        options += [
+            ("--cost", cost) for cost in ("start_ns=5000", "exit_ns=6000", "call_ns=300", "leave_ns=700")
+        ]
     if nr_cpus >= 4 and draw(st.booleans()):
         options.append(("--topology", "smt=2,llc=4"))
     work = (f"{name}={getattr(DEFAULT_CALIBRATION, name)}" for name in ("pi_ps", "matmul_ps", "spin_ps"))

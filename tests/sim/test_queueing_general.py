@@ -73,9 +73,7 @@ SERVICES = {
     "exponential": Service("exp(10ms)", 10, 200),
     # Three in four are short: a variance nearly twice that of the exponential.
     "two-point": Service("choice(2ms, 2ms, 2ms, 34ms)", 10, (3 * 2**2 + 34**2) / 4),
-    "lognormal": Service(
-        f"lognormal(6ms, {SIGMA})", 6 * math.exp(SIGMA**2 / 2), 36 * math.exp(2 * SIGMA**2)
-    ),
+    "lognormal": Service(f"lognormal(6ms, {SIGMA})", 6 * math.exp(SIGMA**2 / 2), 36 * math.exp(2 * SIGMA**2)),
 }
 
 
@@ -109,8 +107,13 @@ def simulate(simulator, tmp_path):
             QUEUE.format(service=service.text, count=NR_TASKS, between_ns=between_ns, tick=tick)
         )
         plan = Plan(
-            workloads=[str(workload)], policies=[policy], settings=list(settings), cpus=cpus,
-            out=tmp_path / "runs", nr_seeds=nr_seeds, keep_parquet=False,
+            workloads=[str(workload)],
+            policies=[policy],
+            settings=list(settings),
+            cpus=cpus,
+            out=tmp_path / "runs",
+            nr_seeds=nr_seeds,
+            keep_parquet=False,
         )
         result = run_plan(plan)
         assert result.is_good, [run["error"] for run in result.runs if run["error"]][:3]
@@ -145,9 +148,7 @@ def assert_mean_stay(found, theory_ms: float) -> None:
         arrivals.append(arrived + offset)
         ends.append(ended + offset)
         offset += int(ended.max())
-    estimate, low, high = regenerative_interval(
-        np.concatenate(arrivals), np.concatenate(ends), z=Z_ALL
-    )
+    estimate, low, high = regenerative_interval(np.concatenate(arrivals), np.concatenate(ends), z=Z_ALL)
     assert low <= theory_ns <= high, f"{theory_ms} ms is not in {low / 1e6} to {high / 1e6} ms"
     assert high - low < 0.1 * estimate, "an interval so wide would hold anything"
 
@@ -183,7 +184,5 @@ def test_mmc(simulate, cpus, rho):
 @pytest.mark.parametrize("name", ["deterministic", "two-point"])
 def test_processor_sharing_sees_only_the_mean(simulate, name):
     """Round-robin with a tiny quantum: mean / (1 - rho), whatever the variance (Kleinrock 1967)."""
-    found = simulate(
-        SERVICES[name], "rr", rho=0.5, tick="100us", settings=["rr.slice_ns=100us"], nr_seeds=20
-    )
+    found = simulate(SERVICES[name], "rr", rho=0.5, tick="100us", settings=["rr.slice_ns=100us"], nr_seeds=20)
     assert_mean_stay(found, SERVICES[name].mean_ms / 0.5)

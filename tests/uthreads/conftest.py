@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+
 from uthreads.uthreads_programs import Toolchain, build_folder
 
 #: What debuggers run: Python of theirs, without tests.

@@ -60,6 +60,11 @@ def test_nothing_goes_around_the_policy(bench, tmp_path, kind):
 def test_a_million_threads_would_sleep_in_16_gb(bench, tmp_path, cpus):
     """A page of stack, and what the core, the policy and the library know of each."""
     fifo = build_policy(load_policy("fifo")).shared_object
-    said = subprocess.run([bench.compile_bench(tmp_path), "sleepers", fifo, str(cpus), "20000"],
-                          capture_output=True, text=True, timeout=120, check=True).stdout  # fmt: skip
+    said = subprocess.run(
+        [bench.compile_bench(tmp_path), "sleepers", fifo, str(cpus), "20000"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
     assert 4096 < json.loads(said)["bytes"] < 16e9 / 1e6 / 2

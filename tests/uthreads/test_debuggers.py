@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from conftest import missing
 from uthreads.test_threads import policy
 from uthreads.uthreads_programs import HERE, HOST, run_program
@@ -36,12 +37,30 @@ def gdb(toolchain, need):
 
 
 def test_the_stack_of_a_thread_that_does_not_run(gdb):
-    said = gdb("-ex", "set environment UNWIND_NEW=1", "-ex", "break stop_here", "-ex", "run", "-ex", f"source {HOST / 'gdb.py'}", "-ex", "ut-threads",
-               "-ex", "backtrace", "-ex", "continue")  # fmt: skip
+    said = gdb(
+        "-ex",
+        "set environment UNWIND_NEW=1",
+        "-ex",
+        "break stop_here",
+        "-ex",
+        "run",
+        "-ex",
+        f"source {HOST / 'gdb.py'}",
+        "-ex",
+        "ut-threads",
+        "-ex",
+        "backtrace",
+        "-ex",
+        "continue",
+    )
     assert "main[1] runs on kernel thread" in said
     assert "new[3] has not begun" in said
     threads = said.partition("waits[2] does not run\n")[2]
-    names = [line.split(" in ")[-1].split(" (")[0].split()[-1] for line in threads.splitlines() if line.startswith("#")]
+    names = [
+        line.split(" in ")[-1].split(" (")[0].split()[-1]
+        for line in threads.splitlines()
+        if line.startswith("#")
+    ]
     waits, main = names[: names.index("ut_context_entry") + 1], names[names.index("ut_context_entry") + 1 :]
     assert waits[-6:] == ["inner", "middle", "outer", "wait_deep", *ENTRY], said
     # It goes on behind a call in switch_to(), perhaps in what is in line there.
@@ -56,7 +75,12 @@ def test_every_instruction_of_a_switch_can_be_unwound(gdb):
     stacks = [line.split()[1:] for line in said.splitlines() if line.startswith("STACK")]
     assert len(stacks) > 100
     for names in stacks:
-        assert names[0] != "ut_switch" or names[1] in ("ut_switch_sanitized", "switch_to", "idle_enter", "ut_context_entry"), names
+        assert names[0] != "ut_switch" or names[1] in (
+            "ut_switch_sanitized",
+            "switch_to",
+            "idle_enter",
+            "ut_context_entry",
+        ), names
         assert names[-1] in ("ut_context_entry", "main") or names[-1].startswith(("_start", "__libc")), names
     # A thread's beginning and its end have nothing above them.
     assert stacks.count(["ut_context_entry"]) > 5
@@ -71,13 +95,21 @@ def test_perf_unwinds_to_the_entry_of_a_thread(toolchain, tmp_path):
         pytest.skip("perf is not here; to have it: sudo apt-get install linux-perf")
     chain, data = toolchain("gcc", "plain"), tmp_path / "perf.data"
     words = [perf, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", "dwarf,4096", "-o", data]
-    done = subprocess.run([*words, chain.program("spin.c"), policy(chain, "rr"), "1"], capture_output=True,
-                          text=True, timeout=120, check=False)  # fmt: skip
+    done = subprocess.run(
+        [*words, chain.program("spin.c"), policy(chain, "rr"), "1"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     if done.returncode:
         pytest.skip(f"perf may not measure here: {done.stderr.strip().splitlines()[-1]}")
-    said = subprocess.run([perf, "script", "-i", data, "-F", "ip,sym"], capture_output=True, text=True,
-                          timeout=120, check=True).stdout  # fmt: skip
-    stacks = [[line.split()[-1] for line in sample.splitlines() if line.strip()] for sample in said.split("\n\n")]
+    said = subprocess.run(
+        [perf, "script", "-i", data, "-F", "ip,sym"], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+    stacks = [
+        [line.split()[-1] for line in sample.splitlines() if line.strip()] for sample in said.split("\n\n")
+    ]
     assert ["spin", *ENTRY] in stacks
 
 
@@ -86,10 +118,20 @@ def test_strace_makes_signals_slow_and_nothing_else(toolchain, need, cpus):
     # A signal, its handler and the return then take longer than until the next try: handlers must not nest.
     chain = toolchain("gcc", "plain")
     for _ in range(5):
-        run_program(need("strace"), "-f", "-o", os.devnull, chain.program("spin.c"), policy(chain, "rr"), cpus)
+        run_program(
+            need("strace"), "-f", "-o", os.devnull, chain.program("spin.c"), policy(chain, "rr"), cpus
+        )
 
 
 def test_valgrind_finds_nothing(toolchain, need):
     chain = toolchain("gcc", "plain")
-    run_program(need("valgrind"), "-q", "--error-exitcode=9", "--leak-check=full", chain.program("sync.c"),
-                policy(chain, "rr"), 2, seconds=100)  # fmt: skip
+    run_program(
+        need("valgrind"),
+        "-q",
+        "--error-exitcode=9",
+        "--leak-check=full",
+        chain.program("sync.c"),
+        policy(chain, "rr"),
+        2,
+        seconds=100,
+    )

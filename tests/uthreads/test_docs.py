@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import pytest
+
 from uthreads.test_threads import policy
 from uthreads.uthreads_programs import HOST, ROOT, compile_all
 
@@ -31,9 +32,12 @@ def test_examples(toolchain, tmp_path, name):
     compile_example(chain, tmp_path, name)
     done = subprocess.run(
         [tmp_path / name, *([] if name == "matrix" else [policy(chain, "rr")])],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
         env={**os.environ, "GT_CPUS": "2", "GT_POLICY": str(policy(chain, "credit"))},
-    )  # fmt: skip
+    )
     assert done.stdout == SAYS[name]
 
 
@@ -44,7 +48,9 @@ def test_the_first_commands_work_as_typed(build, tmp_path):
     (tmp_path / "build").symlink_to(build)
     (tmp_path / "pipe.c").write_text(EXAMPLES["pipe"])
     commands = re.search(r"\n\n((?:    .*\n)+)", TEXT)[1]
-    done = subprocess.run(["sh", "-e"], input=commands, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        ["sh", "-e"], input=commands, cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, SAYS["pipe"], "")
 
 
@@ -54,9 +60,12 @@ def test_gt_cpus_that_are_no_number_of_cpus_are_refused(toolchain, tmp_path, cpu
     chain = toolchain("gcc", "plain")
     compile_example(chain, tmp_path, "matrix")
     done = subprocess.run(
-        [tmp_path / "matrix"], capture_output=True, text=True, timeout=30,
+        [tmp_path / "matrix"],
+        capture_output=True,
+        text=True,
+        timeout=30,
         env={**os.environ, "GT_CPUS": cpus, "GT_POLICY": str(policy(chain, "credit"))},
-    )  # fmt: skip
+    )
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith("gtthread_app_init: ") and cpus in done.stderr
 
@@ -81,7 +90,9 @@ int main(void) { return (int)config.nr_cpus; }
 """
 
 
-@pytest.mark.parametrize("compiler", ["gcc -std=c11", "g++ -std=c++11", "g++ -std=c++20", "clang-19 -std=c11"])
+@pytest.mark.parametrize(
+    "compiler", ["gcc -std=c11", "g++ -std=c++11", "g++ -std=c++20", "clang-19 -std=c11"]
+)
 def test_headers_are_clean_c_and_cpp(need, tmp_path, compiler):
     name, standard = compiler.split()
     source = tmp_path / ("all.cpp" if "++" in compiler else "all.c")
@@ -105,7 +116,9 @@ def test_what_may_switch_is_what_the_header_says():
     """A comment that says "May switch" right before one call is about that call."""
     told = dict(re.findall(r"^\| `(ut_\w+)\([^|]*\| (yes|no|if it waits) \|", TEXT, re.MULTILINE))
     seen = 0
-    for comment, declarations in re.findall(r"/\*((?:(?!\*/).)*)\*/\n((?:[^/\n][^\n]*\n)+)", HEADER, re.DOTALL):
+    for comment, declarations in re.findall(
+        r"/\*((?:(?!\*/).)*)\*/\n((?:[^/\n][^\n]*\n)+)", HEADER, re.DOTALL
+    ):
         names = re.findall(r"\b(ut_\w+)\(", declarations)
         if len(names) == 1 and re.search(r"May\s+(?:\*\s+)?switch", comment):
             seen += 1

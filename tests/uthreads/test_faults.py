@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 
 import pytest
+
 from uthreads.test_threads import policy
 from uthreads.uthreads_programs import run_program
 
@@ -32,8 +33,12 @@ def test_a_frame_larger_than_the_stack_is_an_overflow(faults):
     assert "stack overflow: thread large[2] has used up its 65536 bytes" in said
 
 
-CRASHES = {"*(volatile int *)NULL = 1": signal.SIGSEGV, "nr /= zero": signal.SIGFPE, "__builtin_trap()": signal.SIGILL,
-           "for (;;) zero = scx_bpf_now() == 0": signal.SIGABRT}  # fmt: skip
+CRASHES = {
+    "*(volatile int *)NULL = 1": signal.SIGSEGV,
+    "nr /= zero": signal.SIGFPE,
+    "__builtin_trap()": signal.SIGILL,
+    "for (;;) zero = scx_bpf_now() == 0": signal.SIGABRT,
+}
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
@@ -41,7 +46,7 @@ CRASHES = {"*(volatile int *)NULL = 1": signal.SIGSEGV, "nr /= zero": signal.SIG
 def test_a_policy_that_crashes_or_loops_is_named_with_its_operation(toolchain, tmp_path, crash, cpus):
     source = tmp_path / f"crashes_{CRASHES[crash].name.lower()}.bpf.c"
     source.write_text(
-        "#include <scx/common.bpf.h>\nchar _license[] SEC(\"license\") = \"GPL\";\nstatic volatile int nr, zero;\n"
+        '#include <scx/common.bpf.h>\nchar _license[] SEC("license") = "GPL";\nstatic volatile int nr, zero;\n'
         "void BPF_STRUCT_OPS(crashes_enqueue, struct task_struct *p, u64 enq_flags)\n{\n"
         f"\tif (++nr > 3)\n\t\t{crash};\n"
         "\tscx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);\n}\n"

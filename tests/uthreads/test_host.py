@@ -61,8 +61,15 @@ def run(host, tmp_path):
     def do(policy):
         program = compile_workload(parse_workload(WORKLOAD, name="two.toml"), seed=1)
         (tmp_path / "program").write_bytes(bytes(program.data))
-        job = Job(label="fifo", policy=build_policy(load_policy(policy)), program=tmp_path / "program",
-                  records=tmp_path / "records", nr_cpus=1, seed=1, tick_ns=1_000_000)  # fmt: skip
+        job = Job(
+            label="fifo",
+            policy=build_policy(load_policy(policy)),
+            program=tmp_path / "program",
+            records=tmp_path / "records",
+            nr_cpus=1,
+            seed=1,
+            tick_ns=1_000_000,
+        )
         session = host.session(timeout_seconds=60)
         outcome = session.run(job)
         session.close()
@@ -85,9 +92,14 @@ def test_a_run_measures_what_other_processes_took(host, run, busy_cpu):
     assert taken_ns > 50_000_000
     assert 0 < outcome.away_ns <= taken_ns + 1_000_000
     assert outcome.answer["end_ns"] > 300_000_000 + taken_ns / 2
-    judge = Judge(latency_ns=host.latency_ns(job), work_conserving=True, tables_folder=None,
-                  tolerance_ns=host.tolerance_ns(job), has_exact_work=host.has_exact_work,
-                  calibration=host.calibration(job))  # fmt: skip
+    judge = Judge(
+        latency_ns=host.latency_ns(job),
+        work_conserving=True,
+        tables_folder=None,
+        tolerance_ns=host.tolerance_ns(job),
+        has_exact_work=host.has_exact_work,
+        calibration=host.calibration(job),
+    )
     assert judge.verdict(program, job.records, outcome)["physics"] == "ok"
 
 
@@ -128,8 +140,15 @@ def test_the_tasks_cpu_time_is_what_the_kernel_counted(host, tmp_path, busy_proc
         program = compile_workload(parse_workload(CROWD, name="crowd.toml"), seed=1)
         (tmp_path / "program").write_bytes(bytes(program.data))
         session = host.session(timeout_seconds=120)
-        job = Job(label="rr", policy=build_policy(load_policy("rr")), program=tmp_path / "program",
-                  records=tmp_path / "records", nr_cpus=2, seed=1, tick_ns=1_000_000)  # fmt: skip
+        job = Job(
+            label="rr",
+            policy=build_policy(load_policy("rr")),
+            program=tmp_path / "program",
+            records=tmp_path / "records",
+            nr_cpus=2,
+            seed=1,
+            tick_ns=1_000_000,
+        )
         outcome = session.run(job)
         session.close()
     finally:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from conftest import _run, meson_build
 from uthreads.test_docs import EXAMPLES, SAYS
 from uthreads.test_threads import policy
@@ -20,22 +21,39 @@ pytestmark = pytest.mark.full
 def install(build: Path, folder: Path) -> Path:
     """Install what C programs need below a folder; where pkg-config finds it."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    _run("meson", "install", "-C", build, "--no-rebuild", "--tags", "uthreads", "--destdir", folder,
-         env={**os.environ, "PATH": path})  # fmt: skip
+    _run(
+        "meson",
+        "install",
+        "-C",
+        build,
+        "--no-rebuild",
+        "--tags",
+        "uthreads",
+        "--destdir",
+        folder,
+        env={**os.environ, "PATH": path},
+    )
     (found,) = folder.rglob("schedlab-uthreads.pc")
     return found.parent
 
 
 def flags(need, where: Path, *words: str) -> list[str]:
     """What pkg-config says of the library."""
-    done = subprocess.run([need("pkg-config"), *words, "schedlab-uthreads"], capture_output=True, text=True,
-                          check=True, env={**os.environ, "PKG_CONFIG_PATH": str(where)})  # fmt: skip
+    done = subprocess.run(
+        [need("pkg-config"), *words, "schedlab-uthreads"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PKG_CONFIG_PATH": str(where)},
+    )
     return done.stdout.split()
 
 
 def run(program: Path, *words, path: Path | None = None) -> str:
     env = {**os.environ, **({"LD_LIBRARY_PATH": str(path)} if path else {})}
-    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=120, check=True, env=env)
+    done = subprocess.run(
+        [program, *map(str, words)], capture_output=True, text=True, timeout=120, check=True, env=env
+    )
     return done.stdout
 
 
@@ -57,8 +75,9 @@ def test_c_and_cpp_programs_with_the_shared_library(build, toolchain, need, tmp_
 
 
 def test_c_and_cpp_programs_with_the_static_library(toolchain, need, tmp_path):
-    build = meson_build(ROOT / "build-static", "-Ddefault_library=static",
-                        target="hosts/uthreads/libschedlab-uthreads.a")  # fmt: skip
+    build = meson_build(
+        ROOT / "build-static", "-Ddefault_library=static", target="hosts/uthreads/libschedlab-uthreads.a"
+    )
     where = install(build, tmp_path / "root")
     words = [*flags(need, where, "--static", "--cflags", "--libs"), "-Wall", "-Werror"]
     compile_all([need("gcc"), "-o", tmp_path / "spin", HERE / "programs" / "spin.c", *words])
@@ -69,5 +88,7 @@ def test_c_and_cpp_programs_with_the_static_library(toolchain, need, tmp_path):
         chosen = policy(toolchain("gcc", "plain"), name)
         run(tmp_path / "spin", chosen, 2)
         assert run(tmp_path / "exceptions", chosen, 2) == "good\n"
-    assert "schedlab" not in subprocess.run(["ldd", tmp_path / "spin"], capture_output=True, text=True,
-                                            check=True).stdout  # fmt: skip
+    assert (
+        "schedlab"
+        not in subprocess.run(["ldd", tmp_path / "spin"], capture_output=True, text=True, check=True).stdout
+    )

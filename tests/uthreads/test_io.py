@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from uthreads.test_threads import policy
 from uthreads.uthreads_programs import HOST, run_program
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import pytest
+
 from uthreads.test_threads import policy
 from uthreads.uthreads_programs import compile_all, run_program
 
@@ -34,7 +35,10 @@ def run_for(seconds, program, chain, cpus, *words):
 def need_header(chain, name, *flags):
     """Skip the test where a library's header is missing."""
     found = subprocess.run(
-        [chain.compiler, *flags, "-E", "-x", "c", "-"], input=f"#include <{name}>", capture_output=True, text=True
+        [chain.compiler, *flags, "-E", "-x", "c", "-"],
+        input=f"#include <{name}>",
+        capture_output=True,
+        text=True,
     )
     if found.returncode:
         pytest.skip(f"{name} is missing: the library is not on this machine")

@@ -16,6 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from conftest import missing
 from uthreads.uthreads_programs import COMMON, HERE, HOST, ROOT, SOURCES, compile_all, run_program
 
@@ -38,8 +39,9 @@ def built(tmp_path_factory, need):
             f"-I{COMMON}", "-o", folder / "libschedlab-uthreads.so", ROOT / "core" / "build.c",
             COMMON / "policy_file.c", *SOURCES, HOST / f"context_{machine}.S", "-lpthread", "-ldl",
         ])  # fmt: skip
-        compile_all([*shared, "-fno-semantic-interposition", "-o", folder / "rr.so",
-                     ROOT / "policies" / "rr.bpf.c"])  # fmt: skip
+        compile_all(
+            [*shared, "-fno-semantic-interposition", "-o", folder / "rr.so", ROOT / "policies" / "rr.bpf.c"]
+        )
         return folder
 
     def build(machine: str, program: str) -> tuple[Path, Path]:
@@ -64,8 +66,18 @@ def test_random_calls_on_several_kernel_threads(built, need, machine, cpus):
     """What a processor with a weaker order of memory does; as far as this one can play it."""
     emulator = need(f"qemu-{machine}")
     binary, policy = built(machine, "stress")
-    run_program(Path(emulator), "-L", f"/usr/{machine}-linux-gnu", binary, policy, cpus, NR_SWITCHES, cpus,
-                "slice_ns=200000", seconds=60)  # fmt: skip
+    run_program(
+        Path(emulator),
+        "-L",
+        f"/usr/{machine}-linux-gnu",
+        binary,
+        policy,
+        cpus,
+        NR_SWITCHES,
+        cpus,
+        "slice_ns=200000",
+        seconds=60,
+    )
 
 
 @pytest.mark.full

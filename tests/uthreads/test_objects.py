@@ -89,16 +89,30 @@ def run(build, tmp_path):
         compiled = compile_workload(parse_workload(HEAD + text), seed=1)
         compiled.save(program)
         session = open_host(host).session(timeout_seconds=60)
-        outcome = session.run(Job(label="fifo", policy=build_policy(load_policy("fifo")), program=program,
-                                  records=records, nr_cpus=1, seed=1, tick_ns=1_000_000))  # fmt: skip
+        outcome = session.run(
+            Job(
+                label="fifo",
+                policy=build_policy(load_policy("fifo")),
+                program=program,
+                records=records,
+                nr_cpus=1,
+                seed=1,
+                tick_ns=1_000_000,
+            )
+        )
         session.close()
         names = [str(name) for name in compiled.tasks["name"]]
         events = read_records(records).events
         return outcome, [
-            (names[event["task"] - 1], Kind(event["kind"]).name, int(event["flags"]),
-             int(event["arg"]) if event["kind"] == Kind.WAKE else None)
-            for event in events if event["kind"] in (Kind.WAKE, Kind.STOP)
-        ]  # fmt: skip
+            (
+                names[event["task"] - 1],
+                Kind(event["kind"]).name,
+                int(event["flags"]),
+                int(event["arg"]) if event["kind"] == Kind.WAKE else None,
+            )
+            for event in events
+            if event["kind"] in (Kind.WAKE, Kind.STOP)
+        ]
 
     return do
 

@@ -84,8 +84,15 @@ def problem(host, session, built, run: int, folder) -> str | None:
     program = compile_workload(parse_workload(smaller(text, share), params=params), seed=run)
     path, records = folder / "program.slprog", folder / "records.slr"
     path.write_bytes(program.data)
-    job = Job(label=str(run), policy=built, program=path, records=records, nr_cpus=nr_cpus,
-              seed=run, tick_ns=TICK_NS)
+    job = Job(
+        label=str(run),
+        policy=built,
+        program=path,
+        records=records,
+        nr_cpus=nr_cpus,
+        seed=run,
+        tick_ns=TICK_NS,
+    )
     outcome = session.run(job)
     where = f"run {run}, {built.policy.name} on {nr_cpus} CPUs, {params}, share {share}"
     if outcome.error is not None:
@@ -93,9 +100,14 @@ def problem(host, session, built, run: int, folder) -> str | None:
     if outcome.answer["nr_exited"] != NR_TASKS or outcome.answer["nr_products"] < NR_TASKS - 1:
         return f"{where}: {outcome.answer}"
     # This machine's other processes keep CPUs from noticing work for any time.
-    judge = Judge(latency_ns=host.latency_ns(job), work_conserving=False, tables_folder=None,
-                  tolerance_ns=host.tolerance_ns(job), has_exact_work=host.has_exact_work,
-                  calibration=host.calibration(job))
+    judge = Judge(
+        latency_ns=host.latency_ns(job),
+        work_conserving=False,
+        tables_folder=None,
+        tolerance_ns=host.tolerance_ns(job),
+        has_exact_work=host.has_exact_work,
+        calibration=host.calibration(job),
+    )
     verdict = judge.verdict(program, records, outcome)
     return None if verdict["physics"] == "ok" else f"{where}: {verdict['error']}"
 

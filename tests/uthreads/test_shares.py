@@ -15,6 +15,7 @@ import json
 import os
 
 import pytest
+
 from uthreads.test_threads import policy
 from uthreads.uthreads_programs import RUN_SECONDS_MAX, run_program
 
@@ -31,9 +32,14 @@ TAKEN_PERCENT_MAX = (25, 75)
 def shares(chain, cpus: int, seconds: float, competitors: int, *knobs: str) -> dict:
     """Run programs/shares.c; others may take nine tenths of each CPU."""
     said = run_program(
-        chain.program("shares.c"), policy(chain, "credit"), cpus, seconds, competitors, *knobs,
+        chain.program("shares.c"),
+        policy(chain, "credit"),
+        cpus,
+        seconds,
+        competitors,
+        *knobs,
         seconds=RUN_SECONDS_MAX + 20 * seconds,
-    )  # fmt: skip
+    )
     print(said.stderr)
     return json.loads(said.stdout)
 
@@ -42,7 +48,9 @@ def shares(chain, cpus: int, seconds: float, competitors: int, *knobs: str) -> d
 def test_shares_and_caps_hold_whatever_others_take(toolchain, competitors):
     found = shares(toolchain("gcc", "plain"), 1, SHORT_SECONDS, competitors, *SHORT_KNOBS)
     if found["taken_percent"] > TAKEN_PERCENT_MAX[competitors]:
-        pytest.skip(f"void: other processes had {found['taken_percent']} % of the CPU; repeat it on an idle machine")
+        pytest.skip(
+            f"void: other processes had {found['taken_percent']} % of the CPU; repeat it on an idle machine"
+        )
     assert found["worst_percent"] <= OFF_PERCENT
     # What the library counts is what the kernel counts.
     assert found["counted_percent"] == pytest.approx(100, abs=2)

@@ -13,6 +13,7 @@ import os
 import re
 
 import pytest
+
 from uthreads.test_threads import FORCED, policy
 from uthreads.uthreads_programs import run_program
 
@@ -27,9 +28,15 @@ SANITIZED = [("gcc", "address"), ("clang-19", "thread")]
 def stress(chain, name, cpus, switches, *knobs, env=None, pace=SWITCHES_PER_SECOND):
     """Run programs/stress.c and see that it has done what it was asked for."""
     said = run_program(
-        chain.program("stress.c"), policy(chain, name), cpus, switches, switches + cpus, *knobs,
-        env=env, seconds=60 + switches / pace,
-    ).stdout  # fmt: skip
+        chain.program("stress.c"),
+        policy(chain, name),
+        cpus,
+        switches,
+        switches + cpus,
+        *knobs,
+        env=env,
+        seconds=60 + switches / pace,
+    ).stdout
     assert int(re.match(r"(\d+) switches", said)[1]) >= switches
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 
 import pytest
+
 from uthreads.uthreads_programs import ROOT, run_program
 
 #: One call in eight ends its caller's turn, and there are pauses where CPUs may meet.
@@ -59,7 +60,14 @@ def test_what_is_woken_runs_although_its_waker_computes_on(toolchain, build, cpu
 @pytest.mark.parametrize("cpus", [1, 2, 4])
 def test_threads_make_way_in_libraries_but_not_with_their_locks(toolchain, cpus, what):
     chain = toolchain("gcc", "plain")
-    run_program(chain.program("library.c", "-ldl"), policy(chain, "rr"), cpus, chain.plugin("plugin.c"), what, seconds=20)
+    run_program(
+        chain.program("library.c", "-ldl"),
+        policy(chain, "rr"),
+        cpus,
+        chain.plugin("plugin.c"),
+        what,
+        seconds=20,
+    )
 
 
 @pytest.mark.parametrize("what", ["ask", "change"])
@@ -97,7 +105,9 @@ def test_who_leaves_a_barrier_is_not_counted(toolchain):
 
 
 @pytest.mark.parametrize(
-    "words", [("priority", "smallest"), ("rt_fifo", "smallest"), ("rt_fifo", "largest", "rt_priority=1")], ids="-".join
+    "words",
+    [("priority", "smallest"), ("rt_fifo", "smallest"), ("rt_fifo", "largest", "rt_priority=1")],
+    ids="-".join,
 )
 def test_a_mutex_lends_its_owner_the_priority_of_who_waits(toolchain, words):
     chain = toolchain("gcc", "plain")
@@ -109,11 +119,21 @@ def test_a_mutex_lends_its_owner_the_priority_of_who_waits(toolchain, words):
 def test_threads_of_report_3_create_threads(toolchain, kind, cpus):
     chain = toolchain("gcc", kind)
     for _ in range(5):
-        run_program(chain.program("gt_nested.c"), env={"GT_CPUS": str(cpus), "GT_POLICY": str(policy(chain, "credit"))})
+        run_program(
+            chain.program("gt_nested.c"),
+            env={"GT_CPUS": str(cpus), "GT_POLICY": str(policy(chain, "credit"))},
+        )
 
 
-@pytest.mark.parametrize(("what", "name"), [(what, name) for what in ("hold", "nothing") for name in ("-", "rr", "credit", "o1")
-                                            if (what, name) != ("nothing", "o1")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        (what, name)
+        for what in ("hold", "nothing")
+        for name in ("-", "rr", "credit", "o1")
+        if (what, name) != ("nothing", "o1")
+    ],
+)
 def test_who_holds_a_thread_local_address_is_bound(toolchain, what, name):
     chain = toolchain("gcc", "plain")
     said = run_program(chain.program("bound.c"), policy(chain, name), 2, what).stderr
@@ -132,7 +152,9 @@ def test_errno_is_the_threads_own(toolchain, build, cpus):
 def test_the_policy_changes_while_threads_run(toolchain, cpus):
     chain = toolchain("gcc", "plain")
     names = ("cfs", "-", "fifo", "credit", "rr")
-    run_program(chain.program("change.c"), policy(chain, "rr"), cpus, *(policy(chain, name) for name in names))
+    run_program(
+        chain.program("change.c"), policy(chain, "rr"), cpus, *(policy(chain, name) for name in names)
+    )
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 4])
@@ -146,8 +168,12 @@ def test_what_is_constructed_once_is_waited_for(toolchain, build, what, cpus):
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-@pytest.mark.parametrize(("what", "why"), [("recursive", "by its own constructor"), ("disabled", "preemption disabled")])
+@pytest.mark.parametrize(
+    ("what", "why"), [("recursive", "by its own constructor"), ("disabled", "preemption disabled")]
+)
 def test_statics_that_cannot_be_waited_for_end_the_process(toolchain, what, why, cpus):
     chain = toolchain("gcc", "plain")
-    said = run_program(chain.program("statics.cpp"), policy(chain, "rr"), cpus, what, status=-signal.SIGABRT).stderr
+    said = run_program(
+        chain.program("statics.cpp"), policy(chain, "rr"), cpus, what, status=-signal.SIGABRT
+    ).stderr
     assert why in said

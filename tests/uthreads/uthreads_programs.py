@@ -101,21 +101,39 @@ class Toolchain:
     def library(self) -> Path:
         """Compile the library: core and host together."""
         return self._make(
-            "libschedlab-uthreads.so", "-fPIC", "-shared", "-Wl,-Bsymbolic",
-            f"-I{HOST / 'include'}", f"-I{ROOT / 'include'}", f"-I{COMMON}", f"-I{HOST}",
-            ROOT / "core" / "build.c", *SOURCES, COMMON / "policy_file.c",
-            HOST / f"context_{os.uname().machine}.S", "-ldl", "-lpthread",
-        )  # fmt: skip
+            "libschedlab-uthreads.so",
+            "-fPIC",
+            "-shared",
+            "-Wl,-Bsymbolic",
+            f"-I{HOST / 'include'}",
+            f"-I{ROOT / 'include'}",
+            f"-I{COMMON}",
+            f"-I{HOST}",
+            ROOT / "core" / "build.c",
+            *SOURCES,
+            COMMON / "policy_file.c",
+            HOST / f"context_{os.uname().machine}.S",
+            "-ldl",
+            "-lpthread",
+        )
 
     def program(self, name: str, *libraries: str) -> Path:
         """Compile programs/NAME and link it with the library."""
         self.library()
         source = HERE / "programs" / name
         return self._make(
-            source.stem, f"-I{HOST / 'include'}", f"-I{HERE / 'programs'}", source, f"-L{self.folder}",
-            "-lschedlab-uthreads", f"-Wl,-rpath,{self.folder}", *self.run_path, "-lpthread", *libraries,
+            source.stem,
+            f"-I{HOST / 'include'}",
+            f"-I{HERE / 'programs'}",
+            source,
+            f"-L{self.folder}",
+            "-lschedlab-uthreads",
+            f"-Wl,-rpath,{self.folder}",
+            *self.run_path,
+            "-lpthread",
+            *libraries,
             is_cpp=source.suffix == ".cpp",
-        )  # fmt: skip
+        )
 
     def plugin(self, name: str) -> Path:
         """Compile programs/NAME to a library that is no part of any program."""
@@ -125,9 +143,14 @@ class Toolchain:
     def policy(self, source: Path) -> Path:
         """Compile a policy as `schedlab run` does."""
         return self._make(
-            f"{source.name.removesuffix('.bpf.c')}.so", "-Wno-unused-parameter", "-fPIC", "-shared",
-            "-fno-semantic-interposition", f"-I{ROOT / 'include'}", source,
-        )  # fmt: skip
+            f"{source.name.removesuffix('.bpf.c')}.so",
+            "-Wno-unused-parameter",
+            "-fPIC",
+            "-shared",
+            "-fno-semantic-interposition",
+            f"-I{ROOT / 'include'}",
+            source,
+        )
 
 
 def build_folder(compiler: str, kind: str) -> Path:
@@ -149,7 +172,15 @@ def build_folder(compiler: str, kind: str) -> Path:
     chain = Toolchain(compiler, kind, parent)
     digest = hashlib.sha256(repr((chain.flags, str(parent))).encode())
     digest.update(compile_all([compiler, "--version"]).encode() + Path(__file__).read_bytes())
-    for folder in ("bpf", "core", "hosts/common", "hosts/uthreads", "include", "policies", "tests/uthreads/programs"):
+    for folder in (
+        "bpf",
+        "core",
+        "hosts/common",
+        "hosts/uthreads",
+        "include",
+        "policies",
+        "tests/uthreads/programs",
+    ):
         for source in sorted((ROOT / folder).rglob("*")):
             if source.suffix in (".c", ".h", ".S", ".cpp"):
                 digest.update(str(source).encode() + source.read_bytes())
@@ -201,9 +232,13 @@ def run_program(
     name = Path(binary).name
     try:
         done = subprocess.run(
-            [binary, *map(str, words)], capture_output=True, text=True, check=False,
-            timeout=seconds, env={**os.environ, **settings, **(env or {})},
-        )  # fmt: skip
+            [binary, *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            env={**os.environ, **settings, **(env or {})},
+        )
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"") + (late.stderr or b"")
         pytest.fail(f"{name} {words}: no end after {seconds} s\n{said[-2000:]!r}")

@@ -73,37 +73,49 @@ app = typer.Typer(
     "compare it. Start with: schedlab demo",
 )
 
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 SettingsOption = Annotated[
-    list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="mlfq.boost_ns=100ms; "
-                            "rr.slice_ns=1ms,5ms compares variants.")
-]  # fmt: skip
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="POLICY.KNOB=VALUE",
+        help="mlfq.boost_ns=100ms; rr.slice_ns=1ms,5ms compares variants.",
+    ),
+]
 CostOption = Annotated[
-    list[str], typer.Option("--cost", metavar="NAME=TIME", help="What the machine charges: "
-                            "switch_ns=2us, leave_ns, migrate_ns, start_ns, exit_ns, call_ns, wakeup_ns, tick_ns, ipi_ns.")
-]  # fmt: skip
+    list[str],
+    typer.Option(
+        "--cost",
+        metavar="NAME=TIME",
+        help="What the machine charges: "
+        "switch_ns=2us, leave_ns, migrate_ns, start_ns, exit_ns, call_ns, wakeup_ns, tick_ns, ipi_ns.",
+    ),
+]
 DeviceOption = Annotated[
-    list[str], typer.Option("--io", metavar="NAME=VALUE", help="Its device: latency_ns=100us, "
-                            "ns_per_kib, depth (requests at once), call_ns (CPU time).")
-]  # fmt: skip
+    list[str],
+    typer.Option(
+        "--io",
+        metavar="NAME=VALUE",
+        help="Its device: latency_ns=100us, ns_per_kib, depth (requests at once), call_ns (CPU time).",
+    ),
+]
 KernelOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="guest: the Linux to boot; default: Debian's.")
-]  # fmt: skip
+]
 ParallelOption = Annotated[
     bool, typer.Option("--parallel", help="kernel, guest: real time instead of counted.")
 ]
 ScaleOption = Annotated[
     float, typer.Option(help="How much of the work to do, such as 0.01; the workload says of what.")
 ]
-ThreadsOption = Annotated[
-    bool, typer.Option("--threads", help="linux: tasks are threads of one process.")
-]
+ThreadsOption = Annotated[bool, typer.Option("--threads", help="linux: tasks are threads of one process.")]
 ExecutorOption = Annotated[
-    str | None, typer.Option(metavar="dask://HOST:PORT", help="A Dask scheduler whose workers do "
-                             "the runs; dask://local starts one here.")
-]  # fmt: skip
+    str | None,
+    typer.Option(
+        metavar="dask://HOST:PORT",
+        help="A Dask scheduler whose workers do the runs; dask://local starts one here.",
+    ),
+]
 
 
 def main() -> None:
@@ -158,12 +170,9 @@ def _print_json(value: dict) -> None:
 
 @app.command()
 def run(
-    workloads: Annotated[
-        list[str], typer.Argument(metavar="WORKLOAD", help="Names or TOML files.")
-    ],
+    workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD", help="Names or TOML files.")],
     policy: Annotated[
-        list[str],
-        typer.Option("--policy", "-p", help="Names or C files, with commas between; 'all'."),
+        list[str], typer.Option("--policy", "-p", help="Names or C files, with commas between; 'all'.")
     ],
     host: Annotated[str, typer.Option(help="sim, uthreads, kernel, linux or guest.")] = "sim",
     cpus: Annotated[int | None, typer.Option(help="CPUs; default: the workload's.")] = None,
@@ -182,9 +191,7 @@ def run(
     scale: ScaleOption = 1.0,
     threads: ThreadsOption = False,
     kernel: KernelOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")] = None,
     timeout: Annotated[str, typer.Option(help="Longest wall-clock time of one run.")] = "300s",
     executor: ExecutorOption = None,
     as_json: JsonOption = False,
@@ -194,9 +201,7 @@ def run(
     from ..runs.far import open_executor
     from ..runs.run import Plan, run_plan
 
-    policies = [
-        name for given in _split(policy) for name in (list_policies() if given == "all" else [given])
-    ]
+    policies = [name for given in _split(policy) for name in (list_policies() if given == "all" else [given])]
     plan = Plan(
         workloads=workloads,
         policies=policies,
@@ -224,8 +229,9 @@ def run(
             from ..show.tables import Progress
 
             with Progress() as progress:
-                result = run_plan(plan, executor=workers, on_start=progress.expect,
-                                  on_result=progress.advance)
+                result = run_plan(
+                    plan, executor=workers, on_start=progress.expect, on_result=progress.advance
+                )
     _print_runs(result, as_json=as_json)
     _leave_with(result)
 
@@ -318,8 +324,12 @@ def compare(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="Folder of runs: what was.")],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="Folder of runs: what is now.")],
     fail_if: Annotated[
-        list[str], typer.Option("--fail-if", metavar="CONDITION", help="Exit 1 where it holds: "
-                                "'wakeup_p99 > +5%', 'makespan > +2ms', 'fairness_jain < 0.9'.")
+        list[str],
+        typer.Option(
+            "--fail-if",
+            metavar="CONDITION",
+            help="Exit 1 where it holds: 'wakeup_p99 > +5%', 'makespan > +2ms', 'fairness_jain < 0.9'.",
+        ),
     ] = [],  # noqa: B006, Typer copies it
     confidence: Annotated[float, typer.Option(help="Of verdicts and of all conditions.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1,

@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
 
 def audit(
-    reports: Annotated[list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all.")] = None,
+    reports: Annotated[
+        list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all.")
+    ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show what holds, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:

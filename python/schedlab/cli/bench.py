@@ -30,25 +30,45 @@ def register(app: typer.Typer) -> None:
 
 
 def bench(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to measure, and its arguments.")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="What to measure, and its arguments.")
+    ],
     policy: Annotated[
         list[str],
-        typer.Option("--policy", "-p", help="With commas between: SCHED_OTHER[:NICE], SCHED_BATCH, SCHED_IDLE, "
-                     "SCHED_FIFO:PRIORITY, SCHED_RR:PRIORITY, SCHED_DEADLINE:RUNTIME/DEADLINE/PERIOD."),
+        typer.Option(
+            "--policy",
+            "-p",
+            help="With commas between: SCHED_OTHER[:NICE], SCHED_BATCH, SCHED_IDLE, "
+            "SCHED_FIFO:PRIORITY, SCHED_RR:PRIORITY, SCHED_DEADLINE:RUNTIME/DEADLINE/PERIOD.",
+        ),
     ],
     runs: Annotated[int, typer.Option(min=1, max=100_000, help="Samples of each policy.")] = 10,
     warmups: Annotated[int, typer.Option(min=0, max=1000, help="Rounds before those, thrown away.")] = 1,
     beside: Annotated[
-        list[str], typer.Option(metavar="COMMAND", help="Runs at the same time, as the shell would split it; "
-                                "may be given again.")
+        list[str],
+        typer.Option(
+            metavar="COMMAND", help="Runs at the same time, as the shell would split it; may be given again."
+        ),
     ] = [],  # noqa: B006, Typer copies it
-    cpus: Annotated[str, typer.Option(metavar="0,2-3", help="CPUs that the commands may use; default: all.")] = "",
-    timeout: Annotated[str, typer.Option(help="Longest time of one run; then its whole tree is ended.")] = "60s",
+    cpus: Annotated[
+        str, typer.Option(metavar="0,2-3", help="CPUs that the commands may use; default: all.")
+    ] = "",
+    timeout: Annotated[
+        str, typer.Option(help="Longest time of one run; then its whole tree is ended.")
+    ] = "60s",
     seed: Annotated[int, typer.Option(help="Of the order of the runs.")] = 1,
-    recorded: Annotated[int, typer.Option(min=0, max=1000, help="Further runs of each policy in which the scheduler is "
-                                          "recorded: wake-up latency, migrations.")] = 1,
+    recorded: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=1000,
+            help="Further runs of each policy in which the scheduler is "
+            "recorded: wake-up latency, migrations.",
+        ),
+    ] = 1,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the samples; started again, the same command goes on there.")
+        Path | None,
+        typer.Option(help="Folder for the samples; started again, the same command goes on there."),
     ] = None,
     style: Annotated[str, typer.Option(help="table, or lkml for plain text to mail.")] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -88,8 +108,17 @@ def _plan(command, policy, runs, warmups, beside, cpus, timeout, seed, recorded)
     timeout_ns = parse_duration(timeout, place="--timeout")
     if timeout_ns <= 0:
         raise UsageError(f"--timeout {timeout}: it must be longer than 0")
-    return BenchPlan(tuple(command), parse_policies(names), runs, warmups, others,
-                     parse_cpus(cpus), timeout_ns, seed, recorded)  # fmt: skip
+    return BenchPlan(
+        tuple(command),
+        parse_policies(names),
+        runs,
+        warmups,
+        others,
+        parse_cpus(cpus),
+        timeout_ns,
+        seed,
+        recorded,
+    )
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
@@ -123,7 +152,9 @@ def parse_cpus(text: str) -> tuple[int, ...]:
         except ValueError:
             raise UsageError(f"--cpus {text}: '{part}' is no CPU; write numbers such as 0,2-3") from None
         if not 0 <= low <= high < CPUS_MAX:
-            raise UsageError(f"--cpus {text}: '{part}' must be between 0 and {CPUS_MAX - 1}, the smaller first")
+            raise UsageError(
+                f"--cpus {text}: '{part}' must be between 0 and {CPUS_MAX - 1}, the smaller first"
+            )
         found |= set(range(low, high + 1))
     return tuple(sorted(found))
 

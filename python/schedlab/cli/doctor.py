@@ -44,7 +44,9 @@ def examine() -> list[dict]:
             }
         )
     for part, what in _RECORDING.items():
-        findings.append(_finding(f"recording: {part}", lambda part=part, what=what: _allowed(part, what), needed=False))
+        findings.append(
+            _finding(f"recording: {part}", lambda part=part, what=what: _allowed(part, what), needed=False)
+        )
     findings.append(
         {
             "name": "machine",

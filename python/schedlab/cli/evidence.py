@@ -144,7 +144,9 @@ def run_soak(name: str, *, amount: int | None = None) -> bool:
         If this is not a checkout: the wheel carries no tests.
     """
     if name not in SOAKS:
-        raise NotFoundError(f"unknown soak {name!r}{did_you_mean(name, SOAKS)}; there are: {', '.join(SOAKS)}")
+        raise NotFoundError(
+            f"unknown soak {name!r}{did_you_mean(name, SOAKS)}; there are: {', '.join(SOAKS)}"
+        )
     root = paths.resource_root()
     if not (root / "tests").is_dir():
         raise UnavailableError("a soak needs a checkout of schedlab: its tests are not part of the wheel")
@@ -156,8 +158,12 @@ def run_soak(name: str, *, amount: int | None = None) -> bool:
     start_s = time.monotonic()
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--seconds-max", "0", *soak.arguments],
-        cwd=root, env=environment, check=False, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=root,
+        env=environment,
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     print(answer.stdout, end="")
     minutes = (time.monotonic() - start_s) / 60
     lines = answer.stdout.strip().splitlines() or ["no output"]

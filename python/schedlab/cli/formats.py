@@ -37,11 +37,16 @@ def register(app: typer.Typer) -> None:
 
 def import_file(
     words: Annotated[
-        list[str], typer.Argument(metavar="[FORMAT] FILE", help="rt-app's JSON, a textbook's csv; or a trace: text "
-                                  "of trace-cmd report, ftrace or perf script, or what `record` left.")
+        list[str],
+        typer.Argument(
+            metavar="[FORMAT] FILE",
+            help="rt-app's JSON, a textbook's csv; or a trace: text "
+            "of trace-cmd report, ftrace or perf script, or what `record` left.",
+        ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="File to write, default: standard output; of a trace: directory of the run.")
+        Path | None,
+        typer.Option(help="File to write, default: standard output; of a trace: directory of the run."),
     ] = None,
     duration: Annotated[
         str | None, typer.Option(help="End of the run, such as 5s, for rt-app's JSON that has none.")
@@ -84,9 +89,7 @@ def export_workload(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A name or a file.")],
     out: OutOption = None,
     seed: Annotated[int, typer.Option(help="Of what is drawn (rt-app); 0: no jitter.")] = 0,
-    policy: Annotated[
-        str, typer.Option(help="rt-app's: SCHED_OTHER, SCHED_FIFO, SCHED_RR.")
-    ] = "SCHED_OTHER",
+    policy: Annotated[str, typer.Option(help="rt-app's: SCHED_OTHER, SCHED_FIFO, SCHED_RR.")] = "SCHED_OTHER",
 ) -> None:
     """Write a workload as a file that another tool runs."""
     from ..workload.find import load_workload

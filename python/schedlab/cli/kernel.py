@@ -34,15 +34,29 @@ def register(app: typer.Typer) -> None:
 def kernel(
     policy: Annotated[str, typer.Option(help="Name, or path of a .bpf.c file, to begin with.")] = "rr",
     cpus: Annotated[int, typer.Option(min=1, max=8, help="Harts.")] = 1,
-    run: Annotated[str | None, typer.Option(help="Run this instead of a shell, and go off with its status.")] = None,
-    counted: Annotated[bool, typer.Option("--counted", help="Count instructions instead of time: one per ns, the same every time; but not with --disk, nor when you type.")] = False,
-    gdb: Annotated[bool, typer.Option("--gdb", help="Wait for a debugger before the first instruction.")] = False,
+    run: Annotated[
+        str | None, typer.Option(help="Run this instead of a shell, and go off with its status.")
+    ] = None,
+    counted: Annotated[
+        bool,
+        typer.Option(
+            "--counted",
+            help="Count instructions instead of time: one per ns, the same every time; but not with --disk, nor when you type.",
+        ),
+    ] = False,
+    gdb: Annotated[
+        bool, typer.Option("--gdb", help="Wait for a debugger before the first instruction.")
+    ] = False,
     gdb_port: Annotated[int, typer.Option(min=1, max=65535, help="Where.")] = 1234,
     disk: Annotated[Path | None, typer.Option(help="Keep files here; made anew if it is not there.")] = None,
-    program: Annotated[list[Path] | None, typer.Option(help="C file of one more user program; may be repeated.")] = None,
+    program: Annotated[
+        list[Path] | None, typer.Option(help="C file of one more user program; may be repeated.")
+    ] = None,
     file: Annotated[list[Path] | None, typer.Option(help="File to put into /; may be repeated.")] = None,
-    arg: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Boot argument; docs/kernel.md lists them.")] = None,
-) -> None:  # fmt: skip
+    arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Boot argument; docs/kernel.md lists them.")
+    ] = None,
+) -> None:
     """Open the teaching kernel's shell; ctrl-A x leaves it."""
     from ..hosts.kernel_boot import Machine, machine_command, unavailable
     from ..hosts.kernel_build import build_kernel

@@ -140,7 +140,9 @@ class _Shown:
         if not answer.is_loaded:
             print(f"error: the kernel refuses {answer.name}:\n{answer.error}", file=sys.stderr)
             return
-        print(f"unloaded after {held_ns / 1e9:.1f} s, {answer.ended_by or 'before it was attached'}: "
-              f"{answer.disabled_reason or 'no reason given'}")
+        print(
+            f"unloaded after {held_ns / 1e9:.1f} s, {answer.ended_by or 'before it was attached'}: "
+            f"{answer.disabled_reason or 'no reason given'}"
+        )
         if answer.error:
             print(f"error: {answer.error}", file=sys.stderr)

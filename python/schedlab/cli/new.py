@@ -38,7 +38,10 @@ def new(
                           "test": str(made.test), "run_command": made.run_command,
                           "test_command": made.test_command}))  # fmt: skip
         return
-    for path, about in zip(made.files, ("the policy: read this first", "work that shows what it does",
-                                        "what it promises"), strict=True):
+    for path, about in zip(
+        made.files,
+        ("the policy: read this first", "work that shows what it does", "what it promises"),
+        strict=True,
+    ):
         print(f"wrote {path}, {about}")
     print(f"\nCompare it with round robin:\n  {made.run_command}\nRun its test:\n  {made.test_command}")

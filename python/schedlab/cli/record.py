@@ -33,36 +33,48 @@ def register(app: typer.Typer) -> None:
 
 def record(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="What to run and record, with its whole tree.")
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="What to run and record, with its whole tree."),
     ] = None,
     pid: Annotated[
         int | None, typer.Option(min=1, help="Record this process, its threads, and what it forks.")
     ] = None,
     everybody: Annotated[bool, typer.Option("--all", help="Record whoever runs on this machine.")] = False,
-    for_time: Annotated[str, typer.Option("--for", metavar="TIME", help="How long, with --pid or --all.")] = "10s",
+    for_time: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="How long, with --pid or --all.")
+    ] = "10s",
     policy: Annotated[
         str, typer.Option("--policy", "-p", help="The command's class, as for bench: SCHED_FIFO:10.")
     ] = "SCHED_OTHER",
-    cpus: Annotated[str, typer.Option(metavar="0,2-3", help="CPUs that the command may use; default: all.")] = "",
-    timeout: Annotated[str, typer.Option(help="Longest time of the command; then its whole tree is ended.")] = "60s",
+    cpus: Annotated[
+        str, typer.Option(metavar="0,2-3", help="CPUs that the command may use; default: all.")
+    ] = "",
+    timeout: Annotated[
+        str, typer.Option(help="Longest time of the command; then its whole tree is ended.")
+    ] = "60s",
     yields: Annotated[
         bool, typer.Option("--yields", help="Tell sched_yield from preemption; slows every system call down.")
     ] = False,
     buffer_kib: Annotated[
-        int, typer.Option("--buffer", min=16, max=1 << 20, metavar="KIB", help="Memory for events, of each CPU.")
+        int,
+        typer.Option("--buffer", min=16, max=1 << 20, metavar="KIB", help="Memory for events, of each CPU."),
     ] = 8192,
     out: Annotated[Path | None, typer.Option(help="Directory of the run; default: out/<time>.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Record what Linux's scheduler does with a command, a process, or all."""
-    from ..measure.recording import record_command, record_others
+    from ..measure.recording import record_others
     from ..runs.folders import fresh_folder
     from ..units import parse_duration
 
-    chosen = [word for word, given in (("-- COMMAND", command), ("--pid", pid), ("--all", everybody)) if given]
+    chosen = [
+        word for word, given in (("-- COMMAND", command), ("--pid", pid), ("--all", everybody)) if given
+    ]
     if len(chosen) != 1:
-        raise UsageError("record what? give one of -- COMMAND, --pid and --all"
-                         + (f" (got {' and '.join(chosen)})" if chosen else ""))  # fmt: skip
+        raise UsageError(
+            "record what? give one of -- COMMAND, --pid and --all"
+            + (f" (got {' and '.join(chosen)})" if chosen else "")
+        )
     folder = out or fresh_folder()
     options = {"buffer_kib": buffer_kib, "has_yields": yields}
     if command:
@@ -87,8 +99,15 @@ def _record_command(command, folder, policy, cpus, timeout, options, *, as_json:
         raise UsageError(f"--timeout {timeout}: it must be longer than 0")
     # What it prints goes past our own answer.
     output = None if as_json else Path("/dev/stderr")
-    return record_command(command, folder, linux_class=parse_class(policy), cpus=parse_cpus(cpus),
-                          timeout_ns=timeout_ns, output=output, **options)  # fmt: skip
+    return record_command(
+        command,
+        folder,
+        linux_class=parse_class(policy),
+        cpus=parse_cpus(cpus),
+        timeout_ns=timeout_ns,
+        output=output,
+        **options,
+    )
 
 
 def tell(run: dict, *, as_json: bool) -> None:
@@ -114,8 +133,12 @@ def tell(run: dict, *, as_json: bool) -> None:
 
 def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a recording, or of any run.")],
-    policy: Annotated[list[str], typer.Option("--policy", "-p", help="Names or C files, with commas between.")],
-    cpus: Annotated[int | None, typer.Option(help="CPUs; default: as many as the recorded tasks used.")] = None,
+    policy: Annotated[
+        list[str], typer.Option("--policy", "-p", help="Names or C files, with commas between.")
+    ],
+    cpus: Annotated[
+        int | None, typer.Option(help="CPUs; default: as many as the recorded tasks used.")
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, for policies that draw numbers.")] = 1,
     settings: Annotated[
         list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="As for run.")
@@ -123,7 +146,9 @@ def replay(
     cost: Annotated[
         list[str], typer.Option("--cost", metavar="NAME=TIME", help="As for run: switch_ns=2us.")
     ] = [],  # noqa: B006
-    tick: Annotated[str | None, typer.Option(help="Time between ticks; default: the recorded machine's.")] = None,
+    tick: Annotated[
+        str | None, typer.Option(help="Time between ticks; default: the recorded machine's.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Where: sim, uthreads, kernel, linux or guest.")] = "sim",
     out: Annotated[Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")] = None,
     as_json: JsonOption = False,
@@ -137,11 +162,17 @@ def replay(
 
     names = [name.strip() for given in policy for name in given.split(",") if name.strip()]
     plan = Plan(
-        workloads=[load_recorded(run)], policies=names, out=out or fresh_folder(), host=host, cpus=cpus,
-        nr_seeds=seeds, settings=settings, costs=cost,
+        workloads=[load_recorded(run)],
+        policies=names,
+        out=out or fresh_folder(),
+        host=host,
+        cpus=cpus,
+        nr_seeds=seeds,
+        settings=settings,
+        costs=cost,
         tick_ns=None if tick is None else parse_duration(tick, place="--tick"),
         command_line=command_line(),
-    )  # fmt: skip
+    )
     result = run_plan(plan)
     keep_recorded(run, plan.out, plan.workloads[0])
     if as_json:

@@ -43,12 +43,16 @@ def show_page(result, *, workload: str) -> None:
     from ..report.write import write_report
 
     made = write_report(result.out, result.out / "report.html", workload=workload)
-    print(f"Page about {workload}: {made.path}; open it in any browser.\n"
-          f"All workloads on one page: {own_command()} report {shlex.quote(str(result.out))}")  # fmt: skip
+    print(
+        f"Page about {workload}: {made.path}; open it in any browser.\n"
+        f"All workloads on one page: {own_command()} report {shlex.quote(str(result.out))}"
+    )
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Runs, as `schedlab run --out DIR` leaves them.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Runs, as `schedlab run --out DIR` leaves them.")
+    ],
     out: Annotated[Path | None, typer.Option(help="HTML file to write; default: DIR/report.html.")] = None,
     workload: Annotated[str | None, typer.Option(help="Only this workload; default: all.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Folder for the charts as SVG and PDF.")] = None,

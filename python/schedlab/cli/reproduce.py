@@ -29,14 +29,33 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    reports: Annotated[list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all that are written down.")] = None,
-    host: Annotated[list[str] | None, typer.Option(help="Only there: sim, kernel, uthreads, linux, guest, or one set of runs, such as kernel-1; with commas between.")] = None,
-    quick: Annotated[bool, typer.Option("--quick/--full", help="A few seeds, or as many runs as the report.")] = True,
-    scale: Annotated[float | None, typer.Option(help="Size of Linux's work, 1 being the report's own.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for runs and pages; what is there is not done again.")] = Path("out/reproduce"),
-    write: Annotated[Path | None, typer.Option(metavar="FILE", help="Put the verdicts into this Markdown page, too: docs/replication.md.")] = None,
+    reports: Annotated[
+        list[int] | None,
+        typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all that are written down."),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only there: sim, kernel, uthreads, linux, guest, or one set of runs, such as kernel-1; with commas between."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="A few seeds, or as many runs as the report.")
+    ] = True,
+    scale: Annotated[
+        float | None, typer.Option(help="Size of Linux's work, 1 being the report's own.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for runs and pages; what is there is not done again.")
+    ] = Path("out/reproduce"),
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Put the verdicts into this Markdown page, too: docs/replication.md."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-) -> None:  # fmt: skip
+) -> None:
     """Run the experiments of the five reports again, and decide their claims."""
     from ..reproduce.replication import write_replication
     from ..reproduce.reproduction import Wanted
@@ -51,8 +70,16 @@ def reproduce(
     with Watch(is_silent=as_json) as watch:
         for number, folder in enumerate(folders, 1):
             watch.report(folder.name, number, len(folders))
-            made.append(reproduce_report(folder, wanted, on_set=watch.begin, on_start=watch.expect,
-                                         on_result=watch.advance, on_done=watch.end))  # fmt: skip
+            made.append(
+                reproduce_report(
+                    folder,
+                    wanted,
+                    on_set=watch.begin,
+                    on_start=watch.expect,
+                    on_result=watch.advance,
+                    on_done=watch.end,
+                )
+            )
             # After each report: what is done is written, whatever comes of the next one.
             if write is not None:
                 write_replication(made[-1:], write, today=datetime.now(UTC).date())
@@ -76,7 +103,9 @@ def _folders(numbers: list[int]) -> list[Path]:
     written = [number for number in REPORTS if (report_folder(number) / EXPERIMENT_FILE).is_file()]
     for number in numbers:
         if number not in written:
-            raise UsageError(f"report {number} has no {EXPERIMENT_FILE} yet; there are {', '.join(map(str, written))}")
+            raise UsageError(
+                f"report {number} has no {EXPERIMENT_FILE} yet; there are {', '.join(map(str, written))}"
+            )
     return [report_folder(number) for number in dict.fromkeys(numbers or written)]
 
 
@@ -92,7 +121,9 @@ def _hosts(given: list[str], folders: list[Path]) -> tuple[str, ...]:
     known = [*HOSTS, *dict.fromkeys(name for folder in folders for name in read_experiment(folder).runs)]
     for name in names:
         if name not in known:
-            raise UsageError(f"--host {name}: there is no such host or set of runs{did_you_mean(name, known)}")
+            raise UsageError(
+                f"--host {name}: there is no such host or set of runs{did_you_mean(name, known)}"
+            )
     return tuple(names)
 
 

@@ -149,5 +149,7 @@ def under(each: LinuxClass) -> Iterator[Answer | None]:
         yield loaded.answer
         answer = loaded.close()
     if answer.error:
-        raise ThrownOutError(f"{each.name}: thrown out while it had tasks, which then were under SCHED_OTHER: "
-                             f"{answer.error}", answer.error_kind or "policy")  # fmt: skip
+        raise ThrownOutError(
+            f"{each.name}: thrown out while it had tasks, which then were under SCHED_OTHER: {answer.error}",
+            answer.error_kind or "policy",
+        )

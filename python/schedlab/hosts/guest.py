@@ -86,9 +86,7 @@ def unavailable_reason() -> str | None:
         The reason with its remedy, or None.
     """
     if shutil.which(QEMU) is None:
-        return (
-            f"{QEMU} is missing; to have it: ./lab setup, or sudo apt-get install qemu-system-x86"
-        )
+        return f"{QEMU} is missing; to have it: ./lab setup, or sudo apt-get install qemu-system-x86"
     try:
         find_bpf_compiler()
     except UnavailableError as error:
@@ -135,9 +133,8 @@ def guest_system(
 
 
 def run_guest(
-    tasks: list[GuestTask], *, cpus: int = 1, timeout_s: float = 240.0,
-    files: dict[str, bytes] | None = None,
-) -> list[Answer]:  # fmt: skip
+    tasks: list[GuestTask], *, cpus: int = 1, timeout_s: float = 240.0, files: dict[str, bytes] | None = None
+) -> list[Answer]:
     """Have one machine do all tasks.
 
     Parameters
@@ -232,8 +229,9 @@ def read_answers(tasks: list[GuestTask], said, *, timeout_s: float) -> list[Answ
         raise HostError(f"the guest said nothing{': ' + said.complaint if said.complaint else ''}; {end}")
     starts = [index for index, (name, _) in enumerate(frames) if name == "next"]
     first = frames[: starts[0]] if starts else frames
-    formats = {name.removeprefix("format "): text.decode() for name, text in first
-               if name.startswith("format ")}  # fmt: skip
+    formats = {
+        name.removeprefix("format "): text.decode() for name, text in first if name.startswith("format ")
+    }
     general = [frame for frame in first if not frame[0].startswith("format ")]
     answers = []
     for index, task in enumerate(tasks):

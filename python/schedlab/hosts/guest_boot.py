@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Boot the guest once, save the machine, and go on from there for every run.
 
-	boot (some seconds) -> the guest stops its machine -> saved in the cache
-	every run:  the saved machine + a job --- a third of a second --> answers
+        boot (some seconds) -> the guest stops its machine -> saved in the cache
+        every run:  the saved machine + a job --- a third of a second --> answers
 
 A machine that counts instructions instead of time is in the same state whenever
 it is saved, so a run is the same every time, on whatever was saved. Its job comes
@@ -16,6 +16,7 @@ Read next: guest_frames.py, what goes in and comes out.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -78,8 +79,7 @@ class GuestSystem:
     def words(self) -> list[str]:
         """QEMU's words for the CPUs."""
         if self.is_counted:
-            accelerator = ["-accel", "tcg", "-icount", "shift=0,sleep=off",
-                           "-cpu", "max,-rdrand,-rdseed"]  # fmt: skip
+            accelerator = ["-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "max,-rdrand,-rdseed"]
         else:
             # Several threads of the emulator have brought the kernel down; and KVM is
             # there on machines where it fails half-way.
@@ -168,10 +168,14 @@ class GuestRunner:
             saved_machine(system).unlink(missing_ok=True)
             said = self._go_on(system, saved_machine(system, self), files, timeout_s)
         if said is None:
-            raise HostError(f"{saved_machine(system)}: {QEMU} does not go on from the machine that it has just saved")
+            raise HostError(
+                f"{saved_machine(system)}: {QEMU} does not go on from the machine that it has just saved"
+            )
         return said
 
-    def _go_on(self, system: GuestSystem, saved: Path, files: Mapping[str, bytes], timeout_s: float) -> Said | None:
+    def _go_on(
+        self, system: GuestSystem, saved: Path, files: Mapping[str, bytes], timeout_s: float
+    ) -> Said | None:
         """Have a copy of a saved machine do a job; None: it cannot be gone on from."""
         with tempfile.TemporaryDirectory(prefix="schedlab-guest-") as name:
             folder = Path(name)
@@ -294,9 +298,13 @@ class _Qemu:
         try:
             # Ctrl-C is for us: we end the process in our own order.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                start_new_session=True, pass_fds=fds,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=fds,
+            )
         except OSError as error:
             raise HostError(f"{QEMU}: cannot be started: {error.strerror}") from error
         self._timer = threading.Timer(timeout_s, self._time_out)
@@ -314,10 +322,8 @@ class _Qemu:
         self._complaint = self._process.stderr.read().decode(errors="replace").strip()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 stream.close()
-            except BrokenPipeError:
-                pass
 
     def _time_out(self) -> None:
         self._has_timed_out = True

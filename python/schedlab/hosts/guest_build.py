@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import os
 import shlex
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -73,10 +72,17 @@ def compile_for_bpf(source: Path, *, defines: tuple[str, ...] = ()) -> bytes:
 
 #: Folders and files, below hosts/linux or the root, that each program is made of.
 _PROGRAMS = {
-    "guest": ("hosts/linux/guest/*.c", "hosts/linux/load/frame.c", "hosts/linux/load/lines.c",
-              "hosts/linux/load/policy.c", "hosts/linux/tasks/*.c",
-              # Without objects.c: a task waits for Linux's own locks and pipes.
-              "player/player.c", "player/program.c", "player/work.c"),
+    "guest": (
+        "hosts/linux/guest/*.c",
+        "hosts/linux/load/frame.c",
+        "hosts/linux/load/lines.c",
+        "hosts/linux/load/policy.c",
+        "hosts/linux/tasks/*.c",
+        # Without objects.c: a task waits for Linux's own locks and pipes.
+        "player/player.c",
+        "player/program.c",
+        "player/work.c",
+    ),
     "load": ("hosts/linux/load/*.c",),
 }
 _HEADERS = ("hosts/linux/*/*.h", "player/*.h", "include/*/*.h")
@@ -116,7 +122,9 @@ def build_program(name: str, libbpf: Path) -> Path:
     target = cache_folder("guest") / f"{name}-{digest.hexdigest()[:16]}"
     with locked(target.parent / "build-lock"):
         if not target.exists():
-            with announced(f"building the loader of policies ({name}), some seconds the first time; it is kept"):
+            with announced(
+                f"building the loader of policies ({name}), some seconds the first time; it is kept"
+            ):
                 _compile_program(compiler, sources, libbpf, target)
     return target
 
@@ -145,9 +153,8 @@ def _libelf() -> list[str]:
     """Linker words for a static libelf; newer ones need zstd beside zlib."""
     try:
         done = subprocess.run(
-            ["pkg-config", "--static", "--libs", "libelf"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            ["pkg-config", "--static", "--libs", "libelf"], capture_output=True, text=True, check=True
+        )
     except (FileNotFoundError, subprocess.CalledProcessError):
         return ["-lelf", "-lz"]
     return done.stdout.split()
@@ -175,8 +182,7 @@ def make_initramfs(files: dict[str, bytes]) -> bytes:
     entries += [(name, 0o100755, files[name]) for name in sorted(files)]
     entries.append(("TRAILER!!!", 0, b""))
     archive = b"".join(
-        _cpio_entry(number, name, mode, data)
-        for number, (name, mode, data) in enumerate(entries, start=1)
+        _cpio_entry(number, name, mode, data) for number, (name, mode, data) in enumerate(entries, start=1)
     )
     return gzip.compress(archive, compresslevel=1, mtime=0)
 

@@ -5,20 +5,20 @@ A frame is `NAME BYTES\\n`, that many bytes, and `\\n`. The same form brings a j
 into the guest (hosts/linux/guest/input.c) and answers out of it and out of
 `schedlab-load` (hosts/linux/load/frame.c):
 
-	boot      "TICK_NS UNAME", once
-	next      PATH; what follows is about this policy, or this program
-	program   "CALLBACK INSTRUCTIONS", then the verifier's text
-	refused   why the policy was not loaded, or not attached
-	loaded, attached
-	attributes    number of the policy's map of attributes in that kernel
-	counts    lines "call CALLBACK TIMES NANOSECONDS", "event NAME TIMES"
-	ended     "by us" or "by the kernel"
-	kernel    its lines about sched_ext meanwhile
-	line      "FILE:LINE: TEXT" of the source that these are about
-	fatal     what went wrong in the guest itself
-	format EVENT, task, played, result, page CPU, stats CPU    a program that was played
-	output, status    of a program that was run
-	done      the end
+        boot      "TICK_NS UNAME", once
+        next      PATH; what follows is about this policy, or this program
+        program   "CALLBACK INSTRUCTIONS", then the verifier's text
+        refused   why the policy was not loaded, or not attached
+        loaded, attached
+        attributes    number of the policy's map of attributes in that kernel
+        counts    lines "call CALLBACK TIMES NANOSECONDS", "event NAME TIMES"
+        ended     "by us" or "by the kernel"
+        kernel    its lines about sched_ext meanwhile
+        line      "FILE:LINE: TEXT" of the source that these are about
+        fatal     what went wrong in the guest itself
+        format EVENT, task, played, result, page CPU, stats CPU    a program that was played
+        output, status    of a program that was run
+        done      the end
 
 Must stay true: a row of frames that was cut short is read up to its last whole
 frame.
@@ -57,8 +57,7 @@ def write_frames(frames: Mapping[str, bytes]) -> bytes:
     b'/job 6\\nhold 3\\n'
     """
     return b"".join(
-        b"%s %d\n%s\n" % (name.encode(), len(contents), contents)
-        for name, contents in frames.items()
+        b"%s %d\n%s\n" % (name.encode(), len(contents), contents) for name, contents in frames.items()
     )
 
 

@@ -25,15 +25,7 @@ from ..errors import SchedlabError
 from ..program.file import read_program
 from ..records.file import write_records
 from ..records.ftrace import printed_lines, trace_records
-from .guest import (
-    LEAD_MS,
-    LEAD_MS_LONG,
-    GuestTask,
-    guest_system,
-    job_files,
-    read_answers,
-    unavailable_reason,
-)
+from .guest import LEAD_MS, LEAD_MS_LONG, GuestTask, guest_system, job_files, read_answers, unavailable_reason
 from .guest_boot import CPUS_MAX, QEMU, GuestRunner
 from .guest_build import compile_for_bpf
 from .guest_frames import Answer
@@ -114,12 +106,16 @@ class GuestSession:
         program = job.program.read_bytes()
         path = job.policy.policy.path
         task = GuestTask(
-            job.label, _compiled(path, path.stat().st_mtime_ns), knobs=dict(job.policy.values),
-            program=program, device=device_of(job),
+            job.label,
+            _compiled(path, path.stat().st_mtime_ns),
+            knobs=dict(job.policy.values),
+            program=program,
+            device=device_of(job),
             lead_ms=LEAD_MS if job.nr_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
-        )  # fmt: skip
-        system, _ = guest_system(kernel=self.host.kernel, nr_cpus=job.nr_cpus,
-                                 is_counted=not self.host.is_parallel)  # fmt: skip
+        )
+        system, _ = guest_system(
+            kernel=self.host.kernel, nr_cpus=job.nr_cpus, is_counted=not self.host.is_parallel
+        )
         said = self._runner.run(system, job_files([task]), timeout_s=self.timeout_seconds)
         if self._runner.is_interrupted:
             return Outcome(error="interrupted", error_kind="host")
@@ -168,6 +164,8 @@ def _outcome(job: Job, answer: Answer, program) -> Outcome:
     for task, code in answer.results.items():
         return Outcome(
             error=f"{names[task]}[{task + 1}] ended with error {-code} ({os.strerror(abs(code))})",
-            error_kind="program", task=task + 1, **about,
-        )  # fmt: skip
+            error_kind="program",
+            task=task + 1,
+            **about,
+        )
     return Outcome(**about)

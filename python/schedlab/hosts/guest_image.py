@@ -118,8 +118,7 @@ def _fetched(refresh: bool, *kinds: str) -> dict[str, tuple[Path, str]]:
     lost = [kind for kind in kinds if kind not in found]
     if lost:
         raise UnavailableError(
-            f"{folder}: no {lost[0]} there after a fetch that gave no error; remove the folder "
-            "and try again"
+            f"{folder}: no {lost[0]} there after a fetch that gave no error; remove the folder and try again"
         )
     return found
 
@@ -177,8 +176,7 @@ def _fetch(folder: Path, kinds: list[str]) -> None:
     """Fetch packages and move them into the cache."""
     if os.uname().machine != "x86_64":
         raise UnavailableError(
-            f"loading policies is built for x86_64 only (this is {os.uname().machine}); "
-            "use --host sim"
+            f"loading policies is built for x86_64 only (this is {os.uname().machine}); use --host sim"
         )
     for tool in ("apt-get", "dpkg"):
         if shutil.which(tool) is None:
@@ -217,10 +215,11 @@ def debian_mirror() -> str:
         If apt has never read a package list; the message has the remedy.
     """
     done = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(REPO_URI)|$(LABEL)|$(COMPONENT)",
-         "Identifier: Packages"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)|$(LABEL)|$(COMPONENT)", "Identifier: Packages"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     for line in done.stdout.splitlines():
         address, label, component = line.split("|")
         if label == "Debian" and component == "main":
@@ -274,9 +273,7 @@ class PrivateApt:
             "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled": "false",
             "Debug::NoLocking": "true",
         }
-        self.options = [
-            word for name, value in settings.items() for word in ("-o", f"{name}={value}")
-        ]
+        self.options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
     def run(self, tool: str, *words: str) -> str:
         """Run an apt tool in `folder`.
@@ -300,10 +297,14 @@ class PrivateApt:
         """
         try:
             done = subprocess.run(
-                [tool, *self.options, *words], cwd=self.folder, capture_output=True,
-                text=True, check=False, timeout=FETCH_TIMEOUT_S,
+                [tool, *self.options, *words],
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=FETCH_TIMEOUT_S,
                 env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
-            )  # fmt: skip
+            )
         except subprocess.TimeoutExpired as error:
             raise UnavailableError(
                 f"{tool} {' '.join(words)} gave no answer within {FETCH_TIMEOUT_S} s; look at the "
@@ -341,8 +342,7 @@ class PrivateApt:
         found = re.search(rf"Depends: ({pattern})\s*$", said, re.MULTILINE)
         if not found:
             raise UnavailableError(
-                f"Debian's {' and '.join(KERNEL_SUITES)} name no kernel behind {package}; "
-                "use --host sim"
+                f"Debian's {' and '.join(KERNEL_SUITES)} name no kernel behind {package}; use --host sim"
             )
         return found[1]
 
@@ -365,9 +365,8 @@ class PrivateApt:
         self.run("apt-get", "download", package)
         (archive,) = set(self.folder.glob("*.deb")) - before
         version = subprocess.run(
-            ["dpkg-deb", "--field", archive, "Version"],
-            capture_output=True, text=True, check=True,
-        ).stdout.strip()  # fmt: skip
+            ["dpkg-deb", "--field", archive, "Version"], capture_output=True, text=True, check=True
+        ).stdout.strip()
         place = self.folder / f"unpacked-{archive.stem}"
         subprocess.run(["dpkg-deb", "--extract", archive, place], check=True)
         return place, version.replace(":", "_")

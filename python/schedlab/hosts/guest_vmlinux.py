@@ -7,8 +7,8 @@ it. That program is a third of what an emulator executes until the guest is ther
 The kernel inside is an ELF file; if a note in it says where it can be entered
 directly (PVH), QEMU starts it as it is.
 
-	boot sector | setup | payload: compressed ELF | ...
-	                      ^ its place and length are in the header
+        boot sector | setup | payload: compressed ELF | ...
+                              ^ its place and length are in the header
 
 Must stay true: an image that is not understood is booted as it is; one that cannot
 run policies is refused before anything is booted, with what would do.
@@ -47,9 +47,22 @@ NOTE_OWNER, NOTE_ENTRY = b"Xen\0", 18
 PROGRAM_NOTE = 4
 #: How ELF and the header of EFI programs, which most kernels are, too, call machines.
 ELF_MACHINE_OFFSET, ELF_X86_64 = 18, 62
-ELF_MACHINES = {3: "32-bit x86", 21: "PowerPC", 22: "s390", 40: "32-bit Arm", 183: "64-bit Arm", 243: "RISC-V"}
+ELF_MACHINES = {
+    3: "32-bit x86",
+    21: "PowerPC",
+    22: "s390",
+    40: "32-bit Arm",
+    183: "64-bit Arm",
+    243: "RISC-V",
+}
 EFI_X86_64 = 0x8664
-EFI_MACHINES = {0x14C: "32-bit x86", 0x1C2: "32-bit Arm", 0xAA64: "64-bit Arm", 0x5064: "RISC-V", 0x6264: "LoongArch"}
+EFI_MACHINES = {
+    0x14C: "32-bit x86",
+    0x1C2: "32-bit Arm",
+    0xAA64: "64-bit Arm",
+    0x5064: "RISC-V",
+    0x6264: "LoongArch",
+}
 #: What only a kernel with sched_ext has in it, and one that describes its types.
 SCHED_EXT, TYPES = b"sched_ext_ops", b"\0.BTF\0"
 #: What of an ELF file has its table of parts in it.
@@ -93,7 +106,9 @@ def _unpacked(image: Path, _mtime_ns: int) -> Path:
         try:
             elf = kernel_in(data)
         except ValueError as error:
-            raise HostError(f"{image}: {error}; if it is schedlab's own copy, remove {image.parent}: it is fetched again") from error
+            raise HostError(
+                f"{image}: {error}; if it is schedlab's own copy, remove {image.parent}: it is fetched again"
+            ) from error
         if elf is None or not can_be_entered(elf):
             return image
         made = kernel.with_name(f".{kernel.name}.{os.getpid()}")
@@ -192,13 +207,17 @@ def refuse_unusable(image: Path) -> None:
         if stat.S_ISREG(status.st_mode) and status.st_size <= IMAGE_BYTES_MAX:
             reason = _why_unusable(image, status.st_mtime_ns)
         else:
-            reason = "is no kernel: " + (f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "not even a file")
+            reason = "is no kernel: " + (
+                f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "not even a file"
+            )
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
     if reason:
-        raise UsageError(f"--kernel {image}: {reason}; name a kernel image for x86_64, such as /boot/vmlinuz-VERSION, "
-                         "built with CONFIG_SCHED_CLASS_EXT=y and CONFIG_DEBUG_INFO_BTF=y, or leave --kernel out for "
-                         "Debian's")  # fmt: skip
+        raise UsageError(
+            f"--kernel {image}: {reason}; name a kernel image for x86_64, such as /boot/vmlinuz-VERSION, "
+            "built with CONFIG_SCHED_CLASS_EXT=y and CONFIG_DEBUG_INFO_BTF=y, or leave --kernel out for "
+            "Debian's"
+        )
 
 
 @lru_cache(maxsize=4)
@@ -250,7 +269,11 @@ def _why_no_elf_kernel(data: bytes) -> str | None:
     for offset, length, _ in _program_parts(data):
         if offset + length > len(data):
             return f"is cut short: it has {len(data):,} of {offset + length:,} bytes"
-    return None if can_be_entered(data) else "says nowhere how it is entered (PVH), so it is no kernel to be booted as it is"
+    return (
+        None
+        if can_be_entered(data)
+        else "says nowhere how it is entered (PVH), so it is no kernel to be booted as it is"
+    )
 
 
 def _release_in(data: bytes) -> str:
@@ -266,7 +289,10 @@ def _is_cut(kernel: Path) -> bool:
     """Whether an unpacked kernel is not whole, as after a disk was full or the power gone."""
     with open(kernel, "rb") as file:
         head = file.read(HEAD_BYTES)
-    return max((offset + length for offset, length, _ in _program_parts(head)), default=1) > kernel.stat().st_size
+    return (
+        max((offset + length for offset, length, _ in _program_parts(head)), default=1)
+        > kernel.stat().st_size
+    )
 
 
 def can_be_entered(elf: bytes) -> bool:
@@ -284,8 +310,10 @@ def can_be_entered(elf: bytes) -> bool:
     """
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) < 64:
         return False
-    return any(kind == PROGRAM_NOTE and _has_entry(elf[offset : offset + length])
-               for offset, length, kind in _program_parts(elf))  # fmt: skip
+    return any(
+        kind == PROGRAM_NOTE and _has_entry(elf[offset : offset + length])
+        for offset, length, kind in _program_parts(elf)
+    )
 
 
 def _program_parts(elf: bytes) -> Iterator[tuple[int, int, int]]:

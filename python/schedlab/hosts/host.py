@@ -18,6 +18,7 @@ from typing import Protocol
 from ..calibration import Calibration
 from ..policy.build import BuiltPolicy
 
+
 @dataclass(frozen=True)
 class Job:
     """One run to be done.

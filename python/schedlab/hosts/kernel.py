@@ -103,9 +103,12 @@ class KernelSession(ProcessSession):
     """
 
     def __init__(
-        self, *, timeout_seconds: float, is_parallel: bool = False,
+        self,
+        *,
+        timeout_seconds: float,
+        is_parallel: bool = False,
         image: kernel_build.KernelImage | None = None,
-    ):  # fmt: skip
+    ):
         super().__init__(timeout_seconds=timeout_seconds)
         self.is_parallel = is_parallel
         self._image = image
@@ -126,11 +129,14 @@ class KernelSession(ProcessSession):
         arguments = _arguments(job, ramdisk, read_program(program).nr_tasks)
         nr_bytes = len(kernel_boot.boot_arguments(arguments))
         if nr_bytes > ARGUMENTS_BYTES_MAX:
-            return Outcome(error=f"{nr_bytes} bytes of settings are more than the kernel takes "
-                           f"({ARGUMENTS_BYTES_MAX}); use a policy with fewer knobs",
-                           error_kind="usage")  # fmt: skip
-        command = job_command(image, folder, nr_cpus=job.nr_cpus, arguments=arguments,
-                              is_parallel=self.is_parallel)
+            return Outcome(
+                error=f"{nr_bytes} bytes of settings are more than the kernel takes "
+                f"({ARGUMENTS_BYTES_MAX}); use a policy with fewer knobs",
+                error_kind="usage",
+            )
+        command = job_command(
+            image, folder, nr_cpus=job.nr_cpus, arguments=arguments, is_parallel=self.is_parallel
+        )
         how = self._boot(command)
         console = (folder / "console").read_text(errors="replace")
         if how is not None and how.error_kind != "crash":
@@ -145,8 +151,7 @@ class KernelSession(ProcessSession):
         if done.status < 0 or said:
             return Outcome(error=f"{QEMU} ended with {done.status}: {said}", error_kind="host")
         if done.status:
-            return Outcome(error=f"the machine went off with status {done.status}",
-                           error_kind="crash")  # fmt: skip
+            return Outcome(error=f"the machine went off with status {done.status}", error_kind="crash")
         return None
 
 
@@ -230,16 +235,23 @@ def _arguments(job: Job, ramdisk: int, nr_tasks: int) -> dict[str, str]:
     name = Path(job.policy.policy.path).name.removesuffix(".bpf.c")
     knobs = [f"{knob}={value}" for knob, value in job.policy.values.items()]
     return {
-        "tick_ns": str(job.tick_ns), "seed": str(job.seed), "ramdisk": str(ramdisk),
+        "tick_ns": str(job.tick_ns),
+        "seed": str(job.seed),
+        "ramdisk": str(ramdisk),
         "procs_max": str(max(64, nr_tasks + PROCS_SPARE)),
-        **shown, "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, "-c", str(job.nr_cpus), name, *knobs]),
-    }  # fmt: skip
+        **shown,
+        "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, "-c", str(job.nr_cpus), name, *knobs]),
+    }
 
 
 def job_command(
-    image: kernel_build.KernelImage, folder: Path, *, nr_cpus: int, arguments: dict[str, str],
+    image: kernel_build.KernelImage,
+    folder: Path,
+    *,
+    nr_cpus: int,
+    arguments: dict[str, str],
     is_parallel: bool = False,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Write QEMU's command line for a machine that does a job.
 
     Parameters
@@ -261,14 +273,23 @@ def job_command(
         Program and arguments.
     """
     channel = (
-        "-seed", "1", "-device", "virtio-serial-device",
-        "-chardev", f"file,id=channel,path={folder / 'channel'}",
-        "-device", "virtconsole,chardev=channel",
-    )  # fmt: skip
+        "-seed",
+        "1",
+        "-device",
+        "virtio-serial-device",
+        "-chardev",
+        f"file,id=channel,path={folder / 'channel'}",
+        "-device",
+        "virtconsole,chardev=channel",
+    )
     machine = Machine(
-        image, nr_cpus=nr_cpus, arguments=arguments, is_counted=not is_parallel,
-        job=folder / "initrd", extra=channel,
-    )  # fmt: skip
+        image,
+        nr_cpus=nr_cpus,
+        arguments=arguments,
+        is_counted=not is_parallel,
+        job=folder / "initrd",
+        extra=channel,
+    )
     return kernel_boot.machine_command(machine, console=f"file:{folder / 'console'}")
 
 
@@ -305,8 +326,9 @@ def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | Non
         return Outcome(error=refused[0], error_kind="policy", answer=answer)
     if ended_badly is not None or sent.status is None:
         how = ended_badly.error if ended_badly else "the machine went off before its job was done"
-        return Outcome(error=f"{how}; the end of its console:\n{_tail(console)}",
-                       error_kind="crash", answer=answer)  # fmt: skip
+        return Outcome(
+            error=f"{how}; the end of its console:\n{_tail(console)}", error_kind="crash", answer=answer
+        )
     program = read_program(job.program.read_bytes())
     names = [program.string(int(row["name"])) for row in program.task_rows]
     parent = program.task_rows["parent"].astype("int64")
@@ -314,10 +336,10 @@ def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | Non
     try:
         played = played_records(sent, parents)
     except HostError as error:
-        return Outcome(error=f"{error}; the end of its console:\n{_tail(console)}",
-                       error_kind="host", answer=answer)  # fmt: skip
-    write_records(job.records, played.events, nr_cpus=job.nr_cpus, tick_ns=job.tick_ns,
-                  end_ns=played.end_ns)
+        return Outcome(
+            error=f"{error}; the end of its console:\n{_tail(console)}", error_kind="host", answer=answer
+        )
+    write_records(job.records, played.events, nr_cpus=job.nr_cpus, tick_ns=job.tick_ns, end_ns=played.end_ns)
     answer |= {"nr_exited": played.nr_exited, "end_ns": played.end_ns}
     return _judged(sent, played, names, answer)
 
@@ -331,9 +353,11 @@ def _judged(sent: Sent, played, names: list[str], answer: dict) -> Outcome:
             continue
         reason, _ = with_program_pids(reason, played.tasks, names)
         return Outcome(
-            error=reason, error_kind="stall" if "stall" in reason.partition(":")[0] else "policy",
-            task=task, answer=answer | {"exit_kind": int(kind)},
-        )  # fmt: skip
+            error=reason,
+            error_kind="stall" if "stall" in reason.partition(":")[0] else "policy",
+            task=task,
+            answer=answer | {"exit_kind": int(kind)},
+        )
     for line in sent.said("deadlock"):
         pid, reason = line.split(" ", 1)
         reason, _ = with_program_pids(reason, played.tasks, names)
@@ -342,8 +366,10 @@ def _judged(sent: Sent, played, names: list[str], answer: dict) -> Outcome:
         task, code, op = map(int, line.split())
         return Outcome(
             error=f"{names[task]}[{task + 1}] ended at op {op} of its program with error {code}",
-            error_kind="program", task=task + 1, answer=answer,
-        )  # fmt: skip
+            error_kind="program",
+            task=task + 1,
+            answer=answer,
+        )
     return Outcome(answer=answer)
 
 

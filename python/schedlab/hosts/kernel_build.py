@@ -49,9 +49,7 @@ USER_OPTIONS = (*COMMON, "-mno-relax")
 #: A program from outside, xv6's for instance, is not ours to warn about.
 FOREIGN_OPTIONS = (*(word for word in USER_OPTIONS if not word.startswith("-W")), "-w")
 #: A policy may have unused helpers, and is not ours to warn about.
-POLICY_OPTIONS = tuple(
-    word for word in KERNEL_OPTIONS if word not in ("-Werror", "-Wextra", "-std=gnu11")
-)
+POLICY_OPTIONS = tuple(word for word in KERNEL_OPTIONS if word not in ("-Werror", "-Wextra", "-std=gnu11"))
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 MAIN = re.compile(r"^(?:int|void)\s+main\s*\(|^main\s*\(", re.MULTILINE)
 #: What `llvm-nm` calls a function, global or local.
@@ -102,9 +100,12 @@ def unavailable() -> str | None:
 
 
 def build_kernel(
-    policies: Sequence[Path] = (), *, programs: Sequence[Path] = (), files: Sequence[Path] = (),
+    policies: Sequence[Path] = (),
+    *,
+    programs: Sequence[Path] = (),
+    files: Sequence[Path] = (),
     has_lab: bool = True,
-) -> KernelImage:  # fmt: skip
+) -> KernelImage:
     """Build kernel and file system, or find them in the cache.
 
     Parameters
@@ -233,9 +234,7 @@ def _compile(source: Path, include_path: Sequence[Path], options: Sequence[str])
     return _make(target, TOOLS[0], *words, "-c", source, "-o")
 
 
-def _compile_all(
-    sources: Sequence[Path], include_path: Sequence[Path], options: Sequence[str]
-) -> list[Path]:
+def _compile_all(sources: Sequence[Path], include_path: Sequence[Path], options: Sequence[str]) -> list[Path]:
     """Object files, in the order of their sources."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda source: _compile(source, include_path, options), sources))
@@ -277,10 +276,13 @@ def _link_policies(policies: Sequence[Path]) -> Path:
 def _symbol_table(functions: Sequence[tuple[int, str]]) -> str:
     """Assembly of `kernel_symbols`: addresses in rising order, with names."""
     lines = [
-        '\t.section .ksymbols,"a"', "\t.balign 8",
-        "\t.globl kernel_symbols, nr_kernel_symbols", "nr_kernel_symbols:",
-        f"\t.quad {len(functions)}", "kernel_symbols:",
-    ]  # fmt: skip
+        '\t.section .ksymbols,"a"',
+        "\t.balign 8",
+        "\t.globl kernel_symbols, nr_kernel_symbols",
+        "nr_kernel_symbols:",
+        f"\t.quad {len(functions)}",
+        "kernel_symbols:",
+    ]
     lines += [f"\t.quad {address:#x}, .Lname{i}" for i, (address, _) in enumerate(functions)]
     lines += [f'.Lname{i}:\t.asciz "{name}"' for i, (_, name) in enumerate(functions)]
     return "\n".join(lines) + "\n"
@@ -316,14 +318,23 @@ def _link_kernel(objects: Sequence[Path]) -> Path:
             source.write_text(_symbol_table(functions), encoding="utf-8")
             table = _make(Path(scratch) / f"{name}.o", TOOLS[0], *TARGET, "-c", source, "-o")
             linked = _make(
-                Path(scratch) / name, TOOLS[1], "-T", script, "--gc-sections", "-z", "norelro",
-                "-z", "max-page-size=4096", *objects, table, "-o",
-            )  # fmt: skip
+                Path(scratch) / name,
+                TOOLS[1],
+                "-T",
+                script,
+                "--gc-sections",
+                "-z",
+                "norelro",
+                "-z",
+                "max-page-size=4096",
+                *objects,
+                table,
+                "-o",
+            )
             before, functions = functions, _functions(linked)
             if before and before != functions:
                 raise UnavailableError(
-                    f"{script}: its symbol table moves the kernel's code; .ksymbols must stand "
-                    "behind .text"
+                    f"{script}: its symbol table moves the kernel's code; .ksymbols must stand behind .text"
                 )
         os.replace(linked, target)
     return target
@@ -357,8 +368,19 @@ def _link_programs(extra: Sequence[Path]) -> dict[str, Path]:
         target = cache_folder("kernel") / f"program-{digest}" / source.stem
         if not target.exists():
             target.parent.mkdir(exist_ok=True)
-            _make(target, TOOLS[1], "-T", script, "--gc-sections", "-z", "norelro",
-                  "-z", "max-page-size=4096", *parts, "-o")  # fmt: skip
+            _make(
+                target,
+                TOOLS[1],
+                "-T",
+                script,
+                "--gc-sections",
+                "-z",
+                "norelro",
+                "-z",
+                "max-page-size=4096",
+                *parts,
+                "-o",
+            )
         made[source.stem] = target
     return made
 

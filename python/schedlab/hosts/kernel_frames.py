@@ -91,7 +91,7 @@ def read_frames(data: bytes) -> Sent:
         magic, kind, hart, nr_bytes, seq, arg = FRAME.unpack_from(data, at)
         if magic != MAGIC or kind not in (RECORDS, TEXT, END) or nr_bytes > FRAME_BYTES_MAX:
             raise HostError(
-                f"the kernel's channel cannot be read at byte {at}: {data[at:at + 24].hex()}; "
+                f"the kernel's channel cannot be read at byte {at}: {data[at : at + 24].hex()}; "
                 "kernel and schedlab are of different versions"
             )
         body = data[at + FRAME.size : at + FRAME.size + nr_bytes]

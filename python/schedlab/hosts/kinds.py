@@ -134,8 +134,9 @@ def device_of(job: Job) -> tuple[int, ...]:
     device = dict(DEVICE)
     for option, value in job.options:
         if option == "--io":
-            device |= {name: int(number) for name, _, number in
-                       (item.partition("=") for item in value.split(","))}  # fmt: skip
+            device |= {
+                name: int(number) for name, _, number in (item.partition("=") for item in value.split(","))
+            }
     return tuple(device[name] for name in DEVICE)
 
 

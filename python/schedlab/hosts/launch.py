@@ -172,9 +172,13 @@ def _raise_failure(command: Command, report: dict) -> None:
         return
     name, reason = command.linux_class.name, os.strerror(number)
     if kind == "scheduler" and number == errno.EPERM:
-        limit = "" if command.linux_class.runtime_ns else ", or raise RLIMIT_RTPRIO (ulimit -r) and RLIMIT_NICE"
-        raise UnavailableError(f"{name} needs CAP_SYS_NICE: start schedlab as root{limit}; SCHED_OTHER, SCHED_BATCH and "
-                               "SCHED_IDLE need nothing")  # fmt: skip
+        limit = (
+            "" if command.linux_class.runtime_ns else ", or raise RLIMIT_RTPRIO (ulimit -r) and RLIMIT_NICE"
+        )
+        raise UnavailableError(
+            f"{name} needs CAP_SYS_NICE: start schedlab as root{limit}; SCHED_OTHER, SCHED_BATCH and "
+            "SCHED_IDLE need nothing"
+        )
     if kind == "watchdog":
         raise UnavailableError(
             f"{name}: the watchdog that ends it must have a higher priority, which RLIMIT_RTPRIO forbids; "
@@ -184,17 +188,23 @@ def _raise_failure(command: Command, report: dict) -> None:
         raise UsageError(f"{name}: this machine has no room for so much reserved time; ask for less")
     if kind == "affinity":
         cpus = ",".join(map(str, command.cpus))
-        raise UsageError(f"--cpus {cpus}: {reason}; this process may use "
-                         f"{','.join(map(str, sorted(os.sched_getaffinity(0))))}")  # fmt: skip
+        raise UsageError(
+            f"--cpus {cpus}: {reason}; this process may use "
+            f"{','.join(map(str, sorted(os.sched_getaffinity(0))))}"
+        )
     if kind == "exec":
         raise UsageError(f"{command.argv[0]}: cannot be started: {reason}")
     if kind == "output":
         files = " or ".join(str(file) for file in (command.output, command.errors) if file is not None)
         raise UsageError(f"{files}: cannot be written: {reason}")
     if kind == "survivor":
-        raise UnavailableError(f"{' '.join(command.argv)}: what is left of it runs as another user (sudo?), so it could not be "
-                               "ended and goes on; that needs CAP_KILL: start schedlab itself as that user")  # fmt: skip
+        raise UnavailableError(
+            f"{' '.join(command.argv)}: what is left of it runs as another user (sudo?), so it could not be "
+            "ended and goes on; that needs CAP_KILL: start schedlab itself as that user"
+        )
     if kind == "keeper":
-        raise HostError(f"{command.argv[0]} under {name}: schedlab-keeper, which watched over it, was killed, so its tree "
-                        "was ended and nobody has its figures; run it again")  # fmt: skip
+        raise HostError(
+            f"{command.argv[0]} under {name}: schedlab-keeper, which watched over it, was killed, so its tree "
+            "was ended and nobody has its figures; run it again"
+        )
     raise HostError(f"{command.argv[0]} under {name}: {kind}: {reason}")

@@ -138,8 +138,9 @@ def run_cpus(nr_cpus: int) -> tuple[int, ...]:
     """
     allowed = sorted(cpu for cpu in os.sched_getaffinity(0) if cpu < 64)
     if len(allowed) < nr_cpus:
-        raise UnavailableError(f"--cpus {nr_cpus}: this process may use {len(allowed)} CPUs of this machine; "
-                               "ask for fewer")  # fmt: skip
+        raise UnavailableError(
+            f"--cpus {nr_cpus}: this process may use {len(allowed)} CPUs of this machine; ask for fewer"
+        )
     return tuple(allowed[:nr_cpus])
 
 
@@ -164,7 +165,9 @@ class LinuxSession:
         """What the runner wrote down, or how it ended."""
         try:
             policy = job.policy.policy
-            linux_class = parse_workload_class(policy.name) if policy.path == CLASS_FILE else class_of(job.policy)
+            linux_class = (
+                parse_workload_class(policy.name) if policy.path == CLASS_FILE else class_of(job.policy)
+            )
             refuse_class(linux_class)
             cpus = run_cpus(job.nr_cpus)
             self._open()
@@ -211,7 +214,13 @@ class LinuxSession:
             with under(linux_class) as loaded:
                 if loaded is not None and loaded.attributes_map:
                     argv += ["--attributes", str(loaded.attributes_map)]
-                command = Command(tuple(argv), linux_class, cpus, Path(f"/proc/{os.getpid()}/fd/{complaints}"), is_whole=True)
+                command = Command(
+                    tuple(argv),
+                    linux_class,
+                    cpus,
+                    Path(f"/proc/{os.getpid()}/fd/{complaints}"),
+                    is_whole=True,
+                )
                 answer, captured = self._launch(command, folder)
             os.lseek(complaints, 0, os.SEEK_SET)
             said = os.read(complaints, COMPLAINT_BYTES_KEPT).decode("utf-8", "replace").strip()
@@ -247,17 +256,29 @@ class LinuxSession:
         nr_ended = sum(task["end_ns"] is not None for task in played.tasks)
         kept = f"; {nr_ended} tasks had ended, see {TASKS_FILE}"
         if report["has_timed_out"]:
-            return Outcome(error=f"stopped: not done after {self.timeout_seconds:g} s; give more with --timeout{kept}",
-                           error_kind="timeout", answer=answer)  # fmt: skip
+            return Outcome(
+                error=f"stopped: not done after {self.timeout_seconds:g} s; give more with --timeout{kept}",
+                error_kind="timeout",
+                answer=answer,
+            )
         run = played.run
         if run is not None and run["error"] is not None:
-            return Outcome(error=run["error"], error_kind=run["error_kind"], task=run["fault_task"], answer=answer)
+            return Outcome(
+                error=run["error"], error_kind=run["error_kind"], task=run["fault_task"], answer=answer
+            )
         if run is None or report["exit_code"]:
             how = f"signal {report['signal']}" if report["signal"] else f"code {report['exit_code']}"
-            return Outcome(error=f"the runner was ended by {how}{': ' + said if said else ''}{kept}",
-                           error_kind="crash", answer=answer)  # fmt: skip
-        return Outcome(answer=answer, usage=usage_of(run, nr_cpus), tally=played.tasks,
-                       no_records=self._why_no_records or None)  # fmt: skip
+            return Outcome(
+                error=f"the runner was ended by {how}{': ' + said if said else ''}{kept}",
+                error_kind="crash",
+                answer=answer,
+            )
+        return Outcome(
+            answer=answer,
+            usage=usage_of(run, nr_cpus),
+            tally=played.tasks,
+            no_records=self._why_no_records or None,
+        )
 
     def interrupt(self) -> None:
         """End what runs; the job under way comes back as failed. From any thread."""
@@ -299,12 +320,15 @@ def usage_of(run: dict, nr_cpus: int) -> dict:
     """
     wall_ns, user_ns, system_ns = run["end_ns"], 1000 * run["user_us"], 1000 * run["system_us"]
     return {
-        "wall_ns": wall_ns, "user_ns": user_ns, "system_ns": system_ns,
+        "wall_ns": wall_ns,
+        "user_ns": user_ns,
+        "system_ns": system_ns,
         "cpu_percent": 100 * (user_ns + system_ns) / max(wall_ns, 1),
         "switches_involuntary": run["involuntary_switches"],
         "switches_voluntary": run["voluntary_switches"],
-        "cpus": nr_cpus, "file_system": run["file_system"],
-    }  # fmt: skip
+        "cpus": nr_cpus,
+        "file_system": run["file_system"],
+    }
 
 
 def refuse_class(linux_class: LinuxClass) -> None:
@@ -321,8 +345,10 @@ def refuse_class(linux_class: LinuxClass) -> None:
         If it is SCHED_DEADLINE.
     """
     if linux_class.runtime_ns or any(own.runtime_ns for _, own in linux_class.of_tasks):
-        raise UsageError(f"{linux_class.name}: a workload's tasks are forked, which Linux refuses under SCHED_DEADLINE "
-                         "(EAGAIN); measure a command with schedlab bench")  # fmt: skip
+        raise UsageError(
+            f"{linux_class.name}: a workload's tasks are forked, which Linux refuses under SCHED_DEADLINE "
+            "(EAGAIN); measure a command with schedlab bench"
+        )
 
 
 def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured) -> dict:
@@ -369,7 +395,9 @@ def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted) 
     """Put the program's numbers into converted records, and refuse those that are not whole."""
     have_all_ended = played.run["nr_ended"] == played.run["nr_tasks"]
     if converted.nr_lost:
-        raise RecordError(f"the kernel's rings had no room for {converted.nr_lost} events; run fewer tasks, or on fewer CPUs")
+        raise RecordError(
+            f"the kernel's rings had no room for {converted.nr_lost} events; run fewer tasks, or on fewer CPUs"
+        )
     number_of = {task["tid"]: task["task"] for task in played.tasks if task["tid"]}
     numbers = np.zeros(len(converted.tasks) + 1, np.uint32)
     for task in converted.tasks:
@@ -384,9 +412,15 @@ def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted) 
     try:
         write_records(job.records, renamed, nr_cpus=len(cpus), tick_ns=converted.tick_ns, end_ns=end_ns)
     except OSError as error:
-        raise RecordError(f"{job.records}: cannot be written: {error.strerror}; make room and run again") from error
-    return {"events": converted.nr_events, "lost": converted.nr_lost, "repairs": converted.nr_repairs,
-            "inferred": converted.nr_inferred}  # fmt: skip
+        raise RecordError(
+            f"{job.records}: cannot be written: {error.strerror}; make room and run again"
+        ) from error
+    return {
+        "events": converted.nr_events,
+        "lost": converted.nr_lost,
+        "repairs": converted.nr_repairs,
+        "inferred": converted.nr_inferred,
+    }
 
 
 def rename(events: np.ndarray, numbers: np.ndarray, cpus: tuple[int, ...]) -> np.ndarray:
@@ -445,5 +479,7 @@ def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
         # Records end with the run; who had not ended went on until it was read.
         missing_ns -= task.get("late_ns", 0)
         if missing_ns > MISSING_NS_MAX + LinuxHost.TOLERANCE_NS * len(stints):
-            raise RecordError(f"the records lack {missing_ns / 1e6:.1f} ms of the CPU time of task {task['task']} "
-                              f"({task['name']}) by its own clock; the kernel left out {nr_mended} switches; run again")  # fmt: skip
+            raise RecordError(
+                f"the records lack {missing_ns / 1e6:.1f} ms of the CPU time of task {task['task']} "
+                f"({task['name']}) by its own clock; the kernel left out {nr_mended} switches; run again"
+            )

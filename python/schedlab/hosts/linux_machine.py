@@ -48,7 +48,9 @@ def describe_machine() -> dict:
         `load_1min`, `has_sched_ext`. None where the machine does not say.
     """
     cpuinfo = _read("/proc/cpuinfo") or ""
-    governors = {_read(path) for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    governors = {
+        _read(path) for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+    }
     return {
         "kernel": platform.release(),
         "cpu": processor_name(),
@@ -88,22 +90,37 @@ def doubt_machine(machine: dict, classes: list[LinuxClass]) -> list[dict]:
         found.append({"kind": kind, "text": text, "hint": hint})
 
     if machine["is_virtual"]:
-        doubt("virtual machine", "the hypervisor may take CPUs away, which looks like slow commands",
-              "compare within this run only; for figures to publish, use a machine of your own")
+        doubt(
+            "virtual machine",
+            "the hypervisor may take CPUs away, which looks like slow commands",
+            "compare within this run only; for figures to publish, use a machine of your own",
+        )
     odd = [governor for governor in machine["governors"] if governor != "performance"]
     if odd:
-        doubt("governor", f"the CPUs' clock follows the load (governor {', '.join(odd)})",
-              "cpupower frequency-set -g performance, and back afterwards")
+        doubt(
+            "governor",
+            f"the CPUs' clock follows the load (governor {', '.join(odd)})",
+            "cpupower frequency-set -g performance, and back afterwards",
+        )
     if machine["has_turbo"]:
-        doubt("turbo", "the CPUs' clock depends on temperature and on neighbours",
-              "switch turbo off in the BIOS or through cpufreq while you measure")
+        doubt(
+            "turbo",
+            "the CPUs' clock depends on temperature and on neighbours",
+            "switch turbo off in the BIOS or through cpufreq while you measure",
+        )
     if machine["load_1min"] > LOAD_MAX * machine["cpus"]:
-        doubt("load", f"other programs are running (load {machine['load_1min']:.1f} on {machine['cpus']} CPUs)",
-              "end them, or measure again later")
+        doubt(
+            "load",
+            f"other programs are running (load {machine['load_1min']:.1f} on {machine['cpus']} CPUs)",
+            "end them, or measure again later",
+        )
     _doubt_realtime(machine, classes, doubt)
     if machine["is_autogroup"] and any(each.nice for each in classes):
-        doubt("autogroup", "nice values act within a session only, since autogroup is on",
-              "echo 0 > /proc/sys/kernel/sched_autogroup_enabled, and back afterwards")
+        doubt(
+            "autogroup",
+            "nice values act within a session only, since autogroup is on",
+            "echo 0 > /proc/sys/kernel/sched_autogroup_enabled, and back afterwards",
+        )
     return found
 
 
@@ -113,16 +130,28 @@ def _doubt_realtime(machine: dict, classes: list[LinuxClass], doubt) -> None:
         return
     period_us, runtime_us = machine["rt_period_us"], machine["rt_runtime_us"]
     is_new = _version(machine["kernel"]) >= (6, 12)
-    if (not is_new or machine.get("has_rt_groups")) and runtime_us is not None and period_us and 0 <= runtime_us < period_us:
-        doubt("throttling", f"real-time tasks get at most {runtime_us / period_us:.0%} of a CPU "
-              f"({runtime_us:,} of {period_us:,} us), which then is idle, although they wait",
-              "a CPU-bound real-time command takes longer for that, not for its policy; "
-              f"`sysctl kernel.sched_rt_runtime_us=-1` ends it, and {runtime_us} restores it")  # fmt: skip
+    if (
+        (not is_new or machine.get("has_rt_groups"))
+        and runtime_us is not None
+        and period_us
+        and 0 <= runtime_us < period_us
+    ):
+        doubt(
+            "throttling",
+            f"real-time tasks get at most {runtime_us / period_us:.0%} of a CPU "
+            f"({runtime_us:,} of {period_us:,} us), which then is idle, although they wait",
+            "a CPU-bound real-time command takes longer for that, not for its policy; "
+            f"`sysctl kernel.sched_rt_runtime_us=-1` ends it, and {runtime_us} restores it",
+        )
     if is_new and machine["fair_server_ns"] != 0:
         share = f"{machine['fair_server_ns'] / 1e6:.0f} ms" if machine["fair_server_ns"] else "part"
-        doubt("fair server", f"since Linux 6.12 other tasks that starve get {share} of each second "
-              + ("" if machine["fair_server_ns"] else "(50 ms unless changed) ") + "beside real-time ones",
-              "mind it in what a CPU-bound real-time command takes")  # fmt: skip
+        doubt(
+            "fair server",
+            f"since Linux 6.12 other tasks that starve get {share} of each second "
+            + ("" if machine["fair_server_ns"] else "(50 ms unless changed) ")
+            + "beside real-time ones",
+            "mind it in what a CPU-bound real-time command takes",
+        )
 
 
 def _version(release: str) -> tuple[int, ...]:

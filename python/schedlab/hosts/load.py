@@ -144,14 +144,17 @@ class LoadedPolicy:
     @staticmethod
     def _start(loader: Path, object_file: Path, built, is_partial: bool, every_ms: int):
         words = [str(loader), str(object_file), "--every-ms", str(every_ms)]
-        words += [word for knob, value in built.values.items()
-                  for word in ("--set", f"{knob}={value % 2**64}")]  # fmt: skip
+        words += [
+            word for knob, value in built.values.items() for word in ("--set", f"{knob}={value % 2**64}")
+        ]
         try:
             # Ctrl-C is for us: we end the loader by ending its input.
             return subprocess.Popen(
-                words + (["--partial"] if is_partial else []), stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, start_new_session=True,
-            )  # fmt: skip
+                words + (["--partial"] if is_partial else []),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
         except OSError as error:
             raise HostError(f"{loader}: cannot be started: {error.strerror}") from error
 

@@ -120,7 +120,9 @@ class Supervised:
         If it cannot be started.
     """
 
-    def __init__(self, command: list[str], *, has_input: bool = False, stdout_bytes_max: int | None = STDOUT_BYTES_MAX):
+    def __init__(
+        self, command: list[str], *, has_input: bool = False, stdout_bytes_max: int | None = STDOUT_BYTES_MAX
+    ):
         self.stdout = bytearray()
         self._stdout_bytes_max = stdout_bytes_max
         self.log = Log()
@@ -133,12 +135,15 @@ class Supervised:
         read_end, self._control = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [str(supervisor), str(read_end), shutil.which(command[0]) or command[0], *command[1:]], pass_fds=(read_end,), bufsize=0,
+                [str(supervisor), str(read_end), shutil.which(command[0]) or command[0], *command[1:]],
+                pass_fds=(read_end,),
+                bufsize=0,
                 stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 # Ctrl-C is for us: we end the command in our own order.
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except OSError as error:
             os.close(self._control)
             raise HostError(f"{command[0]} cannot be started: {error.strerror}") from error

@@ -17,6 +17,7 @@ Read next: measure/recording.py, which makes a run directory of it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
@@ -131,9 +132,11 @@ class Recorder:
     def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False):
         words = [_program(), "capture", "--buffer", str(buffer_kib)]
         self._process = subprocess.Popen(
-            words + ["--yields"] * has_yields, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            words + ["--yields"] * has_yields,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             start_new_session=True,
-        )  # fmt: skip
+        )
         self._begin_ns = 0
         try:
             self.is_realtime = self._hear()["is_realtime"]
@@ -211,17 +214,20 @@ class Recorder:
         if "error" in said:
             raise HostError("nothing was being recorded.")
         return Captured(
-            nr_events=said["events"], nr_lost=said["lost"], begin_ns=self._begin_ns,
-            end_ns=said["end_ns"], cpu_ns=said["cpu_ns"], write_error=said["write_error"],
-            write_error_ns=said["write_error_ns"], is_realtime=self.is_realtime,
-        )  # fmt: skip
+            nr_events=said["events"],
+            nr_lost=said["lost"],
+            begin_ns=self._begin_ns,
+            end_ns=said["end_ns"],
+            cpu_ns=said["cpu_ns"],
+            write_error=said["write_error"],
+            write_error_ns=said["write_error_ns"],
+            is_realtime=self.is_realtime,
+        )
 
     def close(self) -> None:
         """End the recorder; a recording under way is finished."""
-        try:
+        with contextlib.suppress(OSError):  # it is gone already
             self._process.stdin.close()
-        except OSError:  # it is gone already
-            pass
         try:
             self._process.wait(timeout=CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -293,17 +299,26 @@ def convert_events(
         try:
             said = json.loads(done.stdout)
         except ValueError:
-            raise RecordError(f"{events}: schedlab-record ended with {done.returncode} while it "
-                              "converted the file") from None  # fmt: skip
+            raise RecordError(
+                f"{events}: schedlab-record ended with {done.returncode} while it converted the file"
+            ) from None
         if "wrong" in said:
             raise RecordError(said["wrong"])
         tasks = [json.loads(line) for line in Path(listed.name).read_bytes().splitlines()]
     return Converted(
-        tasks=tasks, nr_events=said["events"], nr_records=said["records"], nr_lost=said["lost"],
-        nr_repairs=said["repairs"], nr_inferred=said["inferred"], origin_ns=said["origin_ns"], end_ns=said["end_ns"],
-        nr_cpus=said["cpus"], tick_ns=said["tick_ns"], is_whole=said["is_whole"],
+        tasks=tasks,
+        nr_events=said["events"],
+        nr_records=said["records"],
+        nr_lost=said["lost"],
+        nr_repairs=said["repairs"],
+        nr_inferred=said["inferred"],
+        origin_ns=said["origin_ns"],
+        end_ns=said["end_ns"],
+        nr_cpus=said["cpus"],
+        tick_ns=said["tick_ns"],
+        is_whole=said["is_whole"],
         have_all_ended=said["have_all_ended"],
-    )  # fmt: skip
+    )
 
 
 def probe() -> dict[str, str | None]:

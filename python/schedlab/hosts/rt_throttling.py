@@ -51,12 +51,16 @@ def no_rt_throttling(file: Path = RUNTIME_FILE) -> Iterator[None]:
     if before == UNLIMITED:
         yield
         return
-    restorer = subprocess.Popen(["sh", "-c", _RESTORE, "sh", before, str(file)], stdin=subprocess.PIPE, start_new_session=True)
+    restorer = subprocess.Popen(
+        ["sh", "-c", _RESTORE, "sh", before, str(file)], stdin=subprocess.PIPE, start_new_session=True
+    )
     try:
         try:
             file.write_text(UNLIMITED)
         except OSError as error:
-            raise UnavailableError(f"{file}: {error.strerror}: start schedlab as root to switch real-time throttling off") from error
+            raise UnavailableError(
+                f"{file}: {error.strerror}: start schedlab as root to switch real-time throttling off"
+            ) from error
         yield
     finally:
         restorer.stdin.close()

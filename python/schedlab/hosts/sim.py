@@ -236,8 +236,9 @@ def _with_line(outcome: Outcome, policy: BuiltPolicy) -> Outcome:
     reader = shutil.which("addr2line") or shutil.which("llvm-addr2line-19")
     if not offset or not reader:
         return outcome
-    done = subprocess.run([reader, "-e", str(policy.shared_object), hex(offset)],
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [reader, "-e", str(policy.shared_object), hex(offset)], capture_output=True, text=True, check=False
+    )
     # Such as "my policies/mine.bpf.c:12 (discriminator 3)".
     place = re.match(r"(.+):([1-9]\d*)(?: \(|$)", done.stdout.strip())
     if place is None:

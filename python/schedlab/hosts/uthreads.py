@@ -63,7 +63,9 @@ class UthreadsHost(RealTimeHost):
 def _run_clock() -> str:
     """By what clock a task's CPU time is measured, which `run` uses up."""
     try:
-        said = subprocess.run([paths.uthreads_runner(), "--clock"], capture_output=True, text=True, check=False)
+        said = subprocess.run(
+            [paths.uthreads_runner(), "--clock"], capture_output=True, text=True, check=False
+        )
         clock = json.loads(said.stdout)
         compared_ms = clock["compared_ns"] / 1e6
     except (OSError, ValueError, KeyError, TypeError):
@@ -107,11 +109,18 @@ def _read_answer(done: Done) -> Outcome:
     try:
         answer = json.loads(done.stdout)
         return Outcome(
-            error=answer["error"], error_kind=answer["error_kind"], task=answer["task"],
-            cpus=answer["cpus"], answer=answer, away_ns=answer["away_ns_max"], log=done.stderr,
+            error=answer["error"],
+            error_kind=answer["error_kind"],
+            task=answer["task"],
+            cpus=answer["cpus"],
+            answer=answer,
+            away_ns=answer["away_ns_max"],
+            log=done.stderr,
             timer_late_ns=answer["timer_late_ns_max"],
-            clock={name: answer[name] for name in ("clock_ns", "idle_clock_ns", "switch_clock_ns", "taken_ns")},
-        )  # fmt: skip
+            clock={
+                name: answer[name] for name in ("clock_ns", "idle_clock_ns", "switch_clock_ns", "taken_ns")
+            },
+        )
     except (ValueError, KeyError, TypeError):
         pass
     last = done.stderr[-STDERR_BYTES_KEPT:].strip()
@@ -119,5 +128,6 @@ def _read_answer(done: Done) -> Outcome:
     how = f"signal {-done.status} ({signal.strsignal(-done.status)})" if is_signal else f"code {done.status}"
     return Outcome(
         error=f"the run was ended by {how} and gave no result{': ' + last if last else ''}",
-        error_kind="crash", log=done.stderr,
-    )  # fmt: skip
+        error_kind="crash",
+        log=done.stderr,
+    )

@@ -26,7 +26,14 @@ import numpy as np
 from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.ext_class import parse_policy, under
 from ..hosts.launch import Command, Launcher
-from ..hosts.linux_machine import busy_by_cpu, describe_machine, doubt_machine, steal_by_cpu, steal_since, time_since
+from ..hosts.linux_machine import (
+    busy_by_cpu,
+    describe_machine,
+    doubt_machine,
+    steal_by_cpu,
+    steal_since,
+    time_since,
+)
 from ..metrics.disturbance import DISTURBED_MAX, counted_disturbance, describe_counted
 from ..policy.linux_class import LinuxClass, is_class, parse_class
 from ..stats.doubts import examine
@@ -275,7 +282,9 @@ def _has_failed(report: dict) -> bool:
 
 def _commands(plan: BenchPlan, each: LinuxClass, errors: Path, output: Path | None = None) -> list[Command]:
     """The measured command, and those beside it."""
-    return [Command(plan.argv, each, plan.cpus, output, errors)] + [Command(argv, each, plan.cpus) for argv in plan.beside]
+    return [Command(plan.argv, each, plan.cpus, output, errors)] + [
+        Command(argv, each, plan.cpus) for argv in plan.beside
+    ]
 
 
 def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher, errors: Path) -> tuple[dict, dict]:
@@ -297,13 +306,17 @@ def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher, errors: Pat
 def _first(answer: dict) -> dict:
     """Report of the measured command, and how many beside it had ended by themselves before."""
     first, *beside = answer["commands"]
-    return first | {"nr_beside_ended": sum(not each["was_ended"] for each in beside),
-                    "beside_cpu_ns": sum(sum(_cpu_ns(each)) for each in beside)}  # fmt: skip
+    return first | {
+        "nr_beside_ended": sum(not each["was_ended"] for each in beside),
+        "beside_cpu_ns": sum(sum(_cpu_ns(each)) for each in beside),
+    }
 
 
 def _cpu_ns(report: dict) -> tuple[int, int]:
     """User and system time of a command's whole tree."""
-    return tuple(1000 * sum(report[part][name] for part in ("own", "orphans")) for name in ("user_us", "system_us"))
+    return tuple(
+        1000 * sum(report[part][name] for part in ("own", "orphans")) for name in ("user_us", "system_us")
+    )
 
 
 def _cpu_times(plan: BenchPlan, report: dict, busy: dict[int, int], steal: dict[int, int]) -> dict:
@@ -313,10 +326,12 @@ def _cpu_times(plan: BenchPlan, report: dict, busy: dict[int, int], steal: dict[
     """
     cpus = [cpu for cpu in plan.cpus or sorted(os.sched_getaffinity(0)) if cpu in busy]
     return {
-        "cpus_busy_ns": sum(busy[cpu] for cpu in cpus), "cpus_steal_ns": sum(steal.get(cpu, 0) for cpu in cpus),
+        "cpus_busy_ns": sum(busy[cpu] for cpu in cpus),
+        "cpus_steal_ns": sum(steal.get(cpu, 0) for cpu in cpus),
         "cpus_own_ns": sum(_cpu_ns(report)) + report["beside_cpu_ns"],
         "cpus_available_ns": len(cpus) * (report["tree_end_ns"] - report["start_ns"]),
-    }  # fmt: skip
+    }
+
 
 def _record(result: BenchResult, launcher: Launcher, errors: Path) -> None:
     """After the samples, so that recording disturbs none of them."""
@@ -387,8 +402,10 @@ def _open_folder(plan: BenchPlan, folder: Path | None) -> dict[tuple[int, str], 
         if not plan_file.exists():
             plan_file.write_text(wanted + "\n", encoding="utf-8")
         elif plan_file.read_text(encoding="utf-8").strip() != wanted:
-            raise UsageError(f"--out {folder} holds another measurement; name another folder, or the "
-                             "same command and options to go on with it")  # fmt: skip
+            raise UsageError(
+                f"--out {folder} holds another measurement; name another folder, or the "
+                "same command and options to go on with it"
+            )
         samples = folder / SAMPLES_FILE
         lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
     except OSError as error:
@@ -442,28 +459,43 @@ def _summarise(result: BenchResult, confidence: float) -> None:
             interval = mean_interval(values, confidence=confidence, least=0)
             is_single = interval.method == "single"
             result.summaries[name][figure] = {
-                "mean": interval.estimate, "low": None if is_single else interval.low,
-                "high": None if is_single else interval.high, "n": interval.n,
-            }  # fmt: skip
+                "mean": interval.estimate,
+                "low": None if is_single else interval.low,
+                "high": None if is_single else interval.high,
+                "n": interval.n,
+            }
         _doubt_samples(result, name)
         _doubt_others(result, name)
     for name in names[1:]:
         paired = compare_paired(rows[names[0]], rows[name], confidence=confidence)
-        result.comparisons.append({"before": names[0], "after": name, "figures": {
-            figure: _change(each) for figure, each in zip(figures, paired, strict=True)
-        }})  # fmt: skip
+        result.comparisons.append(
+            {
+                "before": names[0],
+                "after": name,
+                "figures": {figure: _change(each) for figure, each in zip(figures, paired, strict=True)},
+            }
+        )
     _judge_together(result.comparisons, figures, 1 - confidence)
     alone = [sample for sample in result.samples if sample.get("beside_ended")]
     if alone:
-        result.warnings.append({
-            "kind": "beside", "text": f"in {len(alone)} of {len(result.samples)} runs a command of --beside had ended before "
-                                      "the measured one",
-            "hint": "try it by itself; give one that goes on for longer",
-        })  # fmt: skip
+        result.warnings.append(
+            {
+                "kind": "beside",
+                "text": f"in {len(alone)} of {len(result.samples)} runs a command of --beside had ended before "
+                "the measured one",
+                "hint": "try it by itself; give one that goes on for longer",
+            }
+        )
     for sample in result.failures[:1]:
         said = next((each["stderr"] for each in result.failures if each.get("stderr")), [])
-        how = "was ended by the timeout" if sample["has_timed_out"] else (
-            f"ended by signal {sample['signal']}" if sample["signal"] else f"exit code {sample['exit_code']}"
+        how = (
+            "was ended by the timeout"
+            if sample["has_timed_out"]
+            else (
+                f"ended by signal {sample['signal']}"
+                if sample["signal"]
+                else f"exit code {sample['exit_code']}"
+            )
         )
         result.warnings.append({
             "kind": "failed runs", "policy": sample["policy"],
@@ -476,8 +508,12 @@ def _summarise(result: BenchResult, confidence: float) -> None:
 def _doubt_others(result: BenchResult, policy: str) -> None:
     """What others had of the CPUs during all samples of a policy."""
     mine = [sample for sample in result.samples if sample["policy"] == policy and "cpus_busy_ns" in sample]
-    found = counted_disturbance(**{f"{name}_ns": sum(sample[f"cpus_{name}_ns"] for sample in mine)
-                                   for name in ("busy", "own", "steal", "available")})  # fmt: skip
+    found = counted_disturbance(
+        **{
+            f"{name}_ns": sum(sample[f"cpus_{name}_ns"] for sample in mine)
+            for name in ("busy", "own", "steal", "available")
+        }
+    )
     if not found["available_ns"]:
         return
     result.disturbance[policy] = found
@@ -490,18 +526,23 @@ def _change(paired) -> dict:
     """One figure of a comparison."""
     ratio = paired.ratio
     return {
-        "before": paired.mean_a, "after": paired.mean_b,
+        "before": paired.mean_a,
+        "after": paired.mean_b,
         "difference": paired.difference.estimate,
         "low": None if np.isnan(paired.difference.low) else paired.difference.low,
         "high": None if np.isnan(paired.difference.high) else paired.difference.high,
         "ratio": None if ratio is None or np.isnan(ratio.estimate) else ratio.estimate,
-        "p_value": paired.p_value, "cliffs_delta": paired.cliffs_delta, "verdict": "undecided",
-    }  # fmt: skip
+        "p_value": paired.p_value,
+        "cliffs_delta": paired.cliffs_delta,
+        "verdict": "undecided",
+    }
 
 
 def _judge_together(comparisons: list[dict], figures: dict, level: float) -> None:
     """Holm over all figures of all comparisons, then a word for each."""
-    tested = [entry for each in comparisons for entry in each["figures"].values() if entry["p_value"] is not None]
+    tested = [
+        entry for each in comparisons for entry in each["figures"].values() if entry["p_value"] is not None
+    ]
     for entry, p_value in zip(tested, holm([entry["p_value"] for entry in tested]), strict=True):
         entry["p_value"] = p_value
     for each in comparisons:

@@ -79,8 +79,12 @@ class BenchRecorder:
             self._recorder.follow(events, pid=self._launcher.pid, generation=GENERATION_OF_COMMANDS)
             report = self._launcher.run(commands, timeout_ns=timeout_ns)["commands"][0]
             captured = self._recorder.stop()
-            found = {"wall_ns": report["end_ns"] - report["start_ns"], "events": captured.nr_events,
-                     "recorder_cpu_ns": captured.cpu_ns, "problem": None}  # fmt: skip
+            found = {
+                "wall_ns": report["end_ns"] - report["start_ns"],
+                "events": captured.nr_events,
+                "recorder_cpu_ns": captured.cpu_ns,
+                "problem": None,
+            }
             try:
                 return found | _figures(events, records, captured.write_error, steal_since(steal))
             except RecordError as error:
@@ -97,4 +101,6 @@ def _figures(events: Path, records: Path, write_error: str | None, steal_ns: dic
     timeline = Timeline(read_records(records))
     metrics = compute_metrics(timeline)
     waited_ns = int(metrics.tasks["wait_ns"].sum())
-    return {"run_queue_ns": waited_ns, "disturbance": disturbance(timeline, steal_ns=steal_ns)} | {name: metrics.run[name] for name in METRICS}
+    return {"run_queue_ns": waited_ns, "disturbance": disturbance(timeline, steal_ns=steal_ns)} | {
+        name: metrics.run[name] for name in METRICS
+    }

@@ -34,7 +34,9 @@ def _schbench(_argv: Sequence[str], text: str, _since: float) -> dict[str, float
     figures: dict[str, float] = {}
     kind = ""
     for line in text.splitlines():
-        head = re.match(r"(?:(Wakeup|Request) )?(?:Latencies|Latency|latencies) percentiles \(usec\)", line.strip())
+        head = re.match(
+            r"(?:(Wakeup|Request) )?(?:Latencies|Latency|latencies) percentiles \(usec\)", line.strip()
+        )
         if head:
             kind = (head[1] or "wakeup").lower()
         elif line.strip().startswith("RPS percentiles"):
@@ -102,8 +104,11 @@ def _rt_app(argv: Sequence[str], _text: str, since: float) -> dict[str, float]:
 
 
 READERS: dict[str, Reader] = {
-    "hackbench": _hackbench, "schbench": _schbench, "stress-ng": _stress_ng, "rt-app": _rt_app,
-}  # fmt: skip
+    "hackbench": _hackbench,
+    "schbench": _schbench,
+    "stress-ng": _stress_ng,
+    "rt-app": _rt_app,
+}
 
 
 def tool_of(argv: Sequence[str]) -> str | None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Record what Linux's scheduler does, and leave it as the directory of a run.
 
-	DIR/run.json, records.slr, records.parquet, tasks.parquet, metrics.parquet
+        DIR/run.json, records.slr, records.parquet, tasks.parquet, metrics.parquet
 
 are those of every other host, so that all that reads runs reads this one. Of a
 recording that did not go well DIR/events.slev stays, which `schedlab import` reads.
@@ -67,9 +67,16 @@ class Subject:
 
 
 def record_command(
-    argv: Sequence[str], out: Path, *, linux_class: LinuxClass, cpus: tuple[int, ...] = (),
-    timeout_ns: int, output: Path | None = None, buffer_kib: int = 8192, has_yields: bool = False,
-) -> dict:  # fmt: skip
+    argv: Sequence[str],
+    out: Path,
+    *,
+    linux_class: LinuxClass,
+    cpus: tuple[int, ...] = (),
+    timeout_ns: int,
+    output: Path | None = None,
+    buffer_kib: int = 8192,
+    has_yields: bool = False,
+) -> dict:
     """Run a command and record its whole tree.
 
     Parameters
@@ -117,11 +124,20 @@ def record_command(
     if report is None:
         complaint = complaint or "it was interrupted"
     elif report["has_timed_out"]:
-        complaint = complaint or f"the command was ended after {timeout_ns / 1e9:g} s; give more with --timeout"
+        complaint = (
+            complaint or f"the command was ended after {timeout_ns / 1e9:g} s; give more with --timeout"
+        )
     subject = Subject(Path(argv[0]).name, shlex.join(argv), linux_class.name)
     window = (report["start_ns"], report["tree_end_ns"]) if report else (None, None)
-    run = make_run(out, events, subject, captured=captured, complaint=complaint, window=window,
-                   steal_ns=steal_since(steal))  # fmt: skip
+    run = make_run(
+        out,
+        events,
+        subject,
+        captured=captured,
+        complaint=complaint,
+        window=window,
+        steal_ns=steal_since(steal),
+    )
     run["command"] = report
     return _finish(out, events, run)
 
@@ -247,10 +263,8 @@ def _all_or_nothing(out: Path, events: Path) -> Iterator[None]:
 def _drop(out: Path, events: Path) -> None:
     """Remove what was recorded, and the directory if that is all there was."""
     events.unlink(missing_ok=True)
-    try:
+    with contextlib.suppress(OSError):  # other things are in it
         out.rmdir()
-    except OSError:  # other things are in it
-        pass
 
 
 def _check_process(pid: int) -> None:
@@ -261,8 +275,10 @@ def _check_process(pid: int) -> None:
         raise NotFoundError(f"--pid {pid}: there is no such process") from error
     process = next(int(line.split()[1]) for line in lines if line.startswith("Tgid:"))
     if process != pid:
-        raise UsageError(f"--pid {pid}: is a thread of process {process}; give --pid {process}, which records all "
-                         "its threads")  # fmt: skip
+        raise UsageError(
+            f"--pid {pid}: is a thread of process {process}; give --pid {process}, which records all "
+            "its threads"
+        )
 
 
 def _wait(pid: int | None, for_ns: int) -> None:
@@ -290,10 +306,15 @@ def _stop(recorder: Recorder) -> tuple[Captured | None, str | None]:
 
 
 def make_run(
-    out: Path, events: Path, subject: Subject, *, captured: Captured | None = None,
-    complaint: str | None = None, window: tuple[int | None, int | None] = (None, None),
+    out: Path,
+    events: Path,
+    subject: Subject,
+    *,
+    captured: Captured | None = None,
+    complaint: str | None = None,
+    window: tuple[int | None, int | None] = (None, None),
     steal_ns: dict[int, int] | None = None,
-) -> dict:  # fmt: skip
+) -> dict:
     """Turn recorded events into the files of a run, and judge it.
 
     Parameters
@@ -334,15 +355,20 @@ def make_run(
         complaint = "the recorder was ended before it could finish; what it had written by then is here"
     run = _blank_run(out, subject, converted)
     run["recording"] = {
-        "events": converted.nr_events, "lost": converted.nr_lost, "inferred": converted.nr_inferred,
-        "repairs": converted.nr_repairs, "recorder_cpu_ns": captured.cpu_ns if captured else None,
+        "events": converted.nr_events,
+        "lost": converted.nr_lost,
+        "inferred": converted.nr_inferred,
+        "repairs": converted.nr_repairs,
+        "recorder_cpu_ns": captured.cpu_ns if captured else None,
         "is_realtime": captured.is_realtime if captured else None,
-    }  # fmt: skip
+    }
     _judge(run, out, converted, steal_ns)
     if run["error"] is None and not converted.tasks:
         run["error"], run["error_kind"] = (
             "it never ran while it was recorded: give more time with --for; in a container with process numbers of its "
-            "own, record --all", "records")
+            "own, record --all",
+            "records",
+        )
     if complaint is not None:
         run |= {"error": complaint, "error_kind": "host", "metrics": {}}
     run["status"] = "ok" if run["error"] is None else "failed"
@@ -372,8 +398,10 @@ def _write_table(table, path: Path, compression: str) -> None:
     try:
         table.write_parquet(path, compression=compression)
     except (OSError, PolarsError) as error:
-        raise RecordError(f"{path}: cannot be written: {error}; a recording's events are kept in "
-                          f"{path.parent / EVENTS}: make room, then schedlab import") from error  # fmt: skip
+        raise RecordError(
+            f"{path}: cannot be written: {error}; a recording's events are kept in "
+            f"{path.parent / EVENTS}: make room, then schedlab import"
+        ) from error
 
 
 def _judge(run: dict, out: Path, converted: Converted, steal_ns: dict[int, int] | None) -> None:
@@ -410,8 +438,10 @@ def _finish(out: Path, events: Path | None, run: dict) -> dict:
     try:
         write_text(out / "run.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
     except OSError as error:
-        raise RecordError(f"{out}/run.json: cannot be written: {error.strerror}; the recorded events are in "
-                          f"{out / EVENTS}: make room, then schedlab import") from error  # fmt: skip
+        raise RecordError(
+            f"{out}/run.json: cannot be written: {error.strerror}; the recorded events are in "
+            f"{out / EVENTS}: make room, then schedlab import"
+        ) from error
     if events is not None and run["status"] == "ok":
         os.unlink(events)
     return run

@@ -240,7 +240,9 @@ def _order(tasks: dict[int, _Task]) -> list[int]:
     return order
 
 
-def program_of(records: Records, *, name: str, source: Program | None = None, tasks: list | None = None) -> Program:
+def program_of(
+    records: Records, *, name: str, source: Program | None = None, tasks: list | None = None
+) -> Program:
     """Make a program of records.
 
     Parameters
@@ -288,13 +290,24 @@ def program_of(records: Records, *, name: str, source: Program | None = None, ta
         objects[number] = (kind, strings.add(f"{by}-wakes-{to}"), reader.nr_sent[number])
     have_all_ended = all(task.has_ended for task in reader.tasks.values())
     values = source.values if source is not None else np.zeros(0, "<u8")
-    program = read_program(_bytes(rows, ops, objects, values, strings, name=header_name,
-                                  horizon_ns=0 if have_all_ended else records.end_ns))  # fmt: skip
+    program = read_program(
+        _bytes(
+            rows,
+            ops,
+            objects,
+            values,
+            strings,
+            name=header_name,
+            horizon_ns=0 if have_all_ended else records.end_ns,
+        )
+    )
     for pid, declared_ns in zip(order, program.work_ns().tolist(), strict=True):
         task = reader.tasks[pid]
         if not task.recorded_ns <= declared_ns <= task.recorded_ns + STILL_RUNNABLE_NS:
-            raise RecordError(f"{name}: cannot be replayed: task {pid} had {task.recorded_ns} ns of CPU time, and would "
-                              f"get {declared_ns} ns")  # fmt: skip
+            raise RecordError(
+                f"{name}: cannot be replayed: task {pid} had {task.recorded_ns} ns of CPU time, and would "
+                f"get {declared_ns} ns"
+            )
     return program
 
 
@@ -339,8 +352,15 @@ def _bytes(rows, ops, objects, values, strings: StringTable, *, name: int, horiz
     if ops:
         verb, slot, a, b = np.array(ops, np.uint64).T
         op_rows["verb"], op_rows["slot"], op_rows["a"], op_rows["b"] = verb, slot, a, b
-    return program_bytes(tasks=rows, ops=op_rows, objects=objects, values=np.asarray(values, np.uint64),
-                         strings=strings, horizon_ns=horizon_ns, name=name)  # fmt: skip
+    return program_bytes(
+        tasks=rows,
+        ops=op_rows,
+        objects=objects,
+        values=np.asarray(values, np.uint64),
+        strings=strings,
+        horizon_ns=horizon_ns,
+        name=name,
+    )
 
 
 # ---- runs --------------------------------------------------------------------
@@ -371,8 +391,10 @@ def load_recorded(folder: Path) -> Workload:
         beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
         inside = sorted(folder.glob("**/records.slr"))[:3]
         hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
-        raise NotFoundError(f"{folder}: is not the directory of a run: it has no records.slr{hint}"
-                            + (did_you_mean(folder.name, beside) if not folder.exists() else ""))  # fmt: skip
+        raise NotFoundError(
+            f"{folder}: is not the directory of a run: it has no records.slr{hint}"
+            + (did_you_mean(folder.name, beside) if not folder.exists() else "")
+        )
     run = _read_run(folder / "run.json")
     records = read_records(folder / "records.slr")
     broken = check(Timeline(records)) if records.nr_lost else "ok"
@@ -381,18 +403,25 @@ def load_recorded(folder: Path) -> Workload:
     if not records.events["task"].any():
         raise RecordError(f"{folder}: cannot be replayed: nobody ran in it")
     name = f"{run.get('workload') or folder.name}-replayed"
-    program = program_of(records, name=name, source=find_program(folder, run.get("program_hash")), tasks=run.get("tasks"))
+    program = program_of(
+        records, name=name, source=find_program(folder, run.get("program_hash")), tasks=run.get("tasks")
+    )
     events = records.events
     used = np.unique(events["cpu"][events["kind"] == Kind.RUN])
     is_ours = bool(run.get("program_hash"))
     return Workload(
-        name=name, title=f"{run.get('title') or name}, replayed",
+        name=name,
+        title=f"{run.get('title') or name}, replayed",
         question="What would another policy have done?",
-        tick_ns=records.tick_ns or 4_000_000, jitter_ns=0, horizon_ns=program.horizon_ns,
+        tick_ns=records.tick_ns or 4_000_000,
+        jitter_ns=0,
+        horizon_ns=program.horizon_ns,
         # A command of Linux may have been kept from some CPUs.
         cpus=records.nr_cpus if is_ours else max(len(used), 1),
-        cpus_min=int(program.header["nr_cpus_min"]), program=program.data, are_roots_woken=run.get("host") == "linux",
-    )  # fmt: skip
+        cpus_min=int(program.header["nr_cpus_min"]),
+        program=program.data,
+        are_roots_woken=run.get("host") == "linux",
+    )
 
 
 def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:
@@ -422,7 +451,9 @@ def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:
         shutil.copyfile(Path(folder) / "tasks.parquet", kept / "tasks.parquet")
         write_text(kept / "recorded.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
     except OSError as error:
-        raise RecordError(f"{kept}: cannot be written: {error.strerror}; make room and replay again") from error
+        raise RecordError(
+            f"{kept}: cannot be written: {error.strerror}; make room and replay again"
+        ) from error
 
 
 def _read_run(path: Path) -> dict:

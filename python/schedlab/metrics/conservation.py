@@ -70,7 +70,7 @@ def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) ->
         "tasks_started": int((has_run & (received > 0)).sum()),
         "tasks_short": int(is_short.sum()),
         "short": [str(name) for name in np.asarray(names)[is_short][order]],
-    }  # fmt: skip
+    }
 
 
 def check_replay(part: dict) -> str:

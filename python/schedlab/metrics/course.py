@@ -198,17 +198,27 @@ def _migrations(timeline: Timeline) -> Violation | None:
     if len(found) == len(due) and (found == expected).all():
         wrong = (events["task"][found] != tasks.task[due]) | (events["cpu"][found] != tasks.cpu[due])
         wrong |= events["arg"][found] != origin
-        return first_of(tasks.t_ns[due], wrong, lambda i: f"{_who(tasks, due[i])} runs after CPU {origin[i]}, "
-                        f"but its migration is of task {events['task'][found[i]]} from CPU {events['arg'][found[i]]}")
+        return first_of(
+            tasks.t_ns[due],
+            wrong,
+            lambda i: (
+                f"{_who(tasks, due[i])} runs after CPU {origin[i]}, "
+                f"but its migration is of task {events['task'][found[i]]} from CPU {events['arg'][found[i]]}"
+            ),
+        )
     missing = first_of(
-        tasks.t_ns[due], ~np.isin(expected, found),
+        tasks.t_ns[due],
+        ~np.isin(expected, found),
         lambda i: f"{_who(tasks, due[i])} runs after CPU {origin[i]} without a migration",
     )
     t_ns = events["t_ns"][found].astype(np.int64)
     extra = first_of(
-        t_ns, ~np.isin(found, expected),
-        lambda i: f"{at(t_ns[i])}, CPU {events['cpu'][found[i]]}: task {events['task'][found[i]]} migrates, but it "
-        "does not run there next",
+        t_ns,
+        ~np.isin(found, expected),
+        lambda i: (
+            f"{at(t_ns[i])}, CPU {events['cpu'][found[i]]}: task {events['task'][found[i]]} migrates, but it "
+            "does not run there next"
+        ),
     )
     return earliest([missing, extra])
 
@@ -230,8 +240,9 @@ def _lay_out(timeline: Timeline, course: Course) -> tuple[_Actual, _Points]:
     # One more for each, so that the end of a task is not the beginning of the next.
     start = np.concatenate(([0], np.cumsum(received + 1)[:-1]))
     pieces, known, joined = [], np.zeros(nr_tasks, bool), []
-    for unrolled in unroll(course.program, course.calibration, received_ns=received, nr_stops=stops,
-                           cells_max=CELLS_MAX):
+    for unrolled in unroll(
+        course.program, course.calibration, received_ns=received, nr_stops=stops, cells_max=CELLS_MAX
+    ):
         known[unrolled.tasks] = True
         joined.append(_executions_of(unrolled))
         # Small groups are laid out together, which takes no longer than one of them.
@@ -240,7 +251,9 @@ def _lay_out(timeline: Timeline, course: Course) -> tuple[_Actual, _Points]:
             joined = []
     if joined:
         pieces.append(_points_of(joined, course.device[2], received, start))
-    columns = [np.concatenate(column) for column in zip(*pieces, strict=True)] if pieces else [np.zeros(0, int)] * 5
+    columns = (
+        [np.concatenate(column) for column in zip(*pieces, strict=True)] if pieces else [np.zeros(0, int)] * 5
+    )
     order = np.argsort(columns[0], kind="stable")
     points = _Points(*(column[order] for column in columns))
     last = tasks.last
@@ -261,9 +274,13 @@ def _executions_of(unrolled: Unrolled) -> list[np.ndarray]:
     return [*columns, unrolled.operand.ravel(), unrolled.cpu_ns.ravel(), np.repeat(unrolled.tasks, shape[1])]
 
 
-def _points_of(joined: list[list[np.ndarray]], call_ns: int, received: np.ndarray, start: np.ndarray) -> list[np.ndarray]:
+def _points_of(
+    joined: list[list[np.ndarray]], call_ns: int, received: np.ndarray, start: np.ndarray
+) -> list[np.ndarray]:
     """The columns of `_Points` for groups of tasks, up to where each task has got."""
-    verb, flags, slot, chunk, operand, cpu_ns, task = (np.concatenate(column) for column in zip(*joined, strict=True))
+    verb, flags, slot, chunk, operand, cpu_ns, task = (
+        np.concatenate(column) for column in zip(*joined, strict=True)
+    )
     is_transfer = _TRANSFERS[verb]
     if is_transfer.any():
         # A transfer is as many calls; each takes its time, then waits for its bytes.
@@ -333,14 +350,18 @@ def _stops(tasks: Ordered, actual: _Actual, counts: _Counts) -> Violation | None
     no_end = ~counts.is_end[where]
     flags = tasks.flags
     bad = counts.is_stop & (
-        ((flags == Stop.BLOCKED) & blocks_more) | ((flags == Stop.YIELDED) & yields_more)
+        ((flags == Stop.BLOCKED) & blocks_more)
+        | ((flags == Stop.YIELDED) & yields_more)
         | ((flags == Stop.EXITED) & no_end)
     )
     words = {Stop.BLOCKED: "blocks", Stop.YIELDED: "yields", Stop.EXITED: "ends"}
     return first_of(
-        tasks.t_ns, bad,
-        lambda i: f"{_who(tasks, i)} {words[Stop(int(flags[i]))]} after {had[i]} ns of CPU time, where its program "
-        "does not",
+        tasks.t_ns,
+        bad,
+        lambda i: (
+            f"{_who(tasks, i)} {words[Stop(int(flags[i]))]} after {had[i]} ns of CPU time, where its program "
+            "does not"
+        ),
     )
 
 
@@ -409,10 +430,13 @@ def _groundless(timeline: Timeline, actual: _Actual, points: _Points, counts: _C
     changes = np.concatenate(([0], np.cumsum(np.diff(cpu, prepend=-1) != 0)))
     is_alone = changes[high] == changes[low + 1]
     return first_of(
-        tasks.t_ns[i], (nr_causes == 0) & is_alone,
-        lambda k: f"{_who(tasks, i[k])} is preempted by nothing, and off the tick, after "
-        f"{actual.key[i[k]] - actual.first_key[tasks.group[i[k]]]} ns of CPU time, where its program waits or yields "
-        "or has just begun",
+        tasks.t_ns[i],
+        (nr_causes == 0) & is_alone,
+        lambda k: (
+            f"{_who(tasks, i[k])} is preempted by nothing, and off the tick, after "
+            f"{actual.key[i[k]] - actual.first_key[tasks.group[i[k]]]} ns of CPU time, where its program waits or yields "
+            "or has just begun"
+        ),
     )
 
 
@@ -441,9 +465,12 @@ def _timed(timeline: Timeline, course: Course, points: _Points, point: np.ndarra
     by_task[is_over] = tasks.arg[i[is_over] + 1] != 0
     bad |= (is_sleep | is_period | is_timer) & by_task
     return first_of(
-        tasks.t_ns[i], bad,
-        lambda k: f"{_who(tasks, i[k])} blocks in '{layout.VERBS[verb[k]]}' of {ns[k]} ns, and is woken "
-        f"{slept[k]} ns later" + (f" by task {tasks.arg[i[k] + 1]}" if by_task[k] else ""),
+        tasks.t_ns[i],
+        bad,
+        lambda k: (
+            f"{_who(tasks, i[k])} blocks in '{layout.VERBS[verb[k]]}' of {ns[k]} ns, and is woken "
+            f"{slept[k]} ns later" + (f" by task {tasks.arg[i[k] + 1]}" if by_task[k] else "")
+        ),
     )
 
 
@@ -479,7 +506,11 @@ def _device(
     asked = tasks.t_ns[i]
     done = asked + timeline.duration_ns[i]
     stray = (tasks.kind == Kind.STOP) & (tasks.flags == Stop.BLOCKED) & ~paired
-    if depth == 1 and actual.known.all() and not np.isin(actual.key[stray], points.key[_TRANSFERS[points.verb]]).any():
+    if (
+        depth == 1
+        and actual.known.all()
+        and not np.isin(actual.key[stray], points.key[_TRANSFERS[points.verb]]).any()
+    ):
         sums = np.cumsum(took)
         due = sums + np.maximum.accumulate(asked - (sums - took))
         bad = done != due
@@ -491,9 +522,12 @@ def _device(
     by_task = np.zeros(len(i), bool)
     by_task[is_over] = tasks.arg[i[is_over] + 1] != 0
     return first_of(
-        asked, bad | by_task,
-        lambda k: f"{_who(tasks, i[k])} waits for the device, which is through with it {due[k] - asked[k]} ns later, "
-        f"but it is woken after {done[k] - asked[k]} ns",
+        asked,
+        bad | by_task,
+        lambda k: (
+            f"{_who(tasks, i[k])} waits for the device, which is through with it {due[k] - asked[k]} ns later, "
+            f"but it is woken after {done[k] - asked[k]} ns"
+        ),
     )
 
 
@@ -535,13 +569,20 @@ def _woken(timeline: Timeline, actual: _Actual, points: _Points, point: np.ndarr
         if len(mine) == 0:
             continue
         wake = mine + 1
-        key, runs, known = _position_of(timeline, actual, tasks.arg[wake].astype(np.int64), tasks.row[wake], tasks.t_ns[wake])
+        key, runs, known = _position_of(
+            timeline, actual, tasks.arg[wake].astype(np.int64), tasks.row[wake], tasks.t_ns[wake]
+        )
         bad = known & (~runs | ~np.isin(key, points.key[wakers[points.verb]]))
-        found.append(first_of(
-            tasks.t_ns[wake], bad,
-            lambda k, wake=wake, name=name: f"{_who(tasks, wake[k])}, blocked in '{name}', is woken by task "
-            f"{tasks.arg[wake[k]]}, which is at no op that wakes it",
-        ))  # fmt: skip
+        found.append(
+            first_of(
+                tasks.t_ns[wake],
+                bad,
+                lambda k, wake=wake, name=name: (
+                    f"{_who(tasks, wake[k])}, blocked in '{name}', is woken by task "
+                    f"{tasks.arg[wake[k]]}, which is at no op that wakes it"
+                ),
+            )
+        )
     return earliest(found)
 
 
@@ -559,7 +600,8 @@ def _spawned(timeline: Timeline, actual: _Actual, points: _Points) -> Violation 
     keys, inverse, number = np.unique(key, return_inverse=True, return_counts=True)
     wrong = known & (~runs | (number[inverse] > due)) if len(keys) else np.zeros(0, bool)
     if found := first_of(
-        tasks.t_ns[child], wrong,
+        tasks.t_ns[child],
+        wrong,
         lambda k: f"{_who(tasks, child[k])} arrives as a child of task {parent[k]}, which is at no 'spawn'",
     ):
         return found
@@ -570,7 +612,9 @@ def _spawned(timeline: Timeline, actual: _Actual, points: _Points) -> Violation 
     if nr_come == nr_due:
         return None
     end_ns = timeline.records.end_ns
-    return Violation(end_ns, f"at {end_ns} ns (the end): {nr_due} children were spawned, but {nr_come} have arrived")
+    return Violation(
+        end_ns, f"at {end_ns} ns (the end): {nr_due} children were spawned, but {nr_come} have arrived"
+    )
 
 
 def _order_of_children(timeline: Timeline, course: Course) -> Violation | None:
@@ -596,7 +640,10 @@ def _order_of_children(timeline: Timeline, course: Course) -> Violation | None:
     parent = rows["parent"][index].astype(np.int64) + 1
     bad = (number_in(family[index]) != planned[index]) | (parent != tasks.arg[come])
     return first_of(
-        tasks.t_ns[come], bad,
-        lambda k: f"{_who(tasks, come[k])} arrives as a child of task {tasks.arg[come[k]]}, but it is not the next "
-        f"that its program has of task {parent[k]}",
+        tasks.t_ns[come],
+        bad,
+        lambda k: (
+            f"{_who(tasks, come[k])} arrives as a child of task {tasks.arg[come[k]]}, but it is not the next "
+            f"that its program has of task {parent[k]}"
+        ),
     )

@@ -78,34 +78,97 @@ _ENTRIES = [
     # ---- one value per run
     *_spread("turnaround_ns", "turnaround over the tasks that ended", "mean p50 p95 p99 max", _TEXTBOOK),
     *_spread("response_ns", "response over the tasks that ran", "mean p50 p95 p99 max", _TEXTBOOK),
-    Metric("response_ns_iqr", "ns", "75th minus 25th percentile of response over the tasks that "
-           "ran: predictability", "lower", "run", "report 5, section 4.2.6"),
+    Metric(
+        "response_ns_iqr",
+        "ns",
+        "75th minus 25th percentile of response over the tasks that ran: predictability",
+        "lower",
+        "run",
+        "report 5, section 4.2.6",
+    ),
     *_spread("wait_ns", "waiting over all tasks", "mean p50 p95 p99 max", _TEXTBOOK),
-    Metric("starvation_ns", "ns", "longest single wait of any task, from runnable to running or "
-           "to the end of the run", "lower", "run"),
+    Metric(
+        "starvation_ns",
+        "ns",
+        "longest single wait of any task, from runnable to running or to the end of the run",
+        "lower",
+        "run",
+    ),
     *_spread("wakeup_ns", "wake-up latency over all wake-ups", "mean p50 p95 p99 max", _SCHBENCH),
-    Metric("slowdown_mean", "1", "mean of slowdown over the tasks that ended", "lower", "run",
-           "Feitelson, Workload Modeling, ch. 10"),
-    Metric("slowdown_max", "1", "largest slowdown of the tasks that ended", "lower", "run",
-           "Feitelson, Workload Modeling, ch. 10"),
+    Metric(
+        "slowdown_mean",
+        "1",
+        "mean of slowdown over the tasks that ended",
+        "lower",
+        "run",
+        "Feitelson, Workload Modeling, ch. 10",
+    ),
+    Metric(
+        "slowdown_max",
+        "1",
+        "largest slowdown of the tasks that ended",
+        "lower",
+        "run",
+        "Feitelson, Workload Modeling, ch. 10",
+    ),
     Metric("throughput_per_s", "1/s", "tasks that ended / makespan", "higher", "run", _TEXTBOOK),
-    Metric("makespan_ns", "ns", "first arrival to last end of a task; to the end of the run when "
-           "some did not end", "lower", "run", "Graham, Bell Syst. Tech. J. 45, 1966"),
-    Metric("cpu_utilisation", "1", "busy time / (CPUs x length of the run)", "higher", "run",
-           _TEXTBOOK),
-    Metric("overhead_share", "1", "time in the scheduler / (CPUs x length of the run); idle time "
-           "is not overhead", "lower", "run", "report 5, section 4.2.5, without its idle time"),
-    Metric("fairness_jain", "1", "(sum x)^2 / (n sum x^2), x = CPU time received / CPU time "
-           "deserved by weight while runnable; tasks that ended without CPU time left out",
-           "higher", "run", f"{_JAIN}; {_GPS}"),
-    Metric("fairness_turnaround_jain", "1", "(sum x)^2 / (n sum x^2), x = turnaround: what "
-           "report 5 calls fairness", "none", "run", "report 5, section 4.2.4"),
-    Metric("switches", "1", "times a CPU began a task other than the one it ran last without "
-           "a gap", "lower", "run"),
-    Metric("switches_voluntary", "1", "times a task left its CPU because it blocked or yielded",
-           "none", "run", "getrusage(2), ru_nvcsw"),
-    Metric("switches_involuntary", "1", "times a task was preempted for another", "lower", "run",
-           "getrusage(2), ru_nivcsw"),
+    Metric(
+        "makespan_ns",
+        "ns",
+        "first arrival to last end of a task; to the end of the run when some did not end",
+        "lower",
+        "run",
+        "Graham, Bell Syst. Tech. J. 45, 1966",
+    ),
+    Metric("cpu_utilisation", "1", "busy time / (CPUs x length of the run)", "higher", "run", _TEXTBOOK),
+    Metric(
+        "overhead_share",
+        "1",
+        "time in the scheduler / (CPUs x length of the run); idle time is not overhead",
+        "lower",
+        "run",
+        "report 5, section 4.2.5, without its idle time",
+    ),
+    Metric(
+        "fairness_jain",
+        "1",
+        "(sum x)^2 / (n sum x^2), x = CPU time received / CPU time "
+        "deserved by weight while runnable; tasks that ended without CPU time left out",
+        "higher",
+        "run",
+        f"{_JAIN}; {_GPS}",
+    ),
+    Metric(
+        "fairness_turnaround_jain",
+        "1",
+        "(sum x)^2 / (n sum x^2), x = turnaround: what report 5 calls fairness",
+        "none",
+        "run",
+        "report 5, section 4.2.4",
+    ),
+    Metric(
+        "switches",
+        "1",
+        "times a CPU began a task other than the one it ran last without a gap",
+        "lower",
+        "run",
+    ),
+    Metric(
+        "switches_voluntary",
+        "1",
+        "times a task left its CPU because it blocked or yielded",
+        "none",
+        "run",
+        "getrusage(2), ru_nvcsw",
+    ),
+    Metric(
+        "switches_involuntary",
+        "1",
+        "times a task was preempted for another",
+        "lower",
+        "run",
+        "getrusage(2), ru_nivcsw",
+    ),
     Metric("migrations", "1", "times a task moved to another CPU", "lower", "run"),
     Metric("tasks", "1", "tasks that arrived", "none", "run"),
     Metric("tasks_started", "1", "tasks that ran at all", "none", "run"),
@@ -114,14 +177,33 @@ _ENTRIES = [
     Metric("elapsed_ns", "ns", "length of the run", "none", "run"),
     Metric("busy_ns", "ns", "CPU time that tasks received, over all CPUs", "none", "run"),
     Metric("idle_ns", "ns", "CPUs x length of the run - busy - overhead - taken", "none", "run"),
-    Metric("overhead_ns", "ns", "time in the scheduler, over all CPUs; on user threads and on Linux a task "
-           "is charged for it, and it is 0", "lower", "run"),
-    Metric("taken_ns", "ns", "time that others than the run's tasks had its CPUs, over all CPUs", "none",
-           "run"),
-    Metric("user_ns", "ns", "CPU time outside the kernel, of all tasks, as Linux splits it; on Linux only",
-           "lower", "run", "getrusage(2), ru_utime"),
-    Metric("system_ns", "ns", "CPU time in the kernel, of all tasks, as Linux splits it; on Linux only",
-           "lower", "run", "getrusage(2), ru_stime"),
+    Metric(
+        "overhead_ns",
+        "ns",
+        "time in the scheduler, over all CPUs; on user threads and on Linux a task "
+        "is charged for it, and it is 0",
+        "lower",
+        "run",
+    ),
+    Metric(
+        "taken_ns", "ns", "time that others than the run's tasks had its CPUs, over all CPUs", "none", "run"
+    ),
+    Metric(
+        "user_ns",
+        "ns",
+        "CPU time outside the kernel, of all tasks, as Linux splits it; on Linux only",
+        "lower",
+        "run",
+        "getrusage(2), ru_utime",
+    ),
+    Metric(
+        "system_ns",
+        "ns",
+        "CPU time in the kernel, of all tasks, as Linux splits it; on Linux only",
+        "lower",
+        "run",
+        "getrusage(2), ru_stime",
+    ),
     # ---- one value per task
     Metric("task_arrival_ns", "ns", "when the task arrived", "none", "task"),
     Metric("task_first_run_ns", "ns", "when it first ran", "none", "task"),
@@ -132,11 +214,24 @@ _ENTRIES = [
     Metric("task_wait_ns_max", "ns", "longest single wait", "lower", "task"),
     Metric("task_run_ns", "ns", "CPU time received", "none", "task"),
     Metric("task_blocked_ns", "ns", "time neither runnable nor running, while alive", "none", "task"),
-    Metric("task_deserved_ns", "ns", "integral, while runnable, of the CPU share its weight gives "
-           "it among all runnable tasks, at most one CPU", "none", "task", _GPS),
+    Metric(
+        "task_deserved_ns",
+        "ns",
+        "integral, while runnable, of the CPU share its weight gives "
+        "it among all runnable tasks, at most one CPU",
+        "none",
+        "task",
+        _GPS,
+    ),
     Metric("task_share", "1", "CPU time received / CPU time deserved", "none", "task", _GPS),
-    Metric("task_slowdown", "1", "turnaround / (turnaround - waiting): how much longer than with "
-           "no rival for the CPU", "lower", "task", "Feitelson, Workload Modeling, ch. 10"),
+    Metric(
+        "task_slowdown",
+        "1",
+        "turnaround / (turnaround - waiting): how much longer than with no rival for the CPU",
+        "lower",
+        "task",
+        "Feitelson, Workload Modeling, ch. 10",
+    ),
     Metric("task_wakeups", "1", "wake-ups that led to a run, arrival not counted", "none", "task"),
     Metric("task_wakeup_ns_mean", "ns", "mean wake-up latency", "lower", "task", _SCHBENCH),
     Metric("task_wakeup_ns_max", "ns", "largest wake-up latency", "lower", "task", _SCHBENCH),
@@ -148,8 +243,13 @@ _ENTRIES = [
     Metric("cpu_idle_ns", "ns", "length of the run - busy - overhead - taken", "none", "cpu"),
     Metric("cpu_overhead_ns", "ns", "time in the scheduler here", "lower", "cpu"),
     Metric("cpu_taken_ns", "ns", "time that others than the run's tasks had the CPU", "none", "cpu"),
-    Metric("cpu_switches", "1", "times it began a task other than the one it ran last without "
-           "a gap", "none", "cpu"),
+    Metric(
+        "cpu_switches",
+        "1",
+        "times it began a task other than the one it ran last without a gap",
+        "none",
+        "cpu",
+    ),
 ]
 
 #: All metrics by name, in the order in which they are shown.
@@ -306,9 +406,7 @@ def _task_level(timeline: Timeline, weight) -> dict:
     run = _sum_per_group(np.where(is_stop, tasks.arg, 0).astype(np.int64), first)
     wakeups = _sum_per_group(woken.astype(np.int64), first)
     deserved = deserved_ns(timeline, weight=weight)
-    moved = np.bincount(
-        np.searchsorted(tasks.keys, _tasks_of(timeline, Kind.MIGRATE)), minlength=len(first)
-    )
+    moved = np.bincount(np.searchsorted(tasks.keys, _tasks_of(timeline, Kind.MIGRATE)), minlength=len(first))
     return {
         "task": tasks.keys,
         "arrival_ns": arrival,
@@ -319,9 +417,7 @@ def _task_level(timeline: Timeline, weight) -> dict:
         "wait_ns": wait_sum,
         "wait_ns_max": _max_per_group(wait, first),
         "run_ns": run,
-        "blocked_ns": _sum_per_group(
-            np.where(is_stop & (tasks.flags == Stop.BLOCKED), duration, 0), first
-        ),
+        "blocked_ns": _sum_per_group(np.where(is_stop & (tasks.flags == Stop.BLOCKED), duration, 0), first),
         "deserved_ns": deserved,
         # A task that ended without ever wanting CPU time got all that it wanted.
         "share": np.where((run == 0) & (end >= 0), np.nan, _ratio(run, deserved)),
@@ -485,7 +581,8 @@ def task_columns(metrics: RunMetrics, *, names=None, classes=None) -> dict:
     index = (metrics.tasks["task"].astype(np.int64) - 1).tolist()
     labels = {
         label: [source[i] if 0 <= i < len(source) else None for i in index]
-        for label, source in (("class", classes), ("name", names)) if source is not None
+        for label, source in (("class", classes), ("name", names))
+        if source is not None
     }
     return {"task": metrics.tasks["task"]} | labels | metrics.tasks
 

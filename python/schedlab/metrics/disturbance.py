@@ -42,7 +42,11 @@ def disturbance(timeline: Timeline, *, steal_ns: Mapping[int, int] | None = None
     """
     events = timeline.records.events
     used = np.unique(events["cpu"][events["kind"] == Kind.RUN])
-    taken = events[(events["kind"] == Kind.OVERHEAD) & (events["flags"] == Overhead.STOLEN) & np.isin(events["cpu"], used)]
+    taken = events[
+        (events["kind"] == Kind.OVERHEAD)
+        & (events["flags"] == Overhead.STOLEN)
+        & np.isin(events["cpu"], used)
+    ]
     stolen_ns = sum((steal_ns or {}).get(cpu, 0) for cpu in used.tolist())
     end_ns = taken["t_ns"].astype(np.int64)
     others_ns = taken["arg"].astype(np.int64)
@@ -53,9 +57,11 @@ def disturbance(timeline: Timeline, *, steal_ns: Mapping[int, int] | None = None
     spans = timeline.spans
     asked_ns = int(spans.ran_ns[spans.is_run].sum()) + lost_ns
     return {
-        "others_ns": int(others_ns.sum()), "lost_ns": lost_ns, "steal_ns": stolen_ns,
+        "others_ns": int(others_ns.sum()),
+        "lost_ns": lost_ns,
+        "steal_ns": stolen_ns,
         "share": min((lost_ns + stolen_ns) / asked_ns, 1.0) if asked_ns else 0.0,
-    }  # fmt: skip
+    }
 
 
 def _overlap(a: tuple, b: tuple) -> int:

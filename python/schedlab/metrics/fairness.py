@@ -125,9 +125,7 @@ def _changes_of_demand(timeline: Timeline) -> np.ndarray:
     """+1 where a task of `by_task` begins to want a CPU, -1 where it ceases; int8, shape (n,)."""
     tasks = timeline.by_task
     begins = (tasks.kind <= Kind.WAKE) & ~timeline.arrived_awake
-    ceases = (tasks.kind == Kind.STOP) & (
-        (tasks.flags == Stop.BLOCKED) | (tasks.flags == Stop.EXITED)
-    )
+    ceases = (tasks.kind == Kind.STOP) & ((tasks.flags == Stop.BLOCKED) | (tasks.flags == Stop.EXITED))
     return begins.astype(np.int8) - ceases.astype(np.int8)
 
 

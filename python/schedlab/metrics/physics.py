@@ -241,9 +241,11 @@ def _run_times(timeline: Timeline, expected: Expectations) -> Violation | None:
     return first_of(
         spans.end_ns,
         spans.is_run & (wrong | (spans.ran_ns < 0)),
-        lambda i: f"{at(spans.end_ns[i])}, CPU {spans.cpu[i]}: task {spans.task[i]} claims "
-        f"{spans.ran_ns[i]} ns of CPU time and {spans.overhead_ns[i]} ns of overhead in a run "
-        f"of {passed[i]} ns",
+        lambda i: (
+            f"{at(spans.end_ns[i])}, CPU {spans.cpu[i]}: task {spans.task[i]} claims "
+            f"{spans.ran_ns[i]} ns of CPU time and {spans.overhead_ns[i]} ns of overhead in a run "
+            f"of {passed[i]} ns"
+        ),
     )
 
 
@@ -255,8 +257,10 @@ def _gaps(timeline: Timeline, expected: Expectations) -> Violation | None:
     return first_of(
         spans.end_ns,
         ~spans.is_run & (too_much | (spans.overhead_ns < 0)),
-        lambda i: f"{at(spans.end_ns[i])}, CPU {spans.cpu[i]}: {spans.overhead_ns[i]} ns of "
-        f"overhead between two runs that are {passed[i]} ns apart",
+        lambda i: (
+            f"{at(spans.end_ns[i])}, CPU {spans.cpu[i]}: {spans.overhead_ns[i]} ns of "
+            f"overhead between two runs that are {passed[i]} ns apart"
+        ),
     )
 
 
@@ -267,12 +271,13 @@ def _host_accounts(timeline: Timeline, expected: Expectations) -> Violation | No
     spans, records = timeline.spans, timeline.records
     busy = np.bincount(spans.cpu, np.where(spans.is_run, spans.ran_ns, 0), records.nr_cpus)
     overhead = np.bincount(spans.cpu, spans.overhead_ns, records.nr_cpus)
-    counted = {"busy_ns": busy, "overhead_ns": overhead,
-               "idle_ns": records.end_ns - busy - overhead}
+    counted = {"busy_ns": busy, "overhead_ns": overhead, "idle_ns": records.end_ns - busy - overhead}
     end = f"at {records.end_ns} ns (the end)"
     if len(expected.host_cpus) != records.nr_cpus:
-        return Violation(records.end_ns, f"{end}: the host accounts for "
-                         f"{len(expected.host_cpus)} CPUs, its records for {records.nr_cpus}")
+        return Violation(
+            records.end_ns,
+            f"{end}: the host accounts for {len(expected.host_cpus)} CPUs, its records for {records.nr_cpus}",
+        )
     slack = expected.tolerance_ns * (1 + len(records.events) // records.nr_cpus)
     for cpu, account in enumerate(expected.host_cpus):
         for name, values in counted.items():
@@ -302,8 +307,7 @@ def _arrivals(timeline: Timeline, expected: Expectations) -> Violation | None:
     is_due = (planned < records.end_ns) | ((planned == SPAWNED) & (not was_cut))
     absent = ~np.isin(pids, tasks.keys) & is_due
     missing = first_of(
-        due, absent, lambda i: f"{at(due[i])}: task {pids[i]} should have arrived but "
-        "never did: it was lost"
+        due, absent, lambda i: f"{at(due[i])}: task {pids[i]} should have arrived but never did: it was lost"
     )
     plan = _per_task(planned, tasks.keys, default=0)
     actual = tasks.t_ns[tasks.first]
@@ -313,8 +317,10 @@ def _arrivals(timeline: Timeline, expected: Expectations) -> Violation | None:
     wrong = first_of(
         actual,
         is_own & ((gap < -expected.tolerance_ns) | ((gap > slack) & (plan > 0))),
-        lambda i: f"{at(actual[i])}, CPU {tasks.cpu[tasks.first[i]]}: task {tasks.keys[i]} "
-        f"arrives, but its program says {plan[i]} ns",
+        lambda i: (
+            f"{at(actual[i])}, CPU {tasks.cpu[tasks.first[i]]}: task {tasks.keys[i]} "
+            f"arrives, but its program says {plan[i]} ns"
+        ),
     )
     found = [violation for violation in (missing, wrong) if violation]
     return min(found, key=lambda violation: violation.t_ns) if found else None
@@ -332,8 +338,10 @@ def _placement(timeline: Timeline, expected: Expectations) -> Violation | None:
     return first_of(
         tasks.t_ns[runs],
         bad,
-        lambda i: f"{at(tasks.t_ns[runs[i]])}, CPU {cpu[i]}: task {tasks.task[runs[i]]} runs "
-        "where its affinity forbids it",
+        lambda i: (
+            f"{at(tasks.t_ns[runs[i]])}, CPU {cpu[i]}: task {tasks.task[runs[i]]} runs "
+            "where its affinity forbids it"
+        ),
     )
 
 
@@ -369,8 +377,10 @@ def _ends(timeline: Timeline, expected: Expectations) -> Violation | None:
     return first_of(
         tasks.t_ns[last],
         bad,
-        lambda i: f"{at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
-        f"{_STATE_NAMES[state[i]]} {reason}",
+        lambda i: (
+            f"{at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
+            f"{_STATE_NAMES[state[i]]} {reason}"
+        ),
     )
 
 
@@ -398,8 +408,10 @@ def _declared_work(timeline: Timeline, expected: Expectations) -> Violation | No
     wrong = first_of(
         tasks.t_ns[last],
         (work >= 0) & (more | less),
-        lambda i: f"{at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
-        f"received {received[i]} ns of CPU time, but its program is {work[i]} ns of work",
+        lambda i: (
+            f"{at(tasks.t_ns[last[i]])}, CPU {tasks.cpu[last[i]]}: task {tasks.keys[i]} "
+            f"received {received[i]} ns of CPU time, but its program is {work[i]} ns of work"
+        ),
     )
     if wrong:
         return wrong
@@ -456,8 +468,7 @@ def _work_conservation(timeline: Timeline, expected: Expectations) -> Violation 
             gap = bad[idle_begin[bad].argmin()]
             found.append(
                 _describe_waste(
-                    timeline, spans, gap, mine, (idle_begin, idle_end), (wait_begin, wait_end),
-                    latency_ns,
+                    timeline, spans, gap, mine, (idle_begin, idle_end), (wait_begin, wait_end), latency_ns
                 )
             )
     return min(found, key=lambda violation: violation.t_ns) if found else None

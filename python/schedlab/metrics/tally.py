@@ -138,8 +138,10 @@ def wrong_length(columns: dict[str, np.ndarray], *, work_ns: np.ndarray, has_cal
     stated_ns, took_ns = int(declared[is_checked].sum()), int(columns["run_ns"][is_checked].sum())
     if abs(took_ns - stated_ns) <= LENGTH_MARGIN * stated_ns + TOLERANCE_NS * int(is_checked.sum()):
         return ""
-    return (f"work took {took_ns / 1e6:.1f} ms of CPU time where the workload says {stated_ns / 1e6:.1f} ms "
-            f"({100 * (took_ns / stated_ns - 1):+.1f} %, {100 * LENGTH_MARGIN:.0f} % are allowed)")  # fmt: skip
+    return (
+        f"work took {took_ns / 1e6:.1f} ms of CPU time where the workload says {stated_ns / 1e6:.1f} ms "
+        f"({100 * (took_ns / stated_ns - 1):+.1f} %, {100 * LENGTH_MARGIN:.0f} % are allowed)"
+    )
 
 
 def tally_metrics(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int) -> RunMetrics:

@@ -24,8 +24,16 @@ from ..stats.sentences import label
 #: After Okabe and Ito (2008), with the yellow and the greys darkened for white paper.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8a6d3b", "#6f6f6f")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down",
-          "triangle-right", "triangle-left")
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+)
 TEXT, GRID = "#1b1b1e", "#d8d8dc"
 WIDTH_PX = 330
 #: From this ratio of largest to smallest on, an axis is logarithmic.
@@ -64,15 +72,18 @@ def samples(rows: Sequence[dict], metric: str) -> alt.LayerChart:
     y = alt.Y("policy:N", sort=policies, title=None, scale=alt.Scale(paddingInner=0.25))
     base = alt.Chart(data, width=WIDTH_PX, height=alt.Step(24))
     box = base.mark_boxplot(
-        extent="min-max", size=15, color=PALETTE[7],
-        box={"fillOpacity": 0.12, "stroke": PALETTE[7]}, median={"color": TEXT, "strokeWidth": 2},
-    ).encode(x=x, y=y)  # fmt: skip
+        extent="min-max",
+        size=15,
+        color=PALETTE[7],
+        box={"fillOpacity": 0.12, "stroke": PALETTE[7]},
+        median={"color": TEXT, "strokeWidth": 2},
+    ).encode(x=x, y=y)
     dots = base.mark_circle(size=18, opacity=0.75, color=PALETTE[0], aria=False).encode(
-        x=x, y=y, yOffset=alt.YOffset("place:Q", scale=alt.Scale(domain=[-0.5, 0.5])),
-    )  # fmt: skip
-    mean = base.mark_point(
-        shape="diamond", size=55, filled=True, color=PALETTE[1], aria=False
-    ).encode(x=alt.X("mean(value):Q"), y=y)
+        x=x, y=y, yOffset=alt.YOffset("place:Q", scale=alt.Scale(domain=[-0.5, 0.5]))
+    )
+    mean = base.mark_point(shape="diamond", size=55, filled=True, color=PALETTE[1], aria=False).encode(
+        x=alt.X("mean(value):Q"), y=y
+    )
     return _finished(alt.layer(box, dots, mean))
 
 
@@ -98,8 +109,9 @@ def distribution(rows: Sequence[dict], *, title: str) -> alt.Chart:
         # A curve rises from 0, so that one whose values are all equal is seen too.
         data += [mine[0] | {"part": 0.0}, *mine]
     x = alt.X("value:Q", title=title, **_place([row["value"] for row in data], "ns"))
-    y = alt.Y("part:Q", title="part of all", axis=alt.Axis(format="%", tickCount=5),
-              scale=alt.Scale(domain=[0, 1]))
+    y = alt.Y(
+        "part:Q", title="part of all", axis=alt.Axis(format="%", tickCount=5), scale=alt.Scale(domain=[0, 1])
+    )
     return _finished(_lines(data, policies).encode(x=x, y=y))
 
 
@@ -141,19 +153,28 @@ def shares(rows: Sequence[dict]) -> alt.FacetChart:
     top = max([max(row["deserved"], row["received"]) for row in rows] or [1]) or 1
     scale = alt.Scale(domain=[0, top], nice=True)
     axis = alt.Axis(format=".0%" if top > 0.05 else ".1%", tickCount=3)
-    dots = alt.Chart().mark_point(size=45, filled=True, aria=False).encode(
-        x=alt.X("deserved:Q", scale=scale, axis=axis),
-        y=alt.Y("received:Q", scale=scale, axis=axis),
-        **_by_task(tasks),
-    )  # fmt: skip
-    rule = alt.Chart().mark_rule(color=PALETTE[7], strokeDash=[3, 3], aria=False).encode(
-        x=alt.datum(0), x2=alt.datum(top), y=alt.datum(0), y2=alt.datum(top)
+    dots = (
+        alt.Chart()
+        .mark_point(size=45, filled=True, aria=False)
+        .encode(
+            x=alt.X("deserved:Q", scale=scale, axis=axis),
+            y=alt.Y("received:Q", scale=scale, axis=axis),
+            **_by_task(tasks),
+        )
+    )
+    rule = (
+        alt.Chart()
+        .mark_rule(color=PALETTE[7], strokeDash=[3, 3], aria=False)
+        .encode(x=alt.datum(0), x2=alt.datum(top), y=alt.datum(0), y2=alt.datum(top))
     )
     small = alt.layer(rule, dots, width=84, height=84)
-    return _finished(small.facet(
-        facet=alt.Facet("policy:N", sort=policies, title=None), columns=3,
-        data=alt.Data(values=list(rows)),
-    ))  # fmt: skip
+    return _finished(
+        small.facet(
+            facet=alt.Facet("policy:N", sort=policies, title=None),
+            columns=3,
+            data=alt.Data(values=list(rows)),
+        )
+    )
 
 
 def heatmap(rows: Sequence[dict]) -> alt.LayerChart:
@@ -173,22 +194,28 @@ def heatmap(rows: Sequence[dict]) -> alt.LayerChart:
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
     base = alt.Chart(alt.Data(values=list(rows)), width=alt.Step(96), height=alt.Step(26)).encode(
-        x=alt.X("metric:N", sort=metrics, title=None,
-                axis=alt.Axis(orient="top", labelAngle=-20, labelLimit=200)),
+        x=alt.X(
+            "metric:N", sort=metrics, title=None, axis=alt.Axis(orient="top", labelAngle=-20, labelLimit=200)
+        ),
         y=alt.Y("policy:N", sort=policies, title=None),
-    )  # fmt: skip
+    )
     shade = alt.Color(
         "worse:Q",
-        scale=alt.Scale(type="log", domain=[1, 10], range=["#ffffff", "#08519c"], clamp=True,
-                        interpolate="rgb"),
-        legend=alt.Legend(title="times worse than the best", orient="bottom", values=[1, 2, 5, 10],
-                          gradientLength=200, labelExpr="datum.value >= 10 ? '10 or more' : datum.label"),
-    )  # fmt: skip
+        scale=alt.Scale(
+            type="log", domain=[1, 10], range=["#ffffff", "#08519c"], clamp=True, interpolate="rgb"
+        ),
+        legend=alt.Legend(
+            title="times worse than the best",
+            orient="bottom",
+            values=[1, 2, 5, 10],
+            gradientLength=200,
+            labelExpr="datum.value >= 10 ? '10 or more' : datum.label",
+        ),
+    )
     cells = base.mark_rect(stroke=GRID, aria=False).encode(color=shade)
     # The text stands on the shade and not on the page, so it ignores light and dark.
     text = base.mark_text(fontSize=11, aria=False).encode(
-        text="text:N",
-        color=alt.condition("datum.worse > 6", alt.value("#fefefe"), alt.value("#111112")),
+        text="text:N", color=alt.condition("datum.worse > 6", alt.value("#fefefe"), alt.value("#111112"))
     )
     return _finished(cells + text)
 
@@ -199,14 +226,18 @@ def _lines(rows: Sequence[dict], policies: list[str]) -> alt.Chart:
     # Neighbours in the legend differ in both; a colour comes back with another dash.
     dashes = [DASHES[(i + i // len(PALETTE)) % len(DASHES)] for i in range(len(policies))]
     legend = alt.Legend(title=None, orient="bottom", columns=4, symbolSize=300, symbolStrokeWidth=2)
-    return alt.Chart(alt.Data(values=list(rows)), width=WIDTH_PX, height=220).mark_line(
-        strokeWidth=1.8, interpolate="step-after", aria=False
-    ).encode(
-        color=alt.Color("policy:N", sort=policies, legend=legend,
-                        scale=alt.Scale(domain=policies, range=colours)),
-        strokeDash=alt.StrokeDash("policy:N", sort=policies, legend=legend,
-                                  scale=alt.Scale(domain=policies, range=dashes)),
-    )  # fmt: skip
+    return (
+        alt.Chart(alt.Data(values=list(rows)), width=WIDTH_PX, height=220)
+        .mark_line(strokeWidth=1.8, interpolate="step-after", aria=False)
+        .encode(
+            color=alt.Color(
+                "policy:N", sort=policies, legend=legend, scale=alt.Scale(domain=policies, range=colours)
+            ),
+            strokeDash=alt.StrokeDash(
+                "policy:N", sort=policies, legend=legend, scale=alt.Scale(domain=policies, range=dashes)
+            ),
+        )
+    )
 
 
 def _by_task(tasks: list[str]) -> dict:
@@ -215,11 +246,19 @@ def _by_task(tasks: list[str]) -> dict:
         return {"color": alt.value(PALETTE[0])}
     legend = alt.Legend(title=None, orient="bottom", columns=4)
     return {
-        "color": alt.Color("task:N", sort=tasks, legend=legend,
-                           scale=alt.Scale(domain=tasks, range=list(PALETTE[: len(tasks)]))),
-        "shape": alt.Shape("task:N", sort=tasks, legend=legend,
-                           scale=alt.Scale(domain=tasks, range=list(SHAPES[: len(tasks)]))),
-    }  # fmt: skip
+        "color": alt.Color(
+            "task:N",
+            sort=tasks,
+            legend=legend,
+            scale=alt.Scale(domain=tasks, range=list(PALETTE[: len(tasks)])),
+        ),
+        "shape": alt.Shape(
+            "task:N",
+            sort=tasks,
+            legend=legend,
+            scale=alt.Scale(domain=tasks, range=list(SHAPES[: len(tasks)])),
+        ),
+    }
 
 
 def _axis(unit: str, ticks: Sequence[float] | None = None) -> alt.Axis:
@@ -248,13 +287,27 @@ def _finished(chart):
     return (
         chart.configure(background="transparent", font="sans-serif")
         .configure_view(stroke=GRID)
-        .configure_axis(labelColor=TEXT, titleColor=TEXT, gridColor=GRID, domainColor=PALETTE[7],
-                        tickColor=PALETTE[7], labelFontSize=11, titleFontSize=11,
-                        titleFontWeight="normal", labelLimit=130)
-        .configure_legend(labelColor=TEXT, titleColor=TEXT, labelFontSize=11, titleFontSize=11,
-                          titleFontWeight="normal", labelLimit=110)
+        .configure_axis(
+            labelColor=TEXT,
+            titleColor=TEXT,
+            gridColor=GRID,
+            domainColor=PALETTE[7],
+            tickColor=PALETTE[7],
+            labelFontSize=11,
+            titleFontSize=11,
+            titleFontWeight="normal",
+            labelLimit=130,
+        )
+        .configure_legend(
+            labelColor=TEXT,
+            titleColor=TEXT,
+            labelFontSize=11,
+            titleFontSize=11,
+            titleFontWeight="normal",
+            labelLimit=110,
+        )
         .configure_header(labelColor=TEXT, titleColor=TEXT, labelFontSize=11, labelPadding=3)
-    )  # fmt: skip
+    )
 
 
 def to_svg(chart, *, has_variables: bool = False) -> str:

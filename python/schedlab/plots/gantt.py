@@ -155,8 +155,11 @@ def draw_text(
         mine = np.flatnonzero(found.pid == pid)
         lines.append(labels[pid].ljust(label_width) + _cells(found, mine, begin_ns, cell_ns, nr_cells))
     # Three digits where the exact time, as of a run that failed, has nine.
-    left, right = (time if len(time) <= 8 else show_time(at_ns)
-                   for at_ns in (begin_ns, end_ns) for time in [format_duration(at_ns)])  # fmt: skip
+    left, right = (
+        time if len(time) <= 8 else show_time(at_ns)
+        for at_ns in (begin_ns, end_ns)
+        for time in [format_duration(at_ns)]
+    )
     left, right = f"{left} ", f" {right}"
     lines.append(" " * label_width + left + "─" * (nr_cells - len(left) - len(right)) + right)
     if nr_more:
@@ -255,9 +258,13 @@ def _bars(found: Intervals, row_of, names, begin_ns: int, scale: float, top_px: 
     """One rectangle per interval; waits are thinner than runs."""
     parts = []
     for pid, begin, end, state, cpu in zip(
-        found.pid.tolist(), found.begin_ns.tolist(), found.end_ns.tolist(),
-        found.state.tolist(), found.cpu.tolist(), strict=True,
-    ):  # fmt: skip
+        found.pid.tolist(),
+        found.begin_ns.tolist(),
+        found.end_ns.tolist(),
+        found.state.tolist(),
+        found.cpu.tolist(),
+        strict=True,
+    ):
         ran = state == RAN
         x = LABEL_PX + (begin - begin_ns) * scale
         w = max((end - begin) * scale, 0.4)
@@ -265,7 +272,9 @@ def _bars(found: Intervals, row_of, names, begin_ns: int, scale: float, top_px: 
         h = BAR_PX if ran else 4
         colour = PALETTE[cpu % len(PALETTE)] if ran else WAIT_COLOUR
         did = f"ran on CPU {cpu}" if ran else "waited"
-        tip = html.escape(f"{names.get(pid, 'task')}[{pid}] {did}, {format_duration(begin)} to {format_duration(end)}")
+        tip = html.escape(
+            f"{names.get(pid, 'task')}[{pid}] {did}, {format_duration(begin)} to {format_duration(end)}"
+        )
         parts.append(
             f'<rect x="{x:.2f}" y="{y}" width="{w:.2f}" height="{h}" fill="{colour}"><title>{tip}</title></rect>'
         )

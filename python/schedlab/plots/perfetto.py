@@ -5,8 +5,8 @@ A protobuf message is a row of fields, each a key (its number and kind) and a va
 an integer in groups of 7 bits, or bytes after their length. That is all a writer needs,
 so there is no dependency; the tests read the file back with Perfetto's own package.
 
-	Trace: packet 1 -> TracePacket: ftrace_events 1 -> bundle of one CPU: event 2 ...
-	                                track_event 11, track_descriptor 60, system_info 45
+        Trace: packet 1 -> TracePacket: ftrace_events 1 -> bundle of one CPU: event 2 ...
+                                        track_event 11, track_descriptor 60, system_info 45
 
 Invariant: the numbers of fields are those of Perfetto's protos/perfetto/trace.
 Read next: switches.py, where the events come from.
@@ -154,7 +154,9 @@ def perfetto_trace(records: Records, names: Mapping[int, str]) -> bytes:
     waiting = 0
     for event in linux_events(records):
         if isinstance(event, Note):
-            packets.add_track_event(_TYPE_INSTANT, event.t_ns, _NOTE_TRACK, {23: f"note {event.key} = {event.value}"})
+            packets.add_track_event(
+                _TYPE_INSTANT, event.t_ns, _NOTE_TRACK, {23: f"note {event.key} = {event.value}"}
+            )
             continue
         if isinstance(event, Switch):
             packets.add_event(event.cpu, event.t_ns, event.prev, _SCHED_SWITCH, _switch(names, event))

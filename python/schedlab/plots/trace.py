@@ -49,7 +49,9 @@ def write_trace(records: Records, path, *, names: Mapping[int, str], form: str =
     """
     writers = {"perfetto": perfetto_trace, "ftrace": _ftrace_text, "csv": _csv}
     if form not in writers:
-        raise UsageError(f"unknown trace format {form!r}{did_you_mean(form, FORMATS)}; known: {', '.join(FORMATS)}")
+        raise UsageError(
+            f"unknown trace format {form!r}{did_you_mean(form, FORMATS)}; known: {', '.join(FORMATS)}"
+        )
     data = writers[form](records, names)
     Path(path).write_bytes(data)
     return len(data)

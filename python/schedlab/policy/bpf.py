@@ -90,8 +90,16 @@ def _knows_bpf(compiler: str, _mtime_ns: int) -> bool:
 def _run(command: list[str]) -> str | None:
     """What it wrote, empty where it succeeded; None where it could not be asked."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=SECONDS_MAX, env=os.environ | {"LC_ALL": "C.UTF-8"}, check=False)  # fmt: skip
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS_MAX,
+            env=os.environ | {"LC_ALL": "C.UTF-8"},
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stderr or f"ended with {done.returncode}" if done.returncode else ""
@@ -124,11 +132,27 @@ def check_for_linux(path: Path, content_hash: str) -> None:
     except UnavailableError:
         return
     with tempfile.TemporaryDirectory(prefix="schedlab-bpf-") as made:
-        said = _run([compiler, *_OPINION, "-I", str(paths.include_folder()), "-c", str(path), "-o", f"{made}/policy.o"])
-    lines = [f"{found['file']}:{found['line']}: {_NOISE.sub('', found['what'])}" for found in _ERROR.finditer(said or "")]
+        said = _run(
+            [
+                compiler,
+                *_OPINION,
+                "-I",
+                str(paths.include_folder()),
+                "-c",
+                str(path),
+                "-o",
+                f"{made}/policy.o",
+            ]
+        )
+    lines = [
+        f"{found['file']}:{found['line']}: {_NOISE.sub('', found['what'])}"
+        for found in _ERROR.finditer(said or "")
+    ]
     if lines:
         lines = list(dict.fromkeys(lines))
         left = len(lines) - ERRORS_MAX
         shown = "\n".join(lines[:ERRORS_MAX]) + (f"\n({left} more)" if left > 0 else "")
-        raise PolicyError(f"{path} compiles here and not for Linux, says {Path(compiler).name} -target bpf:\n{shown}")
+        raise PolicyError(
+            f"{path} compiles here and not for Linux, says {Path(compiler).name} -target bpf:\n{shown}"
+        )
     note.touch()

@@ -51,9 +51,7 @@ COMPILE_SECONDS_MAX = 60
 #: /dev/zero, or be one array of a terabyte.
 COMPILE_KIB_MAX = 2 << 20
 #: Limits that the compiler's own children inherit; one that cannot be set is left.
-_LIMITED = (
-    f'ulimit -t {COMPILE_SECONDS_MAX}; ulimit -v "$1"; ulimit -f "$1"; shift; exec "$@"'
-)
+_LIMITED = f'ulimit -t {COMPILE_SECONDS_MAX}; ulimit -v "$1"; ulimit -f "$1"; shift; exec "$@"'
 MESSAGE_LINES_MAX = 40
 
 
@@ -180,8 +178,7 @@ def find_compiler() -> tuple[str, str]:
         return found, answer.stdout.partition("\n")[0]
     tried = f"CC={given} cannot be started" if given else "none of cc, gcc, clang is there"
     raise UnavailableError(
-        f"no C compiler: {tried}; policies are C and are compiled here: "
-        "sudo apt-get install gcc libc6-dev"
+        f"no C compiler: {tried}; policies are C and are compiled here: sudo apt-get install gcc libc6-dev"
     )
 
 
@@ -213,8 +210,10 @@ def compile_policy(policy: Policy) -> Path:
     result = folder / f"{policy.name}-{digest}.so"
     if result.is_file():
         return result
-    with (announced(f"compiling {policy.path.name}, about a second the first time; it is kept"),
-          tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch):
+    with (
+        announced(f"compiling {policy.path.name}, about a second the first time; it is kept"),
+        tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch,
+    ):
         made = Path(scratch) / result.name
         command = [compiler, *FLAGS, "-I", str(include), "-o", str(made), str(policy.path)]
         environment = os.environ | {"LC_ALL": "C.UTF-8"}

@@ -5,8 +5,8 @@ A policy that is compiled for this machine could call the C library, use floatin
 point, or take arguments that its callback does not have; Linux would not load it.
 So the same is an error here:
 
-	check_callbacks   arguments and result of each callback, by the text of the file
-	check_object      what it calls, by the compiled file, and its licence
+        check_callbacks   arguments and result of each callback, by the text of the file
+        check_object      what it calls, by the compiled file, and its licence
 
 Floating point is refused by the compiler (build.py, FLAGS).
 
@@ -28,15 +28,23 @@ from .elf import ElfFile
 from .find import source_files
 
 #: What compilers call by themselves, as for an assignment of a large structure.
-COMPILER_CALLS = {"memcpy", "memset", "memmove", "memcmp", "bcmp", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"}
+COMPILER_CALLS = {
+    "memcpy",
+    "memset",
+    "memmove",
+    "memcmp",
+    "bcmp",
+    "__stack_chk_fail",
+    "_GLOBAL_OFFSET_TABLE_",
+}
 #: Of struct_ops programs: Linux's license_is_gpl_compatible().
-LICENCES = {
-    "GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL",
-}  # fmt: skip
+LICENCES = {"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"}
 
 _COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _OPERATION = re.compile(r"^\s*([\w ]+?)\s*\(\*(\w+)\)\(([^)]*)\);", re.MULTILINE)
-_CALLBACK = re.compile(r"^[ \t]*(?:static\s+)?(\w+)\s+BPF_STRUCT_OPS(?:_SLEEPABLE)?\(\s*(\w+)\s*(?:,([^)]*))?\)", re.MULTILINE)
+_CALLBACK = re.compile(
+    r"^[ \t]*(?:static\s+)?(\w+)\s+BPF_STRUCT_OPS(?:_SLEEPABLE)?\(\s*(\w+)\s*(?:,([^)]*))?\)", re.MULTILINE
+)
 _LICENCE = re.compile(r'SEC\("license"\)\s*=\s*"([^"]*)"')
 _MEMBER = re.compile(r"\.(\w+)\s*=\s*(?:\(\s*void\s*\*\s*\)\s*)?(\w+)")
 
@@ -78,7 +86,10 @@ def operations() -> dict[str, Prototype]:
     """Every callback of `struct sched_ext_ops`, by name."""
     text = _plain((paths.include_folder() / "scx" / "ops.h").read_text())
     body = text[text.index("struct sched_ext_ops {") :]
-    return {name: Prototype(result.split()[-1], _arguments(given)) for result, name, given in _OPERATION.findall(body)}
+    return {
+        name: Prototype(result.split()[-1], _arguments(given))
+        for result, name, given in _OPERATION.findall(body)
+    }
 
 
 def _kind(argument: str) -> tuple[str, str]:
@@ -129,8 +140,10 @@ def check_callbacks(path: Path, text: str) -> None:
             continue
         difference = _difference(is_given, wanted)
         if difference:
-            raise PolicyError(f"{path}:{is_given.line}: {name}() {difference}; ops.{member} is "
-                              f"{wanted.result} {member}{wanted}")  # fmt: skip
+            raise PolicyError(
+                f"{path}:{is_given.line}: {name}() {difference}; ops.{member} is "
+                f"{wanted.result} {member}{wanted}"
+            )
 
 
 @lru_cache(maxsize=1)
@@ -174,11 +187,15 @@ def check_object(path: Path, text: str, shared_object: Path) -> None:
         line = f":{plain.count(chr(10), 0, called.end()) + 1}" if called else ""
         what = "floating point" if re.fullmatch(r"__\w+[sdt]f\w*", name) else f"{name}()"
         hint = "; use bpf_printk()" if "print" in name or name in ("puts", "putchar") else ""
-        raise PolicyError(f"{path}{line}: {what} is not there: Linux gives a policy what include/scx "
-                          f"declares, and no C library{hint}")  # fmt: skip
+        raise PolicyError(
+            f"{path}{line}: {what} is not there: Linux gives a policy what include/scx "
+            f"declares, and no C library{hint}"
+        )
     licence = _licence(path)
     # A file without operations is no policy at all, which build.py says.
     if licence not in LICENCES and "sl_policy" in elf.objects():
         has = f"its licence is {licence!r}" if licence else "it has no licence"
-        raise PolicyError(f"{path}: {has}, and Linux loads only policies compatible with the GPL; add "
-                          'char _license[] SEC("license") = "GPL";')  # fmt: skip
+        raise PolicyError(
+            f"{path}: {has}, and Linux loads only policies compatible with the GPL; add "
+            'char _license[] SEC("license") = "GPL";'
+        )

@@ -102,5 +102,10 @@ class ElfFile:
     def undefined(self) -> list[str]:
         """Names that must be found when it is loaded, without repetition, sorted."""
         # A linker's table for debuggers adds the version: "printf@GLIBC_2.2.5".
-        return sorted({symbol.name.partition("@")[0] for symbol in self._symbols
-                       if symbol.name and not symbol.section and symbol.binding == _GLOBAL})  # fmt: skip
+        return sorted(
+            {
+                symbol.name.partition("@")[0]
+                for symbol in self._symbols
+                if symbol.name and not symbol.section and symbol.binding == _GLOBAL
+            }
+        )

@@ -167,9 +167,7 @@ def find_policy(name_or_path: str) -> Path:
         return path
     here = Path(name_or_path + SUFFIX)
     if name_or_path and here.is_file():
-        raise NotFoundError(
-            f"unknown policy '{name_or_path}'; for the file in this folder write './{here}'"
-        )
+        raise NotFoundError(f"unknown policy '{name_or_path}'; for the file in this folder write './{here}'")
     raise NotFoundError(
         f"unknown policy '{name_or_path}'{did_you_mean(name_or_path, list_policies())}; "
         "`schedlab policies` lists them, and a path such as ./mine.bpf.c names your own"
@@ -307,19 +305,17 @@ def _parse_named(path: Path, line: int, match: re.Match) -> Knob:
             raise PolicyError(f"{path}:{line}: @knob {name}: '{item}' is there twice")
         names[pair[1]] = int(pair[2])
     if len(names) < 2:
-        raise PolicyError(f"{path}:{line}: @knob {name}: give two values or more, with commas and "
-                          "no blanks between")  # fmt: skip
-    return Knob(name, "enum", min(names.values()), max(names.values()), " ".join(text.split()),
-                line, names)
+        raise PolicyError(
+            f"{path}:{line}: @knob {name}: give two values or more, with commas and no blanks between"
+        )
+    return Knob(name, "enum", min(names.values()), max(names.values()), " ".join(text.split()), line, names)
 
 
 def _parse_conserving(path: Path, line: int, words: str) -> tuple[bool, str]:
     """Read `@work-conserving yes|no reason`."""
     answer, _, reason = words.removeprefix("@work-conserving").strip().partition(" ")
     if answer.rstrip(",;:.") not in ("yes", "no"):
-        raise PolicyError(
-            f"{path}:{line}: @work-conserving must be followed by yes or no, not '{answer}'"
-        )
+        raise PolicyError(f"{path}:{line}: @work-conserving must be followed by yes or no, not '{answer}'")
     return answer.startswith("yes"), reason.strip()
 
 
@@ -335,7 +331,7 @@ def _summary(path: Path, header: list[tuple[int, str]]) -> str:
                 break
             continue
         words.append(line)
-    text = re.sub(rf"^{re.escape(path.name)}\s*[-:–—]*\s*", "", " ".join(words))
+    text = re.sub(rf"^{re.escape(path.name)}\s*[-:\u2013\u2014]*\s*", "", " ".join(words))
     return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip(".")
 
 
@@ -400,8 +396,7 @@ def own_files(path: Path) -> tuple[Path, dict[str, bytes]]:
 def _content_hash(path: Path) -> str:
     """Hash a source and, transitively, the project's headers that it names."""
     contents = {
-        name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for name, file in source_files(path).items()
+        name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in source_files(path).items()
     }
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
@@ -514,8 +509,7 @@ def parse_settings(settings: Sequence[str], policies: Mapping[str, Policy]) -> d
     variants: dict[str, Variant] = {}
     for name, knobs in chosen.items():
         if math.prod(map(len, knobs.values())) > VARIANTS_MAX:
-            problems.append(f"--set: more than {VARIANTS_MAX} variants of policy '{name}'; "
-                            "give fewer values")
+            problems.append(f"--set: more than {VARIANTS_MAX} variants of policy '{name}'; give fewer values")
             continue
         for combination in itertools.product(*knobs.values()):
             values = dict(zip(knobs, combination, strict=True))
@@ -527,8 +521,11 @@ def parse_settings(settings: Sequence[str], policies: Mapping[str, Policy]) -> d
 
 def _variant_name(name: str, policy: Policy, chosen: Mapping[str, list[int]], values: Mapping) -> str:
     """The policy's name, with those knobs that tell it from its other variants."""
-    shown = [f"{knob}={show_value(policy.knobs[knob], value)}"
-             for knob, value in values.items() if len(chosen[knob]) > 1]
+    shown = [
+        f"{knob}={show_value(policy.knobs[knob], value)}"
+        for knob, value in values.items()
+        if len(chosen[knob]) > 1
+    ]
     return f"{name}:{','.join(shown)}" if shown else name
 
 
@@ -538,12 +535,12 @@ def _parse_setting(setting: str, policies: Mapping[str, Policy]) -> tuple[str, s
     name, dot, knob_name = target.strip().rpartition(".")
     texts = [part.strip() for part in text.split(",")]
     if not equals or not dot or not all(texts):
-        raise UsageError("should read POLICY.KNOB=VALUE, such as mlfq.boost_ns=100ms, or several "
-                         "values with commas between")  # fmt: skip
-    if name not in policies:
         raise UsageError(
-            f"policy '{name}' takes no part in this run{did_you_mean(name, policies)}"
+            "should read POLICY.KNOB=VALUE, such as mlfq.boost_ns=100ms, or several "
+            "values with commas between"
         )
+    if name not in policies:
+        raise UsageError(f"policy '{name}' takes no part in this run{did_you_mean(name, policies)}")
     knobs = policies[name].knobs
     if knob_name not in knobs:
         known = did_you_mean(knob_name, knobs) if knobs else "; it has no knobs"
@@ -562,7 +559,9 @@ def _parse_value(knob: Knob, text: str) -> int:
         value = _in_unit(text, knob.unit)
         # 0 is the one time that needs no unit; 1 may be meant as a millisecond.
         if knob.unit in _TIME_KNOBS and value and not text[-1].isalpha():
-            raise UsageError(f"'{text}' has no unit, and {knob.name} is a time; write {text}{knob.unit}, or another unit of time")
+            raise UsageError(
+                f"'{text}' has no unit, and {knob.name} is a time; write {text}{knob.unit}, or another unit of time"
+            )
     except UnitError:
         if not knob.names:
             raise

@@ -83,10 +83,13 @@ class LinuxClass:
     def settings(self) -> dict[str, int]:
         """What the launcher is told, by its own words."""
         return {
-            "policy": self.number, "priority": self.priority, "nice": self.nice,
-            "runtime_ns": self.runtime_ns, "deadline_ns": self.deadline_ns,
+            "policy": self.number,
+            "priority": self.priority,
+            "nice": self.nice,
+            "runtime_ns": self.runtime_ns,
+            "deadline_ns": self.deadline_ns,
             "period_ns": self.period_ns,
-        }  # fmt: skip
+        }
 
 
 def is_class(text: str) -> bool:
@@ -199,8 +202,10 @@ def _priority(text: str, parameter: str) -> int:
     except ValueError:
         raise UsageError(f"{text}: '{parameter}' is no priority; write {text.partition(':')[0]}:10") from None
     if not 1 <= value <= PRIORITY_MAX:
-        raise UsageError(f"{text}: the priority must be 1 to {PRIORITY_MAX}, since 99 is the "
-                         "watchdog's that ends a command")  # fmt: skip
+        raise UsageError(
+            f"{text}: the priority must be 1 to {PRIORITY_MAX}, since 99 is the "
+            "watchdog's that ends a command"
+        )
     return value
 
 
@@ -225,8 +230,9 @@ def _deadline(text: str, parameter: str) -> LinuxClass:
     runtime_ns, deadline_ns, period_ns = (parse_duration(part, place=text) for part in parts)
     if not RUNTIME_MIN_NS <= runtime_ns <= deadline_ns <= period_ns:
         raise UsageError(f"{text}: it must be {RUNTIME_MIN_NS} ns <= runtime <= deadline <= period")
-    return LinuxClass(text, NUMBERS["SCHED_DEADLINE"], runtime_ns=runtime_ns,
-                      deadline_ns=deadline_ns, period_ns=period_ns)  # fmt: skip
+    return LinuxClass(
+        text, NUMBERS["SCHED_DEADLINE"], runtime_ns=runtime_ns, deadline_ns=deadline_ns, period_ns=period_ns
+    )
 
 
 def class_as_policy(linux_class: LinuxClass) -> BuiltPolicy:
@@ -245,9 +251,14 @@ def class_as_policy(linux_class: LinuxClass) -> BuiltPolicy:
     """
     digest = hashlib.sha256(f"{linux_class.name} {sorted(linux_class.settings.items())}".encode()).hexdigest()
     policy = Policy(
-        name=linux_class.name, path=CLASS_FILE, summary=f"Linux's own class {linux_class.name}.",
+        name=linux_class.name,
+        path=CLASS_FILE,
+        summary=f"Linux's own class {linux_class.name}.",
         # CPUs balance each other in their own time, which is no promise.
-        knobs={}, work_conserving=False, work_conserving_reason="Linux balances CPUs now and then",
-        source_text="sched(7)", content_hash=digest,
-    )  # fmt: skip
+        knobs={},
+        work_conserving=False,
+        work_conserving_reason="Linux balances CPUs now and then",
+        source_text="sched(7)",
+        content_hash=digest,
+    )
     return BuiltPolicy(policy, Path(), linux_class.settings, digest)

@@ -114,12 +114,21 @@ class _Compiler:
             row["kind"] = layout.OBJECT_NUMBER[item.kind]
             row["name"] = self.strings.add(item.name)
             row["param"] = item.param
-        return Program(program_bytes(
-            tasks=tasks, ops=_joined(self.ops, layout.OP_DTYPE), objects=objects,
-            values=np.concatenate([np.zeros(0, "<u8"), *(values.astype("<u8") for values in self.values)]),
-            strings=self.strings, seed=self.seed, horizon_ns=self.workload.horizon_ns,
-            nr_cpus_min=self.workload.cpus_min, name=name,
-        ))  # fmt: skip
+        return Program(
+            program_bytes(
+                tasks=tasks,
+                ops=_joined(self.ops, layout.OP_DTYPE),
+                objects=objects,
+                values=np.concatenate(
+                    [np.zeros(0, "<u8"), *(values.astype("<u8") for values in self.values)]
+                ),
+                strings=self.strings,
+                seed=self.seed,
+                horizon_ns=self.workload.horizon_ns,
+                nr_cpus_min=self.workload.cpus_min,
+                name=name,
+            )
+        )
 
     def fault(self, task: Task, message: str) -> SpecError:
         return SpecError([SpecFault(self.workload.name, None, f"task {task.name!r}", message)])
@@ -163,7 +172,9 @@ class _Compiler:
             return {}
         own = [task for task in self.order if not task.arrival.is_spawned]
         keys = [stream_key(self.seed, name_key(task.name), _FOR_JITTER) for task in own]
-        drawn = draw_once(Distribution("uniform", (0, self.workload.jitter_ns - 1)), keys, [task.count for task in own])
+        drawn = draw_once(
+            Distribution("uniform", (0, self.workload.jitter_ns - 1)), keys, [task.count for task in own]
+        )
         return {task.name: values for task, values in zip(own, drawn, strict=True)}
 
     def arrivals(self, task: Task) -> np.ndarray:
@@ -211,8 +222,10 @@ class _Compiler:
             self.nr_ops += len(template)
             return
         if self.nr_ops + len(template) * task.count > OPS_MAX:
-            raise self.fault(task, f"{task.count} tasks of {len(template)} phases are too many: "
-                             f"at most {OPS_MAX} phases in all")
+            raise self.fault(
+                task,
+                f"{task.count} tasks of {len(template)} phases are too many: at most {OPS_MAX} phases in all",
+            )
         ops = np.tile(template, (task.count, 1))
         for (index, field), column in writer.columns.items():
             ops[field][:, index] = column
@@ -263,8 +276,22 @@ class _OpWriter:
     def loop(self, phase: Phase, depth: int) -> None:
         start = self.op("loop", slot=depth, b=phase.rounds)
         self.write(phase.body, depth=depth + 1)
-        pausing = ("run", "work", "sleep", "read", "write", "send", "recv", "period", "yield",
-                   "lock", "barrier", "wait", "await", "timer")
+        pausing = (
+            "run",
+            "work",
+            "sleep",
+            "read",
+            "write",
+            "send",
+            "recv",
+            "period",
+            "yield",
+            "lock",
+            "barrier",
+            "wait",
+            "await",
+            "timer",
+        )
         if not any(inside.verb in pausing for inside, _ in walk(phase.body)):
             # player/program.c refuses loops in which time stands still, since an
             # endless one would hang a host; this one ends, so say so with 0 ns.
@@ -331,8 +358,11 @@ class _OpWriter:
         share = max(TABLE_CLASS_MAX // task.count, TABLE_LEAST)
         length = min(TABLE_ENDLESS if times is None else times, TABLE_MAX, share)
         if compiler.nr_values + length * task.count > VALUES_MAX:
-            raise compiler.fault(task, f"phase {phase.number}: {length} random values for each of "
-                                 f"{task.count} tasks are too many: at most {VALUES_MAX} in all")
+            raise compiler.fault(
+                task,
+                f"phase {phase.number}: {length} random values for each of "
+                f"{task.count} tasks are too many: at most {VALUES_MAX} in all",
+            )
         values = draw(phase.amount, key, task.count, length)
         first = compiler.add_values(values.ravel())
         starts = np.uint64(first) + np.arange(task.count, dtype=np.uint64) * np.uint64(length)

@@ -21,9 +21,7 @@ from ..units import format_duration, format_size
 from ..workload.phases import ATTRIBUTES
 from . import layout
 
-_ATTRIBUTE_OF_KEY = {
-    number: name for name, (number, *_) in ATTRIBUTES.items() if name != "nice"
-}
+_ATTRIBUTE_OF_KEY = {number: name for name, (number, *_) in ATTRIBUTES.items() if name != "nice"}
 
 
 class StringTable:
@@ -42,8 +40,14 @@ class StringTable:
 
 
 def program_bytes(
-    *, tasks: np.ndarray, ops: np.ndarray, objects: np.ndarray, values: np.ndarray, strings: StringTable, **more: int,
-) -> bytes:  # fmt: skip
+    *,
+    tasks: np.ndarray,
+    ops: np.ndarray,
+    objects: np.ndarray,
+    values: np.ndarray,
+    strings: StringTable,
+    **more: int,
+) -> bytes:
     """Write a program: its header, then its tables.
 
     Parameters
@@ -137,8 +141,7 @@ class Program:
         rows, ops = self.task_rows, self.ops
         limits = [
             ("task", "tasks", rows["name"], len(self._strings), "name", layout.TASK_DTYPE),
-            ("object", "objects", self.objects["name"], len(self._strings), "name",
-             layout.OBJECT_DTYPE),
+            ("object", "objects", self.objects["name"], len(self._strings), "name", layout.OBJECT_DTYPE),
             ("op", "ops", ops["verb"], len(layout.VERBS), "verb", layout.OP_DTYPE),
         ]
         for what, table, numbers, limit, field, dtype in limits:
@@ -225,8 +228,18 @@ class Program:
             "arrival_ns": np.where(is_spawned, np.uint64(0), rows["arrival_ns"]),
             "parent_pid": np.where(has_parent, rows["parent"] + np.uint32(1), np.uint32(0)),
         }
-        for field in ("weight", "nice", "priority", "tickets", "credits", "cap_percent",
-                      "group", "deadline_ns", "burst_ns", "attr_given"):
+        for field in (
+            "weight",
+            "nice",
+            "priority",
+            "tickets",
+            "credits",
+            "cap_percent",
+            "group",
+            "deadline_ns",
+            "burst_ns",
+            "attr_given",
+        ):
             columns[field] = rows[field].copy()
         return columns
 
@@ -319,8 +332,7 @@ class Program:
             name = self._object_name(a)
             return name if verb in ("lock", "unlock", "barrier") else f"{name} {shown}"
         if verb == "await":
-            return f"{self._object_name(a)} without {self._object_name(b - 1)}" if b else \
-                self._object_name(a)
+            return f"{self._object_name(a)} without {self._object_name(b - 1)}" if b else self._object_name(a)
         if verb == "signal":
             return self._object_name(a) + " to all" * bool(b)
         if verb == "timer":
@@ -368,15 +380,11 @@ def _header(data: bytes) -> np.void:
         raise ProgramError("offset 0: not a workload program (its first bytes are others)")
     header = np.frombuffer(data, dtype=layout.HEADER_DTYPE, count=1)[0]
     if header["version"] != layout.VERSION:
-        raise ProgramError(
-            f"offset 8: version {header['version']}; this schedlab reads {layout.VERSION}"
-        )
+        raise ProgramError(f"offset 8: version {header['version']}; this schedlab reads {layout.VERSION}")
     if header["header_bytes"] != size:
         raise ProgramError(f"offset 12: header of {header['header_bytes']} bytes, not {size}")
     if header["total_bytes"] != len(data):
-        raise ProgramError(
-            f"offset {len(data)}: the program should have {header['total_bytes']} bytes"
-        )
+        raise ProgramError(f"offset {len(data)}: the program should have {header['total_bytes']} bytes")
     return header
 
 

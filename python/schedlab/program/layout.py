@@ -18,9 +18,27 @@ ARRIVAL_SPAWNED = 2**64 - 1
 
 #: enum sl_verb, in order.
 VERBS = (
-    "exit", "run", "work", "sleep", "period", "read", "write", "yield", "lock",
-    "unlock", "send", "recv", "barrier", "spawn", "wait", "set", "loop", "end",
-    "await", "signal", "timer",
+    "exit",
+    "run",
+    "work",
+    "sleep",
+    "period",
+    "read",
+    "write",
+    "yield",
+    "lock",
+    "unlock",
+    "send",
+    "recv",
+    "barrier",
+    "spawn",
+    "wait",
+    "set",
+    "loop",
+    "end",
+    "await",
+    "signal",
+    "timer",
 )
 VERB_NUMBER = {name: number for number, name in enumerate(VERBS)}
 
@@ -32,42 +50,109 @@ OBJECT_NAME = {number: name for name, number in OBJECT_NUMBER.items()}
 
 HEADER_DTYPE = np.dtype(
     [
-        ("magic", "S8"), ("version", "<u4"), ("header_bytes", "<u4"), ("total_bytes", "<u8"),
-        ("seed", "<u8"), ("horizon_ns", "<u8"), ("nr_tasks", "<u4"), ("nr_ops", "<u4"),
-        ("nr_objects", "<u4"), ("nr_values", "<u4"), ("strings_bytes", "<u4"),
-        ("nr_cpus_min", "<u4"), ("tasks_off", "<u8"), ("ops_off", "<u8"),
-        ("objects_off", "<u8"), ("values_off", "<u8"), ("strings_off", "<u8"),
-        ("name", "<u4"), ("flags", "<u4"),
+        ("magic", "S8"),
+        ("version", "<u4"),
+        ("header_bytes", "<u4"),
+        ("total_bytes", "<u8"),
+        ("seed", "<u8"),
+        ("horizon_ns", "<u8"),
+        ("nr_tasks", "<u4"),
+        ("nr_ops", "<u4"),
+        ("nr_objects", "<u4"),
+        ("nr_values", "<u4"),
+        ("strings_bytes", "<u4"),
+        ("nr_cpus_min", "<u4"),
+        ("tasks_off", "<u8"),
+        ("ops_off", "<u8"),
+        ("objects_off", "<u8"),
+        ("values_off", "<u8"),
+        ("strings_off", "<u8"),
+        ("name", "<u4"),
+        ("flags", "<u4"),
     ]
 )
 TASK_DTYPE = np.dtype(
     [
-        ("arrival_ns", "<u8"), ("deadline_ns", "<u8"), ("burst_ns", "<u8"), ("name", "<u4"),
-        ("class_idx", "<u4"), ("parent", "<u4"), ("op_first", "<u4"), ("nr_ops", "<u4"),
-        ("affinity", "<u4"), ("affinity_words", "<u4"), ("attr_given", "<u4"), ("nice", "<i4"),
-        ("priority", "<i4"), ("tickets", "<u4"), ("credits", "<i4"), ("cap_percent", "<u4"),
-        ("group", "<u4"), ("weight", "<u4"), ("reserved", "<u4"),
+        ("arrival_ns", "<u8"),
+        ("deadline_ns", "<u8"),
+        ("burst_ns", "<u8"),
+        ("name", "<u4"),
+        ("class_idx", "<u4"),
+        ("parent", "<u4"),
+        ("op_first", "<u4"),
+        ("nr_ops", "<u4"),
+        ("affinity", "<u4"),
+        ("affinity_words", "<u4"),
+        ("attr_given", "<u4"),
+        ("nice", "<i4"),
+        ("priority", "<i4"),
+        ("tickets", "<u4"),
+        ("credits", "<i4"),
+        ("cap_percent", "<u4"),
+        ("group", "<u4"),
+        ("weight", "<u4"),
+        ("reserved", "<u4"),
     ]
 )
-OP_DTYPE = np.dtype(
-    [("verb", "u1"), ("flags", "u1"), ("slot", "<u2"), ("a", "<u4"), ("b", "<u8")]
-)
+OP_DTYPE = np.dtype([("verb", "u1"), ("flags", "u1"), ("slot", "<u2"), ("a", "<u4"), ("b", "<u8")])
 OBJECT_DTYPE = np.dtype([("kind", "<u4"), ("name", "<u4"), ("param", "<u8")])
 
 #: Field of a task for each attribute; nice is written as weight too.
 ATTRIBUTE_FIELD = {
-    "priority": "priority", "tickets": "tickets", "credits": "credits", "cap": "cap_percent",
-    "group": "group", "deadline": "deadline_ns", "burst": "burst_ns", "weight": "weight",
+    "priority": "priority",
+    "tickets": "tickets",
+    "credits": "credits",
+    "cap": "cap_percent",
+    "group": "group",
+    "deadline": "deadline_ns",
+    "burst": "burst_ns",
+    "weight": "weight",
     "nice": "nice",
 }
 
 #: Load weight of each nice value from -20 to 19 in Linux, where 1,024 is nice 0
 #: and each step is a quarter more or less.
 NICE_WEIGHTS = (
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
-    9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
-    1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
-    110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+    88761,
+    71755,
+    56483,
+    46273,
+    36291,
+    29154,
+    23254,
+    18705,
+    14949,
+    11916,
+    9548,
+    7620,
+    6100,
+    4904,
+    3906,
+    3121,
+    2501,
+    1991,
+    1586,
+    1277,
+    1024,
+    820,
+    655,
+    526,
+    423,
+    335,
+    272,
+    215,
+    172,
+    137,
+    110,
+    87,
+    70,
+    56,
+    45,
+    36,
+    29,
+    23,
+    18,
+    15,
 )
 
 

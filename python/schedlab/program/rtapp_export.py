@@ -154,8 +154,13 @@ class _Exporter:
             if horizon_ns % 10**9:
                 self.notes[f"the horizon is rounded up to {duration} s"] = None
         found: dict[str, object] = {
-            "duration": duration, "calibration": "CPU0", "default_policy": self.policy,
-            "pi_enabled": False, "lock_pages": False, "log_size": "disable", "ftrace": False,
+            "duration": duration,
+            "calibration": "CPU0",
+            "default_policy": self.policy,
+            "pi_enabled": False,
+            "lock_pages": False,
+            "log_size": "disable",
+            "ftrace": False,
             "gnuplot": False,
         }
         if self.chunks:
@@ -328,14 +333,20 @@ class _Exporter:
                 steps.append(item)
                 continue
             if not item.rounds:
-                self.fault(name, "an endless loop inside another, or with drawn values: rt-app has two "
-                           "levels of loops and draws nothing")
+                self.fault(
+                    name,
+                    "an endless loop inside another, or with drawn values: rt-app has two "
+                    "levels of loops and draws nothing",
+                )
                 return
             for _ in range(item.rounds):
                 self.unroll(name, item.body, steps, used)
                 if len(steps) > EVENTS_MAX:
-                    self.fault(name, f"more than {EVENTS_MAX} events when its inner loops are written "
-                               "out: rt-app has two levels of loops and draws nothing")
+                    self.fault(
+                        name,
+                        f"more than {EVENTS_MAX} events when its inner loops are written "
+                        "out: rt-app has two levels of loops and draws nothing",
+                    )
                     return
 
     def microseconds(self, name: str, what: str, time_ns: int) -> int:
@@ -398,8 +409,11 @@ class _Exporter:
         for index, parties in self.parties.items():
             wanted = int(self.program.objects[index]["param"])
             if wanted != parties:
-                self.fault("", f"barrier {self.object_name(index)!r}: {wanted} parties, but rt-app would "
-                           f"count {parties}, one for each thread and each place that names it")
+                self.fault(
+                    "",
+                    f"barrier {self.object_name(index)!r}: {wanted} parties, but rt-app would "
+                    f"count {parties}, one for each thread and each place that names it",
+                )
 
 
 _NO_EVENT = {
@@ -414,9 +428,7 @@ _NO_EVENT = {
 
 
 def _has_tables(items: tuple) -> bool:
-    return any(
-        _has_tables(item.body) if isinstance(item, _Loop) else bool(item.table) for item in items
-    )
+    return any(_has_tables(item.body) if isinstance(item, _Loop) else bool(item.table) for item in items)
 
 
 def _sets(items: tuple) -> bool:

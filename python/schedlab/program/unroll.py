@@ -46,8 +46,9 @@ class Unrolled:
     is_whole: bool = True
 
 
-def unroll(program, calibration: Calibration, *, received_ns: np.ndarray, nr_stops: np.ndarray,
-           cells_max: int) -> Iterator[Unrolled]:
+def unroll(
+    program, calibration: Calibration, *, received_ns: np.ndarray, nr_stops: np.ndarray, cells_max: int
+) -> Iterator[Unrolled]:
     """Unroll every task as far as a run may have got.
 
     Parameters
@@ -78,8 +79,9 @@ def unroll(program, calibration: Calibration, *, received_ns: np.ndarray, nr_sto
             order, is_whole = _order(ops[0], 0, nr_ops, length)
             if len(order) > cells_max:
                 break
-            if not is_whole and not _is_enough(ops, order, program.values, calibration, received_ns[members],
-                                               nr_stops[members]):
+            if not is_whole and not _is_enough(
+                ops, order, program.values, calibration, received_ns[members], nr_stops[members]
+            ):
                 length *= 4
                 continue
             step = max(1, cells_max // max(1, len(order)))
@@ -129,8 +131,9 @@ def _order(ops: np.ndarray, begin: int, end: int, length: int) -> tuple[np.ndarr
     return order, index >= end
 
 
-def _executions(members, ops: np.ndarray, order: np.ndarray, is_whole: bool, values: np.ndarray,
-                calibration: Calibration) -> Unrolled:
+def _executions(
+    members, ops: np.ndarray, order: np.ndarray, is_whole: bool, values: np.ndarray, calibration: Calibration
+) -> Unrolled:
     """Operands and CPU times of executions in a given order; `ops` has shape (tasks, ops)."""
     chosen = ops[0][order]
     operand = ops["b"][:, order].astype(np.int64)
@@ -139,7 +142,10 @@ def _executions(members, ops: np.ndarray, order: np.ndarray, is_whole: bool, val
         # The cursor moves on with every execution that draws by it.
         where = np.flatnonzero(from_table & (chosen["slot"] == slot))
         packed = ops["b"][:, order[where]]
-        first, number = (packed >> np.uint64(32)).astype(np.int64), (packed & np.uint64(layout.NONE)).astype(np.int64)
+        first, number = (
+            (packed >> np.uint64(32)).astype(np.int64),
+            (packed & np.uint64(layout.NONE)).astype(np.int64),
+        )
         operand[:, where] = values[first + np.arange(len(where)) % number].astype(np.int64)
     cpu_ns = np.where(chosen["verb"] == _NUMBER["run"], operand, 0)
     for kernel in np.unique(chosen["a"][chosen["verb"] == _NUMBER["work"]]):

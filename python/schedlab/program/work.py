@@ -59,7 +59,9 @@ def same_shape(rows: np.ndarray, ops: np.ndarray) -> list[np.ndarray]:
         Indices of the tasks of each group; verbs, flags and rounds of loops are equal within one.
     """
     # What one op must have in common, side by side, so that a task's ops are one piece of bytes.
-    common = np.zeros(len(ops), [("verb", "u1"), ("flags", "u1"), ("slot", "<u2"), ("a", "<u4"), ("b", "<u8")])
+    common = np.zeros(
+        len(ops), [("verb", "u1"), ("flags", "u1"), ("slot", "<u2"), ("a", "<u4"), ("b", "<u8")]
+    )
     for name in ("verb", "flags", "slot"):
         common[name] = ops[name]
     # What a unit of work costs, how much one call transfers, how often a loop goes round.

@@ -40,14 +40,7 @@ HEADER_DTYPE = np.dtype(
 
 #: struct sl_record, 24 bytes.
 RECORD_DTYPE = np.dtype(
-    [
-        ("t_ns", "<u8"),
-        ("task", "<u4"),
-        ("cpu", "<u2"),
-        ("kind", "u1"),
-        ("flags", "u1"),
-        ("arg", "<u8"),
-    ]
+    [("t_ns", "<u8"), ("task", "<u4"), ("cpu", "<u2"), ("kind", "u1"), ("flags", "u1"), ("arg", "<u8")]
 )
 
 #: Records checked at a time, so that checking needs little memory beside the map.
@@ -208,9 +201,7 @@ def _read_header(path: Path) -> np.ndarray:
     }
     for name, (offset, value) in expected.items():
         if header[name] != value:
-            raise damaged(
-                path, offset, f"{name} is {int(header[name])}, but this schedlab reads {value}"
-            )
+            raise damaged(path, offset, f"{name} is {int(header[name])}, but this schedlab reads {value}")
     if not 1 <= header["nr_cpus"] <= 65536:
         raise damaged(path, 20, f"nr_cpus is {int(header['nr_cpus'])}, not 1 to 65536")
     return header
@@ -228,9 +219,7 @@ def _map_records(path: Path) -> np.ndarray:
             "host was stopped while it wrote: run again",
         )
     if whole == 0:
-        raise damaged(
-            path, HEADER_DTYPE.itemsize, "no record follows the header, not even END: run again"
-        )
+        raise damaged(path, HEADER_DTYPE.itemsize, "no record follows the header, not even END: run again")
     if body_bytes < MAPPED_BYTES_MIN:
         events = np.fromfile(path, RECORD_DTYPE, whole, offset=HEADER_DTYPE.itemsize)
         events.flags.writeable = False
@@ -259,20 +248,32 @@ def _check_chunk(path: Path, events: np.ndarray, start: int, nr_cpus: int) -> No
     expected_end = np.zeros(len(chunk), bool)
     expected_end[-1] = last
     problems = (
-        (~_KNOWN[kind], lambda r: f"unknown kind {r['kind']}; known are "
-         + ", ".join(f"{k.value} {k.name}" for k in Kind)),
+        (
+            ~_KNOWN[kind],
+            lambda r: (
+                f"unknown kind {r['kind']}; known are " + ", ".join(f"{k.value} {k.name}" for k in Kind)
+            ),
+        ),
         (is_end & ~expected_end, lambda r: "END, but records follow it"),
-        (expected_end & ~is_end, lambda r: f"the last record is {Kind(int(r['kind'])).name}, "
-         "not END: the file is truncated, or the host was stopped: run again"),
+        (
+            expected_end & ~is_end,
+            lambda r: (
+                f"the last record is {Kind(int(r['kind'])).name}, "
+                "not END: the file is truncated, or the host was stopped: run again"
+            ),
+        ),
         (t_ns >> np.uint64(63) != 0, lambda r: f"time {int(r['t_ns'])} ns is beyond 2**63"),
         (backward, lambda r: f"time goes backward, to {int(r['t_ns'])} ns"),
         (chunk["cpu"] >= nr_cpus, lambda r: f"CPU {r['cpu']} of a run with {nr_cpus}"),
-        (_OF_TASK[kind] & (chunk["task"] == 0),
-         lambda r: f"{Kind(int(r['kind'])).name} of task 0, which is no task"),
-        ((kind == Kind.STOP) & (flags > max(Stop)),
-         lambda r: f"STOP for unknown reason {r['flags']}"),
-        ((kind == Kind.OVERHEAD) & (flags > max(Overhead)),
-         lambda r: f"OVERHEAD of unknown kind {r['flags']}"),
+        (
+            _OF_TASK[kind] & (chunk["task"] == 0),
+            lambda r: f"{Kind(int(r['kind'])).name} of task 0, which is no task",
+        ),
+        ((kind == Kind.STOP) & (flags > max(Stop)), lambda r: f"STOP for unknown reason {r['flags']}"),
+        (
+            (kind == Kind.OVERHEAD) & (flags > max(Overhead)),
+            lambda r: f"OVERHEAD of unknown kind {r['flags']}",
+        ),
     )
     first = None
     for bad, describe in problems:

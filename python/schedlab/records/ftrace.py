@@ -169,11 +169,7 @@ def page_events(page: bytes) -> Iterator[tuple[int, bytes]]:
             (high,) = struct.unpack_from("<I", page, at)
             whole_ns = high << TIME_BITS | delta_ns
             # A stamp lacks the top five bits of the time; the page's start has them.
-            time_ns = (
-                time_ns + whole_ns
-                if kind == TYPE_TIME_EXTEND
-                else whole_ns | time_ns >> 59 << 59
-            )
+            time_ns = time_ns + whole_ns if kind == TYPE_TIME_EXTEND else whole_ns | time_ns >> 59 << 59
             at += 4
             continue
         time_ns += delta_ns
@@ -300,8 +296,9 @@ class _Converter:
         where = {record[1]: record[2] for record in self.records if record[3] == Kind.RUN}
         for task in self.tasks.values():
             if task.state == RUNNING:
-                self.add(end_ns, task.number, where[task.number], Kind.STOP, Stop.HORIZON,
-                         end_ns - task.since_ns)  # fmt: skip
+                self.add(
+                    end_ns, task.number, where[task.number], Kind.STOP, Stop.HORIZON, end_ns - task.since_ns
+                )
         return end_ns
 
 
@@ -356,9 +353,7 @@ def trace_records(trace: Trace) -> tuple[np.ndarray, int]:
             _HANDLERS[name](converter, t_ns, cpu, event)
     end_ns = converter.end(trace.end_ns)
     records = [
-        tuple(record)
-        for record in converter.records
-        if 0 <= record[0] <= end_ns and record[3] != VOID
+        tuple(record) for record in converter.records if 0 <= record[0] <= end_ns and record[3] != VOID
     ]
     if trace.nr_lost:
         records.append((end_ns, 0, 0, Kind.LOST, 0, trace.nr_lost))
@@ -386,7 +381,9 @@ def printed_lines(trace: Trace) -> list[str]:
     # Of a kernel without that event nothing is printed, and nothing need be decoded.
     if not any(path.rpartition("/")[2] == PRINTK for path in trace.formats):
         return []
-    return [event["bpf_string"] for _, _, name, event in trace.events if name == PRINTK and "bpf_string" in event]
+    return [
+        event["bpf_string"] for _, _, name, event in trace.events if name == PRINTK and "bpf_string" in event
+    ]
 
 
 def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:
@@ -428,13 +425,16 @@ def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:
                 if known is not None:
                     name, readers = known
                     values = {
-                        key: reader.unpack_from(raw, offset)[0]
-                        for key, (offset, reader) in readers.items()
+                        key: reader.unpack_from(raw, offset)[0] for key, (offset, reader) in readers.items()
                     }
                     if name == PRINTK and "bpf_string" in values:
                         # A field of variable length: where it lies, and how long it is.
                         start, length = values["bpf_string"] & 0xFFFF, values["bpf_string"] >> 16 & 0xFFFF
-                        values = {"bpf_string": raw[start : start + length].rstrip(b"\0\n").decode("utf-8", "replace")}
+                        values = {
+                            "bpf_string": raw[start : start + length]
+                            .rstrip(b"\0\n")
+                            .decode("utf-8", "replace")
+                        }
                     events.append((t_ns, cpu, name, values))
     events.sort(key=lambda event: event[:2])
     return events

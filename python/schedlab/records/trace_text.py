@@ -32,8 +32,10 @@ MAGIC, VERSION = b"SLEVTS\0\1", 1
 STATE_BLOCKED, STATE_DEAD = 1, 0x10
 ELSEWHERE = 2
 PIDS_MAX, CPUS_MAX = 4 << 20, 4096
-REMEDY = "record with: trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new " \
-         "-e sched_migrate_task -e sched_process_fork -e sched_process_exit"  # fmt: skip
+REMEDY = (
+    "record with: trace-cmd record -e sched_switch -e sched_waking -e sched_wakeup -e sched_wakeup_new "
+    "-e sched_migrate_task -e sched_process_fork -e sched_process_exit"
+)
 
 #: First bytes of the tools' own files, and what prints them.
 _BINARY = {b"PERFILE2": "perf script --ns -i", b"\x17\x08\x44tracing": "trace-cmd report -t"}
@@ -44,10 +46,12 @@ _HEAD = re.compile(
 )
 _LOST = re.compile(r"CPU:?\s*(\d+):?\s*\[(?:LOST )?(\d+) EVENTS(?: DROPPED)?\]")
 _SWITCH = (
-    re.compile(r"prev_comm=(.*) prev_pid=(\d+) prev_prio=(-?\d+) prev_state=(\S+) ==> "
-               r"next_comm=(.*) next_pid=(\d+) next_prio=(-?\d+)"),
+    re.compile(
+        r"prev_comm=(.*) prev_pid=(\d+) prev_prio=(-?\d+) prev_state=(\S+) ==> "
+        r"next_comm=(.*) next_pid=(\d+) next_prio=(-?\d+)"
+    ),
     re.compile(r"(.*):(\d+) \[(-?\d+)\] (\S+) ==> (.*):(\d+) \[(-?\d+)\]"),
-)  # fmt: skip
+)
 _WAKE = (
     re.compile(r"comm=(.*) pid=(\d+) prio=(?:-?\d+)(?: success=\d+)? target_cpu=(\d+)"),
     re.compile(r"(.*):(\d+) \[(?:-?\d+)\](?: ?success=\d+| ?<CANT FAIL>)? CPU:(\d+)"),
@@ -56,7 +60,10 @@ _MIGRATE = (re.compile(r"comm=(?:.*) pid=(\d+) prio=(?:-?\d+) orig_cpu=(\d+) des
 _FORK = (re.compile(r"comm=(?:.*) pid=(\d+) child_comm=(.*) child_pid=(\d+)"),)
 _EXIT = (re.compile(r"(?:comm=.*? )?pid=(\d+)"), re.compile(r".*:(\d+) \["))
 _EXEC = (re.compile(r"filename=(?:.*) pid=(\d+) old_pid=(\d+)"),)
-_RUNTIME = (re.compile(r"(?:comm=.*? )?pid=(\d+) runtime=(\d+)"), re.compile(r".*:(\d+) \[.*runtime[=:] ?(\d+)"))
+_RUNTIME = (
+    re.compile(r"(?:comm=.*? )?pid=(\d+) runtime=(\d+)"),
+    re.compile(r".*:(\d+) \[.*runtime[=:] ?(\d+)"),
+)
 
 
 @dataclass
@@ -88,7 +95,9 @@ class _Reader:
         # Lines of several CPUs may be out of order; the earliest begins.
         self.first_ns, self.last_ns = min(self.first_ns, t_ns), max(self.last_ns, t_ns)
 
-    def put(self, kind: int, t_ns: int, cpu: int, pid: int, other: int = 0, value: int = 0, flags: int = 0) -> None:
+    def put(
+        self, kind: int, t_ns: int, cpu: int, pid: int, other: int = 0, value: int = 0, flags: int = 0
+    ) -> None:
         for each in (pid, other if kind in (SWITCH, WAKING, WAKEUP, NEW, FORK, EXEC) else 0):
             if each >= PIDS_MAX:
                 raise ValueError(f"pid {each} is more than Linux has")
@@ -209,12 +218,14 @@ def read_trace(text: str, *, file: str = "trace") -> bytes:
             # A trace that was copied while it grew may end in the middle of a line.
             if number == len(lines):
                 break
-            raise RecordError(f"{file}:{number}: {error}: {line.strip()[:120]!r}; mend or delete the line, or "
-                              f"{REMEDY}") from None  # fmt: skip
+            raise RecordError(
+                f"{file}:{number}: {error}: {line.strip()[:120]!r}; mend or delete the line, or {REMEDY}"
+            ) from None
     if not reader.nr_switches:
         raise RecordError(f"{file}: no sched_switch in it, so nobody knows who ran; {REMEDY}")
-    header = HEADER.pack(MAGIC, VERSION, HEADER.size, EVENT.size, max(reader.nr_cpus, 1), 0, reader.first_ns, 0,
-                         True, 0, 0, 0)  # fmt: skip
+    header = HEADER.pack(
+        MAGIC, VERSION, HEADER.size, EVENT.size, max(reader.nr_cpus, 1), 0, reader.first_ns, 0, True, 0, 0, 0
+    )
     end = EVENT.pack(0, 0, END, 0, reader.last_ns, 0, 0)
     return header + b"".join(reader.events) + end
 
@@ -263,8 +274,10 @@ def write_events(trace: Path, events: Path) -> None:
         raw = trace.read_bytes()
         for mark, tool in _BINARY.items():
             if raw.startswith(mark):
-                raise RecordError(f"{trace}: is {tool.split()[0]}'s own file, not text; print it, then import that: "
-                                  f"{tool} {shlex.quote(str(trace))} > trace.txt")  # fmt: skip
+                raise RecordError(
+                    f"{trace}: is {tool.split()[0]}'s own file, not text; print it, then import that: "
+                    f"{tool} {shlex.quote(str(trace))} > trace.txt"
+                )
         events.write_bytes(read_trace(raw.decode(errors="replace"), file=str(trace)))
     except OSError as error:
         raise RecordError(f"{error.filename}: {error.strerror}") from error

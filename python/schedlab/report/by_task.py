@@ -54,8 +54,9 @@ def read_recorded(folder: Path) -> dict | None:
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
         return {key: run[key] for key in ("host", "policy", "metrics")} | {
-            "recording": run.get("recording") or {}, "directory": str(path.parent),
-        }  # fmt: skip
+            "recording": run.get("recording") or {},
+            "directory": str(path.parent),
+        }
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -116,10 +117,16 @@ def _table(tasks) -> str:
         cells = "".join(f"<td>{_cell(name, row[name])}</td>" for name in names)
         rows.append(f'<tr><th scope="row">{escape(str(row["name"]))}</th>{cells}</tr>')
     left = len(tasks) - len(chosen)
-    caption = f"The {TASKS_MAX} tasks with the most CPU time; {left:,} more are in tasks.parquet." if left else "Every task."
-    return ('<div class="scroll" tabindex="0" role="region" aria-label="Tasks, scrolls sideways">'
-            f'<table><caption>{caption}</caption><thead><tr><th scope="col">task</th>{heads}</tr></thead>'
-            f"<tbody>{''.join(rows)}</tbody></table></div>")  # fmt: skip
+    caption = (
+        f"The {TASKS_MAX} tasks with the most CPU time; {left:,} more are in tasks.parquet."
+        if left
+        else "Every task."
+    )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Tasks, scrolls sideways">'
+        f'<table><caption>{caption}</caption><thead><tr><th scope="col">task</th>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
 
 
 def _cell(name: str, value) -> str:

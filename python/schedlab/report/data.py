@@ -109,8 +109,13 @@ class Section:
     @cached_property
     def metrics(self) -> list[str]:
         """Key metrics that some run has, in the order of the table."""
-        has = {name for runs in self.good.values() for run in runs
-               for name, value in run["metrics"].items() if value is not None}
+        has = {
+            name
+            for runs in self.good.values()
+            for run in runs
+            for name, value in run["metrics"].items()
+            if value is not None
+        }
         moved = any(run["metrics"].get("migrations") for r in self.good.values() for run in r)
         return [name for name in KEY_METRICS if name in has and (name != "migrations" or moved)]
 
@@ -187,12 +192,15 @@ def read_sections(folder: Path) -> list[Section]:
     base = folder if folder.is_dir() else folder.parent
     return [
         Section(
-            *key, runs=group, base=base,
-            comparisons=compare_runs(group) if known is None
+            *key,
+            runs=group,
+            base=base,
+            comparisons=compare_runs(group)
+            if known is None
             else [c for c in known if (c["workload"], c["host"], c["cpus"]) == key],
         )
         for key, group in groups.items()
-    ]  # fmt: skip
+    ]
 
 
 def _stored_comparisons(folder: Path) -> list[dict] | None:
@@ -334,9 +342,7 @@ def share_rows(section: Section) -> list[dict]:
             folder = section.folder(run)
             if folder is None or not (folder / "tasks.parquet").is_file():
                 continue
-            table = pl.read_parquet(
-                folder / "tasks.parquet", columns=["name", "deserved_ns", "run_ns"]
-            )
+            table = pl.read_parquet(folder / "tasks.parquet", columns=["name", "deserved_ns", "run_ns"])
             total = max(1, int(table["run_ns"].sum()))
             tables.append(table.with_columns(pl.col("deserved_ns", "run_ns") / total))
         if not tables:
@@ -372,13 +378,15 @@ def time_charts(section: Section) -> tuple[list[dict], list[dict]]:
             if folder is None:
                 raise FileNotFoundError("its directory is gone; run again to see it in time")
             timeline = Timeline(read_records(folder / "records.slr"))
-            charts.append({"policy": policy, "seed": run["seed"]}
-                          | chart_of(timeline, _names(folder), nr_max=nr_max))  # fmt: skip
+            charts.append(
+                {"policy": policy, "seed": run["seed"]} | chart_of(timeline, _names(folder), nr_max=nr_max)
+            )
             is_long = len(timeline.records.events) > FAIRNESS_EVENTS_MAX
             points = fairness_so_far(
-                timeline, weight=weights_of(folder, run),
+                timeline,
+                weight=weights_of(folder, run),
                 nr_steps=FAIRNESS_STEPS // 4 if is_long else FAIRNESS_STEPS,
-            )  # fmt: skip
+            )
         except (OSError, SchedlabError) as error:
             section.notes.append(f"{policy}, seed {run['seed']}: {error}")
             continue

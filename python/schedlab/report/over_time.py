@@ -182,8 +182,7 @@ def pack_slices(slices: Slices) -> str:
     before[1:] = slices.end_ns[:-1]
     before[first] = 0
     code = slices.state | slices.reason << REASON_BITS | slices.cpu << CPU_BITS
-    columns = ([len(pids)], pids, counts, slices.begin_ns - before,
-               slices.end_ns - slices.begin_ns, code)  # fmt: skip
+    columns = ([len(pids)], pids, counts, slices.begin_ns - before, slices.end_ns - slices.begin_ns, code)
     data = b"".join(pack_numbers(np.asarray(column)) for column in columns)
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
 
@@ -205,9 +204,7 @@ def unpack_slices(text: str) -> list[tuple[int, int, int, int, int, int]]:
     nr = numbers[0]
     pids, counts = numbers[1 : 1 + nr], numbers[1 + nr : 1 + 2 * nr]
     total = sum(counts)
-    gap, length, code = (
-        numbers[1 + 2 * nr + i * total : 1 + 2 * nr + (i + 1) * total] for i in range(3)
-    )
+    gap, length, code = (numbers[1 + 2 * nr + i * total : 1 + 2 * nr + (i + 1) * total] for i in range(3))
     rows, i = [], 0
     for pid, count in zip(pids, counts, strict=True):
         t = 0
@@ -283,8 +280,9 @@ def fairness_so_far(timeline: Timeline, *, weight=None, nr_steps: int) -> list[t
     for step in range(1, nr_steps + 1):
         until = records.end_ns * step // nr_steps
         events = records.events[: np.searchsorted(t_ns, until, side="right")]
-        part = Timeline(Records(events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns,
-                                end_ns=until, nr_lost=0))  # fmt: skip
+        part = Timeline(
+            Records(events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns, end_ns=until, nr_lost=0)
+        )
         tasks = part.by_task
         if not len(tasks.keys):
             continue

@@ -110,13 +110,17 @@ def verdict(sections: Sequence[Section]) -> str:
     parts += _doubts(sections)
     recordings = [run for s in sections for run in [s.recorded, *s.runs] if run is not None]
     for text in dict.fromkeys(filter(None, map(disturbed_text, recordings))):
-        parts.append(f'<div class="box doubt"><p><strong>While it was recorded,</strong> {prose(text)}.</p></div>')
+        parts.append(
+            f'<div class="box doubt"><p><strong>While it was recorded,</strong> {prose(text)}.</p></div>'
+        )
     notes = list(dict.fromkeys(note for s in sections for note in s.notes))
     if notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in notes[:20])
         more = f"<li>and {len(notes) - 20} more</li>" if len(notes) > 20 else ""
-        parts.append('<div class="box doubt"><p><strong>Not everything could be shown.</strong></p>'
-                     f"<ul>{items}{more}</ul></div>")  # fmt: skip
+        parts.append(
+            '<div class="box doubt"><p><strong>Not everything could be shown.</strong></p>'
+            f"<ul>{items}{more}</ul></div>"
+        )
     return "\n".join(parts)
 
 
@@ -193,7 +197,9 @@ def setting(section: Section) -> str:
     runs = [run for runs in section.good.values() for run in runs]
     host = HOSTS.get(section.host, section.host)
     total, good = len(section.policies), len(section.good)
-    text = f"{good} of {total} policies" if good < total else "1 policy" if total == 1 else f"{total} policies"
+    text = (
+        f"{good} of {total} policies" if good < total else "1 policy" if total == 1 else f"{total} policies"
+    )
     if runs:
         tasks = sum(run["metrics"]["tasks"] for run in runs) / len(runs)
         busy = sum(run["metrics"]["busy_ns"] for run in runs) / len(runs)
@@ -203,8 +209,10 @@ def setting(section: Section) -> str:
     text += f", on {nr(section.cpus, 'CPU')} of {host}."
     seeds = len(section.seeds)
     if seeds > 1:
-        text += (f" Each policy ran {seeds} times, each time with other random numbers (a seed), "
-                 "the same for all policies.")
+        text += (
+            f" Each policy ran {seeds} times, each time with other random numbers (a seed), "
+            "the same for all policies."
+        )
     else:
         text += " One seed: what is seen here is one case, not a rule."
     return text
@@ -260,8 +268,10 @@ def fixed_makespan(section: Section) -> str:
     busy = [f["cpu_utilisation"].estimate for f in section.intervals.values() if "cpu_utilisation" in f]
     if len(ends) < 2 or not busy or min(busy) <= 0.98 or max(ends) - min(ends) > 0.001 * max(ends):
         return ""
-    return (f"The last task ends after {show_time(max(ends))} under every policy: a busy CPU cannot "
-            "do fixed work faster.")  # fmt: skip
+    return (
+        f"The last task ends after {show_time(max(ends))} under every policy: a busy CPU cannot "
+        "do fixed work faster."
+    )
 
 
 def table(section: Section, names: Sequence[str], *, caption: str) -> str:
@@ -287,16 +297,14 @@ def table(section: Section, names: Sequence[str], *, caption: str) -> str:
     best = {name: _best(section, name) for name in names}
     rows = [] if section.recorded is None else [_recorded_row(section.recorded, names)]
     for policy in section.policies:
-        cells = [
-            _cell(section, policy, name, is_best=policy in best[name]) for name in names
-        ]  # fmt: skip
+        cells = [_cell(section, policy, name, is_best=policy in best[name]) for name in names]
         bad = sum(run["policy"] == policy for run in section.failed)
         runs = sum(run["policy"] == policy for run in section.runs)
         verdict_text = f"{bad} of {runs} failed" if bad else "ok"
         rows.append(f'<tr><th scope="row">{escape(policy)}</th><td>{verdict_text}</td>{"".join(cells)}</tr>')
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table, scrolls sideways">'
-        f"<table><caption>{escape(caption)}</caption><thead><tr><th scope=\"col\">policy</th>"
+        f'<table><caption>{escape(caption)}</caption><thead><tr><th scope="col">policy</th>'
         f'<th scope="col">physics</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
 
@@ -307,8 +315,12 @@ def _recorded_row(run: dict, names: Sequence[str]) -> str:
     if is_disturbed(run):
         return f"{head}<td>disturbed</td>{'<td>-</td>' * len(names)}</tr>"
     values = [(name, run["metrics"].get(name)) for name in names]
-    cells = "".join("<td>-</td>" if value is None else f'<td><span class="mean">{escape(show_number(name, value))}</span></td>'
-                    for name, value in values)  # fmt: skip
+    cells = "".join(
+        "<td>-</td>"
+        if value is None
+        else f'<td><span class="mean">{escape(show_number(name, value))}</span></td>'
+        for name, value in values
+    )
     return f"{head}<td>ok</td>{cells}</tr>"
 
 
@@ -461,7 +473,9 @@ def provenance(section: Section, shown: set[str]) -> str:
         knobs = ", ".join(f"{k} = {v}" for k, v in (run.get("knobs") or {}).items())
         digest = (run.get("source") or {}).get("hash")
         of_source = f"; source {digest[:12]}, a copy of which is in each run's folder" if digest else ""
-        facts.append((policy, f"{knobs or 'no knobs'}; hash {(run.get('policy_hash') or 'none')[:12]}{of_source}"))
+        facts.append(
+            (policy, f"{knobs or 'no knobs'}; hash {(run.get('policy_hash') or 'none')[:12]}{of_source}")
+        )
         if digest and digest not in shown:
             shown.add(digest)
             sources += _sources(section, run)
@@ -472,12 +486,15 @@ def provenance(section: Section, shown: set[str]) -> str:
 def _options(run: dict) -> list[tuple[str, str]]:
     """Options of the command line that a run was done with; those left out are the host's own."""
     texts = {
-        "cost": ", ".join(run.get("costs") or []), "io": ", ".join(run.get("io") or []),
-        "topology": run.get("topology") or "", "parallel": "yes" if run.get("is_parallel") else "",
-        "threads": "yes" if run.get("are_threads") else "", "kernel": run.get("kernel") or "",
+        "cost": ", ".join(run.get("costs") or []),
+        "io": ", ".join(run.get("io") or []),
+        "topology": run.get("topology") or "",
+        "parallel": "yes" if run.get("is_parallel") else "",
+        "threads": "yes" if run.get("are_threads") else "",
+        "kernel": run.get("kernel") or "",
         "scale": f"{run['scale']:g}" if run.get("scale", 1) != 1 else "",
         "timeout": f"{run['timeout_seconds']:g} s" if "timeout_seconds" in run else "",
-    }  # fmt: skip
+    }
     return [(name, text) for name, text in texts.items() if text]
 
 
@@ -493,5 +510,7 @@ def _sources(section: Section, run: dict) -> str:
         except OSError:
             text = None
         if text is not None:
-            found.append(f'<details><summary>Source: {escape(name)}</summary><pre class="source">{escape(text)}</pre></details>')
+            found.append(
+                f'<details><summary>Source: {escape(name)}</summary><pre class="source">{escape(text)}</pre></details>'
+            )
     return "".join(found)

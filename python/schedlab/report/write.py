@@ -141,29 +141,51 @@ def drawings(section: Section, fairness_rows: Sequence[dict]) -> Iterator[Drawin
     from ..plots import charts as plots
 
     if rows := heat_rows(section):
-        yield Drawing("heat", plots.heatmap(rows), "All at a glance",
-                      "Means. White is the best of its column; darker is more times worse.",
-                      is_wide=True)  # fmt: skip
+        yield Drawing(
+            "heat",
+            plots.heatmap(rows),
+            "All at a glance",
+            "Means. White is the best of its column; darker is more times worse.",
+            is_wide=True,
+        )
     for name in section.metrics:
         if rows := sample_rows(section, name):
-            yield Drawing(f"samples-{name}", plots.samples(rows, name), plots.heading(name),
-                          DOTS if name == section.metrics[0] else "")  # fmt: skip
+            yield Drawing(
+                f"samples-{name}",
+                plots.samples(rows, name),
+                plots.heading(name),
+                DOTS if name == section.metrics[0] else "",
+            )
     if rows := response_rows(section):
-        yield Drawing("response", plots.distribution(rows, title="response: arrival to first run"),
-                      "How long tasks wait for their first turn",
-                      "All tasks of all seeds. A curve that is higher, further left, is quicker.")  # fmt: skip
+        yield Drawing(
+            "response",
+            plots.distribution(rows, title="response: arrival to first run"),
+            "How long tasks wait for their first turn",
+            "All tasks of all seeds. A curve that is higher, further left, is quicker.",
+        )
     if rows := wakeup_rows(section):
-        yield Drawing("wakeup", plots.distribution(rows, title="latency: wake-up to running"),
-                      "How long a task that wakes up waits for the CPU",
-                      "All wake-ups of all seeds. Higher, further left, is quicker; 1 us or less is at the left edge.")  # fmt: skip
+        yield Drawing(
+            "wakeup",
+            plots.distribution(rows, title="latency: wake-up to running"),
+            "How long a task that wakes up waits for the CPU",
+            "All wake-ups of all seeds. Higher, further left, is quicker; 1 us or less is at the left edge.",
+        )
     if rows := share_rows(section):
-        yield Drawing("shares", plots.shares(rows), "CPU time received against deserved",
-                      "Across: what its weight entitled a task to while it was runnable. Up: what it got. "
-                      "Above the dashed line is more than its share, below is less.")  # fmt: skip
+        yield Drawing(
+            "shares",
+            plots.shares(rows),
+            "CPU time received against deserved",
+            "Across: what its weight entitled a task to while it was runnable. Up: what it got. "
+            "Above the dashed line is more than its share, below is less.",
+        )
     if fairness_rows:
-        yield Drawing("fairness", plots.fairness(fairness_rows), "Fairness over time",
-                      f"With seed {section.shown_seed}: 1 is what weights entitle to; 1 divided by "
-                      "the number of tasks is one task getting everything.")  # fmt: skip
+        yield Drawing(
+            "fairness",
+            plots.fairness(fairness_rows),
+            "Fairness over time",
+            f"With seed {section.shown_seed}: 1 is what weights entitle to; 1 divided by "
+            "the number of tasks is one task getting everything.",
+        )
 
 
 def _save_figures(section: Section, drawn: Sequence[Drawing], folder: Path) -> list[Path]:
@@ -184,21 +206,35 @@ def _about(section: Section) -> tuple[str, str]:
     return first.get("title") or "", first.get("question") or ""
 
 
-def _body(section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], key: str, shown: set[str]) -> str:
+def _body(
+    section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], key: str, shown: set[str]
+) -> str:
     """One section of the page."""
     from ..plots import charts as plots
 
     title, question = _about(section)
     found = "".join(f"<li>{page.prose(line)}</li>" for line in page.sentences(section))
     figures = "".join(
-        page.figure(plots.to_svg(d.chart, has_variables=True), key=f"{key}-{d.name}", title=d.title, text=d.text, is_wide=d.is_wide)
+        page.figure(
+            plots.to_svg(d.chart, has_variables=True),
+            key=f"{key}-{d.name}",
+            title=d.title,
+            text=d.text,
+            is_wide=d.is_wide,
+        )
         for d in drawn
     )
-    every = [n for n, m in DICTIONARY.items() if m.level == "run"
-             and any(n in found for found in section.intervals.values())]  # fmt: skip
+    every = [
+        n
+        for n, m in DICTIONARY.items()
+        if m.level == "run" and any(n in found for found in section.intervals.values())
+    ]
     seeds = len(section.seeds)
-    caption = (f"Mean of {seeds} seeds, with its 95 % interval; a star marks the best mean." if seeds > 1
-               else "One seed, so there are no intervals; a star marks the best.")  # fmt: skip
+    caption = (
+        f"Mean of {seeds} seeds, with its 95 % interval; a star marks the best mean."
+        if seeds > 1
+        else "One seed, so there are no intervals; a star marks the best."
+    )
     if section.recorded is not None:
         caption += " The first row is what was recorded, and takes no part in that."
     cpus = page.nr(section.cpus, "CPU")
@@ -223,7 +259,9 @@ def _tasks(section: Section) -> str:
     """What each task of a recording, and of its replays, did; a single run's is open."""
     tables = list(task_tables(section))
     is_open = " open" if len(tables) == 1 else ""
-    found = "".join(f"<details{is_open}><summary>{escape(title)}</summary>{text}</details>" for title, text in tables)
+    found = "".join(
+        f"<details{is_open}><summary>{escape(title)}</summary>{text}</details>" for title, text in tables
+    )
     return f"<h3>Task by task</h3>{found}" if found else ""
 
 
@@ -240,8 +278,10 @@ def _document(sections: Sequence[Section], bodies: Sequence[str]) -> str:
     title = f"{_few(names, 'workloads')} under {_few(policies, 'policies')}"
     nav = ""
     if len(sections) > 1:
-        links = "".join(f'<li><a href="#w{i}">{escape(s.workload)} ({page.nr(s.cpus, "CPU")})</a></li>'
-                        for i, s in enumerate(sections))  # fmt: skip
+        links = "".join(
+            f'<li><a href="#w{i}">{escape(s.workload)} ({page.nr(s.cpus, "CPU")})</a></li>'
+            for i, s in enumerate(sections)
+        )
         nav = f'<nav aria-label="Workloads"><ul>{links}</ul></nav>'
     body = "\n".join(bodies)
     return f"""<!DOCTYPE html>

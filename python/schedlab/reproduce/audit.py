@@ -154,7 +154,10 @@ class Audit:
     @property
     def sentence(self) -> str:
         """All counts in words, for terminal, page and docs/replication.md."""
-        parts = [f"{number} of {total:,} {KINDS[kind][0 if total == 1 else 1]}" for kind, (number, total) in self.counts.items()]
+        parts = [
+            f"{number} of {total:,} {KINDS[kind][0 if total == 1 else 1]}"
+            for kind, (number, total) in self.counts.items()
+        ]
         named = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
         return f"Against its own tables, {named} do not hold."
 
@@ -189,10 +192,15 @@ def audit_report(folder: Path) -> Audit:
     unknown = set(spec) - set(SECTIONS)
     if unknown:
         raise SpecError([SpecFault(str(path), None, "", f"unknown sections {sorted(unknown)}")])
-    misshapen = [kind for kind, entries in spec.items()
-                 if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries)]  # fmt: skip
+    misshapen = [
+        kind
+        for kind, entries in spec.items()
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries)
+    ]
     if misshapen:
-        raise SpecError([SpecFault(str(path), None, kind, f"must be written as [[{kind}]]") for kind in misshapen])
+        raise SpecError(
+            [SpecFault(str(path), None, kind, f"must be written as [[{kind}]]") for kind in misshapen]
+        )
     result = Audit(number)
     tables: dict[str, Table] = {}
     for kind in SECTIONS:
@@ -204,8 +212,12 @@ def audit_report(folder: Path) -> Audit:
                     continue
                 # What one [[repeats]] has found, another one of fewer columns finds again.
                 known = {(found.table, found.key) for found in result.findings if found.check == "repeats"}
-                result.findings += [found for one in _each(entry) for found in _AUDITORS[kind](number, one, tables)
-                                    if kind != "repeats" or (found.table, found.key) not in known]  # fmt: skip
+                result.findings += [
+                    found
+                    for one in _each(entry)
+                    for found in _AUDITORS[kind](number, one, tables)
+                    if kind != "repeats" or (found.table, found.key) not in known
+                ]
             except (KeyError, ValueError, OSError, ArithmeticError, TypeError) as error:
                 problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
                 raise SpecError([SpecFault(str(path), None, f"{kind} {i}", problem)]) from error
@@ -250,15 +262,20 @@ def samples_behind(groups: Mapping[str, dict], tables: Mapping[str, Table], form
     return _behind(groups, tables, *cell) if cell and cell[0] in groups else []
 
 
-def _behind(groups: Mapping, tables: Mapping[str, Table], name: str, key: tuple[str, ...], column: str) -> list[float]:
+def _behind(
+    groups: Mapping, tables: Mapping[str, Table], name: str, key: tuple[str, ...], column: str
+) -> list[float]:
     """The rows behind a cell, and behind those if they are means too."""
     table, entry = tables[name], groups.get(name)
     if entry is None:
         return [table.number(key, column).middle]
     columns = {new: (old, text) for new, old, text in entry.get("columns", ())}
     old, text = columns.get(column, (column, "x"))
-    numbers = {part: Range(float(value), float(value))
-               for part, value in zip(table.keys, key, strict=True) if is_number(value)}  # fmt: skip
+    numbers = {
+        part: Range(float(value), float(value))
+        for part, value in zip(table.keys, key, strict=True)
+        if is_number(value)
+    }
     rows = [row for row in tables[entry["of"]].rows if row[: len(key)] == key]
     behind = [value for row in rows for value in _behind(groups, tables, entry["of"], row, old)]
     return [Formula(text).value(tables, {"x": Range(value, value), **numbers}).middle for value in behind]
@@ -298,12 +315,24 @@ def _comparisons(check: str) -> Callable[[int, Mapping, Mapping[str, Table]], It
         given = _given(entry)
         table = tables[entry["table"]] if "table" in entry else None
         for key in table.rows if table else [()]:
-            row = given | ({name: table.number(key, name) for name, text in table.rows[key].items()
-                            if is_number(text)} if table else {})  # fmt: skip
+            row = given | (
+                {name: table.number(key, name) for name, text in table.rows[key].items() if is_number(text)}
+                if table
+                else {}
+            )
             is_possible = formula.value(tables, row).high == 1
-            yield Finding(report, ", ".join(filter(None, (entry["where"], " ".join(key)))), entry["text"],
-                          formula.compared(tables, row), None, is_possible, check,
-                          entry.get("note", ""), table.name if table else "", key)  # fmt: skip
+            yield Finding(
+                report,
+                ", ".join(filter(None, (entry["where"], " ".join(key)))),
+                entry["text"],
+                formula.compared(tables, row),
+                None,
+                is_possible,
+                check,
+                entry.get("note", ""),
+                table.name if table else "",
+                key,
+            )
 
     return found
 
@@ -315,8 +344,17 @@ def _figures(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterat
     margin = float(entry.get("margin", 0))
     follows = value.meets(Range(said.low - margin, said.high + margin))
     shown = entry.get("shown") or f"{entry['published']} {entry.get('unit', '')}".strip()
-    yield Finding(report, entry["where"], entry["text"], shown, value, follows, "figure", entry.get("note", ""),
-                  unit=entry.get("unit", ""))  # fmt: skip
+    yield Finding(
+        report,
+        entry["where"],
+        entry["text"],
+        shown,
+        value,
+        follows,
+        "figure",
+        entry.get("note", ""),
+        unit=entry.get("unit", ""),
+    )
 
 
 def _rows(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -326,9 +364,19 @@ def _rows(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[
         row = {name: table.number(key, name) for name in cells if is_number(cells[name])}
         value = formula.value(tables, row)
         follows = value.meets(published_range(cells[column], rounding=entry.get("rounding", "nearest")))
-        yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"],
-                      f"{cells[column]} {entry.get('unit', '')}".strip(), value, follows, "rows",
-                      entry.get("note", ""), table.name, key, entry.get("unit", ""))  # fmt: skip
+        yield Finding(
+            report,
+            f"{entry['where']}, {' '.join(key)}",
+            entry["text"],
+            f"{cells[column]} {entry.get('unit', '')}".strip(),
+            value,
+            follows,
+            "rows",
+            entry.get("note", ""),
+            table.name,
+            key,
+            entry.get("unit", ""),
+        )
 
 
 def _groups(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -342,12 +390,25 @@ def _groups(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
         for column, text in cells.items():
             old, formula = scale.get(column, (column, Formula("x")))
             mean = mean_of([source.number(name, old) for name in mine])
-            key_numbers = {name: Range(float(part), float(part))
-                           for name, part in zip(table.keys, key, strict=True) if is_number(part)}  # fmt: skip
+            key_numbers = {
+                name: Range(float(part), float(part))
+                for name, part in zip(table.keys, key, strict=True)
+                if is_number(part)
+            }
             value = formula.value(tables, {"x": mean, **key_numbers})
             follows = value.meets(published_range(text, rounding=entry.get("rounding", "nearest")))
-            yield Finding(report, f"{entry['where']}, {' '.join(key)}, {column}", entry["text"], text,
-                          value, follows, "groups", entry.get("note", ""), table.name, key)  # fmt: skip
+            yield Finding(
+                report,
+                f"{entry['where']}, {' '.join(key)}, {column}",
+                entry["text"],
+                text,
+                value,
+                follows,
+                "groups",
+                entry.get("note", ""),
+                table.name,
+                key,
+            )
 
 
 def _repeats(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -362,8 +423,18 @@ def _repeats(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterat
             continue
         first = seen.setdefault(texts, key)
         if first != key:
-            yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"], ", ".join(texts),
-                          None, False, "repeats", f"the same as {' '.join(first)}", table.name, key)  # fmt: skip
+            yield Finding(
+                report,
+                f"{entry['where']}, {' '.join(key)}",
+                entry["text"],
+                ", ".join(texts),
+                None,
+                False,
+                "repeats",
+                f"the same as {' '.join(first)}",
+                table.name,
+                key,
+            )
 
 
 def _within(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -372,8 +443,18 @@ def _within(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
     for key, cells in table.rows.items():
         value, low, high = (table.number(key, entry[name]) for name in ("column", "low", "high"))
         follows = low.low <= value.high and value.low <= high.high
-        yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"], cells[entry["column"]],
-                      Range(low.low, high.high), follows, "within", entry.get("note", ""), table.name, key)  # fmt: skip
+        yield Finding(
+            report,
+            f"{entry['where']}, {' '.join(key)}",
+            entry["text"],
+            cells[entry["column"]],
+            Range(low.low, high.high),
+            follows,
+            "within",
+            entry.get("note", ""),
+            table.name,
+            key,
+        )
 
 
 def _spread(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -383,8 +464,18 @@ def _spread(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
         mean, deviation = (table.number(key, entry[name]) for name in ("mean", "deviation"))
         follows = deviation.low <= mean.high
         published = f"{cells[entry['mean']]} +- {cells[entry['deviation']]}"
-        yield Finding(report, f"{entry['where']}, {' '.join(key)}", entry["text"], published,
-                      deviation / mean, follows, "spread", "" if follows else entry.get("note", ""), table.name, key)  # fmt: skip
+        yield Finding(
+            report,
+            f"{entry['where']}, {' '.join(key)}",
+            entry["text"],
+            published,
+            deviation / mean,
+            follows,
+            "spread",
+            "" if follows else entry.get("note", ""),
+            table.name,
+            key,
+        )
 
 
 def _modes(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -398,8 +489,16 @@ def _modes(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator
         for key, values in groups.items():
             doubt = _two_groups(values)
             mean = sum(values) / len(values)
-            yield Finding(report, f"{entry['where']}, {' '.join(key)}, {column}", entry["text"], f"mean {mean:,.4g}",
-                          Range(min(values), max(values)), not doubt, "modes", doubt)  # fmt: skip
+            yield Finding(
+                report,
+                f"{entry['where']}, {' '.join(key)}, {column}",
+                entry["text"],
+                f"mean {mean:,.4g}",
+                Range(min(values), max(values)),
+                not doubt,
+                "modes",
+                doubt,
+            )
 
 
 def _two_groups(values: Sequence[float]) -> str:
@@ -411,15 +510,23 @@ def _two_groups(values: Sequence[float]) -> str:
     """
     ordered = sorted(values)
     if len(ordered) not in GAP_RATIO:
-        raise ValueError(f"{len(ordered)} runs of a kind; the width of a gap is known for {', '.join(map(str, GAP_RATIO))}")
-    size, at = max((high - low, place) for place, (low, high) in enumerate(zip(ordered, ordered[1:], strict=False), 1))
+        raise ValueError(
+            f"{len(ordered)} runs of a kind; the width of a gap is known for {', '.join(map(str, GAP_RATIO))}"
+        )
+    size, at = max((high - low, place) for place, (low, high) in enumerate(itertools.pairwise(ordered), 1))
     low, high = ordered[:at], ordered[at:]
     mean = sum(ordered) / len(ordered)
     is_wide = size > GAP_RATIO[len(ordered)] * max(low[-1] - low[0], high[-1] - high[0])
     if min(len(low), len(high)) > 1:
         is_wide = is_wide and size > GAP_LEAST * abs(mean)
-        return (f"two kinds of runs: {len(low)} of {low[0]:,g} to {low[-1]:,g}, {len(high)} of {high[0]:,g} to "
-                f"{high[-1]:,g}") if is_wide else ""  # fmt: skip
+        return (
+            (
+                f"two kinds of runs: {len(low)} of {low[0]:,g} to {low[-1]:,g}, {len(high)} of {high[0]:,g} to "
+                f"{high[-1]:,g}"
+            )
+            if is_wide
+            else ""
+        )
     lone, rest = (low[0], high) if len(low) == 1 else (high[0], low)
     is_moved = abs(mean - median(ordered)) > GAP_LEAST * abs(mean)
     return f"one run of {lone:,g}, the others {rest[0]:,g} to {rest[-1]:,g}" if is_wide and is_moved else ""

@@ -99,8 +99,16 @@ def _log_axis(values: Sequence[float]) -> Axis:
     return Axis(low / 1.4, high * 1.4, tuple(t for t in ticks if low / 1.4 <= t <= high * 1.4), is_log=True)
 
 
-def panel(cells: Sequence[dict], axis: Axis, *, groups: Sequence[str], series: Sequence[str],
-          groups_are: str, unit: str, width_px: int = WIDTH_PX):  # fmt: skip
+def panel(
+    cells: Sequence[dict],
+    axis: Axis,
+    *,
+    groups: Sequence[str],
+    series: Sequence[str],
+    groups_are: str,
+    unit: str,
+    width_px: int = WIDTH_PX,
+):
     """Draw the values of one source.
 
     Parameters
@@ -127,46 +135,73 @@ def panel(cells: Sequence[dict], axis: Axis, *, groups: Sequence[str], series: S
     size = max(120, len(groups) * (len(series) * BAR_PX + 10))
     is_flat = max(map(len, groups)) > 8 or size > SIZE_PX_MAX
     place, offset, length, end = ("y", "yOffset", "x", "x2") if is_flat else ("x", "xOffset", "y", "y2")
-    scale = alt.Scale(type="log" if axis.is_log else "linear", domain=[axis.low, axis.high], nice=not axis.is_log,
-                      zero=not axis.is_log)  # fmt: skip
+    kind = "log" if axis.is_log else "linear"
+    scale = alt.Scale(type=kind, domain=[axis.low, axis.high], nice=not axis.is_log, zero=not axis.is_log)
     ticks = {"values": list(axis.ticks)} if axis.ticks else {"tickCount": 4}
     look = alt.Axis(labelExpr="format(datum.value, '.3~r')", labelOverlap=True, **ticks)
     channel = {"x": alt.X, "y": alt.Y}
     shifted = {"xOffset": alt.XOffset, "yOffset": alt.YOffset}[offset]
     where = {
-        place: channel[place]("group:N", sort=list(groups), title=groups_are or None,
-                              scale=alt.Scale(domain=list(groups), paddingInner=0.2, paddingOuter=0.1),
-                              axis=alt.Axis(labelAngle=0, grid=False, labelLimit=150,
-                                            **({"minExtent": LETTER_PX * max(map(len, groups))} if is_flat else {}))),
+        place: _groups(channel[place], groups, groups_are, is_flat=is_flat),
         offset: shifted("series:N", sort=list(series), scale=alt.Scale(domain=list(series))),
-    }  # fmt: skip
+    }
     data = [cell for cell in cells if cell["value"] > 0 or not axis.is_log]
-    base = alt.Chart(**({"width": width_px, "height": size} if is_flat
-                        else {"width": max(size, 150), "height": HEIGHT_PX}))  # fmt: skip
+    base = alt.Chart(
+        **({"width": width_px, "height": size} if is_flat else {"width": max(size, 150), "height": HEIGHT_PX})
+    )
     # A title longer than its axis is cut; the heading has the whole of it, too.
-    value = channel[length]("value:Q", title=textwrap.wrap(unit, TITLE_LETTERS) or None, scale=scale, axis=look)
-    colours = alt.Color("series:N", scale=alt.Scale(domain=list(series), range=[_colour(i) for i in range(len(series))]), legend=None)
+    value = channel[length](
+        "value:Q", title=textwrap.wrap(unit, TITLE_LETTERS) or None, scale=scale, axis=look
+    )
+    colours = alt.Color(
+        "series:N",
+        scale=alt.Scale(domain=list(series), range=[_colour(i) for i in range(len(series))]),
+        legend=None,
+    )
     if axis.is_log:
         shapes = alt.Scale(domain=list(series), range=[SHAPES[i % len(SHAPES)] for i in range(len(series))])
         mark = base.mark_point(filled=True, size=55, opacity=1).encode(
-            color=colours, shape=alt.Shape("series:N", scale=shapes, legend=None), **where, **{length: value})  # fmt: skip
+            color=colours, shape=alt.Shape("series:N", scale=shapes, legend=None), **where, **{length: value}
+        )
     else:
         mark = base.mark_bar().encode(color=colours, **where, **{length: value})
     layers = [mark]
     if any(cell["low"] is not None for cell in data):
-        layers.append(base.mark_rule(color=TEXT, strokeWidth=1.5, aria=False).encode(
-            **where, **{length: channel[length]("low:Q"), end: "high:Q"}))  # fmt: skip
-    dots = [{"group": cell["group"], "series": cell["series"], "value": each} for cell in data
-            for each in dict.fromkeys(cell["values"]) if each > 0 or not axis.is_log]  # fmt: skip
+        layers.append(
+            base.mark_rule(color=TEXT, strokeWidth=1.5, aria=False).encode(
+                **where, **{length: channel[length]("low:Q"), end: "high:Q"}
+            )
+        )
+    dots = [
+        {"group": cell["group"], "series": cell["series"], "value": each}
+        for cell in data
+        for each in dict.fromkeys(cell["values"])
+        if each > 0 or not axis.is_log
+    ]
     if dots:
-        layers.append(base.mark_circle(color=TEXT, size=9, opacity=0.7, aria=False).encode(
-            **where, **{length: channel[length]("value:Q")}))  # fmt: skip
+        layers.append(
+            base.mark_circle(color=TEXT, size=9, opacity=0.7, aria=False).encode(
+                **where, **{length: channel[length]("value:Q")}
+            )
+        )
     chart = _finished(alt.layer(*layers))
     # Each step of Altair copies a chart with all its data, so the data come last.
     chart.data = alt.Data(values=[{k: v for k, v in cell.items() if k != "values"} for cell in data])
     if dots:
         chart.layer[-1].data = alt.Data(values=dots)
     return chart
+
+
+def _groups(channel, groups: Sequence[str], title: str, *, is_flat: bool):
+    """Places of the groups on their axis; names beside bars have room for the longest."""
+    room = {"minExtent": LETTER_PX * max(map(len, groups))} if is_flat else {}
+    return channel(
+        "group:N",
+        sort=list(groups),
+        title=title or None,
+        scale=alt.Scale(domain=list(groups), paddingInner=0.2, paddingOuter=0.1),
+        axis=alt.Axis(labelAngle=0, grid=False, labelLimit=150, **room),
+    )
 
 
 def _colour(index: int) -> str:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Decide claims: a verdict follows from a published figure and our interval.
 
-	side of null    which way the claim points: what it says, else what its figure says
-	holds           our whole interval lies on that side, further from null than what
-	                counts as a difference, and wholly within a factor of the figure
-	in direction    the whole interval lies on that side, but not wholly within the factor
-	does not hold   it lies wholly outside, or reaches no effect and misses the figure
-	not decidable   the effect is below the smallest step of the report's instrument
-	cannot be tested  the interval covers what is claimed as well as no effect: too few
-	                runs; or there are no runs, or one only, or the claim lacks something
+        side of null    which way the claim points: what it says, else what its figure says
+        holds           our whole interval lies on that side, further from null than what
+                        counts as a difference, and wholly within a factor of the figure
+        in direction    the whole interval lies on that side, but not wholly within the factor
+        does not hold   it lies wholly outside, or reaches no effect and misses the figure
+        not decidable   the effect is below the smallest step of the report's instrument
+        cannot be tested  the interval covers what is claimed as well as no effect: too few
+                        runs; or there are no runs, or one only, or the claim lacks something
 
 A wide interval so never decides anything: it neither refutes a claim nor confirms one.
 A point estimate decides nothing either: [0.088, 0.983] does not confirm 0.28.
@@ -29,8 +29,12 @@ from .samples import Samples
 from .spec import Claim
 
 HOLDS, DIRECTION, FAILS, UNDECIDABLE, UNTESTED = (
-    "holds", "holds in direction only", "does not hold", "not decidable by the report", "cannot be tested",
-)  # fmt: skip
+    "holds",
+    "holds in direction only",
+    "does not hold",
+    "not decidable by the report",
+    "cannot be tested",
+)
 VERDICTS = (HOLDS, DIRECTION, FAILS, UNDECIDABLE, UNTESTED)
 
 
@@ -223,13 +227,18 @@ def decide(claim: Claim, published: Range | None, ours: Interval, resolution: fl
     assert claim.null is not None, "a side is one of null"
     if claim.null and resolution >= abs(claim.null):
         # Of a ratio: the quantity that it divides by is below one step of the clock.
-        return UNDECIDABLE, "what is compared is below one step of the report's instrument, which reads 0 against 0"
+        return (
+            UNDECIDABLE,
+            "what is compared is below one step of the report's instrument, which reads 0 against 0",
+        )
     if side == "equal":
         return _decide_equal(claim, ours, resolution)
     return _decide_side(claim, published, ours, side, resolution)
 
 
-def _decide_side(claim: Claim, published: Range | None, ours: Interval, side: str, resolution: float) -> tuple[str, str]:
+def _decide_side(
+    claim: Claim, published: Range | None, ours: Interval, side: str, resolution: float
+) -> tuple[str, str]:
     """A claim of a direction, with or without a figure."""
     null, what = claim.null, f"no effect ({claim.null:g})"
     assert null is not None
@@ -249,9 +258,15 @@ def _decide_side(claim: Claim, published: Range | None, ours: Interval, side: st
         return FAILS, f"our interval lies {other} {what}: the other way round"
     is_visible = published is not None and depths(published.low, published.high)[0] > resolution
     if resolution > claim.least and nearest >= -step and furthest <= step and not is_visible:
-        return UNDECIDABLE, f"our interval lies within {resolution:.3g} of {what}, less than one step of the report's instrument"
+        return (
+            UNDECIDABLE,
+            f"our interval lies within {resolution:.3g} of {what}, less than one step of the report's instrument",
+        )
     if furthest <= (step if is_visible else claim.least):
-        return FAILS, f"our interval does not lie {side} {what} by {step:.3g}: no difference that matters is seen"
+        return (
+            FAILS,
+            f"our interval does not lie {side} {what} by {step:.3g}: no difference that matters is seen",
+        )
     if published is not None and is_figure_on_it and not _reaches(claim, published, ours):
         return FAILS, f"our interval reaches {what}, and does not meet the figure, within {claim.within:.0%}"
     return UNTESTED, f"our interval covers {what} as well as values {side} it: more runs decide"
@@ -259,14 +274,20 @@ def _decide_side(claim: Claim, published: Range | None, ours: Interval, side: st
 
 def _decide_figure(claim: Claim, published: Range, ours: Interval, resolution: float) -> tuple[str, str]:
     """A claim of a number alone."""
-    if 0 <= published.low and published.high < resolution and 0 <= ours.low and ours.high < resolution:
+    if published.low >= 0 and published.high < resolution and ours.low >= 0 and ours.high < resolution:
         return UNDECIDABLE, "both are below one step of the report's instrument, which reads 0 against 0"
     if _is_within(claim, published, ours):
         return HOLDS, f"our whole interval lies within {claim.within:.0%} of the figure"
     if published.low - resolution <= ours.low and ours.high <= published.high + resolution:
-        return UNDECIDABLE, "our interval differs from the figure by less than one step of the report's instrument"
+        return (
+            UNDECIDABLE,
+            "our interval differs from the figure by less than one step of the report's instrument",
+        )
     if _reaches(claim, published, ours, resolution):
-        return UNTESTED, f"our interval reaches within {claim.within:.0%} of the figure, and further away: more runs decide"
+        return (
+            UNTESTED,
+            f"our interval reaches within {claim.within:.0%} of the figure, and further away: more runs decide",
+        )
     return FAILS, f"our interval does not meet the figure, within {claim.within:.0%}"
 
 
@@ -279,7 +300,10 @@ def _decide_equal(claim: Claim, ours: Interval, resolution: float) -> tuple[str,
         return HOLDS, f"our interval lies within {margin:.3g} of {what}"
     if ours.high < low or ours.low > high:
         return FAILS, f"our interval lies further than {margin:.3g} from {what}"
-    return UNTESTED, f"our interval reaches further than {margin:.3g} from {what}, and nearer: more runs decide"
+    return (
+        UNTESTED,
+        f"our interval reaches further than {margin:.3g} from {what}, and nearer: more runs decide",
+    )
 
 
 def _decide_size(
@@ -289,16 +313,25 @@ def _decide_size(
     if published is None:
         return HOLDS, f"our interval lies {side} {what}, which is all that is claimed"
     if not is_figure_on_it:
-        return DIRECTION, f"our interval lies {side} {what}, as the text says; the report's own figure does not"
+        return (
+            DIRECTION,
+            f"our interval lies {side} {what}, as the text says; the report's own figure does not",
+        )
     if _is_within(claim, published, ours):
         return HOLDS, f"our whole interval lies {side} {what}, and within {claim.within:.0%} of the figure"
-    return DIRECTION, f"our interval lies {side} {what}, but not wholly within {claim.within:.0%} of the figure"
+    return (
+        DIRECTION,
+        f"our interval lies {side} {what}, but not wholly within {claim.within:.0%} of the figure",
+    )
 
 
 def _slack(claim: Claim, published: Range) -> tuple[float, float]:
     """What still is the figure: give or take a factor of 1 + within."""
-    ends = [end * factor for end in (published.low, published.high)
-            for factor in (1 + claim.within, 1 / (1 + claim.within))]  # fmt: skip
+    ends = [
+        end * factor
+        for end in (published.low, published.high)
+        for factor in (1 + claim.within, 1 / (1 + claim.within))
+    ]
     return min(ends), max(ends)
 
 

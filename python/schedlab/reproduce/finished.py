@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Sets of runs that an earlier call has finished, read back from its folder.
 
-	OUT/SET/set.json   what the set was, its size, and every run with its metrics
+        OUT/SET/set.json   what the set was, its size, and every run with its metrics
 
 So a call with `--host` adds to what is on disk: its page shows all sets that have
 finished runs. A set whose definition or policies have changed since is not shown.
@@ -89,7 +89,9 @@ def _identity(runs: Runs) -> dict:
     for words in runs.policies.values():
         name = words.split()[0]
         try:
-            texts[name] = "" if is_class(name) else hashlib.sha256(Path(find_policy(name)).read_bytes()).hexdigest()
+            texts[name] = (
+                "" if is_class(name) else hashlib.sha256(Path(find_policy(name)).read_bytes()).hexdigest()
+            )
         except (OSError, SchedlabError):
             texts[name] = ""
     spec = {name: value for name, value in asdict(runs).items() if name not in ("title", "quick", "full")}

@@ -70,26 +70,48 @@ def fit(experiment: Experiment, tables: Mapping[str, Table], samples: Samples) -
     A cell counts if it is above 0 in the report and in the mean over the seeds of every
     candidate. The deviation of seeds is small beside these distances and does not enter.
     """
-    names = [name for name in experiment.candidates if name in samples.done and not samples.done[name].problem]
+    names = [
+        name for name in experiment.candidates if name in samples.done and not samples.done[name].problem
+    ]
     cells: dict[tuple[str, str, str], dict[str, float]] = {}
     for redrawn in experiment.redrawn:
         if redrawn.kind == "table" and redrawn.published and {*names} <= {*redrawn.on}:
             for row in redrawn.rows:
                 for column in redrawn.columns:
-                    cells[redrawn.title, row, column] = _distances(experiment, redrawn, row, column, tables, samples, names)
+                    cells[redrawn.title, row, column] = _distances(
+                        experiment, redrawn, row, column, tables, samples, names
+                    )
     common = {place: found for place, found in cells.items() if len(found) == len(names)}
     if not names or not common:
         return []
     titles = dict.fromkeys(title for title, _, _ in common)
     return sorted(
-        (Fit(name, math.exp(median(found[name] for found in common.values())), len(common),
-             {title: math.exp(median(found[name] for place, found in common.items() if place[0] == title))
-              for title in titles})
-         for name in names), key=lambda each: each.factor)  # fmt: skip
+        (
+            Fit(
+                name,
+                math.exp(median(found[name] for found in common.values())),
+                len(common),
+                {
+                    title: math.exp(
+                        median(found[name] for place, found in common.items() if place[0] == title)
+                    )
+                    for title in titles
+                },
+            )
+            for name in names
+        ),
+        key=lambda each: each.factor,
+    )
 
 
 def _distances(
-    experiment: Experiment, redrawn: Redrawn, row: str, column: str, tables: Mapping[str, Table], samples: Samples, names: list[str]
+    experiment: Experiment,
+    redrawn: Redrawn,
+    row: str,
+    column: str,
+    tables: Mapping[str, Table],
+    samples: Samples,
+    names: list[str],
 ) -> dict[str, float]:
     """|ln(ours / published)| of a cell, by set; without those that have no number above 0."""
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Expressions over our own runs: one number per seed, from tables that runs leave.
 
-	run["io", "MLFQ", "makespan_ns"] / run["io", "RR", "makespan_ns"]
+        run["io", "MLFQ", "makespan_ns"] / run["io", "RR", "makespan_ns"]
 
 `run` is the set of runs at hand; the name of another set (`-` written as `_`) may
 stand in its place. A cell is addressed by workload, policy and metric, and, for
@@ -25,9 +25,12 @@ import numpy as np
 from ..errors import SchedlabError, did_you_mean
 
 _OPERATORS: dict[type, Callable] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.Pow: operator.pow,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
 _FUNCTIONS: dict[str, Callable] = {
     "min": lambda values: np.minimum.reduce(values),
     "max": lambda values: np.maximum.reduce(values),
@@ -134,7 +137,7 @@ class Measure:
         self.cells: list[tuple[str, tuple[str, ...]]] = []
         self._collect(self._tree)
         if not self.cells:
-            raise ValueError(f"'{text}' has no cell, such as run[\"WORKLOAD\", \"POLICY\", \"METRIC\"]")
+            raise ValueError(f'\'{text}\' has no cell, such as run["WORKLOAD", "POLICY", "METRIC"]')
 
     def _collect(self, node: ast.expr) -> None:
         """Find all cells, and refuse what is none of the grammar."""
@@ -147,7 +150,9 @@ class Measure:
             self._collect(node.operand)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             if node.func.id not in _FUNCTIONS:
-                raise ValueError(f"there is no function '{node.func.id}'{did_you_mean(node.func.id, _FUNCTIONS)}")
+                raise ValueError(
+                    f"there is no function '{node.func.id}'{did_you_mean(node.func.id, _FUNCTIONS)}"
+                )
             for part in node.args:
                 self._collect(part)
         elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
@@ -163,8 +168,10 @@ class Measure:
         parts = getattr(node.slice, "elts", [node.slice])
         keys = tuple(part.value for part in parts if isinstance(part, ast.Constant))
         if len(keys) != len(parts) or len(keys) not in (3, 4) or not all(isinstance(k, str) for k in keys):
-            raise ValueError(f"'{ast.unparse(node)}' must have the keys workload, policy, metric "
-                             "and, of tasks, a name, all in quotes")  # fmt: skip
+            raise ValueError(
+                f"'{ast.unparse(node)}' must have the keys workload, policy, metric "
+                "and, of tasks, a name, all in quotes"
+            )
         return self._names[name], keys
 
     def sample(self, look_up: Callable[[str, tuple[str, ...]], Cell]) -> Sample:
@@ -196,8 +203,12 @@ class Measure:
             values = np.broadcast_to(self._value(self._tree, arrays), len(seeds))
         if not np.isfinite(values).all():
             raise MissingError("the expression divides by 0")
-        runs = tuple(tuple(dict.fromkeys(cell.directories[seed] for cell in cells.values())) for seed in seeds)
-        return Sample(tuple(map(float, values)), tuple(seeds), runs, len(every) - len(common), _least(self._tree))
+        runs = tuple(
+            tuple(dict.fromkeys(cell.directories[seed] for cell in cells.values())) for seed in seeds
+        )
+        return Sample(
+            tuple(map(float, values)), tuple(seeds), runs, len(every) - len(common), _least(self._tree)
+        )
 
     def _value(self, node: ast.expr, arrays: Mapping):
         if isinstance(node, ast.Constant):
@@ -215,9 +226,19 @@ class Measure:
 
 def _least(node: ast.AST) -> float:
     """The least that an expression can be, as far as its form says."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("abs", "deviation"):
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("abs", "deviation")
+    ):
         return 0.0
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) or isinstance(node, ast.UnaryOp):
+    if (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)) or isinstance(node, ast.UnaryOp):
         return -math.inf
-    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args if isinstance(node, ast.Call) else []
+    parts = (
+        [node.left, node.right]
+        if isinstance(node, ast.BinOp)
+        else node.args
+        if isinstance(node, ast.Call)
+        else []
+    )
     return min(map(_least, parts), default=0.0)

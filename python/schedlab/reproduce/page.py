@@ -21,8 +21,16 @@ from importlib.resources import files
 
 from ..report import pieces as page
 from .claims import (
-    DIRECTION, FAILS, HOLDS, UNDECIDABLE, UNTESTED, VERDICTS, Decision, contradicts_itself, rule_text,
-)  # fmt: skip
+    DIRECTION,
+    FAILS,
+    HOLDS,
+    UNDECIDABLE,
+    UNTESTED,
+    VERDICTS,
+    Decision,
+    contradicts_itself,
+    rule_text,
+)
 from .fit import fit
 from .page_answer import answer_section
 from .page_audit import audit_section, rows_section
@@ -105,16 +113,22 @@ def _head(made: Reproduction) -> str:
     says = f"<p><strong>It concludes:</strong> {page.prose(concludes)}</p>" if concludes else ""
     boxes = "".join(
         f'<div class="box doubt"><p>{escape(done.runs.title)}: {escape(done.problem)}</p></div>'
-        for done in made.samples.done.values() if done.problem
-    )  # fmt: skip
+        for done in made.samples.done.values()
+        if done.problem
+    )
     if made.failed:
         first = made.failed[0]
-        boxes += (f'<div class="box bad"><p><strong>{page.nr(len(made.failed), "run")} failed.</strong> The first: '
-                  f'{escape(first["workload"])} under {escape(first["policy"])}: {escape(str(first["error"]))}</p></div>')  # fmt: skip
+        boxes += (
+            f'<div class="box bad"><p><strong>{page.nr(len(made.failed), "run")} failed.</strong> The first: '
+            f"{escape(first['workload'])} under {escape(first['policy'])}: {escape(str(first['error']))}</p></div>"
+        )
     places = {"answer": "Answer", "summary": "Claims", "audit": "Audit", "tables": "Tables and charts",
               "claim": "Claim by claim", "rows": "Its own rows", "setup": "Set-up", "repeat": "Repeat it"}  # fmt: skip
-    links = "".join(f'<li><a href="#{place}">{name}</a></li>' for place, name in places.items()
-                    if place != "tables" or made.experiment.redrawn)  # fmt: skip
+    links = "".join(
+        f'<li><a href="#{place}">{name}</a></li>'
+        for place, name in places.items()
+        if place != "tables" or made.experiment.redrawn
+    )
     return f'{says}{boxes}<nav aria-label="On this page"><ul>{links}</ul></nav>'
 
 
@@ -144,15 +158,26 @@ def _primary(made: Reproduction) -> str:
     if not experiment.primary:
         return ""
     found = fit(experiment, made.tables, made.samples)
-    rows = "".join(f'<tr><th scope="row">{escape(experiment.runs[each.on].title)}{" (decides)" if each.on == experiment.primary else ""}</th>'
-                   f'<td class="number" data-label="factor">{each.factor:.3g}</td>'
-                   f'<td class="number" data-label="numbers compared">{each.n_cells}</td></tr>' for each in found)  # fmt: skip
-    table = (f'<details class="small"><summary>How near each set comes to the published numbers</summary><p>Half of the report\'s numbers are nearer to ours '
-             'than this factor; 1 is equal.</p><div class="scroll"><table class="words"><thead><tr><th scope="col">set of runs</th>'
-             '<th scope="col" class="number">factor</th><th scope="col" class="number">numbers compared</th></tr></thead>'
-             f"<tbody>{rows}</tbody></table></div></details>") if found else ""  # fmt: skip
-    return (f"<p>Decided on: <strong>{escape(experiment.runs[experiment.primary].title)}</strong>, unless a row names another set. "
-            f"{page.prose(experiment.primary_why)}</p>{table}")  # fmt: skip
+    rows = "".join(
+        f'<tr><th scope="row">{escape(experiment.runs[each.on].title)}{" (decides)" if each.on == experiment.primary else ""}</th>'
+        f'<td class="number" data-label="factor">{each.factor:.3g}</td>'
+        f'<td class="number" data-label="numbers compared">{each.n_cells}</td></tr>'
+        for each in found
+    )
+    table = (
+        (
+            f'<details class="small"><summary>How near each set comes to the published numbers</summary><p>Half of the report\'s numbers are nearer to ours '
+            'than this factor; 1 is equal.</p><div class="scroll"><table class="words"><thead><tr><th scope="col">set of runs</th>'
+            '<th scope="col" class="number">factor</th><th scope="col" class="number">numbers compared</th></tr></thead>'
+            f"<tbody>{rows}</tbody></table></div></details>"
+        )
+        if found
+        else ""
+    )
+    return (
+        f"<p>Decided on: <strong>{escape(experiment.runs[experiment.primary].title)}</strong>, unless a row names another set. "
+        f"{page.prose(experiment.primary_why)}</p>{table}"
+    )
 
 
 def _matrix(made: Reproduction, part: str, heading: str) -> str:
@@ -163,29 +188,45 @@ def _matrix(made: Reproduction, part: str, heading: str) -> str:
     decided = {each.claim.name: each for each in made.chosen}
     bodies = []
     for verdict in (*VERDICTS, ""):
-        rows = [_matrix_row(made, claim, decided.get(claim.name)) for claim in claims
-                if (decided[claim.name].verdict if claim.name in decided else "") == verdict]  # fmt: skip
+        rows = [
+            _matrix_row(made, claim, decided.get(claim.name))
+            for claim in claims
+            if (decided[claim.name].verdict if claim.name in decided else "") == verdict
+        ]
         if rows:
             title = f"{(verdict or 'not run this time').capitalize()} ({len(rows)})"
-            bodies.append(f'<tbody><tr class="check"><th scope="rowgroup" colspan="5">{title}</th></tr>{"".join(rows)}</tbody>')
+            bodies.append(
+                f'<tbody><tr class="check"><th scope="rowgroup" colspan="5">{title}</th></tr>{"".join(rows)}</tbody>'
+            )
     heads = "".join(f'<th scope="col"{extra}>{head}</th>' for head, extra in (
         ("the report", ' class="number"'), ("ours", ' class="number"'), ("95 % interval", ' class="number"'), ("result", "")))  # fmt: skip
-    return (f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(heading)}"><table class="words matrix">'
-            f'<thead><tr><th scope="col">{escape(heading)}</th>{heads}</tr></thead>'
-            f'{"".join(bodies)}</table></div>')  # fmt: skip
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(heading)}"><table class="words matrix">'
+        f'<thead><tr><th scope="col">{escape(heading)}</th>{heads}</tr></thead>'
+        f"{''.join(bodies)}</table></div>"
+    )
 
 
 def _matrix_row(made: Reproduction, claim: Claim, decision: Decision | None) -> str:
     """A claim and its numbers."""
     also = "".join(f"; {each['where']}" for each in claim.also)
-    name = (f'<th scope="row"><a href="#{escape(claim.name)}">{escape(claim.text)}</a> '
-            f'<span class="soft">{escape(claim.where + also)}</span></th>')  # fmt: skip
+    name = (
+        f'<th scope="row"><a href="#{escape(claim.name)}">{escape(claim.text)}</a> '
+        f'<span class="soft">{escape(claim.where + also)}</span></th>'
+    )
     if decision is None:
         return f'<tr>{name}<td colspan="4" class="soft">needs {escape(", ".join(claim.on))}</td></tr>'
     is_elsewhere = decision.on and decision.on != made.experiment.primary
-    on = f' <span class="soft">{escape(made.experiment.runs[decision.on].title)}</span>' if is_elsewhere else ""
-    cells = (("number", "the report", escape(published_text(decision))), ("number", "ours", _our_number(made, decision)),
-             ("number", "95 % interval", escape(interval_text(decision))))  # fmt: skip
+    on = (
+        f' <span class="soft">{escape(made.experiment.runs[decision.on].title)}</span>'
+        if is_elsewhere
+        else ""
+    )
+    cells = (
+        ("number", "the report", escape(published_text(decision))),
+        ("number", "ours", _our_number(made, decision)),
+        ("number", "95 % interval", escape(interval_text(decision))),
+    )
     numbers = "".join(f'<td class="{kind}" data-label="{head}">{text}</td>' for kind, head, text in cells)
     return f"<tr>{name}{numbers}<td>{chip(decision.verdict, SHORT)}{on}</td></tr>"
 
@@ -199,16 +240,22 @@ def _sensitivity(made: Reproduction) -> str:
     rows = []
     for each in others:
         is_other = each.verdict != by_claim[each.claim.name].verdict
-        rows.append(f'<tr><th scope="row"><a href="#{escape(each.claim.name)}">{escape(each.claim.text)}</a></th>'
-                    f'<td data-label="run on">{escape(made.experiment.runs[each.on].title)}</td>'
-                    f'<td class="number" data-label="ours">{_our_number(made, each)}</td>'
-                    f'<td class="number" data-label="95 % interval">{escape(interval_text(each))}</td>'
-                    f"<td>{chip(each.verdict, SHORT)}{' another result' if is_other else ''}</td></tr>")  # fmt: skip
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "run on", "ours", "95 % interval", "result"))
-    return (f'<details id="sensitivity"><summary>Sensitivity: the same claims on further sets of runs ({len(rows)})</summary>'
-            "<p>These are no votes: they show how far a result hangs on the machine and on what was assumed.</p>"
-            f'<div class="scroll" tabindex="0" role="region" aria-label="Sensitivity"><table class="words"><thead><tr>{heads}</tr></thead>'
-            f'<tbody>{"".join(rows)}</tbody></table></div></details>')  # fmt: skip
+        rows.append(
+            f'<tr><th scope="row"><a href="#{escape(each.claim.name)}">{escape(each.claim.text)}</a></th>'
+            f'<td data-label="run on">{escape(made.experiment.runs[each.on].title)}</td>'
+            f'<td class="number" data-label="ours">{_our_number(made, each)}</td>'
+            f'<td class="number" data-label="95 % interval">{escape(interval_text(each))}</td>'
+            f"<td>{chip(each.verdict, SHORT)}{' another result' if is_other else ''}</td></tr>"
+        )
+    heads = "".join(
+        f'<th scope="col">{head}</th>' for head in ("claim", "run on", "ours", "95 % interval", "result")
+    )
+    return (
+        f'<details id="sensitivity"><summary>Sensitivity: the same claims on further sets of runs ({len(rows)})</summary>'
+        "<p>These are no votes: they show how far a result hangs on the machine and on what was assumed.</p>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Sensitivity"><table class="words"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
+    )
 
 
 def _setup(made: Reproduction) -> str:
@@ -221,12 +268,20 @@ def _setup(made: Reproduction) -> str:
     for name, runs in experiment.runs.items():
         done = made.samples.done.get(name)
         size = made.sizes.get(name)
-        policies = ", ".join(label if label == policy else f"{label} = {policy}" for label, policy in runs.policies.items())
+        policies = ", ".join(
+            label if label == policy else f"{label} = {policy}" for label, policy in runs.policies.items()
+        )
         what = _work(runs, size or runs.full)
-        amount = made.left_out.get(name, "") if done is None or size is None else done.problem or (
-            f"{done.nr_runs} runs, {page.nr(size.seeds, 'run' if runs.program else 'seed')} of each"
-            + (f", scale {size.scale:g}" if runs.scaled else "")
-            + (f", of {made.earlier[name]}" if name in made.earlier else ""))  # fmt: skip
+        amount = (
+            made.left_out.get(name, "")
+            if done is None or size is None
+            else done.problem
+            or (
+                f"{done.nr_runs} runs, {page.nr(size.seeds, 'run' if runs.program else 'seed')} of each"
+                + (f", scale {size.scale:g}" if runs.scaled else "")
+                + (f", of {made.earlier[name]}" if name in made.earlier else "")
+            )
+        )
         machine = page.nr(runs.cpus, "CPU") if runs.cpus else "as each workload says"
         if runs.parallel:
             machine += f", in real time, on {page.nr(os.cpu_count() or 1, 'CPU')} of this machine"
@@ -234,8 +289,11 @@ def _setup(made: Reproduction) -> str:
             machine += ", real-time throttling off"
         costs = ", ".join((*runs.costs, *runs.io)) or "-"
         cells = zip(heads[1:], (machine, what, policies, costs, amount), strict=True)
-        rows.append(f'<tr><th scope="row">{escape(runs.title)}</th>'
-                    + "".join(f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in cells) + "</tr>")  # fmt: skip
+        rows.append(
+            f'<tr><th scope="row">{escape(runs.title)}</th>'
+            + "".join(f'<td data-label="{head}">{escape(cell)}</td>' for head, cell in cells)
+            + "</tr>"
+        )
     columns = "".join(f'<th scope="col">{head}</th>' for head in heads)
     return f"""<section id="setup" class="about">
 <h2>Set-up: what was done</h2>
@@ -268,8 +326,10 @@ def _claims(made: Reproduction, part: str, heading: str) -> str:
 
 def _not_run(claim) -> str:
     """A claim whose sets were all left out."""
-    return (f'<div class="claim" id="{escape(claim.name)}"><h4>{escape(claim.text)}</h4>'
-            f'<p class="soft">Not run this time: needs {escape(", ".join(claim.on))}.</p></div>')  # fmt: skip
+    return (
+        f'<div class="claim" id="{escape(claim.name)}"><h4>{escape(claim.text)}</h4>'
+        f'<p class="soft">Not run this time: needs {escape(", ".join(claim.on))}.</p></div>'
+    )
 
 
 def _claim(made: Reproduction, decisions: list[Decision]) -> str:
@@ -283,15 +343,25 @@ def _claim(made: Reproduction, decisions: list[Decision]) -> str:
         f"<td>{page.prose(each.reason)}</td></tr>"
         for each in measured
     )
-    heads = ('<th scope="col">run on</th><th scope="col" class="number">ours</th>'
-             '<th scope="col" class="number">95 % interval</th><th scope="col">verdict</th><th scope="col">why</th>')  # fmt: skip
+    heads = (
+        '<th scope="col">run on</th><th scope="col" class="number">ours</th>'
+        '<th scope="col" class="number">95 % interval</th><th scope="col">verdict</th><th scope="col">why</th>'
+    )
     table = f'<div class="scroll"><table class="words"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
-    lacking = "".join(f"<p>{chip(each.verdict)} {page.prose(each.reason)}</p>" for each in decisions if not each.on)
+    lacking = "".join(
+        f"<p>{chip(each.verdict)} {page.prose(each.reason)}</p>" for each in decisions if not each.on
+    )
     published = published_text(decisions[0])
     measure = ""
     if claim.measure:
-        otherwise = ", which does not say what the text says" if contradicts_itself(claim, decisions[0].published) else ""
-        figure = "" if published == "-" else f" Published: <strong>{page.prose(published)}</strong>{otherwise}."
+        otherwise = (
+            ", which does not say what the text says"
+            if contradicts_itself(claim, decisions[0].published)
+            else ""
+        )
+        figure = (
+            "" if published == "-" else f" Published: <strong>{page.prose(published)}</strong>{otherwise}."
+        )
         measure = f"<p>Measured: {page.prose(claim.measure)}.{figure}</p>"
     note = f'<p class="soft">{page.prose(claim.note)}</p>' if claim.note else ""
     if claim.also:
@@ -300,12 +370,16 @@ def _claim(made: Reproduction, decisions: list[Decision]) -> str:
     details = ""
     if rule:
         assert claim.ours is not None
-        details = (f'<details class="small"><summary>The test, and every run, seed 1 first</summary><p>It holds with {page.prose(rule)}.</p>'
-                   f"<p><code>{escape(claim.ours.text)}</code></p>{''.join(_runs(made, each) for each in measured)}"
-                   "</details>")  # fmt: skip
-    return (f'<div class="claim" id="{escape(claim.name)}"><h4>{escape(claim.text)} '
-            f'<span class="soft small">({escape(claim.where)})</span></h4>{measure}{lacking}'
-            f"{table if measured else ''}{note}{details}</div>")  # fmt: skip
+        details = (
+            f'<details class="small"><summary>The test, and every run, seed 1 first</summary><p>It holds with {page.prose(rule)}.</p>'
+            f"<p><code>{escape(claim.ours.text)}</code></p>{''.join(_runs(made, each) for each in measured)}"
+            "</details>"
+        )
+    return (
+        f'<div class="claim" id="{escape(claim.name)}"><h4>{escape(claim.text)} '
+        f'<span class="soft small">({escape(claim.where)})</span></h4>{measure}{lacking}'
+        f"{table if measured else ''}{note}{details}</div>"
+    )
 
 
 def _also(place: Mapping[str, str]) -> str:
@@ -333,8 +407,12 @@ def _our_number(made: Reproduction, decision: Decision) -> str:
 def _repeat(made: Reproduction) -> str:
     """How to do all of it again."""
     scaled = any(runs.scaled for runs in made.experiment.runs.values())
-    scale = ("<p>The work of some sets is scaled, as the table of what was done says: their times are a part of the report's, "
-             "ratios are compared as they are. <code>--scale</code> chooses another size; 1 is the report's own.</p>" if scaled else "")  # fmt: skip
+    scale = (
+        "<p>The work of some sets is scaled, as the table of what was done says: their times are a part of the report's, "
+        "ratios are compared as they are. <code>--scale</code> chooses another size; 1 is the report's own.</p>"
+        if scaled
+        else ""
+    )
     return f"""<section id="repeat"><h2>How to repeat this</h2>
 <p><code>{escape(command_text(made))}</code> does the same again; runs that are there already are not done anew. The
 experiment is <code>experiments/report-{made.experiment.report}/</code>: who disagrees with a verdict changes one row of

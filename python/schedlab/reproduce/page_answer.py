@@ -40,8 +40,10 @@ def answer_section(made: Reproduction) -> str:
     sentences, nr_missing = sentences_of(made, "answer")
     said = "".join(f"<p>{page.prose(sentence)}</p>" for sentence in sentences or count_sentences(made))
     if nr_missing:
-        said += (f'<p class="soft small">{page.nr(nr_missing, "more sentence")} of this answer need'
-                 f'{"s" if nr_missing == 1 else ""} runs that were not done yet: see the set-up at the end.</p>')  # fmt: skip
+        said += (
+            f'<p class="soft small">{page.nr(nr_missing, "more sentence")} of this answer need'
+            f"{'s' if nr_missing == 1 else ''} runs that were not done yet: see the set-up at the end.</p>"
+        )
     halves = "".join(
         f'<div class="half"><h3>{heading}</h3><ul>{"".join(f"<li>{page.prose(each)}</li>" for each in found)}</ul></div>'
         for kind, heading in (("well", "What the author did well"), ("change", "What to change"))
@@ -75,7 +77,15 @@ def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict]]
         if bar.published:
             value = Formula(bar.published).value(made.tables).middle
             found.setdefault(draw.PUBLISHED, []).append(
-                {"group": bar.label, "series": draw.PUBLISHED, "value": value, "low": None, "high": None, "values": []})
+                {
+                    "group": bar.label,
+                    "series": draw.PUBLISHED,
+                    "value": value,
+                    "low": None,
+                    "high": None,
+                    "values": [],
+                }
+            )
         for on in picture.on if bar.ours else ():
             if on not in made.samples.done or made.samples.done[on].problem:
                 continue
@@ -101,24 +111,35 @@ def _picture(made: Reproduction) -> str:
     if not set(sources) - {draw.PUBLISHED}:
         return ""
     marks = [mark for mine in found.values() for mark in mine]
-    values = [value for mark in marks for value in (mark["value"], mark["low"], mark["high"]) if value is not None]
+    values = [
+        value for mark in marks for value in (mark["value"], mark["low"], mark["high"]) if value is not None
+    ]
     axis = draw.axes({"": values}, is_log=picture.is_log, is_shared=True)[""]
     groups = [bar.label for bar in picture.bars if any(mark["group"] == bar.label for mark in marks)]
-    chart = draw.panel(marks, axis, groups=groups, series=sources, groups_are="", unit=picture.unit, width_px=draw.PICTURE_PX)
+    chart = draw.panel(
+        marks, axis, groups=groups, series=sources, groups_are="", unit=picture.unit, width_px=draw.PICTURE_PX
+    )
     words = [f"{mark['group']}, {mark['series']}: {number_text(mark['value'])}" for mark in marks]
     label = f"{picture.title}. {picture.unit}. {'; '.join(words)}."
     legend = "".join(
-        f'<li><span class="swatch" style="background:var(--s{place})"></span>{escape(name)}</li>' for place, name in enumerate(sources)
+        f'<li><span class="swatch" style="background:var(--s{place})"></span>{escape(name)}</li>'
+        for place, name in enumerate(sources)
     )
-    numbers = "".join(_numbers_row(group, [next((m for m in found[name] if m["group"] == group), None) for name in sources])
-                      for group in groups)  # fmt: skip
+    numbers = "".join(
+        _numbers_row(group, [next((m for m in found[name] if m["group"] == group), None) for name in sources])
+        for group in groups
+    )
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in sources)
     note = f'<p class="small soft">{page.prose(picture.note)}</p>' if picture.note else ""
     scale = '<p class="small soft">The axis is logarithmic.</p>' if axis.is_log else ""
-    drawn = page.figure(charts.to_svg(chart, has_variables=True), key="picture", title=picture.title, label=label)
-    return (f'<div class="picture"><ul class="legend">{legend}</ul>{drawn}{scale}{note}'
-            f'<details class="small"><summary>The numbers of the picture ({escape(picture.unit)})</summary><div class="scroll"><table>'
-            f'<thead><tr><th></th>{heads}</tr></thead><tbody>{numbers}</tbody></table></div></details></div>')  # fmt: skip
+    drawn = page.figure(
+        charts.to_svg(chart, has_variables=True), key="picture", title=picture.title, label=label
+    )
+    return (
+        f'<div class="picture"><ul class="legend">{legend}</ul>{drawn}{scale}{note}'
+        f'<details class="small"><summary>The numbers of the picture ({escape(picture.unit)})</summary><div class="scroll"><table>'
+        f"<thead><tr><th></th>{heads}</tr></thead><tbody>{numbers}</tbody></table></div></details></div>"
+    )
 
 
 def _numbers_row(group: str, marks: list[dict | None]) -> str:

@@ -39,15 +39,23 @@ def audit_section(made: Reproduction) -> str:
     """
     audit = made.audit
     right = [finding for finding in audit.findings if finding.follows]
-    text = ("A report measures some numbers and derives others from them; its text compares them; and some must agree with each "
-            "other whatever was measured. Here all of that was computed anew from its own tables. Nothing was run for this: it is "
-            "the report against itself, and what any rounding of its numbers explains is not held against it.")  # fmt: skip
-    wrong = "".join(f"<h3>{escape(counted(kind, *count))}</h3>{_findings([each for each in audit.wrong if each.kind == kind], made)}"
-                    for kind, count in audit.counts.items() if count[0])  # fmt: skip
+    text = (
+        "A report measures some numbers and derives others from them; its text compares them; and some must agree with each "
+        "other whatever was measured. Here all of that was computed anew from its own tables. Nothing was run for this: it is "
+        "the report against itself, and what any rounding of its numbers explains is not held against it."
+    )
+    wrong = "".join(
+        f"<h3>{escape(counted(kind, *count))}</h3>{_findings([each for each in audit.wrong if each.kind == kind], made)}"
+        for kind, count in audit.counts.items()
+        if count[0]
+    )
     folded = ""
     if right:
-        tables = "".join(f"<h4>{escape(KINDS[kind][1].capitalize())}</h4>{_findings(mine, made)}" for kind in audit.counts
-                         if (mine := [finding for finding in right if finding.kind == kind]))  # fmt: skip
+        tables = "".join(
+            f"<h4>{escape(KINDS[kind][1].capitalize())}</h4>{_findings(mine, made)}"
+            for kind in audit.counts
+            if (mine := [finding for finding in right if finding.kind == kind])
+        )
         folded = f"<details><summary>The {len(right):,} that hold</summary>{tables}</details>"
     return f"""<section id="audit">
 <h2>Audit: does it follow from its own rows?</h2>
@@ -69,8 +77,12 @@ def _findings(findings: Sequence[Finding], made: Reproduction) -> str:
     checks: dict[str, list[Finding]] = {}
     for finding in findings:
         checks.setdefault(finding.text, []).append(finding)
-    rows = [_finding(finding, tables, f"{escape(text)}{_note(finding.note)}", is_comparison=is_comparison)
-            for text, mine in checks.items() if len(mine) < MANY for finding in mine]  # fmt: skip
+    rows = [
+        _finding(finding, tables, f"{escape(text)}{_note(finding.note)}", is_comparison=is_comparison)
+        for text, mine in checks.items()
+        if len(mine) < MANY
+        for finding in mine
+    ]
     for text, mine in checks.items():
         if len(mine) < MANY:
             continue
@@ -79,22 +91,37 @@ def _findings(findings: Sequence[Finding], made: Reproduction) -> str:
         # Rows that repeat another are all that such a check finds.
         of = "" if mine[0].check == "repeats" else f" of {totals[text]:,}"
         result = f"{'so' if mine[0].follows else 'not so'} in {len(mine):,}{of}"
-        rows.append(f'<tr class="check"><th scope="rowgroup" colspan="{3 if is_comparison else 4}">{escape(text)}: {result}{_note(common)}</th></tr>')
-        rows += [_finding(finding, tables, "" if common else _note(finding.note), is_comparison=is_comparison) for finding in mine]
-    heads = ('<th scope="col">its numbers, which would have to be so</th>' if is_comparison else
-             '<th scope="col" class="number">published</th><th scope="col" class="number">from its own rows</th>')  # fmt: skip
-    return ('<div class="scroll" tabindex="0" role="region" aria-label="The report against its own tables">'
-            f'<table class="words audit"><thead><tr><th scope="col">where</th><th scope="col">what is said</th>{heads}</tr>'
-            f"</thead><tbody>{''.join(rows)}</tbody></table></div>")  # fmt: skip
+        rows.append(
+            f'<tr class="check"><th scope="rowgroup" colspan="{3 if is_comparison else 4}">{escape(text)}: {result}{_note(common)}</th></tr>'
+        )
+        rows += [
+            _finding(finding, tables, "" if common else _note(finding.note), is_comparison=is_comparison)
+            for finding in mine
+        ]
+    heads = (
+        '<th scope="col">its numbers, which would have to be so</th>'
+        if is_comparison
+        else '<th scope="col" class="number">published</th><th scope="col" class="number">from its own rows</th>'
+    )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="The report against its own tables">'
+        f'<table class="words audit"><thead><tr><th scope="col">where</th><th scope="col">what is said</th>{heads}</tr>'
+        f"</thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
 
 
 def _finding(finding: Finding, tables: dict[str, Table], said: str, *, is_comparison: bool) -> str:
     """A row of such a table."""
     place = escape(place_text(finding, tables))
-    numbers = (f'<td data-label="its numbers">{escape(finding.published)}</td>' if is_comparison else
-               f'<td class="number" data-label="published">{escape(finding.published)}</td>'
-               f'<td class="number" data-label="from its own rows">{_recomputed(finding)}</td>')  # fmt: skip
-    return (f"<tr><td>{place}</td><td>{said}</td>" if said else f'<tr><td colspan="2">{place}</td>') + f"{numbers}</tr>"
+    numbers = (
+        f'<td data-label="its numbers">{escape(finding.published)}</td>'
+        if is_comparison
+        else f'<td class="number" data-label="published">{escape(finding.published)}</td>'
+        f'<td class="number" data-label="from its own rows">{_recomputed(finding)}</td>'
+    )
+    return (
+        f"<tr><td>{place}</td><td>{said}</td>" if said else f'<tr><td colspan="2">{place}</td>'
+    ) + f"{numbers}</tr>"
 
 
 def _note(text: str) -> str:
@@ -119,8 +146,10 @@ def place_text(finding: Finding, tables: dict[str, Table]) -> str:
     """
     if not finding.key:
         return finding.where
-    words = [part if not part.replace(".", "").isdigit() else f"{name} {part}"
-             for name, part in zip(tables[finding.table].keys, finding.key, strict=True)]  # fmt: skip
+    words = [
+        part if not part.replace(".", "").isdigit() else f"{name} {part}"
+        for name, part in zip(tables[finding.table].keys, finding.key, strict=True)
+    ]
     section, _, rest = finding.where.partition(" ".join(finding.key))
     return ", ".join([section.rstrip(", "), *words]) + rest
 
@@ -164,7 +193,9 @@ found something is marked.</p>
 def _rows(table: Table, doubts: dict) -> str:
     """One table as printed."""
     columns = list(dict.fromkeys(column for cells in table.rows.values() for column in cells))
-    heads = "".join(f'<th scope="col">{escape(name.replace("_", " "))}</th>' for name in (*table.keys, *columns))
+    heads = "".join(
+        f'<th scope="col">{escape(name.replace("_", " "))}</th>' for name in (*table.keys, *columns)
+    )
     lines = []
     for key, cells in table.rows.items():
         said = list(dict.fromkeys(doubts.get((table.name, key), ())))
@@ -173,7 +204,11 @@ def _rows(table: Table, doubts: dict) -> str:
         numbers = "".join(f"<td>{escape(cells.get(column, ''))}</td>" for column in columns)
         lines.append(f"<tr{' class=doubted' if said else ''}>{names}{numbers}{note}</tr>")
     nr_doubted = sum((table.name, key) in doubts for key in table.rows)
-    summary = f"{table.name.replace('_', ' ')}: {page.nr(len(table.rows), 'row')}" + (f", {nr_doubted} in doubt" if nr_doubted else "")
-    return (f'<details><summary>{escape(summary)}</summary><div class="scroll" tabindex="0" role="region" '
-            f'aria-label="{escape(table.name)}"><table class="rows"><thead><tr>{heads}<th scope="col">audit</th></tr></thead>'
-            f"<tbody>{''.join(lines)}</tbody></table></div></details>")  # fmt: skip
+    summary = f"{table.name.replace('_', ' ')}: {page.nr(len(table.rows), 'row')}" + (
+        f", {nr_doubted} in doubt" if nr_doubted else ""
+    )
+    return (
+        f'<details><summary>{escape(summary)}</summary><div class="scroll" tabindex="0" role="region" '
+        f'aria-label="{escape(table.name)}"><table class="rows"><thead><tr>{heads}<th scope="col">audit</th></tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div></details>"
+    )

@@ -178,9 +178,12 @@ def read_table(folder: Path, entry: Mapping) -> Table:
 # ---- formulas --------------------------------------------------------------
 
 _OPERATORS: dict[type, Callable] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
     ast.Pow: operator.pow,
-}  # fmt: skip
+}
 
 
 def mean_of(values: Sequence[Range]) -> Range:
@@ -212,7 +215,9 @@ def _compare(sign: str, left: Range, right: Range) -> Range:
     """How much of a comparison rounding leaves open: 1 is true, 0 is false."""
     if sign == "==":
         is_possible = left.meets(right)
-        return Range(float(is_possible and left.low == left.high == right.low == right.high), float(is_possible))
+        return Range(
+            float(is_possible and left.low == left.high == right.low == right.high), float(is_possible)
+        )
     if sign in (">", ">="):
         left, right = right, left
     if sign in ("<=", ">="):
@@ -267,7 +272,9 @@ class Formula:
         node = self._tree
         if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             return None
-        parts = [part.value for part in getattr(node.slice, "elts", [node.slice]) if isinstance(part, ast.Constant)]
+        parts = [
+            part.value for part in getattr(node.slice, "elts", [node.slice]) if isinstance(part, ast.Constant)
+        ]
         return None if ... in parts else (node.value.id, tuple(map(str, parts[:-1])), str(parts[-1]))
 
     def _value(self, node: ast.expr, tables, row) -> Range:
@@ -280,8 +287,12 @@ class Formula:
             return -self._value(node.operand, tables, row)
         if isinstance(node, ast.Compare) and all(type(sign) in _SIGNS for sign in node.ops):
             values = [self._value(side, tables, row) for side in (node.left, *node.comparators)]
-            return _minimum([_compare(_SIGNS[type(sign)], left, right) for sign, left, right
-                             in zip(node.ops, values, values[1:], strict=False)])  # fmt: skip
+            return _minimum(
+                [
+                    _compare(_SIGNS[type(sign)], left, right)
+                    for sign, left, right in zip(node.ops, values, values[1:], strict=False)
+                ]
+            )
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
             return _minimum([self._value(part, tables, row) for part in node.values])
         if isinstance(node, ast.Name) and node.id in row:
@@ -290,7 +301,9 @@ class Formula:
             cells = self._cells(node, tables)
             if len(cells) == 1:
                 return cells[0]
-            raise ValueError(f"'{ast.unparse(node)}' is {len(cells)} cells; take their mean, median, min, max or sum")
+            raise ValueError(
+                f"'{ast.unparse(node)}' is {len(cells)} cells; take their mean, median, min, max or sum"
+            )
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
             values = [cell for part in node.args for cell in self._all(part, tables, row)]
             return _FUNCTIONS[node.func.id](values)
@@ -317,21 +330,44 @@ class Formula:
             Such as `"MLFQ 0.01899 < RR 0.01236, Lottery 2.120"`: each cell as printed, with
             what tells it from the others.
         """
-        cells = [cell for node in ast.walk(self._tree) if isinstance(node, ast.Subscript)
-                 for cell in self._found(node, tables)]  # fmt: skip
+        cells = [
+            cell
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.Subscript)
+            for cell in self._found(node, tables)
+        ]
         parts = [(table.name, *key, column) for table, key, column in cells]
         is_alike = len({len(part) for part in parts}) == 1
-        varying = [i for i in range(len(parts[0])) if len({part[i] for part in parts}) > 1] if parts and is_alike else []
+        varying = (
+            [i for i in range(len(parts[0])) if len({part[i] for part in parts}) > 1]
+            if parts and is_alike
+            else []
+        )
 
         def cell_text(table: Table, key: tuple[str, ...], column: str) -> str:
-            words = [table.name, *(f"{name} {part}:" if is_number(part) else part
-                                   for name, part in zip(table.keys, key, strict=True)), column]  # fmt: skip
+            words = [
+                table.name,
+                *(
+                    f"{name} {part}:" if is_number(part) else part
+                    for name, part in zip(table.keys, key, strict=True)
+                ),
+                column,
+            ]
             names = [words[i] for i in varying] if is_alike else words
             return " ".join([*names, table.rows[key][column]])
 
         def side(node: ast.expr) -> str:
-            inner = node.args if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("min", "max") else [node]
-            found = [cell for part in inner if isinstance(part, ast.Subscript) for cell in self._found(part, tables)]
+            inner = (
+                node.args
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("min", "max")
+                else [node]
+            )
+            found = [
+                cell
+                for part in inner
+                if isinstance(part, ast.Subscript)
+                for cell in self._found(part, tables)
+            ]
             if found and len(found) <= MANY_CELLS and all(isinstance(part, ast.Subscript) for part in inner):
                 return ", ".join(cell_text(*cell) for cell in found)
             middle = self._value(node, tables, row or {}).middle
@@ -339,13 +375,23 @@ class Formula:
 
         nodes = self._tree.values if isinstance(self._tree, ast.BoolOp) else [self._tree]
         return "; ".join(
-            " ".join([side(node.left), *(f"{_SIGNS[type(sign)]} {side(part)}"
-                                         for sign, part in zip(node.ops, node.comparators, strict=True))])
-            for node in nodes if isinstance(node, ast.Compare)
-        )  # fmt: skip
+            " ".join(
+                [
+                    side(node.left),
+                    *(
+                        f"{_SIGNS[type(sign)]} {side(part)}"
+                        for sign, part in zip(node.ops, node.comparators, strict=True)
+                    ),
+                ]
+            )
+            for node in nodes
+            if isinstance(node, ast.Compare)
+        )
 
     def _all(self, node: ast.expr, tables, row) -> list[Range]:
-        return self._cells(node, tables) if isinstance(node, ast.Subscript) else [self._value(node, tables, row)]
+        return (
+            self._cells(node, tables) if isinstance(node, ast.Subscript) else [self._value(node, tables, row)]
+        )
 
     def _cells(self, node: ast.Subscript, tables) -> list[Range]:
         """Numbers of `table[key, ..., "column"]`."""
@@ -356,13 +402,21 @@ class Formula:
         if not isinstance(node.value, ast.Name) or node.value.id not in tables:
             raise ValueError(f"there is no table '{ast.unparse(node.value)}'; there are {', '.join(tables)}")
         table = tables[node.value.id]
-        parts = [str(part.value) if part.value is not ... else None
-                 for part in getattr(node.slice, "elts", [node.slice]) if isinstance(part, ast.Constant)]  # fmt: skip
+        parts = [
+            str(part.value) if part.value is not ... else None
+            for part in getattr(node.slice, "elts", [node.slice])
+            if isinstance(part, ast.Constant)
+        ]
         *key, column = parts
         if len(key) != len(table.keys):
-            raise ValueError(f"'{ast.unparse(node)}': a row of {table.name} has the keys {', '.join(table.keys)}")
-        found = [(table, name, column) for name, cells in table.rows.items()
-                 if column in cells and all(k is None or k == n for k, n in zip(key, name, strict=True))]  # fmt: skip
+            raise ValueError(
+                f"'{ast.unparse(node)}': a row of {table.name} has the keys {', '.join(table.keys)}"
+            )
+        found = [
+            (table, name, column)
+            for name, cells in table.rows.items()
+            if column in cells and all(k is None or k == n for k, n in zip(key, name, strict=True))
+        ]
         if not found:
             raise ValueError(f"'{ast.unparse(node)}' is in no row of {table.name}")
         return found

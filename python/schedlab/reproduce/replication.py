@@ -34,7 +34,9 @@ SUMMARY_HEADING = "## The five reports in one page"
 BEGIN, END = "<!-- report {} -->", "<!-- end of report {} -->"
 SUMMARY_BEGIN, SUMMARY_END = "<!-- summary of report {} -->", "<!-- end of summary of report {} -->"
 _SECTION = re.compile(r"<!-- report (\d+) -->\n.*?<!-- end of report \1 -->\n", re.DOTALL)
-_SUMMARY = re.compile(r"<!-- summary of report (\d+) -->\n.*?<!-- end of summary of report \1 -->\n", re.DOTALL)
+_SUMMARY = re.compile(
+    r"<!-- summary of report (\d+) -->\n.*?<!-- end of summary of report \1 -->\n", re.DOTALL
+)
 _COLUMNS = ("claim", "what it says", "where", "published", "run on", "ours", "95 % interval", "verdict")
 _STEP = re.compile(r"; step (\S+)$")
 
@@ -87,7 +89,10 @@ def write_replication(made: Sequence[Reproduction], path: Path, *, today: date) 
     text = path.read_text(encoding="utf-8") if path.is_file() else HEAD
     for each in made:
         number = each.experiment.report
-        for begin, body, end in ((SUMMARY_BEGIN, summary_text(each), SUMMARY_END), (BEGIN, section_text(each, today=today), END)):
+        for begin, body, end in (
+            (SUMMARY_BEGIN, summary_text(each), SUMMARY_END),
+            (BEGIN, section_text(each, today=today), END),
+        ):
             first, last = begin.format(number), end.format(number)
             new = f"{first}\n{body}{last}\n"
             old = re.compile(f"{re.escape(first)}\n.*?{re.escape(last)}\n", re.DOTALL)
@@ -100,9 +105,15 @@ def write_replication(made: Sequence[Reproduction], path: Path, *, today: date) 
 
 def _in_order(text: str) -> str:
     """Summaries, then sections, each by number, whatever order they were made in."""
-    summaries, sections = (sorted(pattern.finditer(text), key=lambda match: int(match[1])) for pattern in (_SUMMARY, _SECTION))
+    summaries, sections = (
+        sorted(pattern.finditer(text), key=lambda match: int(match[1])) for pattern in (_SUMMARY, _SECTION)
+    )
     head = _SECTION.sub("", _SUMMARY.sub("", text)).replace(SUMMARY_HEADING, "").rstrip("\n")
-    parts = [head, *([SUMMARY_HEADING] if summaries else []), *(match[0].rstrip("\n") for match in (*summaries, *sections))]
+    parts = [
+        head,
+        *([SUMMARY_HEADING] if summaries else []),
+        *(match[0].rstrip("\n") for match in (*summaries, *sections)),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -121,10 +132,16 @@ def summary_text(made: Reproduction) -> str:
     """
     experiment = made.experiment
     sentences = sentences_of(made, "main")[0] or sentences_of(made, "answer")[0][:2]
-    on = f"Decided on {experiment.runs[experiment.primary].title}. " if experiment.primary in made.samples.done else ""
-    return (f"**{experiment.title}.** It concludes: {experiment.concludes}\n\n"
-            f"What it came to: {' '.join(sentences)}\n\n"
-            f"{on}{' '.join(count_sentences(made))} {made.audit.sentence}\n")  # fmt: skip
+    on = (
+        f"Decided on {experiment.runs[experiment.primary].title}. "
+        if experiment.primary in made.samples.done
+        else ""
+    )
+    return (
+        f"**{experiment.title}.** It concludes: {experiment.concludes}\n\n"
+        f"What it came to: {' '.join(sentences)}\n\n"
+        f"{on}{' '.join(count_sentences(made))} {made.audit.sentence}\n"
+    )
 
 
 def section_text(made: Reproduction, *, today: date) -> str:
@@ -143,7 +160,9 @@ def section_text(made: Reproduction, *, today: date) -> str:
         Markdown.
     """
     experiment, audit = made.experiment, made.audit
-    titles = "; ".join(f"`{name}` is {runs.title}" for name, runs in experiment.runs.items() if name in made.samples.done)
+    titles = "; ".join(
+        f"`{name}` is {runs.title}" for name, runs in experiment.runs.items() if name in made.samples.done
+    )
     lines = [
         f"## {experiment.title}", "", experiment.question, "",
         f"Made on {today.isoformat()} by `{command_text(made)} --write docs/replication.md`. {audit.sentence.removesuffix('.')} "
@@ -151,8 +170,13 @@ def section_text(made: Reproduction, *, today: date) -> str:
         "", f"Sets of runs: {titles}. {_primary_text(made)}", "", *_table(made.chosen),
     ]  # fmt: skip
     if made.others:
-        lines += ["", "The same claims on further sets of runs: how far a result hangs on the machine and on what was assumed. "
-                  "These are no votes.", "", *_table(made.others)]  # fmt: skip
+        lines += [
+            "",
+            "The same claims on further sets of runs: how far a result hangs on the machine and on what was assumed. "
+            "These are no votes.",
+            "",
+            *_table(made.others),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -210,13 +234,25 @@ def read_replication(path: Path) -> list[Row]:
             continue
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) != len(_COLUMNS):
-            raise UsageError(f"{path}:{number}: {len(cells)} cells in place of {len(_COLUMNS)}; make the page anew")
+            raise UsageError(
+                f"{path}:{number}: {len(cells)} cells in place of {len(_COLUMNS)}; make the page anew"
+            )
         ours = _number(cells[5])
         step = float(match[1]) if (match := _STEP.search(cells[3])) else 0.0
         low, _, high = cells[6].partition(" .. ")
         is_equal = cells[6].startswith("all ")
-        rows.append(Row(report, cells[0].strip("`"), cells[4].strip("`-"), ours,
-                        ours if is_equal else _number(low), ours if is_equal else _number(high), cells[7], step))  # fmt: skip
+        rows.append(
+            Row(
+                report,
+                cells[0].strip("`"),
+                cells[4].strip("`-"),
+                ours,
+                ours if is_equal else _number(low),
+                ours if is_equal else _number(high),
+                cells[7],
+                step,
+            )
+        )
     return rows
 
 

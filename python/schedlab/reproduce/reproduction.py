@@ -60,7 +60,9 @@ class Wanted:
         chosen = {}
         for name, size in sizes.items():
             host = experiment.runs[name].host
-            is_meant = name in self.hosts or (host in self.hosts and (not size.skip or host not in quick_hosts))
+            is_meant = name in self.hosts or (
+                host in self.hosts and (not size.skip or host not in quick_hosts)
+            )
             if is_meant if self.hosts else not size.skip:
                 chosen[name] = size if self.scale is None else replace(size, scale=self.scale)
         return chosen
@@ -113,8 +115,13 @@ class Reproduction:
     @property
     def failed(self) -> list[dict]:
         """Runs that failed."""
-        return [run for done in self.samples.done.values() for runs in done.found.values()
-                for run in runs if run["status"] != "ok"]  # fmt: skip
+        return [
+            run
+            for done in self.samples.done.values()
+            for runs in done.found.values()
+            for run in runs
+            if run["status"] != "ok"
+        ]
 
     @property
     def chosen(self) -> list[Decision]:
@@ -126,7 +133,9 @@ class Reproduction:
         for claim in self.experiment.claims:
             mine = [each for each in self.decisions if each.claim is claim]
             if mine:
-                found.append(next((each for each in mine if each.on == self.experiment.decided_on(claim)), mine[0]))
+                found.append(
+                    next((each for each in mine if each.on == self.experiment.decided_on(claim)), mine[0])
+                )
         return found
 
     @property

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Do the runs of an experiment, each once: what is there already is not done again.
 
-	OUT/SET/POLICY/...              what `schedlab run --out` leaves
-	OUT/SET/POLICY/WORKLOAD/run.json  of a program of the teaching kernel, all runs of a
-	                       /console   machine, and what that printed; in real time each
-	                                  run has a machine, and a folder run-SEED, of its own
+        OUT/SET/POLICY/...              what `schedlab run --out` leaves
+        OUT/SET/POLICY/WORKLOAD/run.json  of a program of the teaching kernel, all runs of a
+                               /console   machine, and what that printed; in real time each
+                                          run has a machine, and a folder run-SEED, of its own
 
 A run is there if its `run.json` says that it was made from the same: workload and
 policy by their hashes, host and compiler by theirs, seed, CPUs, costs. So a command
@@ -61,9 +61,14 @@ class Interrupted(SchedlabError):
 
 
 def do_runs(
-    runs: Runs, size: Size, out: Path, *, needed: Collection[tuple[str, str]] | None = None,
-    on_start: Callable[[int], None] | None = None, on_result: Callable[[dict], None] | None = None,
-) -> Done:  # fmt: skip
+    runs: Runs,
+    size: Size,
+    out: Path,
+    *,
+    needed: Collection[tuple[str, str]] | None = None,
+    on_start: Callable[[int], None] | None = None,
+    on_result: Callable[[dict], None] | None = None,
+) -> Done:
     """Do a set of runs.
 
     Parameters
@@ -178,7 +183,11 @@ def _run_workloads(done: Done, size: Size, out: Path, needed, on_start, on_resul
     """Workloads of a set under all of its policies."""
     chosen: dict[str, Runs] = {}
     for label in done.runs.policies:
-        mine = {name: text for name, text in done.runs.workloads.items() if needed is None or (name, label) in needed}
+        mine = {
+            name: text
+            for name, text in done.runs.workloads.items()
+            if needed is None or (name, label) in needed
+        }
         if mine:
             chosen[label] = replace(done.runs, workloads=mine)
     found: dict[str, dict] = {}
@@ -238,16 +247,21 @@ def known_run(ready: Ready, case: Case) -> dict | None:
         return None
     wanted = blank_run(ready, case) | {
         "program_hash": ready.programs.get(case.workload, case.seed)[0].program_hash,
-        "policy_hash": built.policy_hash, "knobs": built.values,
-    }  # fmt: skip
+        "policy_hash": built.policy_hash,
+        "knobs": built.values,
+    }
     # What a run has beyond that, such as its `usage` or a guest's `uname`, came of it.
     same = {name: value for name, value in run.items() if name in wanted}
     environment = run.get("environment")
     if isinstance(environment, dict):
-        same["environment"] = {name: value for name, value in environment.items() if name in wanted["environment"]}
+        same["environment"] = {
+            name: value for name, value in environment.items() if name in wanted["environment"]
+        }
     if _identity(wanted) != _identity(same) or not _is_whole(directory / "tasks.parquet"):
         return None
-    return {name: value for name, value in run.items() if name != "host_answer"} | {"directory": str(directory)}
+    return {name: value for name, value in run.items() if name != "host_answer"} | {
+        "directory": str(directory)
+    }
 
 
 def _is_whole(table: Path) -> bool:
@@ -317,8 +331,11 @@ def _boots(runs: Runs, size: Size, out: Path, needed) -> Iterator[_Boot]:
         return out / runs.name / folder_name(label) / folder_name(workload)
 
     if not runs.parallel:
-        yield from (_Boot(workload, label, 1, size.seeds, folder(workload, label))
-                    for workload, labels in wanted.items() for label in labels)  # fmt: skip
+        yield from (
+            _Boot(workload, label, 1, size.seeds, folder(workload, label))
+            for workload, labels in wanted.items()
+            for label in labels
+        )
         return
     for seed in range(1, size.seeds + 1):
         for workload, labels in wanted.items():
@@ -337,7 +354,9 @@ def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result
     todo: dict[_Boot, tuple[KernelImage, str, dict]] = {}
     for boot in _boots(runs, size, out, needed):
         policy = runs.policies[boot.label]
-        command = runs.program.replace("{runs}", str(boot.nr_runs)).replace("{workload}", runs.workloads[boot.workload])
+        command = runs.program.replace("{runs}", str(boot.nr_runs)).replace(
+            "{workload}", runs.workloads[boot.workload]
+        )
         # A policy of one's own is a part of its kernel, so another text of it is another run.
         identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick, "parallel": runs.parallel,
                     **({"arguments": list(runs.arguments)} if runs.arguments else {}),
@@ -376,8 +395,14 @@ class _Machines:
     def start(self, command: list[str]) -> subprocess.Popen:
         """Start one; what it prints can be read."""
         with self._lock:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                       stderr=subprocess.STDOUT, text=True, errors="replace")  # fmt: skip
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
             self._started.append(process)
             if self._is_over:
                 process.kill()
@@ -409,13 +434,19 @@ def _boot(
     from ..hosts.kernel_boot import Machine, machine_command
 
     policy, *knobs = runs.policies[boot.label].split()
-    arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")} | dict(words.split("=", 1) for words in runs.arguments)
+    arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")} | dict(
+        words.split("=", 1) for words in runs.arguments
+    )
     if knobs:
         arguments["set"] = ",".join(_numbers(policy, knobs))
     if runs.tick:
         arguments["tick_ns"] = str(parse_duration(runs.tick, place="tick"))
-    machine = Machine(image, nr_cpus=runs.cpus or 1, is_counted=not runs.parallel,
-                      arguments=arguments | {"run": f"/{command}"})  # fmt: skip
+    machine = Machine(
+        image,
+        nr_cpus=runs.cpus or 1,
+        is_counted=not runs.parallel,
+        arguments=arguments | {"run": f"/{command}"},
+    )
     shutil.rmtree(boot.folder, ignore_errors=True)
     boot.folder.mkdir(parents=True)
     seconds = parse_duration(runs.timeout, place="timeout") / 1e9

@@ -2,13 +2,13 @@
 """Find the numbers that expressions ask for in the directories of runs.
 
 A metric is one of
-	makespan_ns             of the dictionary (`schedlab metrics`), of the whole run
-	mean turnaround_ns      a statistic of a column of tasks.parquet, over the tasks
-	                        that a fourth key names: "loop", "cpu*", "!parent" (all others)
-	counted sched           instructions that the teaching kernel counted, by what for
-	scheduling_ns           time in the scheduler: what the simulator was told to charge,
-	                        or what the kernel counted as choosing and switching
-	ticks                   what a program of the kernel printed
+        makespan_ns             of the dictionary (`schedlab metrics`), of the whole run
+        mean turnaround_ns      a statistic of a column of tasks.parquet, over the tasks
+                                that a fourth key names: "loop", "cpu*", "!parent" (all others)
+        counted sched           instructions that the teaching kernel counted, by what for
+        scheduling_ns           time in the scheduler: what the simulator was told to charge,
+                                or what the kernel counted as choosing and switching
+        ticks                   what a program of the kernel printed
 
 Must stay true: a failed run gives no number, and its error is the reason.
 Read next: runs.py, where the directories come from.
@@ -191,7 +191,9 @@ def _number(run: dict, metric: str, pattern: str) -> float:
         value = float(STATISTICS[statistic](values))
     else:
         if metric not in run["metrics"]:
-            raise MissingError(f"there is no metric '{metric}'{did_you_mean(metric, run['metrics'] or DICTIONARY)}")
+            raise MissingError(
+                f"there is no metric '{metric}'{did_you_mean(metric, run['metrics'] or DICTIONARY)}"
+            )
         value = run["metrics"][metric]
     if value is None or not np.isfinite(value):
         raise MissingError(f"{metric} is not defined in {run['directory']}")
@@ -204,8 +206,9 @@ def _counted(run: dict, part: str) -> int:
     counts = json.loads(file.read_text(encoding="utf-8"))["host_answer"].get("overhead", {})
     parts = counts.get(run["policy"].partition(":")[0], {})
     if part not in parts:
-        raise MissingError(f"'{COUNTED}{part}' is counted in the teaching kernel only"
-                           f"{did_you_mean(part, parts)}")  # fmt: skip
+        raise MissingError(
+            f"'{COUNTED}{part}' is counted in the teaching kernel only{did_you_mean(part, parts)}"
+        )
     return parts[part]["instructions"]
 
 
@@ -226,7 +229,9 @@ def _table(directory: str):
     try:
         table = pl.read_parquet(file)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise UsageError(f"{file}: damaged ({error}); remove its folder, and the run is done again") from error
+        raise UsageError(
+            f"{file}: damaged ({error}); remove its folder, and the run is done again"
+        ) from error
     return table.with_columns(pl.col("name").cast(pl.String))
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Read an experiment: what a report asked and claimed, what is run, and what decides.
 
-	experiments/report-N/experiment.toml   question, set-up, sets of runs, tables to redraw
-	                    /claims.toml       a row per claim, with the test that decides it
-	                    /audit.toml        see audit.py
-	                    /published/*.csv   the report's own tables
+        experiments/report-N/experiment.toml   question, set-up, sets of runs, tables to redraw
+                            /claims.toml       a row per claim, with the test that decides it
+                            /audit.toml        see audit.py
+                            /published/*.csv   the report's own tables
 
 experiments/README.md explains every key, for people who add a report.
 
@@ -355,10 +355,15 @@ def read_experiment(folder: Path) -> Experiment:
     spec, claims = _load(file), _load(folder / CLAIMS_FILE)
     for name, sections in ((file, spec), (folder / CLAIMS_FILE, claims)):
         faults += _take_misshapen(name, sections)
-    for name, known, given in ((file, ("experiment", "runs", "table", "box"), spec),
-                               (folder / CLAIMS_FILE, ("claim",), claims)):  # fmt: skip
-        faults += [SpecFault(str(name), None, "", f"unknown section '{key}'{did_you_mean(key, known)}")
-                   for key in given if key not in known]  # fmt: skip
+    for name, known, given in (
+        (file, ("experiment", "runs", "table", "box"), spec),
+        (folder / CLAIMS_FILE, ("claim",), claims),
+    ):
+        faults += [
+            SpecFault(str(name), None, "", f"unknown section '{key}'{did_you_mean(key, known)}")
+            for key in given
+            if key not in known
+        ]
     head = _Entry(file, "[experiment]", spec.get("experiment", {}), faults)
     runs: dict[str, Runs] = {}
     for number, values in enumerate(spec.get("runs", []), 1):
@@ -381,9 +386,10 @@ def read_experiment(folder: Path) -> Experiment:
         claims=_read_claims(folder / CLAIMS_FILE, claims.get("claim", []), runs, faults),
         redrawn=tuple(
             _read_redrawn(kind, _Entry(file, f"[[{kind}]] {number}", values, faults), runs, names)
-            for kind in ("table", "box") for number, values in enumerate(spec.get(kind, []), 1)
+            for kind in ("table", "box")
+            for number, values in enumerate(spec.get(kind, []), 1)
         ),
-    )  # fmt: skip
+    )
     head.done()
     if faults:
         raise SpecError(faults)
@@ -398,7 +404,9 @@ def _load(file: Path) -> dict:
         problem = f"cannot be read: {error.strerror}; experiments/README.md says what it must hold"
         raise SpecError([SpecFault(str(file), None, "", problem)]) from error
     except UnicodeDecodeError as error:
-        raise SpecError([SpecFault(str(file), None, f"byte {error.start}", "is not UTF-8, as TOML must be")]) from error
+        raise SpecError(
+            [SpecFault(str(file), None, f"byte {error.start}", "is not UTF-8, as TOML must be")]
+        ) from error
     except tomllib.TOMLDecodeError as error:
         raise SpecError([SpecFault(str(file), None, "", str(error))]) from error
 
@@ -408,10 +416,16 @@ def _take_misshapen(file: Path, sections: dict) -> list[SpecFault]:
     faults = []
     for key, value in list(sections.items()):
         is_one = key == "experiment"
-        if isinstance(value, dict) if is_one else isinstance(value, list) and all(isinstance(v, dict) for v in value):
+        if (
+            isinstance(value, dict)
+            if is_one
+            else isinstance(value, list) and all(isinstance(v, dict) for v in value)
+        ):
             continue
         heading = f"[{key}]" if is_one else f"[[{key}]]"
-        faults.append(SpecFault(str(file), None, key, f"must be written as {heading} (got {sections.pop(key)!r:.60})"))
+        faults.append(
+            SpecFault(str(file), None, key, f"must be written as {heading} (got {sections.pop(key)!r:.60})")
+        )
     return faults
 
 
@@ -455,7 +469,9 @@ def _read_runs(entry: _Entry) -> Runs:
         entry.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
     for words in runs.arguments:
         if not runs.program or not re.fullmatch(r"\w+=\S+", words):
-            entry.fault(f"arguments: '{words}' must be a boot argument NAME=VALUE of the kernel, and program what it runs")
+            entry.fault(
+                f"arguments: '{words}' must be a boot argument NAME=VALUE of the kernel, and program what it runs"
+            )
     if not runs.name.replace("-", "_").isidentifier():
         entry.fault(f"name = '{runs.name}' must be a word, as expressions use it")
     entry.done()
@@ -522,7 +538,11 @@ def _resolution(entry: _Entry, runs: Mapping[str, Runs]) -> float | Measure:
     found = entry.take("resolution", object, 0.0)
     if isinstance(found, str):
         return _measure(entry, found, runs, key="resolution") or 0.0
-    if isinstance(found, bool) or not isinstance(found, int | float) or not (math.isfinite(found) and found >= 0):
+    if (
+        isinstance(found, bool)
+        or not isinstance(found, int | float)
+        or not (math.isfinite(found) and found >= 0)
+    ):
         entry.fault(f"resolution must be a number, 0 or more, or an expression over runs (got {found!r})")
         return 0.0
     return float(found)
@@ -587,7 +607,9 @@ def _check_claim(entry: _Entry, claim: Claim, runs: Mapping[str, Runs]) -> None:
     if claim.lacks:
         return
     if claim.says and claim.null is None:
-        entry.fault(f"says = '{claim.says}' needs null, the value of no effect: 1 of a ratio, 0 of a difference")
+        entry.fault(
+            f"says = '{claim.says}' needs null, the value of no effect: 1 of a ratio, 0 of a difference"
+        )
     if not claim.published and not claim.says:
         entry.fault("nothing decides it: give published, says, or both")
     if not claim.on:
@@ -597,7 +619,10 @@ def _check_claim(entry: _Entry, claim: Claim, runs: Mapping[str, Runs]) -> None:
             for on in claim.on if name == HERE else (name,):
                 if on not in runs:
                     continue  # said already
-                for what, word, known in (("workload", workload, runs[on].workloads), ("policy", policy, runs[on].policies)):
+                for what, word, known in (
+                    ("workload", workload, runs[on].workloads),
+                    ("policy", policy, runs[on].policies),
+                ):
                     if word not in known:
                         entry.fault(f"{key}: '{on}' has no {what} '{word}'{did_you_mean(word, known)}")
 

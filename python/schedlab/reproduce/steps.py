@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Reproduce a report: audit its figures, do its runs, decide its claims, write its page.
 
-	OUT/report-N/SET/POLICY/...     the runs (runs.py)
-	            /SET/set.json       the set as a whole (finished.py)
-	            /claims.json        what `--json` prints
-	            /report-N.html      the page
+        OUT/report-N/SET/POLICY/...     the runs (runs.py)
+                    /SET/set.json       the set as a whole (finished.py)
+                    /claims.json        what `--json` prints
+                    /report-N.html      the page
 
 Must stay true: everything on the page and in the JSON is computed from the
 published tables and the runs beside it, each time anew.
@@ -35,10 +35,14 @@ from .summary import Summary, read_summary
 
 
 def reproduce_report(
-    folder: Path, wanted: Wanted, *, on_set: Callable[[Runs], None] | None = None,
-    on_start: Callable[[int], None] | None = None, on_result: Callable[[dict], None] | None = None,
+    folder: Path,
+    wanted: Wanted,
+    *,
+    on_set: Callable[[Runs], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
+    on_result: Callable[[dict], None] | None = None,
     on_done: Callable[[Done], None] | None = None,
-) -> Reproduction:  # fmt: skip
+) -> Reproduction:
     """Reproduce a report.
 
     Parameters
@@ -77,8 +81,10 @@ def reproduce_report(
     summary = read_summary(folder, experiment.runs, tables)
     hosts = {runs.host for runs in experiment.runs.values()}
     if wanted.hosts and not (hosts | {*experiment.runs}) & set(wanted.hosts):
-        raise UsageError(f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
-                         f"{', '.join(sorted(hosts))}; its sets of runs are {', '.join(experiment.runs)}")  # fmt: skip
+        raise UsageError(
+            f"--host {','.join(wanted.hosts)}: report {experiment.report} runs on "
+            f"{', '.join(sorted(hosts))}; its sets of runs are {', '.join(experiment.runs)}"
+        )
     out = wanted.out / f"report-{experiment.report}"
     make_folder(out, out=wanted.out)
     needed = needed_pairs(experiment, summary)
@@ -93,7 +99,9 @@ def reproduce_report(
             continue
         if on_set:
             on_set(runs)
-        done[name] = do_runs(runs, sizes[name], out, needed=needed[name], on_start=on_start, on_result=on_result)
+        done[name] = do_runs(
+            runs, sizes[name], out, needed=needed[name], on_start=on_start, on_result=on_result
+        )
         save_finished(done[name], sizes[name], out, today=datetime.now(UTC).date())
         if on_done:
             on_done(done[name])
@@ -211,7 +219,9 @@ def claims_json(made: Sequence[Reproduction]) -> dict:
 def _write(made: Reproduction) -> None:
     """Page and JSON."""
     try:
-        write_text(made.folder / "claims.json", json.dumps(claims_json([made]), indent=1, allow_nan=False) + "\n")
+        write_text(
+            made.folder / "claims.json", json.dumps(claims_json([made]), indent=1, allow_nan=False) + "\n"
+        )
         write_text(made.page, page_text(made))
     except OSError as error:
         raise UsageError(f"--out {made.wanted.out}: cannot be written: {error.strerror}") from error

@@ -7,10 +7,10 @@ expression over runs. A sentence may state conditions on numbers (`when`); where
 is not met by the whole interval, or where a number is missing, the sentence is not
 written. So no sentence outlives the numbers that it was written for.
 
-	main    one or two sentences: what the main conclusion came to, and why
-	answer  three to five: number and cause
-	well    what the author did well
-	change  what to change
+        main    one or two sentences: what the main conclusion came to, and why
+        answer  three to five: number and cause
+        well    what the author did well
+        change  what to change
 
 Invariant: no digit of a measured number stands in a sentence; it is filled in here.
 Read next: page.py and replication.py, which write the sentences; experiments/README.md.
@@ -157,8 +157,10 @@ def read_summary(folder: Path, runs: Mapping[str, Runs], tables: Mapping[str, Ta
     for name, text in entry.take("numbers", dict, {}).items():
         if number := _number(entry, f"numbers.{name}", text, runs, tables):
             numbers[name] = number
-    sentences = {kind: tuple(_sentence(entry, kind, each, numbers) for each in entry.take(kind, list, []))
-                 for kind in KINDS}  # fmt: skip
+    sentences = {
+        kind: tuple(_sentence(entry, kind, each, numbers) for each in entry.take(kind, list, []))
+        for kind in KINDS
+    }
     spec = entry.take("picture", dict, {})
     picture = _picture(_Entry(file, "[picture]", spec, faults), runs, tables) if spec else None
     entry.done()
@@ -197,7 +199,9 @@ def _sentence(entry: _Entry, kind: str, given, numbers: Mapping) -> Sentence:
     for condition in when:
         match = _CONDITION.fullmatch(condition)
         if not match or match[1] not in numbers:
-            entry.fault(f"{kind}: when = '{condition}' must be written as 'NUMBER above 1.5' or 'NUMBER below 1.5'")
+            entry.fault(
+                f"{kind}: when = '{condition}' must be written as 'NUMBER above 1.5' or 'NUMBER below 1.5'"
+            )
             continue
         conditions.append((match[1], match[2], float(match[3])))
     for match in _NAME.finditer(text):
@@ -211,7 +215,11 @@ def _picture(entry: _Entry, runs: Mapping[str, Runs], tables: Mapping[str, Table
     bars = []
     for given in entry.take("bars", list):
         bar = entry.below("[picture] bars", given if isinstance(given, dict) else {})
-        label, published, text = bar.take("label", str), bar.take("published", str, ""), bar.take("ours", str, "")
+        label, published, text = (
+            bar.take("label", str),
+            bar.take("published", str, ""),
+            bar.take("ours", str, ""),
+        )
         bar.done()
         ours = None
         try:
@@ -221,8 +229,14 @@ def _picture(entry: _Entry, runs: Mapping[str, Runs], tables: Mapping[str, Table
         except (ValueError, ArithmeticError) as error:
             bar.fault(f"'{label}': {error}")
         bars.append(Bar(label, published, ours))
-    picture = Picture(entry.take("title", str), entry.take("unit", str), entry.take("note", str, ""), tuple(bars),
-                      entry.texts("on"), entry.take("log", bool, False))  # fmt: skip
+    picture = Picture(
+        entry.take("title", str),
+        entry.take("unit", str),
+        entry.take("note", str, ""),
+        tuple(bars),
+        entry.texts("on"),
+        entry.take("log", bool, False),
+    )
     for name in picture.on:
         if name not in runs:
             entry.fault(f"on: there is no set of runs '{name}'")
@@ -259,7 +273,9 @@ def sentences_of(made: Reproduction, kind: str) -> tuple[list[str], int]:
             nr_missing += 1
             continue
         if all(_is_met(values[name], *condition) for name, *condition in sentence.when):
-            found.append(_NAME.sub(lambda match, values=values: _written(values[match[1]], match[2]), sentence.text))
+            found.append(
+                _NAME.sub(lambda match, values=values: _written(values[match[1]], match[2]), sentence.text)
+            )
     return found, nr_missing
 
 

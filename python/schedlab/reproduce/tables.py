@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Tables and charts of a report, redrawn beside ours.
 
-	table    a line per row and source, the report's above ours, so that each
-	         number stands over the one that it is compared with
-	charts   one per source, of the same shape
+        table    a line per row and source, the report's above ours, so that each
+                 number stands over the one that it is compared with
+        charts   one per source, of the same shape
 
 Must stay true: a published number is drawn as printed; each of ours links to a run;
 every sample is drawn, the report's too where it prints them.
@@ -62,8 +62,11 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
                 text = fill(redrawn.published, row, column)
                 try:
                     value = Formula(text).value(made.tables)
-                    yield place | {"on": "", "published": value,
-                                   "values": samples_behind(groups, made.tables, text)}  # fmt: skip
+                    yield place | {
+                        "on": "",
+                        "published": value,
+                        "values": samples_behind(groups, made.tables, text),
+                    }
                 except ValueError as error:
                     # A report's table may have empty cells; a wrong name is nobody's empty cell.
                     if "is in no row" not in str(error):
@@ -78,8 +81,12 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
                 except MissingError as error:
                     yield place | {"on": on, "reason": str(error)}
                     continue
-                yield place | {"on": on, "ours": mean_interval(sample.values, least=sample.least), "sample": sample,
-                               "values": list(sample.values)}  # fmt: skip
+                yield place | {
+                    "on": on,
+                    "ours": mean_interval(sample.values, least=sample.least),
+                    "sample": sample,
+                    "values": list(sample.values),
+                }
 
 
 def tables_section(made: Reproduction) -> str:
@@ -107,7 +114,9 @@ def tables_section(made: Reproduction) -> str:
         unit = f' <span class="soft small">({escape(redrawn.unit)})</span>' if redrawn.unit else ""
         title = f"{escape(redrawn.title)}{unit}"
         if redrawn.is_folded:
-            parts.append(f'<details class="redrawn" id="table-{number}"><summary>{title}</summary>{note}{body}</details>')
+            parts.append(
+                f'<details class="redrawn" id="table-{number}"><summary>{title}</summary>{note}{body}</details>'
+            )
         else:
             parts.append(f'<div class="redrawn" id="table-{number}"><h4>{title}</h4>{note}{body}</div>')
     if not parts:
@@ -143,8 +152,11 @@ def _sources(made: Reproduction, redrawn: Redrawn) -> dict[str, str]:
 
     Without a set that could not be run at all, of which the top of the page speaks.
     """
-    ours = {on: made.experiment.runs[on].title for on in redrawn.on
-            if on in made.samples.done and not made.samples.done[on].problem}  # fmt: skip
+    ours = {
+        on: made.experiment.runs[on].title
+        for on in redrawn.on
+        if on in made.samples.done and not made.samples.done[on].problem
+    }
     return ({"": draw.PUBLISHED} if redrawn.published else {}) | ours
 
 
@@ -159,32 +171,55 @@ def _table(made: Reproduction, redrawn: Redrawn, key: str) -> str:
     if not sources:
         return f'<p class="soft">Not run this time: needs {escape(", ".join(made.experiment.runs[on].title for on in redrawn.on))}.</p>'
     columns = "".join(f'<th scope="col">{escape(column)}</th>' for column in redrawn.columns)
-    over = (f'<tr><th></th><th></th><th scope="colgroup" class="group" colspan="{len(redrawn.columns)}">'
-            f"{escape(redrawn.columns_are)}</th></tr>") if redrawn.columns_are else ""  # fmt: skip
+    over = (
+        (
+            f'<tr><th></th><th></th><th scope="colgroup" class="group" colspan="{len(redrawn.columns)}">'
+            f"{escape(redrawn.columns_are)}</th></tr>"
+        )
+        if redrawn.columns_are
+        else ""
+    )
     bodies = []
     for row in redrawn.rows:
         lines = []
         for place, (source, title) in enumerate(sources.items()):
             name = f'<th scope="rowgroup" rowspan="{len(sources)}">{escape(row)}</th>' if place == 0 else ""
             values = "".join(_cell(made, by_place.get((row, column, source))) for column in redrawn.columns)
-            lines.append(f'<tr{"" if source else " class=report"}>{name}<th scope="row">{escape(title)}</th>{values}</tr>')
+            lines.append(
+                f'<tr{"" if source else " class=report"}>{name}<th scope="row">{escape(title)}</th>{values}</tr>'
+            )
         bodies.append(f"<tbody>{''.join(lines)}</tbody>")
-    reasons = list(dict.fromkeys(f"{sources[cell['on']]}: {cell['reason']}" for cell in cells
-                                 if "reason" in cell and cell["on"] in sources))  # fmt: skip
+    reasons = list(
+        dict.fromkeys(
+            f"{sources[cell['on']]}: {cell['reason']}"
+            for cell in cells
+            if "reason" in cell and cell["on"] in sources
+        )
+    )
     missing = "".join(f'<p class="small soft">No number on {escape(reason)}.</p>' for reason in reasons)
     # Few charts stand beside a narrow table, else they stand below it.
     beside = "beside" if max(len(sources), len(redrawn.columns)) <= BESIDE_MAX else "beside below"
-    return (f'<div class="{beside}"><div class="numbers"><div class="scroll" tabindex="0" role="region" '
-            f'aria-label="{escape(redrawn.title)}"><table><thead>{over}<tr><th scope="col">{escape(redrawn.rows_are)}</th>'
-            f'<th scope="col">from</th>{columns}</tr></thead>{"".join(bodies)}</table></div>{missing}{_every_run(made, cells, sources)}</div>'
-            f"{_charts(made, redrawn, cells, sources, key)}</div>")  # fmt: skip
+    return (
+        f'<div class="{beside}"><div class="numbers"><div class="scroll" tabindex="0" role="region" '
+        f'aria-label="{escape(redrawn.title)}"><table><thead>{over}<tr><th scope="col">{escape(redrawn.rows_are)}</th>'
+        f'<th scope="col">from</th>{columns}</tr></thead>{"".join(bodies)}</table></div>{missing}{_every_run(made, cells, sources)}</div>'
+        f"{_charts(made, redrawn, cells, sources, key)}</div>"
+    )
 
 
 def _every_run(made: Reproduction, cells: list[dict], sources: dict[str, str]) -> str:
     """The runs behind our means, each with its number and its link, on demand."""
-    lines = [f"<li>{escape(cell['row'])}, {escape(cell['column'])}, {escape(sources[cell['on']])}: "
-             f"{values_text(made, cell['sample'])}</li>" for cell in cells if "sample" in cell and cell["on"] in sources]  # fmt: skip
-    return f'<details class="small runs"><summary>Every run of ours, seed 1 first</summary><ul>{"".join(lines)}</ul></details>' if lines else ""
+    lines = [
+        f"<li>{escape(cell['row'])}, {escape(cell['column'])}, {escape(sources[cell['on']])}: "
+        f"{values_text(made, cell['sample'])}</li>"
+        for cell in cells
+        if "sample" in cell and cell["on"] in sources
+    ]
+    return (
+        f'<details class="small runs"><summary>Every run of ours, seed 1 first</summary><ul>{"".join(lines)}</ul></details>'
+        if lines
+        else ""
+    )
 
 
 def values_text(made: Reproduction, sample: Sample) -> str:
@@ -206,8 +241,10 @@ def values_text(made: Reproduction, sample: Sample) -> str:
     parts = []
     for seed, value, runs in zip(sample.seeds, sample.values, sample.runs, strict=True):
         links = " ".join(f'<a href="{link(made, run)}">{number}</a>' for number, run in enumerate(runs, 1))
-        parts.append(f'<a href="{link(made, runs[0])}" title="seed {seed}">{number_text(value, digits)}</a>'
-                     + (f' <span class="soft">(runs {links})</span>' if len(runs) > 1 else ""))  # fmt: skip
+        parts.append(
+            f'<a href="{link(made, runs[0])}" title="seed {seed}">{number_text(value, digits)}</a>'
+            + (f' <span class="soft">(runs {links})</span>' if len(runs) > 1 else "")
+        )
     return ", ".join(parts)
 
 
@@ -216,7 +253,7 @@ def _cell(made: Reproduction, cell: dict | None) -> str:
     if cell is None:
         return "<td></td>"
     if "published" in cell:
-        return f'<td>{cell["published"].middle:,.6g}</td>'
+        return f"<td>{cell['published'].middle:,.6g}</td>"
     if "reason" in cell:
         return "<td>-</td>"
     ours = cell["ours"]
@@ -229,30 +266,56 @@ def _cell(made: Reproduction, cell: dict | None) -> str:
 # ---- charts ------------------------------------------------------------------
 
 
-def _charts(made: Reproduction, redrawn: Redrawn, cells: list[dict], sources: dict[str, str], key: str) -> str:
+def _charts(
+    made: Reproduction, redrawn: Redrawn, cells: list[dict], sources: dict[str, str], key: str
+) -> str:
     """A chart per source, all of one shape."""
     is_turned = _is_turned(made, redrawn)
-    drawn = {name: [_mark(cell, is_turned) for cell in cells if cell["on"] == name and "reason" not in cell]
-             for name in sources}  # fmt: skip
+    drawn = {
+        name: [_mark(cell, is_turned) for cell in cells if cell["on"] == name and "reason" not in cell]
+        for name in sources
+    }
     drawn = {name: marks for name, marks in drawn.items() if marks}
     if not drawn:
         return ""
     series, groups = (redrawn.columns, redrawn.rows) if is_turned else (redrawn.rows, redrawn.columns)
-    series_are, groups_are = ((redrawn.columns_are, redrawn.rows_are) if is_turned
-                              else (redrawn.rows_are, redrawn.columns_are))  # fmt: skip
-    values = {name: [value for mark in marks for value in (mark["value"], mark["low"], mark["high"], *mark["values"])
-                     if value is not None] for name, marks in drawn.items()}  # fmt: skip
+    series_are, groups_are = (
+        (redrawn.columns_are, redrawn.rows_are) if is_turned else (redrawn.rows_are, redrawn.columns_are)
+    )
+    values = {
+        name: [
+            value
+            for mark in marks
+            for value in (mark["value"], mark["low"], mark["high"], *mark["values"])
+            if value is not None
+        ]
+        for name, marks in drawn.items()
+    }
     axes = draw.axes(values, is_log=redrawn.is_log, is_shared=redrawn.is_shared)
     figures = []
     for place, (name, marks) in enumerate(drawn.items()):
-        chart = draw.panel(marks, axes[name], groups=groups, series=series, groups_are=groups_are,
-                           unit=redrawn.unit.partition(";")[0])  # fmt: skip
+        chart = draw.panel(
+            marks,
+            axes[name],
+            groups=groups,
+            series=series,
+            groups_are=groups_are,
+            unit=redrawn.unit.partition(";")[0],
+        )
         words = [f"{mark['series']} {mark['group']}: {number_text(mark['value'])}" for mark in marks]
         label = f"{redrawn.title}, {sources[name]}. {redrawn.unit}. {'; '.join(words)}."
-        figures.append(page.figure(charts.to_svg(chart, has_variables=True), key=f"{key}-{place}",
-                                   title=sources[name], label=label))  # fmt: skip
-    return (f'<div class="drawings">{_legend(series, series_are, next(iter(axes.values())).is_log)}<div class="panels">{"".join(figures)}</div>'
-            f"{_axis_words(axes, values)}</div>")  # fmt: skip
+        figures.append(
+            page.figure(
+                charts.to_svg(chart, has_variables=True),
+                key=f"{key}-{place}",
+                title=sources[name],
+                label=label,
+            )
+        )
+    return (
+        f'<div class="drawings">{_legend(series, series_are, next(iter(axes.values())).is_log)}<div class="panels">{"".join(figures)}</div>'
+        f"{_axis_words(axes, values)}</div>"
+    )
 
 
 def _is_turned(made: Reproduction, redrawn: Redrawn) -> bool:
@@ -274,8 +337,11 @@ def _mark(cell: dict, is_turned: bool) -> dict:
         return place | {"value": cell["published"].middle, "low": None, "high": None}
     ours = cell["ours"]
     is_wide = ours.method not in ("single", "deterministic")
-    return place | {"value": ours.estimate, "low": ours.low if is_wide else None,
-                    "high": ours.high if is_wide else None}  # fmt: skip
+    return place | {
+        "value": ours.estimate,
+        "low": ours.low if is_wide else None,
+        "high": ours.high if is_wide else None,
+    }
 
 
 def _legend(series, series_are: str, has_shapes: bool) -> str:
@@ -285,8 +351,11 @@ def _legend(series, series_are: str, has_shapes: bool) -> str:
     items = ""
     for place, name in enumerate(series):
         colour = f"var(--s{place % len(charts.PALETTE)})"
-        sign = (f'<span class="shape" style="color:{colour}">{SIGNS[place % len(SIGNS)]}</span>' if has_shapes
-                else f'<span class="swatch" style="background:{colour}"></span>')  # fmt: skip
+        sign = (
+            f'<span class="shape" style="color:{colour}">{SIGNS[place % len(SIGNS)]}</span>'
+            if has_shapes
+            else f'<span class="swatch" style="background:{colour}"></span>'
+        )
         items += f"<li>{sign}{escape(name)}</li>"
     what = f"<li>{escape(series_are)}, in this order:</li>" if series_are else "<li>in this order:</li>"
     return f'<ul class="legend">{what}{items}</ul>'
@@ -317,21 +386,39 @@ def _boxes(made: Reproduction, redrawn: Redrawn, key: str) -> str:
                 values = made.samples.all_values(on, workload, policy, column, pattern[0] if pattern else "*")
             except MissingError:
                 continue
-            ends = dict(zip(("low", "q1", "median", "q3", "high"),
-                            np.quantile(values, (0, 0.25, 0.5, 0.75, 1)) / 1e6, strict=True))  # fmt: skip
+            ends = dict(
+                zip(
+                    ("low", "q1", "median", "q3", "high"),
+                    np.quantile(values, (0, 0.25, 0.5, 0.75, 1)) / 1e6,
+                    strict=True,
+                )
+            )
             found.setdefault(on, []).append({"row": row, "nr": len(values)} | ends)
     if not found:
         return '<p class="soft">Not run this time.</p>'
-    axes = draw.axes({on: [row["high"] for row in rows] for on, rows in found.items()},
-                     is_log=False, is_shared=redrawn.is_shared)  # fmt: skip
+    axes = draw.axes(
+        {on: [row["high"] for row in rows] for on, rows in found.items()},
+        is_log=False,
+        is_shared=redrawn.is_shared,
+    )
     figures = []
     for place, (on, rows) in enumerate(found.items()):
         title = made.experiment.runs[on].title
-        words = [f"{row['row']}: median {number_text(row['median'])}, middle half {number_text(row['q1'])} to "
-                 f"{number_text(row['q3'])}, extremes {number_text(row['low'])} and {number_text(row['high'])}"
-                 for row in rows]  # fmt: skip
+        words = [
+            f"{row['row']}: median {number_text(row['median'])}, middle half {number_text(row['q1'])} to "
+            f"{number_text(row['q3'])}, extremes {number_text(row['low'])} and {number_text(row['high'])}"
+            for row in rows
+        ]
         svg = charts.to_svg(draw.boxes(rows, axes[on], names=redrawn.rows, unit="ms"), has_variables=True)
-        figures.append(page.figure(svg, key=f"{key}-{place}", title=title,
-                                   label=f"{redrawn.title}, {title}, in ms. {'; '.join(words)}."))  # fmt: skip
-    return ('<p class="small soft">Boxes hold the middle half, whiskers reach the extremes, the tick is the median.'
-            f"</p>{_axis_words(axes, {})}<div class=\"panels\">{''.join(figures)}</div>")  # fmt: skip
+        figures.append(
+            page.figure(
+                svg,
+                key=f"{key}-{place}",
+                title=title,
+                label=f"{redrawn.title}, {title}, in ms. {'; '.join(words)}.",
+            )
+        )
+    return (
+        '<p class="small soft">Boxes hold the middle half, whiskers reach the extremes, the tick is the median.'
+        f'</p>{_axis_words(axes, {})}<div class="panels">{"".join(figures)}</div>'
+    )

@@ -55,10 +55,16 @@ def digits_of(decision: Decision) -> int:
     ends = {ours.low, ours.high, *([] if null is None else [null])}
 
     def is_enough(digits: int) -> bool:
-        low, mean, high = (float(number_text(value, digits).replace(",", "")) for value in (ours.low, ours.estimate, ours.high))
+        low, mean, high = (
+            float(number_text(value, digits).replace(",", ""))
+            for value in (ours.low, ours.estimate, ours.high)
+        )
         written = replace(ours, estimate=mean, low=low, high=high)
-        return (len({number_text(end, digits) for end in ends}) == len(ends)
-                and decide(decision.claim, decision.published, written, decision.resolution)[0] == decision.verdict)  # fmt: skip
+        return (
+            len({number_text(end, digits) for end in ends}) == len(ends)
+            and decide(decision.claim, decision.published, written, decision.resolution)[0]
+            == decision.verdict
+        )
 
     return next(filter(is_enough, (4, 5, 6)), 7)
 
@@ -118,14 +124,18 @@ def count_sentences(made: Reproduction) -> list[str]:
     for part, what in (("claim", "claim"), ("left-out", "further question")):
         counts = Counter(each.verdict for each in made.chosen if each.claim.part == part)
         total = sum(counts.values())
-        parts = [f"{counts[verdict]} {plural(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
+        parts = [
+            f"{counts[verdict]} {plural(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]
+        ]
         if total:
             sentences.append(f"Of {total} {what}{'' if total == 1 else 's'} {', '.join(parts)}.")
     by_claim = {each.claim.name: each.verdict for each in made.chosen}
     nr_other = len({each.claim.name for each in made.others if each.verdict != by_claim[each.claim.name]})
     if made.others:
-        sentences.append(f"On further sets of runs {nr_other or 'no'} claim{'' if nr_other == 1 else 's'} "
-                         f"come{'s' if nr_other == 1 else ''} to another result.")  # fmt: skip
+        sentences.append(
+            f"On further sets of runs {nr_other or 'no'} claim{'' if nr_other == 1 else 's'} "
+            f"come{'s' if nr_other == 1 else ''} to another result."
+        )
     return sentences
 
 
@@ -153,5 +163,9 @@ def plural(verdict: str, count: int) -> str:
     """A verdict as a verb for several."""
     if count == 1:
         return verdict
-    return {"holds": "hold", "holds in direction only": "hold in direction only",
-            "does not hold": "do not hold", "not decidable by the report": "are not decidable by the report"}.get(verdict, verdict)  # fmt: skip
+    return {
+        "holds": "hold",
+        "holds in direction only": "hold in direction only",
+        "does not hold": "do not hold",
+        "not decidable by the report": "are not decidable by the report",
+    }.get(verdict, verdict)

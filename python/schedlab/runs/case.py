@@ -95,7 +95,11 @@ class Ready:
 
     def moved(self, out: Path, *, first_seed: int) -> Ready:
         """The same for the runs of a plan that differs in its folder and seeds alone."""
-        return replace(self, plan=replace(self.plan, out=out, first_seed=first_seed), programs=Programs(out if self.plan.is_kept else None))
+        return replace(
+            self,
+            plan=replace(self.plan, out=out, first_seed=first_seed),
+            programs=Programs(out if self.plan.is_kept else None),
+        )
 
 
 class Programs:
@@ -451,8 +455,10 @@ def do_case(
 def _last_lines(log: str) -> list[str]:
     """The end of what a policy printed, without what a terminal would obey."""
     lines = log.splitlines()[-LOG_LINES_SHOWN:]
-    return ["".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())
-            for line in lines]  # fmt: skip
+    return [
+        "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in line.expandtabs())
+        for line in lines
+    ]
 
 
 def _copy_source(ready: Ready, policy: Policy, directory: Path) -> dict | None:

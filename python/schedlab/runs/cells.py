@@ -102,8 +102,9 @@ def do_cell(cell: Cell, executor: Executor | str | None = None) -> Done:
     ):
         # Files that an executor sends back are read from their directories.
         plan = _plan(cell, scratch, is_kept=workers is not None)
-        result = run_plan(plan, executor=workers,
-                          on_tasks=lambda run, columns: tasks.update({run["directory"]: columns}))  # fmt: skip
+        result = run_plan(
+            plan, executor=workers, on_tasks=lambda run, columns: tasks.update({run["directory"]: columns})
+        )
         if result.is_interrupted:
             raise KeyboardInterrupt
         done = _computed(cell, result.runs, tasks) if workers is None else _read(cell, result.runs)
@@ -204,8 +205,9 @@ def _do_here(cells: list[Cell]) -> list[Done]:
         runs = work()
         for first in itertools.islice(runs, 1):
             nr_runs = len(cells) * len(under_way[first[0][0]][1].cases)
-            late = do_runs(itertools.chain([first], runs), keep, nr_runs=nr_runs,
-                           nr_workers=nr_workers_of(first[1].host))  # fmt: skip
+            late = do_runs(
+                itertools.chain([first], runs), keep, nr_runs=nr_runs, nr_workers=nr_workers_of(first[1].host)
+            )
             if late is not None:
                 raise KeyboardInterrupt
     return [done[cell.number] for cell in cells]
@@ -215,7 +217,9 @@ def _prepare_all(cells: list[Cell], scratch: str) -> Iterator[tuple[Cell, Any]]:
     """Prepare one cell after the other; those that differ in their seed alone, together."""
     from .run import prepare
 
-    for _, group in itertools.groupby(cells, key=lambda cell: replace(cell, number=0, seeds=(0, 1), out=None)):
+    for _, group in itertools.groupby(
+        cells, key=lambda cell: replace(cell, number=0, seeds=(0, 1), out=None)
+    ):
         first = None
         for cell in group:
             try:
@@ -280,8 +284,4 @@ def compare_within(done: list[Done]) -> list[dict]:
     groups: dict[str, list[dict]] = {}
     for each in done:
         groups.setdefault(each.cell.label, []).extend(each.runs)
-    return [
-        {"settings": label} | entry
-        for label, runs in groups.items()
-        for entry in compare_runs(runs)
-    ]
+    return [{"settings": label} | entry for label, runs in groups.items() for entry in compare_runs(runs)]

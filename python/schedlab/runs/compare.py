@@ -35,9 +35,7 @@ APART_RANGES_MIN = 5.0
 APART_SHARE_MIN = 0.05
 
 #: Metrics that are compared: those for which one direction is better.
-COMPARED = tuple(
-    name for name, m in DICTIONARY.items() if m.level == "run" and m.direction != "none"
-)
+COMPARED = tuple(name for name, m in DICTIONARY.items() if m.level == "run" and m.direction != "none")
 
 
 #: Under what a run was done besides its workload, host and CPUs; name in its JSON, and in a sentence.
@@ -47,9 +45,7 @@ CONDITIONS = {
 }  # fmt: skip
 
 
-def compare_runs(
-    runs: Sequence[dict], *, confidence: float = CONFIDENCE, seed: int = SEED
-) -> list[dict]:
+def compare_runs(runs: Sequence[dict], *, confidence: float = CONFIDENCE, seed: int = SEED) -> list[dict]:
     """Compare every two policies on every workload.
 
     Parameters
@@ -87,16 +83,19 @@ def compare_runs(
             seeds = sorted(runs_a.keys() & runs_b.keys())
             if seeds:
                 pairs = [(runs_a[s], runs_b[s]) for s in seeds]
-                entries.append(
-                    compare_pairs(pairs, confidence=confidence, seed=seed, doubts=doubts)
-                )
+                entries.append(compare_pairs(pairs, confidence=confidence, seed=seed, doubts=doubts))
         result += judge_together(entries)
     return result
 
 
 def compare_pairs(
-    pairs: Sequence[tuple[dict, dict]], *, label_a: str | None = None, label_b: str | None = None,
-    confidence: float = CONFIDENCE, seed: int = SEED, doubts: dict | None = None,
+    pairs: Sequence[tuple[dict, dict]],
+    *,
+    label_a: str | None = None,
+    label_b: str | None = None,
+    confidence: float = CONFIDENCE,
+    seed: int = SEED,
+    doubts: dict | None = None,
 ) -> dict:
     """Compare two sets of runs, run by run.
 
@@ -141,9 +140,10 @@ def compare_pairs(
         return entry
     entry["warnings"] = [*_confounded(entry, pairs), *_survivors(entry, pairs)]
     names = [
-        name for name in COMPARED
+        name
+        for name in COMPARED
         if all(run["metrics"].get(name) is not None for pair in pairs for run in pair)
-    ]  # fmt: skip
+    ]
     if not names:
         return entry
     sides = [[[pair[side]["metrics"][name] for pair in pairs] for name in names] for side in (0, 1)]
@@ -257,11 +257,14 @@ def _apart(pairs: Sequence[tuple[dict, dict]], a: np.ndarray, b: np.ndarray) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         a, b = (np.where(are_positive[:, None], np.log(side), side / scale) for side in (a, b))
     gap = np.maximum(a.min(axis=1) - b.max(axis=1), b.min(axis=1) - a.max(axis=1))
-    return (gap >= APART_SHARE_MIN) & (gap >= APART_RANGES_MIN * np.maximum(np.ptp(a, axis=1), np.ptp(b, axis=1)))
+    return (gap >= APART_SHARE_MIN) & (
+        gap >= APART_RANGES_MIN * np.maximum(np.ptp(a, axis=1), np.ptp(b, axis=1))
+    )
 
 
 def _as_dict(paired: Paired, is_deterministic: bool) -> dict:
     """One metric's entry, before it is judged."""
+
     def known(value: float) -> float | None:
         return None if math.isnan(value) else value
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Runs that are done by an executor: other processes, or other machines.
 
-	here:    prepare, send --- errand: workload, policy's source, knobs, seed --->
-	worker:                       compile, run, judge, in a folder of its own
-	here:    collect, write  <--- the run, and all files of its directory -------
+        here:    prepare, send --- errand: workload, policy's source, knobs, seed --->
+        worker:                       compile, run, judge, in a folder of its own
+        here:    collect, write  <--- the run, and all files of its directory -------
 
 A worker needs this version of schedlab and a C compiler, but no folder of ours:
 all else travels. An errand depends on nothing but what is in it, so one that was
@@ -273,8 +273,11 @@ def _take(sent: Sent, case: Case, future: Future | Exception | None) -> dict:
         program, _ = ready.programs.get(case.workload, case.seed)
         if run["program_hash"] not in ("", program.program_hash):
             run, files = blank_run(ready, case), {}
-            run |= {"error_kind": "worker", "error": "its worker did other work than is asked for here; "
-                    "give all machines the same schedlab"}  # fmt: skip
+            run |= {
+                "error_kind": "worker",
+                "error": "its worker did other work than is asked for here; "
+                "give all machines the same schedlab",
+            }
         run["program_hash"] = program.program_hash
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
@@ -343,11 +346,16 @@ def do_errand(errand: Errand) -> Answer:
         finally:
             session.close()
         directory = Path(run["directory"])
-        files = {str(file.relative_to(directory)): file.read_bytes() for file in directory.rglob("*")
-                 if file.is_file() and (errand.wanted is None or file.name in errand.wanted)}  # fmt: skip
+        files = {
+            str(file.relative_to(directory)): file.read_bytes()
+            for file in directory.rglob("*")
+            if file.is_file() and (errand.wanted is None or file.name in errand.wanted)
+        }
         if run["error"]:
-            run["error"] = run["error"].replace(str(folder), errand.source.root).replace(
-                str(ready.plan.out), str(errand.plan.out)
+            run["error"] = (
+                run["error"]
+                .replace(str(folder), errand.source.root)
+                .replace(str(ready.plan.out), str(errand.plan.out))
             )
     return Answer(run, files, time.monotonic() - started)
 
@@ -413,8 +421,10 @@ def _check_executor(given: Any) -> None:
     if given is None:
         return
     if not callable(getattr(given, "submit", None)):
-        raise UsageError(f"executor: has no submit (got {given!r}); give an Executor, an address "
-                         "such as dask://HOST:PORT, or None")  # fmt: skip
+        raise UsageError(
+            f"executor: has no submit (got {given!r}); give an Executor, an address "
+            "such as dask://HOST:PORT, or None"
+        )
     context = getattr(given, "_mp_context", None)
     if context is not None and context.get_start_method() == "fork":
         raise UsageError(
@@ -433,8 +443,9 @@ def _dask_client(place: str) -> Iterator[Any]:
         raise UnavailableError(f"executor {_SCHEME}{place}: Dask is not installed: {how}") from error
     if place == "local":
         with _without_ctrl_c():
-            cluster = LocalCluster(n_workers=os.cpu_count() or 1, threads_per_worker=1,
-                                   host="127.0.0.1", dashboard_address=":0")  # fmt: skip
+            cluster = LocalCluster(
+                n_workers=os.cpu_count() or 1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+            )
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client
         return
@@ -476,11 +487,15 @@ def _check_workers(client: Any, given: str, host: str) -> None:
     problems = []
     for worker, answer in client.run(describe_worker, host, on_error="return").items():
         if isinstance(answer, BaseException):
-            problems.append(f"{worker}: cannot use schedlab ({type(answer).__name__}: {answer}); "
-                            f"install schedlab {__version__} there")  # fmt: skip
+            problems.append(
+                f"{worker}: cannot use schedlab ({type(answer).__name__}: {answer}); "
+                f"install schedlab {__version__} there"
+            )
         elif answer["schedlab"] != __version__:
-            problems.append(f"{worker}: has schedlab {answer['schedlab']}, here is {__version__}; "
-                            "give all machines the same")  # fmt: skip
+            problems.append(
+                f"{worker}: has schedlab {answer['schedlab']}, here is {__version__}; "
+                "give all machines the same"
+            )
         elif answer["problem"]:
             problems.append(f"{worker}: {answer['problem']}")
     if problems:

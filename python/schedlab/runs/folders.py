@@ -17,8 +17,16 @@ from pathlib import Path
 from ..errors import NotFoundError, UsageError, did_you_mean
 
 #: What every run has that comparing it needs.
-_NEEDED = {"workload": str, "host": str, "cpus": int, "policy": str, "seed": int, "status": str,
-           "program_hash": str, "metrics": dict}
+_NEEDED = {
+    "workload": str,
+    "host": str,
+    "cpus": int,
+    "policy": str,
+    "seed": int,
+    "status": str,
+    "program_hash": str,
+    "metrics": dict,
+}
 _FILES_MAX = 1_000_000
 
 
@@ -48,9 +56,7 @@ def read_run_folder(path: str | Path) -> list[dict]:
         whole = path / "runs.json"
         files = [whole] if whole.is_file() else sorted(path.rglob("run.json"))[:_FILES_MAX]
         if not files:
-            raise NotFoundError(
-                f"{path}: holds no run; give a folder that `schedlab run --out` wrote"
-            )
+            raise NotFoundError(f"{path}: holds no run; give a folder that `schedlab run --out` wrote")
     elif path.is_file():
         files = [path]
     else:
@@ -74,8 +80,7 @@ def _read(file: Path) -> list[dict]:
         for key, kind in _NEEDED.items():
             if not isinstance(run, dict) or not isinstance(run.get(key), kind):
                 raise UsageError(
-                    f"{file}: run {number} has no {kind.__name__} '{key}'; "
-                    "give what `schedlab run` wrote"
+                    f"{file}: run {number} has no {kind.__name__} '{key}'; give what `schedlab run` wrote"
                 )
     return runs
 

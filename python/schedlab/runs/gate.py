@@ -60,9 +60,11 @@ class Condition:
     def holds(self, low: float, high: float) -> bool:
         """Whether an interval lies wholly beyond the threshold."""
         return {
-            ">": low > self.threshold, ">=": low >= self.threshold,
-            "<": high < self.threshold, "<=": high <= self.threshold,
-        }[self.operator]  # fmt: skip
+            ">": low > self.threshold,
+            ">=": low >= self.threshold,
+            "<": high < self.threshold,
+            "<=": high <= self.threshold,
+        }[self.operator]
 
 
 def parse_condition(text: str) -> Condition:
@@ -96,9 +98,7 @@ def parse_condition(text: str) -> Condition:
     """
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise UsageError(
-            f"--fail-if '{text}': should read METRIC > +5%, METRIC > +2ms or METRIC < 0.9"
-        )
+        raise UsageError(f"--fail-if '{text}': should read METRIC > +5%, METRIC > +2ms or METRIC < 0.9")
     name, operator, sign, number, unit = match.groups()
     metric = _run_metric(text, name)
     is_time = DICTIONARY[metric].unit == "ns"
@@ -129,14 +129,19 @@ def _run_metric(text: str, name: str) -> str:
     metric = find_metric(name)
     if metric.level != "run":
         hint = did_you_mean(metric.name.removeprefix(f"{metric.level}_"), of_runs)
-        raise UsageError(f"--fail-if '{text}': {metric.name} has one value per {metric.level}; "
-                         f"name a metric of runs{hint}")  # fmt: skip
+        raise UsageError(
+            f"--fail-if '{text}': {metric.name} has one value per {metric.level}; name a metric of runs{hint}"
+        )
     return metric.name
 
 
 def compare_folders(
-    folder_a: str | Path, folder_b: str | Path, *, conditions: tuple[str, ...] | list[str] = (),
-    confidence: float = CONFIDENCE, seed: int = SEED,
+    folder_a: str | Path,
+    folder_b: str | Path,
+    *,
+    conditions: tuple[str, ...] | list[str] = (),
+    confidence: float = CONFIDENCE,
+    seed: int = SEED,
 ) -> dict:
     """Compare two folders of runs.
 
@@ -172,24 +177,32 @@ def compare_folders(
     notes: list[str] = []
     groups = _pair(folder_a, folder_b, runs, notes)
     failed = [
-        {"directory": str(folder), **{key: run[key] for key in ("workload", "policy", "seed")},
-         "error": run.get("error")}
+        {
+            "directory": str(folder),
+            **{key: run[key] for key in ("workload", "policy", "seed")},
+            "error": run.get("error"),
+        }
         for folder, side in zip((folder_a, folder_b), runs, strict=True)
-        for run in side if run["status"] != "ok"
-    ]  # fmt: skip
+        for run in side
+        if run["status"] != "ok"
+    ]
     comparisons = []
     for pairs in groups:
         names = _labels(folder_a, folder_b, pairs)
-        entry = compare_pairs(
-            pairs, label_a=names[0], label_b=names[1], confidence=confidence, seed=seed
-        )
+        entry = compare_pairs(pairs, label_a=names[0], label_b=names[1], confidence=confidence, seed=seed)
         comparisons.append(entry | {"directory_a": str(folder_a), "directory_b": str(folder_b)})
         notes += _what_else_differs(pairs)
     judge_together(comparisons)
-    if wanted and (confounded := [entry for entry, pairs in zip(comparisons, groups, strict=True) if is_confounded(pairs)]):
+    if wanted and (
+        confounded := [
+            entry for entry, pairs in zip(comparisons, groups, strict=True) if is_confounded(pairs)
+        ]
+    ):
         entry = confounded[0]
-        raise UsageError(f"--fail-if '{wanted[0].text}': {entry['label_a']} and {entry['label_b']} differ in more than the "
-                         f"policy on {entry['workload']}: {'; '.join(entry['differs'])}; run both sides with the same options")
+        raise UsageError(
+            f"--fail-if '{wanted[0].text}': {entry['label_a']} and {entry['label_b']} differ in more than the "
+            f"policy on {entry['workload']}: {'; '.join(entry['differs'])}; run both sides with the same options"
+        )
     gates = _gates(wanted, groups, comparisons, confidence, seed) if groups else []
     return {
         "comparisons": comparisons,
@@ -246,7 +259,9 @@ def _pair(folder_a, folder_b, runs, notes: list[str]) -> list[list[tuple[dict, d
 
 def _named(group: tuple) -> str:
     workload, host, cpus, policy = group
-    return ", ".join(part for part in (workload, policy, host, f"{cpus} CPU{'s' if cpus > 1 else ''}") if part)
+    return ", ".join(
+        part for part in (workload, policy, host, f"{cpus} CPU{'s' if cpus > 1 else ''}") if part
+    )
 
 
 def _labels(folder_a, folder_b, pairs) -> tuple[str, str]:
@@ -256,7 +271,10 @@ def _labels(folder_a, folder_b, pairs) -> tuple[str, str]:
         return a["policy"], b["policy"]
     knobs = [run.get("knobs") or {} for run in (a, b)]
     names = [name for name in knobs[0] | knobs[1] if knobs[0].get(name) != knobs[1].get(name)]
-    texts = [", ".join(f"{name}={_knob_text(name, mine[name])}" for name in names if name in mine) for mine in knobs]
+    texts = [
+        ", ".join(f"{name}={_knob_text(name, mine[name])}" for name in names if name in mine)
+        for mine in knobs
+    ]
     sides = zip((a, b), texts, (folder_a, folder_b), strict=True)
     first, second = (f"{run['policy']}{':' if text else ''}{text} ({folder})" for run, text, folder in sides)
     return first, second
@@ -289,9 +307,10 @@ def _gates(wanted: list[Condition], groups, comparisons, confidence, seed) -> li
     todo = []
     for condition in wanted:
         found = [
-            (condition, pairs, entry) for pairs, entry in zip(groups, comparisons, strict=True)
+            (condition, pairs, entry)
+            for pairs, entry in zip(groups, comparisons, strict=True)
             if all(run["metrics"].get(condition.metric) is not None for p in pairs for run in p)
-        ]  # fmt: skip
+        ]
         if not found:
             raise UsageError(f"--fail-if '{condition.text}': no pair of runs has {condition.metric}")
         todo += found

@@ -95,8 +95,7 @@ class Judge:
             was nothing to check, `metrics` is empty unless all is well. Of a replay also
             `replay`, as `conservation.replayed_part` returns it.
         """
-        result = {"error": None, "error_kind": None, "record_hash": None, "physics": None,
-                  "metrics": {}}
+        result = {"error": None, "error_kind": None, "record_hash": None, "physics": None, "metrics": {}}
         if outcome.error is not None:
             # What a failed run left may be cut short; it is kept, not judged.
             result["error"] = _with_task_name(outcome, program)
@@ -123,7 +122,9 @@ class Judge:
         if outcome.clock is not None and result["physics"] == "ok":
             result["physics"] = conservation.check_clock(timeline, outcome.clock)
         if self.is_replay and result["physics"] == "ok":
-            result["replay"] = conservation.replayed_part(timeline, self._work_ns(program), program.tasks["name"])
+            result["replay"] = conservation.replayed_part(
+                timeline, self._work_ns(program), program.tasks["name"]
+            )
             result["physics"] = conservation.check_replay(result["replay"])
         if self.tables_folder is not None:
             _write_table(records_table(records), self.tables_folder / "records.parquet", "lz4")
@@ -138,11 +139,19 @@ class Judge:
         if outcome.tally is None or result["error"] is not None:
             return
         problem = tally.wrong_length(
-            tally.columns_of(outcome.tally), work_ns=self._work_ns(program),
-            has_calls=_have_any(program, ~np.isin(program.ops["verb"], [layout.VERB_NUMBER[verb] for verb in _COMPUTING_VERBS])),
-        )  # fmt: skip
+            tally.columns_of(outcome.tally),
+            work_ns=self._work_ns(program),
+            has_calls=_have_any(
+                program,
+                ~np.isin(program.ops["verb"], [layout.VERB_NUMBER[verb] for verb in _COMPUTING_VERBS]),
+            ),
+        )
         if problem:
-            result |= {"metrics": {}, "error_kind": "void", "error": f"void: {problem}; run again when the machine is quieter"}
+            result |= {
+                "metrics": {},
+                "error_kind": "void",
+                "error": f"void: {problem}; run again when the machine is quieter",
+            }
 
     def _fill_tally(self, result: dict, program, outcome: Outcome) -> None:
         """The same of a run that could not be recorded."""
@@ -156,7 +165,9 @@ class Judge:
     def _tell(self, result: dict, program, metrics: RunMetrics, outcome: Outcome) -> None:
         """Write down the metrics of a good run."""
         tasks = program.tasks
-        metrics.run.update({name: value for name, value in (outcome.usage or {}).items() if name in _FROM_USAGE})
+        metrics.run.update(
+            {name: value for name, value in (outcome.usage or {}).items() if name in _FROM_USAGE}
+        )
         if self.tables_folder is not None or self.on_tasks:
             columns = task_columns(metrics, names=tasks["name"].tolist(), classes=tasks["class_idx"])
         if self.tables_folder is not None:
@@ -296,7 +307,5 @@ def _affinity(program) -> list:
         return []
     return [
         None if first == layout.NONE else cpus(first, nr_words)
-        for first, nr_words in zip(
-            rows["affinity"].tolist(), rows["affinity_words"].tolist(), strict=True
-        )
+        for first, nr_words in zip(rows["affinity"].tolist(), rows["affinity_words"].tolist(), strict=True)
     ]

@@ -10,6 +10,7 @@ Read next: run.py, which hands the result to the host.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -28,9 +29,11 @@ _OF_TASKS = ("start_ns", "exit_ns", "call_ns")
 #: The device behind `read` and `write`: one request takes latency_ns and ns_per_kib
 #: for its size; it works on `depth` of them at once; a call costs call_ns of CPU time.
 DEVICE = {
-    "latency_ns": (0, 1000 * _SECOND_NS), "ns_per_kib": (0, _SECOND_NS), "depth": (1, 1_000_000),
+    "latency_ns": (0, 1000 * _SECOND_NS),
+    "ns_per_kib": (0, _SECOND_NS),
+    "depth": (1, 1_000_000),
     "call_ns": (0, _SECOND_NS),
-}  # fmt: skip
+}
 _PARTS = ("smt", "llc", "node")
 
 
@@ -164,7 +167,7 @@ def check_topology(topology: str) -> list[str]:
         if not 1 <= size <= CPUS_MAX
     ]
     given = [name for name in _PARTS if name in sizes]
-    for inner, outer in zip(given, given[1:], strict=False):
+    for inner, outer in itertools.pairwise(given):
         if not problems and sizes[outer] % sizes[inner]:
             problems.append(
                 f"--topology {topology}: {outer}={sizes[outer]} is no multiple of "

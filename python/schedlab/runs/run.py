@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Run workloads under policies, seed by seed, and leave a directory per run.
 
-	DIR/runs.json                               what `--json` prints
-	DIR/WORKLOAD/programs/seed-N-HASH.slprog    the program that all policies got
-	DIR/WORKLOAD/POLICY/seed-N/run.json         spec, hashes, environment, verdict
-	                          /records.slr      the raw records: canonical
-	                          /records.parquet, tasks.parquet, metrics.parquet
+        DIR/runs.json                               what `--json` prints
+        DIR/WORKLOAD/programs/seed-N-HASH.slprog    the program that all policies got
+        DIR/WORKLOAD/POLICY/seed-N/run.json         spec, hashes, environment, verdict
+                                  /records.slr      the raw records: canonical
+                                  /records.parquet, tasks.parquet, metrics.parquet
 
 In virtual time there is a worker per CPU (workers.py); on a host in real time one
 run at a time has the machine, in an order drawn from the first seed, so that a slow
@@ -125,16 +125,20 @@ class Prepared:
         if problem := _wrong_seed(seed):
             raise UsageError(problem)
         make_folder(out)
-        return Prepared(self.ready.moved(out, first_seed=seed), [replace(case, seed=seed) for case in self.cases])
+        return Prepared(
+            self.ready.moved(out, first_seed=seed), [replace(case, seed=seed) for case in self.cases]
+        )
 
 
 def run_plan(
-    plan: Plan, *, executor: Executor | None = None,
+    plan: Plan,
+    *,
+    executor: Executor | None = None,
     on_start: Callable[[int], None] | None = None,
     on_result: Callable[[dict], None] | None = None,
     known: Callable[[Ready, Case], dict | None] | None = None,
     on_tasks: Callable[[dict, dict], None] | None = None,
-) -> RunSet:  # fmt: skip
+) -> RunSet:
     """Do every run of a plan.
 
     Parameters
@@ -226,9 +230,15 @@ def prepare(plan: Plan) -> Prepared:
     built = classes | _build_all(variants)
     # A damaged policy fails in its place, between the others; so does a class of Linux.
     labels = iter(policies)
-    names = [name for label in [each if each in classes else next(labels) for each in plan.policies]
-             for name in ([label] if label in broken or label in classes else
-                          [name for name, v in variants.items() if v.policy is policies[label]])]
+    names = [
+        name
+        for label in [each if each in classes else next(labels) for each in plan.policies]
+        for name in (
+            [label]
+            if label in broken or label in classes
+            else [name for name, v in variants.items() if v.policy is policies[label]]
+        )
+    ]
     cases = _cases(plan, workloads, names)
     make_folder(plan.out)
     ready = Ready(
@@ -397,7 +407,9 @@ def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
 
     classes = [name for name in plan.policies if is_class(name)]
     if classes and plan.host != "linux":
-        raise UsageError(f"{classes[0]} is a class of Linux itself; use --host linux, or a policy such as fifo, rr or cfs")
+        raise UsageError(
+            f"{classes[0]} is a class of Linux itself; use --host linux, or a policy such as fifo, rr or cfs"
+        )
     parsed = {name: parse_workload_class(name) for name in classes}
     for each in parsed.values():
         refuse_class(each)
@@ -405,7 +417,9 @@ def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
     if len(made) < len(classes):
         raise UsageError("--policy: a class is given twice; name each once")
     if plan.settings and len(classes) == len(plan.policies):
-        raise UsageError(f"--set {plan.settings[0]}: a class of Linux has no knobs; write SCHED_FIFO:20 for another priority")
+        raise UsageError(
+            f"--set {plan.settings[0]}: a class of Linux has no knobs; write SCHED_FIFO:20 for another priority"
+        )
     return made
 
 
@@ -460,9 +474,11 @@ def _run_cases(ready: Ready, cases: list[Case], on_result, on_tasks) -> tuple[li
             on_result(found.run)
 
     late = do_runs(
-        ((case.position, ready, case) for case in in_order(ready, cases)), keep,
-        nr_runs=len(cases), nr_workers=nr_workers_of(ready.host),
-    )  # fmt: skip
+        ((case.position, ready, case) for case in in_order(ready, cases)),
+        keep,
+        nr_runs=len(cases),
+        nr_workers=nr_workers_of(ready.host),
+    )
     results |= {found.key: found.run for found in late or ()}
     return [results[position] for position in sorted(results)], late is not None
 
@@ -503,5 +519,4 @@ def _write_list(result: RunSet) -> None:
             path.unlink()
         # Failed runs, which the same full disk is likely behind, say it themselves.
         if result.is_good:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}; choose another --out"
-                             ) from error
+            raise UsageError(f"{path}: cannot be written: {error.strerror}; choose another --out") from error

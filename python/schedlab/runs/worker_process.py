@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A process that does runs for a thread of ours: what is sent to it, and what it answers.
 
-	here:  WorkerProcess.do --- (Ready, Case), pickled --->  serve: run_case
-	       <--- length, then (run, tasks) or an exception, pickled ---
+        here:  WorkerProcess.do --- (Ready, Case), pickled --->  serve: run_case
+               <--- length, then (run, tasks) or an exception, pickled ---
 
 What runs share is sent once: sender and receiver each keep a memo of the objects so far,
 as pickle does within one object, and both forget it at the same message. A Python script
@@ -14,6 +14,7 @@ Read next: workers.py, which starts it; hosts/process.py, how it is ended.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -31,8 +32,10 @@ RUNS_PER_MEMO = 100
 #: A run has its own time limit there.
 _ANSWER_SECONDS = 1e6
 _LENGTH_BYTES = 8
-_START = ("import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-          "from schedlab.runs.worker_process import serve; serve()")  # fmt: skip
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from schedlab.runs.worker_process import serve; serve()"
+)
 
 
 class WorkerProcess:
@@ -44,11 +47,12 @@ class WorkerProcess:
         self._buffer = io.BytesIO()
         self._pickler = pickle.Pickler(self._buffer, pickle.HIGHEST_PROTOCOL)
         if sys.executable:
-            try:
-                self._process = Supervised([sys.executable, "-c", _START, json.dumps(sys.path)], has_input=True,
-                                           stdout_bytes_max=None)  # fmt: skip
-            except SchedlabError:
-                pass  # the thread does the runs itself
+            with contextlib.suppress(SchedlabError):  # the thread does the runs itself
+                self._process = Supervised(
+                    [sys.executable, "-c", _START, json.dumps(sys.path)],
+                    has_input=True,
+                    stdout_bytes_max=None,
+                )
 
     def do(self, ready: Ready, case: Case) -> tuple[dict, dict | None] | None:
         """Have a run done.

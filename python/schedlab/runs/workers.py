@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Do runs with all CPUs of this machine: by threads, and by processes where much is left to do.
 
-	thread 0 --------------------------- session with the host
-	thread 1 ------ worker process ----- session with the host
-	...
+        thread 0 --------------------------- session with the host
+        thread 1 ------ worker process ----- session with the host
+        ...
 
 Python computes in one thread of a process at a time. So once the runs that are left
 would take longer than a process takes to start, every thread but the first has a process
@@ -59,8 +59,12 @@ class Finished:
 
 
 def do_runs(
-    work: Iterable[tuple[Any, Ready, Case]], on_done: Callable[[Finished], None], *, nr_runs: int, nr_workers: int,
-) -> list[Finished] | None:  # fmt: skip
+    work: Iterable[tuple[Any, Ready, Case]],
+    on_done: Callable[[Finished], None],
+    *,
+    nr_runs: int,
+    nr_workers: int,
+) -> list[Finished] | None:
     """Do runs and wait for them.
 
     Parameters
@@ -187,7 +191,12 @@ class _Worker:
 
     def _do(self, ready: Ready, case: Case) -> tuple[dict, dict | None] | None:
         """One run and its tasks; None where an interrupt cut it short."""
-        if self._may_have_process and self._process is None and ready.host.is_deterministic and self._feed.is_much_left():
+        if (
+            self._may_have_process
+            and self._process is None
+            and ready.host.is_deterministic
+            and self._feed.is_much_left()
+        ):
             self._open("_process", WorkerProcess)
         if self._process is not None:
             found = self._process.do(ready, case)

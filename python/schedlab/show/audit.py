@@ -28,10 +28,19 @@ def show_audit(audit: Audit, *, show_all: bool) -> None:
     console = _console()
     console.print(f"[bold]Report {audit.report}[/]. {audit.sentence}", highlight=False)
     for kind, (number, total) in audit.counts.items():
-        shown = [finding for finding in audit.findings if finding.kind == kind and (show_all or not finding.follows)]
+        shown = [
+            finding
+            for finding in audit.findings
+            if finding.kind == kind and (show_all or not finding.follows)
+        ]
         if shown:
             console.print()
-            _show_kind(console, f"{number} of {total:,} {KINDS[kind][0 if total == 1 else 1]}", shown, show_all=show_all)
+            _show_kind(
+                console,
+                f"{number} of {total:,} {KINDS[kind][0 if total == 1 else 1]}",
+                shown,
+                show_all=show_all,
+            )
     console.print()
 
 
@@ -39,7 +48,11 @@ def _show_kind(console: Console, title: str, findings: list[Finding], *, show_al
     """All findings of a kind, those that follow less bright."""
     is_comparison = all(finding.is_comparison for finding in findings)
     table = _plain_table(console, title)
-    headings = ("where", "it says", "its numbers") if is_comparison else ("where", "it says", "published", "recomputed")
+    headings = (
+        ("where", "it says", "its numbers")
+        if is_comparison
+        else ("where", "it says", "published", "recomputed")
+    )
     for heading in headings:
         table.add_column(heading, justify="right" if heading in ("published", "recomputed") else "left")
     above = ""
@@ -49,7 +62,12 @@ def _show_kind(console: Console, title: str, findings: list[Finding], *, show_al
         text, above = "as above" if said == above else said, said
         if is_comparison and show_all:
             text += ": holds" if finding.follows else ": does not hold"
-        cells = [finding.where, text, finding.published, *([] if is_comparison else [recomputed_text(finding)])]
+        cells = [
+            finding.where,
+            text,
+            finding.published,
+            *([] if is_comparison else [recomputed_text(finding)]),
+        ]
         table.add_row(*map(escape, cells), style="bold" if show_all and not finding.follows else "")
     console.print(table, highlight=False)
 

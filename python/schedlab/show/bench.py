@@ -52,14 +52,16 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
         console,
         f"[bold]{escape(shlex.join(plan.argv))}[/]: {plan.nr_rounds} rounds"
         f" after {plan.nr_warmups} to warm up, order drawn from seed {plan.seed}; "
-        + escape("".join(f"{text}; " for text in _conditions(plan))) +
-        f"{escape(str(result.machine['cpu']))}, {result.machine['cpus']} CPUs, "
+        + escape("".join(f"{text}; " for text in _conditions(plan)))
+        + f"{escape(str(result.machine['cpu']))}, {result.machine['cpus']} CPUs, "
         f"Linux {escape(result.machine['kernel'])}",
-    )  # fmt: skip
+    )
     shown = _shown_figures(result)
     columns = [("policy", [escape(policy) for policy in result.summaries])]
     for figure in shown:
-        columns.append((_heading(figure), [_number(figure, s[figure]["mean"]) for s in result.summaries.values()]))
+        columns.append(
+            (_heading(figure), [_number(figure, s[figure]["mean"]) for s in result.summaries.values()])
+        )
         if figure == "wall_ns":
             columns.append(("interval", [_interval(s[figure]) for s in result.summaries.values()]))
     show_table(console, f"means; interval: {CONFIDENCE:.0%}, of the mean wall time; --json has all", columns)
@@ -68,7 +70,10 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
     for doubt in result.warnings:
         place = f"{doubt['policy']}, " if "policy" in doubt else ""
         place += f"{doubt['figure']}: " if "figure" in doubt else ""
-        say(console, f"  [yellow]{doubt['kind']}[/]: {escape(place)}{escape(doubt['text'])}; {escape(doubt['hint'])}")
+        say(
+            console,
+            f"  [yellow]{doubt['kind']}[/]: {escape(place)}{escape(doubt['text'])}; {escape(doubt['hint'])}",
+        )
         for line in doubt.get("stderr", ()):
             say(console, f"    | {escape(line)}")
 
@@ -108,17 +113,24 @@ def _interval(summary: dict) -> str:
 
 def _recorded_lines(result: BenchResult) -> list[str]:
     """What others had of the CPUs in all runs, and what the scheduler did in those that were recorded."""
-    lines = [f"{policy}, {result.plan.nr_rounds} runs: {describe_counted(found)}"
-             for policy, found in result.disturbance.items() if found["share"] <= DISTURBED_MAX]  # fmt: skip
+    lines = [
+        f"{policy}, {result.plan.nr_rounds} runs: {describe_counted(found)}"
+        for policy, found in result.disturbance.items()
+        if found["share"] <= DISTURBED_MAX
+    ]
     for policy, runs in result.recorded.items():
         for run in runs:
             took = run["wall_ns"] / result.summaries[policy]["wall_ns"]["mean"]
             if run["problem"]:
                 lines.append(f"{policy}, recorded: {run['problem']}")
                 continue
-            wakeups = "no wake-ups" if run["wakeup_ns_p99"] is None else (
-                f"wake-up latency p50 {show_time(run['wakeup_ns_p50'])}, p99 {show_time(run['wakeup_ns_p99'])}, "
-                f"largest {show_time(run['wakeup_ns_max'])} of {run['wakeups']:,}"
+            wakeups = (
+                "no wake-ups"
+                if run["wakeup_ns_p99"] is None
+                else (
+                    f"wake-up latency p50 {show_time(run['wakeup_ns_p50'])}, p99 {show_time(run['wakeup_ns_p99'])}, "
+                    f"largest {show_time(run['wakeup_ns_max'])} of {run['wakeups']:,}"
+                )
             )
             lines.append(
                 f"{policy}, recorded: {wakeups}; {run['migrations']:,} migrations; {run['tasks']:,} tasks waited "
@@ -147,8 +159,10 @@ def _sentences(result: BenchResult) -> list[str]:
                 f"delta {entry['cliffs_delta']:+.2f})".replace("differs than", "differs from")
             )
     if result.comparisons and not lines:
-        lines.append(f"Undecided: no figure tells another policy from {result.comparisons[0]['before']} after so "
-                     "few runs; see the intervals, and give more --runs.")  # fmt: skip
+        lines.append(
+            f"Undecided: no figure tells another policy from {result.comparisons[0]['before']} after so "
+            "few runs; see the intervals, and give more --runs."
+        )
     if result.comparisons:
         lines.append("Paired by round; p-values after Holm over all figures.")
     return lines
@@ -193,7 +207,10 @@ def plain_text(result: BenchResult) -> str:
     own = [name for name in result.figures if tool_of_figure(name)]
     for name in own:
         lines += ["", f"{name}, as the command says:"]
-        lines += [f"  {policy:<20} {_number(name, summary[name]['mean'])}" for policy, summary in result.summaries.items()]
+        lines += [
+            f"  {policy:<20} {_number(name, summary[name]['mean'])}"
+            for policy, summary in result.summaries.items()
+        ]
     lines += ["", f"+- is half of the {CONFIDENCE:.0%} interval of the mean. Wall times, every run, ms:"]
     for policy in result.summaries:
         values = [s["wall_ns"] / 1e6 for s in result.samples if s["policy"] == policy]
@@ -209,6 +226,8 @@ def plain_text(result: BenchResult) -> str:
     for note in notes:
         lines += _note(note)
     for doubt in result.warnings:
-        lines += _note(f"{doubt['kind']}: " + (f"{doubt['policy']}: " if "policy" in doubt else "") + doubt["text"])
+        lines += _note(
+            f"{doubt['kind']}: " + (f"{doubt['policy']}: " if "policy" in doubt else "") + doubt["text"]
+        )
         lines += [f"  | {line}" for line in doubt.get("stderr", ())]
     return "\n".join(lines)

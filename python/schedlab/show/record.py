@@ -39,8 +39,10 @@ def show_recording(run: dict) -> None:
     recording = run["recording"]
     console.print(
         f"[bold]{escape(run['title'])}[/] under {escape(run['policy'])}: {len(run['tasks']):,} tasks, "
-        f"{recording['events']:,} events of the kernel", highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"{recording['events']:,} events of the kernel",
+        highlight=False,
+        soft_wrap=True,
+    )
     if run["metrics"]:
         table = _plain_table(console, "")
         table.add_column("")
@@ -64,15 +66,21 @@ def _remarks(run: dict) -> list[str]:
     recording = run["recording"]
     found = _disturbed(run)
     if recording["lost"]:
-        found.append(f"{recording['lost']:,} events were lost, since the kernel's memory for them was full; "
-                     "take a larger --buffer")  # fmt: skip
+        found.append(
+            f"{recording['lost']:,} events were lost, since the kernel's memory for them was full; "
+            "take a larger --buffer"
+        )
     if recording["inferred"]:
-        found.append(f"starts inferred from CPU times: {recording['inferred']:,}, since this kernel does not tell of all, as "
-                     "on the way from an idle CPU")  # fmt: skip
+        found.append(
+            f"starts inferred from CPU times: {recording['inferred']:,}, since this kernel does not tell of all, as "
+            "on the way from an idle CPU"
+        )
     if recording["repairs"]:
         found.append(f"states mended where events contradict others: {recording['repairs']:,}")
     if recording["is_realtime"] is False:
-        found.append("the recorder had no real-time priority (CAP_SYS_NICE), so busy CPUs may keep it waiting")
+        found.append(
+            "the recorder had no real-time priority (CAP_SYS_NICE), so busy CPUs may keep it waiting"
+        )
     command = run.get("command")
     if command and (command["exit_code"] or command["signal"]):
         how = f"signal {command['signal']}" if command["signal"] else f"exit code {command['exit_code']}"
@@ -111,9 +119,16 @@ def show_recorded(folder: Path) -> None:
         say(_console(), escape(line))
     if disturbed and run["recording"]["disturbance"]["share"] > DISTURBED_MAX:
         return
-    words = [f"{heading.replace(chr(10), ' ')} {show_number(name, metrics[name])}" for name, heading in COLUMNS
-             if metrics.get(name) is not None]  # fmt: skip
-    say(_console(), f"[bold]as recorded[/] on {escape(run['host'])} under {escape(run['policy'])}: " + escape(", ".join(words)))
+    words = [
+        f"{heading.replace(chr(10), ' ')} {show_number(name, metrics[name])}"
+        for name, heading in COLUMNS
+        if metrics.get(name) is not None
+    ]
+    say(
+        _console(),
+        f"[bold]as recorded[/] on {escape(run['host'])} under {escape(run['policy'])}: "
+        + escape(", ".join(words)),
+    )
 
 
 def show_replayed(runs: list[dict]) -> None:

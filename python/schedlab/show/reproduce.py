@@ -60,8 +60,10 @@ class Watch:
         """Sum up all reports."""
         if self._n_reports > 1 and not self._is_silent:
             failed = f"; {self._n_failed} failed" if self._n_failed else ""
-            print(f"{self._n_reports} reports: {self._n_runs:,} runs, {self._n_new:,} of them now, in {self._minutes()}{failed}",
-                  file=sys.stderr)  # fmt: skip
+            print(
+                f"{self._n_reports} reports: {self._n_runs:,} runs, {self._n_new:,} of them now, in {self._minutes()}{failed}",
+                file=sys.stderr,
+            )
 
     def _minutes(self) -> str:
         """Time since the first report."""
@@ -114,19 +116,29 @@ def show_reproduction(made: Reproduction) -> None:
         first = claim.name != previous
         previous = claim.name
         table.add_row(
-            escape(claim.name) if first else "", escape(claim.where) if first else "",
-            escape(published_text(decision)) if first else "", decision.on or "-",
-            ours_text(decision), interval_text(decision), decision.verdict,
+            escape(claim.name) if first else "",
+            escape(claim.where) if first else "",
+            escape(published_text(decision)) if first else "",
+            decision.on or "-",
+            ours_text(decision),
+            interval_text(decision),
+            decision.verdict,
             style=STYLES.get(decision.verdict, ""),
-        )  # fmt: skip
+        )
     console.print(table, highlight=False)
     for decision in made.decisions:
         if decision.verdict == UNTESTED:
             where = f" on {decision.on}" if decision.on else ""
-            console.print(f"[dim]{escape(decision.claim.name)}{escape(where)} cannot be tested: {escape(decision.reason)}[/]", highlight=False)
+            console.print(
+                f"[dim]{escape(decision.claim.name)}{escape(where)} cannot be tested: {escape(decision.reason)}[/]",
+                highlight=False,
+            )
     for sentence in count_sentences(made):
         console.print(escape(sentence), highlight=False)
     for run in made.failed[:5]:
-        console.print(f"[red]failed:[/] {escape(run['workload'])} under {escape(run['policy'])}: "
-                      f"{escape(str(run['error']))}", highlight=False)  # fmt: skip
+        console.print(
+            f"[red]failed:[/] {escape(run['workload'])} under {escape(run['policy'])}: "
+            f"{escape(str(run['error']))}",
+            highlight=False,
+        )
     console.print(f"Page: {escape(str(made.page))}", highlight=False, soft_wrap=True)

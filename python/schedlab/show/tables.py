@@ -67,8 +67,11 @@ class Progress:
             from rich.progress import Progress as Bar
 
             self._bar = Bar(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                console=Console(stderr=True), transient=True,
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                console=Console(stderr=True),
+                transient=True,
             )
             self._bar.start()
             self._task = self._bar.add_task("starting", total=None)
@@ -175,7 +178,10 @@ def _show_usage(console: Console, runs: list[dict]) -> None:
         show_table(console, "all processes together", columns)
     reasons = {run["no_records"] for run in runs if run.get("no_records")}
     for reason in reasons:
-        say(console, f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations")
+        say(
+            console,
+            f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations",
+        )
 
 
 def _show_machine(console: Console, runs: list[dict]) -> None:
@@ -202,8 +208,12 @@ def _show_verdict(console: Console, result) -> None:
         more = f" (and {len(runs) - 1} more seeds)" if seeds and len(runs) > 1 else ""
         say(console, f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: {escape(error)}")
         if seeds and Path(runs[0]["directory"], "records.slr").exists():
-            console.print(f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}",
-                          markup=False, soft_wrap=True, highlight=False)  # fmt: skip
+            console.print(
+                f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}",
+                markup=False,
+                soft_wrap=True,
+                highlight=False,
+            )
     _show_logs(console, result.runs)
 
 
@@ -216,12 +226,17 @@ def _show_logs(console: Console, runs: list[dict]) -> None:
     for (workload, policy), of_policy in printed.items():
         run = next((run for run in of_policy if run["status"] != "ok"), of_policy[0])
         more = f" ({len(of_policy) - 1} more runs printed, too)" if len(of_policy) > 1 else ""
-        console.print(f"{workload}, {policy}, seed {run['seed']} printed, at its end{more}:",
-                      markup=False, soft_wrap=True, highlight=False)  # fmt: skip
+        console.print(
+            f"{workload}, {policy}, seed {run['seed']} printed, at its end{more}:",
+            markup=False,
+            soft_wrap=True,
+            highlight=False,
+        )
         for line in run["log"]:
             console.print(f"  | {line}", markup=False, soft_wrap=True, highlight=False)
-        console.print(f"  all of it: {Path(run['directory'], LOG_FILE)}",
-                      markup=False, soft_wrap=True, highlight=False)  # fmt: skip
+        console.print(
+            f"  all of it: {Path(run['directory'], LOG_FILE)}", markup=False, soft_wrap=True, highlight=False
+        )
 
 
 def _show_verdicts(console: Console, key: tuple, policies: dict, comparisons: list[dict]) -> None:
@@ -263,15 +278,24 @@ def _show_doubts(console: Console, comparisons: list[dict], *, is_grave: bool = 
             seen.add((label, doubt["kind"]))
             more = len(doubt["metrics"]) - 1
             others = f" (and {more} more metric{'s' * (more > 1)})" if label and more else ""
-            say(console, f"  [{style}]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
-                f"{escape(doubt['hint'])}")  # fmt: skip
+            say(
+                console,
+                f"  [{style}]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
+                f"{escape(doubt['hint'])}",
+            )
 
 
 def _plain_table(console: Console, title: str) -> Table:
     """A table without bars, and without a rule where that would cost too much width."""
-    return Table(title=escape(title), title_justify="left", title_style="bold",
-                 box=SIMPLE_HEAD if console.width >= 100 else None, show_edge=False,
-                 padding=(0, 1, 0, 0), header_style="underline")
+    return Table(
+        title=escape(title),
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD if console.width >= 100 else None,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="underline",
+    )
 
 
 def show_table(console: Console, title: str, columns: Sequence[tuple[str, Sequence[str]]]) -> None:
@@ -291,7 +315,12 @@ def show_table(console: Console, title: str, columns: Sequence[tuple[str, Sequen
         for heading, _ in part:
             # Only a name may be broken, where it leaves no room for its numbers.
             is_name = heading == part[0][0]
-            table.add_column(heading, justify="left" if heading in OF_WORDS else "right", no_wrap=not is_name, overflow="fold")
+            table.add_column(
+                heading,
+                justify="left" if heading in OF_WORDS else "right",
+                no_wrap=not is_name,
+                overflow="fold",
+            )
         for row in zip(*(cells for _, cells in part), strict=True):
             table.add_row(*row)
         console.print(table, highlight=False)
@@ -320,9 +349,7 @@ def _show_run_table(console: Console, workload: str, policies: dict[str, list[di
         if any(value is not None for value in values.values()):
             columns.append((heading, [_cell(name, values, policy) for policy in policies]))
     bad = [sum(run["status"] != "ok" for run in runs) for runs in policies.values()]
-    columns.append(
-        ("physics", [f"[red]{n} of {seeds} failed[/red]" if n else "ok" for n in bad])
-    )
+    columns.append(("physics", [f"[red]{n} of {seeds} failed[/red]" if n else "ok" for n in bad]))
     show_table(console, title, columns)
 
 
@@ -340,8 +367,11 @@ def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[d
     if None in makespans or None in busy or len(runs) < 2:
         return
     if min(busy) > 0.98 and max(makespans) - min(makespans) <= 0.001 * max(makespans):
-        say(console, f"{escape(workload)}: the last task ends after {show_time(max(makespans))} under every "
-            "policy; a busy CPU cannot do fixed work faster.")  # fmt: skip
+        say(
+            console,
+            f"{escape(workload)}: the last task ends after {show_time(max(makespans))} under every "
+            "policy; a busy CPU cannot do fixed work faster.",
+        )
 
 
 def _show_workload_table(console: Console, name: str, groups: dict[str, dict[str, list[dict]]]) -> None:
@@ -402,8 +432,9 @@ def show_demo(result) -> None:
         "Bold is the best mean; whether a difference is more than chance is said by\n"
         f"`{lab} run` with --seeds 10 or more. `{lab} metrics` explains the columns.\n"
         f"Your own policy: `{lab} new mine` writes one that works, and says how to go on.",
-        highlight=False, markup=False,
-    )  # fmt: skip
+        highlight=False,
+        markup=False,
+    )
 
 
 def show_policies(entries: list[dict]) -> None:
@@ -417,21 +448,28 @@ def show_policies(entries: list[dict]) -> None:
     console = _console()
     for entry in entries:
         if entry["error"]:
-            console.print(f"[red bold]{escape(entry['name'])}[/]  {escape(entry['error'])}",
-                          highlight=False, soft_wrap=True)  # fmt: skip
+            console.print(
+                f"[red bold]{escape(entry['name'])}[/]  {escape(entry['error'])}",
+                highlight=False,
+                soft_wrap=True,
+            )
             continue
         declared = {True: "work-conserving", False: "not work-conserving", None: ""}
         console.print(
             f"[bold]{escape(entry['name'])}[/]  {escape(entry['summary'])}"
-            + (f" [dim]({declared[entry['work_conserving']]})[/]"
-               if entry["work_conserving"] is not None else ""),
+            + (
+                f" [dim]({declared[entry['work_conserving']]})[/]"
+                if entry["work_conserving"] is not None
+                else ""
+            ),
             highlight=False,
         )
         for knob in entry["knobs"]:
             console.print(
                 f"    {escape(knob['name'])} = {knob['default_text']}  [dim]{knob['range_text']}[/]  "
-                f"{escape(knob['text'])}", highlight=False,
-            )  # fmt: skip
+                f"{escape(knob['text'])}",
+                highlight=False,
+            )
 
 
 def _show_rows(console: Console, rows: list[dict], columns: tuple[str, ...]) -> None:
@@ -471,8 +509,7 @@ def show_metrics(entries: list[dict]) -> None:
         As `schedlab metrics --json` prints them.
     """
     rows = [
-        entry | {"better": "" if entry["direction"] == "none" else entry["direction"]}
-        for entry in entries
+        entry | {"better": "" if entry["direction"] == "none" else entry["direction"]} for entry in entries
     ]
     columns = ("name", "unit", "better", "level", "formula", "reference")
     _show_rows(_console(), rows, columns)
@@ -489,7 +526,10 @@ def show_findings(findings: list[dict]) -> None:
     console = _console()
     for finding in findings:
         style = "green" if finding["status"] == "ok" else "red" if finding["needed"] else "yellow"
-        say(console, f"[{style}]{finding['status']:>8}[/]  {escape(finding['name'])}: {escape(finding['detail'])}")
+        say(
+            console,
+            f"[{style}]{finding['status']:>8}[/]  {escape(finding['name'])}: {escape(finding['detail'])}",
+        )
 
 
 def show_benchmarks(result: dict) -> None:
@@ -530,8 +570,9 @@ def show_comparison(result: dict) -> None:
         console.print(
             f"[red bold]failed[/] {escape(run['directory'])}: {escape(run['workload'])}, "
             f"{escape(run['policy'])}, seed {run['seed']}: {escape(str(run['error']))}",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            highlight=False,
+            soft_wrap=True,
+        )
     for comparison in result["comparisons"]:
         equal = [n for n, m in comparison["metrics"].items() if m["difference"] == 0 == m["high"]]
         _show_doubts(console, [comparison], is_grave=True)
@@ -541,8 +582,11 @@ def show_comparison(result: dict) -> None:
         else:
             say(console, f"[bold]{escape(title)}[/]")
         if equal:
-            say(console, f"  No difference seen, to the last digit with every seed: {len(equal)} of "
-                f"{len(comparison['metrics'])} metrics.")  # fmt: skip
+            say(
+                console,
+                f"  No difference seen, to the last digit with every seed: {len(equal)} of "
+                f"{len(comparison['metrics'])} metrics.",
+            )
         say(console, f"  {escape(method_sentence(comparison))}")
         if columns[0][1]:
             _show_doubts(console, [comparison])
@@ -557,8 +601,10 @@ def show_comparison(result: dict) -> None:
 def _comparison_columns(comparison: dict, *, left_out: list[str]) -> tuple[str, list[tuple[str, list[str]]]]:
     """One row per metric that differs at all: both means, the change with its interval, the verdict."""
     label_a, label_b = comparison["label_a"], comparison["label_b"]
-    title = (f"{comparison['workload']} on {comparison['host']}, "
-             f"{comparison['cpus']} CPU{'s' if comparison['cpus'] > 1 else ''}: a = {label_a}, b = {label_b}")
+    title = (
+        f"{comparison['workload']} on {comparison['host']}, "
+        f"{comparison['cpus']} CPU{'s' if comparison['cpus'] > 1 else ''}: a = {label_a}, b = {label_b}"
+    )
     rows = []
     for name, entry in comparison["metrics"].items():
         if name in left_out:

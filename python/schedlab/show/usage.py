@@ -48,8 +48,11 @@ def usage_rows(runs: list[dict]) -> list[dict]:
         for name in COLUMNS:
             interval = mean_interval([float(usage[name]) for usage in usages], least=0)
             is_known = len(usages) > 1
-            row[name] = {"mean": interval.estimate, "low": interval.low if is_known else None,
-                         "high": interval.high if is_known else None}  # fmt: skip
+            row[name] = {
+                "mean": interval.estimate,
+                "low": interval.low if is_known else None,
+                "high": interval.high if is_known else None,
+            }
         rows.append(row)
     return rows
 
@@ -71,7 +74,9 @@ def usage_columns(runs: list[dict]) -> list[tuple[str, list[str]]]:
     if not rows:
         return []
     columns = [("policy", [escape(row["policy"]) for row in rows])]
-    columns += [(heading, [_cell(name, row[name]["mean"]) for row in rows]) for name, heading in COLUMNS.items()]
+    columns += [
+        (heading, [_cell(name, row[name]["mean"]) for row in rows]) for name, heading in COLUMNS.items()
+    ]
     columns.insert(2, (f"{CONFIDENCE:.0%} interval", [_interval(row["wall_ns"]) for row in rows]))
     return columns
 
@@ -106,5 +111,9 @@ def machine_doubts(runs: list[dict]) -> list[dict]:
     ours = [run for run in runs if run["host"] == "linux" and "linux" in run["environment"]]
     if not ours:
         return []
-    classes = [parse_class(name) for name in dict.fromkeys(run["policy"] for run in ours) if name.partition(":")[0] in NUMBERS]
+    classes = [
+        parse_class(name)
+        for name in dict.fromkeys(run["policy"] for run in ours)
+        if name.partition(":")[0] in NUMBERS
+    ]
     return doubt_machine(ours[0]["environment"]["linux"], classes)

@@ -125,9 +125,7 @@ def bca_of_means(
     return low, high
 
 
-def bca_of_ratios(
-    a, b, *, confidence: float, nr_resamples: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def bca_of_ratios(a, b, *, confidence: float, nr_resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals of mean(b) / mean(a), resampled by pairs.
 
     Parameters

@@ -12,6 +12,7 @@ Read next: doubts.py, the caller.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -42,7 +43,7 @@ def _hull(x, y, first: int, last: int, sign: int) -> list[int]:
 def _along(x, y, kept: list[int]) -> list[float]:
     """The hull's height at every point from its first to its last."""
     heights = []
-    for k, j in zip(kept, kept[1:], strict=False):
+    for k, j in itertools.pairwise(kept):
         slope = (y[j] - y[k]) / (x[j] - x[k])
         heights += [y[k] + slope * (x[i] - x[k]) for i in range(k, j)]
     return [*heights, y[kept[-1]]]

@@ -154,9 +154,10 @@ def survivors(pairs, *, label_a: str, label_b: str) -> tuple[SurvivorsWarning, l
         ]
         texts.append(f"{totals[0]} tasks {words} under {label_a}, {totals[1]} under {label_b}")
         names += [
-            name for name in pairs[0][0]
+            name
+            for name in pairs[0][0]
             if name.startswith(starts) and any(run.get(name) is not None for pair in pairs for run in pair)
-        ]  # fmt: skip
+        ]
     if not names:
         return None
     return SurvivorsWarning("; ".join(texts)), names
@@ -229,9 +230,7 @@ def _far(values: np.ndarray) -> np.ndarray:
     distance = np.abs(values - np.median(values))
     unit = MAD_TO_SD * np.median(distance)
     sizes = list(CRITICAL_DISTANCE)
-    bound = np.interp(
-        math.log(len(values)), np.log(sizes), [CRITICAL_DISTANCE[size] for size in sizes]
-    )
+    bound = np.interp(math.log(len(values)), np.log(sizes), [CRITICAL_DISTANCE[size] for size in sizes])
     return distance > bound * unit if unit > 0 else np.zeros(len(values), bool)
 
 
@@ -378,14 +377,19 @@ def examine(x, *, order=None, show=None) -> list[SampleWarning]:
     if is_bimodal(values):
         looked_at = _thin(np.sort(values))
         found.append(
-            BimodalWarning(f"the {n} runs form two groups (dip {dip(looked_at):.3f}, bound "
-                           f"{critical_dip(len(looked_at)):.3f})")  # fmt: skip
+            BimodalWarning(
+                f"the {n} runs form two groups (dip {dip(looked_at):.3f}, bound "
+                f"{critical_dip(len(looked_at)):.3f})"
+            )
         )
     if where := outliers(values):
         show = show or "{:g}".format
         which = ", ".join(show(float(values[i])) for i in where[:5])
-        found.append(OutlierWarning(f"{len(where)} of {n} runs far from the median "
-                                    f"{show(float(np.median(values)))}: {which}"))  # fmt: skip
+        found.append(
+            OutlierWarning(
+                f"{len(where)} of {n} runs far from the median {show(float(np.median(values)))}: {which}"
+            )
+        )
     if order is not None:
         p = drift_p_value(values[np.argsort(order, kind="stable")])
         if p <= DRIFT_LEVEL:

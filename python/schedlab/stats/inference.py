@@ -190,8 +190,14 @@ def _student_half(rows: np.ndarray, confidence: float) -> np.ndarray:
 
 
 def mean_intervals(
-    rows, *, confidence: float = CONFIDENCE, nr_resamples: int = NR_RESAMPLES, seed: int = SEED,
-    scale=None, is_expanded: bool = True, least: float = -math.inf,
+    rows,
+    *,
+    confidence: float = CONFIDENCE,
+    nr_resamples: int = NR_RESAMPLES,
+    seed: int = SEED,
+    scale=None,
+    is_expanded: bool = True,
+    least: float = -math.inf,
 ) -> list[Interval]:
     """Confidence intervals of the means of many samples of one size.
 
@@ -267,18 +273,24 @@ def mean_intervals(
         low[vary], high[vary] = mean[vary] - half, mean[vary] + half
     elif vary.any():
         low[vary], high[vary] = bca_of_means(
-            rows[vary], confidence=confidence, is_expanded=is_expanded, **drawn)
+            rows[vary], confidence=confidence, is_expanded=is_expanded, **drawn
+        )
     low = np.maximum(low, least)
     mean = np.where(constant, rows[:, 0], mean)
     return [
         Interval(float(m), float(lo), float(hi), n, confidence, "deterministic")
-        if c else Interval(float(m), float(lo), float(hi), n, confidence, method, **drawn)
+        if c
+        else Interval(float(m), float(lo), float(hi), n, confidence, method, **drawn)
         for m, lo, hi, c in zip(mean, low, high, constant, strict=True)
     ]
 
 
 def mean_interval(
-    x, *, confidence: float = CONFIDENCE, nr_resamples: int = NR_RESAMPLES, seed: int = SEED,
+    x,
+    *,
+    confidence: float = CONFIDENCE,
+    nr_resamples: int = NR_RESAMPLES,
+    seed: int = SEED,
     least: float = -math.inf,
 ) -> Interval:
     """Confidence interval of the mean of one sample.
@@ -386,9 +398,13 @@ def quantile_ci(x_ns, *, q: float = 0.5, confidence: float = CONFIDENCE) -> Quan
             f"at least {math.ceil(need)} are needed"
         )
     return QuantileCI(
-        ordered[math.ceil(q * n) - 1].item(), ordered[low - 1].item(), ordered[high - 1].item(),
-        n, confidence, float(at_most[high - 1] - at_most[low - 1]),
-    )  # fmt: skip
+        ordered[math.ceil(q * n) - 1].item(),
+        ordered[low - 1].item(),
+        ordered[high - 1].item(),
+        n,
+        confidence,
+        float(at_most[high - 1] - at_most[low - 1]),
+    )
 
 
 # ---- two policies -----------------------------------------------------------
@@ -468,7 +484,8 @@ def compare_paired(
                 test=tests[i][1],
                 vargha_delaney=larger,
                 cliffs_delta=2 * larger - 1,
-                standardised=None if intervals[i].method in ("single", "deterministic")
+                standardised=None
+                if intervals[i].method in ("single", "deterministic")
                 else float(difference[i].mean() / difference[i].std(ddof=1)),
             )
         )

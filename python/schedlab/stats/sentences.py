@@ -16,10 +16,20 @@ import math
 
 from ..metrics.dictionary import DICTIONARY
 
-_STATISTICS = {"mean": "mean {}", "p50": "median {}", "p95": "95th percentile of {}",
-               "p99": "99th percentile of {}", "max": "largest {}"}
-_QUANTITIES = {"turnaround_ns": "turnaround", "response_ns": "response", "wait_ns": "waiting time",
-               "wakeup_ns": "wake-up latency", "slowdown": "slowdown"}
+_STATISTICS = {
+    "mean": "mean {}",
+    "p50": "median {}",
+    "p95": "95th percentile of {}",
+    "p99": "99th percentile of {}",
+    "max": "largest {}",
+}
+_QUANTITIES = {
+    "turnaround_ns": "turnaround",
+    "response_ns": "response",
+    "wait_ns": "waiting time",
+    "wakeup_ns": "wake-up latency",
+    "slowdown": "slowdown",
+}
 _LABELS = {
     "response_ns_iqr": "spread of response (IQR)",
     "starvation_ns": "longest wait",
@@ -129,8 +139,11 @@ def show_time(value_ns: float) -> str:
     """
     for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         if abs(value_ns) >= 0.9995 * scale:
-            return f"{value_ns / scale:,.3g} {unit}" if abs(value_ns) < 1000 * scale else (
-                f"{value_ns / scale:,.0f} {unit}")
+            return (
+                f"{value_ns / scale:,.3g} {unit}"
+                if abs(value_ns) < 1000 * scale
+                else (f"{value_ns / scale:,.0f} {unit}")
+            )
     return f"{value_ns:.3g} ns" if value_ns else "0"
 
 
@@ -242,19 +255,24 @@ def _verdict(comparison: dict, name: str) -> str:
     if entry["verdict"] == "not tested" and n > 1:
         return f"{_capital(what)}: {one} under {a}, {other} under {b}."
     if entry["verdict"] == "not tested":
-        return (f"{_capital(what)}: {one} under {a}, {other} under {b}. "
-                "One seed decides nothing; use --seeds 10.")  # fmt: skip
+        return (
+            f"{_capital(what)}: {one} under {a}, {other} under {b}. One seed decides nothing; use --seeds 10."
+        )
     if entry["verdict"] == "no difference":
-        return (f"No difference in {what}: {one} under {a} and under {b}, "
-                f"to the last digit with each of {n} seeds.")  # fmt: skip
+        return (
+            f"No difference in {what}: {one} under {a} and under {b}, "
+            f"to the last digit with each of {n} seeds."
+        )
     if entry["verdict"] == "undecided":
         seen = f"Undecided with {n} seeds: {what} is {one} under {a} and {other} under {b}"
         low, high = signed(name, entry["low"]), signed(name, entry["high"])
         if entry["p_adjusted"] is not None and (entry["low"] or 0) * (entry["high"] or 0) > 0:
             # The interval is of this metric alone; the verdict is one of many.
-            return (f"{seen}; its {100 * comparison['confidence']:g} % interval, {low} to {high}, leaves out "
-                    f"zero, but among so many tests that may be chance ({p_text(entry['p_adjusted'])} after "
-                    "Holm).")  # fmt: skip
+            return (
+                f"{seen}; its {100 * comparison['confidence']:g} % interval, {low} to {high}, leaves out "
+                f"zero, but among so many tests that may be chance ({p_text(entry['p_adjusted'])} after "
+                "Holm)."
+            )
         return f"{seen}; a mean difference from {low} to {high} cannot be ruled out."
     worse = "higher" if entry["difference"] > 0 else "lower"
     change = f", {show_change(entry['ratio'])}" if entry["ratio"] is not None else ""
@@ -385,9 +403,13 @@ def ranking_sentences(comparisons: list[dict], means: dict[str, dict[str, float]
         reservations = [reservation(comparison, name) for comparison in comparisons]
         lines.append(f"{'; '.join(parts)}.{max(reservations)}")
     if without["undecided"]:
-        lines.append(f"Undecided with {n_seeds} seeds, between any two policies: {', '.join(without['undecided'])}.")
+        lines.append(
+            f"Undecided with {n_seeds} seeds, between any two policies: {', '.join(without['undecided'])}."
+        )
     if without["no difference"]:
-        lines.append(f"No difference between any two policies with any seed: {', '.join(without['no difference'])}.")
+        lines.append(
+            f"No difference between any two policies with any seed: {', '.join(without['no difference'])}."
+        )
     return lines
 
 

@@ -24,8 +24,7 @@ TASKS_MAX = 1_000_000
 OPS_PER_TASK_MAX = 65_536
 
 #: An endless loop must contain one of these, or time would stand still in it.
-_TAKES_TIME = ("run", "work", "sleep", "period", "read", "write", "recv", "barrier", "await",
-               "timer")
+_TAKES_TIME = ("run", "work", "sleep", "period", "read", "write", "recv", "barrier", "await", "timer")
 
 
 def check_workload(
@@ -95,45 +94,62 @@ def _check_spawns(source: Source, tasks: list[Task], by_name: dict[str, Task]) -
                 hint = did_you_mean(phase.name, by_name)
                 _fault(source, task, phase, f"spawn: unknown task {phase.name!r}{hint}")
             elif not child.arrival.is_spawned:
-                _fault(source, task, phase, f"spawn: task {phase.name!r} arrives by itself; "
-                       "give it arrival = \"spawned\"")
+                _fault(
+                    source,
+                    task,
+                    phase,
+                    f'spawn: task {phase.name!r} arrives by itself; give it arrival = "spawned"',
+                )
             elif child.parent not in ("", task.name):
-                _fault(source, task, phase, f"spawn: task {phase.name!r} is already spawned by "
-                       f"{child.parent!r}; a task has one parent")
+                _fault(
+                    source,
+                    task,
+                    phase,
+                    f"spawn: task {phase.name!r} is already spawned by "
+                    f"{child.parent!r}; a task has one parent",
+                )
             elif times is None:
-                _fault(source, task, phase, f"spawn: task {phase.name!r} would be spawned without "
-                       "end; put it in a loop with a number of rounds")
+                _fault(
+                    source,
+                    task,
+                    phase,
+                    f"spawn: task {phase.name!r} would be spawned without "
+                    "end; put it in a loop with a number of rounds",
+                )
                 child.parent = task.name
             else:
                 child.parent = task.name
                 per_parent[child.name] = per_parent.get(child.name, 0) + times
     for task in tasks:
         if task.arrival.is_spawned and not task.parent:
-            source.fault((*task.at, "arrival"), f"task {task.name!r}",
-                         f"nobody spawns it; add {{spawn = {task.name!r}}} to a task")
+            source.fault(
+                (*task.at, "arrival"),
+                f"task {task.name!r}",
+                f"nobody spawns it; add {{spawn = {task.name!r}}} to a task",
+            )
         elif task.arrival.is_spawned:
             _count_spawned(source, task, by_name, per_parent)
 
 
-def _count_spawned(
-    source: Source, task: Task, by_name: dict[str, Task], per_parent: dict[str, int]
-) -> None:
+def _count_spawned(source: Source, task: Task, by_name: dict[str, Task], per_parent: dict[str, int]) -> None:
     """Multiply along the chain of parents."""
     total, line = 1, task
     seen = set()
     while line.arrival.is_spawned:
         if line.name in seen or not line.parent:
             if line.name == task.name:
-                source.fault(task.at, f"task {task.name!r}",
-                             "it spawns itself, so it can never start")
+                source.fault(task.at, f"task {task.name!r}", "it spawns itself, so it can never start")
             return
         seen.add(line.name)
         total *= per_parent.get(line.name, 1)
         line = by_name[line.parent]
     total *= line.count
     if task.count not in (0, total):
-        source.fault((*task.at, "count"), f"task {task.name!r}",
-                     f"count is {task.count}, but {total} are spawned; leave count out")
+        source.fault(
+            (*task.at, "count"),
+            f"task {task.name!r}",
+            f"count is {task.count}, but {total} are spawned; leave count out",
+        )
     task.count = total
 
 
@@ -156,21 +172,36 @@ def _check_flow(source: Source, task: Task, horizon_ns: int) -> None:
         if phase.verb == "loop" and not phase.rounds:
             ends = False
             if not any(_takes_time(inside) for inside, _ in walk(phase.body)):
-                _fault(source, task, phase, "loop: no time passes in this endless loop; "
-                       "add a run, sleep or other phase that takes time")
+                _fault(
+                    source,
+                    task,
+                    phase,
+                    "loop: no time passes in this endless loop; "
+                    "add a run, sleep or other phase that takes time",
+                )
         value = phase.amount.constant if phase.amount else None
         if phase.verb in ("run", "sleep") and value and times and value * times > TIME_MAX_NS:
-            _fault(source, task, phase,
-                   f"{phase.verb}: {value} ns, {times} times, is more than {TIME_MAX_NS} ns")
+            _fault(
+                source, task, phase, f"{phase.verb}: {value} ns, {times} times, is more than {TIME_MAX_NS} ns"
+            )
     if task.is_burst_from_run and not any(phase.verb == "run" for phase, _ in walk(task.phases)):
-        source.fault((*task.at, "burst"), f"task {task.name!r}",
-                     "burst: \"run\" takes the length of the first run, but there is none")
+        source.fault(
+            (*task.at, "burst"),
+            f"task {task.name!r}",
+            'burst: "run" takes the length of the first run, but there is none',
+        )
     if not ends and not horizon_ns:
-        source.fault((*task.at, "phases"), f"task {task.name!r}",
-                     "it never ends; give [workload] a horizon, or the loop a number of rounds")
+        source.fault(
+            (*task.at, "phases"),
+            f"task {task.name!r}",
+            "it never ends; give [workload] a horizon, or the loop a number of rounds",
+        )
     if nr_ops > OPS_PER_TASK_MAX:
-        source.fault((*task.at, "phases"), f"task {task.name!r}",
-                     f"{nr_ops} phases; at most {OPS_PER_TASK_MAX} are possible, so use loops")
+        source.fault(
+            (*task.at, "phases"),
+            f"task {task.name!r}",
+            f"{nr_ops} phases; at most {OPS_PER_TASK_MAX} are possible, so use loops",
+        )
 
 
 def _takes_time(phase: Phase) -> bool:
@@ -178,9 +209,7 @@ def _takes_time(phase: Phase) -> bool:
     return phase.verb in _TAKES_TIME and not is_nothing
 
 
-def _check_reached(
-    source: Source, task: Task, phases: tuple[Phase, ...], *, is_top: bool
-) -> None:
+def _check_reached(source: Source, task: Task, phases: tuple[Phase, ...], *, is_top: bool) -> None:
     for i, phase in enumerate(phases):
         stops = phase.verb == "exit" or (phase.verb == "loop" and not phase.rounds)
         if stops and i + 1 < len(phases):
@@ -223,7 +252,8 @@ def _check_slots(source: Source, task: Task) -> None:
     total = depth + tables + len(children) + len(timers)
     if total > SLOTS_MAX:
         source.fault(
-            (*task.at, "phases"), f"task {task.name!r}",
+            (*task.at, "phases"),
+            f"task {task.name!r}",
             f"needs {total} counters, at most {SLOTS_MAX} are possible: loops nest {depth} deep, "
             f"{tables} drawn values stand in loops, {len(children)} tasks are spawned, "
             f"{len(timers)} timers are used",
@@ -234,19 +264,19 @@ def _check_locks(source: Source, task: Task) -> None:
     held: list[str] = []
     _follow_locks(source, task, task.phases, held)
     for name in held:
-        source.fault((*task.at, "phases"), f"task {task.name!r}",
-                     f"it ends while it holds lock {name!r}; add {{unlock = {name!r}}}")
+        source.fault(
+            (*task.at, "phases"),
+            f"task {task.name!r}",
+            f"it ends while it holds lock {name!r}; add {{unlock = {name!r}}}",
+        )
 
 
-def _follow_locks(
-    source: Source, task: Task, phases: tuple[Phase, ...], held: list[str]
-) -> None:
+def _follow_locks(source: Source, task: Task, phases: tuple[Phase, ...], held: list[str]) -> None:
     """Keep `held` up to date along the phases."""
     for phase in phases:
         if phase.verb == "lock":
             if phase.name in held:
-                _fault(source, task, phase,
-                       f"lock: {phase.name!r} is held already; it would wait for itself")
+                _fault(source, task, phase, f"lock: {phase.name!r} is held already; it would wait for itself")
             else:
                 held.append(phase.name)
         elif phase.verb == "unlock":
@@ -266,8 +296,13 @@ def _follow_locks(
             _follow_locks(source, task, phase.body, held)
             if sorted(before) != sorted(held):
                 changed = sorted(set(before) ^ set(held))
-                _fault(source, task, phase, f"loop: lock {changed[0]!r} is not in the same state "
-                       "at the end of a round as at its start")
+                _fault(
+                    source,
+                    task,
+                    phase,
+                    f"loop: lock {changed[0]!r} is not in the same state "
+                    "at the end of a round as at its start",
+                )
                 held[:] = before
 
 
@@ -280,9 +315,7 @@ def _check_waits(source: Source, task: Task) -> None:
             _fault(source, task, phase, "wait: this task spawns nothing")
 
 
-def _follow_waits(
-    source: Source, task: Task, phases: tuple[Phase, ...], children: int
-) -> int:
+def _follow_waits(source: Source, task: Task, phases: tuple[Phase, ...], children: int) -> int:
     """Count the children that may still be waited for; return how many are left."""
     for phase in phases:
         if phase.verb == "spawn":
@@ -290,8 +323,12 @@ def _follow_waits(
         elif phase.verb == "wait":
             number = phase.amount.constant if phase.amount else 0
             if number and number > children:
-                _fault(source, task, phase, f"wait: for {number} children, but only {children} "
-                       "are spawned and not yet waited for")
+                _fault(
+                    source,
+                    task,
+                    phase,
+                    f"wait: for {number} children, but only {children} are spawned and not yet waited for",
+                )
             children = max(children - number, 0) if number else 0
         elif phase.verb == "loop":
             after = _follow_waits(source, task, phase.body, children)
@@ -301,8 +338,15 @@ def _follow_waits(
 
 
 def _check_names(source: Source, task: Task, objects: list[SyncObject]) -> None:
-    kind_of = {"lock": "lock", "unlock": "lock", "send": "pipe", "recv": "pipe",
-               "barrier": "barrier", "await": "condition", "signal": "condition"}
+    kind_of = {
+        "lock": "lock",
+        "unlock": "lock",
+        "send": "pipe",
+        "recv": "pipe",
+        "barrier": "barrier",
+        "await": "condition",
+        "signal": "condition",
+    }
     for phase, _ in walk(task.phases):
         kind = kind_of.get(phase.verb)
         if kind is None:
@@ -325,8 +369,11 @@ def _check_barrier(source: Source, barrier: SyncObject, tasks: list[Task]) -> No
     place = f"barrier {barrier.name!r}"
     users: list[tuple[Task, int | None]] = []
     for task in tasks:
-        rounds = [times for phase, times in walk(task.phases)
-                  if phase.verb == "barrier" and phase.name == barrier.name]
+        rounds = [
+            times
+            for phase, times in walk(task.phases)
+            if phase.verb == "barrier" and phase.name == barrier.name
+        ]
         if rounds:
             users.append((task, None if None in rounds else sum(t or 0 for t in rounds)))
     instances = sum(task.count for task, _ in users)
@@ -335,8 +382,11 @@ def _check_barrier(source: Source, barrier: SyncObject, tasks: list[Task]) -> No
         return
     barrier.param = barrier.param or instances
     if barrier.param > instances:
-        source.fault((*barrier.at, "parties"), place,
-                     f"{barrier.param} parties can never meet: {instances} tasks use it")
+        source.fault(
+            (*barrier.at, "parties"),
+            place,
+            f"{barrier.param} parties can never meet: {instances} tasks use it",
+        )
         return
     finite = [(task.count, rounds) for task, rounds in users if rounds is not None]
     if len(finite) < len(users):
@@ -344,8 +394,11 @@ def _check_barrier(source: Source, barrier: SyncObject, tasks: list[Task]) -> No
     arrivals = sum(count * rounds for count, rounds in finite)
     uneven = barrier.param == instances and len({rounds for _, rounds in finite}) > 1
     if uneven or arrivals % barrier.param:
-        source.fault(barrier.at, place, f"the last round never fills: {arrivals} arrivals in all, "
-                     f"{barrier.param} parties")
+        source.fault(
+            barrier.at,
+            place,
+            f"the last round never fills: {arrivals} arrivals in all, {barrier.param} parties",
+        )
 
 
 def _check_condition(source: Source, condition: SyncObject, tasks: list[Task]) -> None:
@@ -385,10 +438,13 @@ def _check_pipe(source: Source, pipe: SyncObject, tasks: list[Task]) -> None:
     elif not used["send"]:
         source.fault(pipe.at, place, "tasks receive from it, but none sends")
     elif not used["recv"] and (sent is None or sent > pipe.param):
-        source.fault(pipe.at, place, f"tasks send more than its {pipe.param} bytes, "
-                     "but none receives")
+        source.fault(pipe.at, place, f"tasks send more than its {pipe.param} bytes, but none receives")
     elif sent is not None and received is not None and received > sent:
         source.fault(pipe.at, place, f"{received} bytes are to be received, but only {sent} sent")
     elif sent is not None and received is not None and sent - received > pipe.param:
-        source.fault(pipe.at, place, f"{sent} bytes are sent, {received} received: the rest does "
-                     f"not fit its {pipe.param} bytes, so a sender would wait for ever")
+        source.fault(
+            pipe.at,
+            place,
+            f"{sent} bytes are sent, {received} received: the rest does "
+            f"not fit its {pipe.param} bytes, so a sender would wait for ever",
+        )

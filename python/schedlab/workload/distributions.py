@@ -93,9 +93,7 @@ def looks_like_distribution(value: object) -> bool:
     return isinstance(value, str) and _CALL.fullmatch(value) is not None
 
 
-def parse_distribution(
-    value: object, *, read: Callable[[object], int], minimum: int = 0
-) -> Distribution:
+def parse_distribution(value: object, *, read: Callable[[object], int], minimum: int = 0) -> Distribution:
     """Read a distribution in either form.
 
     Parameters
@@ -176,9 +174,7 @@ def _check(distribution: Distribution) -> None:
     if kind in ("constant", "uniform", "choice"):
         span = min(values), max(values)
         if span[0] < low or span[1] > high:
-            raise UnitError(
-                f"{kind}: values from {span[0]} to {span[1]} leave the range {low} to {high}"
-            )
+            raise UnitError(f"{kind}: values from {span[0]} to {span[1]} leave the range {low} to {high}")
     elif kind == "pareto" and values[0] > high:
         raise UnitError(f"pareto: scale ({values[0]}) is above max ({high})")
     elif kind == "normal" and not low <= values[0] <= high:

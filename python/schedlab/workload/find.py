@@ -78,16 +78,19 @@ def list_workloads() -> list[WorkloadInfo]:
         params = {name: param.default for name, param in workload.params.items()}
         found.append(
             WorkloadInfo(
-                workload.name, path, workload.title, workload.question, workload.cpus,
-                workload.nr_tasks, params,
+                workload.name,
+                path,
+                workload.title,
+                workload.question,
+                workload.cpus,
+                workload.nr_tasks,
+                params,
             )
         )
     return found
 
 
-def load_workload(
-    path_or_name: str | Path, *, params: Mapping[str, object] | None = None
-) -> Workload:
+def load_workload(path_or_name: str | Path, *, params: Mapping[str, object] | None = None) -> Workload:
     """Read a workload by name or from a file.
 
     Parameters
@@ -169,8 +172,10 @@ def load_scaled(path_or_name: str | Path, factor: float) -> Workload:
         return workload
     scaled = {name: param.scaled(factor) for name, param in workload.params.items() if param.scales}
     if not scaled:
-        raise UsageError(f"--scale {factor:g}: no param of {workload.name} says how much work there is; "
-                         "mark one with 'scales = true', or leave --scale out")  # fmt: skip
+        raise UsageError(
+            f"--scale {factor:g}: no param of {workload.name} says how much work there is; "
+            "mark one with 'scales = true', or leave --scale out"
+        )
     return load_workload(path_or_name, params=scaled)
 
 

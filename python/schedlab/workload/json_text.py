@@ -58,8 +58,13 @@ class Node:
     def kind(self) -> str:
         """What it is, in words for a message."""
         names = {
-            Pairs: "an object", list: "an array", str: "a text", bool: "true or false",
-            int: "a whole number", float: "a number with a fraction", type(None): "null",
+            Pairs: "an object",
+            list: "an array",
+            str: "a text",
+            bool: "true or false",
+            int: "a whole number",
+            float: "a number with a fraction",
+            type(None): "null",
         }
         return names[type(self.value)]
 

@@ -92,9 +92,7 @@ class Param:
         return self.value.text()
 
 
-def read_params(
-    source: Source, overrides: Mapping[str, object], *, tick_ns: int
-) -> dict[str, Param]:
+def read_params(source: Source, overrides: Mapping[str, object], *, tick_ns: int) -> dict[str, Param]:
     """Read `[params]` and apply the user's choices.
 
     Parameters
@@ -142,6 +140,8 @@ def _read_param(name: str, declared: object, given: object, tick_ns: int) -> Par
     if not isinstance(scales, bool) or (scales and "choices" in table):
         raise UnitError("scales: must be true, or left out; words have no size")
     if "choices" in table:
+        if not isinstance(table["choices"], list):
+            raise UnitError(f"choices: must be a list of strings (got {table['choices']})")
         choices = tuple(str(choice) for choice in table["choices"])
         for word in (str(default), str(text)):
             if word not in choices:
@@ -150,9 +150,7 @@ def _read_param(name: str, declared: object, given: object, tick_ns: int) -> Par
     expected = parse_quantity(default, tick_ns=tick_ns)
     value = parse_quantity(text, tick_ns=tick_ns)
     if value.dimension != expected.dimension and value.value != 0:
-        raise UnitError(
-            f"must be a {expected.dimension}, like its default {default} (got {text})"
-        )
+        raise UnitError(f"must be a {expected.dimension}, like its default {default} (got {text})")
     value = Quantity(value.value, expected.dimension)
     for key, is_wrong in (("min", Fraction.__lt__), ("max", Fraction.__gt__)):
         if key not in table:

@@ -218,9 +218,7 @@ class PhaseReader:
     def _time(self, value: object) -> int:
         return parse_duration(value, tick_ns=self.tick_ns)
 
-    def _amount(
-        self, value: object, read: Callable[[object], int], minimum: int = 1
-    ) -> Distribution:
+    def _amount(self, value: object, read: Callable[[object], int], minimum: int = 1) -> Distribution:
         """Read a value or a distribution of values, none below `minimum`."""
         if looks_like_distribution(value):
             return parse_distribution(value, read=read, minimum=minimum)
@@ -257,9 +255,7 @@ class PhaseReader:
             if not isinstance(table.get(key, False), bool):
                 raise UnitError(f"{key} must be true or false (got {table[key]!r})")
         sync, direct = table.get("sync", False), table.get("direct", False)
-        return [
-            replace(blank, amount=amount, chunk_bytes=chunk, is_sync=sync, is_direct=direct)
-        ]
+        return [replace(blank, amount=amount, chunk_bytes=chunk, is_sync=sync, is_direct=direct)]
 
     def message(self, value: object, blank: Phase) -> list[Phase]:
         """Read send and recv: ``{pipe = "p", bytes = 64}``, or the pipe for one byte."""

@@ -221,7 +221,9 @@ def _read_global(context: Context, node: Node | None) -> None:
             continue
         types, reason = GLOBAL[pair.key]
         if type(pair.node.value) not in types:
-            words = " or ".join({int: "a whole number", str: "a text", bool: "true or false"}[t] for t in types)
+            words = " or ".join(
+                {int: "a whole number", str: "a text", bool: "true or false"}[t] for t in types
+            )
             context.fault(pair.line, "global", f"{pair.key} must be {words} (got {pair.node.kind})")
         elif reason:
             ignored.setdefault(reason, []).append(pair.key)
@@ -241,16 +243,24 @@ def _check_global(context: Context, settings: dict[str, Node]) -> None:
         context.default_policy = policy.value
     inherits = settings.get("pi_enabled")
     if inherits and inherits.value:
-        context.fault(inherits.line, "global", "pi_enabled: whether a lock lends its holder the "
-                      "priority of who waits is the policy's business here; set it to false")
+        context.fault(
+            inherits.line,
+            "global",
+            "pi_enabled: whether a lock lends its holder the "
+            "priority of who waits is the policy's business here; set it to false",
+        )
     size = settings.get("mem_buffer_size")
     if size and not 1 <= size.value <= US_MAX:
-        context.fault(size.line, "global", f"mem_buffer_size must be from 1 to {US_MAX} bytes (got {size.value})")
+        context.fault(
+            size.line, "global", f"mem_buffer_size must be from 1 to {US_MAX} bytes (got {size.value})"
+        )
     elif size:
         context.buffer_bytes = size.value
     duration = settings.get("duration")
     if duration and not -1 <= duration.value <= US_MAX:
-        context.fault(duration.line, "global", f"duration must be -1 or seconds, up to {US_MAX} (got {duration.value})")
+        context.fault(
+            duration.line, "global", f"duration must be -1 or seconds, up to {US_MAX} (got {duration.value})"
+        )
     elif duration and duration.value > 0:
         context.duration = f"{duration.value}s"
 
@@ -260,8 +270,11 @@ def _read_tasks(context: Context, node: Node | None) -> list[Lined]:
     seen: set[str] = set()
     for pair in node.value if node else ():
         if pair.key in seen:
-            context.fault(pair.line, f"task {pair.key!r}", "there is another task of that name; "
-                          "rt-app would use the last one")
+            context.fault(
+                pair.line,
+                f"task {pair.key!r}",
+                "there is another task of that name; rt-app would use the last one",
+            )
             continue
         seen.add(pair.key)
         context.task_names.append(pair.key)

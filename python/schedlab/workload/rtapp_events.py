@@ -29,7 +29,9 @@ _RT_PRIORITY_DEFAULT = 10
 _RT_PRIORITY_MAX = 99
 #: What memory takes in a microsecond; for `mem`, which writes to it.
 _MEMORY = {
-    "default": 10_000, "min": 1, "about": "bytes that a CPU writes to memory in 1 us, for rt-app's mem"
+    "default": 10_000,
+    "min": 1,
+    "about": "bytes that a CPU writes to memory in 1 us, for rt-app's mem",
 }
 _EVENT = re.compile(
     r"(runtime|run|sleep|mem|iorun|lock|unlock|wait|signal|broad|sync|barrier|timer|suspend|"
@@ -37,8 +39,23 @@ _EVENT = re.compile(
     re.DOTALL,
 )
 EVENTS = (
-    "run", "runtime", "sleep", "mem", "iorun", "lock", "unlock", "wait", "signal", "broad",
-    "sync", "barrier", "timer", "suspend", "resume", "yield", "fork",
+    "run",
+    "runtime",
+    "sleep",
+    "mem",
+    "iorun",
+    "lock",
+    "unlock",
+    "wait",
+    "signal",
+    "broad",
+    "sync",
+    "barrier",
+    "timer",
+    "suspend",
+    "resume",
+    "yield",
+    "fork",
 )
 _SCHED_KEYS = ("policy", "priority", "dl-runtime", "dl-period", "dl-deadline")
 #: Keys of newer versions that no workload can express.
@@ -140,8 +157,10 @@ class Context:
                 task["priority"] = _RT_PRIORITY_MAX - 1
         for name, policies in _by_policy(tasks).items():
             if name != "SCHED_OTHER":
-                self.notes.append(f"policy {name} of {', '.join(policies)}: the policy is chosen when "
-                                  "the workload is run; priorities and deadlines are kept")
+                self.notes.append(
+                    f"policy {name} of {', '.join(policies)}: the policy is chosen when "
+                    "the workload is run; priorities and deadlines are kept"
+                )
         for task in tasks:
             del task["policy"]
 
@@ -159,9 +178,12 @@ def _finish_timers(context: Context) -> None:
         threads = sum(users.values())
         if threads > 1:
             names = ", ".join(users)
-            context.fault(context.known["timer", ref].line, f"timer {ref!r}",
-                          f"{threads} threads advance it together ({names}), which depends on their "
-                          "order; give each a timer of its own with a ref that begins with 'unique'")
+            context.fault(
+                context.known["timer", ref].line,
+                f"timer {ref!r}",
+                f"{threads} threads advance it together ({names}), which depends on their "
+                "order; give each a timer of its own with a ref that begins with 'unique'",
+            )
 
 
 def _finish_forks(context: Context, tasks: list[Lined]) -> None:
@@ -176,8 +198,12 @@ def _finish_forks(context: Context, tasks: list[Lined]) -> None:
             if parent == task["name"]:
                 context.fault(line, f"task {parent!r}", "fork: a task that forks itself has no end")
             if has_delay:
-                context.fault(line, f"task {parent!r}", f"fork: task {key!r} has a delay, which counts "
-                              "from the start of the run and not from the fork; use a sleep")
+                context.fault(
+                    line,
+                    f"task {parent!r}",
+                    f"fork: task {key!r} has a delay, which counts "
+                    "from the start of the run and not from the fork; use a sleep",
+                )
             child = task
             if task["instance"] or number > 1:
                 child = Lined(dict(task), task.line)
@@ -186,8 +212,9 @@ def _finish_forks(context: Context, tasks: list[Lined]) -> None:
             child["arrival"] = "spawned"
             child.pop("count", None)
             if any("timer" in phase for phase in _all_phases(child["phases"])):
-                context.notes.append(f"timers of {child['name']}: they count from its fork, not from "
-                                     "the start of the run")
+                context.notes.append(
+                    f"timers of {child['name']}: they count from its fork, not from the start of the run"
+                )
     for task in [task for task in tasks if not task["instance"] and task.get("arrival") != "spawned"]:
         context.notes.append(f"task {task['name']}: left out, since instance is 0 and nobody forks it")
         tasks.remove(task)
@@ -249,7 +276,9 @@ class _TaskReader:
         phases = [pair for pair in pairs if pair.key == "phases"]
         keys = TASK_KEYS if phases else (*TASK_KEYS, *EVENTS)
         settings = self.settings(pairs, keys, takes_events=not phases)
-        if clean_name(self.pair.key) in {clean_name(n) for n in self.context.task_names if n != self.pair.key}:
+        if clean_name(self.pair.key) in {
+            clean_name(n) for n in self.context.task_names if n != self.pair.key
+        }:
             self.fault(self.pair.line, "another task has the same name but for special characters")
         table = Lined({"name": self.name}, self.pair.line)
         self.instances = self.number(settings, "instance", 1, 0, 1_000_000)
@@ -327,8 +356,10 @@ class _TaskReader:
         node = settings.get("cpus")
         if node is None:
             return None
-        good = isinstance(node.value, list) and node.value and all(
-            type(item.value) is int and 0 <= item.value < 1024 for item in node.value
+        good = (
+            isinstance(node.value, list)
+            and node.value
+            and all(type(item.value) is int and 0 <= item.value < 1024 for item in node.value)
         )
         if not good:
             self.fault(node.line, "cpus must be a list of CPUs, at least one, each from 0 to 1023")
@@ -373,8 +404,9 @@ class _TaskReader:
         period = self.number(settings, "dl-period", runtime, 1, US_MAX)
         deadline = self.number(settings, "dl-deadline", period, 1, US_MAX)
         if period != deadline:
-            self.context.notes.append(f"dl-period of {self.name}: a task has a deadline, its period is "
-                                      "made by its timer")
+            self.context.notes.append(
+                f"dl-period of {self.name}: a task has a deadline, its period is made by its timer"
+            )
         return {"deadline": f"{deadline}us"} | ({"burst": f"{runtime}us"} if runtime else {})
 
     # ---- phases and events ------------------------------------------------
@@ -384,8 +416,10 @@ class _TaskReader:
         if not phases:
             # Without phases the task is one; it loops for ever unless told otherwise.
             if "loop" in settings and settings["loop"].value != -1:
-                self.context.notes.append(f"loop of {self.name}, which has no phases: as documented; "
-                                          "rt-app 1.0 repeats it for ever, later ones do not")
+                self.context.notes.append(
+                    f"loop of {self.name}, which has no phases: as documented; "
+                    "rt-app 1.0 repeats it for ever, later ones do not"
+                )
             body = self.events(pairs, self.pair.line)
             return self.repeated(body, self.loop(settings, -1), self.pair.line)
         node = phases[0].node
@@ -428,8 +462,11 @@ class _TaskReader:
         if rounds == 1 or not body:
             return body
         if rounds == -1 and not self.context.duration:
-            self.fault(line, "it loops for ever and the file has no duration: write one in 'global', "
-                       "in seconds, or add :duration=5s to its name")
+            self.fault(
+                line,
+                "it loops for ever and the file has no duration: write one in 'global', "
+                "in seconds, or add :duration=5s to its name",
+            )
         return [Lined({"loop": "forever" if rounds == -1 else rounds, "do": body}, line)]
 
     def events(self, pairs: Pairs, line: int) -> list[Lined]:
@@ -449,7 +486,9 @@ class _TaskReader:
         value = pair.node.value
         if type(value) is not int or not 0 <= value <= US_MAX:
             shown = value if type(value) is int else pair.node.kind
-            self.fault(pair.line, f"{pair.key} must be a whole number of {unit}, up to {US_MAX} (got {shown})")
+            self.fault(
+                pair.line, f"{pair.key} must be a whole number of {unit}, up to {US_MAX} (got {shown})"
+            )
             return None
         return value
 
@@ -466,8 +505,10 @@ class _TaskReader:
         if event == "runtime" and self.policy == "SCHED_DEADLINE":
             self.context.notes.append(f"runtime of {self.name}: read as work, not as dl-runtime")
         elif event == "runtime":
-            self.context.notes.append("runtime: counted in CPU time; rt-app counts time on the clock, so "
-                                      "that preemption shortens the work")
+            self.context.notes.append(
+                "runtime: counted in CPU time; rt-app counts time on the clock, so "
+                "that preemption shortens the work"
+            )
         verb = "sleep" if event == "sleep" else "run"
         return [] if time_us is None else [{verb: f"{time_us}us"}]
 
@@ -510,7 +551,9 @@ class _TaskReader:
     def table(self, pair: Pair, types: dict[str, type], required: tuple[str, ...]) -> dict | None:
         """Read the object that an event has for a value."""
         if not isinstance(pair.node.value, Pairs):
-            self.fault(pair.line, f"{pair.key} must be an object with {', '.join(types)} (got {pair.node.kind})")
+            self.fault(
+                pair.line, f"{pair.key} must be an object with {', '.join(types)} (got {pair.node.kind})"
+            )
             return None
         found: dict[str, object] = {}
         is_good = True

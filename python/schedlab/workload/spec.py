@@ -104,8 +104,7 @@ def read_workload(
         if key != "params"
     }
     head = read_table(
-        WorkloadTable, values.get("workload", {}), source,
-        at=("workload",), place="workload", tick_ns=tick_ns,
+        WorkloadTable, values.get("workload", {}), source, at=("workload",), place="workload", tick_ns=tick_ns
     )
     objects = _read_objects(source, values, params, tick_ns)
     # A table that could not be read may be what a task refers to.
@@ -164,9 +163,7 @@ def _entries(source: Source, values: Mapping[str, object], key: str) -> list[tup
     return [((key, i), value) for i, value in enumerate(found)]
 
 
-def _is_wanted(
-    source: Source, value: object, at: Place, place: str, params: Mapping[str, Param]
-) -> bool:
+def _is_wanted(source: Source, value: object, at: Place, place: str, params: Mapping[str, Param]) -> bool:
     """Does `when` allow this table? ``when = {reading = "code"}``."""
     wanted = value.get("when") if isinstance(value, dict) else None
     if wanted is None:
@@ -189,11 +186,7 @@ def _is_wanted(
 
 
 def _read_tasks(
-    source: Source,
-    values: Mapping[str, object],
-    params: Mapping[str, Param],
-    tick_ns: int,
-    broken: set[str],
+    source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int, broken: set[str]
 ) -> list[Task]:
     """Read every ``[[task]]``; names of those with mistakes go into `broken`."""
     tasks: list[Task] = []
@@ -209,7 +202,9 @@ def _read_tasks(
         phases = ()
         if isinstance(value, dict) and "phases" in value:
             reader = PhaseReader(
-                source, task=str(name), tick_ns=tick_ns,
+                source,
+                task=str(name),
+                tick_ns=tick_ns,
                 is_wanted=lambda *phase: _is_wanted(source, *phase, params),
             )
             phases = reader.read(value["phases"], (*at, "phases"))
@@ -224,13 +219,18 @@ def _read_tasks(
         arrival = _read_arrival(source, table, at, place, tick_ns)
         count = table.count or (0 if arrival.is_spawned else 1)
         if len(arrival.times_ns) > 1 and len(arrival.times_ns) != count:
-            source.fault((*at, "arrival"), place,
-                         f"arrival: {len(arrival.times_ns)} times for {count} tasks")
+            source.fault((*at, "arrival"), place, f"arrival: {len(arrival.times_ns)} times for {count} tasks")
         tasks.append(
             Task(
-                name=table.name, class_idx=len(tasks), count=count, arrival=arrival,
-                attributes=table.attributes(), is_burst_from_run=table.burst == "run",
-                affinity=table.affinity, phases=phases, at=at,
+                name=table.name,
+                class_idx=len(tasks),
+                count=count,
+                arrival=arrival,
+                attributes=table.attributes(),
+                is_burst_from_run=table.burst == "run",
+                affinity=table.affinity,
+                phases=phases,
+                at=at,
             )
         )
         if len(source.faults) > nr_faults:
@@ -240,9 +240,7 @@ def _read_tasks(
     return tasks
 
 
-def _read_arrival(
-    source: Source, table: TaskTable, at: Place, place: str, tick_ns: int
-) -> Arrival:
+def _read_arrival(source: Source, table: TaskTable, at: Place, place: str, tick_ns: int) -> Arrival:
     """Read `arrival`: a time, a list, a distribution, a stream, or "spawned"."""
 
     def time(value: object) -> int:
@@ -288,9 +286,7 @@ def _read_objects(
     source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int
 ) -> list[SyncObject]:
     objects: list[SyncObject] = []
-    models = {
-        "lock": LockTable, "pipe": PipeTable, "barrier": BarrierTable, "condition": ConditionTable,
-    }
+    models = {"lock": LockTable, "pipe": PipeTable, "barrier": BarrierTable, "condition": ConditionTable}
     for kind, model in models.items():
         for number, (at, value) in enumerate(_entries(source, values, kind), start=1):
             name = value.get("name") if isinstance(value, dict) else None
@@ -323,4 +319,3 @@ def _read_expected(
                 source.fault((*at, "finish", name), place, f"unknown task {name!r}{hint}")
         found.append(Expected(table.policy, table.set, table.finish))
     return found
-

@@ -88,9 +88,7 @@ def load_textbook(path: Path) -> Workload:
     )
 
 
-def _columns(
-    path: Path, rows: list[tuple[int, list[str]]], faults: list[SpecFault]
-) -> list[str]:
+def _columns(path: Path, rows: list[tuple[int, list[str]]], faults: list[SpecFault]) -> list[str]:
     """Read the first line; an empty list where it is no header."""
     if not rows:
         faults.append(SpecFault(str(path), None, "", "the file is empty"))
@@ -153,8 +151,15 @@ def _task(
         attributes["deadline"] = (times["deadline"],)
     run = Phase("run", "1", (line,), amount=Distribution("constant", (times["burst"],)))
     return Task(
-        name=name, class_idx=class_idx, count=1, arrival=Arrival(times_ns=(times["arrival"],)),
-        attributes=attributes, is_burst_from_run=False, affinity=(), phases=(run,), at=(line,),
+        name=name,
+        class_idx=class_idx,
+        count=1,
+        arrival=Arrival(times_ns=(times["arrival"],)),
+        attributes=attributes,
+        is_burst_from_run=False,
+        affinity=(),
+        phases=(run,),
+        at=(line,),
     )
 
 
@@ -288,8 +293,10 @@ def textbook_as_toml(path: Path) -> Converted:
         table["phases"] = [{"run": format_duration(task.phases[0].amount.constant)}]
         tasks.append(table)
     head = {
-        "title": f"Textbook table {clean_name(path.stem)}", "question": workload.question,
-        "tick": format_duration(workload.tick_ns), "jitter": "0ms",
+        "title": f"Textbook table {clean_name(path.stem)}",
+        "question": workload.question,
+        "tick": format_duration(workload.tick_ns),
+        "jitter": "0ms",
     }
     comment = "Converted from a table by `schedlab import csv`."
     return Converted(write_toml({"workload": head, "task": tasks}, comment=comment))
