@@ -353,6 +353,7 @@ static bool consume_dispatch_q(struct sl_cpu *cpu, struct sl_dsq *q, u64 id, u64
 		dsq_remove(q, t);
 		WRITE_ONCE(t->cpu, cpu->id);
 		t->from_dsq_id = id;
+		sl_host_prefetch_queue(q->first, q->nr);
 	}
 	sl_unlock(&q->lock);
 	if (!t)

@@ -2,9 +2,12 @@
 /*
  * heap.c - future events of tasks and timers, earliest first.
  *
- * A heap with four children per node: fewer levels, and a node's children share
- * a cache line or two. Events with equal keys leave in the order they came in.
- * Nothing is ever taken out of the middle, so no event can be left stale.
+ * Sleeps of one length, and requests of one latency, end in the order they began: such
+ * events form a run, a ring that grows at one end and is taken from at the other. What
+ * does not come behind the run's last goes into a heap with four children per
+ * node: fewer levels, and a node's children share a cache line or two. Events with
+ * equal keys leave in the order they came in. Nothing is ever taken out of the
+ * middle, so no event can be left stale.
  *
  * Read next: loop.c, its only user beside interpret.c.
  */
@@ -21,30 +24,109 @@ _Static_assert(SL_PROGRAM_TASKS_MAX <= 1 << TASK_BITS, "a task's number fits");
  * Two arrays, because both halves of an event are written one by one: to read them
  * back as one piece would wait until the writes are over.
  */
-static u64 *keys;	/* sim_key() */
-static u64 *orders;	/* among equal keys; and what the event is */
-static u64 nr_events;
-static u64 nr_allocated;
+struct events {
+	u64 *keys;	/* sim_key() */
+	u64 *orders;	/* among equal keys; and what the event is */
+	u64 nr;
+	u64 nr_allocated;	/* a power of two */
+};
+static struct events heap, run;
+static u64 run_first;		/* where the ring begins */
+static u64 run_last_key;	/* 0: it is empty */
 static u64 next_seq;	/* the upper 41 bits: 2.2e12 events, days of computing */
 u64 sim_heap_first_key = SIM_NEVER;
 
-static bool comes_before(u64 key, u64 order, u64 at)
+static bool comes_before(u64 key, u64 order, const struct events *of, u64 at)
 {
-	return key < keys[at] || (key == keys[at] && order < orders[at]);
+	return key < of->keys[at] || (key == of->keys[at] && order < of->orders[at]);
 }
 
-static void put(u64 at, u64 key, u64 order)
+static void put(struct events *to, u64 at, u64 key, u64 order)
 {
-	keys[at] = key;
-	orders[at] = order;
+	to->keys[at] = key;
+	to->orders[at] = order;
 }
 
-static sl_cold void grow(void)
+static sl_cold void grow(struct events *events)
 {
-	nr_allocated = nr_allocated ? 2 * nr_allocated : 1024;
-	keys = realloc(keys, nr_allocated * sizeof(*keys));
-	orders = realloc(orders, nr_allocated * sizeof(*orders));
-	SL_ASSERT(keys && orders);
+	events->nr_allocated = events->nr_allocated ? 2 * events->nr_allocated : 1024;
+	events->keys = realloc(events->keys, events->nr_allocated * sizeof(u64));
+	events->orders = realloc(events->orders, events->nr_allocated * sizeof(u64));
+	SL_ASSERT(events->keys && events->orders);
+}
+
+static void heap_push(u64 key, u64 order)
+{
+	u64 at = heap.nr++;
+
+	if (unlikely(heap.nr > heap.nr_allocated))
+		grow(&heap);
+	while (at > 0) {
+		u64 above = (at - 1) / 4;
+
+		if (!comes_before(key, order, &heap, above))
+			break;
+		put(&heap, at, heap.keys[above], heap.orders[above]);
+		at = above;
+	}
+	put(&heap, at, key, order);
+}
+
+/* Return: what the first one is. */
+static u64 heap_pop(void)
+{
+	u64 first = heap.orders[0];
+	u64 key, order, child;
+	u64 at = 0;
+
+	key = heap.keys[--heap.nr];
+	order = heap.orders[heap.nr];
+	while ((child = 4 * at + 1) < heap.nr) {
+		u64 end = child + 4 < heap.nr ? child + 4 : heap.nr;
+		u64 best = child;
+
+		for (u64 i = child + 1; i < end; i++)
+			best = comes_before(heap.keys[i], heap.orders[i], &heap, best) ? i : best;
+		if (!comes_before(heap.keys[best], heap.orders[best], &heap, heap.nr))
+			break;
+		put(&heap, at, heap.keys[best], heap.orders[best]);
+		at = best;
+	}
+	put(&heap, at, key, order);
+	return first;
+}
+
+static u64 run_at(u64 n)
+{
+	return (run_first + n) & (run.nr_allocated - 1);
+}
+
+/* The ring becomes twice as large: what has gone round its end moves behind it. */
+static sl_cold void run_grow(void)
+{
+	u64 before = run.nr_allocated;
+
+	grow(&run);
+	for (u64 i = 0; before && i < run_first; i++)
+		put(&run, before + i, run.keys[i], run.orders[i]);
+}
+
+static void run_push(u64 key, u64 order)
+{
+	if (unlikely(run.nr == run.nr_allocated))
+		run_grow();
+	put(&run, run_at(run.nr++), key, order);
+	run_last_key = key;
+}
+
+static u64 run_pop(void)
+{
+	u64 order = run.orders[run_first];
+
+	run_first = run_at(1);
+	if (!--run.nr)
+		run_last_key = 0;
+	return order;
 }
 
 /* @task: NULL where @kind has none. */
@@ -53,46 +135,35 @@ void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task)
 	u64 number = task ? (u32)task->core.p.pid - 1 : 0;
 	u64 order = next_seq++ << (TASK_BITS + KIND_BITS) | number << KIND_BITS | kind;
 	u64 key = sim_key(t_ns, SIM_CLASS_WAKE);
-	u64 at = nr_events++;
 
 	SL_ASSERT(t_ns >= sim_now_ns);
-	if (unlikely(nr_events > nr_allocated))
-		grow();
-	while (at > 0) {
-		u64 above = (at - 1) / 4;
-
-		if (!comes_before(key, order, above))
-			break;
-		put(at, keys[above], orders[above]);
-		at = above;
+	if (key < sim_heap_first_key)
+		sim_heap_first_key = key;
+	if (likely(key >= run_last_key)) {
+		run_push(key, order);
+		return;
 	}
-	put(at, key, order);
-	sim_heap_first_key = keys[0];
+	if (run.nr > 1) {
+		heap_push(key, order);
+		return;
+	}
+	/* A late one, alone, would keep the others out of the run. */
+	heap_push(run.keys[run_first], run.orders[run_first]);
+	run_pop();
+	run_push(key, order);
 }
 
 /* Take the first event out; @task is only right for a kind that has one. */
 enum sim_event_kind sim_heap_pop(struct sim_task **task)
 {
-	u64 first = orders[0];
-	u64 key, order, child;
-	u64 at = 0;
+	bool is_in_run = run.nr && (!heap.nr || comes_before(run.keys[run_first],
+							     run.orders[run_first], &heap, 0));
+	u64 first = is_in_run ? run_pop() : heap_pop();
+	u64 key = heap.nr ? heap.keys[0] : SIM_NEVER;
 
-	SL_ASSERT(nr_events > 0);
-	key = keys[--nr_events];
-	order = orders[nr_events];
-	while ((child = 4 * at + 1) < nr_events) {
-		u64 end = child + 4 < nr_events ? child + 4 : nr_events;
-		u64 best = child;
-
-		for (u64 i = child + 1; i < end; i++)
-			best = comes_before(keys[i], orders[i], best) ? i : best;
-		if (!comes_before(keys[best], orders[best], nr_events))
-			break;
-		put(at, keys[best], orders[best]);
-		at = best;
-	}
-	put(at, key, order);
-	sim_heap_first_key = nr_events ? keys[0] : SIM_NEVER;
+	if (run.nr && run.keys[run_first] < key)
+		key = run.keys[run_first];
+	sim_heap_first_key = key;
 	*task = &sim.tasks[first >> KIND_BITS & ((1U << TASK_BITS) - 1)];
 	return first & ((1U << KIND_BITS) - 1);
 }

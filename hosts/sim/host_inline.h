@@ -86,6 +86,15 @@ sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 
 #define sl_host_fence() ((void)0)
 
+/* So many tasks are in a near cache; of a longer queue those next are fetched. */
+#define SIM_NEAR_TASKS 1000
+void sim_prefetch(const struct sl_task *first);
+#define sl_host_prefetch_queue(first, nr)				\
+	do {								\
+		if (unlikely((nr) > SIM_NEAR_TASKS))			\
+			sim_prefetch(first);				\
+	} while (0)
+
 /* Where the next record goes; both NULL when records are off. */
 extern struct sl_record *sim_record_at;
 extern struct sl_record *sim_record_end;

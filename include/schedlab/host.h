@@ -88,6 +88,11 @@
 #define sl_host_prefetch_task(t) ((void)0)
 #endif
 
+/* The first of a queue of @nr tasks, whose lock is held: it will run soon, the others later. */
+#ifndef sl_host_prefetch_queue
+#define sl_host_prefetch_queue(first, nr) ((void)0)
+#endif
+
 /* Without stacks (a task is data) nothing has to wait until one is left. */
 #ifndef SL_HOST_HAS_STACKS
 #define SL_HOST_HAS_STACKS 1

@@ -66,11 +66,7 @@ struct sl_task {
 	struct sl_dsq	*dsq;		/* read without lock, then checked */
 	struct sl_task	*next;		/* order on the queue */
 	struct sl_task	*prev;
-	struct sl_task	*left;		/* tree of a vtime queue */
-	struct sl_task	*right;
-	struct sl_task	*parent;
 	u64		dsq_seq;	/* the queue's count when it was inserted */
-	u64		key;		/* vtime it is queued under */
 
 	/* The lock of CPU `cpu` protects: */
 	s32		cpu;		/* whose lock; changes under the new one's */
@@ -79,25 +75,33 @@ struct sl_task {
 	bool		is_blocking;	/* has announced that it will block */
 	bool		in_custody;	/* the policy is owed an ops.dequeue() */
 	bool		on_cpu;		/* its stack is in use; atomic */
+
+	/* tasks_lock protects: */
+	bool		is_attached;	/* read without lock */
+	bool		is_known;	/* the policy knows it */
+	bool		is_leaving;	/* no other policy will */
+
+	/* The lock of CPU `cpu` protects: */
+	u64		runnable_at_ns;	/* since when it waits for a CPU */
 	u64		ops_state;	/* enum sl_ops_state and count; atomic */
 	u64		ddsp_dsq_id;	/* direct dispatch, or SCX_DSQ_INVALID */
 	u64		ddsp_enq_flags;
 	u64		exec_start_ns;	/* charged up to here while it runs */
 	u64		charged_ns;	/* CPU time since it was last put on a CPU */
-	u64		runnable_at_ns;	/* since when it waits for a CPU */
+	u64		from_dsq_id;	/* the queue it was picked from */
 	u64		wait_ns;	/* total so far */
 	u64		wait_ns_max;
-	u64		nr_migrations;
-	u64		from_dsq_id;	/* the queue it was picked from */
 
+	/* Seldom touched from here on. The lock of the queue protects: */
+	struct sl_task	*left;		/* tree of a vtime queue */
+	struct sl_task	*right;
+	struct sl_task	*parent;
+	u64		key;		/* vtime it is queued under */
+
+	u64		nr_migrations;	/* the lock of CPU `cpu` protects it */
 	const char	*wait_for;	/* host: constant text, for people; or NULL */
 	struct task_attr attr;		/* as given, for every policy that comes */
-
-	/* tasks_lock protects: */
 	u32		idx;		/* the host's number: place in the core's table */
-	bool		is_attached;	/* read without lock */
-	bool		is_known;	/* the policy knows it */
-	bool		is_leaving;	/* no other policy will */
 	struct cpumask	*own_mask;	/* host: where p.cpus_ptr may point */
 };
 

@@ -135,25 +135,27 @@ struct sched_entity {
 	u64 sum_exec_runtime;	/* ns of CPU time so far */
 };
 
+/* What every switch touches comes first, so that it is in few cache lines. */
 struct task_struct {
 	struct sched_ext_entity scx;
 	const cpumask_t *cpus_ptr;	/* where the task may run */
-	struct task_struct *real_parent;
-	struct task_struct *group_leader;
+	s32 nr_cpus_allowed;
+	u16 migration_disabled;
 	struct sched_entity se;
-	u64 start_time;			/* ns */
+	s32 pid;
+	u32 flags;			/* PF_* */
 	unsigned long nvcsw;		/* voluntary switches: blocked or yielded */
 	unsigned long nivcsw;		/* involuntary switches: preempted */
-	s32 pid;
+
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	u64 start_time;			/* ns */
 	s32 tgid;
-	u32 flags;			/* PF_* */
 	s32 prio;
 	s32 static_prio;		/* 120 + nice */
 	s32 normal_prio;
 	u32 policy;
-	s32 nr_cpus_allowed;
 	char comm[TASK_COMM_LEN];
-	u16 migration_disabled;
 };
 
 #endif
