@@ -13,6 +13,7 @@ Read next: runs/run.py, behind `schedlab run`; show/tables.py, which draws the t
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from dataclasses import asdict
@@ -21,58 +22,64 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ..errors import (
-    EXIT_CHECK_FAILED,
-    EXIT_GOOD,
-    EXIT_UNAVAILABLE,
-    SchedlabError,
-    SpecError,
-    UnavailableError,
-    UsageError,
-)
+from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabError, SpecError, UsageError
 from ..paths import command_line
 from ..runs.folders import fresh_folder
 from ..units import parse_duration
-from .audit import register as register_audit
 from .bench import register as register_bench
+from .complete import complete_policy, complete_workload
 from .formats import register as register_formats
-from .kernel import register as register_kernel
+from .group import OF_CHECKOUT, Group
 from .load import register as register_load
 from .new import register as register_new
 from .pictures import register as register_pictures
 from .record import register as register_record
 from .report import register as register_report
 from .report import show_page
-from .reproduce import register as register_reproduce
-from .soak import register as register_soak
 
 EXIT_INTERRUPTED = 130
 #: What Typer raises about the words of a command line; it has no public name for it.
 WordsError: type = typer.BadParameter.__base__
 
 
-class _Group(typer.core.TyperGroup):
-    """Commands whose Ctrl-C comes to `main`; Typer's own would leave without a word, also with `--json`."""
-
-    def invoke(self, ctx):
-        """Do the command."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            raise typer.Abort() from error
-
-
 app = typer.Typer(
     name="schedlab",
-    cls=_Group,
+    cls=Group,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Write a CPU scheduler once, as a Linux sched_ext policy in C; run, measure and "
-    "compare it. Start with: schedlab demo",
 )
 
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from .. import __version__
+
+        print(f"schedlab {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def schedlab(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Write a CPU scheduler once, as a Linux sched_ext policy in C; run, measure and compare it."""
+
+
+WorkloadsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="WORKLOAD", help="Names or TOML files.", autocompletion=complete_workload),
+]
+PoliciesOption = Annotated[
+    list[str],
+    typer.Option(
+        "--policy", "-p", help="Names or C files, with commas between; 'all'.", autocompletion=complete_policy
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 SettingsOption = Annotated[
     list[str],
@@ -170,10 +177,8 @@ def _print_json(value: dict) -> None:
 
 @app.command()
 def run(
-    workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD", help="Names or TOML files.")],
-    policy: Annotated[
-        list[str], typer.Option("--policy", "-p", help="Names or C files, with commas between; 'all'.")
-    ],
+    workloads: WorkloadsArgument,
+    policy: PoliciesOption,
     host: Annotated[str, typer.Option(help="sim, uthreads, kernel, linux or guest.")] = "sim",
     cpus: Annotated[int | None, typer.Option(help="CPUs; default: the workload's.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 1,
@@ -257,7 +262,10 @@ def _leave_with(result) -> None:
 
 @app.command()
 def policies(
-    name: Annotated[str | None, typer.Argument(help="One policy in full; a name or a C file.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="One policy in full; a name or a C file.", autocompletion=complete_policy),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the policies with their knobs."""
@@ -276,24 +284,24 @@ def policies(
 
 
 @app.command()
-def workloads(as_json: JsonOption = False) -> None:
-    """List the workloads."""
-    from ..workload.find import list_workloads
+def workloads(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="One workload in full; a name or a file.", autocompletion=complete_workload),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the workloads, or show one with its params and tasks."""
+    from ..workload.find import workload_names
+    from .listing import describe_workload
 
-    entries = [
-        {
-            "name": info.name,
-            "title": info.title,
-            "question": info.question,
-            "cpus": info.cpus,
-            "tasks": info.nr_tasks,
-            "params": dict(info.params),
-            "path": str(info.path),
-        }
-        for info in list_workloads()
-    ]
+    entries = [describe_workload(each) for each in ([name] if name else workload_names())]
     if as_json:
         _print_json({"workloads": entries})
+    elif name:
+        from ..show.tables import show_workload
+
+        show_workload(entries[0])
     else:
         from ..show.tables import show_workloads
 
@@ -390,47 +398,16 @@ def demo(
     _leave_with(result)
 
 
-@app.command()
-def selfbench(
-    host: Annotated[str, typer.Argument(help="What to measure: sim, uthreads, kernel or linux.")] = "sim",
-    quick: Annotated[bool, typer.Option(help="Shorter and less exact.")] = False,
-    beside: Annotated[
-        str | None, typer.Option(metavar="COMMIT", help="Measure this commit of schedlab, too, as a peer.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Measure schedlab's own speed, beside its peers."""
-    from .. import paths
-
-    script = paths.resource_root() / "bench" / "selfbench.py"
-    if not script.is_file():
-        raise UnavailableError("selfbench needs a checkout of schedlab: it is not part of the wheel")
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("schedlab_selfbench", script)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    result = module.measure(host, is_quick=quick, beside=beside)
-    if as_json:
-        _print_json(result)
-    else:
-        from ..show.tables import show_benchmarks
-
-        show_benchmarks(result)
-
-
-register_audit(app)
 register_bench(app)
 register_formats(app)
-register_kernel(app)
 register_load(app)
 register_new(app)
 register_pictures(app)
 register_record(app)
 register_report(app)
-register_reproduce(app)
-register_soak(app)
+for _name in OF_CHECKOUT:
+    if importlib.util.find_spec(f"{__package__}.{_name}"):
+        importlib.import_module(f".{_name}", __package__).register(app)
 
 if __name__ == "__main__":
     main()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Describe a policy for `schedlab policies`, whether or not it compiles.
+"""Describe a policy for `schedlab policies`, whether or not it compiles, and a workload.
 
 Read next: policy/build.py.
 """
@@ -11,6 +11,31 @@ from pathlib import Path
 from ..errors import PolicyError
 from ..policy.build import build_policy
 from ..policy.find import find_policy, load_policy, show_range, show_value
+from ..workload.find import load_workload
+
+
+def describe_workload(name: str) -> dict:
+    """Read a workload, and list its params and classes of tasks.
+
+    `params` are the defaults as text; `values` what they are in `name`, such as ``mixed:hogs=4``.
+    """
+    workload = load_workload(name)
+    params = workload.params.values()
+    return {
+        "name": workload.name,
+        "title": workload.title,
+        "question": workload.question,
+        "description": workload.description,
+        "cpus": workload.cpus,
+        "tasks": workload.nr_tasks,
+        "params": {param.name: param.default for param in params},
+        "values": {param.name: param.text for param in params},
+        "about": {param.name: param.about for param in params},
+        "classes": [
+            {"name": task.name, "tasks": task.count, "parent": task.parent} for task in workload.tasks
+        ],
+        "path": str(workload.path),
+    }
 
 
 def describe_policy(name: str) -> dict:

@@ -500,6 +500,22 @@ def show_workloads(entries: list[dict]) -> None:
     _show_rows(_console(), entries, ("name", "tasks", "cpus", "title", "question"))
 
 
+def show_workload(entry: dict) -> None:
+    """Print one workload, as `schedlab workloads NAME --json` has it."""
+    console = _console()
+    say(console, f"[bold]{escape(entry['name'])}[/]  {escape(entry['title'])}")
+    place = f"{entry['path']}; cpus = {entry['cpus']}"
+    for text in (entry["question"], *entry["description"].strip().splitlines(), place):
+        if text:
+            say(console, f"    {escape(text)}")
+    for name, value in entry["values"].items():
+        default = "" if value == entry["params"][name] else f" [dim](default {entry['params'][name]})[/]"
+        say(console, f"    {escape(name)} = {escape(value)}{default}  {escape(entry['about'][name])}")
+    for each in entry["classes"]:
+        parent = f", spawned by {each['parent']}" if each["parent"] else ""
+        say(console, f"    task {escape(each['name'])}: {each['tasks']}{escape(parent)}")
+
+
 def show_metrics(entries: list[dict]) -> None:
     """Print the metric dictionary.
 

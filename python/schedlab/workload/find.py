@@ -59,6 +59,12 @@ def workloads_folder() -> Path:
     return paths.resource_root() / "workloads"
 
 
+def workload_names() -> list[str]:
+    """Names of the workloads that come with schedlab, sorted; none is read."""
+    folder = workloads_folder()
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.toml"))
+
+
 def list_workloads() -> list[WorkloadInfo]:
     """List the workloads that come with schedlab.
 
@@ -73,13 +79,13 @@ def list_workloads() -> list[WorkloadInfo]:
         If one of them is damaged.
     """
     found = []
-    for path in sorted(workloads_folder().rglob("*.toml")):
-        workload = _load_file(path, {}, name=_own_name(path))
+    for known in workload_names():
+        workload = load_workload(known)
         params = {name: param.default for name, param in workload.params.items()}
         found.append(
             WorkloadInfo(
                 workload.name,
-                path,
+                workload.path,
                 workload.title,
                 workload.question,
                 workload.cpus,
@@ -191,9 +197,7 @@ def _split_params(text: str) -> tuple[str, dict[str, object]]:
 
 
 def _workload_hint(word: str) -> str:
-    folder = workloads_folder()
-    known = [_own_name(path) for path in sorted(folder.rglob("*.toml"))]
-    return did_you_mean(word, known) or "; `schedlab workloads` lists them"
+    return did_you_mean(word, workload_names()) or "; `schedlab workloads` lists them"
 
 
 def _own_name(path: Path) -> str:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab selfbench`: how fast is schedlab itself?
+
+Read next: bench/selfbench.py, which measures.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import UnavailableError
+from ..paths import resource_root
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program `schedlab`."""
+    app.command()(selfbench)
+
+
+def selfbench(
+    host: Annotated[str, typer.Argument(help="What to measure: sim, uthreads, kernel or linux.")] = "sim",
+    quick: Annotated[bool, typer.Option(help="Shorter and less exact.")] = False,
+    beside: Annotated[
+        str | None, typer.Option(metavar="COMMIT", help="Measure this commit of schedlab, too, as a peer.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Measure schedlab's own speed, beside its peers."""
+    script = resource_root() / "bench" / "selfbench.py"
+    if not script.is_file():
+        raise UnavailableError("selfbench needs a checkout of schedlab: SCHEDLAB_ROOT names none")
+    spec = importlib.util.spec_from_file_location("schedlab_selfbench", script)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    result = module.measure(host, is_quick=quick, beside=beside)
+    if as_json:
+        print(json.dumps(result, allow_nan=False))
+    else:
+        from ..show.tables import show_benchmarks
+
+        show_benchmarks(result)
