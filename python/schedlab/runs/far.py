@@ -439,7 +439,7 @@ def _dask_client(place: str) -> Iterator[Any]:
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        how = "./lab setup" if paths.in_checkout() else "pip install 'schedlab[dask]'"
+        how = "./lab setup" if paths.in_checkout() else "pip install distributed"
         raise UnavailableError(f"executor {_SCHEME}{place}: Dask is not installed: {how}") from error
     if place == "local":
         with _without_ctrl_c():

