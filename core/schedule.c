@@ -171,7 +171,8 @@ static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idl
  *
  * SL_WHY_BLOCK blocks only if no wake-up came since sl_task_prepare_block().
  * If the result is another task than before, the host switches to it and then
- * calls sl_switched(); NULL means idle.
+ * calls sl_switched(); NULL means idle. The result's stack is free, but for
+ * SL_WHY_TAKE_OVER: then the host calls sl_task_take_stack().
  *
  * Context: on the CPU concerned, no lock held, see host.h.
  * Return: the task to run, which may be the one that was running; or NULL.
@@ -233,13 +234,26 @@ __flatten struct sl_task *sl_schedule(enum sl_why why)
 		sl_host_kick(cpu->id);
 	sl_unlock(&cpu->lock);
 	flush(cpu);
-	/* Its last CPU may still stand on its stack. */
-	if (SL_HOST_HAS_STACKS && next && next != prev) {
-		while (unlikely(smp_load_acquire(&next->on_cpu)))
-			sl_host_relax();
-		smp_store_release(&next->on_cpu, true);
-	}
+	if (SL_HOST_HAS_STACKS && next && next != prev && why != SL_WHY_TAKE_OVER)
+		sl_task_take_stack(next);
 	return next;
+}
+
+/*
+ * Wait until no CPU stands on the stack of @t, and stand on it. Context: no CPU waits
+ * until this one leaves the stack on which it stands.
+ */
+void sl_task_take_stack(struct sl_task *t)
+{
+	while (unlikely(smp_load_acquire(&t->on_cpu)))
+		sl_host_relax();
+	smp_store_release(&t->on_cpu, true);
+}
+
+/* This CPU has left the stack of @t, and waits before it switches; see sl_switched(). */
+void sl_task_leave_stack(struct sl_task *t)
+{
+	smp_store_release(&t->on_cpu, false);
 }
 
 /* @t runs elsewhere than the last time, or for the first time. */
@@ -272,7 +286,7 @@ void sl_switched(struct sl_task *prev)
 		smp_store_release(&prev->on_cpu, false);
 	if (!t)
 		return;
-	WRITE_ONCE(t->exec_start_ns, sl_host_switched_ns());
+	WRITE_ONCE(t->exec_start_ns, sl_host_switched_ns(t));
 	if (unlikely(t->last_cpu != cpu->id))
 		account_migration(cpu, t);
 	sl_host_record(SL_RECORD_RUN, t->p.pid, cpu->id, 0, t->from_dsq_id);

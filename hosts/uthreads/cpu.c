@@ -114,15 +114,16 @@ static struct ut_cpu *spin(struct ut_kthread *k, u64 until_ns)
 
 /*
  * Sleep until @until_ns or the bell; for LOOK_NS at most if there was something to do
- * since it last slept, or it was handed another CPU.
+ * since it last slept, or it was handed another CPU, or a kick is put off.
  */
 static struct ut_cpu *doze(struct ut_kthread *k, u64 until_ns)
 {
 	u32 awake = UT_BELL_AWAKE, nr_active = READ_ONCE(k->nr_active);
+	struct ut_cpu *cpu;
 	bool is_rung;
 	u64 woken_ns, now_ns;
 
-	WRITE_ONCE(k->looks, nr_active != k->nr_active_seen);
+	WRITE_ONCE(k->looks, nr_active != k->nr_active_seen || READ_ONCE(k->cpu->pending));
 	k->nr_active_seen = nr_active;
 	if (k->looks && until_ns > ut_clock_ns() + LOOK_NS)
 		until_ns = ut_clock_ns() + LOOK_NS;
@@ -130,8 +131,9 @@ static struct ut_cpu *doze(struct ut_kthread *k, u64 until_ns)
 	if (!__atomic_compare_exchange_n(&k->doorbell, &awake, UT_BELL_ASLEEP, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return k->cpu;
-	if (!__atomic_load_n(&__atomic_load_n(&k->cpu, __ATOMIC_SEQ_CST)->pending,
-			     __ATOMIC_SEQ_CST))
+	cpu = __atomic_load_n(&k->cpu, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&cpu->pending, __ATOMIC_SEQ_CST) ||
+	    (k->looks && !ut_is_wanted(cpu)))
 		sleep_in_kernel(k, until_ns);
 	is_rung = __atomic_load_n(&k->doorbell, __ATOMIC_SEQ_CST) == UT_BELL_AWAKE;
 	woken_ns = is_rung ? READ_ONCE(k->rung_ns) : until_ns;
@@ -157,7 +159,7 @@ struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu, bool may_spin)
 		first_ns = ut_timers_first_ns(cpu);
 		if (sl_host_now_ns() >= first_ns)
 			ut_ring(cpu, UT_PENDING_TIMER);
-		if (READ_ONCE(cpu->pending))
+		if (ut_is_wanted(cpu))
 			return cpu;
 		ut_stolen_idle(cpu, sl_host_now_ns());
 		cpu = doze(k, first_ns);

@@ -117,8 +117,8 @@ static void exchange(struct ut_cpu *cpu, struct ut_cpu *to)
 	WRITE_ONCE(other->nr_active, other->nr_active + 1);
 	smp_store_release(&own->cpu, to);
 	smp_store_release(&other->cpu, cpu);
-	/* Before `pending` is looked at, in let_go(). */
-	__atomic_store_n(&cpu->k, other, __ATOMIC_SEQ_CST);
+	/* Before `pending` is looked at, in let_go(): its writing of the bell is a fence. */
+	smp_store_release(&cpu->k, other);
 	smp_store_release(&to->k, own);
 	ut_cpu_set_tls(to);
 }
@@ -139,9 +139,10 @@ static void let_go(struct ut_kthread *other, struct ut_cpu *cpu, u32 bell)
 
 /**
  * ut_take_over - play the CPU whose kick was put off
- * @cpu: the caller's, from its idle loop; nothing is to be done there
+ * @cpu: the caller's, idle; nothing is to be done there
  *
- * Return: the CPU that the calling kernel thread plays from now on.
+ * Return: the CPU that the calling kernel thread plays from now on. If it is another
+ * one, its clock is held until the next switch.
  */
 struct ut_cpu *ut_take_over(struct ut_cpu *cpu)
 {
@@ -170,6 +171,11 @@ struct ut_cpu *ut_take_over(struct ut_cpu *cpu)
 	}
 	cpu->put_off = NULL;
 	cpu->penalty = 0;
+	/* It looks for a task at the time at which this one became idle. */
+	if (to->hot.now_ns < cpu->hot.now_ns)
+		to->hot.now_ns = cpu->hot.now_ns;
+	to->hot.is_held = true;
+	cpu->hot.is_held = false;
 	exchange(cpu, to);
 	let_go(other, cpu, bell);
 	return to;
@@ -190,7 +196,7 @@ struct ut_cpu *ut_unpark(struct ut_kthread *k)
 		!__atomic_compare_exchange_n(&k->doorbell, &bell, UT_BELL_AWAKE, false,
 					     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))) {
 		if (bell == UT_BELL_TAKEN) {
-			ut_relax();
+			ut_wait_turn();
 			bell = __atomic_load_n(&k->doorbell, __ATOMIC_SEQ_CST);
 		}
 	}

@@ -24,27 +24,31 @@ bool ut_is_smp;
 /* How often to spin before the kernel may run another thread on this CPU. */
 #define SPINS_MAX 200
 
-/* The lock holder may have lost its CPU to another process. */
-void ut_lock_wait(sl_lock_t *lock)
-{
-	u32 nr = 0;
-
-	do {
-		while (READ_ONCE(lock->is_held)) {
-			ut_pause();
-			if (++nr % SPINS_MAX == 0)
-				sched_yield();
-		}
-	} while (__atomic_exchange_n(&lock->is_held, 1, __ATOMIC_SEQ_CST));
-}
-
-void ut_relax(void)
+/* One turn of a wait, also of a kernel thread that plays no CPU, or will soon play another. */
+void ut_wait_turn(void)
 {
 	static __thread u32 nr;
 
 	ut_pause();
 	if (++nr % SPINS_MAX == 0)
 		sched_yield();
+}
+
+/* The lock holder may have lost its CPU to another process. */
+void ut_lock_wait(sl_lock_t *lock)
+{
+	if (ut_this_cpu())
+		ut_this_cpu()->hot.has_waited = true;
+	do {
+		while (READ_ONCE(lock->is_held))
+			ut_wait_turn();
+	} while (__atomic_exchange_n(&lock->is_held, 1, __ATOMIC_SEQ_CST));
+}
+
+void ut_relax(void)
+{
+	ut_this_cpu()->hot.has_waited = true;
+	ut_wait_turn();
 }
 
 /* All its lines at once: one by one, each would be waited for. */

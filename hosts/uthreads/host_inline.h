@@ -91,6 +91,7 @@ struct ut_cpu_inline {
 	u64 looked_ns;		/* when it was asked what other processes took; atomic */
 	u64 switch_ns;		/* between two runs, with several kernel threads */
 	bool is_held;		/* and says until the next switch, see ut_thread_exit() */
+	bool has_waited;	/* for another CPU, since the last switch */
 	struct sl_record *record_at;	/* next free one */
 	struct sl_record *record_end;
 };
@@ -154,19 +155,21 @@ sl_inline u64 ut_policy_now_ns(void)
 
 /*
  * The next task's time begins when the core began to look for it: a second reading
- * of the clock would cost more than the switch. Linux charges likewise. Where the
- * core may have waited for another CPU, it is read again.
+ * of the clock would cost more than the switch. Linux charges likewise. It is read
+ * again where the core has waited for another CPU, or has found a task that another CPU
+ * has made runnable since.
  */
 __noinline void ut_stolen_switch(u64 from_ns, u64 now_ns);
 
-sl_inline u64 ut_switched_ns(void)
+sl_inline u64 ut_switched_ns(const struct sl_task *t)
 {
 	struct ut_cpu_inline *here = ut_tls_cpu();
 	u64 from_ns = here->now_ns;
 	u64 now_ns;
 
-	if (!ut_is_smp)
+	if (likely(!here->has_waited && (s64)(from_ns - t->runnable_at_ns) >= 0))
 		return from_ns;
+	here->has_waited = false;
 	now_ns = sl_host_now_ns();
 	here->switch_ns += now_ns - from_ns;
 	if (unlikely((s64)(now_ns - __atomic_load_n(&here->looked_ns, __ATOMIC_RELAXED)) >=
@@ -174,7 +177,7 @@ sl_inline u64 ut_switched_ns(void)
 		ut_stolen_switch(from_ns, now_ns);
 	return now_ns;
 }
-#define sl_host_switched_ns() ut_switched_ns()
+#define sl_host_switched_ns(t) ut_switched_ns(t)
 
 sl_inline s32 sl_host_cpu(void)
 {
@@ -191,6 +194,7 @@ void ut_prefetch_task(const struct sl_task *t);
 	} while (0)
 
 void ut_relax(void);
+void ut_wait_turn(void);
 
 sl_inline void sl_host_relax(void)
 {

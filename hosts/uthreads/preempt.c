@@ -209,13 +209,17 @@ void ut_handle_pending(void)
 	} while (ut_count_down() && READ_ONCE(ut_this_cpu()->pending));
 }
 
+bool ut_is_forced(void)
+{
+	return ut.forced_points && !(sl_host_random() % ut.forced_points);
+}
+
 /* Perhaps the caller's slice is over, as if a tick had come just now. */
 void ut_forced_point(void)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
 
-	if (!ut.forced_points || ut_count() > 1 || !cpu->curr ||
-	    sl_host_random() % ut.forced_points)
+	if (ut_count() > 1 || !cpu->curr || !ut_is_forced())
 		return;
 	sl_task_set_slice(&cpu->curr->core, 0);
 	ut_ring(cpu, UT_PENDING_KICK);

@@ -121,6 +121,41 @@ static __noinline __flatten void switch_to(struct ut_cpu *cpu,
 	finish_switch();
 }
 
+/*
+ * @cpu has become idle: perhaps its kernel thread goes on at once with what it has just
+ * woken (handover.c), from here to there without the idle loop. The stack that is left
+ * is in use until then. Another CPU may want the thread that stood on it, and this one a
+ * thread whose stack that one stands on: so what is still on its stack is waited for
+ * in the idle loop.
+ * Return: the next thread of ut_this_cpu(); NULL: the idle loop.
+ */
+static __noinline struct ut_thread *hop(struct ut_cpu *from)
+{
+	struct ut_cpu *to;
+	struct ut_thread *prev = from->curr, *next = NULL;
+
+	if (READ_ONCE(from->pending))
+		return NULL;
+	/* Another kernel thread may play it in a moment. */
+	from->curr = NULL;
+	to = ut_take_over(from);
+	if (to != from && ut_interrupt(to))
+		next = ut_thread_of(sl_schedule(SL_WHY_TAKE_OVER));
+	to->curr = prev;
+	if (to == from)
+		return NULL;
+	to->hot.is_held = false;
+	/* Its sleepers needed no timer. */
+	to->k->armed_floor_ns = UT_NEVER;
+	if (next && (READ_ONCE(next->core.on_cpu) || ut_forced_choice())) {
+		to->awaited = next;
+		return NULL;
+	}
+	if (next)
+		sl_task_take_stack(&next->core);
+	return next;
+}
+
 /**
  * ut_schedule - let the core choose a thread for this CPU, and run it
  * @why: what brought us here
@@ -133,6 +168,10 @@ void ut_schedule(enum sl_why why)
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *next = ut_thread_of(sl_schedule(why));
 
+	if (!next && unlikely(cpu->put_off)) {
+		next = hop(cpu);
+		cpu = ut_this_cpu();
+	}
 	if (next != cpu->curr)
 		switch_to(cpu, next);
 	else if (next)
@@ -150,6 +189,10 @@ void *ut_end_context(void)
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_EXIT));
 
+	if (!next && unlikely(cpu->put_off)) {
+		next = hop(cpu);
+		cpu = ut_this_cpu();
+	}
 	if (UT_IS_SANITIZED)
 		switch_to(cpu, next);
 	set_next(cpu, next);
@@ -201,6 +244,10 @@ static void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
 	/* Into the idle loop from nowhere: the machine is being stopped. */
 	if (!left && !cpu->curr)
 		return;
+	if (unlikely(cpu->awaited && left)) {
+		sl_task_leave_stack(&left->core);
+		return;
+	}
 	sl_switched(left ? &left->core : NULL);
 	/* An idle CPU's sleepers needed no timer. */
 	if (cpu->curr)
@@ -263,9 +310,15 @@ static bool run_next(struct ut_cpu *cpu)
 	WRITE_ONCE(cpu->k->nr_active, cpu->k->nr_active + 1);
 	/* From now on a kick needs a signal; see ut_ring(). */
 	__atomic_exchange_n(&cpu->k->doorbell, UT_BELL_OFF, __ATOMIC_SEQ_CST);
-	/* Before `pending` is looked at again: an exchange alone orders no reading. */
-	sl_host_fence();
+	/* Before `pending` is looked at again. */
+	ut_fence_after_exchange();
 	switch_to(cpu, next);
+	/* See hop(). */
+	while ((next = (cpu = ut_this_cpu())->awaited)) {
+		cpu->awaited = NULL;
+		sl_task_take_stack(&next->core);
+		switch_to(cpu, next);
+	}
 	return true;
 }
 
@@ -287,12 +340,15 @@ void ut_idle_loop(struct ut_cpu *cpu)
 		}
 		if (must_schedule && run_next(cpu)) {
 			/* Idle since the core began to look for a task. */
+			/* A thread that ran here may have taken over another CPU. */
+			cpu = ut_this_cpu();
 			cpu->k->idle_since_ns = cpu->hot.now_ns;
 			WRITE_ONCE(cpu->k->doorbell, UT_BELL_AWAKE);
 			is_needless = false;
 			continue;
 		}
 		is_needless |= must_schedule;
+		cpu->hot.is_held = false;
 		/* The interrupt may have woken a thread that becomes runnable here. */
 		if (ut_is_wanted(cpu))
 			continue;

@@ -112,6 +112,12 @@ static inline void ut_pause(void)
 	__asm__ volatile("pause");
 }
 
+/* An exchange orders what comes after it, too. */
+static inline void ut_fence_after_exchange(void)
+{
+	__asm__ volatile("" : : : "memory");
+}
+
 /* This CPU will write there soon. Compilers know the other instruction, for reading. */
 static inline void ut_prefetch(const void *at)
 {
@@ -143,6 +149,12 @@ static inline struct ut_tls *ut_tls_now(void)
 static inline uintptr_t ut_thread_pointer(void)
 {
 	return (uintptr_t)__builtin_thread_pointer();
+}
+
+/* An exchange alone orders no reading after it. */
+static inline void ut_fence_after_exchange(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 static inline void ut_prefetch(const void *at)

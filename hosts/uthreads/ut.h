@@ -188,6 +188,7 @@ struct ut_cpu {
 	struct ut_cpu_inline hot;	/* first; see host_inline.h */
 	struct ut_thread *curr;		/* NULL: the idle loop */
 	struct ut_thread *left;		/* whose stack was left last; NULL: idle */
+	struct ut_thread *awaited;	/* chosen, its stack was in use; see hop() */
 	struct ut_kthread *k;		/* that plays it; atomic for others */
 	u32		pending;	/* UT_PENDING_*; atomic */
 	s32		id;
@@ -313,6 +314,7 @@ static inline void ut_prefetch_thread(const struct ut_thread *t)
 /* preempt.c */
 __noinline void ut_handle_pending(void);
 void ut_forced_point(void);
+bool ut_is_forced(void);
 void ut_pause_for_others(void);
 
 /* In such a build: time for other CPUs to do something meanwhile. */
@@ -320,6 +322,12 @@ static inline void ut_forced_pause(void)
 {
 	if (UT_HAS_FORCED_POINTS)
 		ut_pause_for_others();
+}
+
+/* In such a build, now and then: the way that is seldom taken. */
+static inline bool ut_forced_choice(void)
+{
+	return UT_HAS_FORCED_POINTS && ut_is_forced();
 }
 
 static inline void ut_disable(void)

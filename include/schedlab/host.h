@@ -63,11 +63,12 @@
 #endif
 
 /*
- * When a task that was chosen begins to run. What choosing took is overhead;
- * where it is short and a reading dear, a host may count it as the task's.
+ * When a task that was chosen begins to run, not before it became runnable. What
+ * choosing took is overhead; where it is short and a reading dear, a host may count it as
+ * the task's.
  */
 #ifndef sl_host_switched_ns
-#define sl_host_switched_ns() sl_host_now_ns()
+#define sl_host_switched_ns(t) sl_host_now_ns()
 #endif
 
 /*

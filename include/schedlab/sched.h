@@ -49,10 +49,13 @@ enum sl_why {
 	SL_WHY_YIELD,
 	SL_WHY_BLOCK,		/* after sl_task_prepare_block() */
 	SL_WHY_EXIT,
+	SL_WHY_TAKE_OVER,	/* an idle CPU, by one that stands on a task's stack still */
 };
 
 struct sl_task *sl_schedule(enum sl_why why);
 void sl_switched(struct sl_task *prev);
+void sl_task_take_stack(struct sl_task *t);
+void sl_task_leave_stack(struct sl_task *t);
 bool sl_tick(void);
 void sl_timers_run(void);
 void sl_stop_at_horizon(s32 cpu);
