@@ -44,8 +44,15 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path,
 		return -EINVAL;
 	}
 	opened.policy = dlsym(opened.handle, "sl_policy");
-	if (!opened.policy || !opened.policy->ops) {
+	if (!opened.policy) {
 		snprintf(why, why_bytes, "policy %s: no SCX_OPS_DEFINE() in it",
+			 path);
+		sl_policy_file_close(&opened);
+		return -EINVAL;
+	}
+	if (opened.policy->layout != SL_LAYOUT) {
+		snprintf(why, why_bytes,
+			 "policy %s: compiled with the headers of another version; compile it again",
 			 path);
 		sl_policy_file_close(&opened);
 		return -EINVAL;

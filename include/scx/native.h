@@ -59,8 +59,22 @@ struct sl_map_site {
 	u32 max_entries;	/* 0: one per task (task storage) */
 };
 
+/*
+ * What a policy and its host must agree on: a policy that was compiled with other headers
+ * would read one member of a task for another. What it says of them is their sum.
+ */
+#define SL_LAYOUT_OF(type, member) \
+	(31 * sizeof(type) + __builtin_offsetof(type, member))
+#define SL_LAYOUT							\
+	((u32)(SL_LAYOUT_OF(struct task_struct, comm) +			\
+	       1009 * __builtin_offsetof(struct task_struct, pid) +	\
+	       2003 * __builtin_offsetof(struct task_struct, cpus_ptr) + \
+	       4001 * SL_LAYOUT_OF(struct sched_ext_ops, name) +	\
+	       8009 * sizeof(struct sched_ext_entity)))
+
 /* What the loader looks up in a compiled policy: the one symbol it exports. */
 struct sl_policy {
+	u64 layout;		/* SL_LAYOUT */
 	struct sched_ext_ops *ops;
 	struct sl_map_site *sites;
 	struct sl_map_site *sites_end;
@@ -74,6 +88,7 @@ extern struct sl_map_site __stop_sl_map_sites[]
 #define SCX_OPS_DEFINE(name, ...)					\
 	struct sched_ext_ops name = { __VA_ARGS__ };			\
 	struct sl_policy sl_policy = {					\
+		.layout = SL_LAYOUT,					\
 		.ops = &name,						\
 		.sites = __start_sl_map_sites,				\
 		.sites_end = __stop_sl_map_sites,			\

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -156,11 +157,11 @@ FAULTS = {
 }  # fmt: skip
 
 
-def compile_policy(source: str, folder: Path, name: str) -> Path:
+def compile_policy(source: str, folder: Path, name: str, include: Path = ROOT / "include") -> Path:
     """Compile a policy from text; returns the shared object."""
     target = folder / f"{name.replace(' ', '-')}.so"
     subprocess.run(
-        ["cc", "-std=gnu11", "-O1", "-fPIC", "-shared", "-w", f"-I{ROOT / 'include'}",
+        ["cc", "-std=gnu11", "-O1", "-fPIC", "-shared", "-w", f"-I{include}",
          "-o", target, "-x", "c", "-"],
         input=source, text=True, check=True,
     )  # fmt: skip
@@ -372,6 +373,28 @@ def test_library_that_is_no_policy(simulator, folder):
     with Server(simulator, library) as server:
         answer = server.ask("--program", workload(folder, "a", "b"))
     assert answer["error_kind"] == "policy" and "no SCX_OPS_DEFINE() in it" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("file", "before"),
+    [
+        ("types.h", "\ts32 pid;"),
+        ("types.h", "\tchar comm["),
+        ("types.h", "\tu64 slice;"),
+        ("ops.h", "\tchar name["),
+    ],
+)
+def test_policy_of_another_layout_is_refused(simulator, folder, tmp_path, file, before):
+    """It would read one member of a task for another, and run."""
+    include = shutil.copytree(ROOT / "include", tmp_path / "include")
+    header = include / "scx" / file
+    text = header.read_text()
+    assert text.count(before) == 1
+    header.write_text(text.replace(before, "\tu64 of_another_version;\n" + before))
+    other = compile_policy(HEAD % ("", "", ""), tmp_path, "other", include)
+    with Server(simulator, other) as server:
+        answer = server.ask("--program", workload(folder, "a", "b"))
+    assert answer["error_kind"] == "policy" and "compile it again" in answer["error"]
 
 
 def test_a_policy_that_is_slow_is_not_stuck(simulator, folder):
