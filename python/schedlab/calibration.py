@@ -48,7 +48,7 @@ class Calibration:
     matmul_ps: int = 11_900
     spin_ps: int = 4_350
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse a cost that is not a positive whole number of picoseconds."""
         for item in fields(self):
             value = getattr(self, item.name)
@@ -77,7 +77,7 @@ class Calibration:
         """
         if kernel not in WORK_KERNELS:
             raise UsageError(f"unknown kernel {kernel!r}{did_you_mean(kernel, WORK_KERNELS)}")
-        return getattr(self, f"{kernel}_ps")
+        return int(getattr(self, f"{kernel}_ps"))
 
     def work_ns(self, kernel: str, count: int) -> int:
         """CPU time of `count` units of a kernel.

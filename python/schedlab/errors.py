@@ -57,6 +57,8 @@ class ProgramError(SchedlabError, ValueError):
 class RecordError(SchedlabError, ValueError):
     """The bytes of a record file are damaged; the text names the offset."""
 
+    offset_bytes: int
+
 
 class PolicyError(SchedlabError):
     """A policy does not compile, does not load, or broke a rule while running."""

@@ -15,6 +15,8 @@ Read next: measure/replay.py, which makes that program; runs/judge.py, the calle
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..records.file import Kind
@@ -29,7 +31,7 @@ _NAMES_SHOWN = 3
 CLOCK_ERROR_MAX, CLOCK_ERROR_NS = 0.05, 2_000_000
 
 
-def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) -> dict:
+def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) -> dict[str, Any]:
     """Add up what each task had of the CPU time that was recorded of it.
 
     Parameters
@@ -73,7 +75,7 @@ def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) ->
     }
 
 
-def check_replay(part: dict) -> str:
+def check_replay(part: dict[str, Any]) -> str:
     """Decide whether a replay has done what was recorded.
 
     Parameters
@@ -102,7 +104,7 @@ def check_replay(part: dict) -> str:
     )
 
 
-def check_clock(timeline: Timeline, clock: dict) -> str:
+def check_clock(timeline: Timeline, clock: dict[str, Any]) -> str:
     """Hold the CPU time of all tasks against the clock of the threads that they ran on.
 
     Parameters
@@ -130,7 +132,7 @@ def check_clock(timeline: Timeline, clock: dict) -> str:
     )
 
 
-def taken_from(clock: dict) -> str | None:
+def taken_from(clock: dict[str, Any]) -> str | None:
     """Say when other processes had more of a run's CPUs than the run itself.
 
     Parameters

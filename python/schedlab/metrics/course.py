@@ -30,7 +30,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..calibration import Calibration
 from ..program import layout
+from ..program.file import Program
 from ..program.unroll import Unrolled, unroll
 from ..records.file import Kind, Overhead, Stop
 from .timeline import Ordered, Timeline
@@ -82,8 +84,8 @@ class Course:
         Whether nothing else takes time: a CPU that is kicked schedules at once.
     """
 
-    program: object = field(repr=False)
-    calibration: object = field(repr=False)
+    program: Program = field(repr=False)
+    calibration: Calibration = field(repr=False)
     device: tuple[int, ...]
     wakeup_ns: int = 0
     is_prompt: bool = True
@@ -373,7 +375,7 @@ def _missing(tasks: Ordered, actual: _Actual, points: _Points, counts: _Counts) 
     key = int(counts.keys[np.flatnonzero(bad)[0]])
     group = int(np.searchsorted(actual.first_key, key, side="right")) - 1
     events = np.arange(tasks.first[group], tasks.last[group] + 1)
-    i = int(events[min(np.searchsorted(actual.key[events], key), len(events) - 1)])
+    i = int(events[min(int(np.searchsorted(actual.key[events], key)), len(events) - 1)])
     verb = layout.VERBS[int(points.verb[(points.key == key) & points.blocks][0])]
     return Violation(
         int(tasks.t_ns[i]),
@@ -474,7 +476,9 @@ def _timed(timeline: Timeline, course: Course, points: _Points, point: np.ndarra
     )
 
 
-def _out_of_rhythm(tasks: Ordered, points: _Points, point, i, is_timer, since) -> np.ndarray:
+def _out_of_rhythm(
+    tasks: Ordered, points: _Points, point: np.ndarray, i: np.ndarray, is_timer: np.ndarray, since: np.ndarray
+) -> np.ndarray:
     """Positions in `i` of waits for a timer that end not one period after the wait before."""
     mine = np.flatnonzero(is_timer)
     slot = tasks.group[i[mine]] * layout.NONE + points.slot[point[i[mine]]]
@@ -531,7 +535,9 @@ def _device(
     )
 
 
-def _position_of(timeline: Timeline, actual: _Actual, pid: np.ndarray, row: np.ndarray, t_ns: np.ndarray):
+def _position_of(
+    timeline: Timeline, actual: _Actual, pid: np.ndarray, row: np.ndarray, t_ns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Keys of tasks at some rows of the records, whether they run there, and whether they are followed."""
     tasks = timeline.by_task
     group = np.searchsorted(tasks.keys, pid).clip(max=len(tasks.keys) - 1)
@@ -573,16 +579,12 @@ def _woken(timeline: Timeline, actual: _Actual, points: _Points, point: np.ndarr
             timeline, actual, tasks.arg[wake].astype(np.int64), tasks.row[wake], tasks.t_ns[wake]
         )
         bad = known & (~runs | ~np.isin(key, points.key[wakers[points.verb]]))
-        found.append(
-            first_of(
-                tasks.t_ns[wake],
-                bad,
-                lambda k, wake=wake, name=name: (
-                    f"{_who(tasks, wake[k])}, blocked in '{name}', is woken by task "
-                    f"{tasks.arg[wake[k]]}, which is at no op that wakes it"
-                ),
-            )
-        )
+
+        def describe(k: int, wake: np.ndarray = wake, name: str = name) -> str:
+            woken = f"{_who(tasks, wake[k])}, blocked in '{name}', is woken by task"
+            return f"{woken} {tasks.arg[wake[k]]}, which is at no op that wakes it"
+
+        found.append(first_of(tasks.t_ns[wake], bad, describe))
     return earliest(found)
 
 

@@ -13,14 +13,20 @@ physics.py, which decides whether the numbers may be believed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import NotFoundError, did_you_mean
 from ..records.file import Kind, Overhead, Stop
 from .fairness import deserved_ns, jain
-from .timeline import Timeline
+from .timeline import Ordered, Timeline
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -305,12 +311,12 @@ class RunMetrics:
         CPU-level metrics by name without `cpu_`, and `cpu`.
     """
 
-    run: dict
-    tasks: dict = field(repr=False)
-    cpus: dict = field(repr=False)
+    run: dict[str, Any]
+    tasks: dict[str, Any] = field(repr=False)
+    cpus: dict[str, Any] = field(repr=False)
 
 
-def compute_metrics(timeline: Timeline, *, weight=None) -> RunMetrics:
+def compute_metrics(timeline: Timeline, *, weight: ArrayLike | None = None) -> RunMetrics:
     """Compute every metric of a run.
 
     Parameters
@@ -348,7 +354,7 @@ def _max_per_group(values: np.ndarray, first: np.ndarray) -> np.ndarray:
     return np.maximum.reduceat(values, first) if len(first) else np.zeros(0, np.int64)
 
 
-def _first_time(ordered, chosen: np.ndarray) -> np.ndarray:
+def _first_time(ordered: Ordered, chosen: np.ndarray) -> np.ndarray:
     """Time of each group's first chosen event, -1 where there is none; int64 ns."""
     times = np.full(len(ordered.keys), -1, np.int64)
     where = np.flatnonzero(chosen)[::-1]
@@ -382,7 +388,7 @@ def _stays(timeline: Timeline) -> np.ndarray:
     return is_stay
 
 
-def _task_level(timeline: Timeline, weight) -> dict:
+def _task_level(timeline: Timeline, weight: ArrayLike | None) -> dict[str, Any]:
     """Compute the task-level metrics; see `RunMetrics.tasks`."""
     tasks = timeline.by_task
     first, kind = tasks.first, tasks.kind
@@ -444,7 +450,7 @@ def _tasks_of(timeline: Timeline, kind: Kind) -> np.ndarray:
     return pids[np.isin(pids, timeline.by_task.keys)]
 
 
-def _cpu_level(timeline: Timeline) -> dict:
+def _cpu_level(timeline: Timeline) -> dict[str, Any]:
     """Compute the CPU-level metrics; see `RunMetrics.cpus`."""
     records = timeline.records
     cpus = timeline.by_cpu
@@ -486,7 +492,7 @@ def _ranked(values: np.ndarray, fractions: list[float]) -> list[int]:
     return [int(parted[rank]) for rank in ranks]
 
 
-def statistics(base: str, values: np.ndarray) -> dict:
+def statistics(base: str, values: np.ndarray) -> dict[str, Any]:
     """Mean and percentiles of one quantity under the names of the dictionary.
 
     Parameters
@@ -510,7 +516,7 @@ def statistics(base: str, values: np.ndarray) -> dict:
     return dict(zip(names, (mean, p50, p95, p99, int(values.max())), strict=True))
 
 
-def _run_level(timeline: Timeline, tasks: dict, cpus: dict) -> dict:
+def _run_level(timeline: Timeline, tasks: dict[str, Any], cpus: dict[str, Any]) -> dict[str, Any]:
     """Compute the run-level metrics from the two finer levels."""
     records = timeline.records
     ended = tasks["end_ns"] >= 0
@@ -563,7 +569,9 @@ def _run_level(timeline: Timeline, tasks: dict, cpus: dict) -> dict:
     return {name: values.get(name) for name, m in DICTIONARY.items() if m.level == "run"}
 
 
-def task_columns(metrics: RunMetrics, *, names=None, classes=None) -> dict:
+def task_columns(
+    metrics: RunMetrics, *, names: Sequence[str] | None = None, classes: Sequence[int] | None = None
+) -> dict[str, Any]:
     """Task-level metrics, with what the program calls each task.
 
     Parameters
@@ -587,7 +595,9 @@ def task_columns(metrics: RunMetrics, *, names=None, classes=None) -> dict:
     return {"task": metrics.tasks["task"]} | labels | metrics.tasks
 
 
-def tasks_table(metrics: RunMetrics, *, names=None, classes=None):
+def tasks_table(
+    metrics: RunMetrics, *, names: Sequence[str] | None = None, classes: Sequence[int] | None = None
+) -> pl.DataFrame:
     """Task-level metrics as a table.
 
     Parameters
@@ -605,7 +615,7 @@ def tasks_table(metrics: RunMetrics, *, names=None, classes=None):
     return table_of(task_columns(metrics, names=names, classes=classes))
 
 
-def table_of(columns: dict):
+def table_of(columns: dict[str, Any]) -> pl.DataFrame:
     """Make a table of task-level metrics.
 
     Parameters
@@ -620,7 +630,7 @@ def table_of(columns: dict):
     """
     import polars as pl
 
-    series = []
+    series: list[pl.Series] = []
     for name, values in columns.items():
         if name in _MAY_BE_ABSENT and (values == -1).any():
             series.append(pl.Series(name, values).set(pl.Series(values == -1), None))
@@ -632,7 +642,7 @@ def table_of(columns: dict):
 _MAY_BE_ABSENT = {"first_run_ns", "end_ns", "turnaround_ns", "response_ns", "wakeup_ns_max"}
 
 
-def metrics_table(metrics: RunMetrics):
+def metrics_table(metrics: RunMetrics) -> pl.DataFrame:
     """Run- and CPU-level metrics as a long table.
 
     Parameters
@@ -647,7 +657,7 @@ def metrics_table(metrics: RunMetrics):
     """
     import polars as pl
 
-    rows = [(name, None, value) for name, value in metrics.run.items()]
+    rows: list[tuple[str, int | None, Any]] = [(name, None, value) for name, value in metrics.run.items()]
     for name, values in metrics.cpus.items():
         if name != "cpu":
             rows += [(f"cpu_{name}", cpu, value) for cpu, value in enumerate(values.tolist())]

@@ -12,6 +12,7 @@ Read next: measure/recording.py and measure/bench_record.py, the callers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from .timeline import Timeline
 DISTURBED_MAX = 0.10
 
 
-def disturbance(timeline: Timeline, *, steal_ns: Mapping[int, int] | None = None) -> dict:
+def disturbance(timeline: Timeline, *, steal_ns: Mapping[int, int] | None = None) -> dict[str, Any]:
     """Add up what untraced tasks had of the CPUs, and what of that traced tasks waited for.
 
     Parameters
@@ -64,7 +65,7 @@ def disturbance(timeline: Timeline, *, steal_ns: Mapping[int, int] | None = None
     }
 
 
-def _overlap(a: tuple, b: tuple) -> int:
+def _overlap(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
     """Integral over time of the smaller of two counts of open intervals, each (begins, ends)."""
     changes = [(begins, 1, 0) if which else (begins, 0, 1) for which, (begins, _) in ((1, a), (0, b))]
     changes += [(ends, -1, 0) if which else (ends, 0, -1) for which, (_, ends) in ((1, a), (0, b))]
@@ -77,7 +78,7 @@ def _overlap(a: tuple, b: tuple) -> int:
     return int((open_now * np.diff(t_ns[order])).sum())
 
 
-def describe_disturbance(found: dict) -> str | None:
+def describe_disturbance(found: dict[str, Any]) -> str | None:
     """Put it in one sentence.
 
     Parameters
@@ -104,7 +105,7 @@ def describe_disturbance(found: dict) -> str | None:
     )
 
 
-def counted_disturbance(*, busy_ns: int, own_ns: int, steal_ns: int, available_ns: int) -> dict:
+def counted_disturbance(*, busy_ns: int, own_ns: int, steal_ns: int, available_ns: int) -> dict[str, Any]:
     """What others had of the CPUs while commands ran, from the kernel's counts alone.
 
     Without a recording nobody knows which of it a command waited for; so it is told as
@@ -132,7 +133,7 @@ def counted_disturbance(*, busy_ns: int, own_ns: int, steal_ns: int, available_n
     return {"others_ns": others_ns, "steal_ns": steal_ns, "available_ns": available_ns, "share": share}
 
 
-def describe_counted(found: dict) -> str:
+def describe_counted(found: dict[str, Any]) -> str:
     """Put it in one sentence.
 
     Parameters

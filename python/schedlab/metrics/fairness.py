@@ -13,6 +13,7 @@ Read next: dictionary.py.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..records.file import Kind, Stop
 from .timeline import Timeline
@@ -53,7 +54,7 @@ def jain(values: np.ndarray) -> float | None:
     return float(values.sum()) ** 2 / (len(values) * squares)
 
 
-def deserved_ns(timeline: Timeline, *, weight=None) -> np.ndarray:
+def deserved_ns(timeline: Timeline, *, weight: ArrayLike | None = None) -> np.ndarray:
     """CPU time that each task's weight entitled it to.
 
     Parameters
@@ -106,7 +107,9 @@ def deserved_ns(timeline: Timeline, *, weight=None) -> np.ndarray:
     return result + still_there * service.at_end[classes]
 
 
-def _weight_classes(pids: np.ndarray, weight, nr_cpus: int):
+def _weight_classes(
+    pids: np.ndarray, weight: ArrayLike | None, nr_cpus: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Number each distinct weight: (class of each task, weight of each class, falling)."""
     weights = np.full(len(pids), float(DEFAULT_WEIGHT))
     if weight is not None:
@@ -141,7 +144,15 @@ class _Service:
         self.at_end = at_end
 
 
-def _service_ns(*, t_ns, change, class_of, class_weight, nr_cpus: int, end_ns: int) -> _Service:
+def _service_ns(
+    *,
+    t_ns: np.ndarray,
+    change: np.ndarray,
+    class_of: np.ndarray,
+    class_weight: np.ndarray,
+    nr_cpus: int,
+    end_ns: int,
+) -> _Service:
     """Integrate the ideal rate of every class from change to change."""
     n, n_classes = len(t_ns), len(class_weight)
     if nr_cpus == 1:

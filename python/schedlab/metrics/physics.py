@@ -15,9 +15,11 @@ numbers these checks license.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..records.file import Kind
 from .course import Course, follow
@@ -66,17 +68,17 @@ class Expectations:
         The program, where the host executes it exactly, and what takes time there.
     """
 
-    work_ns: object = None
-    has_host_work: object = None
-    clock_ns: object = None
-    arrival_ns: object = None
-    affinity: object = None
-    is_capped: object = None
+    work_ns: ArrayLike | None = None
+    has_host_work: ArrayLike | None = None
+    clock_ns: ArrayLike | None = None
+    arrival_ns: ArrayLike | None = None
+    affinity: Sequence[Collection[int] | None] | None = None
+    is_capped: ArrayLike | None = None
     horizon_ns: int = 0
     work_conserving: bool = False
     latency_ns: int = 0
     tolerance_ns: int = 0
-    host_cpus: object = None
+    host_cpus: Sequence[Mapping[str, int]] | None = None
     course: Course | None = None
 
 
@@ -119,7 +121,7 @@ def check(timeline: Timeline, expectations: Expectations | None = None) -> str:
     return "ok"
 
 
-def _per_task(values, pids: np.ndarray, *, default) -> np.ndarray:
+def _per_task(values: ArrayLike, pids: np.ndarray, *, default: int | bool) -> np.ndarray:
     """Values of the program's tasks for given pids; `default` beyond the program."""
     values = np.asarray(values)
     result = np.full(len(pids), default, values.dtype)
@@ -345,7 +347,7 @@ def _placement(timeline: Timeline, expected: Expectations) -> Violation | None:
     )
 
 
-def _masks(timeline: Timeline, expected: Expectations):
+def _masks(timeline: Timeline, expected: Expectations) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct CPU sets as bool, shape (n_masks, n_cpus), and each task's mask."""
     nr_cpus = timeline.records.nr_cpus
     pids = timeline.by_task.keys
@@ -474,7 +476,15 @@ def _work_conservation(timeline: Timeline, expected: Expectations) -> Violation 
     return min(found, key=lambda violation: violation.t_ns) if found else None
 
 
-def _describe_waste(timeline, spans: Spans, gap, mine, idle, wait, latency_ns) -> Violation:
+def _describe_waste(
+    timeline: Timeline,
+    spans: Spans,
+    gap: int,
+    mine: np.ndarray,
+    idle: tuple[np.ndarray, np.ndarray],
+    wait: tuple[np.ndarray, np.ndarray],
+    latency_ns: int,
+) -> Violation:
     """Name the task that waited first during one idle gap."""
     tasks = timeline.by_task
     overlap_begin = np.maximum(wait[0][mine], idle[0][gap])

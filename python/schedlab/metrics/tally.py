@@ -13,6 +13,8 @@ Read next: runs/judge.py, which asks for this where there are no records.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .dictionary import DICTIONARY, RunMetrics, statistics
@@ -25,7 +27,7 @@ LENGTH_MARGIN = 0.1
 NONE = -1
 
 
-def columns_of(tasks: list[dict]) -> dict[str, np.ndarray]:
+def columns_of(tasks: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     """Task-level metrics of what the tasks noted.
 
     Parameters

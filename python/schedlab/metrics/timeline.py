@@ -127,7 +127,7 @@ def order_by(events: np.ndarray, rows: np.ndarray, key: str) -> Ordered:
     # One gather of whole records touches each cache line once; take() copies
     # structures eight times faster than indexing does.
     chosen = np.asarray(events).take(row)
-    columns = {name: np.ascontiguousarray(chosen[name]) for name in chosen.dtype.names}
+    columns = {name: np.ascontiguousarray(chosen[name]) for name in chosen.dtype.fields or ()}
     columns["t_ns"] = columns["t_ns"].view(np.int64)
     sorted_keys = columns[key]
     n = len(row)
@@ -204,7 +204,7 @@ def cut_spans(cpus: Ordered, *, nr_cpus: int, end_ns: int) -> Spans:
     is_event = np.ones(n, bool)
     is_event[last] = False
 
-    def with_end(values, at_end) -> np.ndarray:
+    def with_end(values: np.ndarray, at_end: np.ndarray | int) -> np.ndarray:
         result = np.empty(n, np.int64)
         result[is_event] = values
         result[last] = at_end

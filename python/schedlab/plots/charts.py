@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 
@@ -46,7 +47,7 @@ _TIME_LABEL = (
 )
 
 
-def samples(rows: Sequence[dict], metric: str) -> alt.LayerChart:
+def samples(rows: Sequence[dict[str, Any]], metric: str) -> alt.LayerChart:
     """Dots with boxes: one dot per run, one box per policy.
 
     Parameters
@@ -87,7 +88,7 @@ def samples(rows: Sequence[dict], metric: str) -> alt.LayerChart:
     return _finished(alt.layer(box, dots, mean))
 
 
-def distribution(rows: Sequence[dict], *, title: str) -> alt.Chart:
+def distribution(rows: Sequence[dict[str, Any]], *, title: str) -> alt.Chart:
     """Draw the part of all values that is at most a time, one curve per policy.
 
     Parameters
@@ -115,7 +116,7 @@ def distribution(rows: Sequence[dict], *, title: str) -> alt.Chart:
     return _finished(_lines(data, policies).encode(x=x, y=y))
 
 
-def fairness(rows: Sequence[dict]) -> alt.Chart:
+def fairness(rows: Sequence[dict[str, Any]]) -> alt.Chart:
     """Fairness from the start of the run up to each moment.
 
     Parameters
@@ -134,7 +135,7 @@ def fairness(rows: Sequence[dict]) -> alt.Chart:
     return _finished(_lines(rows, policies).encode(x=x, y=y))
 
 
-def shares(rows: Sequence[dict]) -> alt.FacetChart:
+def shares(rows: Sequence[dict[str, Any]]) -> alt.FacetChart:
     """CPU time received against CPU time deserved, one small chart per policy.
 
     Parameters
@@ -177,7 +178,7 @@ def shares(rows: Sequence[dict]) -> alt.FacetChart:
     )
 
 
-def heatmap(rows: Sequence[dict]) -> alt.LayerChart:
+def heatmap(rows: Sequence[dict[str, Any]]) -> alt.LayerChart:
     """Every policy by every metric: the mean as text, the distance from the best as shade.
 
     Parameters
@@ -220,7 +221,7 @@ def heatmap(rows: Sequence[dict]) -> alt.LayerChart:
     return _finished(cells + text)
 
 
-def _lines(rows: Sequence[dict], policies: list[str]) -> alt.Chart:
+def _lines(rows: Sequence[dict[str, Any]], policies: list[str]) -> alt.Chart:
     """One line per policy, told apart by colour and by dash."""
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(policies))]
     # Neighbours in the legend differ in both; a colour comes back with another dash.
@@ -240,7 +241,7 @@ def _lines(rows: Sequence[dict], policies: list[str]) -> alt.Chart:
     )
 
 
-def _by_task(tasks: list[str]) -> dict:
+def _by_task(tasks: list[str]) -> dict[str, Any]:
     """Colour and shape for tasks, where there are few enough to be told apart."""
     if len(tasks) > len(SHAPES):
         return {"color": alt.value(PALETTE[0])}
@@ -269,7 +270,7 @@ def _axis(unit: str, ticks: Sequence[float] | None = None) -> alt.Axis:
     return alt.Axis(labelOverlap=True, **named | ({"format": "~%"} if unit == "%" else {}))
 
 
-def _place(values: Sequence[float], unit: str) -> dict:
+def _place(values: Sequence[float], unit: str) -> dict[str, Any]:
     """Axis and scale: logarithmic where the values span more than a decade and a half."""
     low, high = min(values, default=0), max(values, default=0)
     if not 0 < LOG_RATIO * low < high:
@@ -282,7 +283,7 @@ def _place(values: Sequence[float], unit: str) -> dict:
     return {"axis": _axis(unit, ticks), "scale": alt.Scale(type="log", domain=domain, nice=False)}
 
 
-def _finished(chart):
+def _finished(chart: Any) -> Any:
     """The look that all charts share."""
     return (
         chart.configure(background="transparent", font="sans-serif")
@@ -310,7 +311,7 @@ def _finished(chart):
     )
 
 
-def to_svg(chart, *, has_variables: bool = False) -> str:
+def to_svg(chart: Any, *, has_variables: bool = False) -> str:
     """Draw a chart.
 
     Parameters
@@ -336,7 +337,7 @@ def to_svg(chart, *, has_variables: bool = False) -> str:
     return svg
 
 
-def save(chart, path: Path) -> list[Path]:
+def save(chart: Any, path: Path) -> list[Path]:
     """Write a chart as SVG and as PDF.
 
     Parameters

@@ -254,7 +254,14 @@ def draw_svg(
     return "\n".join(parts) + "\n"
 
 
-def _bars(found: Intervals, row_of, names, begin_ns: int, scale: float, top_px: int) -> list[str]:
+def _bars(
+    found: Intervals,
+    row_of: Mapping[int, int],
+    names: Mapping[int, str],
+    begin_ns: int,
+    scale: float,
+    top_px: int,
+) -> list[str]:
     """One rectangle per interval; waits are thinner than runs."""
     parts = []
     for pid, begin, end, state, cpu in zip(

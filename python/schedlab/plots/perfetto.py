@@ -60,7 +60,7 @@ def message(fields: Mapping[int, int | str | bytes]) -> bytes:
     >>> message({1: -1}).hex()
     '08ffffffffffffffffff01'
     """
-    parts = []
+    parts: list[bytes] = []
     for number, value in fields.items():
         if isinstance(value, int):
             parts += (_varint(number << 3), _varint(value & 0xFFFF_FFFF_FFFF_FFFF))
@@ -73,7 +73,7 @@ def message(fields: Mapping[int, int | str | bytes]) -> bytes:
 class _Packets:
     """The packets of a trace; ftrace events are collected per CPU."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._packets: list[list[bytes]] = []
         self._bundles: dict[int, list[bytes]] = {}
 
@@ -146,10 +146,11 @@ def perfetto_trace(records: Records, names: Mapping[int, str]) -> bytes:
     # process tree on purpose: a task would be one click further from its states,
     # and the process with pid 2 always counts as Linux's kthreadd.
     packets.add({45: message({1: message({1: "Linux", 3: RELEASE})})})
-    for track in (
+    tracks: tuple[dict[int, int | str | bytes], ...] = (
         {1: _RUNNABLE_TRACK, 2: "tasks waiting for a CPU", 8: b""},  # 8: it is a counter
         {1: _NOTE_TRACK, 2: "policy notes"},
-    ):
+    )
+    for track in tracks:
         packets.add({10: _SEQUENCE_ID, 60: message(track)})
     waiting = 0
     for event in linux_events(records):

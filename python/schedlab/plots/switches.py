@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..records.file import Kind, Records, Stop
 
 #: Linux's letters and bits for why a task left the CPU (`prev_state`).
-STATE_OF_STOP = {
+STATE_OF_STOP: dict[int, tuple[str, int]] = {
     Stop.PREEMPTED: ("R+", 0x100),
     Stop.YIELDED: ("R", 0),
     Stop.BLOCKED: ("S", 1),
@@ -136,7 +136,7 @@ def linux_events(records: Records) -> Iterator[Switch | Wakeup | Note]:
         A STOP and the RUN that follows it on its CPU at the same instant are
         one switch; otherwise the idle task stands between them.
     """
-    open_stop: dict[int, tuple[int, int, int]] = {}
+    open_stop: dict[int, tuple[int, int, int | None]] = {}
     rows = records.events[["t_ns", "task", "cpu", "kind", "flags", "arg"]].tolist()
     for t_ns, task, cpu, kind, flags, arg in rows:
         # A STOP waits for a RUN of the same instant; when time has moved on,

@@ -22,7 +22,7 @@ from .switches import PRIO, STATE_OF_STOP, Switch, Wakeup, linux_events, task_na
 FORMATS = ("perfetto", "ftrace", "csv")
 
 
-def write_trace(records: Records, path, *, names: Mapping[int, str], form: str = "perfetto") -> int:
+def write_trace(records: Records, path: Path, *, names: Mapping[int, str], form: str = "perfetto") -> int:
     """Write a run to a file.
 
     Parameters

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
@@ -27,7 +28,7 @@ from ..waiting import announced
 from .bpf import check_for_linux
 from .check import check_callbacks, check_object
 from .elf import ElfFile
-from .find import Policy, policy_hash
+from .find import Knob, Policy, policy_hash
 
 #: What every host that runs native policies compiles them with.
 FLAGS = (
@@ -73,7 +74,7 @@ class BuiltPolicy:
 
     policy: Policy
     shared_object: Path
-    values: dict
+    values: dict[str, Any]
     policy_hash: str
 
 
@@ -126,7 +127,7 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
     return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, settled))
 
 
-def _default_value(policy: Policy, knob, symbols: Mapping[str, bytes]) -> int:
+def _default_value(policy: Policy, knob: Knob, symbols: Mapping[str, bytes]) -> int:
     """Value that the compiled file gives a knob."""
     raw = symbols.get(knob.name)
     if raw is None or len(raw) not in (1, 2, 4, 8):
@@ -139,7 +140,7 @@ def _default_value(policy: Policy, knob, symbols: Mapping[str, bytes]) -> int:
     return int.from_bytes(raw, "little", signed=knob.minimum < 0)
 
 
-def _check_range(policy: Policy, knob, nr_bytes: int) -> None:
+def _check_range(policy: Policy, knob: Knob, nr_bytes: int) -> None:
     """Refuse a range that the variable cannot hold."""
     bits = 8 * nr_bytes
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if knob.minimum < 0 else (0, (1 << bits) - 1)
@@ -248,7 +249,7 @@ def _hint(messages: str) -> str:
     return "\nLinux gives a policy no floating point: use integers, such as thousandths"
 
 
-def _messages(answer: subprocess.CompletedProcess) -> str:
+def _messages(answer: subprocess.CompletedProcess[str]) -> str:
     """The compiler's own words, cut to what a person reads."""
     lines = (answer.stderr or answer.stdout).rstrip().splitlines()
     if not lines:

@@ -22,6 +22,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .. import paths
 from ..errors import NotFoundError, PolicyError, UnitError, UsageError, did_you_mean
@@ -72,7 +73,7 @@ class Knob:
     maximum: int
     text: str
     line: int
-    names: dict = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Policy:
     name: str
     path: Path
     summary: str
-    knobs: dict = field(repr=False)
+    knobs: dict[str, Any] = field(repr=False)
     work_conserving: bool | None
     work_conserving_reason: str
     source_text: str
@@ -122,7 +123,7 @@ class Variant:
     """
 
     policy: Policy
-    values: dict
+    values: dict[str, Any]
 
 
 def list_policies() -> list[str]:
@@ -290,7 +291,7 @@ def _parse_knob(path: Path, line: int, words: str) -> Knob:
     return Knob(name, unit, minimum, maximum, " ".join(text.split()), line)
 
 
-def _parse_named(path: Path, line: int, match: re.Match) -> Knob:
+def _parse_named(path: Path, line: int, match: re.Match[str]) -> Knob:
     """Read one `@knob NAME enum WORD=N,WORD=N text`."""
     name, given, text = match.groups()
     names: dict[str, int] = {}
@@ -512,14 +513,17 @@ def parse_settings(settings: Sequence[str], policies: Mapping[str, Policy]) -> d
             problems.append(f"--set: more than {VARIANTS_MAX} variants of policy '{name}'; give fewer values")
             continue
         for combination in itertools.product(*knobs.values()):
-            values = dict(zip(knobs, combination, strict=True))
-            variants[_variant_name(name, policies[name], knobs, values)] = Variant(policies[name], values)
+            chosen_values = dict(zip(knobs, combination, strict=True))
+            variant = _variant_name(name, policies[name], knobs, chosen_values)
+            variants[variant] = Variant(policies[name], chosen_values)
     if problems:
         raise UsageError("\n".join(problems))
     return variants
 
 
-def _variant_name(name: str, policy: Policy, chosen: Mapping[str, list[int]], values: Mapping) -> str:
+def _variant_name(
+    name: str, policy: Policy, chosen: Mapping[str, list[int]], values: Mapping[str, Any]
+) -> str:
     """The policy's name, with those knobs that tell it from its other variants."""
     shown = [
         f"{knob}={show_value(policy.knobs[knob], value)}"
@@ -566,7 +570,7 @@ def _parse_value(knob: Knob, text: str) -> int:
         if not knob.names:
             raise
         value = None
-    if knob.names and value not in knob.names.values():
+    if value is None or (knob.names and value not in knob.names.values()):
         raise UsageError(f"{knob.name} has no value '{text}'{did_you_mean(text, knob.names)}")
     if not knob.minimum <= value <= knob.maximum:
         raise UsageError(

@@ -174,9 +174,8 @@ def parse_class(text: str) -> LinuxClass:
     """
     if "+" in text:
         raise UsageError(f"{text}: only a workload has tasks by name; leave out '+{text.partition('+')[2]}'")
-    name, _, parameter = text.partition(":")
-    name = name.upper()
-    name = _OTHER_NAMES.get(name, name)
+    given, _, parameter = text.partition(":")
+    name = _OTHER_NAMES.get(given.upper(), given.upper())
     if name is None:
         raise UsageError(f"{text}: name the policy itself, such as mlfq or ./mine.bpf.c")
     if name not in NUMBERS:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class _Loop:
     """A loop of a task: 0 rounds are for ever."""
 
     rounds: int
-    body: tuple
+    body: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class _Exporter:
         self.suspended = {
             int(op["a"]) for op in program.ops if layout.VERBS[op["verb"]] == "await" and not op["b"]
         }
-        self.decoded: dict[tuple[int, int], tuple] = {}
+        self.decoded: dict[tuple[int, int], tuple[Any, ...]] = {}
 
     def fault(self, name: str, message: str) -> None:
         fault = SpecFault(self.workload.name, None, f"task {name!r}" if name else "", message)
@@ -171,14 +172,14 @@ class _Exporter:
 
     # ---- tasks -------------------------------------------------------------
 
-    def tasks(self) -> dict[str, dict]:
+    def tasks(self) -> dict[str, dict[str, Any]]:
         """Group tasks that are alike, and write one of each."""
-        groups: dict[tuple, list[int]] = {}
+        groups: dict[tuple[Any, ...], list[int]] = {}
         for index, row in enumerate(self.program.task_rows):
             if row["parent"] != layout.NONE:
                 continue  # its parent's spawn is refused
             groups.setdefault(self.identity(row), []).append(index)
-        found: dict[str, dict] = {}
+        found: dict[str, dict[str, Any]] = {}
         for members in groups.values():
             row = self.program.task_rows[members[0]]
             name = own = self.program.string(int(row["name"]))
@@ -189,7 +190,7 @@ class _Exporter:
             found[own] = self.task(name, row, len(members))
         return found
 
-    def identity(self, row: np.void) -> tuple:
+    def identity(self, row: np.void) -> tuple[Any, ...]:
         """All that tells one task of rt-app from another."""
         fields = [row[key].tobytes() for key in row.dtype.names if key not in ("op_first", "affinity")]
         return (*fields, self.cpus(row), self.tree(row))
@@ -252,7 +253,7 @@ class _Exporter:
 
     # ---- ops ---------------------------------------------------------------
 
-    def tree(self, row: np.void) -> tuple:
+    def tree(self, row: np.void) -> tuple[Any, ...]:
         """Ops of a task as steps and loops inside each other."""
         key = (int(row["op_first"]), int(row["nr_ops"]))
         if key not in self.decoded:
@@ -274,7 +275,7 @@ class _Exporter:
                 table = tuple(self.program.values[first : first + number].tolist())
             yield _Step(verb, int(op["a"]), b, int(op["flags"]) & ~layout.OP_TABLE, int(op["slot"]), table)
 
-    def phases(self, name: str, tree: tuple, instances: int) -> tuple[int, list[_Phase]]:
+    def phases(self, name: str, tree: tuple[Any, ...], instances: int) -> tuple[int, list[_Phase]]:
         """Fit loops into rt-app's two levels; write out the rest."""
         loop, body = 1, tree
         if len(tree) == 1 and isinstance(tree[0], _Loop) and not _has_tables(tree[0].body):
@@ -314,14 +315,14 @@ class _Exporter:
         self.notes[f"set {_WITHOUT_WORD[step.a]} of {name}: left out"] = None
         return None
 
-    def flat(self, name: str, items: tuple) -> list[_Step]:
+    def flat(self, name: str, items: tuple[Any, ...]) -> list[_Step]:
         """Write out loops, each round with its own values."""
         steps: list[_Step] = []
         used: dict[int, int] = {}
         self.unroll(name, items, steps, used)
         return steps
 
-    def unroll(self, name: str, items: tuple, steps: list[_Step], used: dict[int, int]) -> None:
+    def unroll(self, name: str, items: tuple[Any, ...], steps: list[_Step], used: dict[int, int]) -> None:
         for item in items:
             if len(steps) > EVENTS_MAX:
                 return
@@ -427,11 +428,11 @@ _NO_EVENT = {
 }
 
 
-def _has_tables(items: tuple) -> bool:
+def _has_tables(items: tuple[Any, ...]) -> bool:
     return any(_has_tables(item.body) if isinstance(item, _Loop) else bool(item.table) for item in items)
 
 
-def _sets(items: tuple) -> bool:
+def _sets(items: tuple[Any, ...]) -> bool:
     return any(_sets(i.body) if isinstance(i, _Loop) else i.verb == "set" for i in items)
 
 
@@ -443,5 +444,5 @@ def _phase_table(phase: _Phase) -> dict[str, object]:
     return table | {f"{event}{i}": value for i, (event, value) in enumerate(phase.events)}
 
 
-def _as_json(value: dict) -> str:
+def _as_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent="\t", separators=(",", " : ")) + "\n"

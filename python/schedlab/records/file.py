@@ -13,14 +13,20 @@ Read next: metrics/timeline.py, which orders the events by task and by CPU.
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import RecordError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MAGIC = b"SLREC\0\0\1"
 VERSION = 1
@@ -85,7 +91,7 @@ class Overhead(IntEnum):
     STOLEN = 4
 
 
-def damaged(path, offset_bytes: int, problem: str) -> RecordError:
+def damaged(path: str | os.PathLike[str], offset_bytes: int, problem: str) -> RecordError:
     """Make the error that says what is wrong in a record file, and where.
 
     Parameters
@@ -136,7 +142,7 @@ class Records:
     path: str = ""
 
 
-def read_records(path) -> Records:
+def read_records(path: str | os.PathLike[str]) -> Records:
     """Open a record file and check its form.
 
     Parameters
@@ -182,7 +188,7 @@ def read_records(path) -> Records:
     )
 
 
-def _read_header(path: Path) -> np.ndarray:
+def _read_header(path: Path) -> np.void:
     """Read and check the first 64 bytes."""
     try:
         with open(path, "rb") as file:
@@ -193,7 +199,7 @@ def _read_header(path: Path) -> np.ndarray:
         raise damaged(path, 0, "not a schedlab record file (the magic number is missing)")
     if len(raw) < HEADER_DTYPE.itemsize:
         raise damaged(path, len(raw), f"the header is cut short: {len(raw)} of 64 bytes")
-    header = np.frombuffer(raw, HEADER_DTYPE)[0]
+    header: np.void = np.frombuffer(raw, HEADER_DTYPE)[0]
     expected = {
         "version": (8, VERSION),
         "header_bytes": (12, HEADER_DTYPE.itemsize),
@@ -247,7 +253,7 @@ def _check_chunk(path: Path, events: np.ndarray, start: int, nr_cpus: int) -> No
     is_end = kind == Kind.END
     expected_end = np.zeros(len(chunk), bool)
     expected_end[-1] = last
-    problems = (
+    problems: tuple[tuple[np.ndarray, Callable[[np.void], str]], ...] = (
         (
             ~_KNOWN[kind],
             lambda r: (
@@ -291,7 +297,14 @@ def _offset(row: int) -> int:
     return HEADER_DTYPE.itemsize + row * RECORD_DTYPE.itemsize
 
 
-def write_records(path, events, *, nr_cpus: int, tick_ns: int = 0, end_ns: int | None = None) -> None:
+def write_records(
+    path: str | os.PathLike[str],
+    events: np.ndarray | Iterable[Iterable[int]],
+    *,
+    nr_cpus: int,
+    tick_ns: int = 0,
+    end_ns: int | None = None,
+) -> None:
     """Write a record file; what hosts do, for tests and for importers.
 
     Parameters
@@ -329,7 +342,7 @@ def write_records(path, events, *, nr_cpus: int, tick_ns: int = 0, end_ns: int |
         file.write(end.tobytes())
 
 
-def hash_file(path) -> str:
+def hash_file(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file.
 
     Parameters
@@ -346,7 +359,7 @@ def hash_file(path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def records_table(records: Records):
+def records_table(records: Records) -> pl.DataFrame:
     """The records as a table for people's tools.
 
     Parameters
@@ -364,13 +377,13 @@ def records_table(records: Records):
 
     position = np.zeros(256, np.uint8)
     position[[kind.value for kind in Kind]] = np.arange(len(Kind))
-    columns = {name: np.ascontiguousarray(records.events[name]) for name in RECORD_DTYPE.names}
+    columns = {name: np.ascontiguousarray(records.events[name]) for name in RECORD_DTYPE.fields or ()}
     # By [], since gather() makes a query of it.
     return pl.DataFrame(columns | {"kind": _kind_names()[position[columns["kind"]]]})
 
 
 @cache
-def _kind_names():
+def _kind_names() -> pl.Series:
     """The names of all kinds, in the order of `Kind`."""
     import polars as pl
 

@@ -25,6 +25,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Trace:
     nr_lost: int = 0
 
     @cached_property
-    def events(self) -> list[tuple[int, int, str, dict]]:
+    def events(self) -> list[tuple[int, int, str, dict[str, Any]]]:
         """What `sorted_events` returns: pages are decoded once, whatever is made of them."""
         return sorted_events(self)
 
@@ -201,16 +202,16 @@ class _Converter:
         self.records: list[list[int]] = []
         #: By CPU: the task that an outsider has taken it from, since when it
         #: ran, and the records that are void if it just goes on.
-        self.interrupted: dict[int, tuple[_Task, int, list]] = {}
+        self.interrupted: dict[int, tuple[_Task, int, list[Any]]] = {}
         #: Who is on each CPU, and since when: for processes outside the program.
         self.outsiders: dict[int, tuple[int, int]] = {}
 
-    def add(self, t_ns, task, cpu, kind, flags=0, arg=0) -> list[int]:
+    def add(self, t_ns: int, task: int, cpu: int, kind: int, flags: int = 0, arg: int = 0) -> list[int]:
         """Append one record; it may be changed later."""
         self.records.append([t_ns, task, cpu, kind, flags, arg])
         return self.records[-1]
 
-    def waking(self, t_ns: int, cpu: int, event: dict) -> None:
+    def waking(self, t_ns: int, cpu: int, event: dict[str, Any]) -> None:
         """A task becomes runnable; on which CPU, `wakeup` tells."""
         task = self.tasks.get(event["pid"])
         if task is None or task.state not in (NEW, BLOCKED):
@@ -221,7 +222,7 @@ class _Converter:
         task.state = RUNNABLE
         self.add(t_ns, task.number, cpu, kind, 0, by)
 
-    def wakeup(self, t_ns: int, cpu: int, event: dict) -> None:
+    def wakeup(self, t_ns: int, cpu: int, event: dict[str, Any]) -> None:
         """The choice of a CPU for what `waking` announced."""
         self.waking(t_ns, cpu, event)
         task = self.tasks.get(event["pid"])
@@ -230,19 +231,19 @@ class _Converter:
                 record[2] = event["target_cpu"]
                 return
 
-    def sys_enter(self, t_ns: int, _cpu: int, event: dict) -> None:
+    def sys_enter(self, t_ns: int, _cpu: int, event: dict[str, Any]) -> None:
         """Of all system calls only sched_yield() is traced."""
         task = self.tasks.get(event["common_pid"])
         if task is not None:
             task.yielded_ns = t_ns
 
-    def migrate(self, t_ns: int, _cpu: int, event: dict) -> None:
+    def migrate(self, t_ns: int, _cpu: int, event: dict[str, Any]) -> None:
         """A task goes to the queue of another CPU."""
         task = self.tasks.get(event["pid"])
         if task is not None and task.state != NEW:
             self.add(t_ns, task.number, event["dest_cpu"], Kind.MIGRATE, 0, event["orig_cpu"])
 
-    def switch(self, t_ns: int, cpu: int, event: dict) -> None:
+    def switch(self, t_ns: int, cpu: int, event: dict[str, Any]) -> None:
         """One process leaves the CPU and another gets it."""
         pid = event["next_pid"]
         task = self.tasks.get(pid)
@@ -386,7 +387,7 @@ def printed_lines(trace: Trace) -> list[str]:
     ]
 
 
-def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict]]:
+def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict[str, Any]]]:
     """All events that make records, of all CPUs, in order of time.
 
     Parameters

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 import shlex
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,14 +122,14 @@ class _Reader:
         if found is not None and self.first_ns is not None:
             self.put(LOST, self.last_ns, self._cpu(found[1]), 0, min(int(found[2]), 2**32 - 1))
 
-    def switch(self, t_ns: int, cpu: int, line: re.Match) -> None:
+    def switch(self, t_ns: int, cpu: int, line: re.Match[str]) -> None:
         before, pid, _, state, after, next_pid, priority = _fields(_SWITCH, line)
         self.name(int(pid), before, cpu)
         self.name(int(next_pid), after, cpu)
         self.nr_switches += 1
         self.put(SWITCH, t_ns, cpu, int(pid), int(next_pid), _state(state), int(priority) & 0xFF)
 
-    def wake(self, t_ns: int, cpu: int, line: re.Match) -> None:
+    def wake(self, t_ns: int, cpu: int, line: re.Match[str]) -> None:
         comm, pid, target = _fields(_WAKE, line)
         kind = {"sched_waking": WAKING, "sched_wakeup": WAKEUP, "sched_wakeup_new": NEW}[line["event"]]
         if kind == NEW:
@@ -136,23 +137,23 @@ class _Reader:
         in_interrupt = bool(line["flags"]) and any(mark in line["flags"] for mark in "hsHzZ")
         self.put(kind, t_ns, cpu, int(pid), int(line["pid"]), self._cpu(target), in_interrupt)
 
-    def migrate(self, t_ns: int, cpu: int, line: re.Match) -> None:
+    def migrate(self, t_ns: int, cpu: int, line: re.Match[str]) -> None:
         pid, origin, target = _fields(_MIGRATE, line)
         self.put(MIGRATE, t_ns, cpu, int(pid), self._cpu(origin), self._cpu(target))
 
-    def fork(self, t_ns: int, cpu: int, line: re.Match) -> None:
+    def fork(self, t_ns: int, cpu: int, line: re.Match[str]) -> None:
         parent, comm, child = _fields(_FORK, line)
         self.put(FORK, t_ns, cpu, int(child), int(parent))
         self.names[int(child)] = comm
 
-    def exit(self, t_ns: int, cpu: int, line: re.Match) -> None:
+    def exit(self, t_ns: int, cpu: int, line: re.Match[str]) -> None:
         self.put(EXIT, t_ns, cpu, int(_fields(_EXIT, line)[0]))
 
-    def execute(self, t_ns: int, cpu: int, line: re.Match) -> None:
+    def execute(self, t_ns: int, cpu: int, line: re.Match[str]) -> None:
         pid, old = _fields(_EXEC, line)
         self.put(EXEC, t_ns, cpu, int(pid), int(old))
 
-    def runtime(self, t_ns: int, cpu: int, line: re.Match) -> None:
+    def runtime(self, t_ns: int, cpu: int, line: re.Match[str]) -> None:
         pid, ran_ns = _fields(_RUNTIME, line)
         # A CPU that wakes a task for another one also does its accounts.
         flags = 0 if pid == line["pid"] else ELSEWHERE
@@ -167,7 +168,7 @@ _HANDLERS = {
 }  # fmt: skip
 
 
-def _fields(patterns, line: re.Match) -> tuple[str, ...]:
+def _fields(patterns: Iterable[re.Pattern[str]], line: re.Match[str]) -> tuple[str, ...]:
     """What one of the forms finds in the rest of the line."""
     for pattern in patterns:
         found = pattern.match(line["rest"])

@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from ..errors import UsageError
 from ..metrics.disturbance import DISTURBED_MAX, describe_disturbance
@@ -32,7 +33,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-def read_recorded(folder: Path) -> dict | None:
+def read_recorded(folder: Path) -> dict[str, Any] | None:
     """Read what `schedlab replay` left of the run that it replayed.
 
     Parameters
@@ -63,7 +64,7 @@ def read_recorded(folder: Path) -> dict | None:
         raise UsageError(f"{path}: damaged ({error}); replay again to replace it") from error
 
 
-def disturbed_text(run: dict) -> str | None:
+def disturbed_text(run: dict[str, Any]) -> str | None:
     """What other processes had of a recording's CPUs; None where they had none."""
     found = (run.get("recording") or {}).get("disturbance")
     text = describe_disturbance(found) if found else None
@@ -72,7 +73,7 @@ def disturbed_text(run: dict) -> str | None:
     return text
 
 
-def is_disturbed(run: dict) -> bool:
+def is_disturbed(run: dict[str, Any]) -> bool:
     """Whether other processes had too much for its times to be compared."""
     found = (run.get("recording") or {}).get("disturbance")
     return bool(found) and found["share"] > DISTURBED_MAX

@@ -16,6 +16,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,8 +68,8 @@ class Section:
     workload: str
     host: str
     cpus: int
-    runs: list[dict]
-    comparisons: list[dict]
+    runs: list[dict[str, Any]]
+    comparisons: list[dict[str, Any]]
     base: Path
     notes: list[str] = field(default_factory=list)
 
@@ -78,16 +79,16 @@ class Section:
         return list(dict.fromkeys(run["policy"] for run in self.runs))
 
     @cached_property
-    def good(self) -> dict[str, list[dict]]:
+    def good(self) -> dict[str, list[dict[str, Any]]]:
         """Good runs by policy; a policy without any is left out."""
-        found: dict[str, list[dict]] = {}
+        found: dict[str, list[dict[str, Any]]] = {}
         for run in self.runs:
             if run["status"] == "ok":
                 found.setdefault(run["policy"], []).append(run)
         return found
 
     @property
-    def failed(self) -> list[dict]:
+    def failed(self) -> list[dict[str, Any]]:
         """Failed runs."""
         return [run for run in self.runs if run["status"] != "ok"]
 
@@ -138,7 +139,7 @@ class Section:
         return found
 
     @cached_property
-    def recorded(self) -> dict | None:
+    def recorded(self) -> dict[str, Any] | None:
         """What was recorded, where these are replays; see `by_task.read_recorded`."""
         inside = Path(folder_name(self.workload))
         return next((run for place in self._places() if (run := read_recorded(place / inside))), None)
@@ -147,7 +148,7 @@ class Section:
         """Where the folder of the whole set may be, when a part of it was asked for."""
         return [self.base, *list(self.base.resolve().parents)[:4]]
 
-    def folder(self, run: dict) -> Path | None:
+    def folder(self, run: dict[str, Any]) -> Path | None:
         """Directory of a run, also when the whole has been moved; None if it is gone."""
         inside = Path(folder_name(run["workload"])) / folder_name(run["policy"])
         inside = inside / f"seed-{run['seed']}"
@@ -156,7 +157,7 @@ class Section:
                 return place
         return None
 
-    def at_shown_seed(self) -> dict[str, dict]:
+    def at_shown_seed(self) -> dict[str, dict[str, Any]]:
         """The run of each policy with the seed that is drawn in time."""
         return {
             policy: run
@@ -186,7 +187,7 @@ def read_sections(folder: Path) -> list[Section]:
     """
     runs = read_run_folder(folder)
     known = _stored_comparisons(folder)
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in runs:
         groups.setdefault((run["workload"], run["host"], run["cpus"]), []).append(run)
     base = folder if folder.is_dir() else folder.parent
@@ -203,7 +204,7 @@ def read_sections(folder: Path) -> list[Section]:
     ]
 
 
-def _stored_comparisons(folder: Path) -> list[dict] | None:
+def _stored_comparisons(folder: Path) -> list[dict[str, Any]] | None:
     """Comparisons of `runs.json`; None where there are none that can be used."""
     path = folder / "runs.json" if folder.is_dir() else folder
     if path.name != "runs.json" or not path.is_file():
@@ -215,7 +216,7 @@ def _stored_comparisons(folder: Path) -> list[dict] | None:
     return found
 
 
-def sample_rows(section: Section, metric: str) -> list[dict]:
+def sample_rows(section: Section, metric: str) -> list[dict[str, Any]]:
     """One row per good run that has the metric: `policy`, `seed`, `value`."""
     return [
         {"policy": policy, "seed": run["seed"], "value": run["metrics"][metric]}
@@ -225,7 +226,7 @@ def sample_rows(section: Section, metric: str) -> list[dict]:
     ]
 
 
-def heat_rows(section: Section) -> list[dict]:
+def heat_rows(section: Section) -> list[dict[str, Any]]:
     """One row per policy and key metric with a direction; see `plots.charts.heatmap`."""
     rows = []
     for name in section.metrics:
@@ -267,12 +268,12 @@ def curve(values: np.ndarray) -> list[tuple[float, float]]:
     return list(points.items())
 
 
-def response_rows(section: Section) -> list[dict]:
+def response_rows(section: Section) -> list[dict[str, Any]]:
     """Distribution of response over all tasks and seeds; see `plots.charts.distribution`."""
     return _curves(section, lambda folder: _column(folder, "response_ns"))
 
 
-def wakeup_rows(section: Section) -> list[dict]:
+def wakeup_rows(section: Section) -> list[dict[str, Any]]:
     """Distribution of wake-up latency over all wake-ups and seeds."""
     if not any((run["metrics"].get("wakeups") or 0) for r in section.good.values() for run in r):
         return []
@@ -302,7 +303,7 @@ def _column(folder: Path, name: str) -> np.ndarray:
     return pl.read_parquet(folder / "tasks.parquet", columns=[name])[name].drop_nulls().to_numpy()
 
 
-def _curves(section: Section, values_of) -> list[dict]:
+def _curves(section: Section, values_of) -> list[dict[str, Any]]:
     """Curves of all policies, from what a function reads from a run's folder."""
     rows = []
     for policy, runs in section.good.items():
@@ -319,7 +320,7 @@ def _curves(section: Section, values_of) -> list[dict]:
     return rows
 
 
-def share_rows(section: Section) -> list[dict]:
+def share_rows(section: Section) -> list[dict[str, Any]]:
     """CPU time deserved and received by tasks of a name.
 
     Parameters
@@ -355,7 +356,7 @@ def share_rows(section: Section) -> list[dict]:
     return rows
 
 
-def time_charts(section: Section) -> tuple[list[dict], list[dict]]:
+def time_charts(section: Section) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What the shown seed's runs did in time.
 
     Parameters

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -216,7 +217,7 @@ def unpack_slices(text: str) -> list[tuple[int, int, int, int, int, int]]:
     return rows
 
 
-def weights_of(folder: Path, run: dict) -> np.ndarray:
+def weights_of(folder: Path, run: dict[str, Any]) -> np.ndarray:
     """Weights of a run's tasks, from the program that `schedlab run` left beside it.
 
     A recording of Linux has no program, but its tasks' priorities.
@@ -305,7 +306,7 @@ def _by_pid(pids: np.ndarray, pid: np.ndarray, amount: np.ndarray) -> np.ndarray
     return np.bincount(place[known], weights=amount[known], minlength=len(pids))
 
 
-def chart_of(timeline: Timeline, names: Mapping[int, str], *, nr_max: int) -> dict:
+def chart_of(timeline: Timeline, names: Mapping[int, str], *, nr_max: int) -> dict[str, Any]:
     """All that the page's Gantt chart needs of one run.
 
     Parameters

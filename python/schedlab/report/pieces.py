@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
 from ..metrics.dictionary import DICTIONARY
 from ..stats.sentences import (
@@ -124,9 +125,9 @@ def verdict(sections: Sequence[Section]) -> str:
     return "\n".join(parts)
 
 
-def _failures(failed: Sequence[dict]) -> list[str]:
+def _failures(failed: Sequence[dict[str, Any]]) -> list[str]:
     """Failed runs with their error, equal ones together."""
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in failed:
         place = "every workload" if run.get("error_kind") == "compile" else run["workload"]
         groups.setdefault((place, run["policy"], run["error"] or ""), []).append(run)
@@ -143,7 +144,7 @@ def _failures(failed: Sequence[dict]) -> list[str]:
 
 def _doubts(sections: Sequence[Section]) -> list[str]:
     """Warnings of the comparisons, each kind once per policy and workload."""
-    seen: dict[tuple, str] = {}
+    seen: dict[tuple[Any, ...], str] = {}
     places: dict[str, list[str]] = {}
     for section in sections:
         for comparison in section.comparisons:
@@ -309,7 +310,7 @@ def table(section: Section, names: Sequence[str], *, caption: str) -> str:
     )
 
 
-def _recorded_row(run: dict, names: Sequence[str]) -> str:
+def _recorded_row(run: dict[str, Any], names: Sequence[str]) -> str:
     """What was recorded, above what other policies make of it."""
     head = f'<tr><th scope="row">as recorded: {escape(run["host"])}, {escape(run["policy"])}</th>'
     if is_disturbed(run):
@@ -383,7 +384,7 @@ def figure(svg: str, *, key: str, title: str, text: str = "", label: str = "", i
     return f"<figure{wide}><figcaption>{escape(title)}{words}</figcaption>{plot}</figure>"
 
 
-def gantt(charts: Sequence[dict], key: str) -> str:
+def gantt(charts: Sequence[dict[str, Any]], key: str) -> str:
     """The Gantt viewer of a section: controls, two lanes, data.
 
     Parameters
@@ -483,7 +484,7 @@ def provenance(section: Section, shown: set[str]) -> str:
     return f"<dl>{items}</dl>{sources}"
 
 
-def _options(run: dict) -> list[tuple[str, str]]:
+def _options(run: dict[str, Any]) -> list[tuple[str, str]]:
     """Options of the command line that a run was done with; those left out are the host's own."""
     texts = {
         "cost": ", ".join(run.get("costs") or []),
@@ -498,7 +499,7 @@ def _options(run: dict) -> list[tuple[str, str]]:
     return [(name, text) for name, text in texts.items() if text]
 
 
-def _sources(section: Section, run: dict) -> str:
+def _sources(section: Section, run: dict[str, Any]) -> str:
     """The files of a policy, as they were when it ran."""
     folder = section.folder(run)
     found = []

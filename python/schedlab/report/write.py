@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from ..errors import UsageError
 from ..metrics.dictionary import DICTIONARY
@@ -123,7 +124,7 @@ def write_report(
     return Report(Path(out), len(text.encode()), nr_runs, written)
 
 
-def drawings(section: Section, fairness_rows: Sequence[dict]) -> Iterator[Drawing]:
+def drawings(section: Section, fairness_rows: Sequence[dict[str, Any]]) -> Iterator[Drawing]:
     """Make the charts of a section.
 
     Parameters
@@ -207,7 +208,7 @@ def _about(section: Section) -> tuple[str, str]:
 
 
 def _body(
-    section: Section, drawn: Sequence[Drawing], charts: Sequence[dict], key: str, shown: set[str]
+    section: Section, drawn: Sequence[Drawing], charts: Sequence[dict[str, Any]], key: str, shown: set[str]
 ) -> str:
     """One section of the page."""
     from ..plots import charts as plots

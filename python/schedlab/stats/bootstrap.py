@@ -50,7 +50,9 @@ def _normal_levels(n: int, confidence: float, is_expanded: bool) -> tuple[float,
     return -z, z
 
 
-def _bca(resampled, estimate, jackknife, levels) -> tuple[np.ndarray, np.ndarray]:
+def _bca(
+    resampled: np.ndarray, estimate: np.ndarray, jackknife: np.ndarray, levels: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals.
 
     Parameters: `resampled` of shape (n_rows, nr_resamples), which is sorted in
@@ -87,7 +89,7 @@ def _bca(resampled, estimate, jackknife, levels) -> tuple[np.ndarray, np.ndarray
 
 
 def bca_of_means(
-    rows, *, confidence: float, nr_resamples: int, seed: int, is_expanded: bool = True
+    rows: np.ndarray, *, confidence: float, nr_resamples: int, seed: int, is_expanded: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals of the means of rows that are not constant.
 
@@ -125,7 +127,9 @@ def bca_of_means(
     return low, high
 
 
-def bca_of_ratios(a, b, *, confidence: float, nr_resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def bca_of_ratios(
+    a: np.ndarray, b: np.ndarray, *, confidence: float, nr_resamples: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals of mean(b) / mean(a), resampled by pairs.
 
     Parameters

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: sqrt(n) times the dip that 1 % of uniform samples of size n exceed, from
 #: 40,000 draws each (10,000 for the last two); `simulate_critical` makes them.
@@ -26,7 +28,7 @@ CRITICAL = {
 LEVEL = 0.01
 
 
-def _hull(x, y, first: int, last: int, sign: int) -> list[int]:
+def _hull(x: Sequence[float], y: Sequence[float], first: int, last: int, sign: int) -> list[int]:
     """Points of the greatest convex minorant (sign 1) or least concave majorant (-1)."""
     kept = [first]
     for i in range(first + 1, last + 1):
@@ -40,7 +42,7 @@ def _hull(x, y, first: int, last: int, sign: int) -> list[int]:
     return kept
 
 
-def _along(x, y, kept: list[int]) -> list[float]:
+def _along(x: Sequence[float], y: Sequence[float], kept: list[int]) -> list[float]:
     """The hull's height at every point from its first to its last."""
     heights = []
     for k, j in itertools.pairwise(kept):
@@ -49,7 +51,7 @@ def _along(x, y, kept: list[int]) -> list[float]:
     return [*heights, y[kept[-1]]]
 
 
-def dip(values) -> float:
+def dip(values: ArrayLike) -> float:
     """Dip of a sample.
 
     Parameters

@@ -14,8 +14,11 @@ Read next: inference.py for the numbers that these are about.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .dip import CRITICAL, critical_dip, dip
 from .inference import BOOTSTRAP_MIN
@@ -55,7 +58,7 @@ class SampleWarning(UserWarning):
     kind = "doubt"
     hint = ""
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """`kind`, `text` and `hint`."""
         return {"kind": self.kind, "text": str(self), "hint": self.hint}
 
@@ -114,7 +117,9 @@ SURVIVAL = (
 )
 
 
-def survivors(pairs, *, label_a: str, label_b: str) -> tuple[SurvivorsWarning, list[str]] | None:
+def survivors(
+    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], *, label_a: str, label_b: str
+) -> tuple[SurvivorsWarning, list[str]] | None:
     """Find metrics that two sides compute over different numbers of tasks.
 
     Parameters
@@ -163,7 +168,7 @@ def survivors(pairs, *, label_a: str, label_b: str) -> tuple[SurvivorsWarning, l
     return SurvivorsWarning("; ".join(texts)), names
 
 
-def outliers(x) -> list[int]:
+def outliers(x: ArrayLike) -> list[int]:
     """Find values too far from the median for their number.
 
     Parameters
@@ -210,7 +215,7 @@ def outliers(x) -> list[int]:
     return np.flatnonzero(far).tolist()
 
 
-def _sample(x) -> np.ndarray:
+def _sample(x: ArrayLike) -> np.ndarray:
     """Values as float64 of shape (n,)."""
     values = np.asarray(x, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
@@ -234,7 +239,7 @@ def _far(values: np.ndarray) -> np.ndarray:
     return distance > bound * unit if unit > 0 else np.zeros(len(values), bool)
 
 
-def is_bimodal(x) -> bool:
+def is_bimodal(x: ArrayLike) -> bool:
     """Whether a sample has more than one peak, by the dip test at 1 %.
 
     Parameters
@@ -279,7 +284,7 @@ def is_bimodal(x) -> bool:
     return dip(values) > critical_dip(len(values))
 
 
-def drift_p_value(x) -> float:
+def drift_p_value(x: ArrayLike) -> float:
     """Test whether values rise or fall in the order given.
 
     Parameters
@@ -329,7 +334,9 @@ def drift_p_value(x) -> float:
     return float(2 * ndtr(-(abs(score) - 1) / math.sqrt(variance)))
 
 
-def examine(x, *, order=None, show=None) -> list[SampleWarning]:
+def examine(
+    x: ArrayLike, *, order: ArrayLike | None = None, show: Callable[[float], str] | None = None
+) -> list[SampleWarning]:
     """Look for reasons to doubt a summary of a sample.
 
     Parameters

@@ -18,8 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import SchedlabError
 from .bootstrap import ROUNDING, bca_of_means, bca_of_ratios
@@ -141,7 +143,7 @@ class Paired:
 # ---- checks of arguments ----------------------------------------------------
 
 
-def _rows(values, name: str) -> np.ndarray:
+def _rows(values: ArrayLike, name: str) -> np.ndarray:
     """Samples as float64 of shape (n_rows, n)."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -151,7 +153,7 @@ def _rows(values, name: str) -> np.ndarray:
     return array
 
 
-def _row(values, name: str) -> np.ndarray:
+def _row(values: ArrayLike, name: str) -> np.ndarray:
     """Samples as float64 of shape (n,)."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
@@ -174,7 +176,7 @@ def _is_constant(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return rows.max(axis=1) - rows.min(axis=1) <= ROUNDING * scale
 
 
-def _method(n: int, nr_resamples: int, seed: int) -> tuple[str, dict]:
+def _method(n: int, nr_resamples: int, seed: int) -> tuple[str, dict[str, Any]]:
     """How samples of a size get their interval, and what is random about it."""
     if BOOTSTRAP_MIN <= n <= BOOTSTRAP_MAX:
         return "bca", {"seed": seed, "nr_resamples": nr_resamples}
@@ -190,12 +192,12 @@ def _student_half(rows: np.ndarray, confidence: float) -> np.ndarray:
 
 
 def mean_intervals(
-    rows,
+    rows: ArrayLike,
     *,
     confidence: float = CONFIDENCE,
     nr_resamples: int = NR_RESAMPLES,
     seed: int = SEED,
-    scale=None,
+    scale: ArrayLike | None = None,
     is_expanded: bool = True,
     least: float = -math.inf,
 ) -> list[Interval]:
@@ -286,7 +288,7 @@ def mean_intervals(
 
 
 def mean_interval(
-    x,
+    x: ArrayLike,
     *,
     confidence: float = CONFIDENCE,
     nr_resamples: int = NR_RESAMPLES,
@@ -333,7 +335,7 @@ def mean_interval(
     )[0]
 
 
-def quantile_ci(x_ns, *, q: float = 0.5, confidence: float = CONFIDENCE) -> QuantileCI:
+def quantile_ci(x_ns: ArrayLike, *, q: float = 0.5, confidence: float = CONFIDENCE) -> QuantileCI:
     """Confidence interval of a quantile, whatever the distribution.
 
     The bounds are two of the observed values, picked by rank so that the true
@@ -411,7 +413,12 @@ def quantile_ci(x_ns, *, q: float = 0.5, confidence: float = CONFIDENCE) -> Quan
 
 
 def compare_paired(
-    a, b, *, confidence: float = CONFIDENCE, nr_resamples: int = NR_RESAMPLES, seed: int = SEED
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    confidence: float = CONFIDENCE,
+    nr_resamples: int = NR_RESAMPLES,
+    seed: int = SEED,
 ) -> list[Paired]:
     """Compare two sides on many metrics, paired by seed.
 
@@ -466,7 +473,7 @@ def compare_paired(
     scale = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
     difference = b - a
     difference[np.abs(difference) <= ROUNDING * scale[:, None]] = 0
-    settings = {"confidence": confidence, "nr_resamples": nr_resamples, "seed": seed}
+    settings: dict[str, Any] = {"confidence": confidence, "nr_resamples": nr_resamples, "seed": seed}
     intervals = mean_intervals(difference, scale=scale, **settings)
     ratios = _ratio_intervals(a, b, **settings)
     tests = _tests(a, b, difference, scale)
@@ -492,7 +499,9 @@ def compare_paired(
     return result
 
 
-def _tests(a, b, difference, scale) -> list[tuple[float | None, str]]:
+def _tests(
+    a: np.ndarray, b: np.ndarray, difference: np.ndarray, scale: np.ndarray
+) -> list[tuple[float | None, str]]:
     """p-value and name of the test of each row."""
     from scipy.special import stdtr
 
@@ -517,7 +526,9 @@ def _tests(a, b, difference, scale) -> list[tuple[float | None, str]]:
     return result
 
 
-def _ratio_intervals(a, b, *, confidence, nr_resamples, seed) -> list[Interval | None]:
+def _ratio_intervals(
+    a: np.ndarray, b: np.ndarray, *, confidence: float, nr_resamples: int, seed: int
+) -> list[Interval | None]:
     """Intervals of mean(b) / mean(a), None where there is no sound one."""
     n = a.shape[1]
     result: list[Interval | None] = [None] * len(a)
@@ -550,7 +561,7 @@ def _ratio_intervals(a, b, *, confidence, nr_resamples, seed) -> list[Interval |
     return result
 
 
-def vargha_delaney(a, b) -> float:
+def vargha_delaney(a: ArrayLike, b: ArrayLike) -> float:
     """How often a value of b is larger than one of a.
 
     Parameters

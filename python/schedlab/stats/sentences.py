@@ -13,6 +13,7 @@ Read next: runs/compare.py, which makes the entries.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..metrics.dictionary import DICTIONARY
 
@@ -198,7 +199,7 @@ def p_text(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
 
 
-def reservation(comparison: dict, name: str) -> str:
+def reservation(comparison: dict[str, Any], name: str) -> str:
     """Say that a metric is not of the same tasks on both sides, where it is not.
 
     Parameters
@@ -222,7 +223,7 @@ def reservation(comparison: dict, name: str) -> str:
     return ""
 
 
-def verdict_sentence(comparison: dict, name: str) -> str:
+def verdict_sentence(comparison: dict[str, Any], name: str) -> str:
     """Say what a comparison found in one metric, and whether it is of the same tasks.
 
     Parameters
@@ -245,7 +246,7 @@ def verdict_sentence(comparison: dict, name: str) -> str:
     return _verdict(comparison, name) + reservation(comparison, name)
 
 
-def _verdict(comparison: dict, name: str) -> str:
+def _verdict(comparison: dict[str, Any], name: str) -> str:
     """What was found, without reservation."""
     entry = comparison["metrics"][name]
     a, b = comparison["label_a"], comparison["label_b"]
@@ -325,7 +326,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def method_sentence(comparison: dict) -> str:
+def method_sentence(comparison: dict[str, Any]) -> str:
     """Say how the numbers of a comparison were made.
 
     Parameters
@@ -357,7 +358,7 @@ def method_sentence(comparison: dict) -> str:
     return text + "."
 
 
-def ranking_sentences(comparisons: list[dict], means: dict[str, dict[str, float]]) -> list[str]:
+def ranking_sentences(comparisons: list[dict[str, Any]], means: dict[str, dict[str, float]]) -> list[str]:
     """Say, metric by metric, which policy is best and from whom it cannot be told.
 
     Parameters
@@ -413,7 +414,7 @@ def ranking_sentences(comparisons: list[dict], means: dict[str, dict[str, float]
     return lines
 
 
-def _verdicts(comparisons: list[dict], name: str) -> dict[frozenset, tuple[str | None, str]]:
+def _verdicts(comparisons: list[dict[str, Any]], name: str) -> dict[frozenset[str], tuple[str | None, str]]:
     """Winner of each pair in one metric, or None, and the verdict."""
     found = {}
     for comparison in comparisons:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from ..errors import UnitError, did_you_mean
 from ..units import TIME_MAX_NS, parse_quantity
@@ -187,7 +188,7 @@ def _known_kind(kind: object) -> str:
     return kind
 
 
-def _table_form(table: dict) -> tuple[str, dict[str, object]]:
+def _table_form(table: dict[str, Any]) -> tuple[str, dict[str, object]]:
     given = dict(table)
     return _known_kind(given.pop("dist", None)), given
 

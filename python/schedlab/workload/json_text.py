@@ -180,7 +180,7 @@ class _Reader:
             return Node(_WORDS[word[0].lower()], line)
         raise self.wrong(f"a value is needed, not {self.shown()}")
 
-    def number(self, match: re.Match) -> int | float:
+    def number(self, match: re.Match[str]) -> int | float:
         """Turn digits into a number."""
         if len(match[0]) > DIGITS_MAX:
             raise self.wrong(f"a number of {len(match[0])} characters is too long")
@@ -238,7 +238,7 @@ class _Reader:
             raise self.wrong(f"',' or {closing!r} is needed, not {self.shown()}")
 
 
-def _unescaped(match: re.Match) -> str:
+def _unescaped(match: re.Match[str]) -> str:
     if len(match[1]) == 11:
         high, low = int(match[1][1:5], 16), int(match[1][7:], 16)
         return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..calibration import WORK_KERNELS
 from ..errors import UnitError, did_you_mean
@@ -129,7 +130,7 @@ class PhaseReader:
         *,
         task: str,
         tick_ns: int,
-        is_wanted: Callable[[dict, Place, str], bool] | None = None,
+        is_wanted: Callable[[dict[str, Any], Place, str], bool] | None = None,
     ):
         self.source = source
         self.task = task
@@ -201,7 +202,7 @@ class PhaseReader:
         except UnitError as error:
             raise UnitError(f"{verb}: {error}") from None
 
-    def _loop(self, value: dict, blank: Phase) -> Phase:
+    def _loop(self, value: dict[str, Any], blank: Phase) -> Phase:
         rounds = 0
         if value["loop"] != "forever":
             try:
@@ -341,7 +342,7 @@ class PhaseReader:
         return value
 
     @staticmethod
-    def _table(value: object, keys: tuple[str, ...], required: tuple[str, ...]) -> dict:
+    def _table(value: object, keys: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise UnitError(f"needs a table with {', '.join(keys)} (got {value!r})")
         for key in value:

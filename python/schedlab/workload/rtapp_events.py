@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import SpecFault, did_you_mean
 from .json_text import Node, Pair, Pairs
@@ -78,7 +79,7 @@ def is_event(key: str) -> bool:
 class Lined(dict):
     """A table of the workload, and the JSON line that it comes from."""
 
-    def __init__(self, values: dict, line: int):
+    def __init__(self, values: dict[str, Any], line: int):
         super().__init__(values)
         self.line = line
 
@@ -115,7 +116,7 @@ class Context:
     buffer_bytes: int = 4 * 1024 * 1024
     cpus_max: int = 0
     task_names: list[str] = field(default_factory=list)
-    params: dict[str, dict] = field(default_factory=dict)
+    params: dict[str, dict[str, Any]] = field(default_factory=dict)
     objects: dict[str, list[Lined]] = field(
         default_factory=lambda: {"lock": [], "barrier": [], "condition": []}
     )
@@ -224,7 +225,7 @@ def _finish_forks(context: Context, tasks: list[Lined]) -> None:
         context.fault(None, "tasks", "no task ever starts")
 
 
-def _all_phases(phases: list) -> list:
+def _all_phases(phases: list[Any]) -> list[Any]:
     return [*phases, *(inner for phase in phases for inner in _all_phases(phase.get("do", [])))]
 
 
@@ -265,7 +266,7 @@ class _TaskReader:
         self.policy = context.default_policy
         self.cpus: list[int] | None = None
         #: Phases of each timer, and the timers that are absolute anywhere.
-        self.timers: list[dict] = []
+        self.timers: list[dict[str, Any]] = []
         self.absolute: set[str] = set()
 
     def fault(self, line: int, message: str) -> None:
@@ -441,7 +442,7 @@ class _TaskReader:
         self.settle_affinity(affinities)
         return self.repeated(body, self.loop(settings, -1), self.pair.line)
 
-    def phase(self, pair: Pair, affinities: list) -> list[Lined]:
+    def phase(self, pair: Pair, affinities: list[Any]) -> list[Lined]:
         settings = self.settings(pair.node.value, (*PHASE_KEYS, *EVENTS), takes_events=True)
         affinities.append((pair.line, self.cpu_list(settings)))
         attributes = self.scheduling(settings, is_task=False)
@@ -499,7 +500,7 @@ class _TaskReader:
             return None
         return pair.node.value
 
-    def timed(self, pair: Pair, event: str) -> list[dict]:
+    def timed(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         """run, runtime, sleep: microseconds."""
         time_us = self.amount(pair, "microseconds")
         if event == "runtime" and self.policy == "SCHED_DEADLINE":
@@ -512,7 +513,7 @@ class _TaskReader:
         verb = "sleep" if event == "sleep" else "run"
         return [] if time_us is None else [{verb: f"{time_us}us"}]
 
-    def memory(self, pair: Pair, event: str) -> list[dict]:
+    def memory(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         """mem: writing to memory is CPU time."""
         size = self.amount(pair, "bytes")
         if size is None:
@@ -521,7 +522,7 @@ class _TaskReader:
         self.context.notes.append("mem: CPU time at memory_bytes_per_us, a param")
         return [{"run": "{" + f"{size} / memory_bytes_per_us * 1us" + "}"}]
 
-    def output(self, pair: Pair, event: str) -> list[dict]:
+    def output(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         """iorun: a write that waits for no device, as rt-app's."""
         size = self.amount(pair, "bytes")
         if size is None:
@@ -529,11 +530,11 @@ class _TaskReader:
         chunk = min(size, self.context.buffer_bytes)
         return [{"write": {"bytes": size, "chunk": chunk}}] if size else [{"run": "0us"}]
 
-    def locking(self, pair: Pair, event: str) -> list[dict]:
+    def locking(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         name = self.text(pair)
         return [] if name is None else [{event: self.context.object_of("lock", name, pair.line)}]
 
-    def signalling(self, pair: Pair, event: str) -> list[dict]:
+    def signalling(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         """signal, broad, resume: the last two wake all."""
         name = self.text(pair)
         if name is None:
@@ -543,12 +544,12 @@ class _TaskReader:
             return [{"signal": condition}]
         return [{"signal": {"condition": condition, "all": True}}]
 
-    def suspending(self, pair: Pair, event: str) -> list[dict]:
+    def suspending(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         """suspend: without a value it is the task's own name, as workgen fills in."""
         name = self.pair.key if pair.node.is_absent else self.text(pair)
         return [] if name is None else [{"await": self.context.object_of("condition", name, pair.line)}]
 
-    def table(self, pair: Pair, types: dict[str, type], required: tuple[str, ...]) -> dict | None:
+    def table(self, pair: Pair, types: dict[str, type], required: tuple[str, ...]) -> dict[str, Any] | None:
         """Read the object that an event has for a value."""
         if not isinstance(pair.node.value, Pairs):
             self.fault(
@@ -576,7 +577,7 @@ class _TaskReader:
                 is_good = False
         return found if is_good else None
 
-    def waiting(self, pair: Pair, event: str) -> list[dict]:
+    def waiting(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         """wait, and sync, which signals first."""
         table = self.table(pair, {"ref": str, "mutex": str}, ("ref", "mutex"))
         if table is None:
@@ -586,7 +587,7 @@ class _TaskReader:
         first = [{"signal": condition}] if event == "sync" else []
         return [*first, {"await": {"condition": condition, "lock": lock}}]
 
-    def barrier(self, pair: Pair, event: str) -> list[dict]:
+    def barrier(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         """barrier: rt-app counts a party for every place where a thread names it."""
         name = self.text(pair)
         if name is None:
@@ -599,7 +600,7 @@ class _TaskReader:
             table["parties"] = 1
         return [{"barrier": own}]
 
-    def timer(self, pair: Pair, event: str) -> list[dict]:
+    def timer(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         table = self.table(pair, {"ref": str, "period": int, "mode": str}, ("ref", "period"))
         if table is None:
             return []
@@ -625,10 +626,10 @@ class _TaskReader:
             self.absolute.add(str(value["name"]))
         return [{"timer": value}]
 
-    def yielding(self, pair: Pair, event: str) -> list[dict]:
+    def yielding(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         return [{"yield": True}]
 
-    def forking(self, pair: Pair, event: str) -> list[dict]:
+    def forking(self, pair: Pair, event: str) -> list[dict[str, Any]]:
         name = self.text(pair)
         if name is None:
             return []
@@ -640,7 +641,7 @@ class _TaskReader:
         return [{"spawn": fork_name(self.context, name, self.name)}]
 
 
-_EVENT_READERS: dict[str, Callable[[_TaskReader, Pair, str], list[dict]]] = {
+_EVENT_READERS: dict[str, Callable[[_TaskReader, Pair, str], list[dict[str, Any]]]] = {
     "run": _TaskReader.timed,
     "runtime": _TaskReader.timed,
     "sleep": _TaskReader.timed,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ..errors import UnitError, did_you_mean
 from ..units import parse_duration
@@ -267,7 +268,7 @@ def _read_arrival(source: Source, table: TaskTable, at: Place, place: str, tick_
         return Arrival(times_ns=(0,))
 
 
-def _read_stream(value: dict, time) -> Arrival:
+def _read_stream(value: dict[str, Any], time) -> Arrival:
     """Read ``{gap = "exp(5ms)", start = "1s"}``."""
     for key in value:
         if key not in ("gap", "start"):

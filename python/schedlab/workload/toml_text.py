@@ -10,6 +10,7 @@ Read next: rtapp.py, whose result this writes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 _INDENT = "    "
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -61,7 +62,7 @@ def _table(table: Mapping[str, object]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _phases(phases: list, depth: int) -> list[str]:
+def _phases(phases: list[Any], depth: int) -> list[str]:
     """One line for each phase; the body of a loop is indented."""
     lines, indent = [], _INDENT * depth
     for phase in phases:
