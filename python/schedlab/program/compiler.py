@@ -349,6 +349,7 @@ class _OpWriter:
     def drawn(self, phase: Phase, index: int, number: int) -> np.ndarray:
         """Draw the operand of an op; return the first value of each instance."""
         task, compiler = self.task, self.compiler
+        assert phase.amount is not None  # else there is a constant
         key = stream_key(compiler.seed, name_key(task.name), _FOR_PHASE, number)
         times = self.times[phase.at]
         if times == 1:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from fractions import Fraction
 from functools import cache, lru_cache
 
 import numpy as np
@@ -198,7 +199,7 @@ def _sample(distribution: Distribution, keys: np.ndarray, *, attempt: int) -> np
     return _times_power_of_two(values[0], np.where(negative, -exponent, exponent))
 
 
-def _fixed(value, bits: int) -> np.uint64:
+def _fixed(value: Fraction | int, bits: int) -> np.uint64:
     """Round a positive fraction to a multiple of 2**-bits, at least one."""
     return np.uint64(max(1, min(round(value * 2**bits), MASK64)))
 
@@ -234,7 +235,7 @@ def multiply_shift(a: np.ndarray, b: np.ndarray | np.uint64, shift: int) -> np.n
     return np.where(too_large, np.uint64(TIME_MAX_NS), np.minimum(result, np.uint64(TIME_MAX_NS)))
 
 
-def _rounded_product(a, b, shift: int) -> tuple[np.ndarray, np.ndarray]:
+def _rounded_product(a: np.ndarray, b: np.ndarray | np.uint64, shift: int) -> tuple[np.ndarray, np.ndarray]:
     """Full product plus half of 2**shift."""
     high, low = _multiply(a, b)
     rounded = low + np.uint64(1 << (shift - 1))
@@ -275,7 +276,7 @@ def _log2_digits(word: np.ndarray) -> np.ndarray:
     own, all errors together are below 2**-12.9 of the last digit. So the two agree but where
     what follows the last digit is nearer to a whole number, and there squaring decides.
     """
-    rest, digits = word, np.uint64(0)
+    rest, digits = word, np.zeros_like(word)
     for step in (_TABLE_BITS, 2 * _TABLE_BITS):
         powers, inverses = _powers_of_two(step)
         index = np.searchsorted(powers, rest, side="right") - 1

@@ -27,7 +27,7 @@ _ATTRIBUTE_OF_KEY = {number: name for name, (number, *_) in ATTRIBUTES.items() i
 class StringTable:
     """The string table of a program to be; equal strings are stored once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.bytes = bytearray()
         self.offsets: dict[str, int] = {}
 

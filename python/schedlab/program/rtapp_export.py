@@ -192,7 +192,7 @@ class _Exporter:
 
     def identity(self, row: np.void) -> tuple[Any, ...]:
         """All that tells one task of rt-app from another."""
-        fields = [row[key].tobytes() for key in row.dtype.names if key not in ("op_first", "affinity")]
+        fields = [row[key].tobytes() for key in row.dtype.fields or () if key not in ("op_first", "affinity")]
         return (*fields, self.cpus(row), self.tree(row))
 
     def cpus(self, row: np.void) -> tuple[int, ...]:

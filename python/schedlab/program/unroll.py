@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..calibration import WORK_KERNELS, Calibration
 from . import layout
+
+if TYPE_CHECKING:
+    from .file import Program
 
 _NUMBER = layout.VERB_NUMBER
 _EXECUTIONS_FIRST = 4096
@@ -47,7 +51,12 @@ class Unrolled:
 
 
 def unroll(
-    program, calibration: Calibration, *, received_ns: np.ndarray, nr_stops: np.ndarray, cells_max: int
+    program: Program,
+    calibration: Calibration,
+    *,
+    received_ns: np.ndarray,
+    nr_stops: np.ndarray,
+    cells_max: int,
 ) -> Iterator[Unrolled]:
     """Unroll every task as far as a run may have got.
 
@@ -91,7 +100,14 @@ def unroll(
             break
 
 
-def _is_enough(ops, order, values, calibration, received_ns, nr_stops) -> bool:
+def _is_enough(
+    ops: np.ndarray,
+    order: np.ndarray,
+    values: np.ndarray,
+    calibration: Calibration,
+    received_ns: np.ndarray,
+    nr_stops: np.ndarray,
+) -> bool:
     """Whether no task of a group has got beyond these executions."""
     must_stop = np.isin(ops["verb"][0][order], [_NUMBER["sleep"], _NUMBER["await"]]).sum()
     if (must_stop > nr_stops).all():
@@ -132,7 +148,12 @@ def _order(ops: np.ndarray, begin: int, end: int, length: int) -> tuple[np.ndarr
 
 
 def _executions(
-    members, ops: np.ndarray, order: np.ndarray, is_whole: bool, values: np.ndarray, calibration: Calibration
+    members: np.ndarray,
+    ops: np.ndarray,
+    order: np.ndarray,
+    is_whole: bool,
+    values: np.ndarray,
+    calibration: Calibration,
 ) -> Unrolled:
     """Operands and CPU times of executions in a given order; `ops` has shape (tasks, ops)."""
     chosen = ops[0][order]

@@ -9,10 +9,15 @@ Read next: metrics/physics.py, which uses it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..calibration import WORK_KERNELS, Calibration
 from . import layout
+
+if TYPE_CHECKING:
+    from .file import Program
 
 _RUN, _WORK = layout.VERB_NUMBER["run"], layout.VERB_NUMBER["work"]
 _SIZED = [layout.VERB_NUMBER[verb] for verb in ("work", "read", "write", "loop")]
@@ -20,7 +25,7 @@ MASK64 = 2**64 - 1
 _LOOP, _END = layout.VERB_NUMBER["loop"], layout.VERB_NUMBER["end"]
 
 
-def declared_work_ns(program, calibration: Calibration) -> np.ndarray:
+def declared_work_ns(program: Program, calibration: Calibration) -> np.ndarray:
     """Sum the `run` and `work` phases of every task.
 
     Parameters
@@ -80,7 +85,7 @@ def _sum_ops(ops: np.ndarray, values: np.ndarray, calibration: Calibration) -> n
     """Sum ops of equal shape; `ops` has shape (tasks, ops)."""
     total = np.zeros(len(ops), dtype=np.float64)
     exact = np.zeros(len(ops), dtype=np.uint64)
-    times: list[int | None] = [1]
+    times = [1]
     for index, verb in enumerate(ops["verb"][0].tolist()):
         op = ops[:, index]
         if verb == _LOOP:

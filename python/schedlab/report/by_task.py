@@ -16,11 +16,16 @@ import json
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..metrics.disturbance import DISTURBED_MAX, describe_disturbance
 from ..stats.sentences import show_time
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from .data import Section
 
 #: Tasks of one table; of more, those with the most CPU time.
 TASKS_MAX = 100
@@ -76,10 +81,10 @@ def disturbed_text(run: dict[str, Any]) -> str | None:
 def is_disturbed(run: dict[str, Any]) -> bool:
     """Whether other processes had too much for its times to be compared."""
     found = (run.get("recording") or {}).get("disturbance")
-    return bool(found) and found["share"] > DISTURBED_MAX
+    return bool(found and found["share"] > DISTURBED_MAX)
 
 
-def task_tables(section) -> Iterator[tuple[str, str]]:
+def task_tables(section: Section) -> Iterator[tuple[str, str]]:
     """Tables by task of a recording, or of a replay and what was recorded.
 
     Parameters
@@ -108,7 +113,7 @@ def task_tables(section) -> Iterator[tuple[str, str]]:
         yield title, _table(pl.read_parquet(path))
 
 
-def _table(tasks) -> str:
+def _table(tasks: pl.DataFrame) -> str:
     """A row per task."""
     chosen = tasks.sort("run_ns", descending=True).head(TASKS_MAX).sort("task")
     names = [name for name in _COLUMNS if name in tasks.columns]
@@ -130,7 +135,7 @@ def _table(tasks) -> str:
     )
 
 
-def _cell(name: str, value) -> str:
+def _cell(name: str, value: Any) -> str:
     """A time with its unit, a count, or `-`."""
     if value is None:
         return "-"

@@ -13,6 +13,7 @@ Read next: plots/charts.py, pieces.py.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -187,7 +188,7 @@ def read_sections(folder: Path) -> list[Section]:
     """
     runs = read_run_folder(folder)
     known = _stored_comparisons(folder)
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for run in runs:
         groups.setdefault((run["workload"], run["host"], run["cpus"]), []).append(run)
     base = folder if folder.is_dir() else folder.parent
@@ -303,7 +304,7 @@ def _column(folder: Path, name: str) -> np.ndarray:
     return pl.read_parquet(folder / "tasks.parquet", columns=[name])[name].drop_nulls().to_numpy()
 
 
-def _curves(section: Section, values_of) -> list[dict[str, Any]]:
+def _curves(section: Section, values_of: Callable[[Path], np.ndarray]) -> list[dict[str, Any]]:
     """Curves of all policies, from what a function reads from a run's folder."""
     rows = []
     for policy, runs in section.good.items():

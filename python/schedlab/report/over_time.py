@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..metrics.fairness import deserved_ns, jain
 from ..metrics.timeline import Timeline
@@ -250,7 +251,9 @@ def weights_of(folder: Path, run: dict[str, Any]) -> np.ndarray:
     )
 
 
-def fairness_so_far(timeline: Timeline, *, weight=None, nr_steps: int) -> list[tuple[int, float]]:
+def fairness_so_far(
+    timeline: Timeline, *, weight: ArrayLike | None = None, nr_steps: int
+) -> list[tuple[int, float]]:
     """Fairness from the start of a run up to each of some moments.
 
     Parameters

@@ -40,7 +40,7 @@ HOSTS = {
 }
 
 
-def in_script(value) -> str:
+def in_script(value: Any) -> str:
     """JSON that may stand between script tags, whatever names it holds."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -12,6 +12,8 @@ Read next: program/compiler.py, which relies on what is checked here.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ..errors import did_you_mean
 from ..units import TIME_MAX_NS
 from .model import SyncObject, Task
@@ -33,7 +35,7 @@ def check_workload(
     objects: list[SyncObject],
     *,
     horizon_ns: int,
-    broken: set[str] = frozenset(),
+    broken: Set[str] = frozenset(),
 ) -> None:
     """Check a workload as a whole, and fill in what follows from the rest.
 
@@ -430,8 +432,10 @@ def _check_pipe(source: Source, pipe: SyncObject, tasks: list[Task]) -> None:
             used[phase.verb] = True
             value = phase.amount.constant if phase.amount else None
             before = total[phase.verb]
-            is_known = value is not None and times is not None and before is not None
-            total[phase.verb] = before + value * times * task.count if is_known else None
+            if value is None or times is None or before is None:
+                total[phase.verb] = None
+            else:
+                total[phase.verb] = before + value * times * task.count
     sent, received = total["send"], total["recv"]
     if not used["send"] and not used["recv"]:
         source.fault(pipe.at, place, "no task uses it")

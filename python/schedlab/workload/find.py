@@ -85,7 +85,7 @@ def list_workloads() -> list[WorkloadInfo]:
         found.append(
             WorkloadInfo(
                 workload.name,
-                workload.path,
+                workloads_folder() / f"{known}.toml",
                 workload.title,
                 workload.question,
                 workload.cpus,

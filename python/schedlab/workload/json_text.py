@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import SpecError, SpecFault
 
@@ -50,7 +51,7 @@ class Node:
         A key stood there without a value; `value` is None.
     """
 
-    value: object
+    value: Any
     line: int
     is_absent: bool = False
 
@@ -78,12 +79,8 @@ class Pair:
     node: Node
 
 
-class Pairs(tuple):
+class Pairs(tuple[Pair, ...]):
     """The pairs of an object in the order of the file, keys that repeat included."""
-
-    def __iter__(self) -> Iterator[Pair]:
-        """Walk the pairs in order."""
-        return super().__iter__()
 
 
 def parse_json(text: str, *, name: str) -> Node:

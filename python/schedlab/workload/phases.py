@@ -245,7 +245,7 @@ class PhaseReader:
     def transfer(self, value: object, blank: Phase) -> list[Phase]:
         """Read read and write: a size, or a table with options."""
         keys = ("bytes", "chunk", "sync", "direct")
-        table = {"bytes": value}
+        table: dict[str, Any] = {"bytes": value}
         if isinstance(value, dict) and "dist" not in value:
             table = self._table(value, keys, required=("bytes",))
         amount = self._amount(table["bytes"], parse_size)
@@ -260,7 +260,7 @@ class PhaseReader:
 
     def message(self, value: object, blank: Phase) -> list[Phase]:
         """Read send and recv: ``{pipe = "p", bytes = 64}``, or the pipe for one byte."""
-        table = {"pipe": value, "bytes": 1}
+        table: dict[str, Any] = {"pipe": value, "bytes": 1}
         if not isinstance(value, str):
             table = self._table(value, ("pipe", "bytes"), required=("pipe", "bytes"))
         amount = self._amount(table["bytes"], parse_size)
@@ -272,7 +272,7 @@ class PhaseReader:
 
     def wait_for(self, value: object, blank: Phase) -> list[Phase]:
         """Read await: a condition, or ``{condition = "c", lock = "m"}``."""
-        table = {"condition": value}
+        table: dict[str, Any] = {"condition": value}
         if not isinstance(value, str):
             table = self._table(value, ("condition", "lock"), required=("condition",))
         lock = self._word(table["lock"]) if "lock" in table else ""
@@ -280,7 +280,7 @@ class PhaseReader:
 
     def signal(self, value: object, blank: Phase) -> list[Phase]:
         """Read signal: a condition, or ``{condition = "c", all = true}``."""
-        table = {"condition": value}
+        table: dict[str, Any] = {"condition": value}
         if not isinstance(value, str):
             table = self._table(value, ("condition", "all"), required=("condition",))
         if not isinstance(table.get("all", False), bool):

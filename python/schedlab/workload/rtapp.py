@@ -307,8 +307,8 @@ def _workload_values(context: Context, name: str, tasks: list[Lined]) -> dict[st
         context.params["duration"] = {"default": context.duration, "min": "1us", "about": about}
     if context.notes:
         notes = "".join(f"- {note}\n" for note in dict.fromkeys(context.notes))
+        notes = notes.replace("{", "(").replace("}", ")")
         head["description"] = "What its JSON says and this file cannot:\n" + notes
-        head["description"] = head["description"].replace("{", "(").replace("}", ")")
     values: dict[str, object] = {"workload": head}
     if context.params:
         values["params"] = dict(context.params)

@@ -14,11 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SpecFault, did_you_mean
 from .json_text import Node, Pair, Pairs
 from .toml_text import clean_name, unique
+
+if TYPE_CHECKING:
+    from .rtapp import RtappSource
 
 #: rt-app keeps numbers in a C int.
 US_MAX = 2**31 - 1
@@ -76,7 +79,7 @@ def is_event(key: str) -> bool:
     return _EVENT.fullmatch(key) is not None and key not in _OLD
 
 
-class Lined(dict):
+class Lined(dict[str, Any]):
     """A table of the workload, and the JSON line that it comes from."""
 
     def __init__(self, values: dict[str, Any], line: int):
@@ -110,7 +113,7 @@ class Context:
         Who forks each task.
     """
 
-    source: object
+    source: RtappSource
     default_policy: str = "SCHED_OTHER"
     duration: str = ""
     buffer_bytes: int = 4 * 1024 * 1024
@@ -367,7 +370,7 @@ class _TaskReader:
             return None
         return sorted({item.value for item in node.value})
 
-    def scheduling(self, settings: dict[str, Node], *, is_task: bool) -> dict[str, object]:
+    def scheduling(self, settings: dict[str, Node], *, is_task: bool) -> dict[str, Any]:
         """Read policy, priority and the times of SCHED_DEADLINE into attributes."""
         node = settings.get("policy")
         policy = self.policy
@@ -378,13 +381,13 @@ class _TaskReader:
             policy = node.value
         if is_task:
             self.policy = policy
-        elif policy != self.policy:
+        elif node is not None and policy != self.policy:
             self.fault(node.line, f"policy: a task stays under one policy, here {self.policy}")
         if is_task or "priority" in settings:
             return self.priority(settings) | self.deadline(settings)
         return self.deadline(settings)
 
-    def priority(self, settings: dict[str, Node]) -> dict[str, object]:
+    def priority(self, settings: dict[str, Node]) -> dict[str, Any]:
         if self.policy in _REALTIME:
             self.context.realtime.add(self.name)
             level = self.number(settings, "priority", _RT_PRIORITY_DEFAULT, 1, _RT_PRIORITY_MAX)
@@ -394,7 +397,7 @@ class _TaskReader:
         nice = self.number(settings, "priority", 0, -20, 19)
         return {"nice": nice} if "priority" in settings and self.policy == "SCHED_OTHER" else {}
 
-    def deadline(self, settings: dict[str, Node]) -> dict[str, object]:
+    def deadline(self, settings: dict[str, Node]) -> dict[str, Any]:
         given = [key for key in ("dl-runtime", "dl-period", "dl-deadline") if key in settings]
         if given and self.policy != "SCHED_DEADLINE":
             self.fault(settings[given[0]].line, f"{given[0]}: only for SCHED_DEADLINE, not {self.policy}")
@@ -421,8 +424,8 @@ class _TaskReader:
                     f"loop of {self.name}, which has no phases: as documented; "
                     "rt-app 1.0 repeats it for ever, later ones do not"
                 )
-            body = self.events(pairs, self.pair.line)
-            return self.repeated(body, self.loop(settings, -1), self.pair.line)
+            events = self.events(pairs, self.pair.line)
+            return self.repeated(events, self.loop(settings, -1), self.pair.line)
         node = phases[0].node
         if not isinstance(node.value, Pairs):
             self.fault(phases[0].line, f"phases must be an object (got {node.kind})")

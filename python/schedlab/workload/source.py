@@ -185,13 +185,18 @@ class _Scanner:
             if self.text[self.at] in "\"'":
                 parts.append(self.string())
             else:
-                match = _BARE_KEY.match(self.text, self.at)
-                parts.append(match[0])
-                self.at = match.end()
+                parts.append(self.matched(_BARE_KEY))
             self.skip_blank()
             if self.text[self.at] != ".":
                 return parts
             self.at += 1
+
+    def matched(self, pattern: re.Pattern[str]) -> str:
+        """Go past what a pattern finds here; it finds something, since the file is TOML."""
+        found = pattern.match(self.text, self.at)
+        assert found
+        self.at = found.end()
+        return found[0]
 
     def pair(self, table: Place) -> None:
         """Read ``key = value``."""
@@ -215,7 +220,7 @@ class _Scanner:
             self.at += 1
             self.elements(path, "}")
         else:
-            self.at = _SCALAR.match(self.text, self.at).end()
+            self.matched(_SCALAR)
 
     def elements(self, path: Place, closing: str) -> None:
         """Read the inside of an array or of an inline table."""

@@ -11,7 +11,7 @@ Read next: find.py, which opens the file; program/compiler.py, which compiles th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from .checks import check_workload
 from .distributions import Distribution, looks_like_distribution, parse_distribution
 from .model import Arrival, Expected, SyncObject, Task, Workload
 from .params import Param, read_params, substitute
-from .phases import PhaseReader
+from .phases import Phase, PhaseReader
 from .source import Place, Source
 from .tables import (
     BarrierTable,
@@ -35,6 +35,7 @@ from .tables import (
     read_table,
 )
 
+_ObjectTable = LockTable | PipeTable | BarrierTable | ConditionTable
 TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "expected")
 #: Length of a tick that every host can keep.
 TICK_NS_MIN, TICK_NS_MAX = 1_000, 10_000_000_000
@@ -116,6 +117,7 @@ def read_workload(
     check_workload(source, tasks, objects, horizon_ns=horizon_ns, broken=broken)
     expected = _read_expected(source, values, tasks, tick_ns)
     source.check()
+    assert head, "a table that could not be read is a mistake"
     workload = Workload(
         name=head.name or name,
         title=head.title,
@@ -200,13 +202,13 @@ def _read_tasks(
         if not _is_wanted(source, value, at, place, params):
             continue
         table = read_table(TaskTable, value, source, at=at, place=place, tick_ns=tick_ns)
-        phases = ()
+        phases: tuple[Phase, ...] = ()
         if isinstance(value, dict) and "phases" in value:
             reader = PhaseReader(
                 source,
                 task=str(name),
                 tick_ns=tick_ns,
-                is_wanted=lambda *phase: _is_wanted(source, *phase, params),
+                is_wanted=lambda value, at, place: _is_wanted(source, value, at, place, params),
             )
             phases = reader.read(value["phases"], (*at, "phases"))
         if table is None:
@@ -268,7 +270,7 @@ def _read_arrival(source: Source, table: TaskTable, at: Place, place: str, tick_
         return Arrival(times_ns=(0,))
 
 
-def _read_stream(value: dict[str, Any], time) -> Arrival:
+def _read_stream(value: dict[str, Any], time: Callable[[object], int]) -> Arrival:
     """Read ``{gap = "exp(5ms)", start = "1s"}``."""
     for key in value:
         if key not in ("gap", "start"):
@@ -287,7 +289,12 @@ def _read_objects(
     source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int
 ) -> list[SyncObject]:
     objects: list[SyncObject] = []
-    models = {"lock": LockTable, "pipe": PipeTable, "barrier": BarrierTable, "condition": ConditionTable}
+    models: dict[str, type[_ObjectTable]] = {
+        "lock": LockTable,
+        "pipe": PipeTable,
+        "barrier": BarrierTable,
+        "condition": ConditionTable,
+    }
     for kind, model in models.items():
         for number, (at, value) in enumerate(_entries(source, values, kind), start=1):
             name = value.get("name") if isinstance(value, dict) else None

@@ -220,7 +220,7 @@ def _why_no_row(task: Task) -> str:
         return "affinity: there is no such column"
     if len(task.phases) != 1 or task.phases[0].verb != "run":
         return "a line of a table is one run and nothing else"
-    burst_ns = task.phases[0].amount.constant
+    burst_ns = _burst_ns(task)
     if not burst_ns:
         return "its run is 0 or drawn, a table has only times above 0"
     if any(value != burst_ns for value in task.attributes.get("burst", ())):
@@ -228,15 +228,17 @@ def _why_no_row(task: Task) -> str:
     return ""
 
 
+def _burst_ns(task: Task) -> int:
+    """Length of the first run; 0 where it is drawn, or no run."""
+    amount = task.phases[0].amount
+    return (amount.constant if amount else None) or 0
+
+
 def _row(task: Task, instance: int) -> dict[str, str]:
     """One line; an attribute with several values gives each instance its own."""
     times = task.arrival.times_ns
     name = task.name if task.count == 1 else f"{task.name}-{instance + 1}"
-    row = {
-        "name": name,
-        "arrival": _units(times[instance % len(times)]),
-        "burst": _units(task.phases[0].amount.constant),
-    }
+    row = {"name": name, "arrival": _units(times[instance % len(times)]), "burst": _units(_burst_ns(task))}
     for attribute, values in task.attributes.items():
         value = values[instance % len(values)]
         if attribute != "burst":
@@ -290,7 +292,7 @@ def textbook_as_toml(path: Path) -> Converted:
         for attribute, values in task.attributes.items():
             is_time = ATTRIBUTES[attribute][3] == "time"
             table[attribute] = format_duration(values[0]) if is_time else values[0]
-        table["phases"] = [{"run": format_duration(task.phases[0].amount.constant)}]
+        table["phases"] = [{"run": format_duration(_burst_ns(task))}]
         tasks.append(table)
     head = {
         "title": f"Textbook table {clean_name(path.stem)}",

@@ -16,7 +16,7 @@ _INDENT = "    "
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def write_toml(values: Mapping[str, object], *, comment: str = "") -> str:
+def write_toml(values: Mapping[str, Any], *, comment: str = "") -> str:
     """Write a workload.
 
     Parameters
@@ -49,7 +49,7 @@ def write_toml(values: Mapping[str, object], *, comment: str = "") -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _table(table: Mapping[str, object]) -> str:
+def _table(table: Mapping[str, Any]) -> str:
     lines = []
     for key, value in table.items():
         if key == "phases":
