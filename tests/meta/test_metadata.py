@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import subprocess
+import sys
 import tomllib
 
 import pytest
+
+from conftest import missing
 
 CONTRACTS = ("policy", "host", "program", "record", "run directory")
 
@@ -39,3 +44,15 @@ def test_files_that_a_document_names_are_there(root, document):
     missing = [name for name in named if not (root / name).exists()]
     assert missing + [link for link in links if not (here / link).exists()] == []
     assert named or links
+
+
+def test_changelog_has_each_fragment(root):
+    if not importlib.util.find_spec("towncrier"):
+        missing("towncrier", "./lab setup")
+    command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "1.0.0"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stderr}a fragment is +NAME.KIND.md; see changelog.d/README.md"
+    flat = " ".join(done.stdout.split())
+    fragments = [path for path in (root / "changelog.d").glob("*.md") if path.name != "README.md"]
+    lost = [path.name for path in fragments if " ".join(path.read_text().split())[:60] not in flat]
+    assert lost == [] and len(fragments) > 0
