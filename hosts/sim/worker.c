@@ -104,7 +104,7 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 	signal(sig, SIG_DFL);
 	report_and_end("crash", sig == SIGABRT ? "aborted" :
 		       sig == SIGFPE ? "divided by zero" :
-		       sig == SIGILL ? "executed an illegal instruction" :
+		       sig == SIGILL ? "used an index outside of its array, or reached another trap," :
 		       "accessed invalid memory", context);
 }
 

@@ -119,7 +119,9 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	if (cpu && ut.is_running)
 		report = sl_cpu_report(cpu->id);
 	if (report.callback && info->si_code > 0)
-		name_policy(&report, "crashed", strsignal(signal));
+		name_policy(&report, "crashed", signal == SIGILL ?
+			    "an index outside of its array, or another trap" :
+			    strsignal(signal));
 	if (signal == SIGFPE || signal == SIGILL || !is_overflow(t, info->si_addr, context)) {
 		pass_on(signal, info, context);
 		return;

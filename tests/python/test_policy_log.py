@@ -104,6 +104,10 @@ def test_a_silent_policy_has_no_log(run_own):
     ("statement", "text"),
     [
         ("if (p->pid == 3) *(volatile int *)(u64)p->pid = 1;", "accessed invalid memory"),
+        (
+            "static volatile u64 seen[2]; seen[p->pid]++; seen[p->pid & 1]++;",
+            "used an index outside of its array",
+        ),
         ('while (p->pid == 3) asm volatile("");', "did not return"),
     ],
 )
