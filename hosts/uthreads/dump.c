@@ -24,7 +24,8 @@ static const char *const wait_names[] = {
 	[UT_WAIT_READ] = "lock to read",	[UT_WAIT_WRITE] = "lock to write",
 	[UT_WAIT_COND] = "condition",	[UT_WAIT_SEM] = "semaphore",
 	[UT_WAIT_BARRIER] = "barrier",	[UT_WAIT_SEND] = "channel to have room",
-	[UT_WAIT_RECV] = "channel to hold a message", [UT_WAIT_IO] = "I/O",
+	[UT_WAIT_RECV] = "channel to hold a message", [UT_WAIT_SELECT] = "one of several channels",
+	[UT_WAIT_IO] = "I/O",
 	[UT_WAIT_ALL] = "all other threads", [UT_WAIT_OBJECT] = "object",
 };
 

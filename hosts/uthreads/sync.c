@@ -126,19 +126,16 @@ int ut_mutex_lock(ut_mutex *m)
 	return ut_inside(lock_mutex(m, true));
 }
 
+static int trylock_mutex(ut_mutex *m)
+{
+	struct ut_thread *self = ut_this_cpu()->curr;
+
+	return change_owner(m, 0, (uintptr_t)self) ? begin_owning(m, self) : -EBUSY;
+}
+
 int ut_mutex_trylock(ut_mutex *m)
 {
-	struct ut_thread *self;
-	int err = -EBUSY;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	self = ut_this_cpu()->curr;
-	if (change_owner(m, 0, (uintptr_t)self))
-		err = begin_owning(m, self);
-	ut_enable();
-	return err;
+	return ut_inside(trylock_mutex(m));
 }
 
 /* Context: preemption disabled, no lock held. */
@@ -217,57 +214,61 @@ int ut_cond_wait(ut_cond *c, ut_mutex *m)
 	return ut_cond_wait_until(c, m, UT_NEVER);
 }
 
-int ut_cond_signal(ut_cond *c)
+static int signal_cond(ut_cond *c)
 {
 	struct ut_thread *t;
 
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
 	sl_lock(LOCK_OF(c));
 	t = ut_queue_take(queue_of(&c->waiters_));
 	sl_unlock(LOCK_OF(c));
 	if (t)
 		ut_wake_taken(t);
-	ut_enable();
 	return 0;
 }
 
+int ut_cond_signal(ut_cond *c)
+{
+	return ut_inside(signal_cond(c));
+}
+
 /* All that wait now, in order; one that comes back meanwhile waits for the lock. */
-int ut_cond_broadcast(ut_cond *c)
+static int broadcast_cond(ut_cond *c)
 {
 	struct ut_thread *t;
 
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
 	sl_lock(LOCK_OF(c));
 	while ((t = ut_queue_take(queue_of(&c->waiters_))))
 		ut_wake_taken(t);
 	sl_unlock(LOCK_OF(c));
-	ut_enable();
 	return 0;
+}
+
+int ut_cond_broadcast(ut_cond *c)
+{
+	return ut_inside(broadcast_cond(c));
 }
 
 /* ---- semaphore -------------------------------------------------------------- */
 
-int ut_sem_wait_until(ut_sem *s, uint64_t until_ns)
+static int wait_sem(ut_sem *s, bool may_wait, u64 until_ns)
 {
 	int err = 0;
 
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
 	sl_lock(LOCK_OF(s));
-	if (s->count_) {
+	if (s->count_)
 		s->count_--;
-		sl_unlock(LOCK_OF(s));
-	} else {
-		err = ut_wait_in(queue_of(&s->waiters_), LOCK_OF(s),
-				 UT_WAIT_SEM, s, ut_until(ut_this_cpu()->curr, until_ns));
-	}
-	ut_enable();
+	else if (may_wait)
+		return ut_wait_in(queue_of(&s->waiters_), LOCK_OF(s), UT_WAIT_SEM, s,
+				  ut_until(ut_this_cpu()->curr, until_ns));
+	else
+		err = -EAGAIN;
+	sl_unlock(LOCK_OF(s));
 	return err;
+}
+
+int ut_sem_wait_until(ut_sem *s, uint64_t until_ns)
+{
+	return ut_inside(wait_sem(s, true, until_ns));
 }
 
 int ut_sem_wait(ut_sem *s)
@@ -277,29 +278,14 @@ int ut_sem_wait(ut_sem *s)
 
 int ut_sem_trywait(ut_sem *s)
 {
-	int err = -EAGAIN;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	sl_lock(LOCK_OF(s));
-	if (s->count_) {
-		s->count_--;
-		err = 0;
-	}
-	sl_unlock(LOCK_OF(s));
-	ut_enable();
-	return err;
+	return ut_inside(wait_sem(s, false, 0));
 }
 
-int ut_sem_post(ut_sem *s)
+static int post_sem(ut_sem *s)
 {
 	struct ut_thread *t;
 	int err = 0;
 
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
 	sl_lock(LOCK_OF(s));
 	t = ut_queue_take(queue_of(&s->waiters_));
 	if (!t && s->count_ == ~0U)
@@ -309,8 +295,12 @@ int ut_sem_post(ut_sem *s)
 	sl_unlock(LOCK_OF(s));
 	if (t)
 		ut_wake_taken(t);
-	ut_enable();
 	return err;
+}
+
+int ut_sem_post(ut_sem *s)
+{
+	return ut_inside(post_sem(s));
 }
 
 /* ---- barrier ---------------------------------------------------------------- */

@@ -66,6 +66,7 @@ enum ut_wait {
 	UT_WAIT_BARRIER,
 	UT_WAIT_SEND,
 	UT_WAIT_RECV,
+	UT_WAIT_SELECT,
 	UT_WAIT_IO,
 	UT_WAIT_OBJECT,		/* the runner's; `wait_object` is its kind, a text */
 	UT_WAIT_ALL,		/* ut_exit(): for all others */
@@ -128,7 +129,8 @@ struct ut_thread {
 	bool		is_cancelled;	/* atomic */
 	struct ut_queue	*queue;		/* of waiters; NULL: taken out; atomic */
 	void		*message;	/* where to, or from where, while it waits */
-	int		answer;		/* from the waker that took it out */
+	int		answer;		/* from the waker that took it out; before, in a channel's */
+					/* queue, its number of arrival */
 	struct ut_attr	attr;		/* what was given to it */
 	const struct cpumask *free_mask; /* bound to a CPU: what it may run on then; or NULL */
 	s32		priority;	/* in effect: given, or inherited */

@@ -35,6 +35,14 @@ def test_waiting_for_each_other(toolchain, build, name, cpus):
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 4])
+@pytest.mark.parametrize("name", ["fifo", "rr"])
+@pytest.mark.parametrize("build", BUILDS, ids="-".join)
+def test_waiting_for_one_of_several_channels(toolchain, build, name, cpus):
+    chain = toolchain(*build)
+    run_program(chain.program("select.c"), policy(chain, name), cpus, env=FORCED, seconds=60)
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4])
 @pytest.mark.parametrize("build", BUILDS, ids="-".join)
 def test_readers_and_writers(toolchain, build, cpus):
     chain = toolchain(*build)

@@ -220,7 +220,7 @@ void ut_preempt_enable(void);
  * marked as a cancellation point below, returns -ECANCELED, also one that it is
  * blocked in. What it does then is its own affair; it should return.
  * ut_join, ut_sleep_ns, ut_cond_wait*, ut_sem_wait*, ut_barrier_wait, ut_chan_send,
- * ut_chan_recv, ut_poll, ut_accept, ut_connect, and ut_read, ut_write and their like of
+ * ut_chan_recv, ut_select, ut_poll, ut_accept, ut_connect, and ut_read, ut_write and their like of
  * what waits for a peer (of a socket, a pipe, a terminal) are such points. Locks are
  * none, nor are files and ut_outside(), which end by themselves.
  *
@@ -398,6 +398,34 @@ int ut_chan_try_send(ut_chan *chan, const void *message);
 /* Return: 0; -EPIPE: it is closed, and empty; -ECANCELED; -ETIMEDOUT; try: -EAGAIN. */
 int ut_chan_recv(ut_chan *chan, void *message);
 int ut_chan_try_recv(ut_chan *chan, void *message);
+
+/* What ut_select() is to do, if it can: to send on @chan, or to receive. */
+struct ut_case {
+	ut_chan *chan;		/* NULL: never */
+	const void *send;	/* the message; NULL: receive */
+	void *recv;		/* where to put one; NULL: send */
+	int result;		/* of the chosen one: 0; -EPIPE: closed (and empty) */
+	uint32_t arrival_, order_;
+	void *selection_;
+	struct ut_case *next_, *prev_;
+};
+
+#define UT_CASE_SEND(chan, message) { (chan), (message), 0, 0, 0, 0, 0, 0, 0 }
+#define UT_CASE_RECV(chan, message) { (chan), 0, (message), 0, 0, 0, 0, 0, 0 }
+
+/**
+ * ut_select - send or receive on one of several channels: the first that can
+ * @cases: what to do on which; the caller's alone until the call returns
+ * @nr: how many
+ * @until_ns: a time of ut_now_ns(); UT_NEVER; 0: do not wait
+ *
+ * If several can, each is as likely. One that is closed can, with result -EPIPE; nothing
+ * was done for the cases that are not returned. May switch.
+ *
+ * Return: the number of the case in @cases; -ETIMEDOUT: none could; -ECANCELED; -EINVAL: a
+ * case with both messages or none; -ENOMEM.
+ */
+int ut_select(struct ut_case *cases, int nr, uint64_t until_ns);
 
 /* No thread can send any more. Return: 0; -EPIPE: it was closed. */
 int ut_chan_close(ut_chan *chan);
