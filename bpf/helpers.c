@@ -11,6 +11,9 @@
 
 #define BPF_MAX_LOOPS (8U << 20)
 
+/* For `extern ... CONFIG_HZ __kconfig` of a policy, of whatever size: little-endian. */
+__attribute__((visibility("default"))) u64 CONFIG_HZ = 1000;
+
 long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx,
 		 u64 flags)
 {
@@ -33,6 +36,23 @@ u32 bpf_get_prandom_u32(void)
 u64 bpf_ktime_get_ns(void)
 {
 	return sl_host_policy_now_ns();
+}
+
+/* S43: ticks of the policy's clock. */
+u64 bpf_jiffies64(void)
+{
+	return sl_host_policy_now_ns() * CONFIG_HZ / 1000000000;
+}
+
+long bpf_strncmp(const char *text, u32 bytes, const char *other)
+{
+	for (u32 i = 0; i < bytes; i++) {
+		if (text[i] != other[i])
+			return (u8)text[i] - (u8)other[i];
+		if (!text[i])
+			break;
+	}
+	return 0;
 }
 
 u32 bpf_get_smp_processor_id(void)

@@ -25,5 +25,6 @@ struct sl_bpf {
 } ____cacheline_aligned;
 
 extern struct sl_bpf sl_bpf;
+extern __attribute__((visibility("default"))) u64 CONFIG_HZ;
 
 #endif

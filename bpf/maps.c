@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * maps.c - BPF maps for natively compiled policies: hash, array, per-CPU array
- * and task storage.
+ * maps.c - BPF maps for natively compiled policies: hash, array, per-CPU array,
+ * task storage, queue and stack.
  *
  * maps_create() iterators the map sites of a policy (include/scx/native.h) and
  * allocates every map once; nothing is allocated later. A pointer into a map
@@ -14,6 +14,7 @@
  *	array:    entries[key]                      = value
  *	per-CPU:  entries[cpu * max_entries + key]  = value
  *	storage:  entries[slot of the task]         = present | value
+ *	queue:    entries[(first + i) % max_entries] = value; a stack takes the last
  *
  * Read next: timer.c, which finds a timer's map element.
  */
@@ -45,6 +46,9 @@ struct sl_map {
 	u32		nr_buckets;	/* a power of two */
 	u32		free_first;	/* deleted entries, linked by `next` */
 	u32		nr_touched;	/* entries beyond this were never used */
+	/* lock protects, for queues and stacks: */
+	u32		first;
+	u32		nr_queued;
 };
 
 struct sl_bpf sl_bpf;
@@ -119,6 +123,8 @@ void *sl_map_lookup_percpu(struct sl_map *map, const void *key, u32 cpu)
 		return NULL;
 	if (map->type == BPF_MAP_TYPE_PERCPU_ARRAY)
 		return entry_at(map, (u64)cpu * map->max_entries + idx);
+	if (map->type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
+		return *(void **)entry_at(map, idx);
 	return map->type == BPF_MAP_TYPE_ARRAY ? entry_at(map, idx) : NULL;
 }
 
@@ -168,6 +174,8 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 	u32 nr;
 
 	SL_ASSERT(map);
+	if (map->type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
+		return E_INVAL;
 	if (map->type != BPF_MAP_TYPE_HASH) {
 		at = sl_map_lookup(map, key);
 		if (!at)
@@ -194,6 +202,75 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 	}
 	sl_unlock(&map->lock);
 	return err;
+}
+
+static bool is_queue(const struct sl_map *map)
+{
+	return map->type == BPF_MAP_TYPE_QUEUE || map->type == BPF_MAP_TYPE_STACK;
+}
+
+static u8 *queued_at(const struct sl_map *map, u32 i)
+{
+	return entry_at(map, ((u64)map->first + i) % map->max_entries);
+}
+
+/* @flags: BPF_EXIST: of a full one the oldest makes room. */
+long sl_map_push(struct sl_map *map, const void *value, u64 flags)
+{
+	long err = 0;
+
+	SL_ASSERT(map);
+	if (!is_queue(map) || (flags != BPF_ANY && flags != BPF_EXIST))
+		return E_INVAL;
+	sl_lock(&map->lock);
+	if (map->nr_queued == map->max_entries) {
+		err = flags == BPF_EXIST ? 0 : E_2BIG;
+		if (!err) {
+			map->first = (map->first + 1) % map->max_entries;
+			map->nr_queued--;
+		}
+	}
+	if (!err)
+		__builtin_memcpy(queued_at(map, map->nr_queued++), value,
+				 map->value_bytes);
+	sl_unlock(&map->lock);
+	return err;
+}
+
+/* What an empty one gives is zero, as on Linux. */
+static long take_or_see(struct sl_map *map, void *value, bool is_taken)
+{
+	bool is_stack;
+	long err = 0;
+
+	SL_ASSERT(map);
+	if (!is_queue(map))
+		return E_INVAL;
+	is_stack = map->type == BPF_MAP_TYPE_STACK;
+	sl_lock(&map->lock);
+	if (!map->nr_queued) {
+		__builtin_memset(value, 0, map->value_bytes);
+		err = E_NOENT;
+	} else {
+		__builtin_memcpy(value, queued_at(map, is_stack ? map->nr_queued - 1 : 0),
+				 map->value_bytes);
+		if (is_taken) {
+			map->first = (map->first + !is_stack) % map->max_entries;
+			map->nr_queued--;
+		}
+	}
+	sl_unlock(&map->lock);
+	return err;
+}
+
+long sl_map_pop(struct sl_map *map, void *value)
+{
+	return take_or_see(map, value, true);
+}
+
+long sl_map_peek(struct sl_map *map, void *value)
+{
+	return take_or_see(map, value, false);
 }
 
 long sl_map_delete(struct sl_map *map, const void *key)
@@ -316,6 +393,10 @@ static int set_sizes(struct sl_map *map)
 		map->nr_slots = map->max_entries;
 		break;
 	case BPF_MAP_TYPE_ARRAY:
+	case BPF_MAP_TYPE_ARRAY_OF_MAPS:
+	case BPF_MAP_TYPE_PERF_EVENT_ARRAY:
+	case BPF_MAP_TYPE_QUEUE:
+	case BPF_MAP_TYPE_STACK:
 		map->nr_slots = map->max_entries;
 		break;
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
@@ -328,9 +409,10 @@ static int set_sizes(struct sl_map *map)
 	default:
 		return E_OPNOTSUPP;
 	}
-	if (!map->nr_slots || !map->value_bytes || !map->key_bytes)
+	if (!map->nr_slots || !map->value_bytes)
 		return E_INVAL;
-	if (map->type != BPF_MAP_TYPE_HASH && map->key_bytes != sizeof(u32))
+	if (map->type != BPF_MAP_TYPE_HASH &&
+	    map->key_bytes != (is_queue(map) ? 0 : sizeof(u32)))
 		return E_INVAL;
 	/* As on Linux: the number of buckets is a power of two that fits. */
 	if (map->type == BPF_MAP_TYPE_HASH && map->max_entries > 1U << 31)
@@ -349,7 +431,7 @@ static int create_map(struct sl_map *map, const struct sl_map_site *site)
 		.name = site->name[0] == '&' ? site->name + 1 : site->name,
 		.type = site->type,
 		.key_bytes = site->key_bytes,
-		.value_bytes = site->value_bytes,
+		.value_bytes = (u32)site->value_bytes,
 		.max_entries = site->max_entries,
 	};
 	sl_lock_init(&map->lock);
@@ -366,6 +448,50 @@ static int create_map(struct sl_map *map, const struct sl_map_site *site)
 		map->nr_buckets *= 2;
 	map->buckets = sl_host_alloc(map->nr_buckets * sizeof(u32));
 	return map->buckets ? 0 : E_NOMEM;
+}
+
+/*
+ * Create a map and, of an array of maps, those that its variable names. A site whose
+ * map has been seen is skipped. Return: 0, or an error that maps_create() returns.
+ */
+static int add_map(struct sl_map *maps, u32 *nr, const struct sl_map_site *site)
+{
+	bool is_outer = site->type == BPF_MAP_TYPE_ARRAY_OF_MAPS;
+	struct sl_map_site own = *site;
+	struct sl_map *map;
+	void **inner;
+	int err;
+
+	for (u32 i = 0; i < *nr; i++) {
+		if (maps[i].var == site->map)
+			return 0;
+	}
+	if (*nr == SL_MAPS_MAX)
+		return E_2BIG;
+	if (is_outer)
+		own.value_bytes = sizeof(void *);
+	map = &maps[(*nr)++];
+	err = create_map(map, &own);
+	if (err)
+		return err;
+	*(struct sl_map **)site->map = map;
+	if (!is_outer)
+		return 0;
+	inner = (void **)((u8 *)site->map + site->var_bytes) - SL_INNER_MAX;
+	for (u32 i = 0; !err && i < SL_INNER_MAX && inner[i]; i++) {
+		if (i == map->max_entries)
+			return E_2BIG;
+		*(void **)entry_at(map, i) = inner[i];
+		own = (struct sl_map_site){
+			.map = inner[i],
+			.name = site->name,
+			.type = (u32)(site->value_bytes >> 56),
+			.value_bytes = site->value_bytes >> 32 & 0xffffff,
+			.max_entries = (u32)site->value_bytes,
+		};
+		err = add_map(maps, nr, &own);
+	}
+	return err;
 }
 
 /* A map of the policy's own that only has the name would get what it has no
@@ -400,30 +526,19 @@ static int maps_create(const struct sl_policy *policy)
 {
 	struct sl_map *maps = sl_host_alloc(SL_MAPS_MAX * sizeof(struct sl_map));
 	struct sl_map *attr_map = NULL;
-	struct sl_map *map;
 	u32 nr = 0;
 	int err = 0;
 
 	if (!maps)
 		return E_NOMEM;
 	for (struct sl_map_site *s = policy->sites; s && s < policy->sites_end; s++) {
-		struct sl_map **handle = s->map;
-		bool is_known = false;
-
-		for (u32 i = 0; i < nr; i++)
-			is_known |= maps[i].var == s->map;
-		if (is_known)
-			continue;
-		err = nr == SL_MAPS_MAX ? E_2BIG : 0;
+		err = s->map ? add_map(maps, &nr, s) : 0;
 		if (err)
 			break;
-		map = &maps[nr++];
-		err = create_map(map, s);
-		if (err)
-			break;
-		*handle = map;
-		if (is_attr_map(map))
-			attr_map = map;
+	}
+	for (u32 i = 0; !err && i < nr; i++) {
+		if (is_attr_map(&maps[i]))
+			attr_map = &maps[i];
 	}
 	if (err) {
 		destroy_maps(maps, nr);

@@ -29,6 +29,17 @@ s32 scx_bpf_task_cpu(const struct task_struct *p)
 	return READ_ONCE(sl_task_of(p)->cpu);
 }
 
+/* S39: never NULL for a CPU that is there; an idle one has its idle task. */
+struct task_struct *scx_bpf_cpu_curr(s32 cpu)
+{
+	struct sl_task *curr;
+
+	if (!ops_cpu_valid(cpu))
+		return NULL;
+	curr = READ_ONCE(sl_core.cpus[cpu].curr);
+	return curr ? &curr->p : &sl_core.cpus[cpu].idle.p;
+}
+
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 {
 	struct sl_task *t = sl_task_of(p);
@@ -90,6 +101,52 @@ void scx_bpf_put_cpumask(const struct cpumask *mask)
 void scx_bpf_put_idle_cpumask(const struct cpumask *mask)
 {
 	(void)mask;
+}
+
+/* SCX_OPS_BUILTIN_IDLE_PER_NODE is refused, and without it these fail on Linux, too. */
+static sl_cold const struct cpumask *no_idle_by_node(void)
+{
+	static const struct cpumask none;
+
+	sl_policy_error(SCX_EXIT_ERROR, 0, "per-node idle tracking is disabled");
+	return &none;
+}
+
+const struct cpumask *scx_bpf_get_idle_cpumask_node(int node)
+{
+	(void)node;
+	return no_idle_by_node();
+}
+
+const struct cpumask *scx_bpf_get_idle_smtmask_node(int node)
+{
+	(void)node;
+	return no_idle_by_node();
+}
+
+s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node, u64 flags)
+{
+	(void)allowed, (void)node, (void)flags;
+	no_idle_by_node();
+	return -95;
+}
+
+s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node, u64 flags)
+{
+	return scx_bpf_pick_idle_cpu_node(allowed, node, flags);
+}
+
+/* As Linux's sd_llc_id: the lowest CPU that shares the cache. */
+int sl_scx_cpu_llc_id(s32 cpu)
+{
+	return cpu >= 0 && (u32)cpu < sl_core.nr_cpus ?
+		(int)bpf_cpumask_first(&sl_core.llc_mask[cpu]) : -22;
+}
+
+int sl_scx_cpu_llc_size(s32 cpu)
+{
+	return cpu >= 0 && (u32)cpu < sl_core.nr_cpus ?
+		(int)bpf_cpumask_weight(&sl_core.llc_mask[cpu]) : -22;
 }
 
 /* No host here changes clock speeds: full capacity, always. */

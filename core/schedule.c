@@ -49,6 +49,7 @@ sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
 /* S11: a task that blocks or ends leaves the policy's sight. */
 sl_inline void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 {
+	t->p.__state = is_exit ? 0x80 : 1;
 	SL_CALL_OP(cpu, stopping, t, &t->p, false);
 	SL_CALL_OP(cpu, quiescent, t, &t->p, SCX_DEQ_SLEEP);
 	t->p.scx.flags &= ~SCX_TASK_QUEUED;

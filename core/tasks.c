@@ -112,6 +112,7 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.no_dsq.is_dead = true;
 	sl_lock_init(&sl_core.tables_lock);
 	bpf_init();
+	CONFIG_HZ = 1000000000 / (config->tick_ns ? config->tick_ns : 1000000);
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
 	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_core.tasks = sl_host_alloc(sl_core.tasks_max *
@@ -159,6 +160,7 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 	WRITE_ONCE(p->tgid, pid);
 	WRITE_ONCE(p->group_leader, p);
 	WRITE_ONCE(p->real_parent, p);
+	WRITE_ONCE(p->__state, 0);
 	WRITE_ONCE(p->static_prio, 120);
 	WRITE_ONCE(p->normal_prio, 120);
 	WRITE_ONCE(p->prio, 120);

@@ -189,9 +189,10 @@ __flatten bool sl_task_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 	bool was_blocked = state == SL_TASK_BLOCKED;
 	bool was_blocking = state == SL_TASK_RUNNING && t->is_blocking;
 
-	if (was_blocked)
+	if (was_blocked) {
+		WRITE_ONCE(t->p.__state, 0);
 		smp_store_release(&t->state, SL_TASK_WAKING);
-	else if (was_blocking)
+	} else if (was_blocking)
 		t->is_blocking = false;
 	sl_unlock(&cpu->lock);
 	if (!was_blocked)

@@ -112,6 +112,11 @@ int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment
 	}
 	memcpy(name, assignment, (size_t)(equals - assignment));
 	name[equals - assignment] = 0;
+	/* A scheduler's user half sets its flags, too. */
+	if (!strcmp(name, "ops.flags")) {
+		file->policy->ops->flags = strtoull(equals + 1, NULL, 0);
+		return 0;
+	}
 	at = dlsym(file->handle, name);
 	if (!at || !dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) ||
 	    !symbol || ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT) {

@@ -335,6 +335,7 @@ static int create_machine(const struct sim_options *o)
 		.smt_of_cpu = groups_of(o->nr_cpus, o->smt),
 		.llc_of_cpu = groups_of(o->nr_cpus, o->llc),
 		.node_of_cpu = groups_of(o->nr_cpus, o->node),
+		.tick_ns = o->tick_ns,
 		.has_detail = o->has_detail,
 	};
 

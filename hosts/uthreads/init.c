@@ -94,6 +94,7 @@ static int make_machine(void)
 		.smt_of_cpu = ut_topology.smt,
 		.llc_of_cpu = ut_topology.llc,
 		.node_of_cpu = ut_topology.node,
+		.tick_ns = ut.tick_ns,
 		.has_detail = ut.flags & UT_RECORD_DETAIL,
 	};
 	int err;

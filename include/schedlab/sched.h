@@ -33,6 +33,7 @@ struct sl_config {
 	const u16 *smt_of_cpu;		/* group numbers, shape (nr_cpus,); NULL: */
 	const u16 *llc_of_cpu;		/* every CPU is its own core, and all share */
 	const u16 *node_of_cpu;		/* one cache and one node */
+	u64 tick_ns;			/* what a policy has as CONFIG_HZ; 0: 1 ms */
 	bool has_detail;		/* write ENQUEUE records, too */
 };
 

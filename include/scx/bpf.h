@@ -59,6 +59,7 @@ sl_inner_##name(u64 *sl_args __maybe_unused, ##__VA_ARGS__)
 
 #define __uint(name, val) int (*name)[val]
 #define __type(name, val) __typeof__(val) *name
+#define __array(name, val) __typeof__(val) *name[]
 
 /* A helper of the kernel is called by its number. */
 #define SL_HELPER(nr, type, name, ...) \
@@ -78,12 +79,21 @@ SL_HELPER(3, long, bpf_map_delete_elem, void *map, const void *key);
 SL_HELPER(5, u64, bpf_ktime_get_ns, void);
 SL_HELPER(7, u32, bpf_get_prandom_u32, void);
 SL_HELPER(8, u32, bpf_get_smp_processor_id, void);
+SL_HELPER(55, long, bpf_perf_event_read_value, void *map, u64 flags,
+	  struct bpf_perf_event_value *value, u32 bytes);
+SL_HELPER(87, long, bpf_map_push_elem, void *map, const void *value, u64 flags);
+SL_HELPER(88, long, bpf_map_pop_elem, void *map, void *value);
+SL_HELPER(89, long, bpf_map_peek_elem, void *map, void *value);
 SL_HELPER(93, long, bpf_spin_lock, struct bpf_spin_lock *lock);
 SL_HELPER(94, long, bpf_spin_unlock, struct bpf_spin_lock *lock);
 SL_HELPER(113, long, bpf_probe_read_kernel, void *dst, u32 bytes,
 	  const void *src);
 SL_HELPER(115, long, bpf_probe_read_kernel_str, void *dst, u32 bytes,
 	  const void *src);
+SL_HELPER(118, u64, bpf_jiffies64, void);
+SL_HELPER(153, void *, bpf_per_cpu_ptr, const void *per_cpu, u32 cpu);
+SL_HELPER(182, long, bpf_strncmp, const char *text, u32 bytes,
+	  const char *other);
 SL_HELPER(154, void *, bpf_this_cpu_ptr, const void *per_cpu);
 SL_HELPER(156, void *, bpf_task_storage_get, void *map, struct task_struct *p,
 	  void *value, u64 flags);
@@ -189,6 +199,7 @@ void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
 	})
 #define bpf_for(i, start, end) \
 	for (SL_ITER(num, (start), (end)); SL_NUM_NEXT(i, start, end);)
+#define BPF_MAX_LOOPS (8U << 20)
 #define bpf_repeat(n) for (SL_ITER(num, 0, (n)); bpf_iter_num_next(&___it);)
 #define bpf_for_each(type, cur, ...) \
 	for (SL_ITER(type, __VA_ARGS__); ((cur) = bpf_iter_##type##_next(&___it));)
@@ -217,6 +228,7 @@ struct task_struct *bpf_task_acquire(struct task_struct *p) __ksym __weak;
 void bpf_task_release(struct task_struct *p) __ksym __weak;
 bool scx_bpf_task_running(const struct task_struct *p) __ksym __weak;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym __weak;
+struct task_struct *scx_bpf_cpu_curr(s32 cpu) __ksym __weak;
 u64 scx_bpf_now___core(void) __ksym __weak;
 bool scx_bpf_task_set_slice___core(struct task_struct *p, u64 slice) __ksym __weak;
 bool scx_bpf_task_set_dsq_vtime___core(struct task_struct *p,
@@ -395,6 +407,12 @@ void scx_bpf_put_cpumask(const struct cpumask *mask) __ksym __weak;
 void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym __weak;
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym __weak;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
+const struct cpumask *scx_bpf_get_idle_cpumask_node(int node) __ksym __weak;
+const struct cpumask *scx_bpf_get_idle_smtmask_node(int node) __ksym __weak;
+s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node,
+			       u64 flags) __ksym __weak;
+s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node,
+			      u64 flags) __ksym __weak;
 s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
 u32 scx_bpf_cpuperf_cap(s32 cpu) __ksym __weak;
 u32 scx_bpf_cpuperf_cur(s32 cpu) __ksym __weak;

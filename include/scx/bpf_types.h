@@ -21,6 +21,7 @@
 
 #define SEC(name) __attribute__((section(name), used))
 #define __ksym __attribute__((section(".ksyms")))
+#define __kconfig __attribute__((section(".kconfig")))
 #define __kptr __attribute__((btf_type_tag("kptr")))
 #define __percpu __attribute__((btf_type_tag("percpu")))
 #define __rcu __attribute__((btf_type_tag("rcu")))
@@ -205,6 +206,18 @@ struct scx_exit_task_args {
 	bool cancelled;
 };
 
+enum scx_cpu_preempt_reason {
+	SCX_CPU_PREEMPT_RT,
+	SCX_CPU_PREEMPT_DL,
+	SCX_CPU_PREEMPT_STOP,
+	SCX_CPU_PREEMPT_UNKNOWN,
+};
+
+struct scx_cpu_release_args {
+	enum scx_cpu_preempt_reason reason;
+	struct task_struct *task;
+};
+
 struct scx_dump_ctx {
 	enum scx_exit_kind kind;
 	s64 exit_code;
@@ -243,6 +256,8 @@ struct task_struct {
 	s32 static_prio;
 	s32 normal_prio;
 	u32 policy;
+	u32 __state;
+	struct mm_struct *mm;
 	s32 nr_cpus_allowed;
 	u16 migration_disabled;
 	char comm[TASK_COMM_LEN];

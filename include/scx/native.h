@@ -23,6 +23,7 @@
 
 #define SEC(name) __attribute__((used))
 #define __ksym
+#define __kconfig
 #define __kptr
 #define __percpu
 #define __rcu
@@ -49,14 +50,18 @@
 #define BPF_STRUCT_OPS(name, ...) name(__VA_ARGS__)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, ...) name(__VA_ARGS__)
 
-/* One per place in the policy that names a map; see the head of this file. */
+/*
+ * One per place in the policy that names a map; see the head of this file. Aligned
+ * by hand, since a compiler may put space between variables of this size.
+ */
 struct sl_map_site {
 	void *map;		/* the map variable */
 	const char *name;	/* as the call spells it: "&NAME" */
 	u32 type;		/* BPF_MAP_TYPE_* */
 	u32 key_bytes;
-	u32 value_bytes;
+	u64 value_bytes;	/* of an array of maps: what SL_INNER() says */
 	u32 max_entries;	/* 0: one per task (task storage) */
+	u32 var_bytes;		/* of the map variable */
 };
 
 /*
@@ -106,22 +111,70 @@ extern struct sl_map_site __stop_sl_map_sites[]
 #define __scx_uint_value_size(val) char (*value)[val]
 #define __type(name, val) __typeof__(val) *name
 
+/*
+ * An array of maps: the inner maps are named by the initializer of its variable,
+ * and their sizes are in the type of `value`: type, bytes of a value, entries.
+ */
+#define SL_INNER_MAX 64
+#define SL_INNER(val)							\
+	((u64)sizeof(*((__typeof__(val) *)0)->type) / sizeof(int) << 56 | \
+	 (u64)sizeof(*((__typeof__(val) *)0)->value) << 32 |		\
+	 sizeof(*((__typeof__(val) *)0)->max_entries) / sizeof(int))
+#define __array(name, val)						\
+	char (*value)[SL_INNER(val)];					\
+	__typeof__(val) *name[SL_INNER_MAX]
+
 #define SL_MAP_SITE(m, nr_max)						\
 	({								\
 		static struct sl_map_site ___site			\
-			__attribute__((section("sl_map_sites"), used)) = { \
+			__attribute__((section("sl_map_sites"), used, aligned(8))) = { \
 			.map = (m),					\
 			.name = #m,					\
 			.type = sizeof(*(m)->type) / sizeof(int),	\
 			.key_bytes = sizeof(*(m)->key),			\
 			.value_bytes = sizeof(*(m)->value),		\
 			.max_entries = (nr_max),			\
+			.var_bytes = sizeof(*(m)),			\
 		};							\
 		*(struct sl_map **)___site.map;				\
 	})
 #define SL_MAP(m) SL_MAP_SITE(m, sizeof(*(m)->max_entries) / sizeof(int))
 
+/*
+ * Queues and stacks have no key. Where the policy has a pointer out of an array of
+ * maps, it points to the inner map's variable, and that map's sizes were in the type
+ * of the array's elements: then this site says nothing.
+ */
+struct sl_unknown_map {
+	int (*type)[1];
+	char (*value)[1];
+	int (*max_entries)[1];
+};
+#define SL_MAP_TYPED(m) \
+	_Generic((m), void *: (struct sl_unknown_map *)0, default: (m))
+#define SL_QUEUE(m)							\
+	({								\
+		const void *___map = (m);				\
+		static struct sl_map_site ___site			\
+			__attribute__((section("sl_map_sites"), used, aligned(8))) = { \
+			.map = _Generic((m), void *: (void *)0, default: (m)), \
+			.name = #m,					\
+			.type = sizeof(*SL_MAP_TYPED(m)->type) / sizeof(int), \
+			.value_bytes = sizeof(*SL_MAP_TYPED(m)->value),	\
+			.max_entries = sizeof(*SL_MAP_TYPED(m)->max_entries) / \
+				       sizeof(int),			\
+		};							\
+		*(struct sl_map *const *)___map;			\
+	})
+
 struct sl_map;
+long sl_map_push(struct sl_map *map, const void *value, u64 flags);
+long sl_map_pop(struct sl_map *map, void *value);
+long sl_map_peek(struct sl_map *map, void *value);
+#define bpf_map_push_elem(m, value, flags) \
+	sl_map_push(SL_QUEUE(m), (value), (flags))
+#define bpf_map_pop_elem(m, value) sl_map_pop(SL_QUEUE(m), (value))
+#define bpf_map_peek_elem(m, value) sl_map_peek(SL_QUEUE(m), (value))
 void *sl_map_lookup(struct sl_map *map, const void *key);
 void *sl_map_lookup_percpu(struct sl_map *map, const void *key, u32 cpu);
 long sl_map_update(struct sl_map *map, const void *key, const void *value,
@@ -141,6 +194,10 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p);
 	sl_task_storage_get(SL_MAP_SITE(m, 0), (p), (value), (flags))
 #define bpf_task_storage_delete(m, p) \
 	sl_task_storage_delete(SL_MAP_SITE(m, 0), (p))
+
+#define bpf_perf_event_read_value(m, flags, value, bytes) \
+	((void)SL_MAP_SITE(m, 1), (void)(flags), \
+	 __builtin_memset((value), 0, (bytes)), -2L)
 
 /* ---- loops and iterators ----------------------------------------------- */
 
@@ -187,6 +244,7 @@ struct bpf_spin_lock {
 };
 void bpf_spin_lock(struct bpf_spin_lock *lock);
 void bpf_spin_unlock(struct bpf_spin_lock *lock);
+#define BPF_MAX_LOOPS (8U << 20)
 static inline void bpf_rcu_read_lock(void) { }
 static inline void bpf_rcu_read_unlock(void) { }
 
@@ -210,6 +268,8 @@ long sl_timer_set_callback(struct bpf_timer *timer,
 
 u32 bpf_get_prandom_u32(void);
 u64 bpf_ktime_get_ns(void);
+u64 bpf_jiffies64(void);
+long bpf_strncmp(const char *text, u32 bytes, const char *other);
 u64 scx_bpf_now(void);
 u32 bpf_get_smp_processor_id(void);
 long sl_printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -225,6 +285,8 @@ struct task_struct *bpf_task_acquire(struct task_struct *p);
 void bpf_task_release(struct task_struct *p);
 bool scx_bpf_task_running(const struct task_struct *p);
 s32 scx_bpf_task_cpu(const struct task_struct *p);
+/* NULL: no such CPU. An idle one has its idle task. */
+struct task_struct *scx_bpf_cpu_curr(s32 cpu);
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);
 bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime);
 static inline bool is_migration_disabled(const struct task_struct *p)
@@ -274,9 +336,18 @@ const struct cpumask *scx_bpf_get_idle_cpumask(void);
 const struct cpumask *scx_bpf_get_idle_smtmask(void);
 void scx_bpf_put_cpumask(const struct cpumask *mask);
 void scx_bpf_put_idle_cpumask(const struct cpumask *mask);
+/* For policies that track idle CPUs by node, which only Linux can. */
+const struct cpumask *scx_bpf_get_idle_cpumask_node(int node);
+const struct cpumask *scx_bpf_get_idle_smtmask_node(int node);
+s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node,
+			       u64 flags);
+s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node,
+			      u64 flags);
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags);
 s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags);
+int sl_scx_cpu_llc_id(s32 cpu);
+int sl_scx_cpu_llc_size(s32 cpu);
 u32 scx_bpf_cpuperf_cap(s32 cpu);
 u32 scx_bpf_cpuperf_cur(s32 cpu);
 void scx_bpf_cpuperf_set(s32 cpu, u32 perf);

@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A published scheduler need not define the types below again. */
+#define __VMLINUX_H__
+
 /* As in Linux a u64 is a long long, so that "%llu" fits it on every host. */
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -39,6 +42,10 @@ typedef s64 __s64;
 
 #define PF_IDLE		0x00000002
 #define PF_EXITING	0x00000004
+#define PF_IO_WORKER	0x00000010
+#define PF_WQ_WORKER	0x00000020
+#define PF_KCOMPACTD	0x00010000
+#define PF_KSWAPD	0x00020000
 #define PF_KTHREAD	0x00200000
 
 enum scx_exit_kind {
@@ -55,6 +62,8 @@ enum scx_exit_kind {
 };
 
 struct cpumask;
+struct scx_cpu_acquire_args;
+struct scx_cpu_release_args;
 struct scx_dump_ctx;
 struct scx_exit_info;
 struct scx_exit_task_args;
@@ -80,6 +89,12 @@ struct sched_ext_ops {
 	void (*set_weight)(struct task_struct *p, u32 weight);
 	void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
 	void (*update_idle)(s32 cpu, bool idle);
+	/* For what no host here has: higher classes, core scheduling, hotplug. */
+	void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
+	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
+	bool (*core_sched_before)(struct task_struct *a, struct task_struct *b);
+	void (*cpu_online)(s32 cpu);
+	void (*cpu_offline)(s32 cpu);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p, struct scx_exit_task_args *args);
 	void (*enable)(struct task_struct *p);

@@ -112,6 +112,21 @@ struct scx_exit_task_args {
 	bool cancelled;		/* the task ended before it was enabled */
 };
 
+enum scx_cpu_preempt_reason {
+	SCX_CPU_PREEMPT_RT,
+	SCX_CPU_PREEMPT_DL,
+	SCX_CPU_PREEMPT_STOP,
+	SCX_CPU_PREEMPT_UNKNOWN,
+};
+
+struct scx_cpu_acquire_args {
+};
+
+struct scx_cpu_release_args {
+	enum scx_cpu_preempt_reason reason;
+	struct task_struct *task;
+};
+
 struct scx_dump_ctx {
 	enum scx_exit_kind kind;
 	s64 exit_code;
@@ -141,6 +156,7 @@ struct task_struct {
 	const cpumask_t *cpus_ptr;	/* where the task may run */
 	s32 nr_cpus_allowed;
 	u16 migration_disabled;
+	u16 __state;			/* 0 runnable, 1 asleep, 0x80 ended (TASK_DEAD) */
 	struct sched_entity se;
 	s32 pid;
 	u32 flags;			/* PF_* */
@@ -148,7 +164,10 @@ struct task_struct {
 	unsigned long nivcsw;		/* involuntary switches: preempted */
 
 	struct task_struct *real_parent;
-	struct task_struct *group_leader;
+	union {
+		struct task_struct *group_leader;
+		struct mm_struct *mm;	/* shared with threads of its group only */
+	};
 	u64 start_time;			/* ns */
 	s32 tgid;
 	s32 prio;

@@ -37,11 +37,23 @@
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_QUEUE = 22,
+	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
+
+/* Of the CPU's own counters, which no host here reads: -ENOENT, as where none is open. */
+struct bpf_perf_event_value {
+	unsigned long long counter;
+	unsigned long long enabled;
+	unsigned long long running;
+};
+#define BPF_F_CURRENT_CPU 0xffffffffULL
 
 #define BPF_ANY 0
 #define BPF_NOEXIST 1

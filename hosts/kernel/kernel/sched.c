@@ -16,6 +16,7 @@
 
 #include "disk.h"
 #include "print.h"
+#include "timer.h"
 #include "trap.h"
 #include "vm.h"
 
@@ -169,7 +170,8 @@ void sched_start(struct proc *p)
 
 void sched_init(void)
 {
-	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = procs_max };
+	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = procs_max,
+				    .tick_ns = tick_ns };
 
 	lab_topology(&config);
 	host_init();

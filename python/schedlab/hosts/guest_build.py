@@ -23,7 +23,7 @@ from ..waiting import announced
 from .guest_image import locked
 
 #: -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
-BPF_OPTIONS = ("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g", "-Wall")
+BPF_OPTIONS = ("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-ffreestanding", "-O2", "-g", "-Wall")
 #: Name of a policy's folder in what is made of it.
 POLICY_LINK = "policy-folder"
 INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")

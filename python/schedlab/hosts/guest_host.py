@@ -31,7 +31,7 @@ from .guest_build import compile_for_bpf
 from .guest_frames import Answer
 from .host import Job, Outcome
 from .kernel_boot import qemu_version
-from .kinds import EmulatedHost, device_of, with_program_pids
+from .kinds import EmulatedHost, device_of, settings_of, with_program_pids
 from .process import not_done, timed_out
 
 #: The guest forks them one by one before time 0.
@@ -108,7 +108,7 @@ class GuestSession:
         task = GuestTask(
             job.label,
             _compiled(path, path.stat().st_mtime_ns),
-            knobs=dict(job.policy.values),
+            knobs=settings_of(job),
             program=program,
             device=device_of(job),
             lead_ms=LEAD_MS if job.nr_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,

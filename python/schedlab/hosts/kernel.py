@@ -33,7 +33,7 @@ from . import kernel_boot, kernel_build
 from .host import Job, Outcome
 from .kernel_boot import CPUS_MAX, QEMU, Machine, qemu_version
 from .kernel_frames import Sent, played_records, read_frames, read_overhead
-from .kinds import EmulatedHost, device_of, with_program_pids
+from .kinds import EmulatedHost, device_of, settings_of, with_program_pids
 from .process import ProcessSession
 
 TASKS_MAX = 4000
@@ -233,7 +233,7 @@ def _arguments(job: Job, ramdisk: int, nr_tasks: int) -> dict[str, str]:
             shown = {key: size for key, _, size in (part.partition("=") for part in value.split(","))}
     io = ",".join(map(str, device_of(job)))
     name = Path(job.policy.policy.path).name.removesuffix(".bpf.c")
-    knobs = [f"{knob}={value}" for knob, value in job.policy.values.items()]
+    knobs = [f"{knob}={value}" for knob, value in settings_of(job).items()]
     return {
         "tick_ns": str(job.tick_ns),
         "seed": str(job.seed),

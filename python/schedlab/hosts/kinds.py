@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..calibration import Calibration
+from ..policy.launch_file import for_machine
 from .host import Job
 
 #: The device of the simulator (hosts/sim/main.c), which `--io` changes: times in ns,
@@ -110,12 +111,30 @@ def job_arguments(job: Job, options: Container[str] | None = None) -> list[str]:
         "--tick-ns", str(job.tick_ns),
         "--records", str(job.records),
     ]  # fmt: skip
-    for name, value in job.policy.values.items():
+    for name, value in settings_of(job).items():
         arguments += ["--set", f"{name}={value}"]
     for option, value in job.options:
         if options is None or option in options:
             arguments += [option, value]
     return arguments
+
+
+def settings_of(job: Job) -> dict[str, int]:
+    """Values that the policy's variables get before it is loaded.
+
+    Parameters
+    ----------
+    job : Job
+        What is run.
+
+    Returns
+    -------
+    dict of str to int
+        Knobs and the constants of a launch file, in each variable's unit.
+    """
+    topology = dict(job.options).get("--topology", "")
+    sizes = {key: int(size) for key, _, size in (part.partition("=") for part in topology.split(",") if part)}
+    return for_machine(job.policy.launch, job.nr_cpus, sizes) | job.policy.values
 
 
 def device_of(job: Job) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ from ..errors import PolicyError, UnavailableError
 
 BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
 #: Of the compiler's options, those that decide what it accepts.
-_OPINION = ("-target", "bpf", "-mcpu=v4", "-std=gnu11", "-O2", "-g", "-w")
+_OPINION = ("-target", "bpf", "-mcpu=v4", "-std=gnu11", "-ffreestanding", "-O2", "-g", "-w")
 SECONDS_MAX = 60
 ERRORS_MAX = 10
 #: Of what another target has made; "fatal error" and "error" alike.

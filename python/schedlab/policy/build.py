@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from .bpf import check_for_linux
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Knob, Policy, policy_hash
+from .launch_file import FLAGS_NAME, launch_file, read_launch_file
 
 #: What every host that runs native policies compiles them with.
 FLAGS = (
@@ -75,12 +76,15 @@ class BuiltPolicy:
         Every knob's value in its unit, defaults included.
     policy_hash : str
         SHA-256 over source, headers and values.
+    launch : dict of str to int or str
+        What its launch file sets (launch_file.py), where it has one.
     """
 
     policy: Policy
     shared_object: Path
     values: dict[str, Any]
     policy_hash: str
+    launch: dict[str, int | str] = field(default_factory=dict)
 
 
 def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> BuiltPolicy:
@@ -114,7 +118,8 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
             f"{policy.path}: defines no policy; end the file with "
             f"SCX_OPS_DEFINE({policy.name}_ops, .enqueue = (void *){policy.name}_enqueue, ...)"
         )
-    settled = {}
+    launch = _launch_values(policy, symbols)
+    settled: dict[str, int] = {}
     for name, knob in policy.knobs.items():
         default = _default_value(policy, knob, symbols)
         if not knob.minimum <= default <= knob.maximum:
@@ -129,7 +134,22 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
             )
         _check_range(policy, knob, len(symbols[name]))
         settled[name] = (values or {}).get(name, default)
-    return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, settled))
+    return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, launch | settled), launch)
+
+
+def _launch_values(policy: Policy, symbols: Mapping[str, bytes]) -> dict[str, int | str]:
+    """Constants of the launch file, held against the variables of the compiled one."""
+    path = launch_file(policy.name, policy.path)
+    if path is None:
+        return {}
+    found = read_launch_file(path)
+    data = [name for name, value in symbols.items() if len(value) in (1, 2, 4, 8)]
+    for name in found:
+        if name not in data and name != FLAGS_NAME:
+            raise PolicyError(
+                f"{path}: rodata.{name}: {policy.path} has no number of that name{did_you_mean(name, data)}"
+            )
+    return found
 
 
 def _default_value(policy: Policy, knob: Knob, symbols: Mapping[str, bytes]) -> int:

@@ -37,6 +37,8 @@ COMPILER_CALLS = {
     "__stack_chk_fail",
     "_GLOBAL_OFFSET_TABLE_",
 }
+#: What `__kconfig` names: of the kernel's configuration, the rate of its tick.
+KCONFIG = {"CONFIG_HZ"}
 #: Of struct_ops programs: Linux's license_is_gpl_compatible().
 LICENCES = {"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"}
 
@@ -180,7 +182,7 @@ def check_object(path: Path, text: str, shared_object: Path) -> None:
     elf = ElfFile(shared_object)
     plain = _plain(text)
     for name in elf.undefined():
-        if name in _offered() or name in COMPILER_CALLS:
+        if name in _offered() or name in COMPILER_CALLS | KCONFIG:
             continue
         # Within a function, so indented: at the margin stands what declares it.
         called = re.search(rf"^[ \t].*?\b{re.escape(name)}\s*\(", plain, re.MULTILINE)

@@ -186,9 +186,13 @@ def policy_name(path: Path) -> str:
     Returns
     -------
     str
-        The name of the file without `.bpf.c`.
+        The name of the file without `.bpf.c`; of a published scheduler, whose file is
+        `scx_NAME/src/bpf/main.bpf.c`, `scx_NAME`.
     """
-    return re.sub(r"(\.bpf)?\.c$", "", path.name)
+    name = re.sub(r"(\.bpf)?\.c$", "", path.name)
+    places = [folder.name for folder in path.resolve().parents if folder.name.startswith("scx_")]
+    is_inside = places and (name == "main" or f"scx_{name}" == places[0])
+    return places[0] if is_inside else name
 
 
 def load_policy(name_or_path: str) -> Policy:
@@ -580,7 +584,7 @@ def _parse_value(knob: Knob, text: str) -> int:
     return value
 
 
-def policy_hash(policy: Policy, values: Mapping[str, int]) -> str:
+def policy_hash(policy: Policy, values: Mapping[str, int | str]) -> str:
     """Identify what decides in a run: source, headers and knob values.
 
     Parameters

@@ -30,7 +30,7 @@ static void describe(const struct sl_linked_policy *linked)
 			      (map >= linked->bss && map < linked->bss_end);
 
 		printf("map %s %s %u %u %u %u %s\n", linked->name, site->name,
-		       site->type, site->key_bytes, site->value_bytes,
+		       site->type, site->key_bytes, (u32)site->value_bytes,
 		       site->max_entries, is_ours ? "inside" : "outside");
 	}
 }

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Read a launch file: the constants that a scheduler's own user half sets before it is loaded.
+
+`NAME.launch.toml`, beside the scheduler or in `policies/launch`, has two tables:
+
+    [rodata]
+    slice_ns = "20ms"       # a time, in nanoseconds; or an integer, or true
+    nr_cpu_ids = "cpus"     # of the machine: cpus, nodes, caches, has_smt
+    [ops]
+    flags = ["SCX_OPS_ENQ_LAST"]
+
+Each name is held against the variables of the compiled file (build.py), and a word for the
+machine becomes a number when a run's machine is known (`for_machine`).
+
+Read next: build.py.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import PolicyError, UnitError, did_you_mean
+from ..paths import policies_folder
+from ..units import parse_quantity
+
+SUFFIX = ".launch.toml"
+#: What a value may say of the machine.
+MACHINE = ("cpus", "nodes", "caches", "has_smt")
+#: Bits of `sched_ext_ops.flags`. The last two are the kernel's alone, and refused by the other hosts.
+OPS_FLAGS = {
+    "SCX_OPS_KEEP_BUILTIN_IDLE": 1 << 0,
+    "SCX_OPS_ENQ_LAST": 1 << 1,
+    "SCX_OPS_ENQ_EXITING": 1 << 2,
+    "SCX_OPS_ENQ_MIGRATION_DISABLED": 1 << 4,
+    "SCX_OPS_ALLOW_QUEUED_WAKEUP": 1 << 5,
+    "SCX_OPS_SWITCH_PARTIAL": 1 << 3,
+    "SCX_OPS_BUILTIN_IDLE_PER_NODE": 1 << 6,
+}
+#: What hosts call the flags where a variable's name is expected.
+FLAGS_NAME = "ops.flags"
+
+
+def launch_file(name: str, source: Path) -> Path | None:
+    """Find the launch file of a scheduler.
+
+    Parameters
+    ----------
+    name : str
+        The policy's name.
+    source : pathlib.Path
+        Its file.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The one beside the source, else the one that comes with schedlab.
+    """
+    places = (source.parent / (name + SUFFIX), policies_folder() / "launch" / (name + SUFFIX))
+    return next((place for place in places if place.is_file()), None)
+
+
+def read_launch_file(path: Path) -> dict[str, int | str]:
+    """Read the constants.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A launch file.
+
+    Returns
+    -------
+    dict of str to int or str
+        By variable, or `FLAGS_NAME`; a string is one of `MACHINE`.
+
+    Raises
+    ------
+    PolicyError
+        With file, table and name of what cannot be read.
+    """
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PolicyError(f"{path}: {error}") from error
+    for table in tables:
+        if table not in ("rodata", "ops"):
+            raise PolicyError(f"{path}: '{table}' is not known{did_you_mean(table, ['rodata', 'ops'])}")
+        if not isinstance(tables[table], dict):
+            raise PolicyError(f"{path}: {table} must be a table; begin it with [{table}]")
+    found = {name: _read_value(path, name, value) for name, value in tables.get("rodata", {}).items()}
+    for name, value in tables.get("ops", {}).items():
+        if name != "flags":
+            raise PolicyError(f"{path}: ops.{name} cannot be set; of [ops] there is flags")
+        found[FLAGS_NAME] = _read_flags(path, value)
+    return found
+
+
+def _read_flags(path: Path, names: object) -> int:
+    """Names of flags as one number."""
+    known = ", ".join(OPS_FLAGS)
+    if not isinstance(names, list):
+        raise PolicyError(f"{path}: ops.flags must be a list, of {known}")
+    for name in names:
+        if name not in OPS_FLAGS:
+            raise PolicyError(f"{path}: ops.flags has no '{name}'; there are {known}")
+    return sum(OPS_FLAGS[name] for name in {*names})
+
+
+def _read_value(path: Path, name: str, value: object) -> int | str:
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str) and value in MACHINE:
+        return value
+    try:
+        quantity = parse_quantity(value)
+    except UnitError as error:
+        raise PolicyError(
+            f"{path}: rodata.{name}: {error}; or one of {', '.join(MACHINE)}, or true or false"
+        ) from error
+    if quantity.value.denominator != 1:
+        raise PolicyError(f"{path}: rodata.{name}: '{value}' is not a whole number of nanoseconds")
+    return int(quantity.value)
+
+
+def for_machine(
+    values: Mapping[str, int | str], n_cpus: int, topology: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Put numbers in the place of the words for the machine.
+
+    Parameters
+    ----------
+    values : mapping of str to int or str
+        What `BuiltPolicy.launch` has.
+    n_cpus : int
+        CPUs of the machine.
+    topology : mapping of str to int, optional
+        CPUs per core (`smt`), cache (`llc`) and node (`node`); without: one cache, one node.
+
+    Returns
+    -------
+    dict of str to int
+        Values as they are written into the policy.
+
+    Examples
+    --------
+    >>> for_machine({"nr_cpu_ids": "cpus", "nodes": "nodes"}, 8, {"node": 4})
+    {'nr_cpu_ids': 8, 'nodes': 2}
+    """
+    sizes = topology or {}
+    machine = {
+        "cpus": n_cpus,
+        "nodes": -(-n_cpus // sizes.get("node", n_cpus)),
+        "caches": -(-n_cpus // sizes.get("llc", n_cpus)),
+        "has_smt": int(sizes.get("smt", 1) > 1),
+    }
+    return {name: machine[value] if isinstance(value, str) else value for name, value in values.items()}

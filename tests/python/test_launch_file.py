@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Launch files: the constants that a scheduler's user half sets, by name and by machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import schedlab
+from schedlab.errors import PolicyError
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy, policy_name
+from schedlab.policy.launch_file import for_machine, read_launch_file
+
+SOURCE = """\
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#include <scx/common.bpf.h>
+
+const volatile u32 n_cpus = 1;
+const volatile u64 slice_ns;
+char _license[] SEC("license") = "GPL";
+UEI_DEFINE(uei);
+
+void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns, enq_flags);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(mine_init)
+{
+	bpf_printk("cpus %u slice %llu", n_cpus, slice_ns);
+	return 0;
+}
+
+SCX_OPS_DEFINE(mine_ops, .enqueue = (void *)mine_enqueue, .init = (void *)mine_init, .name = "mine");
+"""
+LAUNCH = """\
+[rodata]
+n_cpus = "cpus"
+slice_ns = "3ms"
+[ops]
+flags = ["SCX_OPS_ENQ_EXITING", "SCX_OPS_ENQ_LAST"]
+"""
+
+
+@pytest.fixture
+def policy(tmp_path):
+    """Function that writes the policy beside a launch file, and loads it."""
+
+    def write(launch: str):
+        (tmp_path / "mine.bpf.c").write_text(SOURCE)
+        (tmp_path / "mine.launch.toml").write_text(launch)
+        return load_policy(str(tmp_path / "mine.bpf.c"))
+
+    return write
+
+
+def test_it_is_held_against_the_variables(policy):
+    built = build_policy(policy(LAUNCH))
+    assert built.values == {}
+    assert built.launch == {"n_cpus": "cpus", "slice_ns": 3_000_000, "ops.flags": 6}
+
+
+def test_a_word_for_the_machine_becomes_its_number():
+    values = {"a": "cpus", "b": "nodes", "c": "caches", "d": "has_smt", "e": 7}
+    assert for_machine(values, 8) == {"a": 8, "b": 1, "c": 1, "d": 0, "e": 7}
+    assert for_machine(values, 8, {"smt": 2, "llc": 3, "node": 4}) == {"a": 8, "b": 2, "c": 3, "d": 1, "e": 7}
+
+
+@pytest.mark.usefixtures("simulator")
+def test_the_simulator_sets_it(policy, tmp_path):
+    path = policy(LAUNCH).path
+    result = schedlab.run("mixed", [str(path)], cpus=3, out=tmp_path / "out")
+    (run,) = result.runs.to_dicts()
+    assert "cpus 3 slice 3000000" in Path(run["directory"], "policy.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("launch", "words"),
+    [
+        ("[rodata]\nslice_nss = 1\n", ["rodata.slice_nss", "no number of that name", "slice_ns"]),
+        ("[rodata]\nslice_ns = 'long'\n", ["rodata.slice_ns", "cpus, nodes, caches"]),
+        ("[rodata]\nslice_ns = '0.5ns'\n", ["rodata.slice_ns", "not a whole number"]),
+        ("[rodatas]\nslice_ns = 1\n", ["'rodatas' is not known", "rodata"]),
+        ("rodata = 1\n", ["begin it with [rodata]"]),
+        ("[ops]\nflags = ['SCX_OPS_NONE']\n", ["no 'SCX_OPS_NONE'", "SCX_OPS_ENQ_LAST"]),
+        ("[ops]\nname = 'x'\n", ["ops.name cannot be set"]),
+        ("[rodata\n", ["mine.launch.toml"]),
+    ],
+)
+def test_a_mistake_is_named(policy, launch, words):
+    with pytest.raises(PolicyError) as error:
+        build_policy(policy(launch))
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_those_that_come_with_schedlab_can_be_read(root):
+    files = sorted((root / "policies" / "launch").glob("*.launch.toml"))
+    assert len(files) >= 7
+    for file in files:
+        read_launch_file(file)
+
+
+def test_a_published_scheduler_has_the_name_of_its_folder(tmp_path):
+    assert policy_name(tmp_path / "scx_rusty" / "src" / "bpf" / "main.bpf.c") == "scx_rusty"
+    assert policy_name(tmp_path / "scx_mitosis" / "src" / "bpf" / "mitosis.bpf.c") == "scx_mitosis"
+    assert policy_name(tmp_path / "scx_mine" / "other.bpf.c") == "other"
+    assert policy_name(tmp_path / "main.bpf.c") == "main"
