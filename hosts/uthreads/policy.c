@@ -10,39 +10,66 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policy_file.h"
 #include "ut.h"
 
+#define PATH_BYTES 1024	/* of one that was found by name */
+
 static struct sl_policy_file file;
 
 /* The library's names, for a program that opened it for itself alone. */
-static void show_names(void)
+static void show_names(const char *library)
 {
-	Dl_info info;
+	dlopen(library, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+}
 
-	if (dladdr((void *)ut_policy_open, &info) && info.dli_fname)
-		dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+/*
+ * Where policy @name is: in UT_POLICIES, or beside the library, where it was installed.
+ * Return: 0; -ENAMETOOLONG.
+ */
+static int find_policy(char path[PATH_BYTES], const char *name, const char *library)
+{
+	const char *folder = secure_getenv("UT_POLICIES"), *slash = strrchr(library, '/');
+	int bytes;
+
+	if (folder)
+		bytes = snprintf(path, PATH_BYTES, "%s/%s.so", folder, name);
+	else
+		bytes = snprintf(path, PATH_BYTES, "%.*sschedlab-policies/%s.so",
+				 slash ? (int)(slash + 1 - library) : 0, library, name);
+	return bytes < PATH_BYTES ? 0 : -ENAMETOOLONG;
 }
 
 /**
  * ut_policy_open - load a policy from a file, without asking it anything yet
- * @path: a shared object
+ * @path: a shared object; a name without '/' and '.': one that was installed
  * @sets: its knobs, "name=value", ends with NULL; may be NULL
  *
  * Context: no policy is loaded.
- * Return: 0; -ENOENT; -EINVAL. ut_error_text() says more.
+ * Return: 0; -ENOENT; -EINVAL; -ENAMETOOLONG. ut_error_text() says more.
  */
 int ut_policy_open(const char *path, const char *const *sets)
 {
-	char why[1024];
-	int err;
+	bool is_name = !strpbrk(path, "/.");
+	char why[1024], found[PATH_BYTES];
+	Dl_info info = { 0 };
+	int err = 0;
 
-	show_names();
-	err = sl_policy_file_open(&file, path, why, sizeof(why));
+	dladdr((void *)ut_policy_open, &info);
+	if (info.dli_fname)
+		show_names(info.dli_fname);
+	if (is_name)
+		err = find_policy(found, path, info.dli_fname ? info.dli_fname : "");
 	if (err)
-		return ut_fail(err, "%s", why);
+		return ut_fail(err, "policy %s: %s", path, strerror(-err));
+	err = sl_policy_file_open(&file, is_name ? found : path, why, sizeof(why));
+	if (err)
+		return ut_fail(err, "%s%s", why, is_name && err == -ENOENT ?
+			       "; a policy of your own is named with its path, or UT_POLICIES with its folder" : "");
 	for (; sets && *sets; sets++) {
 		err = sl_policy_file_set(&file, *sets, why, sizeof(why));
 		if (err) {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from conftest import _run, meson_build
+from schedlab.policy.find import list_policies
 from uthreads.test_docs import EXAMPLES, SAYS
 from uthreads.test_threads import policy
-from uthreads.uthreads_programs import HERE, ROOT, compile_all
+from uthreads.uthreads_programs import HERE, HOST, ROOT, compile_all
 
 pytestmark = pytest.mark.full
 
@@ -60,7 +62,10 @@ def run(program: Path, *words, path: Path | None = None) -> str:
 def test_c_and_cpp_programs_with_the_shared_library(build, toolchain, need, tmp_path):
     where = install(build, tmp_path / "root")
     held = {p.name for p in (tmp_path / "root").rglob("*") if p.is_file()}
-    assert held == {"libschedlab-uthreads.so", "schedlab-uthreads.pc", "uthreads.h", "gt.h"}
+    library = "libschedlab-uthreads.so"
+    assert held == {library, f"{library}.1", f"{library}.1.0.0", "schedlab-uthreads.pc", "uthreads.h", "gt.h",
+                    *(p.name for p in (ROOT / "include" / "scx").rglob("*.h")),
+                    *(f"{name}.so" for name in list_policies())}  # fmt: skip
     version = (ROOT / "VERSION").read_text().strip()
     assert flags(need, where, "--modversion") == [version]
     source = tmp_path / "pipe.c"
@@ -74,10 +79,48 @@ def test_c_and_cpp_programs_with_the_shared_library(build, toolchain, need, tmp_
     assert run(tmp_path / "exceptions", rr, 2, path=where.parent) == "good\n"
 
 
+def test_policies_are_named_and_own_ones_compiled_by_pkg_config(build, need, tmp_path):
+    where = install(build, tmp_path / "root")
+    words = flags(need, where, "--cflags", "--libs")
+    (tmp_path / "pipe.c").write_text(EXAMPLES["pipe"])
+    compile_all([need("gcc"), "-o", tmp_path / "pipe", tmp_path / "pipe.c", *words])
+    own = tmp_path / "mine.bpf.c"
+    own.write_text((ROOT / "policies" / "rr.bpf.c").read_text().replace("rr_ops", "mine_ops"))
+    compile_all([need("gcc"), "-O2", "-fPIC", "-shared", *flags(need, where, "--cflags"), "-o",
+                 tmp_path / "mine.so", own])  # fmt: skip
+    for name in (*list_policies(), tmp_path / "mine.so"):
+        assert run(tmp_path / "pipe", name, path=where.parent) == SAYS["pipe"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UT_POLICIES", str(tmp_path))
+        assert run(tmp_path / "pipe", "mine", path=where.parent) == SAYS["pipe"]
+        patch.setenv("LD_LIBRARY_PATH", str(where.parent))
+        missing = subprocess.run([tmp_path / "pipe", "credit"], capture_output=True, text=True, check=False)
+        assert missing.returncode == 1
+        assert f"{tmp_path}/credit.so" in missing.stderr and "UT_POLICIES" in missing.stderr
+
+
+#: What stands in for the C library's and the C++ runtime's, and what policies call.
+UNVERSIONED = r"pthread_(mutex|rwlock|spin)_\w+|pthread_once|__cxa_guard_\w+|(scx_)?bpf_\w+|sl_(?!host_)\w+"
+
+
+def test_the_library_exports_what_programs_and_policies_call(build, need):
+    library = build / "hosts" / "uthreads" / "libschedlab-uthreads.so"
+    told = compile_all([need("readelf"), "-d", library])
+    assert "Library soname: [libschedlab-uthreads.so.1]" in told
+    names = [
+        line.split()[-1] for line in compile_all([need("nm"), "-D", "--defined-only", library]).splitlines()
+    ]
+    names.remove("SCHEDLAB_UTHREADS_1")
+    headers = "".join(path.read_text() for path in (HOST / "include").rglob("*.h"))
+    declared = set(re.findall(r"^\w[^;{}()]*?\b(\w+)\((?=[^;{]*;)", headers, re.MULTILINE))
+    versioned = {name.split("@@")[0] for name in names if name.endswith("@@SCHEDLAB_UTHREADS_1")}
+    assert len(versioned) > 60 and versioned == declared
+    rest = [name for name in names if "@" not in name]
+    assert [name for name in rest if not re.fullmatch(UNVERSIONED, name)] == []
+
+
 def test_c_and_cpp_programs_with_the_static_library(toolchain, need, tmp_path):
-    build = meson_build(
-        ROOT / "build-static", "-Ddefault_library=static", target="hosts/uthreads/libschedlab-uthreads.a"
-    )
+    build = meson_build(ROOT / "build-static", "-Ddefault_library=static", target="uthreads")
     where = install(build, tmp_path / "root")
     words = [*flags(need, where, "--static", "--cflags", "--libs"), "-Wall", "-Werror"]
     compile_all([need("gcc"), "-o", tmp_path / "spin", HERE / "programs" / "spin.c", *words])

@@ -9,6 +9,8 @@
 
 #include "ut.h"
 
+#pragma GCC visibility push(hidden)
+
 struct io_uring_sqe;
 
 /* Lies on the stack of the thread that waits for it. */
@@ -59,5 +61,7 @@ int ut_uring_submit(struct request *r);
 void ut_uring_cancel(const struct request *r);
 void ut_uring_reap(void);
 void ut_uring_exit(void);
+
+#pragma GCC visibility pop
 
 #endif

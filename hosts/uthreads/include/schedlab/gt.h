@@ -3,7 +3,7 @@
  * gt.h - the names of report 3's GTThreads, so that its matrix client compiles.
  *
  * The number of kernel threads is that of the CPUs, the scheduler the compiled
- * policy that the environment names: GT_CPUS=4 GT_POLICY=credit.so.
+ * policy that the environment names: GT_CPUS=4 GT_POLICY=credit.
  */
 #ifndef SCHEDLAB_GT_H
 #define SCHEDLAB_GT_H

@@ -4,7 +4,7 @@
  *
  *	struct ut_config config = UT_CONFIG_INIT;
  *	config.nr_cpus = 2;
- *	config.policy = "policies/rr.so";
+ *	config.policy = "rr";
  *	ut_init(&config);
  *	ut_create(&id, NULL, function, argument);
  *	ut_join(id, &result);
@@ -52,7 +52,8 @@ int *ut_errno(void);
 struct ut_config {
 	uint32_t config_bytes;	/* sizeof(struct ut_config); UT_CONFIG_INIT */
 	uint32_t nr_cpus;	/* kernel threads; 0: as many as there are CPUs */
-	const char *policy;	/* a compiled policy; NULL: the library's FIFO */
+	const char *policy;	/* a compiled policy's path, or the name of one that is */
+				/* installed, "credit"; NULL: the library's FIFO */
 	const char *const *sets; /* its knobs, "name=value"; ends with NULL */
 	uint32_t threads_max;	/* 0: 65,536 */
 	uint32_t stack_bytes;	/* of a thread that asks for none; 0: 65,536 */
@@ -100,7 +101,7 @@ int ut_exit(void);
 
 /**
  * ut_set_policy - change the scheduler while threads run
- * @path: a compiled policy; NULL: the library's FIFO
+ * @path: as config's `policy`
  * @sets: its knobs, "name=value", ends with NULL; may be NULL
  *
  * Threads keep their attributes. May switch.
