@@ -165,7 +165,7 @@ struct sl_core {
 	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
 
 	/* All tasks_locks protect the table, one is enough for a task's own slot: */
-	struct sl_task	**tasks ____cacheline_aligned;	/* [tasks_max]; sl_task_in_slot() */
+	struct sl_task	**tasks ____cacheline_aligned;	/* [tasks_max]; task_in_slot() */
 	u64		nr_tasks_end;	/* one past the last slot that was used; atomic */
 
 	const struct sl_policy *policy ____cacheline_aligned;
