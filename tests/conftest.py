@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What all tests share: suites, tools that may be missing, and builds.
 
-Suites grow: `quick` (every commit) is what carries no marker, `full` (the
-default) adds what is marked so, `nightly` adds the rest.
+Suites grow: `quick` (every commit, a minute) is what carries no marker and lies in none of
+the folders of `NOT_QUICK`, `full` (the default) adds these and what is marked so, `nightly`
+adds the rest.
 
 A test that needs a tool asks for it with `need("clang-19")`. On a machine
 without it the test is skipped with the reason; with SCHEDLAB_TOOLS_REQUIRED=1,
@@ -38,6 +39,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ("quick", "full", "nightly")
+#: Folders whose tests boot machines, run in real time, compile programs or drive a browser:
+#: none of them is quick. tests/conformance has a little of each host.
+NOT_QUICK = tuple(f"tests/{name}/" for name in ("core", "docs", "kernel", "linux", "page", "uthreads"))
 #: For a test, and for what is built or booted before it: none takes a third of it, and
 #: a machine that others use too may take its time.
 SECONDS_MAX = 900
@@ -87,6 +91,7 @@ def pytest_collection_modifyitems(config, items):
     chosen, dropped = [], []
     for item in items:
         is_dropped = any(item.get_closest_marker(suite) for suite in left_out)
+        is_dropped |= "full" in left_out and item.nodeid.startswith(NOT_QUICK)
         (dropped if is_dropped else chosen).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)

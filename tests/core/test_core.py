@@ -53,6 +53,7 @@ def program(root, need, tmp_path_factory):
 
 @pytest.mark.parametrize("policy", POLICIES)
 #: Without a sanitizer ten times as much happens in the same time.
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["thread", "address", "plain"])
 def test_random_operations(program, kind, policy):
     # Both kinds of topology: an odd seed has siblings and caches.

@@ -79,6 +79,7 @@ def test_suites_grow(inner, suite, counts):
     assert counts in inner(TESTS, "--suite", suite).stdout
 
 
+@pytest.mark.full
 def test_a_file_stays_on_one_worker_and_the_longest_is_begun_first(inner, tmp_path):
     """What a file shares is set up once; the file with less tests, but more to do, first."""
     shared = """
@@ -130,6 +131,7 @@ def test_follows():
 """
 
 
+@pytest.mark.full
 def test_a_test_that_hangs_is_named_and_ended_with_its_child(inner):
     done = inner(HANGS.replace("1000", f"1{os.getpid()}"), "--seconds-max", "1")
     assert "1 failed, 1 passed, 1 error" in done.stdout

@@ -73,6 +73,7 @@ def test_names_that_two_policies_share_do_not_collide(describe, toolchain):
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
 def test_all_policies_of_the_project_link_together(root, describe, toolchain):
     policies = sorted((root / "policies").glob("*.bpf.c"))

@@ -166,6 +166,7 @@ def test_accepts_tasks_that_share_their_ops(tool):
     assert tool("check", bytes(data)) == "ok"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_no_damage_leads_out_of_the_file(tool, seed):
     """Whatever is accepted is then played to its end, under AddressSanitizer."""

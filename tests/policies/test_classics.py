@@ -109,6 +109,7 @@ def test_interactive_beside_batch(run):
     assert max(batch) < 1.05 * min(batch)
 
 
+@pytest.mark.full
 def test_messages_are_switches(run):
     """0.4 s of work in pieces of 5 us: at least some thousand switches, many more with preemption."""
     counts = {p: run("messages", p, cpus=4).result["nr_switches"] for p in ("fifo", "eevdf", "srtf")}
@@ -116,6 +117,7 @@ def test_messages_are_switches(run):
     assert counts["srtf"] > 2 * counts["fifo"]
 
 
+@pytest.mark.full
 def test_requests_differ_in_the_tail(run):
     p99 = {
         policy: np.percentile(run("requests", policy, cpus=4).latencies_ms("worker"), 99)
@@ -126,6 +128,7 @@ def test_requests_differ_in_the_tail(run):
     assert p99["sjf"] > 1.3 * p99["fifo"]
 
 
+@pytest.mark.full
 def test_heavy_tail(run):
     """Small jobs gain by tens, the longest hundredth loses by little."""
 

@@ -49,6 +49,7 @@ def runs_of(root, simulator, tmp_path):
     return call
 
 
+@pytest.mark.full
 def test_every_workload_runs(runs_of):
     runs = runs_of(WORKLOADS, ["rr"])
     assert [run["workload"] for run in runs] == WORKLOADS
@@ -81,6 +82,7 @@ def test_every_option_of_the_reports_runs(runs_of):
         assert run["metrics"]["tasks_ended"] == run["metrics"]["tasks"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "alike"), [("classics/requests", ()), ("mixed", ("edf", "rr"))])
 def test_record_hashes_differ_pairwise(runs_of, name, alike):
     """No two policies make the same run; without deadlines edf takes turns, as rr."""

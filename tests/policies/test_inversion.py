@@ -242,6 +242,7 @@ def chain_waits(play, **knobs) -> list[Wait]:
     return found
 
 
+@pytest.mark.full
 def test_a_chain_of_two_locks(play):
     """High waits for link, which waits for low: its level reaches low through both."""
     strict, cured = chain_waits(play), chain_waits(play, inherit_ns=INHERIT_NS)

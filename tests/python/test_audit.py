@@ -431,6 +431,7 @@ def schedlab(*words):
     )
 
 
+@pytest.mark.full
 def test_the_command_line():
     done = schedlab("--json")
     assert done.returncode == 0, done.stderr

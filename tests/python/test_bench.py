@@ -505,6 +505,7 @@ def schedlab(*words):
     )
 
 
+@pytest.mark.full
 def test_the_command_line(build):
     done = schedlab(
         "bench",

@@ -182,6 +182,7 @@ def test_lists_are_readable(schedlab, simulator, command):
     assert len(output.splitlines()) > 3
 
 
+@pytest.mark.full
 def test_one_broken_policy_does_not_hide_the_others(schedlab, simulator, root, environment, tmp_path):
     elsewhere = tmp_path / "root"
     (elsewhere / "policies").mkdir(parents=True)
@@ -244,6 +245,7 @@ def test_round_robin_by_hand_in_the_simulator(schedlab, simulator, tmp_path):
     assert result == json.loads((tmp_path / "runs" / "runs.json").read_text())
 
 
+@pytest.mark.full
 def test_equal_input_gives_equal_records_and_seeds_differ(schedlab, simulator):
     def hashes(out):
         arguments = ("run", "mixed", "-p", "rr,lottery", "--seeds", 3, "--out", out, "--json")
@@ -257,6 +259,7 @@ def test_equal_input_gives_equal_records_and_seeds_differ(schedlab, simulator):
     assert len({program for program, _, _ in first}) == 3
 
 
+@pytest.mark.full
 def test_bad_policies_harm_no_other_run(schedlab, simulator, tmp_path):
     for name, line in BAD_POLICIES.items():
         (tmp_path / f"{name}.bpf.c").write_text(BAD_POLICY % line)
@@ -293,6 +296,7 @@ def test_costs_and_topology_reach_the_simulator(schedlab, simulator):
     assert run["metrics"]["overhead_ns"] > 50_000 * 100
 
 
+@pytest.mark.full
 def test_the_device_reaches_the_simulator(schedlab, simulator, tmp_path):
     (tmp_path / "disk.toml").write_text(
         '[workload]\ntitle = "x"\nquestion = "y"\njitter = "0ms"\n[[task]]\nname = "t"\ncount = 4\n'
@@ -312,6 +316,7 @@ def test_the_device_reaches_the_simulator(schedlab, simulator, tmp_path):
     assert makespans == {1: 6_000_000, 4: 1_500_000}
 
 
+@pytest.mark.full
 def test_values_with_commas_between_are_variants(schedlab, simulator, tmp_path):
     status, output, _ = schedlab(
         "run",
@@ -337,6 +342,7 @@ def test_values_with_commas_between_are_variants(schedlab, simulator, tmp_path):
     assert schedlab("report", "runs")[0] == 0
 
 
+@pytest.mark.full
 def test_names_of_values_are_shown_and_taken(schedlab, simulator):
     status, output, _ = schedlab("policies", "credit")
     assert (status, "balance = pull  none, pull, longest, push" in output) == (0, True)
@@ -429,6 +435,7 @@ def three_sets(environment, simulator, tmp_path_factory):
     return folder
 
 
+@pytest.mark.full
 def test_compare_fails_a_build_on_what_got_worse(schedlab, three_sets):
     gate = ["--fail-if", "response_mean > +5%"]
     was, now = three_sets / "was", three_sets / "now"
@@ -462,6 +469,7 @@ def test_compare_refuses_other_work_by_its_hashes(schedlab, three_sets):
     assert f"({hashes[0]} and {hashes[1]})" in errors
 
 
+@pytest.mark.full
 def test_a_run_says_what_its_numbers_say(schedlab, simulator):
     status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq", "--seeds", "8")
     assert status == 0
@@ -499,6 +507,7 @@ phases = [{run = "30ms"}]
     assert output.count("BUT NOT OF THE SAME TASKS") >= 2
 
 
+@pytest.mark.full
 def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_path):
     status, output, errors = schedlab("demo", "--seeds", 1)
     assert (status, errors) == (0, "")

@@ -93,6 +93,7 @@ def best_unimodal_distance(x) -> float:
     return best
 
 
+@pytest.mark.full
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(0, 60), min_size=2, max_size=10)

@@ -20,7 +20,7 @@ from schedlab.runs import far
 from schedlab.runs.case import Case
 from schedlab.runs.run import Plan, prepare, run_plan
 
-pytestmark = pytest.mark.usefixtures("build")
+pytestmark = [pytest.mark.usefixtures("build"), pytest.mark.full]
 
 #: A policy that begins with a header of its own, which stands in another folder.
 POLICY = """\
@@ -98,6 +98,7 @@ def test_the_same_folder_as_a_run_here(address, own, tmp_path):
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 
+@pytest.mark.full
 def test_a_worker_that_is_killed_half_way_loses_nothing(address, tmp_path):
     plan = {"workloads": ["report-5/mixed"], "policies": ["rr", "mlfq"], "nr_seeds": 20}
     here = run_plan(Plan(out=tmp_path / "here", **plan))
@@ -140,6 +141,7 @@ def test_a_sweep_gives_the_same_tables(address, own, tmp_path):
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 
+@pytest.mark.full
 def test_the_command_takes_the_address(address, own, root, tmp_path):
     arguments = ["run", "textbook/rr", "-p", "rr,../mine/own.bpf.c", "--seeds", "2", "--json"]
     (tmp_path / "elsewhere").mkdir()

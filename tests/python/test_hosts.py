@@ -221,6 +221,7 @@ def test_an_interrupted_run_is_not_a_crash(sleepy_runner):
     session.close()
 
 
+@pytest.mark.full
 def test_a_process_that_does_not_end_is_ended_with_its_children(sleepy_runner):
     session = UthreadsSession(timeout_seconds=3)
     outcome = session.run(job("p"))

@@ -88,6 +88,7 @@ def pytest_of(folder, root):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.full
 def test_its_test_passes_and_can_fail(root, build, tmp_path):
     made = new_policy("mine", folder=tmp_path)
     code, output = pytest_of(tmp_path, root)
@@ -101,6 +102,7 @@ def test_its_test_passes_and_can_fail(root, build, tmp_path):
     assert code == 1 and "test_the_heavy_hog" in output, output
 
 
+@pytest.mark.full
 def test_the_command_prints_what_to_type_next(root, build, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(root / "python")}
 

@@ -136,6 +136,7 @@ def test_short_turns_help_and_cost():
 # ---- the tables elsewhere ---------------------------------------------------
 
 
+@pytest.mark.full
 def test_pandas_takes_every_table():
     pd = pytest.importorskip("pandas", reason="./lab setup installs it")
     result = schedlab.run("mixed", ["rr", "fifo"], seeds=2)

@@ -20,6 +20,8 @@ from schedlab.records.file import RECORD_DTYPE, Records, read_records
 from schedlab.runs.judge import Judge
 from schedlab.workload.spec import parse_workload
 
+pytestmark = pytest.mark.full
+
 #: How often each kind of damage is done, by suite; so many of them may be missed.
 TRIES, MISSED_MAX = {"quick": 8, "full": 30, "nightly": 30}, 1
 #: What cannot be seen, and why.
@@ -202,6 +204,7 @@ def test_damage_is_seen(runs, tries, kind):
     assert seen >= done - MISSED_MAX, f"seen {seen} of {done}: {missed}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", UNSEEN)
 def test_what_is_said_not_to_be_seen_is_not(runs, tries, kind):
     """Or the list above would be wrong, and could be shorter."""

@@ -71,6 +71,7 @@ def run_own(tmp_path, need, simulator):
     return run
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("host", ["sim", "uthreads"])
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the policy has system calls of x86-64")
 def test_a_daemon_does_not_outlive_the_run_nor_keep_it(run_own, host):
@@ -83,6 +84,7 @@ def test_a_daemon_does_not_outlive_the_run_nor_keep_it(run_own, host):
         os.kill(int(pid), 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("host", ["sim", "uthreads"])
 @pytest.mark.parametrize("is_good", [True, False])
 def test_each_line_of_a_policy_is_kept(run_own, host, is_good):
@@ -100,6 +102,7 @@ def test_a_silent_policy_has_no_log(run_own):
     assert log == ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("statement", "text"),
     [

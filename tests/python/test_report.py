@@ -62,6 +62,7 @@ def test_an_unknown_workload_is_refused_with_those_that_are_there(runs, tmp_path
         write_report(runs, tmp_path / "page.html", workload="web")
 
 
+@pytest.mark.full
 def test_a_place_that_cannot_be_written_is_refused(runs, tmp_path):
     with pytest.raises(UsageError, match="cannot be written: No such file or directory"):
         write_report(runs, tmp_path / "nowhere" / "page.html")
@@ -258,6 +259,7 @@ def test_runs_whose_files_are_gone_are_named(simulator, tmp_path):
     assert text.count("data-chart=") == 1 + text.count("script[data-chart=")
 
 
+@pytest.mark.full
 def test_a_folder_that_was_moved_is_read_where_it_is(simulator, tmp_path):
     runs = make_runs(tmp_path / "a", nr_seeds=2)
     moved = tmp_path / "b"
@@ -360,6 +362,7 @@ def test_a_policy_that_is_ten_times_worse_is_darkest(runs):
         assert min(row["worse"] for row in rows if row["metric"] == metric) == 1
 
 
+@pytest.mark.full
 def test_figures_are_the_charts_of_the_page(runs, tmp_path):
     made = write_report(runs, tmp_path / "page.html", figures=tmp_path / "figures")
     stems = {path.stem for path in made.figures}
@@ -399,6 +402,7 @@ def schedlab(*arguments, cwd):
     )
 
 
+@pytest.mark.full
 def test_the_command_writes_beside_the_runs_and_says_where(runs, tmp_path):
     copy = shutil.copytree(runs, tmp_path / "runs")
     done = schedlab("report", copy, cwd=tmp_path)

@@ -87,6 +87,7 @@ def test_a_replay_has_the_recorded_run_as_its_first_row(recording, replays):
         assert [row[0] for row in rows] == [task["name"] for task in run["tasks"]]
 
 
+@pytest.mark.full
 def test_times_of_a_disturbed_recording_stand_beside_no_others(replays):
     path = next(replays.rglob("recorded.json"))
     disturb(path, 0.05)

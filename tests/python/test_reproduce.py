@@ -300,6 +300,7 @@ def test_a_folder_that_cannot_be_is_found_before_anything_runs(miniature, tmp_pa
         reproduce_report(miniature, Wanted(out=tmp_path / "file"))
 
 
+@pytest.mark.full
 def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulator):
     wanted = Wanted(out=tmp_path / "out")
     made = reproduce_report(miniature, wanted)
@@ -364,6 +365,7 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
     assert verdict() in (HOLDS, DIRECTION)
 
 
+@pytest.mark.full
 def test_a_second_call_with_another_host_adds_to_the_page(miniature, tmp_path, simulator):
     file = miniature / "experiment.toml"
     two = MINIATURE.replace('host = "linux"', 'host = "sim"').replace(
@@ -477,6 +479,7 @@ def kernel_runs(policies, program="timings -n {runs} {workload}", **fields):
     return Runs("k", "kernel", "kernel", policies, Size(), Size(), program=program, **fields)
 
 
+@pytest.mark.full
 def test_a_program_of_the_kernel_is_run_under_each_policy_once(tmp_path):
     if reason := kernel_boot.unavailable():
         missing("the teaching kernel", reason)
@@ -527,6 +530,7 @@ def test_machines_in_real_time_do_not_share_the_cpus(is_parallel, tmp_path, monk
     assert max(most) == (1 if is_parallel else 2)
 
 
+@pytest.mark.full
 def test_runs_in_real_time_have_a_machine_each_and_policies_take_turns(tmp_path, monkeypatch):
     """A second in which this machine is slow, or an emulator that is, would be one policy's alone."""
     if reason := kernel_boot.unavailable():

@@ -45,6 +45,7 @@ def contradiction(row: Row, decision) -> str:
     return ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("report", sorted({row.report for row in ROWS}))
 def test_page_has_every_claim_and_matches_a_quick_run(report, simulator, tmp_path):
     folder = ROOT / "experiments" / f"report-{report}"

@@ -16,6 +16,8 @@ from schedlab.reproduce.page import page_text
 from schedlab.reproduce.tables import redrawn_cells
 from schedlab.reproduce.text import ours_text
 
+pytestmark = pytest.mark.full
+
 #: What each report itself shows: its tables, figures, and the sections that stand for them.
 SHOWN = {
     1: ["sections 4.1 and 6.1", "section 8"],

@@ -343,6 +343,7 @@ def goes_through(path):
         assert str(error).startswith(str(path)) or str(error).startswith("x")
 
 
+@pytest.mark.full
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
@@ -670,6 +671,7 @@ def schedlab(*words):
     )
 
 
+@pytest.mark.full
 def test_import_and_export_on_the_command_line(tmp_path):
     path, toml, back = tmp_path / "load.json", tmp_path / "made" / "load.toml", tmp_path / "back.json"
     path.write_text(one('"loop" : 2, "phases" : {"p" : {"run" : 5, "runtime" : 7}}'))

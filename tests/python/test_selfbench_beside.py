@@ -50,6 +50,7 @@ def checkout(tmp_path, monkeypatch):
     return root
 
 
+@pytest.mark.full
 def test_a_commit_is_measured_as_it_was(checkout):
     beside = load_beside()
     # What is changed since is not measured.

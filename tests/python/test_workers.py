@@ -51,6 +51,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.full
 def test_a_sweep_leaves_what_single_runs_leave(tmp_path, processes, monkeypatch):
     result = schedlab.sweep(WORKLOADS, POLICIES, seeds=12, out=tmp_path / "sweep")
     assert result.is_good
@@ -64,6 +65,7 @@ def test_a_sweep_leaves_what_single_runs_leave(tmp_path, processes, monkeypatch)
         assert found == files_below(plan.out)
 
 
+@pytest.mark.full
 def test_tables_are_the_same_whether_runs_are_kept_or_not(tmp_path, processes):
     kept, forgotten = (
         schedlab.sweep(WORKLOADS, POLICIES, seeds=8, cpus=[2, 3], out=out) for out in (tmp_path, None)

@@ -215,6 +215,7 @@ class Server:
         return json.loads(self.process.stdout.readline())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_of_a_policy(name, simulator, folder):
     declarations, statements, more, kind, texts, is_named = FAULTS[name]

@@ -226,6 +226,7 @@ phases = [{run = "13us"}, {sleep = "2ms"}]
 """
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(
     max_examples=int(os.environ.get("SCHEDLAB_EXAMPLES", 120)),
