@@ -263,11 +263,15 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 	}
 	if (t->ddsp_dsq_id != SCX_DSQ_INVALID)
 		goto direct;
-	if (unlikely((t->p.flags & PF_EXITING) && !(READ_ONCE(ops->flags) & SCX_OPS_ENQ_EXITING)))
+	if (unlikely((t->p.flags & PF_EXITING) && !(READ_ONCE(ops->flags) & SCX_OPS_ENQ_EXITING))) {
+		sl_event(this_cpu, ENQ_SKIP_EXITING);
 		goto local;
+	}
 	if (unlikely(READ_ONCE(t->p.migration_disabled) &&
-		     !(READ_ONCE(ops->flags) & SCX_OPS_ENQ_MIGRATION_DISABLED)))
+		     !(READ_ONCE(ops->flags) & SCX_OPS_ENQ_MIGRATION_DISABLED))) {
+		sl_event(this_cpu, ENQ_SKIP_MIGRATION_DISABLED);
 		goto local;
+	}
 	if (unlikely(!enqueue))
 		goto global;
 
@@ -287,10 +291,12 @@ direct:
 	direct_dispatch(this_cpu, cpu, t, enq_flags);
 	return;
 local:
+	sl_event(this_cpu, REFILL_SLICE_DFL);
 	sl_set_slice(t, SCX_SLICE_DFL);
 	local_dsq_enqueue(cpu, t, enq_flags);
 	return;
 global:
+	sl_event(this_cpu, REFILL_SLICE_DFL);
 	sl_set_slice(t, SCX_SLICE_DFL);
 	/* The kick is sent later; once it is queued, @t may run elsewhere, and end. */
 	if (unlikely(ops == &sl_no_ops) && cpu->curr)

@@ -103,6 +103,20 @@ void scx_bpf_put_idle_cpumask(const struct cpumask *mask)
 	(void)mask;
 }
 
+void scx_bpf_events(struct scx_event_stats *events, size_t bytes)
+{
+	struct scx_event_stats sum = { 0 };
+	s64 *word = (s64 *)&sum;
+
+	for (u32 cpu = 0; cpu < sl_core.nr_cpus; cpu++) {
+		const s64 *own = (const s64 *)&sl_core.cpus[cpu].events;
+
+		for (u32 i = 0; i < sizeof(sum) / sizeof(*word); i++)
+			word[i] += READ_ONCE(own[i]);
+	}
+	__builtin_memcpy(events, &sum, bytes < sizeof(sum) ? bytes : sizeof(sum));
+}
+
 /* SCX_OPS_BUILTIN_IDLE_PER_NODE is refused, and without it these fail on Linux, too. */
 static sl_cold const struct cpumask *no_idle_by_node(void)
 {

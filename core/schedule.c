@@ -109,7 +109,10 @@ sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, bool may_st
 			break;
 	}
 	/* S12: the last task stays, unless the policy wants to hear of it. */
-	return may_stay && !(SL_OP(flags) & SCX_OPS_ENQ_LAST);
+	if (!may_stay || (SL_OP(flags) & SCX_OPS_ENQ_LAST))
+		return false;
+	sl_event(cpu, DISPATCH_KEEP_LAST);
+	return true;
 }
 
 /* The previous task is still runnable: it waits from now on. */
@@ -150,8 +153,10 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	if (wait_ns > t->wait_ns_max)
 		t->wait_ns_max = wait_ns;
 	/* S13: no task runs with an empty slice. */
-	if (!sl_slice(t))
+	if (!sl_slice(t)) {
+		sl_event(cpu, REFILL_SLICE_DFL);
 		sl_set_slice(t, SCX_SLICE_DFL);
+	}
 	WRITE_ONCE(t->exec_start_ns, NOT_YET);
 	t->charged_ns = 0;
 }
@@ -207,8 +212,10 @@ __flatten struct sl_task *sl_schedule(enum sl_why why)
 		must_migrate = wants_cpu && unlikely(!sl_may_run_on(prev, cpu->id));
 	}
 	if (balance_one(cpu, must_migrate ? NULL : prev, wants_cpu && !must_migrate)) {
-		if (!sl_slice(prev))
+		if (!sl_slice(prev)) {
+			sl_event(cpu, REFILL_SLICE_DFL);
 			sl_set_slice(prev, SCX_SLICE_DFL);
+		}
 		next = prev;
 	} else {
 		/*

@@ -58,6 +58,7 @@ static __noinline s32 select_cpu_without_op(struct sl_task *t, s32 prev_cpu, u64
 		return prev_cpu;
 	/* A policy that is just beginning may have it, and not be asked yet. */
 	if (!sl_is_bypassed() && !READ_ONCE(sl_core.ops.select_cpu)) {
+		sl_event(sl_this_cpu(), REFILL_SLICE_DFL);
 		sl_set_slice(t, SCX_SLICE_DFL);
 		t->ddsp_dsq_id = SCX_DSQ_LOCAL;
 		t->ddsp_enq_flags = 0;
@@ -92,7 +93,11 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
 				cpu, t->p.comm, t->p.pid);
 		return prev_cpu;
 	}
-	return any_allowed_cpu(t, cpu);
+	if (unlikely(!sl_may_run_on(t, cpu))) {
+		sl_event(this_cpu, SELECT_CPU_FALLBACK);
+		return any_allowed_cpu(t, cpu);
+	}
+	return cpu;
 }
 
 /**

@@ -407,6 +407,8 @@ void scx_bpf_put_cpumask(const struct cpumask *mask) __ksym __weak;
 void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym __weak;
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym __weak;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
+void scx_bpf_events(struct scx_event_stats *events,
+		    unsigned long events__sz) __ksym __weak;
 const struct cpumask *scx_bpf_get_idle_cpumask_node(int node) __ksym __weak;
 const struct cpumask *scx_bpf_get_idle_smtmask_node(int node) __ksym __weak;
 s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node,

@@ -24,6 +24,9 @@
 	scx_bpf_dsq_move_set_slice((it), (slice))
 #define __COMPAT_scx_bpf_dsq_move_set_vtime(it, vtime) \
 	scx_bpf_dsq_move_set_vtime((it), (vtime))
+#define __COMPAT_scx_bpf_events(events, bytes) scx_bpf_events((events), (bytes))
+#define scx_read_event(events, name) \
+	(bpf_core_field_exists((events)->name) ? (events)->name : 0)
 #define __COMPAT_scx_bpf_nr_node_ids() scx_bpf_nr_node_ids()
 #define __COMPAT_scx_bpf_cpu_node(cpu) scx_bpf_cpu_node(cpu)
 #define __COMPAT_scx_bpf_get_idle_cpumask_node(node) \

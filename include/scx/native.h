@@ -336,6 +336,7 @@ const struct cpumask *scx_bpf_get_idle_cpumask(void);
 const struct cpumask *scx_bpf_get_idle_smtmask(void);
 void scx_bpf_put_cpumask(const struct cpumask *mask);
 void scx_bpf_put_idle_cpumask(const struct cpumask *mask);
+void scx_bpf_events(struct scx_event_stats *events, size_t bytes);
 /* For policies that track idle CPUs by node, which only Linux can. */
 const struct cpumask *scx_bpf_get_idle_cpumask_node(int node);
 const struct cpumask *scx_bpf_get_idle_smtmask_node(int node);

@@ -61,6 +61,19 @@ enum scx_exit_kind {
 	SCX_EXIT_ERROR_STALL,
 };
 
+/* How often the core did what a policy may not expect; S43. */
+struct scx_event_stats {
+	s64 SCX_EV_SELECT_CPU_FALLBACK;	/* the CPU of ops.select_cpu() was not allowed */
+	s64 SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE;
+	s64 SCX_EV_DISPATCH_KEEP_LAST;
+	s64 SCX_EV_ENQ_SKIP_EXITING;
+	s64 SCX_EV_ENQ_SKIP_MIGRATION_DISABLED;
+	s64 SCX_EV_REFILL_SLICE_DFL;
+	s64 SCX_EV_BYPASS_DURATION;
+	s64 SCX_EV_BYPASS_DISPATCH;
+	s64 SCX_EV_BYPASS_ACTIVATE;
+};
+
 struct cpumask;
 struct scx_cpu_acquire_args;
 struct scx_cpu_release_args;

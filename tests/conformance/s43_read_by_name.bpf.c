@@ -39,6 +39,12 @@ void BPF_STRUCT_OPS(t_stopping, struct task_struct *p, bool runnable)
 		nr_asleep += p->__state != 0;
 }
 
+/* A CPU that only the first of the tasks may run on. */
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return is_named(p, 'c') ? 0 : prev_cpu;
+}
+
 s32 BPF_STRUCT_OPS_SLEEPABLE(t_init)
 {
 	char text[8] = "abcd";
@@ -65,6 +71,16 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(t_init)
 
 void BPF_STRUCT_OPS(t_exit, struct scx_exit_info *ei)
 {
+	struct scx_event_stats events = {};
+
+	scx_bpf_events(&events, sizeof(events));
+	s64 nr_kept = scx_read_event(&events, SCX_EV_DISPATCH_KEEP_LAST);
+	s64 nr_refilled = scx_read_event(&events, SCX_EV_REFILL_SLICE_DFL);
+	s64 nr_fallback = scx_read_event(&events, SCX_EV_SELECT_CPU_FALLBACK);
+
+	TELL(nr_kept);
+	TELL(nr_refilled);
+	TELL(nr_fallback);
 	TELL(nr_dead);
 	TELL(nr_asleep);
 	TELL(nr_awake);
@@ -72,6 +88,6 @@ void BPF_STRUCT_OPS(t_exit, struct scx_exit_info *ei)
 	TELL(nr_jiffies);
 }
 
-SCX_OPS_DEFINE(t_ops, .running = (void *)t_running,
+SCX_OPS_DEFINE(t_ops, .select_cpu = (void *)t_select_cpu, .running = (void *)t_running,
 	       .stopping = (void *)t_stopping, .init = (void *)t_init,
 	       .exit = (void *)t_exit, .name = "t");
