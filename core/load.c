@@ -241,7 +241,12 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	sl_core.policy = policy;
 	sl_core.dispatch_batch = ops->dispatch_max_batch ?
 				 ops->dispatch_max_batch : 32;
-	if (ops->init)
+	if (policy->start) {
+		err = policy->start();
+		if (err)
+			refuse_ops(err, "a SEC(\"syscall\") program returned %d", err);
+	}
+	if (!err && ops->init)
 		err = SL_CALL_RET(this_cpu, ops->init, init, NULL);
 	if (err) {
 		/* Said to our caller, not to the host. */

@@ -25,6 +25,44 @@
 
 #include "policy_file.h"
 
+/*
+ * Calls of SEC("syscall") programs, which a scheduler's user half makes between load
+ * and attach. A process has one policy.
+ */
+#define CALLS_MAX 16
+static struct {
+	int (*program)(void *input);
+	u64 input;	/* two s32, which is what those that are known take */
+} calls[CALLS_MAX];
+static u32 nr_calls;
+
+static int run_calls(void)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < nr_calls; i++)
+		err = calls[i].program(&calls[i].input);
+	return err;
+}
+
+/* @text: NUMBER.PROGRAM; the number keeps calls of one program apart. */
+static int add_call(const struct sl_policy_file *file, const char *text,
+		    const char *input, char *why, u32 why_bytes)
+{
+	const char *dot = strchr(text, '.');
+	int (*program)(void *) = dot ? (int (*)(void *))dlsym(file->handle, dot + 1) : NULL;
+
+	if (!program || nr_calls == CALLS_MAX) {
+		snprintf(why, why_bytes, "call.%s: %s", text,
+			 program ? "too many calls" : "the policy has no such program");
+		return -EINVAL;
+	}
+	calls[nr_calls].program = program;
+	calls[nr_calls++].input = strtoull(input, NULL, 0);
+	file->policy->start = run_calls;
+	return 0;
+}
+
 int sl_policy_file_open(struct sl_policy_file *file, const char *path,
 			char *why, u32 why_bytes)
 {
@@ -112,6 +150,8 @@ int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment
 	}
 	memcpy(name, assignment, (size_t)(equals - assignment));
 	name[equals - assignment] = 0;
+	if (!strncmp(name, "call.", 5))
+		return add_call(file, name + 5, equals + 1, why, why_bytes);
 	/* A scheduler's user half sets its flags, too. */
 	if (!strcmp(name, "ops.flags")) {
 		file->policy->ops->flags = strtoull(equals + 1, NULL, 0);

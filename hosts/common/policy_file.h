@@ -13,7 +13,7 @@ struct sl_policy;
 
 /* All 0: none is open. */
 struct sl_policy_file {
-	const struct sl_policy *policy;
+	struct sl_policy *policy;
 	void *handle;			/* of dlopen() */
 };
 

@@ -83,6 +83,7 @@ struct sl_policy {
 	struct sched_ext_ops *ops;
 	struct sl_map_site *sites;
 	struct sl_map_site *sites_end;
+	int (*start)(void);	/* of the host: before ops.init(), maps exist; or NULL */
 };
 
 extern struct sl_map_site __start_sl_map_sites[]

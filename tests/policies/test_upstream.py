@@ -4,7 +4,8 @@
 They are fetched when the test runs and never kept in the repository: scx_simple
 and scx_cpu0 from Debian's package of Linux 7.2's source (164 MB, cached as two
 small files). No package carries scx_prev; a folder that has it, named by
-SCHEDLAB_UPSTREAM, is used for any of the three.
+SCHEDLAB_UPSTREAM, is used for any of the three. A whole checkout of sched-ext/scx,
+named so, is used for those that need a launch file.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from pathlib import Path
 
 import pytest
 
+import schedlab
 from schedlab.errors import UnavailableError
 from schedlab.hosts import guest, guest_build
 from schedlab.hosts.guest_image import PrivateApt, debian_mirror, locked
 from schedlab.paths import cache_folder
+from schedlab.policy.build import find_compiler
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, read_records
 from schedlab.records.ftrace import trace_records
@@ -86,7 +89,8 @@ def upstream():
     def find(name: str) -> Path:
         given = os.environ.get("SCHEDLAB_UPSTREAM")
         folder = Path(given) if given else cache_folder("upstream")
-        path = folder / f"{name}.bpf.c"
+        places = (folder / f"{name}.bpf.c", folder / "scheds" / "c" / f"{name}.bpf.c")
+        path = next((place for place in places if place.exists()), places[0])
         if not path.exists() and not given and name in IN_PACKAGE:
             try:
                 with locked(folder / "lock"):
@@ -145,6 +149,30 @@ def test_simulator_and_kernel_run_it_alike(upstream, need, simulator, root, tmp_
     assert heavy_share(events) == pytest.approx(simulated, abs=SHARE_POINTS)
     # scx_simple weighs, but only among those that wait; the others take turns.
     assert (simulated > 0.5) == (name == "scx_simple")
+
+
+#: Of the schedulers with a Rust half or a launch file, those that run; docs/upstream.md has all.
+AS_PUBLISHED = ("central", "nest", "qmap", "beerland", "bpfland", "cosmos", "flash", "tickless")
+
+
+@pytest.mark.parametrize("name", AS_PUBLISHED)
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_a_checkout_runs_as_published(name, compiler, need, simulator, tmp_path, monkeypatch):
+    """With what its launch file sets, on 4 CPUs of which two share a core; consistency ok."""
+    folder = Path(os.environ.get("SCHEDLAB_UPSTREAM", tmp_path)) / "scheds"
+    places = (folder / "c" / f"scx_{name}.bpf.c", folder / "rust" / f"scx_{name}" / "src/bpf/main.bpf.c")
+    source = next((place for place in places if place.is_file()), None)
+    if source is None:
+        pytest.skip("no checkout of sched-ext/scx; set SCHEDLAB_UPSTREAM to its folder")
+    monkeypatch.setenv("CC", need(compiler))
+    find_compiler.cache_clear()
+    result = schedlab.run(
+        ["mixed", "classics/requests"], str(source), cpus=4, topology="smt=2", out=tmp_path / "out"
+    )
+    find_compiler.cache_clear()
+    assert [(run["policy"], run["error"], run["physics"]) for run in result.runs.to_dicts()] == [
+        (f"scx_{name}", None, "ok")
+    ] * 2
 
 
 def heavy_share(events) -> float:

@@ -27,9 +27,20 @@ void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns, enq_flags);
 }
 
+struct pair {
+	s32 a, b;
+};
+static s32 sum;
+
+SEC("syscall") int add(struct pair *input)
+{
+	sum = sum * 10 + input->a + input->b;
+	return input->a == 7 ? -1 : 0;
+}
+
 s32 BPF_STRUCT_OPS_SLEEPABLE(mine_init)
 {
-	bpf_printk("cpus %u slice %llu", n_cpus, slice_ns);
+	bpf_printk("cpus %u slice %llu sum %d", n_cpus, slice_ns, sum);
 	return 0;
 }
 
@@ -41,6 +52,12 @@ n_cpus = "cpus"
 slice_ns = "3ms"
 [ops]
 flags = ["SCX_OPS_ENQ_EXITING", "SCX_OPS_ENQ_LAST"]
+[[call]]
+program = "add"
+input = [5, -2]
+[[call]]
+program = "add"
+input = [4]
 """
 
 
@@ -59,7 +76,10 @@ def policy(tmp_path):
 def test_it_is_held_against_the_variables(policy):
     built = build_policy(policy(LAUNCH))
     assert built.values == {}
-    assert built.launch == {"n_cpus": "cpus", "slice_ns": 3_000_000, "ops.flags": 6}
+    assert built.launch == {"n_cpus": "cpus", "slice_ns": 3_000_000, "ops.flags": 6} | {
+        "call.0.add": 5 + (0xFFFFFFFE << 32),
+        "call.1.add": 4,
+    }
 
 
 def test_a_word_for_the_machine_becomes_its_number():
@@ -73,7 +93,17 @@ def test_the_simulator_sets_it(policy, tmp_path):
     path = policy(LAUNCH).path
     result = schedlab.run("mixed", [str(path)], cpus=3, out=tmp_path / "out")
     (run,) = result.runs.to_dicts()
-    assert "cpus 3 slice 3000000" in Path(run["directory"], "policy.log").read_text()
+    assert "cpus 3 slice 3000000 sum 34" in Path(run["directory"], "policy.log").read_text()
+
+
+@pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize(
+    ("program", "input_", "words"), [("add", 7, 'SEC("syscall") program returned -1'), ("sub", 1, "no such program")]
+)
+def test_a_call_that_fails_is_a_failed_run(policy, tmp_path, program, input_, words):
+    path = policy(f"[[call]]\nprogram = '{program}'\ninput = [{input_}]\n").path
+    (run,) = schedlab.run("mixed", [str(path)], out=tmp_path / "out").runs.to_dicts()
+    assert words in run["error"]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +116,8 @@ def test_the_simulator_sets_it(policy, tmp_path):
         ("rodata = 1\n", ["begin it with [rodata]"]),
         ("[ops]\nflags = ['SCX_OPS_NONE']\n", ["no 'SCX_OPS_NONE'", "SCX_OPS_ENQ_LAST"]),
         ("[ops]\nname = 'x'\n", ["ops.name cannot be set"]),
+        ("[[call]]\nprogram = 'add'\n", ["one s32 or two"]),
+        ("[[call]]\nprogram = 'add'\ninput = [1, 2, 3]\n", ["one s32 or two"]),
         ("[rodata\n", ["mine.launch.toml"]),
     ],
 )

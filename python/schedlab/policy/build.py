@@ -29,7 +29,7 @@ from .bpf import check_for_linux
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Knob, Policy, policy_hash
-from .launch_file import FLAGS_NAME, launch_file, read_launch_file
+from .launch_file import CALL, FLAGS_NAME, launch_file, read_launch_file
 
 #: What every host that runs native policies compiles them with.
 FLAGS = (
@@ -145,7 +145,7 @@ def _launch_values(policy: Policy, symbols: Mapping[str, bytes]) -> dict[str, in
     found = read_launch_file(path)
     data = [name for name, value in symbols.items() if len(value) in (1, 2, 4, 8)]
     for name in found:
-        if name not in data and name != FLAGS_NAME:
+        if name not in data and name != FLAGS_NAME and not name.startswith(CALL):
             raise PolicyError(
                 f"{path}: rodata.{name}: {policy.path} has no number of that name{did_you_mean(name, data)}"
             )

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Read a launch file: the constants that a scheduler's own user half sets before it is loaded.
 
-`NAME.launch.toml`, beside the scheduler or in `policies/launch`, has two tables:
+`NAME.launch.toml`, beside the scheduler or in `policies/launch`, has these tables:
 
     [rodata]
     slice_ns = "20ms"       # a time, in nanoseconds; or an integer, or true
     nr_cpu_ids = "cpus"     # of the machine: cpus, nodes, caches, has_smt
     [ops]
     flags = ["SCX_OPS_ENQ_LAST"]
+    [[call]]                # SEC("syscall") programs, before the policy's init, in this order
+    program = "enable_primary_cpu"
+    input = [0]             # one s32 or two
 
 Each name is held against the variables of the compiled file (build.py), and a word for the
 machine becomes a number when a run's machine is known (`for_machine`).
@@ -40,6 +43,9 @@ OPS_FLAGS = {
 }
 #: What hosts call the flags where a variable's name is expected.
 FLAGS_NAME = "ops.flags"
+#: What they call a call: this, its number, a dot, and the program.
+CALL = "call."
+_TABLES = {"rodata": dict, "ops": dict, "call": list}
 
 
 def launch_file(name: str, source: Path) -> Path | None:
@@ -72,7 +78,7 @@ def read_launch_file(path: Path) -> dict[str, int | str]:
     Returns
     -------
     dict of str to int or str
-        By variable, or `FLAGS_NAME`; a string is one of `MACHINE`.
+        By variable, `FLAGS_NAME`, or `CALL` with number and program; a string is one of `MACHINE`.
 
     Raises
     ------
@@ -84,16 +90,29 @@ def read_launch_file(path: Path) -> dict[str, int | str]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PolicyError(f"{path}: {error}") from error
     for table in tables:
-        if table not in ("rodata", "ops"):
-            raise PolicyError(f"{path}: '{table}' is not known{did_you_mean(table, ['rodata', 'ops'])}")
-        if not isinstance(tables[table], dict):
-            raise PolicyError(f"{path}: {table} must be a table; begin it with [{table}]")
+        if table not in _TABLES:
+            raise PolicyError(f"{path}: '{table}' is not known{did_you_mean(table, _TABLES)}")
+        if not isinstance(tables[table], _TABLES[table]):
+            begin = "[[call]]" if table == "call" else f"[{table}]"
+            raise PolicyError(f"{path}: {table} must be a table; begin it with {begin}")
     found = {name: _read_value(path, name, value) for name, value in tables.get("rodata", {}).items()}
     for name, value in tables.get("ops", {}).items():
         if name != "flags":
             raise PolicyError(f"{path}: ops.{name} cannot be set; of [ops] there is flags")
         found[FLAGS_NAME] = _read_flags(path, value)
+    for number, call in enumerate(tables.get("call", [])):
+        name, value = _read_call(path, call)
+        found[f"{CALL}{number}.{name}"] = value
     return found
+
+
+def _read_call(path: Path, call: object) -> tuple[str, int]:
+    """The program, and its input as one number."""
+    match call:
+        case {"program": str(name), "input": [*numbers]} if len(call) == 2 and len(numbers) in (1, 2):
+            if all(type(number) is int and -(1 << 31) <= number < 1 << 31 for number in numbers):
+                return name, sum((number % 2**32) << 32 * i for i, number in enumerate(numbers))
+    raise PolicyError(f"{path}: [[call]] {call}: expected program = 'NAME' and input = [0], one s32 or two")
 
 
 def _read_flags(path: Path, names: object) -> int:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Compile and run published sched_ext schedulers as they are; `.venv/bin/python bench/upstream.py`.
+
+    upstream.py FOLDER [--schedulers NAME...] [--workloads W...] [--cpus N...] [--write]
+
+FOLDER is a checkout of `sched-ext/scx`; nothing of it is copied. Each scheduler is compiled,
+given what `policies/launch` has for it, and run in the simulator on each workload and number of
+CPUs, with seed 1. A cell says how many of the workloads ended with consistency ok; the last column
+says why not all. With `--write` the table in docs/upstream.md is replaced.
+
+Read next: docs/upstream.md; python/schedlab/policy/launch_file.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from pathlib import Path
+
+import schedlab
+from schedlab.errors import SchedlabError
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "upstream.md"
+IN_C = ("central", "flatcg", "nest", "pair", "prev", "qmap", "sdt", "simple", "userland")
+WITH_RUST = (
+    *("beerland", "bpfland", "chaos", "cosmos", "flash", "lavd", "layered", "mitosis", "p2dq"),
+    *("rlfifo", "rustland", "rusty", "tickless", "wd40"),
+)
+WORKLOADS = (
+    *("mixed", "poisson", "classics/convoy", "classics/heavy-tail", "classics/interactive-batch"),
+    *("classics/inversion-lock", "classics/messages", "classics/requests"),
+)
+CPUS = (1, 4, 16)
+TIMEOUT = "60s"
+#: Where the table of the page begins and ends.
+MARKS = ("<!-- table -->\n", "<!-- end -->\n")
+
+
+def source_of(folder: Path, name: str) -> Path | None:
+    """The file that a scheduler is compiled from; None where it has none of its own.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The checkout.
+    name : str
+        Without `scx_`.
+
+    Returns
+    -------
+    pathlib.Path or None
+        An existing file.
+    """
+    rust = folder / "scheds" / "rust" / f"scx_{name}" / "src" / "bpf"
+    places = (folder / "scheds" / "c" / f"scx_{name}.bpf.c", rust / "main.bpf.c", rust / f"{name}.bpf.c")
+    return next((place for place in places if place.is_file()), None)
+
+
+def first_error(text: str) -> str:
+    """The first thing that a compiler's or a run's message complains of, without its place.
+
+    Parameters
+    ----------
+    text : str
+        All of it.
+
+    Returns
+    -------
+    str
+        One line.
+
+    Examples
+    --------
+    >>> first_error("a.c: does not compile:\\na.c:3:1: error: 'x' undeclared (first use)\\n")
+    "'x' undeclared"
+    """
+    found = re.search(r":(?:\d+:)* (?:fatal )?error: (.*)", text)
+    line = found[1] if found else text.strip().splitlines()[0]
+    line = re.sub(r" \((?:first use|not in a function).*|; did you mean.*| \[-W.*", "", line)
+    return line.translate(str.maketrans("‘’|", "''/")).rsplit("/src/bpf/", maxsplit=1)[-1]
+
+
+def try_scheduler(source: Path, workloads: list[str], cpus: list[int]) -> list[str]:
+    """Compile and run one.
+
+    Parameters
+    ----------
+    source : pathlib.Path
+        Its file.
+    workloads : list of str
+        Names.
+    cpus : list of int
+        Numbers of CPUs.
+
+    Returns
+    -------
+    list of str
+        Cells: whether it compiles, runs that were ok by number of CPUs, the first reason why not.
+    """
+    try:
+        build_policy(load_policy(str(source)))
+    except SchedlabError as error:
+        return ["no", *("" for _ in cpus), first_error(str(error))]
+    cells, reasons = ["yes"], []
+    for number in cpus:
+        with tempfile.TemporaryDirectory(prefix="schedlab-upstream-") as out:
+            runs = schedlab.run(workloads, str(source), cpus=number, out=out, timeout=TIMEOUT).runs.to_dicts()
+        failed = [
+            f"{run['workload']}: {run['error'] or 'consistency ' + run['physics']}"
+            for run in runs
+            if run["error"] or run["physics"] != "ok"
+        ]
+        cells.append(f"{len(runs) - len(failed)} of {len(runs)}")
+        reasons += [f"{number} CPUs, {reason}" for reason in failed]
+    return [*cells, first_error(reasons[0])[:160] if reasons else ""]
+
+
+def main() -> None:
+    """Print the table, or write it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--schedulers", nargs="+", default=[*IN_C, *WITH_RUST])
+    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS))
+    parser.add_argument("--cpus", nargs="+", type=int, default=list(CPUS))
+    parser.add_argument("--write", action="store_true")
+    asked = parser.parse_args()
+    head = ["scheduler", "compiles", *(f"{number} CPUs" for number in asked.cpus), "why not"]
+    rows = [head, ["---"] * len(head)]
+    for name in asked.schedulers:
+        source = source_of(asked.folder, name)
+        cells = (
+            try_scheduler(source, asked.workloads, asked.cpus)
+            if source
+            else ["no", *("" for _ in asked.cpus), "its BPF half is made by a crate that is not in its folder"]
+        )
+        rows.append([f"`scx_{name}`", *cells])
+        print(*rows[-1], sep=" | ", flush=True)
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    if asked.write:
+        before, rest = PAGE.read_text("utf-8").split(MARKS[0])
+        PAGE.write_text(before + MARKS[0] + table + MARKS[1] + rest.split(MARKS[1])[1], "utf-8")
+
+
+if __name__ == "__main__":
+    main()
