@@ -134,7 +134,11 @@ def main() -> None:
         cells = (
             try_scheduler(source, asked.workloads, asked.cpus)
             if source
-            else ["no", *("" for _ in asked.cpus), "its BPF half is made by a crate that is not in its folder"]
+            else [
+                "no",
+                *("" for _ in asked.cpus),
+                "its BPF half is made by a crate that is not in its folder",
+            ]
         )
         rows.append([f"`scx_{name}`", *cells])
         print(*rows[-1], sep=" | ", flush=True)

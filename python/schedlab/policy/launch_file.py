@@ -23,6 +23,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ..errors import PolicyError, UnitError, did_you_mean
 from ..paths import policies_folder
@@ -106,7 +107,7 @@ def read_launch_file(path: Path) -> dict[str, int | str]:
     return found
 
 
-def _read_call(path: Path, call: object) -> tuple[str, int]:
+def _read_call(path: Path, call: Any) -> tuple[str, int]:
     """The program, and its input as one number."""
     match call:
         case {"program": str(name), "input": [*numbers]} if len(call) == 2 and len(numbers) in (1, 2):
