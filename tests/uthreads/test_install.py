@@ -63,7 +63,7 @@ def test_c_and_cpp_programs_with_the_shared_library(build, toolchain, need, tmp_
     where = install(build, tmp_path / "root")
     held = {p.name for p in (tmp_path / "root").rglob("*") if p.is_file()}
     library = "libschedlab-uthreads.so"
-    assert held == {library, f"{library}.1", f"{library}.1.0.0", "schedlab-uthreads.pc", "uthreads.h", "gt.h",
+    assert held == {library, f"{library}.1", f"{library}.1.0.0", "schedlab-uthreads.pc", "uthreads.h", "gt.h", "gt_include.h",
                     *(p.name for p in (ROOT / "include" / "scx").rglob("*.h")),
                     *(f"{name}.so" for name in list_policies())}  # fmt: skip
     version = (ROOT / "VERSION").read_text().strip()
@@ -77,6 +77,17 @@ def test_c_and_cpp_programs_with_the_shared_library(build, toolchain, need, tmp_
     rr = policy(toolchain("gcc", "plain"), "rr")
     assert run(tmp_path / "pipe", rr, path=where.parent) == SAYS["pipe"]
     assert run(tmp_path / "exceptions", rr, 2, path=where.parent) == "good\n"
+
+
+@pytest.mark.parametrize("nr_args", [4, 5, 6, 7])
+def test_a_client_of_gtthreads_compiles_as_it_is(build, need, tmp_path, nr_args):
+    where = install(build, tmp_path / "root")
+    compile_all([need("gcc"), f"-DNR_ARGS={nr_args}", "-o", tmp_path / "client", HERE / "programs" / "gt_client.c",
+                 *flags(need, where, "--cflags", "--libs"), "-Wall", "-Werror"])  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GT_CPUS", "2")
+        patch.setenv("GT_POLICY", "credit")
+        assert run(tmp_path / "client", path=where.parent) == "28000\n"
 
 
 def test_policies_are_named_and_own_ones_compiled_by_pkg_config(build, need, tmp_path):
@@ -100,7 +111,7 @@ def test_policies_are_named_and_own_ones_compiled_by_pkg_config(build, need, tmp
 
 
 #: What stands in for the C library's and the C++ runtime's, and what policies call.
-UNVERSIONED = r"pthread_(mutex|rwlock|spin)_\w+|pthread_once|__cxa_guard_\w+|(scx_)?bpf_\w+|sl_(?!host_)\w+"
+UNVERSIONED = r"pthread_(mutex|rwlock|spin)_\w+|pthread_once|__cxa_guard_\w+|(scx_)?bpf_\w+|sl_(?!host_)\w+|CONFIG_HZ"
 
 
 def test_the_library_exports_what_programs_and_policies_call(build, need):
@@ -111,7 +122,7 @@ def test_the_library_exports_what_programs_and_policies_call(build, need):
         line.split()[-1] for line in compile_all([need("nm"), "-D", "--defined-only", library]).splitlines()
     ]
     names.remove("SCHEDLAB_UTHREADS_1")
-    headers = "".join(path.read_text() for path in (HOST / "include").rglob("*.h"))
+    headers = "".join(path.read_text() for path in (HOST / "include").rglob("*.h")).replace(" GT_ARGS_", "")
     declared = set(re.findall(r"^\w[^;{}()]*?\b(\w+)\((?=[^;{]*;)", headers, re.MULTILINE))
     versioned = {name.split("@@")[0] for name in names if name.endswith("@@SCHEDLAB_UTHREADS_1")}
     assert len(versioned) > 60 and versioned == declared

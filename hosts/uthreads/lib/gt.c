@@ -4,11 +4,13 @@
  *
  * Read next: thread.c.
  */
+#define GT_HAS_PROTOTYPES
 #include <schedlab/gt.h>
-#include <schedlab/uthreads.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "ut.h"
 
 struct gt_thread {
 	ut_id id;
@@ -21,6 +23,9 @@ static ut_mutex lock = UT_MUTEX_INIT;
 /* lock protects, since threads create threads: */
 static struct gt_thread **threads;
 static unsigned int nr_threads, nr_room;
+
+static kthread_context_t contexts[SCX_CPUS_MAX];
+static kthread_context_t *cpu_map[SCX_CPUS_MAX];
 
 /* How many CPUs the environment asks for; 0, which means all, where it does not. */
 static uint32_t asked_cpus(void)
@@ -43,6 +48,10 @@ void gtthread_app_init(void)
 {
 	struct ut_config config = UT_CONFIG_INIT;
 
+	for (unsigned int i = 0; i < SCX_CPUS_MAX; i++) {
+		contexts[i].cpuid = i;
+		cpu_map[i] = &contexts[i];
+	}
 	config.policy = getenv("GT_POLICY");
 	config.nr_cpus = asked_cpus();
 	if (ut_init(&config)) {
@@ -75,8 +84,8 @@ static int make_room(void)
 	return 0;
 }
 
-int uthread_create(uthread_t *tid, int (*fn)(void *arg), void *arg,
-		   uthread_group_t group, int credits)
+static int create(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group,
+		  const int *credits)
 {
 	struct ut_attr attr = UT_ATTR_INIT;
 	struct gt_thread *t = malloc(sizeof(*t));
@@ -86,9 +95,9 @@ int uthread_create(uthread_t *tid, int (*fn)(void *arg), void *arg,
 		return -1;
 	t->fn = fn;
 	t->arg = arg;
-	attr.given = UT_GIVES_GROUP | UT_GIVES_CREDITS;
+	attr.given = UT_GIVES_GROUP | (credits ? UT_GIVES_CREDITS : 0);
 	attr.group = group;
-	attr.credits = credits;
+	attr.credits = credits ? *credits : 0;
 	attr.name = "uthread";
 	err = ut_mutex_lock(&lock);
 	if (!err) {
@@ -102,6 +111,59 @@ int uthread_create(uthread_t *tid, int (*fn)(void *arg), void *arg,
 	if (err)
 		free(t);
 	return err ? -1 : 0;
+}
+
+int uthread_create_4(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group)
+{
+	return create(tid, fn, arg, group, NULL);
+}
+
+int uthread_create(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group,
+		   int credits)
+{
+	return create(tid, fn, arg, group, &credits);
+}
+
+int uthread_create_6(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group,
+		     int credits, int mode)
+{
+	(void)mode;
+	return create(tid, fn, arg, group, &credits);
+}
+
+int uthread_create_7(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group,
+		     int credits, int mode, int more)
+{
+	(void)more;
+	return uthread_create_6(tid, fn, arg, group, credits, mode);
+}
+
+int gt_spinlock_init(gt_spinlock_t *l)
+{
+	*l = (gt_spinlock_t)UT_MUTEX_INIT;
+	return 0;
+}
+
+int gt_spin_lock(gt_spinlock_t *l)
+{
+	return ut_mutex_lock(l);
+}
+
+int gt_spin_unlock(gt_spinlock_t *l)
+{
+	return ut_mutex_unlock(l);
+}
+
+kthread_context_t **gt_cpu_map(void)
+{
+	return cpu_map;
+}
+
+unsigned int kthread_apic_id(void)
+{
+	int cpu = ut_cpu();
+
+	return cpu < 0 ? 0 : (unsigned int)cpu;
 }
 
 void gt_yield(void)
