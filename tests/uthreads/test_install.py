@@ -111,7 +111,9 @@ def test_policies_are_named_and_own_ones_compiled_by_pkg_config(build, need, tmp
 
 
 #: What stands in for the C library's and the C++ runtime's, and what policies call.
-UNVERSIONED = r"pthread_(mutex|rwlock|spin)_\w+|pthread_once|__cxa_guard_\w+|(scx_)?bpf_\w+|sl_(?!host_)\w+|CONFIG_HZ"
+UNVERSIONED = (
+    r"pthread_(mutex|rwlock|spin)_\w+|pthread_once|__cxa_guard_\w+|(scx_)?bpf_\w+|sl_(?!host_)\w+|CONFIG_HZ"
+)
 
 
 def test_the_library_exports_what_programs_and_policies_call(build, need):
