@@ -356,7 +356,9 @@ def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> 
     program = compile_workload(workload, seed=0)
     (folder / "program").write_bytes(program.data)
     words = case.head.get("options", [])
-    policy = SimpleNamespace(policy=SimpleNamespace(path=case.policy_source), values=case.head.get("set", {}))
+    policy = SimpleNamespace(
+        policy=SimpleNamespace(path=case.policy_source), values=case.head.get("set", {}), launch={}
+    )
     job = Job(
         label=case.name,
         policy=policy,
