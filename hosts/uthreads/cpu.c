@@ -104,12 +104,22 @@ static void sleep_in_kernel(struct ut_kthread *k, u64 until_ns)
  */
 static struct ut_cpu *spin(struct ut_kthread *k, u64 until_ns)
 {
+	u64 now_ns = ut_clock_ns(), last_ns, longest_ns = 0;
+	struct ut_cpu *cpu;
+
 	WRITE_ONCE(k->until_ns, 0);
 	__atomic_store_n(&k->doorbell, UT_BELL_SPINS, __ATOMIC_SEQ_CST);
-	while (!ut_is_wanted(__atomic_load_n(&k->cpu, __ATOMIC_ACQUIRE)) &&
-	       ut_clock_ns() < until_ns)
+	do {
 		ut_pause();
-	return ut_unpark(k);
+		last_ns = now_ns;
+		now_ns = ut_clock_ns();
+		/* Another process had this CPU between the two. */
+		if (now_ns - last_ns > longest_ns)
+			longest_ns = now_ns - last_ns;
+	} while (!ut_is_wanted(__atomic_load_n(&k->cpu, __ATOMIC_ACQUIRE)) && now_ns < until_ns);
+	cpu = ut_unpark(k);
+	ut_note_away(cpu, longest_ns);
+	return cpu;
 }
 
 /*
@@ -222,6 +232,7 @@ static pthread_cond_t ready_cond = PTHREAD_COND_INITIALIZER;
 static u32 nr_ready;
 static int ready_err;
 static bool is_open;	/* the gate behind which all begin at once */
+static u64 opened_ns;	/* when it was opened */
 
 static void say_ready(int err)
 {
@@ -240,6 +251,7 @@ void ut_cpus_begin(void)
 {
 	pthread_mutex_lock(&ready_lock);
 	is_open = true;
+	opened_ns = ut_clock_ns();
 	pthread_cond_broadcast(&ready_cond);
 	pthread_mutex_unlock(&ready_lock);
 }
@@ -255,6 +267,7 @@ static void *kernel_thread(void *arg)
 		err = ut_stack_of_caller(&cpu->k->idle_stack);
 	ut_sanitize_begin(&cpu->k->sanitized, true);
 	say_ready(err);
+	ut_note_away(cpu, ut_clock_ns() - opened_ns);
 	if (!err)
 		ut_idle_loop(cpu);
 	ut_preempt_exit_cpu(ut_this_cpu());
