@@ -127,7 +127,7 @@ struct sl_cpu {
 	/* Accounting, ns; written under lock: */
 	u64		idle_since_ns;
 	u64		idle_ns;
-	struct scx_event_stats events;	/* this CPU alone writes it */
+	struct scx_event_stats events;	/* this CPU alone counts; atomic, word by word */
 	struct sl_task	idle;		/* current, while nothing runs; never queued */
 } __attribute__((aligned(64)));
 
@@ -196,7 +196,7 @@ extern const struct sched_ext_ops sl_no_ops;
 /* S43. Another CPU may be adding up. */
 #define sl_event(cpu, name)						\
 	WRITE_ONCE((cpu)->events.SCX_EV_##name,				\
-		   (cpu)->events.SCX_EV_##name + 1)
+		   READ_ONCE((cpu)->events.SCX_EV_##name) + 1)
 
 /* ---- the core and bpf/ ---------------------------------------------------- */
 

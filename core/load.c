@@ -232,8 +232,12 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	set_bypass(true);
 	WRITE_ONCE(sl_core.exit_ready, 0);
 	sl_core.exit_info = (struct scx_exit_info){ 0 };
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_core.cpus[i].events = (struct scx_event_stats){ 0 };
+	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
+		s64 *counts = (s64 *)&sl_core.cpus[i].events;
+
+		for (u32 j = 0; j < sizeof(struct scx_event_stats) / sizeof(*counts); j++)
+			WRITE_ONCE(counts[j], 0);
+	}
 	err = maps_create(policy);
 	if (err)
 		return err;
