@@ -28,22 +28,22 @@ static void charge(struct sl_task *t, u64 now_ns)
 	WRITE_ONCE(t->exec_start_ns, now_ns);
 	ran_ns -= sl_host_stolen_ns(t, ran_ns);
 	t->charged_ns += ran_ns;
-	t->p.se.sum_exec_runtime += ran_ns;
+	WRITE_ONCE(t->p.se.sum_exec_runtime, t->p.se.sum_exec_runtime + ran_ns);
 	slice_ns = sl_slice(t);
 	if (slice_ns == SCX_SLICE_INF)
 		return;
 	sl_set_slice(t, slice_ns - (ran_ns < slice_ns ? ran_ns : slice_ns));
 }
 
-/* The record and the counters of a task that leaves the CPU. */
+/* The record and the counters of a task that leaves the CPU; hosts read them without the lock. */
 sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
 			    enum sl_stop why)
 {
 	sl_host_record(SL_RECORD_STOP, t->p.pid, cpu->id, why, t->charged_ns);
 	if (why == SL_STOP_PREEMPTED)
-		t->p.nivcsw++;
+		WRITE_ONCE(t->p.nivcsw, t->p.nivcsw + 1);
 	else
-		t->p.nvcsw++;
+		WRITE_ONCE(t->p.nvcsw, t->p.nvcsw + 1);
 }
 
 /* S11: a task that blocks or ends leaves the policy's sight. */
@@ -149,9 +149,9 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	/* The CPU that queued it may have read the clock later: no wait, then. */
 	wait_ns = sl_time_before(now_ns, t->runnable_at_ns) ?
 		  0 : now_ns - t->runnable_at_ns;
-	t->wait_ns += wait_ns;
+	WRITE_ONCE(t->wait_ns, t->wait_ns + wait_ns);
 	if (wait_ns > t->wait_ns_max)
-		t->wait_ns_max = wait_ns;
+		WRITE_ONCE(t->wait_ns_max, wait_ns);
 	/* S13: no task runs with an empty slice. */
 	if (!sl_slice(t)) {
 		sl_event(cpu, REFILL_SLICE_DFL);
@@ -268,7 +268,7 @@ void sl_task_leave_stack(struct sl_task *t)
 static __noinline void account_migration(struct sl_cpu *cpu, struct sl_task *t)
 {
 	if (t->last_cpu >= 0) {
-		t->nr_migrations++;
+		WRITE_ONCE(t->nr_migrations, t->nr_migrations + 1);
 		sl_host_record(SL_RECORD_MIGRATE, t->p.pid, cpu->id, 0,
 			       (u64)t->last_cpu);
 	}

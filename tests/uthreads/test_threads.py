@@ -86,6 +86,12 @@ def test_calls_that_charge_a_thread_do_not_put_off_its_tick(toolchain, what):
     assert nr_switches > 120
 
 
+@pytest.mark.parametrize("build", [("gcc", "plain"), ("clang-19", "thread")], ids="-".join)
+def test_statistics_of_threads_that_run_elsewhere(toolchain, build):
+    chain = toolchain(*build)
+    run_program(chain.program("asked.c"), policy(chain, "rr"), 2)
+
+
 @pytest.mark.parametrize("cpus", [1, 4])
 def test_idle_cpus_cost_nothing(toolchain, cpus):
     """CPU time, whatever the machine does meanwhile; a CPU that turns round takes all of it."""
