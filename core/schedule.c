@@ -173,7 +173,9 @@ static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idl
 
 /**
  * sl_schedule - leave the running task if need be, and choose what runs next
- * @why: what brought the CPU here
+ * @cpu: this CPU
+ * @why: what brought it here
+ * @now_ns: what ran is charged until then
  *
  * SL_WHY_BLOCK blocks only if no wake-up came since sl_task_prepare_block().
  * If the result is another task than before, the host switches to it and then
@@ -183,11 +185,9 @@ static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idl
  * Context: on the CPU concerned, no lock held, see host.h.
  * Return: the task to run, which may be the one that was running; or NULL.
  */
-__flatten struct sl_task *sl_schedule(enum sl_why why)
+__flatten struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 now_ns)
 {
-	struct sl_cpu *cpu = sl_this_cpu();
 	struct sl_task *prev, *next;
-	u64 now_ns = sl_host_now_ns();
 	bool wants_cpu = false, must_migrate = false;
 
 	sl_lock(&cpu->lock);
@@ -277,24 +277,26 @@ static __noinline void account_migration(struct sl_cpu *cpu, struct sl_task *t)
 
 /**
  * sl_switched - the task that sl_schedule() returned now runs
+ * @cpu: this CPU
  * @prev: the task that ran before, its stack is free; NULL if the CPU was idle
+ * @now_ns: its time is charged from here, not before it became runnable
  *
- * Time is charged from here: what lies between is overhead, not the task's.
+ * What choosing took is overhead; where it is short and a reading of the clock dear, a
+ * host may count it as the task's.
  * Not called when sl_schedule() returned the task that was running. When it
  * returned NULL, called with @prev as the CPU reaches its idle loop.
  *
  * Context: on the CPU concerned, no lock held.
  */
-void sl_switched(struct sl_task *prev)
+void sl_switched(struct sl_cpu *cpu, struct sl_task *prev, u64 now_ns)
 {
-	struct sl_cpu *cpu = sl_this_cpu();
 	struct sl_task *t = cpu->curr;
 
 	if (SL_HOST_HAS_STACKS && prev && prev != t)
 		smp_store_release(&prev->on_cpu, false);
 	if (!t)
 		return;
-	WRITE_ONCE(t->exec_start_ns, sl_host_switched_ns(t));
+	WRITE_ONCE(t->exec_start_ns, now_ns);
 	if (unlikely(t->last_cpu != cpu->id))
 		account_migration(cpu, t);
 	sl_host_record(SL_RECORD_RUN, t->p.pid, cpu->id, 0, t->from_dsq_id);
@@ -303,6 +305,10 @@ void sl_switched(struct sl_task *prev)
 
 /**
  * sl_tick - the periodic timer interrupt
+ * @cpu: this CPU
+ * @now_ns: the running task is charged until then
+ * @late_ns: what may be left of a slice that counts as used up: a turn that began because
+ *	of a tick began late by what the interrupt and the switch took
  *
  * S15: charges the running task, asks ops.tick(); if the slice is used up, the
  * CPU must schedule.
@@ -310,9 +316,8 @@ void sl_switched(struct sl_task *prev)
  * Context: on the CPU concerned, no lock held.
  * Return: whether the host must now call sl_schedule(SL_WHY_RESCHED).
  */
-bool sl_tick(void)
+bool sl_tick(struct sl_cpu *cpu, u64 now_ns, u64 late_ns)
 {
-	struct sl_cpu *cpu = sl_this_cpu();
 	struct sl_task *t;
 	bool is_over = false;
 
@@ -321,12 +326,12 @@ bool sl_tick(void)
 	cpu->in_interrupt = true;
 	t = cpu->curr;
 	if (t) {
-		charge(t, sl_host_now_ns());
+		charge(t, now_ns);
 		if (sl_is_bypassed())
 			sl_set_slice(t, 0);
 		else
 			SL_CALL_OP(cpu, tick, t, &t->p);
-		if (sl_slice(t) <= sl_host_tick_late_ns())
+		if (sl_slice(t) <= late_ns)
 			sl_set_slice(t, 0);
 		is_over = !sl_slice(t);
 	}
@@ -343,19 +348,16 @@ bool sl_tick(void)
  *
  * Charges the running task and writes its last record, or accounts for idle time.
  */
-void sl_stop_at_horizon(s32 cpu)
+void sl_stop_at_horizon(struct sl_cpu *cpu, u64 now_ns)
 {
-	struct sl_cpu *c = &sl_core.cpus[cpu];
-	u64 now_ns = sl_host_now_ns();
-
-	if (!c->curr) {
-		c->idle_ns += now_ns - c->idle_since_ns;
-		c->idle_since_ns = now_ns;
+	if (!cpu->curr) {
+		cpu->idle_ns += now_ns - cpu->idle_since_ns;
+		cpu->idle_since_ns = now_ns;
 		return;
 	}
-	charge(c->curr, now_ns);
-	sl_host_record(SL_RECORD_STOP, c->curr->p.pid, cpu, SL_STOP_HORIZON,
-		       c->curr->charged_ns);
+	charge(cpu->curr, now_ns);
+	sl_host_record(SL_RECORD_STOP, cpu->curr->p.pid, cpu->id, SL_STOP_HORIZON,
+		       cpu->curr->charged_ns);
 }
 
 /* The host has charged @t, or wants it to be preempted: no notice to the host. */

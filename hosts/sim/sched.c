@@ -49,7 +49,7 @@ bool sim_schedule(struct sim_cpu *c, enum sl_why why)
 	c->resched_at_ns = SIM_NEVER;
 	c->burst_at_ns = SIM_NEVER;
 	c->tick_at_ns = SIM_NEVER;
-	next = (struct sim_task *)sl_schedule(why);
+	next = (struct sim_task *)sl_schedule(c->core, why, sim_now_ns);
 	if (next && next == prev) {
 		c->tick_at_ns = tick_at_ns;
 		return true;
@@ -80,13 +80,13 @@ void sim_finish_switch(struct sim_cpu *c, struct sim_task *t)
 	c->run_start_ns = sim_now_ns;
 	c->run_from_ns = sim_now_ns;
 	c->stolen_ns = 0;
-	sl_switched(NULL);
+	sl_switched(c->core, NULL, sim_now_ns);
 }
 
 /* The running task will block, for what @waits_for names, until its op is completed. */
 void sim_prepare_block(struct sim_task *t, const char *waits_for)
 {
-	sl_task_prepare_block(&t->core);
+	sl_task_prepare_block(sim_core_cpu, &t->core);
 	t->waits_for = waits_for;
 }
 
@@ -94,13 +94,13 @@ void sim_prepare_block(struct sim_task *t, const char *waits_for)
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid)
 {
 	t->waits_for = NULL;
-	sl_task_wake(&t->core, wake_flags, waker_pid);
+	sl_task_wake(sim_core_cpu, &t->core, wake_flags, waker_pid, sim_now_ns);
 }
 
 /* Return: whether the CPU has to schedule. */
 bool sim_tick(void)
 {
-	return sl_tick();
+	return sl_tick(sim_core_cpu, sim_now_ns, 0);
 }
 
 /* @parent: NULL: the host starts it. Return: 0, or -errno when the core has no room. */
@@ -112,8 +112,8 @@ int sim_start(struct sim_task *t, const struct task_attr *attr, struct sim_task 
 	if (err)
 		return err;
 	sl_task_attach(&t->core, parent ? &parent->core : NULL);
-	sl_task_start(&t->core, was_there ? SCX_WAKE_TTWU : SCX_WAKE_FORK,
-		      parent ? parent->core.p.pid : 0);
+	sl_task_start(sim_core_cpu, &t->core, was_there ? SCX_WAKE_TTWU : SCX_WAKE_FORK,
+		      parent ? parent->core.p.pid : 0, sim_now_ns);
 	return 0;
 }
 
@@ -142,7 +142,7 @@ void sim_cpu_end_all(void)
 			c->overhead_ns -= c->run_from_ns - sim_now_ns;
 			c->stolen_ns -= c->run_from_ns - sim_now_ns;
 		}
-		sl_stop_at_horizon(c->idx);
+		sl_stop_at_horizon(c->core, sim_now_ns);
 		if (c->running)
 			end_run(c);
 	}

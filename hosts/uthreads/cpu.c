@@ -206,7 +206,7 @@ static void pin(struct ut_cpu *cpu)
 void ut_cpu_set_tls(struct ut_cpu *cpu)
 {
 	ut_tls = (struct ut_tls){ .cpu = &cpu->hot, .preempt_count = 1, .cpu_idx = cpu->id,
-				  .core_cpu = sl_core_cpu(cpu->id) };
+				  .core_cpu = cpu->core };
 }
 
 /* The calling kernel thread is @cpu's from now on; it cannot be preempted yet. */

@@ -28,7 +28,6 @@ extern bool ut_has_records;	/* otherwise sl_host_record() does nothing */
  * thread.
  */
 extern u64 ut_tick_late_ns;	/* constant like ut_is_smp */
-#define sl_host_tick_late_ns() ut_tick_late_ns
 
 typedef struct {
 	u32 is_held;
@@ -177,7 +176,6 @@ sl_inline u64 ut_switched_ns(const struct sl_task *t)
 		ut_stolen_switch(from_ns, now_ns);
 	return now_ns;
 }
-#define sl_host_switched_ns(t) ut_switched_ns(t)
 
 sl_inline s32 sl_host_cpu(void)
 {

@@ -113,6 +113,8 @@ static int make_machine(void)
 		sl_lock_init(&ut.cpus[i].sleep_lock);
 	}
 	err = sl_core_init(&config);
+	for (u32 i = 0; i < ut.nr_cpus && !err; i++)
+		ut.cpus[i].core = sl_core_cpu((s32)i);
 	if (!err)
 		err = ut_threads_init();
 	ut.has_ticks = true;

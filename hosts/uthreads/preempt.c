@@ -147,7 +147,7 @@ static bool tick(struct ut_cpu *cpu)
 	if (now_ns < tick_due_ns(cpu))
 		return false;
 	cpu->ticked_ns = now_ns;
-	return ut_tick();
+	return ut_tick(cpu, now_ns);
 }
 
 /**

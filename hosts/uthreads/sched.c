@@ -140,7 +140,7 @@ static __noinline struct ut_thread *hop(struct ut_cpu *from)
 	from->curr = NULL;
 	to = ut_take_over(from);
 	if (to != from && ut_interrupt(to))
-		next = ut_thread_of(sl_schedule(SL_WHY_TAKE_OVER));
+		next = ut_thread_of(sl_schedule(to->core, SL_WHY_TAKE_OVER, sl_host_now_ns()));
 	to->curr = prev;
 	if (to == from)
 		return NULL;
@@ -166,7 +166,7 @@ static __noinline struct ut_thread *hop(struct ut_cpu *from)
 void ut_schedule(enum sl_why why)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *next = ut_thread_of(sl_schedule(why));
+	struct ut_thread *next = ut_thread_of(sl_schedule(cpu->core, why, sl_host_now_ns()));
 
 	if (!next && unlikely(cpu->put_off)) {
 		next = hop(cpu);
@@ -187,7 +187,7 @@ void ut_schedule(enum sl_why why)
 void *ut_end_context(void)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
-	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_EXIT));
+	struct ut_thread *next = ut_thread_of(sl_schedule(cpu->core, SL_WHY_EXIT, sl_host_now_ns()));
 
 	if (!next && unlikely(cpu->put_off)) {
 		next = hop(cpu);
@@ -238,6 +238,13 @@ void ut_give_way(void)
 	give_way(ut_this_cpu()->curr, SL_WHY_YIELD);
 }
 
+/* The stack of @left, if there is one, is free; what runs now is charged from here. */
+sl_inline void let_go(struct ut_cpu *cpu, struct ut_thread *left)
+{
+	sl_switched(cpu->core, left ? &left->core : NULL,
+		    cpu->curr ? ut_switched_ns(&cpu->curr->core) : 0);
+}
+
 /* From the idle loop, or into it. */
 static void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
 {
@@ -248,7 +255,7 @@ static void after_idle(struct ut_cpu *cpu, struct ut_thread *left)
 		sl_task_leave_stack(&left->core);
 		return;
 	}
-	sl_switched(left ? &left->core : NULL);
+	let_go(cpu, left);
 	/* An idle CPU's sleepers needed no timer. */
 	if (cpu->curr)
 		ut_timer_arm(cpu);
@@ -265,7 +272,7 @@ static __noinline void after_end(struct ut_cpu *cpu, struct ut_thread *left)
 	/* Only a thread that ends holds the clock. */
 	cpu->hot.is_held = false;
 	if (left && cpu->curr) {
-		sl_switched(&left->core);
+		let_go(cpu, left);
 		ut_timer_check(cpu);
 	} else {
 		after_idle(cpu, left);
@@ -288,7 +295,7 @@ sl_inline void finish_switch(void)
 		after_end(cpu, left);
 		return;
 	}
-	sl_switched(&left->core);
+	let_go(cpu, left);
 	ut_timer_check(cpu);
 }
 
@@ -301,7 +308,7 @@ __flatten void ut_finish_switch(void)
 /* From the idle loop. Return: false when there was no thread to run. */
 static bool run_next(struct ut_cpu *cpu)
 {
-	struct ut_thread *next = ut_thread_of(sl_schedule(SL_WHY_RESCHED));
+	struct ut_thread *next = ut_thread_of(sl_schedule(cpu->core, SL_WHY_RESCHED, sl_host_now_ns()));
 
 	SL_ASSERT(!cpu->curr);
 	if (!next)
@@ -373,16 +380,18 @@ void ut_prepare_block(struct ut_thread *t, enum ut_wait wait, const void *object
 {
 	WRITE_ONCE(t->wait_object, object);
 	smp_store_release(&t->wait, (u8)wait);
-	sl_task_prepare_block(&t->core);
+	sl_task_prepare_block(ut_this_cpu()->core, &t->core);
 }
 
 /* @wake_flags: SCX_WAKE_SYNC or 0. Context: preemption disabled; the object's lock may
  * be held, no other. */
 void ut_wake(struct ut_thread *t, u64 wake_flags)
 {
-	struct ut_thread *self = ut_this_cpu()->curr;
+	struct ut_cpu *cpu = ut_this_cpu();
+	struct ut_thread *self = cpu->curr;
 
-	sl_task_wake(&t->core, wake_flags, self ? self->core.p.pid : 0);
+	sl_task_wake(cpu->core, &t->core, wake_flags, self ? self->core.p.pid : 0,
+		     sl_host_now_ns());
 }
 
 /*
@@ -391,19 +400,19 @@ void ut_wake(struct ut_thread *t, u64 wake_flags)
  */
 void ut_wake_by_interrupt(struct ut_thread *t)
 {
-	sl_task_wake(&t->core, 0, 0);
+	sl_task_wake(ut_this_cpu()->core, &t->core, 0, 0, sl_host_now_ns());
 }
 
 /* Return: whether the running thread has to make way. */
-bool ut_tick(void)
+bool ut_tick(struct ut_cpu *cpu, u64 now_ns)
 {
-	return sl_tick();
+	return sl_tick(cpu->core, now_ns, ut_tick_late_ns);
 }
 
 /* @t, which is attached, begins. @parent_pid: 0: the host starts it. */
 void ut_start(struct ut_thread *t, s32 parent_pid)
 {
-	sl_task_start(&t->core, SCX_WAKE_FORK, parent_pid);
+	sl_task_start(ut_this_cpu()->core, &t->core, SCX_WAKE_FORK, parent_pid, sl_host_now_ns());
 }
 
 /* Stop the machine, even if threads run. Context: preemption disabled, on any CPU. */
@@ -420,7 +429,7 @@ void ut_abandon(struct ut_cpu *cpu)
 {
 	struct ut_thread *t = cpu->curr;
 
-	sl_stop_at_horizon(cpu->id);
+	sl_stop_at_horizon(cpu->core, sl_host_now_ns());
 	cpu->curr = NULL;
 	cpu->left = NULL;
 	ut_switch_sanitized(t, NULL, cpu);

@@ -188,6 +188,7 @@ struct ut_kthread {
 
 struct ut_cpu {
 	struct ut_cpu_inline hot;	/* first; see host_inline.h */
+	struct sl_cpu	*core;
 	struct ut_thread *curr;		/* NULL: the idle loop */
 	struct ut_thread *left;		/* whose stack was left last; NULL: idle */
 	struct ut_thread *awaited;	/* chosen, its stack was in use; see hop() */
@@ -383,7 +384,7 @@ _Noreturn void ut_abandon(struct ut_cpu *cpu);
 void ut_preempt_here(bool is_bound);
 void ut_wake(struct ut_thread *t, u64 wake_flags);
 void ut_wake_by_interrupt(struct ut_thread *t);
-bool ut_tick(void);
+bool ut_tick(struct ut_cpu *cpu, u64 now_ns);
 void ut_start(struct ut_thread *t, s32 parent_pid);
 
 static inline void ut_end_wait(struct ut_thread *self)

@@ -63,24 +63,6 @@
 #endif
 
 /*
- * When a task that was chosen begins to run, not before it became runnable. What
- * choosing took is overhead; where it is short and a reading dear, a host may count it as
- * the task's.
- */
-#ifndef sl_host_switched_ns
-#define sl_host_switched_ns(t) sl_host_now_ns()
-#endif
-
-/*
- * A turn that began because of a tick began late by what the interrupt and the switch
- * took, and is not quite over at the tick that ends its slice. A host whose clock sees
- * that says how little may be left of a slice that is used up.
- */
-#ifndef sl_host_tick_late_ns
-#define sl_host_tick_late_ns() 0
-#endif
-
-/*
  * This CPU is about to write there, or all over a task, whichever CPU wrote last. A host with
  * caches may fetch it; @t may be NULL.
  */

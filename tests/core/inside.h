@@ -24,4 +24,35 @@ u64 inside_watchdog_period_ns(void);
 void inside_lock_tasks(void);
 void inside_unlock_tasks(void);
 
+/* What a host calls, from this CPU, now. */
+static inline struct sl_task *here_schedule(enum sl_why why)
+{
+	return sl_schedule(sl_this_cpu(), why, sl_host_now_ns());
+}
+
+static inline void here_switched(struct sl_task *prev)
+{
+	sl_switched(sl_this_cpu(), prev, sl_host_now_ns());
+}
+
+static inline bool here_tick(void)
+{
+	return sl_tick(sl_this_cpu(), sl_host_now_ns(), 0);
+}
+
+static inline void here_start(struct sl_task *t, u64 wake_flags, s32 origin_pid)
+{
+	sl_task_start(sl_this_cpu(), t, wake_flags, origin_pid, sl_host_now_ns());
+}
+
+static inline bool here_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
+{
+	return sl_task_wake(sl_this_cpu(), t, wake_flags, waker_pid, sl_host_now_ns());
+}
+
+static inline void here_prepare_block(struct sl_task *t)
+{
+	sl_task_prepare_block(sl_this_cpu(), t);
+}
+
 #endif

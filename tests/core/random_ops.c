@@ -161,7 +161,7 @@ static void spawn(s32 parent_pid)
 	t->arrive_ns = fake_now_ns();
 	sl_task_attach(&t->core, NULL);
 	__atomic_store_n(&fake.by_pid[pid], &t->core, __ATOMIC_RELEASE);
-	sl_task_start(&t->core, SCX_WAKE_FORK, parent_pid);
+	here_start(&t->core, SCX_WAKE_FORK, parent_pid);
 	__atomic_store_n(&t->change_lock, 0, __ATOMIC_RELEASE);
 	put_task(t);
 }
@@ -186,7 +186,7 @@ static void wake(u32 slot, s32 waker_pid)
 	/* While draining, a needless wake-up would hide one that was lost. */
 	if (needs_one || !__atomic_load_n(&run.is_draining, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&t->change_lock, __ATOMIC_ACQUIRE) != 1 &&
-		    sl_task_wake(&t->core, fake_below(4) ? 0 : SCX_WAKE_SYNC,
+		    here_wake(&t->core, fake_below(4) ? 0 : SCX_WAKE_SYNC,
 				 waker_pid))
 			__atomic_fetch_add(&t->nr_woken, 1, __ATOMIC_RELEASE);
 	}
@@ -312,7 +312,7 @@ static void check_affinity(struct model_task *t)
 /* Let the core choose. Return: what runs now. */
 static struct model_task *schedule(struct model_task *prev, enum sl_why why)
 {
-	struct model_task *next = (struct model_task *)sl_schedule(why);
+	struct model_task *next = (struct model_task *)here_schedule(why);
 	s32 none = -1;
 
 	if (next && next == prev)
@@ -331,7 +331,7 @@ static struct model_task *schedule(struct model_task *prev, enum sl_why why)
 		CHECK(next->pinned_to < 0 || next->pinned_to == fake_cpu,
 		      "[%d] runs on cpu %d, pinned to %d", next->core.p.pid,
 		      fake_cpu, next->pinned_to);
-	sl_switched(prev ? &prev->core : NULL);
+	here_switched(prev ? &prev->core : NULL);
 	if (prev && why == SL_WHY_EXIT)
 		put_task(prev);
 	return next;
@@ -339,7 +339,7 @@ static struct model_task *schedule(struct model_task *prev, enum sl_why why)
 
 static struct model_task *block(struct model_task *t)
 {
-	sl_task_prepare_block(&t->core);
+	here_prepare_block(&t->core);
 	__atomic_fetch_add(&t->nr_announced, 1, __ATOMIC_RELEASE);
 	if (!fake_below(4))
 		sched_yield();
@@ -385,7 +385,7 @@ static struct model_task *step(struct model_task *t)
 	switch (fake_below(is_draining ? 4 : 32)) {
 	case 0:
 	case 1:
-		return sl_tick() ? schedule(t, SL_WHY_RESCHED) : t;
+		return here_tick() ? schedule(t, SL_WHY_RESCHED) : t;
 	case 2:
 		if (!is_draining && fake_below(4))
 			return t;

@@ -60,17 +60,17 @@ struct unit_task *unit_start(u32 nr_ticks)
 {
 	struct unit_task *t = unit_attach(nr_ticks);
 
-	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
 	return t;
 }
 
 static void schedule(struct unit_task *prev, enum sl_why why)
 {
-	struct unit_task *next = (struct unit_task *)sl_schedule(why);
+	struct unit_task *next = (struct unit_task *)here_schedule(why);
 
 	if (next && next == prev)
 		return;
-	sl_switched(prev ? &prev->core : NULL);
+	here_switched(prev ? &prev->core : NULL);
 	if (next)
 		next->nr_runs++;
 	if (prev && why == SL_WHY_EXIT) {
@@ -92,7 +92,7 @@ void unit_step(s32 cpu)
 		schedule(t, SL_WHY_RESCHED);
 	} else if (t) {
 		t->nr_ticks_left--;
-		if (sl_tick())
+		if (here_tick())
 			schedule(t, SL_WHY_RESCHED);
 	}
 }

@@ -240,7 +240,7 @@ TEST(dsq_builtin_stays)
 
 	unit_machine(1);
 	unit_attach(2);
-	sl_task_start(&unit_tasks[0].core, SCX_WAKE_FORK, 0);
+	here_start(&unit_tasks[0].core, SCX_WAKE_FORK, 0);
 	CHECK(sl_core.global.first == &unit_tasks[0].core);
 	for (u32 i = 0; i < 3; i++)
 		scx_bpf_destroy_dsq(ids[i]);

@@ -74,14 +74,14 @@ TEST(dump_waits_for_nobody)
 	sl_unlock(&sl_core.cpus[0].lock);
 	inside_unlock_tasks();
 	unit_step(0);
-	sl_task_prepare_block(&t->core);
+	here_prepare_block(&t->core);
 	WRITE_ONCE(t->core.wait_for, "a door");
-	CHECK(!sl_schedule(SL_WHY_BLOCK));
-	sl_switched(&t->core);
+	CHECK(!here_schedule(SL_WHY_BLOCK));
+	here_switched(&t->core);
 	sl_dump();
 	CHECK(strstr(fake.last_line, "blocked") &&
 	      strstr(fake.last_line, " for a door"), "%s", fake.last_line);
-	CHECK(sl_task_wake(&t->core, 0, 0));
+	CHECK(here_wake(&t->core, 0, 0));
 	unit_step(0);
 	sl_dump();
 	CHECK(strstr(fake.last_line, "running") &&

@@ -78,8 +78,8 @@ static struct sl_task *run_and_end(struct sl_task *t)
 
 	__atomic_fetch_add(&two.nr_running, 1, __ATOMIC_RELEASE);
 	linger();
-	next = sl_schedule(SL_WHY_EXIT);
-	sl_switched(t);
+	next = here_schedule(SL_WHY_EXIT);
+	here_switched(t);
 	sl_task_detach(t);
 	__atomic_fetch_add(&two.nr_ended, 1, __ATOMIC_RELEASE);
 	return next;
@@ -106,13 +106,13 @@ static void *second_cpu(void *seed)
 		if (t) {
 			t = run_and_end(t);
 			if (t)
-				sl_switched(NULL);
+				here_switched(NULL);
 			continue;
 		}
 		sleep_until_kicked();
-		t = sl_schedule(SL_WHY_RESCHED);
+		t = here_schedule(SL_WHY_RESCHED);
 		if (t)
-			sl_switched(NULL);
+			here_switched(NULL);
 	}
 	return NULL;
 }
@@ -134,7 +134,7 @@ static void queue_one(u32 i)
 
 	sl_task_setup(t, 1 + i % NR_TASKS, (s32)(2 + i), "one");
 	sl_task_attach(t, NULL);
-	sl_task_start(t, SCX_WAKE_FORK, 1);
+	here_start(t, SCX_WAKE_FORK, 1);
 	fake_spins = 0;
 	while (__atomic_load_n(&two.nr_running, __ATOMIC_ACQUIRE) <= i) {
 		CHECK(!is_lost(t), "cpu 1 sleeps beside task %u", i);

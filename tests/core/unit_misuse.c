@@ -424,7 +424,7 @@ static void start_tasks(void)
 			t->core.p.cpus_ptr = &two;
 		if (i >= 4)
 			t->core.p.nr_cpus_allowed = 2;
-		sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+		here_start(&t->core, SCX_WAKE_FORK, 0);
 	}
 	fake_cpu = 0;
 }

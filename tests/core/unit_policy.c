@@ -145,9 +145,9 @@ TEST(a_turn_that_began_late_ends_at_its_tick)
 	sl_set_slice(t, 1000);
 	fake_tick_late_ns = 10;
 	fake.now_ns += 989;
-	CHECK(!sl_tick() && sl_slice(t) == 11);
+	CHECK(!here_tick() && sl_slice(t) == 11);
 	fake.now_ns += 1;
-	CHECK(sl_tick() && !sl_slice(t));
+	CHECK(here_tick() && !sl_slice(t));
 	fake_tick_late_ns = 0;
 	unit_run_to_end();
 	unit_end();
@@ -385,10 +385,10 @@ TEST(a_cpu_that_loses_its_task_takes_another)
 	waits = unit_attach(1);
 	runs->core.p.cpus_ptr = waits->core.p.cpus_ptr = &first;
 	runs->core.p.nr_cpus_allowed = waits->core.p.nr_cpus_allowed = 1;
-	sl_task_start(&runs->core, SCX_WAKE_FORK, 0);
+	here_start(&runs->core, SCX_WAKE_FORK, 0);
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == &runs->core);
-	sl_task_start(&waits->core, SCX_WAKE_FORK, 0);
+	here_start(&waits->core, SCX_WAKE_FORK, 0);
 	sl_task_set_affinity(&runs->core, &second);
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == &waits->core,
@@ -470,7 +470,7 @@ TEST(a_move_does_not_unbind_a_task)
 	t = unit_attach(2);
 	t->core.p.migration_disabled = 1;
 	CHECK(t->core.cpu == 0);
-	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
 	unit_step(1);
 	CHECK(scx_bpf_dsq_nr_queued(2) == 1 && t->core.cpu == 0);
 	CHECK(!sl_core.cpus[1].curr);
@@ -613,7 +613,7 @@ TEST(affinity_waits_for_migration)
 	unit_machine(2);
 	t = unit_attach(30);
 	t->core.cpu = 0;
-	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
 	fake_cpu = t->core.cpu;
 	unit_step(fake_cpu);
 	CHECK(fake_cpu == 0 && sl_core.cpus[0].curr == &t->core);
@@ -637,11 +637,11 @@ TEST(affinity_waits_for_migration)
 		unit_turns(1);
 	}
 	fake_cpu = 0;
-	sl_task_prepare_block(&t->core);
-	CHECK(sl_schedule(SL_WHY_BLOCK) != &t->core);
-	sl_switched(&t->core);
+	here_prepare_block(&t->core);
+	CHECK(here_schedule(SL_WHY_BLOCK) != &t->core);
+	here_switched(&t->core);
 	fake_cpu = 1;
-	CHECK(sl_task_wake(&t->core, 0, 0) && t->core.cpu == 0);
+	CHECK(here_wake(&t->core, 0, 0) && t->core.cpu == 0);
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == &t->core);
 	sl_migrate_enable(&t->core);

@@ -27,7 +27,7 @@ static void wake_late(sl_lock_t *lock)
 	has_acted = true;
 	fake_cpu = 0;
 	fake.now_ns += 500;
-	sl_task_start(&sleeper->core, SCX_WAKE_FORK, 0);
+	here_start(&sleeper->core, SCX_WAKE_FORK, 0);
 	fake_cpu = cpu;
 }
 
@@ -60,7 +60,7 @@ TEST(race_change_before_the_switch)
 	unit_machine(2);
 	unit_start(1);
 	fake_cpu = unit_tasks[0].core.cpu;
-	t = sl_schedule(SL_WHY_RESCHED);
+	t = here_schedule(SL_WHY_RESCHED);
 	CHECK(t == &unit_tasks[0].core);
 	fake.now_ns += 700;
 	fake_cpu = !fake_cpu;
@@ -68,7 +68,7 @@ TEST(race_change_before_the_switch)
 	CHECK(!t->p.se.sum_exec_runtime, "%llu ns before it ran",
 	      t->p.se.sum_exec_runtime);
 	fake_cpu = t->cpu;
-	sl_switched(NULL);
+	here_switched(NULL);
 	fake.now_ns += 30;
 	sl_task_set_weight(t, 200);
 	CHECK(t->p.se.sum_exec_runtime == 30);
@@ -115,7 +115,7 @@ TEST(race_destroyed_queue)
 	t->core.p.cpus_ptr = &first;
 	t->core.p.nr_cpus_allowed = 1;
 	fake_before_lock = destroy_late;
-	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
 	CHECK(has_acted && fake.nr_failures == 1);
 	CHECK(strstr(fake.failure_msg, "non-existent DSQ 0x1"), "%s",
 	      fake.failure_msg);
@@ -218,7 +218,7 @@ TEST(race_stale_turn)
 	/* Nobody is idle, so it goes to the policy. */
 	CHECK(scx_bpf_test_and_clear_cpu_idle(0));
 	CHECK(scx_bpf_test_and_clear_cpu_idle(1));
-	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
 	CHECK(nr_enqueued == 1 && t->core.cpu == 1);
 	sl_host_kick(0);
 	unit_step(0);
@@ -251,7 +251,7 @@ static void overtake(struct task_struct *p)
 	WRITE_ONCE(p->cpus_ptr, &third);
 	WRITE_ONCE(p->nr_cpus_allowed, 1);
 	sl_task_attach(&t->core, NULL);
-	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
 	CHECK(nr_enqueued == 2 && t->core.cpu == 2);
 	fake_cpu = 0;
 }
@@ -282,7 +282,7 @@ TEST(race_reused_memory)
 	t->core.cpu = 1;
 	for (s32 cpu = 0; cpu < 3; cpu++)
 		CHECK(scx_bpf_test_and_clear_cpu_idle(cpu));
-	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
 	sl_host_kick(0);
 	unit_step(0);
 	CHECK(has_acted && nr_enqueued == 2);
@@ -311,7 +311,7 @@ static void anybody_enqueue(struct task_struct *p, u64 enq_flags)
 	/* It asks once: the task is not queued yet. */
 	has_acted = true;
 	fake_cpu = idler;
-	CHECK(!sl_schedule(SL_WHY_RESCHED));
+	CHECK(!here_schedule(SL_WHY_RESCHED));
 	fake_cpu = 0;
 }
 
@@ -319,7 +319,7 @@ static void anybody_enqueue(struct task_struct *p, u64 enq_flags)
 static void start_for_anybody(void)
 {
 	queued->core.cpu = 0;
-	sl_task_start(&queued->core, SCX_WAKE_FORK, 0);
+	here_start(&queued->core, SCX_WAKE_FORK, 0);
 }
 
 static void anybody_dispatch(s32 cpu, struct task_struct *prev)
@@ -376,7 +376,7 @@ TEST(race_queueing_before_a_cpu_is_idle)
 	has_acted = false;
 	idler = -1;
 	fake_cpu = 1;
-	CHECK(!sl_schedule(SL_WHY_RESCHED));
+	CHECK(!here_schedule(SL_WHY_RESCHED));
 	expect_the_bubble();
 }
 
@@ -425,7 +425,7 @@ TEST(race_policy_comes_while_one_wakes)
 	t = unit_attach(1);
 	inside_set_bypass(true);
 	fake_before_lock = complete_late;
-	sl_task_start(&t->core, SCX_WAKE_FORK, 0);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
 	fake_before_lock = NULL;
 	CHECK(has_acted && nr_enqueued == 1,
 	      "S16: a default of a policy that chooses itself");

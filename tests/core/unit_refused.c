@@ -86,7 +86,7 @@ TEST(a_disallowed_task_is_an_error)
 	ops.init_task = NULL;
 	CHECK(!unit_enable(&ops) && !fake.nr_failures);
 	for (u32 i = 0; i < unit_nr_tasks; i++)
-		sl_task_start(&unit_tasks[i].core, SCX_WAKE_FORK, 0);
+		here_start(&unit_tasks[i].core, SCX_WAKE_FORK, 0);
 	unit_run_to_end();
 	unit_end();
 }

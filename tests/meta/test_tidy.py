@@ -124,7 +124,7 @@ VIOLATIONS = {
     ),
     "host reads the core's variables": (
         "hosts/sim/bad.c", C + "u32 f(void) { return sl_core.nr_cpus; }\n",
-        "sl_core.: the core's own; ask through include/schedlab/sched.h",
+        "sl_core.: the core's own; ask through include/schedlab/machine.h",
     ),
     "host writes a member of the core's": (
         "hosts/uthreads/bad.c", C + "void f(struct t *t) { t->core.p.flags |= 4; }\n",

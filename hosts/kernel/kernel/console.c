@@ -26,7 +26,7 @@
  * Must stay true: taken <= ready <= typed <= taken + TYPED_BYTES.
  * Read next: uart.c; user/line.c for the other line editor.
  */
-#include <schedlab/sched.h>
+#include <schedlab/machine.h>
 
 #include "board.h"
 #include "file.h"

@@ -10,7 +10,7 @@
  */
 #include <schedlab/linked.h>
 
-#include <schedlab/sched.h>
+#include <schedlab/host.h>
 
 #include "board.h"
 #include "bootargs.h"

@@ -14,7 +14,7 @@
 #include "policy.h"
 
 #include <schedlab/linked.h>
-#include <schedlab/sched.h>
+#include <schedlab/machine.h>
 
 #include "bootargs.h"
 #include "print.h"

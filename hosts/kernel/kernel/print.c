@@ -9,7 +9,7 @@
  * Called from everywhere. Must stay true: panic() takes no lock.
  * Read next: uart.c.
  */
-#include <schedlab/sched.h>
+#include <schedlab/machine.h>
 
 #include "print.h"
 

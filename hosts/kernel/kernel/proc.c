@@ -18,7 +18,7 @@
  *
  * Read next: exec.c, sysproc.c.
  */
-#include <schedlab/sched.h>
+#include <schedlab/change.h>
 
 #include "proc.h"
 

@@ -99,6 +99,7 @@ struct cpu {
 	u32 idx;
 	bool resched;		/* sl_schedule() is wanted here; atomic */
 	bool in_interrupt;	/* and so a wake-up has no waker */
+	struct sl_cpu *core;	/* the core's side of it */
 	struct proc *proc;	/* that runs here, the idle loop's included */
 	struct proc idle;	/* the idle loop: not known to the core */
 	struct timers timers;

@@ -54,7 +54,7 @@ void schedule(enum sl_why why)
 	SL_ASSERT(p->nr_off == 1);
 	/* Before the core looks: a later kick wants another look. */
 	__atomic_exchange_n(&c->resched, false, __ATOMIC_SEQ_CST);
-	chosen = sl_schedule(why);
+	chosen = sl_schedule(c->core, why, sl_host_now_ns());
 	next = chosen ? proc_of(chosen) : &c->idle;
 	if (next != p) {
 		overhead_enter(OVERHEAD_SWITCH);
@@ -84,7 +84,7 @@ static void finish_switch(struct proc *prev)
 	/* The policy hears of an end at once, not when the parent waits for it. */
 	if (!is_idle(prev) && prev->state == PROC_ENDED)
 		sl_task_detach(&prev->task);
-	sl_switched(is_idle(prev) ? NULL : &prev->task);
+	sl_switched(c->core, is_idle(prev) ? NULL : &prev->task, sl_host_now_ns());
 }
 
 struct frame *sched_begin(struct proc *prev)
@@ -139,7 +139,7 @@ void sched_prepare_block(struct proc *p, const char *what)
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	WRITE_ONCE(p->task.wait_for, what);
-	sl_task_prepare_block(&p->task);
+	sl_task_prepare_block(mycpu()->core, &p->task);
 	overhead_leave(was);
 }
 
@@ -155,7 +155,7 @@ void sched_wake(struct proc *p, u64 flags)
 {
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
-	sl_task_wake(&p->task, flags, waker());
+	sl_task_wake(mycpu()->core, &p->task, flags, waker(), sl_host_now_ns());
 	overhead_leave(was);
 }
 
@@ -164,7 +164,8 @@ void sched_start(struct proc *p)
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	sl_task_attach(&p->task, p->parent ? &p->parent->task : NULL);
-	sl_task_start(&p->task, SCX_WAKE_FORK, p->parent ? pid_of(p->parent) : 0);
+	sl_task_start(mycpu()->core, &p->task, SCX_WAKE_FORK,
+		      p->parent ? pid_of(p->parent) : 0, sl_host_now_ns());
 	overhead_leave(was);
 }
 
@@ -177,4 +178,6 @@ void sched_init(void)
 	host_init();
 	if (sl_core_init(&config))
 		panic("no memory for %u processes; make procs_max less", procs_max);
+	for (u32 i = 0; i < nr_cpus; i++)
+		cpus[i].core = sl_core_cpu((s32)i);
 }

@@ -32,7 +32,7 @@ void sched_wake(struct proc *p, u64 flags);
  */
 sl_inline bool sched_tick(void)
 {
-	return sl_tick();
+	return sl_tick(mycpu()->core, sl_host_now_ns(), 0);
 }
 
 /* @p, which was made, begins. Context: family_lock held. */

@@ -8,7 +8,8 @@
  *
  * Read next: policy.c; bpf/attr.c.
  */
-#include <schedlab/sched.h>
+#include <schedlab/change.h>
+#include <schedlab/machine.h>
 
 #include "policy.h"
 #include "print.h"

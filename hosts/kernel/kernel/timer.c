@@ -14,7 +14,7 @@
  *
  * Read next: sched.c, what follows from a tick.
  */
-#include <schedlab/sched.h>
+#include <schedlab/host.h>
 
 #include "timer.h"
 

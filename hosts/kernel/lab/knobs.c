@@ -9,7 +9,7 @@
  */
 #include <schedlab/linked.h>
 
-#include <schedlab/sched.h>
+#include <schedlab/machine.h>
 
 #include "mem.h"
 #include "policy.h"

@@ -11,7 +11,7 @@
 
 #include <schedlab/linked.h>
 
-#include <schedlab/sched.h>
+#include <schedlab/host.h>
 
 #include "proc.h"
 

@@ -13,7 +13,7 @@
  */
 #include "record.h"
 
-#include <schedlab/sched.h>
+#include <schedlab/host.h>
 
 #include "proc.h"
 

@@ -5,7 +5,7 @@
  *
  * Called by syscall.c. Read next: procinfo.h, what is told.
  */
-#include <schedlab/sched.h>
+#include <schedlab/machine.h>
 
 #include "file.h"
 #include "inode.h"

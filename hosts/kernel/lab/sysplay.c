@@ -5,7 +5,7 @@
  *
  * Called by syscall.c. Read next: user/play.c.
  */
-#include <schedlab/sched.h>
+#include <schedlab/host.h>
 #include "job.h"
 #include "policy.h"
 #include "sysarg.h"

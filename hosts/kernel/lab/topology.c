@@ -6,7 +6,7 @@
  * Called by kernel/sched.c through lab.h. Read next: core/idle.c, which looks at
  * it.
  */
-#include <schedlab/sched.h>
+#include <schedlab/machine.h>
 
 #include "bootargs.h"
 #include "proc.h"

@@ -14,7 +14,7 @@
  */
 #include "channel.h"
 
-#include <schedlab/sched.h>
+#include <schedlab/host.h>
 
 #include "file.h"
 #include "proc.h"
