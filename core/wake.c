@@ -129,18 +129,21 @@ static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 	this_cpu->holds_lock = held;
 }
 
-/* @kind and @origin_pid: the record of how it came to be runnable, which is now. */
+/* @kind and @origin_pid: the record of how it came to be runnable; new: @born_ns. */
 static void select_and_enqueue(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
 			       u64 enq_flags, enum sl_record_kind kind, s32 origin_pid,
-			       u64 now_ns)
+			       u64 born_ns)
 {
 	struct sl_cpu *cpu;
+	u64 now_ns;
 
 	sl_host_prefetch(READ_ONCE(this_cpu->last_dsq));
 	/* S39: a waker that is no task is an interrupt. */
 	this_cpu->in_interrupt = !origin_pid;
 	cpu = &sl_core.cpus[select_task_cpu(this_cpu, t, wake_flags, &enq_flags)];
 	sl_lock(&cpu->lock);
+	/* It is born at the moment it becomes runnable. */
+	now_ns = kind == SL_RECORD_ARRIVE ? born_ns : sl_host_now_ns();
 	WRITE_ONCE(t->runnable_at_ns, now_ns);
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
 	make_runnable(this_cpu, cpu, t, enq_flags);
@@ -156,13 +159,13 @@ static void select_and_enqueue(struct sl_cpu *this_cpu, struct sl_task *t, u64 w
  * @wake_flags: SCX_WAKE_FORK; or SCX_WAKE_TTWU for a task that was there before,
  *	asleep: to the policy that is a wake-up, and not the start of a task
  * @origin_pid: its parent, or the waker; 0: the host, a timer or device
- * @now_ns: when it is born
  */
 void sl_task_start(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
-		   s32 origin_pid, u64 now_ns)
+		   s32 origin_pid)
 {
 	u64 enq_flags = wake_flags & SCX_WAKE_TTWU ? SCX_ENQ_WAKEUP : 0;
 	struct sl_cpu *cpu;
+	u64 born_ns;
 	u8 state;
 
 	SL_ASSERT(t->is_attached);
@@ -171,9 +174,10 @@ void sl_task_start(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
 	SL_ASSERT(state == SL_TASK_NEW);
 	smp_store_release(&t->state, SL_TASK_WAKING);
 	sl_unlock(&cpu->lock);
-	t->p.start_time = sl_host_policy_time_ns(now_ns);
+	born_ns = sl_host_now_ns();
+	t->p.start_time = sl_host_policy_time_ns(born_ns);
 	select_and_enqueue(this_cpu, t, wake_flags, enq_flags, SL_RECORD_ARRIVE, origin_pid,
-			   now_ns);
+			   born_ns);
 }
 
 /**
@@ -182,13 +186,14 @@ void sl_task_start(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
  * @t: any task; waking one that neither blocks nor is about to does nothing
  * @wake_flags: SCX_WAKE_SYNC or 0
  * @waker_pid: for the record; 0: a timer or device
- * @now_ns: since when it waits for a CPU
+ *
+ * The time is read after the task is claimed: before, it may still have run.
  *
  * Context: no lock held.
  * Return: whether the call made a difference.
  */
 __flatten bool sl_task_wake(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
-			    s32 waker_pid, u64 now_ns)
+			    s32 waker_pid)
 {
 	u8 state;
 	struct sl_cpu *cpu = lock_cpu_of(t, &state);
@@ -204,7 +209,7 @@ __flatten bool sl_task_wake(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake
 	if (!was_blocked)
 		return was_blocking;
 	select_and_enqueue(this_cpu, t, wake_flags | SCX_WAKE_TTWU, SCX_ENQ_WAKEUP,
-			   SL_RECORD_WAKE, waker_pid, now_ns);
+			   SL_RECORD_WAKE, waker_pid, 0);
 	return true;
 }
 

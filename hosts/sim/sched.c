@@ -94,7 +94,7 @@ void sim_prepare_block(struct sim_task *t, const char *waits_for)
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid)
 {
 	t->waits_for = NULL;
-	sl_task_wake(sim_core_cpu, &t->core, wake_flags, waker_pid, sim_now_ns);
+	sl_task_wake(sim_core_cpu, &t->core, wake_flags, waker_pid);
 }
 
 /* Return: whether the CPU has to schedule. */
@@ -113,7 +113,7 @@ int sim_start(struct sim_task *t, const struct task_attr *attr, struct sim_task 
 		return err;
 	sl_task_attach(&t->core, parent ? &parent->core : NULL);
 	sl_task_start(sim_core_cpu, &t->core, was_there ? SCX_WAKE_TTWU : SCX_WAKE_FORK,
-		      parent ? parent->core.p.pid : 0, sim_now_ns);
+		      parent ? parent->core.p.pid : 0);
 	return 0;
 }
 

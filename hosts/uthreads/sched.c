@@ -390,8 +390,7 @@ void ut_wake(struct ut_thread *t, u64 wake_flags)
 	struct ut_cpu *cpu = ut_this_cpu();
 	struct ut_thread *self = cpu->curr;
 
-	sl_task_wake(cpu->core, &t->core, wake_flags, self ? self->core.p.pid : 0,
-		     sl_host_now_ns());
+	sl_task_wake(cpu->core, &t->core, wake_flags, self ? self->core.p.pid : 0);
 }
 
 /*
@@ -400,7 +399,7 @@ void ut_wake(struct ut_thread *t, u64 wake_flags)
  */
 void ut_wake_by_interrupt(struct ut_thread *t)
 {
-	sl_task_wake(ut_this_cpu()->core, &t->core, 0, 0, sl_host_now_ns());
+	sl_task_wake(ut_this_cpu()->core, &t->core, 0, 0);
 }
 
 /* Return: whether the running thread has to make way. */
@@ -412,7 +411,7 @@ bool ut_tick(struct ut_cpu *cpu, u64 now_ns)
 /* @t, which is attached, begins. @parent_pid: 0: the host starts it. */
 void ut_start(struct ut_thread *t, s32 parent_pid)
 {
-	sl_task_start(ut_this_cpu()->core, &t->core, SCX_WAKE_FORK, parent_pid, sl_host_now_ns());
+	sl_task_start(ut_this_cpu()->core, &t->core, SCX_WAKE_FORK, parent_pid);
 }
 
 /* Stop the machine, even if threads run. Context: preemption disabled, on any CPU. */

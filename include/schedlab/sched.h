@@ -44,9 +44,8 @@ void sl_stop_at_horizon(struct sl_cpu *cpu, u64 now_ns);
 
 void sl_task_attach(struct sl_task *t, const struct sl_task *parent);
 void sl_task_start(struct sl_cpu *cpu, struct sl_task *t, u64 wake_flags,
-		   s32 origin_pid, u64 now_ns);
-bool sl_task_wake(struct sl_cpu *cpu, struct sl_task *t, u64 wake_flags, s32 waker_pid,
-		  u64 now_ns);
+		   s32 origin_pid);
+bool sl_task_wake(struct sl_cpu *cpu, struct sl_task *t, u64 wake_flags, s32 waker_pid);
 void sl_task_prepare_block(struct sl_cpu *cpu, struct sl_task *t);
 void sl_task_detach(struct sl_task *t);
 

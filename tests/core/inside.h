@@ -42,12 +42,12 @@ static inline bool here_tick(void)
 
 static inline void here_start(struct sl_task *t, u64 wake_flags, s32 origin_pid)
 {
-	sl_task_start(sl_this_cpu(), t, wake_flags, origin_pid, sl_host_now_ns());
+	sl_task_start(sl_this_cpu(), t, wake_flags, origin_pid);
 }
 
 static inline bool here_wake(struct sl_task *t, u64 wake_flags, s32 waker_pid)
 {
-	return sl_task_wake(sl_this_cpu(), t, wake_flags, waker_pid, sl_host_now_ns());
+	return sl_task_wake(sl_this_cpu(), t, wake_flags, waker_pid);
 }
 
 static inline void here_prepare_block(struct sl_task *t)

@@ -155,7 +155,7 @@ void sched_wake(struct proc *p, u64 flags)
 {
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
-	sl_task_wake(mycpu()->core, &p->task, flags, waker(), sl_host_now_ns());
+	sl_task_wake(mycpu()->core, &p->task, flags, waker());
 	overhead_leave(was);
 }
 
@@ -165,7 +165,7 @@ void sched_start(struct proc *p)
 
 	sl_task_attach(&p->task, p->parent ? &p->parent->task : NULL);
 	sl_task_start(mycpu()->core, &p->task, SCX_WAKE_FORK,
-		      p->parent ? pid_of(p->parent) : 0, sl_host_now_ns());
+		      p->parent ? pid_of(p->parent) : 0);
 	overhead_leave(was);
 }
 
