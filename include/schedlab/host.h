@@ -17,6 +17,7 @@
  *	bool sl_bit_test_and_clear(u64 *words, u32 bit)    have several CPUs
  *	bool sl_cas_u64(u64 *at, u64 old, u64 new)         the same
  *	void sl_host_fence(void)      full memory fence; a macro, may be absent
+ *	READ_ONCE(), smp_load_acquire() and their like, where a plain access will do
  *	void sl_host_record(kind, task, cpu, flags, arg)   see record.h; may drop
  *	void sl_host_slice_changed(t)   a running task's slice was set by hand
  *	u64  sl_host_stolen_ns(t, ran_ns)  of the last @ran_ns of task t's CPU, what
@@ -41,10 +42,10 @@
 
 #include <scx/types.h>
 #include <schedlab/compiler.h>
-#include <schedlab/record.h>
-#include <schedlab/task.h>
 
 #include <host_inline.h>
+#include <schedlab/record.h>
+#include <schedlab/task.h>
 
 /*
  * What a policy is told of the time. A host whose clock moves while it schedules

@@ -24,7 +24,6 @@ __thread s32 fake_cpu;
 __thread u64 fake_spins;
 void (*fake_before_lock)(sl_lock_t *lock);
 void (*fake_in_wait)(void);
-u64 fake_tick_late_ns;
 static __thread u64 spin_start_ns;
 static __thread u64 random_state;
 

@@ -143,12 +143,10 @@ TEST(a_turn_that_began_late_ends_at_its_tick)
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == t);
 	sl_set_slice(t, 1000);
-	fake_tick_late_ns = 10;
 	fake.now_ns += 989;
-	CHECK(!here_tick() && sl_slice(t) == 11);
+	CHECK(!sl_tick(sl_this_cpu(), fake.now_ns, 10) && sl_slice(t) == 11);
 	fake.now_ns += 1;
-	CHECK(here_tick() && !sl_slice(t));
-	fake_tick_late_ns = 0;
+	CHECK(sl_tick(sl_this_cpu(), fake.now_ns, 10) && !sl_slice(t));
 	unit_run_to_end();
 	unit_end();
 }

@@ -21,10 +21,6 @@ extern __thread s32 fake_cpu;
 /* Turns this thread has spent waiting for one thing. */
 extern __thread u64 fake_spins;
 
-/* By how much less than its slice a turn may last: 0, or what a test says. */
-extern u64 fake_tick_late_ns;
-#define sl_host_tick_late_ns() fake_tick_late_ns
-
 u64 fake_now_ns(void);
 void fake_wait_a_turn(void);
 void fake_lock_error(const char *what);
