@@ -97,44 +97,30 @@ static void count_down(struct sim_cpu *c)
 }
 
 /*
- * A task runs whose burst may be over: go on with its program until the CPU has
- * something that takes time, or nothing to do.
+ * Go on with the program of the task that runs, and schedule when that comes to it,
+ * until the CPU has something that takes time, or nothing to do.
  */
-static void go_on(struct sim_cpu *c)
+sl_inline void go_on(struct sim_cpu *c, enum sim_next next)
 {
-	bool is_running = true;
-
-	while (is_running && !sim.is_over) {
+	while (next != SIM_NEXT_NOTHING && !sim.is_over) {
 		struct sim_task *t = c->running;
-		enum sim_next next = SIM_NEXT_RUN;
 
-		if (!t->remaining_ns) {
+		if (next != SIM_NEXT_RUN) {
+			bool is_running = sim_schedule(c, (enum sl_why)next);
+
+			if (unlikely(next == SIM_NEXT_EXIT))
+				sim.nr_left--;
+			next = is_running ? SIM_NEXT_RUN : SIM_NEXT_NOTHING;
+		} else if (t->remaining_ns) {
+			c->burst_at_ns = sim_now_ns + t->remaining_ns;
+			set_tick(c);
+			next = SIM_NEXT_NOTHING;
+		} else {
 			/* What brought it here was not spurious. */
 			c->nr_kicks = 0;
 			next = sim_interpret(t);
 		}
-		switch (next) {
-		case SIM_NEXT_RUN:
-			c->burst_at_ns = sim_now_ns + t->remaining_ns;
-			set_tick(c);
-			is_running = false;
-			break;
-		case SIM_NEXT_BLOCK:
-			is_running = sim_schedule(c, SL_WHY_BLOCK);
-			break;
-		case SIM_NEXT_YIELD:
-			is_running = sim_schedule(c, SL_WHY_YIELD);
-			break;
-		case SIM_NEXT_KICKED:
-			is_running = sim_schedule(c, SL_WHY_RESCHED);
-			break;
-		case SIM_NEXT_EXIT:
-			is_running = sim_schedule(c, SL_WHY_EXIT);
-			sim.nr_left--;
-			break;
-		}
 	}
-	refresh_key(c);
 }
 
 /* A tick takes its cost from the task, without the task getting any further. */
@@ -156,27 +142,20 @@ static void steal_tick(struct sim_cpu *c)
 	sl_task_steal(&c->running->core, cost_ns);
 }
 
-static void handle_tick(struct sim_cpu *c)
+static enum sim_next handle_tick(struct sim_cpu *c)
 {
 	c->tick_at_ns = SIM_NEVER;
-	if (!c->running) {
-		refresh_key(c);
-		return;
-	}
+	if (!c->running)
+		return SIM_NEXT_NOTHING;
 	count_down(c);
-	if (sim_tick()) {
-		if (sim_schedule(c, SL_WHY_RESCHED))
-			go_on(c);
-		else
-			refresh_key(c);
-		return;
-	}
+	if (sim_tick())
+		return SIM_NEXT_RESCHED;
 	steal_tick(c);
 	set_tick(c);
-	refresh_key(c);
+	return SIM_NEXT_NOTHING;
 }
 
-static void handle_burst(struct sim_cpu *c)
+static enum sim_next handle_burst(struct sim_cpu *c)
 {
 	if (c->incoming) {
 		sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx,
@@ -186,16 +165,15 @@ static void handle_burst(struct sim_cpu *c)
 		count_down(c);
 	}
 	c->burst_at_ns = SIM_NEVER;
-	go_on(c);
+	return SIM_NEXT_RUN;
 }
 
-static void handle_resched(struct sim_cpu *c)
+static enum sim_next handle_resched(struct sim_cpu *c)
 {
 	/* A kick during a switch or a stolen tick waits for its end. */
 	if (c->incoming || (c->running && c->run_from_ns > sim_now_ns)) {
 		c->resched_at_ns = c->incoming ? c->burst_at_ns : c->run_from_ns;
-		refresh_key(c);
-		return;
+		return SIM_NEXT_NOTHING;
 	}
 	if (c->kicked_at_ns != sim_now_ns)
 		c->nr_kicks = 0;
@@ -205,28 +183,28 @@ static void handle_resched(struct sim_cpu *c)
 			 "CPU %u was kicked %u times at %llu ns: on a machine, policy '%s' would waste its time",
 			 (u32)c->idx, SIM_PER_INSTANT_MAX,
 			 (unsigned long long)sim_now_ns, sl_report().policy);
-		return;
+		return SIM_NEXT_NOTHING;
 	}
 	if (c->running)
 		count_down(c);
-	if (sim_schedule(c, SL_WHY_RESCHED))
-		go_on(c);
-	else
-		refresh_key(c);
+	return SIM_NEXT_RESCHED;
 }
 
 /* Handle the instant of @class that is due now on @cpu. */
 void sim_cpu_handle(s32 cpu, enum sim_class class)
 {
 	struct sim_cpu *c = &sim.cpus[cpu];
+	enum sim_next next;
 
 	sim_set_cpu(cpu);
 	if (likely(class == SIM_CLASS_BURST))
-		handle_burst(c);
+		next = handle_burst(c);
 	else if (class == SIM_CLASS_RESCHED)
-		handle_resched(c);
+		next = handle_resched(c);
 	else
-		handle_tick(c);
+		next = handle_tick(c);
+	go_on(c, next);
+	refresh_key(c);
 }
 
 void sim_cpu_set_resched(u32 idx, u64 t_ns)

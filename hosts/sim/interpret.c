@@ -335,7 +335,7 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
 	default:
 		if (!act(t, &step))
 			return SIM_NEXT_BLOCK;
-		return is_kicked() ? SIM_NEXT_KICKED : SIM_NEXT_RUN;
+		return is_kicked() ? SIM_NEXT_RESCHED : SIM_NEXT_RUN;
 	}
 }
 

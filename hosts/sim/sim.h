@@ -218,12 +218,14 @@ void sim_cpu_handle(s32 cpu, enum sim_class class);
 void sim_cpu_set_resched(u32 cpu, u64 t_ns);
 
 /* interpret.c */
+/* What a CPU does next: it schedules, and why, or one of the others. */
 enum sim_next {
-	SIM_NEXT_RUN,			/* remaining_ns is set */
-	SIM_NEXT_BLOCK,			/* has announced it to the core */
-	SIM_NEXT_YIELD,
-	SIM_NEXT_KICKED,		/* its CPU must schedule before it goes on */
-	SIM_NEXT_EXIT,
+	SIM_NEXT_RESCHED = SL_WHY_RESCHED,
+	SIM_NEXT_YIELD = SL_WHY_YIELD,
+	SIM_NEXT_BLOCK = SL_WHY_BLOCK,	/* has announced it to the core */
+	SIM_NEXT_EXIT = SL_WHY_EXIT,
+	SIM_NEXT_RUN = SL_NR_WHYS,	/* its task: remaining_ns is set, or the next op is due */
+	SIM_NEXT_NOTHING,
 };
 enum sim_next sim_interpret(struct sim_task *t);
 void sim_task_begin(struct sim_task *t, struct sim_task *parent);

@@ -30,6 +30,7 @@ enum sl_why {
 	SL_WHY_BLOCK,		/* after sl_task_prepare_block() */
 	SL_WHY_EXIT,
 	SL_WHY_TAKE_OVER,	/* an idle CPU, by one that stands on a task's stack still */
+	SL_NR_WHYS
 };
 
 struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 now_ns);

@@ -174,7 +174,7 @@ struct task_struct {
 	s32 static_prio;		/* 120 + nice */
 	s32 normal_prio;
 	u32 policy;
-	char comm[TASK_COMM_LEN];
+	char comm[TASK_COMM_LEN] __attribute__((aligned(8)));	/* written by words */
 };
 
 #endif
