@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from polars.testing import assert_frame_equal
 
 import schedlab
 from schedlab.errors import UnavailableError, UsageError
+from schedlab.hosts.kernel import KernelHost
 from schedlab.runs import far
 from schedlab.runs.case import Case
 from schedlab.runs.run import Plan, prepare, run_plan
@@ -286,6 +288,38 @@ def test_workers_that_cannot_do_runs_are_named(monkeypatch):
     assert len(text.splitlines()) == 3 and "tcp://a:1" not in text
     for words in ("b:1: has schedlab 0.0.7", "c:1: no C compiler", "d:1: cannot use schedlab"):
         assert words in text
+
+
+class Opened(Exception):
+    """Carries how a worker opened its host."""
+
+
+@dataclass(frozen=True)
+class StandIn(KernelHost):
+    """The teaching kernel's host up to the moment at which it would boot."""
+
+    def session(self, **_):
+        raise Opened(self.is_parallel)
+
+
+@pytest.mark.parametrize("is_parallel", [False, True])
+def test_a_worker_opens_the_host_as_the_plan_says(is_parallel, tmp_path, monkeypatch):
+    prepared = prepare(Plan(["textbook/rr"], ["rr"], tmp_path / "out"))
+    case = prepared.cases[0]
+    plan = replace(prepared.ready.plan, host="kernel", is_parallel=is_parallel)
+    source = far._pack(prepared.ready.built[case.policy_name])
+    monkeypatch.setattr("schedlab.runs.plan.open_host", lambda name: StandIn())
+    monkeypatch.setattr(far, "environment_of", lambda host: {})
+    with pytest.raises(Opened) as opened:
+        far.do_errand(far.Errand(schedlab.__version__, plan, case, source, None))
+    assert opened.value.args == (is_parallel,)
+
+
+def test_a_kernel_image_does_not_travel(tmp_path):
+    plan = Plan(["textbook/rr"], ["rr"], tmp_path / "out", host="guest", kernel=tmp_path / "bzImage")
+    with pytest.raises(UsageError, match="--kernel .*bzImage stays on this machine"):
+        run_plan(plan, executor=object())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_case_can_travel():

@@ -31,7 +31,7 @@ from typing import Any
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError, UsageError
-from ..hosts.choose import open_host, unavailable_reason
+from ..hosts.choose import unavailable_reason
 from ..policy.build import BuiltPolicy, build_policy, find_compiler
 from ..policy.find import load_policy, own_files
 from .case import (
@@ -48,7 +48,7 @@ from .case import (
     write_files,
     write_run,
 )
-from .plan import Plan
+from .plan import Plan, host_of
 
 _SCHEME = "dask://"
 _CONNECT_SECONDS = 10
@@ -327,7 +327,7 @@ def do_errand(errand: Errand) -> Answer:
             "machines the same"
         )
     started = time.monotonic()
-    host = open_host(errand.plan.host)
+    host = host_of(errand.plan)
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
         folder = Path(scratch, "source")
         ready = Ready(

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..hosts.choose import in_parallel, open_host, with_kernel
+from ..hosts.host import Host
 from ..workload.model import Workload
 
 
@@ -83,3 +85,13 @@ class Plan:
     keep_parquet: bool = True
     is_kept: bool = True
     command_line: str = ""
+
+
+def host_of(plan: Plan) -> Host:
+    """The host of a plan, as its options want it: here, and the same on a worker."""
+    host = open_host(plan.host)
+    if plan.is_parallel:
+        host = in_parallel(host)
+    if plan.kernel is not None:
+        host = with_kernel(host, plan.kernel)
+    return host

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import PolicyError, SpecError, UsageError
-from ..hosts.choose import OPTIONS, in_parallel, open_host, why_no_option, with_kernel
+from ..hosts.choose import OPTIONS, why_no_option
 from ..policy.build import BuiltPolicy, build_policy, find_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
@@ -44,7 +44,7 @@ from .case import Case, Programs, Ready, directory_of, environment_of, folder_na
 from .compare import compare_runs
 from .far import collect, send
 from .machine import CPUS_MAX
-from .plan import Plan
+from .plan import Plan, host_of
 from .workers import Finished, do_runs, nr_workers_of
 
 __all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "prepare", "run_plan"]
@@ -175,6 +175,10 @@ def run_plan(
     -----
     Ctrl-C ends the runs under way and returns what is finished.
     """
+    if executor is not None and plan.kernel is not None:
+        raise UsageError(
+            f"--kernel {plan.kernel} stays on this machine, and --executor's workers boot another: leave one out"
+        )
     prepared = prepare(plan)
     found = {case.position: known(prepared.ready, case) for case in prepared.cases} if known else {}
     todo = [case for case in prepared.cases if not found.get(case.position)]
@@ -220,11 +224,7 @@ def prepare(plan: Plan) -> Prepared:
 
         refuse_policies(ours[0])
     variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
-    host = open_host(plan.host)
-    if plan.is_parallel:
-        host = in_parallel(host)
-    if plan.kernel is not None:
-        host = with_kernel(host, plan.kernel)
+    host = host_of(plan)
     if variants:
         find_compiler()
     built = classes | _build_all(variants)
