@@ -65,7 +65,7 @@ def with_host(monkeypatch):
     """Function that puts a fake in the place of every host."""
 
     def put(write):
-        monkeypatch.setattr(run_module, "open_host", lambda name: FakeHost(write))
+        monkeypatch.setattr("schedlab.runs.plan.open_host", lambda name: FakeHost(write))
 
     return put
 
