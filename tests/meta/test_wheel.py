@@ -207,6 +207,26 @@ def test_the_environment_has_the_wheel_and_no_more_than_it_needs(root, empty_env
     assert '"status": "ok"' in done.stdout or '"status":"ok"' in done.stdout
 
 
+#: Size of what is installed besides the pip and setuptools of `venv`, as a user's `du` adds it up.
+SIZE = """
+import pathlib, sys, sysconfig
+site = pathlib.Path(sysconfig.get_path("purelib"))
+for each in site.iterdir():
+    if not each.name.startswith(("pip", "setuptools", "pkg_resources", "_distutils_hack", "__pycache__")):
+        files = [each, *each.rglob("*")]
+        print(each.name, sum(path.lstat().st_size for path in files if path.is_file()))
+"""
+SIZE_MAX = 300_000_000
+
+
+def test_the_environment_is_under_300_mb(empty_environment):
+    """It was 559: SciPy, Altair and vl-convert were in it; docs/dependencies.md says where they are."""
+    done = empty_environment(shlex.join(["python", "-c", SIZE]))
+    sizes = {name: int(size) for name, size in map(str.split, done.stdout.splitlines())}
+    assert {"schedlab", "numpy", "polars"} <= set(sizes), done.stderr
+    assert sum(sizes.values()) < SIZE_MAX, sizes
+
+
 def test_what_the_documents_offer_works_from_the_wheel_alone(root, empty_environment):
     commands = [command for command in offered(root) if command.startswith(("schedlab ", "sed "))]
     assert len(commands) > 15
@@ -218,6 +238,8 @@ def test_what_the_documents_offer_works_from_the_wheel_alone(root, empty_environ
         name = command.split()[1]
         if name in OF_CHECKOUT or "--host kernel" in command:
             assert done.returncode == 3 and "checkout" in done.stderr, said
+        elif "--figures" in command:
+            assert done.returncode == 3 and "pip install altair vl-convert-python" in done.stderr, said
         elif "--host uthreads" in command and "void: other processes" in done.stdout:
             # The command works; the machine was not its own.
             warnings.warn(said, stacklevel=1)
@@ -245,11 +267,11 @@ def test_every_command_of_help_explains_itself_from_the_wheel_alone(empty_enviro
 
 
 def test_each_module_of_the_wheel_can_be_imported(wheel, empty_environment):
-    """Nothing asks for a module that has stayed behind."""
+    """Nothing asks for a module that has stayed behind, or, but for what draws, for one of an extra."""
     names = [
         name[:-3].replace("/", ".") for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".py")
     ]
-    names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
+    names = [name.removesuffix(".__init__") for name in names if not name.endswith(("__main__", "charts"))]
     code = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
     done = empty_environment(shlex.join(["python", "-c", code, *names]))
     assert done.returncode == 0, done.stderr

@@ -22,10 +22,11 @@ from hypothesis import strategies as st
 
 from python.record_files import timeline_of
 from python.report_folders import EVIL, WORKLOAD, Page, make_runs, many_slices, rename_tasks
-from schedlab.errors import NotFoundError, UsageError
+from schedlab.errors import NotFoundError, UnavailableError, UsageError
 from schedlab.metrics.timeline import Timeline
 from schedlab.paths import policies_folder
 from schedlab.plots import charts as plots
+from schedlab.plots import installed
 from schedlab.records.file import Kind, Stop, read_records
 from schedlab.report import data as report_data
 from schedlab.report import over_time as report_time
@@ -360,6 +361,22 @@ def test_a_policy_that_is_ten_times_worse_is_darkest(runs):
     assert min(row["worse"] for row in rows) == 1
     for metric in {row["metric"] for row in rows}:
         assert min(row["worse"] for row in rows if row["metric"] == metric) == 1
+
+
+def test_a_page_without_what_draws_says_so_and_has_all_numbers(runs, page, tmp_path, monkeypatch):
+    """The extra `pictures` is not part of a default installation."""
+    for name in ("altair", "vl_convert", "schedlab.plots.charts"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(installed, "find_spec", lambda name: None)
+    out = tmp_path / "page.html"
+    with pytest.raises(UnavailableError, match="--figures .*: charts need .*: pip install altair"):
+        write_report(runs, out, figures=tmp_path / "figures")
+    assert not out.exists()
+    write_report(runs, out)
+    bare = out.read_text(encoding="utf-8")
+    assert "Not drawn: charts need" in bare and "<svg" in page and "<svg" not in bare
+    tables = re.compile(r"<table.*?</table>|<li>.*?</li>", re.S)
+    assert tables.findall(bare) == tables.findall(page)
 
 
 @pytest.mark.full

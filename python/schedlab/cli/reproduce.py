@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import EXIT_CHECK_FAILED, UsageError, did_you_mean
+from ..errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
 from .audit import REPORTS, report_folder
 
 
@@ -57,6 +57,10 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Run the experiments of the five reports again, and decide their claims."""
+    from ..plots.installed import why_no_charts
+
+    if lacking := why_no_charts():
+        raise UnavailableError(f"reproduce: {lacking}")
     from ..reproduce.replication import write_replication
     from ..reproduce.reproduction import Wanted
     from ..reproduce.steps import claims_json, reproduce_report

@@ -20,8 +20,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import UnavailableError, UsageError
 from ..metrics.dictionary import DICTIONARY
+from ..plots.installed import why_no_charts
 from . import pieces as page
 from .by_task import task_tables
 from .data import (
@@ -99,7 +100,12 @@ def write_report(
     NotFoundError, UsageError
         If there is no run in `folder`, a file is damaged, or `out` or `figures`
         cannot be written.
+    UnavailableError
+        If `figures` are asked for and nothing that draws is installed.
     """
+    lacking = why_no_charts()
+    if figures is not None and lacking:
+        raise UnavailableError(f"--figures {figures}: {lacking}")
     sections = read_sections(Path(folder))
     if workload is not None:
         known = [s.workload for s in sections]
@@ -111,7 +117,7 @@ def write_report(
     shown: set[str] = set()
     for number, section in enumerate(sections):
         rows, charts = time_charts(section)
-        drawn = list(drawings(section, rows))
+        drawn = list(drawings(section, rows)) if not lacking else []
         bodies.append(_body(section, drawn, charts, f"w{number}", shown))
         if figures is not None:
             written += _save_figures(section, drawn, Path(figures))
@@ -211,20 +217,11 @@ def _body(
     section: Section, drawn: Sequence[Drawing], charts: Sequence[dict[str, Any]], key: str, shown: set[str]
 ) -> str:
     """One section of the page."""
-    from ..plots import charts as plots
-
     title, question = _about(section)
     found = "".join(f"<li>{page.prose(line)}</li>" for line in page.sentences(section))
-    figures = "".join(
-        page.figure(
-            plots.to_svg(d.chart, has_variables=True),
-            key=f"{key}-{d.name}",
-            title=d.title,
-            text=d.text,
-            is_wide=d.is_wide,
-        )
-        for d in drawn
-    )
+    figures = "".join(_figure(each, f"{key}-{each.name}") for each in drawn)
+    if lacking := why_no_charts():
+        figures = f'<p class="soft">Not drawn: {escape(lacking)}. No number depends on them.</p>'
     every = [
         n
         for n, m in DICTIONARY.items()
@@ -254,6 +251,14 @@ def _body(
 {page.gantt(charts, key)}
 <details><summary>How to repeat this</summary>{page.provenance(section, shown)}</details>
 </section>"""
+
+
+def _figure(drawing: Drawing, key: str) -> str:
+    """A chart with its words."""
+    from ..plots import charts as plots
+
+    svg = plots.to_svg(drawing.chart, has_variables=True)
+    return page.figure(svg, key=key, title=drawing.title, text=drawing.text, is_wide=drawing.is_wide)
 
 
 def _tasks(section: Section) -> str:

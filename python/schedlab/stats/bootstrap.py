@@ -16,6 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from .special import ndtr, ndtri, stdtrit
+
 #: Differences below this part of the values are rounding, not measurement.
 ROUNDING = 1e-12
 #: Resampled values that are held at a time: 2.5 MB stay in a cache, 30 do not.
@@ -41,12 +43,10 @@ def _normal_levels(n: int, confidence: float, is_expanded: bool) -> tuple[float,
     A bootstrap uses the variance with divisor n and normal tails, which makes
     its intervals too narrow; the correction is Hesterberg's (2015).
     """
-    from scipy.special import ndtri, stdtrit
-
     if not is_expanded:
         z = float(ndtri(0.5 + confidence / 2))
     else:
-        z = math.sqrt(n / (n - 1)) * float(stdtrit(n - 1, 0.5 + confidence / 2))
+        z = math.sqrt(n / (n - 1)) * stdtrit(n - 1, 0.5 + confidence / 2)
     return -z, z
 
 
@@ -59,8 +59,6 @@ def _bca(
     place; `estimate` (n_rows,); `jackknife` (n_rows, n); `levels`, two normal
     quantiles.
     """
-    from scipy.special import ndtr, ndtri
-
     resampled.sort(axis=1)
     nr = resampled.shape[1]
     # A resample that equals the estimate but for rounding counts half.

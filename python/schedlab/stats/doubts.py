@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from .dip import CRITICAL, critical_dip, dip
 from .inference import BOOTSTRAP_MIN
+from .special import ndtr
 
 #: Largest distance from the median, in MADs scaled to a standard deviation,
 #: that 1 % of normal samples of size n exceed; from 20,000 draws each or more.
@@ -320,8 +321,6 @@ def drift_p_value(x: ArrayLike) -> float:
     >>> drift_p_value([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) < 0.001
     True
     """
-    from scipy.special import ndtr
-
     values = _thin(_sample(x))
     n = len(values)
     if n < SHAPE_MIN:

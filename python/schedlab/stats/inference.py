@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import SchedlabError
 from .bootstrap import ROUNDING, bca_of_means, bca_of_ratios
+from .special import bdtr, stdtr, stdtrit
 
 CONFIDENCE = 0.95
 #: Resamples of a bootstrap; odd by one, so that quantiles fall on them.
@@ -185,8 +186,6 @@ def _method(n: int, nr_resamples: int, seed: int) -> tuple[str, dict[str, Any]]:
 
 def _student_half(rows: np.ndarray, confidence: float) -> np.ndarray:
     """Half widths of Student's intervals of the means."""
-    from scipy.special import stdtrit
-
     n = rows.shape[1]
     return stdtrit(n - 1, 0.5 + confidence / 2) * rows.std(axis=1, ddof=1) / math.sqrt(n)
 
@@ -382,15 +381,13 @@ def quantile_ci(x_ns: ArrayLike, *, q: float = 0.5, confidence: float = CONFIDEN
     >>> ci.estimate_ns, ci.low_ns, ci.high_ns
     (305, 290, 980)
     """
-    from scipy.special import bdtr
-
     _row(x_ns, "x_ns")
     _check(confidence)
     if not 0 < q < 1:
         raise ValueError(f"q must be between 0 and 1 (got {q})")
     ordered = np.sort(np.asarray(x_ns))
     n, side = len(ordered), (1 - confidence) / 2
-    at_most = bdtr(np.arange(n + 1, dtype=float), n, q)  # P(values below the quantile <= k)
+    at_most = bdtr(n, q)  # P(values below the quantile <= k)
     low = int((at_most <= side).sum())
     high = int((at_most < 1 - side).sum()) + 1
     if low < 1 or high > n:
@@ -503,8 +500,6 @@ def _tests(
     a: np.ndarray, b: np.ndarray, difference: np.ndarray, scale: np.ndarray
 ) -> list[tuple[float | None, str]]:
     """p-value and name of the test of each row."""
-    from scipy.special import stdtr
-
     n = difference.shape[1]
     if n == 1:
         return [(None, "none")] * len(difference)

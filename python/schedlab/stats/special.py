@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Distribution functions behind intervals and tests: normal, Student's, binomial.
+
+SciPy has them, and 143 MB beside them, which each installation would carry for five
+functions. Tests hold each of these against SciPy's.
+
+Called by inference.py, bootstrap.py and doubts.py. Read next: inference.py.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+_ROOT_2 = math.sqrt(2)
+#: Terms of a continued fraction: it needs fewer than about the root of its larger parameter.
+_TERMS_MAX = 100_000
+_TINY = 1e-300
+#: Up to here a float holds each binomial coefficient.
+_COMB_MAX = 1000
+
+
+def ndtr(z: ArrayLike) -> np.ndarray:
+    """P(Z <= z) of a standard normal variable; an array of the shape of `z`."""
+    each = np.asarray(z, dtype=float)
+    flat = [0.5 * math.erfc(-value / _ROOT_2) for value in each.ravel().tolist()]
+    return np.array(flat, dtype=float).reshape(each.shape)
+
+
+def ndtri(p: ArrayLike) -> np.ndarray:
+    """Give the normal quantile of each probability, strictly between 0 and 1."""
+    each = np.asarray(p, dtype=float)
+    flat = [NormalDist().inv_cdf(value) for value in each.ravel().tolist()]
+    return np.array(flat, dtype=float).reshape(each.shape)
+
+
+def stdtr(df: int, t: ArrayLike) -> np.ndarray:
+    """P(T <= t) of Student's t with `df` degrees of freedom, exact in its tails."""
+    each = np.asarray(t, dtype=float)
+    flat = [_student(df, value) for value in each.ravel().tolist()]
+    return np.array(flat, dtype=float).reshape(each.shape)
+
+
+@lru_cache(maxsize=256)
+def stdtrit(df: int, p: float) -> float:
+    """Give the quantile of Student's t for `p` strictly between 0 and 1."""
+    if p < 0.5:
+        return -stdtrit(df, 1 - p)
+    low, high = 0.0, 1.0
+    while _student(df, high) < p:
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if _student(df, middle) < p else (low, middle)
+    return high
+
+
+def bdtr(n: int, q: float) -> np.ndarray:
+    """P(at most k of n) for k from 0 to n, each with probability `q`; shape (n + 1,)."""
+    if n > _COMB_MAX:
+        return np.array([*(beta_part(n - k, k + 1, 1 - q) for k in range(n)), 1.0])
+    # Exact where the terms are: ranks are chosen by whether a sum exceeds a round part.
+    terms = [math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n)]
+    return np.array([*np.cumsum(terms), 1.0])
+
+
+def _student(df: int, t: float) -> float:
+    """P(T <= t); a beta function of the square."""
+    if math.isnan(t):
+        return math.nan
+    square = t * t
+    # From 3 on beta_part() takes no complement, so that nothing cancels in a tail.
+    tail = 0.5 * (
+        beta_part(df / 2, 0.5, df / (df + square))
+        if square > 3
+        else 1 - beta_part(0.5, df / 2, square / (df + square))
+    )
+    return tail if t < 0 else 1 - tail
+
+
+def beta_part(a: float, b: float, x: float) -> float:
+    """Regularised incomplete beta function I_x(a, b).
+
+    Notes
+    -----
+    The continued fraction of DLMF 8.17.22, by Lentz's method; on the far side of the
+    mean that of the complement, which converges there.
+    """
+    if not 0 < x < 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - beta_part(b, a, 1 - x)
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
+    c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
+    fraction = d
+    for m in range(1, _TERMS_MAX):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / _away(1 + term * d)
+            c = _away(1 + term / c)
+            fraction *= c * d
+        if abs(c * d - 1) < 1e-16:
+            break
+    return front * fraction / a
+
+
+def _away(value: float) -> float:
+    """Value that may be divided by."""
+    return value if abs(value) > _TINY else _TINY
