@@ -20,6 +20,9 @@ struct sl_bpf {
 	u32		nr_maps;	/* read without lock */
 	struct sl_map	*attr_map;	/* task_attrs of the policy, or NULL */
 
+	sl_lock_t	objects_lock;
+	struct sl_object *objects;	/* objects_lock protects it */
+
 	sl_lock_t	timers_lock;
 	struct sl_timer	*timers;	/* timers_lock protects it */
 } ____cacheline_aligned;

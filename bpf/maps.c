@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * maps.c - BPF maps for natively compiled policies: hash, array, per-CPU array,
- * task storage, queue and stack.
+ * storage of tasks and cgroups, queue and stack.
  *
- * maps_create() iterators the map sites of a policy (include/scx/native.h) and
+ * maps_create() reads the map sites of a policy (include/scx/native.h) and
  * allocates every map once; nothing is allocated later. A pointer into a map
  * stays valid until the entry is deleted, as in Linux; the entry may then be
  * reused at once, as with Linux's preallocated maps. The lock guards the
@@ -13,7 +13,7 @@
  *	          entry = next | key | value
  *	array:    entries[key]                      = value
  *	per-CPU:  entries[cpu * max_entries + key]  = value
- *	storage:  entries[slot of the task]         = present | value
+ *	storage:  entries[slot of task or cgroup]   = present | value
  *	queue:    entries[(first + i) % max_entries] = value; a stack takes the last
  *
  * Read next: timer.c, which finds a timer's map element.
@@ -56,6 +56,7 @@ struct sl_bpf sl_bpf;
 /* Context: once, before any other call. */
 static void bpf_init(void)
 {
+	sl_lock_init(&sl_bpf.objects_lock);
 	sl_lock_init(&sl_bpf.timers_lock);
 }
 
@@ -179,7 +180,8 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 	if (map->type != BPF_MAP_TYPE_HASH) {
 		at = sl_map_lookup(map, key);
 		if (!at)
-			return map->type == BPF_MAP_TYPE_TASK_STORAGE ?
+			return map->type == BPF_MAP_TYPE_TASK_STORAGE ||
+			       map->type == BPF_MAP_TYPE_CGRP_STORAGE ?
 			       E_OPNOTSUPP : E_2BIG;
 		if (flags & BPF_NOEXIST)
 			return E_EXIST;
@@ -301,19 +303,40 @@ long sl_map_delete(struct sl_map *map, const void *key)
 	return err;
 }
 
+/* Whose storage it is: a task or a cgroup, by its place in the core's table. */
+struct owner {
+	u32 type;		/* the map that has storage of such */
+	const u32 *slot;
+	const bool *exists;
+};
+
+static struct owner task_owner(struct task_struct *p)
+{
+	struct sl_task *t = sl_task_of(p);
+
+	return (struct owner){ BPF_MAP_TYPE_TASK_STORAGE, &t->idx, &t->is_attached };
+}
+
+static struct owner cgroup_owner(struct cgroup *cgrp)
+{
+	struct sl_cgroup *g = cgroup_of(cgrp);
+
+	return (struct owner){ BPF_MAP_TYPE_CGRP_STORAGE, &g->idx, &g->exists };
+}
+
 /*
  * Under the lock, because a policy's pointer may be stale: either the task is
  * still attached and its storage is forgotten after this, or there is none.
  */
-static void *create_storage(struct sl_map *map, struct sl_task *t,
+static void *create_storage(struct sl_map *map, struct owner owner,
 			    const void *value)
 {
 	u8 *at = NULL;
 	u8 *entry;
 
 	sl_lock(&map->lock);
-	if (smp_load_acquire(&t->is_attached)) {
-		entry = entry_at(map, READ_ONCE(t->idx));
+	if (smp_load_acquire(owner.exists)) {
+		entry = entry_at(map, READ_ONCE(*owner.slot));
 		at = entry + map->value_off;
 		if (!READ_ONCE(*(next_of(entry)))) {
 			if (value)
@@ -327,34 +350,44 @@ static void *create_storage(struct sl_map *map, struct sl_task *t,
 	return at;
 }
 
-void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
-			  const void *value, u64 flags)
+sl_inline void *get_storage(struct sl_map *map, struct owner owner,
+			    const void *value, u64 flags)
 {
-	struct sl_task *t = sl_task_of(p);
 	u8 *entry;
 
 	SL_ASSERT(map);
-	if (!p || map->type != BPF_MAP_TYPE_TASK_STORAGE || !READ_ONCE(t->is_attached))
+	if (map->type != owner.type || !READ_ONCE(*owner.exists))
 		return NULL;
-	entry = entry_at(map, READ_ONCE(t->idx));
+	entry = entry_at(map, READ_ONCE(*owner.slot));
 	if (smp_load_acquire(next_of(entry)))
 		return entry + map->value_off;
 	if (!(flags & BPF_LOCAL_STORAGE_GET_F_CREATE))
 		return NULL;
-	return create_storage(map, t, value);
+	return create_storage(map, owner, value);
 }
 
-long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
+void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
+			  const void *value, u64 flags)
 {
-	struct sl_task *t = sl_task_of(p);
+	return p ? get_storage(map, task_owner(p), value, flags) : NULL;
+}
+
+void *sl_cgrp_storage_get(struct sl_map *map, struct cgroup *cgrp,
+			  const void *value, u64 flags)
+{
+	return cgrp ? get_storage(map, cgroup_owner(cgrp), value, flags) : NULL;
+}
+
+static long delete_storage(struct sl_map *map, struct owner owner)
+{
 	long err = E_NOENT;
 	u32 *is_present;
 
-	if (map->type != BPF_MAP_TYPE_TASK_STORAGE)
+	if (map->type != owner.type)
 		return E_INVAL;
 	sl_lock(&map->lock);
-	is_present = next_of(entry_at(map, READ_ONCE(t->idx)));
-	if (smp_load_acquire(&t->is_attached) && READ_ONCE(*is_present)) {
+	is_present = next_of(entry_at(map, READ_ONCE(*owner.slot)));
+	if (smp_load_acquire(owner.exists) && READ_ONCE(*is_present)) {
 		smp_store_release(is_present, 0);
 		err = 0;
 	}
@@ -362,20 +395,36 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
 	return err;
 }
 
+long sl_task_storage_delete(struct sl_map *map, struct task_struct *p)
+{
+	return delete_storage(map, task_owner(p));
+}
+
+long sl_cgrp_storage_delete(struct sl_map *map, struct cgroup *cgrp)
+{
+	return delete_storage(map, cgroup_owner(cgrp));
+}
+
+/* Context: tables_lock held. */
+static void forget_storage(u32 type, u32 slot)
+{
+	for (u32 i = 0; i < sl_bpf.nr_maps; i++) {
+		struct sl_map *map = &sl_bpf.maps[i];
+
+		if (map->type != type)
+			continue;
+		sl_lock(&map->lock);
+		smp_store_release(next_of(entry_at(map, slot)), 0);
+		sl_unlock(&map->lock);
+	}
+}
+
 /* The task's slot will be another task's: its storage must not be found. Other
  * CPUs may be loading a policy. */
 static void maps_forget_task(struct sl_task *t)
 {
 	sl_lock(&sl_core.tables_lock);
-	for (u32 i = 0; i < sl_bpf.nr_maps; i++) {
-		struct sl_map *map = &sl_bpf.maps[i];
-
-		if (map->type != BPF_MAP_TYPE_TASK_STORAGE)
-			continue;
-		sl_lock(&map->lock);
-		smp_store_release(next_of(entry_at(map, t->idx)), 0);
-		sl_unlock(&map->lock);
-	}
+	forget_storage(BPF_MAP_TYPE_TASK_STORAGE, t->idx);
 	if (sl_bpf.attr_map)
 		sl_map_delete(sl_bpf.attr_map, &t->p.pid);
 	sl_unlock(&sl_core.tables_lock);
@@ -405,6 +454,10 @@ static int set_sizes(struct sl_map *map)
 	case BPF_MAP_TYPE_TASK_STORAGE:
 		head_bytes = sizeof(u32);
 		map->nr_slots = sl_core.tasks_max;
+		break;
+	case BPF_MAP_TYPE_CGRP_STORAGE:
+		head_bytes = sizeof(u32);
+		map->nr_slots = SL_CGROUPS_MAX;
 		break;
 	default:
 		return E_OPNOTSUPP;

@@ -43,6 +43,7 @@
 #define SL_DISPATCH_BATCH_MAX 64
 #define SL_DISPATCH_LOOPS_MAX 32
 #define SL_DSQS_MAX 16384
+#define SL_CGROUPS_MAX 256
 
 struct sl_dsq {
 	u64		id;	/* SCX_DSQ_* or the policy's; changes while dead */
@@ -70,7 +71,9 @@ struct sl_dsq {
 	X(runnable) X(running) X(stopping) X(quiescent) X(yield)	\
 	X(set_weight) X(set_cpumask) X(update_idle) X(init_task)	\
 	X(exit_task) X(enable) X(disable) X(init) X(exit) X(timer)	\
-	X(dump) X(dump_cpu) X(dump_task)
+	X(dump) X(dump_cpu) X(dump_task)				\
+	X(cgroup_init) X(cgroup_exit) X(cgroup_prep_move)		\
+	X(cgroup_move) X(cgroup_set_weight) X(cgroup_set_bandwidth)
 enum sl_callback {
 	SL_IN_NOTHING,
 #define SL_CALLBACK(name) SL_IN_##name,
@@ -170,6 +173,9 @@ struct sl_core {
 	u64		nr_tasks_end;	/* one past the last slot that was used; atomic */
 
 	const struct sl_policy *policy ____cacheline_aligned;
+
+	struct sl_cgroup *cgroups;	/* [SL_CGROUPS_MAX]; see cgroup.c */
+	u32		nr_cgroups;	/* that were ever made; atomic */
 
 	u64		nr_dumps;	/* atomic: in progress */
 	u64		is_changing;	/* atomic: a policy comes or goes */

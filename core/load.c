@@ -144,6 +144,8 @@ static void forget_policy(void)
 	timers_destroy();
 	spin_locks_reset();
 	maps_destroy();
+	objects_free();
+	forget_cgroups();
 	destroy_dsqs();
 }
 
@@ -252,6 +254,11 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	}
 	if (!err && ops->init)
 		err = SL_CALL_RET(this_cpu, ops->init, init, NULL);
+	if (!err) {
+		err = init_cgroups(this_cpu, ops);
+		if (err)
+			refuse_ops(err, "ops.cgroup_init() failed (%d)", err);
+	}
 	if (err) {
 		/* Said to our caller, not to the host. */
 		smp_store_release(&sl_core.exit_done, 1);
@@ -284,6 +291,7 @@ static void exit_tasks(struct sl_cpu *this_cpu)
 			SL_CALL(this_cpu, sl_core.ops.exit_task, exit_task, t,
 				&t->p, &args);
 	}
+	exit_cgroups(this_cpu);
 	unlock_tasks();
 	sl_core.exit_info.kind = SCX_EXIT_UNREG;
 	sl_core.exit_info.reason = exit_reason(SCX_EXIT_UNREG);

@@ -117,7 +117,8 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_core.tasks = sl_host_alloc(sl_core.tasks_max *
 				      sizeof(struct sl_task *));
-	if (!sl_core.cpus || !sl_core.dsqs || !sl_core.tasks || alloc_masks())
+	if (!sl_core.cpus || !sl_core.dsqs || !sl_core.tasks || alloc_masks() ||
+	    alloc_cgroups())
 		return -12;
 	set_topology(config);
 	return init_cpus();
@@ -141,6 +142,7 @@ void sl_core_exit(void)
 	sl_host_free(sl_core.llc_mask, nr * sizeof(struct cpumask));
 	sl_host_free(sl_core.node_mask, nr * sizeof(struct cpumask));
 	sl_host_free(sl_core.smt, nr * 3 * sizeof(u16));
+	free_cgroups();
 	sl_host_free(sl_core.tasks, sl_core.tasks_max * sizeof(struct sl_task *));
 	sl_host_free(sl_core.dsqs, 2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_host_free(sl_core.cpus, nr * sizeof(struct sl_cpu));
@@ -225,6 +227,7 @@ void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm)
 	t->nr_migrations = 0;
 	t->from_dsq_id = 0;
 	t->attr = (struct task_attr){ 0 };
+	WRITE_ONCE(t->cgroup, root_cgroup());
 }
 
 /* Context: set up, not attached. */
@@ -239,6 +242,7 @@ void sl_task_set_nice(struct sl_task *t, s32 nice)
 void sl_task_inherit(struct sl_task *t, const struct sl_task *parent)
 {
 	t->attr = parent->attr;
+	WRITE_ONCE(t->cgroup, READ_ONCE(parent->cgroup));
 	WRITE_ONCE(t->p.scx.weight, parent->p.scx.weight);
 }
 
@@ -297,7 +301,7 @@ static bool enter_table(struct sl_cpu *this_cpu, struct sl_task *t)
  */
 static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
 {
-	struct scx_init_task_args args = { .fork = is_fork };
+	struct scx_init_task_args args = { .fork = is_fork, .cgroup = t->cgroup };
 	int err = 0;
 
 	/* Without the lock no other CPU changes those of a task that is new. */

@@ -113,6 +113,9 @@ SL_HELPER(181, long, bpf_loop, u32 nr_loops, void *callback, void *ctx,
 SL_HELPER(194, void *, bpf_kptr_xchg, void *slot, void *ptr);
 SL_HELPER(195, void *, bpf_map_lookup_percpu_elem, void *map, const void *key,
 	  u32 cpu);
+SL_HELPER(210, void *, bpf_cgrp_storage_get, void *map, struct cgroup *cgrp,
+	  void *value, u64 flags);
+SL_HELPER(211, long, bpf_cgrp_storage_delete, void *map, struct cgroup *cgrp);
 
 #ifndef CLOCK_MONOTONIC
 #define CLOCK_MONOTONIC 1
@@ -438,6 +441,25 @@ static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu,
 					     cpus_allowed, flags);
 }
 
+void *bpf_obj_new_impl(u64 type_id, void *unused) __ksym __weak;
+void bpf_obj_drop_impl(void *object, void *unused) __ksym __weak;
+int bpf_rbtree_add_impl(struct bpf_rb_root *root, struct bpf_rb_node *node,
+			bool (*less)(struct bpf_rb_node *a,
+				     const struct bpf_rb_node *b),
+			void *unused, u64 unused_too) __ksym __weak;
+struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root,
+				      struct bpf_rb_node *node) __ksym __weak;
+struct bpf_rb_node *bpf_rbtree_first(struct bpf_rb_root *root) __ksym __weak;
+#define bpf_obj_new(type) \
+	((type *)bpf_obj_new_impl(__builtin_btf_type_id(*(type *)0, 0), NULL))
+#define bpf_obj_drop(object) bpf_obj_drop_impl((object), NULL)
+#define bpf_rbtree_add(root, node, less) \
+	bpf_rbtree_add_impl((root), (node), (less), NULL, 0)
+struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym __weak;
+struct cgroup *bpf_cgroup_from_id(u64 id) __ksym __weak;
+struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, s32 level) __ksym __weak;
+struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp) __ksym __weak;
+void bpf_cgroup_release(struct cgroup *cgrp) __ksym __weak;
 struct bpf_cpumask *bpf_cpumask_create(void) __ksym __weak;
 void bpf_cpumask_release(struct bpf_cpumask *mask) __ksym __weak;
 struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *mask) __ksym __weak;

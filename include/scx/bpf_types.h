@@ -83,6 +83,7 @@ enum scx_ops_flags {
 	SCX_OPS_ENQ_MIGRATION_DISABLED	= 1ULL << 4,
 	SCX_OPS_ALLOW_QUEUED_WAKEUP	= 1ULL << 5,
 	SCX_OPS_BUILTIN_IDLE_PER_NODE	= 1ULL << 6,
+	SCX_OPS_HAS_CGROUP_WEIGHT	= 0,	/* without effect, and gone from Linux */
 };
 
 enum scx_ent_flags {
@@ -174,6 +175,15 @@ enum scx_pick_idle_cpu_flags {
 #define SCX_PICK_IDLE_IN_NODE \
 	SL_CORE_FLAG(scx_pick_idle_cpu_flags, SCX_PICK_IDLE_IN_NODE)
 
+/* What is in a policy's own structures, of the size that Linux says. */
+struct bpf_rb_root {
+	u64 opaque[2];
+} __attribute__((aligned(8)));
+
+struct bpf_rb_node {
+	u64 opaque[4];
+} __attribute__((aligned(8)));
+
 /* From here on, every field access is relocated to the running kernel. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), \
 			     apply_to = record)
@@ -198,8 +208,26 @@ struct scx_exit_info {
 	char *dump;
 };
 
+struct kernfs_node {
+	const char *name;
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+	s32 level;
+};
+
+struct scx_cgroup_init_args {
+	u32 weight;
+	u64 bw_period_us;
+	u64 bw_quota_us;
+	u64 bw_burst_us;
+};
+
 struct scx_init_task_args {
 	bool fork;
+	struct cgroup *cgroup;
 };
 
 struct scx_exit_task_args {

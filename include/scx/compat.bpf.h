@@ -15,6 +15,7 @@
 #define __COMPAT_is_enq_cpu_selected(enq_flags) \
 	(((enq_flags) & SCX_ENQ_CPU_SELECTED) != 0)
 #define __COMPAT_scx_bpf_cpu_curr(cpu) scx_bpf_cpu_curr(cpu)
+#define __COMPAT_scx_bpf_task_cgroup(p) scx_bpf_task_cgroup(p)
 #define __COMPAT_scx_bpf_dsq_peek(dsq_id) scx_bpf_dsq_peek(dsq_id)
 #define __COMPAT_scx_bpf_dsq_move(it, p, dsq_id, enq_flags) \
 	scx_bpf_dsq_move((it), (p), (dsq_id), (enq_flags))

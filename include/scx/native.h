@@ -195,6 +195,13 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p);
 	sl_task_storage_get(SL_MAP_SITE(m, 0), (p), (value), (flags))
 #define bpf_task_storage_delete(m, p) \
 	sl_task_storage_delete(SL_MAP_SITE(m, 0), (p))
+void *sl_cgrp_storage_get(struct sl_map *map, struct cgroup *cgrp,
+			  const void *value, u64 flags);
+long sl_cgrp_storage_delete(struct sl_map *map, struct cgroup *cgrp);
+#define bpf_cgrp_storage_get(m, cgrp, value, flags) \
+	sl_cgrp_storage_get(SL_MAP_SITE(m, 0), (cgrp), (const void *)(value), (flags))
+#define bpf_cgrp_storage_delete(m, cgrp) \
+	sl_cgrp_storage_delete(SL_MAP_SITE(m, 0), (cgrp))
 
 #define bpf_perf_event_read_value(m, flags, value, bytes) \
 	((void)SL_MAP_SITE(m, 1), (void)(flags), \
@@ -296,6 +303,14 @@ static inline bool is_migration_disabled(const struct task_struct *p)
 	return __atomic_load_n(&p->migration_disabled, __ATOMIC_RELAXED);
 }
 
+/* ---- cgroups: a reference that is never given back does no harm here --------- */
+
+struct cgroup *scx_bpf_task_cgroup(struct task_struct *p);
+struct cgroup *bpf_cgroup_from_id(u64 id);
+struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, s32 level);
+struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp);
+void bpf_cgroup_release(struct cgroup *cgrp);
+
 /* ---- dispatch queues --------------------------------------------------- */
 
 s32 scx_bpf_create_dsq(u64 dsq_id, s32 node);
@@ -384,6 +399,15 @@ bool bpf_cpumask_empty(const struct cpumask *mask);
 bool bpf_cpumask_full(const struct cpumask *mask);
 void bpf_cpumask_copy(struct bpf_cpumask *dst, const struct cpumask *src);
 #define cast_mask(mask) ((const struct cpumask *)(mask))
+void *sl_obj_new(u64 bytes);
+void sl_obj_drop(void *object);
+#define bpf_obj_new(type) ((type *)sl_obj_new(sizeof(type)))
+#define bpf_obj_drop(object) sl_obj_drop(object)
+int bpf_rbtree_add(struct bpf_rb_root *root, struct bpf_rb_node *node,
+		   bool (*less)(struct bpf_rb_node *a, const struct bpf_rb_node *b));
+struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root,
+				      struct bpf_rb_node *node);
+struct bpf_rb_node *bpf_rbtree_first(struct bpf_rb_root *root);
 #define bpf_kptr_xchg(slot, ptr) \
 	__atomic_exchange_n((slot), (ptr), __ATOMIC_ACQ_REL)
 

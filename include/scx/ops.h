@@ -74,7 +74,9 @@ struct scx_event_stats {
 	s64 SCX_EV_BYPASS_ACTIVATE;
 };
 
+struct cgroup;
 struct cpumask;
+struct scx_cgroup_init_args;
 struct scx_cpu_acquire_args;
 struct scx_cpu_release_args;
 struct scx_dump_ctx;
@@ -115,6 +117,17 @@ struct sched_ext_ops {
 	void (*dump)(struct scx_dump_ctx *ctx);
 	void (*dump_cpu)(struct scx_dump_ctx *ctx, s32 cpu, bool idle);
 	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
+	s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
+	void (*cgroup_exit)(struct cgroup *cgrp);
+	s32 (*cgroup_prep_move)(struct task_struct *p, struct cgroup *from,
+				struct cgroup *to);
+	void (*cgroup_move)(struct task_struct *p, struct cgroup *from,
+			    struct cgroup *to);
+	void (*cgroup_cancel_move)(struct task_struct *p, struct cgroup *from,
+				   struct cgroup *to);
+	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
+	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us,
+				     u64 quota_us, u64 burst_us);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u32 dispatch_max_batch;		/* 0: 32 */

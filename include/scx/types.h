@@ -28,6 +28,18 @@ struct bpf_cpumask {
 	u32 usage;
 };
 
+/* Zeroed they are an empty tree, and a node in none. See bpf/objects.c. */
+struct bpf_rb_node {
+	struct bpf_rb_node *next;
+	struct bpf_rb_node *prev;
+	struct bpf_rb_root *root;
+};
+
+struct bpf_rb_root {
+	struct bpf_rb_node *first;
+	struct bpf_rb_node *last;
+};
+
 /* Dispatch queue ids: bit 63 marks built-in queues, bit 62 "local of CPU n". */
 #define SCX_DSQ_FLAG_BUILTIN	(1ULL << 63)
 #define SCX_DSQ_FLAG_LOCAL_ON	(1ULL << 62)
@@ -74,6 +86,7 @@ struct bpf_cpumask {
 #define SCX_OPS_ENQ_EXITING		(1ULL << 2)
 #define SCX_OPS_ENQ_MIGRATION_DISABLED	(1ULL << 4)
 #define SCX_OPS_ALLOW_QUEUED_WAKEUP	(1ULL << 5)	/* a permission; see S39 */
+#define SCX_OPS_HAS_CGROUP_WEIGHT	0ULL	/* without effect, and gone from Linux */
 
 /*
  * Flags that only Linux can do what they ask for: a policy that uses one does not
@@ -104,8 +117,26 @@ struct scx_exit_info {
 	char *dump;
 };
 
+struct kernfs_node {
+	const char *name;	/* "" for the root */
+	u64 id;			/* 1 for the root */
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+	s32 level;		/* 0 for the root */
+};
+
+struct scx_cgroup_init_args {
+	u32 weight;		/* 1..10000, 100 by default */
+	u64 bw_period_us;
+	u64 bw_quota_us;	/* of each period; ~0: no limit */
+	u64 bw_burst_us;
+};
+
 struct scx_init_task_args {
 	bool fork;		/* the task is being created, not taken over */
+	struct cgroup *cgroup;	/* that it is in */
 };
 
 struct scx_exit_task_args {

@@ -45,6 +45,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_MAP_TYPE_CGRP_STORAGE = 32,
 };
 
 /* Of the CPU's own counters, which no host here reads: -ENOENT, as where none is open. */

@@ -104,7 +104,7 @@ def play(program, kind, policy, *words):
 
 
 UNIT_SOURCES = [
-    "unit.c", "unit_credit.c", "unit_dsq.c", "unit_dump.c", "unit_idle.c", "unit_idlers.c", "unit_maps.c", "unit_misuse.c",
+    "unit.c", "unit_cgroup.c", "unit_credit.c", "unit_dsq.c", "unit_dump.c", "unit_idle.c", "unit_idlers.c", "unit_maps.c", "unit_misuse.c",
     "unit_policy.c", "unit_races.c", "unit_refused.c", "unit_text.c",
 ]  # fmt: skip
 UNITS = (
@@ -114,6 +114,9 @@ UNITS = (
     "race_policy_comes_while_one_wakes", "race_reused_memory",
     "race_stale_turn", "race_wake_after_the_clock",
     "affinity_waits_for_migration",
+    "a_cgroup_has_a_weight_and_a_bandwidth", "a_task_is_moved_wherever_it_is", "a_tree_keeps_its_nodes_in_order",
+    "cgroups_are_found_and_removed", "cgroups_come_and_go_with_the_policy",
+    "the_cgroup_of_another_task_is_not_told",
     "a_change_kicks_no_cpu", "a_cpu_that_loses_its_task_takes_another", "a_move_does_not_unbind_a_task",
     "a_disallowed_task_is_an_error", "a_policy_may_leave", "a_policy_that_leaves_writes_nothing_down",
     "dump_of_a_policy_has_a_length", "what_is_not_supported_is_refused_by_name", "a_running_task_whose_slice_is_set_is_the_hosts_business",

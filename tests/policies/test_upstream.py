@@ -152,7 +152,7 @@ def test_simulator_and_kernel_run_it_alike(upstream, need, simulator, root, tmp_
 
 
 #: Of the schedulers with a Rust half or a launch file, those that run; docs/upstream.md has all.
-AS_PUBLISHED = ("central", "nest", "qmap", "beerland", "bpfland", "cosmos", "flash", "tickless")
+AS_PUBLISHED = ("central", "flatcg", "nest", "qmap", "beerland", "bpfland", "cosmos", "flash", "tickless")
 
 
 @pytest.mark.parametrize("name", AS_PUBLISHED)

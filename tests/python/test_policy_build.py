@@ -584,7 +584,7 @@ def test_last_arguments_may_be_left_out_and_widths_may_differ(write):
 
 
 def test_every_callback_has_a_prototype():
-    assert len(operations()) == 27
+    assert len(operations()) == 34
     assert str(operations()["dispatch"]) == "(s32 cpu, struct task_struct *prev)"
     assert operations()["init"].arguments == ()
 

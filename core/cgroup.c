@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cgroup.c - the tree of cgroups, and what a policy hears of it.
+ *
+ * A cgroup has a weight and a bandwidth that mean what the policy makes of them: the
+ * core tells it, and limits nothing itself (S44). The root always exists. One that was
+ * removed keeps its memory, so that a policy's stale pointer does no harm; hence there
+ * are at most SL_CGROUPS_MAX in a machine's life, and a reference is no more than the pointer.
+ *
+ * Called by hosts. The tree changes from one place at a time, and not while a policy
+ * comes or goes: that is the host's business. Tasks come and go meanwhile.
+ *
+ * Read next: tasks.c, where tasks come and go; bpf/maps.c, the storage of a cgroup.
+ */
+#include "core.h"
+
+#define CGROUP_NAME_LEN 32
+
+struct sl_cgroup {
+	struct cgroup	cgroup;		/* first, so that a policy's pointer is ours as well */
+	struct kernfs_node kn;
+	struct sl_cgroup *parent;	/* NULL: the root */
+	struct scx_cgroup_init_args args;
+	u32		idx;		/* place in sl_core.cgroups */
+	bool		exists;		/* atomic */
+	bool		is_known;	/* ops.cgroup_init() was called */
+	char		name[CGROUP_NAME_LEN];
+};
+
+/* @cgrp: NULL: the root. */
+static struct sl_cgroup *cgroup_of(struct cgroup *cgrp)
+{
+	return cgrp ? (struct sl_cgroup *)cgrp : &sl_core.cgroups[0];
+}
+
+static struct cgroup *root_cgroup(void)
+{
+	return &sl_core.cgroups[0].cgroup;
+}
+
+static struct sl_cgroup *add_cgroup(struct sl_cgroup *parent, const char *name,
+				    u32 weight)
+{
+	struct sl_cgroup *g = &sl_core.cgroups[sl_core.nr_cgroups];
+
+	*g = (struct sl_cgroup){
+		.cgroup = { .kn = &g->kn, .level = parent ? parent->cgroup.level + 1 : 0 },
+		.kn = { .name = g->name, .id = sl_core.nr_cgroups + 1ULL },
+		.parent = parent,
+		.args = { .weight = weight, .bw_period_us = 100000, .bw_quota_us = ~0ULL },
+		.idx = sl_core.nr_cgroups,
+		.exists = true,
+	};
+	sl_print_to(g->name, sizeof(g->name), "%s", name);
+	return g;
+}
+
+/* From now on it is found by its id. */
+static void publish_cgroup(struct sl_cgroup *g)
+{
+	smp_store_release(&sl_core.nr_cgroups, g->idx + 1);
+}
+
+/* First of all, so that no storage is made for it any more. */
+static void forget_cgroup(struct sl_cgroup *g)
+{
+	smp_store_release(&g->exists, false);
+	sl_lock(&sl_core.tables_lock);
+	forget_storage(BPF_MAP_TYPE_CGRP_STORAGE, g->idx);
+	sl_unlock(&sl_core.tables_lock);
+}
+
+static int alloc_cgroups(void)
+{
+	sl_core.cgroups = sl_host_alloc(SL_CGROUPS_MAX * sizeof(struct sl_cgroup));
+	if (!sl_core.cgroups)
+		return -12;
+	publish_cgroup(add_cgroup(NULL, "", 100));
+	return 0;
+}
+
+static void free_cgroups(void)
+{
+	sl_host_free(sl_core.cgroups, SL_CGROUPS_MAX * sizeof(struct sl_cgroup));
+}
+
+/* A parent comes before its children, as it was made before them. */
+static int init_cgroups(struct sl_cpu *this_cpu, const struct sched_ext_ops *ops)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < sl_core.nr_cgroups; i++) {
+		struct sl_cgroup *g = &sl_core.cgroups[i];
+
+		if (!g->exists)
+			continue;
+		if (ops->cgroup_init)
+			err = SL_CALL_RET(this_cpu, ops->cgroup_init, cgroup_init, NULL,
+					  &g->cgroup, &g->args);
+		g->is_known = !err;
+	}
+	return err;
+}
+
+/* And leaves after them. */
+static void exit_cgroups(struct sl_cpu *this_cpu)
+{
+	for (u32 i = sl_core.nr_cgroups; i-- > 0;) {
+		struct sl_cgroup *g = &sl_core.cgroups[i];
+
+		if (g->is_known && sl_core.ops.cgroup_exit)
+			SL_CALL(this_cpu, sl_core.ops.cgroup_exit, cgroup_exit, NULL,
+				&g->cgroup);
+	}
+}
+
+static void forget_cgroups(void)
+{
+	for (u32 i = 0; i < sl_core.nr_cgroups; i++)
+		sl_core.cgroups[i].is_known = false;
+}
+
+/**
+ * sl_cgroup_create - make a cgroup
+ * @parent: exists; NULL: the root
+ * @name: of its own, without those above it; cut if it is too long
+ * @weight: 1..10000
+ * @made: out: the cgroup; unchanged on failure
+ *
+ * Context: no lock held; see the top of the file.
+ * Return: 0; -ENOSPC; or what ops.cgroup_init() returned: then there is none.
+ */
+int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
+		     struct cgroup **made)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	struct sl_cgroup *g;
+	int err = 0;
+
+	SL_ASSERT(weight >= 1 && weight <= 10000);
+	SL_ASSERT(cgroup_of(parent)->exists);
+	if (sl_core.nr_cgroups == SL_CGROUPS_MAX)
+		return -28;
+	g = add_cgroup(cgroup_of(parent), name, weight);
+	if (!sl_is_bypassed()) {
+		__auto_type init = SL_OP(cgroup_init);
+
+		if (init)
+			err = SL_CALL_RET(this_cpu, init, cgroup_init, NULL, &g->cgroup,
+					  &g->args);
+		g->is_known = !err;
+	}
+	if (err) {
+		forget_cgroup(g);
+	} else {
+		publish_cgroup(g);
+		*made = &g->cgroup;
+	}
+	flush(this_cpu);
+	return err;
+}
+
+static bool has_members(const struct sl_cgroup *g)
+{
+	bool has = false;
+
+	for (u32 i = 0; i < sl_core.nr_cgroups; i++)
+		has |= sl_core.cgroups[i].exists && sl_core.cgroups[i].parent == g;
+	lock_tasks();
+	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
+		struct sl_task *t = task_in_slot(i);
+
+		has |= t && READ_ONCE(t->cgroup) == &g->cgroup;
+	}
+	unlock_tasks();
+	return has;
+}
+
+/* Context: as above. Return: 0, or -EBUSY: it has children or tasks, or is the root. */
+int sl_cgroup_remove(struct cgroup *cgrp)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	struct sl_cgroup *g = cgroup_of(cgrp);
+
+	SL_ASSERT(g->exists);
+	if (!g->parent || has_members(g))
+		return -16;
+	if (g->is_known)
+		SL_CALL_OP(this_cpu, cgroup_exit, NULL, &g->cgroup);
+	g->is_known = false;
+	forget_cgroup(g);
+	flush(this_cpu);
+	return 0;
+}
+
+/* @weight: 1..10000; the policy hears of one that is another. Context: as above. */
+void sl_cgroup_set_weight(struct cgroup *cgrp, u32 weight)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	struct sl_cgroup *g = cgroup_of(cgrp);
+
+	SL_ASSERT(g->exists && weight >= 1 && weight <= 10000);
+	if (g->args.weight == weight)
+		return;
+	if (g->is_known)
+		SL_CALL_OP(this_cpu, cgroup_set_weight, NULL, &g->cgroup, weight);
+	g->args.weight = weight;
+	flush(this_cpu);
+}
+
+/* @quota_us: ~0: no limit. Context: as above. */
+void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us,
+			     u64 burst_us)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	struct sl_cgroup *g = cgroup_of(cgrp);
+	bool is_new = g->args.bw_period_us != period_us ||
+		      g->args.bw_quota_us != quota_us || g->args.bw_burst_us != burst_us;
+
+	SL_ASSERT(g->exists);
+	if (is_new && g->is_known)
+		SL_CALL_OP(this_cpu, cgroup_set_bandwidth, NULL, &g->cgroup, period_us,
+			   quota_us, burst_us);
+	g->args.bw_period_us = period_us;
+	g->args.bw_quota_us = quota_us;
+	g->args.bw_burst_us = burst_us;
+	flush(this_cpu);
+}
+
+/**
+ * sl_task_set_cgroup - move a task to a cgroup
+ * @t: set up
+ * @cgrp: exists; NULL: the root
+ *
+ * A task that is not attached yet is simply in it: then ops.init_task() hears so.
+ *
+ * Context: no lock held, any CPU; see the top of the file.
+ * Return: 0, or what ops.cgroup_prep_move() returned: then it stays where it is.
+ */
+int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	struct cgroup *from = t->cgroup;
+	struct cgroup *to = &cgroup_of(cgrp)->cgroup;
+	__auto_type prep = SL_OP(cgroup_prep_move);
+	struct change c;
+	int err = 0;
+
+	SL_ASSERT(cgroup_of(to)->exists);
+	if (!t->is_attached || from == to) {
+		WRITE_ONCE(t->cgroup, to);
+		return 0;
+	}
+	if (prep)
+		err = SL_CALL_RET(this_cpu, prep, cgroup_prep_move, t, &t->p, from, to);
+	if (!err) {
+		c = begin_change(t);
+		WRITE_ONCE(t->cgroup, to);
+		SL_CALL_OP(this_cpu, cgroup_move, t, &t->p, from, to);
+		end_change(t, c);
+	}
+	flush(this_cpu);
+	return err;
+}
+
+/* ---- what a policy calls --------------------------------------------------- */
+
+/* The cgroup of the task that the operation is about; see S44. */
+struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	enum sl_callback in = this_cpu->callback;
+
+	if (p && this_cpu->callback_task == sl_task_of(p) && in != SL_IN_dispatch &&
+	    in != SL_IN_init_task && in != SL_IN_cgroup_prep_move)
+		return READ_ONCE(sl_task_of(p)->cgroup);
+	sl_policy_error(SCX_EXIT_ERROR, p ? p->pid : 0,
+			"scx_bpf_task_cgroup() called on a task not being operated on");
+	return root_cgroup();
+}
+
+struct cgroup *bpf_cgroup_from_id(u64 id)
+{
+	struct sl_cgroup *g;
+
+	if (id < 1 || id > smp_load_acquire(&sl_core.nr_cgroups))
+		return NULL;
+	g = &sl_core.cgroups[id - 1];
+	return smp_load_acquire(&g->exists) ? &g->cgroup : NULL;
+}
+
+struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, s32 level)
+{
+	struct sl_cgroup *g = cgroup_of(cgrp);
+
+	if (level < 0 || level > g->cgroup.level)
+		return NULL;
+	while (g->cgroup.level > level)
+		g = g->parent;
+	return &g->cgroup;
+}
+
+struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp)
+{
+	return cgrp;
+}
+
+void bpf_cgroup_release(struct cgroup *cgrp)
+{
+	(void)cgrp;
+}
