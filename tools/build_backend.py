@@ -4,6 +4,7 @@
 meson-python takes all that lies beside Python modules for the ABI of the Python that builds, and
 names the wheel `cp311-cp311-linux_x86_64`. Ours is for each Python 3 of the platform, and its
 programs need a C library of the version whose symbols they name: `py3-none-manylinux_2_34_x86_64`.
+It brings the policies compiled, so that a first run needs no compiler.
 
 Its editable wheel builds on each import with the ninja of an environment that is gone by then.
 Ours is a path to python/ of the checkout, and programs in build-editable/, where paths.py finds
@@ -16,7 +17,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
+import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -47,7 +51,37 @@ def build_wheel(wheel_directory: str, config_settings=None, metadata_directory=N
         made = Path(folder, mesonpy.build_wheel(folder, config_settings, metadata_directory))
         # meson copies a folder whole; what Python has left in it is none of the package's.
         keep = lambda name: "/__pycache__/" not in name  # noqa: E731
-        return _rewrite(made, Path(wheel_directory), _platform(made), keep=keep).name
+        more = _compiled_policies(made, Path(folder))
+        return _rewrite(made, Path(wheel_directory), _platform(made), keep=keep, more=more).name
+
+
+#: Done by the package that is in the wheel, on the policies that are; it needs no other package.
+COMPILE = """
+import sys
+from pathlib import Path
+from schedlab import paths
+from schedlab.policy.build import compile_policy, compiled_name, find_compiler
+from schedlab.policy.find import list_policies, load_policy
+
+out, root = Path(sys.argv[1]), paths.resource_root()
+for policy in map(load_policy, list_policies()):
+    made = compile_policy(policy, more_flags=[f"-ffile-prefix-map={root}/="])
+    (out / compiled_name(policy)).write_bytes(made.read_bytes())
+(out / "compiler.txt").write_text(find_compiler()[1] + "\\n")
+"""
+
+
+def _compiled_policies(wheel: Path, folder: Path) -> dict[str, bytes]:
+    """Compile the policies of a wheel, by their names in it."""
+    out = folder / "compiled"
+    out.mkdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "wheel")
+    hidden = ("SCHEDLAB_ROOT", "PYTHONHOME")
+    env = {name: value for name, value in os.environ.items() if name not in hidden}
+    env |= {"PYTHONPATH": str(folder / "wheel"), "XDG_CACHE_HOME": str(folder / "cache")}
+    subprocess.run([sys.executable, "-c", COMPILE, out], check=True, env=env)
+    return {f"schedlab/_data/compiled/{each.name}": each.read_bytes() for each in sorted(out.iterdir())}
 
 
 def build_editable(wheel_directory: str, config_settings=None, metadata_directory=None) -> str:

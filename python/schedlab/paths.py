@@ -97,6 +97,11 @@ def policies_folder() -> Path:
     return resource_root() / "policies"
 
 
+def compiled_folder() -> Path:
+    """Folder with the compiled policies of a wheel, and the name of the compiler; a checkout has none."""
+    return resource_root() / "compiled"
+
+
 def _program(host: str, name: str) -> Path:
     """Where a program of ours is, or would be: in a wheel, or in the build folder."""
     root = resource_root()

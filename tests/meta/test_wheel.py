@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import platform
 import re
@@ -22,6 +23,8 @@ from packaging.tags import compatible_tags
 from packaging.utils import parse_wheel_filename
 
 from schedlab.cli.group import OF_CHECKOUT
+from schedlab.policy.build import compiled_name
+from schedlab.policy.find import list_policies, load_policy
 
 pytestmark = pytest.mark.full
 
@@ -65,6 +68,8 @@ def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
         "schedlab-uthreads",
     )
     wanted = {"schedlab/_data/VERSION", *(f"schedlab/_data/bin/{name}" for name in programs)}
+    wanted |= {f"schedlab/_data/compiled/{compiled_name(load_policy(name))}" for name in list_policies()}
+    wanted.add("schedlab/_data/compiled/compiler.txt")
     for name in tracked_files:
         if name.endswith(("meson.build", "README.md")) or OF_CHECKOUT_FILES.match(name):
             continue
@@ -225,6 +230,24 @@ def test_the_environment_is_under_300_mb(empty_environment):
     sizes = {name: int(size) for name, size in map(str.split, done.stdout.splitlines())}
     assert {"schedlab", "numpy", "polars"} <= set(sizes), done.stderr
     assert sum(sizes.values()) < SIZE_MAX, sizes
+
+
+def test_a_run_of_its_policies_needs_no_compiler_and_one_of_a_users_own_says_that_it_does(empty_environment):
+    bare = 'PATH=$(dirname "$(command -v schedlab)")'
+    done = empty_environment(
+        f"{bare} schedlab run mixed --policy {','.join(list_policies())} --seeds 1 --json"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {run["status"] for run in json.loads(done.stdout)["runs"]} == {"ok"}
+    done = empty_environment(f"{bare} schedlab doctor")
+    assert done.returncode == 0 and "no C compiler" in " ".join(done.stdout.split()), (
+        done.stdout + done.stderr
+    )
+    done = empty_environment(f"schedlab new alone && {bare} schedlab run mixed --policy ./alone.bpf.c")
+    assert done.returncode == 3 and "your own are C and are compiled here" in done.stderr, done.stderr
+    # One that has a compiler, and names it, has its policies compiled by it.
+    done = empty_environment("CC=no-such schedlab run mixed --policy rr")
+    assert done.returncode == 3 and "CC=no-such cannot be started" in done.stderr
 
 
 def test_what_the_documents_offer_works_from_the_wheel_alone(root, empty_environment):

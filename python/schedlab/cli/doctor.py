@@ -30,7 +30,9 @@ def examine() -> list[dict]:
     findings = [_finding("files of schedlab", lambda: str(paths.resource_root()), needed=True)]
     if findings[0]["status"] != "ok":
         return findings
-    findings.append(_finding("C compiler", lambda: " at ".join(reversed(find_compiler())), needed=True))
+    # Where policies came compiled, only a user's own need it.
+    is_needed = not paths.compiled_folder().is_dir()
+    findings.append(_finding("C compiler", lambda: " at ".join(reversed(find_compiler())), needed=is_needed))
     findings.append(_finding("clang for BPF", second_opinion_compiler, needed=False))
     findings.append(_finding("cache", lambda: str(paths.cache_folder("policies")), needed=False))
     for host in HOST_NAMES:

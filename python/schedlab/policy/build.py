@@ -3,7 +3,8 @@
 
 The cache is keyed by all that can change the result: source, headers,
 compiler's version and flags. A failed compilation is not cached; its messages
-name the user's own file and line.
+name the user's own file and line. A wheel brings its policies compiled
+(tools/build_backend.py), keyed by source, headers and flags: they need no compiler.
 
 Read next: hosts/sim.py, which loads the result.
 """
@@ -16,7 +17,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -204,17 +205,38 @@ def find_compiler() -> tuple[str, str]:
         return found, answer.stdout.partition("\n")[0]
     tried = f"CC={given} cannot be started" if given else "none of cc, gcc, clang is there"
     raise UnavailableError(
-        f"no C compiler: {tried}; policies are C and are compiled here: sudo apt-get install gcc libc6-dev"
+        f"no C compiler: {tried}; only the policies of a wheel come compiled, your own are C and are "
+        "compiled here: sudo apt-get install gcc libc6-dev"
     )
 
 
-def compile_policy(policy: Policy) -> Path:
-    """Compile a policy's file, unless its result is cached.
+def compiled_name(policy: Policy) -> str:
+    """Name of a policy's compiled file in a wheel."""
+    key = "\0".join([policy.content_hash, *FLAGS])
+    return f"{policy.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
+
+
+def came_compiled(policy: Policy) -> Path | None:
+    """Compiled file that the wheel brought; none where `$CC` asks for a compiler."""
+    found = paths.compiled_folder() / compiled_name(policy)
+    return found if not os.environ.get("CC") and found.is_file() else None
+
+
+def need_compiler(policies: Iterable[Policy]) -> None:
+    """Raise `UnavailableError` where one of the policies is to be compiled and no compiler is here."""
+    if not all(map(came_compiled, policies)):
+        find_compiler()
+
+
+def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
+    """Compile a policy's file, unless it came compiled or its result is cached.
 
     Parameters
     ----------
     policy : Policy
         What to compile.
+    more_flags : sequence of str, optional
+        For the compiler, after `FLAGS`.
 
     Returns
     -------
@@ -228,9 +250,11 @@ def compile_policy(policy: Policy) -> Path:
     UnavailableError
         If there is no C compiler.
     """
+    if brought := came_compiled(policy):
+        return brought
     compiler, version = find_compiler()
     include = paths.include_folder()
-    flags = FLAGS if "clang" in version else (*FLAGS, *FLAGS_GCC)
+    flags = (*FLAGS, *(() if "clang" in version else FLAGS_GCC), *more_flags)
     key = "\0".join([policy.content_hash, compiler, version, *flags])
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
     folder = paths.cache_folder("policies")

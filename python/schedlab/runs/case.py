@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import paths
 from ..calibration import DEFAULT_CALIBRATION
 from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.host import Host, Job
@@ -168,8 +169,18 @@ def environment_of(host: Host) -> dict:
         "system": platform.platform(),
         "machine": platform.machine(),
         "compiler": compiler,
+        **_compiler_of_wheel(),
         **host.environment(),
     }
+
+
+def _compiler_of_wheel() -> dict[str, str]:
+    """Compiler of the policies that came compiled."""
+    try:
+        text = (paths.compiled_folder() / "compiler.txt").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    return {"compiler_of_wheel": text.strip()}
 
 
 def folder_name(name: str) -> str:

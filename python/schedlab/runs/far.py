@@ -518,7 +518,8 @@ def describe_worker(host: str) -> dict:
     from .. import __version__
 
     problem = unavailable_reason(host)
-    if problem is None:
+    # What came compiled needs none, and whatever else is sent says so by itself.
+    if problem is None and not paths.compiled_folder().is_dir():
         try:
             find_compiler()
         except UnavailableError as error:
