@@ -58,8 +58,8 @@ class Result:
     tasks : polars.DataFrame
         One row per task of each good run; times in nanoseconds.
     comparisons : polars.DataFrame
-        One row per pair of policies and metric, paired by seed, `difference` =
-        b - a, with interval, effect sizes and verdict; docs/statistics.md says
+        One row per metric and policy besides the baseline (`policy_a`), paired by seed,
+        `difference` = b - a, with interval, effect sizes and verdict; docs/statistics.md says
         what they mean. A pair that was refused has one row, with `error`.
     warnings : polars.DataFrame
         Reasons for doubt, such as too few seeds: `workload`, `policy`, `kind`,
@@ -153,6 +153,7 @@ def run(
     timeout: str = "300s",
     scale: float = 1.0,
     threads: bool = False,
+    baseline: str | None = None,
     executor: Executor | str | None = None,
 ) -> Result:
     """Run workloads under policies and compare the results.
@@ -190,6 +191,8 @@ def run(
         How much of the work to do, of workloads whose params say what scales.
     threads : bool, default False
         On Linux: tasks are threads of one process.
+    baseline : str, optional
+        The policy that all others are compared with; default: the first.
     executor : concurrent.futures.Executor or str, optional
         Who does the runs, as for `sweep`; default: all CPUs of this machine.
 
@@ -232,7 +235,12 @@ def run(
         cpus=cpus,
         out=None if out is None else os.fspath(out),
         host=host,
-        options=(*_options(tick, costs, io, topology, timeout), ("scale", scale), ("are_threads", threads)),
+        options=(
+            *_options(tick, costs, io, topology, timeout),
+            ("scale", scale),
+            ("are_threads", threads),
+            ("baseline", baseline),
+        ),
     )
     done = do_cell(cell, executor)
     return Result(

@@ -39,7 +39,7 @@ def runs_of(root, simulator, tmp_path):
     def call(workloads, policies, *arguments):
         done = subprocess.run(
             [sys.executable, "-m", "schedlab", "run", *workloads, "--policy", ",".join(policies),
-             *arguments, "--json", "--out", "out"],
+             "--seeds", "1", *arguments, "--json", "--out", "out"],
             env=os.environ | {"PYTHONPATH": str(root / "python")}, cwd=tmp_path,
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip

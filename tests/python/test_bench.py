@@ -151,7 +151,7 @@ def test_a_known_difference_is_found_and_its_direction_named():
     base = [1e8, 1.01e8, 0.99e8, 1.02e8, 0.98e8, 1e8, 1.005e8, 0.995e8]
     result = made({"SCHED_OTHER": base, "SCHED_FIFO:1": [v * 0.8 for v in base], "SCHED_BATCH": base[::-1]})
     better, same = (each["figures"]["wall_ns"] for each in result.comparisons)
-    assert better["verdict"] == "better"
+    assert better["verdict"] == "b is better"
     assert better["ratio"] == pytest.approx(0.8)
     assert better["cliffs_delta"] == -1
     assert same["verdict"] == "undecided"
@@ -161,7 +161,9 @@ def test_a_known_difference_is_found_and_its_direction_named():
         for name in bench.FIGURES
         if name != "wall_ns"
     ]
-    assert set(others) == {"undecided"}
+    assert set(others) == {"no difference"}
+    line = next(line for line in plain_text(result).splitlines() if line.startswith("* SCHED_FIFO:1"))
+    assert line.startswith("* SCHED_FIFO:1: wall 100 ms -> 80 ms (-20 %), better than SCHED_OTHER")
 
 
 def test_no_interval_of_two_runs_is_negative():
@@ -255,7 +257,7 @@ def test_a_benchmarks_own_figure_is_compared_like_ours(build, tmp_path):
     )
     assert [sample["hackbench_ns"] for sample in result.samples] == [250e6] * 4
     assert result.summaries["SCHED_BATCH"]["hackbench_ns"]["mean"] == 250e6
-    assert result.comparisons[0]["figures"]["hackbench_ns"]["verdict"] == "undecided"
+    assert result.comparisons[0]["figures"]["hackbench_ns"]["verdict"] == "no difference"
     assert "hackbench_ns, as the command says:" in plain_text(result)
     # Those that were kept have it, too.
     again = measure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -266,7 +267,7 @@ def test_bad_policies_harm_no_other_run(schedlab, simulator, tmp_path):
     (tmp_path / "typo.bpf.c").write_text(BAD_POLICY % "retrun;")
     bad = [*BAD_POLICIES, "typo"]
     policies = ",".join(["rr", *(f"./{name}.bpf.c" for name in bad), "fifo"])
-    status, output, errors = schedlab("run", "mixed", "-p", policies, "--json")
+    status, output, errors = schedlab("run", "mixed", "-p", policies, "--seeds", 1, "--json")
     assert status == 1
     assert "Traceback" not in errors
     runs = {run["policy"]: run for run in json.loads(output)["runs"]}
@@ -280,7 +281,7 @@ def test_bad_policies_harm_no_other_run(schedlab, simulator, tmp_path):
     assert "stall" in runs["loses"]["error"]
     assert "non-existent DSQ 0x63" in runs["strays"]["error"]
     assert "typo.bpf.c:5:" in runs["typo"]["error"]
-    status, output, _ = schedlab("run", "mixed", "-p", policies)
+    status, output, _ = schedlab("run", "mixed", "-p", policies, "--seeds", 1)
     assert status == 1
     assert "Physics: ok in 2 of 7 runs" in output.splitlines()[0]
 
@@ -337,7 +338,8 @@ def test_values_with_commas_between_are_variants(schedlab, simulator, tmp_path):
     assert switches == {"rr:slice_ns=1ms": 13, "rr:slice_ns=2ms": 8, "fifo": 4}
     assert [run["knobs"] for run in result["runs"]] == [{"slice_ns": 10**6}, {"slice_ns": 2 * 10**6}, {}]
     assert len({run["policy_hash"] for run in result["runs"]}) == 3
-    assert len(result["comparisons"]) == 3
+    pairs = [(entry["policy_a"], entry["policy_b"]) for entry in result["comparisons"]]
+    assert pairs == [("rr:slice_ns=1ms", "rr:slice_ns=2ms"), ("rr:slice_ns=1ms", "fifo")]
     assert (tmp_path / "runs" / "textbook" / "rr" / "rr:slice_ns=1ms" / "seed-0" / "run.json").is_file()
     assert schedlab("report", "runs")[0] == 0
 
@@ -477,9 +479,23 @@ def test_a_run_says_what_its_numbers_say(schedlab, simulator):
     assert output.index("Physics: ok") < output.index("what the numbers say")
     assert "Holm over" in output
     status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq,fifo", "--seeds", "8")
-    assert "Mean response: lowest under mlfq" in output
-    status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq")
+    assert re.search(r"Mean response: \S+ ms under rr; better under mlfq .*; worse under fifo", output)
+    status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq", "--seeds", 1)
     assert "One seed: differences are not tested" in output
+
+
+@pytest.mark.full
+def test_run_takes_20_seeds_where_it_compares_and_the_baseline_that_is_asked_for(schedlab, simulator):
+    many = ("run", "report-1/short", "-p", "rr,fifo", "--baseline", "fifo", "--json")
+    result = json.loads(schedlab(*many)[1])
+    assert [run["seed"] for run in result["runs"]] == [*range(1, 21)] * 2
+    assert [(c["policy_a"], c["policy_b"]) for c in result["comparisons"]] == [("fifo", "rr")]
+    for alone in (("-p", "rr"), ("-p", "rr,fifo", "--seed", 0)):
+        runs = json.loads(schedlab("run", "report-1/short", *alone, "--json")[1])["runs"]
+        assert len({run["seed"] for run in runs}) == 1
+    status, _, errors = schedlab("run", "mixed", "-p", "rr,fifo", "--baseline", "cfs")
+    assert status == 2
+    assert errors == "error: --baseline cfs: not among the policies of this run; name one of rr, fifo\n"
 
 
 def test_a_run_cut_short_says_whose_tasks_are_missing(schedlab, simulator, tmp_path):

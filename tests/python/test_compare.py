@@ -9,29 +9,18 @@ import json
 import numpy as np
 import pytest
 
+from python.compared_runs import counted, noisy, run_of, runs_of
 from schedlab.errors import NotFoundError, UsageError
-from schedlab.metrics.dictionary import DICTIONARY
-from schedlab.runs.compare import COMPARED, _apart, compare_runs, judge_together
+from schedlab.metrics.dictionary import HEADLINES
+from schedlab.runs.compare import COMPARED, compare_runs, decide_together
 from schedlab.runs.folders import read_run_folder
 from schedlab.runs.gate import compare_folders, parse_condition
 from schedlab.show.tables import show_comparison
-from schedlab.stats.sentences import method_sentence, ranking_sentences, verdict_sentence
+from schedlab.stats.inference import holm
+from schedlab.stats.sentences import method_sentence, verdict_sentence
 
 OLD_KEYS = {"workload", "host", "cpus", "policy_a", "policy_b", "seeds", "confidence", "error", "metrics"}
 OLD_METRIC_KEYS = {"mean_a", "mean_b", "difference", "low", "high", "better"}
-
-
-def run_of(policy, seed, value, *, program="p", status="ok", **fields):
-    """A run whose metrics all have one value, or those of a dict."""
-    values = value if isinstance(value, dict) else dict.fromkeys(COMPARED, value)
-    return {"workload": "w", "host": "sim", "cpus": 1, "policy": policy, "seed": seed,
-            "status": status, "error": None if status == "ok" else "stall",
-            "program_hash": f"{program}{seed}", "record_hash": f"{policy}{seed}{value}",
-            "metrics": values if status == "ok" else {}} | fields  # fmt: skip
-
-
-def runs_of(policy, values, **fields):
-    return [run_of(policy, seed, value, **fields) for seed, value in enumerate(values, 1)]
 
 
 def one_metric(a, b, name="turnaround_ns_mean", **fields):
@@ -134,10 +123,6 @@ def test_undefined_metrics_are_left_out():
 # ---- verdicts ---------------------------------------------------------------
 
 
-def noisy(rng, mean, n=12):
-    return (mean + rng.normal(0, 1, n)).tolist()
-
-
 @pytest.mark.parametrize(
     ("name", "winner"), [("turnaround_ns_mean", "a"), ("fairness_jain", "b"), ("makespan_ns", "a")]
 )
@@ -153,34 +138,34 @@ def test_the_better_side_follows_the_metrics_direction(name, winner):
     assert verdict_sentence(comparison, name).endswith(f"{winner} is better.")
 
 
-def test_holm_counts_all_pairs_and_metrics_of_a_workload():
+def test_compare_runs_holm_counts_the_headlines_of_a_workload():
+    """Each policy with the first; what is exploratory is adjusted over all, and is not in the family."""
     rng = np.random.default_rng(2)
     runs = [
         run_of(policy, seed, {name: float(rng.normal(10, 1)) for name in COMPARED}, workload=workload)
         for workload, policy, seed in itertools.product("vw", "abcd", range(8))
     ]
     comparisons = compare_runs(runs)
-    assert len(comparisons) == 2 * 6
-    assert {c["nr_tests"] for c in comparisons} == {6 * len(COMPARED)}
-    rows = [m for c in comparisons[:6] for m in c["metrics"].values()]
-    smallest = min(rows, key=lambda m: m["p_value"])
-    assert smallest["p_adjusted"] == pytest.approx(min(1, smallest["p_value"] * len(rows)))
-    assert all(m["p_adjusted"] >= m["p_value"] for m in rows)
+    assert [(c["policy_a"], c["policy_b"]) for c in comparisons] == [("a", p) for p in "bcd"] * 2
+    assert {(c["nr_tests"], c["nr_explored"]) for c in comparisons} == {
+        (3 * len(HEADLINES), 3 * len(COMPARED))
+    }
+    rows = [(name, m) for c in comparisons[:3] for name, m in c["metrics"].items()]
+    adjusted = [m["p_adjusted"] for name, m in rows if name in HEADLINES]
+    assert adjusted == holm([m["p_value"] for name, m in rows if name in HEADLINES])
+    for (name, m), p in zip(rows, holm([m["p_value"] for _, m in rows]), strict=True):
+        assert (m["family"] == "headline") == (name in HEADLINES)
+        assert name in HEADLINES or m["p_adjusted"] == p
 
 
-@pytest.mark.full
-def test_false_verdicts_are_rare():
-    """Policies that do not differ: one family in twenty may have any verdict at all."""
-    rng = np.random.default_rng(3)
-    families = 0
-    for _ in range(80):
-        runs = [
-            run_of(policy, seed, {n: float(rng.exponential(10)) for n in COMPARED[:10]})
-            for policy, seed in itertools.product("abc", range(10))
-        ]
-        found = compare_runs(runs)
-        families += any(m["better"] for c in found for m in c["metrics"].values())
-    assert families <= 4
+def test_compare_runs_takes_the_baseline_that_is_asked_for():
+    runs = [r for p, mean in (("a", 10.0), ("b", 20.0), ("c", 30.0)) for r in runs_of(p, [mean, mean + 1])]
+    pairs = [(c["policy_a"], c["policy_b"]) for c in compare_runs(runs, baseline="b")]
+    assert pairs == [("b", "a"), ("b", "c")]
+    # One that failed everywhere compares with nothing: the next takes its place.
+    for run in runs[:2]:
+        run["status"] = "failed"
+    assert [(c["policy_a"], c["policy_b"]) for c in compare_runs(runs, baseline="a")] == [("b", "c")]
 
 
 def virtual(policy, values, started_ns=None):
@@ -198,7 +183,7 @@ def test_values_far_apart_with_every_seed_are_a_difference_though_holm_drowns_th
     others = [json.loads(json.dumps(comparison)) for _ in range(99)]
     for other in others:
         other["metrics"]["turnaround_ns_mean"] |= {"p_value": 0.5, "is_apart": False}
-    judged, unsure = judge_together([comparison, *others])[:2]
+    judged, unsure = decide_together([comparison, *others])[:2]
     assert entry["p_adjusted"] == 1 and entry["verdict"] == "a is better"
     assert "far apart with each of 3 seeds; a is better." in verdict_sentence(judged, "turnaround_ns_mean")
     assert unsure["metrics"]["turnaround_ns_mean"]["verdict"] == "undecided"
@@ -218,16 +203,6 @@ def test_values_far_apart_with_every_seed_are_a_difference_though_holm_drowns_th
 def test_what_is_not_far_apart_is_left_to_the_test(a, b, started_ns):
     (comparison,) = compare_runs(virtual("a", a, started_ns) + virtual("b", b, started_ns))
     assert comparison["metrics"]["turnaround_ns_mean"]["is_apart"] is False
-
-
-def test_chance_seldom_looks_far_apart():
-    """Three seeds of one distribution: at most 0.03 % of metrics, as docs/statistics.md says."""
-    rng = np.random.default_rng(7)
-    pairs = [({"started_ns": None}, {"started_ns": None})] * 3
-    for draw in (rng.normal, rng.exponential, rng.lognormal):
-        a, b = (100 + draw(size=(100_000, 3)) for _ in range(2))
-        assert _apart(pairs, a - 100, b - 100).mean() <= 0.0006
-        assert _apart(pairs, np.exp(a - 100), np.exp(b - 100)).mean() <= 0.0006
 
 
 def test_only_equal_values_are_called_no_difference():
@@ -273,8 +248,8 @@ def test_a_verdict_needs_the_interval_and_the_p_value(low, high, p_value, better
     _, metric = one_metric([1.0, 2.0], [2.0, 4.0])
     metric |= {"difference": (low + high) / 2, "low": low, "high": high, "p_value": p_value}
     metrics = {"turnaround_ns_mean": metric}
-    entry = {"confidence": 0.95, "is_deterministic": False, "warnings": [], "metrics": metrics}
-    judge_together([entry])
+    place = {"workload": "w", "host": "sim", "cpus": 1}
+    decide_together([place | {"confidence": 0.95, "warnings": [], "metrics": metrics}])
     assert metric["better"] == better
 
 
@@ -304,17 +279,6 @@ def test_doubts_are_listed_once_per_policy_and_kind():
     assert doubt["hint"]
     comparison, _ = one_metric([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     assert [d["kind"] for d in comparison["warnings"]] == ["too-few", "too-few"]
-
-
-def counted(policy, ended, started, *, tasks=20):
-    """Runs of two seeds in which so many tasks got so far."""
-    return [
-        run_of(policy, seed, {
-            "tasks": tasks, "tasks_started": s, "tasks_ended": e, "wait_ns_mean": 7.0,
-            "turnaround_ns_mean": 5.0, "slowdown_max": 2.0 if e else None, "response_ns_p99": 3.0,
-        })
-        for seed, (e, s) in enumerate(zip(ended, started, strict=True), 1)
-    ]  # fmt: skip
 
 
 def test_metrics_of_unequally_many_tasks_are_called_so():
@@ -358,17 +322,6 @@ def test_nobody_survived_on_one_side():
     assert "turnaround_ns_mean" in comparison["warnings"][0]["metrics"]
 
 
-def test_rankings_of_unequally_many_tasks_say_so():
-    runs = [r for p, n in (("a", 20), ("b", 20), ("c", 12)) for r in counted(p, [n] * 8, [20] * 8)]
-    for run in runs:
-        run["metrics"]["turnaround_ns_mean"] += {"a": 9, "b": 9, "c": 1}[run["policy"]] + 0.1 * run["seed"]
-    means = {name: {"a": 14.0, "b": 14.0, "c": 6.0} for name in ("turnaround_ns_mean", "wait_ns_mean")}
-    lines = ranking_sentences(compare_runs(runs), means)
-    assert lines[0].startswith("Mean turnaround: lowest under c")
-    assert lines[0].endswith("BUT NOT OF THE SAME TASKS: see survivors.")
-    assert "BUT NOT" not in lines[1]
-
-
 def test_drift_needs_an_order():
     rising = [100.0 + i + 0.1 * (i % 3) for i in range(12)]
     runs = runs_of("a", rising) + runs_of("b", [v + 1 for v in rising])
@@ -378,18 +331,6 @@ def test_drift_needs_an_order():
         run["started_ns"] = run["seed"]
     (comparison,) = compare_runs(runs)
     assert [d["kind"] for d in comparison["warnings"]] == ["drift", "drift"]
-
-
-def test_rankings_name_the_best_and_whom_it_beats():
-    rng = np.random.default_rng(6)
-    runs = [r for p, mean in (("a", 10), ("b", 10), ("c", 30)) for r in runs_of(p, noisy(rng, mean))]
-    means = {"switches": {"a": 10.0, "b": 10.1, "c": 30.0}, "tasks": {"a": 1, "b": 1, "c": 1}}
-    (line,) = ranking_sentences(compare_runs(runs), means)
-    assert line == "Number of switches: lowest under a (10), better than c; undecided against b."
-    means["makespan_ns"] = means.pop("switches") | {"c": 10.2}
-    same = [r for p in "abc" for r in runs_of(p, noisy(rng, 10))]
-    (line,) = ranking_sentences(compare_runs(same), means)
-    assert line == "Undecided with 12 seeds, between any two policies: makespan."
 
 
 # ---- conditions -------------------------------------------------------------
@@ -685,16 +626,3 @@ def test_missing_folders_are_named(tmp_path):
         read_run_folder(tmp_path / "basline")
     with pytest.raises(NotFoundError, match="holds no run"):
         read_run_folder(tmp_path / "baseline")
-
-
-def test_every_compared_metric_reads_well():
-    rng = np.random.default_rng(8)
-    values = [{name: float(v) for name in COMPARED} for v in rng.uniform(1, 2, 8)]
-    more = [{name: v * 3 for name, v in row.items()} for row in values]
-    (comparison,) = compare_runs(runs_of("a", values) + runs_of("b", more))
-    for name in COMPARED:
-        sentence = verdict_sentence(comparison, name)
-        assert not sentence[0].islower()
-        assert sentence.endswith(".")
-        assert DICTIONARY[name].level == "run"
-        assert "_" not in sentence, sentence

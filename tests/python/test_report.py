@@ -278,7 +278,7 @@ def test_comparisons_of_an_older_version_are_made_again(simulator, tmp_path):
     runs = make_runs(tmp_path, nr_seeds=2)
     stored = json.loads((runs / "runs.json").read_text())
     for comparison in stored["comparisons"]:
-        del comparison["differs"]
+        del comparison["nr_explored"]
         for entry in comparison["metrics"].values():
             entry |= {"verdict": "no difference seen", "better": None}
     (runs / "runs.json").write_text(json.dumps(stored))
@@ -286,6 +286,17 @@ def test_comparisons_of_an_older_version_are_made_again(simulator, tmp_path):
         m["verdict"] for s in read_sections(runs) for c in s.comparisons for m in c["metrics"].values()
     }
     assert verdicts and "no difference seen" not in verdicts
+
+
+def test_report_takes_another_baseline(simulator, tmp_path):
+    runs = make_runs(tmp_path, nr_seeds=2)
+    pairs = [
+        [(c["policy_a"], c["policy_b"]) for s in read_sections(runs, baseline=name) for c in s.comparisons]
+        for name in (None, "cfs")
+    ]
+    assert pairs == [[("rr", "cfs")], [("cfs", "rr")]]
+    with pytest.raises(UsageError, match=r"--baseline fifo: not in .*, which has rr, cfs"):
+        write_report(runs, tmp_path / "page.html", baseline="fifo")
 
 
 def test_a_source_outside_of_the_run_is_not_shown(simulator, tmp_path):

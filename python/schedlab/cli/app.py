@@ -116,6 +116,9 @@ ScaleOption = Annotated[
     float, typer.Option(help="How much of the work to do, such as 0.01; the workload says of what.")
 ]
 ThreadsOption = Annotated[bool, typer.Option("--threads", help="linux: tasks are threads of one process.")]
+BaselineOption = Annotated[
+    str | None, typer.Option(metavar="POLICY", help="What all others are compared with; default: the first.")
+]
 ExecutorOption = Annotated[
     str | None,
     typer.Option(
@@ -181,8 +184,12 @@ def run(
     policy: PoliciesOption,
     host: Annotated[str, typer.Option(help="sim, uthreads, kernel, linux or guest.")] = "sim",
     cpus: Annotated[int | None, typer.Option(help="CPUs; default: the workload's.")] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help="How many seeds; default: 20 where the simulator compares policies, else 1."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The first seed; 0: no jitter.")] = 1,
+    baseline: BaselineOption = None,
     settings: SettingsOption = [],  # noqa: B006, Typer copies it
     cost: CostOption = [],  # noqa: B006
     io: DeviceOption = [],  # noqa: B006
@@ -204,6 +211,7 @@ def run(
     """Run workloads under policies and compare the results."""
     from ..policy.find import list_policies
     from ..runs.far import open_executor
+    from ..runs.plan import default_seeds
     from ..runs.run import Plan, run_plan
 
     policies = [name for given in _split(policy) for name in (list_policies() if given == "all" else [given])]
@@ -213,8 +221,9 @@ def run(
         out=out or fresh_folder(),
         host=host,
         cpus=cpus,
-        nr_seeds=seeds,
+        nr_seeds=default_seeds(host, policies, settings, seed) if seeds is None else seeds,
         first_seed=seed,
+        baseline=baseline,
         settings=settings,
         tick_ns=None if tick is None else parse_duration(tick, place="--tick"),
         costs=cost,
@@ -376,7 +385,7 @@ def doctor(as_json: JsonOption = False) -> None:
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("out/demo"),
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 3,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 10,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the reports' schedulers on the reports' workloads."""

@@ -55,6 +55,10 @@ def report(
     ],
     out: Annotated[Path | None, typer.Option(help="HTML file to write; default: DIR/report.html.")] = None,
     workload: Annotated[str | None, typer.Option(help="Only this workload; default: all.")] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help="What all others are compared with; default: as they were run."),
+    ] = None,
     figures: Annotated[Path | None, typer.Option(help="Folder for the charts as SVG and PDF.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
@@ -64,7 +68,7 @@ def report(
     target = out or (folder if folder.is_dir() else folder.parent) / "report.html"
     if target.is_dir():
         raise UsageError(f"--out {target} is a folder; name a file, such as {target / 'report.html'}")
-    made = write_report(folder, target, figures=figures, workload=workload)
+    made = write_report(folder, target, figures=figures, workload=workload, baseline=baseline)
     if as_json:
         print(json.dumps({"path": str(made.path), "bytes": made.nr_bytes, "runs": made.nr_runs,
                           "figures": [str(path) for path in made.figures]}))  # fmt: skip

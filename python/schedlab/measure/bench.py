@@ -36,8 +36,9 @@ from ..hosts.linux_machine import (
 )
 from ..metrics.disturbance import DISTURBED_MAX, counted_disturbance, describe_counted
 from ..policy.linux_class import LinuxClass, is_class, parse_class
+from ..stats.decide import EXPLORATORY, HEADLINE, decide, entry
 from ..stats.doubts import examine
-from ..stats.inference import CONFIDENCE, compare_paired, holm, mean_interval
+from ..stats.inference import CONFIDENCE, compare_paired, mean_interval
 from .bench_record import BenchRecorder
 from .bench_stderr import last_lines, stderr_file, stderr_files
 from .own_figures import describe_figure, read_figures, tool_of, tool_of_figure
@@ -123,8 +124,8 @@ class BenchResult:
     summaries : dict of str to dict
         By policy: each figure's `mean`, `low`, `high` and `n`.
     comparisons : list of dict
-        Each later policy with the first: by figure, the change with its
-        interval, `p_value` (after Holm), `cliffs_delta` and `verdict`.
+        Each later policy with the first (`before`, `after`): by figure, what
+        `stats.decide.entry` says; the wall time and the command's own figures are headline.
     warnings : list of dict
         `kind`, `text`, `hint`, and `policy` and `figure` where it has one; of failed runs
         `stderr`, the last lines of the first of them that wrote some.
@@ -468,14 +469,16 @@ def _summarise(result: BenchResult, confidence: float) -> None:
         _doubt_others(result, name)
     for name in names[1:]:
         paired = compare_paired(rows[names[0]], rows[name], confidence=confidence)
-        result.comparisons.append(
-            {
-                "before": names[0],
-                "after": name,
-                "figures": {figure: _change(each) for figure, each in zip(figures, paired, strict=True)},
-            }
-        )
-    _judge_together(result.comparisons, figures, 1 - confidence)
+        decided = {
+            figure: entry(
+                each,
+                family=EXPLORATORY if figure in FIGURES and figure != "wall_ns" else HEADLINE,
+                direction={-1: "lower", 0: "none", 1: "higher"}[figures[figure][1]],
+            )
+            for figure, each in zip(figures, paired, strict=True)
+        }
+        result.comparisons.append({"before": names[0], "after": name, "figures": decided})
+    decide((m for each in result.comparisons for m in each["figures"].values()), confidence=confidence)
     alone = [sample for sample in result.samples if sample.get("beside_ended")]
     if alone:
         result.warnings.append(
@@ -520,37 +523,6 @@ def _doubt_others(result: BenchResult, policy: str) -> None:
     if found["share"] > DISTURBED_MAX:
         result.warnings.append({"kind": "disturbed", "policy": policy, "text": describe_counted(found),
                                 "hint": "end them, or measure again on an idle machine"})  # fmt: skip
-
-
-def _change(paired) -> dict:
-    """One figure of a comparison."""
-    ratio = paired.ratio
-    return {
-        "before": paired.mean_a,
-        "after": paired.mean_b,
-        "difference": paired.difference.estimate,
-        "low": None if np.isnan(paired.difference.low) else paired.difference.low,
-        "high": None if np.isnan(paired.difference.high) else paired.difference.high,
-        "ratio": None if ratio is None or np.isnan(ratio.estimate) else ratio.estimate,
-        "p_value": paired.p_value,
-        "cliffs_delta": paired.cliffs_delta,
-        "verdict": "undecided",
-    }
-
-
-def _judge_together(comparisons: list[dict], figures: dict, level: float) -> None:
-    """Holm over all figures of all comparisons, then a word for each."""
-    tested = [
-        entry for each in comparisons for entry in each["figures"].values() if entry["p_value"] is not None
-    ]
-    for entry, p_value in zip(tested, holm([entry["p_value"] for entry in tested]), strict=True):
-        entry["p_value"] = p_value
-    for each in comparisons:
-        for figure, entry in each["figures"].items():
-            if entry["p_value"] is None or entry["p_value"] > level:
-                continue
-            direction = figures[figure][1] * entry["difference"]
-            entry["verdict"] = "differs" if not direction else "better" if direction > 0 else "worse"
 
 
 def _doubt_samples(result: BenchResult, policy: str) -> None:

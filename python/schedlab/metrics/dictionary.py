@@ -260,6 +260,11 @@ _ENTRIES = [
 
 #: All metrics by name, in the order in which they are shown.
 DICTIONARY: dict[str, Metric] = {metric.name: metric for metric in _ENTRIES}
+#: What a reader asks of a workload, in the order of tables; verdicts about these are one family.
+HEADLINES = (
+    "turnaround_ns_mean", "response_ns_mean", "wakeup_ns_p99", "starvation_ns", "slowdown_mean",
+    "throughput_per_s", "fairness_jain", "switches", "migrations", "cpu_utilisation",
+)  # fmt: skip
 
 
 def find_metric(name: str) -> Metric:

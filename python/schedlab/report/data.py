@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SchedlabError
-from ..metrics.dictionary import DICTIONARY
+from ..errors import SchedlabError, UsageError
+from ..metrics.dictionary import DICTIONARY, HEADLINES
 from ..metrics.timeline import Timeline
 from ..records.file import Kind, read_records
 from ..runs.compare import compare_runs
@@ -33,11 +33,6 @@ from ..stats.sentences import label, show_number
 from .by_task import read_recorded
 from .over_time import PAGE_SLICES_MAX, SLICES_MAX, chart_of, fairness_so_far, weights_of
 
-#: Columns of the table, and what is drawn.
-KEY_METRICS = (
-    "turnaround_ns_mean", "response_ns_mean", "wakeup_ns_p99", "starvation_ns", "slowdown_mean",
-    "fairness_jain", "switches", "migrations", "cpu_utilisation",
-)  # fmt: skip
 #: Points of a distribution curve; more would not be seen.
 CURVE_POINTS = 160
 #: Records read for distributions, over all runs of a section; and events of a run
@@ -59,7 +54,7 @@ class Section:
     runs : list of dict
         As `schedlab run --json` lists them, failed ones included.
     comparisons : list of dict
-        Of every two policies; see `runs.compare.compare_runs`.
+        Of each policy with the baseline; see `runs.compare.compare_runs`.
     base : pathlib.Path
         The folder that was asked for.
     notes : list of str
@@ -119,7 +114,7 @@ class Section:
             if value is not None
         }
         moved = any(run["metrics"].get("migrations") for r in self.good.values() for run in r)
-        return [name for name in KEY_METRICS if name in has and (name != "migrations" or moved)]
+        return [name for name in HEADLINES if name in has and (name != "migrations" or moved)]
 
     @cached_property
     def intervals(self) -> dict[str, dict[str, Interval]]:
@@ -168,13 +163,15 @@ class Section:
         }
 
 
-def read_sections(folder: Path) -> list[Section]:
+def read_sections(folder: Path, *, baseline: str | None = None) -> list[Section]:
     """Read all runs of a folder.
 
     Parameters
     ----------
     folder : pathlib.Path
         What `schedlab run --out` wrote.
+    baseline : str, optional
+        The policy that all others are compared with; default: as they were run.
 
     Returns
     -------
@@ -184,10 +181,13 @@ def read_sections(folder: Path) -> list[Section]:
     Raises
     ------
     NotFoundError, UsageError
-        If there is no run, or a file is damaged.
+        If there is no run, no run of the baseline, or a file is damaged.
     """
     runs = read_run_folder(folder)
-    known = _stored_comparisons(folder)
+    policies = list(dict.fromkeys(run["policy"] for run in runs))
+    if baseline is not None and baseline not in policies:
+        raise UsageError(f"--baseline {baseline}: not in {folder}, which has {', '.join(policies)}")
+    known = None if baseline else _stored_comparisons(folder)
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for run in runs:
         groups.setdefault((run["workload"], run["host"], run["cpus"]), []).append(run)
@@ -197,7 +197,7 @@ def read_sections(folder: Path) -> list[Section]:
             *key,
             runs=group,
             base=base,
-            comparisons=compare_runs(group)
+            comparisons=compare_runs(group, baseline=baseline)
             if known is None
             else [c for c in known if (c["workload"], c["host"], c["cpus"]) == key],
         )
@@ -212,7 +212,7 @@ def _stored_comparisons(folder: Path) -> list[dict[str, Any]] | None:
         return None
     found = json.loads(path.read_text(encoding="utf-8")).get("comparisons")
     # An older version's lack what the sentences need; they are computed again.
-    if not isinstance(found, list) or any("differs" not in c for c in found):
+    if not isinstance(found, list) or any("nr_explored" not in c for c in found):
         return None
     return found
 

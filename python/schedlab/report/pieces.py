@@ -18,14 +18,7 @@ from html import escape
 from typing import Any
 
 from ..metrics.dictionary import DICTIONARY
-from ..stats.sentences import (
-    label,
-    method_sentence,
-    ranking_sentences,
-    show_number,
-    show_time,
-    verdict_sentence,
-)
+from ..stats.sentences import label, show_number, show_time
 from .by_task import disturbed_text, is_disturbed
 from .data import Section
 
@@ -217,62 +210,6 @@ def setting(section: Section) -> str:
     else:
         text += " One seed: what is seen here is one case, not a rule."
     return text
-
-
-def sentences(section: Section) -> list[str]:
-    """Say what the numbers say, metric by metric.
-
-    Parameters
-    ----------
-    section : Section
-        The runs.
-
-    Returns
-    -------
-    list of str
-        Plain text.
-    """
-    here = [c for c in section.comparisons if c["metrics"]]
-    if not here:
-        return []
-    names = [name for name in section.metrics if any(name in c["metrics"] for c in here)]
-    if len(here) == 1:
-        lines = [verdict_sentence(here[0], name) for name in names]
-    elif len(section.seeds) == 1:
-        lines = [_one_seed(section, name) for name in names]
-    else:
-        means = {
-            name: {p: found[name].estimate for p, found in section.intervals.items() if name in found}
-            for name in names
-        }
-        lines = ranking_sentences(here, means)
-    fixed = fixed_makespan(section)
-    lines += [fixed] if fixed else []
-    return [*lines, method_sentence(max(here, key=lambda c: len(c["seeds"])))]
-
-
-def _one_seed(section: Section, name: str) -> str:
-    """What a single seed shows of a metric, without a verdict."""
-    means = {p: found[name].estimate for p, found in section.intervals.items() if name in found}
-    ranked = sorted(means, key=means.__getitem__)
-    low, high = ranked[0], ranked[-1]
-    what = label(name)
-    return (
-        f"{what[:1].upper() + what[1:]}: from {show_number(name, means[low])} under {low} to "
-        f"{show_number(name, means[high])} under {high}."
-    )
-
-
-def fixed_makespan(section: Section) -> str:
-    """Say it where the CPUs were busy throughout, so that no policy could be faster."""
-    ends = [f["makespan_ns"].estimate for f in section.intervals.values() if "makespan_ns" in f]
-    busy = [f["cpu_utilisation"].estimate for f in section.intervals.values() if "cpu_utilisation" in f]
-    if len(ends) < 2 or not busy or min(busy) <= 0.98 or max(ends) - min(ends) > 0.001 * max(ends):
-        return ""
-    return (
-        f"The last task ends after {show_time(max(ends))} under every policy: a busy CPU cannot "
-        "do fixed work faster."
-    )
 
 
 def table(section: Section, names: Sequence[str], *, caption: str) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 from ..errors import UnavailableError, UsageError
 from ..metrics.dictionary import DICTIONARY
 from ..plots.installed import why_no_charts
+from ..stats.sentences import findings
 from . import pieces as page
 from .by_task import task_tables
 from .data import (
@@ -75,7 +76,12 @@ class Drawing:
 
 
 def write_report(
-    folder: Path, out: Path, *, figures: Path | None = None, workload: str | None = None
+    folder: Path,
+    out: Path,
+    *,
+    figures: Path | None = None,
+    workload: str | None = None,
+    baseline: str | None = None,
 ) -> Report:
     """Write the page of a folder of runs.
 
@@ -89,6 +95,8 @@ def write_report(
         Folder for the charts as SVG and PDF; made where needed.
     workload : str, optional
         Only this one; default: all.
+    baseline : str, optional
+        The policy that all others are compared with; default: as they were run.
 
     Returns
     -------
@@ -106,7 +114,7 @@ def write_report(
     lacking = why_no_charts()
     if figures is not None and lacking:
         raise UnavailableError(f"--figures {figures}: {lacking}")
-    sections = read_sections(Path(folder))
+    sections = read_sections(Path(folder), baseline=baseline)
     if workload is not None:
         known = [s.workload for s in sections]
         sections = [s for s in sections if s.workload == workload]
@@ -218,7 +226,7 @@ def _body(
 ) -> str:
     """One section of the page."""
     title, question = _about(section)
-    found = "".join(f"<li>{page.prose(line)}</li>" for line in page.sentences(section))
+    found = "".join(f"<li>{page.prose(line)}</li>" for line in findings(section.comparisons))
     figures = "".join(_figure(each, f"{key}-{each.name}") for each in drawn)
     if lacking := why_no_charts():
         figures = f'<p class="soft">Not drawn: {escape(lacking)}. No number depends on them.</p>'

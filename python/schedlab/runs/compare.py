@@ -2,37 +2,26 @@
 """Compare policies on the same work, paired by seed.
 
 Runs with equal seeds got the same program, so what differs between them is the
-policy. Intervals and tests are those of stats/inference.py; a verdict needs a p-value that
-survives Holm's adjustment over all metrics and pairs of the workload, and an
-interval without 0; or, in virtual time, values that are far apart with every seed.
+policy. Every policy is compared with one of them, the baseline; stats/decide.py gives
+the verdicts.
 
 Must stay true: two runs of different work are never subtracted; what two policies did under different
 conditions is no verdict about policies; a run counts once, however often it was repeated on a deterministic host.
-Read next: stats/inference.py for the numbers, gate.py for `schedlab compare`.
+Read next: stats/decide.py for the verdicts, gate.py for `schedlab compare`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 
-from ..metrics.dictionary import DICTIONARY
+from ..metrics.dictionary import DICTIONARY, HEADLINES
+from ..stats.decide import EXPLORATORY, HEADLINE, are_apart, decide, entry
 from ..stats.doubts import examine, survivors
-from ..stats.inference import CONFIDENCE, NR_RESAMPLES, SEED, Paired, compare_paired, holm
+from ..stats.inference import CONFIDENCE, NR_RESAMPLES, SEED, compare_paired
 from ..stats.sentences import show_number
-
-#: From how many seeds on values may be called apart, and how many times the larger
-#: range of the two sides the gap between them must be, both as ratios where all values
-#: are positive. Two samples of three from one distribution are so in at most 0.02 % of
-#: cases, of four in 0.001 %.
-APART_SEEDS_MIN = 3
-APART_RANGES_MIN = 5.0
-#: And how far, as a share of the larger value: a millionth is no difference to anybody.
-APART_SHARE_MIN = 0.05
 
 #: Metrics that are compared: those for which one direction is better.
 COMPARED = tuple(name for name, m in DICTIONARY.items() if m.level == "run" and m.direction != "none")
@@ -45,25 +34,29 @@ CONDITIONS = {
 }  # fmt: skip
 
 
-def compare_runs(runs: Sequence[dict], *, confidence: float = CONFIDENCE, seed: int = SEED) -> list[dict]:
-    """Compare every two policies on every workload.
+def compare_runs(
+    runs: Sequence[dict], *, baseline: str | None = None, confidence: float = CONFIDENCE, seed: int = SEED
+) -> list[dict]:
+    """Compare each policy with the baseline, on every workload.
 
     Parameters
     ----------
     runs : sequence of dict
         As `schedlab run --json` lists them.
+    baseline : str, optional
+        A policy; default, and where it has no good run: the first that has.
     confidence : float, default 0.95
-        Of intervals; verdicts are wrong with at most the rest of it, over all
-        pairs and metrics of one workload together. No unit.
+        Of intervals; headline verdicts are wrong with at most the rest of it, over all
+        policies and headline metrics of one workload together. No unit.
     seed : int, default 1
         Of the bootstrap.
 
     Returns
     -------
     list of dict
-        One per workload, number of CPUs, host and pair of policies; see
-        `compare_pairs` for its keys. A pair without two good runs of one seed
-        is left out; a pair whose programs differ has `error` and no metrics.
+        One per workload, number of CPUs, host and policy besides the baseline, which is
+        `policy_a`; see `compare_pairs` for its keys. A pair without two good runs of one
+        seed is left out; a pair whose programs differ has `error` and no metrics.
 
     Notes
     -----
@@ -76,16 +69,14 @@ def compare_runs(runs: Sequence[dict], *, confidence: float = CONFIDENCE, seed: 
             groups.setdefault(key, {}).setdefault(run["policy"], {})[run["seed"]] = run
     result = []
     for policies in groups.values():
-        doubts: dict = {}
-        entries = []
-        for name_a, name_b in combinations(policies, 2):
-            runs_a, runs_b = policies[name_a], policies[name_b]
-            seeds = sorted(runs_a.keys() & runs_b.keys())
-            if seeds:
-                pairs = [(runs_a[s], runs_b[s]) for s in seeds]
-                entries.append(compare_pairs(pairs, confidence=confidence, seed=seed, doubts=doubts))
-        result += judge_together(entries)
-    return result
+        warnings: dict = {}
+        first = baseline if baseline in policies else next(iter(policies))
+        for name in policies:
+            seeds = sorted(policies[first].keys() & policies[name].keys())
+            if name != first and seeds:
+                pairs = [(policies[first][s], policies[name][s]) for s in seeds]
+                result.append(compare_pairs(pairs, confidence=confidence, seed=seed, known=warnings))
+    return decide_together(result)
 
 
 def compare_pairs(
@@ -95,7 +86,7 @@ def compare_pairs(
     label_b: str | None = None,
     confidence: float = CONFIDENCE,
     seed: int = SEED,
-    doubts: dict | None = None,
+    known: dict | None = None,
 ) -> dict:
     """Compare two sets of runs, run by run.
 
@@ -110,7 +101,7 @@ def compare_pairs(
         Of intervals. No unit.
     seed : int, default 1
         Of the bootstrap.
-    doubts : dict, optional
+    known : dict, optional
         Kept between calls, so that a policy that takes part in many pairs is
         examined once.
 
@@ -119,43 +110,72 @@ def compare_pairs(
     dict
         `workload`, `host`, `cpus`, `policy_a`, `policy_b`, `label_a`, `label_b`,
         `seeds`, `confidence`, `error`, `differs` (conditions besides the policy), `is_deterministic`, `bootstrap` (`seed`,
-        `nr_resamples`), `nr_tests`, `warnings` (`policy`, `kind`, `metrics`,
-        `text`, `hint`) and `metrics`: name to `mean_a`, `mean_b`, `difference`
-        (b - a), `low`, `high`, `ratio` (b / a), `ratio_low`, `ratio_high`, `n`,
-        `is_apart`, `method`, `test`, `p_value`, `p_adjusted`, `cliffs_delta`,
-        `vargha_delaney`, `standardised`, `verdict` and `better`. `judge_together`
-        fills `nr_tests`, `p_adjusted`, `verdict` and `better` in.
+        `nr_resamples`), `nr_tests`, `nr_explored`, `warnings` (`policy`, `kind`, `metrics`,
+        `text`, `hint`) and `metrics`: name to what `stats.decide.entry` says of it.
+        `decide_together` fills in what is decided.
     """
     first, second = pairs[0]
-    entry = {
+    found = {
         "workload": first["workload"], "host": first["host"], "cpus": first["cpus"],
         "policy_a": first["policy"], "policy_b": second["policy"],
         "label_a": label_a or first["policy"], "label_b": label_b or second["policy"],
         "seeds": [a["seed"] for a, _ in pairs], "confidence": confidence,
         "error": different_work(pairs), "differs": different_conditions(pairs), "is_deterministic": False,
-        "bootstrap": {"seed": seed, "nr_resamples": NR_RESAMPLES}, "nr_tests": 0,
+        "bootstrap": {"seed": seed, "nr_resamples": NR_RESAMPLES}, "nr_tests": 0, "nr_explored": 0,
         "warnings": [], "metrics": {},
     }  # fmt: skip
-    if entry["error"]:
-        return entry
-    entry["warnings"] = [*_confounded(entry, pairs), *_survivors(entry, pairs)]
+    if found["error"]:
+        return found
+    found["warnings"] = [*_confounded(found, pairs), *_survivors(found, pairs)]
     names = [
         name
         for name in COMPARED
         if all(run["metrics"].get(name) is not None for pair in pairs for run in pair)
     ]
     if not names:
-        return entry
+        return found
     sides = [[[pair[side]["metrics"][name] for pair in pairs] for name in names] for side in (0, 1)]
     values_a, values_b = np.array(sides, dtype=np.float64)
-    found = compare_paired(values_a, values_b, confidence=confidence, seed=seed)
-    entry["is_deterministic"] = len(pairs) > 1 and _is_repeated(pairs)
-    entry["metrics"] = {
-        name: _as_dict(paired, entry["is_deterministic"]) | {"is_apart": bool(is_apart)}
-        for name, paired, is_apart in zip(names, found, _apart(pairs, values_a, values_b), strict=True)
-    }
-    entry["warnings"] += _warnings(entry, pairs, names, (values_a, values_b), doubts)
-    return entry
+    is_deterministic = found["is_deterministic"] = len(pairs) > 1 and _is_repeated(pairs)
+    # In real time the machine may have changed between the sides.
+    is_real_time = any(run.get("started_ns") is not None for pair in pairs for run in pair)
+    paired = compare_paired(values_a, values_b, confidence=confidence, seed=seed)
+    for name, each, is_apart in zip(names, paired, are_apart(values_a, values_b), strict=True):
+        found["metrics"][name] = entry(
+            each,
+            family=HEADLINE if name in HEADLINES else EXPLORATORY,
+            direction=DICTIONARY[name].direction,
+            is_apart=bool(is_apart) and not is_real_time,
+            is_deterministic=is_deterministic,
+        )
+    found["warnings"] += _warnings(found, pairs, names, (values_a, values_b), known)
+    return found
+
+
+def decide_together(comparisons: list[dict]) -> list[dict]:
+    """Decide the comparisons of each workload together, in place; see `stats.decide.decide`.
+
+    Parameters
+    ----------
+    comparisons : list of dict
+        What `compare_pairs` returned, for all pairs that a reader sees together.
+
+    Returns
+    -------
+    list of dict
+        The same; those of policies under different conditions stay "not tested".
+    """
+    groups: dict[tuple, list[dict]] = {}
+    for each in comparisons:
+        if all(warning["kind"] != "confounded" for warning in each["warnings"]):
+            groups.setdefault((each["workload"], each["host"], each["cpus"]), []).append(each)
+    for group in groups.values():
+        counts = decide(
+            (m for each in group for m in each["metrics"].values()), confidence=group[0]["confidence"]
+        )
+        for each in group:
+            each |= counts
+    return comparisons
 
 
 def different_work(pairs: Sequence[tuple[dict, dict]]) -> str | None:
@@ -228,13 +248,13 @@ def is_confounded(pairs: Sequence[tuple[dict, dict]]) -> bool:
     return bool(different_conditions(pairs)) and not is_same_policy
 
 
-def _confounded(entry: dict, pairs) -> list[dict]:
+def _confounded(comparison: dict, pairs) -> list[dict]:
     """The warning that this is no comparison of policies, where it is none."""
     if not is_confounded(pairs):
         return []
     return [{
-        "policy": f"{entry['label_a']} and {entry['label_b']}", "kind": "confounded", "metrics": list(COMPARED),
-        "text": f"no comparison of policies, since {'; '.join(entry['differs'])}",
+        "policy": f"{comparison['label_a']} and {comparison['label_b']}", "kind": "confounded", "metrics": list(COMPARED),
+        "text": f"no comparison of policies, since {'; '.join(comparison['differs'])}",
         "hint": "run both sides with the same options",
     }]  # fmt: skip
 
@@ -245,99 +265,10 @@ def _is_repeated(pairs: Sequence[tuple[dict, dict]]) -> bool:
     return all(len(found) == 1 and None not in found for found in hashes)
 
 
-def _apart(pairs: Sequence[tuple[dict, dict]], a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """For each metric, whether no seed leaves a doubt; only in virtual time, where nothing drifts."""
-    is_real_time = any(run.get("started_ns") is not None for pair in pairs for run in pair)
-    if len(pairs) < APART_SEEDS_MIN or is_real_time:
-        return np.zeros(len(a), dtype=bool)
-    # Times and counts that differ by orders of magnitude vary by them, too: ratios, where there are any.
-    are_positive = (a > 0).all(axis=1) & (b > 0).all(axis=1)
-    largest = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
-    scale = np.where(are_positive | (largest == 0), 1, largest)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        a, b = (np.where(are_positive[:, None], np.log(side), side / scale) for side in (a, b))
-    gap = np.maximum(a.min(axis=1) - b.max(axis=1), b.min(axis=1) - a.max(axis=1))
-    return (gap >= APART_SHARE_MIN) & (
-        gap >= APART_RANGES_MIN * np.maximum(np.ptp(a, axis=1), np.ptp(b, axis=1))
-    )
-
-
-def _as_dict(paired: Paired, is_deterministic: bool) -> dict:
-    """One metric's entry, before it is judged."""
-
-    def known(value: float) -> float | None:
-        return None if math.isnan(value) else value
-
-    interval, ratio = paired.difference, paired.ratio
-    return {
-        "mean_a": paired.mean_a,
-        "mean_b": paired.mean_b,
-        "difference": interval.estimate,
-        "low": known(interval.low),
-        "high": known(interval.high),
-        "ratio": ratio and ratio.estimate,
-        "ratio_low": ratio and known(ratio.low),
-        "ratio_high": ratio and known(ratio.high),
-        "n": paired.n,
-        "method": interval.method,
-        "test": "none" if is_deterministic else paired.test,
-        "p_value": None if is_deterministic else paired.p_value,
-        "p_adjusted": None,
-        "cliffs_delta": paired.cliffs_delta,
-        "vargha_delaney": paired.vargha_delaney,
-        "standardised": paired.standardised,
-        "verdict": "not tested",
-        "better": None,
-    }
-
-
-def judge_together(entries: list[dict]) -> list[dict]:
-    """Adjust the p-values of several comparisons together, and decide.
-
-    Parameters
-    ----------
-    entries : list of dict
-        What `compare_pairs` returned, for all pairs that a reader sees together.
-
-    Returns
-    -------
-    list of dict
-        The same entries; `nr_tests`, `p_adjusted`, `verdict` (`"a is better"`,
-        `"b is better"`, `"no difference"`, `"undecided"`, `"not tested"`: one seed, or
-        policies under different conditions) and `better`
-        (`"a"`, `"b"` or None) are filled in.
-
-    Notes
-    -----
-    Where every seed gave the same run there is nothing random to test: a
-    difference is a fact about this work, and is decided without a p-value. "No
-    difference" is that every seed gave both sides the same value; what may be a
-    difference or chance is undecided, and more seeds decide it.
-    """
-    rows = [(e, name, m) for e in entries for name, m in e["metrics"].items()]
-    tested = [m for _, _, m in rows if m["p_value"] is not None]
-    for m, p in zip(tested, holm([m["p_value"] for m in tested]), strict=True):
-        m["p_adjusted"] = p
-    for entry, name, m in rows:
-        entry["nr_tests"] = len(tested)
-        if m["n"] < 2 or any(doubt["kind"] == "confounded" for doubt in entry["warnings"]):
-            continue
-        is_clear = m["low"] > 0 or m["high"] < 0
-        is_sure = entry["is_deterministic"] or (
-            m["p_adjusted"] is not None and m["p_adjusted"] <= 1 - entry["confidence"]
-        )
-        m["verdict"] = "no difference" if m["difference"] == m["low"] == m["high"] == 0 else "undecided"
-        if (is_clear and is_sure) or m["is_apart"]:
-            is_lower = DICTIONARY[name].direction == "lower"
-            m["better"] = "a" if (m["difference"] > 0) == is_lower else "b"
-            m["verdict"] = f"{m['better']} is better"
-    return entries
-
-
-def _survivors(entry: dict, pairs) -> list[dict]:
-    """The doubt whether both sides' metrics are of the same tasks, under the name of who has fewer."""
+def _survivors(comparison: dict, pairs) -> list[dict]:
+    """The warning that not both sides' metrics are of the same tasks, under the side that has fewer."""
     metrics = [(a["metrics"], b["metrics"]) for a, b in pairs]
-    labels = (entry["label_a"], entry["label_b"])
+    labels = (comparison["label_a"], comparison["label_b"])
     found = survivors(metrics, label_a=labels[0], label_b=labels[1])
     if found is None:
         return []
@@ -346,23 +277,21 @@ def _survivors(entry: dict, pairs) -> list[dict]:
     return [{"policy": labels[ended[1] < ended[0]], "metrics": names} | doubt.as_json()]
 
 
-def _warnings(entry: dict, pairs, names: list[str], values, doubts: dict | None) -> list[dict]:
-    """Doubts about both sides, those of one kind together."""
+def _warnings(comparison: dict, pairs, names: list[str], values, known: dict | None) -> list[dict]:
+    """Warnings about both sides, those of one kind together."""
     result = []
+    known = {} if known is None else known
     for side, letter in ((0, "a"), (1, "b")):
-        runs = [pair[side] for pair in pairs]
-        key = (entry[f"label_{letter}"], tuple(entry["seeds"]))
-        known = None if doubts is None else doubts.get(key)
-        if known is None:
-            known = _doubts_of(runs, names, values[side])
-            if doubts is not None:
-                doubts[key] = known
-        result += [{"policy": entry[f"label_{letter}"]} | doubt for doubt in known]
+        label = comparison[f"label_{letter}"]
+        key = (label, tuple(comparison["seeds"]))
+        if key not in known:
+            known[key] = _warnings_of([pair[side] for pair in pairs], names, values[side])
+        result += [{"policy": label} | warning for warning in known[key]]
     return result
 
 
-def _doubts_of(runs: list[dict], names: list[str], values: np.ndarray) -> list[dict]:
-    """Doubts about one side: `kind`, `metrics`, `text` of the first, `hint`."""
+def _warnings_of(runs: list[dict], names: list[str], values: np.ndarray) -> list[dict]:
+    """Warnings about one side: `kind`, `metrics`, `text` of the first, `hint`."""
     started = [run.get("started_ns") for run in runs]
     order = None if None in started else started
     found: dict[str, dict] = {}

@@ -25,7 +25,7 @@ from ..metrics.dictionary import DICTIONARY, find_metric
 from ..stats.inference import CONFIDENCE, SEED, Interval, compare_paired, mean_interval
 from ..stats.sentences import is_share, label, reservation, show_number, signed
 from ..units import format_duration, parse_duration
-from .compare import compare_pairs, different_conditions, different_work, is_confounded, judge_together
+from .compare import compare_pairs, decide_together, different_conditions, different_work, is_confounded
 from .folders import read_run_folder
 
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(>=|<=|>|<)\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(\S*)\s*")
@@ -192,7 +192,7 @@ def compare_folders(
         entry = compare_pairs(pairs, label_a=names[0], label_b=names[1], confidence=confidence, seed=seed)
         comparisons.append(entry | {"directory_a": str(folder_a), "directory_b": str(folder_b)})
         notes += _what_else_differs(pairs)
-    judge_together(comparisons)
+    decide_together(comparisons)
     if wanted and (
         confounded := [
             entry for entry, pairs in zip(comparisons, groups, strict=True) if is_confounded(pairs)

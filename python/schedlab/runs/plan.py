@@ -14,6 +14,10 @@ from ..hosts.choose import in_parallel, open_host, with_kernel
 from ..hosts.host import Host
 from ..workload.model import Workload
 
+#: Seeds where policies are compared in virtual time: enough to decide what the eye sees;
+#: docs/statistics.md has how much that is.
+SEEDS_COMPARED = 20
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -61,6 +65,8 @@ class Plan:
     is_kept : bool, default True
         Whether the run directories outlive their runs; otherwise only what is computed
         from them is wanted.
+    baseline : str, optional
+        The policy that all others are compared with; default: the first.
     command_line : str, default ""
         What the user has typed, as a shell takes it; empty: no command was.
     """
@@ -84,7 +90,14 @@ class Plan:
     timeout_seconds: float = 300.0
     keep_parquet: bool = True
     is_kept: bool = True
+    baseline: str | None = None
     command_line: str = ""
+
+
+def default_seeds(host: str, policies: Sequence[str], settings: Sequence[str], first_seed: int) -> int:
+    """How many seeds a plan has that does not say: one where nothing is compared, drawn, or cheap."""
+    is_compared = len(policies) > 1 or any("," in setting for setting in settings)
+    return SEEDS_COMPARED if is_compared and host == "sim" and first_seed else 1
 
 
 def host_of(plan: Plan) -> Host:

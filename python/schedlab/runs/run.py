@@ -35,7 +35,7 @@ from pathlib import Path
 
 from ..errors import PolicyError, SpecError, UsageError
 from ..hosts.choose import OPTIONS, why_no_option
-from ..policy.build import BuiltPolicy, build_policy, find_compiler
+from ..policy.build import BuiltPolicy, build_policy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
 from ..workload.spec import TICK_NS_MAX, TICK_NS_MIN
@@ -61,7 +61,7 @@ class RunSet:
     runs : list of dict
         One per run, in the order of the plan; as `--json` prints them.
     comparisons : list of dict
-        Of every two policies; see `compare.compare_runs`.
+        Of each policy with the baseline; see `compare.compare_runs`.
     out : pathlib.Path
         Where the run directories are.
     is_interrupted : bool
@@ -225,8 +225,7 @@ def prepare(plan: Plan) -> Prepared:
         refuse_policies(ours[0])
     variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
     host = host_of(plan)
-    if variants:
-        find_compiler()
+    need_compiler(variant.policy for variant in variants.values())
     built = classes | _build_all(variants)
     # A damaged policy fails in its place, between the others; so does a class of Linux.
     labels = iter(policies)
@@ -239,6 +238,10 @@ def prepare(plan: Plan) -> Prepared:
             else [name for name, v in variants.items() if v.policy is policies[label]]
         )
     ]
+    if plan.baseline is not None and plan.baseline not in names:
+        raise UsageError(
+            f"--baseline {plan.baseline}: not among the policies of this run; name one of {', '.join(names)}"
+        )
     cases = _cases(plan, workloads, names)
     make_folder(plan.out)
     ready = Ready(
@@ -274,7 +277,7 @@ def finish(prepared: Prepared, runs: list[dict], *, is_interrupted: bool = False
         If all is well but the list cannot be written.
     """
     result = RunSet(runs=runs, out=prepared.ready.plan.out, is_interrupted=is_interrupted)
-    result.comparisons = compare_runs(runs)
+    result.comparisons = compare_runs(runs, baseline=prepared.ready.plan.baseline)
     if prepared.ready.plan.is_kept:
         _write_list(result)
     return result

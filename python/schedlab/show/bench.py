@@ -15,8 +15,9 @@ from rich.markup import escape
 from ..measure.bench import FIGURES, BenchResult
 from ..measure.own_figures import describe_figure, tool_of_figure
 from ..metrics.disturbance import DISTURBED_MAX, describe_counted, describe_disturbance
+from ..stats.decide import EXPLORATORY
 from ..stats.inference import CONFIDENCE
-from ..stats.sentences import show_time
+from ..stats.sentences import p_text, show_change, show_time
 from .tables import _console, say, show_table
 
 #: The reports' six columns first; heading of each figure.
@@ -147,16 +148,18 @@ def _recorded_lines(result: BenchResult) -> list[str]:
 def _sentences(result: BenchResult) -> list[str]:
     """What the comparison with the first policy allows to say."""
     lines = []
+    told = {"a is better": "worse than", "b is better": "better than", "differs": "differs from"}
     for each in result.comparisons:
         for figure, entry in each["figures"].items():
-            if entry["verdict"] == "undecided":
+            if entry["verdict"] not in told:
                 continue
-            change = "" if entry["ratio"] is None else f" ({100 * (entry['ratio'] - 1):+.1f} %)"
+            change = "" if entry["ratio"] is None else f" ({show_change(entry['ratio'])})"
+            kind = ", exploratory" if entry["family"] == EXPLORATORY else ""
             lines.append(
                 f"{each['after']}: {_heading(figure).replace(chr(10), ' ')} "
-                f"{_number(figure, entry['before'])} -> {_number(figure, entry['after'])}{change}, "
-                f"{entry['verdict']} than {each['before']} (p = {entry['p_value']:.2g}, "
-                f"delta {entry['cliffs_delta']:+.2f})".replace("differs than", "differs from")
+                f"{_number(figure, entry['mean_a'])} -> {_number(figure, entry['mean_b'])}{change}, "
+                f"{told[entry['verdict']]} {each['before']} ({p_text(entry['p_adjusted'])}, "
+                f"delta {entry['cliffs_delta']:+.2f}{kind})"
             )
     if result.comparisons and not lines:
         lines.append(
@@ -164,7 +167,7 @@ def _sentences(result: BenchResult) -> list[str]:
             "few runs; see the intervals, and give more --runs."
         )
     if result.comparisons:
-        lines.append("Paired by round; p-values after Holm over all figures.")
+        lines.append("Paired by round; p-values after Holm, of wall times and the command's own figures.")
     return lines
 
 

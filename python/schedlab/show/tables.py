@@ -24,14 +24,8 @@ from rich.text import Text
 from ..metrics.dictionary import DICTIONARY
 from ..paths import own_command
 from ..runs.case import LOG_FILE
-from ..stats.sentences import (
-    method_sentence,
-    ranking_sentences,
-    show_change,
-    show_number,
-    show_time,
-    verdict_sentence,
-)
+from ..stats.decide import EXPLORATORY
+from ..stats.sentences import findings, fixed_makespan, method_sentence, show_change, show_number
 
 #: Columns of the table of runs: metric, heading, how the seeds are put together.
 COLUMNS = (
@@ -162,8 +156,8 @@ def show_runs(result) -> None:
                 f"[red]{escape(comparison['workload'])}, {escape(comparison['policy_a'])} against "
                 f"{escape(comparison['policy_b'])}: {escape(comparison['error'])}[/red]"
             )
-    for key, policies in groups.items():
-        _show_verdicts(console, key, policies, result.comparisons)
+    for key in groups:
+        _show_findings(console, key, result.comparisons)
     _show_machine(console, result.runs)
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
 
@@ -239,29 +233,15 @@ def _show_logs(console: Console, runs: list[dict]) -> None:
         )
 
 
-def _show_verdicts(console: Console, key: tuple, policies: dict, comparisons: list[dict]) -> None:
-    """Say which policies differ on one workload, metric by metric of the table."""
+def _show_findings(console: Console, key: tuple, comparisons: list[dict]) -> None:
+    """Say which policies differ on one workload, what differs most first."""
     here = [c for c in comparisons if (c["workload"], c["host"], c["cpus"]) == key and c["metrics"]]
     if not here:
         return
     console.print()
-    names = [name for name, _ in COLUMNS if any(name in c["metrics"] for c in here)]
-    seeds = max(len(c["seeds"]) for c in here)
-    if seeds == 1:
-        lines = ["One seed: differences are not tested; use --seeds 10."]
-    elif len(here) == 1:
-        lines = [verdict_sentence(here[0], name) for name in names]
-    else:
-        means = {
-            name: {p: m for p, runs in policies.items() if (m := _mean(runs, name)) is not None}
-            for name in names
-        }
-        lines = ranking_sentences(here, means)
-    if seeds > 1:
-        lines.append(method_sentence(max(here, key=lambda c: len(c["seeds"]))))
     _show_doubts(console, here, is_grave=True)
     console.print(f"[bold]{escape(key[0])}[/]: what the numbers say", highlight=False)
-    for line in lines:
+    for line in findings(here):
         say(console, f"  {escape(line)}")
     _show_doubts(console, here)
 
@@ -360,20 +340,6 @@ def _column_width(column: tuple[str, list[str]]) -> int:
     return max(map(len, lines)) + 2
 
 
-def _show_fixed_makespan(console: Console, workload: str, runs: dict[str, list[dict]]) -> None:
-    """Say it where the CPU was busy throughout, so that no policy could be faster."""
-    makespans = [_mean(each, "makespan_ns") for each in runs.values()]
-    busy = [_mean(each, "cpu_utilisation") for each in runs.values()]
-    if None in makespans or None in busy or len(runs) < 2:
-        return
-    if min(busy) > 0.98 and max(makespans) - min(makespans) <= 0.001 * max(makespans):
-        say(
-            console,
-            f"{escape(workload)}: the last task ends after {show_time(max(makespans))} under every "
-            "policy; a busy CPU cannot do fixed work faster.",
-        )
-
-
 def _show_workload_table(console: Console, name: str, groups: dict[str, dict[str, list[dict]]]) -> None:
     """One metric: a row per workload, a column per policy."""
     policies = list(dict.fromkeys(policy for runs in groups.values() for policy in runs))
@@ -424,13 +390,14 @@ def show_demo(result) -> None:
         is_parallel = any(run["cpus"] > 1 for run in result.runs)
         note = "In brackets: the number of CPUs, where it is not one.\n"
         console.print("\n" + (note if is_parallel else ""), highlight=False)
-    for workload, runs in groups.items():
-        _show_fixed_makespan(console, workload, runs)
+    for workload in groups:
+        if text := fixed_makespan([c for c in result.comparisons if c["workload"] == workload]):
+            say(console, f"{escape(workload)}: {text}")
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
     console.print(
         "All policies got the same work: same tasks, same arrivals, same seeds.\n"
-        "Bold is the best mean; whether a difference is more than chance is said by\n"
-        f"`{lab} run` with --seeds 10 or more. `{lab} metrics` explains the columns.\n"
+        "Bold is the best mean; the page says which differences are more than chance.\n"
+        f"`{lab} metrics` explains the columns.\n"
         f"Your own policy: `{lab} new mine` writes one that works, and says how to go on.",
         highlight=False,
         markup=False,
@@ -626,7 +593,9 @@ def _comparison_columns(comparison: dict, *, left_out: list[str]) -> tuple[str, 
         if name in left_out:
             continue
         low, high = (show_change(entry[key]) for key in ("ratio_low", "ratio_high"))
-        verdict = entry["verdict"]
+        verdict = entry["verdict"] + (
+            ", exploratory" if entry["family"] == EXPLORATORY and entry["better"] else ""
+        )
         rows.append((
             name, show_number(name, entry["mean_a"]), show_number(name, entry["mean_b"]),
             show_change(entry["ratio"]), "-" if low == "-" else f"{low} .. {high}",

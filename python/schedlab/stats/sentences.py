@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..metrics.dictionary import DICTIONARY
+from ..metrics.dictionary import DICTIONARY, HEADLINES
 
 _STATISTICS = {
     "mean": "mean {}",
@@ -159,17 +159,19 @@ def show_change(ratio: float | None) -> str:
     Returns
     -------
     str
-        Such as `"+5.2 %"`; from tenfold on, as a factor.
+        Such as `"+5.2 %"`; from tenfold and to a tenth on, as a factor.
 
     Examples
     --------
-    >>> show_change(1.052), show_change(0.5), show_change(10), show_change(None)
-    ('+5.2 %', '-50 %', 'x 10', '-')
+    >>> show_change(1.052), show_change(0.5), show_change(10), show_change(0.00681), show_change(None)
+    ('+5.2 %', '-50 %', 'x 10', '1/147', '-')
     """
     if ratio is None or not math.isfinite(ratio):
         return "-"
-    if ratio >= 10:
-        return f"x {ratio:,.3g}"
+    if ratio >= 10 or 0 < ratio <= 0.1:
+        factor = max(ratio, 1 / ratio)
+        text = f"{factor:,.0f}" if factor >= 1000 else f"{factor:.3g}"
+        return f"x {text}" if ratio > 1 else f"1/{text}"
     change = 100 * (ratio - 1)
     if abs(change) < 1e-9:
         return "0 %"
@@ -257,7 +259,7 @@ def _verdict(comparison: dict[str, Any], name: str) -> str:
         return f"{_capital(what)}: {one} under {a}, {other} under {b}."
     if entry["verdict"] == "not tested":
         return (
-            f"{_capital(what)}: {one} under {a}, {other} under {b}. One seed decides nothing; use --seeds 10."
+            f"{_capital(what)}: {one} under {a}, {other} under {b}. One seed decides nothing; use --seeds 20."
         )
     if entry["verdict"] == "no difference":
         return (
@@ -341,7 +343,7 @@ def method_sentence(comparison: dict[str, Any]) -> str:
     """
     n = len(comparison["seeds"])
     if n == 1:
-        return "One seed, so no interval and no verdict."
+        return "One seed: differences are not tested; use --seeds 20."
     methods = {entry["method"] for entry in comparison["metrics"].values()}
     text = f"Paired by {n} seeds"
     if "bca" in methods:
@@ -354,75 +356,120 @@ def method_sentence(comparison: dict[str, Any]) -> str:
     if comparison["is_deterministic"]:
         text += "; every seed gave the same run: exact for this work, silent about any other"
     elif comparison["nr_tests"]:
-        text += f"; Holm over {comparison['nr_tests']:,} tests"
+        text += (
+            f"; Holm over {comparison['nr_tests']:,} tests of headline metrics. All others are exploratory"
+        )
     return text + "."
 
 
-def ranking_sentences(comparisons: list[dict[str, Any]], means: dict[str, dict[str, float]]) -> list[str]:
-    """Say, metric by metric, which policy is best and from whom it cannot be told.
+def findings(comparisons: list[dict[str, Any]]) -> list[str]:
+    """Say what was found in the headline metrics of a workload, what differs most first.
 
     Parameters
     ----------
     comparisons : list of dict
-        Entries of `runs.compare.compare_runs` of one workload on one machine, for
-        every pair of the policies.
-    means : dict of str to dict of str to float
-        Metric, then policy, to its mean over the seeds.
+        Entries of `runs.compare.compare_runs` of one workload on one machine: each policy
+        with the same baseline.
 
     Returns
     -------
     list of str
-        One sentence per metric that has a direction and that some verdict
-        tells apart; one more that names the metrics without any.
+        A sentence per metric that was told apart, or per metric where there is one seed or
+        one pair; one that names those that were not; how the numbers were made.
     """
+    comparisons = [comparison for comparison in comparisons if comparison["metrics"]]
+    if not comparisons:
+        return []
+    names = [name for name in HEADLINES if any(name in c["metrics"] for c in comparisons)]
+    if comparisons[0]["cpus"] == 1:
+        names = [name for name in names if name != "migrations"]
+    names.sort(key=lambda name: _rank(comparisons, name))
+    if len(comparisons) == 1:
+        lines = [verdict_sentence(comparisons[0], name) for name in names]
+    else:
+        lines = _of_many(comparisons, names)
+    fixed = fixed_makespan(comparisons)
+    return [
+        *lines,
+        *([fixed] if fixed else []),
+        method_sentence(max(comparisons, key=lambda c: len(c["seeds"]))),
+    ]
+
+
+def _of_many(comparisons: list[dict[str, Any]], names: list[str]) -> list[str]:
+    """A sentence per metric that some verdict tells apart; the others by name."""
     lines: list[str] = []
-    without: dict[str, list[str]] = {"undecided": [], "no difference": []}
-    n_seeds = max((len(comparison["seeds"]) for comparison in comparisons), default=0)
-    for name, by_policy in means.items():
-        direction = DICTIONARY[name].direction
-        if direction == "none" or len(by_policy) < 2:
-            continue
-        verdicts = _verdicts(comparisons, name)
-        if not any(better for better, _ in verdicts.values()):
-            is_equal = all(verdict == "no difference" for _, verdict in verdicts.values())
-            without["no difference" if verdicts and is_equal else "undecided"].append(label(name))
-            continue
-        ranked = sorted(by_policy, key=by_policy.__getitem__, reverse=direction == "higher")
-        best, others = ranked[0], ranked[1:]
-        found = {p: verdicts.get(frozenset((best, p)), (None, "undecided")) for p in others}
-        beaten = [p for p in others if found[p][0] == best]
-        equal = [p for p in others if found[p][1] == "no difference"]
-        unsure = [p for p in others if p not in beaten and p not in equal]
-        word = "lowest" if direction == "lower" else "highest"
-        parts = [f"{_capital(label(name))}: {word} under {best} ({show_number(name, by_policy[best])})"]
-        if equal:
-            parts[0] += f" and equally {_list(equal)}"
-        if beaten:
-            parts[0] += f", better than {_list(beaten)}"
-        if unsure:
-            parts.append(f"undecided against {_list(unsure)}")
-        reservations = [reservation(comparison, name) for comparison in comparisons]
-        lines.append(f"{'; '.join(parts)}.{max(reservations)}")
-    if without["undecided"]:
+    rest: dict[str, list[str]] = {"undecided": [], "no difference": []}
+    for name in names:
+        verdicts = {c["metrics"][name]["verdict"] for c in comparisons if name in c["metrics"]}
+        if verdicts <= rest.keys():
+            rest["undecided" if "undecided" in verdicts else "no difference"].append(label(name))
+        else:
+            lines.append(_of_baseline(comparisons, name))
+    base, n = comparisons[0]["label_a"], max(len(c["seeds"]) for c in comparisons)
+    if rest["undecided"]:
         lines.append(
-            f"Undecided with {n_seeds} seeds, between any two policies: {', '.join(without['undecided'])}."
+            f"Undecided with {n} seeds between {base} and any other: {', '.join(rest['undecided'])}."
         )
-    if without["no difference"]:
+    if rest["no difference"]:
         lines.append(
-            f"No difference between any two policies with any seed: {', '.join(without['no difference'])}."
+            f"No difference between {base} and any other, with any seed: {', '.join(rest['no difference'])}."
         )
     return lines
 
 
-def _verdicts(comparisons: list[dict[str, Any]], name: str) -> dict[frozenset[str], tuple[str | None, str]]:
-    """Winner of each pair in one metric, or None, and the verdict."""
-    found = {}
-    for comparison in comparisons:
-        entry = comparison["metrics"].get(name)
-        if entry is not None:
-            pair = {"a": comparison["policy_a"], "b": comparison["policy_b"]}
-            found[frozenset(pair.values())] = pair.get(entry["better"]), entry["verdict"]
-    return found
+def _rank(comparisons: list[dict[str, Any]], name: str) -> tuple[bool, float]:
+    """Sort key of a metric: verdicts first, then the largest ratio either way."""
+    entries = [c["metrics"][name] for c in comparisons if name in c["metrics"]]
+    decided = [entry for entry in entries if entry["better"]]
+    return not decided, -max(abs(math.log(entry["ratio"] or 1)) for entry in decided or entries)
+
+
+def _of_baseline(comparisons: list[dict[str, Any]], name: str) -> str:
+    """What each policy makes of one metric, against the baseline."""
+    kinds: dict[str, list[tuple[float, str, dict[str, Any]]]] = {}
+    here = [c for c in comparisons if name in c["metrics"]]
+    for c in here:
+        entry = c["metrics"][name]
+        kind = {"a": "worse", "b": "better"}.get(entry["better"], entry["verdict"])
+        kinds.setdefault(kind, []).append((entry["mean_b"], c["label_b"], entry))
+    parts = [f"{show_number(name, here[0]['metrics'][name]['mean_a'])} under {here[0]['label_a']}"]
+    told = {
+        "better": "better",
+        "worse": "worse",
+        "not tested": "",
+        "no difference": "the same",
+        "undecided": "undecided",
+    }
+    is_reversed = DICTIONARY[name].direction == "higher"
+    for kind, word in told.items():
+        items = []
+        for value, policy, entry in sorted(
+            kinds.get(kind, []), key=lambda item: item[0], reverse=is_reversed
+        ):
+            change = f", {show_change(entry['ratio'])}" if entry["ratio"] is not None else ""
+            items.append(
+                policy if kind == "no difference" else f"{policy} ({show_number(name, value)}{change})"
+            )
+        if items:
+            parts.append(f"{word} under {_list(items)}".lstrip())
+    return f"{_capital(label(name))}: {'; '.join(parts)}.{max(reservation(c, name) for c in here)}"
+
+
+def fixed_makespan(comparisons: list[dict[str, Any]]) -> str:
+    """Say it where the CPUs were busy throughout, so that no policy could be faster; else empty."""
+
+    def means(name: str) -> list[float]:
+        found = [c["metrics"][name] for c in comparisons if name in c["metrics"]]
+        return [entry["mean_a"] for entry in found[:1]] + [entry["mean_b"] for entry in found]
+
+    ends, busy = means("makespan_ns"), means("cpu_utilisation")
+    if not ends or not busy or min(busy) <= 0.98 or max(ends) - min(ends) > 0.001 * max(ends):
+        return ""
+    return (
+        f"The last task ends after {show_time(max(ends))} under every policy; a busy CPU cannot "
+        "do fixed work faster."
+    )
 
 
 def _list(words: list[str]) -> str:
