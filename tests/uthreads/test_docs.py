@@ -105,7 +105,7 @@ CODE = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.DOTALL)
 
 
 def test_the_tables_have_every_call_of_the_header_once():
-    declared = re.findall(r"\b(ut_\w+)\((?=[^;{]*;)", CODE)
+    declared = re.findall(r"\b(ut_\w+)\((?=[^;{]*;)", re.sub(r"^#.*", "", CODE, flags=re.MULTILINE))
     told = re.findall(r"^\| `(ut_\w+)\(", TEXT, re.MULTILINE)
     assert len(declared) > 50
     assert sorted(told) == sorted(declared)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gt.h - the names of GTThreads, so that its clients compile; gt_include.h is this one.
+ * gt.h - the names of GTThreads, so that its clients compile
  *
- * The number of kernel threads is that of the CPUs, the scheduler the policy that the
+ * gt_include.h is this file, too. The number of kernel threads is that of the CPUs, the scheduler the policy that the
  * environment names: GT_CPUS=4 GT_POLICY=credit.
  *
  * Clients declare functions themselves, each its own way. So in C these have no

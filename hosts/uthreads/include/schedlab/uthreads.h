@@ -32,22 +32,7 @@
 extern "C" {
 #endif
 
-/* Names a thread for as long as it can be joined, and never another one. */
-typedef uint64_t ut_id;
-
-typedef void *(*ut_fn)(void *arg);
-
-/*
- * errno's value is the thread's own, wherever it runs; its address is that of the
- * kernel thread. A C library's declaration lets compilers keep the address over calls,
- * so with this header errno asks for it each time. A file that includes only
- * <errno.h> reads errno before the next call that may switch.
- */
-int *ut_errno(void);
-#undef errno
-#define errno (*ut_errno())
-
-/* ---- start and end -------------------------------------------------------- */
+/* ---- ut_init(3): start and end -------------------------------------------- */
 
 struct ut_config {
 	uint32_t config_bytes;	/* sizeof(struct ut_config); UT_CONFIG_INIT */
@@ -113,7 +98,12 @@ int ut_set_policy(const char *path, const char *const *sets);
 /* What went wrong in the last ut_init() or change of policy, for people. */
 const char *ut_error_text(void);
 
-/* ---- threads -------------------------------------------------------------- */
+/* ---- ut_thread(3): threads ------------------------------------------------ */
+
+/* Names a thread for as long as it can be joined, and never another one. */
+typedef uint64_t ut_id;
+
+typedef void *(*ut_fn)(void *arg);
 
 struct ut_attr {
 	uint32_t attr_bytes;	/* sizeof(struct ut_attr); UT_ATTR_INIT */
@@ -267,7 +257,7 @@ uint64_t ut_cpu_time_ns(ut_id id);
  */
 void ut_dump(void);
 
-/* ---- waiting for each other ----------------------------------------------- */
+/* ---- ut_sync(3): waiting for each other ----------------------------------- */
 
 /*
  * All of these begin as zeros (UT_..._INIT), need no destruction, and may not be
@@ -383,7 +373,7 @@ typedef struct {
  * 0: it has been called; -EDEADLK: by @fn itself; -EPERM: preemption is disabled. */
 int ut_once_call(ut_once *once, void (*fn)(void *arg), void *arg);
 
-/* ---- channels ---------------------------------------------------------------- */
+/* ---- ut_channel(3): channels ---------------------------------------------- */
 
 /* Messages of one size, in order; with room for @capacity, or for none: then a
  * sender waits until a thread has received. */
@@ -434,7 +424,17 @@ int ut_chan_close(ut_chan *chan);
 /* Return: 0; -EBUSY: a thread waits for it. */
 int ut_chan_destroy(ut_chan *chan);
 
-/* ---- thread-local slots -------------------------------------------------------- */
+/* ---- ut_key(3): values of a thread ---------------------------------------- */
+
+/*
+ * errno's value is the thread's own, wherever it runs; its address is that of the
+ * kernel thread. A C library's declaration lets compilers keep the address over calls,
+ * so with this header errno asks for it each time. A file that includes only
+ * <errno.h> reads errno before the next call that may switch.
+ */
+int *ut_errno(void);
+#undef errno
+#define errno (*ut_errno())
 
 typedef uint32_t ut_key;
 
@@ -448,7 +448,7 @@ int ut_key_delete(ut_key key);
 int ut_setspecific(ut_key key, void *value);
 void *ut_getspecific(ut_key key);
 
-/* ---- calls that block the thread, and not its kernel thread --------------------- */
+/* ---- ut_io(3): calls that block the thread, and not its kernel thread ----- */
 
 /*
  * ut_poll() waits until @fd is ready for @events of poll(2), or in error: Return: what it
