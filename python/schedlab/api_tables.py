@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .metrics.dictionary import DICTIONARY, table_of
+from .metrics.dictionary import DICTIONARY
+from .metrics.tables import table_of
 
 _RUN_TEXTS = ("workload", "policy", "host")
 _RUN_COLUMNS = {
@@ -138,7 +139,7 @@ def computed_tasks(runs: Sequence[dict], columns: Sequence[dict]) -> pl.DataFram
     runs : sequence of dict, shape (n_runs,), n_runs > 0
         As `run_plan` lists them.
     columns : sequence of dict, shape (n_runs,)
-        Their tasks, as `metrics.dictionary.task_columns` gives them.
+        Their tasks, as `metrics.tables.task_columns` gives them.
 
     Returns
     -------

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from schedlab.metrics.dictionary import compute_metrics, tasks_table
+from schedlab.metrics.dictionary import compute_metrics
+from schedlab.metrics.tables import tasks_table
 from schedlab.metrics.timeline import Timeline
 from schedlab.records.file import RECORD_DTYPE, Kind, Stop, read_records, write_records
 from schedlab.runs.run import Plan, run_plan

@@ -15,8 +15,9 @@ from python.record_files import timeline_of
 from python.reference_scheduler import schedule, work_of
 from schedlab.errors import NotFoundError
 from schedlab.metrics import fairness, physics
-from schedlab.metrics.dictionary import DICTIONARY, compute_metrics, find_metric, metrics_table, tasks_table
+from schedlab.metrics.dictionary import DICTIONARY, compute_metrics, find_metric
 from schedlab.metrics.fairness import deserved_ns, jain
+from schedlab.metrics.tables import metrics_table, tasks_table
 from schedlab.metrics.timeline import stable_order
 from schedlab.records.file import Kind, Overhead, Stop
 

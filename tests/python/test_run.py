@@ -18,6 +18,7 @@ from schedlab.hosts.choose import HOST_NAMES, OPTIONS
 from schedlab.hosts.host import Outcome
 from schedlab.paths import policies_folder
 from schedlab.program.compiler import compile_workload
+from schedlab.records import parquet
 from schedlab.records.file import Kind, Stop, read_records, write_records
 from schedlab.runs import run as run_module
 from schedlab.runs.judge import has_host_work, is_capped
@@ -363,7 +364,7 @@ def test_policies_of_one_name_are_told_apart_by_their_folders(tmp_path, with_hos
         run_plan(plan(tmp_path / "out", policies=[names[0], str(tmp_path / "bob/../ann/mine.bpf.c")]))
 
 
-@pytest.mark.parametrize("what", ["program", "tables", "run.json"])
+@pytest.mark.parametrize("what", ["program", "tables", "large tables", "run.json"])
 def test_a_full_disk_fails_only_the_runs_that_it_meets(tmp_path, with_host, monkeypatch, what):
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, "No space left on device", f"the {what}")
@@ -376,10 +377,17 @@ def test_a_full_disk_fails_only_the_runs_that_it_meets(tmp_path, with_host, monk
             Path, "write_bytes", full_for_seed_1(Path.write_bytes, lambda path, _: "seed-1-" in path.name)
         )
     elif what == "tables":
+        monkeypatch.setattr(
+            Path,
+            "write_bytes",
+            full_for_seed_1(Path.write_bytes, lambda path, _: path.parent.name == "seed-1"),
+        )
+    elif what == "large tables":
 
         def polars_full(table, path, **kwargs):
             raise polars.exceptions.ComputeError("parquet: No space left on device")
 
+        monkeypatch.setattr(parquet, "ROWS_MAX", 0)
         write = polars.DataFrame.write_parquet
         monkeypatch.setattr(
             polars.DataFrame,

@@ -31,8 +31,9 @@ from ..hosts.launch import Command, Launcher
 from ..hosts.linux_machine import describe_machine, steal_by_cpu, steal_since
 from ..hosts.recorder import Captured, Converted, Recorder, convert_events
 from ..metrics import physics
-from ..metrics.dictionary import compute_metrics, metrics_table, tasks_table
+from ..metrics.dictionary import compute_metrics
 from ..metrics.disturbance import disturbance
+from ..metrics.tables import metrics_table, tasks_table
 from ..metrics.timeline import Timeline
 from ..policy.linux_class import LinuxClass
 from ..program import layout

@@ -8,14 +8,13 @@ observed (nearest rank), so that equal records give equal numbers everywhere.
 Must stay true: every name in the result is in `DICTIONARY`, with its unit and
 formula. Ten million records take less than five seconds.
 Read next: fairness.py for the one metric that needs more than arithmetic, then
-physics.py, which decides whether the numbers may be believed.
+tables.py; physics.py, which decides whether the numbers may be believed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,9 +23,6 @@ from ..errors import NotFoundError, did_you_mean
 from ..records.file import Kind, Overhead, Stop
 from .fairness import deserved_ns, jain
 from .timeline import Ordered, Timeline
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -572,105 +568,3 @@ def _run_level(timeline: Timeline, tasks: dict[str, Any], cpus: dict[str, Any]) 
         "taken_ns": int(cpus["taken_ns"].sum()),
     }
     return {name: values.get(name) for name, m in DICTIONARY.items() if m.level == "run"}
-
-
-def task_columns(
-    metrics: RunMetrics, *, names: Sequence[str] | None = None, classes: Sequence[int] | None = None
-) -> dict[str, Any]:
-    """Task-level metrics, with what the program calls each task.
-
-    Parameters
-    ----------
-    metrics : RunMetrics
-        What `compute_metrics` returned.
-    names, classes : sequence, shape (n_program_tasks,), optional
-        Name and class number of the task with pid i + 1.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray or list, shape (n_tasks,)
-        `RunMetrics.tasks`, with `class` and `name`, where they are given, after `task`.
-    """
-    index = (metrics.tasks["task"].astype(np.int64) - 1).tolist()
-    labels = {
-        label: [source[i] if 0 <= i < len(source) else None for i in index]
-        for label, source in (("class", classes), ("name", names))
-        if source is not None
-    }
-    return {"task": metrics.tasks["task"]} | labels | metrics.tasks
-
-
-def tasks_table(
-    metrics: RunMetrics, *, names: Sequence[str] | None = None, classes: Sequence[int] | None = None
-) -> pl.DataFrame:
-    """Task-level metrics as a table.
-
-    Parameters
-    ----------
-    metrics : RunMetrics
-        From `compute_metrics`.
-    names, classes : sequence of str, optional
-        As for `task_columns`.
-
-    Returns
-    -------
-    polars.DataFrame
-        See `table_of`.
-    """
-    return table_of(task_columns(metrics, names=names, classes=classes))
-
-
-def table_of(columns: dict[str, Any]) -> pl.DataFrame:
-    """Make a table of task-level metrics.
-
-    Parameters
-    ----------
-    columns : dict
-        What `task_columns` returned, of one run or of several, one after the other.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per task; what did not come to pass, or is not defined, is null.
-    """
-    import polars as pl
-
-    series: list[pl.Series] = []
-    for name, values in columns.items():
-        if name in _MAY_BE_ABSENT and (values == -1).any():
-            series.append(pl.Series(name, values).set(pl.Series(values == -1), None))
-        else:
-            series.append(pl.Series(name, values, nan_to_null=isinstance(values, np.ndarray)))
-    return pl.DataFrame(series)
-
-
-_MAY_BE_ABSENT = {"first_run_ns", "end_ns", "turnaround_ns", "response_ns", "wakeup_ns_max"}
-
-
-def metrics_table(metrics: RunMetrics) -> pl.DataFrame:
-    """Run- and CPU-level metrics as a long table.
-
-    Parameters
-    ----------
-    metrics : RunMetrics
-        What `compute_metrics` returned.
-
-    Returns
-    -------
-    polars.DataFrame
-        Columns `metric`, `cpu` (null at run level), `value`, `unit`.
-    """
-    import polars as pl
-
-    rows: list[tuple[str, int | None, Any]] = [(name, None, value) for name, value in metrics.run.items()]
-    for name, values in metrics.cpus.items():
-        if name != "cpu":
-            rows += [(f"cpu_{name}", cpu, value) for cpu, value in enumerate(values.tolist())]
-    return pl.DataFrame(
-        {
-            "metric": [row[0] for row in rows],
-            "cpu": pl.Series([row[1] for row in rows], dtype=pl.Int64),
-            "value": pl.Series([row[2] for row in rows], dtype=pl.Float64, strict=False),
-            "unit": [DICTIONARY[row[0]].unit for row in rows],
-        }
-    )

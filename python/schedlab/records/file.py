@@ -17,13 +17,13 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import RecordError
+from .parquet import Column, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -359,8 +359,30 @@ def hash_file(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def record_columns(records: Records) -> dict[str, Column]:
+    """The records as columns for people's tools.
+
+    Parameters
+    ----------
+    records : Records
+        A checked record file.
+
+    Returns
+    -------
+    dict of str to Column
+        `t_ns`, `task`, `cpu`, `kind` (name), `flags`, `arg`, one row per record, in file order.
+    """
+    columns = {name: Column(np.ascontiguousarray(records.events[name])) for name in RECORD_DTYPE.fields or ()}
+    return columns | {"kind": Column(_POSITION[records.events["kind"]], names=tuple(Kind.__members__))}
+
+
+#: Of each kind's number, its place in `Kind`.
+_POSITION = np.zeros(256, np.uint8)
+_POSITION[[kind.value for kind in Kind]] = np.arange(len(Kind))
+
+
 def records_table(records: Records) -> pl.DataFrame:
-    """The records as a table for people's tools.
+    """The records as a table; see `record_columns`.
 
     Parameters
     ----------
@@ -370,22 +392,6 @@ def records_table(records: Records) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Columns `t_ns`, `task`, `cpu`, `kind` (name), `flags`, `arg`, one row
-        per record, in file order.
+        One row per record.
     """
-    import polars as pl
-
-    position = np.zeros(256, np.uint8)
-    position[[kind.value for kind in Kind]] = np.arange(len(Kind))
-    columns = {name: np.ascontiguousarray(records.events[name]) for name in RECORD_DTYPE.fields or ()}
-    # By [], since gather() makes a query of it.
-    return pl.DataFrame(columns | {"kind": _kind_names()[position[columns["kind"]]]})
-
-
-@cache
-def _kind_names() -> pl.Series:
-    """The names of all kinds, in the order of `Kind`."""
-    import polars as pl
-
-    names = [kind.name for kind in Kind]
-    return pl.Series("kind", names, dtype=pl.Enum(names))
+    return table(record_columns(records))

@@ -10,7 +10,6 @@ Read next: metrics/physics.py, metrics/dictionary.py.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +21,12 @@ from ..errors import SchedlabError
 from ..hosts.host import Outcome
 from ..metrics import conservation, physics, tally
 from ..metrics.course import Course
-from ..metrics.dictionary import RunMetrics, compute_metrics, metrics_table, table_of, task_columns
+from ..metrics.dictionary import RunMetrics, compute_metrics
+from ..metrics.tables import as_columns, metric_columns, task_columns
 from ..metrics.timeline import Timeline
 from ..program import layout
-from ..records.file import hash_file, read_records, records_table
+from ..records import parquet
+from ..records.file import hash_file, read_records, record_columns
 from ..workload.phases import ATTRIBUTES
 
 _HOST_VERBS = ("read", "write")
@@ -61,7 +62,7 @@ class Judge:
     wakeup_ns : int, default 0
         What a timer or a device takes longer there to wake a task.
     on_tasks : callable, optional
-        Called with the task-level metrics of a good run, as `dictionary.task_columns` gives them.
+        Called with the task-level metrics of a good run, as `tables.task_columns` gives them.
     """
 
     latency_ns: int
@@ -127,7 +128,7 @@ class Judge:
             )
             result["physics"] = conservation.check_replay(result["replay"])
         if self.tables_folder is not None:
-            _write_table(records_table(records), self.tables_folder / "records.parquet", "lz4")
+            parquet.write(self.tables_folder / "records.parquet", record_columns(records), compression="lz4")
         void = conservation.taken_from(outcome.clock) if outcome.clock is not None else None
         if _is_possible(result) and void:
             result["error"], result["error_kind"] = void, "void"
@@ -171,8 +172,8 @@ class Judge:
         if self.tables_folder is not None or self.on_tasks:
             columns = task_columns(metrics, names=tasks["name"].tolist(), classes=tasks["class_idx"])
         if self.tables_folder is not None:
-            _write_table(table_of(columns), self.tables_folder / "tasks.parquet")
-            _write_table(metrics_table(metrics), self.tables_folder / "metrics.parquet")
+            parquet.write(self.tables_folder / "tasks.parquet", as_columns(columns))
+            parquet.write(self.tables_folder / "metrics.parquet", metric_columns(metrics))
         if self.on_tasks:
             self.on_tasks(columns)
         result["metrics"] = metrics.run
@@ -217,16 +218,6 @@ def _is_possible(result: dict) -> bool:
     result["error"] = f"the run breaks physics, so its numbers are withheld: {result['physics']}"
     result["error_kind"] = "physics"
     return False
-
-
-def _write_table(table, path: Path, compression: str = "zstd") -> None:
-    """Write a polars.DataFrame; a full disk is an OSError, whatever Polars calls it."""
-    import polars
-
-    try:
-        table.write_parquet(path, compression=compression)
-    except polars.exceptions.PolarsError as error:
-        raise OSError(errno.EIO, str(error), str(path)) from error
 
 
 def _with_task_name(outcome: Outcome, program) -> str:

@@ -156,7 +156,7 @@ def run_plan(
         done the very same; that run is not done again.
     on_tasks : callable, optional
         Called with each good run that is done here, not by an executor, and its
-        task-level metrics, as `metrics.dictionary.task_columns` gives them.
+        task-level metrics, as `metrics.tables.task_columns` gives them.
 
     Returns
     -------

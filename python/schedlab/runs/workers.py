@@ -47,7 +47,7 @@ class Finished:
     run : dict
         As `--json` lists it.
     tasks : dict or None
-        Its task-level metrics, as `metrics.dictionary.task_columns` gives them; None: it is not good.
+        Its task-level metrics, as `metrics.tables.task_columns` gives them; None: it is not good.
     seconds : float
         How long it took on the wall clock.
     """
