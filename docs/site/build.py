@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Builds the documentation as a site: `./lab docs`, `meson compile docs`.
+
+    python docs/site/build.py [--out FOLDER] [--pictures] [--write-pictures]
+
+The pages are those of docs/ and what they link to, and a reference that is generated
+from the code. Any warning of Sphinx's is an error. Pictures are made anew with
+`--pictures`; `--write-pictures` puts them into docs/pictures/, too, where the
+repository page finds them.
+
+Read next: stage.py, then reference.py and pictures.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent)]
+
+from reference import pages  # noqa: E402
+from stage import Stage  # noqa: E402
+
+
+def build(out: Path) -> int:
+    """Make the site in a folder; returns the exit code of Sphinx."""
+    staged = out.with_name(out.name + "-source")
+    Stage(ROOT, staged).fill(pages(ROOT))
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    return subprocess.run(
+        [*command, "-d", staged / ".doctrees", staged, out], env=env, check=False
+    ).returncode
+
+
+def main() -> int:
+    """Read the words of the command line, and build."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "site", help="default: out/site")
+    words = parser.parse_args()
+    status = build(words.out.resolve())
+    if status == 0:
+        print(f"{words.out / 'index.html'}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
