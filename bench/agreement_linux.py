@@ -29,7 +29,7 @@ from schedlab.metrics.disturbance import disturbance
 from schedlab.metrics.timeline import Timeline
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import read_records
-from schedlab.runs.plan import Plan
+from schedlab.runs.plan import make_plan
 from schedlab.runs.run import run_plan
 from schedlab.workload.find import load_workload
 
@@ -66,13 +66,13 @@ def played(out: Path, workload: str, policy: str, seed: int, **options):
     tuple of (Records or None, str or None)
         What happened, or why there is nothing to compare.
     """
-    plan = Plan(
+    plan = make_plan(
         workloads=[workload],
         policies=[policy],
         out=out,
         first_seed=seed,
         keep_parquet=False,
-        timeout_seconds=TIMEOUT_SECONDS,
+        timeout=TIMEOUT_SECONDS,
         **options,
     )
     (run,) = run_plan(plan).runs

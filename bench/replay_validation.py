@@ -38,7 +38,7 @@ from schedlab.hosts.linux_machine import describe_machine
 from schedlab.measure.recording import record_command
 from schedlab.measure.replay import load_recorded
 from schedlab.policy.linux_class import parse_class
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 from schedlab.workload.spec import parse_workload
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -171,7 +171,7 @@ def _record_once(name: str, linux_class: str, folder: Path) -> dict:
             timeout_ns=TIMEOUT_NS,
         )
     workload = parse_workload(HEAD + WORKLOADS[name], name=f"{name.replace(' ', '-')}.toml")
-    plan = Plan([workload], [linux_class], folder, host="linux", cpus=1, keep_parquet=False)
+    plan = make_plan([workload], [linux_class], folder, host="linux", cpus=1, keep_parquet=False)
     return run_plan(plan).runs[0]
 
 
@@ -200,7 +200,7 @@ def error_of(metric: str, predicted: float | None, real: float | None) -> float 
 
 def predict(folder: Path, policies: list[str], out: Path) -> dict[str, dict]:
     """Metrics of the replays of a recording, by policy."""
-    plan = Plan(
+    plan = make_plan(
         [load_recorded(folder)],
         policies,
         out,

@@ -31,7 +31,10 @@ from .api_tables import (
     warnings_table,
 )
 from .errors import PolicyError, UsageError, did_you_mean
+from .hosts.choose import why_no_option
+from .model import OPTIONS, Execution, Machine, read_options
 from .runs.cells import Cell, Done, compare_within, do_cell, do_cells
+from .runs.plan import default_seeds
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -141,19 +144,21 @@ def run(
     workloads: Any,
     policies: Any,
     *,
-    seeds: int | Iterable[int] = 1,
-    cpus: int | None = None,
+    seeds: int | Iterable[int] | None = None,
     set: Mapping[str, object] | None = None,
-    out: str | Path | None = None,
-    host: str = "sim",
+    baseline: str | None = None,
+    cpus: int | None = None,
     tick: str | None = None,
     costs: Mapping[str, object] | None = None,
     io: Mapping[str, object] | None = None,
-    topology: str = "",
-    timeout: str = "300s",
-    scale: float = 1.0,
+    topology: str | Mapping[str, int] = "",
+    host: str = "sim",
+    parallel: bool = False,
     threads: bool = False,
-    baseline: str | None = None,
+    kernel: str | Path | None = None,
+    scale: float = 1.0,
+    timeout: str | float = "300s",
+    out: str | Path | None = None,
     executor: Executor | str | None = None,
 ) -> Result:
     """Run workloads under policies and compare the results.
@@ -162,20 +167,18 @@ def run(
     ----------
     workloads, policies : str, pathlib.Path, or iterable of them
         Names or files; the policy `"all"` stands for all that schedlab has.
-    seeds : int or iterable of int, default 1
+    seeds : int or iterable of int, optional
         How many seeds, from 1 on; or the seeds themselves, which must follow on
-        one another, such as `range(5, 10)`. Seed 0 means no jitter.
-    cpus : int, optional
-        Number of CPUs; default: what each workload is meant for.
+        one another, such as `range(5, 10)`. Seed 0 means no jitter. Default: 20 where
+        the simulator compares policies, else 1.
     set : mapping of str to (str, int or bool), optional
         Knobs by `POLICY.KNOB`, such as `{"rr.slice_ns": "2ms"}`; a number is in
         the knob's own unit. Several values with commas between them make variants
         of the policy, `rr:slice_ns=1ms` and so on, which are compared.
-    out : str or pathlib.Path, optional
-        Folder in which to keep the run directories, for `schedlab report` and
-        `schedlab trace`; default: only the tables are kept.
-    host : str, default "sim"
-        Where to run.
+    baseline : str, optional
+        The policy that all others are compared with; default: the first.
+    cpus : int, optional
+        Number of CPUs; default: what each workload is meant for.
     tick : str, optional
         Time between ticks, such as `"1ms"`; default: what the workload says.
     costs : mapping of str to (str or int), optional
@@ -183,16 +186,23 @@ def run(
         number is in nanoseconds.
     io : mapping of str to (str or int), optional
         The simulated machine's device, such as `{"latency_ns": "50us", "depth": 4}`.
-    topology : str, default ""
+    topology : str or mapping of str to int, default ""
         CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
-    timeout : str, default "300s"
-        Longest time on the wall clock for one run.
-    scale : float, default 1
-        How much of the work to do, of workloads whose params say what scales.
+    host : str, default "sim"
+        Where to run. An option that it does not have is refused.
+    parallel : bool, default False
+        In a machine that is emulated: a thread for each CPU, and real time.
     threads : bool, default False
         On Linux: tasks are threads of one process.
-    baseline : str, optional
-        The policy that all others are compared with; default: the first.
+    kernel : str or pathlib.Path, optional
+        Of the guest: the kernel to boot; default: Debian's.
+    scale : float, default 1
+        How much of the work to do, of workloads whose params say what scales.
+    timeout : str or float, default "300s"
+        Longest time on the wall clock for one run; a number is in seconds.
+    out : str or pathlib.Path, optional
+        Folder in which to keep the run directories, for `schedlab report` and
+        `schedlab trace`; default: only the tables are kept.
     executor : concurrent.futures.Executor or str, optional
         Who does the runs, as for `sweep`; default: all CPUs of this machine.
 
@@ -219,28 +229,29 @@ def run(
     Examples
     --------
     >>> import schedlab
-    >>> result = schedlab.run("textbook/rr", ["rr", "fifo"], set={"rr.slice_ns": "2ms"})
+    >>> result = schedlab.run("textbook/rr", ["rr", "fifo"], seeds=1, set={"rr.slice_ns": "2ms"})
     >>> result.is_good
     True
     >>> result.runs.select("policy", "makespan_ns", "switches").rows()
     [('rr', 13000000.0, 8.0), ('fifo', 13000000.0, 4.0)]
     """
+    machine, execution = _options(locals())
+    names = _names(policies, what="policies")
+    settings = tuple((name, _text(value)) for name, value in (set or {}).items())
+    if seeds is None:
+        seeds = default_seeds(execution.host, names, [text for _, text in settings], 1)
     first_seed, nr_seeds = _consecutive(_seed_list(seeds))
     cell = Cell(
         number=0,
         workloads=_names(workloads, what="workloads"),
-        policies=_names(policies, what="policies"),
+        policies=names,
         seeds=(first_seed, nr_seeds),
-        settings=tuple((name, _text(value)) for name, value in (set or {}).items()),
+        settings=settings,
         cpus=cpus,
         out=None if out is None else os.fspath(out),
-        host=host,
-        options=(
-            *_options(tick, costs, io, topology, timeout),
-            ("scale", scale),
-            ("are_threads", threads),
-            ("baseline", baseline),
-        ),
+        machine=machine,
+        execution=execution,
+        baseline=baseline,
     )
     done = do_cell(cell, executor)
     return Result(
@@ -257,16 +268,21 @@ def sweep(
     policies: Any,
     *,
     seeds: int | Iterable[int] = 1,
-    cpus: int | Iterable[int] | None = None,
     set: Mapping[str, object] | None = None,
-    executor: Executor | str | None = None,
-    out: str | Path | None = None,
-    host: str = "sim",
+    baseline: str | None = None,
+    cpus: int | Iterable[int] | None = None,
     tick: str | None = None,
     costs: Mapping[str, object] | None = None,
     io: Mapping[str, object] | None = None,
-    topology: str = "",
-    timeout: str = "300s",
+    topology: str | Mapping[str, int] = "",
+    host: str = "sim",
+    parallel: bool = False,
+    threads: bool = False,
+    kernel: str | Path | None = None,
+    scale: float = 1.0,
+    timeout: str | float = "300s",
+    out: str | Path | None = None,
+    executor: Executor | str | None = None,
 ) -> Sweep:
     """Run every combination of settings, CPUs and seeds.
 
@@ -279,10 +295,35 @@ def sweep(
         As for `run`.
     seeds : int or iterable of int, default 1
         How many seeds, from 1 on; or the seeds themselves.
-    cpus : int or iterable of int, optional
-        Numbers of CPUs to try; default: what each workload is meant for.
     set : mapping of str to (str, int, bool, or iterable of them), optional
         Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
+    baseline : str, optional
+        The policy that all others are compared with; default: the first.
+    cpus : int or iterable of int, optional
+        Numbers of CPUs to try; default: what each workload is meant for.
+    tick : str, optional
+        Time between ticks, such as `"1ms"`; default: what the workload says.
+    costs : mapping of str to (str or int), optional
+        What the simulated machine charges, such as `{"switch_ns": "2us"}`; a
+        number is in nanoseconds.
+    io : mapping of str to (str or int), optional
+        The simulated machine's device, such as `{"latency_ns": "50us", "depth": 4}`.
+    topology : str or mapping of str to int, default ""
+        CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
+    host : str, default "sim"
+        Where to run. An option that it does not have is refused.
+    parallel : bool, default False
+        In a machine that is emulated: a thread for each CPU, and real time.
+    threads : bool, default False
+        On Linux: tasks are threads of one process.
+    kernel : str or pathlib.Path, optional
+        Of the guest: the kernel to boot; default: Debian's.
+    scale : float, default 1
+        How much of the work to do, of workloads whose params say what scales.
+    timeout : str or float, default "300s"
+        Longest time on the wall clock for one run; a number is in seconds.
+    out : str or pathlib.Path, optional
+        Folder with a folder per cell. Default: only the tables are kept.
     executor : concurrent.futures.Executor or str, optional
         Anything with its `submit`, which is not shut down; or `"dask://HOST:PORT"`,
         a Dask scheduler; default: one cell after the other, here. Each run is a
@@ -290,20 +331,6 @@ def sweep(
         no folder of this machine: workloads, policies and records travel. A
         `ProcessPoolExecutor` must not fork: give it
         `mp_context=multiprocessing.get_context("spawn")`.
-    out : str or pathlib.Path, optional
-        Folder with a folder per cell. Default: only the tables are kept.
-    host : str, default "sim"
-        Where to run.
-    tick : str, optional
-        Time between ticks, as for `run`.
-    costs : mapping of str to (str or int), optional
-        What the simulated machine charges, as for `run`.
-    io : mapping of str to (str or int), optional
-        The simulated machine's device, as for `run`.
-    topology : str, default ""
-        CPUs per core, cache and NUMA node, as for `run`.
-    timeout : str, default "300s"
-        Longest time on the wall clock for one run.
 
     Returns
     -------
@@ -335,13 +362,15 @@ def sweep(
     >>> swept.failures["error"].to_list()
     ['--set rr.slice_ns=0s: 0s is out of range: slice_ns goes from 1ns to 10s']
     """
+    machine, execution = _options(locals() | {"cpus": None})
     template = Cell(
         number=0,
         workloads=tuple(map(_absolute, _names(workloads, what="workloads"))),
         policies=tuple(map(_absolute, _names(policies, what="policies"))),
         seeds=(0, 1),
-        host=host,
-        options=_options(tick, costs, io, topology, timeout),
+        machine=machine,
+        execution=execution,
+        baseline=baseline,
     )
     values = {name: _value_list(value) for name, value in (set or {}).items()}
     _check_names(template, values)
@@ -440,17 +469,15 @@ def _value_list(value: object) -> list[str]:
     return [_text(each) for each in several]
 
 
-def _options(tick, costs, io, topology: str, timeout: str) -> tuple[tuple[str, Any], ...]:
-    """Fields of a plan that all cells share."""
-    from .units import parse_duration
-
-    return (
-        ("tick_ns", None if tick is None else parse_duration(tick, place="tick")),
-        ("costs", tuple(f"{name}={value}" for name, value in (costs or {}).items())),
-        ("io", tuple(f"{name}={value}" for name, value in (io or {}).items())),
-        ("topology", topology),
-        ("timeout_seconds", parse_duration(timeout, place="timeout") / 1e9),
+def _options(arguments: Mapping[str, Any]) -> tuple[Machine, Execution]:
+    """The options among a function's arguments; None stands for the default."""
+    words = [option.word for option in OPTIONS.values()]
+    machine, execution, problems = read_options(
+        {word: arguments[word] for word in words if arguments[word] is not None}
     )
+    if problems := problems + why_no_option(machine, execution):
+        raise UsageError("\n".join(problems))
+    return machine, execution
 
 
 def _check_names(template: Cell, values: Mapping[str, list[str]]) -> None:

@@ -18,7 +18,7 @@ from schedlab.errors import PolicyError, UnavailableError, UsageError
 from schedlab.hosts import ext_class, guest, linux, load
 from schedlab.hosts.guest_frames import write_frames
 from schedlab.measure.bench import BenchPlan, measure, parse_policies
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 
 LOADER = """#!{python}
 import sys
@@ -129,7 +129,7 @@ phases = [{run = "2ms"}]
 @pytest.fixture
 def workload(tmp_path):
     (tmp_path / "w.toml").write_text(WORKLOAD)
-    return Plan(
+    return make_plan(
         [str(tmp_path / "w.toml")],
         ["mlfq", "SCHED_OTHER"],
         tmp_path / "out",

@@ -11,10 +11,9 @@ import pytest
 
 from schedlab.errors import HostError, UnavailableError, UsageError
 from schedlab.hosts import guest, guest_boot
-from schedlab.hosts.choose import open_host, with_kernel
+from schedlab.hosts.choose import open_host
 from schedlab.hosts.kinds import with_program_pids
-from schedlab.hosts.sim import SimHost
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 
 #: Each verb once: what tasks share, real work, a device, a child, a change of weight.
 WORKLOAD = """
@@ -54,7 +53,7 @@ WRONG = {
 
 
 def do(out, workload, policies, **more):
-    runs = run_plan(Plan([str(workload)], policies, out, host="guest", **more)).runs
+    runs = run_plan(make_plan([str(workload)], policies, out, host="guest", **more)).runs
     return {run["policy"]: run for run in runs}
 
 
@@ -119,8 +118,8 @@ def test_kernel_that_is_none_says_so(workload, tmp_path):
         pytest.skip(guest.unavailable_reason())
     with pytest.raises(UsageError, match="nowhere: cannot be read: No such file.*; name a kernel image"):
         do(tmp_path, workload, ["rr"], kernel=tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="--kernel means nothing on --host sim; hosts that have it: guest"):
-        with_kernel(SimHost(), tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="nowhere: means nothing on --host sim; hosts that have it: guest"):
+        make_plan([str(workload)], ["rr"], tmp_path, kernel=tmp_path / "nowhere")
 
 
 def test_saved_machine_that_is_not_whole_is_made_again(monkeypatch, tmp_path):

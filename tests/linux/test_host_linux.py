@@ -24,7 +24,7 @@ from schedlab.metrics import tally
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import RECORD_DTYPE, Kind, Stop, read_records
 from schedlab.runs.judge import Judge
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import Plan, make_plan, run_plan
 from schedlab.show.usage import usage_rows
 from schedlab.workload.find import load_workload
 
@@ -69,7 +69,9 @@ def plan(build, tmp_path):
     def make(text, *classes, **options):
         file = tmp_path / "w.toml"
         file.write_text(text)
-        return Plan(workloads=[str(file)], policies=classes, host="linux", out=tmp_path / "out", **options)
+        return make_plan(
+            workloads=[str(file)], policies=classes, host="linux", out=tmp_path / "out", **options
+        )
 
     return make
 
@@ -90,7 +92,7 @@ def settings_of_the_machine() -> dict:
 def test_classes_run_the_same_program_and_are_judged(plan, are_threads):
     before = settings_of_the_machine()
     classes = ("SCHED_OTHER:1", "SCHED_FIFO:10", "SCHED_RR:10", "SCHED_BATCH", "SCHED_IDLE")
-    result = run_plan(plan(LIGHT, *classes, cpus=1, are_threads=are_threads))
+    result = run_plan(plan(LIGHT, *classes, cpus=1, threads=are_threads))
     assert settings_of_the_machine() == before
     assert [(run["policy"], run["error"]) for run in result.runs] == [(name, None) for name in classes]
     assert len({run["program_hash"] for run in result.runs}) == 1
@@ -119,7 +121,7 @@ def test_classes_run_the_same_program_and_are_judged(plan, are_threads):
 @needs_realtime
 def test_a_fifo_task_that_never_sleeps_is_ended_and_its_figures_are_there(plan):
     before = settings_of_the_machine()
-    result = run_plan(plan(SPIN, "SCHED_FIFO:98", cpus=os.cpu_count(), timeout_seconds=0.5))
+    result = run_plan(plan(SPIN, "SCHED_FIFO:98", cpus=os.cpu_count(), timeout=0.5))
     (run,) = result.runs
     assert run["error_kind"] == "timeout"
     assert "not done after 0.5 s" in run["error"]
@@ -436,7 +438,7 @@ phases = [{run = "60ms"}]
 def test_tasks_of_a_name_have_a_class_of_their_own(plan, are_threads):
     """Two of SCHED_FIFO run one after the other, whatever class the rest has."""
     classes = ("SCHED_OTHER", "SCHED_OTHER+hog=SCHED_FIFO:10", "SCHED_OTHER+shell=SCHED_FIFO:10")
-    result = run_plan(plan(BESIDE, *classes, cpus=1, are_threads=are_threads))
+    result = run_plan(plan(BESIDE, *classes, cpus=1, threads=are_threads))
     if void := [run["error"] for run in result.runs if run["error_kind"] == "void"]:
         pytest.skip(f"this machine is too busy: {void[0]}")
     assert [(run["policy"], run["error"]) for run in result.runs] == [(name, None) for name in classes]

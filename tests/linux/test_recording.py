@@ -24,7 +24,7 @@ from schedlab.plots.gantt import draw_text
 from schedlab.policy.linux_class import parse_class
 from schedlab.records.file import read_records
 from schedlab.runs.folders import read_run_folder
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 from schedlab.show.record import show_recording
 
 OTHER = parse_class("SCHED_OTHER")
@@ -91,7 +91,7 @@ def test_it_is_replayed_on_as_many_cpus_as_it_used(recorded, simulator, tmp_path
     folder, run = recorded
     workload = load_recorded(folder)
     assert workload.cpus == 1 and workload.tick_ns == run["tick_ns"]
-    result = run_plan(Plan([workload], ["rr", "fifo"], tmp_path, keep_parquet=False))
+    result = run_plan(make_plan([workload], ["rr", "fifo"], tmp_path, keep_parquet=False))
     assert result.is_good, [each["error"] for each in result.runs]
     for each in result.runs:
         assert each["metrics"]["busy_ns"] == run["metrics"]["busy_ns"], "the same work"
@@ -133,7 +133,7 @@ def test_what_still_ran_at_the_end_gets_no_more_than_it_had(busy_process, simula
     process = busy_process()
     recorded = record_others(tmp_path / "run", pid=process.pid if what == "pid" else None, for_ns=300_000_000)
     assert recorded["status"] == "ok", recorded["error"]
-    out = Plan(
+    out = make_plan(
         [load_recorded(tmp_path / "run")], ["eevdf", "cfs", "rr"], tmp_path / "out", keep_parquet=False
     )
     for run in run_plan(out).runs:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.hosts.linux import TASKS_FILE, read_played
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 from schedlab.show.usage import COLUMNS, usage_rows
 
 REPORTS = {
@@ -31,7 +31,7 @@ def test_one_plan_runs_every_program_load_and_class(build, report, tmp_path):
     workloads = {f"{report}/{program}:processes={load}": load for program in programs for load in loads}
     size = {"cpus": 1, "scale": 0.0002, "keep_parquet": False}
     result = run_plan(
-        Plan(workloads=list(workloads), policies=CLASSES, host="linux", out=tmp_path / "linux", **size)
+        make_plan(workloads=list(workloads), policies=CLASSES, host="linux", out=tmp_path / "linux", **size)
     )
     assert {run["error"] for run in result.runs} == {None}
     rows = usage_rows(result.runs)
@@ -44,7 +44,7 @@ def test_one_plan_runs_every_program_load_and_class(build, report, tmp_path):
     for run in result.runs:
         assert run["metrics"]["tasks_ended"] == workloads_load(run["workload"]) + 1
     # Today's default class beside the one that the reports had: cfs, in the simulator.
-    simulated = run_plan(Plan(workloads=list(workloads), policies=["cfs"], out=tmp_path / "sim", **size))
+    simulated = run_plan(make_plan(workloads=list(workloads), policies=["cfs"], out=tmp_path / "sim", **size))
     hashes = {run["workload"]: run["program_hash"] for run in result.runs}
     assert {run["workload"]: run["program_hash"] for run in simulated.runs} == hashes, "the same programs"
     assert {run["error"] for run in simulated.runs} == {None}
@@ -57,7 +57,9 @@ def test_one_plan_runs_every_program_load_and_class(build, report, tmp_path):
 def test_a_process_outlasts_a_slice_of_rr_on_a_machine_of_any_speed(build, workload, tmp_path):
     """The reports' lengths are CPU time: as a number of iterations they took a tenth on newer machines, and no slice ended."""
     result = run_plan(
-        Plan(workloads=[workload], policies=CLASSES, host="linux", out=tmp_path, cpus=1, keep_parquet=False)
+        make_plan(
+            workloads=[workload], policies=CLASSES, host="linux", out=tmp_path, cpus=1, keep_parquet=False
+        )
     )
     if void := [run["error"] for run in result.runs if run["error_kind"] in ("void", "late")]:
         pytest.skip(f"this machine is too busy: {void[0]}")

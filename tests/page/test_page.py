@@ -15,7 +15,7 @@ from schedlab.report import over_time as report_time
 from schedlab.report.data import read_sections
 from schedlab.report.pieces import prose
 from schedlab.report.write import write_report
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 
 #: No sandbox, since tests may run as root; nothing in the background that calls home.
 FLAGS = (
@@ -408,7 +408,7 @@ def test_ten_policies_by_twenty_seeds_are_small_and_open_quickly(visit, simulato
     policies = list_policies()[:10]
     assert len(policies) == 10
     out = tmp_path / "runs"
-    run_plan(Plan(workloads=["mixed"], policies=policies, out=out, nr_seeds=20))
+    run_plan(make_plan(workloads=["mixed"], policies=policies, out=out, nr_seeds=20))
     made = write_report(out, tmp_path / "page.html")
     assert made.nr_runs == 200
     assert made.nr_bytes < PAGE_BYTES_MAX

@@ -14,7 +14,7 @@ from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.tables import tasks_table
 from schedlab.metrics.timeline import Timeline
 from schedlab.records.file import RECORD_DTYPE, Kind, Stop, read_records, write_records
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 
 EVIL = "<script>window.pwned = 1</script>"
 
@@ -51,7 +51,7 @@ def make_runs(folder: Path, *, policies=("rr", "cfs"), nr_seeds=6, is_broken=Fal
         broken.write_text(BROKEN)
         chosen.append(str(broken))
     out = folder / "runs"
-    run_plan(Plan(workloads=[str(workload)], policies=chosen, out=out, nr_seeds=nr_seeds))
+    run_plan(make_plan(workloads=[str(workload)], policies=chosen, out=out, nr_seeds=nr_seeds))
     return out
 
 

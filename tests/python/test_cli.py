@@ -106,7 +106,7 @@ def test_help_needs_nothing_heavy(environment):
         (
             ["run", "mixed", "-p", "rr", "--threads"],
             2,
-            "--threads means nothing on --host sim; hosts that have it: linux",
+            "--threads: means nothing on --host sim; hosts that have it: linux",
         ),
         (["policies", "rrr"], 2, "did you mean 'rr'"),
         (["metrics", "makespann"], 2, "did you mean 'makespan_ns'"),

@@ -64,7 +64,7 @@ CONDITIONS = [
     ({"io": ["latency_ns=5000000"]}, "--io differs: none and latency_ns=5000000"),
     ({"costs": ["switch_ns=2000"]}, "--cost differs: none and switch_ns=2000"),
     ({"topology": "smt=2"}, "--topology differs: none and smt=2"),
-    ({"tick_ns": 1000}, "tick_ns differs: none and 1000"),
+    ({"tick_ns": 1000}, "--tick differs: none and 1us"),
     ({"is_parallel": True}, "--parallel differs: none and yes"),
     ({"are_threads": True}, "--threads differs: none and yes"),
     ({"kernel": "/boot/vmlinuz"}, "--kernel differs: none and /boot/vmlinuz"),
@@ -572,10 +572,10 @@ def test_the_heading_says_which_knob_differs(folders, capsys):
 
 def test_what_else_differs_is_noted(folders):
     before, after = changed(1.0)
-    before = [r | {"tick_ns": 1, "environment": {"compiler": "gcc"}, "policy_hash": "h"} for r in before]
-    after = [r | {"tick_ns": 2, "environment": {"compiler": "clang"}, "policy_hash": "h"} for r in after]
+    before = [r | {"tick_ns": 1000, "environment": {"compiler": "gcc"}, "policy_hash": "h"} for r in before]
+    after = [r | {"tick_ns": 2000, "environment": {"compiler": "clang"}, "policy_hash": "h"} for r in after]
     notes = " | ".join(compare_folders(*folders(before, after[:-1]))["notes"])
-    assert "tick_ns differs: 1 and 2" in notes
+    assert "--tick differs: 1us and 2us" in notes
     assert "compiler differs: gcc and clang" in notes
     assert "the same policy with the same knobs" in notes
     assert "1 seeds are in one folder only" in notes
@@ -610,8 +610,8 @@ def test_a_seed_that_was_repeated_counts_once(tmp_path):
         ("{", r"runs.json: damaged \("),
         ("[]", "is no list of runs"),
         ('{"runs": 3}', "is no list of runs"),
-        ('{"runs": [3]}', "run 1 has no str 'workload'"),
-        ('{"runs": [{"workload": "w"}]}', "run 1 has no str 'host'"),
+        ('{"runs": [3]}', "run 1: Input should be a valid dictionary"),
+        ('{"runs": [{"workload": "w"}]}', "run 1: 'host': is missing"),
     ],
 )
 def test_damaged_folders_are_refused(tmp_path, text, message):

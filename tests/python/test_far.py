@@ -18,9 +18,10 @@ from polars.testing import assert_frame_equal
 import schedlab
 from schedlab.errors import UnavailableError, UsageError
 from schedlab.hosts.kernel import KernelHost
+from schedlab.model import Execution
 from schedlab.runs import far
 from schedlab.runs.case import Case
-from schedlab.runs.run import Plan, prepare, run_plan
+from schedlab.runs.run import make_plan, prepare, run_plan
 
 pytestmark = [pytest.mark.usefixtures("build"), pytest.mark.full]
 
@@ -86,11 +87,11 @@ def test_the_same_folder_as_a_run_here(address, own, tmp_path):
         "costs": ["switch_ns=2us"],
         "io": ["depth=2"],
     }
-    here = run_plan(Plan(out=tmp_path / "here", **plan))
+    here = run_plan(make_plan(out=tmp_path / "here", **plan))
     seen = []
     with far.open_executor(address) as executor:
         there = run_plan(
-            Plan(out=tmp_path / "there", **plan),
+            make_plan(out=tmp_path / "there", **plan),
             executor=executor,
             on_start=seen.append,
             on_result=seen.append,
@@ -103,11 +104,11 @@ def test_the_same_folder_as_a_run_here(address, own, tmp_path):
 @pytest.mark.full
 def test_a_worker_that_is_killed_half_way_loses_nothing(address, tmp_path):
     plan = {"workloads": ["report-5/mixed"], "policies": ["rr", "mlfq"], "nr_seeds": 20}
-    here = run_plan(Plan(out=tmp_path / "here", **plan))
+    here = run_plan(make_plan(out=tmp_path / "here", **plan))
     killed = []
 
     with far.open_executor(address) as executor:
-        prepared = prepare(Plan(out=tmp_path / "there", **plan))
+        prepared = prepare(make_plan(out=tmp_path / "there", **plan))
         sent = far.send(prepared.ready, prepared.cases, executor)
 
         def kill_after_five(run):
@@ -172,7 +173,7 @@ def test_the_command_takes_the_address(address, own, root, tmp_path):
 
 
 def errand_of(own, tmp_path, **changes) -> far.Errand:
-    prepared = prepare(Plan(["textbook/rr"], [str(own)], tmp_path / "out"))
+    prepared = prepare(make_plan(["textbook/rr"], [str(own)], tmp_path / "out"))
     source = far._pack(prepared.ready.built["own"])
     fields = {
         "version": schedlab.__version__,
@@ -220,7 +221,7 @@ def test_other_work_than_asked_for_is_no_result(own, tmp_path):
             future.set_result(far.Answer(answer.run | {"program_hash": "0" * 64}, answer.files, 0.1))
             return future
 
-    result = run_plan(Plan(["textbook/rr"], [str(own)], tmp_path / "out"), executor=Other())
+    result = run_plan(make_plan(["textbook/rr"], [str(own)], tmp_path / "out"), executor=Other())
     (run,) = result.runs
     assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", "worker", {})
     assert run["error"].startswith("its worker did other work")
@@ -304,9 +305,9 @@ class StandIn(KernelHost):
 
 @pytest.mark.parametrize("is_parallel", [False, True])
 def test_a_worker_opens_the_host_as_the_plan_says(is_parallel, tmp_path, monkeypatch):
-    prepared = prepare(Plan(["textbook/rr"], ["rr"], tmp_path / "out"))
+    prepared = prepare(make_plan(["textbook/rr"], ["rr"], tmp_path / "out"))
     case = prepared.cases[0]
-    plan = replace(prepared.ready.plan, host="kernel", is_parallel=is_parallel)
+    plan = replace(prepared.ready.plan, execution=Execution(host="kernel", is_parallel=is_parallel))
     source = far._pack(prepared.ready.built[case.policy_name])
     monkeypatch.setattr("schedlab.runs.plan.open_host", lambda name: StandIn())
     monkeypatch.setattr(far, "environment_of", lambda host: {})
@@ -316,7 +317,7 @@ def test_a_worker_opens_the_host_as_the_plan_says(is_parallel, tmp_path, monkeyp
 
 
 def test_a_kernel_image_does_not_travel(tmp_path):
-    plan = Plan(["textbook/rr"], ["rr"], tmp_path / "out", host="guest", kernel=tmp_path / "bzImage")
+    plan = make_plan(["textbook/rr"], ["rr"], tmp_path / "out", host="guest", kernel=tmp_path / "bzImage")
     with pytest.raises(UsageError, match="--kernel .*bzImage stays on this machine"):
         run_plan(plan, executor=object())
     assert not (tmp_path / "out").exists()

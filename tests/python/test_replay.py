@@ -17,11 +17,12 @@ from schedlab.measure.recording import import_trace
 from schedlab.measure.replay import load_recorded, program_of
 from schedlab.metrics import physics
 from schedlab.metrics.timeline import Timeline
+from schedlab.model import Machine
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records, write_records
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 from schedlab.workload.find import load_workload
 from schedlab.workload.spec import parse_workload
 
@@ -168,11 +169,11 @@ def test_a_directory_of_runs_is_replayed(simulator, tmp_path):
         '[workload]\ntitle = "a"\nquestion = "b"\n[[task]]\nname = "x"\ncount = 3\nphases = [{run = "3ms"}]\n'
     )
     (tmp_path / "w.toml").write_text(text)
-    run_plan(Plan([str(tmp_path / "w.toml")], ["fifo"], tmp_path / "out", keep_parquet=False))
+    run_plan(make_plan([str(tmp_path / "w.toml")], ["fifo"], tmp_path / "out", keep_parquet=False))
     folder = tmp_path / "out" / "w" / "fifo" / "seed-1"
     workload = load_recorded(folder)
     assert workload.tick_ns == parse_workload(text).tick_ns and workload.cpus == 1
-    result = run_plan(Plan([workload], ["fifo", "rr"], tmp_path / "again", keep_parquet=False))
+    result = run_plan(make_plan([workload], ["fifo", "rr"], tmp_path / "again", keep_parquet=False))
     assert result.is_good
     first = json.loads((folder / "run.json").read_text())
     assert result.runs[0]["metrics"] == first["metrics"]
@@ -183,14 +184,14 @@ def test_who_was_there_before_a_recording_of_linux_is_woken_in_its_replay(simula
     """Under `eevdf` the first slice of a new task is half of one: 8 ms, which end at the tick."""
     text = '[workload]\ntitle = "a"\nquestion = "b"\njitter = "0ms"\n[[task]]\nname = "x"\ncount = 2\nphases = [{run = "40ms"}]\n'
     (tmp_path / "w.toml").write_text(text)
-    run_plan(Plan([str(tmp_path / "w.toml")], ["fifo"], tmp_path / "out", keep_parquet=False))
+    run_plan(make_plan([str(tmp_path / "w.toml")], ["fifo"], tmp_path / "out", keep_parquet=False))
     folder = tmp_path / "out" / "w" / "fifo" / "seed-1"
     run = json.loads((folder / "run.json").read_text())
     responses = {}
     for host in ("sim", "linux"):
         (folder / "run.json").write_text(json.dumps({**run, "host": host}))
         result = run_plan(
-            Plan(
+            make_plan(
                 [load_recorded(folder)],
                 ["eevdf"],
                 tmp_path / host,
@@ -263,7 +264,9 @@ def test_a_trace_of_another_tool_is_replayed_with_the_cpu_time_it_has(
     simulator, build, tmp_path, trace, policy
 ):
     import_trace(TRACES / trace, tmp_path / "run")
-    result = run_plan(Plan([load_recorded(tmp_path / "run")], [policy], tmp_path / "out", keep_parquet=False))
+    result = run_plan(
+        make_plan([load_recorded(tmp_path / "run")], [policy], tmp_path / "out", keep_parquet=False)
+    )
     assert result.is_good, result.runs[0]["error"]
     part = result.runs[0]["replay"]
     assert part["replayed_ns"] == part["recorded_ns"] and part["tasks_started"] == part["tasks"]
@@ -289,8 +292,8 @@ def test_a_replay_that_does_not_do_what_was_recorded_says_so_and_predicts_nothin
         (0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 1, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0), (0, 2, 1, Kind.RUN, 0, 0),
         (80 * MS, 1, 0, Kind.STOP, Stop.HORIZON, 80 * MS), (80 * MS, 2, 1, Kind.STOP, Stop.HORIZON, 80 * MS),
     ], nr_cpus=2, tick_ns=4 * MS)  # fmt: skip
-    plan = Plan([load_recorded(tmp_path)], ["fifo"], tmp_path / "out", cpus=1, keep_parquet=False)
+    plan = make_plan([load_recorded(tmp_path)], ["fifo"], tmp_path / "out", cpus=1, keep_parquet=False)
     run = run_plan(plan).runs[0]
     assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", "physics", {})
     assert "80000002 ns were not replayed" in run["error"] and "1 of 2 tasks never start" in run["error"]
-    assert run_plan(replace(plan, cpus=2)).is_good
+    assert run_plan(replace(plan, machine=Machine(cpus=2))).is_good

@@ -32,7 +32,7 @@ from schedlab.report import data as report_data
 from schedlab.report import over_time as report_time
 from schedlab.report.data import curve, read_sections
 from schedlab.report.write import write_report
-from schedlab.runs.run import Plan, folder_name, run_plan
+from schedlab.runs.run import folder_name, make_plan, run_plan
 
 MS = 1_000_000
 
@@ -82,7 +82,7 @@ def test_the_page_has_all_that_repeats_it(simulator, tmp_path):
     workload = tmp_path / "naps.toml"
     workload.write_text(WORKLOAD)
     run_plan(
-        Plan(
+        make_plan(
             workloads=[str(workload)],
             policies=[str(mine)],
             out=tmp_path / "runs",
@@ -322,7 +322,7 @@ def test_a_name_that_is_markup_stays_a_name(simulator, tmp_path):
     content = json.loads((runs / "runs.json").read_text())
     for entry in content["runs"]:
         entry["workload"] = entry["title"] = entry["question"] = EVIL
-        entry["knobs"] = {EVIL: EVIL}
+        entry["knobs"], entry["kernel"] = {EVIL: 1}, EVIL
     content["comparisons"] = []
     (runs / "runs.json").write_text(json.dumps(content))
     home = runs / folder_name(EVIL)

@@ -13,7 +13,7 @@ from schedlab.errors import UsageError
 from schedlab.measure.recording import import_trace
 from schedlab.measure.replay import keep_recorded, load_recorded
 from schedlab.report.write import write_report
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 from schedlab.stats.sentences import show_number
 
 TRACE = Path(__file__).resolve().parent / "traces" / "trace-cmd.txt"
@@ -28,7 +28,7 @@ def recording(build, tmp_path):
 @pytest.fixture
 def replays(recording, simulator, tmp_path):
     folder, _ = recording
-    plan = Plan(workloads=[load_recorded(folder)], policies=["rr", "cfs"], out=tmp_path / "replays")
+    plan = make_plan(workloads=[load_recorded(folder)], policies=["rr", "cfs"], out=tmp_path / "replays")
     run_plan(plan)
     keep_recorded(folder, plan.out, plan.workloads[0])
     return plan.out

@@ -22,6 +22,7 @@ from schedlab.cli.app import app
 from schedlab.errors import SpecError, UsageError
 from schedlab.hosts import kernel_boot
 from schedlab.hosts.kernel_build import KernelImage
+from schedlab.model import Execution, Machine
 from schedlab.reproduce import runs as reproduce_runs
 from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide_all, measure_on
 from schedlab.reproduce.finished import load_finished
@@ -155,7 +156,7 @@ def test_an_expression_pairs_its_cells_by_seed():
 def test_what_cannot_be_negative_has_no_interval_below_0(text, least):
     """Student's interval of few seeds would reach there, and be printed."""
     cells = {"a": Cell({1: 1.0, 2: 20.0}, {1: "", 2: ""}), "b": Cell({1: 1.0, 2: 1.0}, {1: "", 2: ""})}
-    runs = Runs("s", "simulator", "sim", {}, Size(), Size())
+    runs = Runs("s", "simulator", {}, Size(), Size())
     samples = Samples({"s": Done(runs)})
     samples.look_up = lambda name, keys: cells[keys[1]]
     (decided,) = decide_all([replace(claim(published="5"), ours=Measure(text, sets=["s"]))], {}, samples)
@@ -168,7 +169,7 @@ def test_the_best_of_several_is_the_same_for_all_seeds(function, is_fair):
     """Three equal policies: hardly ever is one called slower than the better of the others."""
     rng = np.random.default_rng(1)
     measure = Measure(f"run['w', 'a', 'm'] / {function}(run['w', 'b', 'm'], run['w', 'c', 'm'])", sets=["s"])
-    samples = Samples({"s": Done(Runs("s", "simulator", "sim", {}, Size(), Size()))})
+    samples = Samples({"s": Done(Runs("s", "simulator", {}, Size(), Size()))})
     wrong = 0
     for _ in range(30):
         drawn = rng.normal(1, 0.05, (3, 40))
@@ -453,7 +454,7 @@ def test_policies_take_turns_where_time_is_real(miniature, tmp_path, monkeypatch
 
 
 def test_what_a_failed_run_leaves_is_a_reason_and_no_number():
-    runs = Runs("one", "simulator", "sim", {"RR": "rr"}, Size(), Size())
+    runs = Runs("one", "simulator", {"RR": "rr"}, Size(), Size())
     failed = {"status": "failed", "error": "runnable task stall", "seed": 1, "directory": "", "metrics": {}}
     samples = Samples({"s": Done(runs, {("cpu", "RR"): [failed]})})
     ours = Measure('run["cpu", "RR", "makespan_ns"]', sets=["s"])
@@ -476,7 +477,8 @@ def test_programs_of_the_kernel_print_samples():
 def kernel_runs(policies, program="timings -n {runs} {workload}", **fields):
     """A set of runs of the teaching kernel, of one workload."""
     fields = {"workloads": {"forks": "5"}} | fields
-    return Runs("k", "kernel", "kernel", policies, Size(), Size(), program=program, **fields)
+    execution = Execution(host="kernel", is_parallel=fields.pop("parallel", False))
+    return Runs("k", "kernel", policies, Size(), Size(), execution=execution, program=program, **fields)
 
 
 @pytest.mark.full
@@ -485,7 +487,7 @@ def test_a_program_of_the_kernel_is_run_under_each_policy_once(tmp_path):
         missing("the teaching kernel", reason)
     runs = kernel_runs(
         {"RR": "rr", "mine": "priority min_slice_ns=20ms"},
-        cpus=1,
+        machine=Machine(cpus=1),
         workloads={"forks": "-a text 5"},
         program="timings --raw -n {runs} -d 2000 {workload}",
     )
@@ -553,7 +555,7 @@ def test_runs_in_real_time_have_a_machine_each_and_policies_take_turns(tmp_path,
     ]
     assert [run["seed"] for run in done.found["forks", "RR"]] == [1, 2]
     booted.clear()
-    do_runs(replace(runs, parallel=False), Size(seeds=2), tmp_path)
+    do_runs(replace(runs, execution=Execution(host="kernel")), Size(seeds=2), tmp_path)
     assert [entry[1:] for entry in booted] == [
         (1, 2, "timings -n 2 5", f"k/{name}/forks") for name in ("RR", "FIFO")
     ]
@@ -609,7 +611,7 @@ def test_machines_end_together_also_those_about_to_be_started():
 
 
 def test_work_of_linux_is_scaled():
-    runs = Runs("l", "Linux", "linux", {}, Size(), Size(), scaled={"compute": 3880})
+    runs = Runs("l", "Linux", {}, Size(), Size(), execution=Execution(host="linux"), scaled={"compute": 3880})
     assert (
         workload_of("report-4/pi:compute={compute}ms", runs, Size(scale=0.25)) == "report-4/pi:compute=970ms"
     )

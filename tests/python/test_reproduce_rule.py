@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from schedlab.model import Execution
 from schedlab.reproduce.claims import (
     DIRECTION,
     FAILS,
@@ -161,7 +162,9 @@ def test_a_verdict_is_no_finer_than_the_instrument_of_the_report(more, published
 def test_the_resolution_may_be_one_tick_as_a_part_of_what_was_measured():
     """One tick of 10 ms beside 0.3 ms of ours is 33 times the whole; beside 1 s it is a hundredth."""
     cells = {"a": Cell({1: 3.9e5, 2: 3.9e5}, {1: "", 2: ""}), "b": Cell({1: 3.0e5, 2: 3.0e5}, {1: "", 2: ""})}
-    samples = Samples({"s": Done(Runs("s", "kernel", "kernel", {}, Size(), Size()))})
+    samples = Samples(
+        {"s": Done(Runs("s", "kernel", {}, Size(), Size(), execution=Execution(host="kernel")))}
+    )
     samples.look_up = lambda name, keys: cells[keys[1]]
     ratio, tick = (
         Measure(text, sets=["s"])

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.errors import SpecError, UsageError
-from schedlab.hosts.choose import HOST_NAMES, OPTIONS
+from schedlab.hosts.choose import _BUILT, HOST_NAMES, ON_ALL
 from schedlab.hosts.host import Outcome
+from schedlab.model import OPTIONS
 from schedlab.paths import policies_folder
 from schedlab.program.compiler import compile_workload
 from schedlab.records import parquet
 from schedlab.records.file import Kind, Stop, read_records, write_records
 from schedlab.runs import run as run_module
 from schedlab.runs.judge import has_host_work, is_capped
-from schedlab.runs.run import Plan, folder_name, run_plan
+from schedlab.runs.run import folder_name, make_plan, run_plan
 from schedlab.workload.spec import parse_workload
 
 MS = 1_000_000
@@ -73,7 +74,7 @@ def with_host(monkeypatch):
 
 def plan(out, **fields):
     plain = {"workloads": ["textbook/rr"], "policies": ["rr"], "first_seed": 0}
-    return Plan(out=Path(out), **(plain | fields))
+    return make_plan(out=Path(out), **(plain | fields))
 
 
 def first_in_first_out(job, *, lie_ns=0):
@@ -98,7 +99,7 @@ def first_in_first_out(job, *, lie_ns=0):
         ({"cpus": 0}, ["--cpus must be 1 to 1024 (got 0)"]),
         ({"cpus": 1025, "nr_seeds": 0}, ["--cpus must be", "--seeds must be 1 to 100000 (got 0)"]),
         ({"first_seed": -1}, ["--seed must be 0 to"]),
-        ({"timeout_seconds": 0}, ["--timeout must be above 0"]),
+        ({"timeout": 0}, ["--timeout must be above 0"]),
         ({"costs": ["swich_ns=1"]}, ["--cost swich_ns=1: unknown name", "did you mean 'switch_ns'"]),
         ({"costs": ["switch_ns=-1"]}, ["--cost switch_ns=-1"]),
         ({"costs": ["switch_ns"]}, ["--cost switch_ns: should read NAME=VALUE"]),
@@ -108,36 +109,36 @@ def first_in_first_out(job, *, lie_ns=0):
         ({"topology": "smt=x"}, ["--topology smt=x: should read"]),
         ({"topology": "smt=0,llc=1025"}, ["smt must be 1 to 1024 (got 0)", "llc must be 1 to 1024"]),
         ({"topology": "llc=2,smt=3"}, ["llc=2 is no multiple of smt=3"]),
-        ({"tick_ns": 0}, ["--tick must be 1us to 10s (got 0 ns)"]),
-        ({"tick_ns": 10**10 + 1}, ["--tick must be 1us to 10s"]),
+        ({"tick": 0}, ["--tick must be 1us to 10s (got 0 ns)"]),
+        ({"tick": 10**10 + 1}, ["--tick must be 1us to 10s"]),
         ({"costs": ["switch_ns=1000000001"]}, ["switch_ns must be 0 to 1 s (got 1000000001)"]),
         (
             {"host": "uthreads", "costs": ["switch_ns=1"], "io": ["depth=4"]},
             [
-                "--cost means nothing on --host uthreads; hosts that have it: sim",
-                "--io means nothing on --host uthreads; hosts that have it: sim, kernel, guest",
+                "--cost switch_ns=1: means nothing on --host uthreads; hosts that have it: sim",
+                "--io depth=4: means nothing on --host uthreads; hosts that have it: sim, kernel, guest",
             ],
         ),
         (
-            {"host": "linux", "topology": "smt=2", "tick_ns": 1000000},
+            {"host": "linux", "topology": "smt=2", "tick": 1000000},
             [
-                "--topology means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
-                "--tick means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
+                "--topology smt=2: means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
+                "--tick 1ms: means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
             ],
         ),
         (
             {"host": "guest", "costs": ["switch_ns=1"], "topology": "smt=2"},
-            ["--cost means", "--topology means"],
+            ["--cost switch_ns=1: means", "--topology smt=2: means"],
         ),
         (
-            {"host": "guest", "are_threads": True},
-            ["--threads means nothing on --host guest; hosts that have it: linux"],
+            {"host": "guest", "threads": True},
+            ["--threads: means nothing on --host guest; hosts that have it: linux"],
         ),
-        ({"host": "kernel", "costs": ["switch_ns=1"]}, ["--cost means nothing on --host kernel"]),
         (
-            {"is_parallel": True},
-            ["--parallel means nothing on --host sim; hosts that have it: kernel, guest"],
+            {"host": "kernel", "costs": ["switch_ns=1"]},
+            ["--cost switch_ns=1: means nothing on --host kernel"],
         ),
+        ({"parallel": True}, ["--parallel: means nothing on --host sim; hosts that have it: kernel, guest"]),
         ({"policies": ["rrr", "fifoo"]}, ["did you mean 'rr'", "did you mean 'fifo'"]),
         ({"policies": ["rr", "rr"]}, ["policy 'rr' is given twice"]),
         ({"workloads": ["textbook/rr", "textbook/rr"]}, ["workload 'textbook/rr' is given twice"]),
@@ -485,8 +486,11 @@ phases = [{set = {priority = 3}}, {read = "4KiB"}]
     assert has_host_work(program).tolist() == [False, False, False, True]
 
 
-def test_each_host_says_which_options_it_has():
-    assert set(OPTIONS) == set(HOST_NAMES)
+def test_each_host_declares_options_that_there_are_and_each_option_has_a_host():
+    declared = [make().options for make in _BUILT.values()]
+    assert set(_BUILT) == set(HOST_NAMES)
+    assert set().union(ON_ALL, *declared) == set(OPTIONS)
+    assert not any(ON_ALL & options for options in declared)
 
 
 def test_a_run_keeps_all_that_repeats_it(tmp_path):

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from schedlab.records.file import read_records
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 
 pytestmark = pytest.mark.full
 
@@ -95,7 +95,7 @@ def test_interval_refuses_nothing_it_should_hold():
 
 
 def test_mm1_mean_stay_lies_in_its_interval(tmp_path):
-    plan = Plan(
+    plan = make_plan(
         workloads=[f"poisson:rho={RHO},count={NR_TASKS}"],
         policies=["fifo"],
         out=tmp_path,
@@ -124,7 +124,7 @@ def test_wait_is_the_same_under_round_robin_on_average(tmp_path):
     Round-robin with a short quantum comes close to it; FCFS with a wrong clock,
     or a round-robin that forgets a task, does not.
     """
-    plan = Plan(
+    plan = make_plan(
         workloads=[f"poisson:rho={RHO},count={NR_TASKS}"],
         policies=["fifo", "rr"],
         settings=["rr.slice_ns=1ms"],

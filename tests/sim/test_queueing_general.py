@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from schedlab.records.file import read_records
-from schedlab.runs.run import Plan, run_plan
+from schedlab.runs.run import make_plan, run_plan
 from sim.test_queueing import regenerative_interval, stays
 
 pytestmark = pytest.mark.full
@@ -106,7 +106,7 @@ def simulate(simulator, tmp_path):
         workload.write_text(
             QUEUE.format(service=service.text, count=NR_TASKS, between_ns=between_ns, tick=tick)
         )
-        plan = Plan(
+        plan = make_plan(
             workloads=[str(workload)],
             policies=[policy],
             settings=list(settings),

@@ -18,20 +18,20 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabError, SpecError, UsageError
 from ..paths import command_line
 from ..runs.folders import fresh_folder
-from ..units import parse_duration
 from .bench import register as register_bench
 from .complete import complete_policy, complete_workload
 from .formats import register as register_formats
 from .group import OF_CHECKOUT, Group
 from .load import register as register_load
 from .new import register as register_new
+from .options import with_options
 from .pictures import register as register_pictures
 from .record import register as register_record
 from .report import register as register_report
@@ -89,33 +89,6 @@ SettingsOption = Annotated[
         help="mlfq.boost_ns=100ms; rr.slice_ns=1ms,5ms compares variants.",
     ),
 ]
-CostOption = Annotated[
-    list[str],
-    typer.Option(
-        "--cost",
-        metavar="NAME=TIME",
-        help="What the machine charges: "
-        "switch_ns=2us, leave_ns, migrate_ns, start_ns, exit_ns, call_ns, wakeup_ns, tick_ns, ipi_ns.",
-    ),
-]
-DeviceOption = Annotated[
-    list[str],
-    typer.Option(
-        "--io",
-        metavar="NAME=VALUE",
-        help="Its device: latency_ns=100us, ns_per_kib, depth (requests at once), call_ns (CPU time).",
-    ),
-]
-KernelOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="guest: the Linux to boot; default: Debian's.")
-]
-ParallelOption = Annotated[
-    bool, typer.Option("--parallel", help="kernel, guest: real time instead of counted.")
-]
-ScaleOption = Annotated[
-    float, typer.Option(help="How much of the work to do, such as 0.01; the workload says of what.")
-]
-ThreadsOption = Annotated[bool, typer.Option("--threads", help="linux: tasks are threads of one process.")]
 BaselineOption = Annotated[
     str | None, typer.Option(metavar="POLICY", help="What all others are compared with; default: the first.")
 ]
@@ -179,11 +152,10 @@ def _print_json(value: dict) -> None:
 
 
 @app.command()
+@with_options
 def run(
     workloads: WorkloadsArgument,
     policy: PoliciesOption,
-    host: Annotated[str, typer.Option(help="sim, uthreads, kernel, linux or guest.")] = "sim",
-    cpus: Annotated[int | None, typer.Option(help="CPUs; default: the workload's.")] = None,
     seeds: Annotated[
         int | None,
         typer.Option(help="How many seeds; default: 20 where the simulator compares policies, else 1."),
@@ -191,52 +163,29 @@ def run(
     seed: Annotated[int, typer.Option(help="The first seed; 0: no jitter.")] = 1,
     baseline: BaselineOption = None,
     settings: SettingsOption = [],  # noqa: B006, Typer copies it
-    cost: CostOption = [],  # noqa: B006
-    io: DeviceOption = [],  # noqa: B006
-    topology: Annotated[
-        str, typer.Option(metavar="smt=N,llc=N,node=N", help="CPUs per core, cache, NUMA node.")
-    ] = "",
-    tick: Annotated[
-        str | None, typer.Option(help="Time between ticks, such as 1ms; default: the workload's.")
-    ] = None,
-    parallel: ParallelOption = False,
-    scale: ScaleOption = 1.0,
-    threads: ThreadsOption = False,
-    kernel: KernelOption = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")] = None,
-    timeout: Annotated[str, typer.Option(help="Longest wall-clock time of one run.")] = "300s",
     executor: ExecutorOption = None,
     as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Run workloads under policies and compare the results."""
     from ..policy.find import list_policies
     from ..runs.far import open_executor
-    from ..runs.plan import default_seeds
-    from ..runs.run import Plan, run_plan
+    from ..runs.run import make_plan, run_plan
 
     policies = [name for given in _split(policy) for name in (list_policies() if given == "all" else [given])]
-    plan = Plan(
-        workloads=workloads,
-        policies=policies,
-        out=out or fresh_folder(),
-        host=host,
-        cpus=cpus,
-        nr_seeds=default_seeds(host, policies, settings, seed) if seeds is None else seeds,
+    plan = make_plan(
+        workloads,
+        policies,
+        out or fresh_folder(),
+        nr_seeds=seeds,
         first_seed=seed,
         baseline=baseline,
         settings=settings,
-        tick_ns=None if tick is None else parse_duration(tick, place="--tick"),
-        costs=cost,
-        io=io,
-        topology=topology,
-        is_parallel=parallel,
-        kernel=kernel,
-        are_threads=threads,
-        scale=scale,
-        timeout_seconds=parse_duration(timeout, place="--timeout") / 1e9,
         command_line=command_line(),
+        **options,
     )
-    with open_executor(executor, host=host) as workers:
+    with open_executor(executor, host=plan.execution.host) as workers:
         if as_json:
             result = run_plan(plan, executor=workers)
         else:
@@ -334,6 +283,14 @@ def metrics(
         from ..show.tables import show_metrics
 
         show_metrics(entries)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of `run.json` and of what `run --json` prints."""
+    from ..model import json_schema
+
+    print(json.dumps(json_schema(), indent=1))
 
 
 @app.command()

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
-from ..runs.machine import CPUS_MAX
+from ..model import CPUS_MAX
 
 
 def register(app: typer.Typer) -> None:

@@ -25,6 +25,7 @@ GROUPS = {
         "policies": "schedlab policies mlfq",
         "workloads": "schedlab workloads mixed",
         "metrics": "schedlab metrics wakeup_ns_p99",
+        "schema": "schedlab schema > run.schema.json",
     },
     "On Linux": {
         "record": "schedlab record --out out/build -- make -j4",

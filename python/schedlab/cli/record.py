@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
+from .options import with_options
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -28,7 +29,7 @@ def register(app: typer.Typer) -> None:
         The program `schedlab`.
     """
     app.command(context_settings={"allow_interspersed_args": False})(record)
-    app.command()(replay)
+    app.command()(with_options(replay))
 
 
 def record(
@@ -136,42 +137,29 @@ def replay(
     policy: Annotated[
         list[str], typer.Option("--policy", "-p", help="Names or C files, with commas between.")
     ],
-    cpus: Annotated[
-        int | None, typer.Option(help="CPUs; default: as many as the recorded tasks used.")
-    ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, for policies that draw numbers.")] = 1,
     settings: Annotated[
         list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="As for run.")
     ] = [],  # noqa: B006, Typer copies it
-    cost: Annotated[
-        list[str], typer.Option("--cost", metavar="NAME=TIME", help="As for run: switch_ns=2us.")
-    ] = [],  # noqa: B006
-    tick: Annotated[
-        str | None, typer.Option(help="Time between ticks; default: the recorded machine's.")
-    ] = None,
-    host: Annotated[str, typer.Option(help="Where: sim, uthreads, kernel, linux or guest.")] = "sim",
     out: Annotated[Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")] = None,
     as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Run what was recorded again, under other policies."""
     from ..measure.replay import keep_recorded, load_recorded
     from ..paths import command_line
     from ..runs.folders import fresh_folder
-    from ..runs.run import Plan, run_plan
-    from ..units import parse_duration
+    from ..runs.run import make_plan, run_plan
 
     names = [name.strip() for given in policy for name in given.split(",") if name.strip()]
-    plan = Plan(
-        workloads=[load_recorded(run)],
-        policies=names,
-        out=out or fresh_folder(),
-        host=host,
-        cpus=cpus,
+    plan = make_plan(
+        [load_recorded(run)],
+        names,
+        out or fresh_folder(),
         nr_seeds=seeds,
         settings=settings,
-        costs=cost,
-        tick_ns=None if tick is None else parse_duration(tick, place="--tick"),
         command_line=command_line(),
+        **options,
     )
     result = run_plan(plan)
     keep_recorded(run, plan.out, plan.workloads[0])

@@ -115,14 +115,15 @@ def _folders(numbers: list[int]) -> list[Path]:
 
 def _hosts(given: list[str], folders: list[Path]) -> tuple[str, ...]:
     """Names of hosts or of sets of runs, given apart or with commas."""
-    from ..reproduce.spec import HOSTS, read_experiment
+    from ..hosts.choose import HOST_NAMES
+    from ..reproduce.spec import read_experiment
 
     names = [part.strip() for value in given for part in value.split(",") if part.strip()]
     if given and not names:
         raise UsageError(f"--host '{given[0]}': name a host or a set of runs; left out, all are used")
-    if {*names} <= {*HOSTS}:
+    if {*names} <= {*HOST_NAMES}:
         return tuple(names)
-    known = [*HOSTS, *dict.fromkeys(name for folder in folders for name in read_experiment(folder).runs)]
+    known = [*HOST_NAMES, *dict.fromkeys(name for folder in folders for name in read_experiment(folder).runs)]
     for name in names:
         if name not in known:
             raise UsageError(

@@ -8,10 +8,9 @@ Read next: sim.py, the first of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 
-from ..errors import NotFoundError, UnavailableError, UsageError, did_you_mean
+from ..errors import NotFoundError, UnavailableError, did_you_mean
+from ..model import Execution, Machine, given_options
 from .host import Host
 
 #: What a user may write after `--host`.
@@ -58,40 +57,38 @@ _BUILT: dict[str, Callable[[], Host]] = {
 }  # fmt: skip
 
 
-#: Options that a host may have, and which have a meaning on each; all others are every host's.
-OPTIONS = {
-    "sim": ("--cost", "--io", "--topology", "--tick"),
-    "uthreads": ("--topology", "--tick"),
-    "kernel": ("--io", "--topology", "--tick", "--parallel"),
-    "linux": ("--threads",),
-    "guest": ("--io", "--parallel", "--kernel"),
-}
+#: Options that have a meaning on each host; a host declares all others that it has.
+ON_ALL = frozenset({"cpus", "host", "scale", "timeout_seconds"})
 
 
-def why_no_option(host: str, option: str) -> str | None:
-    """Why an option cannot be given for a host: what it ignored would be believed.
+def why_no_option(machine: Machine, execution: Execution) -> list[str]:
+    """Why options cannot be given for a host: what it ignored would be believed.
 
     Parameters
     ----------
-    host : str
-        One of `HOST_NAMES`.
-    option : str
-        One that not all hosts have, such as `"--cost"`.
+    machine, execution : Machine, Execution
+        All options of a run.
 
     Returns
     -------
-    str or None
-        The refusal, with the hosts that have it; None where it means something.
+    list of str
+        A refusal for each that the host lacks, with the hosts that have it; empty for an unknown host, which
+        opening it says.
 
     Examples
     --------
-    >>> why_no_option("linux", "--cost")
-    '--cost means nothing on --host linux; hosts that have it: sim'
+    >>> why_no_option(Machine(costs={"switch_ns": 2000}), Execution(host="linux"))
+    ['--cost switch_ns=2000: means nothing on --host linux; hosts that have it: sim']
     """
-    if option in OPTIONS[host]:
-        return None
-    others = ", ".join(name for name, known in OPTIONS.items() if option in known)
-    return f"{option} means nothing on --host {host}; hosts that have it: {others}"
+    if execution.host not in _BUILT:
+        return []
+    found = []
+    mine = ON_ALL | _BUILT[execution.host]().options
+    for name, text in given_options(machine, execution).items():
+        if name not in mine:
+            others = ", ".join(host for host in HOST_NAMES if name in _BUILT[host]().options)
+            found.append(f"{text}: means nothing on --host {execution.host}; hosts that have it: {others}")
+    return found
 
 
 def unavailable_reason(name: str) -> str | None:
@@ -115,54 +112,6 @@ def unavailable_reason(name: str) -> str | None:
     if name in _BUILT:
         return _BUILT[name]().unavailable()
     raise NotFoundError(f"unknown host '{name}'{did_you_mean(name, HOST_NAMES)}")
-
-
-def in_parallel(host: Host) -> Host:
-    """Get the same host in this machine's time, with its CPUs where it can have them.
-
-    Parameters
-    ----------
-    host : Host
-        One that emulates its CPUs, in turns unless told otherwise.
-
-    Returns
-    -------
-    Host
-        Its times are real, so equal jobs give different runs.
-
-    Raises
-    ------
-    UsageError
-        If the host has no such way to run.
-    """
-    if reason := why_no_option(host.name, "--parallel"):
-        raise UsageError(reason)
-    return replace(host, is_parallel=True)
-
-
-def with_kernel(host: Host, kernel: Path) -> Host:
-    """Get the same host with another kernel.
-
-    Parameters
-    ----------
-    host : Host
-        One that boots a Linux kernel.
-    kernel : pathlib.Path
-        A bootable image.
-
-    Returns
-    -------
-    Host
-        It says what is wrong with the image when it is used.
-
-    Raises
-    ------
-    UsageError
-        If the host boots none.
-    """
-    if reason := why_no_option(host.name, "--kernel"):
-        raise UsageError(reason)
-    return replace(host, kernel=kernel)
 
 
 def open_host(name: str) -> Host:

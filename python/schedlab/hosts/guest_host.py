@@ -50,6 +50,7 @@ class GuestHost(EmulatedHost):
 
     kernel: Path | None = None
     name = "guest"
+    options = frozenset({"io", "is_parallel", "kernel"})
     LATENCY_ONE_NS = 200_000
     LATENCY_PARALLEL_NS = 100_000_000
     TOLERANCE_ONE_NS = 50_000

@@ -141,6 +141,8 @@ class Host(Protocol):
     #: Whether a task gets exactly the CPU time that it asks for, and no system
     #: call costs it any more.
     has_exact_work: bool
+    #: Fields of `Machine` and `Execution` that it has, besides those that each host has; any other is refused.
+    options: frozenset[str]
 
     def unavailable(self) -> str | None:
         """Why it cannot be used here, with the remedy; None: it can."""

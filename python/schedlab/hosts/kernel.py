@@ -56,6 +56,7 @@ class KernelHost(EmulatedHost):
     """The teaching kernel as a host."""
 
     name = "kernel"
+    options = frozenset({"io", "is_parallel", "tick_ns", "topology"})
     LATENCY_ONE_NS = 100_000
     LATENCY_PARALLEL_NS = 50_000_000
     TOLERANCE_ONE_NS = 20_000

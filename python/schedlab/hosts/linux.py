@@ -54,6 +54,7 @@ class LinuxHost(RealTimeHost):
     """Linux's own scheduling classes on this machine, and our policies where its kernel takes them."""
 
     name = "linux"
+    options = frozenset({"are_threads"})
 
     def unavailable(self) -> str | None:
         """Why the runner cannot be used, or None."""

@@ -34,6 +34,7 @@ class UthreadsHost(RealTimeHost):
     """Preemptive user threads on this machine's kernel threads."""
 
     name = "uthreads"
+    options = frozenset({"tick_ns", "topology"})
     #: The library's own, with much room: a signal, a sleep, a bad moment to be stopped.
     #: For how long others have had a CPU every run measures for itself.
     LATENCY_NS = 20_000_000

@@ -18,6 +18,7 @@ from html import escape
 from typing import Any
 
 from ..metrics.dictionary import DICTIONARY
+from ..model import OPTIONS, show_value
 from ..stats.sentences import label, show_number, show_time
 from .by_task import disturbed_text, is_disturbed
 from .data import Section
@@ -400,7 +401,7 @@ def provenance(section: Section, shown: set[str]) -> str:
         ("host", f"{section.host}, {nr(section.cpus, 'CPU')}"),
         ("seeds", ", ".join(map(str, section.seeds))),
         ("tick", show_time(first.get("tick_ns") or 0)),
-        *((f"--{name}", text) for name, text in _options(first)),
+        *_options(first),
         ("environment", environment),
     ]
     if section.shown_seed is not None:
@@ -423,17 +424,12 @@ def provenance(section: Section, shown: set[str]) -> str:
 
 def _options(run: dict[str, Any]) -> list[tuple[str, str]]:
     """Options of the command line that a run was done with; those left out are the host's own."""
-    texts = {
-        "cost": ", ".join(run.get("costs") or []),
-        "io": ", ".join(run.get("io") or []),
-        "topology": run.get("topology") or "",
-        "parallel": "yes" if run.get("is_parallel") else "",
-        "threads": "yes" if run.get("are_threads") else "",
-        "kernel": run.get("kernel") or "",
-        "scale": f"{run['scale']:g}" if run.get("scale", 1) != 1 else "",
-        "timeout": f"{run['timeout_seconds']:g} s" if "timeout_seconds" in run else "",
-    }
-    return [(name, text) for name, text in texts.items() if text]
+    shown = ((name, option) for name, option in OPTIONS.items() if name not in ("host", "cpus", "tick_ns"))
+    return [
+        (option.flag, show_value(name, run[name]))
+        for name, option in shown
+        if name in run and (run[name] != option.json_default or not option.is_condition)
+    ]
 
 
 def _sources(section: Section, run: dict[str, Any]) -> str:

@@ -282,12 +282,13 @@ def _setup(made: Reproduction) -> str:
                 + (f", of {made.earlier[name]}" if name in made.earlier else "")
             )
         )
-        machine = page.nr(runs.cpus, "CPU") if runs.cpus else "as each workload says"
-        if runs.parallel:
+        machine = page.nr(runs.machine.cpus, "CPU") if runs.machine.cpus else "as each workload says"
+        if runs.execution.is_parallel:
             machine += f", in real time, on {page.nr(os.cpu_count() or 1, 'CPU')} of this machine"
         if not runs.rt_throttling:
             machine += ", real-time throttling off"
-        costs = ", ".join((*runs.costs, *runs.io)) or "-"
+        options = runs.machine.as_json()
+        costs = ", ".join(options["costs"] + options["io"]) or "-"
         cells = zip(heads[1:], (machine, what, policies, costs, amount), strict=True)
         rows.append(
             f'<tr><th scope="row">{escape(runs.title)}</th>'

@@ -32,12 +32,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import SchedlabError, UnavailableError
-from ..hosts.choose import in_parallel, open_host
+from ..hosts.choose import open_host
 from ..hosts.rt_throttling import no_rt_throttling
 from ..policy.find import find_policy
 from ..runs.case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
+from ..runs.plan import host_of
 from ..runs.run import Plan, run_plan
-from ..units import parse_duration
 from .samples import Done
 from .spec import Runs, Size
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..hosts.kernel_build import KernelImage
 
 #: What a run says of itself that another one of the same may say otherwise.
-_MAY_DIFFER = {"status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
+_MAY_DIFFER = {"schema", "status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
                "started_ns", "host_answer", "timeout_seconds", "command_line", "log"}  # fmt: skip
 #: How busy the machine was: of the environment, and of what Linux's own classes run on.
 _LOAD = {"load_average", "load_1min"}
@@ -166,16 +166,10 @@ def plan_of(runs: Runs, size: Size, out: Path, label: str) -> Plan:
         workloads=[workload_of(text, runs, size) for text in runs.workloads.values()],
         policies=[policy],
         out=out / runs.name / folder_name(label),
-        host=runs.host,
-        cpus=runs.cpus,
+        machine=runs.machine,
+        execution=runs.execution,
         nr_seeds=size.seeds,
         settings=[f"{name}.{knob}" for knob in knobs],
-        tick_ns=parse_duration(runs.tick, place="tick") if runs.tick else None,
-        costs=runs.costs,
-        io=runs.io,
-        topology=runs.topology,
-        is_parallel=runs.parallel,
-        timeout_seconds=parse_duration(runs.timeout, place="timeout") / 1e9,
     )
 
 
@@ -218,8 +212,7 @@ def _do_plan(plan: Plan, known, on_start, on_result) -> list[dict]:
 
 def _is_repeatable(runs: Runs) -> bool:
     """Whether its host gives the same run at any time."""
-    host = open_host(runs.host)
-    return (in_parallel(host) if runs.parallel else host).is_deterministic
+    return host_of(runs.execution).is_deterministic
 
 
 def known_run(ready: Ready, case: Case) -> dict | None:
@@ -330,7 +323,7 @@ def _boots(runs: Runs, size: Size, out: Path, needed) -> Iterator[_Boot]:
     def folder(workload: str, label: str) -> Path:
         return out / runs.name / folder_name(label) / folder_name(workload)
 
-    if not runs.parallel:
+    if not runs.execution.is_parallel:
         yield from (
             _Boot(workload, label, 1, size.seeds, folder(workload, label))
             for workload, labels in wanted.items()
@@ -358,7 +351,7 @@ def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result
             "{workload}", runs.workloads[boot.workload]
         )
         # A policy of one's own is a part of its kernel, so another text of it is another run.
-        identity = {"program": command, "policy": policy, "cpus": runs.cpus or 1, "tick": runs.tick, "parallel": runs.parallel,
+        identity = {"program": command, "policy": policy, "cpus": runs.machine.cpus or 1, "tick_ns": runs.machine.tick_ns, "parallel": runs.execution.is_parallel,
                     **({"arguments": list(runs.arguments)} if runs.arguments else {}),
                     "environment": environment | {"kernel_hash": images[policy].hash}}  # fmt: skip
         found[boot] = _known_samples(boot.folder, identity)
@@ -368,7 +361,7 @@ def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result
         on_start(sum(boot.nr_runs for boot in todo))
     # A machine that counts instructions keeps one CPU of this one busy; one in real time wants all.
     machines = _Machines()
-    with ThreadPoolExecutor(1 if runs.parallel else os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(1 if runs.execution.is_parallel else os.cpu_count() or 1) as pool:
         booted = {boot: pool.submit(_boot, runs, boot, *rest, machines) for boot, rest in todo.items()}
         try:
             for boot, each in booted.items():
@@ -439,17 +432,17 @@ def _boot(
     )
     if knobs:
         arguments["set"] = ",".join(_numbers(policy, knobs))
-    if runs.tick:
-        arguments["tick_ns"] = str(parse_duration(runs.tick, place="tick"))
+    if runs.machine.tick_ns is not None:
+        arguments["tick_ns"] = str(runs.machine.tick_ns)
     machine = Machine(
         image,
-        nr_cpus=runs.cpus or 1,
-        is_counted=not runs.parallel,
+        nr_cpus=runs.machine.cpus or 1,
+        is_counted=not runs.execution.is_parallel,
         arguments=arguments | {"run": f"/{command}"},
     )
     shutil.rmtree(boot.folder, ignore_errors=True)
     boot.folder.mkdir(parents=True)
-    seconds = parse_duration(runs.timeout, place="timeout") / 1e9
+    seconds = runs.execution.timeout_seconds
     process = machines.start(machine_command(machine))
     try:
         console, _ = process.communicate(timeout=seconds)

@@ -18,17 +18,18 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import SpecError, SpecFault, did_you_mean
+from ..hosts.choose import HOST_NAMES, why_no_option
+from ..model import OPTIONS, Execution, Machine, read_options
 from .formula import HERE, Measure
 
 EXPERIMENT_FILE, CLAIMS_FILE = "experiment.toml", "claims.toml"
 SIDES = ("above", "below", "equal")
 PARTS = {"claim": "What the report claims", "left-out": "What the report left out, done here"}
-HOSTS = ("sim", "uthreads", "kernel", "linux", "guest")
 #: How far a measured figure may be from the published one: a factor of 1.25.
 WITHIN = 0.25
 #: How far from no effect still counts as none, where a claim says "the same".
@@ -65,26 +66,18 @@ class Runs:
     ----------
     name, title : str
         In expressions and folders; for people.
-    host : str
-        One of the hosts of schedlab.
     policies : mapping of str to str
         By the report's name: ours, with knobs, such as `"mlfq rotate=1"`.
     quick, full : Size
         How much is run.
-    cpus : int or None
-        Number of CPUs; None: what each workload says.
     workloads : mapping of str to str
         By short name; of a program, the arguments that `{workload}` stands for.
     program : str
         A program of the teaching kernel, which does its own work `{runs}` times.
     arguments : tuple of str
         Of a program: further boot arguments of the kernel, `NAME=VALUE`.
-    tick, topology, timeout : str
-        As the options of `schedlab run`; empty: their defaults.
-    costs, io : tuple of str
+    machine, execution : Machine, Execution
         As the options of `schedlab run`.
-    parallel : bool
-        As the option of `schedlab run`.
     rt_throttling : bool
         On Linux: whether real-time tasks are limited to a part of each second, as they are by default.
     scaled : mapping of str to float
@@ -93,26 +86,25 @@ class Runs:
 
     name: str
     title: str
-    host: str
     policies: Mapping[str, str]
     quick: Size
     full: Size
-    cpus: int | None = None
     workloads: Mapping[str, str] = field(default_factory=dict)
     program: str = ""
     arguments: tuple[str, ...] = ()
-    tick: str = ""
-    topology: str = ""
-    timeout: str = "300s"
-    costs: tuple[str, ...] = ()
-    io: tuple[str, ...] = ()
-    parallel: bool = False
+    machine: Machine = field(default_factory=Machine)
+    execution: Execution = field(default_factory=Execution)
     rt_throttling: bool = True
     scaled: Mapping[str, float] = field(default_factory=dict)
 
     def size(self, *, is_quick: bool) -> Size:
         """How much of it is run."""
         return self.quick if is_quick else self.full
+
+    @property
+    def host(self) -> str:
+        """Where."""
+        return self.execution.host
 
 
 @dataclass(frozen=True)
@@ -311,6 +303,12 @@ class _Entry:
             return kind() if default is None else default
         return value
 
+    def given(self, keys: Iterable[str]) -> dict[str, object]:
+        """Values of those keys that are there."""
+        wanted = [*keys]
+        self._known += wanted
+        return {key: self._values.pop(key) for key in wanted if key in self._values}
+
     def texts(self, key: str, default=None) -> tuple[str, ...]:
         """A list of texts."""
         found = self.take(key, list, default)
@@ -439,20 +437,13 @@ def _read_runs(entry: _Entry) -> Runs:
     runs = Runs(
         name=entry.take("name", str),
         title=entry.take("title", str),
-        host=entry.one_of("host", HOSTS),
         policies=_text_table(entry, "policies"),
         quick=_read_size(entry, "quick"),
         full=_read_size(entry, "full"),
-        cpus=entry.take("cpus", int, 0) or None,
         workloads=_text_table(entry, "workloads", {}),
         program=entry.take("program", str, ""),
         arguments=entry.texts("arguments", []),
-        tick=entry.take("tick", str, ""),
-        topology=entry.take("topology", str, ""),
-        timeout=entry.take("timeout", str, "300s"),
-        costs=entry.texts("costs", []),
-        io=entry.texts("io", []),
-        parallel=entry.take("parallel", bool, False),
+        **_read_options(entry),
         rt_throttling=entry.take("rt_throttling", bool, True),
         scaled=entry.take("scaled", dict, {}),
     )
@@ -476,6 +467,15 @@ def _read_runs(entry: _Entry) -> Runs:
         entry.fault(f"name = '{runs.name}' must be a word, as expressions use it")
     entry.done()
     return runs
+
+
+def _read_options(entry: _Entry) -> dict[str, Machine | Execution]:
+    """Options of `schedlab run`, by their words in Python; a set without a host has none to run on."""
+    words = entry.given(option.word for option in OPTIONS.values() if option.word != "host")
+    machine, execution, problems = read_options(words | {"host": entry.one_of("host", HOST_NAMES) or "sim"})
+    for problem in problems + why_no_option(machine, execution):
+        entry.fault(problem)
+    return {"machine": machine, "execution": execution}
 
 
 def _text_table(entry: _Entry, key: str, default=None) -> dict[str, str]:

@@ -26,11 +26,11 @@ from ..calibration import DEFAULT_CALIBRATION
 from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.host import Host, Job
 from ..hosts.kinds import cost_ns, device_of
+from ..model import SCHEMA, RunSpec
 from ..policy.build import find_compiler
 from ..policy.find import Policy, own_files
 from ..workload.model import Workload
 from .judge import Judge
-from .machine import charges_tasks
 from .plan import Plan
 
 if TYPE_CHECKING:
@@ -330,6 +330,17 @@ def spoil(run: dict, error: OSError) -> None:
             "error": f"{where}: cannot be written: {error.strerror or error}"}  # fmt: skip
 
 
+def spec_of(plan: Plan, case: Case) -> RunSpec:
+    """The run as a type; its knobs are known once its policy is built."""
+    return RunSpec(
+        workload=case.workload.name,
+        policy=case.policy_name,
+        seed=case.seed,
+        machine=replace(plan.machine, cpus=case.nr_cpus, tick_ns=case.tick_ns),
+        execution=plan.execution,
+    )
+
+
 def blank_run(ready: Ready, case: Case) -> dict:
     """List what is known of a run before it is done.
 
@@ -347,13 +358,10 @@ def blank_run(ready: Ready, case: Case) -> dict:
     """
     plan = ready.plan
     return {
-        "workload": case.workload.name,
+        "schema": SCHEMA,
+        **spec_of(plan, case).as_json(),
         "title": case.workload.title,
         "question": case.workload.question,
-        "policy": case.policy_name,
-        "host": ready.host.name,
-        "cpus": case.nr_cpus,
-        "seed": case.seed,
         "status": "failed",
         "error": None,
         "error_kind": None,
@@ -364,17 +372,7 @@ def blank_run(ready: Ready, case: Case) -> dict:
         "environment": ready.environment,
         # For doubts about drift; in virtual time no run is before another.
         "started_ns": None if ready.host.is_deterministic else time.time_ns(),
-        "tick_ns": case.tick_ns,
-        "costs": list(plan.costs),
-        "io": list(plan.io),
-        "topology": plan.topology,
-        "is_parallel": plan.is_parallel,
-        "are_threads": plan.are_threads,
-        "kernel": plan.kernel and str(plan.kernel),
-        "scale": plan.scale,
-        "timeout_seconds": plan.timeout_seconds,
         "command_line": plan.command_line,
-        "knobs": {},
         "directory": str(directory_of(plan, case)),
         "metrics": {},
         "log": [],
@@ -451,7 +449,7 @@ def do_case(
             work_conserving=bool(built.policy.work_conserving),
             tables_folder=directory if plan.keep_parquet and plan.is_kept else None,
             tolerance_ns=ready.host.tolerance_ns(job),
-            has_exact_work=ready.host.has_exact_work and not charges_tasks(plan.costs),
+            has_exact_work=ready.host.has_exact_work and not plan.machine.charges_tasks,
             calibration=ready.host.calibration(job),
             is_replay=bool(case.workload.program),
             device=device_of(job) if ready.host.has_exact_work else None,
@@ -492,11 +490,12 @@ def _options(plan: Plan, workload: Workload) -> tuple:
         ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
         for name in ("pi_ps", "matmul_ps", "spin_ps")
     ]
-    topology = [("--topology", plan.topology)] if plan.topology else []
-    device = [("--io", ",".join(plan.io))] if plan.io else []
-    device += [("--threads", "yes")] if plan.are_threads else []
-    device += [("--arrivals", "roots")] if workload.are_roots_woken and plan.host == "sim" else []
-    return (*(("--cost", cost) for cost in plan.costs), *device, *topology, *work)
+    machine = plan.machine.as_json()
+    topology = [("--topology", machine["topology"])] if machine["topology"] else []
+    device = [("--io", ",".join(machine["io"]))] if machine["io"] else []
+    device += [("--threads", "yes")] if plan.execution.are_threads else []
+    device += [("--arrivals", "roots")] if workload.are_roots_woken and plan.execution.host == "sim" else []
+    return (*(("--cost", cost) for cost in machine["costs"]), *device, *topology, *work)
 
 
 def make_folder(folder: Path, *, out: Path | None = None) -> None:

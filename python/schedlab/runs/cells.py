@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SchedlabError
+from ..model import Execution, Machine
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -36,8 +37,9 @@ class Cell:
     swept: tuple[tuple[str, str], ...] = ()
     cpus: int | None = None
     out: str | None = None
-    host: str = "sim"
-    options: tuple[tuple[str, Any], ...] = ()
+    machine: Machine = field(default_factory=Machine)
+    execution: Execution = field(default_factory=Execution)
+    baseline: str | None = None
 
     @property
     def label(self) -> str:
@@ -66,13 +68,13 @@ def _plan(cell: Cell, out: str | Path, *, is_kept: bool = False) -> Any:
         workloads=cell.workloads,
         policies=cell.policies,
         out=Path(cell.out or out),
-        host=cell.host,
-        cpus=cell.cpus,
+        machine=replace(cell.machine, cpus=cell.cpus),
+        execution=cell.execution,
+        baseline=cell.baseline,
         first_seed=cell.seeds[0],
         nr_seeds=cell.seeds[1],
         settings=[f"{name}={value}" for name, value in cell.settings],
         is_kept=is_kept or cell.out is not None,
-        **dict(cell.options),
     )
 
 
@@ -98,7 +100,7 @@ def do_cell(cell: Cell, executor: Executor | str | None = None) -> Done:
     tasks: dict[str, dict] = {}
     with (
         tempfile.TemporaryDirectory(prefix="schedlab-") as scratch,
-        open_executor(executor, host=cell.host) as workers,
+        open_executor(executor, host=cell.execution.host) as workers,
     ):
         # Files that an executor sends back are read from their directories.
         plan = _plan(cell, scratch, is_kept=workers is not None)
@@ -162,7 +164,7 @@ def do_cells(cells: list[Cell], executor: Executor | str | None) -> list[Done]:
 
     if executor is None:
         return _do_here(cells)
-    with open_executor(executor, host=cells[0].host) as workers:
+    with open_executor(executor, host=cells[0].execution.host) as workers:
         return _do_far(cells, workers)
 
 

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from ..metrics.dictionary import DICTIONARY, HEADLINES
+from ..model import differences
 from ..stats.decide import EXPLORATORY, HEADLINE, are_apart, decide, entry
 from ..stats.doubts import examine, survivors
 from ..stats.inference import CONFIDENCE, NR_RESAMPLES, SEED, compare_paired
@@ -25,13 +26,6 @@ from ..stats.sentences import show_number
 
 #: Metrics that are compared: those for which one direction is better.
 COMPARED = tuple(name for name, m in DICTIONARY.items() if m.level == "run" and m.direction != "none")
-
-
-#: Under what a run was done besides its workload, host and CPUs; name in its JSON, and in a sentence.
-CONDITIONS = {
-    "tick_ns": "tick_ns", "costs": "--cost", "io": "--io", "topology": "--topology", "is_parallel": "--parallel",
-    "are_threads": "--threads", "kernel": "--kernel",
-}  # fmt: skip
 
 
 def compare_runs(
@@ -120,7 +114,7 @@ def compare_pairs(
         "policy_a": first["policy"], "policy_b": second["policy"],
         "label_a": label_a or first["policy"], "label_b": label_b or second["policy"],
         "seeds": [a["seed"] for a, _ in pairs], "confidence": confidence,
-        "error": different_work(pairs), "differs": different_conditions(pairs), "is_deterministic": False,
+        "error": different_work(pairs), "differs": differences(pairs, conditions=True), "is_deterministic": False,
         "bootstrap": {"seed": seed, "nr_resamples": NR_RESAMPLES}, "nr_tests": 0, "nr_explored": 0,
         "warnings": [], "metrics": {},
     }  # fmt: skip
@@ -201,36 +195,6 @@ def different_work(pairs: Sequence[tuple[dict, dict]]) -> str | None:
     return None
 
 
-def different_conditions(pairs: Sequence[tuple[dict, dict]]) -> list[str]:
-    """Say what differs between the sides besides the policy.
-
-    Parameters
-    ----------
-    pairs : sequence of (dict, dict), shape (n_pairs,)
-        Runs, as `schedlab run --json` lists them.
-
-    Returns
-    -------
-    list of str
-        Such as `"--io differs: none and latency_ns=5000000"`, one for each of `CONDITIONS`.
-    """
-    found = []
-    for key, name in CONDITIONS.items():
-        for a, b in pairs:
-            one, other = _condition(a.get(key)), _condition(b.get(key))
-            if one != other:
-                found.append(f"{name} differs: {one} and {other}")
-                break
-    return found
-
-
-def _condition(value: object) -> str:
-    """A condition in words; what a run does not name was not asked for."""
-    if isinstance(value, list):
-        return ",".join(sorted(value)) or "none"
-    return "yes" if value is True else str(value) if value else "none"
-
-
 def is_confounded(pairs: Sequence[tuple[dict, dict]]) -> bool:
     """Whether policy and conditions differ at once, so that a difference has two possible causes.
 
@@ -245,7 +209,7 @@ def is_confounded(pairs: Sequence[tuple[dict, dict]]) -> bool:
         True where no verdict about the policies can be given.
     """
     is_same_policy = all(a.get("policy_hash") == b.get("policy_hash") is not None for a, b in pairs)
-    return bool(different_conditions(pairs)) and not is_same_policy
+    return bool(differences(pairs, conditions=True)) and not is_same_policy
 
 
 def _confounded(comparison: dict, pairs) -> list[dict]:

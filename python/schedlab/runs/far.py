@@ -327,7 +327,7 @@ def do_errand(errand: Errand) -> Answer:
             "machines the same"
         )
     started = time.monotonic()
-    host = host_of(errand.plan)
+    host = host_of(errand.plan.execution)
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
         folder = Path(scratch, "source")
         ready = Ready(
@@ -338,7 +338,7 @@ def do_errand(errand: Errand) -> Answer:
             environment=environment_of(host),
         )
         run = blank_run(ready, errand.case)
-        session = host.session(timeout_seconds=errand.plan.timeout_seconds)
+        session = host.session(timeout_seconds=errand.plan.execution.timeout_seconds)
         try:
             do_case(run, ready, errand.case, session)
         except OSError as error:

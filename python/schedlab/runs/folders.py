@@ -13,24 +13,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ..errors import NotFoundError, UsageError, did_you_mean
+from ..model import RunResult, check_results
 
-#: What every run has that comparing it needs.
-_NEEDED = {
-    "workload": str,
-    "host": str,
-    "cpus": int,
-    "policy": str,
-    "seed": int,
-    "status": str,
-    "program_hash": str,
-    "metrics": dict,
-}
 _FILES_MAX = 1_000_000
 
 
-def read_run_folder(path: str | Path) -> list[dict]:
+def read_run_folder(path: str | Path) -> list[RunResult]:
     """Read the runs of a folder.
 
     Parameters
@@ -65,7 +56,7 @@ def read_run_folder(path: str | Path) -> list[dict]:
     return _without_copies(path, [run for file in files for run in _read(file)])
 
 
-def _read(file: Path) -> list[dict]:
+def _read(file: Path) -> list[RunResult]:
     """Runs of one JSON file."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -76,20 +67,14 @@ def _read(file: Path) -> list[dict]:
     runs = content.get("runs", [content]) if isinstance(content, dict) else None
     if not isinstance(runs, list):
         raise UsageError(f"{file}: is no list of runs; give what `schedlab run` wrote")
-    for number, run in enumerate(runs, 1):
-        for key, kind in _NEEDED.items():
-            if not isinstance(run, dict) or not isinstance(run.get(key), kind):
-                raise UsageError(
-                    f"{file}: run {number} has no {kind.__name__} '{key}'; give what `schedlab run` wrote"
-                )
-    return runs
+    return check_results(runs, str(file))
 
 
-def _without_copies(path: Path, runs: list[dict]) -> list[dict]:
+def _without_copies(path: Path, runs: list[RunResult]) -> list[RunResult]:
     """One run per workload, host, CPUs, policy and seed."""
-    found: dict[tuple, dict] = {}
+    found: dict[tuple[Any, ...], RunResult] = {}
     for run in runs:
-        key = tuple(run[name] for name in ("workload", "host", "cpus", "policy", "seed"))
+        key = (run["workload"], run["host"], run["cpus"], run["policy"], run["seed"])
         other = found.setdefault(key, run)
         if other is not run and other.get("record_hash") != run.get("record_hash"):
             raise UsageError(

@@ -22,10 +22,11 @@ import numpy as np
 
 from ..errors import UnitError, UsageError, did_you_mean
 from ..metrics.dictionary import DICTIONARY, find_metric
+from ..model import differences
 from ..stats.inference import CONFIDENCE, SEED, Interval, compare_paired, mean_interval
 from ..stats.sentences import is_share, label, reservation, show_number, signed
 from ..units import format_duration, parse_duration
-from .compare import compare_pairs, decide_together, different_conditions, different_work, is_confounded
+from .compare import compare_pairs, decide_together, different_work, is_confounded
 from .folders import read_run_folder
 
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(>=|<=|>|<)\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(\S*)\s*")
@@ -288,7 +289,8 @@ def _knob_text(name: str, value: int) -> str:
 def _what_else_differs(pairs) -> list[str]:
     """Settings that differ between the sides besides the policy."""
     a, b = pairs[0]
-    notes = [f"{a['workload']}: {difference}" for difference in different_conditions(pairs)]
+    found = differences(pairs, conditions=True) + differences(pairs, conditions=False)
+    notes = [f"{a['workload']}: {difference}" for difference in found]
     if a.get("policy_hash") and a.get("policy_hash") == b.get("policy_hash"):
         notes.append(f"{a['workload']}: {a['policy']} is the same policy with the same knobs in both")
     environments = a.get("environment") or {}, b.get("environment") or {}

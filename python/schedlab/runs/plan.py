@@ -6,17 +6,23 @@ Read next: run.py, which does it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ..hosts.choose import in_parallel, open_host, with_kernel
+from ..errors import UsageError
+from ..hosts.choose import open_host, why_no_option
 from ..hosts.host import Host
+from ..model import OPTIONS, SEED_MAX, Execution, Machine, read_options
 from ..workload.model import Workload
 
+SEEDS_MAX = 100_000
 #: Seeds where policies are compared in virtual time: enough to decide what the eye sees;
 #: docs/statistics.md has how much that is.
 SEEDS_COMPARED = 20
+_WORDS = {option.word for option in OPTIONS.values()}
 
 
 @dataclass(frozen=True)
@@ -31,35 +37,14 @@ class Plan:
         Names or paths.
     out : pathlib.Path
         Where the run directories go.
-    host : str, default "sim"
-        One of `HOST_NAMES` in hosts/choose.py.
-    cpus : int, optional
-        Number of CPUs; default: what each workload is meant for.
+    machine, execution : Machine, Execution
+        The options of all runs.
     nr_seeds : int, default 1
         How many seeds.
     first_seed : int, default 1
         The first of them; seed 0 means no jitter.
     settings : sequence of str
         `POLICY.KNOB=VALUE`; several values make variants of the policy.
-    tick_ns : int, optional
-        Time between ticks; default: what each workload says.
-    costs : sequence of str
-        `NAME=TIME` of the simulator's cost model, such as `"switch_ns=2us"`.
-    io : sequence of str
-        `NAME=VALUE` of the simulator's device, such as `"latency_ns=100us"`.
-    topology : str, default ""
-        CPUs per core, cache and NUMA node of the simulated machine, such as
-        `"smt=2,llc=8"`.
-    is_parallel : bool, default False
-        On a host that emulates CPUs: a thread for each, and real time.
-    kernel : pathlib.Path, optional
-        On the host `guest`: the kernel image to boot; default: Debian's.
-    are_threads : bool, default False
-        On Linux: tasks are threads of one process, not processes.
-    scale : float, default 1
-        How much of each workload's work is to be done.
-    timeout_seconds : float, default 300
-        Longest time on the wall clock for one run.
     keep_parquet : bool, default True
         Whether to write the tables that are derived from the records.
     is_kept : bool, default True
@@ -74,24 +59,68 @@ class Plan:
     workloads: Sequence[str | Workload]
     policies: Sequence[str]
     out: Path
-    host: str = "sim"
-    cpus: int | None = None
+    machine: Machine = field(default_factory=Machine)
+    execution: Execution = field(default_factory=Execution)
     nr_seeds: int = 1
     first_seed: int = 1
     settings: Sequence[str] = ()
-    tick_ns: int | None = None
-    costs: Sequence[str] = ()
-    io: Sequence[str] = ()
-    topology: str = ""
-    is_parallel: bool = False
-    kernel: Path | None = None
-    are_threads: bool = False
-    scale: float = 1.0
-    timeout_seconds: float = 300.0
     keep_parquet: bool = True
     is_kept: bool = True
     baseline: str | None = None
     command_line: str = ""
+
+    def problems(self) -> list[str]:
+        """What is wrong with it, before names are looked up."""
+        found = []
+        if not self.workloads:
+            found.append("no workload given; `schedlab workloads` lists them")
+        if not self.policies:
+            found.append("no policy given; `schedlab policies` lists them")
+        if not 1 <= self.nr_seeds <= SEEDS_MAX:
+            found.append(f"--seeds must be 1 to {SEEDS_MAX} (got {self.nr_seeds})")
+        if problem := wrong_seed(self.first_seed):
+            found.append(problem)
+        return found + why_no_option(self.machine, self.execution)
+
+
+def make_plan(workloads: Sequence[str | Workload], policies: Sequence[str], out: Path, **given: Any) -> Plan:
+    """Make a plan of what a user has written.
+
+    Parameters
+    ----------
+    workloads : sequence of (str or Workload)
+        As in `Plan`.
+    policies : sequence of str
+        As in `Plan`.
+    out : pathlib.Path
+        As in `Plan`.
+    **given : object
+        Other fields of `Plan`, where `nr_seeds` may be None: `default_seeds`; and options by their words, such as
+        `cpus=2` and `tick="1ms"`: those of `Machine` and `Execution`.
+
+    Returns
+    -------
+    Plan
+        Without faults; names of workloads and policies are not looked up yet.
+
+    Raises
+    ------
+    UsageError
+        All mistakes at once, one per line.
+    """
+    words = {name: given.pop(name) for name in list(given) if name in _WORDS or name not in _FIELDS}
+    machine, execution, problems = read_options(words)
+    if given.get("nr_seeds", 1) is None:
+        given["nr_seeds"] = default_seeds(
+            execution.host, policies, given.get("settings", ()), given.get("first_seed", 1)
+        )
+    plan = Plan(workloads, policies, out, machine, execution, **given)
+    if problems := problems + plan.problems():
+        raise UsageError("\n".join(problems))
+    return plan
+
+
+_FIELDS = {each.name for each in dataclasses.fields(Plan)} - {"machine", "execution"}
 
 
 def default_seeds(host: str, policies: Sequence[str], settings: Sequence[str], first_seed: int) -> int:
@@ -100,11 +129,13 @@ def default_seeds(host: str, policies: Sequence[str], settings: Sequence[str], f
     return SEEDS_COMPARED if is_compared and host == "sim" and first_seed else 1
 
 
-def host_of(plan: Plan) -> Host:
-    """The host of a plan, as its options want it: here, and the same on a worker."""
-    host = open_host(plan.host)
-    if plan.is_parallel:
-        host = in_parallel(host)
-    if plan.kernel is not None:
-        host = with_kernel(host, plan.kernel)
-    return host
+def wrong_seed(seed: int) -> str | None:
+    """Why no run has this seed."""
+    return None if 0 <= seed <= SEED_MAX else f"--seed must be 0 to 2**63 - 1 (got {seed})"
+
+
+def host_of(execution: Execution) -> Host:
+    """The host of a run, as its options want it: here, and the same on a worker."""
+    host: Any = open_host(execution.host)
+    mine = [each.name for each in dataclasses.fields(host)] if dataclasses.is_dataclass(host) else []
+    return dataclasses.replace(host, **{name: getattr(execution, name) for name in mine}) if mine else host

@@ -26,7 +26,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -34,22 +33,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import PolicyError, SpecError, UsageError
-from ..hosts.choose import OPTIONS, why_no_option
 from ..policy.build import BuiltPolicy, build_policy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
-from ..workload.spec import TICK_NS_MAX, TICK_NS_MIN
-from . import machine
 from .case import Case, Programs, Ready, directory_of, environment_of, folder_name, make_folder, write_text
 from .compare import compare_runs
 from .far import collect, send
-from .machine import CPUS_MAX
-from .plan import Plan, host_of
+from .plan import Plan, host_of, make_plan, wrong_seed
 from .workers import Finished, do_runs, nr_workers_of
 
-__all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "prepare", "run_plan"]
-
-SEEDS_MAX = 100_000
+__all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "make_plan", "prepare", "run_plan"]
 
 
 @dataclass
@@ -122,7 +115,7 @@ class Prepared:
         UsageError
             If the seed is out of range, or the folder cannot be made.
         """
-        if problem := _wrong_seed(seed):
+        if problem := wrong_seed(seed):
             raise UsageError(problem)
         make_folder(out)
         return Prepared(
@@ -175,9 +168,9 @@ def run_plan(
     -----
     Ctrl-C ends the runs under way and returns what is finished.
     """
-    if executor is not None and plan.kernel is not None:
+    if executor is not None and plan.execution.kernel is not None:
         raise UsageError(
-            f"--kernel {plan.kernel} stays on this machine, and --executor's workers boot another: leave one out"
+            f"--kernel {plan.execution.kernel} stays on this machine, and --executor's workers boot another: leave one out"
         )
     prepared = prepare(plan)
     found = {case.position: known(prepared.ready, case) for case in prepared.cases} if known else {}
@@ -214,17 +207,18 @@ def prepare(plan: Plan) -> Prepared:
     UnavailableError
         If the host cannot be used here or there is no C compiler.
     """
-    plan = _checked(plan)
+    if problems := plan.problems():
+        raise UsageError("\n".join(problems))
     workloads = _load_workloads(plan)
     classes = _parse_classes(plan)
     ours = [name for name in plan.policies if name not in classes]
     policies, broken = _load_policies(ours)
-    if ours and plan.host == "linux":
+    if ours and plan.execution.host == "linux":
         from ..hosts.ext_class import refuse_policies
 
         refuse_policies(ours[0])
     variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
-    host = host_of(plan)
+    host = host_of(plan.execution)
     need_compiler(variant.policy for variant in variants.values())
     built = classes | _build_all(variants)
     # A damaged policy fails in its place, between the others; so does a class of Linux.
@@ -286,51 +280,6 @@ def finish(prepared: Prepared, runs: list[dict], *, is_interrupted: bool = False
 # ---- before anything runs ---------------------------------------------------
 
 
-def _checked(plan: Plan) -> Plan:
-    """Refuse what makes no sense, all at once; costs and device become plain numbers."""
-    problems, read = [], {}
-    for name, parse in (("costs", machine.parse_costs), ("io", machine.parse_device)):
-        try:
-            read[name] = parse(getattr(plan, name))
-        except UsageError as error:
-            problems.append(str(error))
-    if not plan.workloads:
-        problems.append("no workload given; `schedlab workloads` lists them")
-    if not plan.policies:
-        problems.append("no policy given; `schedlab policies` lists them")
-    if plan.cpus is not None and not 1 <= plan.cpus <= CPUS_MAX:
-        problems.append(f"--cpus must be 1 to {CPUS_MAX} (got {plan.cpus})")
-    if not 1 <= plan.nr_seeds <= SEEDS_MAX:
-        problems.append(f"--seeds must be 1 to {SEEDS_MAX} (got {plan.nr_seeds})")
-    if problem := _wrong_seed(plan.first_seed):
-        problems.append(problem)
-    if not plan.timeout_seconds > 0:
-        problems.append(f"--timeout must be above 0 (got {plan.timeout_seconds:g} s)")
-    if not 0 < plan.scale < math.inf:
-        problems.append(f"--scale must be above 0, such as 0.01 (got {plan.scale:g})")
-    problems += [reason for option in _given(plan) if (reason := why_no_option(plan.host, option))]
-    if plan.tick_ns is not None and not TICK_NS_MIN <= plan.tick_ns <= TICK_NS_MAX:
-        problems.append(f"--tick must be 1us to 10s (got {plan.tick_ns} ns)")
-    problems += machine.check_topology(plan.topology)
-    if problems:
-        raise UsageError("\n".join(problems))
-    return replace(plan, **read)
-
-
-def _wrong_seed(seed: int) -> str | None:
-    """Why no run has this seed."""
-    return None if 0 <= seed < 1 << 63 else f"--seed must be 0 to 2**63 - 1 (got {seed})"
-
-
-def _given(plan: Plan) -> list[str]:
-    """Options of a plan that its host may not have."""
-    if plan.host not in OPTIONS:
-        return []  # opening it says that there is no such host
-    values = {"--cost": plan.costs, "--io": plan.io, "--topology": plan.topology, "--threads": plan.are_threads,
-              "--parallel": plan.is_parallel, "--kernel": plan.kernel}  # fmt: skip
-    return [option for option, value in values.items() if value] + ["--tick"] * (plan.tick_ns is not None)
-
-
 def _load_workloads(plan: Plan) -> list:
     """Load every workload; all faults of all files are reported together."""
     from ..workload.find import load_scaled
@@ -338,7 +287,15 @@ def _load_workloads(plan: Plan) -> list:
     workloads, problems, faults = {}, [], []
     for name in plan.workloads:
         try:
-            workload = name if isinstance(name, Workload) else load_scaled(name, plan.scale)
+            if isinstance(name, Workload):
+                if plan.execution.scale != 1:
+                    raise UsageError(
+                        f"--scale {plan.execution.scale:g}: {name.name} is not made from a file, whose params "
+                        "say what scales; leave --scale out"
+                    )
+                workload = name
+            else:
+                workload = load_scaled(name, plan.execution.scale)
         except SpecError as error:
             faults += error.faults
         except UsageError as error:
@@ -348,10 +305,10 @@ def _load_workloads(plan: Plan) -> list:
             if workload.name in workloads:
                 problems.append(f"workload '{workload.name}' is given twice")
             workloads[workload.name] = workload
-            if plan.cpus is not None and plan.cpus < workload.cpus_min:
+            if plan.machine.cpus is not None and plan.machine.cpus < workload.cpus_min:
                 problems.append(
                     f"workload '{workload.name}' needs at least {workload.cpus_min} CPUs "
-                    f"(got --cpus {plan.cpus})"
+                    f"(got --cpus {plan.machine.cpus})"
                 )
     if faults and not problems:
         raise SpecError(faults)
@@ -409,7 +366,7 @@ def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
     from ..policy.linux_class import class_as_policy, is_class, parse_workload_class
 
     classes = [name for name in plan.policies if is_class(name)]
-    if classes and plan.host != "linux":
+    if classes and plan.execution.host != "linux":
         raise UsageError(
             f"{classes[0]} is a class of Linux itself; use --host linux, or a policy such as fifo, rr or cfs"
         )
@@ -446,7 +403,7 @@ def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[Case]:
     """Every workload under every policy with every seed."""
     cases = []
     for workload in workloads:
-        nr_cpus = plan.cpus or max(workload.cpus, workload.cpus_min, 1)
+        nr_cpus = plan.machine.cpus or max(workload.cpus, workload.cpus_min, 1)
         for policy in policies:
             for seed in range(plan.first_seed, plan.first_seed + plan.nr_seeds):
                 cases.append(
@@ -456,7 +413,7 @@ def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[Case]:
                         policy_name=policy,
                         seed=seed,
                         nr_cpus=nr_cpus,
-                        tick_ns=plan.tick_ns if plan.tick_ns is not None else workload.tick_ns,
+                        tick_ns=workload.tick_ns if plan.machine.tick_ns is None else plan.machine.tick_ns,
                     )
                 )
     return cases

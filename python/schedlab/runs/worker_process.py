@@ -131,7 +131,7 @@ def serve() -> None:
         ready, case = unpickler.load()
         try:
             if session is None:
-                session = ready.host.session(timeout_seconds=ready.plan.timeout_seconds)
+                session = ready.host.session(timeout_seconds=ready.plan.execution.timeout_seconds)
             tasks: list[dict] = []
             run = run_case(ready, case, session, stop, tasks.append)
             answer = pickle.dumps((run, tasks[0] if tasks else None), pickle.HIGHEST_PROTOCOL)

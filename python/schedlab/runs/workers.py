@@ -209,7 +209,9 @@ class _Worker:
                 shutil.rmtree(directory_of(ready.plan, case), ignore_errors=True)
                 return None
         if self._session is None:
-            self._open("_session", lambda: ready.host.session(timeout_seconds=ready.plan.timeout_seconds))
+            self._open(
+                "_session", lambda: ready.host.session(timeout_seconds=ready.plan.execution.timeout_seconds)
+            )
         if self._feed.stop.is_set():
             return None
         tasks: list[dict] = []

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UnitError, did_you_mean
+from ..model import TICK_NS_MAX, TICK_NS_MIN
 from ..units import parse_duration
 from .checks import check_workload
 from .distributions import Distribution, looks_like_distribution, parse_distribution
@@ -37,8 +38,6 @@ from .tables import (
 
 _ObjectTable = LockTable | PipeTable | BarrierTable | ConditionTable
 TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "expected")
-#: Length of a tick that every host can keep.
-TICK_NS_MIN, TICK_NS_MAX = 1_000, 10_000_000_000
 
 
 def parse_workload(
