@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -63,7 +64,7 @@ class Page(HTMLParser):
 def site(root, build, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("site") / "site"
     done = subprocess.run(
-        [sys.executable, root / "docs/site/build.py", "--out", out],
+        [sys.executable, root / "docs/site/build.py", "--no-pictures", "--out", out],
         capture_output=True,
         text=True,
         check=False,
@@ -130,3 +131,44 @@ def test_the_reference_has_all_that_the_code_has(pages):
     assert missing("binary-formats", ("sl_record_header", "ARRIVE")) == []
     assert missing("rules", ("S1:", "s07_order_of_queues")) == []
     assert missing("errors", ("NotFoundError", "130")) == []
+
+
+def test_the_recording_of_a_terminal_shows_the_numbers_of_today(root, build, tmp_path):
+    """docs/pictures/terminal.svg, which README.md begins with; `./lab docs --write-pictures` makes it anew."""
+    code = "import pathlib, sys, pictures; sys.stdout.write(pictures.terminal(pathlib.Path.cwd()))"
+    path = f"{root / 'docs/site'}:{root / 'python'}"
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    committed = (root / "docs/pictures/terminal.svg").read_text()
+    assert numbers(made.stdout) == numbers(committed)
+
+
+def numbers(svg: str) -> list[str]:
+    """Values of the table in a recording: its words may change."""
+    text = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg)).replace("&#160;", " ")
+    return re.findall(r"[\d.,]+ (?:ms|us|s|%)(?= )", text.partition("what the numbers say")[0])
+
+
+@pytest.mark.nightly
+def test_all_pictures_are_made(root, build, need, tmp_path):
+    need("chromium")
+    code = "import pathlib, pictures; print(pictures.make(pathlib.Path('made'), pathlib.Path('work').absolute()))"
+    (tmp_path / "work").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{root / 'docs/site'}:{root / 'python'}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert {path.name for path in (tmp_path / "made").iterdir()} == {
+        path.name for path in (root / "docs/pictures").iterdir()
+    }
