@@ -37,14 +37,20 @@ def sample(text, number=50_000, key=7):
     return draws.draw(parse_distribution(text, read=parse_duration), key, number)[:, 0]
 
 
-@pytest.mark.parametrize("text", ["uniform(1ns, 9s)", "exp(5ms, min=4ms, max=6ms)", "choice(1ms, 2ms)"])
-def test_classes_drawn_at_once_are_those_drawn_alone(text):
+@pytest.mark.parametrize("seed", [0, 15, 16, 1000, 2**64 - 1])
+@pytest.mark.parametrize("nr_draws", [1, 7, draws.VALUES_AHEAD_MAX])
+@pytest.mark.parametrize(
+    "text", ["uniform(1ns, 9s)", "exp(5ms, min=4ms, max=6ms)", "choice(1ms, 2ms)", "uniform(3ms, 3ms)"]
+)
+def test_classes_and_seeds_drawn_at_once_are_those_drawn_alone(text, nr_draws, seed):
     distribution = parse_distribution(text, read=parse_duration)
-    keys, counts = [7, 2**64 - 1, GOLDEN_KEY], [1, 300, 2]
+    paths, counts = ((7, 1), (2**64 - 1, 2, 3), (GOLDEN_KEY, 0)), (1, 30, 2)
     alone = [
-        draws.draw(distribution, key, count)[:, 0].tolist() for key, count in zip(keys, counts, strict=True)
+        row
+        for path, count in zip(paths, counts, strict=True)
+        for row in draws.draw(distribution, draws.stream_key(seed, *path), count, nr_draws).tolist()
     ]
-    assert [values.tolist() for values in draws.draw_once(distribution, keys, counts)] == alone
+    assert draws.draw_for_seed(distribution, seed, paths, counts, nr_draws).tolist() == alone
 
 
 def test_the_digits_of_a_logarithm_are_those_of_squaring(monkeypatch):

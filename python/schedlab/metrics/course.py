@@ -35,7 +35,7 @@ from ..program import layout
 from ..program.file import Program
 from ..program.unroll import Unrolled, unroll
 from ..records.file import Kind, Overhead, Stop
-from .timeline import Ordered, Timeline
+from .timeline import Ordered, Timeline, distinct, is_among
 from .violation import Violation, at, earliest, first_of
 
 _VERB = layout.VERB_NUMBER
@@ -44,25 +44,18 @@ CELLS_MAX = 1 << 23
 _CELLS_JOINED = 1 << 16
 
 
-def _numbers(*verbs: str) -> np.ndarray:
-    """Table that says of each verb whether it is one of these; bool."""
-    table = np.zeros(len(layout.VERBS), bool)
-    table[[_VERB[verb] for verb in verbs]] = True
-    return table
-
-
-_TRANSFERS = _numbers("read", "write")
-_ALWAYS_BLOCKS = _numbers("sleep", "await", "read", "write")
-_MAY_BLOCK = _numbers("period", "timer", "lock", "send", "recv", "barrier", "wait")
-_EVENTS = _ALWAYS_BLOCKS | _MAY_BLOCK | _numbers("yield", "exit", "spawn", "unlock", "signal")
+_TRANSFERS = layout.which_verbs("read", "write")
+_ALWAYS_BLOCKS = layout.which_verbs("sleep", "await", "read", "write")
+_MAY_BLOCK = layout.which_verbs("period", "timer", "lock", "send", "recv", "barrier", "wait")
+_EVENTS = _ALWAYS_BLOCKS | _MAY_BLOCK | layout.which_verbs("yield", "exit", "spawn", "unlock", "signal")
 #: Ops that can end a wait in an op of this verb.
 _WAKERS = {
-    "lock": _numbers("unlock", "await", "signal"),
-    "await": _numbers("unlock", "await", "signal"),
-    "send": _numbers("send", "recv"),
-    "recv": _numbers("send", "recv"),
-    "barrier": _numbers("barrier"),
-    "wait": _numbers("exit"),
+    "lock": layout.which_verbs("unlock", "await", "signal"),
+    "await": layout.which_verbs("unlock", "await", "signal"),
+    "send": layout.which_verbs("send", "recv"),
+    "recv": layout.which_verbs("send", "recv"),
+    "barrier": layout.which_verbs("barrier"),
+    "wait": layout.which_verbs("exit"),
 }
 
 
@@ -272,7 +265,7 @@ def _lay_out(timeline: Timeline, course: Course) -> tuple[_Actual, _Points]:
 def _executions_of(unrolled: Unrolled) -> list[np.ndarray]:
     """All executions of a group of tasks, one after the other, as the columns that `_points_of` takes."""
     shape = unrolled.operand.shape
-    columns = [np.broadcast_to(unrolled.ops[name], shape).ravel() for name in ("verb", "flags", "slot", "a")]
+    columns = [np.tile(unrolled.ops[name], shape[0]) for name in ("verb", "flags", "slot", "a")]
     return [*columns, unrolled.operand.ravel(), unrolled.cpu_ns.ravel(), np.repeat(unrolled.tasks, shape[1])]
 
 
@@ -315,7 +308,7 @@ class _Counts:
 
     def __init__(self, actual: _Actual, points: _Points, tasks: Ordered):
         self.is_stop = (tasks.kind == Kind.STOP) & actual.known
-        self.keys = np.unique(np.concatenate((points.key, actual.key[self.is_stop])))
+        self.keys = distinct(np.concatenate((points.key, actual.key[self.is_stop])))
         self._point_at = np.searchsorted(self.keys, points.key)
         self.event_at = np.searchsorted(self.keys, actual.key)
         blocked = self.of_stops(tasks, Stop.BLOCKED)
@@ -328,7 +321,7 @@ class _Counts:
         self.point_at = self._point_at
         # What a task that has not ended was about to do is open.
         open_keys = actual.last_key[~actual.has_ended]
-        self.is_open = np.isin(self.keys, open_keys)
+        self.is_open = is_among(self.keys, open_keys)
 
     def of_points(self, chosen: np.ndarray) -> np.ndarray:
         """Number of the chosen points at each key."""
@@ -513,7 +506,7 @@ def _device(
     if (
         depth == 1
         and actual.known.all()
-        and not np.isin(actual.key[stray], points.key[_TRANSFERS[points.verb]]).any()
+        and not is_among(actual.key[stray], points.key[_TRANSFERS[points.verb]]).any()
     ):
         sums = np.cumsum(took)
         due = sums + np.maximum.accumulate(asked - (sums - took))
@@ -578,7 +571,7 @@ def _woken(timeline: Timeline, actual: _Actual, points: _Points, point: np.ndarr
         key, runs, known = _position_of(
             timeline, actual, tasks.arg[wake].astype(np.int64), tasks.row[wake], tasks.t_ns[wake]
         )
-        bad = known & (~runs | ~np.isin(key, points.key[wakers[points.verb]]))
+        bad = known & (~runs | ~is_among(key, points.key[wakers[points.verb]]))
 
         def describe(k: int, wake: np.ndarray = wake, name: str = name) -> str:
             woken = f"{_who(tasks, wake[k])}, blocked in '{name}', is woken by task"
@@ -609,8 +602,8 @@ def _spawned(timeline: Timeline, actual: _Actual, points: _Points) -> Violation 
         return found
     # Every spawn that its task has got beyond has its child.
     open_keys = actual.last_key[~actual.has_ended]
-    passed = spawn_keys[~np.isin(spawn_keys, open_keys)]
-    nr_due, nr_come = len(passed), int((known & ~np.isin(key, open_keys)).sum())
+    passed = spawn_keys[~is_among(spawn_keys, open_keys)]
+    nr_due, nr_come = len(passed), int((known & ~is_among(key, open_keys)).sum())
     if nr_come == nr_due:
         return None
     end_ns = timeline.records.end_ns

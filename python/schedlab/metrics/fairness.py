@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..records.file import Kind, Stop
-from .timeline import Timeline
+from .timeline import Timeline, distinct
 
 DEFAULT_WEIGHT = 100
 #: More distinct weights than this are merged with their neighbours.
@@ -116,12 +116,12 @@ def _weight_classes(
         given = np.asarray(weight, float)
         known = (pids >= 1) & (pids <= len(given))
         weights[known] = given[pids[known].astype(np.int64) - 1]
-    if nr_cpus > 1 and len(np.unique(weights)) > CLASSES_MAX:
+    if nr_cpus > 1 and len(distinct(weights)) > CLASSES_MAX:
         low, high = np.log(weights.min()), np.log(weights.max())
         step = (high - low) / CLASSES_MAX
         weights = np.exp(low + (np.floor((np.log(weights) - low) / step) + 0.5) * step)
-    distinct, inverse = np.unique(weights, return_inverse=True)
-    return len(distinct) - 1 - inverse, distinct[::-1]
+    every = distinct(weights)
+    return len(every) - 1 - np.searchsorted(every, weights), every[::-1]
 
 
 def _changes_of_demand(timeline: Timeline) -> np.ndarray:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..records.file import Kind
 from .course import Course, follow
-from .timeline import Ordered, Spans, Timeline
+from .timeline import Ordered, Spans, Timeline, is_among
 from .violation import Violation, at, first_of
 
 #: Arrival of a task that its parent starts (`~0` in program.h).
@@ -307,7 +307,7 @@ def _arrivals(timeline: Timeline, expected: Expectations) -> Violation | None:
     was_cut = expected.horizon_ns and records.end_ns >= expected.horizon_ns
     due = np.where(planned == SPAWNED, np.uint64(records.end_ns), planned)
     is_due = (planned < records.end_ns) | ((planned == SPAWNED) & (not was_cut))
-    absent = ~np.isin(pids, tasks.keys) & is_due
+    absent = ~is_among(pids, tasks.keys) & is_due
     missing = first_of(
         due, absent, lambda i: f"{at(due[i])}: task {pids[i]} should have arrived but never did: it was lost"
     )

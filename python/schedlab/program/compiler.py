@@ -24,7 +24,7 @@ from ..workload.distributions import Distribution
 from ..workload.model import Task, Workload
 from ..workload.phases import ATTRIBUTES, Phase, walk
 from . import layout
-from .draws import draw, draw_once, name_key, stream_key
+from .draws import draw_for_seed, name_key
 from .file import Program, StringTable, program_bytes, read_program
 
 __all__ = ["Program", "compile_workload", "read_program"]
@@ -171,26 +171,31 @@ class _Compiler:
         if not self.seed or not self.workload.jitter_ns:
             return {}
         own = [task for task in self.order if not task.arrival.is_spawned]
-        keys = [stream_key(self.seed, name_key(task.name), _FOR_JITTER) for task in own]
-        drawn = draw_once(
-            Distribution("uniform", (0, self.workload.jitter_ns - 1)), keys, [task.count for task in own]
-        )
-        return {task.name: values for task, values in zip(own, drawn, strict=True)}
+        counts = tuple(task.count for task in own)
+        drawn = draw_for_seed(
+            Distribution("uniform", (0, self.workload.jitter_ns - 1)),
+            self.seed,
+            tuple((name_key(task.name), _FOR_JITTER) for task in own),
+            counts,
+        )[:, 0]
+        parts = np.split(drawn, np.cumsum(counts)[:-1])
+        return {task.name: values for task, values in zip(own, parts, strict=True)}
 
     def arrivals(self, task: Task) -> np.ndarray:
         """Start times of all instances, jitter included."""
         arrival, count = task.arrival, task.count
-        key = stream_key(self.seed, name_key(task.name), _FOR_ARRIVAL)
+        path = name_key(task.name), _FOR_ARRIVAL
         if arrival.gap is not None:
-            gaps = draw(arrival.gap, key, count)[:, 0]
+            gaps = draw_for_seed(arrival.gap, self.seed, (path,), (count,))[:, 0]
             # Float sums only guard against overflow; the times are exact.
             if float(arrival.start_ns) + gaps.sum(dtype=np.float64) > 0.99 * TIME_MAX_NS:
                 raise self.fault(task, f"arrivals reach beyond {TIME_MAX_NS} ns")
             times = np.cumsum(gaps, dtype=np.uint64) + np.uint64(arrival.start_ns)
         elif arrival.spread is not None:
-            times = draw(arrival.spread, key, count)[:, 0]
+            times = draw_for_seed(arrival.spread, self.seed, (path,), (count,))[:, 0]
         else:
-            times = np.resize(np.array(arrival.times_ns, dtype=np.uint64), count)
+            given = np.array(arrival.times_ns, dtype=np.uint64)
+            times = given[np.arange(count) % len(given)]
         if task.name in self.jitter:
             times = times + self.jitter[task.name]
         if times.max() > np.uint64(TIME_MAX_NS):
@@ -350,10 +355,10 @@ class _OpWriter:
         """Draw the operand of an op; return the first value of each instance."""
         task, compiler = self.task, self.compiler
         assert phase.amount is not None  # else there is a constant
-        key = stream_key(compiler.seed, name_key(task.name), _FOR_PHASE, number)
+        path = name_key(task.name), _FOR_PHASE, number
         times = self.times[phase.at]
         if times == 1:
-            values = draw(phase.amount, key, task.count)[:, 0]
+            values = draw_for_seed(phase.amount, compiler.seed, (path,), (task.count,))[:, 0]
             self.columns[index, "b"] = values
             return values
         share = max(TABLE_CLASS_MAX // task.count, TABLE_LEAST)
@@ -364,7 +369,7 @@ class _OpWriter:
                 f"phase {phase.number}: {length} random values for each of "
                 f"{task.count} tasks are too many: at most {VALUES_MAX} in all",
             )
-        values = draw(phase.amount, key, task.count, length)
+        values = draw_for_seed(phase.amount, compiler.seed, (path,), (task.count,), length)
         first = compiler.add_values(values.ravel())
         starts = np.uint64(first) + np.arange(task.count, dtype=np.uint64) * np.uint64(length)
         self.columns[index, "b"] = (starts << np.uint64(32)) | np.uint64(length)

@@ -46,6 +46,10 @@ QUARTER_TURN_SQUARED_Q62 = 0x9DE9E64DF22EF2D2
 #: Attempts to land between the bounds before the value is clamped to them.
 ATTEMPTS_MAX = 64
 
+#: Seeds whose values are drawn together, where each needs at most so many.
+SEEDS_AHEAD = 16
+VALUES_AHEAD_MAX = 256
+
 LOG_BITS = 48
 #: Digits of a logarithm that one table finds.
 _TABLE_BITS = 12
@@ -140,25 +144,65 @@ def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int 
     return _draw(distribution, keys).reshape(nr_instances, nr_draws)
 
 
-def draw_once(distribution: Distribution, keys: list[int], counts: list[int]) -> list[np.ndarray]:
-    """Draw one value for every instance of several task classes.
+def draw_for_seed(
+    distribution: Distribution,
+    seed: int,
+    paths: tuple[tuple[int, ...], ...],
+    counts: tuple[int, ...],
+    nr_draws: int = 1,
+) -> np.ndarray:
+    """Draw values for every instance of several task classes.
 
     Parameters
     ----------
     distribution : Distribution
-        What to draw from; no constant.
-    keys, counts : list of int, shape (n_classes,)
-        Key and number of instances of each class.
+        What to draw from.
+    seed : int
+        The seed of the run.
+    paths : tuple of tuple of int, shape (n_classes,)
+        Where the numbers of each class are used, as for `stream_key`.
+    counts : tuple of int, shape (n_classes,)
+        Number of instances of each class.
+    nr_draws : int, default 1
+        Columns.
 
     Returns
     -------
-    list of numpy.ndarray of uint64
-        For each class what `draw` returns, as one column.
+    numpy.ndarray of uint64, shape (sum of counts, nr_draws)
+        What `draw` returns, for one class after the other; not to be written.
+
+    Notes
+    -----
+    A sweep asks for one seed after the other, and drawing some hundred values takes no
+    longer than drawing one: those of `SEEDS_AHEAD` seeds are drawn together.
     """
-    starts = np.cumsum([0, *counts])
-    number = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-    rows = _fold(np.repeat(np.array(keys, dtype=np.uint64), counts), number.astype(np.uint64))
-    return np.split(_draw(distribution, _fold(rows, 0)), starts[1:-1])
+    if sum(counts) * nr_draws > VALUES_AHEAD_MAX or distribution.constant is not None:
+        keys = [stream_key(seed, *path) for path in paths]
+        return np.concatenate(
+            [draw(distribution, key, count, nr_draws) for key, count in zip(keys, counts, strict=True)]
+        )
+    first = seed // SEEDS_AHEAD * SEEDS_AHEAD
+    return _drawn_ahead(distribution, first, paths, counts, nr_draws)[seed - first]
+
+
+@lru_cache(maxsize=256)
+def _drawn_ahead(
+    distribution: Distribution,
+    first_seed: int,
+    paths: tuple[tuple[int, ...], ...],
+    counts: tuple[int, ...],
+    nr_draws: int,
+) -> np.ndarray:
+    """The values for some seeds; shape (SEEDS_AHEAD, sum of counts, nr_draws)."""
+    keys = np.array(
+        [[stream_key(first_seed + i, *path) for path in paths] for i in range(SEEDS_AHEAD)], dtype=np.uint64
+    )
+    number = np.concatenate([np.arange(count, dtype=np.uint64) for count in counts])
+    rows = _fold(np.repeat(keys, counts, axis=1), number)
+    columns = _fold(rows[:, :, None], np.arange(nr_draws, dtype=np.uint64))
+    values = _draw(distribution, columns.ravel()).reshape(columns.shape)
+    values.flags.writeable = False
+    return values
 
 
 def _draw(distribution: Distribution, keys: np.ndarray) -> np.ndarray:

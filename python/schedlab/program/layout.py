@@ -42,6 +42,25 @@ VERBS = (
 )
 VERB_NUMBER = {name: number for number, name in enumerate(VERBS)}
 
+
+def which_verbs(*verbs: str) -> np.ndarray:
+    """Table by which an array of verbs is looked up.
+
+    Parameters
+    ----------
+    *verbs : str
+        Names.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (256,)
+        True at the numbers of these verbs.
+    """
+    table = np.zeros(256, bool)
+    table[[VERB_NUMBER[verb] for verb in verbs]] = True
+    return table
+
+
 OP_TABLE, OP_SYNC, OP_DIRECT = 1, 2, 4
 
 #: enum sl_object_kind.

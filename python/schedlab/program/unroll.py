@@ -159,7 +159,7 @@ def _executions(
     chosen = ops[0][order]
     operand = ops["b"][:, order].astype(np.int64)
     from_table = (chosen["flags"] & layout.OP_TABLE) != 0
-    for slot in np.unique(chosen["slot"][from_table]):
+    for slot in sorted({*chosen["slot"][from_table].tolist()}):
         # The cursor moves on with every execution that draws by it.
         where = np.flatnonzero(from_table & (chosen["slot"] == slot))
         packed = ops["b"][:, order[where]]
@@ -169,9 +169,9 @@ def _executions(
         )
         operand[:, where] = values[first + np.arange(len(where)) % number].astype(np.int64)
     cpu_ns = np.where(chosen["verb"] == _NUMBER["run"], operand, 0)
-    for kernel in np.unique(chosen["a"][chosen["verb"] == _NUMBER["work"]]):
+    for kernel in sorted({*chosen["a"][chosen["verb"] == _NUMBER["work"]].tolist()}):
         where = np.flatnonzero((chosen["verb"] == _NUMBER["work"]) & (chosen["a"] == kernel))
-        unit_ps = calibration.unit_ps(WORK_KERNELS[int(kernel) % len(WORK_KERNELS)])
+        unit_ps = calibration.unit_ps(WORK_KERNELS[kernel % len(WORK_KERNELS)])
         # In two steps, since units times picoseconds may be more than 63 bits.
         whole, rest = np.divmod(operand[:, where], 1000)
         cpu_ns[:, where] = whole * unit_ps + rest * unit_ps // 1000

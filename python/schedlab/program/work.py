@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .file import Program
 
 _RUN, _WORK = layout.VERB_NUMBER["run"], layout.VERB_NUMBER["work"]
-_SIZED = [layout.VERB_NUMBER[verb] for verb in ("work", "read", "write", "loop")]
+_SIZED = layout.which_verbs("work", "read", "write", "loop")
 MASK64 = 2**64 - 1
 _LOOP, _END = layout.VERB_NUMBER["loop"], layout.VERB_NUMBER["end"]
 
@@ -44,9 +44,11 @@ def declared_work_ns(program: Program, calibration: Calibration) -> np.ndarray:
     work_ns = np.zeros(len(rows), dtype=np.int64)
     for members in program.shapes:
         nr_ops = int(rows["nr_ops"][members[0]])
-        firsts, which = np.unique(rows["op_first"][members], return_inverse=True)
-        ops = program.ops[firsts.astype(np.int64)[:, None] + np.arange(nr_ops)]
-        work_ns[members] = _sum_ops(ops, program.values, calibration)[which]
+        first = rows["op_first"][members].tolist()
+        # Tasks may share their ops.
+        place = {each: i for i, each in enumerate(dict.fromkeys(first))}
+        ops = program.ops[np.array([*place])[:, None] + np.arange(nr_ops)]
+        work_ns[members] = _sum_ops(ops, program.values, calibration)[[place[each] for each in first]]
     return work_ns
 
 
@@ -70,7 +72,7 @@ def same_shape(rows: np.ndarray, ops: np.ndarray) -> list[np.ndarray]:
     for name in ("verb", "flags", "slot"):
         common[name] = ops[name]
     # What a unit of work costs, how much one call transfers, how often a loop goes round.
-    common["a"] = np.where(np.isin(ops["verb"], _SIZED), ops["a"], 0)
+    common["a"] = np.where(_SIZED[ops["verb"]], ops["a"], 0)
     common["b"] = np.where(ops["verb"] == _LOOP, ops["b"], 0)
     data, size = common.tobytes(), common.itemsize
     groups: dict[bytes, list[int]] = {}

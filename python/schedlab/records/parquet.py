@@ -173,30 +173,30 @@ def file_bytes(columns: Mapping[str, Column]) -> bytes:
 
 def _pages(column: Column) -> tuple[bytes, bytes]:
     """The dictionary page, empty if there is none, and the data page of a column."""
-    values, kind = column.values, column.kind
-    if column.is_valid is None:
-        is_valid = np.ones(len(values), bool)
+    values, kind, n = column.values, column.kind, len(column.values)
+    if column.is_valid is None or column.is_valid.all():
+        packed = _run(n, 1, 1)
     else:
-        is_valid = column.is_valid
-        values = values[is_valid] if isinstance(values, np.ndarray) else [
-            value for value, valid in zip(values, is_valid.tolist(), strict=True) if valid
-        ]  # fmt: skip
-    packed = _hybrid(is_valid.view(np.uint8), 1)
+        packed = _hybrid(column.is_valid.view(np.uint8), 1)
+        if isinstance(values, np.ndarray):
+            values = values[column.is_valid]
+        else:
+            values = [value for value, valid in zip(values, column.is_valid.tolist(), strict=True) if valid]
     levels = len(packed).to_bytes(4, "little") + packed
     if column.names:
         dictionary, n_codes = _strings(column.names), len(column.names)
     elif kind == "str":
-        return b"", _data_page(len(is_valid), _PLAIN, levels + _strings(tuple(values)))
+        return b"", _data_page(n, _PLAIN, levels + _strings(tuple(values)))
     elif kind[0] == "u" and kind != "u8" and (n_codes := int(values.max(initial=0)) + 1) <= _CODES_MAX:
         dictionary = np.arange(n_codes, dtype="<i4").tobytes()
     else:
         wide = values.astype("<i4") if _TYPES[kind][0] == _INT32 else values
-        return b"", _data_page(len(is_valid), _PLAIN, levels + wide.tobytes())
+        return b"", _data_page(n, _PLAIN, levels + wide.tobytes())
     width = (n_codes - 1).bit_length()
     data = levels + bytes([width]) + _hybrid(values.astype(np.uint8), width)
     # The dictionary's header: number of values, encoding.
     head = _page_head(_DICTIONARY_PAGE, len(dictionary)) + b"\x4c" + _i32(n_codes) + _i32(_PLAIN)
-    return head + b"\0\0" + dictionary, _data_page(len(is_valid), _RLE_DICTIONARY, data)
+    return head + b"\0\0" + dictionary, _data_page(n, _RLE_DICTIONARY, data)
 
 
 def _page_head(kind: int, size: int) -> bytes:
@@ -210,11 +210,16 @@ def _data_page(n: int, encoding: int, data: bytes) -> bytes:
     return head + _i32(_RLE) + _i32(_RLE) + b"\0\0" + data
 
 
+def _run(n: int, code: int, width: int) -> bytes:
+    """The same code of `width` bits, `n` times."""
+    return _unsigned(n << 1) + (bytes([code]) if n and width else b"")
+
+
 def _hybrid(codes: np.ndarray, width: int) -> bytes:
     """Codes of `width` bits in the format's hybrid of runs and packed bits."""
     n = len(codes)
     if n == 0 or codes.min() == codes.max():
-        return _unsigned(n << 1) + (bytes([codes[0]]) if n and width else b"")
+        return _run(n, int(codes[0]) if n else 0, width)
     n_groups = -(-n // 8)
     padded = np.zeros(8 * n_groups, np.uint8)
     padded[:n] = codes
@@ -231,8 +236,9 @@ def _strings(values: tuple[str, ...]) -> bytes:
 # ---- Thrift's compact protocol: a byte with the step to the field's number and its type, then the value
 
 
+@lru_cache(maxsize=1 << 14)
 def _unsigned(value: int) -> bytes:
-    """A number, 7 bits to a byte."""
+    """A number, 7 bits to a byte; a table has the same few many times."""
     parts = bytearray()
     while value > 127:
         parts.append(value & 127 | 128)

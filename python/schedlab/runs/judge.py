@@ -29,9 +29,10 @@ from ..records import parquet
 from ..records.file import hash_file, read_records, record_columns
 from ..workload.phases import ATTRIBUTES
 
-_HOST_VERBS = ("read", "write")
+#: Verbs whose CPU time is the host's to say.
+_ARE_HOSTS = layout.which_verbs("read", "write")
 #: Of a task with no other verbs all CPU time is what its program states.
-_COMPUTING_VERBS = ("run", "work", "loop", "end", "exit")
+_COMPUTE = layout.which_verbs("run", "work", "loop", "end", "exit")
 #: Metrics that Linux counts for us.
 _FROM_USAGE = ("user_ns", "system_ns")
 
@@ -142,10 +143,7 @@ class Judge:
         problem = tally.wrong_length(
             tally.columns_of(outcome.tally),
             work_ns=self._work_ns(program),
-            has_calls=_have_any(
-                program,
-                ~np.isin(program.ops["verb"], [layout.VERB_NUMBER[verb] for verb in _COMPUTING_VERBS]),
-            ),
+            has_calls=_have_any(program, ~_COMPUTE[program.ops["verb"]]),
         )
         if problem:
             result |= {
@@ -259,8 +257,7 @@ def has_host_work(program) -> np.ndarray:
     numpy.ndarray of bool, shape (nr_tasks,)
         True where a task reads or writes: each call costs what the host says.
     """
-    verbs = [layout.VERB_NUMBER[verb] for verb in _HOST_VERBS]
-    return _have_any(program, np.isin(program.ops["verb"], verbs))
+    return _have_any(program, _ARE_HOSTS[program.ops["verb"]])
 
 
 def is_capped(program) -> np.ndarray:
