@@ -3,8 +3,8 @@
  * print.c - formatted text without a C library: what bpf_printk() and
  * scx_bpf_error() accept.
  *
- * Conversions: d i u x X p s c %, with l, ll, z, h, a width, 0 and -. Anything
- * else is copied as it stands. Never writes past the buffer, always ends it.
+ * Conversions: d i u x X p s c %, with l, ll, z, h, a width, 0 and -; s with the most
+ * characters after a point. Anything else is copied as it stands. Never writes past the buffer, always ends it.
  *
  * Read next: policy.c, the main user.
  */
@@ -24,6 +24,7 @@ static void put(struct out *o, char c)
 
 struct spec {
 	u32 width;
+	u32 max;	/* characters of a string */
 	bool zero;
 	bool left;
 	int longs;
@@ -75,11 +76,16 @@ static const char *read_spec(const char *fmt, struct spec *spec)
 	}
 	for (; *fmt >= '0' && *fmt <= '9'; fmt++)
 		spec->width = (spec->width * 10 + (u32)(*fmt - '0')) % 1000;
+	if (*fmt == '.') {
+		spec->max = 0;
+		for (fmt++; *fmt >= '0' && *fmt <= '9'; fmt++)
+			spec->max = (spec->max * 10 + (u32)(*fmt - '0')) % 10000;
+	}
 	for (;; fmt++) {
 		if (*fmt == 'l')
 			spec->longs++;
 		else if (*fmt == 'z')
-			spec->longs = 2;
+			spec->longs = 1;
 		else if (*fmt != 'h')
 			return fmt;
 	}
@@ -91,7 +97,7 @@ static void put_text(struct out *o, const char *text, const struct spec *spec)
 
 	if (!text)
 		text = "(null)";
-	while (text[len])
+	while (len < spec->max && text[len])
 		len++;
 	put_padded(o, text, len, spec);
 }
@@ -104,7 +110,7 @@ u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args)
 	char letter;
 
 	for (; *fmt; fmt++) {
-		struct spec spec = { 0 };
+		struct spec spec = { .max = ~0U };
 
 		if (*fmt != '%') {
 			put(&o, *fmt);
@@ -114,7 +120,8 @@ u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args)
 		switch (*fmt) {
 		case 'd':
 		case 'i':
-			value = spec.longs ? __builtin_va_arg(args, long long) :
+			value = spec.longs > 1 ? __builtin_va_arg(args, long long) :
+				spec.longs ? __builtin_va_arg(args, long) :
 					     __builtin_va_arg(args, int);
 			put_number(&o, value < 0 ? 0 - (u64)value : (u64)value,
 				   value < 0, 10, false, &spec);
@@ -122,8 +129,9 @@ u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args)
 		case 'u':
 		case 'x':
 		case 'X':
-			put_number(&o, spec.longs ?
+			put_number(&o, spec.longs > 1 ?
 				   __builtin_va_arg(args, unsigned long long) :
+				   spec.longs ? __builtin_va_arg(args, unsigned long) :
 				   __builtin_va_arg(args, unsigned int),
 				   false, *fmt == 'u' ? 10 : 16, *fmt == 'X',
 				   &spec);

@@ -27,7 +27,7 @@ static int alloc_masks(void)
 
 static void set_bit(struct cpumask *mask, u32 cpu)
 {
-	mask->bits[cpu / 64] |= 1UL << (cpu % 64);
+	mask->bits[cpu / 64] |= 1ULL << (cpu % 64);
 }
 
 static void set_topology(const struct sl_config *config)

@@ -48,15 +48,3 @@ u32 sl_json_character(const char **text, char *to)
 		to[2 + i] = "0123456789abcdef"[code >> (12 - 4 * i) & 15];
 	return 6;
 }
-
-void sl_json_text(FILE *out, const char *key, const char *text)
-{
-	char bytes[SL_JSON_CHARACTER_MAX];
-
-	fprintf(out, "\"%s\":%s", key, text ? "\"" : "null,");
-	if (!text)
-		return;
-	while (*text)
-		fwrite(bytes, 1, sl_json_character(&text, bytes), out);
-	fputs("\",", out);
-}

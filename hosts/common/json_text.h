@@ -29,6 +29,16 @@ u32 sl_json_character(const char **text, char *to);
  * @key: plain ASCII
  * @text: any bytes, see sl_json_character(). NULL: null
  */
-void sl_json_text(FILE *out, const char *key, const char *text);
+static inline void sl_json_text(FILE *out, const char *key, const char *text)
+{
+	char bytes[SL_JSON_CHARACTER_MAX];
+
+	fprintf(out, "\"%s\":%s", key, text ? "\"" : "null,");
+	if (!text)
+		return;
+	while (*text)
+		fwrite(bytes, 1, sl_json_character(&text, bytes), out);
+	fputs("\",", out);
+}
 
 #endif

@@ -2,24 +2,16 @@
 /*
  * policy_file.c - loads a compiled policy and sets its knobs.
  *
- * A policy is a shared object with one symbol that matters, sl_policy, beside
- * its knobs: const volatile globals, found by name. They lie in read-only
- * memory; only the page that is written is made writable, and it is private, so
- * the file stays as it is for the next one to load it.
+ * A policy is an object with one symbol that matters, sl_policy, beside its knobs:
+ * const volatile globals, found by name.
  *
  * Called by hosts/sim/load.c and hosts/uthreads/policy.c.
- * Read next: core/policy.c.
+ * Read next: policy_object.c; core/policy.c.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <scx/native.h>
 
@@ -50,7 +42,9 @@ static int add_call(const struct sl_policy_file *file, const char *text,
 		    const char *input, char *why, u32 why_bytes)
 {
 	const char *dot = strchr(text, '.');
-	int (*program)(void *) = dot ? (int (*)(void *))dlsym(file->handle, dot + 1) : NULL;
+	u64 bytes;
+	int (*program)(void *) = dot ?
+		(int (*)(void *))sl_policy_object_symbol(file, dot + 1, &bytes) : NULL;
 
 	if (!program || nr_calls == CALLS_MAX) {
 		snprintf(why, why_bytes, "call.%s: %s", text,
@@ -67,21 +61,12 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path,
 			char *why, u32 why_bytes)
 {
 	struct sl_policy_file opened;
-	char full[4096];
+	u64 bytes;
+	int err = sl_policy_object_open(&opened, path, why, why_bytes);
 
-	/* A name without a slash would be searched for in the system. */
-	if (!realpath(path, full)) {
-		int err = -errno;
-
-		snprintf(why, why_bytes, "policy %s: %s", path, strerror(-err));
+	if (err)
 		return err;
-	}
-	opened.handle = dlopen(full, RTLD_NOW | RTLD_LOCAL);
-	if (!opened.handle) {
-		snprintf(why, why_bytes, "policy %s: %s", path, dlerror());
-		return -EINVAL;
-	}
-	opened.policy = dlsym(opened.handle, "sl_policy");
+	opened.policy = sl_policy_object_symbol(&opened, "sl_policy", &bytes);
 	if (!opened.policy) {
 		snprintf(why, why_bytes, "policy %s: no SCX_OPS_DEFINE() in it",
 			 path);
@@ -99,24 +84,8 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path,
 	return 0;
 }
 
-void sl_policy_file_close(struct sl_policy_file *file)
-{
-	dlclose(file->handle);
-	file->handle = NULL;
-	file->policy = NULL;
-}
-
-static int make_writable(void *at, size_t bytes)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)at & ~(page - 1);
-	uintptr_t end = ((uintptr_t)at + bytes + page - 1) & ~(page - 1);
-
-	return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE);
-}
-
 /* Return: whether @text, read as signed or unsigned, fits @bytes. */
-static bool parse_value(const char *text, size_t bytes, u64 *value)
+static bool parse_value(const char *text, u64 bytes, u64 *value)
 {
 	char *end;
 	u64 max = bytes == 8 ? ~0ULL : (1ULL << (8 * bytes)) - 1;
@@ -137,11 +106,10 @@ int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment
 		       char *why, u32 why_bytes)
 {
 	const char *equals = strchr(assignment, '=');
-	const ElfW(Sym) *symbol = NULL;
 	char name[128];
-	Dl_info info;
 	void *at;
-	u64 value;
+	u64 value, bytes;
+	int err;
 
 	if (!equals || equals == assignment ||
 	    (size_t)(equals - assignment) >= sizeof(name)) {
@@ -157,26 +125,22 @@ int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment
 		file->policy->ops->flags = strtoull(equals + 1, NULL, 0);
 		return 0;
 	}
-	at = dlsym(file->handle, name);
-	if (!at || !dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) ||
-	    !symbol || ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT) {
+	at = sl_policy_object_symbol(file, name, &bytes);
+	if (!at || !bytes) {
 		snprintf(why, why_bytes, "%s: the policy has no knob '%s'",
 			 assignment, name);
 		return -EINVAL;
 	}
-	if (symbol->st_size > 8 || (symbol->st_size & (symbol->st_size - 1)) ||
-	    !parse_value(equals + 1, symbol->st_size, &value)) {
+	if (bytes > 8 || (bytes & (bytes - 1)) || !parse_value(equals + 1, bytes, &value)) {
 		snprintf(why, why_bytes, "%s: '%s' is not a number of %llu bytes",
-			 assignment, equals + 1,
-			 (unsigned long long)symbol->st_size);
+			 assignment, equals + 1, (unsigned long long)bytes);
 		return -EINVAL;
 	}
-	if (make_writable(at, symbol->st_size)) {
-		int err = -errno;
-
+	err = sl_policy_object_make_writable(at, bytes);
+	if (err) {
 		snprintf(why, why_bytes, "%s: %s", assignment, strerror(-err));
 		return err;
 	}
-	memcpy(at, &value, symbol->st_size);	/* little-endian */
+	memcpy(at, &value, bytes);	/* little-endian */
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * policy_file.h - a compiled policy: a shared object and its knobs.
+ * policy_file.h - a compiled policy and its knobs.
  *
  * Read next: policy_file.c.
  */
@@ -14,13 +14,13 @@ struct sl_policy;
 /* All 0: none is open. */
 struct sl_policy_file {
 	struct sl_policy *policy;
-	void *handle;			/* of dlopen() */
+	void *handle;			/* the platform's */
 };
 
 /**
  * sl_policy_file_open - load a policy
  * @file: gets it; untouched on failure
- * @path: a shared object
+ * @path: a shared object, or in wasm.c its name
  * @why: what is wrong, with the path
  * @why_bytes: size of @why
  *
@@ -46,5 +46,16 @@ int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment
 
 /* Nothing of it may be called any more. */
 void sl_policy_file_close(struct sl_policy_file *file);
+
+/* What a platform has its own way for, in policy_object.c or hosts/sim/wasm.c: */
+
+/* Sets @file->handle. Return: 0, or -errno with @why filled in. */
+int sl_policy_object_open(struct sl_policy_file *file, const char *path,
+			  char *why, u32 why_bytes);
+/* Return: the variable @name and its size, or the function and 0; NULL: neither. */
+void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *name,
+			      u64 *bytes);
+/* Return: 0 or -errno. */
+int sl_policy_object_make_writable(void *at, u64 bytes);
 
 #endif

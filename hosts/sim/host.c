@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "sim.h"
 
@@ -28,22 +27,13 @@ void sl_host_kick(s32 cpu)
 
 /* Large blocks are mapped: pages that are never touched cost nothing. */
 #define MAP_FROM_BYTES 65536
-#define MAP_HUGE_FROM_BYTES (4U << 20)
 
 void *sl_host_alloc(u64 bytes)
 {
 	void *mem;
 
-	if (bytes >= MAP_FROM_BYTES) {
-		mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (mem == MAP_FAILED)
-			return NULL;
-		/* Of a hundred thousand tasks each would need a page of its own. */
-		if (bytes >= MAP_HUGE_FROM_BYTES)
-			madvise(mem, bytes, MADV_HUGEPAGE);
-		return mem;
-	}
+	if (bytes >= MAP_FROM_BYTES)
+		return sim_map(bytes);
 	bytes = (bytes + 63) & ~63ULL;
 	mem = aligned_alloc(64, bytes ? bytes : 64);
 	if (mem)
@@ -56,7 +46,7 @@ void sl_host_free(void *mem, u64 bytes)
 	if (!mem)
 		return;
 	if (bytes >= MAP_FROM_BYTES)
-		munmap(mem, bytes);
+		sim_unmap(mem, bytes);
 	else
 		free(mem);
 }
@@ -93,8 +83,7 @@ void sl_host_set_timer(u64 at_ns)
 
 void sl_host_print(const char *line)
 {
-	fprintf(stderr, "%llu.%09llu %s\n",
-		(unsigned long long)(sim_now_ns / 1000000000),
+	sim_log("%llu.%09llu %s\n", (unsigned long long)(sim_now_ns / 1000000000),
 		(unsigned long long)(sim_now_ns % 1000000000), line);
 }
 
@@ -114,9 +103,7 @@ void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 
 void sl_host_panic(const char *file, int line, const char *what)
 {
-	fprintf(stderr, "schedlab bug: %s:%d: assertion failed: %s\n", file, line,
-		what);
-	fflush(stderr);
+	sim_log("schedlab bug: %s:%d: assertion failed: %s\n", file, line, what);
 	abort();
 }
 

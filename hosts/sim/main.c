@@ -47,15 +47,7 @@ static int usage_error(const char *why)
 
 int main(int argc, char **argv)
 {
-	struct sim_options o = {
-		.nr_cpus = 1,
-		.tick_ns = 1000000,
-		.callback_limit_ms = 2000,
-		.device = { .latency_ns = 100000, .ns_per_kib = 1000,
-			    .call_ns = 1000, .depth = 1 },
-		.work_ps = { [SL_WORK_PI] = 1000, [SL_WORK_MATMUL] = 1000,
-			     [SL_WORK_SPIN] = 1000 },
-	};
+	struct sim_options o = sim_default_options;
 	char why[1024];
 	bool is_server = false;
 

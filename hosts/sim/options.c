@@ -14,6 +14,15 @@
 #include "sim.h"
 
 #define TIME_MAX (1ULL << 61)
+#define REQUEST_ARGS_MAX 256
+
+const struct sim_options sim_default_options = {
+	.nr_cpus = 1,
+	.tick_ns = 1000000,
+	.callback_limit_ms = 2000,
+	.device = { .latency_ns = 100000, .ns_per_kib = 1000, .call_ns = 1000, .depth = 1 },
+	.work_ps = { [SL_WORK_PI] = 1000, [SL_WORK_MATMUL] = 1000, [SL_WORK_SPIN] = 1000 },
+};
 
 static int parse_group(struct sim_options *o, const char *option,
 		       const char *value, char *why, u32 why_bytes)
@@ -148,4 +157,29 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 		return -1;
 	}
 	return 0;
+}
+
+/*
+ * A line of TAB-separated options, which is cut up and stays in use.
+ * Return: 0, or -1 with @why filled in.
+ */
+int sim_parse_request(struct sim_options *o, char *line, char *why, u32 why_bytes)
+{
+	char *args[REQUEST_ARGS_MAX] = { "schedlab-sim" };
+	char *at = line;
+	int nr = 1;
+
+	while (at && nr < REQUEST_ARGS_MAX - 1) {
+		char *tab = strchr(at, '\t');
+
+		if (tab)
+			*tab++ = 0;
+		args[nr++] = at;
+		at = tab;
+	}
+	if (at) {
+		snprintf(why, why_bytes, "a request of too many words");
+		return -1;
+	}
+	return sim_parse(o, nr, args, why, why_bytes);
 }

@@ -8,10 +8,7 @@
  *
  * Read next: include/schedlab/record.h.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim.h"
 
@@ -25,22 +22,10 @@ static int fd = -1;
 static int write_error;
 static u64 nr_written;
 
-static void write_all(const void *data, size_t bytes)
+static void write_all(const void *data, u64 bytes)
 {
-	const char *at = data;
-
-	while (bytes && !write_error) {
-		ssize_t n = write(fd, at, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			write_error = -errno;
-			return;
-		}
-		at += n;
-		bytes -= (size_t)n;
-	}
+	if (!write_error)
+		write_error = sim_file_write(fd, data, bytes);
 }
 
 void sim_records_flush(void)
@@ -64,9 +49,9 @@ int sim_records_open(const char *path)
 	};
 
 	memcpy(h.magic, SL_RECORD_MAGIC, sizeof(h.magic));
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	fd = sim_file_create(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	write_all(&h, sizeof(h));
 	sim_record_at = buffer;
 	sim_record_end = buffer + BUFFER_RECORDS;
@@ -82,13 +67,13 @@ u64 sim_records_count(void)
 int sim_records_close(void)
 {
 	u64 nr = sim_records_count();
+	int err;
 
 	if (!sim_record_at)
 		return 0;
 	sl_host_record(SL_RECORD_END, 0, 0, 0, nr);
 	sim_records_flush();
 	sim_record_at = NULL;
-	if (close(fd) && !write_error)
-		write_error = -errno;
-	return write_error;
+	err = sim_file_close(fd);
+	return write_error ? write_error : err;
 }

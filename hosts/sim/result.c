@@ -7,10 +7,8 @@
  *
  * Read next: record.c.
  */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "json_text.h"
 #include "sim.h"
@@ -48,13 +46,8 @@ struct line {
 
 static void flush(struct line *line)
 {
-	for (u32 at = 0; at < line->nr_bytes;) {
-		ssize_t n = write(line->fd, line->bytes + at, line->nr_bytes - at);
-
-		if (n < 0 && errno != EINTR)
-			break;
-		at += n > 0 ? (u32)n : 0;
-	}
+	/* There is no other place to report an error of this one. */
+	(void)sim_file_write(line->fd, line->bytes, line->nr_bytes);
 	line->nr_bytes = 0;
 }
 
@@ -130,5 +123,15 @@ void sim_print_result(int fd, const struct sim_options *o,
 	    (unsigned long long)r->nr_records, sim.nr_tasks, r->nr_exited);
 	flush(&line);
 	/* A server prints one for each request that fails: close it, too. */
-	close(fd);
+	sim_file_close(fd);
+}
+
+/* A failure that comes before any worker; closes @fd. */
+void sim_print_failure(int fd, const struct sim_options *o, const char *kind,
+		       const char *why)
+{
+	struct sim_result r = { .status = "failed", .error_kind = kind };
+
+	snprintf(r.error, sizeof(r.error), "%s", why);
+	sim_print_result(fd, o, &r);
 }

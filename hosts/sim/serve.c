@@ -25,7 +25,6 @@
 #include "descendants.h"
 #include "sim.h"
 
-#define REQUEST_ARGS_MAX 256
 /* 1,024 CPUs need a thirtieth; python/schedlab/hosts/process.py reads no more. */
 #define ANSWER_BYTES_MAX (4U << 20)
 
@@ -92,11 +91,8 @@ static void report_death(const struct sim_options *o, int status)
 static void report_failure(const struct sim_options *o, const char *kind,
 			   const char *why)
 {
-	struct sim_result r = { .status = "failed", .error_kind = kind };
-
-	snprintf(r.error, sizeof(r.error), "%s", why);
 	fflush(stdout);
-	sim_print_result(dup(STDOUT_FILENO), o, &r);
+	sim_print_failure(dup(STDOUT_FILENO), o, kind, why);
 }
 
 /*
@@ -171,24 +167,9 @@ static void serve_line(const struct sim_options *defaults, char *line,
 		       const char *load_error)
 {
 	struct sim_options o = *defaults;
-	char *args[REQUEST_ARGS_MAX];
 	char why[512];
-	char *at = line;
-	int nr = 0;
 
-	args[nr++] = "schedlab-sim";
-	while (at && nr < REQUEST_ARGS_MAX - 1) {
-		char *tab = strchr(at, '\t');
-
-		if (tab)
-			*tab++ = 0;
-		args[nr++] = at;
-		at = tab;
-	}
-	args[nr] = NULL;
-	if (at)
-		report_failure(&o, "usage", "a request of too many words");
-	else if (sim_parse(&o, nr, args, why, sizeof(why)))
+	if (sim_parse_request(&o, line, why, sizeof(why)))
 		report_failure(&o, "usage", why);
 	else if (load_error)
 		report_failure(&o, "policy", load_error);

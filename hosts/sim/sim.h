@@ -6,6 +6,7 @@
  *	 options   one fork    one run    events     one CPU      policy
  *	           per run                   \-----> interpret.c -> device.c
  *	                                             a task's program
+ *	posix.c, or wasm.c in the place of the first two: platform.h
  *
  * Order of what happens at one instant (docs/semantics.md, "Time in the
  * simulator"): arrivals, wake-ups and timers; ends of bursts; CPUs that were
@@ -19,6 +20,7 @@
 #include <schedlab/sched.h>
 
 #include "objects.h"
+#include "platform.h"
 #include "player.h"
 
 #define SIM_NEVER (~0ULL)
@@ -242,6 +244,8 @@ sl_cold void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void sim_print_result(int fd, const struct sim_options *options,
 		      const struct sim_result *result);
+void sim_print_failure(int fd, const struct sim_options *options, const char *kind,
+		       const char *why);
 
 /* record.c */
 int sim_records_open(const char *path);
@@ -254,12 +258,18 @@ const struct sl_policy *sim_policy(void);
 int sim_policy_set(const char *assignment, char *why, u32 why_bytes);
 
 /* options.c */
+extern const struct sim_options sim_default_options;
 int sim_parse(struct sim_options *options, int argc, char **argv, char *why,
 	      u32 why_bytes);
+int sim_parse_request(struct sim_options *options, char *line, char *why, u32 why_bytes);
+
+/* What SIGILL, and a trap of WebAssembly that has no other name, mean. */
+#define SIM_TRAPPED "used an index outside of its array, or reached another trap,"
 
 /* serve.c -> worker.c -> result.c */
 int sim_run_forked(struct sim_options *options);
 int sim_serve(const struct sim_options *defaults);
 int sim_worker(struct sim_options *options, int out_fd);
+void sim_worker_report(const char *kind, const char *what, u64 policy_offset);
 
 #endif

@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker.c - one simulation, in a process of its own.
+ * worker.c - one simulation, in a process or an instance of its own.
  *
  * Reads the program, sets up core and policy, runs the loop, and writes one
  * JSON object to a file descriptor. A policy that crashes, or stays in one
- * callback for too long, is caught by a signal here: the process reports which
- * callback and task it was, and ends.
+ * callback for too long, is noticed by the platform, and reported from here.
  *
- * Called by serve.c. Read next: loop.c.
+ * Called by serve.c and wasm.c. Read next: loop.c.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
-#include <time.h>
-#include <ucontext.h>
-#include <unistd.h>
 
-#include "program_file.h"
 #include "sim.h"
-
-#define CHECK_EVERY_MS 100	/* of CPU time */
-#define WALL_TIMES 10		/* the limit on the wall clock, times that of CPU time */
-#define WAIT_CPU_NS_MAX 1000000	/* of a second in which a callback only waited */
 
 static int result_fd;
 static struct sim_options *worker_options;
@@ -38,39 +25,12 @@ static void fail_setup(const char *kind, const char *why)
 	snprintf(worker_result.error, sizeof(worker_result.error), "%s", why);
 }
 
-/* The instruction that a signal interrupted; NULL where that is not known. */
-static const void *interrupted_at(const void *context)
-{
-	const ucontext_t *at = context;
-
-#if defined(__x86_64__)
-	return (const void *)at->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-	return (const void *)at->uc_mcontext.pc;
-#elif defined(__riscv)
-	return (const void *)at->uc_mcontext.__gregs[REG_PC];
-#else
-	return at ? NULL : at;
-#endif
-}
-
-/* Where that is in the policy's file, for its source line; 0: outside. */
-static u64 policy_offset(const void *at)
-{
-	Dl_info place, own;
-
-	if (!at || !sim_policy() || !dladdr(at, &place) ||
-	    !dladdr(sim_policy(), &own) || place.dli_fbase != own.dli_fbase)
-		return 0;
-	return (u64)at - (u64)place.dli_fbase;
-}
-
 /*
- * Report from a signal: what the policy was doing, then end the process. What
- * was recorded is kept: it shows what led there. Memory is not asked for, and
- * nothing is printed but with write(): the policy may have damaged the heap.
+ * Report from a signal or after a trap what the policy was doing; nothing of the
+ * run may happen after it. What was recorded is kept: it shows what led there. No
+ * memory is asked for, and no stream is used: the policy may have damaged the heap.
  */
-static void report_and_end(const char *kind, const char *what, const void *context)
+void sim_worker_report(const char *kind, const char *what, u64 policy_offset)
 {
 	struct sl_cpu_report cpu = sim_core_cpu ? sl_cpu_report(sim_cpu_idx) :
 						  (struct sl_cpu_report){ 0 };
@@ -80,7 +40,7 @@ static void report_and_end(const char *kind, const char *what, const void *conte
 	worker_result.error_kind = kind;
 	worker_result.task = t ? t->p.pid : 0;
 	worker_result.end_ns = sim_now_ns;
-	worker_result.policy_offset = policy_offset(interrupted_at(context));
+	worker_result.policy_offset = policy_offset;
 	if (cpu.callback)
 		sl_print_to(worker_result.error, sizeof(worker_result.error),
 			    "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu.%06llu ms",
@@ -95,101 +55,6 @@ static void report_and_end(const char *kind, const char *what, const void *conte
 	worker_result.nr_records = sim_records_count();
 	sim_records_close();
 	sim_print_result(result_fd, worker_options, &worker_result);
-	_exit(0);
-}
-
-static void on_crash(int sig, siginfo_t *info, void *context)
-{
-	(void)info;
-	signal(sig, SIG_DFL);
-	report_and_end("crash", sig == SIGABRT ? "aborted" :
-		       sig == SIGFPE ? "divided by zero" :
-		       sig == SIGILL ? "used an index outside of its array, or reached another trap," :
-		       "accessed invalid memory", context);
-}
-
-/* What a check saw last, and how often in a row it saw the same callback. */
-struct stuck_check {
-	u64 seen;
-	u32 nr_times;
-};
-
-/* Return: for how many checks the policy has been in one callback. */
-static u32 count_checks(struct stuck_check *check)
-{
-	bool is_in_callback = sim_core_cpu && sl_cpu_report(sim_cpu_idx).callback;
-	u64 seen = sim_now_ns + sim.nr_zero_ops;
-
-	if (!is_in_callback || seen != check->seen) {
-		check->seen = seen;
-		check->nr_times = 0;
-		return 0;
-	}
-	return ++check->nr_times;
-}
-
-/* This process has used another CHECK_EVERY_MS of CPU time. */
-static void on_cpu_check(int sig, siginfo_t *info, void *context)
-{
-	static struct stuck_check check;
-
-	(void)sig;
-	(void)info;
-	if (count_checks(&check) * CHECK_EVERY_MS >=
-	    worker_options->callback_limit_ms)
-		report_and_end("spin", "did not return", context);
-}
-
-/*
- * Another second has passed. A callback that sleeps or waits uses no CPU time;
- * one that computes does, however busy the machine is, and is on_cpu_check()'s.
- */
-static void on_wall_check(int sig, siginfo_t *info, void *context)
-{
-	static struct stuck_check check;
-	static u64 cpu_ns_before;
-	struct timespec cpu;
-	u64 cpu_ns;
-
-	(void)sig;
-	(void)info;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	cpu_ns = (u64)cpu.tv_sec * 1000000000 + (u64)cpu.tv_nsec;
-	if (cpu_ns - cpu_ns_before > WAIT_CPU_NS_MAX)
-		check.nr_times = 0;
-	cpu_ns_before = cpu_ns;
-	if (count_checks(&check) * 1000ULL >=
-	    WALL_TIMES * (u64)worker_options->callback_limit_ms)
-		report_and_end("spin", "waits and did not return", context);
-}
-
-static void catch_signals(void)
-{
-	static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
-	struct sigaction act = { .sa_sigaction = on_crash, .sa_flags = SA_SIGINFO };
-	struct itimerval every = {
-		.it_interval = { .tv_usec = CHECK_EVERY_MS * 1000 },
-		.it_value = { .tv_usec = CHECK_EVERY_MS * 1000 },
-	};
-	struct itimerval every_second = {
-		.it_interval = { .tv_sec = 1 },
-		.it_value = { .tv_sec = 1 },
-	};
-	stack_t stack = { .ss_size = 1 << 18 };
-
-	/* A policy that recurses without end has no stack left for a handler. */
-	stack.ss_sp = malloc(stack.ss_size);
-	if (stack.ss_sp && !sigaltstack(&stack, NULL))
-		act.sa_flags |= SA_ONSTACK;
-	for (u32 i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		sigaction(crashes[i], &act, NULL);
-	act.sa_sigaction = on_cpu_check;
-	act.sa_flags |= SA_RESTART;
-	sigaction(SIGPROF, &act, NULL);
-	setitimer(ITIMER_PROF, &every, NULL);
-	act.sa_sigaction = on_wall_check;
-	sigaction(SIGALRM, &act, NULL);
-	setitimer(ITIMER_REAL, &every_second, NULL);
 }
 
 /* Return: 0, or -1 with a setup failure noted. */
@@ -197,7 +62,7 @@ static int read_program(const char *path)
 {
 	char why[512];
 
-	sim.program = sl_program_file_map(path, why, sizeof(why));
+	sim.program = sim_program_open(path, why, sizeof(why));
 	if (!sim.program)
 		fail_setup("usage", why);
 	return sim.program ? 0 : -1;
@@ -226,7 +91,7 @@ static int set_affinity(struct sim_task *t, const struct sl_program_task *pt)
 		if (cpu / 64 >= pt->affinity_words ||
 		    !(words[cpu / 64] >> (cpu % 64) & 1))
 			continue;
-		mask->bits[cpu / 64] |= 1UL << (cpu % 64);
+		mask->bits[cpu / 64] |= 1ULL << (cpu % 64);
 		nr++;
 	}
 	if (!nr) {
@@ -375,7 +240,7 @@ static int start_policy(const struct sim_options *o)
 	if (err) {
 		/* What ops.init() said of it is worth more than its number. */
 		snprintf(why, sizeof(why), "policy '%s' could not be loaded: %s%s%.300s",
-			 sim_policy()->ops->name, strerror(-err),
+			 sim_policy()->ops->name, sim_error_text(-err),
 			 sl_report().why[0] ? ": " : "", sl_report().why);
 		fail_setup("policy", why);
 		return -1;
@@ -407,7 +272,7 @@ static int set_up(struct sim_options *o)
 		char why[512];
 
 		snprintf(why, sizeof(why), "records %s: %s", o->records_path,
-			 strerror(-err));
+			 sim_error_text(-err));
 		fail_setup("usage", why);
 		return -1;
 	}
@@ -422,7 +287,7 @@ int sim_worker(struct sim_options *o, int out_fd)
 	result_fd = out_fd;
 	worker_options = o;
 	worker_result.status = "ok";
-	catch_signals();
+	sim_catch_policy(o);
 	if (!set_up(o)) {
 		sim_loop();
 		worker_result.nr_records = sim_records_count();
@@ -433,7 +298,7 @@ int sim_worker(struct sim_options *o, int out_fd)
 		char why[512];
 
 		snprintf(why, sizeof(why), "records %s: %s", o->records_path,
-			 strerror(-err));
+			 sim_error_text(-err));
 		fail_setup("usage", why);
 	}
 	sim_print_result(out_fd, o, &worker_result);

@@ -17,8 +17,11 @@
 
 #include <scx/ops.h>
 
+/* A long of Linux: 64 bits, also where the compiler's own has 32 (WebAssembly). */
+typedef unsigned long sl_ulong __attribute__((mode(DI)));
+
 struct cpumask {
-	unsigned long bits[SCX_CPUS_MAX / (8 * sizeof(unsigned long))];
+	sl_ulong bits[SCX_CPUS_MAX / 64];
 };
 typedef struct cpumask cpumask_t;
 
@@ -111,7 +114,7 @@ struct scx_exit_info {
 	s64 exit_code;
 	u64 flags;
 	const char *reason;
-	unsigned long *bt;
+	sl_ulong *bt;
 	u32 bt_len;
 	char *msg;
 	char *dump;
@@ -191,8 +194,8 @@ struct task_struct {
 	struct sched_entity se;
 	s32 pid;
 	u32 flags;			/* PF_* */
-	unsigned long nvcsw;		/* voluntary switches: blocked or yielded */
-	unsigned long nivcsw;		/* involuntary switches: preempted */
+	sl_ulong nvcsw;		/* voluntary switches: blocked or yielded */
+	sl_ulong nivcsw;		/* involuntary switches: preempted */
 
 	struct task_struct *real_parent;
 	union {

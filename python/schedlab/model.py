@@ -361,7 +361,7 @@ class Execution(_Options):
     """
 
     host: str = Option(
-        "host", "--host", "text", "sim, uthreads, kernel, linux or guest.", _word, default="sim"
+        "host", "--host", "text", "sim, wasm, uthreads, kernel, linux or guest.", _word, default="sim"
     ).field()
     is_parallel: bool = Option(
         "parallel", "--parallel", "yes", "kernel, guest: real time instead of counted.", _yes, default=False

@@ -14,7 +14,9 @@ from ..model import Execution, Machine, given_options
 from .host import Host
 
 #: What a user may write after `--host`.
-HOST_NAMES = ("sim", "uthreads", "kernel", "linux", "guest")
+HOST_NAMES = ("sim", "wasm", "uthreads", "kernel", "linux", "guest")
+#: Those in virtual time: the simulator, natively and as WebAssembly.
+VIRTUAL = ("sim", "wasm")
 
 
 def _sim() -> Host:
@@ -22,6 +24,13 @@ def _sim() -> Host:
     from .sim import SimHost
 
     return SimHost()
+
+
+def _wasm() -> Host:
+    """The same for the simulator as WebAssembly."""
+    from .wasm import WasmHost
+
+    return WasmHost()
 
 
 def _kernel() -> Host:
@@ -53,7 +62,7 @@ def _guest() -> Host:
 
 
 _BUILT: dict[str, Callable[[], Host]] = {
-    "sim": _sim, "kernel": _kernel, "uthreads": _uthreads, "linux": _linux, "guest": _guest,
+    "sim": _sim, "wasm": _wasm, "kernel": _kernel, "uthreads": _uthreads, "linux": _linux, "guest": _guest,
 }  # fmt: skip
 
 
@@ -78,7 +87,7 @@ def why_no_option(machine: Machine, execution: Execution) -> list[str]:
     Examples
     --------
     >>> why_no_option(Machine(costs={"switch_ns": 2000}), Execution(host="linux"))
-    ['--cost switch_ns=2000: means nothing on --host linux; hosts that have it: sim']
+    ['--cost switch_ns=2000: means nothing on --host linux; hosts that have it: sim, wasm']
     """
     if execution.host not in _BUILT:
         return []
@@ -89,6 +98,11 @@ def why_no_option(machine: Machine, execution: Execution) -> list[str]:
             others = ", ".join(host for host in HOST_NAMES if name in _BUILT[host]().options)
             found.append(f"{text}: means nothing on --host {execution.host}; hosts that have it: {others}")
     return found
+
+
+def engine_of(host: str) -> str:
+    """How a host wants its policies compiled: one of `ENGINES` in policy/build.py."""
+    return "wasm" if host == "wasm" else "native"
 
 
 def unavailable_reason(name: str) -> str | None:

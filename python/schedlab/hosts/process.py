@@ -111,6 +111,8 @@ class Supervised:
         Program and arguments.
     has_input : bool, default False
         Whether `write` will be used.
+    is_supervised : bool, default True
+        Whether what descends from it is to be found and ended, too; False: it starts nothing.
     stdout_bytes_max : int, optional
         What it may print before an answer counts as endless; None: any amount.
 
@@ -121,7 +123,12 @@ class Supervised:
     """
 
     def __init__(
-        self, command: list[str], *, has_input: bool = False, stdout_bytes_max: int | None = STDOUT_BYTES_MAX
+        self,
+        command: list[str],
+        *,
+        has_input: bool = False,
+        is_supervised: bool = True,
+        stdout_bytes_max: int | None = STDOUT_BYTES_MAX,
     ):
         self.stdout = bytearray()
         self._stdout_bytes_max = stdout_bytes_max
@@ -130,13 +137,18 @@ class Supervised:
         self._at_end: set[int] = set()
         supervisor = paths.supervisor()
         reason = paths.why_unusable(supervisor)
-        if reason:
+        self._is_supervised = is_supervised
+        if is_supervised and reason:
             raise HostError(reason)
         read_end, self._control = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [str(supervisor), str(read_end), shutil.which(command[0]) or command[0], *command[1:]],
-                pass_fds=(read_end,),
+                [
+                    *([str(supervisor), str(read_end)] if is_supervised else []),
+                    shutil.which(command[0]) or command[0],
+                    *command[1:],
+                ],
+                pass_fds=(read_end,) if is_supervised else (),
                 bufsize=0,
                 stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -235,6 +247,8 @@ class Supervised:
             control, self._control = self._control, None
         if control is not None:
             os.close(control)
+            if not self._is_supervised:
+                self._process.kill()
 
     def close(self) -> None:
         """End the tree, wait for that, and close the pipes."""

@@ -22,9 +22,10 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from .. import paths
 from ..calibration import DEFAULT_CALIBRATION, Calibration
@@ -54,7 +55,7 @@ class SimHost:
 
     def environment(self) -> dict:
         """Hash of the simulator; two runs with equal hashes are equal bit by bit."""
-        return {"simulator_hash": _simulator_hash(str(paths.simulator()))}
+        return {"simulator_hash": file_hash(str(paths.simulator()))}
 
     def latency_ns(self, job: Job) -> int:
         """Longest time from the moment a task may run on an idle CPU until it runs there.
@@ -89,8 +90,8 @@ class SimHost:
 
 
 @lru_cache(maxsize=4)
-def _simulator_hash(path: str) -> str:
-    """SHA-256 of the simulator's file."""
+def file_hash(path: str) -> str:
+    """SHA-256 of a simulator's file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -177,21 +178,25 @@ class SimSession:
                 return old
             if old is not None:
                 old.kill()
-            self._server = _Server(policy.shared_object)
+            self._server = _Server(policy.shared_object, lambda: self._start(policy))
             return self._server
+
+    def _start(self, policy: BuiltPolicy) -> Supervised:
+        """A server that has this policy; SchedlabError where it cannot be started."""
+        return Supervised(
+            [str(paths.simulator()), "--serve", "--policy", str(policy.shared_object)], has_input=True
+        )
 
 
 class _Server:
     """One `schedlab-sim --serve` process, with what its workers leave behind."""
 
-    def __init__(self, policy):
+    def __init__(self, policy: Path, start: Callable[[], Supervised]):
         self.policy = policy
         self._failure: str | None = None
         self._process: Supervised | None = None
         try:
-            self._process = Supervised(
-                [str(paths.simulator()), "--serve", "--policy", str(policy)], has_input=True
-            )
+            self._process = start()
         except SchedlabError as error:
             self._failure = str(error)
 

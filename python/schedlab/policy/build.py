@@ -88,7 +88,13 @@ class BuiltPolicy:
     launch: dict[str, int | str] = field(default_factory=dict)
 
 
-def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> BuiltPolicy:
+#: What a policy can be compiled to: a shared object, or a module of WebAssembly.
+ENGINES = ("native", "wasm")
+
+
+def build_policy(
+    policy: Policy, values: Mapping[str, int] | None = None, *, engine: str = "native"
+) -> BuiltPolicy:
     """Compile a policy, or find it in the cache, and settle its knobs.
 
     Parameters
@@ -97,6 +103,8 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
         What `load_policy` returned.
     values : mapping of str to int, optional
         Knobs that differ from their defaults, checked by `parse_settings`.
+    engine : str, default "native"
+        One of `ENGINES`.
 
     Returns
     -------
@@ -111,9 +119,16 @@ def build_policy(policy: Policy, values: Mapping[str, int] | None = None) -> Bui
     UnavailableError
         If there is no C compiler.
     """
-    shared_object = compile_policy(policy)
-    check_for_linux(policy.path, policy.content_hash)
-    symbols = ElfFile(shared_object).objects()
+    if engine == "wasm":
+        from .wasm_build import compile_wasm
+        from .wasm_file import read_module
+
+        shared_object = compile_wasm(policy)
+        symbols = read_module(shared_object).objects()
+    else:
+        shared_object = compile_policy(policy)
+        check_for_linux(policy.path, policy.content_hash)
+        symbols = ElfFile(shared_object).objects()
     if "sl_policy" not in symbols:
         raise PolicyError(
             f"{policy.path}: defines no policy; end the file with "
@@ -222,9 +237,13 @@ def came_compiled(policy: Policy) -> Path | None:
     return found if not os.environ.get("CC") and found.is_file() else None
 
 
-def need_compiler(policies: Iterable[Policy]) -> None:
+def need_compiler(policies: Iterable[Policy], engine: str = "native") -> None:
     """Raise `UnavailableError` where one of the policies is to be compiled and no compiler is here."""
-    if not all(map(came_compiled, policies)):
+    if engine == "wasm":
+        from .wasm_build import find_tools
+
+        find_tools()
+    elif not all(map(came_compiled, policies)):
         find_compiler()
 
 
@@ -286,7 +305,7 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
             raise PolicyError(f"{policy.path} does not compile:\n{_messages(answer)}{_hint(answer.stderr)}")
         text = policy.path.read_text("utf-8", errors="replace")
         check_callbacks(policy.path, text)
-        check_object(policy.path, text, made)
+        check_object(policy.path, text, ElfFile(made))
         # A rename is atomic: another run sees the whole file or none.
         os.replace(made, result)
     return result

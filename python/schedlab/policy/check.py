@@ -18,14 +18,26 @@ Read next: build.py, the caller.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 from .. import paths
 from ..errors import PolicyError
-from .elf import ElfFile
 from .find import source_files
+
+
+class Compiled(Protocol):
+    """A compiled policy: an ElfFile, or a Module of WebAssembly."""
+
+    def undefined(self) -> Iterable[str]:
+        """Names of what others must have."""
+
+    def objects(self) -> Mapping[str, bytes]:
+        """Every global variable with its first value."""
+
 
 #: What compilers call by themselves, as for an assignment of a large structure.
 COMPILER_CALLS = {
@@ -115,6 +127,11 @@ def _difference(is_given: Prototype, wanted: Prototype) -> str | None:
     return None
 
 
+def callback_names(text: str) -> dict[str, str]:
+    """Operation that each function of a policy is given to, by the text of the file."""
+    return {name: member for member, name in _MEMBER.findall(_plain(text)) if member in operations()}
+
+
 def check_callbacks(path: Path, text: str) -> None:
     """Hold the callbacks of a policy against `struct sched_ext_ops`.
 
@@ -161,7 +178,7 @@ def _licence(path: Path) -> str:
     return next((match[1] for text in texts if (match := _LICENCE.search(text))), "")
 
 
-def check_object(path: Path, text: str, shared_object: Path) -> None:
+def check_object(path: Path, text: str, compiled: Compiled) -> None:
     """Hold what a policy calls, and its licence, against what Linux accepts.
 
     Parameters
@@ -170,8 +187,8 @@ def check_object(path: Path, text: str, shared_object: Path) -> None:
         For messages.
     text : str
         Its source.
-    shared_object : pathlib.Path
-        What was compiled from it.
+    compiled : Compiled
+        What was made of it.
 
     Raises
     ------
@@ -179,9 +196,8 @@ def check_object(path: Path, text: str, shared_object: Path) -> None:
         If it calls what is not in `include/scx`, or its licence is missing or not
         compatible with the GPL.
     """
-    elf = ElfFile(shared_object)
     plain = _plain(text)
-    for name in elf.undefined():
+    for name in compiled.undefined():
         if name in _offered() or name in COMPILER_CALLS | KCONFIG:
             continue
         # Within a function, so indented: at the margin stands what declares it.
@@ -195,7 +211,7 @@ def check_object(path: Path, text: str, shared_object: Path) -> None:
         )
     licence = _licence(path)
     # A file without operations is no policy at all, which build.py says.
-    if licence not in LICENCES and "sl_policy" in elf.objects():
+    if licence not in LICENCES and "sl_policy" in compiled.objects():
         has = f"its licence is {licence!r}" if licence else "it has no licence"
         raise PolicyError(
             f"{path}: {has}, and Linux loads only policies compatible with the GPL; add "

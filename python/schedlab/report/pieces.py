@@ -27,6 +27,7 @@ from .data import Section
 DOUBTS_OPEN = 4
 HOSTS = {
     "sim": "a simulated machine in virtual time, so that every run repeats to the bit",
+    "wasm": "a simulated machine in virtual time, in a sandbox, so that every run repeats to the bit",
     "uthreads": "user-level threads",
     "kernel": "the teaching kernel",
     "linux": "Linux",

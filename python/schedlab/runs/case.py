@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from .. import paths
 from ..calibration import DEFAULT_CALIBRATION
 from ..errors import SchedlabError, UnavailableError, UsageError
+from ..hosts.choose import VIRTUAL
 from ..hosts.host import Host, Job
 from ..hosts.kinds import cost_ns, device_of
 from ..model import SCHEMA, RunSpec
@@ -494,7 +495,7 @@ def _options(plan: Plan, workload: Workload) -> tuple:
     topology = [("--topology", machine["topology"])] if machine["topology"] else []
     device = [("--io", ",".join(machine["io"]))] if machine["io"] else []
     device += [("--threads", "yes")] if plan.execution.are_threads else []
-    device += [("--arrivals", "roots")] if workload.are_roots_woken and plan.execution.host == "sim" else []
+    device += [("--arrivals", "roots")] if workload.are_roots_woken and plan.execution.host in VIRTUAL else []
     return (*(("--cost", cost) for cost in machine["costs"]), *device, *topology, *work)
 
 

@@ -31,7 +31,7 @@ from typing import Any
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError, UsageError
-from ..hosts.choose import unavailable_reason
+from ..hosts.choose import engine_of, unavailable_reason
 from ..policy.build import BuiltPolicy, build_policy, find_compiler
 from ..policy.find import load_policy, own_files
 from .case import (
@@ -333,7 +333,9 @@ def do_errand(errand: Errand) -> Answer:
         ready = Ready(
             plan=replace(errand.plan, out=Path(scratch, "out")),
             host=host,
-            built={errand.case.policy_name: _unpack(errand.source, folder)},
+            built={
+                errand.case.policy_name: _unpack(errand.source, folder, engine_of(errand.plan.execution.host))
+            },
             programs=Programs(Path(scratch, "programs")),
             environment=environment_of(host),
         )
@@ -360,7 +362,7 @@ def do_errand(errand: Errand) -> Answer:
     return Answer(run, files, time.monotonic() - started)
 
 
-def _unpack(source: Source, folder: Path) -> BuiltPolicy:
+def _unpack(source: Source, folder: Path, engine: str) -> BuiltPolicy:
     """Compile a policy that has travelled."""
     write_files(source.files, folder)
     policy = load_policy(str(folder / source.main))
@@ -368,7 +370,7 @@ def _unpack(source: Source, folder: Path) -> BuiltPolicy:
         raise UnavailableError(
             "a worker's include/scx/ differs from the one here; give all machines the same schedlab"
         )
-    return build_policy(policy, source.values)
+    return build_policy(policy, source.values, engine=engine)
 
 
 # ---- opening an executor ----------------------------------------------------
@@ -519,7 +521,7 @@ def describe_worker(host: str) -> dict:
 
     problem = unavailable_reason(host)
     # What came compiled needs none, and whatever else is sent says so by itself.
-    if problem is None and not paths.compiled_folder().is_dir():
+    if problem is None and engine_of(host) == "native" and not paths.compiled_folder().is_dir():
         try:
             find_compiler()
         except UnavailableError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..hosts.choose import open_host, why_no_option
+from ..hosts.choose import VIRTUAL, open_host, why_no_option
 from ..hosts.host import Host
 from ..model import OPTIONS, SEED_MAX, Execution, Machine, read_options
 from ..workload.model import Workload
@@ -126,7 +126,7 @@ _FIELDS = {each.name for each in dataclasses.fields(Plan)} - {"machine", "execut
 def default_seeds(host: str, policies: Sequence[str], settings: Sequence[str], first_seed: int) -> int:
     """How many seeds a plan has that does not say: one where nothing is compared, drawn, or cheap."""
     is_compared = len(policies) > 1 or any("," in setting for setting in settings)
-    return SEEDS_COMPARED if is_compared and host == "sim" and first_seed else 1
+    return SEEDS_COMPARED if is_compared and host in VIRTUAL and first_seed else 1
 
 
 def wrong_seed(seed: int) -> str | None:

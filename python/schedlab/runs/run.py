@@ -33,6 +33,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import PolicyError, SpecError, UsageError
+from ..hosts.choose import engine_of
 from ..policy.build import BuiltPolicy, build_policy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
@@ -219,8 +220,9 @@ def prepare(plan: Plan) -> Prepared:
         refuse_policies(ours[0])
     variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
     host = host_of(plan.execution)
-    need_compiler(variant.policy for variant in variants.values())
-    built = classes | _build_all(variants)
+    engine = engine_of(plan.execution.host)
+    need_compiler((variant.policy for variant in variants.values()), engine)
+    built = classes | _build_all(variants, engine)
     # A damaged policy fails in its place, between the others; so does a class of Linux.
     labels = iter(policies)
     names = [
@@ -383,12 +385,12 @@ def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
     return made
 
 
-def _build_all(variants: dict[str, Variant]) -> dict[str, BuiltPolicy | PolicyError]:
+def _build_all(variants: dict[str, Variant], engine: str) -> dict[str, BuiltPolicy | PolicyError]:
     """Compile all policies, several at once; a failure takes the policy's place."""
 
     def build(variant: Variant):
         try:
-            return build_policy(variant.policy, variant.values)
+            return build_policy(variant.policy, variant.values, engine=engine)
         except PolicyError as error:
             return error
 

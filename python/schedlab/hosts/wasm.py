@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""The simulator as WebAssembly: for code that one does not trust, and without a C compiler.
+
+A session is one Python process that runs `wasm_run.py`; a run is an instance of two
+modules in it. What `sim` says of its records, costs and seeds holds here, byte for byte.
+
+Read next: wasm_run.py; sim.py, whose session this one has.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from ..errors import SchedlabError, UnavailableError
+from ..policy.build import BuiltPolicy
+from ..policy.wasm_build import find_tools, simulator_module
+from .process import Supervised
+from .sim import SimHost, SimSession, file_hash
+
+
+class WasmHost(SimHost):
+    """The simulator in a sandbox; virtual time, and the same records."""
+
+    name = "wasm"
+
+    def unavailable(self) -> str | None:
+        """Why it cannot be used, or None."""
+        if importlib.util.find_spec("wasmtime") is None:
+            return "wasmtime is not installed: pip install 'schedlab[anywhere]', or pip install wasmtime"
+        try:
+            find_tools()
+            simulator_module()
+        except (UnavailableError, SchedlabError) as error:
+            return str(error)
+        return None
+
+    def environment(self) -> dict:
+        """Hash of the simulator's module, its engine, and the compiler of policies."""
+        return {
+            "simulator_hash": file_hash(str(simulator_module())),
+            "wasmtime": version("wasmtime"),
+            "wasm_compiler": find_tools().version,
+        }
+
+    def session(self, *, timeout_seconds: float) -> WasmSession:
+        """Open a connection for one worker."""
+        return WasmSession(timeout_seconds=timeout_seconds)
+
+
+class WasmSession(SimSession):
+    """One worker's process, which has one policy's module."""
+
+    def _start(self, policy: BuiltPolicy) -> Supervised:
+        """A process that nothing of a policy can leave, so that none has to be looked for."""
+        package = Path(__file__).resolve().parent.parent.parent
+        code = f"import sys; sys.path.insert(0, {str(package)!r}); from schedlab.hosts.wasm_run import main; main()"
+        return Supervised(
+            [sys.executable, "-c", code, str(policy.shared_object)], has_input=True, is_supervised=False
+        )

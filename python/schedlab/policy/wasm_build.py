@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: MIT
+"""Build the simulator and policies as WebAssembly modules, once per content.
+
+        simulator   hosts/sim with wasm.c, core/, player/ -> schedlab-sim-HASH.wasm; a wheel
+                    brings it
+        policy      NAME.bpf.c + hosts/sim/policy_wasm.c  -> NAME-HASH.wasm, metered
+
+Two modules with one memory: the simulator's begins at POLICY_BYTES, a policy's is below
+it, with its own stack at the very bottom, so that one that recurses without end leaves
+the memory. The two also share a table of functions, a policy's from TABLE_BASE on.
+
+The compiler is clang with `wasm-ld`, or `ziglang` of PyPI, which is both, brings a C
+library, and is there for every common system.
+
+Read next: wasm_file.py, wasm_meter.py; hosts/wasm_run.py, which runs the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from .. import paths
+from ..errors import PolicyError, SchedlabError, UnavailableError
+from ..waiting import announced
+from .check import callback_names, check_callbacks, check_object
+from .find import Policy
+from .wasm_file import CUSTOM, FUNC_KIND, SIZES, Module, name, object_symbols, parse_module, unsigned
+from .wasm_meter import metered
+
+#: The simulator's parts of other folders; of hosts/sim it is all but what is for processes.
+SHARED_SOURCES = (
+    "core/build.c", "player/objects.c", "player/player.c", "player/program.c",
+    "hosts/common/json_text.c", "hosts/common/numbers.c", "hosts/common/policy_file.c",
+)  # fmt: skip
+FOR_PROCESSES = {"main.c", "posix.c", "serve.c", "policy_wasm.c"}
+INCLUDES = ("include", "hosts/common", "hosts/sim", "player")
+#: Where the simulator's memory begins, and what a policy's data and stack have.
+POLICY_BYTES = 64 << 20
+STACK_BYTES = 256 << 10
+#: The simulator's stack, above its data.
+SIM_STACK_BYTES = 1 << 20
+TABLE_BASE = 4096
+SIM_FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-mbulk-memory",
+    # wasm.c has its own, since those of the C library bring its streams.
+    *(f"-D{name}=sim_{name}" for name in ("abort", "snprintf", "vsnprintf")),
+)
+POLICY_FLAGS = (
+    "-std=gnu11",
+    "-O2",
+    "-ffreestanding",
+    "-fvisibility=default",
+    "-mno-bulk-memory",
+    # Assembly could name files, and instructions that are not counted.
+    "-fno-gnu-inline-asm",
+    "-Wall",
+    "-Werror=implicit-function-declaration",
+    "-Werror=int-conversion",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=return-type",
+    # As natively. Address 0 is memory here, so NULL is looked for, too.
+    "-fsanitize=bounds,null",
+    "-fsanitize-trap=bounds",
+    "-fno-sanitize-recover=null",
+    "-fsanitize-minimal-runtime",
+)
+COMPILE_SECONDS_MAX = 60
+_EXPORTED = re.compile(r"^\t([\w*]+);$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """A compiler and a linker for WebAssembly.
+
+    Attributes
+    ----------
+    compiler : tuple of str
+        Command that compiles, without a target.
+    linker : tuple of str
+        Command that links.
+    version : str
+        What the compiler says of itself.
+    """
+
+    compiler: tuple[str, ...]
+    linker: tuple[str, ...]
+    version: str
+
+    @property
+    def is_zig(self) -> bool:
+        """Whether it is PyPI's ziglang."""
+        return self.compiler[-1] == "cc"
+
+
+def _version_of(command: Sequence[str]) -> str | None:
+    """First line that a compiler prints about itself; None: it cannot be started."""
+    try:
+        answer = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, timeout=60, check=True, env=environment()
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.partition("\n")[0]
+
+
+@lru_cache(maxsize=1)
+def environment() -> dict[str, str]:
+    """Environment of compilers: zig keeps its own cache, which is to be in ours."""
+    zig = str(paths.cache_folder("zig"))
+    return os.environ | {"LC_ALL": "C.UTF-8", "ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig}
+
+
+@lru_cache(maxsize=1)
+def find_tools() -> Tools:
+    """Compiler and linker for WebAssembly.
+
+    Returns
+    -------
+    Tools
+        clang with wasm-ld where they are, else ziglang.
+
+    Raises
+    ------
+    UnavailableError
+        If neither is here.
+    """
+    for suffix in ("-19", "", "-20", "-21"):
+        compiler, linker = shutil.which(f"clang{suffix}"), shutil.which(f"wasm-ld{suffix}")
+        if compiler and linker and (version := _version_of([compiler])):
+            return Tools((compiler,), (linker,), version)
+    if zig := _find_zig():
+        version = _version_of([zig, "cc"])
+        if version:
+            return Tools((zig, "cc"), (zig, "wasm-ld"), f"zig {version}")
+    raise UnavailableError(
+        "no compiler for WebAssembly: neither clang and wasm-ld (sudo apt-get install clang-19 lld-19) "
+        "nor ziglang is there (pip install 'schedlab[anywhere]')"
+    )
+
+
+def _find_zig() -> str | None:
+    """Program of PyPI's ziglang, which need not be on the path."""
+    spec = importlib.util.find_spec("ziglang")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for program in ("zig", "zig.exe"):
+            if (Path(folder) / program).is_file():
+                return str(Path(folder) / program)
+    return None
+
+
+def _libraries(tools: Tools) -> list[str]:
+    """C library and what the compiler itself calls; raises UnavailableError where they are missing."""
+    if tools.is_zig:
+        raise UnavailableError("zig links them by itself")
+    runtime = subprocess.run(
+        [*tools.compiler, "--target=wasm32-wasi", "-print-libgcc-file-name"],
+        capture_output=True, text=True, check=True, env=environment(),
+    ).stdout.strip()  # fmt: skip
+    library = next((path for path in map(Path, ("/usr/lib/wasm32-wasi/libc.a",)) if path.is_file()), None)
+    if library is None or not Path(runtime).is_file():
+        raise UnavailableError(
+            "the simulator's module needs a C library: sudo apt-get install wasi-libc libclang-rt-19-dev-wasm32, "
+            "or pip install 'schedlab[anywhere]'"
+        )
+    return [str(library), runtime]
+
+
+def simulator_sources() -> list[Path]:
+    """Files of the simulator's module, in the order of their names."""
+    root = paths.resource_root()
+    own = sorted(path for path in (root / "hosts/sim").glob("*.c") if path.name not in FOR_PROCESSES)
+    return own + [root / path for path in SHARED_SOURCES]
+
+
+def exported_names() -> list[str]:
+    """Functions that a policy may call: the native simulator's list, held against the headers."""
+    root = paths.resource_root()
+    patterns = _EXPORTED.findall((root / "hosts/sim/exports.list").read_text())
+    wanted = re.compile("|".join(pattern.replace("*", r"\w*") for pattern in patterns))
+    texts = [path.read_text() for path in sorted((root / "include").rglob("*.h"))]
+    words = {word for text in texts for word in re.findall(r"\w+", text)}
+    return sorted(word for word in words if wanted.fullmatch(word))
+
+
+@lru_cache(maxsize=1)
+def simulator_module() -> Path:
+    """The simulator as a module: the wheel's, or one that is built from the checkout.
+
+    Returns
+    -------
+    pathlib.Path
+        A file.
+
+    Raises
+    ------
+    UnavailableError
+        If it has to be built and there is no compiler with a C library.
+    SchedlabError
+        If it does not compile.
+    """
+    brought = paths.compiled_folder() / "schedlab-sim.wasm"
+    if brought.is_file() or not paths.in_checkout():
+        return brought
+    tools = find_tools()
+    root = paths.resource_root()
+    digest = hashlib.sha256(repr((tools, SIM_FLAGS, exported_names())).encode())
+    # Headers, and files that others include.
+    for folder in ("core", "bpf", "player", "hosts/common", "hosts/sim", "include"):
+        for path in sorted((root / folder).rglob("*.[ch]")):
+            digest.update(path.read_bytes())
+    result = paths.cache_folder("wasm") / f"schedlab-sim-{digest.hexdigest()[:32]}.wasm"
+    if not result.is_file():
+        with announced("building the simulator for WebAssembly, some seconds; it is kept"):
+            build_simulator(result, tools)
+    return result
+
+
+def build_simulator(result: Path, tools: Tools) -> None:
+    """Compile and link the simulator's module; raises as `simulator_module`."""
+    root = paths.resource_root()
+    with tempfile.TemporaryDirectory(prefix="build-", dir=result.parent) as scratch:
+        made = Path(scratch) / result.name
+        objects = []
+        for source in simulator_sources():
+            objects.append(f"{scratch}/{source.parent.name}-{source.stem}.o")
+            _run(
+                [*tools.compiler, "--target=wasm32-wasi", *SIM_FLAGS, *(f"-I{root / path}" for path in INCLUDES),
+                 "-c", str(source), "-o", objects[-1]]
+            )  # fmt: skip
+        defined = set().union(*(object_symbols(Path(path).read_bytes()).functions for path in objects))
+        options = [
+            f"--global-base={POLICY_BYTES}", "--export-table", "--growable-table", "--export=__stack_pointer",
+            *(f"--export={word}" for word in exported_names() if word in defined),
+        ]  # fmt: skip
+        if tools.is_zig:
+            _run(
+                [*tools.compiler, "--target=wasm32-wasi", "-O2", "-s", "-mexec-model=reactor", *objects,
+                 f"-Wl,-z,stack-size={SIM_STACK_BYTES}", *(f"-Wl,{option}" for option in options), "-o", str(made)]
+            )  # fmt: skip
+        else:
+            _run(
+                [*tools.linker, "--no-entry", "--strip-debug", f"-zstack-size={SIM_STACK_BYTES}", *options,
+                 *objects, *_libraries(tools), "-o", str(made)]
+            )  # fmt: skip
+        os.replace(made, result)
+
+
+def _run(command: list[str]) -> None:
+    """Start a tool on our own files; raises SchedlabError with its messages."""
+    answer = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment())
+    if answer.returncode:
+        raise SchedlabError(f"{command[0]} failed:\n{(answer.stderr or answer.stdout).strip()[:4000]}")
+
+
+def compile_wasm(policy: Policy) -> Path:
+    """Compile a policy to a module, or find it in the cache.
+
+    Parameters
+    ----------
+    policy : Policy
+        What to compile.
+
+    Returns
+    -------
+    pathlib.Path
+        A module that counts its instructions.
+
+    Raises
+    ------
+    PolicyError
+        With the compiler's messages, or what the module may not have.
+    UnavailableError
+        If there is no compiler.
+    """
+    tools = find_tools()
+    support = paths.resource_root() / "hosts/sim/policy_wasm.c"
+    key = repr((policy.content_hash, tools, POLICY_FLAGS, support.read_bytes(), _own_code()))
+    result = (
+        paths.cache_folder("wasm") / f"{policy.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.wasm"
+    )
+    if result.is_file():
+        return result
+    with (
+        announced(f"compiling {policy.path.name} for the sandbox; it is kept"),
+        tempfile.TemporaryDirectory(prefix="build-", dir=result.parent) as scratch,
+    ):
+        linked, sizes = _linked(policy, tools, support, Path(scratch))
+        text = policy.path.read_text("utf-8", errors="replace")
+        check_callbacks(policy.path, text)
+        module = parse_module(linked)
+        module.sizes = sizes
+        _check_imports(policy, module)
+        check_object(policy.path, text, module)
+        operations = callback_names(text)
+        names = {
+            index: operations.get(what, what)
+            for what, (kind, index) in module.exports.items()
+            if kind == FUNC_KIND
+        }
+        made = Path(scratch) / result.name
+        made.write_bytes(_with_sizes(metered(linked, names), sizes))
+        # A rename is atomic: another run sees the whole file or none.
+        os.replace(made, result)
+    return result
+
+
+@lru_cache(maxsize=1)
+def _own_code() -> bytes:
+    """What makes a module out of what was linked."""
+    return b"".join(
+        Path(__file__).with_name(f"wasm_{part}.py").read_bytes() for part in ("build", "file", "meter")
+    )
+
+
+def _linked(policy: Policy, tools: Tools, support: Path, scratch: Path) -> tuple[bytes, dict[str, int]]:
+    """Bytes of the module, and sizes of its variables."""
+    objects = [scratch / "policy.o", scratch / "support.o"]
+    for source, made in zip((policy.path, support), objects, strict=True):
+        command = [
+            *tools.compiler, "--target=wasm32-freestanding" if tools.is_zig else "--target=wasm32",
+            *POLICY_FLAGS, *(("-fno-builtin", "-fno-sanitize=all") if source == support else ()),
+            "-I", str(paths.include_folder()), "-c", str(source), "-o", str(made),
+        ]  # fmt: skip
+        compile_untrusted(command, policy, scratch)
+    module = scratch / "policy.wasm"
+    answer = subprocess.run(
+        [*tools.linker, "--no-entry", "--import-memory", "--import-table", f"--table-base={TABLE_BASE}",
+         "--stack-first", f"-zstack-size={STACK_BYTES}", "--export-dynamic", "--allow-undefined",
+         *map(str, objects), "-o", str(module)],
+        capture_output=True, text=True, errors="replace", timeout=COMPILE_SECONDS_MAX, env=environment(),
+    )  # fmt: skip
+    if answer.returncode:
+        raise PolicyError(f"{policy.path} cannot be linked:\n{answer.stderr.strip()[:2000]}")
+    return module.read_bytes(), object_symbols(objects[0].read_bytes()).sizes
+
+
+def compile_untrusted(command: list[str], policy: Policy, scratch: Path) -> None:
+    """Compile somebody's file; raises PolicyError with the compiler's messages."""
+    answer = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=COMPILE_SECONDS_MAX,
+        env=environment(),
+    )
+    if answer.returncode:
+        raise PolicyError(f"{policy.path} does not compile:\n{answer.stderr.strip()[:8000]}")
+
+
+def _check_imports(policy: Policy, module: Module) -> None:
+    """Refuse what is no function of the simulator, and more memory than there is room for."""
+    for origin, what, _, least in module.imports:
+        if origin != "env":
+            raise PolicyError(
+                f"{policy.path}: it imports {what} of {origin}; a policy calls what include/scx declares"
+            )
+        if what == "memory" and least << 16 > POLICY_BYTES:
+            raise PolicyError(
+                f"{policy.path}: its variables need {least >> 4} MiB; in the sandbox there are {POLICY_BYTES >> 20}"
+            )
+
+
+def _with_sizes(data: bytes, sizes: dict[str, int]) -> bytes:
+    """The module with the sizes of its variables, as a section of its own."""
+    content = name(SIZES) + unsigned(len(sizes))
+    content += b"".join(name(variable) + unsigned(size) for variable, size in sizes.items())
+    return data + bytes([CUSTOM]) + unsigned(len(content)) + content
