@@ -22,6 +22,7 @@ import schedlab
 from schedlab.errors import SchedlabError
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
+from schedlab.policy.published import main_file
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "upstream.md"
 IN_C = ("central", "flatcg", "nest", "pair", "prev", "qmap", "sdt", "simple", "userland")
@@ -40,7 +41,7 @@ MARKS = ("<!-- table -->\n", "<!-- end -->\n")
 
 
 def source_of(folder: Path, name: str) -> Path | None:
-    """The file that a scheduler is compiled from; None where it has none of its own.
+    """The main file of a scheduler; None where it has none of its own.
 
     Parameters
     ----------
@@ -54,9 +55,8 @@ def source_of(folder: Path, name: str) -> Path | None:
     pathlib.Path or None
         An existing file.
     """
-    rust = folder / "scheds" / "rust" / f"scx_{name}" / "src" / "bpf"
-    places = (folder / "scheds" / "c" / f"scx_{name}.bpf.c", rust / "main.bpf.c", rust / f"{name}.bpf.c")
-    return next((place for place in places if place.is_file()), None)
+    in_c = folder / "scheds" / "c" / f"scx_{name}.bpf.c"
+    return in_c if in_c.is_file() else main_file(folder / "scheds" / "rust" / f"scx_{name}")
 
 
 def first_error(text: str) -> str:

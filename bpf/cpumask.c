@@ -190,6 +190,15 @@ bool bpf_cpumask_full(const struct cpumask *mask)
 	return bpf_cpumask_subset(&sl_core.possible, mask);
 }
 
+/* Return: 0, or -EACCES: @bytes are fewer than a mask of this machine has. */
+int bpf_cpumask_populate(struct cpumask *dst, const void *src, size_t bytes)
+{
+	if (bytes < nr_words() * sizeof(u64))
+		return -13;
+	__builtin_memcpy(dst, src, bytes < sizeof(*dst) ? bytes : sizeof(*dst));
+	return 0;
+}
+
 void bpf_cpumask_copy(struct bpf_cpumask *dst, const struct cpumask *src)
 {
 	for (u32 w = 0; w < nr_words(); w++)

@@ -55,6 +55,22 @@ long bpf_strncmp(const char *text, u32 bytes, const char *other)
 	return 0;
 }
 
+long bpf_probe_read_kernel_str(void *dst, u32 bytes, const void *src)
+{
+	const char *from = src;
+	char *to = dst;
+	u32 nr = 0;
+
+	if (!bytes)
+		return 0;
+	while (nr < bytes - 1 && from[nr]) {
+		to[nr] = from[nr];
+		nr++;
+	}
+	to[nr] = 0;
+	return nr + 1;
+}
+
 u32 bpf_get_smp_processor_id(void)
 {
 	return (u32)sl_host_cpu();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * maps.c - BPF maps for natively compiled policies: hash, array, per-CPU array,
- * storage of tasks and cgroups, queue and stack.
+ * storage of tasks and cgroups, queue and stack; and what arenas and ring buffers have of it.
  *
  * maps_create() reads the map sites of a policy (include/scx/native.h) and
  * allocates every map once; nothing is allocated later. A pointer into a map
@@ -48,7 +48,8 @@ struct sl_map {
 	u32		nr_touched;	/* entries beyond this were never used */
 	/* lock protects, for queues and stacks: */
 	u32		first;
-	u32		nr_queued;
+	u32		nr_queued;	/* of an arena pages, of a ring buffer bytes */
+	struct extent	*extents;	/* of an arena; see arena.c */
 };
 
 struct sl_bpf sl_bpf;
@@ -451,6 +452,17 @@ static int set_sizes(struct sl_map *map)
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
 		map->nr_slots = (u64)map->max_entries * sl_core.nr_cpus;
 		break;
+	case BPF_MAP_TYPE_ARENA:
+		return map->max_entries ? 0 : E_INVAL;
+	case BPF_MAP_TYPE_RINGBUF:
+		/* As on Linux: a power of two, of whole pages. */
+		if (map->max_entries < 4096 ||
+		    (map->max_entries & (map->max_entries - 1)))
+			return E_INVAL;
+		map->nr_slots = 1;
+		map->key_bytes = sizeof(u32);
+		map->value_bytes = map->max_entries;
+		break;
 	case BPF_MAP_TYPE_TASK_STORAGE:
 		head_bytes = sizeof(u32);
 		map->nr_slots = sl_core.tasks_max;
@@ -491,6 +503,8 @@ static int create_map(struct sl_map *map, const struct sl_map_site *site)
 	err = set_sizes(map);
 	if (err)
 		return err;
+	if (map->type == BPF_MAP_TYPE_ARENA)
+		return 0;
 	map->entries = sl_host_alloc(map->nr_slots * map->entry_bytes);
 	if (!map->entries)
 		return E_NOMEM;
@@ -562,6 +576,7 @@ static void destroy_maps(struct sl_map *maps, u32 nr)
 		struct sl_map *map = &maps[i];
 
 		*(struct sl_map **)map->var = NULL;
+		arena_free(map);
 		sl_host_free(map->entries, map->nr_slots * map->entry_bytes);
 		sl_host_free(map->buckets, map->nr_buckets * sizeof(u32));
 	}

@@ -171,6 +171,19 @@ u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
 	return used;
 }
 
+/* The arguments of @fmt are in @data. Return: as snprintf(), with the 0 at the end. */
+long bpf_snprintf(char *to, u32 bytes, const char *fmt, const u64 *data, u32 data_bytes)
+{
+	u64 d[12] = { 0 };
+
+	if (data_bytes > sizeof(d) || data_bytes % sizeof(u64))
+		return -22;
+	for (u32 i = 0; i < data_bytes / sizeof(u64); i++)
+		d[i] = data[i];
+	return sl_print_to(to, bytes, fmt, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7],
+			   d[8], d[9], d[10], d[11]) + 1;
+}
+
 /* See include/scx/note.h. Return: whether @fmt is a note. */
 static bool is_note(const char *fmt)
 {

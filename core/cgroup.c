@@ -19,6 +19,7 @@
 struct sl_cgroup {
 	struct cgroup	cgroup;		/* first, so that a policy's pointer is ours as well */
 	struct kernfs_node kn;
+	struct css_set	set;		/* of the tasks in it */
 	struct sl_cgroup *parent;	/* NULL: the root */
 	struct scx_cgroup_init_args args;
 	u32		idx;		/* place in sl_core.cgroups */
@@ -44,13 +45,23 @@ static struct sl_cgroup *add_cgroup(struct sl_cgroup *parent, const char *name,
 	struct sl_cgroup *g = &sl_core.cgroups[sl_core.nr_cgroups];
 
 	*g = (struct sl_cgroup){
-		.cgroup = { .kn = &g->kn, .level = parent ? parent->cgroup.level + 1 : 0 },
+		.cgroup = {
+			.kn = &g->kn,
+			.self.cgroup = &g->cgroup,
+			.dom_cgrp = &g->cgroup,
+			.level = parent ? parent->cgroup.level + 1 : 0,
+		},
+		.set.dfl_cgrp = &g->cgroup,
 		.kn = { .name = g->name, .id = sl_core.nr_cgroups + 1ULL },
 		.parent = parent,
 		.args = { .weight = weight, .bw_period_us = 100000, .bw_quota_us = ~0ULL },
 		.idx = sl_core.nr_cgroups,
 		.exists = true,
 	};
+	if (parent)
+		__builtin_memcpy(g->cgroup.ancestors, parent->cgroup.ancestors,
+				 sizeof(g->cgroup.ancestors));
+	g->cgroup.ancestors[g->cgroup.level] = &g->cgroup;
 	sl_print_to(g->name, sizeof(g->name), "%s", name);
 	return g;
 }
@@ -128,7 +139,7 @@ static void forget_cgroups(void)
  * @made: out: the cgroup; unchanged on failure
  *
  * Context: no lock held; see the top of the file.
- * Return: 0; -ENOSPC; or what ops.cgroup_init() returned: then there is none.
+ * Return: 0; -ENOSPC: too many, or too deep; or what ops.cgroup_init() returned: then there is none.
  */
 int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
 		     struct cgroup **made)
@@ -139,7 +150,8 @@ int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
 
 	SL_ASSERT(weight >= 1 && weight <= 10000);
 	SL_ASSERT(cgroup_of(parent)->exists);
-	if (sl_core.nr_cgroups == SL_CGROUPS_MAX)
+	if (sl_core.nr_cgroups == SL_CGROUPS_MAX ||
+	    cgroup_of(parent)->cgroup.level == SL_CGROUP_DEPTH_MAX - 1)
 		return -28;
 	g = add_cgroup(cgroup_of(parent), name, weight);
 	if (!sl_is_bypassed()) {
@@ -170,7 +182,7 @@ static bool has_members(const struct sl_cgroup *g)
 	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
 		struct sl_task *t = task_in_slot(i);
 
-		has |= t && READ_ONCE(t->cgroup) == &g->cgroup;
+		has |= t && READ_ONCE(t->p.cgroups) == &g->set;
 	}
 	unlock_tasks();
 	return has;
@@ -240,7 +252,7 @@ void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us,
 int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
-	struct cgroup *from = t->cgroup;
+	struct cgroup *from = t->p.cgroups->dfl_cgrp;
 	struct cgroup *to = &cgroup_of(cgrp)->cgroup;
 	__auto_type prep = SL_OP(cgroup_prep_move);
 	struct change c;
@@ -248,14 +260,14 @@ int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp)
 
 	SL_ASSERT(cgroup_of(to)->exists);
 	if (!t->is_attached || from == to) {
-		WRITE_ONCE(t->cgroup, to);
+		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
 		return 0;
 	}
 	if (prep)
 		err = SL_CALL_RET(this_cpu, prep, cgroup_prep_move, t, &t->p, from, to);
 	if (!err) {
 		c = begin_change(t);
-		WRITE_ONCE(t->cgroup, to);
+		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
 		SL_CALL_OP(this_cpu, cgroup_move, t, &t->p, from, to);
 		end_change(t, c);
 	}
@@ -273,7 +285,7 @@ struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 
 	if (p && this_cpu->callback_task == sl_task_of(p) && in != SL_IN_dispatch &&
 	    in != SL_IN_init_task && in != SL_IN_cgroup_prep_move)
-		return READ_ONCE(sl_task_of(p)->cgroup);
+		return READ_ONCE(p->cgroups)->dfl_cgrp;
 	sl_policy_error(SCX_EXIT_ERROR, p ? p->pid : 0,
 			"scx_bpf_task_cgroup() called on a task not being operated on");
 	return root_cgroup();
@@ -291,13 +303,71 @@ struct cgroup *bpf_cgroup_from_id(u64 id)
 
 struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, s32 level)
 {
-	struct sl_cgroup *g = cgroup_of(cgrp);
+	return level < 0 || level > cgrp->level ? NULL : cgrp->ancestors[level];
+}
 
-	if (level < 0 || level > g->cgroup.level)
-		return NULL;
-	while (g->cgroup.level > level)
+/*
+ * The tree below a cgroup, itself included, children in the order in which they were made.
+ * Tree and table are small: what comes next is searched for.
+ */
+static struct sl_cgroup *next_child(const struct sl_cgroup *parent,
+				    const struct sl_cgroup *after)
+{
+	u32 nr = smp_load_acquire(&sl_core.nr_cgroups);
+
+	for (u32 i = after ? after->idx + 1 : 0; i < nr; i++) {
+		struct sl_cgroup *g = &sl_core.cgroups[i];
+
+		if (g->parent == parent && smp_load_acquire(&g->exists))
+			return g;
+	}
+	return NULL;
+}
+
+static struct sl_cgroup *deepest_first(struct sl_cgroup *g)
+{
+	for (struct sl_cgroup *below; (below = next_child(g, NULL));)
+		g = below;
+	return g;
+}
+
+int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start,
+		     u32 flags)
+{
+	struct sl_cgroup *g = start ? cgroup_of(start->cgroup) : NULL;
+
+	it->root = it->next = NULL;
+	it->is_post = flags == BPF_CGROUP_ITER_DESCENDANTS_POST;
+	if (!g || (!it->is_post && flags != BPF_CGROUP_ITER_DESCENDANTS_PRE))
+		return -22;
+	it->root = start;
+	it->next = it->is_post ? &deepest_first(g)->cgroup.self : start;
+	return 0;
+}
+
+struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it)
+{
+	struct cgroup_subsys_state *at = it->next;
+	struct sl_cgroup *g = at ? cgroup_of(at->cgroup) : NULL;
+	struct sl_cgroup *next = g && !it->is_post ? next_child(g, NULL) : NULL;
+
+	it->next = NULL;
+	while (g && !next && &g->cgroup.self != it->root) {
+		next = next_child(g->parent, g);
+		if (it->is_post) {
+			next = next ? deepest_first(next) : g->parent;
+			break;
+		}
 		g = g->parent;
-	return &g->cgroup;
+	}
+	if (next)
+		it->next = &next->cgroup.self;
+	return at;
+}
+
+void bpf_iter_css_destroy(struct bpf_iter_css *it)
+{
+	it->next = NULL;
 }
 
 struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp)

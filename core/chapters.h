@@ -17,12 +17,13 @@ static void reclaim_all(struct sl_cpu *this_cpu);
 static void wait_for_dumps(void);
 static void dump_policy(struct sl_cpu *this_cpu);
 
-/* bpf/: maps.c, timer.c, spin_lock.c, objects.c */
+/* bpf/: maps.c, arena.c, timer.c, spin_lock.c, objects.c */
 static void bpf_init(void);
 static void bpf_exit(void);
 static int maps_create(const struct sl_policy *policy);
 static void maps_destroy(void);
 static void maps_forget_task(struct sl_task *t);
+static void arena_free(struct sl_map *arena);
 static void objects_free(void);
 static void forget_storage(u32 type, u32 slot);
 static int give_kept_attrs(struct sl_task *t);

@@ -144,6 +144,7 @@ struct sl_core {
 	struct cpumask	*llc_mask;
 	struct cpumask	*node_mask;
 	u32		nr_nodes;
+	u64		ticks_per_1024ns; /* times 2^34 */
 	bool		has_smt, has_llcs, has_nodes;
 
 	/*
@@ -230,6 +231,15 @@ static inline bool sl_mask_test(const struct cpumask *mask, u32 cpu)
 static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
 {
 	WRITE_ONCE(t->p.scx.slice, slice_ns);
+}
+
+/* Since when a task waits. A policy has it in ticks, nearly those of bpf_jiffies64(), without a division. */
+static inline void set_runnable_at(struct sl_task *t, u64 now_ns)
+{
+	WRITE_ONCE(t->runnable_at_ns, now_ns);
+	WRITE_ONCE(t->p.scx.runnable_at,
+		   (unsigned long)((sl_host_policy_time_ns(now_ns) >> 10) *
+				   sl_core.ticks_per_1024ns >> 34));
 }
 
 /* May @t run on @cpu: its affinity, unless a disabled migration pins it. */

@@ -150,6 +150,13 @@ s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node, u64 flags
 	return scx_bpf_pick_idle_cpu_node(allowed, node, flags);
 }
 
+/* For launch files: the lowest CPU of the same core. */
+int sl_scx_cpu_core_id(s32 cpu)
+{
+	return (u32)cpu < sl_core.nr_cpus ?
+	       (int)bpf_cpumask_first(&sl_core.smt_mask[cpu]) : -22;
+}
+
 /* As Linux's sd_llc_id: the lowest CPU that shares the cache. */
 int sl_scx_cpu_llc_id(s32 cpu)
 {

@@ -248,7 +248,10 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	sl_core.dispatch_batch = ops->dispatch_max_batch ?
 				 ops->dispatch_max_batch : 32;
 	if (policy->start) {
+		/* There is no scheduler yet: an error that it reports concerns none. */
+		WRITE_ONCE(sl_core.exit_claimed, 1);
 		err = policy->start();
+		WRITE_ONCE(sl_core.exit_claimed, 0);
 		if (err)
 			refuse_ops(err, "a SEC(\"syscall\") program returned %d", err);
 	}

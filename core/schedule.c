@@ -123,7 +123,7 @@ static __noinline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_wh
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
 						   SL_STOP_PREEMPTED);
 	/* In this order: the watchdog reads them without the lock. */
-	WRITE_ONCE(t->runnable_at_ns, now_ns);
+	set_runnable_at(t, now_ns);
 	smp_store_release(&t->state, SL_TASK_RUNNABLE);
 	if (unlikely(must_migrate)) {
 		/*

@@ -113,6 +113,7 @@ int sl_core_init(const struct sl_config *config)
 	sl_lock_init(&sl_core.tables_lock);
 	bpf_init();
 	CONFIG_HZ = 1000000000 / (config->tick_ns ? config->tick_ns : 1000000);
+	sl_core.ticks_per_1024ns = (1ULL << 44) / (1000000000 / CONFIG_HZ) + 1;
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
 	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_core.tasks = sl_host_alloc(sl_core.tasks_max *
@@ -150,6 +151,10 @@ void sl_core_exit(void)
 	__builtin_memset(&sl_core, 0, sizeof(sl_core));
 }
 
+/* Of every task. */
+static const struct cred root_cred;
+static struct signal_struct one_thread;
+
 /* What a policy sees of a task. It may be looking: see sl_task_setup(). */
 static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 {
@@ -168,6 +173,9 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 	WRITE_ONCE(p->prio, 120);
 	WRITE_ONCE(p->policy, 7U);	/* SCHED_EXT */
 	WRITE_ONCE(p->flags, 0U);
+	WRITE_ONCE(p->real_cred, &root_cred);
+	WRITE_ONCE(p->signal, &one_thread);
+	WRITE_ONCE(p->thread_node.next, &one_thread.thread_head);
 	WRITE_ONCE(p->migration_disabled, 0);
 	WRITE_ONCE(p->cpus_ptr, &sl_core.possible);
 	WRITE_ONCE(p->nr_cpus_allowed, (s32)sl_core.nr_cpus);
@@ -227,7 +235,7 @@ void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm)
 	t->nr_migrations = 0;
 	t->from_dsq_id = 0;
 	t->attr = (struct task_attr){ 0 };
-	WRITE_ONCE(t->cgroup, root_cgroup());
+	WRITE_ONCE(t->p.cgroups, &sl_core.cgroups[0].set);
 }
 
 /* Context: set up, not attached. */
@@ -242,7 +250,7 @@ void sl_task_set_nice(struct sl_task *t, s32 nice)
 void sl_task_inherit(struct sl_task *t, const struct sl_task *parent)
 {
 	t->attr = parent->attr;
-	WRITE_ONCE(t->cgroup, READ_ONCE(parent->cgroup));
+	WRITE_ONCE(t->p.cgroups, READ_ONCE(parent->p.cgroups));
 	WRITE_ONCE(t->p.scx.weight, parent->p.scx.weight);
 }
 
@@ -301,7 +309,7 @@ static bool enter_table(struct sl_cpu *this_cpu, struct sl_task *t)
  */
 static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
 {
-	struct scx_init_task_args args = { .fork = is_fork, .cgroup = t->cgroup };
+	struct scx_init_task_args args = { .fork = is_fork, .cgroup = t->p.cgroups->dfl_cgrp };
 	int err = 0;
 
 	/* Without the lock no other CPU changes those of a task that is new. */

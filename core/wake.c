@@ -144,7 +144,7 @@ static void select_and_enqueue(struct sl_cpu *this_cpu, struct sl_task *t, u64 w
 	sl_lock(&cpu->lock);
 	/* It is born at the moment it becomes runnable. */
 	now_ns = kind == SL_RECORD_ARRIVE ? born_ns : sl_host_now_ns();
-	WRITE_ONCE(t->runnable_at_ns, now_ns);
+	set_runnable_at(t, now_ns);
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
 	make_runnable(this_cpu, cpu, t, enq_flags);
 	sl_unlock(&cpu->lock);

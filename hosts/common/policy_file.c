@@ -27,10 +27,11 @@ static struct {
 	u64 input;	/* two s32, which is what those that are known take */
 } calls[CALLS_MAX];
 static u32 nr_calls;
+static int (*launch)(void);	/* what of the user half is in C, or NULL */
 
 static int run_calls(void)
 {
-	int err = 0;
+	int err = launch ? launch() : 0;
 
 	for (u32 i = 0; !err && i < nr_calls; i++)
 		err = calls[i].program(&calls[i].input);
@@ -79,6 +80,18 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path,
 			 path);
 		sl_policy_file_close(&opened);
 		return -EINVAL;
+	}
+	opened.is_published = sl_policy_object_symbol(&opened, "sl_is_published", &bytes);
+	launch = (int (*)(void))sl_policy_object_symbol(&opened, "sl_launch", &bytes);
+	if (launch) {
+		/* It may write the policy's constants. */
+		err = sl_policy_object_make_all_writable((void *)launch);
+		if (err) {
+			snprintf(why, why_bytes, "policy %s: its data cannot be written", path);
+			sl_policy_file_close(&opened);
+			return err;
+		}
+		opened.policy->start = run_calls;
 	}
 	*file = opened;
 	return 0;

@@ -15,6 +15,7 @@ struct sl_policy;
 struct sl_policy_file {
 	struct sl_policy *policy;
 	void *handle;			/* the platform's */
+	bool is_published;		/* its faults are BPF's; see bpf_faults.h */
 };
 
 /**
@@ -57,5 +58,7 @@ void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *nam
 			      u64 *bytes);
 /* Return: 0 or -errno. */
 int sl_policy_object_make_writable(void *at, u64 bytes);
+/* The same for all data of the policy that has the function @of. */
+int sl_policy_object_make_all_writable(void *of);
 
 #endif

@@ -69,3 +69,27 @@ int sl_policy_object_make_writable(void *at, u64 bytes)
 
 	return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE) ? -errno : 0;
 }
+
+static int make_data_writable(struct dl_phdr_info *info, size_t bytes, void *of)
+{
+	(void)bytes;
+	if (info->dlpi_addr != (uintptr_t)of)
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+
+		if (h->p_type == PT_LOAD && !(h->p_flags & PF_X) &&
+		    sl_policy_object_make_writable((void *)(info->dlpi_addr + h->p_vaddr),
+						   h->p_memsz))
+			return -EPERM;
+	}
+	return 1;
+}
+
+int sl_policy_object_make_all_writable(void *of)
+{
+	Dl_info info;
+
+	return dladdr(of, &info) && dl_iterate_phdr(make_data_writable, info.dli_fbase) == 1 ?
+	       0 : -EPERM;
+}

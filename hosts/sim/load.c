@@ -25,6 +25,11 @@ int sim_policy_load(const char *path, char *why, u32 why_bytes)
 	return sl_policy_file_open(&file, path, why, why_bytes);
 }
 
+bool sim_policy_is_published(void)
+{
+	return file.is_published;
+}
+
 /* @assignment: NAME=VALUE. Return: 0, or -errno with @why filled in. */
 int sim_policy_set(const char *assignment, char *why, u32 why_bytes)
 {

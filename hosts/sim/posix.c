@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "program_file.h"
+#include "bpf_faults.h"
 #include "sim.h"
 
 #define MAP_HUGE_FROM_BYTES (4U << 20)
@@ -135,6 +136,10 @@ _Noreturn static void report_and_end(const char *kind, const char *what,
 static void on_crash(int sig, siginfo_t *info, void *context)
 {
 	(void)info;
+	if (sim_policy_is_published() &&
+	    (sig == SIGFPE ? sl_divide_as_bpf(context) :
+	     sig == SIGSEGV && sl_null_as_bpf(context, sl_arena_first_page())))
+		return;
 	signal(sig, SIG_DFL);
 	report_and_end("crash", sig == SIGABRT ? "aborted" :
 		       sig == SIGFPE ? "divided by zero" :

@@ -255,6 +255,7 @@ u64 sim_records_count(void);
 /* load.c */
 int sim_policy_load(const char *path, char *why, u32 why_bytes);
 const struct sl_policy *sim_policy(void);
+bool sim_policy_is_published(void);
 int sim_policy_set(const char *assignment, char *why, u32 why_bytes);
 
 /* options.c */

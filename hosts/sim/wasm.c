@@ -160,6 +160,12 @@ void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *nam
 }
 
 /* All memory is. */
+int sl_policy_object_make_all_writable(void *of)
+{
+	(void)of;
+	return 0;
+}
+
 int sl_policy_object_make_writable(void *at, u64 bytes)
 {
 	(void)at;

@@ -60,6 +60,9 @@ u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args);
 u32 sl_print_to(char *to, u32 bytes, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What NULL is in an arena; NULL: the policy has none. Context: any, also a signal's handler. */
+void *sl_arena_first_page(void);
+
 #pragma GCC visibility pop
 
 #endif

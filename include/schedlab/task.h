@@ -101,7 +101,6 @@ struct sl_task {
 	u64		nr_migrations;	/* the lock of CPU `cpu` protects it */
 	const char	*wait_for;	/* host: constant text, for people; or NULL */
 	struct task_attr attr;		/* as given, for every policy that comes */
-	struct cgroup	*cgroup;	/* the lock of CPU `cpu` protects it */
 	u32		idx;		/* the host's number: place in the core's table */
 	struct cpumask	*own_mask;	/* host: where p.cpus_ptr may point */
 };

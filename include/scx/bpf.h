@@ -460,6 +460,18 @@ struct cgroup *bpf_cgroup_from_id(u64 id) __ksym __weak;
 struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, s32 level) __ksym __weak;
 struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp) __ksym __weak;
 void bpf_cgroup_release(struct cgroup *cgrp) __ksym __weak;
+
+enum bpf_cgroup_iter_order {
+	BPF_CGROUP_ITER_DESCENDANTS_PRE = 2,
+	BPF_CGROUP_ITER_DESCENDANTS_POST = 3,
+};
+struct bpf_iter_css {
+	u64 opaque[3];
+} __attribute__((aligned(8)));
+int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start,
+		     u32 flags) __ksym __weak;
+struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it) __ksym __weak;
+void bpf_iter_css_destroy(struct bpf_iter_css *it) __ksym __weak;
 struct bpf_cpumask *bpf_cpumask_create(void) __ksym __weak;
 void bpf_cpumask_release(struct bpf_cpumask *mask) __ksym __weak;
 struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *mask) __ksym __weak;
@@ -495,6 +507,8 @@ bool bpf_cpumask_empty(const struct cpumask *mask) __ksym __weak;
 bool bpf_cpumask_full(const struct cpumask *mask) __ksym __weak;
 void bpf_cpumask_copy(struct bpf_cpumask *dst,
 		      const struct cpumask *src) __ksym __weak;
+int bpf_cpumask_populate(struct cpumask *dst, const void *src,
+			 unsigned long src__sz) __ksym __weak;
 #define cast_mask(mask) ((const struct cpumask *)(mask))
 
 /* ---- text and ending --------------------------------------------------- */

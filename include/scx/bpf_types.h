@@ -213,9 +213,20 @@ struct kernfs_node {
 	u64 id;
 };
 
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
 struct cgroup {
+	struct cgroup_subsys_state self;
 	struct kernfs_node *kn;
+	struct cgroup *dom_cgrp;
 	s32 level;
+	struct cgroup *ancestors[];
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
 };
 
 struct scx_cgroup_init_args {
@@ -289,6 +300,7 @@ struct task_struct {
 	s32 nr_cpus_allowed;
 	u16 migration_disabled;
 	char comm[TASK_COMM_LEN];
+	struct css_set *cgroups;
 };
 
 #pragma clang attribute pop

@@ -14,6 +14,8 @@
 
 #define __COMPAT_is_enq_cpu_selected(enq_flags) \
 	(((enq_flags) & SCX_ENQ_CPU_SELECTED) != 0)
+#define __COMPAT_bpf_cpumask_populate(dst, src, bytes) \
+	bpf_cpumask_populate((dst), (src), (bytes))
 #define __COMPAT_scx_bpf_cpu_curr(cpu) scx_bpf_cpu_curr(cpu)
 #define __COMPAT_scx_bpf_task_cgroup(p) scx_bpf_task_cgroup(p)
 #define __COMPAT_scx_bpf_dsq_peek(dsq_id) scx_bpf_dsq_peek(dsq_id)

@@ -22,7 +22,8 @@
 /* ---- compiler words ---------------------------------------------------- */
 
 #define SEC(name) __attribute__((used))
-#define __ksym
+/* What the kernel may lack is weak: its address is NULL where it is not there. */
+#define __ksym __attribute__((weak))
 #define __kconfig
 #define __kptr
 #define __percpu
@@ -39,7 +40,12 @@
 #define bpf_core_type_exists(...) 1
 #define bpf_core_read(dst, bytes, src) \
 	(__builtin_memcpy((dst), (src), (bytes)), 0)
-#define BPF_CORE_READ(src, a) ((src)->a)
+#define SL_CORE_READ(a, b, c, d, e, name, ...) name
+#define SL_READ_1(src, a) ((src)->a)
+#define SL_READ_2(src, a, b) ((src)->a->b)
+#define SL_READ_3(src, a, b, c) ((src)->a->b->c)
+#define BPF_CORE_READ(...) \
+	SL_CORE_READ(__VA_ARGS__, , SL_READ_3, SL_READ_2, SL_READ_1)(__VA_ARGS__)
 #define bpf_probe_read_kernel(dst, bytes, src) bpf_core_read(dst, bytes, src)
 #define MEMBER_VPTR(base, member) (&((base)member))
 #define ARRAY_ELEM_PTR(arr, i, n) \
@@ -108,6 +114,7 @@ extern struct sl_map_site __stop_sl_map_sites[]
 #define __scx_uint_map_flags(val) int (*map_flags)[val]
 #define __scx_uint_map_extra(val) int (*map_extra)[val]
 #define __scx_uint_pinning(val) int (*pinning)[val]
+#define __ulong(name, val) char *name
 #define __scx_uint_key_size(val) char (*key)[val]
 #define __scx_uint_value_size(val) char (*value)[val]
 #define __type(name, val) __typeof__(val) *name
@@ -125,34 +132,36 @@ extern struct sl_map_site __stop_sl_map_sites[]
 	char (*value)[SL_INNER(val)];					\
 	__typeof__(val) *name[SL_INNER_MAX]
 
-#define SL_MAP_SITE(m, nr_max)						\
-	({								\
-		static struct sl_map_site ___site			\
-			__attribute__((section("sl_map_sites"), used, aligned(8))) = { \
-			.map = (m),					\
-			.name = #m,					\
-			.type = sizeof(*(m)->type) / sizeof(int),	\
-			.key_bytes = sizeof(*(m)->key),			\
-			.value_bytes = sizeof(*(m)->value),		\
-			.max_entries = (nr_max),			\
-			.var_bytes = sizeof(*(m)),			\
-		};							\
-		*(struct sl_map **)___site.map;				\
-	})
-#define SL_MAP(m) SL_MAP_SITE(m, sizeof(*(m)->max_entries) / sizeof(int))
-
 /*
- * Queues and stacks have no key. Where the policy has a pointer out of an array of
- * maps, it points to the inner map's variable, and that map's sizes were in the type
- * of the array's elements: then this site says nothing.
+ * Where the policy has a pointer of no type, as out of an array of maps, it points to a map's
+ * variable, and another site has said that map's sizes: then this one says nothing.
  */
 struct sl_unknown_map {
 	int (*type)[1];
+	char (*key)[1];
 	char (*value)[1];
 	int (*max_entries)[1];
 };
 #define SL_MAP_TYPED(m) \
 	_Generic((m), void *: (struct sl_unknown_map *)0, default: (m))
+#define SL_MAP_SITE(m, nr_max)						\
+	({								\
+		static struct sl_map_site ___site			\
+			__attribute__((section("sl_map_sites"), used, aligned(8))) = { \
+			.map = _Generic((m), void *: (void *)0, default: (m)), \
+			.name = #m,					\
+			.type = sizeof(*SL_MAP_TYPED(m)->type) / sizeof(int), \
+			.key_bytes = sizeof(*SL_MAP_TYPED(m)->key),	\
+			.value_bytes = sizeof(*SL_MAP_TYPED(m)->value),	\
+			.max_entries = (nr_max),			\
+			.var_bytes = sizeof(*SL_MAP_TYPED(m)),		\
+		};							\
+		*(struct sl_map **)_Generic((m), void *: (m), default: ___site.map); \
+	})
+#define SL_MAP(m) \
+	SL_MAP_SITE(m, sizeof(*SL_MAP_TYPED(m)->max_entries) / sizeof(int))
+
+/* Queues and stacks have no key. */
 #define SL_QUEUE(m)							\
 	({								\
 		const void *___map = (m);				\
@@ -166,6 +175,19 @@ struct sl_unknown_map {
 				       sizeof(int),			\
 		};							\
 		*(struct sl_map *const *)___map;			\
+	})
+
+/* Of a map that has neither keys nor values, or none that a call names. */
+#define SL_MAP_AREA(m)							\
+	({								\
+		static struct sl_map_site ___site			\
+			__attribute__((section("sl_map_sites"), used, aligned(8))) = { \
+			.map = (m),					\
+			.name = #m,					\
+			.type = sizeof(*(m)->type) / sizeof(int),	\
+			.max_entries = sizeof(*(m)->max_entries) / sizeof(int), \
+		};							\
+		*(struct sl_map **)___site.map;				\
 	})
 
 struct sl_map;
@@ -202,6 +224,18 @@ long sl_cgrp_storage_delete(struct sl_map *map, struct cgroup *cgrp);
 	sl_cgrp_storage_get(SL_MAP_SITE(m, 0), (cgrp), (const void *)(value), (flags))
 #define bpf_cgrp_storage_delete(m, cgrp) \
 	sl_cgrp_storage_delete(SL_MAP_SITE(m, 0), (cgrp))
+
+/*
+ * A ring buffer: what is reserved and not discarded stays, since no host here has a user
+ * half that reads. NULL: it is full.
+ */
+void *sl_ringbuf_reserve(struct sl_map *map, u64 bytes);
+#define bpf_ringbuf_reserve(m, bytes, flags) \
+	((void)(flags), sl_ringbuf_reserve(SL_MAP_AREA(m), (bytes)))
+static inline void bpf_ringbuf_submit(void *record __attribute__((unused)),
+				      u64 flags __attribute__((unused)))
+{
+}
 
 #define bpf_perf_event_read_value(m, flags, value, bytes) \
 	((void)SL_MAP_SITE(m, 1), (void)(flags), \
@@ -278,9 +312,13 @@ u32 bpf_get_prandom_u32(void);
 u64 bpf_ktime_get_ns(void);
 u64 bpf_jiffies64(void);
 long bpf_strncmp(const char *text, u32 bytes, const char *other);
+/* Return: bytes written, with the 0 at the end. */
+long bpf_probe_read_kernel_str(void *dst, u32 bytes, const void *src);
+#define bpf_probe_read_str bpf_probe_read_kernel_str
 u64 scx_bpf_now(void);
 u32 bpf_get_smp_processor_id(void);
 long sl_printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+long bpf_snprintf(char *to, u32 bytes, const char *fmt, const u64 *data, u32 data_bytes);
 #define bpf_printk(fmt, ...) sl_printk(fmt "", ##__VA_ARGS__)
 
 /* ---- tasks ------------------------------------------------------------- */
@@ -288,6 +326,13 @@ long sl_printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 struct task_struct *bpf_get_current_task_btf(void);
 /* Whether the current task runs, and is not interrupted. (S39) */
 bool bpf_in_task(void);
+static inline int bpf_in_nmi(void) { return 0; }
+static inline u64 bpf_get_current_pid_tgid(void)
+{
+	const struct task_struct *p = bpf_get_current_task_btf();
+
+	return (u64)(u32)p->tgid << 32 | (u32)p->pid;
+}
 struct task_struct *bpf_task_from_pid(s32 pid);
 struct task_struct *bpf_task_acquire(struct task_struct *p);
 void bpf_task_release(struct task_struct *p);
@@ -310,6 +355,20 @@ struct cgroup *bpf_cgroup_from_id(u64 id);
 struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, s32 level);
 struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp);
 void bpf_cgroup_release(struct cgroup *cgrp);
+
+/* Over a cgroup and what is below it: parents first, or children first. */
+enum bpf_cgroup_iter_order {
+	BPF_CGROUP_ITER_DESCENDANTS_PRE = 2,
+	BPF_CGROUP_ITER_DESCENDANTS_POST = 3,
+};
+struct bpf_iter_css {
+	struct cgroup_subsys_state *root, *next;
+	bool is_post;
+};
+int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start,
+		     u32 flags);
+struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it);
+void bpf_iter_css_destroy(struct bpf_iter_css *it);
 
 /* ---- dispatch queues --------------------------------------------------- */
 
@@ -398,6 +457,7 @@ bool bpf_cpumask_subset(const struct cpumask *a, const struct cpumask *b);
 bool bpf_cpumask_empty(const struct cpumask *mask);
 bool bpf_cpumask_full(const struct cpumask *mask);
 void bpf_cpumask_copy(struct bpf_cpumask *dst, const struct cpumask *src);
+int bpf_cpumask_populate(struct cpumask *dst, const void *src, size_t bytes);
 #define cast_mask(mask) ((const struct cpumask *)(mask))
 void *sl_obj_new(u64 bytes);
 void sl_obj_drop(void *object);

@@ -125,9 +125,42 @@ struct kernfs_node {
 	u64 id;			/* 1 for the root */
 };
 
+/* What iterators go over: of each cgroup the one of its own. */
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct {
+		unsigned long percpu_count_ptr;	/* 0: it is not being removed */
+	} refcnt;
+};
+
+#define SL_CGROUP_DEPTH_MAX 32
 struct cgroup {
 	struct kernfs_node *kn;
+	struct cgroup_subsys_state self;
+	struct cgroup_subsys_state *subsys[1];	/* NULL: no cpusets here */
+	struct cgroup *dom_cgrp;		/* itself: none is threaded */
 	s32 level;		/* 0 for the root */
+	struct cgroup *ancestors[SL_CGROUP_DEPTH_MAX];	/* by level, itself the last */
+};
+
+/* Where a task is. */
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct cred {
+	struct {
+		u32 val;
+	} uid, gid, euid, egid;	/* 0: every task is root's */
+};
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+/* The threads of a process. */
+struct signal_struct {
+	struct list_head thread_head;
 };
 
 struct scx_cgroup_init_args {
@@ -177,6 +210,7 @@ struct sched_ext_entity {
 	u32 weight;		/* 1..10000, 100 is nice 0 */
 	s32 sticky_cpu;
 	s32 selected_cpu;	/* what select_cpu last returned */
+	unsigned long runnable_at;	/* since when it waits, in ticks of jiffies */
 	bool disallow;		/* set in init_task: an error, there is no other class */
 };
 
@@ -197,7 +231,10 @@ struct task_struct {
 	sl_ulong nvcsw;		/* voluntary switches: blocked or yielded */
 	sl_ulong nivcsw;		/* involuntary switches: preempted */
 
-	struct task_struct *real_parent;
+	union {
+		struct task_struct *real_parent;
+		struct task_struct *parent;	/* no task here is traced by another */
+	};
 	union {
 		struct task_struct *group_leader;
 		struct mm_struct *mm;	/* shared with threads of its group only */
@@ -209,6 +246,12 @@ struct task_struct {
 	s32 normal_prio;
 	u32 policy;
 	char comm[TASK_COMM_LEN] __attribute__((aligned(8)));	/* written by words */
+	struct css_set *cgroups;	/* the lock of the task's CPU protects it */
+	const struct cred *real_cred;
+	struct mempolicy *mempolicy;	/* NULL: memory has no nodes here */
+	const struct sched_class *sched_class;	/* one for all */
+	struct signal_struct *signal;
+	struct list_head thread_node;	/* in the list of `signal` */
 };
 
 #endif

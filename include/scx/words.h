@@ -44,8 +44,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_STACK = 23,
+	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 	BPF_MAP_TYPE_CGRP_STORAGE = 32,
+	BPF_MAP_TYPE_ARENA = 33,
 };
 
 /* Of the CPU's own counters, which no host here reads: -ENOENT, as where none is open. */
@@ -60,6 +62,7 @@ struct bpf_perf_event_value {
 #define BPF_NOEXIST 1
 #define BPF_EXIST 2
 #define BPF_F_NO_PREALLOC 1
+#define BPF_F_MMAPABLE 1024
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 
 #endif

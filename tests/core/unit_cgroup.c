@@ -203,7 +203,7 @@ TEST(a_task_is_moved_wherever_it_is)
 	CHECK(!sl_task_set_cgroup(&runs->core, a));
 	expect_story("");
 	prep_result = -16;
-	CHECK(sl_task_set_cgroup(&runs->core, NULL) == -16 && runs->core.cgroup == a);
+	CHECK(sl_task_set_cgroup(&runs->core, NULL) == -16 && runs->core.p.cgroups->dfl_cgrp == a);
 	expect_story("prep:a to:/ ");
 	prep_result = 0;
 	unit_run_to_end();

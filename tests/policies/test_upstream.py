@@ -152,7 +152,11 @@ def test_simulator_and_kernel_run_it_alike(upstream, need, simulator, root, tmp_
 
 
 #: Of the schedulers with a Rust half or a launch file, those that run; docs/upstream.md has all.
-AS_PUBLISHED = ("central", "flatcg", "nest", "qmap", "beerland", "bpfland", "cosmos", "flash", "tickless")
+AS_PUBLISHED = (
+    *("central", "flatcg", "nest", "qmap", "sdt"),
+    *("beerland", "bpfland", "chaos", "cosmos", "flash", "lavd", "layered", "mitosis", "p2dq"),
+    *("rusty", "tickless", "wd40"),
+)
 
 
 @pytest.mark.parametrize("name", AS_PUBLISHED)
@@ -160,8 +164,8 @@ AS_PUBLISHED = ("central", "flatcg", "nest", "qmap", "beerland", "bpfland", "cos
 def test_a_checkout_runs_as_published(name, compiler, need, simulator, tmp_path, monkeypatch):
     """With what its launch file sets, on 4 CPUs of which two share a core; consistency ok."""
     folder = Path(os.environ.get("SCHEDLAB_UPSTREAM", tmp_path)) / "scheds"
-    places = (folder / "c" / f"scx_{name}.bpf.c", folder / "rust" / f"scx_{name}" / "src/bpf/main.bpf.c")
-    source = next((place for place in places if place.is_file()), None)
+    places = (folder / "c" / f"scx_{name}.bpf.c", folder / "rust" / f"scx_{name}")
+    source = next((place for place in places if place.exists()), None)
     if source is None:
         pytest.skip("no checkout of sched-ext/scx; set SCHEDLAB_UPSTREAM to its folder")
     monkeypatch.setenv("CC", need(compiler))

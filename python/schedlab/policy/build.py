@@ -30,7 +30,9 @@ from .bpf import check_for_linux
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Knob, Policy, policy_hash
-from .launch_file import CALL, FLAGS_NAME, launch_file, read_launch_file
+from .launch_file import CALL, FLAGS_NAME, launch_code, launch_file, read_launch_file
+from .published import FLAGS as PUBLISHED_FLAGS
+from .published import compiler_flags, published
 
 #: What every host that runs native policies compiles them with.
 FLAGS = (
@@ -127,7 +129,9 @@ def build_policy(
         symbols = read_module(shared_object).objects()
     else:
         shared_object = compile_policy(policy)
-        check_for_linux(policy.path, policy.content_hash)
+        # One that is published has been loaded by Linux; with other headers than these.
+        if not published(policy.path).is_published:
+            check_for_linux(policy.path, policy.content_hash)
         symbols = ElfFile(shared_object).objects()
     if "sl_policy" not in symbols:
         raise PolicyError(
@@ -274,7 +278,8 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
     compiler, version = find_compiler()
     include = paths.include_folder()
     flags = (*FLAGS, *(() if "clang" in version else FLAGS_GCC), *more_flags)
-    key = "\0".join([policy.content_hash, compiler, version, *flags])
+    of_published = PUBLISHED_FLAGS if published(policy.path).is_published else ()
+    key = "\0".join([policy.content_hash, compiler, version, *flags, *of_published])
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
     folder = paths.cache_folder("policies")
     result = folder / f"{policy.name}-{digest}.so"
@@ -285,7 +290,7 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
         tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch,
     ):
         made = Path(scratch) / result.name
-        command = [compiler, *flags, "-I", str(include), "-o", str(made), str(policy.path)]
+        command = [compiler, *flags, "-I", str(include), *_sources(policy, Path(scratch)), "-o", str(made)]
         environment = os.environ | {"LC_ALL": "C.UTF-8"}
         try:
             answer = subprocess.run(
@@ -309,6 +314,21 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
         # A rename is atomic: another run sees the whole file or none.
         os.replace(made, result)
     return result
+
+
+def _sources(policy: Policy, scratch: Path) -> list[str]:
+    """Files to compile, with the options that they need."""
+    found = published(policy.path)
+    links = scratch / "links"
+    links.mkdir()
+    main = policy.path
+    if code := launch_code(policy.name, policy.path):
+        main = scratch / "main.c"
+        main.write_text(
+            f'#include "{policy.path.absolute()}"\n#include "{code}"\n'
+            "int sl_launch(void) { return launch(); }\n"
+        )
+    return [*compiler_flags(found, links), str(main), *map(str, found.sources)]
 
 
 def _hint(messages: str) -> str:

@@ -168,7 +168,8 @@ def check_callbacks(path: Path, text: str) -> None:
 @lru_cache(maxsize=1)
 def _offered() -> frozenset[str]:
     """Every word that the headers of a policy declare, or use, as a function or macro."""
-    texts = (header.read_text() for header in sorted((paths.include_folder() / "scx").glob("*.h")))
+    folders = (paths.include_folder() / name for name in ("scx", "published"))
+    texts = (header.read_text() for folder in folders for header in sorted(folder.glob("*.h")))
     return frozenset(word for text in texts for word in re.findall(r"(\w+)\s*\(", _plain(text)))
 
 

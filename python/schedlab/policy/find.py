@@ -27,6 +27,8 @@ from typing import Any
 from .. import paths
 from ..errors import NotFoundError, PolicyError, UnitError, UsageError, did_you_mean
 from ..units import parse_quantity
+from .launch_file import launch_code
+from .published import main_file, published
 
 SUFFIX = ".bpf.c"
 
@@ -145,7 +147,7 @@ def find_policy(name_or_path: str) -> Path:
     ----------
     name_or_path : str
         A name such as `"rr"`, or the path of a C file, which contains a `/` or
-        ends in `.c`.
+        ends in `.c`; or the path of a folder that has a scheduler of several files.
 
     Returns
     -------
@@ -161,7 +163,10 @@ def find_policy(name_or_path: str) -> Path:
         path = Path(name_or_path)
         if path.is_file():
             return path
-        what = "is a folder, not a C file" if path.is_dir() else "no such file"
+        main = main_file(path)
+        if main:
+            return main
+        what = "is a folder without main.bpf.c" if path.is_dir() else "no such file"
         raise NotFoundError(f"policy '{name_or_path}': {what}")
     path = paths.policies_folder() / (name_or_path + SUFFIX)
     if name_or_path and path.is_file():
@@ -192,7 +197,9 @@ def policy_name(path: Path) -> str:
     name = re.sub(r"(\.bpf)?\.c$", "", path.name)
     places = [folder.name for folder in path.resolve().parents if folder.name.startswith("scx_")]
     is_inside = places and (name == "main" or f"scx_{name}" == places[0])
-    return places[0] if is_inside else name
+    if is_inside:
+        return places[0]
+    return path.resolve().parent.name if name == "main" and published(path).sources else name
 
 
 def load_policy(name_or_path: str) -> Policy:
@@ -356,14 +363,23 @@ def source_files(path: Path) -> dict[str, Path]:
     """
     found = {"": path}
     include = paths.include_folder()
-    queue = [path]
+    more = published(path)
+    launch = launch_code(policy_name(path), path)
+    others = [*more.sources, *([launch] if launch else [])]
+    found |= {os.path.relpath(other, path.parent): other for other in (*others, *more.others)}
+    folders = [include, *([include / "published"] if more.is_published else []), *more.includes]
+    if more.is_published:
+        found["kernel.h"] = include / "published" / "kernel.h"
+    queue = list(found.values())
     while queue:
         file = queue.pop()
         text = file.read_bytes().decode("utf-8", "replace")
         for quote, name in _INCLUDE.findall(text):
-            places = [file.parent, include] if quote == '"' else [include]
+            link, _, rest = name.partition("/")
+            places = [folder / name for folder in ([file.parent] if quote == '"' else []) + folders]
+            places += [more.links[link] / rest] if link in more.links else []
             # A header that is in neither place is the compiler's own.
-            header = next((p / name for p in places if (p / name).is_file()), None)
+            header = next((place for place in places if place.is_file()), None)
             if header is None:
                 continue
             # Two headers of one name in two folders: the second by its place.

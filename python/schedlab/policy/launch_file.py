@@ -12,6 +12,13 @@
     program = "enable_primary_cpu"
     input = [0]             # one s32 or two
 
+What that cannot say, as a table of the machine's CPUs, is in `NAME.launch.c`, with one function:
+
+    static int launch(void)     // before the policy's init; 0, or an error
+
+It is compiled as the end of the scheduler's main file, so all of that file's names are known to it,
+and constants may be written (`SL_SET(constant, value)`). No kernel runs it: it is for natively compiled policies.
+
 Each name is held against the variables of the compiled file (build.py), and a word for the
 machine becomes a number when a run's machine is known (`for_machine`).
 
@@ -30,6 +37,7 @@ from ..paths import policies_folder
 from ..units import parse_quantity
 
 SUFFIX = ".launch.toml"
+CODE_SUFFIX = ".launch.c"
 #: What a value may say of the machine.
 MACHINE = ("cpus", "nodes", "caches", "has_smt")
 #: Bits of `sched_ext_ops.flags`. The last two are the kernel's alone, and refused by the other hosts.
@@ -64,7 +72,29 @@ def launch_file(name: str, source: Path) -> Path | None:
     pathlib.Path or None
         The one beside the source, else the one that comes with schedlab.
     """
-    places = (source.parent / (name + SUFFIX), policies_folder() / "launch" / (name + SUFFIX))
+    return _find(name + SUFFIX, source)
+
+
+def launch_code(name: str, source: Path) -> Path | None:
+    """Find what of a scheduler's user half is written in C.
+
+    Parameters
+    ----------
+    name : str
+        The policy's name.
+    source : pathlib.Path
+        Its file.
+
+    Returns
+    -------
+    pathlib.Path or None
+        `NAME.launch.c`, in the same places.
+    """
+    return _find(name + CODE_SUFFIX, source)
+
+
+def _find(file: str, source: Path) -> Path | None:
+    places = (source.parent / file, policies_folder() / "launch" / file)
     return next((place for place in places if place.is_file()), None)
 
 

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * arena.c - memory that a policy takes in pages: arenas, the lock that lies in them, and
+ * ring buffers.
+ *
+ * An arena's pages come from the host one allocation at a time, and stay until they are
+ * given back or the policy goes. The record of an allocation is before its first page.
+ *
+ *	| .... | struct extent | page | page | ... |
+ *	^ from the host        ^ aligned to a page, what the policy gets
+ *
+ * Read next: maps.c.
+ */
+#include "../core/core.h"
+
+#define PAGE_BYTES 4096ULL
+
+struct extent {
+	struct extent	*next;
+	struct sl_map	*arena;
+	void		*memory;	/* of the host */
+	u64		bytes;
+	u32		nr_pages;
+};
+
+static struct extent *extent_of(void *at)
+{
+	return (struct extent *)at - 1;
+}
+
+/* Return: zeroed pages; NULL: the arena is full, or no memory, or @addr is asked for. */
+void *sl_arena_alloc_pages(struct sl_map *arena, void *addr, u32 nr_pages)
+{
+	u64 bytes = (nr_pages + 1ULL) * PAGE_BYTES + sizeof(struct extent);
+	struct extent *e;
+	u8 *memory;
+	u64 start;
+
+	SL_ASSERT(arena);
+	if (arena->type != BPF_MAP_TYPE_ARENA || addr || !nr_pages)
+		return NULL;
+	memory = sl_host_alloc(bytes);
+	if (!memory)
+		return NULL;
+	start = ((u64)(uintptr_t)memory + sizeof(*e) + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	e = extent_of((void *)(uintptr_t)start);
+	*e = (struct extent){
+		.arena = arena, .memory = memory, .bytes = bytes, .nr_pages = nr_pages,
+	};
+	sl_lock(&arena->lock);
+	if (nr_pages > arena->max_entries - arena->nr_queued) {
+		sl_unlock(&arena->lock);
+		sl_host_free(memory, bytes);
+		return NULL;
+	}
+	arena->nr_queued += nr_pages;
+	e->next = arena->extents;
+	arena->extents = e;
+	sl_unlock(&arena->lock);
+	return e + 1;
+}
+
+/* What NULL is on Linux, where addresses count from an arena's start; NULL: no arena has any. */
+void *sl_arena_first_page(void)
+{
+	struct extent *e = NULL;
+
+	for (u32 i = 0; !e && i < sl_bpf.nr_maps; i++)
+		e = sl_bpf.maps[i].extents;
+	while (e && e->next)
+		e = e->next;
+	return e ? e + 1 : NULL;
+}
+
+/* A part of an allocation, or what is none, stays as it is. */
+void sl_arena_free_pages(struct sl_map *arena, void *at, u32 nr_pages)
+{
+	struct extent **link, *e = NULL;
+
+	SL_ASSERT(arena);
+	sl_lock(&arena->lock);
+	for (link = &arena->extents; *link && *link + 1 != at; link = &(*link)->next)
+		;
+	if (*link && (*link)->nr_pages == nr_pages) {
+		e = *link;
+		*link = e->next;
+		arena->nr_queued -= nr_pages;
+	}
+	sl_unlock(&arena->lock);
+	if (e)
+		sl_host_free(e->memory, e->bytes);
+}
+
+/* Context: nothing of the policy is in use. */
+static void arena_free(struct sl_map *arena)
+{
+	while (arena->extents)
+		sl_arena_free_pages(arena, arena->extents + 1, arena->extents->nr_pages);
+}
+
+/* Return: 0, or -ETIMEDOUT: another CPU has it, and the policy has failed. */
+int sl_arena_spin_lock(u32 *is_taken)
+{
+	while (__atomic_exchange_n(is_taken, 1, __ATOMIC_ACQUIRE)) {
+		/* It may be one that a failed callback has not dropped. */
+		if (smp_load_acquire(&sl_core.exit_claimed))
+			return -110;
+		sl_host_relax();
+	}
+	return 0;
+}
+
+void sl_arena_spin_unlock(u32 *is_taken)
+{
+	__atomic_store_n(is_taken, 0, __ATOMIC_RELEASE);
+}
+
+/* Return: NULL where there is no room for it. */
+void *sl_ringbuf_reserve(struct sl_map *map, u64 bytes)
+{
+	u64 with_header = (bytes + 8 + 7) & ~7ULL;
+	void *at = NULL;
+
+	SL_ASSERT(map);
+	if (map->type != BPF_MAP_TYPE_RINGBUF)
+		return NULL;
+	sl_lock(&map->lock);
+	if (bytes < map->max_entries && with_header <= map->max_entries - map->nr_queued) {
+		at = map->entries + map->nr_queued + 8;
+		map->nr_queued += (u32)with_header;
+	}
+	sl_unlock(&map->lock);
+	return at;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * kernel.h - what published schedulers, and no policy of this project, have from Linux and
+ * libbpf: included before all else where one is compiled natively.
+ *
+ * The types are as small as what is read of them. A program for a tracepoint, probe or
+ * exit of a function compiles; no host here calls it.
+ *
+ * Read next: python/schedlab/policy/published.py.
+ */
+#ifndef SL_PUBLISHED_KERNEL_H
+#define SL_PUBLISHED_KERNEL_H
+
+#include <scx/common.bpf.h>
+
+#undef bool
+typedef _Bool bool;
+/* Also said of functions that another file may replace; this compiler decides by itself. */
+#undef __always_inline
+#define __always_inline
+#define always_inline
+
+/* For the loader. */
+__attribute__((weak)) const bool sl_is_published = true;
+
+#define NR_CPUS SCX_CPUS_MAX
+#define EALREADY 114
+#define ETIMEDOUT 110
+typedef s32 pid_t;
+typedef s64 ktime_t;
+typedef s64 loff_t;
+typedef long ssize_t;
+
+/* Each file of a scheduler has one, and they become one object. */
+#define _license __attribute__((weak)) _license
+
+#define __arg_nonnull
+#define BPF_PROG(name, ...) name(__VA_ARGS__)
+#define BPF_PROBE_READ BPF_CORE_READ
+#define bpf_core_type_matches(type) 1
+#define bpf_core_type_size(type) sizeof(type)
+#define bpf_core_cast(ptr, type) ((type *)(ptr))
+#define __builtin_memcpy_inline __builtin_memcpy
+#define barrier() __asm__ volatile("" : : : "memory")
+#define cmpxchg(at, old, new) __sync_val_compare_and_swap((at), (old), (new))
+#define scx_bpf_dump_header() scx_bpf_dump("schedlab\n")
+
+/* No variable of the kernel's that each CPU has is here: its address is NULL, too. */
+#define bpf_per_cpu_ptr(variable, cpu) ((void)(variable), (void)(cpu), (void *)NULL)
+static inline int cpu_priority(s32 cpu)
+{
+	return cpu < 0 ? -EINVAL : -ENOENT;
+}
+
+/* A waker that is no task is a timer's interrupt, or a device's. (S39) */
+static inline int bpf_in_hardirq(void)
+{
+	return !bpf_in_task();
+}
+
+static inline int bpf_in_serving_softirq(void)
+{
+	return 0;
+}
+
+static inline u64 get_prandom_u64(void)
+{
+	u64 high = bpf_get_prandom_u32();
+
+	return high << 32 | bpf_get_prandom_u32();
+}
+
+static inline u32 ctzll(u64 v)
+{
+	return v ? (u32)__builtin_ctzll(v) : 64;
+}
+
+/*
+ * A mean that forgets: of @new a part of 1/2^@decay, or a half where either is smaller than
+ * such a part can show.
+ */
+#define __calc_avg(old, new, decay)					\
+	({								\
+		__typeof__(old) ___old = (old), ___new = (new);		\
+		u32 ___shift = ___old >> (decay) && ___new >> (decay) ? (decay) : 1; \
+		___old == 1 && !___new ? (__typeof__(old))0 :		\
+			___old - (___old >> ___shift) + (___new >> ___shift); \
+	})
+
+/* A task's own mask, where cpus_ptr points unless it must not migrate: the same here. */
+#define cpus_mask cpus_ptr[0]
+
+enum mempolicy_mode { MPOL_PREFERRED = 1, MPOL_BIND = 2, MPOL_PREFERRED_MANY = 5 };
+struct mempolicy {
+	u16 mode;
+	s32 home_node;
+	struct {
+		unsigned long bits[1];
+	} nodes;
+};
+
+struct cpufreq_policy {
+	struct {
+		u32 max_freq;
+	} cpuinfo;
+	u32 max;
+};
+
+enum cgroup_subsys_id { cpuset_cgrp_id };
+struct cpuset {
+	struct cgroup_subsys_state css;
+	struct cpumask cpus_allowed[1];
+};
+
+struct trace_entry {
+	u16 type;
+	u8 flags;
+	u8 preempt_count;
+	s32 pid;
+};
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * launch.h - for the part of a scheduler's user half that is written in C.
+ *
+ * NAME.launch.c is compiled as the end of the scheduler's main file, and has one function:
+ *
+ *	static int launch(void)
+ *
+ * It is called before the policy's init, where maps exist, and returns 0 or an error. It may
+ * write constants, fill maps, call SEC("syscall") programs and ask about the machine.
+ *
+ * Read next: python/schedlab/policy/launch_file.py.
+ */
+#ifndef SCX_LAUNCH_H
+#define SCX_LAUNCH_H
+
+#include <scx/native.h>
+
+/*
+ * Write a `const volatile` variable, or an element or member of one. The compiler does not see where:
+ * it may drop what is stored to a constant.
+ */
+#define SL_SET(place, value)						\
+	({								\
+		__typeof__(place) ___value = (value);			\
+		void *___at = (void *)&(place);				\
+		__asm__ volatile("" : "+r"(___at) : : "memory");	\
+		__builtin_memcpy(___at, (const void *)&___value, sizeof(___value)); \
+	})
+
+/* The lowest CPU of the same core; sl_scx_cpu_llc_id() is that of the same cache. */
+int sl_scx_cpu_core_id(s32 cpu);
+
+/* How many cores or caches there are up to that of @cpu, less one: its number. */
+static inline u32 sl_index_of(int (*lowest_cpu)(s32 cpu), s32 cpu)
+{
+	u32 nr = 0;
+
+	for (s32 i = 0; i < lowest_cpu(cpu); i++)
+		nr += lowest_cpu(i) == i;
+	return nr;
+}
+
+static inline u32 sl_count_of(int (*lowest_cpu)(s32 cpu))
+{
+	return sl_index_of(lowest_cpu, lowest_cpu((s32)scx_bpf_nr_cpu_ids() - 1)) + 1;
+}
+
+static inline bool sl_has_smt(void)
+{
+	return sl_count_of(sl_scx_cpu_core_id) < scx_bpf_nr_cpu_ids();
+}
+
+/* Another CPU of the same core, or -1. */
+static inline s32 sl_sibling_of(s32 cpu)
+{
+	for (s32 i = 0; i < (s32)scx_bpf_nr_cpu_ids(); i++) {
+		if (i != cpu && sl_scx_cpu_core_id(i) == sl_scx_cpu_core_id(cpu))
+			return i;
+	}
+	return -1;
+}
+
+/* Create a map that no call names by its variable. */
+#define SL_CREATE_MAP(m) ((void)SL_MAP(m))
+
+#endif

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Find all files of a published sched_ext scheduler: its sources, headers and user half.
+
+A checkout of `sched-ext/scx` has `scheds/include`. A scheduler in it is one file of
+`scheds/c`, or a folder of `scheds/rust` whose `build.rs` names its sources and those of `lib`. What
+its headers mean by the kernel and libbpf is in `include/published`, which is searched before
+its own folders; `kernel.h` there comes before all else.
+
+A policy of one's own is one file, or a folder with a `main.bpf.c` and others beside it.
+
+Read next: build.py, which compiles them; launch_file.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import paths
+
+_MAIN = re.compile(r'enable_skel\(\s*"([^"]+)"')
+_SOURCE = re.compile(r'add_source\(\s*"([^"]+)"')
+_LIB_SOURCES = re.compile(r"^LIB_SRCS\s*:=\s*(.*)$", re.MULTILINE)
+SUFFIX = ".bpf.c"
+#: For the compiler. Its warnings are its authors' to see. Linux keeps what is a kernel's pointer in a map
+#: where a value is copied over it: here it becomes what the rest of an uninitialised variable is, 0.
+FLAGS = ("-w", "-D__BPF__", "-ftrivial-auto-var-init=zero", "-include", "kernel.h")
+
+
+@dataclass(frozen=True)
+class Published:
+    """Files of a policy beside the one that it is named by.
+
+    Attributes
+    ----------
+    sources : tuple of pathlib.Path
+        More files to compile.
+    includes : tuple of pathlib.Path
+        Folders for the compiler, after schedlab's.
+    others : tuple of pathlib.Path
+        Files that decide which these are.
+    links : dict of str to pathlib.Path
+        Folders that a link beside the file points to, where the link came as a file of one line.
+    is_published : bool
+        Whether it is one of a checkout.
+    """
+
+    sources: tuple[Path, ...] = ()
+    includes: tuple[Path, ...] = ()
+    others: tuple[Path, ...] = ()
+    links: dict[str, Path] = field(default_factory=dict)
+    is_published: bool = False
+
+
+def main_file(folder: Path) -> Path | None:
+    """Find the file that a scheduler's folder is compiled from.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Such as `scheds/rust/scx_lavd`, or one with `main.bpf.c`.
+
+    Returns
+    -------
+    pathlib.Path or None
+        An existing file; None: there is none.
+    """
+    build = folder / "build.rs"
+    named = _MAIN.search(build.read_text("utf-8", "replace")) if build.is_file() else None
+    places = [folder / named[1]] if named else []
+    places += [folder / f"main{SUFFIX}", folder / "src" / "bpf" / f"main{SUFFIX}"]
+    return next((place for place in places if place.is_file()), None)
+
+
+def published(path: Path) -> Published:
+    """Find what belongs to a policy's file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file that has its operations.
+
+    Returns
+    -------
+    Published
+        Empty for a policy of one file.
+    """
+    path = path.absolute()
+    root = next((folder for folder in path.parents if (folder / "scheds" / "include").is_dir()), None)
+    if root is None:
+        others = sorted(path.parent.glob("*" + SUFFIX)) if path.name == f"main{SUFFIX}" else []
+        return Published(sources=tuple(other for other in others if other != path))
+    include = root / "scheds" / "include"
+    build = next((folder / "build.rs" for folder in path.parents if (folder / "build.rs").is_file()), None)
+    if build is None:
+        lib = root / "lib" / "Makefile"
+        names = _LIB_SOURCES.search(lib.read_text("utf-8", "replace")) if lib.is_file() else None
+        uses_lib = b"<lib/" in path.read_bytes()
+        sources = [root / "lib" / (name + SUFFIX) for name in names[1].split()] if names and uses_lib else []
+        return Published(tuple(sources), (include,), (lib,) if sources else (), is_published=True)
+    named = dict.fromkeys(_SOURCE.findall(build.read_text("utf-8", "replace")))
+    # The folder `lib` of a scheduler is a link to the checkout's.
+    sources = [
+        place if (place := build.parent / name).is_file() else root / "lib" / Path(name).name
+        for name in named
+    ]
+    return Published(tuple(sources), (include,), (build,), _links(path.parent), is_published=True)
+
+
+def _links(folder: Path) -> dict[str, Path]:
+    """A scheduler may be made from another one's folder, by a link that not every copy keeps."""
+    short = [file for file in folder.iterdir() if file.is_file() and file.stat().st_size < 256]
+    targets = {file.name: folder / file.read_text("utf-8", "replace").strip() for file in short}
+    return {name: target.resolve() for name, target in targets.items() if _is_folder(target)}
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def compiler_flags(found: Published, scratch: Path) -> list[str]:
+    """Options for the compiler of a published scheduler, natively.
+
+    Parameters
+    ----------
+    found : Published
+        What `published` returned.
+    scratch : pathlib.Path
+        An empty folder, where links are made that are missing.
+
+    Returns
+    -------
+    list of str
+        Include folders, and what upstream's own build defines; empty for other policies.
+    """
+    if not found.is_published:
+        return []
+    ours = paths.include_folder() / "published"
+    folders = [f"-I{folder}" for folder in (ours, *found.includes, scratch)]
+    for name, target in found.links.items():
+        (scratch / name).symlink_to(target)
+    return [*folders, *FLAGS]

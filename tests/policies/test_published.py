@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""A scheduler of several files: its sources, its library, and the part of its user half that is in C.
+
+The checkout that is compiled here is a small one of our own, laid out as `sched-ext/scx` is.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import schedlab
+from schedlab.errors import NotFoundError
+from schedlab.policy.find import load_policy
+from schedlab.policy.published import main_file
+
+POLICY = """
+char _license[] SEC("license") = "GPL";
+void BPF_STRUCT_OPS(own_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+"""
+OPS = '.enqueue = (void *)own_enqueue, .init = (void *)own_init, .name = "own"'
+FILES = {
+    "scheds/include/lib/own.h": "#pragma once\nint own_answer(void);\n",
+    "lib/own.bpf.c": "#include <scx/common.bpf.h>\n#include <lib/own.h>\n"
+    'char _license[] SEC("license") = "GPL";\n__weak int own_answer(void) { return 42; }\n',
+    "scheds/rust/scx_own/build.rs": 'b.enable_skel("src/bpf/main.bpf.c", "bpf")\n'
+    '.add_source("src/bpf/other.bpf.c")\n.add_source("src/bpf/lib/own.bpf.c");\n',
+    "scheds/rust/scx_own/src/bpf/lib": "../../../../../lib",
+    "scheds/rust/scx_own/src/bpf/scx_other": "../../../scx_other/src/bpf",
+    "scheds/rust/scx_other/src/bpf/shared.h": "#define SHARED 7\n",
+    "scheds/rust/scx_own/src/bpf/other.bpf.c": "#include <scx/common.bpf.h>\n"
+    "const volatile u32 nr_cpu_ids = 1;\nu32 table[4];\nu64 nothing;\nstruct node { u64 unused; u64 value; } *none;\n",
+    "scheds/rust/scx_own/src/bpf/main.bpf.c": """
+#include <scx/common.bpf.h>
+#include <bpf_arena_common.bpf.h>
+#include <bpf_arena_spin_lock.h>
+#include <bpf/bpf_helpers.h>
+#include <lib/own.h>
+#include "scx_other/shared.h"
+extern const volatile u32 nr_cpu_ids;
+extern u32 table[4];
+extern u64 nothing;
+extern struct node { u64 unused; u64 value; } *none;
+struct {
+	__uint(type, BPF_MAP_TYPE_ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 4);
+} arena __weak SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} ring SEC(".maps");
+s32 BPF_STRUCT_OPS_SLEEPABLE(own_init)
+{
+	u64 __arena *first = bpf_arena_alloc_pages(&arena, NULL, 3, NUMA_NO_NODE, 0);
+	arena_spinlock_t __arena *lock = (void __arena *)(first + 8);
+	int nr_records = 0;
+
+	bpf_printk("answer %d shared %d", own_answer(), SHARED);
+	bpf_printk("cpus %u table %u %u", nr_cpu_ids, table[0], table[3]);
+	bpf_printk("page %llu word %llu full %d", (u64)first % 4096, first[1023],
+		   !bpf_arena_alloc_pages(&arena, NULL, 2, NUMA_NO_NODE, 0));
+	first[1] = 33;
+	bpf_printk("divided %llu %llu", 100 / nothing, 100 % nothing);
+	bpf_printk("signed %lld %lld", -7LL / (s64)nothing, -7LL % (s64)nothing);
+	bpf_printk("null %llu", none->value);
+	none->value = 44;
+	bpf_printk("first page %llu", first[1]);
+	bpf_printk("locked %d", arena_spin_lock(lock));
+	arena_spin_unlock(lock);
+	while (nr_records < 100 && bpf_ringbuf_reserve(&ring, 500, 0))
+		nr_records++;
+	bpf_printk("records %d", nr_records);
+	bpf_arena_free_pages(&arena, first, 3);
+	bpf_printk("again %d", !!bpf_arena_alloc_pages(&arena, NULL, 4, NUMA_NO_NODE, 0));
+	return 0;
+}
+SCX_OPS_DEFINE(own_ops, OPS);
+""".replace("SCX_OPS", POLICY + "SCX_OPS").replace("OPS);", OPS + ");"),
+    "scheds/rust/scx_own/src/bpf/scx_own.launch.c": """
+#include <scx/launch.h>
+static int launch(void)
+{
+	/* There is no scheduler yet that could fail. */
+	scx_bpf_error("reported too early");
+	SL_SET(nr_cpu_ids, scx_bpf_nr_cpu_ids());
+	table[0] = sl_index_of(sl_scx_cpu_llc_id, 3);
+	table[3] = (u32)sl_scx_cpu_core_id(3);
+	return 0;
+}
+""",
+}
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    for name, text in FILES.items():
+        path = tmp_path / "scx" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "scx"
+
+
+def run(path, out, **more):
+    """Lines that the policy printed, and its run."""
+    result = schedlab.run("mixed", str(path), cpus=4, topology="smt=2,llc=2", out=out, **more)
+    (run,) = result.runs.to_dicts()
+    lines = (out / "mixed" / run["policy"] / "seed-1" / "policy.log").read_text().splitlines()
+    return [line.partition(" ")[2] for line in lines], run
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_a_scheduler_of_several_files(checkout, tmp_path, simulator, need, monkeypatch, compiler):
+    from schedlab.policy.build import find_compiler
+
+    monkeypatch.setenv("CC", need(compiler))
+    find_compiler.cache_clear()
+    lines, result = run(checkout / "scheds/rust/scx_own", tmp_path / "out")
+    find_compiler.cache_clear()
+    assert (result["policy"], result["error"], result["physics"]) == ("scx_own", None, "ok")
+    assert lines == [
+        "answer 42 shared 7",
+        "cpus 4 table 1 2",
+        "page 0 word 0 full 1",
+        # As BPF has it, where x86 raises a signal.
+        "divided 0 100",
+        "signed 0 -7",
+        # NULL is the arena's first page, as on Linux.
+        "null 33",
+        "first page 44",
+        "locked 0",
+        # Each takes 512 bytes of 4,096.
+        "records 8",
+        "again 1",
+    ]
+
+
+def test_each_of_its_files_decides_its_hash(checkout):
+    folder = str(checkout / "scheds/rust/scx_own")
+    hashes = {load_policy(folder).content_hash}
+    for name in FILES:
+        if name.endswith((".h", ".c", ".rs")):
+            path = checkout / name
+            path.write_text(path.read_text() + "\n")
+            hashes.add(load_policy(folder).content_hash)
+    # All but a header that no file of the scheduler includes.
+    assert len(hashes) == 1 + len([name for name in FILES if name.endswith((".h", ".c", ".rs"))])
+
+
+def test_a_folder_of_ones_own(tmp_path, simulator):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "main.bpf.c").write_text(
+        "#include <scx/common.bpf.h>\nint other(void);\n"
+        + POLICY
+        + "s32 BPF_STRUCT_OPS_SLEEPABLE(own_init)\n"
+        '{\n\tbpf_printk("other %d", other());\n\treturn 0;\n}\nSCX_OPS_DEFINE(own_ops, ' + OPS + ");\n"
+    )
+    (folder / "second.bpf.c").write_text("int other(void) { return 5; }\n")
+    lines, result = run(folder, tmp_path / "out")
+    assert (result["policy"], result["error"], lines) == ("mine", None, ["other 5"])
+
+
+def test_a_folder_without_a_scheduler_is_refused(tmp_path):
+    assert main_file(tmp_path) is None
+    with pytest.raises(NotFoundError, match="is a folder without main.bpf.c"):
+        load_policy(f"{tmp_path}/")
