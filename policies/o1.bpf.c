@@ -32,6 +32,7 @@
  * @knob balance enum none=0,pull=1  none, as in the report, or an idle CPU pulls
  *       (default pull)
  * @work-conserving no  without balance, a CPU is idle beside the queues of others
+ * @starvation-free yes  a round is at most one slice for each task
  * @source report 3, sections 2.c and 3; I. Molnar's scheduler of Linux 2.6, for what
  *         a sleep leaves of a slice
  *
@@ -72,6 +73,7 @@ struct task_ctx {
 	u64 used_ns;		/* of its slice in that round */
 	u64 exec_ns;		/* its CPU time when it was last charged */
 	s32 cpu;		/* whose rounds these are */
+	bool has_stopped;	/* and was not queued since */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
@@ -181,6 +183,7 @@ void BPF_STRUCT_OPS(o1_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
 		return;
 	}
+	tc->has_stopped = false;
 	if (tc->cpu != cpu) {
 		tc->cpu = cpu;
 		tc->round = now;
@@ -249,8 +252,12 @@ void BPF_STRUCT_OPS(o1_running, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc)
+	if (!tc)
+		return;
+	/* Stopped and not queued: an attribute has changed. That begins no other slice. */
+	if (!tc->has_stopped)
 		enter_round(p, tc, scx_bpf_task_cpu(p));
+	tc->has_stopped = false;
 }
 
 /* A task that is interrupted has had its slice, however short it was. */
@@ -261,6 +268,7 @@ void BPF_STRUCT_OPS(o1_stopping, struct task_struct *p, bool runnable)
 	if (!tc)
 		return;
 	charge(p, tc);
+	tc->has_stopped = true;
 	if (runnable)
 		expire(tc);
 }

@@ -218,6 +218,16 @@ def test_o1_without_sleep_bookkeeping_would_be_gamed(play):
     assert played.shares()["gamer"] < 0.3
 
 
+def test_o1_change_of_an_attribute_begins_no_other_slice(play):
+    """Found by `schedlab check`: the change came just as the slice was used up, and the last task never ran."""
+    changer = task(
+        "c", 'loop = "forever", do = [{run = "1ms"}, {set = {priority = 1}}, {sleep = "1ms"}]', count=3
+    )
+    played = play(workload(changer, tick="1ms", horizon="1s"), "o1")
+    first = {turn.pid: turn.start_ns for turn in reversed(played.turns)}
+    assert len(first) == 3 and max(first.values()) <= 61_000_000
+
+
 def test_o1_last_task_goes_on_with_slices_of_its_own(play):
     played = play(
         workload(task("early", 'run = "300ms"'), task("late", 'run = "10ms"', arrival='"95ms"')), "o1"
