@@ -30,6 +30,7 @@
  *       longest queue, push from the longest to the shortest each period (default pull)
  * @knob wakeup_boost bool 0 1  boost (default 1)
  * @work-conserving no  pulling leaves two waiting, push waits for a period, caps park
+ * @starvation-free no  tasks that are boosted again and again keep those in UNDER waiting
  * @source L. Cherkasova, D. Gupta and A. Vahdat, Comparison of the three CPU
  *         schedulers in Xen, 2007; report 3, section 4, which set out from it
  *

@@ -26,6 +26,7 @@
  * @knob balance enum none=0,pull=1,longest=2,push=3  pull from the first or from the
  *       longest queue, push from the longest to the shortest each period (default pull)
  * @work-conserving no  pulling leaves two waiting, and push waits for a period
+ * @starvation-free no  tasks that never leave UNDER keep those in OVER waiting
  * @source report 3, section 4
  *
  * Read next: policies/credit.bpf.c, the original in Xen.

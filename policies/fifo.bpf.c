@@ -14,6 +14,7 @@
  * for 30 seconds.
  *
  * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @starvation-free no  a task that never blocks keeps its CPU
  * @source reports 2 and 4 (SCHED_FIFO at one priority); the textbooks' FCFS
  *
  * Read next: core/enqueue.c, where what is inserted here ends up.

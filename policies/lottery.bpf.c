@@ -19,6 +19,7 @@
  * @knob random_source enum bpf=0,lfsr16=1  source of the draws (default bpf)
  * @knob lfsr_seed count 1 65535  where lfsr16 starts (default 44257)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @starvation-free yes  each draw may be of any ticket
  * @source report 5, section 4.1.2; Waldspurger and Weihl, Lottery Scheduling, 1994
  *
  * Read next: policies/cfs.bpf.c, shares without chance.
@@ -34,7 +35,6 @@ char _license[] SEC("license") = "GPL";
 
 #define NR_QUEUES 64		/* a power of two; a task's is that of its pid */
 #define COMPENSATION_MAX 1024	/* times; keeps the sum of all tickets in range */
-
 const volatile u64 slice_ns = 10000000;
 const volatile u32 compensation = 0;
 const volatile u32 random_source = RANDOM_BPF;

@@ -26,6 +26,7 @@
  * @knob boost_ns ns 0 1000000000000  period of boosts (default 0, none)
  * @knob rotate bool 0 1  slices of one quantum at all levels, as in the report (default 0)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @starvation-free no  by default nothing boosts a task of the lowest level
  * @source report 5, section 4.1.3; R. H. and A. C. Arpaci-Dusseau, Operating
  *         Systems: Three Easy Pieces, chapter 8 (cumulative allotment, boost)
  *
@@ -40,7 +41,6 @@ char _license[] SEC("license") = "GPL";
 
 #define NR_LEVELS 4
 #define TOP_LEVEL (NR_LEVELS - 1)
-
 enum { ALLOTMENT_VISIT, ALLOTMENT_CUMULATIVE };
 
 const volatile u64 quantum_ns = 10000000;

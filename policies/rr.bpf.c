@@ -18,6 +18,7 @@
  *
  * @knob slice_ns ns 1 10000000000  slice (default 10 ms, as in report 5)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @starvation-free yes  each queued task has its turn in a round
  * @source report 5, section 4.1.1; xv6's scheduler
  *
  * Read next: include/scx/idle.h, then policies/priority.bpf.c, where some tasks are

@@ -16,6 +16,7 @@
  * @knob default_level count 0 98  level of tasks without priority (default 5)
  * @knob rt_priority bool 0 1  priorities count as in sched_setscheduler() (default 0)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @starvation-free no  a level that never empties keeps those below it waiting
  * @source reports 2 and 4 (SCHED_RR); POSIX.1-2017, 2.8.4, SCHED_RR; sched(7)
  *
  * Read next: policies/edf.bpf.c, where urgency follows from a deadline.

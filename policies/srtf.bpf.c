@@ -20,6 +20,7 @@
  * @knob alpha_percent percent 0 100  weight of the last burst (default 50)
  * @knob initial_ns ns 1 10000000000  first prediction of a task (default 10 ms)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @starvation-free no  tasks with less left that keep coming go before one with more
  * @source L. Schrage, A Proof of the Optimality of the Shortest Remaining Processing
  *         Time Discipline, 1968; A. Silberschatz et al., Operating System Concepts,
  *         section 5.3.2 (prediction)

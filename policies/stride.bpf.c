@@ -23,6 +23,7 @@
  *
  * @knob slice_ns ns 1 10000000000  quantum (default 10 ms)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @starvation-free yes  each pass comes before those that have run since
  * @source C. A. Waldspurger and W. E. Weihl, Stride Scheduling, 1995
  *
  * Read next: policies/eevdf.bpf.c, where short slices need not wait for long ones.
@@ -39,7 +40,6 @@ char _license[] SEC("license") = "GPL";
 #define STRIDE_DSQ 0
 #define TICKETS_MAX (1ULL << 20)	/* of one task; keeps products in range */
 #define PASS_SHIFT 16			/* passes are in 1/65536 ns per ticket */
-
 const volatile u64 slice_ns = 10000000;
 
 struct task_ctx {

@@ -26,6 +26,7 @@ from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabErr
 from ..paths import command_line
 from ..runs.folders import fresh_folder
 from .bench import register as register_bench
+from .check import register as register_check
 from .complete import complete_policy, complete_workload
 from .formats import register as register_formats
 from .group import OF_CHECKOUT, Group
@@ -365,6 +366,7 @@ def demo(
 
 
 register_bench(app)
+register_check(app)
 register_formats(app)
 register_load(app)
 register_new(app)

@@ -18,6 +18,7 @@ GROUPS = {
         "run": "schedlab run mixed -p rr,mlfq --seeds 10 --out out/mixed",
         "compare": "schedlab compare out/before out/after --fail-if 'wakeup_p99 > +5%'",
         "report": "schedlab report out/mixed",
+        "check": "schedlab check ./mine.bpf.c --budget 60s",
         "gantt": "schedlab gantt out/mixed/mixed/rr/seed-1 --from 0ms --to 50ms",
         "trace": "schedlab trace out/mixed/mixed/rr/seed-1 --format perfetto",
     },

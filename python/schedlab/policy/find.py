@@ -4,7 +4,7 @@
 A policy is one C file. Its header comment is also its manual: the idea, where
 it does badly, one `@knob NAME UNIT MIN MAX text` line per parameter (where each
 number has a meaning of its own, `@knob NAME enum WORD=N,WORD=N text`), and
-`@work-conserving yes|no reason`. This module reads that comment; it does not
+`@work-conserving yes|no reason`, `@starvation-free yes|no reason`. This module reads that comment; it does not
 compile (build.py does) and does not trust it: knobs are held against the
 symbols of the compiled file.
 
@@ -96,6 +96,8 @@ class Policy:
         What the policy declares; None: nothing.
     work_conserving_reason : str
         The words after it.
+    starvation_free : bool or None
+        Whether each runnable task runs in the end, as the policy declares; None: nothing is declared.
     source_text : str
         Where the policy comes from (`@source`), or empty.
     content_hash : str
@@ -110,6 +112,7 @@ class Policy:
     work_conserving_reason: str
     source_text: str
     content_hash: str
+    starvation_free: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,7 @@ def load_policy(name_or_path: str) -> Policy:
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from error
     header = _header_comment(text)
     knobs: dict[str, Knob] = {}
-    conserving, reason, source = None, "", ""
+    conserving, reason, source, starvation_free = None, "", "", None
     for line, words in _declarations(header):
         if words.startswith("@knob"):
             knob = _parse_knob(path, line, words)
@@ -238,7 +241,9 @@ def load_policy(name_or_path: str) -> Policy:
                 raise PolicyError(f"{path}:{line}: @knob {knob.name} is declared twice")
             knobs[knob.name] = knob
         elif words.startswith("@work-conserving"):
-            conserving, reason = _parse_conserving(path, line, words)
+            conserving, reason = _parse_answer(path, line, words)
+        elif words.startswith("@starvation-free"):
+            starvation_free, _ = _parse_answer(path, line, words)
         elif words.startswith("@source"):
             source = words.removeprefix("@source").strip()
     return Policy(
@@ -250,6 +255,7 @@ def load_policy(name_or_path: str) -> Policy:
         work_conserving_reason=reason,
         source_text=source,
         content_hash=_content_hash(path),
+        starvation_free=starvation_free,
     )
 
 
@@ -323,11 +329,12 @@ def _parse_named(path: Path, line: int, match: re.Match[str]) -> Knob:
     return Knob(name, "enum", min(names.values()), max(names.values()), " ".join(text.split()), line, names)
 
 
-def _parse_conserving(path: Path, line: int, words: str) -> tuple[bool, str]:
-    """Read `@work-conserving yes|no reason`."""
-    answer, _, reason = words.removeprefix("@work-conserving").strip().partition(" ")
+def _parse_answer(path: Path, line: int, words: str) -> tuple[bool, str]:
+    """Read `@work-conserving yes|no reason`, or another declaration of this form."""
+    name, _, rest = words.partition(" ")
+    answer, _, reason = rest.strip().partition(" ")
     if answer.rstrip(",;:.") not in ("yes", "no"):
-        raise PolicyError(f"{path}:{line}: @work-conserving must be followed by yes or no, not '{answer}'")
+        raise PolicyError(f"{path}:{line}: {name} must be followed by yes or no, not '{answer}'")
     return answer.startswith("yes"), reason.strip()
 
 

@@ -188,7 +188,7 @@ def read_sections(folder: Path, *, baseline: str | None = None) -> list[Section]
     if baseline is not None and baseline not in policies:
         raise UsageError(f"--baseline {baseline}: not in {folder}, which has {', '.join(policies)}")
     known = None if baseline else _stored_comparisons(folder)
-    groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str, int], list[Any]] = {}
     for run in runs:
         groups.setdefault((run["workload"], run["host"], run["cpus"]), []).append(run)
     base = folder if folder.is_dir() else folder.parent

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: MIT
+"""A broken property as files: a workload, the run that shows it, and a test.
+
+        out/check/mine/stall-1.toml     the world; its first lines say how it is run
+        out/check/mine/stall-1/         the run's directory, for `schedlab gantt` and `trace`
+        out/check/mine/test_mine_check.py   one test for each file that is there
+
+Invariant: what is written is enough to repeat the failure without the search.
+Read next: cli/check.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import api
+from ..errors import NotFoundError, SchedlabError, UsageError
+from ..policy.build import BuiltPolicy
+from ..runs.case import write_text
+from ..workload.find import load_workload
+from .search import Found
+from .trial import Finding
+from .world import World, to_toml
+
+#: Begins the line from which `--replay` reads how a world is run.
+MARK = "# schedlab check: "
+TEST = '''# SPDX-License-Identifier: MIT
+"""Worlds in which {name} once failed: it has to pass each of them.
+
+Run it with pytest, where the command `schedlab` is installed.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+POLICY = {policy!r}
+
+
+@pytest.mark.parametrize("world", sorted(HERE.glob("*.toml")), ids=lambda path: path.stem)
+def test_it_does_not_fail_again(world):
+    done = subprocess.run(
+        [sys.executable, "-m", "schedlab", "check", POLICY, "--replay", world],
+        capture_output=True, text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+'''
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Where a failure is.
+
+    Attributes
+    ----------
+    world : pathlib.Path or None
+        The workload's file; None: the workload was given, and has one.
+    run : pathlib.Path
+        Directory of the run.
+    run_command, replay_command : str
+        What repeats it.
+    """
+
+    world: Path | None
+    run: Path
+    run_command: str
+    replay_command: str
+
+
+def save(
+    world: World, finding: Finding, built: BuiltPolicy, folder: Path, *, number: int, workload_name: str = ""
+) -> Saved:
+    """Write the files of one failure.
+
+    Parameters
+    ----------
+    world : World
+        The smallest.
+    finding : Finding
+        What it breaks.
+    built : BuiltPolicy
+        The policy.
+    folder : pathlib.Path
+        Made where it is missing.
+    number : int
+        Of the failure, from 1.
+    workload_name : str, default ""
+        What the user has called the workload that was given.
+
+    Returns
+    -------
+    Saved
+        The files and commands.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    policy = _policy_word(built)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{finding.broken}-{number}.toml"
+    name = workload_name or str(path)
+    settings = [(f"{built.policy.name}.{key}", _in_words(built, key, value)) for key, value in world.settings]
+    options = ["--topology", world.topology] if world.topology else []
+    for key, words in settings:
+        options += ["--set", f"{key}={words}"]
+    command = [
+        "schedlab",
+        "run",
+        name,
+        "--policy",
+        policy,
+        "--cpus",
+        str(world.nr_cpus),
+        "--seed",
+        str(world.seed),
+    ]
+    run_command = shlex.join([*command, *options])
+    replay = shlex.join(["schedlab", "check", policy, "--replay", str(path)])
+    if not workload_name:
+        how = {
+            "property": finding.broken, "topology": world.topology, "seed": world.seed,
+            "settings": dict(world.settings),
+        }  # fmt: skip
+        head = (
+            f"# {finding.broken}: {finding.text.splitlines()[0]}\n# {run_command}\n{MARK}{json.dumps(how)}\n"
+        )
+        title = f"A {finding.broken} of {built.policy.name}, found by schedlab check"
+        write_text(path, head + to_toml(world, title=title))
+        write_text(
+            folder / f"test_{built.policy.name}_check.py", TEST.format(name=built.policy.name, policy=policy)
+        )
+    result = api.run(
+        name, policy, seeds=[world.seed], cpus=world.nr_cpus, topology=world.topology,
+        set=dict(settings), out=folder / path.stem,
+    )  # fmt: skip
+    return Saved(
+        world=None if workload_name else path,
+        run=Path(result.runs["directory"][0]),
+        run_command=run_command,
+        replay_command=run_command if workload_name else replay,
+    )
+
+
+def save_all(found: Sequence[Found], built: BuiltPolicy, folder: Path, given_name: str) -> list[Saved]:
+    """Write the files of each failure; see `save`. `given_name` is that of a workload that was given."""
+    return [
+        save(
+            each.smallest.world,
+            each.smallest.finding,
+            built,
+            folder,
+            number=number,
+            workload_name=given_name if each.smallest.world.given else "",
+        )
+        for number, each in enumerate(found, 1)
+    ]
+
+
+def read_world(path: Path) -> World:
+    """Read a world that `save` has written, or a workload that a person has edited since.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A workload.
+
+    Returns
+    -------
+    World
+        With its tasks given.
+
+    Raises
+    ------
+    NotFoundError, SpecError
+        If there is no such file, or it is no workload.
+    UsageError
+        If its first lines do not say how it is run.
+    """
+    workload = load_workload(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
+    marked = [line for line in text.splitlines() if line.startswith(MARK)]
+    try:
+        how = json.loads(marked[0].removeprefix(MARK))
+        settings = tuple((str(key), int(value)) for key, value in how["settings"].items())
+        topology, seed = str(how["topology"]), int(how["seed"])
+    except (IndexError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"{path}: no line '{MARK.strip()} {{...}}' says how it is run; give it with --workload instead"
+        ) from error
+    return World(
+        nr_cpus=workload.cpus,
+        topology=topology,
+        tick_ns=workload.tick_ns,
+        groups=(),
+        settings=settings,
+        seed=seed,
+        horizon_ns=0,
+        given=workload,
+        nr_cpus_min=max(1, workload.cpus_min),
+    )
+
+
+def check_settings(world: World, built: BuiltPolicy) -> World:
+    """Refuse a world whose knobs the policy does not have any more.
+
+    Parameters
+    ----------
+    world : World
+        As read.
+    built : BuiltPolicy
+        The policy.
+
+    Returns
+    -------
+    World
+        The same.
+
+    Raises
+    ------
+    UsageError
+        If there is such a knob; the message names it.
+    """
+    for key, _ in world.settings:
+        if key not in built.policy.knobs:
+            raise UsageError(
+                f"the world sets {key}, which {built.policy.name} does not have; edit its first lines"
+            )
+    return world
+
+
+def _policy_word(built: BuiltPolicy) -> str:
+    """How a policy is named on the command line."""
+    from ..policy.find import find_policy
+
+    try:
+        is_ours = find_policy(built.policy.name) == built.policy.path
+    except SchedlabError:
+        is_ours = False
+    return built.policy.name if is_ours else str(built.policy.path)
+
+
+def _in_words(built: BuiltPolicy, key: str, value: int) -> str:
+    """A knob's value as `--set` takes it."""
+    knob = built.policy.knobs[key]
+    for name, number in knob.names.items():
+        if number == value:
+            return name
+    if knob.unit == "bool":
+        return "yes" if value else "no"
+    return f"{value}{knob.unit}" if knob.unit in ("ns", "us", "ms", "s") else str(value)

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: MIT
+"""Search worlds for one that breaks a policy, on all CPUs, until the time is used up.
+
+Worlds are drawn in batches. Batch b of seed s draws the same worlds each time, whatever else
+is found, so that a number of batches can be repeated; within a batch, half of the worlds are
+neighbours of the one whose tasks waited longest so far: the nearest to a stall.
+
+        batch 0, 1, 2 ... -> a process each -> findings -> shrunk here -> Report
+
+Invariant: what is reported has failed again in a new simulator process; a failure that
+does not is called a defect of schedlab.
+Read next: world.py; cli/check.py, which prints the report.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from ..errors import SchedlabError
+from ..policy.build import BuiltPolicy
+from .shrink import Shrunk, shrink
+from .trial import Finding, Laboratory, NeverWorse
+from .world import World, change_world, draw_world, slice_of
+
+#: Worlds of a batch: a second's worth, so that Ctrl-C and the budget are kept.
+BATCH_WORLDS = 100
+#: One world in so many is run twice, to see that both runs are equal.
+REPEATED_ONE_IN = 50
+
+
+@dataclass(frozen=True)
+class Task:
+    """A policy and what is held against it, as a process of the search gets it."""
+
+    built: BuiltPolicy
+    properties: frozenset[str]
+    seed: int
+    never_worse: NeverWorse | None = None
+    given: World | None = None
+    are_chosen: bool = False
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The properties that are held against the policy: those it declares, unless they were asked for."""
+        waived = set()
+        if self.are_chosen:
+            return self.properties
+        if self.built.policy.starvation_free is False:
+            waived.add("stall")
+        if not self.built.policy.work_conserving:
+            waived.add("work")
+        return self.properties - waived
+
+    def laboratory(self) -> Laboratory:
+        """A new one; to be closed."""
+        return Laboratory(self.built, properties=self.held, never_worse=self.never_worse)
+
+
+@dataclass
+class Batch:
+    """What one batch has shown."""
+
+    nr_worlds: int = 0
+    nr_repeated: int = 0
+    failed: list[tuple[World, Finding]] = field(default_factory=list)
+    longest_wait_ns: int = 0
+    roles: set[str] = field(default_factory=set)
+    cpus: set[int] = field(default_factory=set)
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A broken property, with the first world that broke it and the smallest."""
+
+    first: World
+    smallest: Shrunk
+    nr_seen: int = 1
+
+
+@dataclass
+class Report:
+    """What a search has done and found.
+
+    Attributes
+    ----------
+    found : list of Found
+        One for each kind of failure.
+    nr_worlds : int
+        Worlds that were tried, without those of shrinking.
+    nr_repeated : int
+        Of those, how many were run twice, with equal records.
+    seconds : float
+        On the wall clock.
+    longest_wait_ns : int
+        Of all worlds without a failure.
+    roles, cpus : set
+        Roles of tasks and numbers of CPUs that were tried.
+    is_interrupted : bool
+        Whether Ctrl-C has ended it.
+    """
+
+    found: list[Found] = field(default_factory=list)
+    nr_worlds: int = 0
+    nr_repeated: int = 0
+    seconds: float = 0.0
+    longest_wait_ns: int = 0
+    roles: set[str] = field(default_factory=set)
+    cpus: set[int] = field(default_factory=set)
+    is_interrupted: bool = False
+
+    def add(self, batch: Batch) -> None:
+        """Count what a batch has done."""
+        self.nr_worlds += batch.nr_worlds
+        self.nr_repeated += batch.nr_repeated
+        self.longest_wait_ns = max(self.longest_wait_ns, batch.longest_wait_ns)
+        self.roles |= batch.roles
+        self.cpus |= batch.cpus
+
+
+def do_batch(task: Task, number: int, nr_worlds: int = BATCH_WORLDS) -> Batch:
+    """Try the worlds of one batch.
+
+    Parameters
+    ----------
+    task : Task
+        The policy.
+    number : int
+        Of the batch, from 0.
+    nr_worlds : int, default 100
+        How many.
+
+    Returns
+    -------
+    Batch
+        What they have shown; with `error` where the simulator itself failed.
+    """
+    rng = random.Random(f"{task.seed}/{number}")
+    policy, values = task.built.policy, task.built.values
+    batch = Batch()
+    nearest: tuple[int, World] | None = None
+    with task.laboratory() as laboratory:
+        for at in range(nr_worlds):
+            if nearest is not None and rng.random() < 0.5:
+                world = change_world(rng, nearest[1], policy, values)
+            else:
+                world = draw_world(rng, policy, values, task.given)
+            try:
+                trial = laboratory.try_world(world)
+                if at % REPEATED_ONE_IN == 0:
+                    again = laboratory.try_world(world)
+                    if again.record_hash != trial.record_hash:
+                        raise SchedlabError(
+                            f"two runs of one world differ (seed {task.seed}, batch {number}, {at})"
+                        )
+                    batch.nr_repeated += 1
+            except SchedlabError as error:
+                batch.error = str(error)
+                break
+            batch.nr_worlds += 1
+            batch.roles |= {group.role for group in world.groups}
+            batch.cpus.add(world.nr_cpus)
+            if trial.finding is not None:
+                batch.failed.append((world, trial.finding))
+            elif nearest is None or trial.longest_wait_ns > nearest[0]:
+                nearest = (trial.longest_wait_ns, world)
+                batch.longest_wait_ns = trial.longest_wait_ns
+    return batch
+
+
+def search(
+    task: Task,
+    *,
+    budget_seconds: float,
+    nr_worlds_max: int | None = None,
+    nr_processes: int | None = None,
+    finds_all: bool = False,
+    corpus: Sequence[World] = (),
+    on_progress: Callable[[Report], None] = lambda report: None,
+) -> Report:
+    """Search until a property is broken, or the budget is used up.
+
+    Parameters
+    ----------
+    task : Task
+        The policy and what is held against it.
+    budget_seconds : float
+        On the wall clock, shrinking included.
+    nr_worlds_max : int, optional
+        Also an end; rounded up to whole batches.
+    nr_processes : int, optional
+        Default: one for each CPU of this machine.
+    finds_all : bool, default False
+        Go on to the end of the budget after the first failure.
+    corpus : sequence of World
+        Tried first.
+    on_progress : callable
+        Called after each batch.
+
+    Returns
+    -------
+    Report
+        What was done and found.
+
+    Raises
+    ------
+    SchedlabError
+        If the simulator itself fails.
+    """
+    begun = time.monotonic()
+    report = Report()
+    seen: dict[str, Found] = {}
+    slice_ns = slice_of(task.built.policy, task.built.values)
+    laboratory = task.laboratory()
+
+    def take(world: World, finding: Finding) -> None:
+        known = seen.get(finding.signature)
+        if known is not None:
+            seen[finding.signature] = Found(known.first, known.smallest, known.nr_seen + 1)
+            return
+        _confirm(task, world, finding)
+        left = begun + budget_seconds - time.monotonic()
+        small = shrink(laboratory, world, finding, slice_ns=slice_ns, seconds_max=min(30.0, max(5.0, left)))
+        seen[finding.signature] = Found(world, small)
+
+    def is_over() -> bool:
+        enough = nr_worlds_max is not None and report.nr_worlds >= nr_worlds_max
+        return enough or time.monotonic() - begun >= budget_seconds or bool(seen and not finds_all)
+
+    try:
+        for world in corpus:
+            trial = laboratory.try_world(world)
+            report.nr_worlds += 1
+            if trial.finding is not None:
+                take(world, trial.finding)
+        if not is_over():
+            _search_in_processes(task, nr_processes or os.cpu_count() or 1, report, take, is_over, on_progress,
+                                 nr_worlds_max)  # fmt: skip
+    except KeyboardInterrupt:
+        report.is_interrupted = True
+    finally:
+        laboratory.close()
+    report.found = [*seen.values()]
+    report.seconds = time.monotonic() - begun
+    return report
+
+
+def _search_in_processes(
+    task: Task,
+    nr_processes: int,
+    report: Report,
+    take: Callable[[World, Finding], None],
+    is_over: Callable[[], bool],
+    on_progress: Callable[[Report], None],
+    nr_worlds_max: int | None,
+) -> None:
+    """Hand out batches in their order, and take in what they find in that order."""
+    context = multiprocessing.get_context("spawn")
+    next_out = next_in = 0
+    pending: dict[int, Future[Batch]] = {}
+    last = None if nr_worlds_max is None else -(-nr_worlds_max // BATCH_WORLDS)
+    with ProcessPoolExecutor(nr_processes, mp_context=context) as pool:
+        try:
+            while not is_over():
+                while len(pending) < 2 * nr_processes and (last is None or next_out < last):
+                    pending[next_out] = pool.submit(do_batch, task, next_out)
+                    next_out += 1
+                if not pending:
+                    break
+                wait(pending.values(), timeout=1.0, return_when=FIRST_COMPLETED)
+                while next_in in pending and pending[next_in].done():
+                    batch = pending.pop(next_in).result()
+                    next_in += 1
+                    report.add(batch)
+                    if batch.error is not None:
+                        raise SchedlabError(batch.error)
+                    for world, finding in batch.failed:
+                        take(world, finding)
+                    on_progress(report)
+                    if is_over():
+                        break
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _confirm(task: Task, world: World, finding: Finding) -> None:
+    """Have a failure fail again in a new process; raise where it does not."""
+    with task.laboratory() as laboratory:
+        again = laboratory.try_world(world).finding
+    if again is None or again.signature != finding.signature:
+        what = "does not fail" if again is None else f"fails otherwise ({again.text})"
+        raise SchedlabError(
+            f"a failure does not repeat: {finding.text}; in a new process the same world {what}: "
+            "this is a defect of schedlab, please report it"
+        )

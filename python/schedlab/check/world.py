@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: MIT
+"""A world: a small machine and a few tasks, drawn at random, as a workload.
+
+Most schedulers that break do so on one or two CPUs with two or three tasks, when things
+happen at once. So machines are small, times come from a coarse grid on which they
+coincide (nothing, a tick, a slice, a nanosecond more or less), and each world has only
+some of the roles that a task can have: with all of them in every world, one would
+hide what another provokes (swarm testing; Groce and others, 2012).
+
+        Random -> draw_world() -> World -> to_toml() -> parse_workload()
+                                    |
+                    simpler_worlds(): what a failure is shrunk by
+
+Invariant: every world that is drawn, and every one that it can be shrunk to, is a
+valid workload, in which no task waits for another one indefinitely but for a CPU.
+Read next: trial.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..policy.find import Knob, Policy
+from ..units import format_duration
+from ..workload.model import Workload
+
+MS = 1_000_000
+#: How long a world lasts. Long enough for hundreds of slices, and for a task to be missed.
+HORIZON_NS = 1_000 * MS
+#: Shorter ones only make a world of a minute long to simulate.
+TIME_NS_MIN = 200_000
+TICKS_NS = (1 * MS, 4 * MS, 10 * MS)
+#: CPUs, and how often each number is drawn.
+CPUS = {1: 35, 2: 35, 3: 10, 4: 15, 8: 5}
+TOPOLOGIES = ("", "smt=2", "llc=2", "smt=2,llc=4")
+ROLES = ("hog", "sleeper", "yielder", "pair", "forker", "locker", "changer")
+NR_GROUPS_MAX = 6
+#: A longer slice keeps tasks waiting because its user wants it so.
+KNOB_TIME_NS_MAX = 100 * MS
+#: A knob stays at its default so often: a bad value of one is the user's choice.
+KNOB_DEFAULT_SHARE = 0.85
+_ATTRIBUTES: dict[str, tuple[int, ...]] = {
+    # Two orders of magnitude: with more, a long wait may be what its user asks for.
+    "weight": (10, 100, 1000),
+    "priority": (0, 1, 5, 98),
+    "tickets": (10, 100, 1000),
+    "credits": (10, 256, 1000),
+    "group": (1, 2),
+}
+_TIMED_ATTRIBUTES = ("deadline", "burst")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One step: `verb` is `run`, `sleep`, `yield`, `locked` (run with the lock held) or `set`."""
+
+    verb: str
+    time_ns: int = 0
+    name: str = ""
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tasks of one role.
+
+    Attributes
+    ----------
+    role : str
+        One of `ROLES`. The tasks of a `pair` send bytes to each other, the first one's
+        run before the second's; a `forker` starts a child each round, which runs `child_ns`.
+    phases : tuple of Phase
+        What the task does, `rounds` times; 0: until the end.
+    """
+
+    role: str
+    phases: tuple[Phase, ...]
+    rounds: int = 0
+    count: int = 1
+    arrival_ns: int = 0
+    affinity: tuple[int, ...] = ()
+    attributes: tuple[tuple[str, int], ...] = ()
+    child_ns: int = 0
+    is_awaited: bool = True
+
+
+@dataclass(frozen=True)
+class World:
+    """A machine, its tasks, and the policy's knobs that are not at their defaults.
+
+    With `given`, its tasks are those of that workload, and there are no groups.
+    """
+
+    nr_cpus: int
+    topology: str
+    tick_ns: int
+    groups: tuple[Group, ...]
+    settings: tuple[tuple[str, int], ...] = ()
+    seed: int = 1
+    horizon_ns: int = HORIZON_NS
+    given: Workload | None = None
+    nr_cpus_min: int = 1
+
+    @property
+    def nr_tasks(self) -> int:
+        """Tasks that are there without those that others start."""
+        return sum(group.count * (2 if group.role == "pair" else 1) for group in self.groups)
+
+    @property
+    def size(self) -> int:
+        """How much a person has to read to understand it; what shrinking makes small."""
+        phases = sum(len(group.phases) + (group.rounds > 1) for group in self.groups)
+        given = sum(len(g.attributes) + bool(g.affinity) + bool(g.arrival_ns) for g in self.groups)
+        machine = self.nr_cpus + 2 * bool(self.topology) + len(self.settings)
+        return 4 * self.nr_tasks + 2 * phases + given + machine
+
+
+# ---- drawing ------------------------------------------------------------------
+
+
+def slice_of(policy: Policy, values: dict[str, int]) -> int:
+    """Find the time for which a policy lets a task run, by the name of its knob.
+
+    Parameters
+    ----------
+    policy : Policy
+        Its knobs.
+    values : dict of str to int
+        Their values, in each knob's unit.
+
+    Returns
+    -------
+    int
+        Nanoseconds; Linux's 20 ms where no knob is called so.
+    """
+    for name, knob in policy.knobs.items():
+        if knob.unit == "ns" and ("slice" in name or "quantum" in name) and values.get(name):
+            return values[name]
+    return 20 * MS
+
+
+class _Drawer:
+    """Draws the parts of one world."""
+
+    def __init__(self, rng: random.Random, policy: Policy, values: dict[str, int]):
+        self.rng = rng
+        self.policy = policy
+        self.tick_ns = rng.choice(TICKS_NS)
+        self.slice_ns = slice_of(policy, values)
+        self.nr_cpus = rng.choices([*CPUS], [*CPUS.values()])[0]
+        is_kept = [rng.random() < 0.5 for _ in ROLES]
+        self.roles = [role for role, keep in zip(ROLES, is_kept, strict=True) if keep] or ["hog"]
+        #: Whether tasks of this world have attributes, masks, times of arrival of their own.
+        self.has = {name: rng.random() < 0.4 for name in ("attributes", "affinity", "arrival")}
+
+    def time(self) -> int:
+        """A length that another task is likely to have, too."""
+        grid = (
+            TIME_NS_MIN, self.tick_ns, self.slice_ns, self.slice_ns - 1, self.slice_ns + 1, self.tick_ns - 1,
+            2 * self.slice_ns, 500_000, 5 * MS, 30 * MS,
+        )  # fmt: skip
+        return min(max(TIME_NS_MIN, self.rng.choice(grid)), 100 * MS)
+
+    def attributes(self) -> tuple[tuple[str, int], ...]:
+        """Values of one or two attributes."""
+        names = self.rng.sample([*_ATTRIBUTES, *_TIMED_ATTRIBUTES], self.rng.randint(1, 2))
+        return tuple((name, self.value(name)) for name in names)
+
+    def value(self, name: str) -> int:
+        """A value of an attribute."""
+        return self.time() if name in _TIMED_ATTRIBUTES else self.rng.choice(_ATTRIBUTES[name])
+
+    def phases(self, role: str) -> tuple[Phase, ...]:
+        """What a task of a role does in a round."""
+        run = Phase("run", self.time())
+        if role == "hog":
+            return (Phase("run", 100 * MS),)
+        if role == "sleeper":
+            return (run, Phase("sleep", self.time()))
+        if role == "yielder":
+            return (run, Phase("yield"))
+        if role == "locker":
+            return (Phase("locked", self.time()), self.rng.choice((run, Phase("sleep", self.time()))))
+        if role == "changer":
+            name = self.rng.choice([*_ATTRIBUTES])
+            changes = [
+                Phase("set", name=name, value=value) for value in self.rng.sample(_ATTRIBUTES[name], 2)
+            ]
+            return (changes[0], run, changes[1], Phase("sleep", self.time()))
+        return (run, *((Phase("sleep", self.time()),) if role == "forker" else ()))
+
+    def group(self) -> Group:
+        """Tasks of one role."""
+        role = self.rng.choice(self.roles)
+        rng = self.rng
+        mask: tuple[int, ...] = ()
+        if self.has["affinity"] and self.nr_cpus > 1 and rng.random() < 0.6:
+            mask = tuple(sorted(rng.sample(range(self.nr_cpus), rng.randint(1, max(1, self.nr_cpus - 1)))))
+        return Group(
+            role=role,
+            phases=self.phases(role),
+            rounds=0 if role != "forker" and rng.random() < 0.7 else rng.choice((1, 2, 10, 100)),
+            count=1 if role == "pair" else rng.choice((1, 1, 1, 2, 3)),
+            arrival_ns=rng.choice((0, self.tick_ns, self.slice_ns, 5 * MS)) if self.has["arrival"] else 0,
+            affinity=mask,
+            attributes=self.attributes() if self.has["attributes"] and rng.random() < 0.7 else (),
+            child_ns=self.time() if role == "forker" else 0,
+            is_awaited=rng.random() < 0.5,
+        )
+
+
+def draw_world(
+    rng: random.Random, policy: Policy, values: dict[str, int], given: World | None = None
+) -> World:
+    """Draw a world.
+
+    Parameters
+    ----------
+    rng : random.Random
+        Source of all choices.
+    policy : Policy
+        Whose knobs are drawn, and whose slice times coincide with.
+    values : dict of str to int
+        The defaults of its knobs.
+    given : World, optional
+        Whose tasks are kept: only machine, seed and knobs are drawn.
+
+    Returns
+    -------
+    World
+        Valid for `parse_workload`.
+    """
+    settings = tuple(
+        (name, rng.choice(_bounds(knob)))
+        for name, knob in policy.knobs.items()
+        if rng.random() >= KNOB_DEFAULT_SHARE
+    )
+    drawer = _Drawer(rng, policy, values | dict(settings))
+    # Small worlds first: most failures need no more than two or three tasks.
+    nr_groups = rng.choices(range(1, NR_GROUPS_MAX + 1), (15, 30, 25, 15, 10, 5))[0]
+    fitting = [
+        t for t in TOPOLOGIES if not t or (drawer.nr_cpus % 2 == 0 and ("4" not in t or drawer.nr_cpus > 2))
+    ]
+    topology = rng.choice(fitting) if rng.random() < 0.4 else ""
+    if given is not None:
+        nr_cpus = max(drawer.nr_cpus, given.nr_cpus_min)
+        topology = topology if nr_cpus == drawer.nr_cpus else ""
+        return replace(
+            given, nr_cpus=nr_cpus, topology=topology, settings=settings, seed=rng.randrange(1, 1 << 16)
+        )
+    return World(
+        nr_cpus=drawer.nr_cpus,
+        topology=topology,
+        tick_ns=drawer.tick_ns,
+        groups=tuple(drawer.group() for _ in range(nr_groups)),
+        settings=settings,
+        seed=rng.randrange(1, 1 << 16),
+    )
+
+
+def _bounds(knob: Knob) -> list[int]:
+    """Values of a knob that are worth a try: each name, or the smallest and the largest."""
+    largest = min(knob.maximum, KNOB_TIME_NS_MAX) if knob.unit == "ns" else knob.maximum
+    return [*knob.names.values()] if knob.names else [knob.minimum, max(knob.minimum, largest)]
+
+
+def change_world(rng: random.Random, world: World, policy: Policy, values: dict[str, int]) -> World:
+    """Draw a neighbour of a world: one group is drawn anew, joined, or left out."""
+    if world.given:
+        return draw_world(rng, policy, values, world)
+    other = draw_world(rng, policy, values)
+    group = rng.choice(other.groups)
+    mask = tuple(cpu for cpu in group.affinity if cpu < world.nr_cpus)
+    group = replace(group, affinity=mask)
+    groups = list(world.groups)
+    at = rng.randrange(len(groups))
+    if rng.random() < 0.5 or len(groups) == NR_GROUPS_MAX:
+        groups[at] = group
+    else:
+        groups.insert(at, group)
+    return replace(world, groups=tuple(groups), seed=other.seed)
+
+
+# ---- as a workload --------------------------------------------------------------
+
+
+def to_toml(
+    world: World, *, title: str = "A world drawn by schedlab check", horizon_ns: int | None = None
+) -> str:
+    """Write a world as a workload.
+
+    Parameters
+    ----------
+    world : World
+        What to write.
+    title : str
+        Its title; without quotes.
+    horizon_ns : int, optional
+        How long it lasts; default: as the world says.
+
+    Returns
+    -------
+    str
+        What `schedlab run` takes; topology and knobs are options of that.
+    """
+    lines = [
+        "[workload]", f'title = "{title}"', 'question = "Does every task get its turn?"',
+        f'tick = "{format_duration(world.tick_ns)}"', f"cpus = {world.nr_cpus}", 'jitter = "0s"',
+        f'horizon = "{format_duration(horizon_ns or world.horizon_ns)}"',
+    ]  # fmt: skip
+    objects = []
+    tasks: list[str] = []
+    for number, group in enumerate(world.groups):
+        name = chr(ord("a") + number)
+        if group.role == "pair":
+            objects += ["", "[[pipe]]", f'name = "{name}-there"', "", "[[pipe]]", f'name = "{name}-back"']
+        tasks += _tasks_of(group, name)
+    if any(phase.verb == "locked" for group in world.groups for phase in group.phases):
+        objects += ["", "[[lock]]", 'name = "m"']
+    return "\n".join([*lines, *objects, *tasks]) + "\n"
+
+
+def _tasks_of(group: Group, name: str) -> list[str]:
+    """The `[[task]]` tables of a group."""
+    steps = [step for phase in group.phases for step in _steps(phase)]
+    if group.role == "pair":
+        there, back = f'"{name}-there"', f'"{name}-back"'
+        first = [*steps, f"{{send = {there}}}", f"{{recv = {back}}}"]
+        second = [f"{{recv = {there}}}", *steps, f"{{send = {back}}}"]
+        return [*_task(group, f"{name}-1", first), *_task(group, f"{name}-2", second)]
+    if group.role != "forker":
+        return _task(group, name, steps)
+    wait = ['"wait"'] if group.is_awaited else []
+    child = ["", "[[task]]", f'name = "{name}-child"', 'arrival = "spawned"',
+             f'phases = [{{run = "{format_duration(group.child_ns)}"}}]']  # fmt: skip
+    return [*_task(group, name, [f'{{spawn = "{name}-child"}}', *steps, *wait]), *child]
+
+
+def _task(group: Group, name: str, steps: Sequence[str]) -> list[str]:
+    """One `[[task]]` table."""
+    lines = ["", "[[task]]", f'name = "{name}"']
+    if group.count > 1:
+        lines.append(f"count = {group.count}")
+    if group.arrival_ns:
+        lines.append(f'arrival = "{format_duration(group.arrival_ns)}"')
+    if group.affinity:
+        lines.append(f"affinity = {[*group.affinity]}")
+    for key, value in group.attributes:
+        lines.append(
+            f'{key} = "{format_duration(value)}"' if key in _TIMED_ATTRIBUTES else f"{key} = {value}"
+        )
+    body = ", ".join(steps)
+    if group.rounds != 1:
+        rounds = group.rounds or '"forever"'
+        body = f"{{loop = {rounds}, do = [{body}]}}"
+    return [*lines, f"phases = [{body}]"]
+
+
+def _steps(phase: Phase) -> list[str]:
+    """A phase as TOML."""
+    if phase.verb == "yield":
+        return ['"yield"']
+    if phase.verb == "set":
+        return [f"{{set = {{{phase.name} = {phase.value}}}}}"]
+    time = f'"{format_duration(phase.time_ns)}"'
+    if phase.verb == "locked":
+        return ['{lock = "m"}', f"{{run = {time}}}", '{unlock = "m"}']
+    return [f"{{{phase.verb} = {time}}}"]
+
+
+# ---- smaller ones -------------------------------------------------------------
+
+
+def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
+    """List worlds that are simpler by one step, those that save most first.
+
+    Parameters
+    ----------
+    world : World
+        One that fails.
+    default_slice_ns : int
+        The policy's slice; times near it are rounded to it last.
+
+    Yields
+    ------
+    World
+        Each is to be tried in place of the other.
+    """
+    groups = world.groups
+    if len(groups) > 1:
+        for at in range(len(groups)):
+            yield replace(world, groups=groups[:at] + groups[at + 1 :])
+    for nr_cpus in [n for n in CPUS if world.nr_cpus_min <= n < world.nr_cpus]:
+        yield _on_cpus(world, nr_cpus)
+    if world.topology:
+        yield replace(world, topology="")
+    for at in range(len(world.settings)):
+        yield replace(world, settings=world.settings[:at] + world.settings[at + 1 :])
+    for at, group in enumerate(groups):
+        for simpler in _simpler_groups(group, world.tick_ns, default_slice_ns):
+            yield replace(world, groups=(*groups[:at], simpler, *groups[at + 1 :]))
+    if world.seed != 1:
+        yield replace(world, seed=1)
+    if world.tick_ns != MS and not world.given:
+        yield replace(world, tick_ns=MS)
+
+
+def _on_cpus(world: World, nr_cpus: int) -> World:
+    """The same tasks on fewer CPUs."""
+    groups = tuple(
+        replace(group, affinity=tuple(cpu for cpu in group.affinity if cpu < nr_cpus))
+        for group in world.groups
+    )
+    return replace(world, nr_cpus=nr_cpus, topology=world.topology if nr_cpus % 4 == 0 else "", groups=groups)
+
+
+def _simpler_groups(group: Group, tick_ns: int, slice_ns: int) -> Iterator[Group]:
+    """Groups that are simpler by one step."""
+    if group.role not in ("hog", "sleeper"):
+        yield Group("sleeper", (Phase("run", MS), Phase("sleep", MS)), affinity=group.affinity)
+    if group.role != "hog":
+        yield Group("hog", (Phase("run", 100 * MS),), affinity=group.affinity, attributes=group.attributes)
+    if group.count > 1:
+        yield replace(group, count=group.count - 1)
+    if group.affinity:
+        yield replace(group, affinity=())
+    for at in range(len(group.attributes)):
+        yield replace(group, attributes=group.attributes[:at] + group.attributes[at + 1 :])
+    if group.arrival_ns:
+        yield replace(group, arrival_ns=0)
+    for rounds in (1, 2, 10):
+        if group.rounds > rounds:
+            yield replace(group, rounds=rounds)
+    if len(group.phases) > 1:
+        for at in range(len(group.phases)):
+            rest = group.phases[:at] + group.phases[at + 1 :]
+            if group.rounds or any(phase.verb in ("run", "locked") for phase in rest):
+                yield replace(group, phases=rest)
+    for at, phase in enumerate(group.phases):
+        for time_ns in (MS, tick_ns, slice_ns, 5 * MS):
+            is_simpler = _roundness(time_ns) < _roundness(phase.time_ns)
+            if phase.time_ns and is_simpler and phase.time_ns != 100 * MS:
+                changed = replace(phase, time_ns=time_ns)
+                yield replace(group, phases=(*group.phases[:at], changed, *group.phases[at + 1 :]))
+    if group.child_ns not in (0, MS):
+        yield replace(group, child_ns=MS)
+
+
+def _roundness(time_ns: int) -> tuple[int, int]:
+    """How long a time is to read, then how large it is."""
+    return len(format_duration(time_ns)), time_ns

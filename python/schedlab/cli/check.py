@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab check`: find the workload and the machine that break a policy.
+
+Exit status: 0, no counter-example within the budget; 1, one was found.
+Read next: check/search.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import EXIT_CHECK_FAILED, UsageError, did_you_mean
+from ..units import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..check.save import Saved
+    from ..check.search import Report, Task
+    from ..check.trial import NeverWorse
+    from ..check.world import World
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command()(check)
+
+
+def check(
+    policy: Annotated[str, typer.Argument(help="A name, or a C file.")],
+    budget: Annotated[str, typer.Option(help="How long to search, such as 60s.")] = "60s",
+    worlds: Annotated[
+        int | None, typer.Option(min=1, help="Also stop after so many worlds; rounded up to hundreds.")
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="Keep to its tasks, and draw only machine, seed and knobs.")
+    ] = None,
+    properties: Annotated[
+        str | None,
+        typer.Option("--property", metavar="NAME,...", help="Of error, stall, work, worse; default: all."),
+    ] = None,
+    never_worse_than: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help="Also find where this policy does better, in --metric."),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="For --never-worse-than.")] = "wakeup_p99",
+    by: Annotated[str, typer.Option(help="How much worse is allowed.")] = "20%",
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 1,
+    is_all: Annotated[
+        bool, typer.Option("--all", help="Use the whole budget; default: stop at the first failure.")
+    ] = False,
+    replay: Annotated[
+        list[Path], typer.Option(help="Only this file that a check has written; may be given again.")
+    ] = [],  # noqa: B006, Typer copies it
+    corpus: Annotated[Path | None, typer.Option(help="Folder of such files, which are tried first.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for failures; default: out/check/POLICY.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Search for a workload and a machine that break a policy, and show the smallest."""
+    from ..check.save import check_settings, read_world, save_all
+    from ..check.search import Task, search
+    from ..policy.build import build_policy
+    from ..policy.find import load_policy
+    from ..show.check import as_junit, show_report
+
+    chosen = _properties(properties)
+    built = build_policy(load_policy(policy))
+    never_worse = None if never_worse_than is None else _never_worse(never_worse_than, metric, by)
+    task = Task(
+        built=built,
+        properties=chosen - (frozenset() if never_worse else {"worse"}),
+        seed=seed,
+        never_worse=never_worse,
+        are_chosen=properties is not None,
+        given=None if workload is None else _given(workload),
+    )
+    paths = [*replay, *(sorted(corpus.glob("*.toml")) if corpus else [])]
+    known = [check_settings(read_world(path), built) for path in paths]
+    seconds = parse_duration(budget, place="--budget") / 1e9
+    report = search(
+        task,
+        budget_seconds=0 if replay else seconds,
+        nr_worlds_max=worlds,
+        finds_all=is_all,
+        corpus=known,
+        on_progress=_progress(as_json, seconds),
+    )
+    given_name = workload or (str(paths[0]) if paths else "")
+    saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, given_name)
+    if junit is not None:
+        junit.write_text(as_junit(report, task), encoding="utf-8")
+    if as_json:
+        print(json.dumps(_as_json(report, task, saved)))
+    else:
+        show_report(report, task, saved)
+    if report.found:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _properties(given: str | None) -> frozenset[str]:
+    """The properties that `--property` names; default: all."""
+    from ..check.trial import PROPERTIES
+
+    chosen = [*PROPERTIES] if given is None else [word.strip() for word in given.split(",")]
+    for word in chosen:
+        if word not in PROPERTIES:
+            hint = did_you_mean(word, PROPERTIES)
+            raise UsageError(f"--property {word}: unknown{hint}; known are {', '.join(PROPERTIES)}")
+    return frozenset(chosen)
+
+
+def _never_worse(policy: str, metric: str, by: str) -> NeverWorse:
+    """The comparison that `--never-worse-than` asks for."""
+    from ..check.trial import NeverWorse
+    from ..metrics.dictionary import find_metric
+    from ..policy.build import build_policy
+    from ..policy.find import load_policy
+
+    found = find_metric(metric)
+    if found.level != "run" or found.direction == "none":
+        raise UsageError(f"--metric {metric}: it is not one of a run of which less or more is better")
+    try:
+        share = float(by.removesuffix("%")) / (100 if by.endswith("%") else 1)
+    except ValueError as error:
+        raise UsageError(f"--by {by}: give a share, such as 20%") from error
+    if not 0 <= share < 1000:
+        raise UsageError(f"--by {by}: give a share of 0 % or more")
+    # A millisecond is a tick: below it no wait is too long for anybody.
+    floor = 1e6 if found.unit == "ns" else 0.0
+    return NeverWorse(build_policy(load_policy(policy)), metric, share, floor)
+
+
+def _given(name: str) -> World:
+    """The world of a workload that is given."""
+    from ..check.world import World
+    from ..workload.find import load_workload
+
+    workload = load_workload(name)
+    return World(nr_cpus=workload.cpus, topology="", tick_ns=workload.tick_ns, groups=(), horizon_ns=0,
+                 given=workload, nr_cpus_min=max(1, workload.cpus_min))  # fmt: skip
+
+
+def _progress(as_json: bool, seconds: float) -> Callable[[Report], None]:
+    """What is shown while a search goes on: only to a person."""
+
+    def show(report: Report) -> None:
+        if not as_json and sys.stderr.isatty():
+            text = f"{report.nr_worlds:,} worlds, longest wait {report.longest_wait_ns / 1e6:.0f} ms (of {seconds:.0f} s)"
+            print(f"\r\033[K{text}\r", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
+    """A report for programs."""
+    return {
+        "policy": task.built.policy.name,
+        "properties": sorted(task.held),
+        "worlds": report.nr_worlds,
+        "repeated": report.nr_repeated,
+        "seconds": report.seconds,
+        "longest_wait_ns": report.longest_wait_ns,
+        "is_interrupted": report.is_interrupted,
+        "found": [
+            {
+                "property": each.smallest.finding.broken,
+                "text": each.smallest.finding.text,
+                "times_seen": each.nr_seen,
+                "cpus": each.smallest.world.nr_cpus,
+                "tasks": each.smallest.world.nr_tasks,
+                "size_first": each.first.size,
+                "size": each.smallest.world.size,
+                "trials": each.smallest.nr_trials,
+                "workload": files.world and str(files.world),
+                "directory": str(files.run),
+                "run_command": files.run_command,
+                "replay_command": files.replay_command,
+            }
+            for each, files in zip(report.found, saved, strict=True)
+        ],
+    }

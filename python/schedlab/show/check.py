@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""What a person sees of a search for worlds that break a policy.
+
+Must stay true: "no counter-example" is said together with what was tried; never "correct".
+Read next: check/search.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as xml
+
+from rich.console import Console
+from rich.markup import escape
+
+from ..check.save import Saved
+from ..check.search import Found, Report, Task
+from ..check.trial import PROPERTIES
+from ..check.world import MS, World, to_toml
+from ..errors import SchedlabError
+from ..plots.gantt import draw_text
+from ..program.file import find_program
+from ..records.file import read_records
+from ..stats.sentences import show_time
+from .tables import _console, say
+
+#: How much of a run is drawn around a failure.
+WINDOW_NS = 100 * MS
+
+
+def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
+    """Print what a search has found.
+
+    Parameters
+    ----------
+    report : Report
+        What it did.
+    task : Task
+        The policy.
+    saved : list of Saved
+        The files of each failure.
+    """
+    console = _console()
+    name = escape(task.built.policy.name)
+    for found, files in zip(report.found, saved, strict=True):
+        _show_found(console, found, files)
+    tried = (
+        f"{report.nr_worlds:,} worlds in {report.seconds:.0f} s ({', '.join(sorted(report.roles))}; "
+        f"{', '.join(map(str, sorted(report.cpus)))} CPUs; {report.nr_repeated} run twice, alike)"
+        if report.roles
+        else f"{report.nr_worlds:,} worlds in {report.seconds:.0f} s"
+    )
+    held = ", ".join(sorted(task.held))
+    if report.found:
+        say(console, f"[bold red]{name} failed[/] in {tried}; held against it: {held}.")
+    else:
+        say(
+            console,
+            f"[bold]No counter-example for {name}[/] in {tried}; held against it: {held}. The longest wait was "
+            f"{show_time(report.longest_wait_ns)}. This is no proof: what was not tried may fail.",
+        )
+    if report.is_interrupted:
+        say(console, "Interrupted: what was found until then is above.")
+
+
+def _show_found(console: Console, found: Found, files: Saved) -> None:
+    """One failure: what, where, who ran meanwhile, and how to repeat it."""
+    small, finding = found.smallest, found.smallest.finding
+    say(console, f"[bold red]{finding.broken}[/]: {escape(PROPERTIES[finding.broken])}")
+    say(console, f"  {escape(finding.text)}")
+    if small.world.given is None:
+        print("\n" + _indented(_tasks(small.world)) + "\n")
+    if text := _chart(files, finding.text):
+        print(_indented(text) + "\n")
+    say(
+        console,
+        f"  Found with {found.first.nr_tasks} tasks on {_cpus(found.first)}; smallest: {small.world.nr_tasks} on "
+        f"{_cpus(small.world)}, after {small.nr_trials} trials in {small.seconds:.1f} s. Seen {found.nr_seen} times."
+        if small.world.given is None
+        else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {found.nr_seen} times.",
+    )
+    say(console, f"  Repeat it:   {escape(files.run_command)}")
+    if files.replay_command != files.run_command:
+        say(console, f"  Once mended: {escape(files.replay_command)}")
+    say(console, f"  Its run:     {escape(str(files.run))}\n")
+
+
+def _cpus(world: World) -> str:
+    machine = f" ({world.topology})" if world.topology else ""
+    return f"{world.nr_cpus} CPU{'s' if world.nr_cpus > 1 else ''}{machine}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())
+
+
+def _tasks(world: World) -> str:
+    """The tasks of a world as its file has them."""
+    return to_toml(world).partition("[[")[2].join(("[[", "")).strip()
+
+
+def _chart(files: Saved, text: str) -> str:
+    """Who had the CPUs around the failure; empty where the run has left no records."""
+    try:
+        records = read_records(files.run / "records.slr")
+        program = find_program(
+            files.run, json.loads((files.run / "run.json").read_text()).get("program_hash")
+        )
+        begins = re.search(r"at (\d+) ns", text)
+        at_ns = int(begins[1]) if begins else records.end_ns
+        begin_ns = max(0, min(at_ns, records.end_ns - 1) - WINDOW_NS // (2 if begins else 1))
+        names = (
+            {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
+            if program
+            else {}
+        )
+        width = max(40, min(100, shutil.get_terminal_size((80, 24)).columns) - 6)
+        return draw_text(records, names=names, width=width, nr_tasks_max=12, begin_ns=begin_ns,
+                         end_ns=begin_ns + WINDOW_NS)  # fmt: skip
+    except (SchedlabError, OSError, ValueError):
+        return ""
+
+
+def as_junit(report: Report, task: Task) -> str:
+    """Write a report as JUnit XML: a case for each property.
+
+    Parameters
+    ----------
+    report : Report
+        What was found.
+    task : Task
+        The policy.
+
+    Returns
+    -------
+    str
+        The file.
+    """
+    failed = {found.smallest.finding.broken: found for found in report.found}
+    suite = xml.Element("testsuite", name=f"schedlab check {task.built.policy.name}", tests=str(len(task.held)),
+                        failures=str(len(failed)), errors="0", time=f"{report.seconds:.3f}")  # fmt: skip
+    for name in sorted(task.held):
+        case = xml.SubElement(suite, "testcase", classname=task.built.policy.name, name=name)
+        if name in failed:
+            text = failed[name].smallest.finding.text
+            xml.SubElement(case, "failure", message=text.splitlines()[0]).text = (
+                to_toml(failed[name].smallest.world) if failed[name].smallest.world.given is None else text
+            )
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(suite, encoding="unicode") + "\n"

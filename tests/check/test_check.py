@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab check` finds what is wrong with small policies, each with one bug of a published kind.
+
+Numbers of worlds are fixed, not times: a batch draws the same worlds on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedlab.check.search import Task, do_batch, search
+from schedlab.check.shrink import shrink
+from schedlab.check.trial import PROPERTIES, Finding
+from schedlab.check.world import change_world, draw_world, simpler_worlds, slice_of, to_toml
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.workload.spec import parse_workload
+
+BUGS = Path(__file__).resolve().parent / "bugs"
+FILES = sorted(BUGS.glob("*.bpf.c"))
+#: Batches of 100 worlds within which each bug is found; most need one.
+NR_BATCHES = 3
+pytestmark = pytest.mark.full
+
+
+def breaks(path: Path) -> str:
+    """The property that a policy says it breaks."""
+    return re.search(r"@breaks (\w+)", path.read_text())[1]
+
+
+def task_of(path: Path | str, **fields) -> Task:
+    built = build_policy(load_policy(str(path)))
+    return Task(built, frozenset(PROPERTIES) - {"worse"}, seed=1, **fields)
+
+
+def check(*words, cwd) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "schedlab", "check", *map(str, words)], cwd=cwd, capture_output=True, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, build) -> tuple[Path, dict]:
+    """What the command finds in one policy: its folder, and its answer."""
+    folder = tmp_path_factory.mktemp("found")
+    done = check(
+        BUGS / "urgent_always_first.bpf.c", "--worlds", 300, "--budget", "600s", "--json", cwd=folder
+    )
+    assert done.returncode == 1, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+# ---- worlds ------------------------------------------------------------------------
+
+
+def test_worlds_and_all_simpler_ones_are_workloads(simulator):
+    policy = load_policy("mlfq")
+    values = build_policy(policy).values
+    rng = random.Random(3)
+    for number in range(150):
+        world = draw_world(random.Random(number), policy, values)
+        others = [change_world(rng, world, policy, values), *simpler_worlds(world, slice_of(policy, values))]
+        for each in [world, *rng.sample(others, min(5, len(others)))]:
+            workload = parse_workload(to_toml(each), name="world.toml")
+            assert compile_workload(workload, seed=each.seed).task_rows["arrival_ns"].size >= each.nr_tasks
+            assert workload.cpus == each.nr_cpus and workload.tick_ns == each.tick_ns
+
+
+def test_worlds_are_the_same_with_each_seed_and_differ_between_seeds(simulator):
+    policy = load_policy("rr")
+    values = build_policy(policy).values
+    worlds = [[draw_world(random.Random(seed), policy, values) for seed in range(20)] for _ in range(2)]
+    assert worlds[0] == worlds[1]
+    assert len(set(worlds[0])) == 20
+
+
+def test_simpler_worlds_are_smaller_or_simpler_and_come_to_an_end(simulator):
+    policy = load_policy("mlfq")
+    values = build_policy(policy).values
+    for number in range(30):
+        world, steps = draw_world(random.Random(number), policy, values), 0
+        while (simpler := next(simpler_worlds(world, slice_of(policy, values)), None)) is not None:
+            world, steps = simpler, steps + 1
+            assert steps < 300
+        assert len(world.groups) == 1 and world.nr_cpus == 1 and not world.settings
+
+
+# ---- what is found -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".bpf.c"))
+def test_a_bug_of_its_kind_is_found_and_made_small(path, simulator):
+    task, wanted = task_of(path), breaks(path)
+    failed = []
+    for number in range(NR_BATCHES):
+        batch = do_batch(task, number)
+        assert batch.error is None
+        failed += [each for each in batch.failed if each[1].broken == wanted]
+        assert wanted != "nothing" or not batch.failed, batch.failed
+        if failed:
+            break
+    if wanted == "nothing":
+        assert batch.nr_repeated == 2
+        return
+    assert failed, f"no {wanted} in {NR_BATCHES * 100} worlds"
+    world, finding = failed[0]
+    with task.laboratory() as laboratory:
+        small = shrink(laboratory, world, finding, slice_ns=slice_of(task.built.policy, task.built.values))
+        assert small.finding.signature == finding.signature
+        assert small.world.size <= min(40, world.size)
+        assert small.world.nr_tasks <= 7 and small.world.nr_cpus <= 8
+        again = laboratory.try_world(small.world)
+        assert again.finding == small.finding
+
+
+def test_declarations_decide_what_is_held_against_a_policy(simulator):
+    task = task_of("fifo")
+    assert task.held == {"error", "work", "consistency"}
+    assert "stall" in replace(task, are_chosen=True).held
+    assert "work" not in task_of("o1").held
+
+
+def test_signatures_keep_the_kind_and_drop_names_and_numbers():
+    one = Finding(
+        "stall", "runnable task stall: a[1] failed to run for 44.998s, on DSQ 0x0, from which no CPU", 5
+    )
+    other = Finding(
+        "stall", "runnable task stall: b-2[12] failed to run for 45.000s, on DSQ 0x7f, from which no CPU", 6
+    )
+    held = Finding("stall", "runnable task stall: a[1] failed to run for 44.998s, held by the policy", 5)
+    assert one.signature == other.signature != held.signature
+    places = [Finding("error", f"crashed, at mine.bpf.c:{line}", 5).signature for line in (12, 13)]
+    assert places[0] != places[1]
+
+
+def test_search_in_processes_finds_what_a_batch_finds(simulator):
+    report = search(
+        task_of(BUGS / "weight_is_rank.bpf.c"), budget_seconds=600, nr_worlds_max=300, nr_processes=2
+    )
+    assert [each.smallest.finding.broken for each in report.found] == ["stall"]
+    assert report.nr_worlds % 100 == 0 and report.nr_repeated > 0
+
+
+def test_search_of_a_policy_without_a_bug_ends_after_its_worlds(simulator):
+    report = search(task_of(BUGS / "none.bpf.c"), budget_seconds=600, nr_worlds_max=150, nr_processes=2)
+    assert (report.nr_worlds, report.found) == (200, [])
+    assert report.longest_wait_ns > 0 and 1 in report.cpus
+
+
+# ---- the command ---------------------------------------------------------------------
+
+
+def test_command_writes_a_workload_that_fails_in_run_and_replay(found):
+    folder, answer = found
+    (stall,) = answer["found"]
+    assert stall["property"] == "stall" and stall["size"] < stall["size_first"]
+    assert stall["tasks"] <= 4 and "on DSQ 0x1" in stall["text"]
+    assert (folder / stall["directory"] / "records.slr").is_file()
+    again = check(BUGS / "urgent_always_first.bpf.c", "--replay", stall["workload"], cwd=folder)
+    assert again.returncode == 1 and "on DSQ 0x1" in " ".join(again.stdout.split())
+    ran = subprocess.run(
+        [sys.executable, "-m", *stall["run_command"].split()], cwd=folder, capture_output=True, text=True
+    )
+    assert ran.returncode == 1 and "failed to run" in " ".join(ran.stdout.split())
+    sound = check(BUGS / "none.bpf.c", "--replay", stall["workload"], cwd=folder)
+    assert sound.returncode == 0 and "No counter-example" in " ".join(sound.stdout.split())
+
+
+def test_command_writes_a_test_that_fails_until_the_policy_is_mended(found):
+    folder, _ = found
+    (test,) = folder.glob("out/check/*/test_*.py")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", test],
+                          cwd=folder, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 1 and "1 failed" in done.stdout
+    test.write_text(test.read_text().replace("urgent_always_first.bpf.c'", "none.bpf.c'"))
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", test],
+                          cwd=folder, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def test_command_shows_tasks_chart_and_what_to_type(tmp_path, simulator):
+    done = check(BUGS / "forgotten_kick.bpf.c", "--worlds", 100, "--junit", "report.xml", cwd=tmp_path)
+    assert done.returncode == 1
+    for text in ("work: a CPU is idle", "[[task]]", "█", "schedlab run out/check/forgotten_kick/work-1.toml",
+                 "forgotten_kick failed in 100 worlds"):  # fmt: skip
+        assert text in " ".join(done.stdout.split())
+    assert '<failure message="at ' in (tmp_path / "report.xml").read_text()
+
+
+def test_command_keeps_to_a_given_workload(tmp_path, simulator):
+    done = check(BUGS / "no_stealing.bpf.c", "--workload", "mixed", "--worlds", 100, cwd=tmp_path)
+    assert done.returncode == 1 and "schedlab run mixed --policy" in " ".join(done.stdout.split())
+
+
+def test_never_worse_than_finds_where_a_policy_loses(tmp_path, simulator):
+    done = check("fifo", "--never-worse-than", "rr", "--property", "worse", "--worlds", 100, cwd=tmp_path)
+    assert done.returncode == 1 and re.search(r"wakeup_p99 is \S+ ns,\s+under\s+rr\s+\S+\s+ns", done.stdout)
+    same = check("rr", "--never-worse-than", "rr", "--property", "worse", "--worlds", 100, cwd=tmp_path)
+    assert same.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rr", "--property", "stal"], "--property stal: unknown (did you mean 'stall'?)"),
+        (["nosuch"], "nosuch"),
+        (["rr", "--never-worse-than", "fifo", "--metric", "tasks"], "--metric tasks"),
+        (["rr", "--never-worse-than", "fifo", "--by", "much"], "--by much: give a share"),
+        (["rr", "--budget", "60"], "--budget"),
+        (["rr", "--replay", "missing.toml"], "missing.toml: no such file"),
+        (["rr", "--replay", "plain.toml"], "plain.toml: no line '# schedlab check:"),
+        (["rr", "--replay", "other.toml"], "the world sets quantum_ns, which rr does not have"),
+    ],
+)
+def test_wrong_words_are_refused_in_a_line(words, message, tmp_path, simulator):
+    plain = '[workload]\ntitle = "t"\nquestion = "q"\n[[task]]\nname = "a"\nphases = [{run = "1ms"}]\n'
+    (tmp_path / "plain.toml").write_text(plain)
+    how = {"property": "stall", "topology": "", "seed": 1, "settings": {"quantum_ns": 1}}
+    (tmp_path / "other.toml").write_text(f"# schedlab check: {json.dumps(how)}\n{plain}")
+    done = check(*words, cwd=tmp_path)
+    assert done.returncode == 2 and message in done.stderr, done.stderr
+    assert not (tmp_path / "out").exists()
