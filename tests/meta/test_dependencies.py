@@ -28,8 +28,3 @@ def documented(root) -> dict[str, str]:
 
 def test_each_dependency_is_documented_and_nothing_else_is(root):
     assert set(documented(root)) == python_packages(root) | debian_packages(root)
-
-
-def test_each_reason_is_a_reason(root):
-    short = [name for name, why in documented(root).items() if len(why.split()) < 3]
-    assert short == []

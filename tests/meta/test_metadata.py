@@ -56,3 +56,20 @@ def test_changelog_has_each_fragment(root):
     fragments = [path for path in (root / "changelog.d").glob("*.md") if path.name != "README.md"]
     lost = [path.name for path in fragments if " ".join(path.read_text().split())[:60] not in flat]
     assert lost == [] and len(fragments) > 0
+
+
+def test_contributing_has_a_row_for_each_package_and_names_tests_that_are_there(root):
+    text = (root / "CONTRIBUTING.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line]
+    lost = []
+    for row in rows:
+        folder = ""
+        for name in re.findall(r"`([\w./*-]+)`", " ".join(row.split("|")[2:])):
+            if name.endswith(".py") and "/" in name:
+                folder = name.rpartition("/")[0]
+            path = name if "/" in name else f"{folder}/{name}"
+            if name.startswith("test") and not list(root.glob(path)):
+                lost.append(name)
+    packages = [path.parent.name for path in (root / "python/schedlab").glob("*/__init__.py")]
+    first = " ".join(row.split("|")[1] for row in rows)
+    assert lost == [] and [name for name in packages if not re.search(rf"\b{name}\b", first)] == []

@@ -28,10 +28,6 @@ def commands(document: Path) -> list[str]:
     return [line[2:] for body in blocks for line in body.splitlines() if line.startswith("$ ")]
 
 
-def test_the_readme_begins_with_the_two_commands():
-    assert commands(ROOT / "README.md")[:2] == ["./lab demo", "./lab test"]
-
-
 def test_commands_are_written_in_console_blocks():
     """A block of another kind would not be run by the test below."""
     kinds = {
