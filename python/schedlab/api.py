@@ -65,7 +65,7 @@ class Result:
         `difference` = b - a, with interval, effect sizes and verdict; docs/statistics.md says
         what they mean. A pair that was refused has one row, with `error`.
     warnings : polars.DataFrame
-        Reasons for doubt, such as too few seeds: `workload`, `policy`, `kind`,
+        What to know before the numbers are believed, such as too few seeds: `workload`, `policy`, `kind`,
         `metrics`, `text`, `hint`.
     directory : pathlib.Path or None
         Where the run directories are; None if nothing was kept.

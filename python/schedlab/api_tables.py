@@ -197,7 +197,7 @@ def comparisons_table(comparisons: Sequence[dict], *, is_swept: bool = False) ->
 
 
 def warnings_table(comparisons: Sequence[dict], *, is_swept: bool = False) -> pl.DataFrame:
-    """Tabulate what makes comparisons doubtful, each doubt once.
+    """Tabulate the warnings of comparisons, each once.
 
     Parameters
     ----------

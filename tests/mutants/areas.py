@@ -103,7 +103,7 @@ AREAS = {
             "sentences": [_COMPARE],
             "inference": [[*_STATS, "-k", "not coverage and not alarms"], _STATS],
         },
-        wide=[["tests/python/test_doubts.py"], _COMPARE],
+        wide=[["tests/python/test_warnings.py"], _COMPARE],
     ),
     "core": Area(
         ("core/*.c", "bpf/*.c"),

@@ -171,13 +171,13 @@ def test_no_interval_of_two_runs_is_negative():
     assert summary["wall_ns"]["low"] == 0 and summary["wall_ns"]["high"] > 3e8
 
 
-def test_two_modes_an_outlier_and_a_drift_are_doubted():
+def test_two_modes_an_outlier_and_a_drift_are_warned_of():
     modes = [100.0 + i % 2 * 50 + i * 0.37 for i in range(20)]
-    assert "bimodal" in {doubt["kind"] for doubt in made({"SCHED_OTHER": modes}).warnings}
+    assert "bimodal" in {warning["kind"] for warning in made({"SCHED_OTHER": modes}).warnings}
     outlier = [100.0 + i % 7 for i in range(20)] + [900.0]
-    assert "outliers" in {doubt["kind"] for doubt in made({"SCHED_OTHER": outlier}).warnings}
+    assert "outliers" in {warning["kind"] for warning in made({"SCHED_OTHER": outlier}).warnings}
     drift = [100.0 + i + (i * 7919 % 5) for i in range(30)]
-    assert "drift" in {doubt["kind"] for doubt in made({"SCHED_OTHER": drift}).warnings}
+    assert "drift" in {warning["kind"] for warning in made({"SCHED_OTHER": drift}).warnings}
     assert not made({"SCHED_OTHER": [100.0] * 20}).warnings
 
 
@@ -345,10 +345,10 @@ def test_what_others_had_of_the_cpus_is_told_for_all_runs(build, monkeypatch):
             "share": 1.0,
             "available_ns": sum(sample["tree_ns"] for sample in mine),
         }
-        (doubt,) = [
+        (warning,) = [
             each for each in result.warnings if each["kind"] == "disturbed" and each["policy"] == policy
         ]
-        assert "other processes had 1" in doubt["text"] and "a hypervisor 2.0 ms" in doubt["text"]
+        assert "other processes had 1" in warning["text"] and "a hypervisor 2.0 ms" in warning["text"]
     monkeypatch.setattr(bench, "busy_by_cpu", count(0))
     monkeypatch.setattr(bench, "steal_since", lambda before: {})
     quiet = measure(plan)
@@ -471,17 +471,17 @@ def test_without_privileges_it_says_which_is_missing(build, tmp_path):
         launch._raise_failure(Command(("true",), parse_class("SCHED_DEADLINE:1ms/2ms/2ms")), report)
 
 
-def test_the_machine_is_read_and_doubted():
+def test_the_machine_is_read_and_warned_of():
     machine = linux_machine.describe_machine()
     assert machine["cpus"] == os.cpu_count()
     quiet = machine | {"is_virtual": False, "governors": ["performance"], "has_turbo": False, "load_1min": 0.0,
                        "is_autogroup": False, "kernel": "5.10.0", "fair_server_ns": None, "has_rt_groups": None,
                        "rt_runtime_us": -1, "rt_period_us": 1_000_000}  # fmt: skip
     fifo = parse_policies(["SCHED_FIFO:1"])
-    assert linux_machine.doubt_machine(quiet, list(fifo)) == []
+    assert linux_machine.warn_of_machine(quiet, list(fifo)) == []
 
     def kinds(**changed):
-        return {each["kind"] for each in linux_machine.doubt_machine(quiet | changed, list(fifo))}
+        return {each["kind"] for each in linux_machine.warn_of_machine(quiet | changed, list(fifo))}
 
     assert kinds(is_virtual=True) == {"virtual machine"}
     assert kinds(governors=["schedutil"]) == {"governor"}
@@ -492,7 +492,7 @@ def test_the_machine_is_read_and_doubted():
     assert kinds(kernel="6.12.9", rt_runtime_us=950_000, fair_server_ns=0) == set()
     assert kinds(kernel="6.12.9", rt_runtime_us=950_000, has_rt_groups=True) == {"fair server", "throttling"}
     nice = [parse_class("SCHED_OTHER:5")]
-    assert {each["kind"] for each in linux_machine.doubt_machine(quiet | {"is_autogroup": True}, nice)} == {
+    assert {each["kind"] for each in linux_machine.warn_of_machine(quiet | {"is_autogroup": True}, nice)} == {
         "autogroup"
     }
 

@@ -81,8 +81,8 @@ def test_a_difference_of_conditions_is_not_credited_to_the_policy(fields, text):
     assert comparison["differs"] == [text]
     found = {(entry["verdict"], entry["better"]) for entry in comparison["metrics"].values()}
     assert found == {("not tested", None)}
-    (doubt,) = [doubt for doubt in comparison["warnings"] if doubt["kind"] == "confounded"]
-    assert doubt["text"] == f"no comparison of policies, since {text}"
+    (warning,) = [warning for warning in comparison["warnings"] if warning["kind"] == "confounded"]
+    assert warning["text"] == f"no comparison of policies, since {text}"
     sentence = verdict_sentence(comparison, "turnaround_ns_mean")
     assert "One seed" not in sentence and sentence.endswith("NOT UNDER THE SAME CONDITIONS: see confounded.")
 
@@ -268,15 +268,19 @@ def test_constant_values_of_different_runs_are_tested():
     assert (many["p_value"], many["better"]) == (2 / 184_756, "a")
 
 
-def test_doubts_are_listed_once_per_policy_and_kind():
+def test_warnings_are_listed_once_per_policy_and_kind():
     rng = np.random.default_rng(5)
     values = noisy(rng, 100)
     far = [*values[:-1], 900.0]
     comparison, _ = one_metric(values, far)
-    (doubt,) = comparison["warnings"]
-    assert (doubt["policy"], doubt["kind"], doubt["metrics"]) == ("b", "outliers", ["turnaround_ns_mean"])
-    assert "900 ns" in doubt["text"]
-    assert doubt["hint"]
+    (warning,) = comparison["warnings"]
+    assert (warning["policy"], warning["kind"], warning["metrics"]) == (
+        "b",
+        "outliers",
+        ["turnaround_ns_mean"],
+    )
+    assert "900 ns" in warning["text"]
+    assert warning["hint"]
     comparison, _ = one_metric([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     assert [d["kind"] for d in comparison["warnings"]] == ["too-few", "too-few"]
 
@@ -284,24 +288,24 @@ def test_doubts_are_listed_once_per_policy_and_kind():
 def test_metrics_of_unequally_many_tasks_are_called_so():
     runs = counted("rr", [20, 19], [20, 20]) + counted("fifo", [11, 12], [20, 20])
     (comparison,) = compare_runs(runs)
-    doubt, *others = comparison["warnings"]
+    warning, *others = comparison["warnings"]
     assert "survivors" not in [d["kind"] for d in others]
-    assert (doubt["kind"], doubt["policy"]) == ("survivors", "fifo")
-    assert doubt["metrics"] == ["turnaround_ns_mean", "slowdown_max"]
-    assert doubt["text"] == "39 of 40 tasks ended under rr, 23 of 40 under fifo"
-    assert "longer horizon" in doubt["hint"]
+    assert (warning["kind"], warning["policy"]) == ("survivors", "fifo")
+    assert warning["metrics"] == ["turnaround_ns_mean", "slowdown_max"]
+    assert warning["text"] == "39 of 40 tasks ended under rr, 23 of 40 under fifo"
+    assert "longer horizon" in warning["hint"]
     reserved = " BUT NOT OF THE SAME TASKS: see survivors."
     for name in comparison["metrics"]:
-        assert verdict_sentence(comparison, name).endswith(reserved) == (name in doubt["metrics"])
+        assert verdict_sentence(comparison, name).endswith(reserved) == (name in warning["metrics"])
     json.dumps(comparison, allow_nan=False)
 
 
 def test_who_never_ran_is_missed_in_the_response():
     runs = counted("rr", [9, 9], [20, 18]) + counted("fifo", [9, 9], [20, 19])
-    (doubt,) = [d for d in compare_runs(runs)[0]["warnings"] if d["kind"] == "survivors"]
-    assert doubt["metrics"] == ["response_ns_p99"]
-    assert doubt["text"] == "38 of 40 tasks ran at all under rr, 39 of 40 under fifo"
-    assert doubt["policy"] == "rr"
+    (warning,) = [d for d in compare_runs(runs)[0]["warnings"] if d["kind"] == "survivors"]
+    assert warning["metrics"] == ["response_ns_p99"]
+    assert warning["text"] == "38 of 40 tasks ran at all under rr, 39 of 40 under fifo"
+    assert warning["policy"] == "rr"
 
 
 def test_survivors_are_looked_at_seed_by_seed():
@@ -411,7 +415,7 @@ def changed(factor, n=10, *, name="wakeup_ns_p99", spread=0.02, seed=7):
     ("factor", "condition", "holds"),
     [
         (1.20, "wakeup_p99 > +5%", True),
-        (1.05, "wakeup_p99 > +5%", False),  # at the threshold: doubt passes
+        (1.05, "wakeup_p99 > +5%", False),  # at the threshold: what is undecided passes
         (1.00, "wakeup_p99 > +5%", False),
         (0.80, "wakeup_p99 > +5%", False),
         (0.80, "wakeup_p99 < -5%", True),

@@ -232,7 +232,7 @@ def test_too_many_slices_are_cut_at_a_moment_and_it_is_said(runs):
 # ---- honesty
 
 
-def test_verdict_failures_and_doubts_stand_above_the_numbers(page):
+def test_verdict_failures_and_warnings_stand_above_the_numbers(page):
     first = page.index("<table")
     assert 0 < page.index("Physics: ok in 12 of 18 runs.") < first
     assert 0 < page.index("Failed: broken on every workload") < first
@@ -240,7 +240,7 @@ def test_verdict_failures_and_doubts_stand_above_the_numbers(page):
     assert "int &lt;script&gt; oops;" in page[:first]
 
 
-def test_doubts_about_few_seeds_are_said(simulator, tmp_path):
+def test_warnings_about_few_seeds_are_said(simulator, tmp_path):
     runs = make_runs(tmp_path, nr_seeds=3)
     write_report(runs, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()

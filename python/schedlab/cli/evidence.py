@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Long runs of evidence: the tests of CI, for as long as a doubt deserves.
+"""Long runs of evidence: the tests of CI, for as long as a question deserves.
 
 A soak runs some of the tests with larger numbers and adds one dated line to
 `docs/soaks.md`, which is committed: commit, command, how long, what came of it.

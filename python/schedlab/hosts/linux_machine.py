@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a reader must know about the Linux machine that a measurement was made on.
 
-Reads and never changes anything. What may make a measurement doubtful comes
+Reads and never changes anything. What may disturb a measurement comes
 back as a warning with its remedy.
 
 Must stay true: a file that is not there, or may not be read, is no error.
@@ -69,7 +69,7 @@ def describe_machine() -> dict:
     }
 
 
-def doubt_machine(machine: dict, classes: list[LinuxClass]) -> list[dict]:
+def warn_of_machine(machine: dict, classes: list[LinuxClass]) -> list[dict]:
     """Say what about this machine may mislead a reader.
 
     Parameters
@@ -82,41 +82,41 @@ def doubt_machine(machine: dict, classes: list[LinuxClass]) -> list[dict]:
     Returns
     -------
     list of dict
-        `kind`, `text` and `hint` of each doubt.
+        `kind`, `text` and `hint` of each warning.
     """
     found = []
 
-    def doubt(kind: str, text: str, hint: str) -> None:
+    def warning(kind: str, text: str, hint: str) -> None:
         found.append({"kind": kind, "text": text, "hint": hint})
 
     if machine["is_virtual"]:
-        doubt(
+        warning(
             "virtual machine",
             "the hypervisor may take CPUs away, which looks like slow commands",
             "compare within this run only; for figures to publish, use a machine of your own",
         )
     odd = [governor for governor in machine["governors"] if governor != "performance"]
     if odd:
-        doubt(
+        warning(
             "governor",
             f"the CPUs' clock follows the load (governor {', '.join(odd)})",
             "cpupower frequency-set -g performance, and back afterwards",
         )
     if machine["has_turbo"]:
-        doubt(
+        warning(
             "turbo",
             "the CPUs' clock depends on temperature and on neighbours",
             "switch turbo off in the BIOS or through cpufreq while you measure",
         )
     if machine["load_1min"] > LOAD_MAX * machine["cpus"]:
-        doubt(
+        warning(
             "load",
             f"other programs are running (load {machine['load_1min']:.1f} on {machine['cpus']} CPUs)",
             "end them, or measure again later",
         )
-    _doubt_realtime(machine, classes, doubt)
+    _warn_of_realtime(machine, classes, warning)
     if machine["is_autogroup"] and any(each.nice for each in classes):
-        doubt(
+        warning(
             "autogroup",
             "nice values act within a session only, since autogroup is on",
             "echo 0 > /proc/sys/kernel/sched_autogroup_enabled, and back afterwards",
@@ -124,7 +124,7 @@ def doubt_machine(machine: dict, classes: list[LinuxClass]) -> list[dict]:
     return found
 
 
-def _doubt_realtime(machine: dict, classes: list[LinuxClass], doubt) -> None:
+def _warn_of_realtime(machine: dict, classes: list[LinuxClass], warning) -> None:
     """What Linux takes from real-time tasks."""
     if not any(each.priority for each in classes):
         return
@@ -136,7 +136,7 @@ def _doubt_realtime(machine: dict, classes: list[LinuxClass], doubt) -> None:
         and period_us
         and 0 <= runtime_us < period_us
     ):
-        doubt(
+        warning(
             "throttling",
             f"real-time tasks get at most {runtime_us / period_us:.0%} of a CPU "
             f"({runtime_us:,} of {period_us:,} us), which then is idle, although they wait",
@@ -145,7 +145,7 @@ def _doubt_realtime(machine: dict, classes: list[LinuxClass], doubt) -> None:
         )
     if is_new and machine["fair_server_ns"] != 0:
         share = f"{machine['fair_server_ns'] / 1e6:.0f} ms" if machine["fair_server_ns"] else "part"
-        doubt(
+        warning(
             "fair server",
             f"since Linux 6.12 other tasks that starve get {share} of each second "
             + ("" if machine["fair_server_ns"] else "(50 ms unless changed) ")

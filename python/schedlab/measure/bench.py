@@ -29,16 +29,16 @@ from ..hosts.launch import Command, Launcher
 from ..hosts.linux_machine import (
     busy_by_cpu,
     describe_machine,
-    doubt_machine,
     steal_by_cpu,
     steal_since,
     time_since,
+    warn_of_machine,
 )
 from ..metrics.disturbance import DISTURBED_MAX, counted_disturbance, describe_counted
 from ..policy.linux_class import LinuxClass, is_class, parse_class
 from ..stats.decide import EXPLORATORY, HEADLINE, decide, entry
-from ..stats.doubts import examine
 from ..stats.inference import CONFIDENCE, compare_paired, mean_interval
+from ..stats.warnings import examine
 from .bench_record import BenchRecorder
 from .bench_stderr import last_lines, stderr_file, stderr_files
 from .own_figures import describe_figure, read_figures, tool_of, tool_of_figure
@@ -225,7 +225,7 @@ def measure(
     Returns
     -------
     BenchResult
-        Samples, summaries, comparisons and doubts.
+        Samples, summaries, comparisons and warnings.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def measure(
         If a class needs a privilege that we do not have.
     """
     result = BenchResult(plan, describe_machine())
-    result.warnings = doubt_machine(result.machine, list(plan.classes))
+    result.warnings = warn_of_machine(result.machine, list(plan.classes))
     done = _open_folder(plan, folder)
     total = len(plan.classes) * plan.nr_rounds
     with Launcher() as launcher, stderr_files(folder) as errors:
@@ -450,7 +450,7 @@ def _rows(result: BenchResult, policy: str, figures: Sequence[str]) -> np.ndarra
 
 
 def _summarise(result: BenchResult, confidence: float) -> None:
-    """Fill in summaries, comparisons and doubts."""
+    """Fill in summaries, comparisons and warnings."""
     names = [each.name for each in result.plan.classes]
     figures = result.figures
     rows = {name: _rows(result, name, list(figures)) for name in names}
@@ -465,8 +465,8 @@ def _summarise(result: BenchResult, confidence: float) -> None:
                 "high": None if is_single else interval.high,
                 "n": interval.n,
             }
-        _doubt_samples(result, name)
-        _doubt_others(result, name)
+        _warn_of_samples(result, name)
+        _warn_of_others(result, name)
     for name in names[1:]:
         paired = compare_paired(rows[names[0]], rows[name], confidence=confidence)
         decided = {
@@ -508,7 +508,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
         })  # fmt: skip
 
 
-def _doubt_others(result: BenchResult, policy: str) -> None:
+def _warn_of_others(result: BenchResult, policy: str) -> None:
     """What others had of the CPUs during all samples of a policy."""
     mine = [sample for sample in result.samples if sample["policy"] == policy and "cpus_busy_ns" in sample]
     found = counted_disturbance(
@@ -525,17 +525,17 @@ def _doubt_others(result: BenchResult, policy: str) -> None:
                                 "hint": "end them, or measure again on an idle machine"})  # fmt: skip
 
 
-def _doubt_samples(result: BenchResult, policy: str) -> None:
+def _warn_of_samples(result: BenchResult, policy: str) -> None:
     """Two peaks, outliers and drift in the times that conclusions rest on."""
     mine = [sample for sample in result.samples if sample["policy"] == policy]
     for figure in ("wall_ns", "switches_involuntary"):
         values = [sample[figure] for sample in mine]
         show = (lambda value: f"{value / 1e6:.4g} ms") if figure.endswith("_ns") else None
-        for doubt in examine(values, order=[sample["order"] for sample in mine], show=show):
+        for warning in examine(values, order=[sample["order"] for sample in mine], show=show):
             # Counts have few distinct values by nature.
-            if figure == "switches_involuntary" and doubt.kind in ("ties", "too-few"):
+            if figure == "switches_involuntary" and warning.kind in ("ties", "too-few"):
                 continue
-            found = doubt.as_json() | {"policy": policy, "figure": figure}
-            if doubt.kind == "too-few":
+            found = warning.as_json() | {"policy": policy, "figure": figure}
+            if warning.kind == "too-few":
                 found["hint"] = "use --runs 10 or more; from 6 on intervals are bootstrapped"
             result.warnings.append(found)

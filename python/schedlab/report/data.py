@@ -80,7 +80,7 @@ class Section:
         found: dict[str, list[dict[str, Any]]] = {}
         for run in self.runs:
             if run["status"] == "ok":
-                found.setdefault(run["policy"], []).append(run)
+                found.setdefault(run["policy"], []).append(dict(run))
         return found
 
     @property
@@ -190,7 +190,7 @@ def read_sections(folder: Path, *, baseline: str | None = None) -> list[Section]
     known = None if baseline else _stored_comparisons(folder)
     groups: dict[tuple[str, str, int], list[Any]] = {}
     for run in runs:
-        groups.setdefault((run["workload"], run["host"], run["cpus"]), []).append(run)
+        groups.setdefault((run["workload"], run["host"], run["cpus"]), []).append(dict(run))
     base = folder if folder.is_dir() else folder.parent
     return [
         Section(

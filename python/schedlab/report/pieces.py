@@ -3,7 +3,7 @@
 
 Each function takes what data.py gathered and returns HTML. Must stay
 true: every text that comes from a file passes `escape` or `in_script`; failed
-runs and doubts stand above the numbers.
+runs and warnings stand above the numbers.
 Read next: write.py, which puts the pieces together.
 """
 
@@ -23,8 +23,8 @@ from ..stats.sentences import label, show_number, show_time
 from .by_task import disturbed_text, is_disturbed
 from .data import Section
 
-#: Doubts shown without being asked for.
-DOUBTS_OPEN = 4
+#: Warnings shown without being asked for.
+WARNINGS_OPEN = 4
 HOSTS = {
     "sim": "a simulated machine in virtual time, so that every run repeats to the bit",
     "wasm": "a simulated machine in virtual time, in a sandbox, so that every run repeats to the bit",
@@ -75,7 +75,7 @@ def nr(count: int, word: str) -> str:
 
 
 def verdict(sections: Sequence[Section]) -> str:
-    """Say first whether the numbers may be believed: physics, failures, doubts, notes.
+    """Say first whether the numbers may be believed: physics, failures, warnings, notes.
 
     Parameters
     ----------
@@ -103,18 +103,18 @@ def verdict(sections: Sequence[Section]) -> str:
     for c in refused:
         text = f"{c['workload']}, {c['policy_a']} against {c['policy_b']}: {c['error']}"
         parts.append(f'<div class="box bad"><p>{escape(text)}</p></div>')
-    parts += _doubts(sections)
+    parts += _warnings(sections)
     recordings = [run for s in sections for run in [s.recorded, *s.runs] if run is not None]
     for text in dict.fromkeys(filter(None, map(disturbed_text, recordings))):
         parts.append(
-            f'<div class="box doubt"><p><strong>While it was recorded,</strong> {prose(text)}.</p></div>'
+            f'<div class="box warning"><p><strong>While it was recorded,</strong> {prose(text)}.</p></div>'
         )
     notes = list(dict.fromkeys(note for s in sections for note in s.notes))
     if notes:
         items = "".join(f"<li>{escape(note)}</li>" for note in notes[:20])
         more = f"<li>and {len(notes) - 20} more</li>" if len(notes) > 20 else ""
         parts.append(
-            '<div class="box doubt"><p><strong>Not everything could be shown.</strong></p>'
+            '<div class="box warning"><p><strong>Not everything could be shown.</strong></p>'
             f"<ul>{items}{more}</ul></div>"
         )
     return "\n".join(parts)
@@ -137,19 +137,19 @@ def _failures(failed: Sequence[dict[str, Any]]) -> list[str]:
     return parts
 
 
-def _doubts(sections: Sequence[Section]) -> list[str]:
+def _warnings(sections: Sequence[Section]) -> list[str]:
     """Warnings of the comparisons, each kind once per policy and workload."""
     seen: dict[tuple[Any, ...], str] = {}
     places: dict[str, list[str]] = {}
     for section in sections:
         for comparison in section.comparisons:
-            for doubt in comparison["warnings"]:
-                policy = "" if doubt["kind"] == "too-few" else doubt["policy"]
-                more = len(doubt["metrics"]) - 1
+            for warning in comparison["warnings"]:
+                policy = "" if warning["kind"] == "too-few" else warning["policy"]
+                more = len(warning["metrics"]) - 1
                 others = f" (and {nr(more, 'more metric')})" if policy and more else ""
                 where = f"{section.workload}" + (f", {policy}" if policy else "")
-                text = f"{doubt['text']}{others}; {doubt['hint']}."
-                if seen.setdefault((section.workload, policy, doubt["kind"]), text) == text:
+                text = f"{warning['text']}{others}; {warning['hint']}."
+                if seen.setdefault((section.workload, policy, warning["kind"]), text) == text:
                     places.setdefault(text, []).append(where)
     if not seen:
         return []
@@ -162,15 +162,15 @@ def _doubts(sections: Sequence[Section]) -> list[str]:
     summary = ", ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in kinds.most_common())
     lines = [f"{_places(list(dict.fromkeys(where)))}: {text}" for text, where in places.items()]
     items = "".join(f"<li>{prose(line)}</li>" for line in lines)
-    is_open = " open" if len(lines) <= DOUBTS_OPEN else ""
+    is_open = " open" if len(lines) <= WARNINGS_OPEN else ""
     return [
-        f'<div class="box doubt" id="doubts"><details{is_open}><summary><strong>{nr(len(seen), "doubt")} '
+        f'<div class="box warning" id="warnings"><details{is_open}><summary><strong>{nr(len(seen), "warning")} '
         f"about the samples:</strong> {escape(summary)}. {advice}</summary><ul>{items}</ul></details></div>"
     ]
 
 
 def _places(names: Sequence[str]) -> str:
-    """Where a doubt of the same words came up."""
+    """Where a warning of the same words came up."""
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
 
 

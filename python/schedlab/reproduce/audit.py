@@ -487,7 +487,7 @@ def _modes(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator
         for key in table.rows:
             groups.setdefault(key[:nr_keys], []).append(table.number(key, column).middle)
         for key, values in groups.items():
-            doubt = _two_groups(values)
+            warning = _two_groups(values)
             mean = sum(values) / len(values)
             yield Finding(
                 report,
@@ -495,9 +495,9 @@ def _modes(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator
                 entry["text"],
                 f"mean {mean:,.4g}",
                 Range(min(values), max(values)),
-                not doubt,
+                not warning,
                 "modes",
-                doubt,
+                warning,
             )
 
 

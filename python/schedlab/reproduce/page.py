@@ -40,7 +40,7 @@ from .spec import PARTS, Claim, Runs, Size
 from .tables import link, tables_section, values_text
 from .text import command_text, count_sentences, interval_text, ours_text, published_text
 
-CLASSES = {HOLDS: "good", DIRECTION: "doubt", FAILS: "bad", UNDECIDABLE: "none", UNTESTED: "none"}
+CLASSES = {HOLDS: "good", DIRECTION: "warning", FAILS: "bad", UNDECIDABLE: "none", UNTESTED: "none"}
 #: For tables that are wide already.
 SHORT = {DIRECTION: "direction only", FAILS: "does not", UNDECIDABLE: "not decidable"}
 
@@ -112,7 +112,7 @@ def _head(made: Reproduction) -> str:
     concludes = made.experiment.concludes
     says = f"<p><strong>It concludes:</strong> {page.prose(concludes)}</p>" if concludes else ""
     boxes = "".join(
-        f'<div class="box doubt"><p>{escape(done.runs.title)}: {escape(done.problem)}</p></div>'
+        f'<div class="box warning"><p>{escape(done.runs.title)}: {escape(done.problem)}</p></div>'
         for done in made.samples.done.values()
         if done.problem
     )

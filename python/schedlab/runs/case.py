@@ -371,7 +371,7 @@ def blank_run(ready: Ready, case: Case) -> dict:
         "record_hash": None,
         "physics": None,
         "environment": ready.environment,
-        # For doubts about drift; in virtual time no run is before another.
+        # For warnings about drift; in virtual time no run is before another.
         "started_ns": None if ready.host.is_deterministic else time.time_ns(),
         "command_line": plan.command_line,
         "directory": str(directory_of(plan, case)),

@@ -20,9 +20,9 @@ import numpy as np
 from ..metrics.dictionary import DICTIONARY, HEADLINES
 from ..model import differences
 from ..stats.decide import EXPLORATORY, HEADLINE, are_apart, decide, entry
-from ..stats.doubts import examine, survivors
 from ..stats.inference import CONFIDENCE, NR_RESAMPLES, SEED, compare_paired
 from ..stats.sentences import show_number
+from ..stats.warnings import examine, survivors
 
 #: Metrics that are compared: those for which one direction is better.
 COMPARED = tuple(name for name, m in DICTIONARY.items() if m.level == "run" and m.direction != "none")
@@ -236,9 +236,9 @@ def _survivors(comparison: dict, pairs) -> list[dict]:
     found = survivors(metrics, label_a=labels[0], label_b=labels[1])
     if found is None:
         return []
-    doubt, names = found
+    warning, names = found
     ended = [sum(pair[side].get("tasks_ended", 0) for pair in metrics) for side in (0, 1)]
-    return [{"policy": labels[ended[1] < ended[0]], "metrics": names} | doubt.as_json()]
+    return [{"policy": labels[ended[1] < ended[0]], "metrics": names} | warning.as_json()]
 
 
 def _warnings(comparison: dict, pairs, names: list[str], values, known: dict | None) -> list[dict]:
@@ -260,10 +260,10 @@ def _warnings_of(runs: list[dict], names: list[str], values: np.ndarray) -> list
     order = None if None in started else started
     found: dict[str, dict] = {}
     for name, row in zip(names, values, strict=True):
-        for doubt in examine(row, order=order, show=partial(show_number, name)):
-            text = f"{name}: {doubt}" if doubt.kind != "too-few" else str(doubt)
+        for warning in examine(row, order=order, show=partial(show_number, name)):
+            text = f"{name}: {warning}" if warning.kind != "too-few" else str(warning)
             kind = found.setdefault(
-                doubt.kind, {"kind": doubt.kind, "metrics": [], "text": text, "hint": doubt.hint}
+                warning.kind, {"kind": warning.kind, "metrics": [], "text": text, "hint": warning.hint}
             )
             kind["metrics"].append(name)
     return list(found.values())

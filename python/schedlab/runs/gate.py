@@ -2,7 +2,7 @@
 """`schedlab compare`: two folders of runs, and conditions that fail a build.
 
 A condition such as 'wakeup_p99 > +5%' holds only where the whole interval lies
-beyond the threshold: doubt passes. With several conditions, workloads or
+beyond the threshold: what is undecided passes. With several conditions, workloads or
 policies the intervals widen, so that all of them hold together with the
 confidence asked for (Bonferroni).
 

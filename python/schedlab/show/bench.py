@@ -68,14 +68,14 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
     show_table(console, f"means; interval: {CONFIDENCE:.0%}, of the mean wall time; --json has all", columns)
     for line in _recorded_lines(result) + _sentences(result):
         say(console, "  " + escape(line))
-    for doubt in result.warnings:
-        place = f"{doubt['policy']}, " if "policy" in doubt else ""
-        place += f"{doubt['figure']}: " if "figure" in doubt else ""
+    for warning in result.warnings:
+        place = f"{warning['policy']}, " if "policy" in warning else ""
+        place += f"{warning['figure']}: " if "figure" in warning else ""
         say(
             console,
-            f"  [yellow]{doubt['kind']}[/]: {escape(place)}{escape(doubt['text'])}; {escape(doubt['hint'])}",
+            f"  [yellow]{warning['kind']}[/]: {escape(place)}{escape(warning['text'])}; {escape(warning['hint'])}",
         )
-        for line in doubt.get("stderr", ()):
+        for line in warning.get("stderr", ()):
             say(console, f"    | {escape(line)}")
 
 
@@ -228,9 +228,11 @@ def plain_text(result: BenchResult) -> str:
     lines += [""] * bool(notes or result.warnings)
     for note in notes:
         lines += _note(note)
-    for doubt in result.warnings:
+    for warning in result.warnings:
         lines += _note(
-            f"{doubt['kind']}: " + (f"{doubt['policy']}: " if "policy" in doubt else "") + doubt["text"]
+            f"{warning['kind']}: "
+            + (f"{warning['policy']}: " if "policy" in warning else "")
+            + warning["text"]
         )
-        lines += [f"  | {line}" for line in doubt.get("stderr", ())]
+        lines += [f"  | {line}" for line in warning.get("stderr", ())]
     return "\n".join(lines)

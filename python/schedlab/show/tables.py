@@ -179,11 +179,11 @@ def _show_usage(console: Console, runs: list[dict]) -> None:
 
 
 def _show_machine(console: Console, runs: list[dict]) -> None:
-    """Print what about this machine makes runs on Linux itself doubtful."""
-    from .usage import machine_doubts
+    """Print the warnings about this machine, for runs on Linux itself."""
+    from .usage import machine_warnings
 
-    for doubt in machine_doubts(runs):
-        say(console, f"  [yellow]{doubt['kind']}[/]: {escape(doubt['text'])}; {escape(doubt['hint'])}")
+    for warning in machine_warnings(runs):
+        say(console, f"  [yellow]{warning['kind']}[/]: {escape(warning['text'])}; {escape(warning['hint'])}")
 
 
 def _show_verdict(console: Console, result) -> None:
@@ -239,29 +239,31 @@ def _show_findings(console: Console, key: tuple, comparisons: list[dict]) -> Non
     if not here:
         return
     console.print()
-    _show_doubts(console, here, is_grave=True)
+    _show_warnings(console, here, is_grave=True)
     console.print(f"[bold]{escape(key[0])}[/]: what the numbers say", highlight=False)
     for line in findings(here):
         say(console, f"  {escape(line)}")
-    _show_doubts(console, here)
+    _show_warnings(console, here)
 
 
-def _show_doubts(console: Console, comparisons: list[dict], *, is_grave: bool = False) -> None:
-    """Say what makes the numbers doubtful, each kind once per policy; the grave kind in red."""
+def _show_warnings(console: Console, comparisons: list[dict], *, is_grave: bool = False) -> None:
+    """Print the warnings about the numbers, each kind once per policy; the grave kind in red."""
     seen = set()
     style = "red bold" if is_grave else "yellow"
     for comparison in comparisons:
-        for doubt in comparison["warnings"]:
-            label = "" if doubt["kind"] == "too-few" else f"{doubt['policy']}, "
-            if (label, doubt["kind"]) in seen or is_grave != (doubt["kind"] in ("survivors", "confounded")):
+        for warning in comparison["warnings"]:
+            label = "" if warning["kind"] == "too-few" else f"{warning['policy']}, "
+            if (label, warning["kind"]) in seen or is_grave != (
+                warning["kind"] in ("survivors", "confounded")
+            ):
                 continue
-            seen.add((label, doubt["kind"]))
-            more = len(doubt["metrics"]) - 1
+            seen.add((label, warning["kind"]))
+            more = len(warning["metrics"]) - 1
             others = f" (and {more} more metric{'s' * (more > 1)})" if label and more else ""
             say(
                 console,
-                f"  [{style}]{doubt['kind']}[/]: {escape(label)}{escape(doubt['text'])}{others}; "
-                f"{escape(doubt['hint'])}",
+                f"  [{style}]{warning['kind']}[/]: {escape(label)}{escape(warning['text'])}{others}; "
+                f"{escape(warning['hint'])}",
             )
 
 
@@ -558,7 +560,7 @@ def show_comparison(result: dict) -> None:
         )
     for comparison in result["comparisons"]:
         equal = [n for n, m in comparison["metrics"].items() if m["difference"] == 0 == m["high"]]
-        _show_doubts(console, [comparison], is_grave=True)
+        _show_warnings(console, [comparison], is_grave=True)
         title, columns = _comparison_columns(comparison, left_out=equal)
         if columns[0][1]:
             show_table(console, title, columns)
@@ -572,7 +574,7 @@ def show_comparison(result: dict) -> None:
             )
         say(console, f"  {escape(method_sentence(comparison))}")
         if columns[0][1]:
-            _show_doubts(console, [comparison])
+            _show_warnings(console, [comparison])
         console.print()
     for note in result["notes"]:
         say(console, f"note: {escape(note)}")

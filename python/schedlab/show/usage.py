@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from rich.markup import escape
 
-from ..hosts.linux_machine import doubt_machine
+from ..hosts.linux_machine import warn_of_machine
 from ..policy.linux_class import NUMBERS, parse_class
 from ..stats.inference import CONFIDENCE, mean_interval
 from ..stats.sentences import show_time
@@ -95,7 +95,7 @@ def _cell(name: str, value: float) -> str:
     return f"{value:,.1f}" if value < 1000 and value != int(value) else f"{value:,.0f}"
 
 
-def machine_doubts(runs: list[dict]) -> list[dict]:
+def machine_warnings(runs: list[dict]) -> list[dict]:
     """What about this machine may mislead a reader of runs on Linux.
 
     Parameters
@@ -106,7 +106,7 @@ def machine_doubts(runs: list[dict]) -> list[dict]:
     Returns
     -------
     list of dict
-        `kind`, `text` and `hint` of each doubt, once for all runs.
+        `kind`, `text` and `hint` of each warning, once for all runs.
     """
     ours = [run for run in runs if run["host"] == "linux" and "linux" in run["environment"]]
     if not ours:
@@ -116,4 +116,4 @@ def machine_doubts(runs: list[dict]) -> list[dict]:
         for name in dict.fromkeys(run["policy"] for run in ours)
         if name.partition(":")[0] in NUMBERS
     ]
-    return doubt_machine(ours[0]["environment"]["linux"], classes)
+    return warn_of_machine(ours[0]["environment"]["linux"], classes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What may be concluded: intervals, tests, doubts, and the sentences that say so.
+"""What may be concluded: intervals, tests, warnings, and the sentences that say so.
 
 In: one number per run, paired by seed.
 Out: intervals, p-values and effect sizes, warnings about the samples, text for people.

@@ -6,8 +6,8 @@ any unimodal one. It is compared with the dips of uniform samples, which are the
 hardest unimodal ones to tell from bimodal.
 
 Must stay true: `dip` agrees with a linear program over all unimodal functions,
-and `CRITICAL` with fresh draws (tests/python/test_doubts.py).
-Read next: doubts.py, the caller.
+and `CRITICAL` with fresh draws (tests/python/test_warnings.py).
+Read next: warnings.py, the caller.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ What is random (the bootstrap) is drawn from a seed that is kept in the result.
 
 Must stay true: the coverage and the false-alarm rates in docs/statistics.md are
 those that tests/python/test_stats.py measures.
-Read next: doubts.py, which says when not to trust these numbers; runs/compare.py,
+Read next: warnings.py, which says when not to trust these numbers; runs/compare.py,
 which applies them to runs.
 """
 

@@ -217,10 +217,10 @@ def reservation(comparison: dict[str, Any], name: str) -> str:
         One sentence after a space, to follow any statement about the metric;
         empty where there is nothing to say.
     """
-    for doubt in comparison["warnings"]:
-        if doubt["kind"] == "confounded":
+    for warning in comparison["warnings"]:
+        if warning["kind"] == "confounded":
             return " BUT NOT UNDER THE SAME CONDITIONS: see confounded."
-        if doubt["kind"] == "survivors" and name in doubt["metrics"]:
+        if warning["kind"] == "survivors" and name in warning["metrics"]:
             return " BUT NOT OF THE SAME TASKS: see survivors."
     return ""
 

@@ -4,7 +4,7 @@
 SciPy has them, and 143 MB beside them, which each installation would carry for five
 functions. Tests hold each of these against SciPy's.
 
-Called by inference.py, bootstrap.py and doubts.py. Read next: inference.py.
+Called by inference.py, bootstrap.py and warnings.py. Read next: inference.py.
 """
 
 from __future__ import annotations

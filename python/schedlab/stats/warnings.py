@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Doubts about samples: warnings, each a class with a hint on what to do.
+"""Warnings about samples, each a class with a hint on what to do.
 
 A mean with its interval is a summary; these checks say when it hides something:
 too few runs, few distinct values, two peaks, an outlier, a drift over time.
@@ -41,7 +41,7 @@ SHAPE_MAX = 2000
 
 
 class SampleWarning(UserWarning):
-    """Base of all doubts about a sample.
+    """Base of all warnings about a sample.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class SampleWarning(UserWarning):
         What the user can do.
     """
 
-    kind = "doubt"
+    kind = "warning"
     hint = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def survivors(
     Returns
     -------
     (SurvivorsWarning, list of str) or None
-        The doubt and the metrics it is about; None where as many tasks got as far
+        The warning and the metrics it is about; None where as many tasks got as far
         on both sides of every pair.
 
     Notes
@@ -144,8 +144,8 @@ def survivors(
     Examples
     --------
     >>> a = {"tasks": 9, "tasks_ended": 9, "turnaround_ns_mean": 5.0}
-    >>> doubt, names = survivors([(a, a | {"tasks_ended": 4})], label_a="rr", label_b="fifo")
-    >>> print(doubt, names)
+    >>> warning, names = survivors([(a, a | {"tasks_ended": 4})], label_a="rr", label_b="fifo")
+    >>> print(warning, names)
     9 of 9 tasks ended under rr, 4 of 9 under fifo ['turnaround_ns_mean']
     """
     texts, names = [], []
@@ -336,7 +336,7 @@ def drift_p_value(x: ArrayLike) -> float:
 def examine(
     x: ArrayLike, *, order: ArrayLike | None = None, show: Callable[[float], str] | None = None
 ) -> list[SampleWarning]:
-    """Look for reasons to doubt a summary of a sample.
+    """Look for what a summary of a sample hides.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def examine(
     -------
     list of SampleWarning
         Ready for `warnings.warn`, or for JSON by `as_json`; empty where all
-        values are equal, since that is certain and not doubtful.
+        values are equal, since that is certain.
 
     Raises
     ------
@@ -365,7 +365,7 @@ def examine(
 
     Examples
     --------
-    >>> [doubt.kind for doubt in examine([3, 1, 2])]
+    >>> [warning.kind for warning in examine([3, 1, 2])]
     ['too-few']
     """
     values = _sample(x)

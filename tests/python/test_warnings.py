@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Doubts are raised on what is doubtful, and seldom on what is not."""
+"""Warnings are given where a summary misleads, and seldom elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from schedlab.stats import dip as dip_module
 from schedlab.stats.dip import CRITICAL, critical_dip, dip, simulate_critical
-from schedlab.stats.doubts import BimodalWarning, SampleWarning, drift_p_value, examine, is_bimodal, outliers
+from schedlab.stats.warnings import (
+    BimodalWarning,
+    SampleWarning,
+    drift_p_value,
+    examine,
+    is_bimodal,
+    outliers,
+)
 
 DRAWS = {
     "normal": lambda rng, n: rng.normal(100, 5, n),
@@ -205,10 +212,10 @@ def test_mann_kendall_agrees_with_scipy():
 
 
 def kinds(x, **fields):
-    return [doubt.kind for doubt in examine(x, **fields)]
+    return [warning.kind for warning in examine(x, **fields)]
 
 
-def test_each_doubt_has_its_class_text_and_hint():
+def test_each_warning_has_its_class_text_and_hint():
     base = [10.0, 10.1, 10.2, 10.3, 10.4]
     two = [*base, *(v + 50.05 for v in base)]
     assert kinds([1.0, 2.0]) == ["too-few"]
@@ -221,10 +228,10 @@ def test_each_doubt_has_its_class_text_and_hint():
     assert kinds([float(i) for i in range(10)], order=range(10)) == ["drift"]
     shuffled = np.random.default_rng(3).permutation(10)
     assert kinds([float(i) for i in range(10)], order=shuffled) == []
-    (doubt,) = examine(two)
-    assert isinstance(doubt, BimodalWarning)
-    assert doubt.as_json() == {"kind": "bimodal", "text": str(doubt), "hint": doubt.hint}
-    assert "the 10 runs form two groups" in str(doubt)
+    (warning,) = examine(two)
+    assert isinstance(warning, BimodalWarning)
+    assert warning.as_json() == {"kind": "bimodal", "text": str(warning), "hint": warning.hint}
+    assert "the 10 runs form two groups" in str(warning)
 
 
 def test_large_samples_are_thinned_not_refused():
@@ -234,15 +241,15 @@ def test_large_samples_are_thinned_not_refused():
     assert kinds(x + np.linspace(0, 3, 50_000), order=range(50_000))[-1] == "drift"
 
 
-def test_doubts_are_python_warnings():
+def test_warnings_are_python_warnings():
     with pytest.warns(SampleWarning, match="only 2 runs"):
         warnings.warn(examine([1.0, 2.0])[0], stacklevel=1)
     assert all(c.hint and c.kind for c in SampleWarning.__subclasses__())
 
 
 def test_values_are_shown_with_their_unit():
-    (doubt,) = examine([10, 10.5, 9.5, 10.2, 9.8, 10.1, 90], show="{:g} ms".format)
-    assert str(doubt) == "1 of 7 runs far from the median 10.1 ms: 90 ms"
+    (warning,) = examine([10, 10.5, 9.5, 10.2, 9.8, 10.1, 90], show="{:g} ms".format)
+    assert str(warning) == "1 of 7 runs far from the median 10.1 ms: 90 ms"
 
 
 def test_the_module_of_the_dip_says_its_level():
