@@ -302,6 +302,45 @@ static void sleepers(void)
 		ut_sem_post(&gate);
 }
 
+/* ---- an echo server ------------------------------------------------------------------------- */
+
+static long nr_echoes;	/* atomic */
+
+/* Until the peer closes, or resets, the connection. */
+static void *serve(void *arg)
+{
+	int fd = (int)(intptr_t)arg;
+	long nr = 0;
+	char message[64];
+	ssize_t bytes;
+
+	while ((bytes = ut_read(fd, message, sizeof(message))) > 0) {
+		ut_write(fd, message, (size_t)bytes);
+		nr++;
+	}
+	__atomic_fetch_add(&nr_echoes, nr, __ATOMIC_RELAXED);
+	close(fd);
+	return NULL;
+}
+
+/* peers/echo_load.c has made the socket that is descriptor 3; OPS is the number of connections. */
+static void echoes(void)
+{
+	ut_id *ids = calloc((size_t)nr_ops, sizeof(*ids));
+	uint64_t start_ns = cpu_ns();
+
+	for (long i = 0; i < nr_ops; i++) {
+		int fd = ut_accept(3, NULL, NULL, 0);
+
+		check(fd, "ut_accept");
+		check(ut_create(&ids[i], NULL, serve, (void *)(intptr_t)fd), "ut_create");
+	}
+	for (long i = 0; i < nr_ops; i++)
+		ut_join(ids[i], NULL);
+	print_ns(cpu_ns() - start_ns, nr_echoes);
+	free(ids);
+}
+
 int main(int argc, char **argv)
 {
 	struct ut_config config = UT_CONFIG_INIT;
@@ -336,6 +375,8 @@ int main(int argc, char **argv)
 		computing();
 	else if (!strcmp(what, "sleepers"))
 		sleepers();
+	else if (!strcmp(what, "echo"))
+		echoes();
 	else
 		check(-22, what);
 	check(ut_exit(), "ut_exit");

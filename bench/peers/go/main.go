@@ -7,10 +7,12 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -84,6 +86,40 @@ func fanOut(ops int) {
 	}
 }
 
+// echo_load.c has made the socket that is descriptor 3.
+func echoes(connections int) int64 {
+	listener, err := net.FileListener(os.NewFile(3, "listener"))
+	if err != nil {
+		panic(err)
+	}
+	var all sync.WaitGroup
+	var echoes atomic.Int64
+	for i := 0; i < connections; i++ {
+		connection, err := listener.Accept()
+		if err != nil {
+			panic(err)
+		}
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			message := make([]byte, 64)
+			nr := int64(0)
+			for {
+				bytes, err := connection.Read(message)
+				if err != nil {
+					break
+				}
+				connection.Write(message[:bytes])
+				nr++
+			}
+			echoes.Add(nr)
+			connection.Close()
+		}()
+	}
+	all.Wait()
+	return echoes.Load()
+}
+
 func main() {
 	if len(os.Args) < 4 {
 		os.Exit(2)
@@ -103,6 +139,8 @@ func main() {
 		roundTrips(ops)
 	case "fan_out":
 		fanOut(ops)
+	case "echo":
+		ops = int(echoes(ops))
 	default:
 		os.Exit(2)
 	}

@@ -4,7 +4,10 @@
 //!
 //!     peer WHAT OPS THREADS: prints {"ns": CPU time of the process per operation}
 
+use std::os::fd::FromRawFd;
 use std::time::Instant;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::channel;
 use tokio::task::{spawn, yield_now};
@@ -71,15 +74,40 @@ async fn fan_out(ops: u64) {
     }
 }
 
+/// echo_load.c has made the socket that is descriptor 3.
+async fn echoes(connections: u64) -> u64 {
+    let listener = unsafe { std::net::TcpListener::from_raw_fd(3) };
+    listener.set_nonblocking(true).unwrap();
+    let listener = TcpListener::from_std(listener).unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..connections {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        tasks.push(spawn(async move {
+            let mut message = [0u8; 64];
+            let mut nr = 0;
+            while let Ok(bytes @ 1..) = connection.read(&mut message).await {
+                let _ = connection.write_all(&message[..bytes]).await;
+                nr += 1;
+            }
+            nr
+        }));
+    }
+    let mut sum = 0;
+    for task in tasks {
+        sum += task.await.unwrap();
+    }
+    sum
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     let ops: u64 = words[2].parse().unwrap();
     let runtime = match words[3].parse().unwrap() {
-        1 => Builder::new_current_thread().build().unwrap(),
-        threads => Builder::new_multi_thread().worker_threads(threads).build().unwrap(),
+        1 => Builder::new_current_thread().enable_io().build().unwrap(),
+        threads => Builder::new_multi_thread().worker_threads(threads).enable_io().build().unwrap(),
     };
     let (cpu, wall) = (cpu_ns(), Instant::now());
-    runtime.block_on(async {
+    let ops = runtime.block_on(async {
         // As a task: what block_on() itself runs is no task.
         let what = words[1].clone();
         spawn(async move {
@@ -89,11 +117,13 @@ fn main() {
                 "create_join" => creations(ops).await,
                 "ping_pong" => round_trips(ops).await,
                 "fan_out" => fan_out(ops).await,
+                "echo" => return echoes(ops).await,
                 _ => std::process::exit(2),
             }
+            ops
         })
         .await
-        .unwrap();
+        .unwrap()
     });
     println!(
         "{{\"ns\": {:.2}, \"wall_ns\": {:.2}}}",
