@@ -163,7 +163,8 @@ struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu, bool may_spin)
 	u64 now_ns = sl_host_now_ns();
 	u64 first_ns = ut_timers_first_ns(cpu);
 
-	if (ut_is_smp && may_spin)
+	ut_io_look();
+	if (ut_is_smp && may_spin && !READ_ONCE(cpu->pending))
 		cpu = spin(k, now_ns + SPIN_NS < first_ns ? now_ns + SPIN_NS : first_ns);
 	for (;;) {
 		first_ns = ut_timers_first_ns(cpu);

@@ -541,6 +541,7 @@ void ut_timers_exit(void);
 
 /* lib/: all that the machine asks of it */
 void ut_io_finish(struct ut_cpu *cpu);	/* a helper has told @cpu of finished requests */
+void ut_io_look(void);
 void ut_io_exit(void);
 void ut_slots_end(void);		/* the current thread ends: so do its slots */
 

@@ -42,6 +42,15 @@ def test_who_waits_can_be_cancelled_and_keeps_nobody_waiting(toolchain, build, w
 @pytest.mark.parametrize("cpus", [1, 2])
 @pytest.mark.parametrize("way", ["ring", "helpers"])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
+def test_a_socket_wakes_its_own_waiter(toolchain, build, way, cpus):
+    """Also where all CPUs compute; without the watcher nobody would look there."""
+    chain = toolchain(*build)
+    run_program(chain.program("sockets.c"), policy(chain, "rr"), cpus, way)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("way", ["ring", "helpers"])
+@pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
 def test_every_call_that_waits_ends_at_a_deadline(toolchain, build, way, cpus):
     chain = toolchain(*build)
     run_program(chain.program("deadlines.c"), policy(chain, "rr"), cpus, way)

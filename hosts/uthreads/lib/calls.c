@@ -92,8 +92,10 @@ static pthread_mutex_t flags_lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool ut_io_is_nonblocking(int fd)
 {
-	int flags;
+	int flags = fcntl(fd, F_GETFL);
 
+	if (flags < 0 || !(flags & O_NONBLOCK))
+		return false;
 	pthread_mutex_lock(&flags_lock);
 	flags = fcntl(fd, F_GETFL);
 	pthread_mutex_unlock(&flags_lock);
@@ -156,7 +158,7 @@ static ssize_t use_socket(const struct call *c, bool is_write)
 		if (err == -EINTR)
 			continue;
 		if (err == -EAGAIN && !ut_io_is_nonblocking(fd))
-			err = ut_io_wait_ready(fd, is_write ? EPOLLOUT : EPOLLIN);
+			err = ut_io_wait_socket(fd, is_write ? EPOLLOUT : EPOLLIN);
 		if (err < 0)
 			return written ? (ssize_t)written : err;
 	}

@@ -12,9 +12,9 @@
  *	                                     CPU's `remote` list, ring its bell
  *
  * Helpers must not wait for what only another request can bring about: all of them
- * might. So what waits for a peer (of a socket, a pipe, a terminal) waits in the
- * kernel's ring, or with the watcher, one kernel thread for all of them; sockets are
- * then read and written by the thread itself.
+ * might. So what waits for a peer (of a pipe, a terminal) waits in the kernel's ring, or
+ * with the watcher, one kernel thread for all of them. Sockets are read and written by the
+ * thread itself, and which of them are ready is looked at by CPUs (see armed[]).
  *
  * Read next: calls.c, which calls this; uring.c; cpu.c, ut_ring().
  */
@@ -34,6 +34,8 @@
 #define HELPER_STACK_BYTES (256U << 10)
 #define WATCHED_AT_ONCE 64
 #define CANCELLED_TRIES 8
+#define ARMED_MAX 65536		/* descriptors beyond are watched one by one */
+#define LOOK_NS 100000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_work = PTHREAD_COND_INITIALIZER;
@@ -47,7 +49,7 @@ static int epoll_fd = -1, end_fd = -1;	/* -1: there is no watcher */
 static struct request *given_up;	/* the watcher is to hand them back */
 /* Does the kernel do requests itself? Written under the lock; atomic. */
 static enum { RING_UNKNOWN, RING_USED, RING_MISSING } ring_state;
-static struct request ring_rings;	/* what the watcher is told of the ring */
+static struct request ring_rings, sockets;	/* what the watcher is told of these */
 
 /* After a wait errno is another kernel thread's: its address is asked for anew. */
 __attribute__((noinline)) int ut_io_error(void)
@@ -56,10 +58,26 @@ __attribute__((noinline)) int ut_io_error(void)
 	return -errno;
 }
 
-/* Context: outside. The request is the thread's, and gone once it is woken. */
+/* An idle CPU; where there is none, @busy. */
+static struct ut_cpu *idle_cpu_or(struct ut_cpu *busy)
+{
+	for (u32 i = 0; (u32)__atomic_load_n(&ut.idle, __ATOMIC_RELAXED) && i < ut.nr_cpus; i++) {
+		struct ut_kthread *k = __atomic_load_n(&ut.cpus[i].k, __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&k->doorbell, __ATOMIC_RELAXED) != UT_BELL_OFF)
+			return &ut.cpus[i];
+	}
+	return busy;
+}
+
+/*
+ * Any CPU may wake the thread: this one, or else an idle one, which needs no signal. The
+ * request is the thread's, and gone once it is woken. Context: outside, or preemption
+ * disabled.
+ */
 void ut_io_hand_back(struct request *r)
 {
-	struct ut_cpu *cpu = r->cpu;
+	struct ut_cpu *cpu = ut_this_cpu() ? ut_this_cpu() : idle_cpu_or(r->cpu);
 	struct request *head = __atomic_load_n(&cpu->remote, __ATOMIC_RELAXED);
 
 	do {
@@ -163,6 +181,88 @@ static int submit(struct request *r)
 	return err;
 }
 
+/* ---- sockets ---------------------------------------------------------------------- */
+
+/*
+ * One list of ready sockets, which CPUs look at: when they become idle, or have not for
+ * LOOK_NS, and the watcher where they do neither. What is ready costs no CPU a signal
+ * then. A socket stays in the kernel's list until it is closed, and is armed for one
+ * event by each wait. An event of a wait that is over finds no request, or that of the next
+ * wait, which looks, and waits again.
+ */
+static struct request *armed[ARMED_MAX];	/* by descriptor; atomic */
+static int sockets_fd = -1;			/* atomic */
+static u64 looked_ns;				/* atomic */
+
+/* Context: the watcher, or preemption disabled. Return: whether there may be more. */
+static bool look_at_sockets(void)
+{
+	struct epoll_event events[WATCHED_AT_ONCE];
+	int nr = epoll_wait(__atomic_load_n(&sockets_fd, __ATOMIC_ACQUIRE), events,
+			    WATCHED_AT_ONCE, 0);
+
+	for (int i = 0; i < nr; i++) {
+		struct request *r = __atomic_exchange_n(&armed[events[i].data.fd], NULL,
+							__ATOMIC_ACQ_REL);
+
+		if (!r)
+			continue;
+		r->answer = (int)events[i].events;
+		ut_io_hand_back(r);
+	}
+	return nr == WATCHED_AT_ONCE;
+}
+
+/* A CPU is about to sleep. Context: preemption disabled. */
+void ut_io_look(void)
+{
+	if (__atomic_load_n(&sockets_fd, __ATOMIC_ACQUIRE) >= 0 && READ_ONCE(ut.nr_outside))
+		look_at_sockets();
+}
+
+/* Return: whether @r is the caller's, and no event's. */
+static bool take_armed(struct request *r)
+{
+	struct request *was = r;
+
+	return __atomic_compare_exchange_n(&armed[r->watched_fd], &was, NULL, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void disarm(struct request *r)
+{
+	if (!take_armed(r))
+		return;
+	r->answer = -ECANCELED;
+	ut_io_hand_back(r);
+}
+
+/* Return: 0; -EBUSY: another thread waits for it; -errno. */
+static int arm(struct request *r)
+{
+	struct epoll_event event = { .events = (u32)r->answer | EPOLLONESHOT,
+				     .data.fd = r->watched_fd };
+	u64 now_ns = ut_this_cpu()->hot.now_ns;
+	struct request *was = NULL;
+	int err = 0;
+
+	if (!__atomic_compare_exchange_n(&armed[r->watched_fd], &was, r, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return -EBUSY;
+	if (epoll_ctl(sockets_fd, EPOLL_CTL_MOD, r->watched_fd, &event))
+		err = ut_io_error();
+	if (err == -ENOENT)
+		err = epoll_ctl(sockets_fd, EPOLL_CTL_ADD, r->watched_fd, &event) ? ut_io_error() : 0;
+	/* An event of an earlier wait may have it already. */
+	if (err)
+		return take_armed(r) ? err : 0;
+	if (now_ns - READ_ONCE(looked_ns) > LOOK_NS) {
+		WRITE_ONCE(looked_ns, now_ns);
+		look_at_sockets();
+	}
+	return 0;
+}
+
 /*
  * The thread is asked to end, and what it waits for may never come: the kernel or the
  * watcher is to hand @r back. That remains the only way, since it is on our stack.
@@ -171,6 +271,10 @@ static void take_back(struct request *r)
 {
 	struct stat about;
 
+	if (r->is_armed) {
+		disarm(r);
+		return;
+	}
 	if (r->sqe) {
 		/* A disk answers by itself. */
 		if (!fstat(r->sqe->fd, &about) && !S_ISREG(about.st_mode) &&
@@ -249,6 +353,9 @@ void ut_io_exit(void)
 	must_end = false;
 	if (epoll_fd < 0)
 		return;
+	if (sockets_fd >= 0)
+		close(sockets_fd);
+	__atomic_store_n(&sockets_fd, -1, __ATOMIC_RELEASE);
 	close(epoll_fd);
 	close(end_fd);
 	epoll_fd = -1;
@@ -302,6 +409,17 @@ static void end_given_up(void)
 	}
 }
 
+/*
+ * CPUs that are all busy most often look by themselves in a moment: then it is left to
+ * them. To interrupt one for each event would cost more than what the thread does with it.
+ */
+static void hear_sockets(void)
+{
+	if (!(u32)__atomic_load_n(&ut.idle, __ATOMIC_SEQ_CST))
+		usleep(LOOK_NS / 1000);
+	look_at_sockets();
+}
+
 static void *watch(void *arg)
 {
 	struct epoll_event events[WATCHED_AT_ONCE];
@@ -319,6 +437,8 @@ static void *watch(void *arg)
 				must_look = !eventfd_read(end_fd, &nr_rings);
 			else if (r == &ring_rings)
 				ut_uring_reap();
+			else if (r == &sockets)
+				hear_sockets();
 			else
 				end_ready_watch(r, events[i].events);
 		}
@@ -349,6 +469,42 @@ static int start_watcher(void)
 		end_fd = -1;
 	}
 	return err;
+}
+
+static bool can_arm(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &sockets };
+	int epoll;
+
+	if ((u32)fd >= ARMED_MAX)
+		return false;
+	if (likely(__atomic_load_n(&sockets_fd, __ATOMIC_ACQUIRE) >= 0))
+		return true;
+	pthread_mutex_lock(&lock);
+	if (sockets_fd < 0 && !start_watcher()) {
+		epoll = epoll_create1(EPOLL_CLOEXEC);
+		if (epoll >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, epoll, &event)) {
+			close(epoll);
+			epoll = -1;
+		}
+		__atomic_store_n(&sockets_fd, epoll, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&lock);
+	return sockets_fd >= 0;
+}
+
+/*
+ * Wait until the socket @fd may be ready for @events. Return: as ut_io_wait_ready().
+ * Context: preemption disabled.
+ */
+int ut_io_wait_socket(int fd, u32 events)
+{
+	struct request r = { .watched_fd = fd, .answer = (int)events, .may_last = true,
+			     .is_armed = true };
+
+	if (!ut_may_block() && can_arm(fd) && !wait_for(&r, arm))
+		return r.answer;
+	return ut_io_wait_ready(fd, events);
 }
 
 /* Context: lock held. */

@@ -23,6 +23,7 @@ struct request {
 	bool may_last;		/* it waits for a peer, and can be taken back */
 	int given_up;		/* why its thread has asked for it to be taken back */
 	bool is_watched;	/* the watcher has it; io.c's lock protects it */
+	bool is_armed;		/* a socket's; see arm() */
 	bool is_done;		/* atomic */
 	struct ut_cpu *cpu;	/* to be told */
 	struct ut_thread *thread;
@@ -46,6 +47,7 @@ int ut_io_error(void);
 int ut_io_call_outside(int (*fn)(void *), void *arg);
 bool ut_io_ask_kernel(const struct io_uring_sqe *sqe, bool may_last, ssize_t *result);
 int ut_io_wait_ready(int fd, u32 events);
+int ut_io_wait_socket(int fd, u32 events);
 
 /* calls.c */
 #define UT_IO_PAUSE_NS 100000	/* the first of ut_io_pause() */
