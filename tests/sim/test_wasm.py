@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,11 @@ def program(name: str, folder: Path, seed: int = 3) -> Path:
     return path
 
 
+@lru_cache(maxsize=32)
+def loaded(path: Path) -> Engine:
+    return Engine(path)
+
+
 def natively(simulator: Path, policy: Path, words: list[str]) -> dict:
     done = subprocess.run([simulator, "--policy", policy, *words], capture_output=True, check=False)
     return json.loads(done.stdout)
@@ -83,7 +89,7 @@ def both(simulator: Path, policy_name: str, path: Path, n_cpus: int, folder: Pat
         if engine == "native":
             answer = natively(simulator, built.shared_object, words)
         else:
-            answer = Engine(built.shared_object).run("\t".join(["--policy", policy_name, *words])).answer
+            answer = loaded(built.shared_object).run("\t".join(["--policy", policy_name, *words])).answer
             assert answer.pop("policy_cost")
         made.append((answer, hashlib.sha256(records.read_bytes()).hexdigest()))
     return made
@@ -227,7 +233,7 @@ def test_another_compiler_gives_the_same_records(simulator, tmp_path, monkeypatc
 
 @pytest.mark.nightly
 def test_soak_all_policies_and_workloads(simulator, tmp_path):
-    """Every policy, workload and number of CPUs; SCHEDLAB_WASM_SEEDS of them each."""
+    """Every policy, workload and number of CPUs, with SCHEDLAB_WASM_SEEDS seeds each."""
     n_compared = 0
     for name in WORKLOADS:
         for seed in range(1, 1 + int(os.environ.get("SCHEDLAB_WASM_SEEDS", "1"))):

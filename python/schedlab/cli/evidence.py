@@ -93,6 +93,12 @@ SOAKS = {
         variable="SCHEDLAB_MUTANTS",
         default=40,
     ),
+    "wasm": Soak(
+        about="every policy and workload on 1, 2, 4 and 64 CPUs, so many seeds: WebAssembly and native agree to the byte",
+        arguments=("tests/sim/test_wasm.py", "--suite", "nightly", "-k", "soak", "-s"),
+        variable="SCHEDLAB_WASM_SEEDS",
+        default=1,
+    ),
     "uthreads": Soak(
         about="report 3's 128 threads on 1, 2 and 4 kernel threads, all policies: none hangs or crashes, products right",
         arguments=("tests/uthreads/test_report3.py",),
