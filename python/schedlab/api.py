@@ -154,6 +154,7 @@ def run(
     topology: str | Mapping[str, int] = "",
     host: str = "sim",
     parallel: bool = False,
+    sandbox: bool = False,
     threads: bool = False,
     kernel: str | Path | None = None,
     scale: float = 1.0,
@@ -192,6 +193,8 @@ def run(
         Where to run. An option that it does not have is refused.
     parallel : bool, default False
         In a machine that is emulated: a thread for each CPU, and real time.
+    sandbox : bool, default False
+        Run the simulator as WebAssembly, for policies that one does not trust.
     threads : bool, default False
         On Linux: tasks are threads of one process.
     kernel : str or pathlib.Path, optional
@@ -277,6 +280,7 @@ def sweep(
     topology: str | Mapping[str, int] = "",
     host: str = "sim",
     parallel: bool = False,
+    sandbox: bool = False,
     threads: bool = False,
     kernel: str | Path | None = None,
     scale: float = 1.0,
@@ -314,6 +318,8 @@ def sweep(
         Where to run. An option that it does not have is refused.
     parallel : bool, default False
         In a machine that is emulated: a thread for each CPU, and real time.
+    sandbox : bool, default False
+        Run the simulator as WebAssembly, for policies that one does not trust.
     threads : bool, default False
         On Linux: tasks are threads of one process.
     kernel : str or pathlib.Path, optional

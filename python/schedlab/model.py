@@ -350,6 +350,8 @@ class Execution(_Options):
         One of `HOST_NAMES` in hosts/choose.py.
     is_parallel : bool
         On a host that emulates CPUs: a thread for each, and real time.
+    is_sandboxed : bool
+        Simulator and policy as WebAssembly, as on the host `wasm`.
     are_threads : bool
         On Linux: tasks are threads of one process, not processes.
     kernel : pathlib.Path or None
@@ -365,6 +367,9 @@ class Execution(_Options):
     ).field()
     is_parallel: bool = Option(
         "parallel", "--parallel", "yes", "kernel, guest: real time instead of counted.", _yes, default=False
+    ).field()
+    is_sandboxed: bool = Option(
+        "sandbox", "--sandbox", "yes", "sim: for policies that one does not trust.", _yes, default=False
     ).field()
     are_threads: bool = Option(
         "threads", "--threads", "yes", "linux: tasks are threads of one process.", _yes, default=False
@@ -566,6 +571,7 @@ class RunResult(_Named, total=False):
     io: list[str]
     topology: str
     is_parallel: bool
+    is_sandboxed: bool
     are_threads: bool
     kernel: str | None
     scale: float

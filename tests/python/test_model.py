@@ -49,6 +49,7 @@ GIVEN = {
     "topology": ("llc=4,smt=2", {"llc": 4, "smt": 2}),
     "host": ("kernel", "kernel"),
     "is_parallel": (True, True),
+    "is_sandboxed": (True, True),
     "are_threads": (True, True),
     "kernel": ("bzImage", Path("bzImage")),
     "scale": (0.5, 0.5),
@@ -221,11 +222,13 @@ def test_a_run_from_before_versions_is_read_and_compares(before, tmp_path):
     assert [run["schema"] for run in new] == [SCHEMA, SCHEMA]
     assert [run["record_hash"] for run in new] == [run["record_hash"] for run in old]
     assert [RunSpec.from_json(run) for run in new] == [RunSpec.from_json(run) for run in old]
-    # Besides the version and this machine nothing has changed in what is written.
+    # Besides the version, this machine, the headers of policies and options that have come since
+    # nothing has changed in what is written.
     changed = {
         key for a, b in zip(old, new, strict=True) for key in a.keys() | b.keys() if a.get(key) != b.get(key)
     }
-    assert changed <= {"schema", "directory", "command_line", "environment"}
+    of_headers, newer = {"policy_hash", "source"}, {"is_sandboxed"}
+    assert changed <= {"schema", "directory", "command_line", "environment"} | of_headers | newer
     found = compare_folders(before, tmp_path)
     assert not found["is_failed"] and found["comparisons"][0]["differs"] == []
 

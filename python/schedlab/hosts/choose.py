@@ -100,9 +100,9 @@ def why_no_option(machine: Machine, execution: Execution) -> list[str]:
     return found
 
 
-def engine_of(host: str) -> str:
-    """How a host wants its policies compiled: one of `ENGINES` in policy/build.py."""
-    return "wasm" if host == "wasm" else "native"
+def engine_of(execution: Execution) -> str:
+    """How policies are to be compiled: one of `ENGINES` in policy/build.py."""
+    return "wasm" if execution.is_sandboxed or execution.host == "wasm" else "native"
 
 
 def unavailable_reason(name: str) -> str | None:

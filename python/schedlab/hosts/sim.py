@@ -45,7 +45,7 @@ class SimHost:
     """The simulator as a host; virtual time, so nothing is ever late."""
 
     name = "sim"
-    options = frozenset({"costs", "io", "tick_ns", "topology"})
+    options = frozenset({"costs", "io", "is_sandboxed", "tick_ns", "topology"})
     is_deterministic = True
     has_exact_work = True
 

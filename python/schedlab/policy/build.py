@@ -307,7 +307,9 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
                 f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"
             ) from error
         if answer.returncode != 0:
-            raise PolicyError(f"{policy.path} does not compile:\n{_messages(answer)}{_hint(answer.stderr)}")
+            raise PolicyError(
+                f"{policy.path} does not compile:\n{compiler_messages(answer)}{_hint(answer.stderr)}"
+            )
         text = policy.path.read_text("utf-8", errors="replace")
         check_callbacks(policy.path, text)
         check_object(policy.path, text, ElfFile(made))
@@ -338,7 +340,7 @@ def _hint(messages: str) -> str:
     return "\nLinux gives a policy no floating point: use integers, such as thousandths"
 
 
-def _messages(answer: subprocess.CompletedProcess[str]) -> str:
+def compiler_messages(answer: subprocess.CompletedProcess[str]) -> str:
     """The compiler's own words, cut to what a person reads."""
     lines = (answer.stderr or answer.stdout).rstrip().splitlines()
     if not lines:

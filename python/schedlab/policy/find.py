@@ -28,7 +28,7 @@ from .. import paths
 from ..errors import NotFoundError, PolicyError, UnitError, UsageError, did_you_mean
 from ..units import parse_quantity
 from .launch_file import launch_code
-from .published import main_file, published
+from .published import Published, main_file, published
 
 SUFFIX = ".bpf.c"
 
@@ -205,13 +205,15 @@ def policy_name(path: Path) -> str:
     return path.resolve().parent.name if name == "main" and published(path).sources else name
 
 
-def load_policy(name_or_path: str) -> Policy:
+def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
     """Find a policy and read its header comment.
 
     Parameters
     ----------
     name_or_path : str
         As for `find_policy`.
+    is_inside : bool, default False
+        Whether it may not include files of other folders, as in the sandbox.
 
     Returns
     -------
@@ -227,6 +229,8 @@ def load_policy(name_or_path: str) -> Policy:
         header comment is malformed.
     """
     path = find_policy(name_or_path)
+    if is_inside:
+        source_files(path, is_inside=True)
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -354,24 +358,38 @@ def _summary(path: Path, header: list[tuple[int, str]]) -> str:
     return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip(".")
 
 
-def source_files(path: Path) -> dict[str, Path]:
+def source_files(path: Path, *, is_inside: bool = False) -> dict[str, Path]:
     """Find a policy's source and, transitively, the headers that it includes.
 
     Parameters
     ----------
     path : pathlib.Path
         The policy's file.
+    is_inside : bool, default False
+        Whether all but the headers of include/scx are to be in the policy's folder.
 
     Returns
     -------
     dict of str to pathlib.Path
         Files by the name that they are included by; the policy itself by `""`.
         Headers of the compiler are not among them.
+
+    Raises
+    ------
+    PolicyError
+        If one is not inside; it has not been read.
     """
     found = {"": path}
     include = paths.include_folder()
+    own = path.parent.resolve() if is_inside else None
+    if own and not path.resolve().is_relative_to(own):
+        raise PolicyError(f"{path}: it is a link to a file outside of its folder")
     more = published(path)
     launch = launch_code(policy_name(path), path)
+    if own and (launch or more != Published()):
+        raise PolicyError(
+            f"{path}: a scheduler of several files; the sandbox takes one, so leave out --sandbox"
+        )
     others = [*more.sources, *([launch] if launch else [])]
     found |= {os.path.relpath(other, path.parent): other for other in (*others, *more.others)}
     folders = [include, *([include / "published"] if more.is_published else []), *more.includes]
@@ -389,6 +407,8 @@ def source_files(path: Path) -> dict[str, Path]:
             header = next((place for place in places if place.is_file()), None)
             if header is None:
                 continue
+            if own and not header.resolve().is_relative_to(own) and not header.is_relative_to(include):
+                raise PolicyError(f"{file}: it includes {name}, which is outside of {path.parent}")
             # Two headers of one name in two folders: the second by its place.
             is_other = os.path.abspath(found.get(name, header)) != os.path.abspath(header)
             key = os.path.relpath(header, path.parent) if is_other else name

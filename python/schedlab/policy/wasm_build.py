@@ -23,6 +23,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,8 +33,10 @@ from pathlib import Path
 from .. import paths
 from ..errors import PolicyError, SchedlabError, UnavailableError
 from ..waiting import announced
+from .build import compiler_messages
 from .check import callback_names, check_callbacks, check_object
-from .find import Policy
+from .find import Policy, source_files
+from .jail import unavailable
 from .wasm_file import CUSTOM, FUNC_KIND, SIZES, Module, name, object_symbols, parse_module, unsigned
 from .wasm_meter import metered
 
@@ -65,6 +68,7 @@ POLICY_FLAGS = (
     "-mno-bulk-memory",
     # Assembly could name files, and instructions that are not counted.
     "-fno-gnu-inline-asm",
+    "-fno-crash-diagnostics",
     "-Wall",
     "-Werror=implicit-function-declaration",
     "-Werror=int-conversion",
@@ -77,6 +81,7 @@ POLICY_FLAGS = (
     "-fsanitize-minimal-runtime",
 )
 COMPILE_SECONDS_MAX = 60
+_FORBIDDEN = re.compile(r"cannot open file ('[^'\n]*'): Permission denied")
 _EXPORTED = re.compile(r"^\t([\w*]+);$", re.MULTILINE)
 
 
@@ -326,38 +331,110 @@ def _own_code() -> bytes:
 
 def _linked(policy: Policy, tools: Tools, support: Path, scratch: Path) -> tuple[bytes, dict[str, int]]:
     """Bytes of the module, and sizes of its variables."""
+    target = "--target=wasm32-freestanding" if tools.is_zig else "--target=wasm32"
     objects = [scratch / "policy.o", scratch / "support.o"]
-    for source, made in zip((policy.path, support), objects, strict=True):
-        command = [
-            *tools.compiler, "--target=wasm32-freestanding" if tools.is_zig else "--target=wasm32",
-            *POLICY_FLAGS, *(("-fno-builtin", "-fno-sanitize=all") if source == support else ()),
-            "-I", str(paths.include_folder()), "-c", str(source), "-o", str(made),
-        ]  # fmt: skip
-        compile_untrusted(command, policy, scratch)
+    flags = [*tools.compiler, target, *POLICY_FLAGS, "-I", str(paths.include_folder())]
+    confined = _confined(policy, tools, support, scratch)
+    # What it includes is looked at first: the compiler's words could be those of another file.
+    listed = scratch / "policy.d"
+    answer = _start(
+        [
+            *confined,
+            *flags,
+            "-E",
+            "-MD",
+            "-MF",
+            str(listed),
+            "-o",
+            str(scratch / "policy.i"),
+            str(policy.path),
+        ],
+        policy,
+        scratch,
+    )
+    _check_included(policy, listed, is_good=not answer.returncode)
+    if not answer.returncode:
+        answer = _start([*confined, *flags, "-c", str(policy.path), "-o", str(objects[0])], policy, scratch)
+    if answer.returncode:
+        # Whether a file exists that may not be opened is nobody's business either.
+        words = _FORBIDDEN.sub(r"\1 file not found", compiler_messages(answer))
+        raise PolicyError(f"{policy.path} does not compile:\n{words}")
+    _run([*flags, "-fno-builtin", "-fno-sanitize=all", "-c", str(support), "-o", str(objects[1])])
     module = scratch / "policy.wasm"
-    answer = subprocess.run(
-        [*tools.linker, "--no-entry", "--import-memory", "--import-table", f"--table-base={TABLE_BASE}",
+    answer = _start(
+        [*confined, *tools.linker, "--no-entry", "--import-memory", "--import-table", f"--table-base={TABLE_BASE}",
          "--stack-first", f"-zstack-size={STACK_BYTES}", "--export-dynamic", "--allow-undefined",
-         *map(str, objects), "-o", str(module)],
-        capture_output=True, text=True, errors="replace", timeout=COMPILE_SECONDS_MAX, env=environment(),
+         *map(str, objects), "-o", str(module)], policy, scratch,
     )  # fmt: skip
     if answer.returncode:
-        raise PolicyError(f"{policy.path} cannot be linked:\n{answer.stderr.strip()[:2000]}")
+        raise PolicyError(f"{policy.path} cannot be linked:\n{compiler_messages(answer)}")
     return module.read_bytes(), object_symbols(objects[0].read_bytes()).sizes
 
 
-def compile_untrusted(command: list[str], policy: Policy, scratch: Path) -> None:
-    """Compile somebody's file; raises PolicyError with the compiler's messages."""
-    answer = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=COMPILE_SECONDS_MAX,
-        env=environment(),
-    )
-    if answer.returncode:
-        raise PolicyError(f"{policy.path} does not compile:\n{answer.stderr.strip()[:8000]}")
+def _confined(policy: Policy, tools: Tools, support: Path, scratch: Path) -> list[str]:
+    """Beginning of a command that can open the policy's files, the tools' own and `scratch`."""
+    readable = [*_files_of(tools), str(paths.include_folder()), str(support)]
+    readable += [str(path.resolve()) for path in source_files(policy.path, is_inside=True).values()]
+    writable = [str(scratch), *([environment()["ZIG_GLOBAL_CACHE_DIR"]] if tools.is_zig else [])]
+    words = [word for path in readable for word in ("--read", path)]
+    words += [word for path in writable for word in ("--write", path)]
+    return [sys.executable, "-I", str(Path(__file__).with_name("jail.py")), *words, "--"]
+
+
+@lru_cache(maxsize=4)
+def _files_of(tools: Tools) -> tuple[str, ...]:
+    """What the tools read of their own: programs, libraries, and a compiler's headers."""
+    found = {os.path.realpath(command[0]) for command in (tools.compiler, tools.linker)}
+    if tools.is_zig:
+        found.add(os.path.dirname(tools.compiler[0]))
+    for program in list(found):
+        if (ldd := shutil.which("ldd")) and os.path.isfile(program):
+            listed = subprocess.run([ldd, program], capture_output=True, text=True, check=False).stdout
+            found |= {os.path.realpath(path) for path in re.findall(r"(/\S+) \(0x", listed)}
+    if not tools.is_zig:
+        asked = subprocess.run(
+            [*tools.compiler, "-print-resource-dir"], capture_output=True, text=True, check=False
+        )
+        found.add(os.path.join(asked.stdout.strip(), "include"))
+    return (*sorted(found), "/etc/ld.so.cache", "/proc/self/exe", "/dev/urandom")
+
+
+def _start(command: list[str], policy: Policy, scratch: Path) -> subprocess.CompletedProcess[str]:
+    """Start a tool on somebody's file, with nothing of the user's environment."""
+    keep = {
+        name: value for name, value in environment().items() if name.startswith(("ZIG_", "LC_", "SYSTEMROOT"))
+    }
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
+            timeout=COMPILE_SECONDS_MAX, env=keep | {"TMPDIR": str(scratch), "PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise PolicyError(
+            f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"
+        ) from error
+
+
+def _check_included(policy: Policy, listed: Path, *, is_good: bool) -> None:
+    """Refuse a policy that includes what is neither its own nor a header of schedlab or the compiler.
+
+    Without landlock a compiler can open such files, and its messages about them would be their
+    text: then only the list of a preprocessor that found no error is believed.
+    """
+    own = [str(path.resolve()) for path in source_files(policy.path, is_inside=True).values()]
+    folders = [str(paths.include_folder().resolve()), *_files_of(find_tools())]
+    text = listed.read_text(errors="replace") if listed.is_file() else ""
+    for word in text.replace("\\\n", " ").partition(":")[2].split():
+        path = os.path.realpath(word)
+        if path not in own and not any(path.startswith(folder + os.sep) for folder in folders):
+            raise PolicyError(
+                f"{policy.path}: it includes {word}, which is neither its own nor in include/scx"
+            )
+    if not is_good and unavailable():
+        raise PolicyError(
+            f"{policy.path} does not get through the preprocessor; what it says is not shown, since "
+            f"{unavailable()}, and the words could be those of another file"
+        )
 
 
 def _check_imports(policy: Policy, module: Module) -> None:

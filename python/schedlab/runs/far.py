@@ -333,9 +333,7 @@ def do_errand(errand: Errand) -> Answer:
         ready = Ready(
             plan=replace(errand.plan, out=Path(scratch, "out")),
             host=host,
-            built={
-                errand.case.policy_name: _unpack(errand.source, folder, engine_of(errand.plan.execution.host))
-            },
+            built={errand.case.policy_name: _unpack(errand.source, folder, engine_of(errand.plan.execution))},
             programs=Programs(Path(scratch, "programs")),
             environment=environment_of(host),
         )
@@ -521,7 +519,7 @@ def describe_worker(host: str) -> dict:
 
     problem = unavailable_reason(host)
     # What came compiled needs none, and whatever else is sent says so by itself.
-    if problem is None and engine_of(host) == "native" and not paths.compiled_folder().is_dir():
+    if problem is None and host != "wasm" and not paths.compiled_folder().is_dir():
         try:
             find_compiler()
         except UnavailableError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..hosts.choose import VIRTUAL, open_host, why_no_option
+from ..hosts.choose import VIRTUAL, engine_of, open_host, why_no_option
 from ..hosts.host import Host
 from ..model import OPTIONS, SEED_MAX, Execution, Machine, read_options
 from ..workload.model import Workload
@@ -136,6 +136,6 @@ def wrong_seed(seed: int) -> str | None:
 
 def host_of(execution: Execution) -> Host:
     """The host of a run, as its options want it: here, and the same on a worker."""
-    host: Any = open_host(execution.host)
+    host: Any = open_host("wasm" if engine_of(execution) == "wasm" else execution.host)
     mine = [each.name for each in dataclasses.fields(host)] if dataclasses.is_dataclass(host) else []
     return dataclasses.replace(host, **{name: getattr(execution, name) for name in mine}) if mine else host

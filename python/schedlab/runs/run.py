@@ -213,14 +213,14 @@ def prepare(plan: Plan) -> Prepared:
     workloads = _load_workloads(plan)
     classes = _parse_classes(plan)
     ours = [name for name in plan.policies if name not in classes]
-    policies, broken = _load_policies(ours)
+    policies, broken = _load_policies(ours, is_inside=engine_of(plan.execution) == "wasm")
     if ours and plan.execution.host == "linux":
         from ..hosts.ext_class import refuse_policies
 
         refuse_policies(ours[0])
     variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
     host = host_of(plan.execution)
-    engine = engine_of(plan.execution.host)
+    engine = engine_of(plan.execution)
     need_compiler((variant.policy for variant in variants.values()), engine)
     built = classes | _build_all(variants, engine)
     # A damaged policy fails in its place, between the others; so does a class of Linux.
@@ -330,7 +330,7 @@ def _named_apart(workload, others: dict):
     return replace(workload, name=f"{path.parent.name}/{workload.name}")
 
 
-def _load_policies(names: list[str]) -> tuple[dict[str, Policy], dict[str, PolicyError]]:
+def _load_policies(names: list[str], *, is_inside: bool) -> tuple[dict[str, Policy], dict[str, PolicyError]]:
     """Read every policy's header; a policy that is there but damaged fails its own runs only."""
     policies: dict[str, Policy] = {}
     broken: dict[str, PolicyError] = {}
@@ -340,7 +340,7 @@ def _load_policies(names: list[str]) -> tuple[dict[str, Policy], dict[str, Polic
         policy, damage = None, None
         try:
             path = find_policy(name).resolve()
-            policy = load_policy(name)
+            policy = load_policy(name, is_inside=is_inside)
         except PolicyError as error:
             damage = error
         except UsageError as error:
