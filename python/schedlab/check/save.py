@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import api
@@ -23,9 +23,11 @@ from ..policy.build import BuiltPolicy
 from ..runs.case import write_text
 from ..workload.find import load_workload
 from .search import Found
-from .trial import Finding
+from .trial import Finding, broken_by
 from .world import World, to_toml
 
+#: CPUs of the guest.
+LINUX_CPUS_MAX = 4
 #: Begins the line from which `--replay` reads how a world is run.
 MARK = "# schedlab check: "
 TEST = '''# SPDX-License-Identifier: MIT
@@ -66,12 +68,15 @@ class Saved:
         Directory of the run.
     run_command, replay_command : str
         What repeats it.
+    on_linux : str
+        What a real kernel made of it, where it was asked.
     """
 
     world: Path | None
     run: Path
     run_command: str
     replay_command: str
+    on_linux: str = ""
 
 
 def save(
@@ -150,19 +155,62 @@ def save(
     )
 
 
-def save_all(found: Sequence[Found], built: BuiltPolicy, folder: Path, given_name: str) -> list[Saved]:
-    """Write the files of each failure; see `save`. `given_name` is that of a workload that was given."""
-    return [
-        save(
-            each.smallest.world,
-            each.smallest.finding,
-            built,
-            folder,
-            number=number,
-            workload_name=given_name if each.smallest.world.given else "",
+def save_all(
+    found: Sequence[Found],
+    built: BuiltPolicy,
+    folder: Path,
+    given_name: str,
+    then: Callable[[Saved, World, Finding, BuiltPolicy], Saved] | None = None,
+) -> list[Saved]:
+    """Write the files of each failure, see `save`; `given_name` is that of a workload that was given."""
+    result = []
+    for number, each in enumerate(found, 1):
+        world, finding = each.smallest.world, each.smallest.finding
+        name = given_name if world.given else ""
+        saved = save(world, finding, built, folder, number=number, workload_name=name)
+        result.append(then(saved, world, finding, built) if then else saved)
+    return result
+
+
+def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolicy) -> Saved:
+    """Run a failure in a real kernel.
+
+    Parameters
+    ----------
+    saved : Saved
+        Its files.
+    world : World
+        The smallest.
+    finding : Finding
+        What it breaks.
+    built : BuiltPolicy
+        The policy.
+
+    Returns
+    -------
+    Saved
+        With what Linux made of it: "confirmed", "not seen", or why it could not be tried.
+    """
+    if saved.world is None or world.topology or world.nr_cpus > LINUX_CPUS_MAX:
+        return replace(
+            saved, on_linux=f"not tried on Linux: the guest has up to {LINUX_CPUS_MAX} CPUs, all alike"
         )
-        for number, each in enumerate(found, 1)
-    ]
+    result = api.run(
+        saved.world, _policy_word(built), seeds=[world.seed], cpus=world.nr_cpus, host="guest", timeout="1800s",
+        set={f"{built.policy.name}.{key}": _in_words(built, key, value) for key, value in world.settings},
+        out=saved.run.parents[2].with_name(f"{saved.world.stem}-on-linux"),
+    )  # fmt: skip
+    run = result.runs.row(0, named=True)
+    directory = Path(run["directory"])
+    kernel = json.loads((directory / "run.json").read_text())["environment"].get("guest_kernel", "Linux")
+    seen = broken_by(run["error_kind"], run["error"] or "")
+    if seen == finding.broken:
+        text = f"confirmed on Linux ({kernel}): {run['error']}"
+    elif seen is None:
+        text = f"not seen on Linux ({kernel}): only as schedlab"
+    else:
+        text = f"fails otherwise on Linux ({kernel}): {run['error']}"
+    return replace(saved, on_linux=text)
 
 
 def read_world(path: Path) -> World:

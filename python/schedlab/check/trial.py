@@ -51,6 +51,13 @@ RUN_SECONDS = 20.0
 _OF_POLICY = {"policy": "error", "crash": "error", "spin": "error", "stall": "stall"}
 
 
+def broken_by(kind: str | None, text: str) -> str | None:
+    """The property that a failed run breaks, by its `error_kind` and message; None: it is no policy's fault."""
+    if kind == "physics":
+        return "work" if "declares itself work-conserving" in text else "consistency"
+    return _OF_POLICY.get(kind or "")
+
+
 @dataclass(frozen=True)
 class Finding:
     """A broken property.
@@ -233,22 +240,19 @@ class Laboratory:
 
     def _of_outcome(self, outcome: Outcome, horizon_ns: int) -> Finding | None:
         """What the simulator has found."""
-        if outcome.error is None:
-            return None
-        kind = outcome.error_kind or "host"
-        if kind == "timeout":
+        if outcome.error is None or outcome.error_kind == "timeout":
             return None  # too long to simulate: undecided
-        if kind not in _OF_POLICY:
-            raise SchedlabError(f"the simulator failed ({kind}): {outcome.error}")
-        return Finding(_OF_POLICY[kind], outcome.error, horizon_ns)
+        broken = broken_by(outcome.error_kind, outcome.error)
+        if broken is None:
+            raise SchedlabError(f"the simulator failed ({outcome.error_kind}): {outcome.error}")
+        return Finding(broken, outcome.error, horizon_ns)
 
     def _of_verdict(self, verdict: dict[str, Any], horizon_ns: int) -> Finding | None:
         """What the records show."""
         if verdict["error"] is None:
             return None
         text = verdict["error"].partition("withheld: ")[2] or verdict["error"]
-        is_waste = "declares itself work-conserving" in text
-        return Finding("work" if is_waste else "consistency", text, horizon_ns)
+        return Finding(broken_by("physics", text) or "consistency", text, horizon_ns)
 
     def _worse(self, world: World, metrics: dict[str, Any]) -> Finding | None:
         """Whether the other policy does better in this world."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import EXIT_CHECK_FAILED, UsageError, did_you_mean
+from ..errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
 from ..units import parse_duration
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ def check(
     is_all: Annotated[
         bool, typer.Option("--all", help="Use the whole budget; default: stop at the first failure.")
     ] = False,
+    on_linux: Annotated[
+        bool,
+        typer.Option("--on-linux", help="Also run each failure in a real kernel, in QEMU; takes minutes."),
+    ] = False,
     replay: Annotated[
         list[Path], typer.Option(help="Only this file that a check has written; may be given again.")
     ] = [],  # noqa: B006, Typer copies it
@@ -69,23 +73,15 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Search for a workload and a machine that break a policy, and show the smallest."""
-    from ..check.save import check_settings, read_world, save_all
-    from ..check.search import Task, search
-    from ..policy.build import build_policy
-    from ..policy.find import load_policy
+    from ..check.save import check_settings, read_world, save_all, try_on_linux
+    from ..check.search import search
+    from ..hosts.choose import unavailable_reason
     from ..show.check import as_junit, show_report
 
-    chosen = _properties(properties)
-    built = build_policy(load_policy(policy))
-    never_worse = None if never_worse_than is None else _never_worse(never_worse_than, metric, by)
-    task = Task(
-        built=built,
-        properties=chosen - (frozenset() if never_worse else {"worse"}),
-        seed=seed,
-        never_worse=never_worse,
-        are_chosen=properties is not None,
-        given=None if workload is None else _given(workload),
-    )
+    task = _task(policy, properties, never_worse_than, metric, by, seed, workload)
+    built = task.built
+    if on_linux and (reason := unavailable_reason("guest")):
+        raise UnavailableError(f"--on-linux: {reason}")
     paths = [*replay, *(sorted(corpus.glob("*.toml")) if corpus else [])]
     known = [check_settings(read_world(path), built) for path in paths]
     seconds = parse_duration(budget, place="--budget") / 1e9
@@ -98,7 +94,8 @@ def check(
         on_progress=_progress(as_json, seconds),
     )
     given_name = workload or (str(paths[0]) if paths else "")
-    saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, given_name)
+    linux = try_on_linux if on_linux else None
+    saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, given_name, linux)
     if junit is not None:
         junit.write_text(as_junit(report, task), encoding="utf-8")
     if as_json:
@@ -107,6 +104,32 @@ def check(
         show_report(report, task, saved)
     if report.found:
         raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _task(
+    policy: str,
+    properties: str | None,
+    never_worse_than: str | None,
+    metric: str,
+    by: str,
+    seed: int,
+    workload: str | None,
+) -> Task:
+    """What the options say of the policy and of what is held against it."""
+    from ..check.search import Task
+    from ..policy.build import build_policy
+    from ..policy.find import load_policy
+
+    chosen = _properties(properties)
+    never_worse = None if never_worse_than is None else _never_worse(never_worse_than, metric, by)
+    return Task(
+        built=build_policy(load_policy(policy)),
+        properties=chosen - (frozenset() if never_worse else {"worse"}),
+        seed=seed,
+        never_worse=never_worse,
+        are_chosen=properties is not None,
+        given=None if workload is None else _given(workload),
+    )
 
 
 def _properties(given: str | None) -> frozenset[str]:
@@ -187,6 +210,7 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
                 "directory": str(files.run),
                 "run_command": files.run_command,
                 "replay_command": files.replay_command,
+                "on_linux": files.on_linux or None,
             }
             for each, files in zip(report.found, saved, strict=True)
         ],

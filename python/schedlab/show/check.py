@@ -84,6 +84,8 @@ def _show_found(console: Console, found: Found, files: Saved) -> None:
     say(console, f"  Repeat it:   {escape(files.run_command)}")
     if files.replay_command != files.run_command:
         say(console, f"  Once mended: {escape(files.replay_command)}")
+    if files.on_linux:
+        say(console, f"  {escape(files.on_linux[:1].upper() + files.on_linux[1:])}")
     say(console, f"  Its run:     {escape(str(files.run))}\n")
 
 

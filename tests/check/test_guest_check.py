@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""A counter-example of `schedlab check` is run in a real kernel, and what that makes of it is said."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import missing
+from schedlab.hosts import guest
+
+pytestmark = pytest.mark.full
+BUG = Path(__file__).resolve().parent / "bugs" / "global_in_vtime_order.bpf.c"
+
+
+def test_on_linux_says_what_a_real_kernel_makes_of_it(tmp_path, simulator):
+    if reason := guest.unavailable_reason():
+        missing("a guest", reason)
+    done = subprocess.run(
+        [sys.executable, "-m", "schedlab", "check", BUG, "--worlds", "100", "--on-linux", "--json"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    (found,) = json.loads(done.stdout)["found"]
+    assert found["on_linux"].startswith("confirmed on Linux (7."), found["on_linux"]
+    assert "cannot use vtime ordering" in found["on_linux"]
