@@ -37,7 +37,7 @@ def built(tmp_path_factory, need):
         compile_all([
             *shared, "-Wl,-Bsymbolic", "-Wall", "-Wextra", "-Werror", f"-I{HOST}",
             f"-I{COMMON}", "-o", folder / "libschedlab-uthreads.so", ROOT / "core" / "build.c",
-            COMMON / "policy_file.c", *SOURCES, HOST / f"context_{machine}.S", "-lpthread", "-ldl",
+            *SOURCES, HOST / f"context_{machine}.S", "-lpthread", "-ldl",
         ])  # fmt: skip
         compile_all(
             [*shared, "-fno-semantic-interposition", "-o", folder / "rr.so", ROOT / "policies" / "rr.bpf.c"]
