@@ -48,6 +48,8 @@ NATIVE_ONLY = {
 def tools(need):
     need("clang-19")
     need("wasm-ld-19")
+    yield
+    loaded.cache_clear()
 
 
 def program(name: str, folder: Path, seed: int = 3) -> Path:
@@ -181,6 +183,23 @@ def test_instructions_are_counted_exactly(tmp_path):
         less = engine.run(words, Limits(callback_fuel=cost["max"] - rounds)).answer
         assert (limit["status"], less["error_kind"]) == ("ok", "spin")
     assert costs[1] - costs[0] == costs[2] - costs[1] > 0
+
+
+def test_callbacks_that_take_less_than_they_are_given(simulator, tmp_path):
+    """As natively: last arguments are left out, and a loop's number may have 32 bits."""
+    source = tmp_path / "short.bpf.c"
+    source.write_text(
+        HEAD
+        % (
+            "static u64 n;\nstatic int add(u32 i, u64 *sum) { *sum += i; return 0; }\n"
+            "static s32 o(struct task_struct *p) { bpf_loop(10, add, &n, 0); return n % 2; }\n"
+            "static void r(void) { n++; }",
+            "",
+            ".runnable = (void *)r, .select_cpu = (void *)o",
+        )
+    )
+    native, wasm = both(simulator, str(source), program("mixed", tmp_path), 2, tmp_path)
+    assert native == wasm and native[0]["status"] == "ok"
 
 
 def test_a_run_has_so_many_instructions(tmp_path):

@@ -34,11 +34,11 @@ from .. import paths
 from ..errors import PolicyError, SchedlabError, UnavailableError
 from ..waiting import announced
 from .build import compiler_messages
-from .check import callback_names, check_callbacks, check_object
+from .check import Prototype, callback_names, check_callbacks, check_object, operations
 from .find import Policy, source_files
 from .jail import unavailable
-from .wasm_file import CUSTOM, FUNC_KIND, SIZES, Module, name, object_symbols, parse_module, unsigned
-from .wasm_meter import metered
+from .wasm_file import CUSTOM, SIZES, Module, name, object_symbols, parse_module, unsigned
+from .wasm_meter import I32, I64, Signature, metered
 
 #: The simulator's parts of other folders; of hosts/sim it is all but what is for processes.
 SHARED_SOURCES = (
@@ -82,6 +82,9 @@ POLICY_FLAGS = (
 )
 COMPILE_SECONDS_MAX = 60
 _FORBIDDEN = re.compile(r"cannot open file ('[^'\n]*'): Permission denied")
+#: Functions that bpf_loop() and a timer call.
+_LOOP = re.compile(r"\bbpf_loop\s*\((?:[^,()]|\([^()]*\))*,\s*&?(\w+)\s*,")
+_TIMER = re.compile(r"\bbpf_timer_set_callback\s*\((?:[^,()]|\([^()]*\))*,\s*&?(\w+)\s*\)")
 _EXPORTED = re.compile(r"^\t([\w*]+);$", re.MULTILINE)
 
 
@@ -308,14 +311,11 @@ def compile_wasm(policy: Policy) -> Path:
         module.sizes = sizes
         _check_imports(policy, module)
         check_object(policy.path, text, module)
-        operations = callback_names(text)
-        names = {
-            index: operations.get(what, what)
-            for what, (kind, index) in module.exports.items()
-            if kind == FUNC_KIND
-        }
+        called, signatures = _callbacks(policy)
+        names = {index: called.get(what, what) for index, what in module.names.items()}
+        called_as = {index: signatures[what] for index, what in module.names.items() if what in signatures}
         made = Path(scratch) / result.name
-        made.write_bytes(_with_sizes(metered(linked, names), sizes))
+        made.write_bytes(_with_sizes(metered(linked, names, called_as), sizes))
         # A rename is atomic: another run sees the whole file or none.
         os.replace(made, result)
     return result
@@ -327,6 +327,28 @@ def _own_code() -> bytes:
     return b"".join(
         Path(__file__).with_name(f"wasm_{part}.py").read_bytes() for part in ("build", "file", "meter")
     )
+
+
+def _callbacks(policy: Policy) -> tuple[dict[str, str], dict[str, Signature]]:
+    """Operation that each function is given to, and how the simulator calls functions, by the texts."""
+    texts = [
+        path.read_text("utf-8", errors="replace")
+        for path in source_files(policy.path, is_inside=True).values()
+        if not path.is_relative_to(paths.include_folder()) or path.parent.name == "policy"
+    ]
+    given = callback_names("\n".join(texts))
+    signatures = {name: _signature(operations()[member]) for name, member in given.items()}
+    for text in texts:
+        signatures |= {name: (bytes([I64, I32]), bytes([I32])) for name in _LOOP.findall(text)}
+        signatures |= {name: (bytes([I32] * 3), bytes([I32])) for name in _TIMER.findall(text)}
+    return given, signatures
+
+
+def _signature(prototype: Prototype) -> Signature:
+    kinds = [
+        I64 if "*" not in each and each.split()[0] in ("u64", "s64") else I32 for each in prototype.arguments
+    ]
+    return bytes(kinds), b"" if prototype.result == "void" else bytes([I32])
 
 
 def _linked(policy: Policy, tools: Tools, support: Path, scratch: Path) -> tuple[bytes, dict[str, int]]:

@@ -23,6 +23,7 @@ FUNC_KIND, TABLE_KIND, MEMORY_KIND, GLOBAL_KIND = range(4)
 SIZES = "schedlab.sizes"
 _I32_CONST, _END = 0x41, 0x0B
 _SYMBOL_TABLE, _DATA_SYMBOL, _SECTION_SYMBOL = 8, 1, 3
+_FUNCTION_NAMES = 1
 _LOCAL, _UNDEFINED, _OTHER_NAME = 0x02, 0x10, 0x40
 
 
@@ -135,6 +136,10 @@ class Module:
         Value of each global that begins with a constant of 32 bits.
     segments : list of (int, bytes)
         Address and content of the data.
+    sizes : dict of str to int
+        Of variables, as wasm_build.py has added them.
+    names : dict of int to str
+        Of functions, also of those that are not exported.
     """
 
     sections: list[tuple[int, bytes]]
@@ -146,6 +151,7 @@ class Module:
     constants: list[int | None] = field(default_factory=list)
     segments: list[tuple[int, bytes]] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
 
     @property
     def imported_functions(self) -> list[tuple[str, str, int, int]]:
@@ -207,12 +213,24 @@ def parse_module(data: bytes) -> Module:
     for number, content in module.sections:
         reader = Reader(content)
         if number == CUSTOM:
-            if reader.name() == SIZES:
+            what = reader.name()
+            if what == SIZES:
                 module.sizes = {reader.name(): reader.unsigned() for _ in range(reader.unsigned())}
+            elif what == "name":
+                module.names = _read_names(reader)
         elif number in _READERS:
             for _ in range(reader.unsigned()):
                 _READERS[number](module, reader)
     return module
+
+
+def _read_names(reader: Reader) -> dict[int, str]:
+    names: dict[int, str] = {}
+    while reader.at < len(reader.data):
+        kind, part = reader.byte(), Reader(reader.take(reader.unsigned()))
+        if kind == _FUNCTION_NAMES:
+            names = {part.unsigned(): part.name() for _ in range(part.unsigned())}
+    return names
 
 
 def _read_type(module: Module, reader: Reader) -> None:

@@ -18,6 +18,8 @@ Read next: hosts/wasm_run.py, which grants the fuel and reads the counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..errors import PolicyError
 from .wasm_file import (
     CODE,
@@ -28,6 +30,7 @@ from .wasm_file import (
     GLOBAL,
     GLOBAL_KIND,
     START,
+    TYPE,
     Module,
     Reader,
     name,
@@ -38,13 +41,15 @@ from .wasm_file import (
     write_module,
 )
 
+#: Types of parameters and results.
+Signature = tuple[bytes, bytes]
 #: Globals that are added: what a run and a callback still have, and what the caller grants.
 RUN_LEFT, CALLBACK_LIMIT, FUEL = "schedlab.run_left", "schedlab.callback_limit", "schedlab.fuel"
 #: Per callback: `schedlab.calls.NAME`, `schedlab.sum.NAME`, `schedlab.max.NAME`.
 COUNTS = ("calls", "sum", "max")
-_I32, _I64 = 0x7F, 0x7E
-_MUTABLE_I64 = bytes([_I64, 1, 0x42, 0, 0x0B])
-_MUTABLE_I32 = bytes([_I32, 1, 0x41, 0, 0x0B])
+I32, I64 = 0x7F, 0x7E
+_MUTABLE_I64 = bytes([I64, 1, 0x42, 0, 0x0B])
+_MUTABLE_I32 = bytes([I32, 1, 0x41, 0, 0x0B])
 
 _UNREACHABLE, _BLOCK, _LOOP, _IF, _ELSE, _END = 0x00, 0x02, 0x03, 0x04, 0x05, 0x0B
 _BR, _BR_IF, _BR_TABLE, _RETURN, _CALL, _CALL_INDIRECT = 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11
@@ -103,6 +108,19 @@ def _skip_immediates(reader: Reader, opcode: int, n_globals: int) -> None:
         raise ValueError(f"instruction {opcode:#04x}")
 
 
+def _converted(given: int, wanted: int) -> bytes:
+    """Make a number of one type one of another, as a register does."""
+    return b"" if given == wanted else b"\xa7" if wanted == I32 else b"\xad"
+
+
+def _converted_result(given: bytes, wanted: bytes) -> bytes:
+    if not wanted:
+        return b"\x1a" * len(given)
+    if not given:
+        return b"\x41\x00" if wanted[0] == I32 else _i64(0)
+    return _converted(given[0], wanted[0])
+
+
 class _Meter:
     """The indices of the globals that are added to one module."""
 
@@ -137,7 +155,7 @@ class _Meter:
                 start, cost, is_checked = reader.at, 0, opcode == _LOOP
         return b"".join(made)
 
-    def wrapper(self, function: int, n_parameters: int, counts: int) -> bytes:
+    def wrapper(self, function: int, own: Signature, called_as: Signature, counts: int) -> bytes:
         """A function that the simulator calls in the place of `function`."""
         calls, total, most = counts, counts + 1, counts + 2
         depth, fuel, granted, left = self.depth, self.fuel, self.granted, self.run_left
@@ -150,8 +168,9 @@ class _Meter:
                 *(_get(self.limit), _get(left), _get(self.limit), _get(left), _LT64, b"\x1b"),
                 *(_set(granted), _get(granted), _set(fuel), b"\x0b"),
                 *(_get(depth), b"\x41\x01", _ADD32, _set(depth)),
-                *(b"\x20" + unsigned(i) for i in range(n_parameters)),
+                *(b"\x20" + unsigned(i) + _converted(called_as[0][i], kind) for i, kind in enumerate(own[0])),
                 b"\x10" + unsigned(function),
+                _converted_result(own[1], called_as[1]),
                 *(_get(depth), b"\x41\x01", _SUB32, _set(depth)),
                 *(_get(depth), _EQZ32, b"\x04\x40"),
                 *(_get(left), used, _SUB64, _set(left)),
@@ -178,7 +197,7 @@ def _element_functions(content: bytes) -> tuple[list[tuple[bytes, list[int]]], s
     return segments, {index for _, indices in segments for index in indices}
 
 
-def metered(data: bytes, names: dict[int, str]) -> bytes:
+def metered(data: bytes, names: Mapping[int, str], called_as: Mapping[int, Signature]) -> bytes:
     """Rewrite a policy's module.
 
     Parameters
@@ -187,6 +206,9 @@ def metered(data: bytes, names: dict[int, str]) -> bytes:
         A linked module.
     names : dict of int to str
         What to call functions by their index in what is counted; others are `fN`.
+    called_as : dict of int to (bytes, bytes)
+        Types of parameters and results that the simulator calls them with, where that is known: a
+        function may leave out its last arguments, and have others of a different width.
 
     Returns
     -------
@@ -199,13 +221,13 @@ def metered(data: bytes, names: dict[int, str]) -> bytes:
         If it has what a policy may not have.
     """
     try:
-        return _metered(parse_module(data), names)
+        return _metered(parse_module(data), names, called_as)
     except (IndexError, ValueError) as error:
         hint = "; Linux gives a policy none" if "floating" in str(error) else ""
         raise PolicyError(f"the compiled policy has {error}{hint}") from error
 
 
-def _metered(module: Module, names: dict[int, str]) -> bytes:
+def _metered(module: Module, names: Mapping[int, str], called_as: Mapping[int, Signature]) -> bytes:
     meter = _Meter(module)
     parts = dict(module.sections)
     if START in parts:
@@ -221,13 +243,17 @@ def _metered(module: Module, names: dict[int, str]) -> bytes:
     for index in called:
         for offset, what in enumerate(COUNTS):
             added[f"schedlab.{what}.{names.get(index, f'f{index}')}"] = counts_of[index] + offset
-    types = [*module.functions, *(module.functions[index - first] for index in called)]
+    own = {index: module.types[module.functions[index - first]] for index in called}
+    outer = {index: called_as.get(index, own[index]) for index in called}
+    for index in called:
+        if len(outer[index][0]) < len(own[index][0]):
+            outer[index] = own[index]
+    # Behind those that code refers to by number.
+    signatures = module.types + [each for each in dict.fromkeys(outer.values()) if each not in module.types]
+    types = [*module.functions, *(signatures.index(outer[index]) for index in called)]
     reader = Reader(parts[CODE])
     bodies = [meter.body(reader.take(reader.unsigned())) for _ in range(reader.unsigned())]
-    bodies += [
-        meter.wrapper(index, len(module.types[module.functions[index - first]][0]), counts_of[index])
-        for index in called
-    ]
+    bodies += [meter.wrapper(index, own[index], outer[index], counts_of[index]) for index in called]
     exports = [
         name(what) + bytes([kind]) + unsigned(wrapper_of.get(index, index) if kind == FUNC_KIND else index)
         for what, (kind, index) in module.exports.items()
@@ -239,6 +265,12 @@ def _metered(module: Module, names: dict[int, str]) -> bytes:
     rest = globals_.data[globals_.at :]
     new = b"".join(_MUTABLE_I32 if i == 4 else _MUTABLE_I64 for i in range(n_new))
     replaced = {
+        TYPE: vector(
+            [
+                b"\x60" + vector([bytes([kind]) for kind in took]) + vector([bytes([kind]) for kind in gave])
+                for took, gave in signatures
+            ]
+        ),
         FUNCTION: vector([unsigned(index) for index in types]),
         GLOBAL: unsigned(module.n_globals + n_new) + rest + new,
         EXPORT: vector(exports),
