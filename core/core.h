@@ -37,6 +37,7 @@
 
 #include <schedlab/host.h>
 #include <schedlab/sched.h>
+#include <scx/errno.h>
 #include <scx/native.h>
 #include <scx/attrs.h>
 

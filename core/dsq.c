@@ -207,6 +207,21 @@ sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
 		q->last = prev;
 }
 
+/* The same for the first of a local queue, which has neither tree nor iterators. */
+sl_inline void local_remove_first(struct sl_dsq *q, struct sl_task *t)
+{
+	struct sl_task *next = t->next;
+
+	SL_ASSERT(t->dsq == q && q->first == t);
+	WRITE_ONCE(q->nr, q->nr - 1);
+	smp_store_release(&t->dsq, NULL);
+	smp_store_release(&q->first, next);
+	if (next)
+		next->prev = NULL;
+	else
+		q->last = NULL;
+}
+
 /* ---- the table ----------------------------------------------------------- */
 
 /* Where the search for this id begins in sl_core.dsqs. */
@@ -322,16 +337,16 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 	s32 err = 0;
 
 	if ((dsq_id & SCX_DSQ_FLAG_BUILTIN) || node < -1 || node >= (s32)sl_core.nr_nodes)
-		return -22;
+		return -EINVAL;
 	q = sl_host_alloc(sizeof(*q));
 	if (!q)
-		return -12;
+		return -ENOMEM;
 	dsq_init(q, dsq_id, -1);
 	sl_lock(&sl_core.tables_lock);
 	if (search_dsq(dsq_id)) {
-		err = -17;
+		err = -EEXIST;
 	} else if (sl_core.nr_dsqs == SL_DSQS_MAX) {
-		err = -28;
+		err = -ENOSPC;
 	} else if (sl_core.free_dsqs) {
 		struct sl_dsq *old = sl_core.free_dsqs;
 

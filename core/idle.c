@@ -218,7 +218,7 @@ static s32 select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	s32 cpu;
 
 	if (!READ_ONCE(sl_core.builtin_idle))
-		return -16;
+		return -EBUSY;
 	if (allowed) {
 		for (u32 w = 0; w < SL_MASK_WORDS; w++)
 			both.bits[w] = may->bits[w] & allowed->bits[w];
@@ -235,7 +235,7 @@ static s32 select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	}
 	/* On a busy machine this is the answer nearly always. */
 	if (!has_idle(may))
-		return -16;
+		return -EBUSY;
 	for (int whole_core = sl_core.has_smt; whole_core >= 0; whole_core--) {
 		if (sl_mask_test(may, (u32)prev_cpu) &&
 		    (!whole_core ||
@@ -258,7 +258,7 @@ static s32 select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 		if (flags & SCX_PICK_IDLE_CORE)
 			break;
 	}
-	return -16;
+	return -EBUSY;
 }
 
 /* The default choice, as a policy asks for it. Return: see above; -EINVAL. */
@@ -270,24 +270,35 @@ static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	if (prev_cpu < 0 || (u32)prev_cpu >= sl_core.nr_cpus) {
 		sl_policy_error(SCX_EXIT_ERROR, t->p.pid, "invalid CPU %d",
 				prev_cpu);
-		return -22;
+		return -EINVAL;
 	}
 	if (!check_builtin_idle())
-		return -16;
+		return -EBUSY;
 	/* From ops.enqueue(), also asked about tasks that have no choice. */
 	if (t->p.nr_cpus_allowed == 1 || READ_ONCE(t->p.migration_disabled))
 		return sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu) ?
-		       prev_cpu : -16;
+		       prev_cpu : -EBUSY;
 	return select_cpu_default(t, prev_cpu, wake_flags, allowed, flags);
 }
 
-__flatten s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
-			   bool *is_idle)
+static __noinline s32 select_with_default(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+					  bool *is_idle)
 {
 	s32 cpu = select_for_policy(sl_task_of(p), prev_cpu, wake_flags, NULL, 0);
 
 	*is_idle = cpu >= 0;
 	return cpu >= 0 ? cpu : prev_cpu;
+}
+
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle)
+{
+	/* On a busy machine nearly always: then it is a handful of instructions. */
+	if (likely(READ_ONCE(sl_core.builtin_idle) && (u32)prev_cpu < sl_core.nr_cpus &&
+		   !(wake_flags & SCX_WAKE_SYNC) && !has_idle(p->cpus_ptr))) {
+		*is_idle = false;
+		return prev_cpu;
+	}
+	return select_with_default(p, prev_cpu, wake_flags, is_idle);
 }
 
 s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
@@ -309,18 +320,18 @@ static s32 pick_for_policy(const struct cpumask *allowed, u64 flags)
 
 	/* On a busy machine this is the answer nearly always. */
 	if (likely(!has_idle(allowed)))
-		return -16;
+		return -EBUSY;
 	if (sl_core.has_smt)
 		cpu = pick_idle(allowed, NULL, true);
 	if (cpu < 0 && !(sl_core.has_smt && (flags & SCX_PICK_IDLE_CORE)))
 		cpu = pick_idle(allowed, NULL, false);
-	return cpu < 0 ? -16 : cpu;
+	return cpu < 0 ? -EBUSY : cpu;
 }
 
 /* Return: a CPU, whose idle bit is now claimed; or -EBUSY. */
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags)
 {
-	return check_builtin_idle() ? pick_for_policy(allowed, flags) : -16;
+	return check_builtin_idle() ? pick_for_policy(allowed, flags) : -EBUSY;
 }
 
 s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
@@ -333,7 +344,7 @@ s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags)
 	if (cpu < 0)
 		cpu = next_in(&sl_core.possible, allowed, this_cpu->idle_cursor);
 	if (cpu < 0)
-		return -16;
+		return -EBUSY;
 	this_cpu->idle_cursor = cpu;
 	return cpu;
 }

@@ -78,7 +78,7 @@ struct sl_program_op sl_player_take_other(struct sl_player *p,
 
 	if (op->verb == SL_VERB_EXIT)
 		return step;
-	p->pc++;
+	p->next++;
 	step.b = sl_program_operand(p->program, op, p->slots);
 	switch (op->verb) {
 	case SL_VERB_PERIOD:
@@ -157,6 +157,6 @@ int sl_player_run(struct sl_player *p)
 		step = sl_player_take(p, op, has_time ? p->ops->now_ns(p) : 0);
 		failed = do_step(p, &step);
 	}
-	p->pc--;	/* the op at fault */
+	p->next--;	/* the op at fault */
 	return failed;
 }

@@ -64,8 +64,8 @@ struct sl_player_ops {
 struct sl_player {
 	const void *program;	/* checked; not changed while tasks are played */
 	u32 task;		/* index in it */
-	u32 pc;			/* the next op, from the task's first */
 	const struct sl_program_op *code;	/* the task's; see sl_player_begin() */
+	const struct sl_program_op *next;	/* of these */
 	u64 arrival_ns;		/* when it really arrived; periods count from here */
 	const struct sl_player_ops *ops;	/* for sl_player_run() */
 	void *host;		/* the host's own */
@@ -92,6 +92,13 @@ static inline void sl_player_begin(struct sl_player *p, u64 *slots)
 	p->slots = slots;
 	p->code = sl_program_ops(p->program) +
 		  sl_program_tasks(p->program)[p->task].op_first;
+	p->next = p->code;
+}
+
+/* Number of the next op, from the task's first. */
+static inline u32 sl_player_pc(const struct sl_player *p)
+{
+	return (u32)(p->next - p->code);
 }
 
 /*
@@ -100,14 +107,14 @@ static inline void sl_player_begin(struct sl_player *p, u64 *slots)
  */
 static inline const struct sl_program_op *sl_player_peek(struct sl_player *p)
 {
-	const struct sl_program_op *op = &p->code[p->pc];
+	const struct sl_program_op *op = p->next;
 
 	while (op->verb == SL_VERB_LOOP || op->verb == SL_VERB_END) {
 		if (op->verb == SL_VERB_LOOP)
 			p->slots[op->slot] = op->b;
 		else if (!p->code[op->a].b || --p->slots[op->slot])
-			p->pc = op->a;
-		op = &p->code[++p->pc];
+			op = &p->code[op->a];
+		p->next = ++op;
 	}
 	return op;
 }
@@ -115,7 +122,7 @@ static inline const struct sl_program_op *sl_player_peek(struct sl_player *p)
 /* The operand of RUN or SLEEP, which sl_player_peek() has just returned; go on behind it. */
 static inline u64 sl_player_take_operand(struct sl_player *p, const struct sl_program_op *op)
 {
-	p->pc++;
+	p->next = op + 1;
 	return sl_program_operand(p->program, op, p->slots);
 }
 
@@ -152,7 +159,7 @@ sl_player_take(struct sl_player *p, const struct sl_program_op *op, u64 now_ns)
  * Context: the task itself, which may block in each verb.
  *
  * Return: 0 at EXIT; else what a function of the host returned, or
- * SL_PLAYER_*; @player->pc is then the op at fault.
+ * SL_PLAYER_*; @player's next op is then the one at fault.
  */
 int sl_player_run(struct sl_player *player);
 

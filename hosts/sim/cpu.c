@@ -108,8 +108,8 @@ sl_inline void go_on(struct sim_cpu *c, enum sim_next next)
 		if (next != SIM_NEXT_RUN) {
 			bool is_running = sim_schedule(c, (enum sl_why)next);
 
-			if (unlikely(next == SIM_NEXT_EXIT))
-				sim.nr_left--;
+			if (unlikely(next == SIM_NEXT_EXIT) && !--sim.nr_left)
+				sim.is_over = true;
 			next = is_running ? SIM_NEXT_RUN : SIM_NEXT_NOTHING;
 		} else if (t->remaining_ns) {
 			c->burst_at_ns = sim_now_ns + t->remaining_ns;

@@ -6,8 +6,9 @@
  * events form a run, a ring that grows at one end and is taken from at the other. What
  * does not come behind the run's last goes into a heap with four children per
  * node: fewer levels, and a node's children share a cache line or two. Events with
- * equal keys leave in the order they came in. Nothing is ever taken out of the
- * middle, so no event can be left stale.
+ * equal keys leave in the order they came in, after the run's end and an arrival.
+ * Nothing is ever taken out of the middle, so no event can be left stale; and the end
+ * is in the heap from the first, so it is never empty.
  *
  * Read next: loop.c, its only user beside interpret.c.
  */
@@ -33,7 +34,8 @@ struct events {
 static struct events heap, run;
 static u64 run_first;		/* where the ring begins */
 static u64 run_last_key;	/* 0: it is empty */
-static u64 next_seq;	/* the upper 41 bits: 2.2e12 events, days of computing */
+#define SEQ_ONE (1ULL << (TASK_BITS + KIND_BITS))
+static u64 next_seq = SEQ_ONE;	/* the upper 41 bits: 2.2e12 events, days of computing */
 u64 sim_heap_first_key = SIM_NEVER;
 
 static bool comes_before(u64 key, u64 order, const struct events *of, u64 at)
@@ -129,14 +131,25 @@ static u64 run_pop(void)
 	return order;
 }
 
+/* What comes before all else of its time: SIM_EVENT_END or, of task @number, ARRIVE. */
+void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 number)
+{
+	u64 key = sim_key(t_ns, SIM_CLASS_WAKE);
+
+	heap_push(key, (u64)number << KIND_BITS | kind);
+	if (key < sim_heap_first_key)
+		sim_heap_first_key = key;
+}
+
 /* @task: NULL where @kind has none. */
 void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task)
 {
 	u64 number = task ? (u32)task->core.p.pid - 1 : 0;
-	u64 order = next_seq++ << (TASK_BITS + KIND_BITS) | number << KIND_BITS | kind;
+	u64 order = next_seq | number << KIND_BITS | kind;
 	u64 key = sim_key(t_ns, SIM_CLASS_WAKE);
 
 	SL_ASSERT(t_ns >= sim_now_ns);
+	next_seq += SEQ_ONE;
 	if (key < sim_heap_first_key)
 		sim_heap_first_key = key;
 	if (likely(key >= run_last_key)) {
@@ -156,10 +169,10 @@ void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task)
 /* Take the first event out; @task is only right for a kind that has one. */
 enum sim_event_kind sim_heap_pop(struct sim_task **task)
 {
-	bool is_in_run = run.nr && (!heap.nr || comes_before(run.keys[run_first],
-							     run.orders[run_first], &heap, 0));
+	bool is_in_run = run.nr && comes_before(run.keys[run_first], run.orders[run_first],
+						&heap, 0);
 	u64 first = is_in_run ? run_pop() : heap_pop();
-	u64 key = heap.nr ? heap.keys[0] : SIM_NEVER;
+	u64 key = heap.keys[0];
 
 	if (run.nr && run.keys[run_first] < key)
 		key = run.keys[run_first];

@@ -306,11 +306,14 @@ static bool is_kicked(void)
 	return sim.cpus[sim_cpu_idx].resched_at_ns <= sim_now_ns;
 }
 
-/* See do_op(). */
+/* Ops beside RUN and SLEEP. Return: see do_op(). */
 static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_program_op *op)
 {
-	struct sl_program_op step = sl_player_take(&t->player, op, sim_now_ns);
+	struct sl_program_op step;
 
+	if (is_spinning(t))
+		return SIM_NEXT_YIELD;
+	step = sl_player_take(&t->player, op, sim_now_ns);
 	switch (step.verb) {
 	case SL_VERB_EXIT:
 		exit_task(t);
@@ -341,14 +344,15 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
 
 /*
  * Return: what @t does next; SIM_NEXT_RUN without time left: the next op. Run and sleep
- * need no step.
+ * need no step, and take time, so that they cannot spin.
  */
 static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
 {
 	if (op->verb == SL_VERB_RUN) {
 		start_run(t, sl_player_take_operand(&t->player, op));
-		return SIM_NEXT_RUN;
+		return likely(t->remaining_ns) || !is_spinning(t) ? SIM_NEXT_RUN : SIM_NEXT_YIELD;
 	}
+	/* One of no time, too, ends by an event, of which loop.c counts how many come at once. */
 	if (op->verb == SL_VERB_SLEEP)
 		return sleep_until(t, sim_now_ns + sl_player_take_operand(&t->player, op));
 	return do_other_op(t, op);
@@ -367,9 +371,9 @@ enum sim_next sim_interpret(struct sim_task *t)
 	enum sim_next next;
 
 	do {
-		if (is_spinning(t))
-			return SIM_NEXT_YIELD;
 		if (unlikely(t->io_left_bytes)) {
+			if (is_spinning(t))
+				return SIM_NEXT_YIELD;
 			next = transfer(t);
 		} else {
 			const struct sl_program_op *op = sl_player_peek(&t->player);

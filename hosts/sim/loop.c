@@ -2,9 +2,9 @@
 /*
  * loop.c - moves virtual time from one event to the next, until the run is over.
  *
- * Three sources of events: arrivals (sorted once), the heap (wake-ups and
- * timers), and the tree (one earliest instant per CPU). The smallest key of the
- * three is next; keys carry time and kind, so ties are decided the same way on
+ * Two sources of events: the heap (the run's end, the next arrival, wake-ups and
+ * timers) and the tree (one earliest instant per CPU). The smaller key of the
+ * two is next; keys carry time and kind, so ties are decided the same way on
  * every machine.
  *
  * Called by worker.c. Read next: cpu.c.
@@ -31,6 +31,39 @@ static void run_timers(void)
 	sl_timers_run();
 }
 
+static void end_here(void)
+{
+	u64 horizon_ns = sl_program_header(sim.program)->horizon_ns;
+
+	sim_now_ns = sim.end_ns;
+	if (sim.end_ns != horizon_ns)
+		sim_fail("limit", 0,
+			 "%u of %u tasks had not ended at the limit of %llu ns",
+			 sim.nr_left, sim.nr_tasks,
+			 (unsigned long long)sim.end_ns);
+	sim.is_over = true;
+}
+
+/* The arrivals were sorted once: the next one is in the heap, before what else comes then. */
+static void push_arrival(void)
+{
+	u32 number;
+
+	if (sim.next_arrival == sim.nr_arrivals)
+		return;
+	number = sim.arrivals[sim.next_arrival];
+	sim_heap_push_first(sl_program_tasks(sim.program)[number].arrival_ns,
+			    SIM_EVENT_ARRIVE, number);
+}
+
+static void arrive(struct sim_task *task)
+{
+	sim.next_arrival++;
+	push_arrival();
+	sim_set_cpu(0);
+	sim_task_begin(task, NULL);
+}
+
 static void handle_heap_event(void)
 {
 	struct sim_task *task;
@@ -50,18 +83,16 @@ static void handle_heap_event(void)
 		if (sim.timer_at_ns == sim_now_ns)
 			run_timers();
 		break;
+	case SIM_EVENT_ARRIVE:
+		arrive(task);
+		break;
 	case SIM_EVENT_DUMP:
 		sl_dump();
 		break;
+	case SIM_EVENT_END:
+		end_here();
+		break;
 	}
-}
-
-static void set_arrival_key(void)
-{
-	const struct sl_program_task *tasks = sl_program_tasks(sim.program);
-
-	sim.arrival_key = sim.next_arrival == sim.nr_arrivals ? SIM_NEVER :
-		sim_key(tasks[sim.arrivals[sim.next_arrival]].arrival_ns, SIM_CLASS_WAKE);
 }
 
 /* Every task that is left waits for another one. Say which waits for what. */
@@ -105,15 +136,22 @@ static bool is_stuck(void)
 	return true;
 }
 
-static void move_to(u64 t_ns)
+/* Return: false if virtual time has stood still for so long that the run has failed. */
+static bool move_to(u64 t_ns)
 {
-	if (t_ns == sim_now_ns) {
-		sim.nr_zero_ops++;
-		return;
+	if (t_ns != sim_now_ns) {
+		SL_ASSERT(t_ns > sim_now_ns);
+		sim_now_ns = t_ns;
+		sim.nr_zero_ops = 0;
+		return true;
 	}
-	SL_ASSERT(t_ns > sim_now_ns);
-	sim_now_ns = t_ns;
-	sim.nr_zero_ops = 0;
+	if (likely(++sim.nr_zero_ops <= ZERO_EVENTS_MAX))
+		return true;
+	sim_fail("policy", 0,
+		 "%llu events without time passing at %llu ns: the policy keeps kicking CPUs",
+		 (unsigned long long)sim.nr_zero_ops,
+		 (unsigned long long)sim_now_ns);
+	return false;
 }
 
 /* Return: the time at which the run must end, whatever is left. */
@@ -129,19 +167,6 @@ static u64 end_of_time_ns(void)
 	return end_ns;
 }
 
-static void end_here(void)
-{
-	u64 horizon_ns = sl_program_header(sim.program)->horizon_ns;
-
-	move_to(sim.end_ns);
-	if (sim.end_ns != horizon_ns)
-		sim_fail("limit", 0,
-			 "%u of %u tasks had not ended at the limit of %llu ns",
-			 sim.nr_left, sim.nr_tasks,
-			 (unsigned long long)sim.end_ns);
-	sim.is_over = true;
-}
-
 static void end_without_events(void)
 {
 	/* With a horizon, servers may wait without end: that is its use. */
@@ -154,37 +179,14 @@ static void end_without_events(void)
 static void step(void)
 {
 	u32 cpu = sim_tree[0];
-	u64 cpu_key = sim_tree_keys[cpu];
-	u64 key = sim.arrival_key <= sim_heap_first_key ? sim.arrival_key : sim_heap_first_key;
-	bool is_cpu = cpu_key < key;
+	u64 key = sim_tree_keys[cpu];
 
-	if (is_cpu)
-		key = cpu_key;
-	if (unlikely(cpu_key == SIM_NEVER) && is_stuck()) {
+	if (key < sim_heap_first_key) {
+		if (move_to(key / 4))
+			sim_cpu_handle((s32)cpu, key % 4);
+	} else if (unlikely(key == SIM_NEVER) && is_stuck()) {
 		end_without_events();
-		return;
-	}
-	if (unlikely(key >= sim.end_ns * 4)) {
-		end_here();
-		return;
-	}
-	move_to(key / 4);
-	if (unlikely(sim.nr_zero_ops > ZERO_EVENTS_MAX)) {
-		sim_fail("policy", 0,
-			 "%llu events without time passing at %llu ns: the policy keeps kicking CPUs",
-			 (unsigned long long)sim.nr_zero_ops,
-			 (unsigned long long)sim_now_ns);
-		return;
-	}
-	if (is_cpu) {
-		sim_cpu_handle((s32)cpu, key % 4);
-	} else if (key == sim.arrival_key) {
-		u32 number = sim.arrivals[sim.next_arrival++];
-
-		set_arrival_key();
-		sim_set_cpu(0);
-		sim_task_begin(&sim.tasks[number], NULL);
-	} else {
+	} else if (move_to(sim_heap_first_key / 4)) {
 		handle_heap_event();
 	}
 }
@@ -193,10 +195,12 @@ static void step(void)
 void sim_loop(void)
 {
 	sim.end_ns = end_of_time_ns();
-	set_arrival_key();
+	sim_heap_push_first(sim.end_ns, SIM_EVENT_END, 0);
+	push_arrival();
 	if (sim.options->dump_at_ns)
 		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, NULL);
-	while (sim.nr_left && !sim.is_over)
+	sim.is_over |= !sim.nr_left;
+	while (!sim.is_over)
 		step();
 	sim_cpu_end_all();
 	sim.result->end_ns = sim_now_ns;

@@ -129,6 +129,8 @@ struct sim_task {
 } __attribute__((aligned(64)));
 
 enum sim_event_kind {
+	SIM_EVENT_END,			/* of the run: before all else, */
+	SIM_EVENT_ARRIVE,		/* then the next task of the program */
 	SIM_EVENT_WAKE,			/* task: wake it */
 	SIM_EVENT_DEVICE,		/* task: its request is done */
 	SIM_EVENT_TIMER,		/* the core's timers */
@@ -151,7 +153,7 @@ struct sim_cpu {
 	u32		nr_kicks;	/* at that instant got no program any further */
 	u64		busy_ns;
 	u64		overhead_ns;
-};
+} __attribute__((aligned(64)));
 
 struct sim {
 	struct sim_options *options;
@@ -164,7 +166,6 @@ struct sim {
 	u32		*arrivals;	/* task numbers by arrival */
 	u32		nr_arrivals;
 	u32		next_arrival;
-	u64		arrival_key;	/* of that one; SIM_NEVER: none */
 	struct sl_object *objects;
 	struct sim_cpu	*cpus;
 	const u16	*llc, *node;	/* numbers by CPU; NULL: one for all */
@@ -197,7 +198,8 @@ static inline struct sim_task *sim_task_of(struct sl_task *t)
 
 /* heap.c: what will happen to tasks and timers */
 void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task);
-extern u64 sim_heap_first_key;	/* SIM_NEVER: it is empty */
+void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 number);
+extern u64 sim_heap_first_key;	/* SIM_NEVER: nothing has been put in yet */
 enum sim_event_kind sim_heap_pop(struct sim_task **task);
 
 /* tree.c: which CPU is next */

@@ -12,13 +12,14 @@
  *
  * Read next: cpu.c.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "sim.h"
 
 u64 *sim_tree_keys;
 u32 *sim_tree;
-static u32 first_leaf;
+static u32 nr_nodes;
 
 static u32 earlier(u32 a, u32 b)
 {
@@ -32,42 +33,58 @@ static void play(u32 at)
 	sim_tree[at] = earlier(earlier(four[0], four[1]), earlier(four[2], four[3]));
 }
 
+/* The first of four CPUs that follow on one another. */
+static u32 first_of_four(u32 cpu)
+{
+	const u64 *keys = &sim_tree_keys[cpu];
+	u64 low = keys[1] < keys[0] ? keys[1] : keys[0];
+	u64 high = keys[3] < keys[2] ? keys[3] : keys[2];
+
+	return high < low ? cpu + 2 + (keys[3] < keys[2]) : cpu + (keys[1] < keys[0]);
+}
+
 int sim_tree_init(u32 nr_cpus)
 {
-	u32 nr_leaves = 1;
+	u32 nr_leaves = 4;
 
 	/* The nodes above so many leaves: (leaves - 1) / 3. */
 	while (nr_leaves < nr_cpus)
 		nr_leaves *= 4;
-	first_leaf = (nr_leaves - 1) / 3;
+	nr_nodes = (nr_leaves - 1) / 3;
 	sim_tree_keys = calloc(nr_leaves, sizeof(*sim_tree_keys));
-	sim_tree = calloc(first_leaf + nr_leaves, sizeof(*sim_tree));
+	sim_tree = calloc(nr_nodes, sizeof(*sim_tree));
 	if (!sim_tree_keys || !sim_tree)
-		return -12;
-	for (u32 i = 0; i < nr_leaves; i++) {
+		return -ENOMEM;
+	for (u32 i = 0; i < nr_leaves; i++)
 		sim_tree_keys[i] = SIM_NEVER;
-		sim_tree[first_leaf + i] = i;
-	}
-	for (u32 i = first_leaf; i > 0; i--)
+	for (u32 i = 0; i < nr_leaves / 4; i++)
+		sim_tree[nr_nodes - nr_leaves / 4 + i] = 4 * i;
+	for (u32 i = nr_nodes - nr_leaves / 4; i > 0; i--)
 		play(i - 1);
 	return 0;
 }
 
+/* The first below @at was @before and may be another one, or have another key: play on. */
+static __noinline void play_up(u32 at, u32 before, u32 cpu)
+{
+	/* While another CPU was first, and still is, nothing above has changed. */
+	while (at > 0 && (before == cpu || sim_tree[at] != before)) {
+		at = (at - 1) / 4;
+		before = sim_tree[at];
+		play(at);
+	}
+}
+
 void sim_tree_update(u32 cpu, u64 key)
 {
-	u32 at = first_leaf + cpu;
+	u32 at = (nr_nodes + cpu - 1) / 4;
+	u32 before;
 
 	if (sim_tree_keys[cpu] == key)
 		return;
 	sim_tree_keys[cpu] = key;
-	while (at > 0) {
-		u32 before;
-
-		at = (at - 1) / 4;
-		before = sim_tree[at];
-		play(at);
-		/* Another CPU was first and still is: nothing above has changed. */
-		if (before != cpu && sim_tree[at] == before)
-			return;
-	}
+	before = sim_tree[at];
+	sim_tree[at] = first_of_four(cpu & ~3U);
+	if (unlikely(at > 0))
+		play_up(at, before, cpu);
 }

@@ -66,24 +66,7 @@ static inline u64 scale_by_task_weight(const struct task_struct *p, u64 value)
 	return value * p->scx.weight / 100;
 }
 
-/* What a callback returns when it fails; Linux's numbers. */
-#ifndef EINVAL
-#define EPERM	1
-#define ENOENT	2
-#define ESRCH	3
-#define E2BIG	7
-#define EAGAIN	11
-#define ENOMEM	12
-#define EFAULT	14
-#define EBUSY	16
-#define EEXIST	17
-#define ENODEV	19
-#define EINVAL	22
-#define ENOSPC	28
-#endif
-#ifndef EOPNOTSUPP
-#define EOPNOTSUPP	95
-#endif
+#include <scx/errno.h>
 
 #define NUMA_NO_NODE (-1)
 

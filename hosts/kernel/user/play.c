@@ -198,7 +198,7 @@ static void be_task(struct play *play, u32 i, u64 arrival_ns)
 		       SYNC_ADD_AT_EXIT, 1);
 	result = sl_player_run(&player);
 	if (result)
-		play_say("result %u %d %u", i, result, player.pc);
+		play_say("result %u %d %u", i, result, sl_player_pc(&player));
 	exit(result != 0);
 }
 

@@ -189,7 +189,7 @@ static void be_task(u32 i, bool is_spawned)
 		failed = sl_player_run(&player);
 	if (!failed)
 		verbs_settle(&player, me->before.run_ns);
-	note_end(i, failed, player.pc);
+	note_end(i, failed, sl_player_pc(&player));
 }
 
 /* ---- processes ---------------------------------------------------------------- */

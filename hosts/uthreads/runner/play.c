@@ -87,7 +87,7 @@ static void *play(void *arg)
 		me->failed = failed;
 		run_fail("program", me->thread->core.p.pid,
 			 "%s[%d] cannot do op %u: %s", me->thread->core.p.comm,
-			 me->thread->core.p.pid, me->player.pc,
+			 me->thread->core.p.pid, sl_player_pc(&me->player),
 			 failed > -1000 ? strerror(-failed) :
 			 failed == SL_PLAYER_SPAWNED_OUT ? "it spawns more children than it has" :
 			 failed == SL_PLAYER_WAIT_FOR_NONE ? "it waits for children that it never spawned" :
