@@ -100,7 +100,7 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 
 	if (key >= NR_TASK_ATTRS ||
 	    (key == TASK_ATTR_WEIGHT && (value < 1 || value > 10000)))
-		return -22;
+		return -EINVAL;
 	if (!t->is_attached && key == TASK_ATTR_WEIGHT) {
 		sl_task_set_weight(t, (u32)value);
 		return 0;

@@ -18,9 +18,9 @@ long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx,
 		 u64 flags)
 {
 	if (flags)
-		return -22;
+		return -EINVAL;
 	if (nr_loops > BPF_MAX_LOOPS)
-		return -7;
+		return -E2BIG;
 	for (u32 i = 0; i < nr_loops; i++) {
 		if (callback(i, ctx))
 			return i + 1;

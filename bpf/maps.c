@@ -20,13 +20,6 @@
  */
 #include "../core/core.h"
 
-#define E_NOENT (-2)
-#define E_2BIG (-7)
-#define E_NOMEM (-12)
-#define E_EXIST (-17)
-#define E_INVAL (-22)
-#define E_OPNOTSUPP (-95)
-
 struct sl_map {
 	void		*var;		/* the policy's map variable */
 	const char	*name;
@@ -159,7 +152,7 @@ static long insert_entry(struct sl_map *map, const void *key, const void *value)
 	else if (map->nr_touched < map->max_entries)
 		nr = ++map->nr_touched;
 	else
-		return E_2BIG;
+		return -E2BIG;
 	entry = entry_at(map, nr - 1);
 	__builtin_memcpy(entry + map->key_off, key, map->key_bytes);
 	__builtin_memcpy(entry + map->value_off, value, map->value_bytes);
@@ -177,15 +170,15 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 
 	SL_ASSERT(map);
 	if (map->type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
-		return E_INVAL;
+		return -EINVAL;
 	if (map->type != BPF_MAP_TYPE_HASH) {
 		at = sl_map_lookup(map, key);
 		if (!at)
 			return map->type == BPF_MAP_TYPE_TASK_STORAGE ||
 			       map->type == BPF_MAP_TYPE_CGRP_STORAGE ?
-			       E_OPNOTSUPP : E_2BIG;
+			       -EOPNOTSUPP : -E2BIG;
 		if (flags & BPF_NOEXIST)
-			return E_EXIST;
+			return -EEXIST;
 		__builtin_memcpy(at, value, map->value_bytes);
 		free_fields(map, at);
 		return 0;
@@ -193,9 +186,9 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 	sl_lock(&map->lock);
 	nr = find_entry(map, key);
 	if (nr && (flags & BPF_NOEXIST))
-		err = E_EXIST;
+		err = -EEXIST;
 	else if (!nr && (flags & BPF_EXIST))
-		err = E_NOENT;
+		err = -ENOENT;
 	else if (!nr)
 		err = insert_entry(map, key, value);
 	if (nr && !err) {
@@ -224,10 +217,10 @@ long sl_map_push(struct sl_map *map, const void *value, u64 flags)
 
 	SL_ASSERT(map);
 	if (!is_queue(map) || (flags != BPF_ANY && flags != BPF_EXIST))
-		return E_INVAL;
+		return -EINVAL;
 	sl_lock(&map->lock);
 	if (map->nr_queued == map->max_entries) {
-		err = flags == BPF_EXIST ? 0 : E_2BIG;
+		err = flags == BPF_EXIST ? 0 : -E2BIG;
 		if (!err) {
 			map->first = (map->first + 1) % map->max_entries;
 			map->nr_queued--;
@@ -248,12 +241,12 @@ static long take_or_see(struct sl_map *map, void *value, bool is_taken)
 
 	SL_ASSERT(map);
 	if (!is_queue(map))
-		return E_INVAL;
+		return -EINVAL;
 	is_stack = map->type == BPF_MAP_TYPE_STACK;
 	sl_lock(&map->lock);
 	if (!map->nr_queued) {
 		__builtin_memset(value, 0, map->value_bytes);
-		err = E_NOENT;
+		err = -ENOENT;
 	} else {
 		__builtin_memcpy(value, queued_at(map, is_stack ? map->nr_queued - 1 : 0),
 				 map->value_bytes);
@@ -280,11 +273,11 @@ long sl_map_delete(struct sl_map *map, const void *key)
 {
 	u32 *link;
 	u32 nr;
-	long err = E_NOENT;
+	long err = -ENOENT;
 
 	SL_ASSERT(map);
 	if (map->type != BPF_MAP_TYPE_HASH)
-		return E_INVAL;
+		return -EINVAL;
 	sl_lock(&map->lock);
 	link = &map->buckets[hash_key(map, key)];
 	while ((nr = *link)) {
@@ -381,11 +374,11 @@ void *sl_cgrp_storage_get(struct sl_map *map, struct cgroup *cgrp,
 
 static long delete_storage(struct sl_map *map, struct owner owner)
 {
-	long err = E_NOENT;
+	long err = -ENOENT;
 	u32 *is_present;
 
 	if (map->type != owner.type)
-		return E_INVAL;
+		return -EINVAL;
 	sl_lock(&map->lock);
 	is_present = next_of(entry_at(map, READ_ONCE(*owner.slot)));
 	if (smp_load_acquire(owner.exists) && READ_ONCE(*is_present)) {
@@ -472,16 +465,16 @@ static int set_sizes(struct sl_map *map)
 		map->nr_slots = SL_CGROUPS_MAX;
 		break;
 	default:
-		return E_OPNOTSUPP;
+		return -EOPNOTSUPP;
 	}
 	if (!map->nr_slots || !map->value_bytes)
-		return E_INVAL;
+		return -EINVAL;
 	if (map->type != BPF_MAP_TYPE_HASH &&
 	    map->key_bytes != (is_queue(map) ? 0 : sizeof(u32)))
-		return E_INVAL;
+		return -EINVAL;
 	/* As on Linux: the number of buckets is a power of two that fits. */
 	if (map->type == BPF_MAP_TYPE_HASH && map->max_entries > 1U << 31)
-		return E_2BIG;
+		return -E2BIG;
 	map->value_off = (head_bytes + 7) & ~7U;
 	map->entry_bytes = (map->value_off + map->value_bytes + 7) & ~7U;
 	return 0;
@@ -507,14 +500,14 @@ static int create_map(struct sl_map *map, const struct sl_map_site *site)
 		return 0;
 	map->entries = sl_host_alloc(map->nr_slots * map->entry_bytes);
 	if (!map->entries)
-		return E_NOMEM;
+		return -ENOMEM;
 	if (map->type != BPF_MAP_TYPE_HASH)
 		return 0;
 	map->nr_buckets = 1;
 	while (map->nr_buckets < map->max_entries)
 		map->nr_buckets *= 2;
 	map->buckets = sl_host_alloc(map->nr_buckets * sizeof(u32));
-	return map->buckets ? 0 : E_NOMEM;
+	return map->buckets ? 0 : -ENOMEM;
 }
 
 /*
@@ -534,7 +527,7 @@ static int add_map(struct sl_map *maps, u32 *nr, const struct sl_map_site *site)
 			return 0;
 	}
 	if (*nr == SL_MAPS_MAX)
-		return E_2BIG;
+		return -E2BIG;
 	if (is_outer)
 		own.value_bytes = sizeof(void *);
 	map = &maps[(*nr)++];
@@ -547,7 +540,7 @@ static int add_map(struct sl_map *maps, u32 *nr, const struct sl_map_site *site)
 	inner = (void **)((u8 *)site->map + site->var_bytes) - SL_INNER_MAX;
 	for (u32 i = 0; !err && i < SL_INNER_MAX && inner[i]; i++) {
 		if (i == map->max_entries)
-			return E_2BIG;
+			return -E2BIG;
 		*(void **)entry_at(map, i) = inner[i];
 		own = (struct sl_map_site){
 			.map = inner[i],
@@ -598,7 +591,7 @@ static int maps_create(const struct sl_policy *policy)
 	int err = 0;
 
 	if (!maps)
-		return E_NOMEM;
+		return -ENOMEM;
 	for (struct sl_map_site *s = policy->sites; s && s < policy->sites_end; s++) {
 		err = s->map ? add_map(maps, &nr, s) : 0;
 		if (err)

@@ -67,7 +67,7 @@ int bpf_rbtree_add(struct bpf_rb_root *root, struct bpf_rb_node *node,
 	struct bpf_rb_node *after = root->last;
 
 	if (node->root)
-		return E_INVAL;
+		return -EINVAL;
 	while (after && less(node, after))
 		after = after->prev;
 	node->root = root;

@@ -66,17 +66,17 @@ static void set_host_timer(void)
  */
 long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 clock)
 {
-	long err = -12;
+	long err = -ENOMEM;
 
 	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME)
-		return -22;
+		return -EINVAL;
 	sl_lock(&sl_bpf.timers_lock);
 	if (!sl_bpf.timers)
 		sl_bpf.timers = sl_host_alloc(SL_TIMERS_MAX *
 					       sizeof(struct sl_timer));
 	if (sl_bpf.timers && slot_of(timer))
-		err = -16;
-	for (u32 i = 0; sl_bpf.timers && err == -12 && i < SL_TIMERS_MAX; i++) {
+		err = -EBUSY;
+	for (u32 i = 0; sl_bpf.timers && err == -ENOMEM && i < SL_TIMERS_MAX; i++) {
 		if (sl_bpf.timers[i].owner)
 			continue;
 		sl_bpf.timers[i] = (struct sl_timer){ .owner = timer };
@@ -114,13 +114,13 @@ long sl_timer_set_callback(struct bpf_timer *timer,
 	if (s)
 		s->callback = callback;
 	sl_unlock(&sl_bpf.timers_lock);
-	return s ? 0 : -22;
+	return s ? 0 : -EINVAL;
 }
 
 long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 {
 	struct sl_timer *s;
-	long err = -22;
+	long err = -EINVAL;
 
 	/* A timer runs on the host's choice of CPU: to pin it is refused, as before Linux 6.7. */
 	if (flags & ~(u64)BPF_F_TIMER_ABS)
@@ -149,10 +149,10 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 long bpf_timer_cancel(struct bpf_timer *timer)
 {
 	struct sl_timer *s;
-	long was_armed = -22;
+	long was_armed = -EINVAL;
 
 	if (sl_this_cpu()->timer == timer)
-		return -35;
+		return -EDEADLK;
 	sl_lock(&sl_bpf.timers_lock);
 	s = slot_of(timer);
 	if (s) {

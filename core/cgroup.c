@@ -85,7 +85,7 @@ static int alloc_cgroups(void)
 {
 	sl_core.cgroups = sl_host_alloc(SL_CGROUPS_MAX * sizeof(struct sl_cgroup));
 	if (!sl_core.cgroups)
-		return -12;
+		return -ENOMEM;
 	publish_cgroup(add_cgroup(NULL, "", 100));
 	return 0;
 }
@@ -152,7 +152,7 @@ int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
 	SL_ASSERT(cgroup_of(parent)->exists);
 	if (sl_core.nr_cgroups == SL_CGROUPS_MAX ||
 	    cgroup_of(parent)->cgroup.level == SL_CGROUP_DEPTH_MAX - 1)
-		return -28;
+		return -ENOSPC;
 	g = add_cgroup(cgroup_of(parent), name, weight);
 	if (!sl_is_bypassed()) {
 		__auto_type init = SL_OP(cgroup_init);
@@ -196,7 +196,7 @@ int sl_cgroup_remove(struct cgroup *cgrp)
 
 	SL_ASSERT(g->exists);
 	if (!g->parent || has_members(g))
-		return -16;
+		return -EBUSY;
 	if (g->is_known)
 		SL_CALL_OP(this_cpu, cgroup_exit, NULL, &g->cgroup);
 	g->is_known = false;

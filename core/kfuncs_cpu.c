@@ -142,7 +142,7 @@ s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node, u64 flag
 {
 	(void)allowed, (void)node, (void)flags;
 	no_idle_by_node();
-	return -95;
+	return -EOPNOTSUPP;
 }
 
 s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node, u64 flags)
@@ -161,13 +161,13 @@ int sl_scx_cpu_core_id(s32 cpu)
 int sl_scx_cpu_llc_id(s32 cpu)
 {
 	return cpu >= 0 && (u32)cpu < sl_core.nr_cpus ?
-		(int)bpf_cpumask_first(&sl_core.llc_mask[cpu]) : -22;
+		(int)bpf_cpumask_first(&sl_core.llc_mask[cpu]) : -EINVAL;
 }
 
 int sl_scx_cpu_llc_size(s32 cpu)
 {
 	return cpu >= 0 && (u32)cpu < sl_core.nr_cpus ?
-		(int)bpf_cpumask_weight(&sl_core.llc_mask[cpu]) : -22;
+		(int)bpf_cpumask_weight(&sl_core.llc_mask[cpu]) : -EINVAL;
 }
 
 /* No host here changes clock speeds: full capacity, always. */

@@ -28,7 +28,7 @@ s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
 {
 	struct sl_dsq *q = find_countable(dsq_id);
 
-	return q ? (s32)READ_ONCE(q->nr) : -2;
+	return q ? (s32)READ_ONCE(q->nr) : -ENOENT;
 }
 
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
@@ -181,13 +181,13 @@ int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags)
 	__builtin_memset(it, 0, sizeof(*it));
 	it->flags = flags;
 	if (flags & ~SCX_DSQ_ITER_REV)
-		return -22;
+		return -EINVAL;
 	if (!q)
-		return -2;
+		return -ENOENT;
 	sl_lock(&q->lock);
 	if (!dsq_is(q, dsq_id)) {
 		sl_unlock(&q->lock);
-		return -2;
+		return -ENOENT;
 	}
 	it->dsq = q;
 	it->next = flags & SCX_DSQ_ITER_REV ? q->last : q->first;

@@ -60,14 +60,14 @@ static int check_flags(const struct sched_ext_ops *ops)
 	u64 others = ops->flags & ~OPS_FLAGS;
 
 	if (others & (1ULL << 3))
-		return refuse_ops(-22, "ops.flags has SCX_OPS_SWITCH_PARTIAL, which only Linux has");
+		return refuse_ops(-EINVAL, "ops.flags has SCX_OPS_SWITCH_PARTIAL, which only Linux has");
 	if (others & (1ULL << 6))
-		return refuse_ops(-22, "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE, which only Linux has");
+		return refuse_ops(-EINVAL, "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE, which only Linux has");
 	if (others)
-		return refuse_ops(-22, "ops.flags has unknown bits 0x%llx",
+		return refuse_ops(-EINVAL, "ops.flags has unknown bits 0x%llx",
 				  (unsigned long long)others);
 	if ((ops->flags & SCX_OPS_ENQ_LAST) && !ops->enqueue)
-		return refuse_ops(-22, "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
+		return refuse_ops(-EINVAL, "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
 	return 0;
 }
 
@@ -79,17 +79,17 @@ static int check_ops(const struct sched_ext_ops *ops)
 	while (i < sizeof(ops->name) && ops->name[i])
 		i++;
 	if (i == 0 || i == sizeof(ops->name))
-		return refuse_ops(-22, "ops.name is empty, or longer than %u characters",
+		return refuse_ops(-EINVAL, "ops.name is empty, or longer than %u characters",
 				  (u32)sizeof(ops->name) - 1);
 	if (ops->timeout_ms > 30000)
-		return refuse_ops(-7, "ops.timeout_ms %u is more than 30000",
+		return refuse_ops(-E2BIG, "ops.timeout_ms %u is more than 30000",
 				  ops->timeout_ms);
 	if (ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
-		return refuse_ops(-7, "ops.dispatch_max_batch %u is more than %u",
+		return refuse_ops(-E2BIG, "ops.dispatch_max_batch %u is more than %u",
 				  ops->dispatch_max_batch, SL_DISPATCH_BATCH_MAX);
 	/* CPUs neither come nor go: the number of such events is 0. */
 	if (ops->hotplug_seq)
-		return refuse_ops(-16, "expected hotplug seq %llu did not match actual 0",
+		return refuse_ops(-EBUSY, "expected hotplug seq %llu did not match actual 0",
 				  (unsigned long long)ops->hotplug_seq);
 	return check_flags(ops);
 }
@@ -224,7 +224,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	int err;
 
 	if (sl_core.is_loaded)
-		return -16;
+		return -EBUSY;
 	sl_core.exit_msg[0] = 0;
 	err = check_ops(ops);
 	if (err)
@@ -266,7 +266,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 		/* Said to our caller, not to the host. */
 		smp_store_release(&sl_core.exit_done, 1);
 		forget_policy();
-		return err < 0 ? err : -22;
+		return err < 0 ? err : -EINVAL;
 	}
 	WRITE_ONCE(sl_core.is_loaded, true);
 	if (is_live)

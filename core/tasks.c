@@ -19,7 +19,7 @@ static int alloc_masks(void)
 	sl_core.smt = sl_host_alloc(sl_core.nr_cpus * 3 * sizeof(u16));
 	if (!sl_core.smt_mask || !sl_core.llc_mask || !sl_core.node_mask ||
 	    !sl_core.smt)
-		return -12;
+		return -ENOMEM;
 	sl_core.llc = sl_core.smt + sl_core.nr_cpus;
 	sl_core.node = sl_core.llc + sl_core.nr_cpus;
 	return 0;
@@ -80,7 +80,7 @@ static int init_cpus(void)
 		cpu->kicks = sl_host_alloc(nr * sizeof(u16));
 		cpu->kick_flags = sl_host_alloc(nr);
 		if (!cpu->kicks || !cpu->kick_flags)
-			return -12;
+			return -ENOMEM;
 		set_bit(&sl_core.possible, i);
 		set_bit(&sl_core.idle, i);
 		set_bit(&sl_core.idle_smt, i);
@@ -100,7 +100,7 @@ int sl_core_init(const struct sl_config *config)
 	SL_ASSERT(!sl_core.cpus);
 	if (config->nr_cpus < 1 || config->nr_cpus > SCX_CPUS_MAX ||
 	    config->tasks_max < 1)
-		return -22;
+		return -EINVAL;
 	sl_core.nr_cpus = config->nr_cpus;
 	sl_core.tasks_max = config->tasks_max;
 	sl_core.has_detail = config->has_detail;
@@ -120,7 +120,7 @@ int sl_core_init(const struct sl_config *config)
 				      sizeof(struct sl_task *));
 	if (!sl_core.cpus || !sl_core.dsqs || !sl_core.tasks || alloc_masks() ||
 	    alloc_cgroups())
-		return -12;
+		return -ENOMEM;
 	set_topology(config);
 	return init_cpus();
 }

@@ -118,6 +118,13 @@ VIOLATIONS = {
         "core/bad.c", C + "\n/* Two lines: the lock\n * is whoever's that came. */\n",
         "core/bad.c:4: whoever: a person; name the CPU",
     ),
+    "an error by its number": (
+        "hosts/sim/bad.c", C + "int f(void)\n{\n\treturn -22;\n}\n", ":4: return -22; an error by its number",
+    ),
+    "a host may call one function more": (
+        "include/schedlab/sched.h", C + "".join(f"void sl_call_{i}(struct sl_cpu *cpu,\n\t\tint x);\n" for i in range(13)),
+        ":1: declares 13 functions, at most 12: sl_call_0, sl_call_1",
+    ),
     "host includes core": (
         "hosts/sim/bad.c", C + '#include "queue.h"\n',
         "queue.h lies in core/; hosts/sim/ may include",
@@ -232,6 +239,10 @@ LAWFUL_EDGES = {
     "arguments that are checked as printf's": (
         "core/good.h",
         C + "void say(char *f, ...) __attribute__((format(printf, 1, 2)));\n",
+    ),
+    "numbers that are no errors": (
+        "core/good.c",
+        C + "int f(int x)\n{\n\tcall(-22);\n\treturn x < 0 ? -1 : x - 22;\n}\n",
     ),
     "include guard": ("core/good.h", C + "#ifndef HOST_H\n#define HOST_H\n#endif\n"),
     "reminder with an issue": ("core/good.c", C + f"/* {TODO} #12: think */\n"),
