@@ -104,7 +104,7 @@ int sl_arena_spin_lock(u32 *is_taken)
 	while (__atomic_exchange_n(is_taken, 1, __ATOMIC_ACQUIRE)) {
 		/* It may be one that a failed callback has not dropped. */
 		if (smp_load_acquire(&sl_core.exit_claimed))
-			return -110;
+			return -ETIMEDOUT;
 		sl_host_relax();
 	}
 	return 0;

@@ -194,7 +194,7 @@ bool bpf_cpumask_full(const struct cpumask *mask)
 int bpf_cpumask_populate(struct cpumask *dst, const void *src, size_t bytes)
 {
 	if (bytes < nr_words() * sizeof(u64))
-		return -13;
+		return -EACCES;
 	__builtin_memcpy(dst, src, bytes < sizeof(*dst) ? bytes : sizeof(*dst));
 	return 0;
 }

@@ -446,12 +446,12 @@ static int set_sizes(struct sl_map *map)
 		map->nr_slots = (u64)map->max_entries * sl_core.nr_cpus;
 		break;
 	case BPF_MAP_TYPE_ARENA:
-		return map->max_entries ? 0 : E_INVAL;
+		return map->max_entries ? 0 : -EINVAL;
 	case BPF_MAP_TYPE_RINGBUF:
 		/* As on Linux: a power of two, of whole pages. */
 		if (map->max_entries < 4096 ||
 		    (map->max_entries & (map->max_entries - 1)))
-			return E_INVAL;
+			return -EINVAL;
 		map->nr_slots = 1;
 		map->key_bytes = sizeof(u32);
 		map->value_bytes = map->max_entries;

@@ -177,7 +177,7 @@ long bpf_snprintf(char *to, u32 bytes, const char *fmt, const u64 *data, u32 dat
 	u64 d[12] = { 0 };
 
 	if (data_bytes > sizeof(d) || data_bytes % sizeof(u64))
-		return -22;
+		return -EINVAL;
 	for (u32 i = 0; i < data_bytes / sizeof(u64); i++)
 		d[i] = data[i];
 	return sl_print_to(to, bytes, fmt, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7],

@@ -339,7 +339,7 @@ int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start,
 	it->root = it->next = NULL;
 	it->is_post = flags == BPF_CGROUP_ITER_DESCENDANTS_POST;
 	if (!g || (!it->is_post && flags != BPF_CGROUP_ITER_DESCENDANTS_PRE))
-		return -22;
+		return -EINVAL;
 	it->root = start;
 	it->next = it->is_post ? &deepest_first(g)->cgroup.self : start;
 	return 0;

@@ -154,7 +154,7 @@ s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node, u64 flags
 int sl_scx_cpu_core_id(s32 cpu)
 {
 	return (u32)cpu < sl_core.nr_cpus ?
-	       (int)bpf_cpumask_first(&sl_core.smt_mask[cpu]) : -22;
+	       (int)bpf_cpumask_first(&sl_core.smt_mask[cpu]) : -EINVAL;
 }
 
 /* As Linux's sd_llc_id: the lowest CPU that shares the cache. */

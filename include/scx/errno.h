@@ -15,6 +15,7 @@
 #define E2BIG	7
 #define EAGAIN	11
 #define ENOMEM	12
+#define EACCES	13
 #define EFAULT	14
 #define EBUSY	16
 #define EEXIST	17
@@ -27,6 +28,7 @@
 #endif
 #ifndef EOPNOTSUPP
 #define EOPNOTSUPP	95
+#define ETIMEDOUT	110
 #endif
 
 #endif
