@@ -186,15 +186,13 @@ static __noinline void leave_iterators_and_tree(struct sl_dsq *q, struct sl_task
 		remove_from_tree(q, t);
 }
 
-/* Context: as dsq_insert(). */
-sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
+/* Context: as dsq_insert(). A local queue has neither tree nor iterators, and needs no more. */
+sl_inline void dsq_unlink(struct sl_dsq *q, struct sl_task *t)
 {
 	struct sl_task *next = t->next;
 	struct sl_task *prev = t->prev;
 
 	SL_ASSERT(t->dsq == q);
-	if (unlikely((uintptr_t)q->root | (uintptr_t)q->iterators))
-		leave_iterators_and_tree(q, t);
 	WRITE_ONCE(q->nr, q->nr - 1);
 	smp_store_release(&t->dsq, NULL);
 	if (prev)
@@ -207,19 +205,12 @@ sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
 		q->last = prev;
 }
 
-/* The same for the first of a local queue, which has neither tree nor iterators. */
-sl_inline void local_remove_first(struct sl_dsq *q, struct sl_task *t)
+/* Context: as dsq_insert(). */
+sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
 {
-	struct sl_task *next = t->next;
-
-	SL_ASSERT(t->dsq == q && q->first == t);
-	WRITE_ONCE(q->nr, q->nr - 1);
-	smp_store_release(&t->dsq, NULL);
-	smp_store_release(&q->first, next);
-	if (next)
-		next->prev = NULL;
-	else
-		q->last = NULL;
+	if (unlikely((uintptr_t)q->root | (uintptr_t)q->iterators))
+		leave_iterators_and_tree(q, t);
+	dsq_unlink(q, t);
 }
 
 /* ---- the table ----------------------------------------------------------- */

@@ -143,7 +143,7 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	u64 wait_ns;
 
 	SL_ASSERT(t->state == SL_TASK_RUNNABLE);
-	local_remove_first(&cpu->local, t);
+	dsq_unlink(&cpu->local, t);
 	smp_store_release(&t->state, SL_TASK_RUNNING);
 	t->is_blocking = false;
 	/* The CPU that queued it may have read the clock later: no wait, then. */
