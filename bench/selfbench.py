@@ -25,7 +25,7 @@ from pathlib import Path
 
 from schedlab import paths
 from schedlab.errors import NotFoundError, did_you_mean
-from schedlab.hosts.choose import open_host
+from schedlab.hosts.choose import open_host, unavailable_reason
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
@@ -260,7 +260,26 @@ class _Bench:
             entry(
                 "sim_switches_per_cpu_s_recorded", recorded, "1/s", "higher", peer=peer, peer_value=peer_value
             ),
+            *self.sandboxed(plain),
         ]
+
+    def sandboxed(self, native: float) -> list[dict]:
+        """The same in the sandbox, instructions counted, beside the native simulator."""
+        if reason := unavailable_reason("wasm"):
+            self.skipped.append(f"sandbox: {reason}")
+            return []
+        from schedlab.hosts.wasm_run import Engine
+
+        engine = Engine(build_policy(load_policy("rr"), engine="wasm").shared_object)
+        program = self.program(100, int(100 * 20e6 * self.scale))
+        request = f"--policy\trr\t--program\t{program}\t--cpus\t4\t--tick-ns\t10000000"
+        found = []
+        for _ in range(self.tries):
+            began = time.process_time()
+            answer = engine.run(request).answer
+            found.append(answer["nr_switches"] / (time.process_time() - began))
+        name = "sandbox_switches_per_cpu_s"
+        return [entry(name, max(found), "1/s", "higher", peer="native", peer_value=native)]
 
     def growth(self) -> list[dict]:
         """Cost of a switch as tasks and CPUs become many."""

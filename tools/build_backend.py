@@ -51,7 +51,7 @@ def build_wheel(wheel_directory: str, config_settings=None, metadata_directory=N
         made = Path(folder, mesonpy.build_wheel(folder, config_settings, metadata_directory))
         # meson copies a folder whole; what Python has left in it is none of the package's.
         keep = lambda name: "/__pycache__/" not in name  # noqa: E731
-        more = _compiled_policies(made, Path(folder))
+        more = _compiled_policies(made, Path(folder)) | _wasm(Path(folder))
         return _rewrite(made, Path(wheel_directory), _platform(made), keep=keep, more=more).name
 
 
@@ -82,6 +82,27 @@ def _compiled_policies(wheel: Path, folder: Path) -> dict[str, bytes]:
     env |= {"PYTHONPATH": str(folder / "wheel"), "XDG_CACHE_HOME": str(folder / "cache")}
     subprocess.run([sys.executable, "-c", COMPILE, out], check=True, env=env)
     return {f"schedlab/_data/compiled/{each.name}": each.read_bytes() for each in sorted(out.iterdir())}
+
+
+#: Done by the package of the checkout, which has the simulator's sources.
+WASM = """
+import sys
+from pathlib import Path
+from schedlab.policy.wasm_build import build_simulator, find_tools, unbuildable
+
+print(unbuildable() or build_simulator(Path(sys.argv[1]), find_tools()) or "")
+"""
+
+
+def _wasm(folder: Path) -> dict[str, bytes]:
+    """The simulator's module, where it can be built, and what a policy is linked with."""
+    support = "hosts/sim/policy_wasm.c"
+    found = {f"schedlab/_data/{support}": (ROOT / support).read_bytes()}
+    out = folder / "schedlab-sim.wasm"
+    env = os.environ | {"PYTHONPATH": str(ROOT / "python"), "XDG_CACHE_HOME": str(folder / "cache")}
+    env.pop("SCHEDLAB_ROOT", None)
+    subprocess.run([sys.executable, "-c", WASM, out], check=True, env=env)
+    return found | ({"schedlab/_data/compiled/schedlab-sim.wasm": out.read_bytes()} if out.is_file() else {})
 
 
 def build_editable(wheel_directory: str, config_settings=None, metadata_directory=None) -> str:

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from schedlab import paths
-from schedlab.errors import NotFoundError
+from schedlab.errors import NotFoundError, UnavailableError
+from schedlab.hosts import choose
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.host import Job
 from schedlab.hosts.sim import SimHost, SimSession, request_line
 from schedlab.hosts.uthreads import UthreadsSession
+from schedlab.model import Execution
 from schedlab.policy.build import BuiltPolicy
 
 #: A server that does what the name of the program file says.
@@ -234,3 +236,19 @@ def test_a_process_that_cannot_be_started_is_an_outcome(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "uthreads_runner", lambda: tmp_path / "none")
     outcome = UthreadsSession(timeout_seconds=5).run(job("p"))
     assert (outcome.error_kind, "cannot be started: No such file" in outcome.error) == ("host", True)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_without_a_c_compiler_the_simulator_is_webassembly(is_there, monkeypatch, tmp_path):
+    """Of the two engines the native one, where it can be; doctor says which, and why."""
+
+    def no_compiler():
+        raise UnavailableError("no C compiler: none is there; install one")
+
+    monkeypatch.setattr(choose, "find_compiler", no_compiler)
+    monkeypatch.setattr(choose, "unavailable_reason", lambda name: None if is_there else f"no {name} here")
+    engine, why = choose.engine_here()
+    assert engine == choose.engine_of(Execution(host="sim")) == ("wasm" if is_there else "native")
+    assert "no C compiler: none is there" in why and is_there != ("nor WebAssembly: no wasm here" in why)
+    assert choose.engine_of(Execution(host="uthreads")) == "native"
+    assert choose.engine_of(Execution(host="sim", is_sandboxed=True)) == "wasm"

@@ -11,7 +11,7 @@ import sys
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError
-from ..hosts.choose import HOST_NAMES, unavailable_reason
+from ..hosts.choose import HOST_NAMES, engine_here, unavailable_reason
 from ..hosts.recorder import probe
 from ..policy.bpf import second_opinion_compiler
 from ..policy.build import find_compiler
@@ -31,10 +31,21 @@ def examine() -> list[dict]:
     if findings[0]["status"] != "ok":
         return findings
     # Where policies came compiled, only a user's own need it.
-    is_needed = not paths.compiled_folder().is_dir()
+    is_needed = not paths.compiled_folder().is_dir() and engine_here()[0] == "native"
     findings.append(_finding("C compiler", lambda: " at ".join(reversed(find_compiler())), needed=is_needed))
     findings.append(_finding("clang for BPF", second_opinion_compiler, needed=False))
     findings.append(_finding("cache", lambda: str(paths.cache_folder("policies")), needed=False))
+    engine, why = engine_here()
+    detail = f"{engine}: {why}" if engine == "native" else f"WebAssembly, since {why}"
+    is_usable = engine == "native" and paths.why_unusable(paths.simulator()) is None
+    findings.append(
+        {
+            "name": "engine of sim",
+            "status": "ok" if is_usable or engine == "wasm" else "missing",
+            "detail": detail,
+            "needed": True,
+        }
+    )
     for host in HOST_NAMES:
         reason = unavailable_reason(host)
         findings.append(
@@ -42,7 +53,7 @@ def examine() -> list[dict]:
                 "name": f"host {host}",
                 "status": "ok" if reason is None else "missing",
                 "detail": reason or _host_detail(host),
-                "needed": host == "sim",
+                "needed": host == "sim" and engine == "native",
             }
         )
     for part, what in _RECORDING.items():

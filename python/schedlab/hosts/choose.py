@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .. import paths
 from ..errors import NotFoundError, UnavailableError, did_you_mean
 from ..model import Execution, Machine, given_options
+from ..policy.build import find_compiler
 from .host import Host
 
 #: What a user may write after `--host`.
@@ -102,7 +104,29 @@ def why_no_option(machine: Machine, execution: Execution) -> list[str]:
 
 def engine_of(execution: Execution) -> str:
     """How policies are to be compiled: one of `ENGINES` in policy/build.py."""
-    return "wasm" if execution.is_sandboxed or execution.host == "wasm" else "native"
+    is_asked_for = execution.is_sandboxed or execution.host == "wasm"
+    return "wasm" if is_asked_for or (execution.host == "sim" and engine_here()[0] == "wasm") else "native"
+
+
+def engine_here() -> tuple[str, str]:
+    """Say how the simulator runs policies here, where nothing else is asked for.
+
+    Returns
+    -------
+    tuple of str
+        One of `ENGINES` in policy/build.py, and why.
+    """
+    missing = paths.why_unusable(paths.simulator())
+    # Those of a wheel came compiled; a user's own need a compiler.
+    if missing is None:
+        try:
+            return "native", f"the simulator's program and {find_compiler()[0]} are here"
+        except UnavailableError as error:
+            if paths.compiled_folder().is_dir() and unavailable_reason("wasm"):
+                return "native", "the simulator's program and compiled policies are here, and no compiler"
+            missing = str(error).partition(";")[0]
+    reason = unavailable_reason("wasm")
+    return ("wasm", missing) if reason is None else ("native", f"{missing}; nor WebAssembly: {reason}")
 
 
 def unavailable_reason(name: str) -> str | None:

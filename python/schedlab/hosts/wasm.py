@@ -14,9 +14,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from ..errors import SchedlabError, UnavailableError
 from ..policy.build import BuiltPolicy
-from ..policy.wasm_build import find_tools, simulator_module
+from ..policy.wasm_build import find_tools, simulator_module, unbuildable
 from .process import Supervised
 from .sim import SimHost, SimSession, file_hash
 
@@ -30,12 +29,7 @@ class WasmHost(SimHost):
         """Why it cannot be used, or None."""
         if importlib.util.find_spec("wasmtime") is None:
             return "wasmtime is not installed: pip install 'schedlab[anywhere]', or pip install wasmtime"
-        try:
-            find_tools()
-            simulator_module()
-        except (UnavailableError, SchedlabError) as error:
-            return str(error)
-        return None
+        return unbuildable()
 
     def environment(self) -> dict:
         """Hash of the simulator's module, its engine, and the compiler of policies."""
