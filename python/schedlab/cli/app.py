@@ -326,7 +326,7 @@ def compare(
 
 @app.command()
 def doctor(as_json: JsonOption = False) -> None:
-    """Say what works on this machine, and how to mend what does not."""
+    """Say what works on this machine, and how to get the rest to work."""
     from .doctor import examine
 
     findings = examine()

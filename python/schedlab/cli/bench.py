@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`schedlab bench`: a command under several of Linux's scheduling classes.
+"""`schedlab bench`: a command under several of Linux's scheduling policies.
 
 Must stay true: options stand before `--`, the command after it, untouched.
 Read next: measure/bench.py.
@@ -73,7 +73,7 @@ def bench(
     style: Annotated[str, typer.Option(help="table, or lkml for plain text to mail.")] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Measure a command under Linux's own scheduling classes, honestly."""
+    """Measure a command under Linux's own scheduling policies."""
     from ..measure.bench import measure
 
     if style not in ("table", "lkml"):

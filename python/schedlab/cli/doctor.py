@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Look at this machine: what works, what does not, and how to mend it.
+"""Look at this machine: what works, what does not, and how to get it.
 
 Read next: app.py, which prints the findings.
 """

@@ -94,7 +94,7 @@ def gantt(
     ] = None,
     tasks: Annotated[int, typer.Option(min=1, help="Rows in the terminal.")] = 40,
 ) -> None:
-    """Show who had the CPU when, one row per task."""
+    """Show which task had the CPU when, one row per task."""
     import shutil
 
     from ..plots.gantt import draw_svg, draw_text

@@ -40,12 +40,13 @@ def record(
     pid: Annotated[
         int | None, typer.Option(min=1, help="Record this process, its threads, and what it forks.")
     ] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="Record whoever runs on this machine.")] = False,
+    everybody: Annotated[bool, typer.Option("--all", help="Record all tasks of this machine.")] = False,
     for_time: Annotated[
         str, typer.Option("--for", metavar="TIME", help="How long, with --pid or --all.")
     ] = "10s",
     policy: Annotated[
-        str, typer.Option("--policy", "-p", help="The command's class, as for bench: SCHED_FIFO:10.")
+        str,
+        typer.Option("--policy", "-p", help="The command's scheduling policy, as for bench: SCHED_FIFO:10."),
     ] = "SCHED_OTHER",
     cpus: Annotated[
         str, typer.Option(metavar="0,2-3", help="CPUs that the command may use; default: all.")

@@ -62,7 +62,7 @@ def report(
     figures: Annotated[Path | None, typer.Option(help="Folder for the charts as SVG and PDF.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Write runs as one HTML page, readable offline by whoever gets it."""
+    """Write runs as one HTML page, which can be read offline."""
     from ..report.write import write_report
 
     target = out or (folder if folder.is_dir() else folder.parent) / "report.html"

@@ -30,7 +30,7 @@ def selfbench(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Measure schedlab's own speed, beside its peers."""
+    """Measure schedlab's own speed, and that of comparable programs."""
     script = resource_root() / "bench" / "selfbench.py"
     if not script.is_file():
         raise UnavailableError("selfbench needs a checkout of schedlab: SCHEDLAB_ROOT names none")

@@ -76,7 +76,7 @@ def _remarks(run: dict) -> list[str]:
             "on the way from an idle CPU"
         )
     if recording["repairs"]:
-        found.append(f"states mended where events contradict others: {recording['repairs']:,}")
+        found.append(f"states corrected where events contradict others: {recording['repairs']:,}")
     if recording["is_realtime"] is False:
         found.append(
             "the recorder had no real-time priority (CAP_SYS_NICE), so busy CPUs may keep it waiting"
