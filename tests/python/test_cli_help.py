@@ -43,7 +43,9 @@ def test_short_help_is_the_long_one(words):
 def test_each_command_has_a_group_and_an_example_that_it_takes(name):
     assert re.search(rf"^  {name} {{2,}}\w", call("--help"), re.M)
     assert f"Example:\n\n  {EXAMPLES[name]}\n" in call(name, "--help")
-    program, command, *words = shlex.split(EXAMPLES[name].removeprefix("sudo ").removesuffix(" > run.schema.json"))
+    program, command, *words = shlex.split(
+        EXAMPLES[name].removeprefix("sudo ").removesuffix(" > run.schema.json")
+    )
     assert (program, command) == ("schedlab", name)
     COMMANDS[name].make_context(name, words)
 
