@@ -19,7 +19,7 @@
 #ifndef PLAYER_OBJECTS_H
 #define PLAYER_OBJECTS_H
 
-#include <scx/types.h>
+#include <scx/ops.h>
 
 struct sl_object;
 struct sl_waiters;

@@ -17,7 +17,7 @@
 #ifndef SCHEDLAB_PROGRAM_H
 #define SCHEDLAB_PROGRAM_H
 
-#include <scx/types.h>
+#include <scx/ops.h>
 
 #define SL_PROGRAM_MAGIC "SLPROG\0\1"
 #define SL_PROGRAM_VERSION 1

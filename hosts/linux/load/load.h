@@ -18,7 +18,7 @@
 
 #include <stdarg.h>
 
-#include <scx/types.h>
+#include <scx/ops.h>
 
 /* ---- frame.c: answers -------------------------------------------------- */
 

@@ -13,9 +13,10 @@
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <stdint.h>
 #include <unistd.h>
 
-#include <scx/types.h>
+#include <scx/ops.h>
 #include <scx/attrs.h>
 
 #include "tasks.h"
