@@ -14,6 +14,7 @@ A package per stage, in the order of the data; each imports earlier ones only:
     plots                   what it looks like
     runs                    all of it together; api.py is the same from a program
     report, measure, reproduce    a page; commands on Linux; reports done again
+    check, grade            what breaks a policy; what students' policies are worth
     show, cli               by hand
 
 Must stay true: importing the package imports nothing else of it, so that the

@@ -29,6 +29,7 @@ from .bench import register as register_bench
 from .check import register as register_check
 from .complete import complete_policy, complete_workload
 from .formats import register as register_formats
+from .grade import register as register_grade
 from .group import OF_CHECKOUT, Group
 from .load import register as register_load
 from .new import register as register_new
@@ -368,6 +369,7 @@ def demo(
 register_bench(app)
 register_check(app)
 register_formats(app)
+register_grade(app)
 register_load(app)
 register_new(app)
 register_pictures(app)

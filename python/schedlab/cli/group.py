@@ -19,6 +19,7 @@ GROUPS = {
         "compare": "schedlab compare out/before out/after --fail-if 'wakeup_p99 > +5%'",
         "report": "schedlab report out/mixed",
         "check": "schedlab check ./mine.bpf.c --budget 60s",
+        "grade": "schedlab grade assignment.toml submissions/*.bpf.c --out out/grades",
         "gantt": "schedlab gantt out/mixed/mixed/rr/seed-1 --from 0ms --to 50ms",
         "trace": "schedlab trace out/mixed/mixed/rr/seed-1 --format perfetto",
     },

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,9 +22,19 @@ from .sim import SimHost, SimSession, file_hash
 
 
 class WasmHost(SimHost):
-    """The simulator in a sandbox; virtual time, and the same records."""
+    """The simulator in a sandbox; virtual time, and the same records.
+
+    Parameters
+    ----------
+    limits : sequence of int, optional
+        Instructions of a callback and of a run, and bytes of memory, as `wasm_run.Limits` has them;
+        default: its own.
+    """
 
     name = "wasm"
+
+    def __init__(self, limits: Sequence[int] = ()):
+        self.limits = tuple(limits)
 
     def unavailable(self) -> str | None:
         """Why it cannot be used, or None."""
@@ -41,16 +52,22 @@ class WasmHost(SimHost):
 
     def session(self, *, timeout_seconds: float) -> WasmSession:
         """Open a connection for one worker."""
-        return WasmSession(timeout_seconds=timeout_seconds)
+        return WasmSession(timeout_seconds=timeout_seconds, limits=self.limits)
 
 
 class WasmSession(SimSession):
     """One worker's process, which has one policy's module."""
+
+    def __init__(self, *, timeout_seconds: float, limits: tuple[int, ...] = ()):
+        super().__init__(timeout_seconds=timeout_seconds)
+        self._limits = limits
 
     def _start(self, policy: BuiltPolicy) -> Supervised:
         """A process that nothing of a policy can leave, so that none has to be looked for."""
         package = Path(__file__).resolve().parent.parent.parent
         code = f"import sys; sys.path.insert(0, {str(package)!r}); from schedlab.hosts.wasm_run import main; main()"
         return Supervised(
-            [sys.executable, "-c", code, str(policy.shared_object)], has_input=True, is_supervised=False
+            [sys.executable, "-c", code, str(policy.shared_object), *map(str, self._limits)],
+            has_input=True,
+            is_supervised=False,
         )

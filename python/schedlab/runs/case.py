@@ -487,16 +487,21 @@ def _copy_source(ready: Ready, policy: Policy, directory: Path) -> dict | None:
 
 def _options(plan: Plan, workload: Workload) -> tuple:
     """Further options of the simulator, the calibration included."""
-    work = [
-        ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
-        for name in ("pi_ps", "matmul_ps", "spin_ps")
-    ]
     machine = plan.machine.as_json()
     topology = [("--topology", machine["topology"])] if machine["topology"] else []
     device = [("--io", ",".join(machine["io"]))] if machine["io"] else []
     device += [("--threads", "yes")] if plan.execution.are_threads else []
-    device += [("--arrivals", "roots")] if workload.are_roots_woken and plan.execution.host in VIRTUAL else []
+    work = work_options(workload, is_virtual=plan.execution.host in VIRTUAL)
     return (*(("--cost", cost) for cost in machine["costs"]), *device, *topology, *work)
+
+
+def work_options(workload: Workload, *, is_virtual: bool) -> tuple[tuple[str, str], ...]:
+    """Options that a workload's own tasks need: what work costs, and whether tasks were there before."""
+    work = tuple(
+        ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
+        for name in ("pi_ps", "matmul_ps", "spin_ps")
+    )
+    return (("--arrivals", "roots"), *work) if workload.are_roots_woken and is_virtual else work
 
 
 def make_folder(folder: Path, *, out: Path | None = None) -> None:

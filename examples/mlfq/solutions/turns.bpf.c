@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * turns.bpf.c - all tasks in turn, 4 ms each: no levels at all.
+ */
+#include <scx/common.bpf.h>
+#include <scx/idle.h>
+
+char _license[] SEC("license") = "GPL";
+
+#define SHARED 0
+#define SLICE_NS 4000000
+
+s32 BPF_STRUCT_OPS(turns_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return select_cpu_and_insert(p, prev_cpu, wake_flags, SLICE_NS);
+}
+
+void BPF_STRUCT_OPS(turns_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SHARED, SLICE_NS, enq_flags);
+	kick_idle_cpu(p, enq_flags);
+}
+
+void BPF_STRUCT_OPS(turns_dispatch, s32 cpu, struct task_struct *prev)
+{
+	if (!scx_bpf_dsq_move_to_local(SHARED) && prev && (prev->scx.flags & SCX_TASK_QUEUED))
+		scx_bpf_task_set_slice(prev, SLICE_NS);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(turns_init)
+{
+	return scx_bpf_create_dsq(SHARED, -1);
+}
+
+SCX_OPS_DEFINE(turns_ops,
+	       .select_cpu = (void *)turns_select_cpu,
+	       .enqueue = (void *)turns_enqueue,
+	       .dispatch = (void *)turns_dispatch,
+	       .init = (void *)turns_init,
+	       .name = "turns");

@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: MIT
+"""Read `assignment.toml`: the question, its workloads, and what each test is worth.
+
+A test has one rule: a key of `RULES` with its limit. `partial` lists weaker limits that
+are worth fewer points; with `each`, every workload of the test decides over its own part.
+
+Invariant: an error names the file and the line, and nothing has run then.
+Read next: variants.py; runs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from ..errors import NotFoundError, SchedlabError, SpecError, UnitError, did_you_mean
+from ..metrics.dictionary import find_metric
+from ..policy.find import find_policy
+from ..units import parse_count, parse_duration
+from ..workload.find import load_workload
+from ..workload.model import Workload
+from ..workload.source import Place, Source, read_source
+from ..workload.tables import CPUS_MAX, Duration, Name, Table, Text, read_table
+
+#: Rules by their key: the key of the limit, for rules that have one, and what is held.
+RULES = {
+    "runs": (None, "each run comes to its end"),
+    "wait_max": ("wait_max", "no task waits longer for a CPU"),
+    "work_conserving": (None, "no CPU is idle beside a task that may run there"),
+    "shares": ("within", "tasks get CPU time in proportion"),
+    "finish": (None, "tasks end exactly then"),
+    "at_most": ("at_most", "a metric's mean over the seeds"),
+    "at_least": ("at_least", "a metric's mean over the seeds"),
+    "better_than": ("by", "a metric is better than under another policy"),
+    "lines_max": ("lines_max", "lines of the submission"),
+    "cost_max": ("cost_max", "instructions of the policy per decision"),
+}
+#: Rules about the file or about all of its runs, not about single workloads.
+OF_SUBMISSION = ("lines_max",)
+SEEDS_MAX = 1000
+
+
+def _share(value: object) -> float:
+    """Read a share, such as "20%" or 0.2."""
+    text = str(value).strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 10:
+        raise UnitError(f'must be a share, such as "20%" (got {value!r})')
+    return share
+
+
+def _points(value: object) -> float:
+    text = str(value)
+    if isinstance(value, bool | str) or not text.replace(".", "", 1).isdigit():
+        raise UnitError(f"must be a number of points, 0 or more (got {value!r})")
+    return float(text)
+
+
+def _count(maximum: int) -> BeforeValidator:
+    return BeforeValidator(lambda value: parse_count(value, minimum=1, maximum=maximum))
+
+
+def _number(value: object) -> float:
+    """Read a number, or a time, which is in nanoseconds then."""
+    if isinstance(value, str):
+        return float(parse_duration(value))
+    return float(str(value))
+
+
+Points = Annotated[float, BeforeValidator(_points)]
+Share = Annotated[float, BeforeValidator(_share)]
+Number = Annotated[float, BeforeValidator(_number)]
+
+
+class AssignmentTable(Table):
+    """``[assignment]``."""
+
+    title: Text
+    question: Text
+    starter: Text | None = None
+    seeds: Annotated[int, _count(SEEDS_MAX)] = 20
+    variants: Annotated[int | None, _count(10 * SEEDS_MAX)] = None
+    timeout: Duration = 60_000_000_000
+
+
+class GradedWorkloadTable(Table):
+    """``[[workload]]``."""
+
+    name: Name
+    source: Text
+    cpus: Annotated[int | None, _count(CPUS_MAX)] = None
+    hidden: bool = False
+
+
+class _Limits(Table):
+    """What a test may limit, and `partial` may limit less."""
+
+    points: Points
+    wait_max: Duration | None = None
+    within: Share | None = None
+    at_most: Number | None = None
+    at_least: Number | None = None
+    by: Share | None = None
+    lines_max: Annotated[int | None, _count(1_000_000)] = None
+    cost_max: Annotated[int | None, _count(10**12)] = None
+
+
+class TestTable(_Limits):
+    """``[[test]]``."""
+
+    name: Text
+    about: Text | None = None
+    workloads: list[str] | None = None
+    hidden: bool = False
+    each: bool = False
+    partial: tuple[dict[str, Any], ...] = ()
+    runs: bool = False
+    work_conserving: bool = False
+    shares: Text | None = None
+    tasks: list[str] | None = None
+    finish: dict[str, Duration] | None = None
+    metric: Text | None = None
+    better_than: Text | None = None
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A workload of an assignment.
+
+    Attributes
+    ----------
+    name : str
+        What students and tests call it.
+    workload : Workload
+        Checked.
+    nr_cpus : int
+        CPUs that it is run on.
+    is_hidden : bool
+        Whether students see its name.
+    """
+
+    name: str
+    workload: Workload = field(repr=False)
+    nr_cpus: int
+    is_hidden: bool
+
+
+@dataclass(frozen=True)
+class Level:
+    """What a limit is worth, where a test has one: `points` of the test's own."""
+
+    points: float
+    limit: float | None
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test.
+
+    Attributes
+    ----------
+    name, about : str
+        For people.
+    rule : str
+        Of `RULES`.
+    points : float
+        At most.
+    levels : tuple of Level
+        From the strictest limit on.
+    workloads : tuple of str
+        Names; empty for a rule of `OF_SUBMISSION`.
+    is_hidden : bool
+        Whether students see only its points.
+    is_split : bool
+        Whether each workload decides over its own part of the points.
+    metric, baseline : str
+        Of rules about a metric: its name; the other policy.
+    shares_by : str
+        `"weight"` or `"tickets"`.
+    tasks : tuple of str
+        Whose shares; empty: all.
+    finish_ns : mapping of str to int
+        By task.
+    """
+
+    name: str
+    about: str
+    rule: str
+    points: float
+    levels: tuple[Level, ...]
+    workloads: tuple[str, ...]
+    is_hidden: bool = False
+    is_split: bool = False
+    metric: str = ""
+    baseline: str = ""
+    shares_by: str = ""
+    tasks: tuple[str, ...] = ()
+    finish_ns: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An assignment, checked.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        Its file.
+    title, question : str
+        For people.
+    starter : pathlib.Path or None
+        The file that students begin with.
+    nr_seeds : int
+        Runs per student and workload.
+    nr_variants : int
+        From how many variants of each workload a student's are drawn.
+    timeout_seconds : float
+        Longest time on the wall clock for one run.
+    workloads : mapping of str to Graded
+        In the order of the file.
+    tests : tuple of Test
+        In the order of the file.
+    """
+
+    path: Path
+    title: str
+    question: str
+    starter: Path | None
+    nr_seeds: int
+    nr_variants: int
+    timeout_seconds: float
+    workloads: Mapping[str, Graded]
+    tests: tuple[Test, ...]
+
+    @property
+    def points(self) -> float:
+        """Of all tests together."""
+        return sum(test.points for test in self.tests)
+
+    @property
+    def baselines(self) -> dict[str, tuple[str, ...]]:
+        """Other policies that are run, each with its workloads."""
+        found: dict[str, list[str]] = {}
+        for test in self.tests:
+            if test.baseline:
+                found.setdefault(test.baseline, []).extend(test.workloads)
+        return {name: tuple(dict.fromkeys(names)) for name, names in found.items()}
+
+
+def read_assignment(path: Path) -> Assignment:
+    """Read an assignment.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; what it names is looked for beside it, then among schedlab's own.
+
+    Returns
+    -------
+    Assignment
+        Checked.
+
+    Raises
+    ------
+    SpecError
+        If it has errors; it lists all of them, each with its line.
+    """
+    source = read_source(path)
+    known = ("assignment", "workload", "test")
+    for key in source.values:
+        if key not in known:
+            source.fault((key,), "", f"unknown table {key!r}{did_you_mean(key, known)}")
+    head = _table(AssignmentTable, source, ("assignment",), "assignment", source.values.get("assignment", {}))
+    works = _workloads(source, path.parent)
+    tests = [
+        test
+        for index, values in _list(source, "test")
+        if (test := _test(source, index, values, works, path.parent)) is not None
+    ]
+    for key, found in (("workload", works), ("test", tests)):
+        if not found and key not in source.values:
+            source.fault((), "", f"no [[{key}]]: an assignment has at least one")
+    starter = None
+    if head is not None and head.starter is not None:
+        starter = path.parent / head.starter
+        if not starter.is_file():
+            source.fault(("assignment", "starter"), "assignment", f"starter: no such file {starter}")
+    source.check()
+    assert head is not None
+    return Assignment(
+        path=path,
+        title=head.title,
+        question=head.question,
+        starter=starter,
+        nr_seeds=head.seeds,
+        nr_variants=max(head.seeds, head.variants or 5 * head.seeds),
+        timeout_seconds=head.timeout / 1e9,
+        workloads=works,
+        tests=tuple(tests),
+    )
+
+
+def _table(model: Any, source: Source, at: Place, place: str, values: object) -> Any:
+    return read_table(model, values, source, at=at, place=place, tick_ns=10_000_000)
+
+
+def _list(source: Source, key: str) -> list[tuple[int, Any]]:
+    values = source.values.get(key, [])
+    if not isinstance(values, list):
+        source.fault((key,), "", f"must be a list of tables, [[{key}]]")
+        return []
+    return list(enumerate(values))
+
+
+def _workloads(source: Source, folder: Path) -> dict[str, Graded]:
+    """All `[[workload]]`."""
+    found: dict[str, Graded] = {}
+    for index, values in _list(source, "workload"):
+        at: Place = ("workload", index)
+        place = f"workload {values.get('name', index + 1) if isinstance(values, dict) else index + 1}"
+        table = _table(GradedWorkloadTable, source, at, place, values)
+        if table is None:
+            continue
+        if table.name in found:
+            source.fault((*at, "name"), place, f"name: {table.name!r} is given twice")
+        beside = folder / table.source
+        is_file = table.source.partition(":")[0].endswith((".toml", ".csv", ".json"))
+        try:
+            workload = load_workload(str(beside) if is_file else table.source)
+        except SpecError as error:
+            source.faults.extend(error.faults)
+            continue
+        except SchedlabError as error:
+            source.fault((*at, "source"), place, f"source: {error}")
+            continue
+        nr_cpus = table.cpus or max(workload.cpus, workload.cpus_min, 1)
+        if nr_cpus < workload.cpus_min:
+            source.fault((*at, "cpus"), place, f"cpus: it needs at least {workload.cpus_min} (got {nr_cpus})")
+        found[table.name] = Graded(table.name, workload, nr_cpus, table.hidden)
+    return found
+
+
+def _test(source: Source, index: int, values: Any, works: Mapping[str, Graded], folder: Path) -> Test | None:
+    """One `[[test]]`; None where anything was wrong with it."""
+    at: Place = ("test", index)
+    name = values.get("name") if isinstance(values, dict) else None
+    place = f"test {name!r}" if name else f"test {index + 1}"
+    nr_before = len(source.faults)
+    table = _table(TestTable, source, at, place, values)
+    if table is None:
+        return None
+    rules = [rule for rule in RULES if getattr(table, rule)]
+    if len(rules) != 1:
+        got = f"has {' and '.join(rules)}" if rules else "has none"
+        source.fault(at, place, f"a test has one of {', '.join(RULES)}; this one {got}")
+        return None
+    rule = rules[0]
+    key = RULES[rule][0]
+    for other, needed in (("within", "shares"), ("by", "better_than"), ("tasks", "shares")):
+        if getattr(table, other) is not None and rule != needed:
+            source.fault((*at, other), place, f"{other}: only a test with {needed!r} has it")
+    if key is not None and getattr(table, key) is None:
+        source.fault(at, place, f"key {key!r} is missing")
+        return None
+    _check_names(source, at, place, table, rule, works)
+    metric = _metric(source, at, place, table, rule)
+    test = Test(
+        name=table.name,
+        about=table.about or "",
+        rule=rule,
+        points=table.points,
+        levels=_levels(source, at, place, table, key),
+        workloads=() if rule in OF_SUBMISSION else tuple(table.workloads or works),
+        is_hidden=table.hidden,
+        is_split=table.each,
+        metric=metric,
+        baseline=_baseline(source, at, place, table, folder),
+        shares_by=table.shares or "",
+        tasks=tuple(table.tasks or ()),
+        finish_ns=table.finish or {},
+    )
+    return test if len(source.faults) == nr_before else None
+
+
+def _check_names(
+    source: Source, at: Place, place: str, table: TestTable, rule: str, works: Mapping[str, Graded]
+) -> None:
+    """Hold the names of workloads and tasks against what there is."""
+    for number, name in enumerate(table.workloads or ()):
+        if name not in works:
+            hint = did_you_mean(name, works)
+            source.fault((*at, "workloads", number), place, f"workloads: no [[workload]] {name!r}{hint}")
+    chosen = [works[name] for name in table.workloads or works if name in works]
+    for key, names in (("finish", table.finish or ()), ("tasks", table.tasks or ())):
+        for name in names:
+            for each in chosen:
+                tasks = [task.name for task in each.workload.tasks]
+                if name not in tasks:
+                    hint = did_you_mean(name, tasks)
+                    source.fault((*at, key), place, f"{key}: {each.name} has no task {name!r}{hint}")
+    if table.shares is not None and table.shares not in ("weight", "tickets"):
+        source.fault((*at, "shares"), place, f"shares: must be weight or tickets (got {table.shares!r})")
+
+
+def _metric(source: Source, at: Place, place: str, table: TestTable, rule: str) -> str:
+    """The metric's whole name; empty where the rule has none."""
+    if rule not in ("at_most", "at_least", "better_than"):
+        if table.metric is not None:
+            source.fault((*at, "metric"), place, f"metric: a test with {rule!r} has none")
+        return ""
+    if table.metric is None:
+        source.fault(at, place, "key 'metric' is missing")
+        return ""
+    try:
+        metric = find_metric(table.metric)
+    except NotFoundError as error:
+        source.fault((*at, "metric"), place, f"metric: {error}")
+        return ""
+    if metric.level != "run" or (rule == "better_than" and metric.direction == "none"):
+        source.fault((*at, "metric"), place, f"metric: {metric.name} is none of a run that can be better")
+    return metric.name
+
+
+def _baseline(source: Source, at: Place, place: str, table: TestTable, folder: Path) -> str:
+    """The other policy as `load_policy` takes it; empty: none."""
+    if table.better_than is None:
+        return ""
+    is_file = table.better_than.endswith(".c")
+    named = str(folder / table.better_than) if is_file else table.better_than
+    try:
+        find_policy(named)
+    except SchedlabError as error:
+        source.fault((*at, "better_than"), place, f"better_than: {error}")
+    return named
+
+
+def _levels(source: Source, at: Place, place: str, table: TestTable, key: str | None) -> tuple[Level, ...]:
+    """The test's own limit, then those of `partial`, which are weaker and worth less."""
+    levels = [Level(table.points, None if key is None else float(getattr(table, key)))]
+    is_upward = key in ("by", "at_least")  # a larger limit is the stricter one
+    for number, values in enumerate(table.partial):
+        where: Place = (*at, "partial", number)
+        if key is None:
+            source.fault(
+                where, place, f"partial: {table.name!r} has no limit that could be weaker; use each = true"
+            )
+            break
+        less = _table(_Limits, source, where, f"{place}, partial {number + 1}", values)
+        if less is None:
+            continue
+        limit = getattr(less, key)
+        if limit is None:
+            source.fault(where, place, f"partial: key {key!r} is missing")
+            continue
+        before = levels[-1]
+        assert before.limit is not None
+        if less.points >= before.points or (limit >= before.limit if is_upward else limit <= before.limit):
+            source.fault(where, place, f"partial: {key} must be weaker and worth less than the one before")
+        levels.append(Level(less.points, float(limit)))
+    return tuple(levels)
