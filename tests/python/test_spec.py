@@ -508,3 +508,8 @@ def test_when_of_a_phase(value, verbs):
     assert compile_workload(workload, seed=0).work_ns().tolist() == [
         5_000_000 if value == "often" else 4_000_000
     ]
+
+
+def test_title_and_question_may_be_left_out():
+    workload = parse_workload('[[task]]\nname = "a"\nphases = [{run = "1ms"}]\n', name="quick.toml")
+    assert (workload.name, workload.title, workload.question) == ("quick", "quick", "")

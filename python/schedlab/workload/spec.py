@@ -119,8 +119,8 @@ def read_workload(
     assert head, "a table that could not be read is a mistake"
     workload = Workload(
         name=head.name or name,
-        title=head.title,
-        question=head.question,
+        title=head.title or head.name or name,
+        question=head.question or "",
         description=head.description or "",
         path=path,
         tick_ns=tick_ns,

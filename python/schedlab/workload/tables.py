@@ -98,8 +98,8 @@ class WorkloadTable(Table):
     """``[workload]``."""
 
     name: Name | None = None
-    title: Text
-    question: Text
+    title: Text | None = None
+    question: Text | None = None
     description: Text | None = None
     source: Text | None = None
     tick: Annotated[int, BeforeValidator(lambda value: parse_duration(value))] = 10_000_000
