@@ -97,14 +97,25 @@ extern struct sl_map_site __start_sl_map_sites[]
 extern struct sl_map_site __stop_sl_map_sites[]
 	__attribute__((weak, visibility("hidden")));
 
-#define SCX_OPS_DEFINE(name, ...)					\
-	struct sched_ext_ops name = { __VA_ARGS__ };			\
+#define SL_POLICY_OF(operations)						\
 	struct sl_policy sl_policy = {					\
 		.layout = SL_LAYOUT,					\
-		.ops = &name,						\
+		.ops = &(operations),					\
 		.sites = __start_sl_map_sites,				\
 		.sites_end = __stop_sl_map_sites,			\
 	}
+#define SCX_OPS_DEFINE(name, ...)					\
+	struct sched_ext_ops name = { __VA_ARGS__ };			\
+	SL_POLICY_OF(name)
+
+/*
+ * The form of Linux's documentation, SEC(".struct_ops.link") struct sched_ext_ops NAME = { ... },
+ * cannot be seen by a macro: it is compiled with SL_STRUCT_OPS defined as NAME.
+ */
+#ifdef SL_STRUCT_OPS
+extern struct sched_ext_ops SL_STRUCT_OPS;
+SL_POLICY_OF(SL_STRUCT_OPS);
+#endif
 
 /* ---- maps -------------------------------------------------------------- */
 

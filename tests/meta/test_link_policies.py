@@ -110,6 +110,15 @@ def test_another_target_needs_only_other_flags(need, tmp_path, link_policies):
     assert out.read_bytes()[18:20] == b"\xf3\x00", "a RISC-V object"
 
 
+def test_operations_may_be_defined_as_in_linux_documentation(tmp_path, link_policies):
+    source = tmp_path / "form.bpf.c"
+    source.write_text(
+        '#include <scx/common.bpf.h>\nSEC(".struct_ops.link")\nstruct sched_ext_ops form_ops = { .name = "form" };\n'
+    )
+    done = link_policies(tmp_path / "out.o", [source])
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_file_without_a_policy_is_refused(root, tmp_path, link_policies):
     source = tmp_path / "none.bpf.c"
     source.write_text("#include <scx/common.bpf.h>\nint x = 1;\n")

@@ -305,6 +305,15 @@ def test_long_messages_are_cut(write):
         build_policy(load_policy(path))
 
 
+@pytest.mark.parametrize("engine", ["native", "wasm"])
+def test_operations_may_be_defined_as_in_linux_documentation(write, engine):
+    """`SEC(".struct_ops.link")`, which no macro can see."""
+    form = 'SEC(".struct_ops.link")\nstruct sched_ext_ops mine_ops = {\n\t'
+    path = write(("SCX_OPS_DEFINE(mine_ops, ", form), ('.name = "mine");', '.name = "mine"\n};'))
+    assert "SCX_OPS_DEFINE" not in Path(path).read_text()
+    assert build_policy(load_policy(path), engine=engine).values["slice_ns"] == 20_000_000
+
+
 def test_a_file_without_operations_is_refused(write):
     path = write((SOURCE[SOURCE.index("SCX_OPS_DEFINE") :], ""))
     with pytest.raises(PolicyError, match="defines no policy; end the file with SCX_OPS_DEFINE"):

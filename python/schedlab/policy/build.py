@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
@@ -90,6 +91,11 @@ class BuiltPolicy:
     launch: dict[str, int | str] = field(default_factory=dict)
 
 
+#: A policy's operations without `SCX_OPS_DEFINE()`.
+STRUCT_OPS = re.compile(
+    r'^[ \t]*SEC\(\s*"\.struct_ops(?:\.link)?"\s*\)\s*(?:static\s+)?struct\s+sched_ext_ops\s+(\w+)\s*=',
+    re.MULTILINE,
+)
 #: What a policy can be compiled to: a shared object, or a module of WebAssembly.
 ENGINES = ("native", "wasm")
 
@@ -330,7 +336,14 @@ def _sources(policy: Policy, scratch: Path) -> list[str]:
             f'#include "{policy.path.absolute()}"\n#include "{code}"\n'
             "int sl_launch(void) { return launch(); }\n"
         )
-    return [*compiler_flags(found, links), str(main), *map(str, found.sources)]
+    named = () if found.sources else struct_ops_flags(policy.path)
+    return [*compiler_flags(found, links), *named, str(main), *map(str, found.sources)]
+
+
+def struct_ops_flags(source: Path) -> tuple[str, ...]:
+    """What the compiler has to be told about a file that defines its operations as Linux's documentation does."""
+    found = STRUCT_OPS.search(source.read_text("utf-8", errors="replace"))
+    return (f"-DSL_STRUCT_OPS={found[1]}",) if found else ()
 
 
 def _hint(messages: str) -> str:

@@ -33,7 +33,7 @@ from pathlib import Path
 from .. import paths
 from ..errors import PolicyError, SchedlabError, UnavailableError
 from ..waiting import announced
-from .build import compiler_messages
+from .build import compiler_messages, struct_ops_flags
 from .check import Prototype, callback_names, check_callbacks, check_object, operations
 from .find import Policy, source_files
 from .jail import unavailable
@@ -395,7 +395,10 @@ def _linked(policy: Policy, tools: Tools, support: Path, scratch: Path) -> tuple
     )
     _check_included(policy, listed, is_good=not answer.returncode)
     if not answer.returncode:
-        answer = _start([*confined, *flags, "-c", str(policy.path), "-o", str(objects[0])], policy, scratch)
+        named = struct_ops_flags(policy.path)
+        answer = _start(
+            [*confined, *flags, *named, "-c", str(policy.path), "-o", str(objects[0])], policy, scratch
+        )
     if answer.returncode:
         # Whether a file exists that may not be opened is nobody's business either.
         words = _FORBIDDEN.sub(r"\1 file not found", compiler_messages(answer))
