@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +23,9 @@ from schedlab.grade import runs
 from schedlab.grade.assignment import read_assignment
 from schedlab.grade.decide import decide_all
 from schedlab.grade.grade import count_lines, grade, read_submissions
+from schedlab.grade.gradescope import write_zip
 from schedlab.grade.outputs import as_gradescope, as_text
+from schedlab.grade.pages import similarity
 from schedlab.grade.runs import Fact
 from schedlab.grade.variants import COMMON, make_variant, read_secret, seed_of, variants_of
 from schedlab.hosts.choose import unavailable_reason
@@ -364,19 +369,19 @@ def test_what_is_done_is_not_done_again_and_points_need_no_run(tmp_path, monkeyp
     )
     shutil.copy(ROOT / "policies/rr.bpf.c", tmp_path / "rr.bpf.c")
     found = read_submissions([tmp_path / "rr.bpf.c"])
-    first = grade(asked, found, SECRET, tmp_path / "out")
+    first = grade(asked, found, SECRET, tmp_path / "out").reports
     assert len(first[0].facts) == 6 and first[0].error is None
 
     def nothing(*_, is_trusted):
         raise AssertionError("a run")
 
     monkeypatch.setattr("schedlab.grade.grade._Pool.submit", nothing)
-    again = grade(asked, found, SECRET, tmp_path / "out")
+    again = grade(asked, found, SECRET, tmp_path / "out").reports
     assert again[0].facts == first[0].facts and again[0].points == first[0].points
     dearer = assignment(
         tmp_path, "[[test]]\nname = 't'\npoints = 7\nmetric = 'wait_mean'\nbetter_than = 'fifo'\nby = '5%'\n"
     )
-    assert grade(dearer, found, SECRET, tmp_path / "out")[0].outcomes[0].test.points == 7
+    assert grade(dearer, found, SECRET, tmp_path / "out").reports[0].outcomes[0].test.points == 7
     with pytest.raises(AssertionError, match="a run"):
         grade(asked, found, b"another secret", tmp_path / "out")
 
@@ -386,7 +391,7 @@ def test_a_student_sees_nothing_that_is_hidden(graded):
     name, out, _ = graded
     asked = read_assignment(EXAMPLES / name / "assignment.toml")
     files = [*(EXAMPLES / name).glob("*/*.bpf.c")]
-    for report in grade(asked, read_submissions(files), SECRET, out):
+    for report in grade(asked, read_submissions(files), SECRET, out).reports:
         text = as_text(asked, report, is_student=True)
         for workload in asked.workloads.values():
             assert not (workload.is_hidden and re.search(rf"\b{workload.name}\b", text)), text
@@ -399,3 +404,92 @@ def test_the_bench_notes_what_tests_ask(tmp_path):
     needs = runs.needs_of(asked, "two")
     assert needs.has_seeds and not needs.has_exact and not needs.has_idle and needs.metrics == ()
     assert not runs.needs_of(asked, "secret-two").has_seeds
+
+
+@needs_sandbox
+def test_a_counter_example_is_small_and_its_command_repeats_it(graded, tmp_path):
+    name, out, _ = graded
+    student, lines, said = {"mlfq": ("levels", 25, "backup waits")}[name]
+    folder = out / "students" / student
+    text = (folder / "example-1.toml").read_text()
+    assert said in text.splitlines()[0] and len(text.splitlines()) <= lines
+    page = (folder / "index.html").read_text()
+    assert "<svg" in page and "<script" not in page
+    command = text.splitlines()[1].removeprefix("# ")
+    assert command in page
+    words = shlex.split(command.replace("run-1", str(tmp_path)))
+    done = subprocess.run(
+        [sys.executable, "-m", "schedlab", *words[1:], "--json"], cwd=folder, capture_output=True, text=True
+    )
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["metrics"]["starvation_ns"] > 500_000_000
+
+
+@needs_sandbox
+def test_pages_of_students_hide_what_is_hidden(graded):
+    name, out, _ = graded
+    asked = read_assignment(EXAMPLES / name / "assignment.toml")
+    hidden = [each.name for each in asked.workloads.values() if each.is_hidden]
+    secret = [test.name for test in asked.tests if set(test.workloads) and set(test.workloads) <= set(hidden)]
+    assert secret
+    for student in POINTS[name]:
+        for file in (out / "students" / student).iterdir():
+            text = file.read_text()
+            assert not any(re.search(rf"\b{word}\b", text) for word in [*hidden, *secret]), file
+    whole = (out / "class.html").read_text()
+    assert all(word in whole for word in [*POINTS[name], *secret, "Decisions that are alike"])
+
+
+def test_decisions_are_held_against_each_other():
+    def marked(*marks):
+        return [Fact("w", COMMON, marks=sorted(marks))]
+
+    assert similarity(marked(1, 2, 3), marked(1, 2, 3)) == 1
+    assert similarity(marked(1, 2), marked(2, 3)) == pytest.approx(1 / 3)
+    assert similarity(marked(1), [Fact("w", COMMON, error="stall")]) is None
+
+
+# ---- Gradescope -------------------------------------------------------------------
+
+
+@needs_sandbox
+def test_the_autograder_of_gradescope_grades_a_submission(tmp_path, build):
+    asked = read_assignment(EXAMPLES / "mlfq" / "assignment.toml")
+    write_zip(asked, SECRET, tmp_path / "a.zip", None)
+    write_zip(asked, SECRET, tmp_path / "b.zip", None)
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    folder = tmp_path / "autograder"
+    with zipfile.ZipFile(tmp_path / "a.zip") as file:
+        assert all(file.getinfo(name).external_attr >> 16 == 0o755 for name in ("setup.sh", "run_autograder"))
+        file.extractall(folder / "source")
+    (folder / "submission").mkdir()
+    (folder / "submission_metadata.json").write_text('{"users": [{"id": 7}, {"id": 3}]}')
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/schedlab").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m schedlab "$@"\n')
+    (tmp_path / "bin/schedlab").chmod(0o755)
+    env = os.environ | {
+        "AUTOGRADER": str(folder), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "python"),
+    }  # fmt: skip
+
+    def run() -> dict:
+        done = subprocess.run(
+            ["bash", folder / "source/run_autograder"], env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads((folder / "results/results.json").read_text())
+
+    nothing = run()
+    assert nothing["score"] == 0 and "hand in one file" in nothing["output"] and len(nothing["tests"]) == 8
+    shutil.copy(EXAMPLES / "mlfq/solutions/turns.bpf.c", folder / "submission/mine.bpf.c")
+    result = run()
+    assert result["score"] == 55 and result["execution_time"] > 0
+    assert subprocess.run(["bash", "-n", folder / "source/setup.sh"]).returncode == 0
+
+
+def test_a_file_outside_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "two.toml").write_text(WORK)
+    head = HEAD.replace('source = "two.toml"\nhidden', 'source = "../two.toml"\nhidden')
+    asked = assignment(tmp_path / "in", "[[test]]\nname = 't'\npoints = 1\nruns = true\n", head)
+    with pytest.raises(UsageError, match="two.toml is outside of"):
+        write_zip(asked, SECRET, tmp_path / "a.zip", None)

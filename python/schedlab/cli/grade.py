@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..grade.assignment import Assignment
-    from ..grade.grade import Report
+    from ..grade.grade import Grades, Report
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 def grade(
     assignment: Annotated[Path, typer.Argument(help="The assignment, a TOML file.")],
-    submissions: Annotated[list[Path], typer.Argument(help="The students' C files: ID.bpf.c each.")],
+    submissions: Annotated[list[Path], typer.Argument(help="The students' C files: ID.bpf.c each.")] = [],  # noqa: B006, Typer copies it
     secret: Annotated[
         Path | None,
         typer.Option(help="What students' work is drawn from; default: secret.txt beside the assignment."),
@@ -52,22 +52,46 @@ def grade(
     for_students: Annotated[
         bool, typer.Option("--for-students", help="Show nothing of what is hidden, as in their own jobs.")
     ] = False,
+    examples: Annotated[
+        bool, typer.Option(help="Look for the smallest workload on which a submission fails.")
+    ] = True,
+    zip_file: Annotated[
+        Path | None, typer.Option("--zip", help="Only write an autograder for Gradescope, with the secret.")
+    ] = None,
+    wheel: Annotated[Path | None, typer.Option(help="For --zip: the wheel to install there.")] = None,
+    gradescope: Annotated[
+        Path | None, typer.Option(help="Grade the submission in Gradescope's folder, /autograder.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Grade students' policies in the sandbox, each on work of its own."""
     from ..grade.assignment import read_assignment
     from ..grade.grade import grade as grade_all
     from ..grade.grade import read_submissions
+    from ..grade.gradescope import nothing_to_grade, submission_of, write_results, write_zip
     from ..grade.outputs import as_gradescope
     from ..grade.variants import read_secret
     from ..runs.case import make_folder
 
     asked = read_assignment(assignment)
-    found = read_submissions(submissions, student)
     key = read_secret(secret or assignment.parent / "secret.txt")
+    if zip_file is not None:
+        write_zip(asked, key, zip_file, wheel)
+        print(f"wrote {zip_file}; it contains the secret")
+        return
+    if gradescope is not None:
+        student, submissions = submission_of(gradescope)
+        out, for_students = gradescope / "schedlab", True
+        if len(submissions) != 1:
+            write_results(gradescope, nothing_to_grade(asked, len(submissions)))
+            return
+    found = read_submissions(submissions, student)
     make_folder(out)
-    reports = grade_all(asked, found, key, out, on_done=_progress(as_json))
-    _write(asked, reports, out, is_student=for_students)
+    grades = grade_all(asked, found, key, out, has_examples=examples, on_done=_progress(as_json))
+    reports = grades.reports
+    _write(asked, grades, out, is_student=for_students)
+    if gradescope is not None:
+        write_results(gradescope, as_gradescope(asked, reports[0]))
     if as_json:
         print(json.dumps({report.student: as_gradescope(asked, report) for report in reports}))
     else:
@@ -76,16 +100,21 @@ def grade(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _write(assignment: Assignment, reports: list[Report], out: Path, *, is_student: bool) -> None:
+def _write(assignment: Assignment, grades: Grades, out: Path, *, is_student: bool) -> None:
     """All files; for a job of GitHub Actions also its summary."""
     from ..grade.outputs import as_csv, as_gradescope, as_junit, as_summary, as_text
+    from ..grade.pages import class_page
     from ..runs.case import write_text
 
+    reports = grades.reports
     results = out / "results"
     results.mkdir(exist_ok=True)
     for report in reports:
         text = json.dumps(as_gradescope(assignment, report), indent=1, allow_nan=False)
         write_text(results / f"{report.student}.json", text + "\n")
+        _write_student(assignment, report, out / "students" / report.student)
+    if not is_student:
+        write_text(out / "class.html", class_page(assignment, reports, grades.baselines))
     summary = as_summary(assignment, reports, is_student=is_student)
     texts = [as_text(assignment, report, is_student=is_student) for report in reports]
     write_text(out / "grades.txt", "\n".join(texts))
@@ -98,6 +127,20 @@ def _write(assignment: Assignment, reports: list[Report], out: Path, *, is_stude
                 file.write(summary)
         except OSError as error:
             raise UsageError(f"GITHUB_STEP_SUMMARY={job}: {error.strerror}") from error
+
+
+def _write_student(assignment: Assignment, report: Report, folder: Path) -> None:
+    """What a student may have: the page, the submission, and the workloads on which it fails."""
+    from ..grade.grade import SUFFIX
+    from ..grade.pages import example_command, example_name, student_page
+    from ..runs.case import write_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{report.student}{SUFFIX}").write_bytes(report.submission.text)
+    for number, example in enumerate(report.examples, 1):
+        head = f"# {example.text.splitlines()[0]}\n# {example_command(report, example, number)}\n"
+        write_text(folder / example_name(number), head + example.toml)
+    write_text(folder / "index.html", student_page(assignment, report))
 
 
 def _progress(as_json: bool) -> Callable[[str, int, int], None] | None:

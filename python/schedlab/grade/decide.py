@@ -145,8 +145,13 @@ def _part(
     if failed is not None or not own:
         text = failed.error if failed is not None and failed.error else "no run"
         return Part(name, None, text, is_hidden, failed.variant if failed is not None else None)
-    part = _RULES[test.rule](test, name, own, baselines)
+    part = apply(test, name, own, baselines)
     return Part(name, part.level, part.text, is_hidden, part.variant)
+
+
+def apply(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
+    """Hold good runs of one workload against a test's rule."""
+    return _RULES[test.rule](test, name, facts, baselines)
 
 
 def level_of(levels: Sequence[Level], value: float, *, is_upward: bool = False) -> int | None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import paths
 from ..errors import SchedlabError, UsageError
@@ -31,11 +31,16 @@ from ..policy.wasm_build import simulator_module
 from ..runs.case import write_text
 from .assignment import Assignment
 from .decide import Outcome, decide_all
-from .runs import LIMITS, Fact, do_work, needs_of, start_worker
+from .runs import LIMITS, Fact, do_examples, do_work, needs_of, start_worker
 from .variants import variants_of
+
+if TYPE_CHECKING:
+    from .example import Example
 
 SUFFIX = ".bpf.c"
 SUBMISSION_BYTES_MAX = 1 << 20
+#: Counter-examples of one submission: the first failures say most.
+EXAMPLES_MAX = 2
 #: Variants of a baseline that one process does at a time.
 CHUNK = 25
 
@@ -78,6 +83,8 @@ class Report:
         Why it does not compile.
     seconds : float
         How long its runs took.
+    examples : tuple of Example
+        The smallest workloads on which it fails.
     """
 
     submission: Submission
@@ -85,6 +92,7 @@ class Report:
     facts: tuple[Fact, ...] = field(repr=False)
     error: str | None
     seconds: float
+    examples: tuple[Example, ...] = ()
 
     @property
     def student(self) -> str:
@@ -100,6 +108,14 @@ class Report:
     def nr_lines(self) -> int:
         """Lines of the submission."""
         return count_lines(self.submission.text)
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Of a class: a report for each submission, and the facts of other policies by their name."""
+
+    reports: list[Report]
+    baselines: Mapping[str, Sequence[Fact]]
 
 
 def read_submissions(files: Iterable[Path], student: str | None = None) -> list[Submission]:
@@ -160,8 +176,9 @@ def grade(
     secret: bytes,
     out: Path,
     *,
+    has_examples: bool = True,
     on_done: Callable[[str, int, int], None] | None = None,
-) -> list[Report]:
+) -> Grades:
     """Grade all submissions.
 
     Parameters
@@ -174,13 +191,15 @@ def grade(
         For variants.
     out : pathlib.Path
         Folder for facts; those of an earlier call with the same inputs are taken from it.
+    has_examples : bool, default True
+        Whether to look for the smallest workloads on which submissions fail.
     on_done : callable, optional
         Called with a student and how many of how many are done.
 
     Returns
     -------
-    list of Report
-        In the order of the submissions.
+    Grades
+        Reports in the order of the submissions.
 
     Raises
     ------
@@ -215,8 +234,11 @@ def grade(
             nr_done += 1
             if on_done:
                 on_done(student, nr_done, len(submissions))
-    others = {name: [Fact(**fact) for fact in result["facts"]] for name, result in baselines.items()}
-    return [_report(assignment, each, results[each.student], others) for each in submissions]
+        others = {name: [Fact(**fact) for fact in result["facts"]] for name, result in baselines.items()}
+        reports = [_report(assignment, each, results[each.student], others) for each in submissions]
+        if has_examples:
+            reports = _with_examples(pool, assignment, reports, work, key)
+    return Grades(reports, others)
 
 
 def _report(
@@ -298,6 +320,13 @@ class _Pool:
         self, policy: str, works: Sequence[tuple[str, Sequence[int]]], *, is_trusted: bool
     ) -> Future[Any]:
         """Have a policy run on variants of workloads."""
+        return self._start().submit(do_work, policy, works, is_trusted)
+
+    def submit_examples(self, policy: str, failures: Sequence[tuple[int, str, int]]) -> Future[Any]:
+        """Have counter-examples looked for."""
+        return self._start().submit(do_examples, policy, failures)
+
+    def _start(self) -> ProcessPoolExecutor:
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 self.nr_workers,
@@ -305,7 +334,7 @@ class _Pool:
                 initializer=start_worker,
                 initargs=self._given,
             )
-        return self._executor.submit(do_work, policy, works, is_trusted)
+        return self._executor
 
 
 def _run_baselines(
@@ -369,6 +398,54 @@ def _without_paths(text: str, folder: Path) -> str:
     for path in (folder, folder.resolve(), paths.include_folder()):
         text = text.replace(f"{path}/", "").replace(str(path), "its folder")
     return text
+
+
+def _with_examples(
+    pool: _Pool, assignment: Assignment, reports: Sequence[Report], work: Path, key: str
+) -> list[Report]:
+    """Add the smallest workloads on which submissions fail, of failures that students may see."""
+    from .example import Example
+
+    futures: dict[str, Future[Any]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
+    kept: dict[str, tuple[Path, bytes]] = {}
+    for report in reports:
+        failures = _failures(report)
+        if not failures:
+            continue
+        student = report.student
+        text = report.submission.text + repr((failures, assignment.tests)).encode()
+        kept[student] = work / f"{student}-examples.json", text
+        known = _known(kept[student][0], key, text)
+        if known is not None:
+            found[student] = known["examples"]
+        else:
+            futures[student] = pool.submit_examples(str(work / student / f"{student}{SUFFIX}"), failures)
+    for student, future in futures.items():
+        found[student] = future.result()
+        _keep(kept[student][0], key, kept[student][1], {"examples": found[student]})
+    return [
+        replace(report, examples=tuple(Example(**each) for each in found.get(report.student, ())))
+        for report in reports
+    ]
+
+
+def _failures(report: Report) -> list[tuple[int, str, int]]:
+    """Number of the test, workload and variant of the first failures that students may see."""
+    from .example import SHOWN
+
+    failed = {fact.workload for fact in report.facts if fact.error is not None}
+    found = []
+    for number, outcome in enumerate(report.outcomes):
+        if outcome.test.rule not in SHOWN or outcome.is_hidden:
+            continue
+        for part in outcome.parts:
+            # A run that fails is shown once, not for each test that it is worth nothing in.
+            is_repeated = part.workload in failed and outcome.test.rule != "runs"
+            if part.variant is not None and part.level != 0 and not part.is_hidden and not is_repeated:
+                found.append((number, part.workload, part.variant))
+                break
+    return found[:EXAMPLES_MAX]
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], folder: Path, names: Sequence[str]) -> dict[str, Any]:

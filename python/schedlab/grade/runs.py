@@ -14,7 +14,9 @@ Read next: decide.py.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import shutil
 import tempfile
 import time
@@ -39,7 +41,7 @@ from ..program.file import Program
 from ..records.file import Kind, read_records
 from ..runs.case import work_options
 from ..runs.judge import Judge
-from .assignment import Assignment, Graded
+from .assignment import Assignment, Graded, Test
 from .variants import COMMON, EXACT, make_variant, seed_of
 
 #: Instructions of a submission in one callback and in one run, and memory. A policy takes
@@ -105,7 +107,15 @@ class Needs:
 
 def needs_of(assignment: Assignment, name: str) -> Needs:
     """What all tests of an assignment together ask about a workload."""
-    tests = [test for test in assignment.tests if name in test.workloads]
+    return _needs([test for test in assignment.tests if name in test.workloads])
+
+
+def needs_of_test(test: Test) -> Needs:
+    """What one test asks about a run."""
+    return _needs([test])
+
+
+def _needs(tests: Sequence[Test]) -> Needs:
     return Needs(
         metrics=tuple(sorted({test.metric for test in tests if test.metric})),
         shares=tuple(sorted({test.shares_by for test in tests if test.shares_by})),
@@ -142,11 +152,21 @@ class Bench:
             self._native.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    @property
+    def folder(self) -> Path:
+        """For files that nobody needs later."""
+        return self._folder
+
+    def seed(self, name: str, variant: int) -> int:
+        """Seed of a variant of a workload."""
+        return seed_of(self._secret, self.assignment.workloads[name], variant)
+
     def build(self, policy: str, *, is_trusted: bool) -> BuiltPolicy:
-        """Compile a policy; PolicyError where that fails."""
+        """Compile a policy, without a word meanwhile; PolicyError where that fails."""
         is_native = is_trusted and self._native is not None
         loaded = load_policy(policy, is_inside=not is_trusted)
-        return build_policy(loaded, engine="native" if is_native else "wasm")
+        with contextlib.redirect_stderr(io.StringIO()):
+            return build_policy(loaded, engine="native" if is_native else "wasm")
 
     def run_all(self, built: BuiltPolicy, name: str, variants: Iterable[int]) -> list[Fact]:
         """Run a policy on variants of a workload; the first one that fails is the last."""
@@ -265,9 +285,10 @@ class Bench:
         """Note what tests ask of a good run."""
         fact.metrics = {name: metrics.get(name) for name in needs.metrics}
         called = [names[pid - 1] for pid in columns["task"].tolist()]
-        longest = int(np.argmax(columns["wait_ns_max"]))
-        fact.wait = [called[longest], int(columns["wait_ns_max"][longest])]
-        if fact.variant == EXACT:
+        waits = columns["wait_ns_max"].tolist()
+        longest = max(range(len(waits)), key=waits.__getitem__, default=None)
+        fact.wait = ["no task", 0] if longest is None else [called[longest], waits[longest]]
+        if needs.has_exact and fact.variant < COMMON:
             fact.ends_ns = dict(zip(called, columns["end_ns"].tolist(), strict=True))
         if needs.shares or fact.variant == COMMON:
             timeline = Timeline(read_records(job.records))
@@ -335,3 +356,29 @@ def do_work(policy: str, works: Sequence[tuple[str, Sequence[int]]], is_trusted:
         facts += _bench.run_all(built, name, variants)
     seconds = time.monotonic() - began
     return {"error": None, "facts": [asdict(fact) for fact in facts], "seconds": seconds}
+
+
+def do_examples(policy: str, failures: Sequence[tuple[int, str, int]]) -> list[dict[str, Any]]:
+    """Find a counter-example for each failed test; what a process of the pool is asked.
+
+    Parameters
+    ----------
+    policy : str
+        The submission.
+    failures : sequence of (int, str, int)
+        Number of the test, workload and variant of each.
+
+    Returns
+    -------
+    list of dict
+        Those that were found, as JSON has them.
+    """
+    from .example import find_example
+
+    assert _bench is not None
+    built = _bench.build(policy, is_trusted=False)
+    return [
+        asdict(example)
+        for test, name, variant in failures
+        if (example := find_example(_bench, built, test, name, variant)) is not None
+    ]

@@ -34,6 +34,8 @@ SECRET_BYTES_MIN = 8
 COMMON = 0
 #: Of tests with exact answers: nothing is moved by chance, but pids are shuffled.
 EXACT = -1
+#: Of no student: what a counter-example is shrunk by.
+TRIAL = -2
 
 
 def read_secret(path: Path) -> bytes:
