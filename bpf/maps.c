@@ -43,6 +43,8 @@ struct sl_map {
 	u32		first;
 	u32		nr_queued;	/* of an arena pages, of a ring buffer bytes */
 	struct extent	*extents;	/* of an arena; see arena.c */
+	struct sl_map	*inner;		/* made by the user half, of an array of maps; */
+	struct sl_map	*next_inner;	/* and of such a one the next */
 };
 
 struct sl_bpf sl_bpf;
@@ -563,17 +565,58 @@ static bool is_attr_map(const struct sl_map *map)
 	       map->value_bytes == sizeof(struct task_attr);
 }
 
+static void destroy_map(struct sl_map *map)
+{
+	*(struct sl_map **)map->var = NULL;
+	arena_free(map);
+	sl_host_free(map->entries, map->nr_slots * map->entry_bytes);
+	sl_host_free(map->buckets, map->nr_buckets * sizeof(u32));
+}
+
 static void destroy_maps(struct sl_map *maps, u32 nr)
 {
 	for (u32 i = 0; i < nr; i++) {
-		struct sl_map *map = &maps[i];
+		struct sl_map *inner;
 
-		*(struct sl_map **)map->var = NULL;
-		arena_free(map);
-		sl_host_free(map->entries, map->nr_slots * map->entry_bytes);
-		sl_host_free(map->buckets, map->nr_buckets * sizeof(u32));
+		while ((inner = maps[i].inner)) {
+			maps[i].inner = inner->next_inner;
+			destroy_map(inner);
+			sl_host_free(inner, sizeof(*inner) + sizeof(inner));
+		}
+		destroy_map(&maps[i]);
 	}
 	sl_host_free(maps, SL_MAPS_MAX * sizeof(struct sl_map));
+}
+
+/* As a user half does. Return: 0; -EINVAL: not such an array, or an element that it has. */
+int sl_map_create_inner(struct sl_map *outer, u32 element, u32 type, u32 value_bytes,
+			u32 max_entries)
+{
+	struct sl_map_site site = {
+		.name = outer->name, .type = type, .value_bytes = value_bytes,
+		.max_entries = max_entries,
+	};
+	struct sl_map *inner;
+	int err;
+
+	if (outer->type != BPF_MAP_TYPE_ARRAY_OF_MAPS || element >= outer->max_entries ||
+	    *(void **)entry_at(outer, element))
+		return E_INVAL;
+	/* Behind it the variable that a policy's pointer points to. */
+	inner = sl_host_alloc(sizeof(*inner) + sizeof(inner));
+	if (!inner)
+		return E_NOMEM;
+	site.map = inner + 1;
+	err = create_map(inner, &site);
+	if (err) {
+		sl_host_free(inner, sizeof(*inner) + sizeof(inner));
+		return err;
+	}
+	*(struct sl_map **)site.map = inner;
+	*(void **)entry_at(outer, element) = site.map;
+	inner->next_inner = outer->inner;
+	outer->inner = inner;
+	return 0;
 }
 
 /**

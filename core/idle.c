@@ -40,7 +40,8 @@ static void kick_cpu(struct sl_cpu *this_cpu, s32 cpu, u64 flags)
 	/* A plain kick is stronger than "only if idle". */
 	if (this_cpu->kick_flags[cpu] == 0 || !(flags & SCX_KICK_IDLE))
 		this_cpu->kick_flags[cpu] = (u8)(KICK_LISTED | flags |
-			(this_cpu->kick_flags[cpu] & SCX_KICK_PREEMPT));
+			(this_cpu->kick_flags[cpu] &
+			 (SCX_KICK_PREEMPT | SCX_KICK_WAIT)));
 }
 
 /* Context: no lock held. */
@@ -59,6 +60,8 @@ static void flush_kicks(struct sl_cpu *this_cpu)
 				sl_set_slice(cpu->curr, 0);
 			sl_host_kick(cpu->id);
 		}
+		if ((flags & SCX_KICK_WAIT) && cpu != this_cpu)
+			sl_host_wait_for(cpu->id);
 		sl_unlock(&cpu->lock);
 	}
 	this_cpu->nr_kicks = 0;
@@ -356,9 +359,14 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags)
 
 	if (!ops_cpu_valid(cpu))
 		return;
-	if ((flags & SCX_KICK_IDLE) && (flags & SCX_KICK_PREEMPT)) {
+	if ((flags & SCX_KICK_IDLE) && (flags & (SCX_KICK_PREEMPT | SCX_KICK_WAIT))) {
 		sl_policy_error(SCX_EXIT_ERROR, 0,
 				"PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");
+		return;
+	}
+	if ((flags & SCX_KICK_WAIT) && !SL_HOST_CAN_WAIT) {
+		sl_policy_error(SCX_EXIT_ERROR, 0,
+				"SCX_KICK_WAIT: no CPU of this host waits for another one that it has kicked");
 		return;
 	}
 	kick_cpu(this_cpu, cpu, flags);

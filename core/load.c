@@ -253,7 +253,7 @@ static int enable(const struct sl_policy *policy, bool is_live)
 		err = policy->start();
 		WRITE_ONCE(sl_core.exit_claimed, 0);
 		if (err)
-			refuse_ops(err, "a SEC(\"syscall\") program returned %d", err);
+			refuse_ops(err, "its launch() or a SEC(\"syscall\") program returned %d", err);
 	}
 	if (!err && ops->init)
 		err = SL_CALL_RET(this_cpu, ops->init, init, NULL);

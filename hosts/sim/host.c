@@ -25,6 +25,16 @@ void sl_host_kick(s32 cpu)
 	sim_cpu_set_resched((u32)cpu, sim_now_ns + latency_ns);
 }
 
+/* It schedules when the kick has reached it. */
+void sim_wait_for_kick(s32 cpu)
+{
+	struct sim_cpu *c = &sim.cpus[sim_cpu_idx];
+
+	(void)cpu;
+	if (c->wait_until_ns < sim_now_ns + sim.options->costs.ipi_ns)
+		c->wait_until_ns = sim_now_ns + sim.options->costs.ipi_ns;
+}
+
 /* Large blocks are mapped: pages that are never touched cost nothing. */
 #define MAP_FROM_BYTES 65536
 

@@ -64,6 +64,9 @@ sl_inline s32 sl_host_cpu(void)
 /* A task is data, and a CPU is off it as soon as it says so. */
 #define SL_HOST_HAS_STACKS 0
 
+void sim_wait_for_kick(s32 cpu);
+#define sl_host_wait_for(cpu) sim_wait_for_kick(cpu)
+
 /* No other thread can end a wait here: to wait at all would be to hang. */
 _Noreturn void sim_hang(void);
 

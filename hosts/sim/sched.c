@@ -61,6 +61,8 @@ bool sim_schedule(struct sim_cpu *c, enum sl_why why)
 	if (!next)
 		return false;
 	cost_ns = sim.is_switch_free ? 0 : switch_cost_ns(next, c->idx, why);
+	if (unlikely(c->wait_until_ns > sim_now_ns + cost_ns))
+		cost_ns = c->wait_until_ns - sim_now_ns;
 	if (cost_ns) {
 		c->incoming = next;
 		c->switch_ns = cost_ns;

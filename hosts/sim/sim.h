@@ -143,6 +143,7 @@ struct sim_cpu {
 	struct sim_task	*running;	/* its burst counts down */
 	struct sim_task	*incoming;	/* chosen, the switch takes time: */
 	u64		switch_ns;	/* so much */
+	u64		wait_until_ns;	/* no task begins before: SCX_KICK_WAIT */
 	u64		run_from_ns;	/* remaining_ns was right at this time */
 	u64		run_start_ns;	/* since when it has been on the CPU */
 	u64		burst_at_ns;	/* end of the burst, or of the switch */

@@ -77,6 +77,17 @@
 #define sl_host_prefetch_queue(first, nr) ((void)0)
 #endif
 
+/*
+ * The next task of this CPU begins when @cpu, which was kicked, has called sl_schedule(). A
+ * host that has no such thing refuses SCX_KICK_WAIT.
+ */
+#ifdef sl_host_wait_for
+#define SL_HOST_CAN_WAIT 1
+#else
+#define SL_HOST_CAN_WAIT 0
+#define sl_host_wait_for(cpu) ((void)(cpu))
+#endif
+
 /* Without stacks (a task is data) nothing has to wait until one is left. */
 #ifndef SL_HOST_HAS_STACKS
 #define SL_HOST_HAS_STACKS 1

@@ -61,6 +61,10 @@ static inline s32 sl_sibling_of(s32 cpu)
 	return -1;
 }
 
+/* An element of an array of maps. Return: 0, or -errno. */
+int sl_map_create_inner(struct sl_map *outer, u32 element, u32 type, u32 value_bytes,
+			u32 max_entries);
+
 /* Create a map that no call names by its variable. */
 #define SL_CREATE_MAP(m) ((void)SL_MAP(m))
 

@@ -147,6 +147,7 @@ SL_POLICY_OF(SL_STRUCT_OPS);
  * Where the policy has a pointer of no type, as out of an array of maps, it points to a map's
  * variable, and another site has said that map's sizes: then this one says nothing.
  */
+struct bpf_map;
 struct sl_unknown_map {
 	int (*type)[1];
 	char (*key)[1];
@@ -154,7 +155,8 @@ struct sl_unknown_map {
 	int (*max_entries)[1];
 };
 #define SL_MAP_TYPED(m) \
-	_Generic((m), void *: (struct sl_unknown_map *)0, default: (m))
+	_Generic((m), void *: (struct sl_unknown_map *)0,		\
+		 struct bpf_map *: (struct sl_unknown_map *)0, default: (m))
 #define SL_MAP_SITE(m, nr_max)						\
 	({								\
 		static struct sl_map_site ___site			\
@@ -172,13 +174,14 @@ struct sl_unknown_map {
 #define SL_MAP(m) \
 	SL_MAP_SITE(m, sizeof(*SL_MAP_TYPED(m)->max_entries) / sizeof(int))
 
-/* Queues and stacks have no key. */
+/* Queues and stacks have no key. What is no constant address is a pointer to an inner map. */
 #define SL_QUEUE(m)							\
 	({								\
 		const void *___map = (m);				\
 		static struct sl_map_site ___site			\
 			__attribute__((section("sl_map_sites"), used, aligned(8))) = { \
-			.map = _Generic((m), void *: (void *)0, default: (m)), \
+			.map = __builtin_choose_expr(			\
+				__builtin_constant_p(!(m)), (m), (void *)0), \
 			.name = #m,					\
 			.type = sizeof(*SL_MAP_TYPED(m)->type) / sizeof(int), \
 			.value_bytes = sizeof(*SL_MAP_TYPED(m)->value),	\

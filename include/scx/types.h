@@ -78,6 +78,7 @@ struct bpf_rb_root {
 /* scx_kick_flags, scx_pick_idle_cpu_flags */
 #define SCX_KICK_IDLE		(1ULL << 0)
 #define SCX_KICK_PREEMPT	(1ULL << 1)
+#define SCX_KICK_WAIT		(1ULL << 2)
 #define SCX_PICK_IDLE_CORE	(1ULL << 0)
 
 /* iterator flags of bpf_for_each(scx_dsq, ...) */
@@ -103,8 +104,6 @@ struct bpf_rb_root {
 	SL_ONLY_LINUX("SCX_OPS_BUILTIN_IDLE_PER_NODE: one mask of idle CPUs serves all nodes")
 #define SCX_PICK_IDLE_IN_NODE \
 	SL_ONLY_LINUX("SCX_PICK_IDLE_IN_NODE: one mask of idle CPUs serves all nodes")
-#define SCX_KICK_WAIT \
-	SL_ONLY_LINUX("SCX_KICK_WAIT: no CPU here waits for another one that it has kicked")
 
 /* sched_ext_entity.flags */
 #define SCX_TASK_QUEUED		(1U << 0)

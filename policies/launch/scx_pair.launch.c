@@ -23,6 +23,9 @@ static int launch(void)
 		SL_SET(in_pair_idx[i], 0);
 		SL_SET(in_pair_idx[i + half], 1);
 	}
+	/* A machine has been up for longer than a batch: that of no cgroup has expired. Here time begins at 0. */
+	for (u32 i = 0; !err && i < half; i++)
+		((struct pair_ctx *)bpf_map_lookup_elem(&pair_ctx, &i))->draining = true;
 	for (u32 i = 0; !err && i < LAUNCH_QUEUES; i++)
 		err = sl_map_create_inner(SL_MAP(&cgrp_q_arr), i, BPF_MAP_TYPE_QUEUE, sizeof(u32),
 					  MAX_QUEUED);

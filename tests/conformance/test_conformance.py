@@ -150,8 +150,7 @@ def test_s33_random_numbers_follow_the_seed(tmp_path, simulator, compiled):
 
 
 @pytest.mark.parametrize(
-    "flag",
-    ["SCX_OPS_SWITCH_PARTIAL", "SCX_OPS_BUILTIN_IDLE_PER_NODE", "SCX_PICK_IDLE_IN_NODE", "SCX_KICK_WAIT"],
+    "flag", ["SCX_OPS_SWITCH_PARTIAL", "SCX_OPS_BUILTIN_IDLE_PER_NODE", "SCX_PICK_IDLE_IN_NODE"]
 )
 @pytest.mark.parametrize("place", ["u64 flags = {};", "u64 flags(void) {{ return {} | 1; }}"])
 def test_s42_a_flag_of_linux_alone_does_not_compile(flag, place, need):

@@ -137,6 +137,75 @@ def test_a_scheduler_of_several_files(checkout, tmp_path, simulator, need, monke
     ]
 
 
+SIZED = """
+#include <scx/common.bpf.h>
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, u64);
+} sized SEC(".maps");
+struct inner {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 3);
+	__type(value, u32);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 100);
+	__type(key, u32);
+	__array(values, struct inner);
+} queues SEC(".maps");
+"""
+SIZED_INIT = """
+s32 BPF_STRUCT_OPS_SLEEPABLE(own_init)
+{
+	const u32 last = 4, beyond = 5, first = 0;
+	u32 value = 9;
+	struct inner *queue = bpf_map_lookup_elem(&queues, &last);
+	struct bpf_map *again = bpf_map_lookup_elem(&queues, &last);
+
+	if (!queue || !again)
+		return -ENOENT;
+	bpf_printk("sized %d %d", !!bpf_map_lookup_elem(&sized, &last),
+		   !!bpf_map_lookup_elem(&sized, &beyond));
+	for (int i = 0; i < 4; i++)
+		bpf_printk("push %ld", bpf_map_push_elem(queue, &value, 0));
+	bpf_printk("pop %ld %u none %d", bpf_map_pop_elem(again, &value), value,
+		   !bpf_map_lookup_elem(&queues, &first));
+	return 0;
+}
+"""
+SIZED_LAUNCH = """
+#include <scx/launch.h>
+static int launch(void)
+{
+	int err = sl_map_create_inner(SL_MAP(&queues), 4, BPF_MAP_TYPE_QUEUE, sizeof(u32), 3);
+
+	bpf_printk("twice %d", sl_map_create_inner(SL_MAP(&queues), 4, BPF_MAP_TYPE_QUEUE, 4, 3));
+	bpf_printk("beyond %d", sl_map_create_inner(SL_MAP(&queues), 100, BPF_MAP_TYPE_QUEUE, 4, 3));
+	return err;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_maps_that_a_user_half_sizes_and_makes(tmp_path, simulator, need, monkeypatch, compiler):
+    from schedlab.policy.build import find_compiler
+
+    monkeypatch.setenv("CC", need(compiler))
+    find_compiler.cache_clear()
+    source = tmp_path / "scx" / "scheds" / "c" / "scx_own.bpf.c"
+    (tmp_path / "scx" / "scheds" / "include").mkdir(parents=True)
+    source.parent.mkdir()
+    source.write_text(SIZED + POLICY + SIZED_INIT + "SCX_OPS_DEFINE(own_ops, " + OPS + ");\n")
+    source.with_name("scx_own.launch.toml").write_text("[maps]\nsized = 5\n")
+    source.with_name("scx_own.launch.c").write_text(SIZED_LAUNCH)
+    lines, result = run(source, tmp_path / "out")
+    find_compiler.cache_clear()
+    assert (result["policy"], result["error"]) == ("scx_own", None)
+    assert lines == ["twice -22", "beyond -22", "sized 1 0", *["push 0"] * 3, "push -7", "pop 0 9 none 1"]
+
+
 def test_each_of_its_files_decides_its_hash(checkout):
     folder = str(checkout / "scheds/rust/scx_own")
     hashes = {load_policy(folder).content_hash}

@@ -120,6 +120,8 @@ def test_a_call_that_fails_is_a_failed_run(policy, tmp_path, program, input_, wo
         ("[[call]]\nprogram = 'add'\n", ["one s32 or two"]),
         ("[[call]]\nprogram = 'add'\ninput = [1, 2, 3]\n", ["one s32 or two"]),
         ("[rodata\n", ["mine.launch.toml"]),
+        ("[maps]\nqueue = 4\n", ["maps.queue", "there is no map of that name"]),
+        ("[maps]\nqueue = 0\n", ["maps.queue", "not a positive integer"]),
     ],
 )
 def test_a_mistake_is_named(policy, launch, words):

@@ -31,7 +31,7 @@ from .bpf import check_for_linux
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Knob, Policy, policy_hash
-from .launch_file import CALL, FLAGS_NAME, launch_code, launch_file, read_launch_file
+from .launch_file import CALL, FLAGS_NAME, launch_code, launch_file, read_launch_file, with_map_sizes
 from .published import FLAGS as PUBLISHED_FLAGS
 from .published import compiler_flags, published
 
@@ -285,7 +285,8 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
     include = paths.include_folder()
     flags = (*FLAGS, *(() if "clang" in version else FLAGS_GCC), *more_flags)
     of_published = PUBLISHED_FLAGS if published(policy.path).is_published else ()
-    key = "\0".join([policy.content_hash, compiler, version, *flags, *of_published])
+    sized = _with_sizes(policy)
+    key = "\0".join([policy.content_hash, compiler, version, *flags, *of_published, *filter(None, [sized])])
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
     folder = paths.cache_folder("policies")
     result = folder / f"{policy.name}-{digest}.so"
@@ -296,7 +297,15 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
         tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch,
     ):
         made = Path(scratch) / result.name
-        command = [compiler, *flags, "-I", str(include), *_sources(policy, Path(scratch)), "-o", str(made)]
+        command = [
+            compiler,
+            *flags,
+            "-I",
+            str(include),
+            *_sources(policy, sized, Path(scratch)),
+            "-o",
+            str(made),
+        ]
         environment = os.environ | {"LC_ALL": "C.UTF-8"}
         try:
             answer = subprocess.run(
@@ -324,20 +333,30 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
     return result
 
 
-def _sources(policy: Policy, scratch: Path) -> list[str]:
+def _with_sizes(policy: Policy) -> str | None:
+    """The main file with the sizes of maps that its launch file has; None: it has none."""
+    text = policy.path.read_text("utf-8", errors="replace")
+    sized = with_map_sizes(launch_file(policy.name, policy.path), text)
+    return sized if sized != text else None
+
+
+def _sources(policy: Policy, sized: str | None, scratch: Path) -> list[str]:
     """Files to compile, with the options that they need."""
     found = published(policy.path)
     links = scratch / "links"
     links.mkdir()
-    main = policy.path
-    if code := launch_code(policy.name, policy.path):
-        main = scratch / "main.c"
-        main.write_text(
-            f'#include "{policy.path.absolute()}"\n#include "{code}"\n'
-            "int sl_launch(void) { return launch(); }\n"
-        )
     named = () if found.sources else struct_ops_flags(policy.path)
-    return [*compiler_flags(found, links), *named, str(main), *map(str, found.sources)]
+    flags = [*compiler_flags(found, links), *named]
+    path = policy.path.absolute()
+    code = launch_code(policy.name, policy.path)
+    if not code and not sized:
+        return [*flags, *map(str, (policy.path, *found.sources))]
+    lines = [f'#line 1 "{path}"', sized] if sized else [f'#include "{path}"']
+    if code:
+        lines += [f'#include "{code}"', "int sl_launch(void) { return launch(); }"]
+    main = scratch / "main.c"
+    main.write_text("".join(f"{line}\n" for line in lines))
+    return [*flags, "-iquote", str(path.parent), *map(str, (main, *found.sources))]
 
 
 def struct_ops_flags(source: Path) -> tuple[str, ...]:

@@ -8,6 +8,8 @@
     nr_cpu_ids = "cpus"     # of the machine: cpus, nodes, caches, has_smt
     [ops]
     flags = ["SCX_OPS_ENQ_LAST"]
+    [maps]
+    pair_ctx = 512          # entries of a map that says none, as the compiler gets it
     [[call]]                # SEC("syscall") programs, before the policy's init, in this order
     program = "enable_primary_cpu"
     input = [0]             # one s32 or two
@@ -27,6 +29,7 @@ Read next: build.py.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,7 +57,8 @@ OPS_FLAGS = {
 FLAGS_NAME = "ops.flags"
 #: What they call a call: this, its number, a dot, and the program.
 CALL = "call."
-_TABLES = {"rodata": dict, "ops": dict, "call": list}
+_TABLES = {"rodata": dict, "ops": dict, "maps": dict, "call": list}
+_MAP_END = r"\}}(?=\s*{}\s*SEC\(\"\.maps\"\))"
 
 
 def launch_file(name: str, source: Path) -> Path | None:
@@ -116,6 +120,19 @@ def read_launch_file(path: Path) -> dict[str, int | str]:
     PolicyError
         With file, table and name of what cannot be read.
     """
+    tables = _read_tables(path)
+    found = {name: _read_value(path, name, value) for name, value in tables.get("rodata", {}).items()}
+    for name, value in tables.get("ops", {}).items():
+        if name != "flags":
+            raise PolicyError(f"{path}: ops.{name} cannot be set; of [ops] there is flags")
+        found[FLAGS_NAME] = _read_flags(path, value)
+    for number, call in enumerate(tables.get("call", [])):
+        name, value = _read_call(path, call)
+        found[f"{CALL}{number}.{name}"] = value
+    return found
+
+
+def _read_tables(path: Path) -> dict[str, Any]:
     try:
         tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -126,15 +143,36 @@ def read_launch_file(path: Path) -> dict[str, int | str]:
         if not isinstance(tables[table], _TABLES[table]):
             begin = "[[call]]" if table == "call" else f"[{table}]"
             raise PolicyError(f"{path}: {table} must be a table; begin it with {begin}")
-    found = {name: _read_value(path, name, value) for name, value in tables.get("rodata", {}).items()}
-    for name, value in tables.get("ops", {}).items():
-        if name != "flags":
-            raise PolicyError(f"{path}: ops.{name} cannot be set; of [ops] there is flags")
-        found[FLAGS_NAME] = _read_flags(path, value)
-    for number, call in enumerate(tables.get("call", [])):
-        name, value = _read_call(path, call)
-        found[f"{CALL}{number}.{name}"] = value
-    return found
+    return tables
+
+
+def with_map_sizes(path: Path | None, text: str) -> str:
+    """Give maps the numbers of entries that a launch file has for them.
+
+    Parameters
+    ----------
+    path : pathlib.Path or None
+        The launch file, if there is one.
+    text : str
+        A scheduler's source; its lines keep their numbers.
+
+    Returns
+    -------
+    str
+        The source with `max_entries` at the end of each such map's declaration.
+
+    Raises
+    ------
+    PolicyError
+        If there is no such map, or its size is not a positive integer.
+    """
+    for name, size in (_read_tables(path).get("maps", {}) if path else {}).items():
+        if type(size) is not int or not 0 < size < 1 << 31:
+            raise PolicyError(f"{path}: maps.{name}: '{size}' is not a positive integer")
+        text, n_found = re.subn(_MAP_END.format(re.escape(name)), f"__uint(max_entries, {size}); }}", text)
+        if not n_found:
+            raise PolicyError(f"{path}: maps.{name}: there is no map of that name")
+    return text
 
 
 def _read_call(path: Path, call: Any) -> tuple[str, int]:
