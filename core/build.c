@@ -28,6 +28,7 @@ const struct sched_ext_ops sl_no_ops;
 #include "kfuncs_cpu.c"
 
 #include "../bpf/maps.c"
+#include "../bpf/storage.c"
 #include "../bpf/arena.c"
 #include "../bpf/attr.c"
 #include "../bpf/timer.c"

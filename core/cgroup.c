@@ -10,7 +10,7 @@
  * Called by hosts. The tree changes from one place at a time, and not while a policy
  * comes or goes: that is the host's business. Tasks come and go meanwhile.
  *
- * Read next: tasks.c, where tasks come and go; bpf/maps.c, the storage of a cgroup.
+ * Read next: tasks.c, where tasks come and go; bpf/storage.c, the storage of a cgroup.
  */
 #include "core.h"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import HostError, UnavailableError, UsageError
-from schedlab.hosts import guest, guest_boot
+from schedlab.hosts import guest, guest_boot, guest_build
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.kinds import with_program_pids
 from schedlab.runs.run import make_plan, run_plan
@@ -95,6 +95,34 @@ def test_error_of_the_kernel_names_the_line(runs, name):
     run = runs[name]
     assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", kind, {})
     assert re.search(pattern, run["error"]), run["error"]
+
+
+ONLY_LINUX = """
+#include <scx/common.bpf.h>
+#ifndef __bpf__
+#error only Linux has this
+#endif
+char _license[] SEC("license") = "GPL";
+void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+SCX_OPS_DEFINE(t_ops, .enqueue = (void *)t_enqueue, .name = "t");
+"""
+
+
+@pytest.mark.full
+def test_what_only_linux_takes_runs(runs, root, workload, tmp_path):
+    (tmp_path / "linux.bpf.c").write_text(ONLY_LINUX)
+    (tmp_path / "round.bpf.o").write_bytes(guest_build.compile_for_bpf(root / "policies" / "rr.bpf.c"))
+    policies = [str(tmp_path / name) for name in ("linux.bpf.c", "round.bpf.o")]
+    done = do(tmp_path / "out", workload, policies)
+    assert [(run["status"], run["error"], run["physics"]) for run in done.values()] == [
+        ("ok", None, "ok")
+    ] * 2
+    # An object has no comment that declares knobs; setting them takes the kernel time.
+    assert (done["round"]["knobs"], runs["rr"]["knobs"] != {}) == ({}, True)
+    assert done["round"]["metrics"]["wakeups"] == runs["rr"]["metrics"]["wakeups"]
 
 
 @pytest.mark.full

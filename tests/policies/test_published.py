@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 
 import schedlab
-from schedlab.errors import NotFoundError
+from schedlab.errors import NotFoundError, PolicyError
+from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.policy.published import main_file
 
@@ -230,6 +231,14 @@ def test_a_folder_of_ones_own(tmp_path, simulator):
     (folder / "second.bpf.c").write_text("int other(void) { return 5; }\n")
     lines, result = run(folder, tmp_path / "out")
     assert (result["policy"], result["error"], lines) == ("mine", None, ["other 5"])
+
+
+def test_an_object_of_bpf_is_refused_where_linux_is_not(tmp_path):
+    (tmp_path / "mine.bpf.o").write_bytes(b"\x7fELF")
+    policy = load_policy(str(tmp_path / "mine.bpf.o"))
+    assert policy.name == "mine"
+    with pytest.raises(PolicyError, match="--host guest runs it"):
+        build_policy(policy)
 
 
 def test_a_folder_without_a_scheduler_is_refused(tmp_path):

@@ -104,6 +104,8 @@ def why_no_option(machine: Machine, execution: Execution) -> list[str]:
 
 def engine_of(execution: Execution) -> str:
     """How policies are to be compiled: one of `ENGINES` in policy/build.py."""
+    if execution.host == "guest":
+        return "bpf"
     is_asked_for = execution.is_sandboxed or execution.host == "wasm"
     return "wasm" if is_asked_for or (execution.host == "sim" and engine_here()[0] == "wasm") else "native"
 

@@ -22,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..errors import SchedlabError
+from ..policy.bpf import is_object
 from ..program.file import read_program
 from ..records.file import write_records
 from ..records.ftrace import printed_lines, trace_records
@@ -129,7 +130,7 @@ class GuestSession:
 @lru_cache(maxsize=64)
 def _compiled(path: Path, _mtime_ns: int) -> bytes:
     """A policy for Linux; several runs share one."""
-    return compile_for_bpf(path)
+    return path.read_bytes() if is_object(path) else compile_for_bpf(path)
 
 
 def _refusal(job: Job) -> str | None:

@@ -105,6 +105,50 @@ def _run(command: list[str]) -> str | None:
     return done.stderr or f"ended with {done.returncode}" if done.returncode else ""
 
 
+def is_object(path: Path) -> bool:
+    """Whether a policy is given as an object of BPF, not as its source."""
+    return path.name.endswith(".bpf.o")
+
+
+def compile_object(path: Path, content_hash: str) -> Path:
+    """Compile a policy for BPF, or find the result in the cache: to read its variables.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The policy's source.
+    content_hash : str
+        Of the file and all that it includes.
+
+    Returns
+    -------
+    pathlib.Path
+        An object file. What Linux loads is compiled by guest_build.py, for older BPF, too.
+
+    Raises
+    ------
+    PolicyError
+        With clang's messages, on the user's lines.
+    UnavailableError
+        If there is no clang.
+    """
+    compiler = find_bpf_compiler()
+    key = "\0".join([content_hash, compiler, str(os.stat(compiler).st_mtime_ns), *_OPINION])
+    folder = paths.cache_folder("policies")
+    result = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.bpf.o"
+    if result.is_file():
+        return result
+    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch:
+        made = Path(scratch) / "policy.o"
+        said = _run(
+            [compiler, *_OPINION, "-I", str(paths.include_folder()), "-c", str(path), "-o", str(made)]
+        )
+        if said != "":
+            raise PolicyError(f"{path} does not compile for Linux:\n{said or 'clang could not be asked'}")
+        os.replace(made, result)
+    return result
+
+
 def check_for_linux(path: Path, content_hash: str) -> None:
     """Have clang compile a policy for BPF, unless it has done so before.
 

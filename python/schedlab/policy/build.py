@@ -27,7 +27,7 @@ from typing import Any
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
 from ..waiting import announced
-from .bpf import check_for_linux
+from .bpf import check_for_linux, compile_object, find_bpf_compiler, is_object
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Knob, Policy, policy_hash
@@ -75,7 +75,7 @@ class BuiltPolicy:
     policy : Policy
         Its source.
     shared_object : pathlib.Path
-        The compiled file, in the cache.
+        The compiled file, in the cache; a policy that is a BPF object itself.
     values : dict of str to int
         Every knob's value in its unit, defaults included.
     policy_hash : str
@@ -96,8 +96,8 @@ STRUCT_OPS = re.compile(
     r'^[ \t]*SEC\(\s*"\.struct_ops(?:\.link)?"\s*\)\s*(?:static\s+)?struct\s+sched_ext_ops\s+(\w+)\s*=',
     re.MULTILINE,
 )
-#: What a policy can be compiled to: a shared object, or a module of WebAssembly.
-ENGINES = ("native", "wasm")
+#: What a policy can be compiled to: a shared object, a module of WebAssembly, or an object of BPF.
+ENGINES = ("native", "wasm", "bpf")
 
 
 def build_policy(
@@ -133,13 +133,16 @@ def build_policy(
 
         shared_object = compile_wasm(policy)
         symbols = read_module(shared_object).objects()
+    elif engine == "bpf":
+        shared_object = _object_for_linux(policy)
+        symbols = ElfFile(shared_object).objects()
     else:
         shared_object = compile_policy(policy)
         # One that is published has been loaded by Linux; with other headers than these.
         if not published(policy.path).is_published:
             check_for_linux(policy.path, policy.content_hash)
         symbols = ElfFile(shared_object).objects()
-    if "sl_policy" not in symbols:
+    if engine != "bpf" and "sl_policy" not in symbols:
         raise PolicyError(
             f"{policy.path}: defines no policy; end the file with "
             f"SCX_OPS_DEFINE({policy.name}_ops, .enqueue = (void *){policy.name}_enqueue, ...)"
@@ -161,6 +164,15 @@ def build_policy(
         _check_range(policy, knob, len(symbols[name]))
         settled[name] = (values or {}).get(name, default)
     return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, launch | settled), launch)
+
+
+def _object_for_linux(policy: Policy) -> Path:
+    """An object that Linux alone has to take: nothing else is said of the policy but what clang says."""
+    if is_object(policy.path):
+        return policy.path
+    if came_compiled(policy) is None:
+        check_callbacks(policy.path, policy.path.read_text("utf-8", errors="replace"))
+    return compile_object(policy.path, policy.content_hash)
 
 
 def _launch_values(policy: Policy, symbols: Mapping[str, bytes]) -> dict[str, int | str]:
@@ -253,6 +265,9 @@ def need_compiler(policies: Iterable[Policy], engine: str = "native") -> None:
         from .wasm_build import find_tools
 
         find_tools()
+    elif engine == "bpf":
+        if not all(is_object(policy.path) for policy in policies):
+            find_bpf_compiler()
     elif not all(map(came_compiled, policies)):
         find_compiler()
 
@@ -281,6 +296,11 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
     """
     if brought := came_compiled(policy):
         return brought
+    if is_object(policy.path):
+        raise PolicyError(
+            f"{policy.path}: an object of BPF is Linux's: --host guest runs it, and schedlab load loads it; "
+            "for the other hosts give its source"
+        )
     compiler, version = find_compiler()
     include = paths.include_folder()
     flags = (*FLAGS, *(() if "clang" in version else FLAGS_GCC), *more_flags)

@@ -162,7 +162,7 @@ def find_policy(name_or_path: str) -> Path:
     NotFoundError
         If there is none; the message has the nearest name.
     """
-    if "/" in name_or_path or name_or_path.endswith(".c"):
+    if "/" in name_or_path or name_or_path.endswith((".c", ".bpf.o")):
         path = Path(name_or_path)
         if path.is_file():
             return path
@@ -197,7 +197,7 @@ def policy_name(path: Path) -> str:
         The name of the file without `.bpf.c`; of a published scheduler, whose file is
         `scx_NAME/src/bpf/main.bpf.c`, `scx_NAME`.
     """
-    name = re.sub(r"(\.bpf)?\.c$", "", path.name)
+    name = re.sub(r"(\.bpf)?\.[co]$", "", path.name)
     places = [folder.name for folder in path.resolve().parents if folder.name.startswith("scx_")]
     is_inside = places and (name == "main" or f"scx_{name}" == places[0])
     if is_inside:
