@@ -157,6 +157,7 @@ struct sl_core {
 	bool		is_loaded;
 	bool		builtin_idle;	/* the policy may ask for the idle masks */
 	bool		has_detail;	/* host: write ENQUEUE records */
+	s32		user_half_pid;	/* host: see struct sl_config */
 	u32		dispatch_batch;
 
 	struct sl_dsq	global;

@@ -157,6 +157,12 @@ int sl_scx_cpu_core_id(s32 cpu)
 	       (int)bpf_cpumask_first(&sl_core.smt_mask[cpu]) : -EINVAL;
 }
 
+/* For launch files, too. Return: 0 where the host has no such task. */
+s32 sl_scx_user_half_pid(void)
+{
+	return sl_core.user_half_pid;
+}
+
 /* As Linux's sd_llc_id: the lowest CPU that shares the cache. */
 int sl_scx_cpu_llc_id(s32 cpu)
 {

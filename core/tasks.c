@@ -104,6 +104,7 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.nr_cpus = config->nr_cpus;
 	sl_core.tasks_max = config->tasks_max;
 	sl_core.has_detail = config->has_detail;
+	sl_core.user_half_pid = config->user_half_pid;
 	sl_core.builtin_idle = true;
 	sl_core.live = &sl_no_ops;
 	sl_core.watchdog_ns = ~0ULL;

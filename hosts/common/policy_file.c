@@ -93,6 +93,8 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path,
 		}
 		opened.policy->start = run_calls;
 	}
+	opened.user_half = (void (*)(void))sl_policy_object_symbol(&opened, "sl_user_half", &bytes);
+	opened.user_half_ns = sl_policy_object_symbol(&opened, "sl_user_half_ns", &bytes);
 	*file = opened;
 	return 0;
 }

@@ -358,6 +358,22 @@ static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
 	return do_other_op(t, op);
 }
 
+/* A round of the policy's user half: its time, what it does, and a yield. */
+static __noinline enum sim_next play_user_half(struct sim_task *t)
+{
+	const struct sl_policy_file *file = sim_policy_file();
+
+	t->is_in_call = !t->is_in_call;
+	if (t->is_in_call) {
+		t->remaining_ns = *file->user_half_ns;
+		return SIM_NEXT_RUN;
+	}
+	if (sl_report().is_bypassed)
+		return block(t, "end");
+	file->user_half();
+	return SIM_NEXT_YIELD;
+}
+
 /**
  * sim_interpret - go on with a task's program
  * @t: the running task; its burst is over
@@ -374,7 +390,7 @@ enum sim_next sim_interpret(struct sim_task *t)
 		if (unlikely(t->io_left_bytes)) {
 			if (is_spinning(t))
 				return SIM_NEXT_YIELD;
-			next = transfer(t);
+			next = t == sim.user_half ? play_user_half(t) : transfer(t);
 		} else {
 			const struct sl_program_op *op = sl_player_peek(&t->player);
 

@@ -25,9 +25,9 @@ int sim_policy_load(const char *path, char *why, u32 why_bytes)
 	return sl_policy_file_open(&file, path, why, why_bytes);
 }
 
-bool sim_policy_is_published(void)
+const struct sl_policy_file *sim_policy_file(void)
 {
-	return file.is_published;
+	return &file;
 }
 
 /* @assignment: NAME=VALUE. Return: 0, or -errno with @why filled in. */

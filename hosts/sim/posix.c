@@ -136,7 +136,7 @@ _Noreturn static void report_and_end(const char *kind, const char *what,
 static void on_crash(int sig, siginfo_t *info, void *context)
 {
 	(void)info;
-	if (sim_policy_is_published() &&
+	if (sim_policy_file()->is_published &&
 	    (sig == SIGFPE ? sl_divide_as_bpf(context) :
 	     sig == SIGSEGV && sl_null_as_bpf(context, sl_arena_first_page())))
 		return;

@@ -28,9 +28,36 @@ static void write_all(const void *data, u64 bytes)
 		write_error = sim_file_write(fd, data, bytes);
 }
 
+/*
+ * The policy's user half is no task of the workload: what it ran is overhead, and the rest of its
+ * records goes. Return: how many of the buffer's records are left.
+ */
+static size_t hide_user_half(void)
+{
+	size_t nr = 0, nr_all = (size_t)(sim_record_at - buffer);
+	u32 pid = sim.user_half ? (u32)sim.user_half->core.p.pid : 0;
+
+	if (!pid)
+		return nr_all;
+	for (size_t i = 0; i < nr_all; i++) {
+		struct sl_record r = buffer[i];
+
+		if (r.task == pid && r.kind != SL_RECORD_STOP)
+			continue;
+		if (r.task == pid) {
+			r.task = 0;
+			r.kind = SL_RECORD_OVERHEAD;
+			r.flags = SL_OVERHEAD_USER_HALF;
+		}
+		buffer[nr++] = r;
+	}
+	sim_record_at = buffer + nr;
+	return nr;
+}
+
 void sim_records_flush(void)
 {
-	size_t nr = (size_t)(sim_record_at - buffer);
+	size_t nr = hide_user_half();
 
 	write_all(buffer, nr * sizeof(buffer[0]));
 	nr_written += nr;
@@ -60,7 +87,7 @@ int sim_records_open(const char *path)
 
 u64 sim_records_count(void)
 {
-	return nr_written + (sim_record_at ? (u64)(sim_record_at - buffer) : 0);
+	return nr_written + (sim_record_at ? hide_user_half() : 0);
 }
 
 /* Return: 0, or -errno of the first write that failed. */

@@ -31,7 +31,9 @@ static u64 switch_cost_ns(const struct sim_task *t, s32 cpu, enum sl_why why)
 
 static void end_run(struct sim_cpu *c)
 {
-	c->busy_ns += sim_now_ns - c->run_start_ns - c->stolen_ns;
+	u64 *ns = unlikely(c->running == sim.user_half) ? &c->overhead_ns : &c->busy_ns;
+
+	*ns += sim_now_ns - c->run_start_ns - c->stolen_ns;
 	c->running = NULL;
 }
 

@@ -22,6 +22,7 @@
 #include "objects.h"
 #include "platform.h"
 #include "player.h"
+#include "policy_file.h"
 
 #define SIM_NEVER (~0ULL)
 
@@ -161,7 +162,8 @@ struct sim {
 	struct sim_result *result;
 	const void	*program;
 	struct sim_task	*tasks;
-	u32		nr_tasks;
+	u32		nr_tasks;	/* of the program */
+	struct sim_task	*user_half;	/* of the policy, behind those; NULL: none */
 	u32		nr_left;	/* not yet ended */
 	u32		nr_started;
 	u32		*arrivals;	/* task numbers by arrival */
@@ -258,7 +260,7 @@ u64 sim_records_count(void);
 /* load.c */
 int sim_policy_load(const char *path, char *why, u32 why_bytes);
 const struct sl_policy *sim_policy(void);
-bool sim_policy_is_published(void);
+const struct sl_policy_file *sim_policy_file(void);
 int sim_policy_set(const char *assignment, char *why, u32 why_bytes);
 
 /* options.c */

@@ -142,7 +142,7 @@ static int create_tasks(void)
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
 	u64 *slots = create_slots();
 
-	sim.tasks = sl_host_alloc(sim.nr_tasks * sizeof(struct sim_task));
+	sim.tasks = sl_host_alloc((sim.nr_tasks + 1ULL) * sizeof(struct sim_task));
 	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
 	SL_ASSERT(sim.tasks && sim.arrivals);
 	for (u32 i = 0, own = 0; i < sim.nr_tasks; i++) {
@@ -166,6 +166,23 @@ static int create_tasks(void)
 	}
 	qsort(sim.arrivals, sim.nr_arrivals, sizeof(u32), by_arrival);
 	return 0;
+}
+
+/* It exists before all tasks, and never ends. */
+static int start_user_half(void)
+{
+	struct sim_task *t = &sim.tasks[sim.nr_tasks];
+
+	if (!sim_policy_file()->user_half)
+		return 0;
+	sim.user_half = t;
+	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1, sim_policy()->ops->name);
+	t->waiter.task = t;
+	t->io_left_bytes = 1;	/* so interpret.c goes there */
+	if (!sim_start(t, &(struct task_attr){ 0 }, NULL))
+		return 0;
+	fail_setup("policy", "no room for the policy's user half: the task_attrs map is full");
+	return -1;
 }
 
 static void create_objects(void)
@@ -196,12 +213,13 @@ static int create_machine(const struct sim_options *o)
 {
 	struct sl_config config = {
 		.nr_cpus = o->nr_cpus,
-		.tasks_max = sim.nr_tasks,
+		.tasks_max = sim.nr_tasks + !!sim_policy_file()->user_half,
 		.smt_of_cpu = groups_of(o->nr_cpus, o->smt),
 		.llc_of_cpu = groups_of(o->nr_cpus, o->llc),
 		.node_of_cpu = groups_of(o->nr_cpus, o->node),
 		.tick_ns = o->tick_ns,
 		.has_detail = o->has_detail,
+		.user_half_pid = sim_policy_file()->user_half ? (s32)sim.nr_tasks + 1 : 0,
 	};
 
 	sim.llc = config.llc_of_cpu;
@@ -276,7 +294,7 @@ static int set_up(struct sim_options *o)
 		fail_setup("usage", why);
 		return -1;
 	}
-	return start_policy(o);
+	return start_policy(o) ? -1 : start_user_half();
 }
 
 /* Run one simulation and write its result to @out_fd. Return: 0. */

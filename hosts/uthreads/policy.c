@@ -70,6 +70,11 @@ int ut_policy_open(const char *path, const char *const *sets)
 	if (err)
 		return ut_fail(err, "%s%s", why, is_name && err == -ENOENT ?
 			       "; a policy of your own is named with its path, or UT_POLICIES with its folder" : "");
+	if (file.user_half) {
+		sl_policy_file_close(&file);
+		return ut_fail(-EOPNOTSUPP, "policy %s: decides in a process of its own, which only the simulator has",
+			       path);
+	}
 	for (; sets && *sets; sets++) {
 		err = sl_policy_file_set(&file, *sets, why, sizeof(why));
 		if (err) {

@@ -21,6 +21,7 @@ struct sl_config {
 	const u16 *llc_of_cpu;		/* every CPU is its own core, and all share */
 	const u16 *node_of_cpu;		/* one cache and one node */
 	u64 tick_ns;			/* what a policy has as CONFIG_HZ; 0: 1 ms */
+	s32 user_half_pid;		/* of the task that is the policy's user half; 0: none */
 	bool has_detail;		/* write ENQUEUE records, too */
 };
 

@@ -73,6 +73,7 @@ enum sl_overhead {
 	SL_OVERHEAD_TICK,
 	SL_OVERHEAD_WAKEUP,
 	SL_OVERHEAD_STOLEN,	/* the machine below ran something else */
+	SL_OVERHEAD_USER_HALF,	/* the process that is a part of the policy */
 };
 
 struct sl_record {

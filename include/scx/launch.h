@@ -7,7 +7,8 @@
  *	static int launch(void)
  *
  * It is called before the policy's init, where maps exist, and returns 0 or an error. It may
- * write constants, fill maps, call SEC("syscall") programs and ask about the machine.
+ * write constants, fill maps, call SEC("syscall") programs and ask about the machine. What the
+ * user half does while tasks run is in SL_USER_HALF(), for the simulator.
  *
  * Read next: python/schedlab/policy/launch_file.py.
  */
@@ -64,6 +65,19 @@ static inline s32 sl_sibling_of(s32 cpu)
 /* An element of an array of maps. Return: 0, or -errno. */
 int sl_map_create_inner(struct sl_map *outer, u32 element, u32 type, u32 value_bytes,
 			u32 max_entries);
+
+/*
+ * The loop of a scheduler that decides in user space: a task of its own, which the policy queues like
+ * others. Each time that it runs, it needs @ns of CPU time, then the body is executed, and the task yields.
+ */
+#define SL_USER_HALF(ns)						\
+	extern const u64 sl_user_half_ns;				\
+	const u64 sl_user_half_ns = (ns);				\
+	void sl_user_half(void);					\
+	void sl_user_half(void)
+
+/* The pid of that task. */
+s32 sl_scx_user_half_pid(void);
 
 /* Create a map that no call names by its variable. */
 #define SL_CREATE_MAP(m) ((void)SL_MAP(m))

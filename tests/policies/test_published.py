@@ -207,6 +207,96 @@ def test_maps_that_a_user_half_sizes_and_makes(tmp_path, simulator, need, monkey
     assert lines == ["twice -22", "beyond -22", "sized 1 0", *["push 0"] * 3, "push -7", "pop 0 9 none 1"]
 
 
+IN_USER_SPACE = """
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+const volatile s32 user_pid;
+volatile u32 is_needed;
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 64);
+	__type(value, s32);
+} to_user SEC(".maps"), from_user SEC(".maps");
+void BPF_STRUCT_OPS(own_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	s32 pid = p->pid;
+
+	if (pid == user_pid)
+		return;
+	bpf_map_push_elem(&to_user, &pid, 0);
+	is_needed = 1;
+}
+static void insert(s32 pid)
+{
+	struct task_struct *p = bpf_task_from_pid(pid);
+
+	if (!p)
+		return;
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, 0);
+	bpf_task_release(p);
+}
+void BPF_STRUCT_OPS(own_dispatch, s32 cpu, struct task_struct *prev)
+{
+	s32 pid;
+
+	if (is_needed) {
+		is_needed = 0;
+		insert(user_pid);
+	}
+	while (!bpf_map_pop_elem(&from_user, &pid))
+		insert(pid);
+}
+SCX_OPS_DEFINE(own_ops, .enqueue = (void *)own_enqueue, .dispatch = (void *)own_dispatch, .name = "own");
+"""
+USER_HALF = """
+#include <scx/launch.h>
+static u32 nr_rounds;
+static int launch(void)
+{
+	SL_SET(user_pid, sl_scx_user_half_pid());
+	return 0;
+}
+SL_USER_HALF(50000)
+{
+	s32 pid;
+
+	while (!bpf_map_pop_elem(&to_user, &pid))
+		bpf_map_push_elem(&from_user, &pid, 0);
+	bpf_printk("round %u", ++nr_rounds);
+}
+"""
+TWO_TASKS = """
+[workload]
+title = "Two tasks in turn"
+question = "How long does a decision take?"
+jitter = "0ms"
+[[task]]
+name = "t"
+count = 2
+phases = [{loop = 10, do = [{run = "1ms"}, {sleep = "3ms"}]}]
+"""
+
+
+def test_a_user_half_decides_on_a_cpu_of_the_machine(tmp_path, simulator):
+    """It is a task for the policy, and overhead for whoever compares."""
+    source = tmp_path / "scx_own.bpf.c"
+    source.write_text(IN_USER_SPACE)
+    source.with_name("scx_own.launch.c").write_text(USER_HALF)
+    (tmp_path / "two.toml").write_text(TWO_TASKS)
+    workload = str(tmp_path / "two.toml")
+    result = schedlab.run(workload, str(source), cpus=1, tick="1ms", out=tmp_path / "out")
+    (run,) = result.runs.to_dicts()
+    assert (run["error"], run["physics"]) == (None, "ok")
+    log = (tmp_path / "out/two/scx_own/seed-1/policy.log").read_text().splitlines()
+    assert result.tasks["task"].to_list() == [1, 2]
+    assert run["overhead_ns"] == 50_000 * len(log)
+    assert len(log) >= 10
+    # Nothing else has the CPU when the first task arrives: it waits for the decision.
+    assert result.tasks["response_ns"].min() == 50_000
+    (refused,) = schedlab.run(workload, str(source), host="uthreads", out=tmp_path / "ut").runs.to_dicts()
+    assert "which only the simulator has" in refused["error"]
+
+
 def test_each_of_its_files_decides_its_hash(checkout):
     folder = str(checkout / "scheds/rust/scx_own")
     hashes = {load_policy(folder).content_hash}

@@ -64,7 +64,7 @@ def rewrite(path, row, **fields):
         (4, {"cpu": 2}, "CPU 2 of a run with 2"),
         (1, {"task": 0}, "RUN of task 0"),
         (3, {"flags": 5}, "STOP for unknown reason 5"),
-        (2, {"flags": 5}, "OVERHEAD of unknown kind 5"),
+        (2, {"flags": 6}, "OVERHEAD of unknown kind 6"),
         (4, {"kind": 255}, "END, but records follow it"),
         (8, {"kind": 2, "task": 1}, "not END: the file is truncated"),
         (8, {"arg": 7}, "END promises 7 records but 8 precede it"),

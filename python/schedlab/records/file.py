@@ -89,6 +89,7 @@ class Overhead(IntEnum):
     TICK = 2
     WAKEUP = 3
     STOLEN = 4
+    USER_HALF = 5
 
 
 def damaged(path: str | os.PathLike[str], offset_bytes: int, problem: str) -> RecordError:
