@@ -347,7 +347,7 @@ class _Bench:
 
     def metrics(self) -> list[dict]:
         """Seconds for reading, checking and computing ten million records."""
-        from schedlab.metrics import physics
+        from schedlab.metrics import consistency
         from schedlab.metrics.dictionary import compute_metrics
         from schedlab.metrics.timeline import Timeline
         from schedlab.records.file import read_records, write_records
@@ -362,7 +362,9 @@ class _Bench:
             timeline = Timeline(read_records(path))
             compute_metrics(timeline)
             middle = time.process_time()
-            verdict = physics.check(timeline, physics.Expectations(horizon_ns=1, work_conserving=True))
+            verdict = consistency.check(
+                timeline, consistency.Expectations(horizon_ns=1, work_conserving=True)
+            )
             checking.append(time.process_time() - middle)
             computing.append(middle - begin)
             if verdict != "ok":
@@ -370,7 +372,7 @@ class _Bench:
         millions = nr_records // 1_000_000
         return [
             entry(f"metrics_{millions}m_records_s", min(computing), "s", "lower"),
-            entry(f"physics_{millions}m_records_s", min(checking), "s", "lower"),
+            entry(f"consistency_{millions}m_records_s", min(checking), "s", "lower"),
         ]
 
     def sweep(self) -> dict:

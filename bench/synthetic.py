@@ -3,7 +3,7 @@
 
 Each CPU goes round its own tasks: every slot one task blocks, the one that
 blocked a slot earlier wakes, and the next in line runs. The file obeys every
-rule that metrics/physics.py checks, so both metrics and checks can be timed on it.
+rule that metrics/consistency.py checks, so both metrics and checks can be timed on it.
 """
 
 from __future__ import annotations

@@ -132,9 +132,9 @@ def try_scheduler(source: Path, workloads: list[str], cpus: list[int]) -> list[s
         with tempfile.TemporaryDirectory(prefix="schedlab-upstream-") as out:
             runs = schedlab.run(workloads, str(source), cpus=number, out=out, timeout=TIMEOUT).runs.to_dicts()
         failed = [
-            f"{run['workload']}: {run['error'] or 'consistency ' + run['physics']}"
+            f"{run['workload']}: {run['error'] or 'consistency ' + run['consistency']}"
             for run in runs
-            if run["error"] or run["physics"] != "ok"
+            if run["error"] or run["consistency"] != "ok"
         ]
         cells.append(f"{len(runs) - len(failed)} of {len(runs)}")
         reasons += [f"{number} CPUs, {reason}" for reason in failed]

@@ -51,7 +51,7 @@ LONGEST = (
     "guest",
     "linux",
     "tests/docs/test_reports.py",
-    "tests/python/test_physics_damage.py",
+    "tests/python/test_consistency_damage.py",
     "tests/meta/test_wheel.py",
     "tests/kernel/test_late_ack.py",
     "tests/meta/test_readme.py",

@@ -54,7 +54,7 @@ class Result:
     ----------
     runs : polars.DataFrame
         One row per run: `workload`, `policy`, `host`, `cpus`, `seed`, `status`
-        (`"ok"` or `"failed"`), `error`, `error_kind`, `physics`, three hashes,
+        (`"ok"` or `"failed"`), `error`, `error_kind`, `consistency` (and `physics`, its old name), three hashes,
         `tick_ns`, `directory`, one column `POLICY.KNOB` per knob in the knob's
         unit, and one per metric; `schedlab metrics` explains these, and their
         names end in their units.

@@ -22,7 +22,7 @@ from .metrics.tables import table_of
 _RUN_TEXTS = ("workload", "policy", "host")
 _RUN_COLUMNS = {
     **dict.fromkeys(_RUN_TEXTS, pl.String), "cpus": pl.Int64, "seed": pl.Int64,
-    **dict.fromkeys(("status", "error", "error_kind", "physics", "program_hash", "policy_hash",
+    **dict.fromkeys(("status", "error", "error_kind", "consistency", "physics", "program_hash", "policy_hash",
                      "record_hash"), pl.String),
     "tick_ns": pl.Int64, "directory": pl.String,
 }  # fmt: skip

@@ -563,7 +563,8 @@ class RunResult(_Named, total=False):
     error_kind: str | None
     policy_hash: str | None
     record_hash: str | None
-    physics: str | None
+    consistency: str | None
+    physics: str | None  # the same; deprecated, removed in 0.2
     environment: dict[str, Any]
     started_ns: int | None
     tick_ns: int | None
@@ -631,6 +632,8 @@ def check_results(runs: list[Any], place: str) -> list[RunResult]:
             f"{place}: run {int(index) + 1}: {where}{what}; give what `schedlab run` wrote"
         ) from error
     for number, run in enumerate(runs, 1):
+        if "physics" in run:
+            run.setdefault("consistency", run["physics"])  # its name until 0.1
         if "schema" in run:
             try:
                 RunSpec.from_json(run)

@@ -32,7 +32,7 @@ from types import SimpleNamespace
 
 from schedlab.hosts import guest, guest_build, kernel, kernel_build
 from schedlab.hosts.host import Job
-from schedlab.metrics.physics import Expectations, check
+from schedlab.metrics.consistency import Expectations, check
 from schedlab.metrics.timeline import Timeline
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Records, Stop, read_records, write_records
@@ -471,9 +471,9 @@ def verdict(case: Case, story: Story) -> list[str]:
         named = story.names[answer["task"] - 1] if answer["task"] else None
         if named != head["task"]:
             wrong.append(f"the error is about {named}, not {head['task']}")
-    physics = check(Timeline(story.records), Expectations(tolerance_ns=story.tolerance_ns))
-    if physics != "ok":
-        wrong.append(f"physics: {physics}")
+    consistency = check(Timeline(story.records), Expectations(tolerance_ns=story.tolerance_ns))
+    if consistency != "ok":
+        wrong.append(f"consistency: {consistency}")
     # S30: whatever the policy did, every task ends.
     if answer["nr_exited"] != len(story.names):
         wrong.append(f"{answer['nr_exited']} of {len(story.names)} tasks ended")

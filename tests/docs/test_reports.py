@@ -96,4 +96,4 @@ def test_the_command_works(command, tmp_path, build):
         pytest.skip(f"{void[0]}; repeat it on an idle machine")
     assert done.returncode == 0, f"$ ./lab {command}\n{done.stdout}{done.stderr}"
     shown = done.stdout.replace("\r", "")
-    assert re.search(r"Test \d|Physics: ok|timing|physics|ticks", shown), shown
+    assert re.search(r"Test \d|Consistency: ok|timing|ticks", shown), shown

@@ -117,7 +117,7 @@ def test_the_first_exercise_works_as_printed(image, tmp_path):
     assert "policy: mine slice_ns=10000000\n" in shown
     assert re.search(r"^ +\d+ +\d+ running +\d+ +5 .* ps", niced, re.MULTILINE)
     assert "mine_test on kernel" in compared
-    assert "Physics: ok" in compared
+    assert "Consistency: ok" in compared
     assert re.search(r"Number of switches is (lower|higher) under mine", compared)
     assert "turn_ns" in (tmp_path / "mine.bpf.c").read_text()
 

@@ -18,7 +18,7 @@ import pytest
 from schedlab.hosts import kernel, kernel_build
 from schedlab.hosts.host import Job
 from schedlab.hosts.kernel_boot import Machine, machine_command
-from schedlab.metrics import physics
+from schedlab.metrics import consistency
 from schedlab.metrics.timeline import Timeline
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
@@ -126,14 +126,14 @@ def test_equal_jobs_are_equal_bit_by_bit(play, cpus):
     assert job.records.read_bytes() != records
 
 
-def physics_of(job, program, stated_ns=None):
-    """What physics says of a run of a work-conserving policy, and its records."""
+def consistency_of(job, program, stated_ns=None):
+    """What the consistency check says of a run of a work-conserving policy, and its records."""
     host = kernel.KernelHost()
     rows = program.task_rows
     records = read_records(job.records)
-    return physics.check(
+    return consistency.check(
         Timeline(records),
-        physics.Expectations(
+        consistency.Expectations(
             work_ns=program.work_ns(),
             has_host_work=np.ones(len(rows), bool),
             arrival_ns=rows["arrival_ns"],
@@ -145,10 +145,10 @@ def physics_of(job, program, stated_ns=None):
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 4])
-def test_runs_obey_physics(play, cpus):
+def test_runs_are_consistent(play, cpus):
     outcome, job, program = play(MIXED, "cfs", cpus=cpus)
     assert outcome.error is None
-    verdict, records = physics_of(job, program)
+    verdict, records = consistency_of(job, program)
     assert verdict == "ok"
     assert set(records.events["cpu"].tolist()) == set(range(min(cpus, records.nr_cpus)))
     assert outcome.answer["nr_exited"] == len(program.task_rows)
@@ -159,13 +159,13 @@ def test_the_turns_of_all_other_cpus_pass_within_a_moment(play, root):
     text = (root / "workloads" / "mixed.toml").read_text()
     outcome, job, program = play(text, "rr", cpus=3, tick_ns=10 * MS)
     assert outcome.error is None
-    verdict, records = physics_of(job, program)
+    verdict, records = consistency_of(job, program)
     arrives = records.events[records.events["kind"] == Kind.ARRIVE]
     late_ns = arrives["t_ns"].astype(np.int64)
     late_ns -= program.task_rows["arrival_ns"][arrives["task"] - 1].astype(np.int64)
     assert verdict == "ok"
     # Or the law would hold whatever the host states. (How late the latest is depends on the build.)
-    assert physics_of(job, program, stated_ns=int(late_ns.max()) - 1)[0] != "ok"
+    assert consistency_of(job, program, stated_ns=int(late_ns.max()) - 1)[0] != "ok"
 
 
 def test_one_cpu_has_nobody_to_wait_for():

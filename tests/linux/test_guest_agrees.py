@@ -15,7 +15,7 @@ import pytest
 
 from schedlab.hosts import guest, guest_build
 from schedlab.hosts.sim import SimHost
-from schedlab.metrics import physics
+from schedlab.metrics import consistency
 from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.timeline import Timeline
 from schedlab.records.file import Kind, Stop, read_records, write_records
@@ -90,12 +90,12 @@ def both(answers, agreement, runs, tmp_path_factory):
 
 
 @pytest.mark.parametrize("row", ROWS, ids="-".join)
-def test_guest_obeys_physics(both, runs, row):
+def test_guest_is_consistent(both, runs, row):
     real = Timeline(both[row][0])
     program = runs[row].program
-    verdict = physics.check(
+    verdict = consistency.check(
         real,
-        physics.Expectations(
+        consistency.Expectations(
             work_ns=program.work_ns(),
             has_host_work=np.ones(len(program.task_rows), bool),
             # A timer fires a little late, never early.
@@ -142,7 +142,7 @@ def test_run_hardly_depends_on_what_ran_before_in_its_machine(answers, root, agr
 
 
 def test_two_cpus_share_the_work_and_lose_nothing(guest_parts, root, agreement, runs, tmp_path):
-    """The emulator runs CPUs in turns, so times mean little; physics must hold."""
+    """The emulator runs CPUs in turns, so times mean little; runs must be consistent."""
     run = runs["mix", "rr"]
     (answer,) = play(root, agreement, [run], cpus=2)
     assert (answer.fatal, answer.results, answer.nr_left) == ([], {}, 0)
@@ -150,10 +150,10 @@ def test_two_cpus_share_the_work_and_lose_nothing(guest_parts, root, agreement, 
     write_records(tmp_path / "two.slr", events, nr_cpus=2, tick_ns=guest.TICK_NS, end_ns=end_ns)
     timeline = Timeline(read_records(tmp_path / "two.slr"))
     nr_tasks = len(run.program.task_rows)
-    expected = physics.Expectations(
+    expected = consistency.Expectations(
         work_ns=run.program.work_ns(), has_host_work=np.ones(nr_tasks, bool), tolerance_ns=SWITCH_NS
     )
-    assert physics.check(timeline, expected) == "ok"
+    assert consistency.check(timeline, expected) == "ok"
     assert set(events["cpu"].tolist()) == {0, 1}
     ended = events[(events["kind"] == Kind.STOP) & (events["flags"] == Stop.EXITED)]
     assert len(ended) == nr_tasks

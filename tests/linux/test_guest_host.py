@@ -74,7 +74,7 @@ def runs(guest_parts, workload, bad_policies):
 def test_run_has_records_metrics_and_its_environment(runs):
     for name in ("rr", "mlfq"):
         run = runs[name]
-        assert (run["status"], run["error"], run["physics"]) == ("ok", None, "ok")
+        assert (run["status"], run["error"], run["consistency"]) == ("ok", None, "ok")
         assert run["metrics"]["busy_ns"] > 40_000_000
         # One for each of 32 synchronous calls, and for each message.
         assert run["metrics"]["wakeups"] >= 37
@@ -117,7 +117,7 @@ def test_what_only_linux_takes_runs(runs, root, workload, tmp_path):
     (tmp_path / "round.bpf.o").write_bytes(guest_build.compile_for_bpf(root / "policies" / "rr.bpf.c"))
     policies = [str(tmp_path / name) for name in ("linux.bpf.c", "round.bpf.o")]
     done = do(tmp_path / "out", workload, policies)
-    assert [(run["status"], run["error"], run["physics"]) for run in done.values()] == [
+    assert [(run["status"], run["error"], run["consistency"]) for run in done.values()] == [
         ("ok", None, "ok")
     ] * 2
     # An object has no comment that declares knobs; setting them takes the kernel time.

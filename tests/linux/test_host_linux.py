@@ -240,7 +240,7 @@ def test_without_privileges_what_needs_none_runs_and_the_rest_says_what_it_needs
     assert done.returncode == 1, done.stderr
     runs = {(run["workload"], run["policy"]): run for run in json.loads(done.stdout)["runs"]}
     other = runs["w", "SCHED_OTHER"]
-    assert (other["status"], other["physics"]) == ("ok", "ok")
+    assert (other["status"], other["consistency"]) == ("ok", "ok")
     assert "tracefs" in other["no_records"] or "perf_event" in other["no_records"]
     assert other["metrics"]["wakeup_ns_p99"] is None, "that takes records"
     assert other["metrics"]["turnaround_ns_mean"] > 10_000_000
@@ -469,7 +469,7 @@ def test_work_that_is_not_as_long_as_stated_voids_a_run(tmp_path, run_ms, is_voi
     outcome = Outcome(tally=[noted(end_ns=80_000_000, run_ns=round(run_ms * 1e6))], usage=usage)
     judge = Judge(latency_ns=0, work_conserving=False, tables_folder=None, calibration=None)
     result = judge.verdict(program, tmp_path / "no-records", outcome)
-    assert result["physics"] == "ok"
+    assert result["consistency"] == "ok"
     assert (result["error_kind"], result["metrics"] == {}) == (("void", True) if is_void else (None, False))
     if is_void:
         assert (
@@ -507,7 +507,7 @@ def test_what_tasks_noted_gives_the_metrics_that_it_can():
     assert run["wakeup_ns_p99"] is None
 
 
-def test_who_is_ended_late_at_the_horizon_breaks_no_physics(tmp_path):
+def test_who_is_ended_late_at_the_horizon_is_consistent(tmp_path):
     """As on a busy or an emulated machine, whose runner comes late: the task's clock went on."""
     task = noted(end_ns=None, run_ns=8_000_000, read_ns=8_500_000, late_ns=0)
     (tmp_path / "tasks.jsonl").write_text(json.dumps(task) + "\n" + json.dumps({"end_ns": 5_000_000}) + "\n")

@@ -20,7 +20,7 @@ from linux import event_files as ev
 from schedlab.errors import HostError, RecordError, UnavailableError, UsageError
 from schedlab.hosts.launch import Command, Launcher
 from schedlab.hosts.recorder import Recorder, convert_events, probe, unavailable_reason
-from schedlab.metrics import physics
+from schedlab.metrics import consistency
 from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.timeline import Timeline
 from schedlab.policy.linux_class import parse_class
@@ -152,7 +152,7 @@ def test_a_story_of_two_tasks(convert):
         ("RUN", 500, 1, 0, 0, 0),
         ("STOP", 600, 1, 0, Stop.EXITED, 100),
     ]
-    assert physics.check(Timeline(records)) == "ok"
+    assert consistency.check(Timeline(records)) == "ok"
     assert [(t["pid"], t["parent"], t["priority"]) for t in converted.tasks] == [(10, 0, 120), (11, 1, 110)]
     assert [task["name"] for task in converted.tasks] == ["first", "child"]
     assert converted.have_all_ended and converted.is_whole and records.tick_ns == ev.TICK_NS
@@ -176,7 +176,7 @@ def test_a_window_of_a_recording(convert):
         ("RUN", 0, 2, 1, 0, 0),
     ]
     assert converted.end_ns == 300
-    assert physics.check(Timeline(records), physics.Expectations(horizon_ns=300)) == "ok"
+    assert consistency.check(Timeline(records), consistency.Expectations(horizon_ns=300)) == "ok"
 
 
 def test_only_a_generation_is_meant_and_each_command_is_a_tree_of_its_own(convert):
@@ -313,7 +313,7 @@ def test_everybody_but_the_recorder(convert):
 def test_lost_events_are_counted_and_spoil_the_numbers(convert):
     converted, records = convert([*STORY[:7], ev.event(ev.LOST, 1200, 0, 12), *STORY[9:]])
     assert converted.nr_lost == records.nr_lost == 12
-    assert "12 records were lost" in physics.check(Timeline(records))
+    assert "12 records were lost" in consistency.check(Timeline(records))
 
 
 EVENTS = st.builds(
@@ -335,8 +335,8 @@ def test_any_events_make_a_possible_run(convert_any, events, is_all, origin):
         raw.append(ev.event(kind, t_ns, pid, other, value, cpu=cpu, flags=flags))
     raw.append(ev.event(ev.END, max(t_ns, 1000) + 301))
     converted, records = convert_any(raw, is_all, 1000 + origin)
-    expected = physics.Expectations(horizon_ns=records.end_ns)
-    assert physics.check(Timeline(records), expected) == "ok"
+    expected = consistency.Expectations(horizon_ns=records.end_ns)
+    assert consistency.check(Timeline(records), expected) == "ok"
     assert len(converted.tasks) == len(np.unique(records.events["task"][records.events["task"] > 0]))
     compute_metrics(Timeline(records))
 
@@ -380,7 +380,7 @@ TREE = ["sh", "-c", "for i in 1 2 3; do (sleep 0.02; seq 2000 | sort | tail -1) 
 def test_a_tree_of_processes_is_seen_as_the_kernel_counts_it(may_record, tmp_path):
     with Recorder() as recorder, Launcher() as launcher:
         report, converted, records = record_command(recorder, launcher, tmp_path, TREE)
-    assert physics.check(Timeline(records)) == "ok"
+    assert consistency.check(Timeline(records)) == "ok"
     # The shell, three subshells, and in each a sleep and a pipeline of three;
     # a shell may become the last of its pipeline instead of forking it.
     assert 13 <= len(converted.tasks) <= 16 and converted.have_all_ended
@@ -537,5 +537,5 @@ def test_the_benchmark_converts_what_it_says(root, tmp_path):
     records = read_records(tmp_path / "x.slr")
     assert converted.nr_events == 3000 + bench.NR_TASKS + 1
     assert (len(converted.tasks), converted.nr_repairs, converted.nr_inferred) == (bench.NR_TASKS, 0, 0)
-    assert physics.check(Timeline(records), physics.Expectations(horizon_ns=records.end_ns)) == "ok"
+    assert consistency.check(Timeline(records), consistency.Expectations(horizon_ns=records.end_ns)) == "ok"
     assert int((records.events["kind"] == Kind.RUN).sum()) == 1000

@@ -63,7 +63,7 @@ def recorded(may_record, tmp_path_factory):
 
 def test_a_command_becomes_a_run(recorded):
     folder, run = recorded
-    assert run["status"] == run["physics"] == "ok" or run["status"] == "ok", run["error"]
+    assert run["status"] == run["consistency"] == "ok" or run["status"] == "ok", run["error"]
     assert run["metrics"]["tasks"] == len(run["tasks"]) == 3
     assert run["metrics"]["tasks_ended"] == 3
     assert run["metrics"]["busy_ns"] >= 80_000_000

@@ -29,7 +29,7 @@ _SIMULATED = [
 ]
 #: Last: what survives all else is killed by a digest alone, and the page counts it.
 _GOLDEN_RUNS = [GOLDEN_RUNS]
-_DAMAGE = ["tests/python/test_physics_damage.py", "--suite", "quick"]
+_DAMAGE = ["tests/python/test_consistency_damage.py", "--suite", "quick"]
 _STATS = ["tests/python/test_stats.py"]
 _COMPARE = ["python/schedlab/stats", "python/schedlab/runs", "tests/python/test_compare.py"]
 
@@ -90,7 +90,7 @@ AREAS = {
             "tally": [["tests/python/test_tally.py"]],
         },
         wide=[
-            ["python/schedlab/metrics", "tests/python/test_metrics.py", "tests/python/test_physics.py"],
+            ["python/schedlab/metrics", "tests/python/test_metrics.py", "tests/python/test_consistency.py"],
             _DAMAGE,
         ],
     ),

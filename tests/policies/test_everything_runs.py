@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every listed workload runs under every listed policy, to its end and within physics.
+"""Every listed workload runs under every listed policy, to its end, and is consistent.
 
 What each of them has to show is in the other files of this folder and in
 tests/python/test_workloads.py; here nothing may be missing, or stand still.
@@ -54,7 +54,7 @@ def test_every_workload_runs(runs_of):
     runs = runs_of(WORKLOADS, ["rr"])
     assert [run["workload"] for run in runs] == WORKLOADS
     for run in runs:
-        assert (run["status"], run["physics"], run["error"]) == ("ok", "ok", None)
+        assert (run["status"], run["consistency"], run["error"]) == ("ok", "ok", None)
         assert has_ended(run)
 
 
@@ -71,14 +71,14 @@ def test_every_workload_runs_under_every_policy(runs_of):
     assert len(runs) == len(WORKLOADS) * len(POLICIES)
     for run in runs:
         what = (run["workload"], run["policy"])
-        assert (run["status"], run["physics"]) == ("ok", "ok"), (what, run["error"])
+        assert (run["status"], run["consistency"]) == ("ok", "ok"), (what, run["error"])
         assert has_ended(run), what
 
 
 @pytest.mark.full
 def test_every_option_of_the_reports_runs(runs_of):
     for run in runs_of(OPTIONS, ["credit_report"]):
-        assert (run["status"], run["physics"]) == ("ok", "ok"), (run["workload"], run["error"])
+        assert (run["status"], run["consistency"]) == ("ok", "ok"), (run["workload"], run["error"])
         assert run["metrics"]["tasks_ended"] == run["metrics"]["tasks"]
 
 

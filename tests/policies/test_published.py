@@ -120,7 +120,7 @@ def test_a_scheduler_of_several_files(checkout, tmp_path, simulator, need, monke
     find_compiler.cache_clear()
     lines, result = run(checkout / "scheds/rust/scx_own", tmp_path / "out")
     find_compiler.cache_clear()
-    assert (result["policy"], result["error"], result["physics"]) == ("scx_own", None, "ok")
+    assert (result["policy"], result["error"], result["consistency"]) == ("scx_own", None, "ok")
     assert lines == [
         "answer 42 shared 7",
         "cpus 4 table 1 2",
@@ -286,7 +286,7 @@ def test_a_user_half_decides_on_a_cpu_of_the_machine(tmp_path, simulator):
     workload = str(tmp_path / "two.toml")
     result = schedlab.run(workload, str(source), cpus=1, tick="1ms", out=tmp_path / "out")
     (run,) = result.runs.to_dicts()
-    assert (run["error"], run["physics"]) == (None, "ok")
+    assert (run["error"], run["consistency"]) == (None, "ok")
     log = (tmp_path / "out/two/scx_own/seed-1/policy.log").read_text().splitlines()
     assert result.tasks["task"].to_list() == [1, 2]
     assert run["overhead_ns"] == 50_000 * len(log)

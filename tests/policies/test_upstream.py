@@ -174,7 +174,7 @@ def test_a_checkout_runs_as_published(name, compiler, need, simulator, tmp_path,
         ["mixed", "classics/requests"], str(source), cpus=4, topology="smt=2", out=tmp_path / "out"
     )
     find_compiler.cache_clear()
-    assert [(run["policy"], run["error"], run["physics"]) for run in result.runs.to_dicts()] == [
+    assert [(run["policy"], run["error"], run["consistency"]) for run in result.runs.to_dicts()] == [
         (f"scx_{name}", None, "ok")
     ] * 2
 

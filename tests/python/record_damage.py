@@ -5,7 +5,7 @@ Where an event is told as another, what it entails is told with it: a block that
 as a preemption loses its wake-up, a changed time moves what is bound to it. So a kind
 is seen only by what it is, and not by what it leaves lying about.
 
-Read next: test_physics_damage.py.
+Read next: test_consistency_damage.py.
 """
 
 from __future__ import annotations

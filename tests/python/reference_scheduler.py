@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A scheduler simple enough to be believed: one queue, in Python, no cleverness.
 
-Tests compare schedlab's metrics and physics check with what this makes, so it
+Tests compare schedlab's metrics and consistency check with what this makes, so it
 shares nothing with them but the constants of the record format. Tasks that
 arrive or wake at the moment at which another's turn ends queue up before it.
 """

@@ -94,7 +94,7 @@ def many_slices(folder: Path, *, nr_slices: int, nr_cpus: int = 4, nr_tasks: int
     run = {
         "workload": "turns", "policy": "hand", "host": "sim", "cpus": nr_cpus, "seed": 1,
         "status": "ok", "error": None, "program_hash": "0" * 64, "record_hash": "1" * 64,
-        "physics": "ok", "metrics": metrics.run, "directory": "elsewhere",
+        "consistency": "ok", "physics": "ok", "metrics": metrics.run, "directory": "elsewhere",
     }  # fmt: skip
     (home / "run.json").write_text(json.dumps(run))
     return folder

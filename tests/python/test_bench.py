@@ -364,22 +364,27 @@ def test_the_machine_counts_what_a_process_had():
     assert sum(linux_machine.time_since(before, linux_machine.busy_by_cpu()).values()) >= 300_000_000
 
 
-def test_what_runs_beside_is_shown_and_missed_when_it_ends(build):
+def test_background_commands_are_shown_and_missed_when_they_end(build):
     """A load that has failed at once is none, and nobody was told."""
     argv, cpus = ("sh", "-c", "sleep 0.05"), tuple(sorted(os.sched_getaffinity(0)))[:1]
     plan = BenchPlan(
-        argv, (OTHER,), nr_rounds=2, nr_warmups=0, beside=(("sleep", "17"), ("sh", "-c", "exit 3")), cpus=cpus
+        argv,
+        (OTHER,),
+        nr_rounds=2,
+        nr_warmups=0,
+        background=(("sleep", "17"), ("sh", "-c", "exit 3")),
+        cpus=cpus,
     )
     result = measure(plan)
-    assert [sample["beside_ended"] for sample in result.samples] == [1, 1]
-    (warning,) = [each for each in result.warnings if each["kind"] == "beside"]
-    assert "in 2 of 2 runs a command of --beside had ended" in warning["text"]
+    assert [sample["background_ended"] for sample in result.samples] == [1, 1]
+    (warning,) = [each for each in result.warnings if each["kind"] == "background"]
+    assert "in 2 of 2 runs a command of --background had ended" in warning["text"]
     text = plain_text(result)
     assert text.startswith(
-        f"Command: sh -c 'sleep 0.05'\n         beside sleep 17\n         beside sh -c 'exit 3'\n         on CPU {cpus[0]}\n"
+        f"Command: sh -c 'sleep 0.05'\n         background: sleep 17\n         background: sh -c 'exit 3'\n         on CPU {cpus[0]}\n"
     )
-    quiet = measure(replace(plan, beside=(("sleep", "17"),)))
-    assert not [each for each in quiet.warnings if each["kind"] == "beside"]
+    quiet = measure(replace(plan, background=(("sleep", "17"),)))
+    assert not [each for each in quiet.warnings if each["kind"] == "background"]
 
 
 def test_an_interrupted_measurement_goes_on(build, tmp_path):
@@ -538,7 +543,7 @@ def test_the_command_line(build):
     assert failed.returncode == 1
     for words, code, problem in (
         (("--policy", "SCHED_OTHER", "--style", "html", "--", "true"), 2, "there are table and lkml"),
-        (("--policy", "SCHED_OTHER", "--beside", "'", "--", "true"), 2, "--beside"),
+        (("--policy", "SCHED_OTHER", "--background", "'", "--", "true"), 2, "--background"),
         (("--policy", "SCHED_OTHER", "--timeout", "0", "--", "true"), 2, "longer than 0"),
         (("--policy", "mlfq", "--", "true"), 3, "mlfq"),
     ):

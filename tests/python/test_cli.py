@@ -19,7 +19,7 @@ from schedlab.records.file import hash_file, read_records
 
 RUN_KEYS = [
     "workload", "policy", "host", "cpus", "seed", "status", "error", "program_hash",
-    "policy_hash", "record_hash", "physics", "environment", "metrics",
+    "policy_hash", "record_hash", "consistency", "physics", "environment", "metrics",
 ]  # fmt: skip
 
 BAD_POLICIES = {
@@ -237,7 +237,7 @@ def test_round_robin_by_hand_in_the_simulator(schedlab, simulator, tmp_path):
     assert by_policy["fifo"]["metrics"]["turnaround_ns_mean"] == 8_750_000
     for run in result["runs"]:
         assert set(RUN_KEYS) <= set(run)
-        assert (run["status"], run["physics"], run["host"], run["cpus"]) == ("ok", "ok", "sim", 1)
+        assert (run["status"], run["consistency"], run["host"], run["cpus"]) == ("ok", "ok", "sim", 1)
         folder = tmp_path / run["directory"]
         assert hash_file(folder / "records.slr") == run["record_hash"]
         assert len(read_records(folder / "records.slr").events) > 0
@@ -274,7 +274,7 @@ def test_bad_policies_harm_no_other_run(schedlab, simulator, tmp_path):
     assert list(runs) == ["rr", *bad, "fifo"]
     assert [name for name, run in runs.items() if run["status"] == "ok"] == ["rr", "fifo"]
     for name in bad:
-        assert (runs[name]["metrics"], runs[name]["physics"]) == ({}, None)
+        assert (runs[name]["metrics"], runs[name]["consistency"]) == ({}, None)
         assert runs[name]["error"]
     assert "invalid memory" in runs["crashes"]["error"]
     assert "did not return" in runs["spins"]["error"]
@@ -283,7 +283,7 @@ def test_bad_policies_harm_no_other_run(schedlab, simulator, tmp_path):
     assert "typo.bpf.c:5:" in runs["typo"]["error"]
     status, output, _ = schedlab("run", "mixed", "-p", policies, "--seeds", 1)
     assert status == 1
-    assert "Physics: ok in 2 of 7 runs" in output.splitlines()[0]
+    assert "Consistency: ok in 2 of 7 runs" in output.splitlines()[0]
 
 
 def test_costs_and_topology_reach_the_simulator(schedlab, simulator):
@@ -292,7 +292,7 @@ def test_costs_and_topology_reach_the_simulator(schedlab, simulator):
     costly = ["--cost", "switch_ns=50us", "--cost", "ipi_ns=5us", "--cost", "tick_ns=10us"]
     status, output, _ = schedlab(*arguments, *costly, "--topology", "smt=2")
     run = json.loads(output)["runs"][0]
-    assert (status, run["physics"]) == (0, "ok")
+    assert (status, run["consistency"]) == (0, "ok")
     assert plain["metrics"]["overhead_ns"] == 0
     assert run["metrics"]["overhead_ns"] > 50_000 * 100
 
@@ -310,7 +310,7 @@ def test_the_device_reaches_the_simulator(schedlab, simulator, tmp_path):
             "run", "disk.toml", "-p", "rr", *device, "--io", f"depth={depth}", "--json"
         )
         (run,) = json.loads(output)["runs"]
-        assert (status, run["physics"]) == (0, "ok")
+        assert (status, run["consistency"]) == (0, "ok")
         assert run["io"] == ["latency_ns=1000000", "ns_per_kib=500000", "call_ns=0", f"depth={depth}"]
         makespans[depth] = run["metrics"]["makespan_ns"]
     # Four requests of 1.5 ms: one after the other, or all at once.
@@ -476,7 +476,7 @@ def test_a_run_says_what_its_numbers_say(schedlab, simulator):
     status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq", "--seeds", "8")
     assert status == 0
     assert "Mean response is lower under mlfq" in output
-    assert output.index("Physics: ok") < output.index("what the numbers say")
+    assert output.index("Consistency: ok") < output.index("what the numbers say")
     assert "Holm over" in output
     status, output, _ = schedlab("run", "mixed", "-p", "rr,mlfq,fifo", "--seeds", "8")
     assert re.search(r"Mean response: \S+ ms under rr; better under mlfq .*; worse under fifo", output)
@@ -527,7 +527,7 @@ phases = [{run = "30ms"}]
 def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_path):
     status, output, errors = schedlab("demo", "--seeds", 1)
     assert (status, errors) == (0, "")
-    assert output.startswith("Physics: ok in ")
+    assert output.startswith("Consistency: ok in ")
     assert "mixed on sim, 1 CPU" in output
     for workload in ("report-1/starvation", "report-5/io"):
         assert workload in output

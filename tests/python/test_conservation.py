@@ -50,13 +50,15 @@ def judged(tmp_path, ran_ms, clock):
 def test_numbers_that_the_clock_contradicts_are_withheld(tmp_path):
     assert judged(tmp_path, 1_000, CLOCK)["metrics"]
     wrong = judged(tmp_path, 4.9, CLOCK)
-    assert (wrong["error_kind"], wrong["metrics"]) == ("physics", {}) and "kernel's clock" in wrong["error"]
+    assert (wrong["error_kind"], wrong["metrics"]) == ("consistency", {}) and "kernel's clock" in wrong[
+        "error"
+    ]
 
 
 def test_a_run_in_which_others_had_most_of_the_time_is_void(tmp_path):
     assert taken_from(CLOCK | {"taken_ns": 1_000 * MS}) is None
     void = judged(tmp_path, 1_000, CLOCK | {"taken_ns": 1_001 * MS})
-    assert (void["error_kind"], void["physics"], void["metrics"]) == ("void", "ok", {})
+    assert (void["error_kind"], void["consistency"], void["metrics"]) == ("void", "ok", {})
     assert void["error"].startswith(
         "void: other processes had 1001.0 ms of the CPUs of this run, which had 1000.0 ms itself"
     )

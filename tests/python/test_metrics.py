@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from python.record_files import timeline_of
 from python.reference_scheduler import schedule, work_of
 from schedlab.errors import NotFoundError
-from schedlab.metrics import fairness, physics
+from schedlab.metrics import consistency, fairness
 from schedlab.metrics.dictionary import DICTIONARY, compute_metrics, find_metric
 from schedlab.metrics.fairness import deserved_ns, jain
 from schedlab.metrics.tables import metrics_table, tasks_table
@@ -393,5 +393,5 @@ def test_synthetic_benchmark_records_are_lawful(root):
         round_robin_records(100, nr_cpus=4, nr_tasks=4)
     events = round_robin_records(5000, nr_cpus=4, nr_tasks=40).tolist()
     timeline = timeline_of(events, nr_cpus=4)
-    expected = physics.Expectations(horizon_ns=1, work_conserving=True)
-    assert physics.check(timeline, expected) == "ok"
+    expected = consistency.Expectations(horizon_ns=1, work_conserving=True)
+    assert consistency.check(timeline, expected) == "ok"

@@ -15,7 +15,7 @@ from schedlab.hosts.host import Job
 from schedlab.hosts.sim import SimHost
 from schedlab.measure.recording import import_trace
 from schedlab.measure.replay import load_recorded, program_of
-from schedlab.metrics import physics
+from schedlab.metrics import consistency
 from schedlab.metrics.timeline import Timeline
 from schedlab.model import Machine
 from schedlab.policy.build import build_policy
@@ -96,8 +96,10 @@ def test_another_policy_does_the_same_work_in_another_order(simulate):
     replayed = program_of(first, name="again", source=program)
     other = simulate(replayed, "rr", nr_cpus=1, tick_ns=loaded.tick_ns)
     assert schedule(other) != schedule(first)
-    expected = physics.Expectations(work_ns=replayed.work_ns(), arrival_ns=replayed.task_rows["arrival_ns"])
-    assert physics.check(Timeline(other), expected) == "ok"
+    expected = consistency.Expectations(
+        work_ns=replayed.work_ns(), arrival_ns=replayed.task_rows["arrival_ns"]
+    )
+    assert consistency.check(Timeline(other), expected) == "ok"
 
 
 def ops_of(program, pid):
@@ -294,6 +296,6 @@ def test_a_replay_that_does_not_do_what_was_recorded_says_so_and_predicts_nothin
     ], nr_cpus=2, tick_ns=4 * MS)  # fmt: skip
     plan = make_plan([load_recorded(tmp_path)], ["fifo"], tmp_path / "out", cpus=1, keep_parquet=False)
     run = run_plan(plan).runs[0]
-    assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", "physics", {})
+    assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", "consistency", {})
     assert "80000002 ns were not replayed" in run["error"] and "1 of 2 tasks never start" in run["error"]
     assert run_plan(replace(plan, machine=Machine(cpus=2))).is_good

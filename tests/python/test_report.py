@@ -234,7 +234,7 @@ def test_too_many_slices_are_cut_at_a_moment_and_it_is_said(runs):
 
 def test_verdict_failures_and_warnings_stand_above_the_numbers(page):
     first = page.index("<table")
-    assert 0 < page.index("Physics: ok in 12 of 18 runs.") < first
+    assert 0 < page.index("Consistency: ok in 12 of 18 runs.") < first
     assert 0 < page.index("Failed: broken on every workload") < first
     # The compiler's words, but as text.
     assert "int &lt;script&gt; oops;" in page[:first]
@@ -313,7 +313,7 @@ def test_only_failed_runs_still_make_a_page(simulator, tmp_path):
     runs = make_runs(tmp_path, policies=(), nr_seeds=1, is_broken=True)
     write_report(runs, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
-    assert "Failed: broken" in text and "Physics: ok" not in text
+    assert "Failed: broken" in text and "Consistency: ok" not in text
 
 
 def test_a_name_that_is_markup_stays_a_name(simulator, tmp_path):

@@ -311,7 +311,7 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
     assert first["interval"][0] <= first["ours"] <= first["interval"][1] < 1
     assert len(first["runs"]) == 6
     for directory in first["runs"]:
-        assert json.loads((Path(directory) / "run.json").read_text())["physics"] == "ok"
+        assert json.loads((Path(directory) / "run.json").read_text())["consistency"] == "ok"
     assert (lacking["verdict"], lacking["reason"]) == (UNTESTED, "no commit of its code contains it")
     assert made.left_out == {"two": "part of --full"}
     assert json.loads((made.folder / "claims.json").read_text())["claims"] == made.as_json()

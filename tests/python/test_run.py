@@ -266,7 +266,7 @@ def only_run(tmp_path, write, with_host, **fields):
 def test_a_good_run_has_numbers_and_tables(tmp_path, with_host):
     run, result = only_run(tmp_path, first_in_first_out, with_host)
     assert run["started_ns"] is None  # virtual time: no run is before another
-    assert (run["status"], run["physics"], run["error"]) == ("ok", "ok", None)
+    assert (run["status"], run["consistency"], run["error"]) == ("ok", "ok", None)
     assert run["metrics"]["turnaround_ns_mean"] == 8.75 * MS
     assert result.is_good
     import polars as pl
@@ -278,11 +278,11 @@ def test_a_good_run_has_numbers_and_tables(tmp_path, with_host):
     assert table.filter(pl.col("metric") == "makespan_ns")["value"].to_list() == [13 * MS]
 
 
-def test_broken_physics_withholds_every_number(tmp_path, with_host):
+def test_an_impossible_run_withholds_every_number(tmp_path, with_host):
     run, result = only_run(tmp_path, lambda job: first_in_first_out(job, lie_ns=1000), with_host)
     assert run["status"] == "failed"
-    assert "task 1 claims 5000000 ns of CPU time" in run["physics"]
-    assert run["physics"] in run["error"]
+    assert "task 1 claims 5000000 ns of CPU time" in run["consistency"]
+    assert run["consistency"] in run["error"]
     assert run["metrics"] == {}
     assert not (Path(run["directory"]) / "metrics.parquet").exists()
     assert not result.is_good
@@ -299,7 +299,7 @@ def test_work_that_was_not_done_is_seen(tmp_path, with_host):
         write_records(job.records, events, nr_cpus=1)
 
     run, _ = only_run(tmp_path, half, with_host)
-    assert "task 1 received 1000000 ns of CPU time, but its program is 5000000 ns" in run["physics"]
+    assert "task 1 received 1000000 ns of CPU time, but its program is 5000000 ns" in run["consistency"]
 
 
 def test_a_truncated_record_file_fails_its_run(tmp_path, with_host):
@@ -325,7 +325,7 @@ def test_a_failed_run_is_named_and_not_judged(tmp_path, with_host):
 
     run, _ = only_run(tmp_path, fail, with_host)
     assert run["error"] == "runnable task stall (task 3 is 'C')"
-    assert (run["error_kind"], run["physics"], run["metrics"]) == ("stall", None, {})
+    assert (run["error_kind"], run["consistency"], run["metrics"]) == ("stall", None, {})
 
 
 def test_a_policy_that_does_not_compile_fails_only_its_own_runs(tmp_path, with_host):

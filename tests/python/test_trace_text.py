@@ -17,7 +17,7 @@ from schedlab.hosts.host import Job
 from schedlab.hosts.recorder import convert_events
 from schedlab.hosts.sim import SimHost
 from schedlab.measure.recording import import_trace
-from schedlab.metrics import physics
+from schedlab.metrics import consistency
 from schedlab.metrics.timeline import Timeline
 from schedlab.plots.trace import write_trace
 from schedlab.policy.build import build_policy
@@ -263,8 +263,8 @@ def test_whatever_is_read_is_possible_or_refused(folder, lines, damage):
     assert is_events(folder / "x.slev")
     convert_events(folder / "x.slev", folder / "x.slr")
     records = read_records(folder / "x.slr")
-    expected = physics.Expectations(horizon_ns=max(records.end_ns, 1))
-    assert records.end_ns == 0 or physics.check(Timeline(records), expected) == "ok"
+    expected = consistency.Expectations(horizon_ns=max(records.end_ns, 1))
+    assert records.end_ns == 0 or consistency.check(Timeline(records), expected) == "ok"
     assert np.all(records.events["cpu"] < records.nr_cpus)
 
 
@@ -294,7 +294,7 @@ def test_a_tools_own_file_is_told_from_its_text(tmp_path, raw, command):
 def test_what_the_tools_really_print_becomes_a_run(tmp_path, tool):
     """`sh -c '(seq 300 | sort -r | tail -1) & wait'` on two CPUs of Debian's 7.2, recorded by the tool."""
     run = import_trace(Path(__file__).parent / "traces" / f"{tool}.txt", tmp_path / "run")
-    assert (run["status"], run["physics"], run["cpus"]) == ("ok", "ok", 2)
+    assert (run["status"], run["consistency"], run["cpus"]) == ("ok", "ok", 2)
     names = {task["name"] for task in run["tasks"]}
     assert {"sh", "seq", "sort", "tail"} <= names
     # Each of the pipeline begins and ends in it.

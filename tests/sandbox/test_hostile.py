@@ -131,7 +131,7 @@ def test_sandbox_is_the_simulators(tmp_path):
         run_plan(make_plan(["mixed"], ["rr"], tmp_path / str(yes), sandbox=yes)).runs[0]
         for yes in (False, True)
     ]
-    assert [(run["host"], run["is_sandboxed"], run["physics"]) for run in runs] == [
+    assert [(run["host"], run["is_sandboxed"], run["consistency"]) for run in runs] == [
         ("sim", False, "ok"),
         ("sim", True, "ok"),
     ]

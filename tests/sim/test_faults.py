@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from player.build_program import Program, Task, every_verb
-from schedlab.metrics.physics import Expectations, check
+from schedlab.metrics.consistency import Expectations, check
 from schedlab.metrics.timeline import Timeline
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import read_records

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Random workloads under every policy: nothing lost, physics holds, runs repeat.
+"""Random workloads under every policy: nothing lost, runs are consistent and repeat.
 
 Hypothesis builds workloads that can always end: locks are taken one at a time,
 every byte sent is received, barriers have as many parties as tasks that reach
@@ -126,7 +126,7 @@ def workload_texts(draw):
         phases = [{lock = "one"}, {run = "2ms"}, {unlock = "one"}, {lock = "two"}, {run = "1ms"}, {unlock = "two"}]
         """)
     tick = draw(st.sampled_from(["1ms", "4ms", "10ms"]))
-    head = f'[workload]\ntitle = "random"\nquestion = "does physics hold?"\ntick = "{tick}"\n'
+    head = f'[workload]\ntitle = "random"\nquestion = "is it consistent?"\ntick = "{tick}"\n'
     return "\n".join([head, objects, user, *tasks, meeting])
 
 
@@ -172,7 +172,7 @@ def policies():
 OVERTAKEN = """
 [workload]
 title = "random"
-question = "does physics hold?"
+question = "is it consistent?"
 tick = "1ms"
 
 [[lock]]
@@ -247,7 +247,7 @@ phases = [{run = "13us"}, {sleep = "2ms"}]
     seed=262,
 )
 @given(text=workload_texts(), machine=machines(), seed=st.integers(0, 2**32))
-def test_physics_holds_and_runs_repeat(host, policies, tmp_path_factory, text, machine, seed):
+def test_consistency_holds_and_runs_repeat(host, policies, tmp_path_factory, text, machine, seed):
     sim, session = host
     nr_cpus, options = machine
     folder = tmp_path_factory.mktemp("random")
@@ -284,8 +284,8 @@ def test_physics_holds_and_runs_repeat(host, policies, tmp_path_factory, text, m
             wakeup_ns=cost_ns(job, "wakeup_ns"),
         )
         verdict = judge.verdict(program, records, outcome)
-        assert verdict["physics"] == "ok", (
-            f"{name} on {nr_cpus} CPUs {options}, seed {seed}: {verdict['physics']}\n{text}"
+        assert verdict["consistency"] == "ok", (
+            f"{name} on {nr_cpus} CPUs {options}, seed {seed}: {verdict['consistency']}\n{text}"
         )
         assert verdict["metrics"]["tasks_ended"] == len(program.task_rows), f"{name} lost a task\n{text}"
     for file in Path(folder).iterdir():

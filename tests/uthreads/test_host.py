@@ -2,7 +2,7 @@
 """What a run on user threads says about the machine it was done on.
 
 How it measures CPU time is in the environment, for every run alike; for how long other
-processes had its CPUs each run measures, and metrics/physics.py judges by that: an idle CPU
+processes had its CPUs each run measures, and metrics/consistency.py judges by that: an idle CPU
 beside a waiting task is no fault of a policy's where the machine had taken the CPU.
 """
 
@@ -100,7 +100,7 @@ def test_a_run_measures_what_other_processes_took(host, run, busy_cpu):
         has_exact_work=host.has_exact_work,
         calibration=host.calibration(job),
     )
-    assert judge.verdict(program, job.records, outcome)["physics"] == "ok"
+    assert judge.verdict(program, job.records, outcome)["consistency"] == "ok"
 
 
 def test_a_run_that_begins_without_its_cpu_says_so(run, tmp_path, monkeypatch):

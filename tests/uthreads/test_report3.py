@@ -109,7 +109,7 @@ def problem(host, session, built, run: int, folder) -> str | None:
         calibration=host.calibration(job),
     )
     verdict = judge.verdict(program, records, outcome)
-    return None if verdict["physics"] == "ok" else f"{where}: {verdict['error']}"
+    return None if verdict["consistency"] == "ok" else f"{where}: {verdict['error']}"
 
 
 @pytest.mark.full

@@ -53,7 +53,7 @@ _OF_POLICY = {"policy": "error", "crash": "error", "spin": "error", "stall": "st
 
 def broken_by(kind: str | None, text: str) -> str | None:
     """The property that a failed run breaks, by its `error_kind` and message; None: it is no policy's fault."""
-    if kind == "physics":
+    if kind == "consistency":
         return "work" if "declares itself work-conserving" in text else "consistency"
     return _OF_POLICY.get(kind or "")
 
@@ -252,7 +252,7 @@ class Laboratory:
         if verdict["error"] is None:
             return None
         text = verdict["error"].partition("withheld: ")[2] or verdict["error"]
-        return Finding(broken_by("physics", text) or "consistency", text, horizon_ns)
+        return Finding(broken_by("consistency", text) or "consistency", text, horizon_ns)
 
     def _worse(self, world: World, metrics: dict[str, Any]) -> Finding | None:
         """Whether the other policy does better in this world."""

@@ -44,7 +44,7 @@ def bench(
     ],
     runs: Annotated[int, typer.Option(min=1, max=100_000, help="Samples of each policy.")] = 10,
     warmups: Annotated[int, typer.Option(min=0, max=1000, help="Rounds before those, thrown away.")] = 1,
-    beside: Annotated[
+    background: Annotated[
         list[str],
         typer.Option(
             metavar="COMMAND", help="Runs at the same time, as the shell would split it; may be given again."
@@ -78,7 +78,7 @@ def bench(
 
     if style not in ("table", "lkml"):
         raise UsageError(f"--style {style}: there is no such style; there are table and lkml")
-    plan = _plan(command, policy, runs, warmups, beside, cpus, timeout, seed, recorded)
+    plan = _plan(command, policy, runs, warmups, background, cpus, timeout, seed, recorded)
     progress = None if as_json or not sys.stderr.isatty() else _show_progress
     result = measure(plan, folder=out, on_sample=progress)
     if as_json:
@@ -91,7 +91,7 @@ def bench(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _plan(command, policy, runs, warmups, beside, cpus, timeout, seed, recorded):
+def _plan(command, policy, runs, warmups, background, cpus, timeout, seed, recorded):
     """Check the words of a command line."""
     import shlex
 
@@ -100,11 +100,11 @@ def _plan(command, policy, runs, warmups, beside, cpus, timeout, seed, recorded)
 
     names = [name.strip() for given in policy for name in given.split(",") if name.strip()]
     try:
-        others = tuple(tuple(shlex.split(words)) for words in beside)
+        others = tuple(tuple(shlex.split(words)) for words in background)
     except ValueError as error:
-        raise UsageError(f"--beside: {error}; quote it as for a shell") from error
+        raise UsageError(f"--background: {error}; quote it as for a shell") from error
     if () in others:
-        raise UsageError("--beside '': name a command")
+        raise UsageError("--background '': name a command")
     timeout_ns = parse_duration(timeout, place="--timeout")
     if timeout_ns <= 0:
         raise UsageError(f"--timeout {timeout}: it must be longer than 0")

@@ -55,7 +55,7 @@ class Soak:
 
 SOAKS = {
     "properties": Soak(
-        about="random workloads on random machines under every policy: physics, nothing lost, exact repeats",
+        about="random workloads on random machines under every policy: consistency, nothing lost, exact repeats",
         arguments=("tests/sim/test_properties.py",),
         variable="SCHEDLAB_EXAMPLES",
         default=5000,

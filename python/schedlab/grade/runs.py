@@ -248,7 +248,7 @@ class Bench:
         fact = Fact(graded.name, variant)
         columns: list[dict[str, Any]] = []
         found = self._judged(program, job, outcome, columns, is_idle_held=needs.has_idle)
-        if found["error_kind"] == "physics" and " beside " in found["error"] and needs.has_idle:
+        if found["error_kind"] == "consistency" and " beside " in found["error"] and needs.has_idle:
             fact.idle = found["error"].partition("withheld: ")[2]
             found = self._judged(program, job, outcome, columns, is_idle_held=False)
         if found["error"] is not None:

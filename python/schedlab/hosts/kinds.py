@@ -4,7 +4,7 @@
     RealTimeHost   this machine's own CPUs, which others use, too
     EmulatedHost   a machine in QEMU: CPUs by turns, or real time
 
-Must stay true: what a host states here is what metrics/physics.py holds its records to.
+Must stay true: what a host states here is what metrics/consistency.py holds its records to.
 Read next: uthreads.py, a host in real time; kernel.py, one that is emulated.
 """
 

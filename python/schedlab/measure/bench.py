@@ -73,7 +73,7 @@ class BenchPlan:
         Samples of each class.
     nr_warmups : int
         Rounds before those, which are thrown away.
-    beside : tuple of tuple of str
+    background : tuple of tuple of str
         Commands that run at the same time, under the same class.
     cpus : tuple of int
         CPUs that all of them may use; empty: all.
@@ -89,7 +89,7 @@ class BenchPlan:
     classes: tuple[LinuxClass, ...]
     nr_rounds: int = 10
     nr_warmups: int = 1
-    beside: tuple[tuple[str, ...], ...] = ()
+    background: tuple[tuple[str, ...], ...] = ()
     cpus: tuple[int, ...] = ()
     timeout_ns: int = 60_000_000_000
     seed: int = 1
@@ -100,7 +100,7 @@ class BenchPlan:
         return {
             "command": list(self.argv), "policies": [each.name for each in self.classes],
             "rounds": self.nr_rounds, "warmups": self.nr_warmups,
-            "beside": [list(argv) for argv in self.beside], "cpus": list(self.cpus),
+            "background": [list(argv) for argv in self.background], "cpus": list(self.cpus),
             "timeout_ns": self.timeout_ns, "seed": self.seed, "recorded": self.nr_recorded,
         }  # fmt: skip
 
@@ -117,7 +117,7 @@ class BenchResult:
         See `hosts.linux_machine.describe_machine`.
     samples : list of dict
         In the order of the runs: `policy`, `round`, `order` (position after the warm-ups),
-        `exit_code`, `signal`, `has_timed_out`, `beside_ended` (how many commands beside it
+        `exit_code`, `signal`, `has_timed_out`, `background_ended` (how many background commands
         had ended by themselves before it), `stderr` (its last lines, where the run failed),
         `cpus_busy_ns`, `cpus_own_ns`, `cpus_steal_ns` and `cpus_available_ns` (all processes',
         our commands', a hypervisor's and the whole time of the CPUs during the run), the figures of `FIGURES`, and those that the command prints about itself (own_figures.py).
@@ -282,9 +282,9 @@ def _has_failed(report: dict) -> bool:
 
 
 def _commands(plan: BenchPlan, each: LinuxClass, errors: Path, output: Path | None = None) -> list[Command]:
-    """The measured command, and those beside it."""
+    """The measured command, and those in the background."""
     return [Command(plan.argv, each, plan.cpus, output, errors)] + [
-        Command(argv, each, plan.cpus) for argv in plan.beside
+        Command(argv, each, plan.cpus) for argv in plan.background
     ]
 
 
@@ -305,11 +305,11 @@ def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher, errors: Pat
 
 
 def _first(answer: dict) -> dict:
-    """Report of the measured command, and how many beside it had ended by themselves before."""
-    first, *beside = answer["commands"]
+    """Report of the measured command, and how many in the background had ended by themselves before."""
+    first, *background = answer["commands"]
     return first | {
-        "nr_beside_ended": sum(not each["was_ended"] for each in beside),
-        "beside_cpu_ns": sum(sum(_cpu_ns(each)) for each in beside),
+        "nr_background_ended": sum(not each["was_ended"] for each in background),
+        "background_cpu_ns": sum(sum(_cpu_ns(each)) for each in background),
     }
 
 
@@ -329,7 +329,7 @@ def _cpu_times(plan: BenchPlan, report: dict, busy: dict[int, int], steal: dict[
     return {
         "cpus_busy_ns": sum(busy[cpu] for cpu in cpus),
         "cpus_steal_ns": sum(steal.get(cpu, 0) for cpu in cpus),
-        "cpus_own_ns": sum(_cpu_ns(report)) + report["beside_cpu_ns"],
+        "cpus_own_ns": sum(_cpu_ns(report)) + report["background_cpu_ns"],
         "cpus_available_ns": len(cpus) * (report["tree_end_ns"] - report["start_ns"]),
     }
 
@@ -353,7 +353,7 @@ def _refuse_forks(plan: BenchPlan, launcher: Launcher) -> None:
     deadline = [each for each in plan.classes if each.runtime_ns]
     if not deadline:
         return
-    for argv in (plan.argv, *plan.beside):
+    for argv in (plan.argv, *plan.background):
         trial = Command(argv, parse_class("SCHED_OTHER"), plan.cpus)
         answer = launcher.run([trial], timeout_ns=plan.timeout_ns, is_trial=True)
         if answer["commands"][0]["forks"]:
@@ -375,7 +375,7 @@ def _sample(report: dict, each: LinuxClass, index: int, number: int) -> dict:
         "exit_code": report["exit_code"],
         "signal": report["signal"],
         "has_timed_out": report["has_timed_out"],
-        "beside_ended": report["nr_beside_ended"],
+        "background_ended": report["nr_background_ended"],
         "wall_ns": wall_ns,
         "user_ns": user_ns,
         "system_ns": system_ns,
@@ -479,12 +479,12 @@ def _summarise(result: BenchResult, confidence: float) -> None:
         }
         result.comparisons.append({"before": names[0], "after": name, "figures": decided})
     decide((m for each in result.comparisons for m in each["figures"].values()), confidence=confidence)
-    alone = [sample for sample in result.samples if sample.get("beside_ended")]
+    alone = [sample for sample in result.samples if sample.get("background_ended")]
     if alone:
         result.warnings.append(
             {
-                "kind": "beside",
-                "text": f"in {len(alone)} of {len(result.samples)} runs a command of --beside had ended before "
+                "kind": "background",
+                "text": f"in {len(alone)} of {len(result.samples)} runs a command of --background had ended before "
                 "the measured one",
                 "hint": "try it by itself; give one that goes on for longer",
             }

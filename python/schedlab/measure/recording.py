@@ -6,7 +6,7 @@
 are those of every other host, so that all that reads runs reads this one. Of a
 recording that did not go well DIR/events.slev stays, which `schedlab import` reads.
 
-Must stay true: a recording is judged by physics as a simulation is; one that is
+Must stay true: a recording is checked for consistency as a simulation is; one that is
 not whole says so and shows no numbers, but its records can be drawn.
 Read next: hosts/recorder.py, which drives the recorder; replay.py.
 """
@@ -30,7 +30,7 @@ from ..errors import NotFoundError, RecordError, SchedlabError, UsageError
 from ..hosts.launch import Command, Launcher
 from ..hosts.linux_machine import describe_machine, steal_by_cpu, steal_since
 from ..hosts.recorder import Captured, Converted, Recorder, convert_events
-from ..metrics import physics
+from ..metrics import consistency
 from ..metrics.dictionary import compute_metrics
 from ..metrics.disturbance import disturbance
 from ..metrics.tables import metrics_table, tasks_table
@@ -382,7 +382,7 @@ def _blank_run(out: Path, subject: Subject, converted: Converted) -> dict:
         "workload": subject.name, "title": subject.title, "question": "What did Linux do with it?",
         "policy": subject.policy, "host": "linux", "cpus": converted.nr_cpus, "seed": 1,
         "status": "failed", "error": None, "error_kind": None, "program_hash": "", "policy_hash": None,
-        "record_hash": None, "physics": None,
+        "record_hash": None, "consistency": None, "physics": None,
         "environment": {
             "schedlab": __version__, "python": platform.python_version(), "system": platform.platform(),
             "machine": platform.machine(), "compiler": None, **describe_machine(),
@@ -406,20 +406,21 @@ def _write_table(table, path: Path, compression: str) -> None:
 
 
 def _judge(run: dict, out: Path, converted: Converted, steal_ns: dict[int, int] | None) -> None:
-    """Physics first; then the tables, and numbers only if all is well."""
+    """The consistency check first; then the tables, and numbers only if all is well."""
     import polars as pl
 
     records = read_records(out / "records.slr")
     timeline = Timeline(records)
     run["record_hash"] = hash_file(out / "records.slr")
     horizon_ns = 0 if converted.have_all_ended else records.end_ns
-    run["physics"] = physics.check(timeline, physics.Expectations(horizon_ns=horizon_ns))
+    run["consistency"] = consistency.check(timeline, consistency.Expectations(horizon_ns=horizon_ns))
+    run["physics"] = run["consistency"]  # deprecated
     _write_table(records_table(records), out / "records.parquet", "lz4")
     names = np.array([task["name"] or f"pid-{task['pid']}" for task in converted.tasks])
     classes = np.unique(names, return_inverse=True)[1] if len(names) else names
-    if run["physics"] != "ok":
-        run["error"] = f"the recording breaks physics, so its numbers are withheld: {run['physics']}"
-        run["error_kind"] = "physics"
+    if run["consistency"] != "ok":
+        run["error"] = f"the recording is impossible, so its numbers are withheld: {run['consistency']}"
+        run["error_kind"] = "consistency"
         return
     weight = np.array([layout.weight_of_priority(task["priority"]) for task in converted.tasks], np.int64)
     metrics = compute_metrics(timeline, weight=weight)

@@ -32,7 +32,7 @@ import numpy as np
 
 from ..errors import NotFoundError, RecordError, did_you_mean
 from ..metrics.conservation import STILL_RUNNABLE_NS
-from ..metrics.physics import check
+from ..metrics.consistency import check
 from ..metrics.timeline import Timeline
 from ..program import layout
 from ..program.file import Program, StringTable, find_program, program_bytes, read_program
@@ -248,7 +248,7 @@ def program_of(
     Parameters
     ----------
     records : Records
-        A run that obeys physics.
+        A run that passed the consistency check.
     name : str
         Of the workload.
     source : Program, optional

@@ -5,7 +5,7 @@ On threads of a process the tasks' CPU time is computed, from a counter and from
 other processes were found to have had. The kernel's own clock of these threads says
 what it must add up to.
 
-A replay that gives a task more than it had invents CPU time, which physics.py
+A replay that gives a task more than it had invents CPU time, which consistency.py
 refuses; one that ends before its tasks have had what was recorded has not done
 the recorded work, and predicts nothing about it.
 

@@ -21,7 +21,7 @@ all blocked; which of two lock holders woke a task, where both are at an UNLOCK;
 task that was preempted at a tick just where it would have waited.
 
 Invariant: everything is sorted once; no step loops over records in Python.
-Read next: program/unroll.py; physics.py, whose laws come first.
+Read next: program/unroll.py; consistency.py, whose checks come first.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def follow(timeline: Timeline, course: Course) -> Violation | None:
     Parameters
     ----------
     timeline : Timeline
-        A run that obeys the laws of physics.py.
+        A run that passes consistency.py.
     course : Course
         Its program.
 

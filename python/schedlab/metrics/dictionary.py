@@ -8,7 +8,7 @@ observed (nearest rank), so that equal records give equal numbers everywhere.
 Must stay true: every name in the result is in `DICTIONARY`, with its unit and
 formula. Ten million records take less than five seconds.
 Read next: fairness.py for the one metric that needs more than arithmetic, then
-tables.py; physics.py, which decides whether the numbers may be believed.
+tables.py; consistency.py, which decides whether the numbers may be believed.
 """
 
 from __future__ import annotations
@@ -335,7 +335,7 @@ def compute_metrics(timeline: Timeline, *, weight: ArrayLike | None = None) -> R
 
     Notes
     -----
-    Not valid when records were lost, or when physics.check finds a violation:
+    Not valid when records were lost, or when consistency.check finds a violation:
     check first. Waits and latencies still open when the run ends count in
     `wait_ns` and `starvation_ns` up to that moment, but not as wake-ups. A
     weight that changes during the run counts with its first value.

@@ -116,7 +116,7 @@ def counted_disturbance(*, busy_ns: int, own_ns: int, steal_ns: int, available_n
     busy_ns : int
         What all processes and interrupts had of the CPUs that the commands might use.
     own_ns : int
-        What the commands had, those of `--beside` included.
+        What the commands had, those of `--background` included.
     steal_ns : int
         What a hypervisor took of these CPUs.
     available_ns : int

@@ -6,7 +6,7 @@ CPU time, its waiting and its switches (getrusage, schedstat), for which no user
 a privilege. That gives most metrics; what needs the single events, such as wake-up
 latency, is not known then.
 
-Must stay true: impossible figures are found here as physics.py finds impossible
+Must stay true: impossible figures are found here as consistency.py finds impossible
 records, and give no numbers.
 Read next: runs/judge.py, which asks for this where there are no records.
 """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Put the events of a run in order of task and of CPU, once, for all who need it.
 
-Metrics ask "what did this task do next", physics also asks "what did this CPU
+Metrics ask "what did this task do next", the consistency check also asks "what did this CPU
 do next". Both orders are one stable radix sort each; everything after them is
 arithmetic on neighbours, which is why ten million records take seconds.
 
 Must stay true: within a task, and within a CPU, events keep their file order.
-Read next: dictionary.py, then physics.py.
+Read next: dictionary.py, then consistency.py.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def cut_spans(cpus: Ordered, *, nr_cpus: int, end_ns: int) -> Spans:
 
     Notes
     -----
-    Valid only when RUN and STOP alternate on each CPU, which physics.py checks.
+    Valid only when RUN and STOP alternate on each CPU, which consistency.py checks.
     """
     is_overhead = cpus.kind == Kind.OVERHEAD
     spent = np.cumsum(np.where(is_overhead, cpus.arg, 0).astype(np.int64))

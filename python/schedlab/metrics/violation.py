@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A broken law: when it was first seen, and the sentence that says so.
 
-Read next: physics.py and course.py, which find them.
+Read next: consistency.py and course.py, which find them.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def intervals(records: Records, *, begin_ns: int = 0, end_ns: int | None = None)
     Parameters
     ----------
     records : Records
-        A run that passed the physics check.
+        A run that passed the consistency check.
     begin_ns : int, default 0
         Start of the window in nanoseconds since the run began.
     end_ns : int, optional
@@ -120,7 +120,7 @@ def draw_text(
     Parameters
     ----------
     records : Records
-        A run that passed the physics check.
+        A run that passed the consistency check.
     names : mapping of int to str
         Names of the tasks by pid.
     begin_ns, end_ns : int
@@ -205,7 +205,7 @@ def draw_svg(
     Parameters
     ----------
     records : Records
-        A run that passed the physics check.
+        A run that passed the consistency check.
     names : mapping of int to str
         Names of the tasks by pid.
     begin_ns, end_ns : int

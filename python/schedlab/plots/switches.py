@@ -127,7 +127,7 @@ def linux_events(records: Records) -> Iterator[Switch | Wakeup | Note]:
     Parameters
     ----------
     records : Records
-        The run. RUN and STOP must alternate on each CPU, which `metrics.physics.check`
+        The run. RUN and STOP must alternate on each CPU, which `metrics.consistency.check`
         establishes.
 
     Yields

@@ -2,9 +2,9 @@
 """How much CPU time the tasks of a program declare, without running it.
 
 Loops are multiplied out, tables of drawn values are summed as often as they are
-used. The physics check compares the result with what a run says it did.
+used. The consistency check compares the result with what a run says it did.
 
-Read next: metrics/physics.py, which uses it.
+Read next: metrics/consistency.py, which uses it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ computed from it. Parquet is derived, for people's tools.
 
 Must stay true: a file that `read_records` accepts has known kinds, CPUs in
 range, times that never go backward and the count that its END record promises.
-Whether the events make *sense* is the business of metrics/physics.py.
+Whether the events make *sense* is the business of metrics/consistency.py.
 Read next: metrics/timeline.py, which orders the events by task and by CPU.
 """
 

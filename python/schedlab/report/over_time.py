@@ -71,7 +71,7 @@ def slices_of(timeline: Timeline, *, nr_max: int = SLICES_MAX) -> Slices:
     Parameters
     ----------
     timeline : Timeline
-        A run that passed the physics check.
+        A run that passed the consistency check.
     nr_max : int, default 250,000
         How many stretches to keep, the earliest ones.
 
@@ -259,7 +259,7 @@ def fairness_so_far(
     Parameters
     ----------
     timeline : Timeline
-        A run that passed the physics check.
+        A run that passed the consistency check.
     weight : array_like of int, shape (n_program_tasks,), optional
         Weight of the task with pid i + 1; default: all equal.
     nr_steps : int
@@ -315,7 +315,7 @@ def chart_of(timeline: Timeline, names: Mapping[int, str], *, nr_max: int) -> di
     Parameters
     ----------
     timeline : Timeline
-        A run that passed the physics check.
+        A run that passed the consistency check.
     names : mapping of int to str
         Names of tasks by pid.
     nr_max : int

@@ -75,7 +75,7 @@ def nr(count: int, word: str) -> str:
 
 
 def verdict(sections: Sequence[Section]) -> str:
-    """Say first whether the numbers may be believed: physics, failures, warnings, notes.
+    """Say first whether the numbers may be believed: consistency, failures, warnings, notes.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def verdict(sections: Sequence[Section]) -> str:
     if good:
         rest = "" if not failed else f" The other {len(failed)} failed and have no numbers."
         parts.append(
-            f'<div class="box good" id="physics"><p><strong>Physics: ok in {good:,} of {nr(total, "run")}.'
-            f"</strong> CPU time adds up, no task was on two CPUs or lost, no policy idled against "
-            f"its word.{rest}</p></div>"
+            f'<div class="box good" id="consistency"><p><strong>Consistency: ok in {good:,} of {nr(total, "run")}.'
+            f"</strong> CPU time adds up, no task was on two CPUs or lost, no CPU stayed idle beside "
+            f"waiting tasks where its policy declares otherwise.{rest}</p></div>"
         )
     parts += _failures(failed)
     refused = [c for s in sections for c in s.comparisons if c["error"]]
@@ -245,7 +245,7 @@ def table(section: Section, names: Sequence[str], *, caption: str) -> str:
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table, scrolls sideways">'
         f'<table><caption>{escape(caption)}</caption><thead><tr><th scope="col">policy</th>'
-        f'<th scope="col">physics</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f'<th scope="col">check</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
 
 

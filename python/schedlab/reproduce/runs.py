@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..hosts.kernel_build import KernelImage
 
 #: What a run says of itself that another one of the same may say otherwise.
-_MAY_DIFFER = {"schema", "status", "error", "error_kind", "record_hash", "physics", "metrics", "directory",
+_MAY_DIFFER = {"schema", "status", "error", "error_kind", "record_hash", "consistency", "physics", "metrics", "directory",
                "started_ns", "host_answer", "timeout_seconds", "command_line", "log"}  # fmt: skip
 #: How busy the machine was: of the environment, and of what Linux's own classes run on.
 _LOAD = {"load_average", "load_1min"}

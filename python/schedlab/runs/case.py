@@ -327,7 +327,7 @@ def spoil(run: dict, error: OSError) -> None:
         What happened to its files.
     """
     where = error.filename or run["directory"]
-    run |= {"status": "failed", "physics": None, "metrics": {}, "error_kind": "host",
+    run |= {"status": "failed", "consistency": None, "physics": None, "metrics": {}, "error_kind": "host",
             "error": f"{where}: cannot be written: {error.strerror or error}"}  # fmt: skip
 
 
@@ -369,6 +369,7 @@ def blank_run(ready: Ready, case: Case) -> dict:
         "program_hash": "",
         "policy_hash": None,
         "record_hash": None,
+        "consistency": None,
         "physics": None,
         "environment": ready.environment,
         # For warnings about drift; in virtual time no run is before another.
@@ -458,6 +459,7 @@ def do_case(
             on_tasks=on_tasks,
         )
         run |= judge.verdict(program, job.records, outcome)
+        run["physics"] = run["consistency"]  # deprecated
     run["status"] = "ok" if run["error"] is None else "failed"
     return is_lost
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Turn what a host left of one run into a verdict and, if it is good, numbers.
 
-The order is the point: records are checked for form, then for physics, and only
+The order is the point: records are checked for form, then for consistency, and only
 a run that passes both gets metrics.
 
 Must stay true: nothing is computed from a run that failed.
-Read next: metrics/physics.py, metrics/dictionary.py.
+Read next: metrics/consistency.py, metrics/dictionary.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..errors import SchedlabError
 from ..hosts.host import Outcome
-from ..metrics import conservation, physics, tally
+from ..metrics import conservation, consistency, tally
 from ..metrics.course import Course
 from ..metrics.dictionary import RunMetrics, compute_metrics
 from ..metrics.tables import as_columns, metric_columns, task_columns
@@ -93,11 +93,11 @@ class Judge:
         -------
         dict
             `error`, `error_kind` (`"void"`: the work was not as long as stated, or others had most of the CPUs),
-            `record_hash`, `physics` and `metrics` of the run. `physics` is None when there
+            `record_hash`, `consistency` and `metrics` of the run. `consistency` is None when there
             was nothing to check, `metrics` is empty unless all is well. Of a replay also
             `replay`, as `conservation.replayed_part` returns it.
         """
-        result = {"error": None, "error_kind": None, "record_hash": None, "physics": None, "metrics": {}}
+        result = {"error": None, "error_kind": None, "record_hash": None, "consistency": None, "metrics": {}}
         if outcome.error is not None:
             # What a failed run left may be cut short; it is kept, not judged.
             result["error"] = _with_task_name(outcome, program)
@@ -120,14 +120,14 @@ class Judge:
         records = read_records(records_path)
         result["record_hash"] = hash_file(records_path)
         timeline = Timeline(records)
-        result["physics"] = physics.check(timeline, self._expectations(program, outcome))
-        if outcome.clock is not None and result["physics"] == "ok":
-            result["physics"] = conservation.check_clock(timeline, outcome.clock)
-        if self.is_replay and result["physics"] == "ok":
+        result["consistency"] = consistency.check(timeline, self._expectations(program, outcome))
+        if outcome.clock is not None and result["consistency"] == "ok":
+            result["consistency"] = conservation.check_clock(timeline, outcome.clock)
+        if self.is_replay and result["consistency"] == "ok":
             result["replay"] = conservation.replayed_part(
                 timeline, self._work_ns(program), program.tasks["name"]
             )
-            result["physics"] = conservation.check_replay(result["replay"])
+            result["consistency"] = conservation.check_replay(result["replay"])
         if self.tables_folder is not None:
             parquet.write(self.tables_folder / "records.parquet", record_columns(records), compression="lz4")
         void = conservation.taken_from(outcome.clock) if outcome.clock is not None else None
@@ -157,7 +157,7 @@ class Judge:
         size = {"nr_cpus": outcome.usage["cpus"], "elapsed_ns": outcome.usage["wall_ns"]}
         columns = tally.columns_of(outcome.tally)
         late_ns = max((task.get("late_ns", 0) for task in outcome.tally), default=0)
-        result["physics"] = tally.check(columns, work_ns=self._work_ns(program), late_ns=late_ns, **size)
+        result["consistency"] = tally.check(columns, work_ns=self._work_ns(program), late_ns=late_ns, **size)
         if _is_possible(result):
             self._tell(result, program, tally.tally_metrics(columns, **size), outcome)
 
@@ -176,10 +176,10 @@ class Judge:
             self.on_tasks(columns)
         result["metrics"] = metrics.run
 
-    def _expectations(self, program, outcome: Outcome) -> physics.Expectations:
+    def _expectations(self, program, outcome: Outcome) -> consistency.Expectations:
         """What the program and the host say about the run beforehand."""
         rows = program.task_rows
-        return physics.Expectations(
+        return consistency.Expectations(
             work_ns=self._work_ns(program),
             has_host_work=has_host_work(program) | (not self.has_exact_work),
             clock_ns=None if outcome.tally is None else _clock_ns(outcome.tally, len(rows)),
@@ -211,10 +211,10 @@ class Judge:
 
 def _is_possible(result: dict) -> bool:
     """Whether a run may have numbers; where not, its error says so."""
-    if result["physics"] == "ok":
+    if result["consistency"] == "ok":
         return True
-    result["error"] = f"the run breaks physics, so its numbers are withheld: {result['physics']}"
-    result["error_kind"] = "physics"
+    result["error"] = f"the run is impossible, so its numbers are withheld: {result['consistency']}"
+    result["error_kind"] = "consistency"
     return False
 
 

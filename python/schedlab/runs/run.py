@@ -17,7 +17,7 @@ With an executor, the runs are done by its workers, which share no folder with u
 (far.py), and what they leave is put into the same directories.
 
 Must stay true: no run's failure keeps another from being done; numbers appear
-only beside `physics: "ok"`.
+only beside `consistency: "ok"`.
 Read next: plan.py, what is asked for; case.py, one run; compare.py for what follows.
 """
 

@@ -30,7 +30,7 @@ HEADINGS = {
 
 def _conditions(plan) -> list[str]:
     """Under what the command ran, besides its class."""
-    found = [f"beside {shlex.join(argv)}" for argv in plan.beside]
+    found = [f"background: {shlex.join(argv)}" for argv in plan.background]
     return found + ([f"on CPU {','.join(map(str, plan.cpus))}"] if plan.cpus else [])
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Draw tables for people, with Rich; nothing here computes a result or a verdict.
 
-Must stay true: the physics verdict is printed before any number; a narrow terminal gets
+Must stay true: the consistency check is printed before any number; a narrow terminal gets
 more lines, never fewer columns, units or words.
 Read next: cli/app.py.
 """
@@ -41,7 +41,7 @@ COLUMNS = (
 )
 
 #: Headings of columns of words; all others are of numbers, which stand to the right.
-OF_WORDS = ("policy", "workload", "metric", "physics", "verdict")
+OF_WORDS = ("policy", "workload", "metric", "check", "verdict")
 #: Below it six columns of words would be broken in words.
 TABLE_WIDTH_MIN = 100
 #: A width at which lines stay whole where nobody measures it, such as in a file.
@@ -191,7 +191,7 @@ def _show_verdict(console: Console, result) -> None:
     failed = [run for run in result.runs if run["status"] != "ok"]
     good = len(result.runs) - len(failed)
     if good:
-        console.print(f"Physics: ok in {good} of {len(result.runs)} runs", style="green")
+        console.print(f"Consistency: ok in {good} of {len(result.runs)} runs", style="green")
     groups: dict[tuple, list[dict]] = {}
     for run in failed:
         # A policy that does not compile fails everywhere in the same words.
@@ -331,7 +331,7 @@ def _show_run_table(console: Console, workload: str, policies: dict[str, list[di
         if any(value is not None for value in values.values()):
             columns.append((heading, [_cell(name, values, policy) for policy in policies]))
     bad = [sum(run["status"] != "ok" for run in runs) for runs in policies.values()]
-    columns.append(("physics", [f"[red]{n} of {seeds} failed[/red]" if n else "ok" for n in bad]))
+    columns.append(("check", [f"[red]{n} of {seeds} failed[/red]" if n else "ok" for n in bad]))
     show_table(console, title, columns)
 
 

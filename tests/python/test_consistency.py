@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The physics check: every kind of corruption is caught, and nothing lawful is."""
+"""The consistency check: every kind of corruption is caught, and nothing lawful is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from python.record_files import timeline_of
 from python.reference_scheduler import schedule, work_of
-from schedlab.metrics.physics import SPAWNED, Expectations, check
+from schedlab.metrics.consistency import SPAWNED, Expectations, check
 from schedlab.records.file import Kind, Overhead, Stop
 
 #: Two CPUs, three tasks; written out so that a corruption can be put in by hand.

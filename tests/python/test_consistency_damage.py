@@ -11,7 +11,7 @@ from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.host import Job
 from schedlab.hosts.kinds import cost_ns, device_of
-from schedlab.metrics import physics
+from schedlab.metrics import consistency
 from schedlab.metrics.timeline import Timeline
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
@@ -166,7 +166,7 @@ def verdict(records: Records, events: np.ndarray, expected) -> str:
     damaged = Records(
         events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns, end_ns=records.end_ns, nr_lost=0
     )
-    return physics.check(Timeline(damaged), expected)
+    return consistency.check(Timeline(damaged), expected)
 
 
 def test_sound_records_are_never_refused(runs):

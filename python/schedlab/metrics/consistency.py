@@ -83,7 +83,7 @@ class Expectations:
 
 
 def check(timeline: Timeline, expectations: Expectations | None = None) -> str:
-    """Hold a run against the laws of physics.
+    """Compare a run with what is possible.
 
     Parameters
     ----------
