@@ -115,15 +115,15 @@ def first_in_first_out(job, *, lie_ns=0):
         (
             {"host": "uthreads", "costs": ["switch_ns=1"], "io": ["depth=4"]},
             [
-                "--cost switch_ns=1: means nothing on --host uthreads; hosts that have it: sim",
-                "--io depth=4: means nothing on --host uthreads; hosts that have it: sim, kernel, guest",
+                "--cost switch_ns=1: means nothing on --host uthreads; hosts that have it: sim, wasm",
+                "--io depth=4: means nothing on --host uthreads; hosts that have it: sim, wasm, kernel, guest",
             ],
         ),
         (
             {"host": "linux", "topology": "smt=2", "tick": 1000000},
             [
-                "--topology smt=2: means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
-                "--tick 1ms: means nothing on --host linux; hosts that have it: sim, uthreads, kernel",
+                "--topology smt=2: means nothing on --host linux; hosts that have it: sim, wasm, uthreads, kernel",
+                "--tick 1ms: means nothing on --host linux; hosts that have it: sim, wasm, uthreads, kernel",
             ],
         ),
         (
