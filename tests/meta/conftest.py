@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,26 @@ def programs_without(tmp_path_factory):
         return str(folder)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def wheel(copy_tracked, tmp_path_factory) -> Path:
+    """A wheel of what git tracks, as it is in the working tree; its source archive lies beside it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = copy_tracked(tmp_path_factory.mktemp("source"))
+    # An archive has what git knows; a wheel is made from the archive.
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@localhost", "-C", source]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(folder.glob("schedlab-*.tar.gz"))) == 1
+    (made,) = folder.glob("*.whl")
+    return made

@@ -34,29 +34,6 @@ OF_CHECKOUT_FILES = re.compile(
 )
 
 
-@pytest.fixture(scope="module")
-def wheel(copy_tracked, tmp_path_factory) -> Path:
-    """A wheel of what git tracks, as it is in the working tree; its source archive lies beside it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = copy_tracked(tmp_path_factory.mktemp("source"))
-    # An archive has what git knows; a wheel is made from the archive.
-    git = ["git", "-c", "user.name=x", "-c", "user.email=x@localhost", "-C", source]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "x"]):
-        subprocess.run([*git, *words], check=True)
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PATH": path},
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list(folder.glob("schedlab-*.tar.gz"))) == 1
-    (made,) = folder.glob("*.whl")
-    return made
-
-
 def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     programs = (

@@ -86,6 +86,12 @@ SOAKS = {
         variable="SCHEDLAB_KERNEL_MINUTES",
         default=60,
     ),
+    "pythons": Soak(
+        about="wheel and source archive, installed on so many newer Pythons (3.13, 3.14), by pipx and by uv",
+        arguments=("tests/meta/test_pythons.py", "--suite", "nightly"),
+        variable="SCHEDLAB_PYTHONS",
+        default=2,
+    ),
     "mutants": Soak(
         about="small wrong changes of metrics, statistics, core, simulator and policies: some test notices each",
         # Progress goes to stderr, past what the log keeps.
