@@ -166,17 +166,31 @@ void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task)
 	run_push(key, order);
 }
 
-/* Take the first event out; @task is only right for a kind that has one. */
+static bool is_first_in_run(void)
+{
+	return run.nr && comes_before(run.keys[run_first], run.orders[run_first], &heap, 0);
+}
+
+static enum sim_event_kind kind_of(u64 order, struct sim_task **task)
+{
+	*task = &sim.tasks[order >> KIND_BITS & ((1U << TASK_BITS) - 1)];
+	return order & ((1U << KIND_BITS) - 1);
+}
+
+/* What the first event is; @task is only right for a kind that has one. */
+enum sim_event_kind sim_heap_first(struct sim_task **task)
+{
+	return kind_of(is_first_in_run() ? run.orders[run_first] : heap.orders[0], task);
+}
+
+/* Take the first event out. */
 enum sim_event_kind sim_heap_pop(struct sim_task **task)
 {
-	bool is_in_run = run.nr && comes_before(run.keys[run_first], run.orders[run_first],
-						&heap, 0);
-	u64 first = is_in_run ? run_pop() : heap_pop();
+	u64 first = is_first_in_run() ? run_pop() : heap_pop();
 	u64 key = heap.keys[0];
 
 	if (run.nr && run.keys[run_first] < key)
 		key = run.keys[run_first];
 	sim_heap_first_key = key;
-	*task = &sim.tasks[first >> KIND_BITS & ((1U << TASK_BITS) - 1)];
-	return first & ((1U << KIND_BITS) - 1);
+	return kind_of(first, task);
 }

@@ -26,8 +26,7 @@
 #define smp_load_acquire(at) (*(at))
 #define smp_store_release(at, value) (*(at) = (value))
 
-#include <schedlab/record.h>
-#include <schedlab/task.h>
+#include <virtual_inline.h>
 
 typedef struct { } sl_lock_t;
 
@@ -45,30 +44,6 @@ sl_inline void sl_unlock(sl_lock_t *lock)
 {
 	(void)lock;
 }
-
-extern u64 sim_now_ns;
-extern s32 sim_cpu_idx;		/* the CPU on which something happens now, */
-extern struct sl_cpu *sim_core_cpu;	/* and what the core has of it */
-#define sl_host_core_cpu() sim_core_cpu
-
-sl_inline u64 sl_host_now_ns(void)
-{
-	return sim_now_ns;
-}
-
-sl_inline s32 sl_host_cpu(void)
-{
-	return sim_cpu_idx;
-}
-
-/* A task is data, and a CPU is off it as soon as it says so. */
-#define SL_HOST_HAS_STACKS 0
-
-void sim_wait_for_kick(s32 cpu);
-#define sl_host_wait_for(cpu) sim_wait_for_kick(cpu)
-
-/* No other thread can end a wait here: to wait at all would be to hang. */
-_Noreturn void sim_hang(void);
 
 sl_inline void sl_host_relax(void)
 {
@@ -103,39 +78,6 @@ sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 
 #define sl_host_fence() ((void)0)
 
-/* So many tasks are in a near cache; of a longer queue those next are fetched. */
-#define SIM_NEAR_TASKS 1000
-void sim_prefetch(const struct sl_task *first);
-#define sl_host_prefetch_queue(first, nr)				\
-	do {								\
-		if (unlikely((nr) > SIM_NEAR_TASKS))			\
-			sim_prefetch(first);				\
-	} while (0)
-
-/* Where the next record goes; both NULL when records are off. */
-extern struct sl_record *sim_record_at;
-extern struct sl_record *sim_record_end;
-void sim_records_flush(void);
-
-sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
-{
-	struct sl_record *r = sim_record_at;
-
-	if (!r)
-		return;
-	*r = (struct sl_record){
-		.t_ns = sim_now_ns,
-		.task = (u32)task,
-		.cpu = (u16)cpu,
-		.kind = kind,
-		.flags = flags,
-		.arg = arg,
-	};
-	sim_record_at = r + 1;
-	if (sim_record_at == sim_record_end)
-		sim_records_flush();
-}
-
 /* The simulator skips ticks that change nothing, so it must hear of slices. */
 void sim_slice_changed(struct sl_task *t);
 
@@ -144,12 +86,10 @@ sl_inline void sl_host_slice_changed(struct sl_task *t)
 	sim_slice_changed(t);
 }
 
-/* No other process has a CPU here: all of its time is the task's. */
-sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)
-{
-	(void)t;
-	(void)ran_ns;
-	return 0;
-}
+/* An event is handled from its beginning to its end; hosts/check interleaves them. */
+#define SIM_INTERLEAVES 0
+#define sim_begin_cpu(cpu, class) sim_cpu_handle(cpu, class)
+#define sim_begin_heap() sim_handle_heap()
+#define sim_switches() NULL
 
 #endif

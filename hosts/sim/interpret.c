@@ -151,6 +151,9 @@ static __noinline enum sim_next transfer(struct sim_task *t)
 	return block(t, "device");
 }
 
+/* All objects; wake-ups come in the middle of a step. Taken before any lock of the core. */
+static sl_lock_t objects_lock;
+
 /* Steps on objects. Return: false if the task has announced that it blocks. */
 static bool use_object(struct sim_task *t, const struct sl_program_op *step)
 {
@@ -159,6 +162,7 @@ static bool use_object(struct sim_task *t, const struct sl_program_op *step)
 	enum sl_object_result result = SL_OBJECT_DONE;
 	u32 lock = step->a;
 
+	sl_lock(&objects_lock);
 	switch (step->verb) {
 	case SL_VERB_LOCK:
 		result = sl_object_lock(o, w);
@@ -182,6 +186,7 @@ static bool use_object(struct sim_task *t, const struct sl_program_op *step)
 	default:
 		result = sl_object_recv(o, w, step->b);
 	}
+	sl_unlock(&objects_lock);
 	if (result == SL_OBJECT_ERROR)
 		fail_lock(t, lock, step->verb == SL_VERB_LOCK);
 	return result != SL_OBJECT_WAITS;

@@ -64,7 +64,8 @@ static void arrive(struct sim_task *task)
 	sim_task_begin(task, NULL);
 }
 
-static void handle_heap_event(void)
+/* The earliest event of the heap is due. */
+void sim_handle_heap(void)
 {
 	struct sim_task *task;
 
@@ -183,11 +184,11 @@ static void step(void)
 
 	if (key < sim_heap_first_key) {
 		if (move_to(key / 4))
-			sim_cpu_handle((s32)cpu, key % 4);
+			sim_begin_cpu((s32)cpu, key % 4);
 	} else if (unlikely(key == SIM_NEVER) && is_stuck()) {
 		end_without_events();
 	} else if (move_to(sim_heap_first_key / 4)) {
-		handle_heap_event();
+		sim_begin_heap();
 	}
 }
 

@@ -111,6 +111,8 @@ static int parse_value(struct sim_options *o, const char *option,
 		o->id = value;
 	} else if (!strcmp(option, "--arrivals")) {
 		return set_arrivals(o, value, why, why_bytes);
+	} else if (SIM_INTERLEAVES && !strcmp(option, "--interleave")) {
+		o->interleave = value;
 	} else if (!strcmp(option, "--set")) {
 		if (o->nr_sets == sizeof(o->sets) / sizeof(o->sets[0])) {
 			snprintf(why, why_bytes, "--set: more than %u", o->nr_sets);

@@ -114,6 +114,8 @@ void sim_print_result(int fd, const struct sim_options *o,
 		put(&line, "\"task\":%d,", r->task);
 	else
 		put(&line, "\"task\":null,");
+	if (SIM_INTERLEAVES)
+		put_text(&line, "switches", sim_switches());
 	if (r->policy_offset)
 		put(&line, "\"policy_offset\":%llu,",
 		    (unsigned long long)r->policy_offset);

@@ -95,6 +95,7 @@ struct sim_options {
 	struct sim_costs costs;
 	struct sim_device_config device;
 	u64 work_ps[SL_NR_WORKS];	/* per unit */
+	const char *interleave;		/* hosts/check; NULL: no CPU preempts another */
 	const char *sets[64];		/* NAME=VALUE of knobs */
 	u32 nr_sets;
 };
@@ -204,6 +205,7 @@ void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task);
 void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 number);
 extern u64 sim_heap_first_key;	/* SIM_NEVER: nothing has been put in yet */
 enum sim_event_kind sim_heap_pop(struct sim_task **task);
+enum sim_event_kind sim_heap_first(struct sim_task **task);
 
 /* tree.c: which CPU is next */
 int sim_tree_init(u32 nr_cpus);
@@ -243,6 +245,7 @@ void sim_device_done(void);
 
 /* loop.c */
 void sim_loop(void);
+void sim_handle_heap(void);
 
 /* result.c */
 sl_cold void sim_fail(const char *kind, s32 pid, const char *fmt, ...)

@@ -115,6 +115,7 @@ def _program(host: str, name: str) -> Path:
 
 #: Without arguments: the path of a program, whether or not it has been built.
 simulator = partial(_program, "sim", "schedlab-sim")
+interleaver = partial(_program, "check", "schedlab-sim-check")
 launcher = partial(_program, "linux", "schedlab-launch")
 linux_runner = partial(_program, "linux", "schedlab-play")
 recorder = partial(_program, "linux", "schedlab-record")

@@ -41,6 +41,7 @@ def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
         "schedlab-play",
         "schedlab-record",
         "schedlab-sim",
+        "schedlab-sim-check",
         "schedlab-supervise",
         "schedlab-uthreads",
     )

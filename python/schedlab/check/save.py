@@ -64,8 +64,8 @@ class Saved:
     ----------
     world : pathlib.Path or None
         The workload's file; None: the workload was given, and has one.
-    run : pathlib.Path
-        Directory of the run.
+    run : pathlib.Path or None
+        Directory of the run; None: its CPUs interleave, which `--replay` alone repeats.
     run_command, replay_command : str
         What repeats it.
     on_linux : str
@@ -73,7 +73,7 @@ class Saved:
     """
 
     world: Path | None
-    run: Path
+    run: Path | None
     run_command: str
     replay_command: str
     on_linux: str = ""
@@ -129,12 +129,14 @@ def save(
         str(world.seed),
     ]
     run_command = shlex.join([*command, *options])
-    replay = shlex.join(["schedlab", "check", policy, "--replay", str(path)])
+    replay = shlex.join(["schedlab", "check", policy, "--replay", name])
+    if world.interleaving:
+        run_command = replay
     if not workload_name:
         how = {
             "property": finding.broken, "topology": world.topology, "seed": world.seed,
             "settings": dict(world.settings),
-        }  # fmt: skip
+        } | ({"interleaving": world.interleaving} if world.interleaving else {})  # fmt: skip
         head = (
             f"# {finding.broken}: {finding.text.splitlines()[0]}\n# {run_command}\n{MARK}{json.dumps(how)}\n"
         )
@@ -143,6 +145,8 @@ def save(
         write_text(
             folder / f"test_{built.policy.name}_check.py", TEST.format(name=built.policy.name, policy=policy)
         )
+    if world.interleaving:
+        return Saved(None if workload_name else path, None, run_command, replay)
     result = api.run(
         name, policy, seeds=[world.seed], cpus=world.nr_cpus, topology=world.topology,
         set=dict(settings), out=folder / path.stem,
@@ -191,6 +195,8 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
     Saved
         With what Linux made of it: "confirmed", "not seen", or why it could not be tried.
     """
+    if saved.run is None:
+        return replace(saved, on_linux="not tried on Linux: there CPUs interleave as they happen to")
     if saved.world is None or world.topology or world.nr_cpus > LINUX_CPUS_MAX:
         return replace(
             saved, on_linux=f"not tried on Linux: the guest has up to {LINUX_CPUS_MAX} CPUs, all alike"
@@ -243,6 +249,7 @@ def read_world(path: Path) -> World:
         how = json.loads(marked[0].removeprefix(MARK))
         settings = tuple((str(key), int(value)) for key, value in how["settings"].items())
         topology, seed = str(how["topology"]), int(how["seed"])
+        interleaving = str(how.get("interleaving", ""))
     except (IndexError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise UsageError(
             f"{path}: no line '{MARK.strip()} {{...}}' says how it is run; give it with --workload instead"
@@ -257,6 +264,7 @@ def read_world(path: Path) -> World:
         horizon_ns=0,
         given=workload,
         nr_cpus_min=max(1, workload.cpus_min),
+        interleaving=interleaving,
     )
 
 

@@ -20,13 +20,13 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import SchedlabError
 from ..policy.build import BuiltPolicy
 from .shrink import Shrunk, shrink
 from .trial import Finding, Laboratory, NeverWorse
-from .world import World, change_world, draw_world, slice_of
+from .world import World, change_world, draw_world, interleaved, slice_of
 
 #: Worlds of a batch: a second's worth, so that Ctrl-C and the budget are kept.
 BATCH_WORLDS = 100
@@ -44,6 +44,7 @@ class Task:
     never_worse: NeverWorse | None = None
     given: World | None = None
     are_chosen: bool = False
+    races: bool = False
 
     @property
     def held(self) -> frozenset[str]:
@@ -151,6 +152,8 @@ def do_batch(task: Task, number: int, nr_worlds: int = BATCH_WORLDS) -> Batch:
                 world = change_world(rng, nearest[1], policy, values)
             else:
                 world = draw_world(rng, policy, values, task.given)
+            if task.races:
+                world = interleaved(rng, world)
             try:
                 trial = laboratory.try_world(world)
                 if at % REPEATED_ONE_IN == 0:
@@ -167,7 +170,7 @@ def do_batch(task: Task, number: int, nr_worlds: int = BATCH_WORLDS) -> Batch:
             batch.roles |= {group.role for group in world.groups}
             batch.cpus.add(world.nr_cpus)
             if trial.finding is not None:
-                batch.failed.append((world, trial.finding))
+                batch.failed.append((replace(world, interleaving=trial.interleaving), trial.finding))
             elif nearest is None or trial.longest_wait_ns > nearest[0]:
                 nearest = (trial.longest_wait_ns, world)
                 batch.longest_wait_ns = trial.longest_wait_ns

@@ -33,6 +33,7 @@ from ..program.compiler import compile_workload
 from ..records.file import hash_file
 from ..runs.judge import Judge
 from ..workload.spec import parse_workload
+from .races import InterleavingSession, compile_for_races
 from .world import MS, World, to_toml
 
 #: Properties by name, each with what breaks it.
@@ -40,6 +41,7 @@ PROPERTIES = {
     "error": "sched_ext would end the policy, or it crashes or does not return",
     "stall": "a runnable task is not run until the watchdog ends the policy",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
+    "race": "two CPUs change one variable at once, and one change is lost; with --races",
     "consistency": "records that no scheduler can leave: a defect of schedlab, to be reported",
     "worse": "a metric is worse than under another policy, by more than is allowed",
 }
@@ -48,7 +50,7 @@ PROPERTIES = {
 SUSPECT_NS = 400 * MS
 STALL_HORIZON_NS = 60_000 * MS
 RUN_SECONDS = 20.0
-_OF_POLICY = {"policy": "error", "crash": "error", "spin": "error", "stall": "stall"}
+_OF_POLICY = {"policy": "error", "crash": "error", "spin": "error", "stall": "stall", "race": "race"}
 
 
 def broken_by(kind: str | None, text: str) -> str | None:
@@ -130,11 +132,14 @@ class Trial:
         Of the run of the policy, where it left records.
     longest_wait_ns : int
         How near it came to a stall.
+    interleaving : str
+        The switches between CPUs that were made, where it failed and they are not too many.
     """
 
     finding: Finding | None
     record_hash: str | None
     longest_wait_ns: int
+    interleaving: str = ""
 
 
 class Laboratory:
@@ -160,6 +165,7 @@ class Laboratory:
         self._folder = Path(tempfile.mkdtemp(prefix="schedlab-check-"))
         self._session = self._host.session(timeout_seconds=RUN_SECONDS)
         self._others = self._host.session(timeout_seconds=RUN_SECONDS)
+        self._interleaving = InterleavingSession(timeout_seconds=RUN_SECONDS)
 
     def __enter__(self) -> Laboratory:
         return self
@@ -173,6 +179,7 @@ class Laboratory:
         """End the simulator and remove the folder."""
         self._session.close()
         self._others.close()
+        self._interleaving.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def try_world(self, world: World) -> Trial:
@@ -202,14 +209,15 @@ class Laboratory:
             finding is None and longest_wait_ns > SUSPECT_NS and "stall" in self.properties
             and world.horizon_ns not in (0, STALL_HORIZON_NS)
         ):  # fmt: skip
-            for_long, _ = self._run(replace(world, horizon_ns=STALL_HORIZON_NS), is_judged=False)
-            finding = self._of_outcome(for_long, STALL_HORIZON_NS)
+            outcome, _ = self._run(replace(world, horizon_ns=STALL_HORIZON_NS), is_judged=False)
+            finding = self._of_outcome(outcome, STALL_HORIZON_NS)
         # With other knobs it is another policy, which may do worse.
         if finding is None and self.never_worse is not None and verdict["metrics"] and not world.settings:
             finding = self._worse(world, verdict["metrics"])
         if finding is not None and finding.broken not in self.properties:
             finding = None
-        return Trial(finding, record_hash, longest_wait_ns)
+        switches = outcome.answer.get("switches") if finding is not None else None
+        return Trial(finding, record_hash, longest_wait_ns, switches or world.interleaving)
 
     def _run(
         self, world: World, *, is_judged: bool = True, other: BuiltPolicy | None = None
@@ -229,9 +237,16 @@ class Laboratory:
             nr_cpus=world.nr_cpus,
             seed=world.seed,
             tick_ns=world.tick_ns,
-            options=(("--topology", world.topology),) if world.topology else (),
+            options=tuple(
+                (name, value)
+                for name, value in (("--topology", world.topology), ("--interleave", world.interleaving))
+                if value
+            ),
         )
-        outcome = (self._session if other is None else self._others).run(job)
+        if world.interleaving and other is None:
+            outcome = self._interleaving.run(replace(job, policy=compile_for_races(built)))
+        else:
+            outcome = (self._session if other is None else self._others).run(job)
         verdict: dict[str, Any] = {"error": None, "error_kind": None, "metrics": {}}
         if is_judged and outcome.error is None:
             judge = Judge(latency_ns=0, work_conserving="work" in self.properties, tables_folder=None)
@@ -258,6 +273,6 @@ class Laboratory:
         """Whether the other policy does better in this world."""
         assert self.never_worse is not None
         name = find_metric(self.never_worse.metric).name
-        _, verdict = self._run(replace(world, settings=()), other=self.never_worse.policy)
+        _, verdict = self._run(replace(world, settings=(), interleaving=""), other=self.never_worse.policy)
         text = self.never_worse.compare(metrics.get(name), verdict["metrics"].get(name))
         return Finding("worse", text, world.horizon_ns) if text else None

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from ..policy.find import Knob, Policy
 from ..units import format_duration
 from ..workload.model import Workload
+from .races import draw_interleaving, fewer_switches, nr_switches
 
 MS = 1_000_000
 #: How long a world lasts. Long enough for hundreds of slices, and for a task to be missed.
@@ -90,7 +91,8 @@ class Group:
 class World:
     """A machine, its tasks, and the policy's knobs that are not at their defaults.
 
-    With `given`, its tasks are those of that workload, and there are no groups.
+    With `given`, its tasks are those of that workload, and there are no groups. Its CPUs
+    interleave as `interleaving` says, see hosts/check/interleave.c; empty: not at all.
     """
 
     nr_cpus: int
@@ -102,6 +104,7 @@ class World:
     horizon_ns: int = HORIZON_NS
     given: Workload | None = None
     nr_cpus_min: int = 1
+    interleaving: str = ""
 
     @property
     def nr_tasks(self) -> int:
@@ -114,7 +117,7 @@ class World:
         phases = sum(len(group.phases) + (group.rounds > 1) for group in self.groups)
         given = sum(len(g.attributes) + bool(g.affinity) + bool(g.arrival_ns) for g in self.groups)
         machine = self.nr_cpus + 2 * bool(self.topology) + len(self.settings)
-        return 4 * self.nr_tasks + 2 * phases + given + machine
+        return 4 * self.nr_tasks + 2 * phases + given + machine + nr_switches(self.interleaving)
 
 
 # ---- drawing ------------------------------------------------------------------
@@ -260,6 +263,13 @@ def draw_world(
     )
 
 
+def interleaved(rng: random.Random, world: World) -> World:
+    """Draw how the CPUs of a world interleave; a world of one CPU gets two, or more."""
+    nr_cpus = max(world.nr_cpus, rng.choice((2, 2, 2, 3, 4)))
+    topology = world.topology if nr_cpus == world.nr_cpus else ""
+    return replace(world, nr_cpus=nr_cpus, topology=topology, interleaving=draw_interleaving(rng))
+
+
 def _bounds(knob: Knob) -> list[int]:
     """Values of a knob that are worth a try: each name, or the smallest and the largest."""
     largest = min(knob.maximum, KNOB_TIME_NS_MAX) if knob.unit == "ns" else knob.maximum
@@ -389,6 +399,8 @@ def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
         Each is to be tried in place of the other.
     """
     groups = world.groups
+    for interleaving in fewer_switches(world.interleaving):
+        yield replace(world, interleaving=interleaving)
     if len(groups) > 1:
         for at in range(len(groups)):
             yield replace(world, groups=groups[:at] + groups[at + 1 :])

@@ -56,6 +56,9 @@ def check(
     ] = None,
     metric: Annotated[str, typer.Option(help="For --never-worse-than.")] = "wakeup_p99",
     by: Annotated[str, typer.Option(help="How much worse is allowed.")] = "20%",
+    races: Annotated[
+        bool, typer.Option("--races", help="Let CPUs interleave within callbacks, and find lost updates.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 1,
     is_all: Annotated[
         bool, typer.Option("--all", help="Use the whole budget; default: stop at the first failure.")
@@ -78,7 +81,7 @@ def check(
     from ..hosts.choose import unavailable_reason
     from ..show.check import as_junit, show_report
 
-    task = _task(policy, properties, never_worse_than, metric, by, seed, workload)
+    task = _task(policy, properties, never_worse_than, metric, by, seed, workload, races)
     built = task.built
     if on_linux and (reason := unavailable_reason("guest")):
         raise UnavailableError(f"--on-linux: {reason}")
@@ -114,6 +117,7 @@ def _task(
     by: str,
     seed: int,
     workload: str | None,
+    races: bool,
 ) -> Task:
     """What the options say of the policy and of what is held against it."""
     from ..check.search import Task
@@ -129,6 +133,7 @@ def _task(
         never_worse=never_worse,
         are_chosen=properties is not None,
         given=None if workload is None else _given(workload),
+        races=races,
     )
 
 
@@ -207,7 +212,8 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
                 "size": each.smallest.world.size,
                 "trials": each.smallest.nr_trials,
                 "workload": files.world and str(files.world),
-                "directory": str(files.run),
+                "interleaving": each.smallest.world.interleaving or None,
+                "directory": files.run and str(files.run),
                 "run_command": files.run_command,
                 "replay_command": files.replay_command,
                 "on_linux": files.on_linux or None,

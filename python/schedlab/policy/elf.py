@@ -99,6 +99,13 @@ class ElfFile:
             found[symbol.name] = bytes(symbol.size) if is_zero else self._raw[start : start + symbol.size]
         return found
 
+    def object_at(self, address: int) -> str | None:
+        """Name of the variable at an address of the file, or None."""
+        for symbol in self._symbols:
+            if symbol.type == _OBJECT and 0 <= address - symbol.value < symbol.size:
+                return symbol.name
+        return None
+
     def undefined(self) -> list[str]:
         """Names that must be found when it is loaded, without repetition, sorted."""
         # A linker's table for debuggers adds the version: "printf@GLIBC_2.2.5".

@@ -11,10 +11,12 @@ import json
 import re
 import shutil
 import xml.etree.ElementTree as xml
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
+from ..check.races import columns
 from ..check.save import Saved
 from ..check.search import Found, Report, Task
 from ..check.trial import PROPERTIES
@@ -45,7 +47,7 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
     console = _console()
     name = escape(task.built.policy.name)
     for found, files in zip(report.found, saved, strict=True):
-        _show_found(console, found, files)
+        _show_found(console, found, files, task)
     tried = (
         f"{report.nr_worlds:,} worlds in {report.seconds:.0f} s ({', '.join(sorted(report.roles))}; "
         f"{', '.join(map(str, sorted(report.cpus)))} CPUs; {report.nr_repeated} run twice, alike)"
@@ -65,14 +67,16 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
         say(console, "Interrupted: what was found until then is above.")
 
 
-def _show_found(console: Console, found: Found, files: Saved) -> None:
+def _show_found(console: Console, found: Found, files: Saved, task: Task) -> None:
     """One failure: what, where, who ran meanwhile, and how to repeat it."""
     small, finding = found.smallest, found.smallest.finding
     say(console, f"[bold red]{finding.broken}[/]: {escape(PROPERTIES[finding.broken])}")
     say(console, f"  {escape(finding.text)}")
     if small.world.given is None:
         print("\n" + _indented(_tasks(small.world)) + "\n")
-    if text := _chart(files, finding.text):
+    if text := columns(finding.text, task.built.policy.path):
+        print(_indented(text) + "\n")
+    if files.run and (text := _chart(files.run, finding.text)):
         print(_indented(text) + "\n")
     say(
         console,
@@ -86,7 +90,7 @@ def _show_found(console: Console, found: Found, files: Saved) -> None:
         say(console, f"  Once mended: {escape(files.replay_command)}")
     if files.on_linux:
         say(console, f"  {escape(files.on_linux[:1].upper() + files.on_linux[1:])}")
-    say(console, f"  Its run:     {escape(str(files.run))}\n")
+    say(console, f"  Its run:     {escape(str(files.run))}\n" if files.run else "")
 
 
 def _cpus(world: World) -> str:
@@ -103,13 +107,11 @@ def _tasks(world: World) -> str:
     return to_toml(world).partition("[[")[2].join(("[[", "")).strip()
 
 
-def _chart(files: Saved, text: str) -> str:
+def _chart(run: Path, text: str) -> str:
     """Who had the CPUs around the failure; empty where the run has left no records."""
     try:
-        records = read_records(files.run / "records.slr")
-        program = find_program(
-            files.run, json.loads((files.run / "run.json").read_text()).get("program_hash")
-        )
+        records = read_records(run / "records.slr")
+        program = find_program(run, json.loads((run / "run.json").read_text()).get("program_hash"))
         begins = re.search(r"at (\d+) ns", text)
         at_ns = int(begins[1]) if begins else records.end_ns
         begin_ns = max(0, min(at_ns, records.end_ns - 1) - WINDOW_NS // (2 if begins else 1))

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host_inline.h - the inline part of the host contract, where CPUs interleave.
+ *
+ * Each CPU is a coroutine of one thread. Another CPU continues only at a point: a lock,
+ * an atomic operation, an access of the policy. Between two points nothing is shared
+ * with another CPU, so atomics are plain operations.
+ *
+ * Read next: interleave.c.
+ */
+#ifndef CHECK_HOST_INLINE_H
+#define CHECK_HOST_INLINE_H
+
+#include <scx/types.h>
+#include <schedlab/compiler.h>
+#include <virtual_inline.h>
+
+/* A CPU that waits for a lock does not spin: it continues once the lock is free. */
+typedef struct {
+	u32	holder;		/* CPU + 1; 0: free */
+} sl_lock_t;
+
+/* Another CPU may continue here, before this one accesses @at. */
+void check_point(const void *at, bool is_write);
+void check_lock(sl_lock_t *lock);
+void check_unlock(sl_lock_t *lock);
+void check_relax(void);
+
+sl_inline void sl_lock_init(sl_lock_t *lock)
+{
+	lock->holder = 0;
+}
+
+sl_inline void sl_lock(sl_lock_t *lock)
+{
+	check_lock(lock);
+}
+
+sl_inline void sl_unlock(sl_lock_t *lock)
+{
+	check_unlock(lock);
+}
+
+sl_inline void sl_host_relax(void)
+{
+	check_relax();
+}
+
+sl_inline bool sl_bit_test_and_set(u64 *words, u32 bit)
+{
+	u64 mask = 1ULL << (bit % 64);
+	u64 *word = &words[bit / 64];
+	bool was;
+
+	check_point(word, true);
+	was = *word & mask;
+	*word |= mask;
+	return was;
+}
+
+sl_inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
+{
+	u64 mask = 1ULL << (bit % 64);
+	u64 *word = &words[bit / 64];
+	bool was;
+
+	check_point(word, true);
+	was = *word & mask;
+	*word &= ~mask;
+	return was;
+}
+
+sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
+{
+	check_point(at, true);
+	if (*at != old)
+		return false;
+	*at = new;
+	return true;
+}
+
+#define sl_host_fence() ((void)0)
+
+/* Each tick comes, and finds what is left of the slice. */
+sl_inline void sl_host_slice_changed(struct sl_task *t)
+{
+	(void)t;
+}
+
+/* An event begins on a CPU, and others of the same instant may interleave with it. */
+#define SIM_INTERLEAVES 1
+void check_begin_cpu(s32 cpu, u32 class);
+void check_begin_heap(void);
+const char *check_switches(void);
+#define sim_begin_cpu(cpu, class) check_begin_cpu(cpu, class)
+#define sim_begin_heap() check_begin_heap()
+#define sim_switches() check_switches()
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interleave.c - several CPUs within their callbacks at once.
+ *
+ * An event (a tick, a kick, a wake-up) begins on its CPU, as a coroutine. At each point
+ * the CPU continues, or one of these does:
+ *
+ *	a CPU that is in an event of its own
+ *	a CPU that has an event at this instant, which begins
+ *
+ * An event of another time begins when all are over: what is tried is a part of what
+ * Linux allows. On one CPU nothing interleaves, as interrupts are off in callbacks.
+ *
+ * Without a switch an event goes on to its end or to a lock that another CPU holds;
+ * then comes the CPU in an event that has the lowest number. Each deviation is a switch,
+ * "cpu.event.point>cpu": the n-th point in the n-th event of a CPU, and the CPU that
+ * continues. A list of switches repeats a run; also when the world has changed
+ * elsewhere, so that a world can be shrunk.
+ *
+ * --interleave SEED:MAX draws at most MAX switches: with an even seed, by random
+ * priorities that are drawn anew at each point (POS; Yuan, Yang and Gu 2018), with an odd
+ * one, rarely and evenly. --interleave LIST repeats a list.
+ *
+ * Read next: updates.c, the points in the policy's own code.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "check.h"
+
+#define STACK_BYTES (256U << 10)
+#define SWITCHES_MAX 2048
+#define SWITCH_BYTES_MAX 48
+/* A CPU that gets no further, such as in a loop that waits, lets others continue. */
+#define POINTS_IN_A_ROW_MAX 20000
+/* So often in a row no CPU got any further. */
+#define RELAXES_MAX 200000
+
+enum cpu_state { CPU_OUTSIDE, CPU_READY, CPU_RELAXES, CPU_WAITS };
+
+struct cpu {
+	ucontext_t	context;
+	void		*stack;
+	enum cpu_state	state;
+	enum sim_class	class;		/* of its event; WAKE: the first of the heap */
+	u64		nr_events;
+	u64		nr_points;	/* in this event */
+	u32		priority;
+	const sl_lock_t	*lock;		/* it waits for */
+	const void	*at;		/* what it accesses next, */
+	bool		is_write;	/* and how */
+};
+
+static struct cpu *cpus;
+static ucontext_t loop;		/* where events begin and end */
+static s32 current = -1;	/* CPU in whose event we are */
+static s32 chosen = -1;		/* that continues, where the point has decided it */
+static u32 nr_in_a_row, nr_relaxes;
+
+/* What decides. */
+static bool is_random, is_by_priority;
+static u64 random_state;
+static u32 nr_random_max, rarity;
+static struct entry {
+	u64	event, point;
+	s32	from, to;
+} list[SWITCHES_MAX];		/* to be repeated */
+static u32 nr_listed;
+
+static char switches[SWITCHES_MAX * SWITCH_BYTES_MAX];
+static u32 nr_switches, switches_used;
+
+const char *check_switches(void)
+{
+	return nr_switches <= SWITCHES_MAX ? switches : NULL;
+}
+
+bool check_is_in_event(void)
+{
+	return current >= 0;
+}
+
+u64 check_event_number(s32 cpu)
+{
+	return cpus[cpu].nr_events;
+}
+
+bool check_is_on_stack(const void *at)
+{
+	u64 offset = (u64)((const char *)at - (const char *)cpus[current].stack);
+
+	return offset < STACK_BYTES;
+}
+
+/* splitmix64, as in hosts/sim/host.c, with a state of its own: the policy draws there. */
+static u32 draw(void)
+{
+	u64 z = random_state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return (u32)((z ^ (z >> 31)) >> 32);
+}
+
+/* ---- switches ------------------------------------------------------------------ */
+
+static void note_switch(s32 from, s32 to)
+{
+	if (++nr_switches > SWITCHES_MAX)
+		return;
+	switches_used += (u32)snprintf(switches + switches_used, SWITCH_BYTES_MAX,
+				       "%s%d.%llu.%llu>%d", switches_used ? "," : "", from,
+				       (unsigned long long)cpus[from].nr_events,
+				       (unsigned long long)cpus[from].nr_points, to);
+}
+
+/* Return: the CPU that the list names for this point of @from, or -1. */
+static s32 listed(s32 from)
+{
+	const struct cpu *c = &cpus[from];
+
+	for (u32 i = 0; i < nr_listed; i++) {
+		const struct entry *e = &list[i];
+
+		/* Of a larger machine, some may name CPUs that are not here. */
+		if (e->from == from && e->event == c->nr_events && e->point == c->nr_points &&
+		    e->to >= 0 && e->to < (s32)sim.options->nr_cpus)
+			return e->to;
+	}
+	return -1;
+}
+
+/* Return: false if @text is no list of switches. */
+static bool read_list(const char *text)
+{
+	while (*text) {
+		struct entry *e = &list[nr_listed];
+		unsigned long long event, point;
+		int nr_bytes = 0;
+
+		if (nr_listed == SWITCHES_MAX ||
+		    sscanf(text, "%d.%llu.%llu>%d%n", &e->from, &event, &point, &e->to,
+			   &nr_bytes) != 4)
+			return false;
+		e->event = event;
+		e->point = point;
+		nr_listed++;
+		text += nr_bytes;
+		text += *text == ',';
+	}
+	return true;
+}
+
+static void read_option(const char *text)
+{
+	unsigned long long seed;
+	int nr_bytes = 0;
+
+	if (sscanf(text, "%llu:%u%n", &seed, &nr_random_max, &nr_bytes) == 2 && !text[nr_bytes]) {
+		is_random = true;
+		is_by_priority = seed % 2 == 0;
+		random_state = seed;
+		rarity = 2U << 2 * (draw() % 4);	/* 2, 8, 32 or 128 */
+	} else if (!read_list(text)) {
+		sim_fail("usage", 0, "--interleave: '%.80s' is neither SEED:MAX nor a list of switches",
+			 text);
+	}
+}
+
+/* ---- which CPUs may continue -------------------------------------------------- */
+
+/* The CPU on which the first event of the heap happens; -1: it is not due, or on none. */
+static s32 heap_cpu(void)
+{
+	struct sim_task *task;
+
+	if (sim_heap_first_key / 4 != sim_now_ns)
+		return -1;
+	switch (sim_heap_first(&task)) {
+	case SIM_EVENT_WAKE:
+	case SIM_EVENT_DEVICE:
+		return task->core.cpu;
+	case SIM_EVENT_ARRIVE:
+	case SIM_EVENT_TIMER:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+/* May @cpu continue, or begin an event that is due? */
+static bool may_continue(s32 cpu)
+{
+	struct cpu *c = &cpus[cpu];
+
+	if (c->state != CPU_OUTSIDE)
+		return c->state != CPU_WAITS;
+	return !sim.is_over && (cpu == heap_cpu() || sim_tree_keys[cpu] / 4 == sim_now_ns);
+}
+
+/* Of those other than @from that may continue, the one of the highest priority; -1: none. */
+static s32 best_other(s32 from, bool only_begun)
+{
+	s32 best = -1;
+
+	for (s32 cpu = 0; cpu < (s32)sim.options->nr_cpus; cpu++) {
+		if (cpu == from || (only_begun && cpus[cpu].state == CPU_OUTSIDE) ||
+		    !may_continue(cpu))
+			continue;
+		if (best < 0 || cpus[cpu].priority > cpus[best].priority)
+			best = cpu;
+	}
+	return best;
+}
+
+/* What a CPU has accessed changes what those can see that are about to access the same. */
+static void redraw_racing(const struct cpu *by)
+{
+	for (u32 i = 0; i < sim.options->nr_cpus; i++) {
+		struct cpu *c = &cpus[i];
+
+		if (c != by && c->state != CPU_OUTSIDE && c->at == by->at &&
+		    (c->is_write || by->is_write))
+			c->priority = draw();
+	}
+}
+
+/* Return: the CPU that continues instead of @from, which could, or -1. */
+static s32 choose_at_point(s32 from)
+{
+	struct cpu *c = &cpus[from];
+	s32 other;
+
+	if (nr_listed) {
+		other = listed(from);
+		return other >= 0 && other != from && may_continue(other) ? other : -1;
+	}
+	if (!is_random || nr_switches >= nr_random_max)
+		return -1;
+	other = best_other(from, false);
+	if (other < 0)
+		return -1;
+	if (!is_by_priority) {
+		cpus[other].priority = draw();
+		return draw() % rarity ? -1 : other;
+	}
+	c->priority = draw();
+	if (cpus[other].priority > c->priority)
+		return other;
+	redraw_racing(c);
+	return -1;
+}
+
+/* ---- coroutines ------------------------------------------------------------------ */
+
+static void handle_event(void)
+{
+	struct cpu *c = &cpus[current];
+
+	sim_set_cpu(current);
+	if (c->class == SIM_CLASS_WAKE)
+		sim_handle_heap();
+	else
+		sim_cpu_handle(current, c->class);
+	check_settle();
+	c->state = CPU_OUTSIDE;
+	c->nr_points++;
+	chosen = -1;
+	setcontext(&loop);
+}
+
+static void begin(s32 cpu)
+{
+	struct cpu *c = &cpus[cpu];
+
+	if (!c->stack) {
+		c->stack = sim_map(STACK_BYTES);
+		SL_ASSERT(c->stack);
+	}
+	SL_ASSERT(c->state == CPU_OUTSIDE);
+	c->class = cpu == heap_cpu() ? SIM_CLASS_WAKE : sim_tree_keys[cpu] % 4;
+	c->nr_events++;
+	c->nr_points = 0;
+	c->state = CPU_READY;
+	getcontext(&c->context);
+	c->context.uc_stack.ss_sp = c->stack;
+	c->context.uc_stack.ss_size = STACK_BYTES;
+	makecontext(&c->context, handle_event, 0);
+}
+
+/* Leave the current CPU as it is; the loop decides, or @next continues. */
+static void leave(s32 next)
+{
+	s32 from = current;
+
+	chosen = next;
+	nr_in_a_row = 0;
+	swapcontext(&cpus[from].context, &loop);
+	sim_set_cpu(from);
+	cpus[from].state = CPU_READY;
+}
+
+/* Each that is begun waits for a lock: it is the core's, whose order excludes that. */
+static sl_cold void report_deadlock(void)
+{
+	for (u32 i = 0; i < sim.options->nr_cpus; i++) {
+		if (cpus[i].state == CPU_WAITS)
+			sim_log("CPU %u, in ops.%s(), waits for lock %p, which CPU %d holds\n",
+				i, sl_cpu_report((s32)i).callback ?: "-",
+				(const void *)cpus[i].lock, (s32)cpus[i].lock->holder - 1);
+	}
+	sl_host_panic(__FILE__, __LINE__, "a deadlock of locks");
+}
+
+/* Return: the CPU that continues when @from has ended or waits; -1: all have ended. */
+static s32 choose_next(s32 from)
+{
+	s32 next = -1;
+	s32 usual = -1;
+	bool is_any_left = false;
+
+	for (s32 cpu = (s32)sim.options->nr_cpus - 1; cpu >= 0; cpu--) {
+		enum cpu_state state = cpus[cpu].state;
+
+		is_any_left |= state != CPU_OUTSIDE;
+		if (state == CPU_READY || (state == CPU_RELAXES && usual < 0))
+			usual = cpu;
+	}
+	if (!is_any_left)
+		return -1;
+	if (usual < 0)
+		report_deadlock();
+	/* One that waits for what another one does comes after all others. */
+	if (cpus[usual].state == CPU_RELAXES) {
+		if (++nr_relaxes > RELAXES_MAX)
+			sl_host_panic(__FILE__, __LINE__, "a wait that no CPU can end");
+		for (u32 i = 1; i <= sim.options->nr_cpus; i++) {
+			u32 cpu = ((u32)from + i) % sim.options->nr_cpus;
+
+			if (cpus[cpu].state == CPU_RELAXES)
+				return (s32)cpu;
+		}
+	}
+	nr_relaxes = 0;
+	if (nr_listed)
+		next = listed(from);
+	else if (is_random && nr_switches < nr_random_max)
+		next = best_other(from, true);
+	if (next < 0 || cpus[next].state != CPU_READY || next == usual)
+		return usual;
+	note_switch(from, next);
+	return next;
+}
+
+/* Run the event that begins on @cpu, and what interleaves with it, to the end. */
+static void run(s32 cpu)
+{
+	begin(cpu);
+	while (cpu >= 0) {
+		if (cpus[cpu].state == CPU_OUTSIDE)
+			begin(cpu);
+		current = cpu;
+		swapcontext(&loop, &cpus[cpu].context);
+		cpu = chosen >= 0 ? chosen : choose_next(current);
+	}
+	current = -1;
+}
+
+/* ---- what hosts/sim and the core call ------------------------------------------ */
+
+static void set_up(void)
+{
+	if (cpus)
+		return;
+	cpus = calloc(sim.options->nr_cpus, sizeof(*cpus));
+	SL_ASSERT(cpus);
+	sim.has_ticks = true;	/* see sl_host_slice_changed() */
+	if (sim.options->interleave)
+		read_option(sim.options->interleave);
+}
+
+void check_begin_cpu(s32 cpu, u32 class)
+{
+	(void)class;	/* begin() finds the same */
+	set_up();
+	run(cpu);
+}
+
+void check_begin_heap(void)
+{
+	s32 cpu = heap_cpu();
+
+	set_up();
+	if (cpu < 0)
+		sim_handle_heap();
+	else
+		run(cpu);
+}
+
+void check_point(const void *at, bool is_write)
+{
+	struct cpu *c;
+	s32 next;
+
+	if (current < 0)
+		return;
+	check_settle();
+	c = &cpus[current];
+	c->nr_points++;
+	c->at = at;
+	c->is_write = is_write;
+	next = choose_at_point(current);
+	if (next < 0 && ++nr_in_a_row > POINTS_IN_A_ROW_MAX)
+		next = best_other(current, false);
+	if (next < 0)
+		return;
+	note_switch(current, next);
+	leave(next);
+}
+
+void check_lock(sl_lock_t *lock)
+{
+	check_point(lock, true);
+	while (lock->holder && current >= 0) {
+		struct cpu *c = &cpus[current];
+
+		c->nr_points++;
+		c->state = CPU_WAITS;
+		c->lock = lock;
+		leave(-1);
+	}
+	SL_ASSERT(!lock->holder);
+	lock->holder = (u32)sim_cpu_idx + 1;
+}
+
+void check_unlock(sl_lock_t *lock)
+{
+	if (current >= 0)
+		check_settle();
+	SL_ASSERT(lock->holder);
+	lock->holder = 0;
+	if (current < 0)
+		return;
+	for (u32 i = 0; i < sim.options->nr_cpus; i++) {
+		if (cpus[i].state == CPU_WAITS && cpus[i].lock == lock)
+			cpus[i].state = CPU_READY;
+	}
+	check_point(lock, true);
+}
+
+void check_relax(void)
+{
+	if (current < 0)
+		sim_hang();
+	check_settle();
+	cpus[current].nr_points++;
+	cpus[current].state = CPU_RELAXES;
+	leave(-1);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * updates.c - the policy's accesses to memory: points to interleave, and lost updates.
+ *
+ * The policy is compiled with -fsanitize=thread, without that sanitizer's runtime, as
+ * Linux does for KCSAN: the compiler calls what is defined here before each access to
+ * what is not a local variable.
+ *
+ *	CPU 0: reads 3		 writes 4	<- CPU 1's update is lost
+ *	CPU 1:		writes 4
+ *
+ * A callback that reads a variable and then writes it, while another CPU has written it
+ * in between, has lost that update, unless
+ *
+ *	it read the variable again after the other CPU had written it,
+ *	the other CPU wrote what had been there before, or
+ *	both changed 0 into 1, or 1 into 0: a flag.
+ *
+ * Whether the value written depends on the value read is not known. Memory of tasks is
+ * left out: Linux has it under its own locks while it calls a policy.
+ *
+ * Read next: python/schedlab/check/races.py, which finds the source lines.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+#define READS_MAX 64
+#define NR_PLACES 4096	/* a power of two; more variables than that share */
+
+/* An access, by the callback that does it. */
+struct access {
+	const void	*at;
+	const void	*pc;
+	u64		value;
+	u64		event;
+	u64		version;	/* of the variable */
+	const char	*callback;
+	const struct sl_task *task;
+};
+
+/* Of each variable the last write. */
+struct place {
+	struct access	write;
+	s32		cpu;
+};
+
+static struct place places[NR_PLACES];
+static struct {
+	struct access	reads[READS_MAX];
+	u32		next;
+} by_cpu[SCX_CPUS_MAX];
+
+/* A write that loses another one, which has still to happen. */
+static struct {
+	struct access	read, write, lost;
+	s32		cpu, lost_cpu;
+	u64		value_lost;
+	u32		nr_bytes;
+	bool		is_set;
+} pending;
+
+static u64 value_at(const void *at, u32 nr_bytes)
+{
+	u64 value = 0;
+
+	memcpy(&value, at, nr_bytes <= sizeof(value) ? nr_bytes : sizeof(value));
+	return value;
+}
+
+static struct place *place_of(const void *at)
+{
+	return &places[((u64)at * 0x9e3779b97f4a7c15ULL) >> 52];
+}
+
+/* ---- what is said ------------------------------------------------------------- */
+
+/* An address in the policy's file as <0x...>: the caller of this program knows its line. */
+static const char *in_file(const void *at, char *text, u32 nr_bytes, const char *else_text)
+{
+	Dl_info place, own;
+
+	if (dladdr(at, &place) && dladdr(sim_policy(), &own) && place.dli_fbase == own.dli_fbase)
+		snprintf(text, nr_bytes, "<%#llx>",
+			 (unsigned long long)at - (unsigned long long)place.dli_fbase);
+	else
+		snprintf(text, nr_bytes, "%s", else_text);
+	return text;
+}
+
+static void report(u64 value)
+{
+	const struct access *read = &pending.read;
+	const struct access *lost = &pending.lost;
+	char variable[32], read_at[32], write_at[32], lost_at[32];
+
+	sim_fail("race", read->task ? read->task->p.pid : 0,
+		 "an update of %s is lost: CPU %d, in ops.%s() for %s[%d], read %llu at %s; CPU %d, in ops.%s() for %s[%d], wrote %llu at %s; CPU %d wrote %llu at %s",
+		 in_file(read->at, variable, sizeof(variable), "a map's value"), pending.cpu,
+		 read->callback ?: "-", read->task ? read->task->p.comm : "-",
+		 read->task ? read->task->p.pid : 0, (unsigned long long)read->value,
+		 in_file((const char *)read->pc - 1, read_at, sizeof(read_at), "?"),
+		 pending.lost_cpu, lost->callback ?: "-", lost->task ? lost->task->p.comm : "-",
+		 lost->task ? lost->task->p.pid : 0, (unsigned long long)pending.value_lost,
+		 in_file((const char *)lost->pc - 1, lost_at, sizeof(lost_at), "?"), pending.cpu,
+		 (unsigned long long)value,
+		 in_file((const char *)pending.write.pc - 1, write_at, sizeof(write_at), "?"));
+}
+
+static bool is_flag(u64 before, u64 after)
+{
+	return before <= 1 && after == !before;
+}
+
+/* The access that was announced last has happened. */
+void check_settle(void)
+{
+	u64 value;
+
+	if (!pending.is_set)
+		return;
+	pending.is_set = false;
+	value = value_at(pending.write.at, pending.nr_bytes);
+	if (pending.value_lost == pending.read.value ||
+	    (value == pending.value_lost && is_flag(pending.read.value, value)))
+		return;
+	report(value);
+}
+
+/* ---- accesses ----------------------------------------------------------------- */
+
+static struct access this_access(const void *at, u32 nr_bytes, const void *pc)
+{
+	struct sl_cpu_report cpu = sl_cpu_report(sim_cpu_idx);
+
+	return (struct access){
+		.at = at,
+		.pc = pc,
+		.value = value_at(at, nr_bytes),
+		.event = check_event_number(sim_cpu_idx),
+		.callback = cpu.callback,
+		.task = cpu.callback_task,
+	};
+}
+
+static bool is_of_a_task(const void *at)
+{
+	return at >= (const void *)sim.tasks && at < (const void *)(sim.tasks + sim.nr_tasks);
+}
+
+/* Return: what this CPU's callback has read there, or NULL. */
+static struct access *own_read(const struct access *of)
+{
+	struct access *reads = by_cpu[sim_cpu_idx].reads;
+
+	for (u32 i = 0; i < READS_MAX; i++) {
+		if (reads[i].at == of->at && reads[i].event == of->event &&
+		    reads[i].callback == of->callback && reads[i].task == of->task)
+			return &reads[i];
+	}
+	return NULL;
+}
+
+static void note_read(struct access *a)
+{
+	const struct place *place = place_of(a->at);
+	struct access *read = own_read(a);
+
+	a->version = place->write.at == a->at ? place->write.version : 0;
+	if (!read)
+		read = &by_cpu[sim_cpu_idx].reads[by_cpu[sim_cpu_idx].next++ % READS_MAX];
+	*read = *a;
+}
+
+static void note_write(struct access *a, u32 nr_bytes)
+{
+	static u64 nr_writes;
+	struct place *place = place_of(a->at);
+	struct access *read = own_read(a);
+
+	if (read && place->write.at == a->at && place->write.version != read->version &&
+	    place->cpu != sim_cpu_idx) {
+		pending.read = *read;
+		pending.write = *a;
+		pending.lost = place->write;
+		pending.cpu = sim_cpu_idx;
+		pending.lost_cpu = place->cpu;
+		pending.value_lost = a->value;
+		pending.nr_bytes = nr_bytes;
+		pending.is_set = true;
+	}
+	if (read)
+		read->at = NULL;
+	a->version = ++nr_writes;
+	place->write = *a;
+	place->cpu = sim_cpu_idx;
+}
+
+static void access(const void *at, u32 nr_bytes, bool is_write, const void *pc)
+{
+	struct access a;
+
+	if (!check_is_in_event() || check_is_on_stack(at))
+		return;
+	check_point(at, is_write);
+	if (is_of_a_task(at))
+		return;
+	a = this_access(at, nr_bytes, pc);
+	if (is_write)
+		note_write(&a, nr_bytes);
+	else
+		note_read(&a);
+}
+
+/* What is atomic is never torn, but may lie between another CPU's read and write. */
+static void access_atomically(const void *at, u32 nr_bytes, const void *pc)
+{
+	struct access *read, a;
+
+	if (!check_is_in_event() || check_is_on_stack(at))
+		return;
+	check_point(at, true);
+	a = this_access(at, nr_bytes, pc);
+	read = own_read(&a);
+	if (read)
+		read->at = NULL;
+	note_write(&a, nr_bytes);
+}
+
+/* ---- what the compiler calls --------------------------------------------------- */
+
+#define CALLER __builtin_return_address(0)
+#define EXPORT __attribute__((visibility("default")))
+
+#define ACCESS(bytes)								\
+	EXPORT void __tsan_read##bytes(void *at);				\
+	EXPORT void __tsan_write##bytes(void *at);				\
+	EXPORT void __tsan_unaligned_read##bytes(void *at);			\
+	EXPORT void __tsan_unaligned_write##bytes(void *at);			\
+	void __tsan_read##bytes(void *at) { access(at, bytes, false, CALLER); }	\
+	void __tsan_write##bytes(void *at) { access(at, bytes, true, CALLER); }	\
+	void __tsan_unaligned_read##bytes(void *at) { access(at, bytes, false, CALLER); } \
+	void __tsan_unaligned_write##bytes(void *at) { access(at, bytes, true, CALLER); }
+ACCESS(1)
+ACCESS(2)
+ACCESS(4)
+ACCESS(8)
+ACCESS(16)
+
+EXPORT void __tsan_init(void);
+EXPORT void __tsan_func_entry(void *pc);
+EXPORT void __tsan_func_exit(void);
+EXPORT void __tsan_read_range(void *at, unsigned long nr_bytes);
+EXPORT void __tsan_write_range(void *at, unsigned long nr_bytes);
+EXPORT void *__tsan_memcpy(void *to, const void *from, unsigned long nr_bytes);
+EXPORT void *__tsan_memmove(void *to, const void *from, unsigned long nr_bytes);
+EXPORT void *__tsan_memset(void *to, int value, unsigned long nr_bytes);
+EXPORT void __tsan_atomic_thread_fence(int order);
+EXPORT void __tsan_atomic_signal_fence(int order);
+
+void __tsan_init(void)
+{
+}
+
+void __tsan_func_entry(void *pc)
+{
+	(void)pc;
+}
+
+void __tsan_func_exit(void)
+{
+}
+
+/* Several variables at once: a point, no update of one of them. */
+static void access_range(const void *at, bool is_write)
+{
+	if (check_is_in_event() && !check_is_on_stack(at))
+		check_point(at, is_write);
+}
+
+void __tsan_read_range(void *at, unsigned long nr_bytes)
+{
+	(void)nr_bytes;
+	access_range(at, false);
+}
+
+void __tsan_write_range(void *at, unsigned long nr_bytes)
+{
+	(void)nr_bytes;
+	access_range(at, true);
+}
+
+void *__tsan_memcpy(void *to, const void *from, unsigned long nr_bytes)
+{
+	access_range(from, false);
+	access_range(to, true);
+	return memcpy(to, from, nr_bytes);
+}
+
+void *__tsan_memmove(void *to, const void *from, unsigned long nr_bytes)
+{
+	access_range(from, false);
+	access_range(to, true);
+	return memmove(to, from, nr_bytes);
+}
+
+void *__tsan_memset(void *to, int value, unsigned long nr_bytes)
+{
+	access_range(to, true);
+	return memset(to, value, nr_bytes);
+}
+
+void __tsan_atomic_thread_fence(int order)
+{
+	(void)order;
+}
+
+void __tsan_atomic_signal_fence(int order)
+{
+	(void)order;
+}
+
+/* One thread: the plain operation is atomic, whatever its order. */
+#define FETCH(bits, name, expression)						\
+	EXPORT u##bits __tsan_atomic##bits##_##name(u##bits *at, u##bits value, int order); \
+	u##bits __tsan_atomic##bits##_##name(u##bits *at, u##bits value, int order) \
+	{									\
+		u##bits was;							\
+										\
+		(void)order;							\
+		access_atomically(at, bits / 8, CALLER);			\
+		was = *at;							\
+		*at = (u##bits)(expression);					\
+		return was;							\
+	}
+#define ATOMIC(bits)								\
+	FETCH(bits, exchange, value)						\
+	FETCH(bits, fetch_add, was + value)					\
+	FETCH(bits, fetch_sub, was - value)					\
+	FETCH(bits, fetch_and, was & value)					\
+	FETCH(bits, fetch_or, was | value)					\
+	FETCH(bits, fetch_xor, was ^ value)					\
+	FETCH(bits, fetch_nand, ~(was & value))					\
+	EXPORT u##bits __tsan_atomic##bits##_load(u##bits *at, int order);	\
+	EXPORT void __tsan_atomic##bits##_store(u##bits *at, u##bits value, int order); \
+	EXPORT int __tsan_atomic##bits##_compare_exchange_strong(		\
+		u##bits *at, u##bits *old, u##bits value, int order, int fails);	\
+	EXPORT int __tsan_atomic##bits##_compare_exchange_weak(			\
+		u##bits *at, u##bits *old, u##bits value, int order, int fails);	\
+	EXPORT u##bits __tsan_atomic##bits##_compare_exchange_val(		\
+		u##bits *at, u##bits old, u##bits value, int order, int fails);	\
+	u##bits __tsan_atomic##bits##_load(u##bits *at, int order)		\
+	{									\
+		(void)order;							\
+		access(at, bits / 8, false, CALLER);				\
+		return *at;							\
+	}									\
+	void __tsan_atomic##bits##_store(u##bits *at, u##bits value, int order)	\
+	{									\
+		(void)order;							\
+		access(at, bits / 8, true, CALLER);				\
+		*at = value;							\
+	}									\
+	int __tsan_atomic##bits##_compare_exchange_strong(			\
+		u##bits *at, u##bits *old, u##bits value, int order, int fails)	\
+	{									\
+		u##bits was;							\
+										\
+		(void)order;							\
+		(void)fails;							\
+		access_atomically(at, bits / 8, CALLER);			\
+		was = *at;							\
+		if (was == *old) {						\
+			*at = value;						\
+			return 1;						\
+		}								\
+		*old = was;							\
+		return 0;							\
+	}									\
+	int __tsan_atomic##bits##_compare_exchange_weak(			\
+		u##bits *at, u##bits *old, u##bits value, int order, int fails)	\
+	{									\
+		return __tsan_atomic##bits##_compare_exchange_strong(at, old, value, order, fails); \
+	}									\
+	u##bits __tsan_atomic##bits##_compare_exchange_val(			\
+		u##bits *at, u##bits old, u##bits value, int order, int fails)	\
+	{									\
+		__tsan_atomic##bits##_compare_exchange_strong(at, &old, value, order, fails); \
+		return old;							\
+	}
+ATOMIC(8)
+ATOMIC(16)
+ATOMIC(32)
+ATOMIC(64)

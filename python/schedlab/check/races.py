@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""Run a policy with CPUs that interleave, and show which lines did.
+
+        policy -> compiled with -fsanitize=thread, without its runtime -> hosts/check
+                                                                             |
+        "CPU 0 read 3 at <0x11c2>; CPU 1 ..."  -> source lines -> two columns
+
+Invariant: an interleaving is a string, in a `World` as in a file; the same string gives
+the same run.
+Read next: hosts/check/interleave.c; trial.py, the caller.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+from .. import paths
+from ..hosts.host import Job, Outcome
+from ..hosts.process import Supervised
+from ..hosts.sim import SimSession
+from ..policy.build import BuiltPolicy, compile_policy, find_compiler
+from ..policy.elf import ElfFile
+
+#: The runtime that the sanitizer would bring is hosts/check.
+FLAGS = ("-fsanitize=thread", "-nodefaultlibs")
+#: It would leave out the read of `n++`.
+FLAGS_CLANG = ("-mllvm", "-tsan-compound-read-before-write=1")
+#: Switches that an interleaving may have: most races need one or two.
+NR_SWITCHES = (1, 2, 3, 5, 20, 200, 2000)
+#: A list of more switches than these is tried to be replaced by one of so many seeds.
+NR_SWITCHES_SOUGHT = 2
+NR_SEEDS = 24
+COLUMN_CHARACTERS = 44
+_ADDRESS = re.compile(r"<(0x[0-9a-f]+)>")
+_STEP = re.compile(
+    r"(CPU \d+)(?:, in ops\.(\w+)\(\) for ([^,;]+\[\d+\]|-\[0\]),)? (read|wrote) (\d+) at ([^;\s]+)"
+)
+
+
+def draw_interleaving(rng: random.Random) -> str:
+    """Draw the seed of an interleaving, and how many switches it has at most."""
+    return f"{rng.randrange(1 << 32)}:{rng.choice(NR_SWITCHES)}"
+
+
+def nr_switches(interleaving: str) -> int:
+    """How many switches a list has; 0 for a seed."""
+    return interleaving.count(">")
+
+
+def fewer_switches(interleaving: str) -> Iterator[str]:
+    """Lists with some of the switches left out, those that save most first; then seeds of fewer.
+
+    Parameters
+    ----------
+    interleaving : str
+        A list of switches; of a seed there are none.
+
+    Yields
+    ------
+    str
+        Each is to be tried in place of the other; none is empty.
+    """
+    switches = interleaving.split(",") if nr_switches(interleaving) else []
+    length = len(switches) // 2
+    while length:
+        for at in range(0, len(switches), length):
+            if rest := switches[:at] + switches[at + length :]:
+                yield ",".join(rest)
+        length //= 2
+    for nr in range(1, min(len(switches), NR_SWITCHES_SOUGHT + 1)):
+        for seed in range(NR_SEEDS):
+            yield f"{seed}:{nr}"
+
+
+def compile_for_races(built: BuiltPolicy) -> BuiltPolicy:
+    """Compile a policy so that its accesses to memory are seen.
+
+    Parameters
+    ----------
+    built : BuiltPolicy
+        As it is run elsewhere.
+
+    Returns
+    -------
+    BuiltPolicy
+        The same policy.
+
+    Raises
+    ------
+    UnavailableError
+        If there is no C compiler.
+    """
+    flags = (*FLAGS, *(FLAGS_CLANG if "clang" in find_compiler()[1] else ()))
+    return replace(built, shared_object=compile_policy(built.policy, more_flags=flags))
+
+
+class InterleavingSession(SimSession):
+    """A session with the simulator whose CPUs interleave."""
+
+    def run(self, job: Job) -> Outcome:
+        """What it said, with source lines."""
+        outcome = super().run(job)
+        if outcome.error is None or not _ADDRESS.search(outcome.error):
+            return outcome
+        places = _Places(job.policy.shared_object)
+        return replace(outcome, error=_ADDRESS.sub(lambda found: places.name(found[1]), outcome.error))
+
+    def _start(self, policy: BuiltPolicy) -> Supervised:
+        """A server that has this policy; SchedlabError where it cannot be started."""
+        words = [str(paths.interleaver()), "--serve", "--policy", str(policy.shared_object)]
+        return Supervised(words, has_input=True)
+
+
+class _Places:
+    """Names of a compiled policy's addresses."""
+
+    def __init__(self, shared_object: Path):
+        self._file = shared_object
+        self._elf = ElfFile(shared_object)
+
+    def name(self, address: str) -> str:
+        """A variable, or the source line of an instruction; the address where neither is known."""
+        if variable := self._elf.object_at(int(address, 16)):
+            return variable
+        reader = shutil.which("addr2line") or shutil.which("llvm-addr2line-19")
+        if reader is None:
+            return address
+        done = subprocess.run(
+            [reader, "-e", str(self._file), address], capture_output=True, text=True, check=False
+        )
+        place = re.match(r"(.+):([1-9]\d*)(?: \(|$)", done.stdout.strip())
+        return f"{PurePath(place[1]).name}:{place[2]}" if place else address
+
+
+def columns(text: str, policy: Path) -> str:
+    """Show a lost update as two columns of source lines, one for each CPU.
+
+    Parameters
+    ----------
+    text : str
+        Of the finding.
+    policy : pathlib.Path
+        The source; lines of other files are named only.
+
+    Returns
+    -------
+    str
+        Lines; empty where the text is of another kind.
+    """
+    steps = [found.groups() for found in _STEP.finditer(text)]
+    cpus = [*dict.fromkeys(cpu for cpu, *_ in steps)]
+    if len(cpus) != 2:
+        return ""
+    source = policy.read_text(encoding="utf-8", errors="replace").splitlines()
+    rows: list[tuple[str, str]] = [(cpus[0], cpus[1])]
+    heads = {cpu: f"ops.{callback}() for {task}" for cpu, callback, task, *_ in steps if callback}
+    rows.append((heads.get(cpus[0], ""), heads.get(cpus[1], "")))
+    for cpu, _, _, verb, value, place in steps:
+        file, _, line = place.rpartition(":")
+        code = source[int(line) - 1].strip() if file == policy.name and int(line) <= len(source) else place
+        for shown in (f"{line}: {code}", f"    {verb} {value}"):
+            rows.append((shown, "") if cpu == cpus[0] else ("", shown))
+    return "\n".join(f"{left:{COLUMN_CHARACTERS}}{right}".rstrip() for left, right in rows)

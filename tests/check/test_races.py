@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""CPUs that interleave within callbacks: what is found, repeated, made small and shown."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from schedlab.check.races import columns, fewer_switches
+from schedlab.check.trial import Laboratory
+from schedlab.check.world import MS, Group, Phase, World, draw_world, interleaved
+from schedlab.errors import SchedlabError
+
+from .test_check import BUGS, check, task_of
+
+pytestmark = pytest.mark.full
+TORN = BUGS / "torn_counter.bpf.c"
+#: Tasks whose slices end at one tick on both CPUs.
+WORLD = World(
+    nr_cpus=2, topology="", tick_ns=MS, horizon_ns=300 * MS,
+    groups=(Group("hog", (Phase("run", 100 * MS),), count=4), Group("sleeper", (Phase("run", MS), Phase("sleep", MS)))),
+)  # fmt: skip
+
+
+def variant(folder, update: str, declaration: str = "u64 nr_enqueued;"):
+    """The policy with another update of its variable."""
+    for name in ("bug.h", "bug_ops.h"):
+        shutil.copy(BUGS / name, folder / name)
+    text = TORN.read_text().replace("nr_enqueued++;", update).replace("u64 nr_enqueued;", declaration)
+    (folder / "variant.bpf.c").write_text(text)
+    return folder / "variant.bpf.c"
+
+
+def tries(laboratory: Laboratory, nr: int = 60) -> list:
+    """What seeds of both kinds find, with up to 50 switches."""
+    return [laboratory.try_world(replace(WORLD, interleaving=f"{seed}:50")) for seed in range(nr)]
+
+
+def test_an_interleaving_is_repeated_by_its_seed_and_by_its_switches(simulator):
+    with task_of(TORN).laboratory() as laboratory:
+        failed = [(seed, trial) for seed, trial in enumerate(tries(laboratory)) if trial.finding]
+        assert {seed % 2 for seed, _ in failed} == {0, 1}, "one of the two strategies finds nothing"
+        for seed, trial in failed[:6]:
+            assert ">" in trial.interleaving
+            for again in (f"{seed}:50", trial.interleaving):
+                assert laboratory.try_world(replace(WORLD, interleaving=again)) == trial
+        assert laboratory.try_world(replace(WORLD, interleaving="1:0")).finding is None
+
+
+@pytest.mark.parametrize(
+    ("update", "is_race"),
+    [
+        ("__sync_fetch_and_add(&nr_enqueued, 1);", False),
+        ("if (!nr_enqueued) nr_enqueued = 1; else nr_enqueued = 0;", False),
+        ("nr_enqueued = p->pid;", False),
+        ("nr_enqueued += 2;", True),
+        ("u64 was = READ_ONCE(nr_enqueued); bpf_get_smp_processor_id(); WRITE_ONCE(nr_enqueued, was + 1);", True),
+    ],
+)  # fmt: skip
+def test_an_update_is_lost_only_where_one_is(update, is_race, tmp_path, simulator):
+    with task_of(variant(tmp_path, update)).laboratory() as laboratory:
+        texts = {trial.finding.text for trial in tries(laboratory) if trial.finding}
+    assert bool(texts) == is_race, texts
+    assert all(
+        re.match(r"an update of nr_enqueued is lost: .* at variant\.bpf\.c:14", text) for text in texts
+    )
+
+
+def test_a_spin_lock_keeps_an_update_whole(tmp_path, simulator):
+    """And a CPU that waits for one lets its holder continue."""
+    declaration = (
+        "struct value { struct bpf_spin_lock lock; u64 nr; };\n"
+        "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32);\n"
+        "\t __type(value, struct value); } counter SEC(\".maps\");"
+    )  # fmt: skip
+    update = (
+        "u32 zero = 0; struct value *v = bpf_map_lookup_elem(&counter, &zero);\n\tif (!v) return;\n"
+        "\tbpf_spin_lock(&v->lock); v->nr++; bpf_spin_unlock(&v->lock);"
+    )
+    texts = {}
+    for name, used in (("locked", update), ("bare", re.sub(r"bpf_spin_\w+\(.*?\);", "", update))):
+        (tmp_path / name).mkdir()
+        with task_of(variant(tmp_path / name, used, declaration)).laboratory() as laboratory:
+            texts[name] = {trial.finding.text for trial in tries(laboratory) if trial.finding}
+    assert not texts["locked"] and texts["bare"]
+    assert all("an update of a map's value is lost" in text for text in texts["bare"])
+
+
+@pytest.mark.parametrize("name", ["rr", "mlfq", "cfs", "o1", "eevdf", "lottery"])
+def test_locks_and_records_of_the_core_stand_interleavings(name, simulator):
+    """No assertion fails, no lock is waited for indefinitely, and no record is such as cannot be."""
+    task = task_of(name)
+    with task.laboratory() as laboratory:
+        for number in range(25):
+            rng = random.Random(number)
+            world = interleaved(rng, draw_world(rng, task.built.policy, task.built.values))
+            finding = laboratory.try_world(world).finding
+            assert finding is None or finding.broken in ("race", "work"), (world, finding)
+
+
+def test_a_list_of_switches_that_is_none_is_refused(simulator):
+    with task_of(TORN).laboratory() as laboratory, pytest.raises(SchedlabError, match="neither SEED:MAX nor"):
+        laboratory.try_world(replace(WORLD, interleaving="0.1.2>"))
+
+
+def test_the_fast_simulator_has_no_interleavings(simulator, tmp_path):
+    done = subprocess.run(
+        [simulator, "--policy", "p", "--program", "p", "--interleave", "1:1"], capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "unknown option '--interleave'" in done.stderr
+
+
+def test_switches_are_left_out_by_halves_then_one_by_one():
+    lists = [each for each in fewer_switches("a>1,b>0,c>1,d>0") if ">" in each]
+    assert lists == [
+        "c>1,d>0", "a>1,b>0", "b>0,c>1,d>0", "a>1,c>1,d>0", "a>1,b>0,d>0", "a>1,b>0,c>1",
+    ]  # fmt: skip
+    assert {each.partition(":")[2] for each in fewer_switches("a>1,b>0") if ">" not in each} == {"1"}
+    assert not [*fewer_switches("7:50"), *fewer_switches("a>1"), *fewer_switches("")]
+
+
+def test_command_finds_shows_and_repeats_a_lost_update(tmp_path, simulator):
+    done = check(TORN, "--races", "--worlds", 100, "--budget", "600s", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    line = f"{TORN.read_text().splitlines().index(chr(9) + 'nr_enqueued++;') + 1}: nr_enqueued++;"
+    left, right = [text for text in done.stdout.splitlines() if line in text][:2]
+    assert left.index(line) < 10 < 40 < right.index(line)
+    (file,) = tmp_path.glob("out/check/torn_counter/race-1.toml")
+    again = check(TORN, "--replay", file, "--json", cwd=tmp_path)
+    answer = json.loads(again.stdout)
+    assert again.returncode == 1 and [each["property"] for each in answer["found"]] == ["race"]
+    assert answer["found"][0]["interleaving"].count(">") <= 10
+    assert "--replay" in answer["found"][0]["run_command"]
+    fixed = check(variant(tmp_path, "__sync_fetch_and_add(&nr_enqueued, 1);"), "--replay", file, cwd=tmp_path)
+    assert fixed.returncode == 0, fixed.stdout
+
+
+def test_columns_are_shown_only_of_a_lost_update(tmp_path):
+    assert columns("runnable task stall: a[1] failed to run", TORN) == ""
