@@ -431,7 +431,7 @@ def _is_whole(value: object) -> bool:
 
 def _seed_list(seeds: int | Iterable[int]) -> list[int]:
     """Seeds in their order, each once."""
-    if _is_whole(seeds):
+    if isinstance(seeds, int) and _is_whole(seeds):
         if seeds < 1:
             raise UsageError(f"seeds must be at least 1, or a list of seeds (got {seeds})")
         return list(range(1, seeds + 1))
@@ -456,7 +456,7 @@ def _consecutive(seeds: list[int]) -> tuple[int, int]:
 
 def _cpus_list(cpus: int | Iterable[int] | None) -> list[int | None]:
     """Numbers of CPUs; None: what each workload is meant for."""
-    found = [cpus] if cpus is None or _is_whole(cpus) else list(cpus)
+    found: list[int | None] = [cpus] if cpus is None or isinstance(cpus, int) else list(cpus)
     if not found:
         raise UsageError("cpus is empty; give a number, several, or None")
     return found
@@ -542,7 +542,7 @@ def _cells(
     return cells
 
 
-def _tables(done: list[Done]) -> tuple[list, list]:
+def _tables(done: list[Done]) -> tuple[list[Any], list[Any]]:
     """The tasks of cells, as `tasks_table` takes them: tables, and which cells they are of."""
     computed = [
         (each.cell.number, run, columns)

@@ -26,7 +26,7 @@ _RUN_COLUMNS = {
                      "record_hash"), pl.String),
     "tick_ns": pl.Int64, "directory": pl.String,
 }  # fmt: skip
-_TASK_COLUMNS = {
+_TASK_COLUMNS: Any = {
     **dict.fromkeys(_RUN_TEXTS, pl.String), "cpus": pl.Int64, "seed": pl.Int64,
     "task": pl.UInt32, "class": pl.UInt32, "name": pl.String,
     **dict.fromkeys(("arrival_ns", "first_run_ns", "end_ns", "turnaround_ns", "response_ns",
@@ -57,7 +57,9 @@ _COMPARED_COLUMNS = {
 
 
 def runs_table(
-    runs: Sequence[dict], cells: Sequence[int] | None = None, settings: Mapping[int, str] | None = None
+    runs: Sequence[dict[str, Any]],
+    cells: Sequence[int] | None = None,
+    settings: Mapping[int, str] | None = None,
 ) -> pl.DataFrame:
     """Tabulate runs, one row each.
 
@@ -91,7 +93,7 @@ def runs_table(
     return pl.DataFrame(columns)
 
 
-def _base(run: dict) -> str:
+def _base(run: dict[str, Any]) -> str:
     """The policy that a run's is a variant of."""
     return run["policy"].partition(":")[0]
 
@@ -131,7 +133,7 @@ def tasks_table(
     return pl.DataFrame([*_cell_columns(of_row, settings), *whole.get_columns()])
 
 
-def computed_tasks(runs: Sequence[dict], columns: Sequence[dict]) -> pl.DataFrame:
+def computed_tasks(runs: Sequence[dict[str, Any]], columns: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """Put the tasks of runs that were done in this process, or for it, under one another.
 
     Parameters
@@ -166,7 +168,7 @@ def _cell_columns(cells: Sequence[int] | None, settings: Mapping[int, str] | Non
     return [pl.Series("cell", list(cells), pl.Int64), pl.Series("settings", texts, pl.String)]
 
 
-def comparisons_table(comparisons: Sequence[dict], *, is_swept: bool = False) -> pl.DataFrame:
+def comparisons_table(comparisons: Sequence[dict[str, Any]], *, is_swept: bool = False) -> pl.DataFrame:
     """Tabulate comparisons, one row per pair of policies and metric.
 
     Parameters
@@ -196,7 +198,7 @@ def comparisons_table(comparisons: Sequence[dict], *, is_swept: bool = False) ->
     return _from_rows(rows, schema)
 
 
-def warnings_table(comparisons: Sequence[dict], *, is_swept: bool = False) -> pl.DataFrame:
+def warnings_table(comparisons: Sequence[dict[str, Any]], *, is_swept: bool = False) -> pl.DataFrame:
     """Tabulate the warnings of comparisons, each once.
 
     Parameters
@@ -259,7 +261,7 @@ def cells_table(done: Sequence[Any], swept: Sequence[str]) -> pl.DataFrame:
     return _from_rows(rows, schema)
 
 
-def _from_rows(rows: Sequence[Mapping], schema: Mapping[str, Any]) -> pl.DataFrame:
+def _from_rows(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
     """A table of exactly these columns; what a row lacks is null."""
     columns = [
         pl.Series(name, [row.get(name) for row in rows], kind, strict=False) for name, kind in schema.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The packages that pyproject.toml lists are typed strictly."""
+"""The package is typed strictly, all of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mypy(root, *words) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=root, capture_output=True, text=True)
 
 
-def test_listed_packages_have_no_type_errors(root):
+def test_package_has_no_type_errors(root):
     done = mypy(root)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -18,7 +18,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -39,9 +39,12 @@ from .record import register as register_record
 from .report import register as register_report
 from .report import show_page
 
+if TYPE_CHECKING:
+    from ..runs.run import RunSet
+
 EXIT_INTERRUPTED = 130
 #: What Typer raises about the words of a command line; it has no public name for it.
-WordsError: type = typer.BadParameter.__base__
+WordsError: Any = typer.BadParameter.__base__
 
 
 app = typer.Typer(
@@ -149,7 +152,7 @@ def _split(values: list[str]) -> list[str]:
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
-def _print_json(value: dict) -> None:
+def _print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, allow_nan=False))
 
 
@@ -201,7 +204,7 @@ def run(
     _leave_with(result)
 
 
-def _print_runs(result, *, as_json: bool) -> None:
+def _print_runs(result: RunSet, *, as_json: bool) -> None:
     """A set of runs, for a program or for a person."""
     if as_json:
         print(result.as_json())
@@ -211,7 +214,7 @@ def _print_runs(result, *, as_json: bool) -> None:
     show_runs(result)
 
 
-def _leave_with(result) -> None:
+def _leave_with(result: RunSet) -> None:
     """Exit code of a set of runs."""
     if result.is_interrupted:
         print(f"interrupted; {len(result.runs)} finished runs are in {result.out}", file=sys.stderr)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
 from ..model import CPUS_MAX
+
+if TYPE_CHECKING:
+    from ..measure.bench import BenchPlan
 
 
 def register(app: typer.Typer) -> None:
@@ -91,7 +94,17 @@ def bench(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _plan(command, policy, runs, warmups, background, cpus, timeout, seed, recorded):
+def _plan(
+    command: list[str],
+    policy: list[str],
+    runs: int,
+    warmups: int,
+    background: list[str],
+    cpus: str,
+    timeout: str,
+    seed: int,
+    recorded: int,
+) -> BenchPlan:
     """Check the words of a command line."""
     import shlex
 
@@ -159,7 +172,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _show_progress(sample: dict, total: int) -> None:
+def _show_progress(sample: dict[str, Any], total: int) -> None:
     """One line that is written over, and taken away after the last sample."""
     done = sample["round"] + 1
     sys.stderr.write(f"\r\033[Kround {done}, {sample['policy']}: {sample['wall_ns'] / 1e6:,.1f} ms")

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError
@@ -17,7 +20,7 @@ from ..policy.bpf import second_opinion_compiler
 from ..policy.build import find_compiler
 
 
-def examine() -> list[dict]:
+def examine() -> list[dict[str, Any]]:
     """Check everything that a command may need.
 
     Returns
@@ -57,9 +60,7 @@ def examine() -> list[dict]:
             }
         )
     for part, what in _RECORDING.items():
-        findings.append(
-            _finding(f"recording: {part}", lambda part=part, what=what: _allowed(part, what), needed=False)
-        )
+        findings.append(_finding(f"recording: {part}", partial(_allowed, part, what), needed=False))
     findings.append(
         {
             "name": "machine",
@@ -86,7 +87,7 @@ def _allowed(part: str, what: str) -> str:
     return what
 
 
-def _finding(name: str, look, *, needed: bool) -> dict:
+def _finding(name: str, look: Callable[[], str | None], *, needed: bool) -> dict[str, Any]:
     """One finding of a look that raises when something is missing."""
     try:
         return {"name": name, "status": "ok", "detail": look(), "needed": needed}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -111,7 +111,7 @@ def _check_format(form: str, known: tuple[str, ...] = FORMATS) -> None:
         raise UsageError(f"unknown format {form!r}{did_you_mean(form, known)}")
 
 
-def _write(converted, out: Path | None) -> None:
+def _write(converted: Any, out: Path | None) -> None:
     """Write the file, and the notes beside it."""
     for note in converted.notes:
         print(f"note: {note}", file=sys.stderr)

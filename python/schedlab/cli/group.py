@@ -6,6 +6,8 @@ Read next: app.py, which adds the commands.
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from ..errors import UnavailableError
@@ -55,14 +57,14 @@ OF_CHECKOUT = tuple(GROUPS["In a checkout"])
 class Group(typer.core.TyperGroup):
     """Commands in groups, whose Ctrl-C comes to `main`; Typer's own would leave without a word, also with `--json`."""
 
-    def invoke(self, ctx):
+    def invoke(self, ctx: Any) -> Any:
         """Do the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise typer.Abort() from error
 
-    def get_command(self, ctx, cmd_name):
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Find a command, with its example."""
         command = super().get_command(ctx, cmd_name)
         if command is None and cmd_name in OF_CHECKOUT:
@@ -72,7 +74,7 @@ class Group(typer.core.TyperGroup):
             command.epilog = f"Example:\n\n\b\n{EXAMPLES[cmd_name]}"
         return command
 
-    def format_commands(self, ctx, formatter):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the groups; a command that stands in none would not be seen, which a test notices."""
         width = max(map(len, self.commands))
         for title, examples in GROUPS.items():

@@ -7,6 +7,7 @@ Read next: policy/build.py.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ..errors import PolicyError
 from ..policy.build import build_policy
@@ -14,7 +15,7 @@ from ..policy.find import find_policy, load_policy, show_range, show_value
 from ..workload.find import load_workload
 
 
-def describe_workload(name: str) -> dict:
+def describe_workload(name: str) -> dict[str, Any]:
     """Read a workload, and list its params and classes of tasks.
 
     `params` are the defaults as text; `values` what they are in `name`, such as ``mixed:hogs=4``.
@@ -38,7 +39,7 @@ def describe_workload(name: str) -> dict:
     }
 
 
-def describe_policy(name: str) -> dict:
+def describe_policy(name: str) -> dict[str, Any]:
     """Look a policy up, compile it, and list its knobs.
 
     Parameters
@@ -61,7 +62,7 @@ def describe_policy(name: str) -> dict:
     UnavailableError
         If there is no C compiler.
     """
-    entry = {
+    entry: dict[str, Any] = {
         "name": Path(name).name.removesuffix(".c").removesuffix(".bpf"), "path": "", "summary": "",
         "work_conserving": None, "work_conserving_reason": "", "source": "", "policy_hash": None,
         "knobs": [], "error": None,

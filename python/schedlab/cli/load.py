@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,7 +51,7 @@ def load(
     built = _build(policy, settings)
     loader = prepare_loader()
     every_ms = 1000 if limit_ns is None else max(1, min(1000, limit_ns // 1_000_000))
-    start_ns = None
+    start_ns = time.monotonic_ns()
     shown = _Shown(is_silent=as_json)
     with LoadedPolicy(built, loader, is_partial=partial, every_ms=every_ms) as loaded:
         try:
@@ -75,7 +75,7 @@ def load(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
-def _build(name: str, settings: list[str]):
+def _build(name: str, settings: list[str]) -> Any:
     """The policy with its knobs; natively compiled too, which checks them."""
     from ..policy.build import build_policy
     from ..policy.find import load_policy, parse_settings
@@ -88,7 +88,7 @@ def _build(name: str, settings: list[str]):
     return build_policy(policy, variants[0].values)
 
 
-def _summary(built, answer, held_ns: int, *, is_partial: bool) -> dict:
+def _summary(built: Any, answer: Any, held_ns: int, *, is_partial: bool) -> dict[str, Any]:
     """What `--json` prints."""
     return {
         "policy": built.policy.name, "knobs": built.values, "is_partial": is_partial,
@@ -116,7 +116,7 @@ class _Shown:
             print(f"{name} schedules {whose}; Ctrl-C unloads it", flush=True)
             self.before_ns = time.monotonic_ns()
 
-    def counts(self, answer) -> None:
+    def counts(self, answer: Any) -> None:
         """Calls since the last time."""
         now_ns = time.monotonic_ns()
         seconds = max(now_ns - self.before_ns, 1) / 1e9
@@ -135,7 +135,7 @@ class _Shown:
         print("\n".join(lines), flush=True)
         self.nr_lines = len(lines)
 
-    def end(self, answer, held_ns: int) -> None:
+    def end(self, answer: Any, held_ns: int) -> None:
         """Why it is over."""
         if not answer.is_loaded:
             print(f"error: the kernel refuses {answer.name}:\n{answer.error}", file=sys.stderr)

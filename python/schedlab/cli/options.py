@@ -46,6 +46,6 @@ def _parameter(option: Option) -> inspect.Parameter:
     """One option, as Typer takes it."""
     flag = typer.Option(option.flag, metavar=option.metavar, help=option.help)
     default = list(option.default) if option.kind == "texts" else option.default
-    annotation = Annotated[_KINDS[option.kind], flag]
+    annotation: Any = Annotated[_KINDS[option.kind], flag]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(option.word, kind, default=default, annotation=annotation)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
     app.command()(trace)
 
 
-def open_run(folder: Path):
+def open_run(folder: Path) -> Any:
     """Records and task names of a run directory.
 
     Parameters
@@ -100,7 +100,7 @@ def gantt(
     from ..plots.gantt import draw_svg, draw_text
 
     records, names = open_run(run)
-    window = {
+    window: dict[str, Any] = {
         "begin_ns": parse_duration(begin, place="--from"),
         "end_ns": None if end is None else parse_duration(end, place="--to"),
     }

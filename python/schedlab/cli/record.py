@@ -78,7 +78,7 @@ def record(
             + (f" (got {' and '.join(chosen)})" if chosen else "")
         )
     folder = out or fresh_folder()
-    options = {"buffer_kib": buffer_kib, "has_yields": yields}
+    options: dict[str, Any] = {"buffer_kib": buffer_kib, "has_yields": yields}
     if command:
         run = _record_command(command, folder, policy, cpus, timeout, options, as_json=as_json)
     else:
@@ -89,7 +89,16 @@ def record(
     tell(run, as_json=as_json)
 
 
-def _record_command(command, folder, policy, cpus, timeout, options, *, as_json: bool) -> dict:
+def _record_command(
+    command: list[str],
+    folder: Path,
+    policy: str,
+    cpus: str,
+    timeout: str,
+    options: dict[str, Any],
+    *,
+    as_json: bool,
+) -> dict[str, Any]:
     """Check the words that concern a command, and do it."""
     from ..measure.recording import record_command
     from ..policy.linux_class import parse_class
@@ -112,7 +121,7 @@ def _record_command(command, folder, policy, cpus, timeout, options, *, as_json:
     )
 
 
-def tell(run: dict, *, as_json: bool) -> None:
+def tell(run: dict[str, Any], *, as_json: bool) -> None:
     """Say what came of a recording, and leave with its exit code.
 
     Parameters
@@ -153,8 +162,9 @@ def replay(
     from ..runs.run import make_plan, run_plan
 
     names = [name.strip() for given in policy for name in given.split(",") if name.strip()]
+    workload = load_recorded(run)
     plan = make_plan(
-        [load_recorded(run)],
+        [workload],
         names,
         out or fresh_folder(),
         nr_seeds=seeds,
@@ -163,7 +173,7 @@ def replay(
         **options,
     )
     result = run_plan(plan)
-    keep_recorded(run, plan.out, plan.workloads[0])
+    keep_recorded(run, plan.out, workload)
     if as_json:
         print(result.as_json())
     else:

@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..runs.run import RunSet
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +32,7 @@ def register(app: typer.Typer) -> None:
     app.command()(report)
 
 
-def show_page(result, *, workload: str) -> None:
+def show_page(result: RunSet, *, workload: str) -> None:
     """Write the page of a set of runs beside them, and say where it is.
 
     Parameters

@@ -35,6 +35,7 @@ def selfbench(
     if not script.is_file():
         raise UnavailableError("selfbench needs a checkout of schedlab: SCHEDLAB_ROOT names none")
     spec = importlib.util.spec_from_file_location("schedlab_selfbench", script)
+    assert spec is not None and spec.loader is not None, "a file that is there has a loader"
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

@@ -143,6 +143,7 @@ def under(each: LinuxClass) -> Iterator[Answer | None]:
     if not isinstance(each, PolicyClass):
         yield None
         return
+    assert each.built is not None, "only a parsed name has none"
     with LoadedPolicy(each.built, prepare_loader(), is_partial=True) as loaded:
         if not loaded.wait_until_attached():
             raise ThrownOutError(f"{each.name}: the kernel refuses it:\n{loaded.close().error}", "policy")

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ..errors import HostError, UnavailableError
 from ..policy.bpf import find_bpf_compiler
-from .guest_boot import QEMU, GuestRunner, GuestSystem
+from .guest_boot import QEMU, GuestRunner, GuestSystem, Said
 from .guest_build import build_program
 from .guest_frames import Answer, read_frames
 from .guest_image import GuestParts, fetch_guest_parts
@@ -73,7 +73,7 @@ class GuestTask:
     program: bytes | None = None
     hold_ms: int = 100
     command: tuple[str, ...] = ()
-    device: tuple[int, int, int, int] = (100_000, 1000, 1000, 1)
+    device: tuple[int, ...] = (100_000, 1000, 1000, 1)
     lead_ms: int = LEAD_MS
 
 
@@ -201,7 +201,7 @@ def job_files(tasks: list[GuestTask]) -> dict[str, bytes]:
     return files | {"/job": "".join(f"{line}\n" for line in lines).encode()}
 
 
-def read_answers(tasks: list[GuestTask], said, *, timeout_s: float) -> list[Answer]:
+def read_answers(tasks: list[GuestTask], said: Said, *, timeout_s: float) -> list[Answer]:
     """Sort what a machine said by task.
 
     Parameters
@@ -242,7 +242,7 @@ def read_answers(tasks: list[GuestTask], said, *, timeout_s: float) -> list[Answ
             answer.read(frames[starts[index] + 1 : stop])
         if answer.trace is not None:
             answer.trace.formats = formats
-            if answer.nr_left:
+            if answer.nr_left and task.program is not None:
                 # The guest needs a moment to see that the time has come.
                 (horizon_ns,) = HORIZON.unpack_from(task.program, HORIZON_OFFSET)
                 answer.trace.end_ns = min(answer.trace.end_ns, horizon_ns)

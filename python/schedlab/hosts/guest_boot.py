@@ -25,10 +25,11 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from ..errors import HostError
 from ..paths import cache_folder
@@ -135,7 +136,7 @@ class GuestRunner:
         Whether `interrupt` was called; no job is begun after that.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.is_interrupted = False
         self._lock = threading.Lock()
         self._qemu: _Qemu | None = None
@@ -192,7 +193,14 @@ class GuestRunner:
                 said = qemu.said()
         return said if has_begun or said.has_timed_out or self.is_interrupted else None
 
-    def started(self, system, folder: Path, words, timeout_s: float, fds=()) -> _Qemu:
+    def started(
+        self,
+        system: GuestSystem,
+        folder: Path,
+        words: Sequence[str],
+        timeout_s: float,
+        fds: Sequence[int] = (),
+    ) -> _Qemu:
         """Start QEMU so that `interrupt` ends it."""
         with self._lock:
             if self.is_interrupted:
@@ -278,7 +286,9 @@ def _forget_the_oldest(place: Path) -> None:
 class _Qemu:
     """One QEMU process and the talk with it (QMP, a line of JSON each way)."""
 
-    def __init__(self, system: GuestSystem, folder: Path, words, timeout_s: float, fds):
+    def __init__(
+        self, system: GuestSystem, folder: Path, words: Sequence[str], timeout_s: float, fds: Sequence[int]
+    ):
         self.folder = folder
         self._has_timed_out = False
         (folder / "initrd").write_bytes(make_initramfs({"init": system.init}))
@@ -316,13 +326,15 @@ class _Qemu:
         self.ask("qmp_capabilities")
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         self.kill()
+        assert self._process.stderr
         self._complaint = self._process.stderr.read().decode(errors="replace").strip()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             with contextlib.suppress(BrokenPipeError):
+                assert stream
                 stream.close()
 
     def _time_out(self) -> None:
@@ -334,15 +346,17 @@ class _Qemu:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _read(self) -> dict:
+    def _read(self) -> dict[str, Any]:
         """Its next line; empty when it has ended."""
+        assert self._process.stdout
         line = self._process.stdout.readline()
         return json.loads(line) if line else {}
 
-    def ask(self, command: str, arguments: dict | None = None) -> dict:
+    def ask(self, command: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
         """Have it do a command; what it returns, empty when it has ended."""
         words = {"execute": command, "arguments": arguments or {}}
         try:
+            assert self._process.stdin
             self._process.stdin.write(json.dumps(words).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:

@@ -14,6 +14,7 @@ import os
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import PolicyError, UnavailableError
@@ -129,10 +130,10 @@ def build_program(name: str, libbpf: Path) -> Path:
     return target
 
 
-def _compile_program(compiler, sources, libbpf: Path, target: Path) -> None:
+def _compile_program(compiler: Sequence[str], sources: Sequence[Path], libbpf: Path, target: Path) -> None:
     """Compile and link into `target`, in one step for whoever looks at it."""
     made = target.with_suffix(f".{os.getpid()}")
-    command = [
+    command: list[str | Path] = [
         *compiler, *INIT_OPTIONS, f"-I{include_folder()}", f"-I{resource_root() / 'player'}",
         f"-I{libbpf / 'usr' / 'include'}", "-o", made, *sources,
         next(libbpf.glob("usr/lib/**/libbpf.a")), *_libelf(), "-Wl,-s",

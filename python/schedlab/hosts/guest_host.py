@@ -20,6 +20,7 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SchedlabError
 from ..policy.bpf import is_object
@@ -34,6 +35,9 @@ from .host import Job, Outcome
 from .kernel_boot import qemu_version
 from .kinds import EmulatedHost, device_of, settings_of, with_program_pids
 from .process import not_done, timed_out
+
+if TYPE_CHECKING:
+    from ..program.file import Program
 
 #: The guest forks them one by one before time 0.
 TASKS_MAX = 4000
@@ -60,7 +64,7 @@ class GuestHost(EmulatedHost):
         """Why the guest cannot be used here, or None; fetches nothing."""
         return unavailable_reason()
 
-    def environment(self) -> dict:
+    def environment(self) -> dict[str, Any]:
         """Package or file of the kernel, and QEMU; fetches the kernel if it must."""
         _, parts = guest_system(kernel=self.kernel)
         return {"guest_kernel": parts.kernel_version, "qemu": qemu_version(QEMU)}
@@ -143,9 +147,9 @@ def _refusal(job: Job) -> str | None:
     return None
 
 
-def _outcome(job: Job, answer: Answer, program) -> Outcome:
+def _outcome(job: Job, answer: Answer, program: Program) -> Outcome:
     """Make an outcome, and the record file, of what the guest said."""
-    about = {
+    about: dict[str, Any] = {
         "answer": {"instructions": answer.instructions, "kernel_text": answer.kernel_text},
         "environment": {"uname": answer.uname, "verifier_instructions": answer.instructions},
         "tick_ns": answer.tick_ns or None,

@@ -19,9 +19,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import UnavailableError
 from ..paths import cache_folder
@@ -86,7 +88,9 @@ def fetch_guest_parts(*, kernel: Path | None = None, refresh: bool = False) -> G
         return GuestParts(kernel.resolve(), str(kernel), libbpf, libbpf_version)
     found = _fetched(refresh, "kernel", "libbpf")
     folder, kernel_version = found["kernel"]
-    return GuestParts(_image_in(folder), kernel_version, *found["libbpf"])
+    image = _image_in(folder)
+    assert image is not None, "a package of a kernel that was fetched has its image"
+    return GuestParts(image, kernel_version, *found["libbpf"])
 
 
 def fetch_libbpf() -> Path:
@@ -148,13 +152,13 @@ def _archive_in(folder: Path) -> Path | None:
 _PIECE = {"kernel": _image_in, "libbpf": _archive_in}
 
 
-def _version_key(name: str) -> list:
+def _version_key(name: str) -> list[Any]:
     """Sort key under which 7.2.13 comes after 7.2.9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 @contextmanager
-def locked(path: Path):
+def locked(path: Path) -> Iterator[None]:
     """Hold a lock file, so that no two processes fetch the same at once.
 
     Parameters

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..calibration import Calibration
 from ..policy.build import BuiltPolicy
@@ -50,7 +50,7 @@ class Job:
     nr_cpus: int
     seed: int
     tick_ns: int
-    options: tuple = ()
+    options: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,17 @@ class Outcome:
     error: str | None = None
     error_kind: str | None = None
     task: int | None = None
-    cpus: list | None = None
-    answer: dict = field(default_factory=dict)
-    environment: dict = field(default_factory=dict)
+    cpus: list[Any] | None = None
+    answer: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
     away_ns: int = 0
     timer_late_ns: int = 0
     tick_ns: int | None = None
-    usage: dict | None = None
-    tally: list | None = None
+    usage: dict[str, Any] | None = None
+    tally: list[Any] | None = None
     no_records: str | None = None
     log: str = ""
-    clock: dict | None = None
+    clock: dict[str, Any] | None = None
 
 
 class Session(Protocol):
@@ -135,19 +135,26 @@ class Session(Protocol):
 class Host(Protocol):
     """A place where policies run."""
 
-    name: str
-    #: Whether equal jobs give equal records, so that repeating one shows nothing.
-    is_deterministic: bool
-    #: Whether a task gets exactly the CPU time that it asks for, and no system
-    #: call costs it any more.
-    has_exact_work: bool
-    #: Fields of `Machine` and `Execution` that it has, besides those that each host has; any other is refused.
-    options: frozenset[str]
+    @property
+    def name(self) -> str:
+        """What `--host` says."""
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether equal jobs give equal records, so that repeating one shows nothing."""
+
+    @property
+    def has_exact_work(self) -> bool:
+        """Whether a task gets exactly the CPU time that it asks for, and no system call costs it any more."""
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Fields of `Machine` and `Execution` that it has, besides those that each host has; any other is refused."""
 
     def unavailable(self) -> str | None:
         """Why it cannot be used here, with the remedy; None: it can."""
 
-    def environment(self) -> dict:
+    def environment(self) -> dict[str, Any]:
         """What a reader must know to repeat a run; goes into `run.json`."""
 
     def latency_ns(self, job: Job) -> int:

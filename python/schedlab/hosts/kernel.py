@@ -23,6 +23,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..calibration import Calibration
 from ..errors import HostError
@@ -77,7 +78,7 @@ class KernelHost(EmulatedHost):
         """Why the kernel cannot be used here, or None."""
         return kernel_boot.unavailable()
 
-    def environment(self) -> dict:
+    def environment(self) -> dict[str, Any]:
         """Kernel and QEMU: with equal ones, equal jobs give equal runs."""
         return {"kernel_hash": kernel_build.build_kernel().hash, "qemu": qemu_version()}
 
@@ -316,7 +317,7 @@ def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | Non
     Outcome
         With `overhead`, `counted` and `lines` in its answer.
     """
-    answer = {
+    answer: dict[str, Any] = {
         "overhead": read_overhead(sent.said("overhead")),
         "counted": _counts(sent.said("counted")),
         "lines": sent.said("print"),
@@ -345,7 +346,7 @@ def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | Non
     return _judged(sent, played, names, answer)
 
 
-def _judged(sent: Sent, played, names: list[str], answer: dict) -> Outcome:
+def _judged(sent: Sent, played: Any, names: list[str], answer: dict[str, Any]) -> Outcome:
     """What the policy or the workload did wrong, if anything."""
     for line in sent.said("failed"):
         kind, _code, pid, reason = line.split(" ", 3)
@@ -374,7 +375,7 @@ def _judged(sent: Sent, played, names: list[str], answer: dict) -> Outcome:
     return Outcome(answer=answer)
 
 
-def _counts(lines: list[str]) -> dict:
+def _counts(lines: list[str]) -> dict[str, Any]:
     """Read `name=number` pairs of the last line."""
     pairs = (item.partition("=") for item in (lines[-1].split() if lines else ()))
     return {name: int(value) for name, _, value in pairs}

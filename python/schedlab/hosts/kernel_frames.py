@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -49,8 +50,8 @@ class Sent:
         Of the job, as its last frame says; None: the end is missing.
     """
 
-    records: list = field(default_factory=list)
-    lines: list = field(default_factory=list)
+    records: list[Any] = field(default_factory=list)
+    lines: list[Any] = field(default_factory=list)
     nr_lost: int = 0
     status: int | None = None
 
@@ -85,7 +86,7 @@ def read_frames(data: bytes) -> Sent:
     ['done']
     """
     sent = Sent()
-    chunks: dict[int, list] = {}
+    chunks: dict[int, list[Any]] = {}
     at = 0
     while at + FRAME.size <= len(data):
         magic, kind, hart, nr_bytes, seq, arg = FRAME.unpack_from(data, at)
@@ -115,7 +116,7 @@ def read_frames(data: bytes) -> Sent:
     return sent
 
 
-def merge_harts(records: list) -> np.ndarray:
+def merge_harts(records: list[Any]) -> np.ndarray:
     """Put the records of all harts into one order of time.
 
     Parameters
@@ -175,7 +176,7 @@ class Played:
     events: np.ndarray
     end_ns: int
     nr_exited: int
-    tasks: dict
+    tasks: dict[int, int]
 
 
 def played_records(sent: Sent, parents: np.ndarray) -> Played:
@@ -221,13 +222,13 @@ def played_records(sent: Sent, parents: np.ndarray) -> Played:
     return Played(events, end_ns, nr_exited, tasks)
 
 
-def _renumber(events: np.ndarray, tasks: dict, parents: np.ndarray) -> np.ndarray:
+def _renumber(events: np.ndarray, tasks: dict[int, int], parents: np.ndarray) -> np.ndarray:
     """Give the tasks their pids of the program; return which events are theirs."""
     pids = np.zeros(max(tasks, default=0) + 1, np.uint32)
     for kernel_pid, pid in tasks.items():
         pids[kernel_pid] = pid
 
-    def program_pid(values):
+    def program_pid(values: Any) -> Any:
         known = values < len(pids)
         return np.where(known, pids[np.where(known, values, 0).astype(np.int64)], 0)
 
@@ -274,7 +275,7 @@ def _cut(events: np.ndarray, end_ns: int) -> np.ndarray:
     return np.concatenate((events, np.array(stops, RECORD_DTYPE)))
 
 
-def read_overhead(lines: list[str]) -> dict:
+def read_overhead(lines: list[str]) -> dict[str, Any]:
     """Read what the instructions were spent on.
 
     Parameters
@@ -292,7 +293,7 @@ def read_overhead(lines: list[str]) -> dict:
     >>> read_overhead(["rr user=10/1 sched=90/3"])["rr"]["sched"]
     {'instructions': 90, 'times': 3}
     """
-    found = {}
+    found: dict[str, dict[str, dict[str, int]]] = {}
     for line in lines:
         policy, *items = line.split()
         found[policy] = {}

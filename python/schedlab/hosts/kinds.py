@@ -204,7 +204,7 @@ def with_program_pids(text: str, pids: dict[int, int], names: list[str]) -> tupl
     """
     found = None
 
-    def rename(match: re.Match) -> str:
+    def rename(match: re.Match[str]) -> str:
         nonlocal found
         pid = pids.get(int(match[2]))
         # Names are cut in the kernel; another process may have one of the pids.

@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import HostError, UnavailableError, UsageError
 from ..paths import launcher, why_unusable
@@ -63,7 +64,7 @@ class Launcher:
         If the program is not built.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         reason = why_unusable(launcher())
         if reason:
             raise UnavailableError(reason)
@@ -75,7 +76,7 @@ class Launcher:
     def __enter__(self) -> Launcher:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -85,6 +86,7 @@ class Launcher:
 
     def close(self) -> None:
         """End the launcher and all that it runs."""
+        assert self._process.stdin
         self._process.stdin.close()
         try:
             self._process.wait(timeout=CLOSE_SECONDS)
@@ -92,13 +94,14 @@ class Launcher:
             # Its keepers end their trees when they see it go.
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout
         self._process.stdout.close()
 
     def kill(self) -> None:
         """Make a run under way end at once; from any thread. Its keepers end their trees."""
         self._process.kill()
 
-    def run(self, commands: Sequence[Command], *, timeout_ns: int, is_trial: bool = False) -> dict:
+    def run(self, commands: Sequence[Command], *, timeout_ns: int, is_trial: bool = False) -> dict[str, Any]:
         """Run a command, and others beside it.
 
         Parameters
@@ -129,10 +132,12 @@ class Launcher:
         """
         raw = b"".join(os.fsencode(word) + b"\0" for word in _words(commands, timeout_ns, is_trial))
         try:
+            assert self._process.stdin
             self._process.stdin.write(b"run %d\n" % len(raw) + raw)
             self._process.stdin.flush()
             # Polars' handler of Ctrl-C has reads go on, which would wait for the command; poll() never does.
             waiting = select.poll()
+            assert self._process.stdout
             waiting.register(self._process.stdout, select.POLLIN)
             waiting.poll()
             line = self._process.stdout.readline()
@@ -165,7 +170,7 @@ def _words(commands: Sequence[Command], timeout_ns: int, is_trial: bool) -> list
     return words
 
 
-def _raise_failure(command: Command, report: dict) -> None:
+def _raise_failure(command: Command, report: dict[str, Any]) -> None:
     """Turn what kept a command from starting into an error with a remedy."""
     kind, number = report["failure"], report["error"]
     if kind == "none":

@@ -24,6 +24,7 @@ import platform
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class LinuxHost(RealTimeHost):
         """Why the runner cannot be used, or None."""
         return paths.why_unusable(paths.launcher()) or paths.why_unusable(paths.linux_runner())
 
-    def environment(self) -> dict:
+    def environment(self) -> dict[str, Any]:
         """The machine: kernel, processor, CPUs, and what limits real-time tasks."""
         from .linux_machine import describe_machine
 
@@ -85,8 +86,8 @@ class Played:
         The last line, about all of them; None: the runner did not live to write it.
     """
 
-    tasks: list
-    run: dict | None
+    tasks: list[Any]
+    run: Any
 
 
 def read_played(path: Path) -> Played:
@@ -241,8 +242,9 @@ class LinuxSession:
             (folder / EVENTS_FILE).unlink(missing_ok=True)
         return outcome
 
-    def _launch(self, command: Command, folder: Path) -> tuple[dict, Captured | None]:
+    def _launch(self, command: Command, folder: Path) -> tuple[dict[str, Any], Captured | None]:
         """The launcher's answer, and what was recorded meanwhile."""
+        assert self._launcher is not None, "run() has opened it"
         if self._recorder is not None:
             self._recorder.follow(folder / EVENTS_FILE, pid=self._launcher.pid, generation=TASKS_GENERATION)
         try:
@@ -251,7 +253,7 @@ class LinuxSession:
             captured = self._recorder.stop() if self._recorder is not None else None
         return answer, captured
 
-    def _outcome(self, report: dict, played: Played, said: str, nr_cpus: int) -> Outcome:
+    def _outcome(self, report: dict[str, Any], played: Played, said: str, nr_cpus: int) -> Outcome:
         """What came of a run, by all that is known about it."""
         answer = {"launcher": report, "run": played.run, "tasks": played.tasks}
         nr_ended = sum(task["end_ns"] is not None for task in played.tasks)
@@ -303,7 +305,7 @@ class LinuxSession:
                 each.close()
 
 
-def usage_of(run: dict, nr_cpus: int) -> dict:
+def usage_of(run: dict[str, Any], nr_cpus: int) -> dict[str, Any]:
     """The reports' six columns, of all tasks of a run.
 
     Parameters
@@ -352,7 +354,7 @@ def refuse_class(linux_class: LinuxClass) -> None:
         )
 
 
-def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured) -> dict:
+def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured: Any) -> dict[str, Any]:
     """Convert what was recorded, and name tasks and CPUs as the program does.
 
     Parameters
@@ -392,7 +394,7 @@ def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured) -> d
         raise
 
 
-def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted) -> dict:
+def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted: Any) -> dict[str, Any]:
     """Put the program's numbers into converted records, and refuse those that are not whole."""
     have_all_ended = played.run["nr_ended"] == played.run["nr_tasks"]
     if converted.nr_lost:

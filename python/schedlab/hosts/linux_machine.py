@@ -14,8 +14,10 @@ import gzip
 import os
 import platform
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..policy.linux_class import LinuxClass
 
@@ -35,7 +37,7 @@ def processor_name() -> str:
     return model[1] if model else platform.machine()
 
 
-def describe_machine() -> dict:
+def describe_machine() -> dict[str, Any]:
     """Read what matters for scheduling.
 
     Returns
@@ -69,7 +71,7 @@ def describe_machine() -> dict:
     }
 
 
-def warn_of_machine(machine: dict, classes: list[LinuxClass]) -> list[dict]:
+def warn_of_machine(machine: dict[str, Any], classes: list[LinuxClass]) -> list[dict[str, Any]]:
     """Say what about this machine may mislead a reader.
 
     Parameters
@@ -124,7 +126,7 @@ def warn_of_machine(machine: dict, classes: list[LinuxClass]) -> list[dict]:
     return found
 
 
-def _warn_of_realtime(machine: dict, classes: list[LinuxClass], warning) -> None:
+def _warn_of_realtime(machine: dict[str, Any], classes: list[LinuxClass], warning: Callable[..., None]) -> None:
     """What Linux takes from real-time tasks."""
     if not any(each.priority for each in classes):
         return

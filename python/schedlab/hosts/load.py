@@ -80,7 +80,7 @@ def _read(path: Path) -> str | None:
 def _has_capability(system: Path, number: int) -> bool:
     """Whether this process has a capability now."""
     found = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read(system / "proc/self/status") or "", re.MULTILINE)
-    return bool(found) and bool(int(found[1], 16) >> number & 1)
+    return found is not None and bool(int(found[1], 16) >> number & 1)
 
 
 def prepare_loader() -> Path:
@@ -142,7 +142,9 @@ class LoadedPolicy:
             raise
 
     @staticmethod
-    def _start(loader: Path, object_file: Path, built, is_partial: bool, every_ms: int):
+    def _start(
+        loader: Path, object_file: Path, built: BuiltPolicy, is_partial: bool, every_ms: int
+    ) -> subprocess.Popen[bytes]:
         words = [str(loader), str(object_file), "--every-ms", str(every_ms)]
         words += [
             word for knob, value in built.values.items() for word in ("--set", f"{knob}={value % 2**64}")
@@ -161,15 +163,17 @@ class LoadedPolicy:
     def __enter__(self) -> LoadedPolicy:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _next_frame(self) -> tuple[str, bytes] | None:
         """The loader's next frame, or None at its end."""
+        assert self._process.stdout
         head = self._process.stdout.readline().decode(errors="replace")
         name, _, count = head.strip().rpartition(" ")
         if not name:
             return None
+        assert self._process.stdout
         contents = self._process.stdout.read(int(count) + 1)
         return (name, contents[:-1]) if len(contents) == int(count) + 1 else None
 
@@ -206,8 +210,10 @@ class LoadedPolicy:
         Answer
             With what the kernel said about its end.
         """
+        assert self._process.stdin
         if not self._process.stdin.closed:
             with suppress(BrokenPipeError):
+                assert self._process.stdin
                 self._process.stdin.close()
             for _ in self.frames():
                 pass
@@ -217,6 +223,7 @@ class LoadedPolicy:
             # The kernel sees the link closed with the process.
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout
         self._process.stdout.close()
         self._folder.cleanup()
         return self.answer

@@ -80,7 +80,11 @@ def not_done(error: SchedlabError | OSError) -> Outcome:
 class Log:
     """What a policy prints: all of it up to a megabyte, then the last lines only."""
 
-    def __init__(self):
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all of it."""
         self._head = bytearray()
         self._tail = bytearray()
         self._nr_bytes = 0
@@ -98,7 +102,7 @@ class Log:
         nr_lost = self._nr_bytes - len(self._head) - len(self._tail)
         note = b"\n[... %d bytes are left out ...]\n" % nr_lost if nr_lost else b""
         text = bytes(self._head + note + self._tail).decode("utf-8", "replace")
-        self.__init__()
+        self.clear()
         return text
 
 
@@ -140,6 +144,7 @@ class Supervised:
         self._is_supervised = is_supervised
         if is_supervised and reason:
             raise HostError(reason)
+        self._control: int | None
         read_end, self._control = os.pipe()
         try:
             self._process = subprocess.Popen(
@@ -172,6 +177,7 @@ class Supervised:
             with self._process:
                 os.close(self._control)
             raise HostError(f"{command[0]} cannot be watched: pidfd_open: {error.strerror}") from error
+        assert self._process.stdout and self._process.stderr
         for stream in (self._process.stdout, self._process.stderr):
             os.set_blocking(stream.fileno(), False)
 
@@ -179,6 +185,7 @@ class Supervised:
         """Send to its standard input; OSError where it has ended."""
         left = memoryview(data)
         while left:
+            assert self._process.stdin
             left = left[self._process.stdin.write(left) :]
 
     def read_until(self, is_done: Callable[[], bool], deadline: float) -> int | None:
@@ -204,6 +211,7 @@ class Supervised:
             If the answer never ends.
         """
         with selectors.DefaultSelector() as selector:
+            assert self._process.stdout and self._process.stderr
             for file in (self._process.stdout.fileno(), self._process.stderr.fileno(), self._ended):
                 if file not in self._at_end:
                     selector.register(file, selectors.EVENT_READ)
@@ -222,6 +230,7 @@ class Supervised:
 
     def _read_available(self) -> None:
         """Read both streams as far as they are filled."""
+        assert self._process.stdout and self._process.stderr
         for stream, add in (self._process.stdout, self.stdout.extend), (self._process.stderr, self.log.add):
             # As much as a full pipe: a flood must not keep us here.
             for _ in range(16):
@@ -342,4 +351,5 @@ class ProcessSession:
         said = process.log.take()
         if status == NO_EXEC and not process.stdout:
             raise HostError(said.strip())
+        assert status is not None, "its pipes are closed, so it has ended"
         return Done(status=status, stdout=bytes(process.stdout), stderr=said)

@@ -23,6 +23,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..errors import HostError, RecordError, UnavailableError, UsageError
 from ..paths import recorder, why_unusable
@@ -90,7 +91,7 @@ class Converted:
         Whether every task has ended.
     """
 
-    tasks: list = field(repr=False)
+    tasks: list[Any] = field(repr=False)
     nr_events: int
     nr_records: int
     nr_lost: int
@@ -147,7 +148,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -227,12 +228,14 @@ class Recorder:
     def close(self) -> None:
         """End the recorder; a recording under way is finished."""
         with contextlib.suppress(OSError):  # it is gone already
+            assert self._process.stdin
             self._process.stdin.close()
         try:
             self._process.wait(timeout=CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout
         self._process.stdout.close()
 
     def _begin(self, order: str, path: Path) -> None:
@@ -243,15 +246,17 @@ class Recorder:
             raise UsageError(f"{path}: cannot be written: {said['error']}")
         self._begin_ns = said["begin_ns"]
 
-    def _ask(self, order: str) -> dict:
+    def _ask(self, order: str) -> dict[str, Any]:
         try:
+            assert self._process.stdin
             self._process.stdin.write(f"{order}\n".encode())
             self._process.stdin.flush()
         except OSError:
             pass  # its silence is told below
         return self._hear()
 
-    def _hear(self) -> dict:
+    def _hear(self) -> dict[str, Any]:
+        assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
             raise HostError("schedlab-record has ended without an answer; was it killed?")

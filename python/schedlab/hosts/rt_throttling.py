@@ -63,5 +63,6 @@ def no_rt_throttling(file: Path = RUNTIME_FILE) -> Iterator[None]:
             ) from error
         yield
     finally:
+        assert restorer.stdin
         restorer.stdin.close()
         restorer.wait()

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePath
+from typing import Any
 
 from .. import paths
 from ..calibration import DEFAULT_CALIBRATION, Calibration
@@ -53,7 +54,7 @@ class SimHost:
         """Why the simulator cannot be used, or None."""
         return paths.why_unusable(paths.simulator())
 
-    def environment(self) -> dict:
+    def environment(self) -> dict[str, Any]:
         """Hash of the simulator; two runs with equal hashes are equal bit by bit."""
         return {"simulator_hash": file_hash(str(paths.simulator()))}
 
@@ -257,6 +258,7 @@ def _outcome_of(answer: bytes, status: int | None, log: str) -> Outcome:
     try:
         if answer:
             return replace(_read_answer(answer), log=log)
+        status = status or 0
         how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
         error = f"schedlab-sim {how} without an answer"
         last = "\n".join(log.splitlines()[-STDERR_LINES_KEPT:])

@@ -17,6 +17,7 @@ import platform
 import signal
 import subprocess
 from functools import lru_cache
+from typing import Any
 
 from .. import paths
 from .host import Job, Outcome
@@ -43,7 +44,7 @@ class UthreadsHost(RealTimeHost):
         """Why the runner cannot be used, or None."""
         return paths.why_unusable(paths.uthreads_runner())
 
-    def environment(self) -> dict:
+    def environment(self) -> dict[str, Any]:
         """The machine: kernel, processor, CPUs, its clock, and how busy it is."""
         return {
             "run_clock": _run_clock(),

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +96,7 @@ class BenchPlan:
     seed: int = 1
     nr_recorded: int = 0
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """The plan as it is written beside its samples."""
         return {
             "command": list(self.argv), "policies": [each.name for each in self.classes],
@@ -140,14 +141,14 @@ class BenchResult:
     """
 
     plan: BenchPlan
-    machine: dict
-    samples: list[dict] = field(default_factory=list)
-    summaries: dict[str, dict] = field(default_factory=dict)
-    comparisons: list[dict] = field(default_factory=list)
-    warnings: list[dict] = field(default_factory=list)
-    recorded: dict[str, list[dict]] = field(default_factory=dict)
+    machine: dict[str, Any]
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    summaries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    recorded: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     why_not_recorded: str | None = None
-    disturbance: dict[str, dict] = field(default_factory=dict)
+    disturbance: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def figures(self) -> dict[str, tuple[str, int]]:
@@ -156,11 +157,11 @@ class BenchResult:
         return FIGURES | {name: describe_figure(name) for name in own if all(name in s for s in self.samples)}
 
     @property
-    def failures(self) -> list[dict]:
+    def failures(self) -> list[dict[str, Any]]:
         """Samples whose command failed or was ended."""
         return [each for each in self.samples if _has_failed(each)]
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """Everything, each figure a number under its own name."""
         return {
             "plan": self.plan.as_json(), "machine": self.machine, "samples": self.samples,
@@ -205,7 +206,7 @@ def measure(
     plan: BenchPlan,
     *,
     folder: Path | None = None,
-    on_sample: Callable[[dict, int], None] | None = None,
+    on_sample: Callable[[dict[str, Any], int], None] | None = None,
     confidence: float = CONFIDENCE,
 ) -> BenchResult:
     """Run a plan, or what is left of it.
@@ -276,7 +277,7 @@ def _order(plan: BenchPlan) -> list[tuple[int, LinuxClass]]:
     return runs
 
 
-def _has_failed(report: dict) -> bool:
+def _has_failed(report: dict[str, Any]) -> bool:
     """Whether a command failed or was ended; of a launcher's report, and of a sample."""
     return bool(report["exit_code"] or report["has_timed_out"])
 
@@ -288,7 +289,9 @@ def _commands(plan: BenchPlan, each: LinuxClass, errors: Path, output: Path | No
     ]
 
 
-def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher, errors: Path) -> tuple[dict, dict]:
+def _run_once(
+    plan: BenchPlan, each: LinuxClass, launcher: Launcher, errors: Path
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """One run: the launcher's report, and what the command says about itself."""
     if tool_of(plan.argv) is None:
         return _first(launcher.run(_commands(plan, each, errors), timeout_ns=plan.timeout_ns)), {}
@@ -304,7 +307,7 @@ def _run_once(plan: BenchPlan, each: LinuxClass, launcher: Launcher, errors: Pat
     return _first(answer), read_figures(plan.argv, text, since=since)
 
 
-def _first(answer: dict) -> dict:
+def _first(answer: dict[str, Any]) -> dict[str, Any]:
     """Report of the measured command, and how many in the background had ended by themselves before."""
     first, *background = answer["commands"]
     return first | {
@@ -313,14 +316,16 @@ def _first(answer: dict) -> dict:
     }
 
 
-def _cpu_ns(report: dict) -> tuple[int, int]:
+def _cpu_ns(report: dict[str, Any]) -> tuple[int, int]:
     """User and system time of a command's whole tree."""
     return tuple(
         1000 * sum(report[part][name] for part in ("own", "orphans")) for name in ("user_us", "system_us")
     )
 
 
-def _cpu_times(plan: BenchPlan, report: dict, busy: dict[int, int], steal: dict[int, int]) -> dict:
+def _cpu_times(
+    plan: BenchPlan, report: dict[str, Any], busy: dict[int, int], steal: dict[int, int]
+) -> dict[str, Any]:
     """What all had of the CPUs during a run, and what of that was ours.
 
     Counts of so short a time are those of a few ticks: only their sum over runs says something.
@@ -363,7 +368,7 @@ def _refuse_forks(plan: BenchPlan, launcher: Launcher) -> None:
             )
 
 
-def _sample(report: dict, each: LinuxClass, index: int, number: int) -> dict:
+def _sample(report: dict[str, Any], each: LinuxClass, index: int, number: int) -> dict[str, Any]:
     """One run as the reports' authors wrote it down, and more."""
     parts = (report["own"], report["orphans"])
     wall_ns = report["end_ns"] - report["start_ns"]
@@ -392,7 +397,7 @@ def _sample(report: dict, each: LinuxClass, index: int, number: int) -> dict:
 # ---- the folder ------------------------------------------------------------
 
 
-def _open_folder(plan: BenchPlan, folder: Path | None) -> dict[tuple[int, str], dict]:
+def _open_folder(plan: BenchPlan, folder: Path | None) -> dict[tuple[int, str], dict[str, Any]]:
     """Samples that are there already, by round and class."""
     if folder is None:
         return {}
@@ -421,7 +426,7 @@ def _open_folder(plan: BenchPlan, folder: Path | None) -> dict[tuple[int, str], 
     return found
 
 
-def _keep(folder: Path | None, sample: dict) -> None:
+def _keep(folder: Path | None, sample: dict[str, Any]) -> None:
     """Write a sample down before the next run begins."""
     if folder is None:
         return
@@ -490,7 +495,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
             }
         )
     for sample in result.failures[:1]:
-        said = next((each["stderr"] for each in result.failures if each.get("stderr")), [])
+        said: list[str] = next((each["stderr"] for each in result.failures if each.get("stderr")), [])
         how = (
             "was ended by the timeout"
             if sample["has_timed_out"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..errors import RecordError
 from ..hosts.launch import Command, Launcher
@@ -52,10 +53,10 @@ class BenchRecorder:
     def __enter__(self) -> BenchRecorder:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._recorder.close()
 
-    def run(self, commands: Sequence[Command], *, timeout_ns: int) -> dict:
+    def run(self, commands: Sequence[Command], *, timeout_ns: int) -> dict[str, Any]:
         """Run commands once, and say what the scheduler did with all their tasks.
 
         Parameters
@@ -91,7 +92,9 @@ class BenchRecorder:
                 return found | {"problem": str(error)}
 
 
-def _figures(events: Path, records: Path, write_error: str | None, steal_ns: dict[int, int]) -> dict:
+def _figures(
+    events: Path, records: Path, write_error: str | None, steal_ns: dict[int, int]
+) -> dict[str, Any]:
     """Metrics of one recording."""
     if write_error:
         raise RecordError(f"the recording could not be written: {write_error}; make room")

@@ -82,7 +82,8 @@ def _rt_app(argv: Sequence[str], _text: str, since: float) -> dict[str, float]:
     folder = _log_folder(argv)
     if folder is None:
         return {}
-    latencies, slacks = [], []
+    latencies: list[float] = []
+    slacks: list[float] = []
     for log in sorted(folder.glob("*.log")):
         if log.stat().st_mtime < since:
             continue

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +41,9 @@ from ..program import layout
 from ..records.file import hash_file, read_records, records_table
 from ..records.trace_text import is_events, write_events
 from ..runs.case import make_folder, write_text
+
+if TYPE_CHECKING:
+    import polars as pl
 
 EVENTS = "events.slev"
 #: What an earlier run may have left in a directory; `run.json`, which vouches for the others, goes first.
@@ -77,7 +81,7 @@ def record_command(
     output: Path | None = None,
     buffer_kib: int = 8192,
     has_yields: bool = False,
-) -> dict:
+) -> dict[str, Any]:
     """Run a command and record its whole tree.
 
     Parameters
@@ -145,7 +149,7 @@ def record_command(
 
 def record_others(
     out: Path, *, pid: int | None, for_ns: int, buffer_kib: int = 8192, has_yields: bool = False
-) -> dict:
+) -> dict[str, Any]:
     """Record processes that run already, for some time.
 
     Parameters
@@ -194,7 +198,7 @@ def record_others(
     return _finish(out, events, run)
 
 
-def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict:
+def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict[str, Any]:
     """Make a run of a trace: printed by another tool, or left by a recorder.
 
     Parameters
@@ -315,7 +319,7 @@ def make_run(
     complaint: str | None = None,
     window: tuple[int | None, int | None] = (None, None),
     steal_ns: dict[int, int] | None = None,
-) -> dict:
+) -> dict[str, Any]:
     """Turn recorded events into the files of a run, and judge it.
 
     Parameters
@@ -376,7 +380,7 @@ def make_run(
     return run
 
 
-def _blank_run(out: Path, subject: Subject, converted: Converted) -> dict:
+def _blank_run(out: Path, subject: Subject, converted: Converted) -> dict[str, Any]:
     """The keys of every `run.json`, as far as a recording knows them."""
     return {
         "workload": subject.name, "title": subject.title, "question": "What did Linux do with it?",
@@ -392,7 +396,7 @@ def _blank_run(out: Path, subject: Subject, converted: Converted) -> dict:
     }  # fmt: skip
 
 
-def _write_table(table, path: Path, compression: str) -> None:
+def _write_table(table: pl.DataFrame, path: Path, compression: Any) -> None:
     """Write a table of the run, or say why not."""
     from polars.exceptions import PolarsError
 
@@ -405,7 +409,7 @@ def _write_table(table, path: Path, compression: str) -> None:
         ) from error
 
 
-def _judge(run: dict, out: Path, converted: Converted, steal_ns: dict[int, int] | None) -> None:
+def _judge(run: dict[str, Any], out: Path, converted: Converted, steal_ns: dict[int, int] | None) -> None:
     """The consistency check first; then the tables, and numbers only if all is well."""
     import polars as pl
 
@@ -424,7 +428,7 @@ def _judge(run: dict, out: Path, converted: Converted, steal_ns: dict[int, int] 
         return
     weight = np.array([layout.weight_of_priority(task["priority"]) for task in converted.tasks], np.int64)
     metrics = compute_metrics(timeline, weight=weight)
-    table = tasks_table(metrics, names=names, classes=classes)
+    table = tasks_table(metrics, names=names.tolist(), classes=classes.tolist())
     shown = table["task"].cast(pl.Int64) - 1
     for name in ("pid", "priority"):
         values = pl.Series(f"linux_{name}", [task[name] for task in converted.tasks], dtype=pl.Int64)
@@ -435,7 +439,7 @@ def _judge(run: dict, out: Path, converted: Converted, steal_ns: dict[int, int] 
     run["recording"]["disturbance"] = disturbance(timeline, steal_ns=steal_ns)
 
 
-def _finish(out: Path, events: Path | None, run: dict) -> dict:
+def _finish(out: Path, events: Path | None, run: dict[str, Any]) -> dict[str, Any]:
     """Write `run.json` last; drop the events where nothing is wrong."""
     try:
         write_text(out / "run.json", json.dumps(run, indent=1, allow_nan=False) + "\n")

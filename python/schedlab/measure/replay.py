@@ -27,6 +27,7 @@ import json
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ _VERB = layout.VERB_NUMBER
 class _Task:
     """One task while its records are read."""
 
-    ops: list = field(default_factory=list)
+    ops: list[Any] = field(default_factory=list)
     arrival_ns: int = layout.ARRIVAL_SPAWNED
     parent: int = 0
     pending_ns: int = 0
@@ -66,7 +67,7 @@ class _Task:
     is_fresh: bool = False  # it was preempted, and has had no CPU time since
     has_ended: bool = False
     recorded_ns: int = 0  # CPU time, as its stops have it
-    children: list = field(default_factory=list)
+    children: list[Any] = field(default_factory=list)
 
     def add(self, verb: str, a: int = 0, b: int = 0) -> None:
         """Append an op, after the CPU time that came before it."""
@@ -82,6 +83,7 @@ class _Task:
 
     def catch_up(self, t_ns: int) -> None:
         """Count the CPU time up to now."""
+        assert self.since_ns is not None, "it has a CPU"
         self.count(t_ns - self.since_ns - self.overhead_ns)
 
     def count(self, ran_ns: int) -> None:
@@ -137,7 +139,7 @@ class _Reader:
         by.catch_up(t_ns)
         return by
 
-    def arrive(self, t_ns, pid, _cpu, _flags, by_pid) -> None:
+    def arrive(self, t_ns: int, pid: int, _cpu: int, _flags: int, by_pid: int) -> None:
         task = self.tasks[pid] = _Task()
         by = self._by(by_pid, t_ns)
         if by is None:
@@ -147,7 +149,7 @@ class _Reader:
         by.children.append(pid)
         by.add("spawn", pid)
 
-    def wake(self, t_ns, pid, _cpu, _flags, by_pid) -> None:
+    def wake(self, t_ns: int, pid: int, _cpu: int, _flags: int, by_pid: int) -> None:
         task = self.tasks[pid]
         if task.blocked_ns is None:
             return  # it only completes an arrival
@@ -161,11 +163,11 @@ class _Reader:
             task.add("recv", number, 1)
         task.blocked_ns = None
 
-    def run(self, t_ns, pid, cpu, _flags, _arg) -> None:
+    def run(self, t_ns: int, pid: int, cpu: int, _flags: int, _arg: int) -> None:
         task = self.on_cpu[cpu] = self.tasks[pid]
         task.since_ns, task.used_ns, task.overhead_ns = t_ns, 0, 0
 
-    def stop(self, t_ns, pid, cpu, flags, ran_ns) -> None:
+    def stop(self, t_ns: int, pid: int, cpu: int, flags: int, ran_ns: int) -> None:
         task = self.tasks[pid]
         task.count(ran_ns)
         if task.used_ns > ran_ns:
@@ -182,12 +184,12 @@ class _Reader:
             task.add("exit")
             task.has_ended = True
 
-    def attribute(self, t_ns, pid, _cpu, key, value) -> None:
+    def attribute(self, t_ns: int, pid: int, _cpu: int, key: int, value: int) -> None:
         task = self._by(pid, t_ns)
         if task is not None:
             task.add("set", key, value)
 
-    def overhead(self, _t_ns, _pid, cpu, _flags, spent_ns) -> None:
+    def overhead(self, _t_ns: int, _pid: int, cpu: int, _flags: int, spent_ns: int) -> None:
         task = self.on_cpu.get(cpu)
         if task is not None:
             task.overhead_ns += spent_ns
@@ -241,7 +243,7 @@ def _order(tasks: dict[int, _Task]) -> list[int]:
 
 
 def program_of(
-    records: Records, *, name: str, source: Program | None = None, tasks: list | None = None
+    records: Records, *, name: str, source: Program | None = None, tasks: list[Any] | None = None
 ) -> Program:
     """Make a program of records.
 
@@ -324,7 +326,9 @@ def _with_spawns(task: _Task, index: dict[int, int]) -> list[list[int]]:
     return task.ops
 
 
-def _fill_attributes(row, pid: int, strings: StringTable, source: Program | None, tasks: list | None) -> None:
+def _fill_attributes(
+    row: Any, pid: int, strings: StringTable, source: Program | None, tasks: list[Any] | None
+) -> None:
     """Name and attributes of a task, from whoever knows them."""
     row["affinity"], row["weight"], row["class_idx"] = layout.NONE, layout.weight_of_nice(0), pid - 1
     if source is not None and pid <= source.nr_tasks:
@@ -346,7 +350,16 @@ def _fill_attributes(row, pid: int, strings: StringTable, source: Program | None
     row["attr_given"] = (1 << 7) * bool(nice)
 
 
-def _bytes(rows, ops, objects, values, strings: StringTable, *, name: int, horizon_ns: int) -> bytes:
+def _bytes(
+    rows: np.ndarray,
+    ops: list[list[int]],
+    objects: np.ndarray,
+    values: np.ndarray,
+    strings: StringTable,
+    *,
+    name: int,
+    horizon_ns: int,
+) -> bytes:
     """The file."""
     op_rows = np.zeros(len(ops), layout.OP_DTYPE)
     if ops:
@@ -456,7 +469,7 @@ def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:
         ) from error
 
 
-def _read_run(path: Path) -> dict:
+def _read_run(path: Path) -> dict[str, Any]:
     """What is known of a run besides its records; a file that is missing knows nothing."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

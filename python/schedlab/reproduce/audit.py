@@ -39,6 +39,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from ..errors import SpecError, SpecFault
 from .published import Formula, Range, Table, is_number, mean_of, published_range, read_table
@@ -114,10 +115,11 @@ class Finding:
         """Whether it is true or false, and no number is recomputed."""
         return self.check in ("prose", "relation")
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """All of it, bounds as numbers."""
-        is_known = self.recomputed is not None and math.isfinite(self.recomputed.middle)
-        low, high = (self.recomputed.low, self.recomputed.high) if is_known else (None, None)
+        found = self.recomputed
+        is_known = found is not None and math.isfinite(found.middle)
+        low, high = (found.low, found.high) if found is not None and is_known else (None, None)
         return {
             "report": self.report, "where": self.where, "text": self.text,
             "published": self.published, "low": low, "high": high,
@@ -224,7 +226,7 @@ def audit_report(folder: Path) -> Audit:
     return result
 
 
-def mean_groups(folder: Path) -> dict[str, dict]:
+def mean_groups(folder: Path) -> dict[str, dict[str, Any]]:
     """Read which tables are means of which.
 
     Parameters
@@ -241,7 +243,9 @@ def mean_groups(folder: Path) -> dict[str, dict]:
     return {entry["table"]: entry for entry in spec.get("groups", [])}
 
 
-def samples_behind(groups: Mapping[str, dict], tables: Mapping[str, Table], formula: str) -> list[float]:
+def samples_behind(
+    groups: Mapping[str, dict[str, Any]], tables: Mapping[str, Table], formula: str
+) -> list[float]:
     """Find the rows that a published mean was computed from.
 
     Parameters
@@ -263,7 +267,7 @@ def samples_behind(groups: Mapping[str, dict], tables: Mapping[str, Table], form
 
 
 def _behind(
-    groups: Mapping, tables: Mapping[str, Table], name: str, key: tuple[str, ...], column: str
+    groups: Mapping[str, Any], tables: Mapping[str, Table], name: str, key: tuple[str, ...], column: str
 ) -> list[float]:
     """The rows behind a cell, and behind those if they are means too."""
     table, entry = tables[name], groups.get(name)
@@ -281,7 +285,7 @@ def _behind(
     return [Formula(text).value(tables, {"x": Range(value, value), **numbers}).middle for value in behind]
 
 
-def _each(entry: Mapping) -> Iterator[Mapping]:
+def _each(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """One check for each combination of the words of `each`, with the words in its texts."""
     words = entry.get("each", {})
     if not all(isinstance(values, list) and values for values in words.values()):
@@ -289,7 +293,7 @@ def _each(entry: Mapping) -> Iterator[Mapping]:
     for unused in (name for name in words if f"{{{name}}}" not in repr({**entry, "each": ""})):
         raise ValueError(f"each has '{unused}', but {{{unused}}} stands in no text")
 
-    def filled(value, chosen: Mapping[str, str]):
+    def filled(value: Any, chosen: Mapping[str, str]) -> Any:
         if isinstance(value, str):
             for name, word in chosen.items():
                 value = value.replace(f"{{{name}}}", word)
@@ -300,15 +304,15 @@ def _each(entry: Mapping) -> Iterator[Mapping]:
         yield {key: filled(value, chosen) for key, value in entry.items() if key != "each"}
 
 
-def _given(entry: Mapping) -> dict[str, Range]:
+def _given(entry: Mapping[str, Any]) -> dict[str, Range]:
     """Numbers that a check takes from elsewhere than the tables, by name."""
     return {name: Range(float(number), float(number)) for name, number in entry.get("given", {}).items()}
 
 
-def _comparisons(check: str) -> Callable[[int, Mapping, Mapping[str, Table]], Iterator[Finding]]:
+def _comparisons(check: str) -> Callable[[int, Mapping[str, Any], Mapping[str, Table]], Iterator[Finding]]:
     """What the text claims, or what must hold: a comparison, of the whole or of each row of a table."""
 
-    def found(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
+    def found(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
         formula = Formula(entry["claim"])
         if not formula.is_comparison:
             raise ValueError(f"claim = '{entry['claim']}' compares nothing: it must have <, <=, >, >= or ==")
@@ -337,7 +341,7 @@ def _comparisons(check: str) -> Callable[[int, Mapping, Mapping[str, Table]], It
     return found
 
 
-def _figures(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
+def _figures(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """A number in the text."""
     value = Formula(entry["value"]).value(tables, _given(entry))
     said = published_range(entry["published"], rounding=entry.get("rounding", "nearest"))
@@ -357,7 +361,7 @@ def _figures(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterat
     )
 
 
-def _rows(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
+def _rows(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """A column that follows from others in the same row."""
     table, column, formula = tables[entry["table"]], entry["column"], Formula(entry["value"])
     for key, cells in table.rows.items():
@@ -379,7 +383,7 @@ def _rows(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[
         )
 
 
-def _groups(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
+def _groups(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """Each cell of a table is the mean of a group of another one's rows."""
     table, source = tables[entry["table"]], tables[entry["of"]]
     scale = {new: (old, Formula(text)) for new, old, text in entry.get("columns", ())}
@@ -411,7 +415,7 @@ def _groups(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
             )
 
 
-def _repeats(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
+def _repeats(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """Rows that agree in several columns that chance does not make agree."""
     table, columns = tables[entry["table"]], entry["columns"]
     least = entry["at_least"]
@@ -437,7 +441,7 @@ def _repeats(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterat
             )
 
 
-def _within(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
+def _within(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """A column that two others bound."""
     table = tables[entry["table"]]
     for key, cells in table.rows.items():
@@ -457,7 +461,7 @@ def _within(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
         )
 
 
-def _spread(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
+def _spread(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """A mean of what cannot be negative says little where its deviation is larger."""
     table = tables[entry["table"]]
     for key, cells in table.rows.items():
@@ -478,7 +482,7 @@ def _spread(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterato
         )
 
 
-def _modes(report: int, entry: Mapping, tables: Mapping[str, Table]) -> Iterator[Finding]:
+def _modes(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """A mean of two kinds of runs is what none of them takes."""
     table = tables[entry["table"]]
     nr_keys = len(table.keys) - 1  # the last one numbers the runs
@@ -532,7 +536,7 @@ def _two_groups(values: Sequence[float]) -> str:
     return f"one run of {lone:,g}, the others {rest[0]:,g} to {rest[-1]:,g}" if is_wide and is_moved else ""
 
 
-_AUDITORS: dict[str, Callable] = {
+_AUDITORS: dict[str, Callable[..., Any]] = {
     "rows": _rows, "groups": _groups, "repeats": _repeats, "within": _within, "spread": _spread,
     "modes": _modes, "figure": _figures, "prose": _comparisons("prose"), "relation": _comparisons("relation"),
 }  # fmt: skip

@@ -15,6 +15,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 
@@ -100,7 +101,7 @@ def _log_axis(values: Sequence[float]) -> Axis:
 
 
 def panel(
-    cells: Sequence[dict],
+    cells: Sequence[dict[str, Any]],
     axis: Axis,
     *,
     groups: Sequence[str],
@@ -108,7 +109,7 @@ def panel(
     groups_are: str,
     unit: str,
     width_px: int = WIDTH_PX,
-):
+) -> Any:
     """Draw the values of one source.
 
     Parameters
@@ -135,9 +136,9 @@ def panel(
     size = max(120, len(groups) * (len(series) * BAR_PX + 10))
     is_flat = max(map(len, groups)) > 8 or size > SIZE_PX_MAX
     place, offset, length, end = ("y", "yOffset", "x", "x2") if is_flat else ("x", "xOffset", "y", "y2")
-    kind = "log" if axis.is_log else "linear"
+    kind: Any = "log" if axis.is_log else "linear"
     scale = alt.Scale(type=kind, domain=[axis.low, axis.high], nice=not axis.is_log, zero=not axis.is_log)
-    ticks = {"values": list(axis.ticks)} if axis.ticks else {"tickCount": 4}
+    ticks: dict[str, Any] = {"values": list(axis.ticks)} if axis.ticks else {"tickCount": 4}
     look = alt.Axis(labelExpr="format(datum.value, '.3~r')", labelOverlap=True, **ticks)
     channel = {"x": alt.X, "y": alt.Y}
     shifted = {"xOffset": alt.XOffset, "yOffset": alt.YOffset}[offset]
@@ -146,9 +147,8 @@ def panel(
         offset: shifted("series:N", sort=list(series), scale=alt.Scale(domain=list(series))),
     }
     data = [cell for cell in cells if cell["value"] > 0 or not axis.is_log]
-    base = alt.Chart(
-        **({"width": width_px, "height": size} if is_flat else {"width": max(size, 150), "height": HEIGHT_PX})
-    )
+    width, height = (width_px, size) if is_flat else (max(size, 150), HEIGHT_PX)
+    base = alt.Chart(width=width, height=height)
     # A title longer than its axis is cut; the heading has the whole of it, too.
     value = channel[length](
         "value:Q", title=textwrap.wrap(unit, TITLE_LETTERS) or None, scale=scale, axis=look
@@ -192,9 +192,9 @@ def panel(
     return chart
 
 
-def _groups(channel, groups: Sequence[str], title: str, *, is_flat: bool):
+def _groups(channel: Any, groups: Sequence[str], title: str, *, is_flat: bool) -> Any:
     """Places of the groups on their axis; names beside bars have room for the longest."""
-    room = {"minExtent": LETTER_PX * max(map(len, groups))} if is_flat else {}
+    room: dict[str, Any] = {"minExtent": LETTER_PX * max(map(len, groups))} if is_flat else {}
     return channel(
         "group:N",
         sort=list(groups),
@@ -209,7 +209,7 @@ def _colour(index: int) -> str:
     return PALETTE[index % len(PALETTE)]
 
 
-def boxes(rows: Sequence[dict], axis: Axis, *, names: Sequence[str], unit: str):
+def boxes(rows: Sequence[dict[str, Any]], axis: Axis, *, names: Sequence[str], unit: str) -> Any:
     """Draw the distributions of one source as boxes.
 
     Parameters

@@ -19,8 +19,9 @@ Read next: steps.py; docs/statistics.md, for the intervals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..stats.inference import Interval, mean_interval
 from .formula import HERE, Measure, MissingError, Sample
@@ -74,7 +75,7 @@ class Decision:
     sample: Sample | None = None
     resolution: float = 0.0
 
-    def as_json(self, report: int) -> dict:
+    def as_json(self, report: int) -> dict[str, Any]:
         """One entry of `--json`.
 
         Parameters
@@ -372,7 +373,7 @@ def rule_text(claim: Claim) -> str:
     return f"{rule}, and within {claim.within:.0%} of the figure" if claim.published else rule
 
 
-def decide_all(claims, tables: Mapping[str, Table], samples: Samples) -> list[Decision]:
+def decide_all(claims: Sequence[Claim], tables: Mapping[str, Table], samples: Samples) -> list[Decision]:
     """Decide every claim on every set of runs that it names.
 
     Parameters
@@ -443,7 +444,7 @@ def resolution_on(claim: Claim, on: str, samples: Samples) -> float:
     return max(measure_on(claim.resolution, on, samples).values)
 
 
-def measure_on(measure, on: str, samples: Samples) -> Sample:
+def measure_on(measure: Measure, on: str, samples: Samples) -> Sample:
     """Compute an expression where `run` stands for a set of runs.
 
     Parameters
@@ -466,7 +467,7 @@ def measure_on(measure, on: str, samples: Samples) -> Sample:
         If a number is missing, with the reason.
     """
 
-    def look_up(name: str, keys: tuple[str, ...]):
+    def look_up(name: str, keys: tuple[str, ...]) -> Any:
         name = on if name == HERE else name
         if name not in samples.done:
             raise MissingError(f"the set of runs '{name}', which it is compared with, was left out")

@@ -17,6 +17,7 @@ import json
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from ..errors import SchedlabError
 from ..policy.find import find_policy
@@ -83,7 +84,7 @@ def load_finished(runs: Runs, out: Path) -> tuple[Done, Size, str] | None:
     return Done(runs, found), size, made
 
 
-def _identity(runs: Runs) -> dict:
+def _identity(runs: Runs) -> dict[str, Any]:
     """All that a set is made from, with its policies by their text."""
     texts = {}
     for words in runs.policies.values():

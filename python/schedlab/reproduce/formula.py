@@ -19,19 +19,20 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..errors import SchedlabError, did_you_mean
 
-_OPERATORS: dict[type, Callable] = {
+_OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-_FUNCTIONS: dict[str, Callable] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": lambda values: np.minimum.reduce(values),
     "max": lambda values: np.maximum.reduce(values),
     "mean": lambda values: np.mean(values, axis=0),
@@ -166,7 +167,7 @@ class Measure:
         if name not in self._names:
             raise ValueError(f"there is no set of runs '{name}'{did_you_mean(name, self._names)}")
         parts = getattr(node.slice, "elts", [node.slice])
-        keys = tuple(part.value for part in parts if isinstance(part, ast.Constant))
+        keys: tuple[Any, ...] = tuple(part.value for part in parts if isinstance(part, ast.Constant))
         if len(keys) != len(parts) or len(keys) not in (3, 4) or not all(isinstance(k, str) for k in keys):
             raise ValueError(
                 f"'{ast.unparse(node)}' must have the keys workload, policy, metric "
@@ -210,9 +211,9 @@ class Measure:
             tuple(map(float, values)), tuple(seeds), runs, len(every) - len(common), _least(self._tree)
         )
 
-    def _value(self, node: ast.expr, arrays: Mapping):
+    def _value(self, node: ast.expr, arrays: Mapping[Any, Any]) -> Any:
         if isinstance(node, ast.Constant):
-            return float(node.value)
+            return float(node.value)  # type: ignore[arg-type]
         if isinstance(node, ast.BinOp):
             return _OPERATORS[type(node.op)](self._value(node.left, arrays), self._value(node.right, arrays))
         if isinstance(node, ast.UnaryOp):

@@ -325,7 +325,7 @@ def _claims(made: Reproduction, part: str, heading: str) -> str:
     return f'<section id="{part}"><h2>{escape(heading)}</h2>{"".join(bodies)}</section>' if bodies else ""
 
 
-def _not_run(claim) -> str:
+def _not_run(claim: Claim) -> str:
     """A claim whose sets were all left out."""
     return (
         f'<div class="claim" id="{escape(claim.name)}"><h4>{escape(claim.text)}</h4>'

@@ -11,6 +11,7 @@ Read next: summary.py, which fills the numbers in; page.py, the page.
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 from ..plots import charts
 from ..report import pieces as page
@@ -57,7 +58,7 @@ def answer_section(made: Reproduction) -> str:
 </section>"""
 
 
-def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict]]:
+def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict[str, Any]]]:
     """Compute the bars of the picture.
 
     Parameters
@@ -72,7 +73,7 @@ def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict]]
     dict of str to list of dict
         By source, `draw.PUBLISHED` first: cells as `charts.panel` draws them.
     """
-    found: dict[str, list[dict]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for bar in picture.bars:
         if bar.published:
             value = Formula(bar.published).value(made.tables).middle
@@ -86,7 +87,9 @@ def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict]]
                     "values": [],
                 }
             )
-        for on in picture.on if bar.ours else ():
+        for on in picture.on:
+            if bar.ours is None:
+                continue
             if on not in made.samples.done or made.samples.done[on].problem:
                 continue
             try:
@@ -142,7 +145,7 @@ def _picture(made: Reproduction) -> str:
     )
 
 
-def _numbers_row(group: str, marks: list[dict | None]) -> str:
+def _numbers_row(group: str, marks: list[dict[str, Any] | None]) -> str:
     """A row of the picture's numbers."""
     cells = "".join(f"<td>{number_text(mark['value']) if mark else '-'}</td>" for mark in marks)
     return f'<tr><th scope="row">{escape(group)}</th>{cells}</tr>'

@@ -11,7 +11,7 @@ Read next: audit.py, which recomputes; page.py, the page.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from ..report import pieces as page
@@ -190,7 +190,7 @@ found something is marked.</p>
 {tables}</section>"""
 
 
-def _rows(table: Table, doubts: dict) -> str:
+def _rows(table: Table, doubts: Mapping[tuple[str, tuple[str, ...]], list[str]]) -> str:
     """One table as printed."""
     columns = list(dict.fromkeys(column for cells in table.rows.values() for column in cells))
     heads = "".join(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 #: How a figure lost its last digits: to the nearest, towards 0, or one of both.
 ROUNDINGS = ("nearest", "down", "any")
@@ -145,7 +146,7 @@ class Table:
         return published_range(text)
 
 
-def read_table(folder: Path, entry: Mapping) -> Table:
+def read_table(folder: Path, entry: Mapping[str, Any]) -> Table:
     """Read a published table.
 
     Parameters
@@ -177,7 +178,7 @@ def read_table(folder: Path, entry: Mapping) -> Table:
 
 # ---- formulas --------------------------------------------------------------
 
-_OPERATORS: dict[type, Callable] = {
+_OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -277,7 +278,7 @@ class Formula:
         ]
         return None if ... in parts else (node.value.id, tuple(map(str, parts[:-1])), str(parts[-1]))
 
-    def _value(self, node: ast.expr, tables, row) -> Range:
+    def _value(self, node: ast.expr, tables: Mapping[str, Table], row: Any) -> Range:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             return Range(float(node.value), float(node.value))
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
@@ -306,7 +307,7 @@ class Formula:
             )
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
             values = [cell for part in node.args for cell in self._all(part, tables, row)]
-            return _FUNCTIONS[node.func.id](values)
+            return _FUNCTIONS[node.func.id](values)  # type: ignore[no-untyped-call]
         raise ValueError(f"'{ast.unparse(node)}' means nothing here, in '{self.text}'")
 
     @property
@@ -388,16 +389,18 @@ class Formula:
             if isinstance(node, ast.Compare)
         )
 
-    def _all(self, node: ast.expr, tables, row) -> list[Range]:
+    def _all(self, node: ast.expr, tables: Mapping[str, Table], row: Any) -> list[Range]:
         return (
             self._cells(node, tables) if isinstance(node, ast.Subscript) else [self._value(node, tables, row)]
         )
 
-    def _cells(self, node: ast.Subscript, tables) -> list[Range]:
+    def _cells(self, node: ast.Subscript, tables: Mapping[str, Table]) -> list[Range]:
         """Numbers of `table[key, ..., "column"]`."""
         return [table.number(key, column) for table, key, column in self._found(node, tables)]
 
-    def _found(self, node: ast.Subscript, tables) -> list[tuple[Table, tuple[str, ...], str]]:
+    def _found(
+        self, node: ast.Subscript, tables: Mapping[str, Table]
+    ) -> list[tuple[Table, tuple[str, ...], str]]:
         """Cells of `table[key, ..., "column"]`."""
         if not isinstance(node.value, ast.Name) or node.value.id not in tables:
             raise ValueError(f"there is no table '{ast.unparse(node.value)}'; there are {', '.join(tables)}")

@@ -96,7 +96,7 @@ def write_replication(made: Sequence[Reproduction], path: Path, *, today: date) 
             first, last = begin.format(number), end.format(number)
             new = f"{first}\n{body}{last}\n"
             old = re.compile(f"{re.escape(first)}\n.*?{re.escape(last)}\n", re.DOTALL)
-            text = old.sub(lambda _, new=new: new, text) if old.search(text) else f"{text}\n{new}"
+            text = old.sub(new.replace("\\", r"\\"), text) if old.search(text) else f"{text}\n{new}"
     try:
         path.write_text(_in_order(text), encoding="utf-8")
     except OSError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from .audit import Audit
 from .claims import Decision
@@ -113,7 +114,7 @@ class Reproduction:
         return self.folder / f"report-{self.experiment.report}.html"
 
     @property
-    def failed(self) -> list[dict]:
+    def failed(self) -> list[dict[str, Any]]:
         """Runs that failed."""
         return [
             run
@@ -144,6 +145,6 @@ class Reproduction:
         chosen = {(each.claim.name, each.on) for each in self.chosen}
         return [each for each in self.decisions if (each.claim.name, each.on) not in chosen]
 
-    def as_json(self) -> list[dict]:
+    def as_json(self) -> list[dict[str, Any]]:
         """The claims of this report, as `--json` lists them."""
         return [decision.as_json(self.experiment.report) for decision in self.decisions]

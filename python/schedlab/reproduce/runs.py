@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SchedlabError, UnavailableError
 from ..hosts.choose import open_host
@@ -67,7 +67,7 @@ def do_runs(
     *,
     needed: Collection[tuple[str, str]] | None = None,
     on_start: Callable[[int], None] | None = None,
-    on_result: Callable[[dict], None] | None = None,
+    on_result: Callable[[dict[str, Any]], None] | None = None,
 ) -> Done:
     """Do a set of runs.
 
@@ -102,7 +102,7 @@ def do_runs(
     done = Done(runs)
     started = time.monotonic()
 
-    def count(run: dict) -> None:
+    def count(run: dict[str, Any]) -> None:
         done.nr_new += 1
         if on_result:
             on_result(run)
@@ -173,18 +173,25 @@ def plan_of(runs: Runs, size: Size, out: Path, label: str) -> Plan:
     )
 
 
-def _run_workloads(done: Done, size: Size, out: Path, needed, on_start, on_result) -> None:
+def _run_workloads(
+    done: Done,
+    size: Size,
+    out: Path,
+    needed: Collection[tuple[str, str]] | None,
+    on_start: Callable[[int], None] | None,
+    on_result: Callable[[dict[str, Any]], None],
+) -> None:
     """Workloads of a set under all of its policies."""
     chosen: dict[str, Runs] = {}
     for label in done.runs.policies:
-        mine = {
+        wanted = {
             name: text
             for name, text in done.runs.workloads.items()
             if needed is None or (name, label) in needed
         }
-        if mine:
-            chosen[label] = replace(done.runs, workloads=mine)
-    found: dict[str, dict] = {}
+        if wanted:
+            chosen[label] = replace(done.runs, workloads=wanted)
+    found: dict[str, dict[str, Any]] = {}
     if not _is_repeatable(done.runs):
         # This machine is faster and slower by turns: each seed has all policies next to each other.
         for seed in range(1, size.seeds + 1):
@@ -202,7 +209,12 @@ def _run_workloads(done: Done, size: Size, out: Path, needed, on_start, on_resul
             done.found[short, label] = [run for run in mine if run["workload"] == name]
 
 
-def _do_plan(plan: Plan, known, on_start, on_result) -> list[dict]:
+def _do_plan(
+    plan: Plan,
+    known: Callable[[Ready, Case], dict[str, Any] | None],
+    on_start: Callable[[int], None] | None,
+    on_result: Callable[[dict[str, Any]], None],
+) -> list[dict[str, Any]]:
     """Runs of a plan, those that are known among them."""
     result = run_plan(plan, on_start=on_start, on_result=on_result, known=known)
     if result.is_interrupted:
@@ -215,7 +227,7 @@ def _is_repeatable(runs: Runs) -> bool:
     return host_of(runs.execution).is_deterministic
 
 
-def known_run(ready: Ready, case: Case) -> dict | None:
+def known_run(ready: Ready, case: Case) -> dict[str, Any] | None:
     """Find a run that an earlier call has done.
 
     Parameters
@@ -268,13 +280,13 @@ def _is_whole(table: Path) -> bool:
         return False
 
 
-def _identity(run: Mapping) -> dict:
+def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
     """All that says what a run is of; how busy the machine was does not."""
     same = {name: value for name, value in run.items() if name not in _MAY_DIFFER}
     return _without_load(json.loads(json.dumps(same)))
 
 
-def _without_load(node):
+def _without_load(node: Any) -> Any:
     """The same tree without what says how busy the machine was, wherever a host notes it."""
     if not isinstance(node, dict):
         return node
@@ -307,7 +319,7 @@ class _Boot:
     folder: Path
 
 
-def _boots(runs: Runs, size: Size, out: Path, needed) -> Iterator[_Boot]:
+def _boots(runs: Runs, size: Size, out: Path, needed: Collection[tuple[str, str]] | None) -> Iterator[_Boot]:
     """Machines of a set, in their order.
 
     Where instructions are counted one machine does all runs of a policy, as the report's did.
@@ -336,15 +348,22 @@ def _boots(runs: Runs, size: Size, out: Path, needed) -> Iterator[_Boot]:
                 yield _Boot(workload, label, seed, 1, folder(workload, label) / f"run-{seed}")
 
 
-def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result) -> None:
+def _run_programs(
+    done: Done,
+    size: Size,
+    out: Path,
+    needed: Collection[tuple[str, str]] | None,
+    on_start: Callable[[int], None] | None,
+    on_result: Callable[[dict[str, Any]], None],
+) -> None:
     """A program of the kernel, in machines that it has to itself."""
     from ..hosts.kernel import image_for
 
     runs = done.runs
     environment = environment_of(open_host(runs.host))
     images = {policy: image_for(find_policy(policy.split()[0])) for policy in {*runs.policies.values()}}
-    found: dict[_Boot, list[dict] | None] = {}
-    todo: dict[_Boot, tuple[KernelImage, str, dict]] = {}
+    found: dict[_Boot, list[dict[str, Any]] | None] = {}
+    todo: dict[_Boot, tuple[KernelImage, str, dict[str, Any]]] = {}
     for boot in _boots(runs, size, out, needed):
         policy = runs.policies[boot.label]
         command = runs.program.replace("{runs}", str(boot.nr_runs)).replace(
@@ -380,12 +399,12 @@ def _run_programs(done: Done, size: Size, out: Path, needed, on_start, on_result
 class _Machines:
     """Machines under way, all of which end at once, also those about to be started."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._started: list[subprocess.Popen] = []
+        self._started: list[subprocess.Popen[str]] = []
         self._is_over = False
 
-    def start(self, command: list[str]) -> subprocess.Popen:
+    def start(self, command: list[str]) -> subprocess.Popen[str]:
         """Start one; what it prints can be read."""
         with self._lock:
             process = subprocess.Popen(
@@ -409,7 +428,7 @@ class _Machines:
                 process.kill()
 
 
-def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
+def _known_samples(folder: Path, identity: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """What an earlier boot of the same printed."""
     try:
         content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -421,8 +440,13 @@ def _known_samples(folder: Path, identity: Mapping) -> list[dict] | None:
 
 
 def _boot(
-    runs: Runs, boot: _Boot, image: KernelImage, command: str, identity: Mapping, machines: _Machines
-) -> list[dict]:
+    runs: Runs,
+    boot: _Boot,
+    image: KernelImage,
+    command: str,
+    identity: Mapping[str, Any],
+    machines: _Machines,
+) -> list[dict[str, Any]]:
     """Boot a machine, one of `machines`, and read what the program says."""
     from ..hosts.kernel_boot import Machine, machine_command
 
@@ -495,7 +519,7 @@ def read_samples(console: str) -> list[dict[str, str]]:
     return found
 
 
-def _sample(boot: _Boot, words: Mapping[str, str], error: str = "") -> dict:
+def _sample(boot: _Boot, words: Mapping[str, str], error: str = "") -> dict[str, Any]:
     """One printed line as a run; its times are numbers."""
     numbers = {name: int(text) for name, text in words.items() if text.lstrip("-").isdecimal()}
     if "ns" in numbers:  # as a run of a workload has it

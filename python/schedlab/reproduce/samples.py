@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def _quantile(q: float) -> Callable[[np.ndarray], float]:
     return lambda values: np.quantile(values, q, method="inverted_cdf")
 
 
-STATISTICS: dict[str, Callable[[np.ndarray], float]] = {
+STATISTICS: dict[str, Callable[[np.ndarray], Any]] = {
     "mean": np.mean, "sum": np.sum, "min": np.min, "max": np.max, "count": len,
     "sd": lambda values: np.std(values, ddof=1) if len(values) > 1 else float("nan"),
     "p25": _quantile(0.25), "p50": _quantile(0.5), "p75": _quantile(0.75), "p95": _quantile(0.95),
@@ -68,7 +69,7 @@ class Done:
     """
 
     runs: Runs
-    found: dict[tuple[str, str], list[dict]] = field(default_factory=dict)
+    found: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
     problem: str = ""
     seconds: float = 0.0
     nr_new: int = 0
@@ -78,7 +79,7 @@ class Done:
         """All runs of the set."""
         return sum(map(len, self.found.values()))
 
-    def good(self, workload: str, policy: str) -> list[dict]:
+    def good(self, workload: str, policy: str) -> list[dict[str, Any]]:
         """Good runs of a workload under a policy.
 
         Parameters
@@ -175,9 +176,10 @@ class Samples:
         return np.concatenate([_of_tasks(run["directory"], column, pattern) for run in runs])
 
 
-def _number(run: dict, metric: str, pattern: str) -> float:
+def _number(run: dict[str, Any], metric: str, pattern: str) -> float:
     """One number of one run."""
     statistic, _, column = metric.partition(" ")
+    value: float | None
     if metric == SCHEDULING:
         value = _scheduling_ns(run)
     elif metric.startswith(COUNTED):
@@ -200,7 +202,7 @@ def _number(run: dict, metric: str, pattern: str) -> float:
     return value
 
 
-def _counted(run: dict, part: str) -> int:
+def _counted(run: dict[str, Any], part: str) -> int:
     """Instructions that went into a part of the kernel while the policy was in charge."""
     file = Path(run["directory"]) / "run.json"
     counts = json.loads(file.read_text(encoding="utf-8"))["host_answer"].get("overhead", {})
@@ -212,7 +214,7 @@ def _counted(run: dict, part: str) -> int:
     return parts[part]["instructions"]
 
 
-def _scheduling_ns(run: dict) -> int:
+def _scheduling_ns(run: dict[str, Any]) -> int:
     """Time in the scheduler, without idle time."""
     if run["host"] != "kernel":
         return run["metrics"]["overhead_ns"]
@@ -221,7 +223,7 @@ def _scheduling_ns(run: dict) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _table(directory: str):
+def _table(directory: str) -> Any:
     """Tasks of a run; experiments ask for many columns of few runs."""
     import polars as pl
 

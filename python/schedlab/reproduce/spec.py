@@ -18,9 +18,10 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..errors import SpecError, SpecFault, did_you_mean
 from ..hosts.choose import HOST_NAMES, why_no_option
@@ -275,7 +276,7 @@ class _Entry:
         Where its mistakes go.
     """
 
-    def __init__(self, file: Path, place: str, values: Mapping, faults: list[SpecFault]):
+    def __init__(self, file: Path, place: str, values: Mapping[str, Any], faults: list[SpecFault]):
         self._file, self.place, self._values, self._faults = file, place, dict(values), faults
         self._known: list[str] = []
 
@@ -283,11 +284,11 @@ class _Entry:
         """Note a mistake."""
         self._faults.append(SpecFault(str(self._file), None, self.place, problem))
 
-    def below(self, place: str, values: Mapping) -> _Entry:
+    def below(self, place: str, values: Mapping[str, Any]) -> _Entry:
         """A table within this one."""
         return _Entry(self._file, place, values, self._faults)
 
-    def take(self, key: str, kind: type, default=None):
+    def take(self, key: str, kind: type, default: Any = None) -> Any:
         """Value of a key; without a default it must be there."""
         self._known.append(key)
         value = self._values.pop(key, None)
@@ -309,7 +310,7 @@ class _Entry:
         self._known += wanted
         return {key: self._values.pop(key) for key in wanted if key in self._values}
 
-    def texts(self, key: str, default=None) -> tuple[str, ...]:
+    def texts(self, key: str, default: Any = None) -> tuple[str, ...]:
         """A list of texts."""
         found = self.take(key, list, default)
         if not all(isinstance(each, str) for each in found):
@@ -317,7 +318,7 @@ class _Entry:
             return ()
         return tuple(found)
 
-    def one_of(self, key: str, known, default: str | None = None) -> str:
+    def one_of(self, key: str, known: Collection[str], default: str | None = None) -> str:
         """A text that is one of those known."""
         found = self.take(key, str, default)
         if found not in known and found != default:
@@ -394,7 +395,7 @@ def read_experiment(folder: Path) -> Experiment:
     return experiment
 
 
-def _load(file: Path) -> dict:
+def _load(file: Path) -> dict[str, Any]:
     """A TOML file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
@@ -409,7 +410,7 @@ def _load(file: Path) -> dict:
         raise SpecError([SpecFault(str(file), None, "", str(error))]) from error
 
 
-def _take_misshapen(file: Path, sections: dict) -> list[SpecFault]:
+def _take_misshapen(file: Path, sections: dict[str, Any]) -> list[SpecFault]:
     """Remove sections that are no TOML tables, such as `runs = 3`; they are faults."""
     faults = []
     for key, value in list(sections.items()):
@@ -469,7 +470,7 @@ def _read_runs(entry: _Entry) -> Runs:
     return runs
 
 
-def _read_options(entry: _Entry) -> dict[str, Machine | Execution]:
+def _read_options(entry: _Entry) -> dict[str, Any]:
     """Options of `schedlab run`, by their words in Python; a set without a host has none to run on."""
     words = entry.given(option.word for option in OPTIONS.values() if option.word != "host")
     machine, execution, problems = read_options(words | {"host": entry.one_of("host", HOST_NAMES) or "sim"})
@@ -478,7 +479,7 @@ def _read_options(entry: _Entry) -> dict[str, Machine | Execution]:
     return {"machine": machine, "execution": execution}
 
 
-def _text_table(entry: _Entry, key: str, default=None) -> dict[str, str]:
+def _text_table(entry: _Entry, key: str, default: Any = None) -> dict[str, str]:
     """A table of texts."""
     found = entry.take(key, dict, default)
     for name, value in found.items():
@@ -510,7 +511,7 @@ def _read_on(entry: _Entry, runs: Mapping[str, Runs], *, is_needed: bool = True)
     return on
 
 
-def _read_primary(head: _Entry, runs: Mapping[str, Runs]) -> dict:
+def _read_primary(head: _Entry, runs: Mapping[str, Runs]) -> dict[str, Any]:
     """The set that decides, why, and those that it was chosen from."""
     primary, why = head.take("primary", str, ""), " ".join(head.take("primary_why", str, "").split())
     candidates = head.texts("candidates", [])
@@ -558,7 +559,9 @@ def _read_also(entry: _Entry) -> tuple[Mapping[str, str], ...]:
     return tuple(found)
 
 
-def _read_claims(file: Path, entries: list, runs: Mapping[str, Runs], faults: list) -> tuple[Claim, ...]:
+def _read_claims(
+    file: Path, entries: list[Any], runs: Mapping[str, Runs], faults: list[Any]
+) -> tuple[Claim, ...]:
     """All rows of `claims.toml`."""
     claims: dict[str, Claim] = {}
     for number, values in enumerate(entries, 1):

@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ..errors import SpecError, SpecFault, UsageError
 from ..runs.case import make_folder, write_text
@@ -40,7 +41,7 @@ def reproduce_report(
     *,
     on_set: Callable[[Runs], None] | None = None,
     on_start: Callable[[int], None] | None = None,
-    on_result: Callable[[dict], None] | None = None,
+    on_result: Callable[[dict[str, Any]], None] | None = None,
     on_done: Callable[[Done], None] | None = None,
 ) -> Reproduction:
     """Reproduce a report.
@@ -200,7 +201,7 @@ def published_tables(folder: Path) -> dict[str, Table]:
     return {table.name: table for table in tables}
 
 
-def claims_json(made: Sequence[Reproduction]) -> dict:
+def claims_json(made: Sequence[Reproduction]) -> dict[str, Any]:
     """The object that `--json` prints.
 
     Parameters

@@ -21,7 +21,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..errors import SpecError
 from ..stats.inference import Interval, mean_interval
@@ -151,7 +153,7 @@ def read_summary(folder: Path, runs: Mapping[str, Runs], tables: Mapping[str, Ta
     file = folder / SUMMARY_FILE
     if not file.is_file():
         return Summary({}, {}, None)
-    faults: list = []
+    faults: list[Any] = []
     entry = _Entry(file, "", _load(file), faults)
     numbers: dict[str, Measure | Formula] = {}
     for name, text in entry.take("numbers", dict, {}).items():
@@ -169,7 +171,9 @@ def read_summary(folder: Path, runs: Mapping[str, Runs], tables: Mapping[str, Ta
     return Summary(sentences, numbers, picture)
 
 
-def _number(entry: _Entry, place: str, text, runs, tables) -> Measure | Formula | None:
+def _number(
+    entry: _Entry, place: str, text: Any, runs: Mapping[str, Runs], tables: Mapping[str, Table]
+) -> Measure | Formula | None:
     """A formula over tables, or an expression over runs of sets by their names."""
     try:
         sets = {name.replace("-", "_") for name in runs}
@@ -187,7 +191,7 @@ def _number(entry: _Entry, place: str, text, runs, tables) -> Measure | Formula 
         return None
 
 
-def _sentence(entry: _Entry, kind: str, given, numbers: Mapping) -> Sentence:
+def _sentence(entry: _Entry, kind: str, given: Any, numbers: Mapping[str, Any]) -> Sentence:
     """A sentence: a text, or `{text = ..., when = [...]}`."""
     if not isinstance(given, str | dict):
         entry.fault(f"{kind}: a sentence must be a text or {{text = ..., when = [...]}} (got {given!r})")
@@ -272,10 +276,8 @@ def sentences_of(made: Reproduction, kind: str) -> tuple[list[str], int]:
         except MissingError:
             nr_missing += 1
             continue
-        if all(_is_met(values[name], *condition) for name, *condition in sentence.when):
-            found.append(
-                _NAME.sub(lambda match, values=values: _written(values[match[1]], match[2]), sentence.text)
-            )
+        if all(_is_met(values[name], side, bound) for name, side, bound in sentence.when):
+            found.append(_NAME.sub(partial(_in_place, values), sentence.text))
     return found, nr_missing
 
 
@@ -291,6 +293,11 @@ def _value(made: Reproduction, summary: Summary, name: str) -> Range | Interval:
         return number.value(made.tables)
     sample = measure_on(number, HERE, made.samples)
     return mean_interval(sample.values, least=sample.least)
+
+
+def _in_place(values: Mapping[str, Range | Interval], match: re.Match[str]) -> str:
+    """What stands where a sentence names a number."""
+    return _written(values[match[1]], match[2])
 
 
 def _is_met(value: Range | Interval, side: str, bound: float) -> bool:

@@ -13,8 +13,9 @@ Read next: charts.py, which draws; page.py, the page.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
+from typing import Any
 
 from altair.utils.schemapi import debug_mode
 
@@ -37,7 +38,7 @@ BESIDE_MAX = 3
 SIGNS = "\u25cf\u25a0\u25b2\u25c6\u271a\u25bc\u25b6\u25c0"
 
 
-def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict]:
+def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict[str, Any]]:
     """Compute a table of the report: its own cells, and ours.
 
     Parameters
@@ -207,7 +208,7 @@ def _table(made: Reproduction, redrawn: Redrawn, key: str) -> str:
     )
 
 
-def _every_run(made: Reproduction, cells: list[dict], sources: dict[str, str]) -> str:
+def _every_run(made: Reproduction, cells: list[dict[str, Any]], sources: dict[str, str]) -> str:
     """The runs behind our means, each with its number and its link, on demand."""
     lines = [
         f"<li>{escape(cell['row'])}, {escape(cell['column'])}, {escape(sources[cell['on']])}: "
@@ -248,7 +249,7 @@ def values_text(made: Reproduction, sample: Sample) -> str:
     return ", ".join(parts)
 
 
-def _cell(made: Reproduction, cell: dict | None) -> str:
+def _cell(made: Reproduction, cell: dict[str, Any] | None) -> str:
     """A cell of a redrawn table."""
     if cell is None:
         return "<td></td>"
@@ -267,7 +268,7 @@ def _cell(made: Reproduction, cell: dict | None) -> str:
 
 
 def _charts(
-    made: Reproduction, redrawn: Redrawn, cells: list[dict], sources: dict[str, str], key: str
+    made: Reproduction, redrawn: Redrawn, cells: list[dict[str, Any]], sources: dict[str, str], key: str
 ) -> str:
     """A chart per source, all of one shape."""
     is_turned = _is_turned(made, redrawn)
@@ -329,7 +330,7 @@ def _is_turned(made: Reproduction, redrawn: Redrawn) -> bool:
     return not all(map(str.isdigit, redrawn.columns)) or all(map(str.isdigit, redrawn.rows))
 
 
-def _mark(cell: dict, is_turned: bool) -> dict:
+def _mark(cell: dict[str, Any], is_turned: bool) -> dict[str, Any]:
     """A cell as `charts.panel` draws it."""
     series, group = (cell["column"], cell["row"]) if is_turned else (cell["row"], cell["column"])
     place = {"series": series, "group": group, "values": cell["values"]}
@@ -344,7 +345,7 @@ def _mark(cell: dict, is_turned: bool) -> dict:
     }
 
 
-def _legend(series, series_are: str, has_shapes: bool) -> str:
+def _legend(series: Sequence[str], series_are: str, has_shapes: bool) -> str:
     """Colours and shapes of the charts, in the order in which they stand in each group."""
     if len(series) < 2:
         return ""
@@ -377,7 +378,7 @@ def _boxes(made: Reproduction, redrawn: Redrawn, key: str) -> str:
     """Distributions over all tasks of all seeds."""
     import numpy as np
 
-    found: dict[str, list[dict]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for on in redrawn.on:
         for row in redrawn.rows if on in made.samples.done else ():
             measure = Measure(fill(redrawn.ours, row, ""), sets=tuple(made.experiment.runs))

@@ -35,6 +35,7 @@ from .judge import Judge
 from .plan import Plan
 
 if TYPE_CHECKING:
+    from ..hosts.host import Session
     from ..program.file import Program
 
 #: What a policy printed, in the folder of its run; and how much of its end is shown.
@@ -90,10 +91,10 @@ class Ready:
 
     plan: Plan
     host: Host
-    built: dict
+    built: dict[str, Any]
     programs: Programs
-    environment: dict
-    sources: dict = field(default_factory=dict)
+    environment: dict[str, Any]
+    sources: dict[Path, dict[str, bytes]] = field(default_factory=dict)
 
     def moved(self, out: Path, *, first_seed: int) -> Ready:
         """The same for the runs of a plan that differs in its folder and seeds alone."""
@@ -119,11 +120,11 @@ class Programs:
         self._made: dict[tuple[str, int], Program] = {}
         self._files: dict[tuple[str, int], Path] = {}
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         """A worker process compiles what it needs."""
         return Programs, (self._out,)
 
-    def get(self, workload, seed: int, directory: Path | None = None) -> tuple:
+    def get(self, workload: Workload, seed: int, directory: Path | None = None) -> tuple[Any, ...]:
         """Return the program and its file; `directory` is the run's."""
         from ..program.compiler import compile_workload
 
@@ -137,6 +138,7 @@ class Programs:
                 # The hash keeps programs apart that two calls write to one folder.
                 file_name = f"seed-{seed}-{program.program_hash[:12]}.slprog"
                 folder = self._out / folder_name(workload.name) / "programs" if self._out else directory
+                assert folder is not None, "without a folder of all runs there is the run's own"
                 folder.mkdir(parents=True, exist_ok=True)
                 path = (folder / file_name).resolve()
                 _write_whole(path, lambda scratch: scratch.write_bytes(program.data))
@@ -145,7 +147,7 @@ class Programs:
             return program, path
 
 
-def environment_of(host: Host) -> dict:
+def environment_of(host: Host) -> dict[str, Any]:
     """Collect what a reader must know to repeat the runs.
 
     Parameters
@@ -243,8 +245,12 @@ def _empty(directory: Path) -> None:
 
 
 def run_case(
-    ready: Ready, case: Case, session, stop: threading.Event, on_tasks: Callable[[dict], None] | None = None
-) -> dict | None:
+    ready: Ready,
+    case: Case,
+    session: Session | None,
+    stop: threading.Event,
+    on_tasks: Callable[[dict[str, Any]], None] | None = None,
+) -> dict[str, Any] | None:
     """Do one run, judge it, and write its directory.
 
     Parameters
@@ -283,7 +289,7 @@ def run_case(
     return listed(run)
 
 
-def listed(run: dict) -> dict:
+def listed(run: dict[str, Any]) -> dict[str, Any]:
     """Leave out of a run what only its own file holds.
 
     Parameters
@@ -299,7 +305,7 @@ def listed(run: dict) -> dict:
     return {name: value for name, value in run.items() if name != "host_answer"}
 
 
-def write_run(run: dict) -> None:
+def write_run(run: dict[str, Any]) -> None:
     """Write `run.json`, the last file of a run.
 
     Parameters
@@ -316,7 +322,7 @@ def write_run(run: dict) -> None:
     write_text(path, json.dumps(run, indent=1, allow_nan=False) + "\n")
 
 
-def spoil(run: dict, error: OSError) -> None:
+def spoil(run: dict[str, Any], error: OSError) -> None:
     """Make a run a failed one: a disk that is full fails this run, another may be smaller.
 
     Parameters
@@ -342,7 +348,7 @@ def spec_of(plan: Plan, case: Case) -> RunSpec:
     )
 
 
-def blank_run(ready: Ready, case: Case) -> dict:
+def blank_run(ready: Ready, case: Case) -> dict[str, Any]:
     """List what is known of a run before it is done.
 
     Parameters
@@ -382,7 +388,11 @@ def blank_run(ready: Ready, case: Case) -> dict:
 
 
 def do_case(
-    run: dict, ready: Ready, case: Case, session, on_tasks: Callable[[dict], None] | None = None
+    run: dict[str, Any],
+    ready: Ready,
+    case: Case,
+    session: Session | None,
+    on_tasks: Callable[[dict[str, Any]], None] | None = None,
 ) -> bool:
     """Do a run in a new directory, and judge it.
 
@@ -433,6 +443,7 @@ def do_case(
             tick_ns=case.tick_ns,
             options=_options(plan, case.workload),
         )
+        assert session is not None, "what was built has a host"
         outcome = session.run(job)
         is_lost = outcome.error_kind == "host"
         run["host_answer"] = outcome.answer
@@ -473,7 +484,7 @@ def _last_lines(log: str) -> list[str]:
     ]
 
 
-def _copy_source(ready: Ready, policy: Policy, directory: Path) -> dict | None:
+def _copy_source(ready: Ready, policy: Policy, directory: Path) -> dict[str, Any] | None:
     """Copy a policy's files beside its run: who repeats it need not have kept them.
 
     The first is the policy itself; a scheduling class of Linux has none.
@@ -487,7 +498,7 @@ def _copy_source(ready: Ready, policy: Policy, directory: Path) -> dict | None:
     return {"files": [*files], "hash": policy.content_hash}
 
 
-def _options(plan: Plan, workload: Workload) -> tuple:
+def _options(plan: Plan, workload: Workload) -> tuple[Any, ...]:
     """Further options of the simulator, the calibration included."""
     machine = plan.machine.as_json()
     topology = [("--topology", machine["topology"])] if machine["topology"] else []

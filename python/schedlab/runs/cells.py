@@ -52,9 +52,9 @@ class Done:
     """What a cell gives back; it can be pickled."""
 
     cell: Cell
-    runs: list[dict]
+    runs: list[dict[str, Any]]
     tasks: Any  # polars.DataFrame or None, or (run, columns) of each good run
-    comparisons: list[dict] = field(default_factory=list)
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
     error_kind: str | None = None
     seconds: float | None = None
@@ -97,7 +97,7 @@ def do_cell(cell: Cell, executor: Executor | str | None = None) -> Done:
     from .run import run_plan
 
     started = time.monotonic()
-    tasks: dict[str, dict] = {}
+    tasks: dict[str, dict[str, Any]] = {}
     with (
         tempfile.TemporaryDirectory(prefix="schedlab-") as scratch,
         open_executor(executor, host=cell.execution.host) as workers,
@@ -113,7 +113,7 @@ def do_cell(cell: Cell, executor: Executor | str | None = None) -> Done:
     return replace(done, comparisons=result.comparisons, seconds=time.monotonic() - started)
 
 
-def _computed(cell: Cell, runs: list[dict], tasks: Mapping[str, dict]) -> Done:
+def _computed(cell: Cell, runs: list[dict[str, Any]], tasks: Mapping[str, dict[str, Any]]) -> Done:
     """The answer of runs that were done here; `tasks` by directory."""
     found = [(run, tasks[run["directory"]]) for run in runs if run["directory"] in tasks]
     if cell.out is None:
@@ -122,7 +122,7 @@ def _computed(cell: Cell, runs: list[dict], tasks: Mapping[str, dict]) -> Done:
     return Done(cell, runs, found)
 
 
-def _read(cell: Cell, runs: list[dict]) -> Done:
+def _read(cell: Cell, runs: list[dict[str, Any]]) -> Done:
     """Read the tables that runs left; where nothing is kept, their directories are forgotten."""
     import polars as pl
 
@@ -174,9 +174,9 @@ def _do_here(cells: list[Cell]) -> list[Done]:
     from .workers import do_runs, nr_workers_of
 
     done: dict[int, Done] = {}
-    under_way: dict[int, tuple] = {}
+    under_way: dict[int, tuple[Any, ...]] = {}
 
-    def work() -> Iterator[tuple]:
+    def work() -> Iterator[tuple[Any, ...]]:
         for cell, prepared in _prepare_all(cells, scratch):
             if isinstance(prepared, SchedlabError):
                 done[cell.number] = _failed(cell, prepared)
@@ -230,7 +230,8 @@ def _prepare_all(cells: list[Cell], scratch: str) -> Iterator[tuple[Cell, Any]]:
                 else:
                     prepared = first.for_seed(cell.seeds[0], Path(cell.out or scratch))
             except SchedlabError as error:
-                prepared = error
+                yield cell, error
+                continue
             yield cell, prepared
 
 
@@ -239,7 +240,7 @@ def _do_far(cells: list[Cell], executor: Executor) -> list[Done]:
     from .far import cancel, collect, send
     from .run import finish, prepare
 
-    sent: list = []
+    sent: list[Any] = []
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
         try:
             for cell in cells:
@@ -268,7 +269,7 @@ def _do_far(cells: list[Cell], executor: Executor) -> list[Done]:
             raise
 
 
-def compare_within(done: list[Done]) -> list[dict]:
+def compare_within(done: list[Done]) -> list[dict[str, Any]]:
     """Compare policies within each combination of settings, over all its seeds.
 
     Parameters
@@ -283,7 +284,7 @@ def compare_within(done: list[Done]) -> list[dict]:
     """
     from .compare import compare_runs
 
-    groups: dict[str, list[dict]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for each in done:
         groups.setdefault(each.cell.label, []).extend(each.runs)
     return [{"settings": label} | entry for label, runs in groups.items() for entry in compare_runs(runs)]

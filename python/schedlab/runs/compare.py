@@ -12,8 +12,9 @@ Read next: stats/decide.py for the verdicts, gate.py for `schedlab compare`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +25,20 @@ from ..stats.inference import CONFIDENCE, NR_RESAMPLES, SEED, compare_paired
 from ..stats.sentences import show_number
 from ..stats.warnings import examine, survivors
 
+#: Runs as `run.json` has them, and those of two sides with one seed each.
+Run = Mapping[str, Any]
+Pairs = Sequence[tuple[Run, Run]]
 #: Metrics that are compared: those for which one direction is better.
 COMPARED = tuple(name for name, m in DICTIONARY.items() if m.level == "run" and m.direction != "none")
 
 
 def compare_runs(
-    runs: Sequence[dict], *, baseline: str | None = None, confidence: float = CONFIDENCE, seed: int = SEED
-) -> list[dict]:
+    runs: Sequence[dict[str, Any]],
+    *,
+    baseline: str | None = None,
+    confidence: float = CONFIDENCE,
+    seed: int = SEED,
+) -> list[dict[str, Any]]:
     """Compare each policy with the baseline, on every workload.
 
     Parameters
@@ -56,14 +64,14 @@ def compare_runs(
     -----
     docs/statistics.md says what is computed and when it is not valid.
     """
-    groups: dict[tuple, dict[str, dict[int, dict]]] = {}
+    groups: dict[tuple[Any, ...], dict[str, dict[int, dict[str, Any]]]] = {}
     for run in runs:
         if run["status"] == "ok":
             key = (run["workload"], run["host"], run["cpus"])
             groups.setdefault(key, {}).setdefault(run["policy"], {})[run["seed"]] = run
     result = []
     for policies in groups.values():
-        warnings: dict = {}
+        warnings: dict[str, Any] = {}
         first = baseline if baseline in policies else next(iter(policies))
         for name in policies:
             seeds = sorted(policies[first].keys() & policies[name].keys())
@@ -74,14 +82,14 @@ def compare_runs(
 
 
 def compare_pairs(
-    pairs: Sequence[tuple[dict, dict]],
+    pairs: Pairs,
     *,
     label_a: str | None = None,
     label_b: str | None = None,
     confidence: float = CONFIDENCE,
     seed: int = SEED,
-    known: dict | None = None,
-) -> dict:
+    known: dict[Any, Any] | None = None,
+) -> dict[str, Any]:
     """Compare two sets of runs, run by run.
 
     Parameters
@@ -146,7 +154,7 @@ def compare_pairs(
     return found
 
 
-def decide_together(comparisons: list[dict]) -> list[dict]:
+def decide_together(comparisons: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Decide the comparisons of each workload together, in place; see `stats.decide.decide`.
 
     Parameters
@@ -159,7 +167,7 @@ def decide_together(comparisons: list[dict]) -> list[dict]:
     list of dict
         The same; those of policies under different conditions stay "not tested".
     """
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for each in comparisons:
         if all(warning["kind"] != "confounded" for warning in each["warnings"]):
             groups.setdefault((each["workload"], each["host"], each["cpus"]), []).append(each)
@@ -172,7 +180,7 @@ def decide_together(comparisons: list[dict]) -> list[dict]:
     return comparisons
 
 
-def different_work(pairs: Sequence[tuple[dict, dict]]) -> str | None:
+def different_work(pairs: Pairs) -> str | None:
     """Say which pair did not do the same work.
 
     Parameters
@@ -195,7 +203,7 @@ def different_work(pairs: Sequence[tuple[dict, dict]]) -> str | None:
     return None
 
 
-def is_confounded(pairs: Sequence[tuple[dict, dict]]) -> bool:
+def is_confounded(pairs: Pairs) -> bool:
     """Whether policy and conditions differ at once, so that a difference has two possible causes.
 
     Parameters
@@ -212,7 +220,7 @@ def is_confounded(pairs: Sequence[tuple[dict, dict]]) -> bool:
     return bool(differences(pairs, conditions=True)) and not is_same_policy
 
 
-def _confounded(comparison: dict, pairs) -> list[dict]:
+def _confounded(comparison: dict[str, Any], pairs: Pairs) -> list[dict[str, Any]]:
     """The warning that this is no comparison of policies, where it is none."""
     if not is_confounded(pairs):
         return []
@@ -223,13 +231,13 @@ def _confounded(comparison: dict, pairs) -> list[dict]:
     }]  # fmt: skip
 
 
-def _is_repeated(pairs: Sequence[tuple[dict, dict]]) -> bool:
+def _is_repeated(pairs: Pairs) -> bool:
     """Whether all seeds gave one and the same run, on each side."""
     hashes = [{pair[side].get("record_hash") for pair in pairs} for side in (0, 1)]
     return all(len(found) == 1 and None not in found for found in hashes)
 
 
-def _survivors(comparison: dict, pairs) -> list[dict]:
+def _survivors(comparison: dict[str, Any], pairs: Pairs) -> list[dict[str, Any]]:
     """The warning that not both sides' metrics are of the same tasks, under the side that has fewer."""
     metrics = [(a["metrics"], b["metrics"]) for a, b in pairs]
     labels = (comparison["label_a"], comparison["label_b"])
@@ -241,7 +249,13 @@ def _survivors(comparison: dict, pairs) -> list[dict]:
     return [{"policy": labels[ended[1] < ended[0]], "metrics": names} | warning.as_json()]
 
 
-def _warnings(comparison: dict, pairs, names: list[str], values, known: dict | None) -> list[dict]:
+def _warnings(
+    comparison: dict[str, Any],
+    pairs: Pairs,
+    names: list[str],
+    values: Sequence[np.ndarray],
+    known: dict[Any, Any] | None,
+) -> list[dict[str, Any]]:
     """Warnings about both sides, those of one kind together."""
     result = []
     known = {} if known is None else known
@@ -254,11 +268,11 @@ def _warnings(comparison: dict, pairs, names: list[str], values, known: dict | N
     return result
 
 
-def _warnings_of(runs: list[dict], names: list[str], values: np.ndarray) -> list[dict]:
+def _warnings_of(runs: list[Run], names: list[str], values: np.ndarray) -> list[dict[str, Any]]:
     """Warnings about one side: `kind`, `metrics`, `text` of the first, `hint`."""
-    started = [run.get("started_ns") for run in runs]
-    order = None if None in started else started
-    found: dict[str, dict] = {}
+    started = [run["started_ns"] for run in runs if run.get("started_ns") is not None]
+    order = started if len(started) == len(runs) else None
+    found: dict[str, dict[str, Any]] = {}
     for name, row in zip(names, values, strict=True):
         for warning in examine(row, order=order, show=partial(show_number, name)):
             text = f"{name}: {warning}" if warning.kind != "too-few" else str(warning)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,8 @@ class Answer:
         How long it took on the worker's wall clock.
     """
 
-    run: dict
-    files: dict
+    run: dict[str, Any]
+    files: dict[str, Any]
     seconds: float
 
 
@@ -144,10 +145,10 @@ class Sent:
     """
 
     ready: Ready
-    cases: list
-    futures: list = field(default_factory=list)
-    done: queue.SimpleQueue = field(default_factory=queue.SimpleQueue)
-    seconds: list = field(default_factory=list)
+    cases: list[Any]
+    futures: list[Any] = field(default_factory=list)
+    done: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
+    seconds: list[Any] = field(default_factory=list)
 
 
 # ---- here -------------------------------------------------------------------
@@ -192,14 +193,21 @@ def send(
                 sent.done.put((case, error))
                 continue
             sent.futures.append(future)
-            future.add_done_callback(lambda future, case=case: sent.done.put((case, future)))
+            future.add_done_callback(partial(_put, sent, case))
     except BaseException:
         cancel(sent)
         raise
     return sent
 
 
-def collect(sent: Sent, on_result: Callable[[dict], None] | None = None) -> tuple[list[dict], bool]:
+def _put(sent: Sent, case: Case, future: Future[Any]) -> None:
+    """Tell `collect` that a run is done."""
+    sent.done.put((case, future))
+
+
+def collect(
+    sent: Sent, on_result: Callable[[dict[str, Any]], None] | None = None
+) -> tuple[list[dict[str, Any]], bool]:
     """Wait for runs, and write their directories as they come.
 
     Parameters
@@ -216,7 +224,7 @@ def collect(sent: Sent, on_result: Callable[[dict], None] | None = None) -> tupl
     bool
         Whether Ctrl-C kept some from being done; these are cancelled.
     """
-    results: dict[int, dict] = {}
+    results: dict[int, dict[str, Any]] = {}
     is_interrupted = False
     try:
         while len(results) < len(sent.cases):
@@ -254,11 +262,13 @@ def _pack(built: BuiltPolicy) -> Source:
     )
 
 
-def _take(sent: Sent, case: Case, future: Future | Exception | None) -> dict:
+def _take(sent: Sent, case: Case, future: Future[Any] | Exception | None) -> dict[str, Any]:
     """One run's answer, written to its directory; a failed run where there is none."""
     ready = sent.ready
     if future is None:
-        return run_case(ready, case, None, threading.Event())
+        run = run_case(ready, case, None, threading.Event())
+        assert run is not None, "nothing cuts it short"
+        return run
     run, files = blank_run(ready, case), {}
     directory = directory_of(ready.plan, case)
     try:
@@ -443,21 +453,21 @@ def _dask_client(place: str) -> Iterator[Any]:
         raise UnavailableError(f"executor {_SCHEME}{place}: Dask is not installed: {how}") from error
     if place == "local":
         with _without_ctrl_c():
-            cluster = LocalCluster(
+            cluster: Any = LocalCluster(  # type: ignore[no-untyped-call]
                 n_workers=os.cpu_count() or 1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
             )
-        with cluster, Client(cluster, set_as_default=False) as client:
+        with cluster, Client(cluster, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             yield client
         return
     try:
-        client = Client(f"tcp://{place}", timeout=_CONNECT_SECONDS, set_as_default=False)
+        remote: Any = Client(f"tcp://{place}", timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise UnavailableError(
             f"executor {_SCHEME}{place}: no Dask scheduler answers there ({error}); start one with "
             f"`dask scheduler`, and workers with `dask worker tcp://{place}`"
         ) from error
-    with client:
-        yield client
+    with remote:
+        yield remote
 
 
 @contextmanager
@@ -502,7 +512,7 @@ def _check_workers(client: Any, given: str, host: str) -> None:
         raise UnavailableError("\n".join(f"executor {given}: {text}" for text in problems))
 
 
-def describe_worker(host: str) -> dict:
+def describe_worker(host: str) -> dict[str, Any]:
     """Say whether this process could do runs; asked of each worker.
 
     Parameters

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from ..model import differences
 from ..stats.inference import CONFIDENCE, SEED, Interval, compare_paired, mean_interval
 from ..stats.sentences import is_share, label, reservation, show_number, signed
 from ..units import format_duration, parse_duration
-from .compare import compare_pairs, decide_together, different_work, is_confounded
+from .compare import Pairs, compare_pairs, decide_together, different_work, is_confounded
 from .folders import read_run_folder
 
 _CONDITION = re.compile(r"\s*([\w.-]+)\s*(>=|<=|>|<)\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(\S*)\s*")
@@ -143,7 +145,7 @@ def compare_folders(
     conditions: tuple[str, ...] | list[str] = (),
     confidence: float = CONFIDENCE,
     seed: int = SEED,
-) -> dict:
+) -> dict[str, Any]:
     """Compare two folders of runs.
 
     Parameters
@@ -217,7 +219,9 @@ def compare_folders(
 # ---- who is compared with whom ----------------------------------------------
 
 
-def _pair(folder_a, folder_b, runs, notes: list[str]) -> list[list[tuple[dict, dict]]]:
+def _pair(
+    folder_a: str | Path, folder_b: str | Path, runs: Sequence[Sequence[Any]], notes: list[str]
+) -> list[list[tuple[dict[str, Any], dict[str, Any]]]]:
     """Good runs in pairs, one list per workload, host, CPUs and policy.
 
     Policies go together by name; where each folder has one, whatever its name.
@@ -225,11 +229,11 @@ def _pair(folder_a, folder_b, runs, notes: list[str]) -> list[list[tuple[dict, d
     policies = [{run["policy"] for run in side} for side in runs]
     is_renamed = len(policies[0]) == len(policies[1]) == 1
 
-    def key(run: dict) -> tuple:
+    def key(run: dict[str, Any]) -> tuple[Any, ...]:
         policy = "" if is_renamed else run["policy"]
         return run["workload"], run["host"], run["cpus"], policy
 
-    sides: list[dict[tuple, dict[int, dict]]] = [{}, {}]
+    sides: list[dict[tuple[Any, ...], dict[int, dict[str, Any]]]] = [{}, {}]
     for side, found in zip(runs, sides, strict=True):
         for run in side:
             found.setdefault(key(run), {})[run["seed"]] = run
@@ -258,14 +262,14 @@ def _pair(folder_a, folder_b, runs, notes: list[str]) -> list[list[tuple[dict, d
     return groups
 
 
-def _named(group: tuple) -> str:
+def _named(group: tuple[Any, ...]) -> str:
     workload, host, cpus, policy = group
     return ", ".join(
         part for part in (workload, policy, host, f"{cpus} CPU{'s' if cpus > 1 else ''}") if part
     )
 
 
-def _labels(folder_a, folder_b, pairs) -> tuple[str, str]:
+def _labels(folder_a: str | Path, folder_b: str | Path, pairs: Pairs) -> tuple[str, str]:
     """Names of the sides that tell them apart: by the knobs that differ, and by the folder."""
     a, b = pairs[0]
     if a["policy"] != b["policy"]:
@@ -286,7 +290,7 @@ def _knob_text(name: str, value: int) -> str:
     return format_duration(value) if name.endswith("_ns") and value > 0 else str(value)
 
 
-def _what_else_differs(pairs) -> list[str]:
+def _what_else_differs(pairs: Pairs) -> list[str]:
     """Settings that differ between the sides besides the policy."""
     a, b = pairs[0]
     found = differences(pairs, conditions=True) + differences(pairs, conditions=False)
@@ -304,7 +308,13 @@ def _what_else_differs(pairs) -> list[str]:
 # ---- conditions -------------------------------------------------------------
 
 
-def _gates(wanted: list[Condition], groups, comparisons, confidence, seed) -> list[dict]:
+def _gates(
+    wanted: list[Condition],
+    groups: Sequence[Pairs],
+    comparisons: list[dict[str, Any]],
+    confidence: float,
+    seed: int,
+) -> list[dict[str, Any]]:
     """Every condition on every comparison that has its metric."""
     todo = []
     for condition in wanted:
@@ -328,7 +338,9 @@ def _gates(wanted: list[Condition], groups, comparisons, confidence, seed) -> li
     return [_gate(condition, pairs, entry, each, seed) for condition, pairs, entry in todo]
 
 
-def _gate(condition: Condition, pairs, entry: dict, confidence: float, seed: int) -> dict:
+def _gate(
+    condition: Condition, pairs: Pairs, entry: dict[str, Any], confidence: float, seed: int
+) -> dict[str, Any]:
     """One condition on one comparison."""
     values = np.array(
         [[run["metrics"][condition.metric] for run in side] for side in zip(*pairs, strict=True)],
@@ -349,10 +361,12 @@ def _gate(condition: Condition, pairs, entry: dict, confidence: float, seed: int
     return gate | {"text": text}
 
 
-def _decide(condition: Condition, values, confidence: float, seed: int):
+def _decide(
+    condition: Condition, values: np.ndarray, confidence: float, seed: int
+) -> tuple[Interval | None, bool]:
     """Interval in the threshold's terms, or None, and whether the condition holds."""
     a, b = values
-    settings = {"confidence": confidence, "seed": seed}
+    settings: dict[str, Any] = {"confidence": confidence, "seed": seed}
     if condition.kind == "value":
         interval = mean_interval(b, least=0, **settings)  # no metric is negative
         return interval, condition.holds(interval.low, interval.high)
@@ -369,7 +383,7 @@ def _decide(condition: Condition, values, confidence: float, seed: int):
     return None, at_zero.holds(rest.low, rest.high)
 
 
-def _gate_text(condition: Condition, gate: dict, entry: dict) -> str:
+def _gate_text(condition: Condition, gate: dict[str, Any], entry: dict[str, Any]) -> str:
     """What was found, in words."""
     name = condition.metric
 

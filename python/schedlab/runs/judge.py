@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from ..program import layout
 from ..records import parquet
 from ..records.file import hash_file, read_records, record_columns
 from ..workload.phases import ATTRIBUTES
+
+if TYPE_CHECKING:
+    from ..program.file import Program
 
 #: Verbs whose CPU time is the host's to say.
 _ARE_HOSTS = layout.which_verbs("read", "write")
@@ -75,9 +79,9 @@ class Judge:
     is_replay: bool = False
     device: tuple[int, ...] | None = None
     wakeup_ns: int = 0
-    on_tasks: Callable[[dict], None] | None = None
+    on_tasks: Callable[[dict[str, Any]], None] | None = None
 
-    def verdict(self, program, records_path: Path, outcome: Outcome) -> dict:
+    def verdict(self, program: Program, records_path: Path, outcome: Outcome) -> dict[str, Any]:
         """Judge a run.
 
         Parameters
@@ -97,7 +101,13 @@ class Judge:
             was nothing to check, `metrics` is empty unless all is well. Of a replay also
             `replay`, as `conservation.replayed_part` returns it.
         """
-        result = {"error": None, "error_kind": None, "record_hash": None, "consistency": None, "metrics": {}}
+        result: dict[str, Any] = {
+            "error": None,
+            "error_kind": None,
+            "record_hash": None,
+            "consistency": None,
+            "metrics": {},
+        }
         if outcome.error is not None:
             # What a failed run left may be cut short; it is kept, not judged.
             result["error"] = _with_task_name(outcome, program)
@@ -112,7 +122,7 @@ class Judge:
             result["error"], result["error_kind"] = f"{error}", "host"
         return result
 
-    def _fill(self, result: dict, program, records_path: Path, outcome: Outcome) -> None:
+    def _fill(self, result: dict[str, Any], program: Program, records_path: Path, outcome: Outcome) -> None:
         """Read, check, compute."""
         if outcome.tally is not None and not records_path.is_file():
             self._fill_tally(result, program, outcome)
@@ -136,7 +146,7 @@ class Judge:
         elif result["error"] is None:
             self._tell(result, program, compute_metrics(timeline, weight=program.tasks["weight"]), outcome)
 
-    def _refuse_wrong_length(self, result: dict, program, outcome: Outcome) -> None:
+    def _refuse_wrong_length(self, result: dict[str, Any], program: Program, outcome: Outcome) -> None:
         """Void a run on Linux whose work was not as long as its program states."""
         if outcome.tally is None or result["error"] is not None:
             return
@@ -152,8 +162,9 @@ class Judge:
                 "error": f"void: {problem}; run again when the machine is quieter",
             }
 
-    def _fill_tally(self, result: dict, program, outcome: Outcome) -> None:
+    def _fill_tally(self, result: dict[str, Any], program: Program, outcome: Outcome) -> None:
         """The same of a run that could not be recorded."""
+        assert outcome.usage is not None and outcome.tally is not None
         size = {"nr_cpus": outcome.usage["cpus"], "elapsed_ns": outcome.usage["wall_ns"]}
         columns = tally.columns_of(outcome.tally)
         late_ns = max((task.get("late_ns", 0) for task in outcome.tally), default=0)
@@ -161,14 +172,14 @@ class Judge:
         if _is_possible(result):
             self._tell(result, program, tally.tally_metrics(columns, **size), outcome)
 
-    def _tell(self, result: dict, program, metrics: RunMetrics, outcome: Outcome) -> None:
+    def _tell(self, result: dict[str, Any], program: Program, metrics: RunMetrics, outcome: Outcome) -> None:
         """Write down the metrics of a good run."""
         tasks = program.tasks
         metrics.run.update(
             {name: value for name, value in (outcome.usage or {}).items() if name in _FROM_USAGE}
         )
         if self.tables_folder is not None or self.on_tasks:
-            columns = task_columns(metrics, names=tasks["name"].tolist(), classes=tasks["class_idx"])
+            columns = task_columns(metrics, names=tasks["name"].tolist(), classes=tasks["class_idx"].tolist())
         if self.tables_folder is not None:
             parquet.write(self.tables_folder / "tasks.parquet", as_columns(columns))
             parquet.write(self.tables_folder / "metrics.parquet", metric_columns(metrics))
@@ -176,7 +187,7 @@ class Judge:
             self.on_tasks(columns)
         result["metrics"] = metrics.run
 
-    def _expectations(self, program, outcome: Outcome) -> consistency.Expectations:
+    def _expectations(self, program: Program, outcome: Outcome) -> consistency.Expectations:
         """What the program and the host say about the run beforehand."""
         rows = program.task_rows
         return consistency.Expectations(
@@ -195,13 +206,13 @@ class Judge:
             course=self._course(program),
         )
 
-    def _course(self, program) -> Course | None:
+    def _course(self, program: Program) -> Course | None:
         """The program as a course, where the host follows it to the nanosecond."""
         if self.device is None or not self.has_exact_work or self.tolerance_ns or self.calibration is None:
             return None
         return Course(program, self.calibration, self.device, self.wakeup_ns, is_prompt=self.latency_ns == 0)
 
-    def _work_ns(self, program) -> np.ndarray:
+    def _work_ns(self, program: Program) -> np.ndarray:
         """CPU time that each task declares; -1 where it takes a calibration to know it."""
         if self.calibration is not None:
             return program.work_ns(self.calibration)
@@ -209,7 +220,7 @@ class Judge:
         return np.where(does_work, -1, program.work_ns())
 
 
-def _is_possible(result: dict) -> bool:
+def _is_possible(result: dict[str, Any]) -> bool:
     """Whether a run may have numbers; where not, its error says so."""
     if result["consistency"] == "ok":
         return True
@@ -218,17 +229,17 @@ def _is_possible(result: dict) -> bool:
     return False
 
 
-def _with_task_name(outcome: Outcome, program) -> str:
+def _with_task_name(outcome: Outcome, program: Program) -> str:
     """The host's message, with the name that the workload gives the task."""
-    names = program.tasks["name"]
+    names, error = program.tasks["name"], outcome.error or ""
     if outcome.task and 1 <= outcome.task <= len(names):
         name = names[outcome.task - 1]
-        if name not in outcome.error:
-            return f"{outcome.error} (task {outcome.task} is '{name}')"
-    return outcome.error
+        if name not in error:
+            return f"{error} (task {outcome.task} is '{name}')"
+    return error
 
 
-def _have_any(program, chosen: np.ndarray) -> np.ndarray:
+def _have_any(program: Program, chosen: np.ndarray) -> np.ndarray:
     """Which tasks have one of the chosen ops; bool, per task."""
     rows = program.task_rows
     before = np.concatenate(([0], np.cumsum(chosen)))
@@ -236,7 +247,7 @@ def _have_any(program, chosen: np.ndarray) -> np.ndarray:
     return before[first + rows["nr_ops"]] > before[first]
 
 
-def _clock_ns(noted: list, nr_tasks: int) -> np.ndarray:
+def _clock_ns(noted: list[Any], nr_tasks: int) -> np.ndarray:
     """CPU time of each task of the program by its own clock; 0 where it noted none."""
     found = np.zeros(nr_tasks, np.int64)
     for task in noted:
@@ -244,7 +255,7 @@ def _clock_ns(noted: list, nr_tasks: int) -> np.ndarray:
     return found
 
 
-def has_host_work(program) -> np.ndarray:
+def has_host_work(program: Program) -> np.ndarray:
     """Find the tasks with a phase whose CPU time is the host's to say.
 
     Parameters
@@ -260,7 +271,7 @@ def has_host_work(program) -> np.ndarray:
     return _have_any(program, _ARE_HOSTS[program.ops["verb"]])
 
 
-def is_capped(program) -> np.ndarray:
+def is_capped(program: Program) -> np.ndarray:
     """Find the tasks that a policy may keep waiting beside an idle CPU.
 
     Parameters
@@ -278,7 +289,7 @@ def is_capped(program) -> np.ndarray:
     return (program.task_rows["cap_percent"] > 0) | _have_any(program, sets_cap)
 
 
-def _affinity(program) -> list:
+def _affinity(program: Program) -> list[Any]:
     """CPUs that each task may run on, None where it may run on all."""
     cache: dict[tuple[int, int], tuple[int, ...]] = {}
 

@@ -31,8 +31,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from ..errors import PolicyError, SpecError, UsageError
+from ..errors import PolicyError, SpecError, SpecFault, UsageError
 from ..hosts.choose import engine_of
 from ..policy.build import BuiltPolicy, build_policy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
@@ -62,8 +63,8 @@ class RunSet:
         Whether Ctrl-C kept some runs from being done.
     """
 
-    runs: list = field(default_factory=list)
-    comparisons: list = field(default_factory=list)
+    runs: list[Any] = field(default_factory=list)
+    comparisons: list[Any] = field(default_factory=list)
     out: Path = Path()
     is_interrupted: bool = False
 
@@ -94,7 +95,7 @@ class Prepared:
     """
 
     ready: Ready
-    cases: list
+    cases: list[Any]
 
     def for_seed(self, seed: int, out: Path) -> Prepared:
         """A plan of one seed for another seed, in another folder, which is made.
@@ -129,9 +130,9 @@ def run_plan(
     *,
     executor: Executor | None = None,
     on_start: Callable[[int], None] | None = None,
-    on_result: Callable[[dict], None] | None = None,
-    known: Callable[[Ready, Case], dict | None] | None = None,
-    on_tasks: Callable[[dict, dict], None] | None = None,
+    on_result: Callable[[dict[str, Any]], None] | None = None,
+    known: Callable[[Ready, Case], dict[str, Any] | None] | None = None,
+    on_tasks: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
 ) -> RunSet:
     """Do every run of a plan.
 
@@ -218,7 +219,9 @@ def prepare(plan: Plan) -> Prepared:
         from ..hosts.ext_class import refuse_policies
 
         refuse_policies(ours[0])
-    variants = parse_settings(plan.settings, {n: p for n, p in policies.items() if n not in broken})
+    variants = parse_settings(
+        plan.settings, {name: policy for name, policy in policies.items() if policy is not None}
+    )
     host = host_of(plan.execution)
     engine = engine_of(plan.execution)
     need_compiler((variant.policy for variant in variants.values()), engine)
@@ -250,7 +253,7 @@ def prepare(plan: Plan) -> Prepared:
     return Prepared(ready, cases)
 
 
-def finish(prepared: Prepared, runs: list[dict], *, is_interrupted: bool = False) -> RunSet:
+def finish(prepared: Prepared, runs: list[dict[str, Any]], *, is_interrupted: bool = False) -> RunSet:
     """Compare the runs of a plan, and write the list of them where they are kept.
 
     Parameters
@@ -282,11 +285,13 @@ def finish(prepared: Prepared, runs: list[dict], *, is_interrupted: bool = False
 # ---- before anything runs ---------------------------------------------------
 
 
-def _load_workloads(plan: Plan) -> list:
+def _load_workloads(plan: Plan) -> list[Any]:
     """Load every workload; all faults of all files are reported together."""
     from ..workload.find import load_scaled
 
-    workloads, problems, faults = {}, [], []
+    workloads: dict[str, Workload] = {}
+    problems: list[str] = []
+    faults: list[SpecFault] = []
     for name in plan.workloads:
         try:
             if isinstance(name, Workload):
@@ -319,7 +324,7 @@ def _load_workloads(plan: Plan) -> list:
     return list(workloads.values())
 
 
-def _named_apart(workload, others: dict):
+def _named_apart(workload: Workload, others: dict[str, Any]) -> Workload:
     """Give a workload its folder's name too, where another file has taken its own."""
     other = others.get(workload.name)
     if other is None or workload.path is None or other.path is None:
@@ -330,9 +335,11 @@ def _named_apart(workload, others: dict):
     return replace(workload, name=f"{path.parent.name}/{workload.name}")
 
 
-def _load_policies(names: list[str], *, is_inside: bool) -> tuple[dict[str, Policy], dict[str, PolicyError]]:
+def _load_policies(
+    names: list[str], *, is_inside: bool
+) -> tuple[dict[str, Policy | None], dict[str, PolicyError]]:
     """Read every policy's header; a policy that is there but damaged fails its own runs only."""
-    policies: dict[str, Policy] = {}
+    policies: dict[str, Policy | None] = {}
     broken: dict[str, PolicyError] = {}
     paths: dict[str, Path] = {}
     problems = []
@@ -388,7 +395,7 @@ def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
 def _build_all(variants: dict[str, Variant], engine: str) -> dict[str, BuiltPolicy | PolicyError]:
     """Compile all policies, several at once; a failure takes the policy's place."""
 
-    def build(variant: Variant):
+    def build(variant: Variant) -> BuiltPolicy | PolicyError:
         try:
             return build_policy(variant.policy, variant.values, engine=engine)
         except PolicyError as error:
@@ -401,9 +408,9 @@ def _build_all(variants: dict[str, Variant], engine: str) -> dict[str, BuiltPoli
         return dict(zip(variants, pool.map(build, variants.values()), strict=True))
 
 
-def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[Case]:
+def _cases(plan: Plan, workloads: list[Any], policies: list[str]) -> list[Case]:
     """Every workload under every policy with every seed."""
-    cases = []
+    cases: list[Case] = []
     for workload in workloads:
         nr_cpus = plan.machine.cpus or max(workload.cpus, workload.cpus_min, 1)
         for policy in policies:
@@ -424,9 +431,14 @@ def _cases(plan: Plan, workloads: list, policies: list[str]) -> list[Case]:
 # ---- the runs ---------------------------------------------------------------
 
 
-def _run_cases(ready: Ready, cases: list[Case], on_result, on_tasks) -> tuple[list[dict], bool]:
+def _run_cases(
+    ready: Ready,
+    cases: list[Case],
+    on_result: Callable[[dict[str, Any]], None] | None,
+    on_tasks: Callable[[dict[str, Any], dict[str, Any]], None] | None,
+) -> tuple[list[dict[str, Any]], bool]:
     """Do the cases with the workers of this machine; (runs, interrupted)."""
-    results: dict[int, dict] = {}
+    results: dict[int, dict[str, Any]] = {}
 
     def keep(found: Finished) -> None:
         results[found.key] = found.run

@@ -22,6 +22,7 @@ import pickle
 import sys
 import threading
 import time
+from typing import Any
 
 from ..errors import SchedlabError
 from ..hosts.process import Supervised
@@ -41,7 +42,7 @@ _START = (
 class WorkerProcess:
     """A process that does runs; used by one thread, interrupted by any."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._process: Supervised | None = None
         self._nr_sent = 0
         self._buffer = io.BytesIO()
@@ -54,7 +55,7 @@ class WorkerProcess:
                     stdout_bytes_max=None,
                 )
 
-    def do(self, ready: Ready, case: Case) -> tuple[dict, dict | None] | None:
+    def do(self, ready: Ready, case: Case) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
         """Have a run done.
 
         Parameters
@@ -112,10 +113,12 @@ class WorkerProcess:
 
     def _length(self) -> int:
         """Length of the answer that has begun to arrive."""
+        assert self._process is not None
         return int.from_bytes(self._process.stdout[:_LENGTH_BYTES], "little")
 
     def _is_whole(self) -> bool:
         """Whether the answer is there."""
+        assert self._process is not None
         received = self._process.stdout
         return len(received) >= _LENGTH_BYTES and len(received) >= _LENGTH_BYTES + self._length()
 
@@ -132,7 +135,7 @@ def serve() -> None:
         try:
             if session is None:
                 session = ready.host.session(timeout_seconds=ready.plan.execution.timeout_seconds)
-            tasks: list[dict] = []
+            tasks: list[dict[str, Any]] = []
             run = run_case(ready, case, session, stop, tasks.append)
             answer = pickle.dumps((run, tasks[0] if tasks else None), pickle.HIGHEST_PROTOCOL)
         except Exception as error:

@@ -53,8 +53,8 @@ class Finished:
     """
 
     key: Any
-    run: dict
-    tasks: dict | None
+    run: dict[str, Any]
+    tasks: dict[str, Any] | None
     seconds: float
 
 
@@ -124,9 +124,9 @@ class _Feed:
     None from each worker that ends.
     """
 
-    def __init__(self, work: Iterable, nr_runs: int, nr_workers: int):
+    def __init__(self, work: Iterable[Any], nr_runs: int, nr_workers: int):
         self.stop = threading.Event()
-        self.done: queue.SimpleQueue = queue.SimpleQueue()
+        self.done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._work = iter(work)
         self._lock = threading.Lock()
         self._nr_left = nr_runs
@@ -189,7 +189,7 @@ class _Worker:
                     each.close()
             self._feed.done.put(None)
 
-    def _do(self, ready: Ready, case: Case) -> tuple[dict, dict | None] | None:
+    def _do(self, ready: Ready, case: Case) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
         """One run and its tasks; None where an interrupt cut it short."""
         if (
             self._may_have_process
@@ -214,7 +214,7 @@ class _Worker:
             )
         if self._feed.stop.is_set():
             return None
-        tasks: list[dict] = []
+        tasks: list[dict[str, Any]] = []
         run = run_case(ready, case, self._session, self._feed.stop, tasks.append)
         return None if run is None else (run, tasks[0] if tasks else None)
 

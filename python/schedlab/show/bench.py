@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
@@ -20,6 +21,9 @@ from ..stats.inference import CONFIDENCE
 from ..stats.sentences import p_text, show_change, show_time
 from .tables import _console, say, show_table
 
+if TYPE_CHECKING:
+    from ..measure.bench import BenchPlan
+
 #: The reports' six columns first; heading of each figure.
 HEADINGS = {
     "wall_ns": "wall", "user_ns": "user", "system_ns": "system", "cpu_percent": "CPU %",
@@ -28,7 +32,7 @@ HEADINGS = {
 }  # fmt: skip
 
 
-def _conditions(plan) -> list[str]:
+def _conditions(plan: BenchPlan) -> list[str]:
     """Under what the command ran, besides its class."""
     found = [f"background: {shlex.join(argv)}" for argv in plan.background]
     return found + ([f"on CPU {','.join(map(str, plan.cpus))}"] if plan.cpus else [])
@@ -105,7 +109,7 @@ def _number(figure: str, value: float) -> str:
     return f"{value:,.1f}" if value < 1000 and value != int(value) else f"{value:,.0f}"
 
 
-def _interval(summary: dict) -> str:
+def _interval(summary: dict[str, Any]) -> str:
     """Both ends of the interval of a time."""
     if summary["low"] is None:
         return "-"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 
@@ -27,7 +28,7 @@ _SHOWN = {
 }  # fmt: skip
 
 
-def show_recording(run: dict) -> None:
+def show_recording(run: dict[str, Any]) -> None:
     """Print a recording.
 
     Parameters
@@ -61,7 +62,7 @@ def show_recording(run: dict) -> None:
         console.print(f"  {lab} {words}", highlight=False, soft_wrap=True)
 
 
-def _remarks(run: dict) -> list[str]:
+def _remarks(run: dict[str, Any]) -> list[str]:
     """What a reader must know about how it was recorded."""
     recording = run["recording"]
     found = _disturbed(run)
@@ -88,9 +89,9 @@ def _remarks(run: dict) -> list[str]:
     return found
 
 
-def _disturbed(run: dict) -> list[str]:
+def _disturbed(run: dict[str, Any]) -> list[str]:
     """What others had of the CPUs, and whether that is too much for its times to be compared."""
-    found = (run.get("recording") or {}).get("disturbance")
+    found: Any = (run.get("recording") or {}).get("disturbance")
     text = describe_disturbance(found) if found else None
     if text is None:
         return []
@@ -131,7 +132,7 @@ def show_recorded(folder: Path) -> None:
     )
 
 
-def show_replayed(runs: list[dict]) -> None:
+def show_replayed(runs: list[dict[str, Any]]) -> None:
     """Print how much of what was recorded each replay has done, before what it predicts.
 
     Parameters

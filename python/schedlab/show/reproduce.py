@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 from rich.markup import escape
 
@@ -45,7 +46,7 @@ class Watch:
             self._bar.__enter__()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Remove the bar."""
         if not self._is_silent:
             self._bar.__exit__(*exception)
@@ -78,7 +79,7 @@ class Watch:
         """Say how many runs the next part has."""
         self._bar.expect(nr_runs)
 
-    def advance(self, run: dict) -> None:
+    def advance(self, run: dict[str, Any]) -> None:
         """Count one run."""
         self._bar.advance(run)
 

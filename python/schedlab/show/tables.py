@@ -13,6 +13,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -26,6 +27,9 @@ from ..paths import own_command
 from ..runs.case import LOG_FILE
 from ..stats.decide import EXPLORATORY
 from ..stats.sentences import findings, fixed_makespan, method_sentence, show_change, show_number
+
+if TYPE_CHECKING:
+    from ..runs.run import RunSet
 
 #: Columns of the table of runs: metric, heading, how the seeds are put together.
 COLUMNS = (
@@ -51,8 +55,8 @@ UNMEASURED_WIDTH = 140
 class Progress:
     """A bar on standard error, where that is a terminal."""
 
-    def __init__(self):
-        self._bar = None
+    def __init__(self) -> None:
+        self._bar: Any = None
 
     def __enter__(self) -> Progress:
         """Show the bar."""
@@ -71,7 +75,7 @@ class Progress:
             self._task = self._bar.add_task("starting", total=None)
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Remove the bar."""
         if self._bar:
             self._bar.stop()
@@ -87,7 +91,7 @@ class Progress:
         if self._bar:
             self._bar.update(self._task, total=nr_runs, description="running")
 
-    def advance(self, run: dict) -> None:
+    def advance(self, run: dict[str, Any]) -> None:
         """Count one run.
 
         Parameters
@@ -126,13 +130,13 @@ def say(console: Console, markup: str) -> None:
     console.print(Padding(text, (0, 0, 0, len(markup) - len(text)), expand=False), highlight=False)
 
 
-def _mean(runs: list[dict], name: str) -> float | None:
+def _mean(runs: list[dict[str, Any]], name: str) -> float | None:
     """Mean over the seeds that have the metric."""
     values = [run["metrics"][name] for run in runs if run["metrics"].get(name) is not None]
     return sum(values) / len(values) if values else None
 
 
-def show_runs(result) -> None:
+def show_runs(result: RunSet) -> None:
     """Print what came of a plan: the verdict, a table per workload, the failures.
 
     Parameters
@@ -142,7 +146,7 @@ def show_runs(result) -> None:
     """
     console = _console()
     _show_verdict(console, result)
-    groups: dict[tuple, dict[str, list[dict]]] = {}
+    groups: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = {}
     for run in result.runs:
         key = (run["workload"], run["host"], run["cpus"])
         groups.setdefault(key, {}).setdefault(run["policy"], []).append(run)
@@ -162,7 +166,7 @@ def show_runs(result) -> None:
     console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
 
 
-def _show_usage(console: Console, runs: list[dict]) -> None:
+def _show_usage(console: Console, runs: list[dict[str, Any]]) -> None:
     """Print what `time` prints, where the runs were Linux's own."""
     from .usage import usage_columns
 
@@ -178,7 +182,7 @@ def _show_usage(console: Console, runs: list[dict]) -> None:
         )
 
 
-def _show_machine(console: Console, runs: list[dict]) -> None:
+def _show_machine(console: Console, runs: list[dict[str, Any]]) -> None:
     """Print the warnings about this machine, for runs on Linux itself."""
     from .usage import machine_warnings
 
@@ -186,13 +190,13 @@ def _show_machine(console: Console, runs: list[dict]) -> None:
         say(console, f"  [yellow]{warning['kind']}[/]: {escape(warning['text'])}; {escape(warning['hint'])}")
 
 
-def _show_verdict(console: Console, result) -> None:
+def _show_verdict(console: Console, result: RunSet) -> None:
     """Say first whether the numbers may be believed."""
     failed = [run for run in result.runs if run["status"] != "ok"]
     good = len(result.runs) - len(failed)
     if good:
         console.print(f"Consistency: ok in {good} of {len(result.runs)} runs", style="green")
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in failed:
         # A policy that does not compile fails everywhere in the same words.
         place = "every workload" if run["error_kind"] == "compile" else run["workload"]
@@ -211,9 +215,9 @@ def _show_verdict(console: Console, result) -> None:
     _show_logs(console, result.runs)
 
 
-def _show_logs(console: Console, runs: list[dict]) -> None:
+def _show_logs(console: Console, runs: list[dict[str, Any]]) -> None:
     """Print the last lines of what each policy printed, once for all of its runs."""
-    printed: dict[tuple, list[dict]] = {}
+    printed: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in runs:
         if run["log"]:
             printed.setdefault((run["workload"], run["policy"]), []).append(run)
@@ -233,7 +237,7 @@ def _show_logs(console: Console, runs: list[dict]) -> None:
         )
 
 
-def _show_findings(console: Console, key: tuple, comparisons: list[dict]) -> None:
+def _show_findings(console: Console, key: tuple[Any, ...], comparisons: list[dict[str, Any]]) -> None:
     """Say which policies differ on one workload, what differs most first."""
     here = [c for c in comparisons if (c["workload"], c["host"], c["cpus"]) == key and c["metrics"]]
     if not here:
@@ -246,7 +250,7 @@ def _show_findings(console: Console, key: tuple, comparisons: list[dict]) -> Non
     _show_warnings(console, here)
 
 
-def _show_warnings(console: Console, comparisons: list[dict], *, is_grave: bool = False) -> None:
+def _show_warnings(console: Console, comparisons: list[dict[str, Any]], *, is_grave: bool = False) -> None:
     """Print the warnings about the numbers, each kind once per policy; the grave kind in red."""
     seen = set()
     style = "red bold" if is_grave else "yellow"
@@ -308,7 +312,7 @@ def show_table(console: Console, title: str, columns: Sequence[tuple[str, Sequen
         console.print(table, highlight=False)
 
 
-def _parts(columns, width: int) -> Iterator[list]:
+def _parts(columns: Sequence[Any], width: int) -> Iterator[list[Any]]:
     """Put columns into tables of a width, one beside the first column if need be."""
     first, *rest = columns
     while rest:
@@ -318,7 +322,7 @@ def _parts(columns, width: int) -> Iterator[list]:
         rest = rest[nr:]
 
 
-def _show_run_table(console: Console, workload: str, policies: dict[str, list[dict]]) -> None:
+def _show_run_table(console: Console, workload: str, policies: dict[str, list[dict[str, Any]]]) -> None:
     """One row per policy: means over the seeds."""
     first = next(iter(policies.values()))[0]
     seeds = max(len(runs) for runs in policies.values())
@@ -342,10 +346,13 @@ def _column_width(column: tuple[str, list[str]]) -> int:
     return max(map(len, lines)) + 2
 
 
-def _show_workload_table(console: Console, name: str, groups: dict[str, dict[str, list[dict]]]) -> None:
+def _show_workload_table(
+    console: Console, name: str, groups: dict[str, dict[str, list[dict[str, Any]]]]
+) -> None:
     """One metric: a row per workload, a column per policy."""
     policies = list(dict.fromkeys(policy for runs in groups.values() for policy in runs))
-    labels, cells = [], {policy: [] for policy in policies}
+    labels: list[str] = []
+    cells: dict[str, list[Any]] = {policy: [] for policy in policies}
     for workload, runs in groups.items():
         values = {policy: _mean(runs.get(policy, []), name) for policy in policies}
         cpus = max(run["cpus"] for each in runs.values() for run in each)
@@ -368,7 +375,7 @@ def _cell(name: str, values: dict[str, float | None], policy: str) -> str:
     return f"[bold]{text}[/bold]" if value == best else text
 
 
-def show_demo(result) -> None:
+def show_demo(result: RunSet) -> None:
     """Print the demo's tables and how to go on.
 
     Parameters
@@ -380,7 +387,7 @@ def show_demo(result) -> None:
     _show_verdict(console, result)
     lab = own_command()
     main = next((run["workload"] for run in result.runs), None)
-    groups: dict[str, dict[str, list[dict]]] = {}
+    groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for run in result.runs:
         groups.setdefault(run["workload"], {}).setdefault(run["policy"], []).append(run)
     if main is not None:
@@ -406,7 +413,7 @@ def show_demo(result) -> None:
     )
 
 
-def show_policies(entries: list[dict]) -> None:
+def show_policies(entries: list[dict[str, Any]]) -> None:
     """Print the policies with their knobs.
 
     Parameters
@@ -441,7 +448,7 @@ def show_policies(entries: list[dict]) -> None:
             )
 
 
-def _show_rows(console: Console, rows: list[dict], columns: tuple[str, ...]) -> None:
+def _show_rows(console: Console, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     """A plain table of some keys of dicts; in a narrow terminal a paragraph for each, where no word is broken."""
     if console.width < TABLE_WIDTH_MIN:
         for row in rows:
@@ -458,7 +465,7 @@ def _show_rows(console: Console, rows: list[dict], columns: tuple[str, ...]) -> 
     console.print(table)
 
 
-def show_workloads(entries: list[dict]) -> None:
+def show_workloads(entries: list[dict[str, Any]]) -> None:
     """Print the workloads.
 
     Parameters
@@ -469,7 +476,7 @@ def show_workloads(entries: list[dict]) -> None:
     _show_rows(_console(), entries, ("name", "tasks", "cpus", "title", "question"))
 
 
-def show_workload(entry: dict) -> None:
+def show_workload(entry: dict[str, Any]) -> None:
     """Print one workload, as `schedlab workloads NAME --json` has it."""
     console = _console()
     say(console, f"[bold]{escape(entry['name'])}[/]  {escape(entry['title'])}")
@@ -485,7 +492,7 @@ def show_workload(entry: dict) -> None:
         say(console, f"    task {escape(each['name'])}: {each['tasks']}{escape(parent)}")
 
 
-def show_metrics(entries: list[dict]) -> None:
+def show_metrics(entries: list[dict[str, Any]]) -> None:
     """Print the metric dictionary.
 
     Parameters
@@ -500,7 +507,7 @@ def show_metrics(entries: list[dict]) -> None:
     _show_rows(_console(), rows, columns)
 
 
-def show_findings(findings: list[dict]) -> None:
+def show_findings(findings: list[dict[str, Any]]) -> None:
     """Print what `doctor` found.
 
     Parameters
@@ -517,7 +524,7 @@ def show_findings(findings: list[dict]) -> None:
         )
 
 
-def show_benchmarks(result: dict) -> None:
+def show_benchmarks(result: dict[str, Any]) -> None:
     """Print what `selfbench` measured.
 
     Parameters
@@ -542,7 +549,7 @@ def show_benchmarks(result: dict) -> None:
         say(console, f"[yellow]skipped[/]  {escape(reason)}")
 
 
-def show_comparison(result: dict) -> None:
+def show_comparison(result: dict[str, Any]) -> None:
     """Print what `schedlab compare` found.
 
     Parameters
@@ -583,7 +590,9 @@ def show_comparison(result: dict) -> None:
         say(console, f"[{style}]{escape(gate['text'])}[/]")
 
 
-def _comparison_columns(comparison: dict, *, left_out: list[str]) -> tuple[str, list[tuple[str, list[str]]]]:
+def _comparison_columns(
+    comparison: dict[str, Any], *, left_out: list[str]
+) -> tuple[str, list[tuple[str, list[str]]]]:
     """One row per metric that differs at all: both means, the change with its interval, the verdict."""
     label_a, label_b = comparison["label_a"], comparison["label_b"]
     title = (

@@ -9,6 +9,8 @@ Read next: tables.py; hosts/linux.py, where they come from.
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.markup import escape
 
 from ..hosts.linux_machine import warn_of_machine
@@ -23,7 +25,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def usage_rows(runs: list[dict]) -> list[dict]:
+def usage_rows(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The six columns of each workload under each class, as a report's table has them.
 
     Parameters
@@ -38,7 +40,7 @@ def usage_rows(runs: list[dict]) -> list[dict]:
         In the order of the runs: `workload`, `policy`, `cpus`, `n`, and by name of
         `COLUMNS` its `mean`, `low` and `high` (None of one run); times in nanoseconds.
     """
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in runs:
         if run["status"] == "ok" and run.get("usage"):
             groups.setdefault((run["workload"], run["policy"], run["cpus"]), []).append(run["usage"])
@@ -57,7 +59,7 @@ def usage_rows(runs: list[dict]) -> list[dict]:
     return rows
 
 
-def usage_columns(runs: list[dict]) -> list[tuple[str, list[str]]]:
+def usage_columns(runs: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
     """Headings and cells of the six columns of one workload's runs.
 
     Parameters
@@ -81,7 +83,7 @@ def usage_columns(runs: list[dict]) -> list[tuple[str, list[str]]]:
     return columns
 
 
-def _interval(wall: dict) -> str:
+def _interval(wall: dict[str, Any]) -> str:
     """Both ends of a time; of few runs it may reach below 0, where no time is."""
     return "-" if wall["low"] is None else f"{show_time(max(wall['low'], 0))} .. {show_time(wall['high'])}"
 
@@ -95,7 +97,7 @@ def _cell(name: str, value: float) -> str:
     return f"{value:,.1f}" if value < 1000 and value != int(value) else f"{value:,.0f}"
 
 
-def machine_warnings(runs: list[dict]) -> list[dict]:
+def machine_warnings(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What about this machine may mislead a reader of runs on Linux.
 
     Parameters
