@@ -22,20 +22,7 @@ MARKER = Path("include") / "scx" / "common.bpf.h"
 
 
 def resource_root() -> Path:
-    """Folder that holds `include/`, `policies/` and `workloads/`.
-
-    Returns
-    -------
-    pathlib.Path
-        `$SCHEDLAB_ROOT` when it is set, else the checkout around this file,
-        else the package's own `_data` folder.
-
-    Raises
-    ------
-    schedlab.errors.SchedlabError
-        If `$SCHEDLAB_ROOT` is set to a folder without `include/scx`, or if
-        neither a checkout nor a complete installation is found.
-    """
+    """Folder that holds `include/`, `policies/` and `workloads/`."""
     from .errors import SchedlabError
 
     given = os.environ.get("SCHEDLAB_ROOT")
@@ -63,13 +50,7 @@ def in_checkout() -> bool:
 
 
 def own_command() -> str:
-    """How a user starts schedlab from the folder that he is in, quoted for a shell.
-
-    Returns
-    -------
-    str
-        `./lab` or the path of that file in a checkout, `schedlab` where installed.
-    """
+    """How a user starts schedlab from the folder that he is in, quoted for a shell."""
     if not in_checkout():
         return "schedlab"
     root = resource_root()
@@ -77,13 +58,7 @@ def own_command() -> str:
 
 
 def command_line() -> str:
-    """Give the words that this process was started with, as a shell takes them.
-
-    Returns
-    -------
-    str
-        `own_command()` and its arguments.
-    """
+    """Give the words that this process was started with, as a shell takes them."""
     return " ".join([own_command(), *(shlex.quote(word) for word in sys.argv[1:])])
 
 
@@ -124,18 +99,7 @@ uthreads_runner = partial(_program, "uthreads", "schedlab-uthreads")
 
 
 def why_unusable(program: Path) -> str | None:
-    """Say why a program of ours cannot be started.
-
-    Parameters
-    ----------
-    program : pathlib.Path
-        What `simulator` or one of its neighbours returned.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy; None when it can.
-    """
+    """Say why a program of ours cannot be started."""
     if not program.is_file():
         remedy = "run ./lab once, which builds it" if in_checkout() else "reinstall schedlab"
         return f"{program} does not exist; {remedy}"

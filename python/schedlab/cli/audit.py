@@ -19,13 +19,7 @@ REPORTS = (1, 2, 3, 4, 5)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command()(audit)
 
 
@@ -58,23 +52,7 @@ def audit(
 
 
 def report_folder(number: int) -> Path:
-    """Where a report's figures are.
-
-    Parameters
-    ----------
-    number : int
-        1 to 5.
-
-    Returns
-    -------
-    pathlib.Path
-        `experiments/report-N`.
-
-    Raises
-    ------
-    UnavailableError
-        If this is an installation without the experiments.
-    """
+    """Where a report's figures are."""
     folder = resource_root() / "experiments" / f"report-{number}"
     if not folder.is_dir():
         raise UnavailableError(f"{folder} is not there; the experiments are part of a checkout")

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command(context_settings={"allow_interspersed_args": False})(bench)
 
 
@@ -136,21 +130,6 @@ def _plan(
 
 def parse_cpus(text: str) -> tuple[int, ...]:
     """Read a list of CPUs.
-
-    Parameters
-    ----------
-    text : str
-        Such as `"0,2-3"`; empty: no restriction.
-
-    Returns
-    -------
-    tuple of int
-        In rising order, each below `CPUS_MAX`.
-
-    Raises
-    ------
-    UsageError
-        If it is no such list.
 
     Examples
     --------

@@ -20,21 +20,7 @@ POLICIES = ("fifo", "rr", "priority", "lottery", "mlfq", "cfs", "credit")
 
 
 def demo_plan(*, out: Path, nr_seeds: int) -> Plan:
-    """Plan the demo.
-
-    Parameters
-    ----------
-    out : pathlib.Path
-        Where the run directories go.
-    nr_seeds : int
-        How many seeds, from 1 on.
-
-    Returns
-    -------
-    Plan
-        The main workload and those of the reports, each on the CPUs that it is
-        meant for, under each of the reports' schedulers that is there.
-    """
+    """Plan the demo."""
     from ..paths import command_line
     from ..workload.find import list_workloads
 

@@ -134,27 +134,7 @@ SOAKS = {
 
 
 def run_soak(name: str, *, amount: int | None = None) -> bool:
-    """Run a soak and write down what came of it.
-
-    Parameters
-    ----------
-    name : str
-        One of `SOAKS`.
-    amount : int, optional
-        How many examples or rounds, at least 1; default: the soak's own.
-
-    Returns
-    -------
-    bool
-        Whether all its tests passed.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no such soak.
-    UnavailableError
-        If this is not a checkout: the wheel carries no tests.
-    """
+    """Run a soak and write down what came of it."""
     if name not in SOAKS:
         raise NotFoundError(
             f"unknown soak {name!r}{did_you_mean(name, SOAKS)}; there are: {', '.join(SOAKS)}"
@@ -193,21 +173,7 @@ def _commit(root: Path) -> str:
 
 
 def write_down(log: Path, name: str, setting: str, *, commit: str, minutes: float, result: str) -> None:
-    """Add a line to the log of soaks.
-
-    Parameters
-    ----------
-    log : pathlib.Path
-        Created with its heading when missing.
-    name, setting : str
-        Which soak, and how much of it.
-    commit : str
-        What it ran.
-    minutes : float
-        How long it took on the wall clock.
-    result : str
-        Its last line.
-    """
+    """Add a line to the log of soaks."""
     if not log.exists():
         log.write_text(HEAD)
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")

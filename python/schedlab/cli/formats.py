@@ -24,13 +24,7 @@ OutOption = Annotated[Path | None, typer.Option(help="File to write; default: st
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the commands to the command line."""
     app.command("import")(import_file)
     app.command("export")(export_workload)
 

@@ -21,13 +21,7 @@ from ..hosts.kernel_build import KernelImage
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command()(kernel)
 
 

@@ -18,13 +18,7 @@ from ..errors import EXIT_CHECK_FAILED, UsageError
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command()(load)
 
 

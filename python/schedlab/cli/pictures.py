@@ -23,37 +23,13 @@ ToOption = Annotated[str | None, typer.Option("--to", help="Its end; default: th
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the commands to the command line."""
     app.command()(gantt)
     app.command()(trace)
 
 
 def open_run(folder: Path) -> Any:
-    """Records and task names of a run directory.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Holds `records.slr`.
-
-    Returns
-    -------
-    tuple of (Records, dict of int to str)
-        The run, and its tasks' names by pid; empty where they are not known.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no record file; the remedy names runs below the folder.
-    RecordError
-        If it is damaged.
-    """
+    """Records and task names of a run directory."""
     from ..records.file import read_records
 
     path = folder / "records.slr"

@@ -21,13 +21,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the commands to the command line."""
     app.command(context_settings={"allow_interspersed_args": False})(record)
     app.command()(with_options(replay))
 
@@ -122,15 +116,7 @@ def _record_command(
 
 
 def tell(run: dict[str, Any], *, as_json: bool) -> None:
-    """Say what came of a recording, and leave with its exit code.
-
-    Parameters
-    ----------
-    run : dict
-        As `run.json` has it.
-    as_json : bool
-        For a program.
-    """
+    """Say what came of a recording, and leave with its exit code."""
     if as_json:
         print(json.dumps(run, allow_nan=False))
     else:

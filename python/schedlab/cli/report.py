@@ -22,26 +22,12 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command()(report)
 
 
 def show_page(result: RunSet, *, workload: str) -> None:
-    """Write the page of a set of runs beside them, and say where it is.
-
-    Parameters
-    ----------
-    result : RunSet
-        What `run_plan` returned.
-    workload : str
-        The one that the page is about.
-    """
+    """Write the page of a set of runs beside them, and say where it is."""
     from ..paths import own_command
     from ..report.write import write_report
 

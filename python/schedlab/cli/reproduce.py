@@ -18,13 +18,7 @@ from .audit import REPORTS, report_folder
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command()(reproduce)
 
 

@@ -55,28 +55,7 @@ class NewPolicy:
 
 
 def new_policy(name: str, *, folder: str | Path = ".") -> NewPolicy:
-    """Write a policy that works, a workload that shows it, and its test.
-
-    Parameters
-    ----------
-    name : str
-        What the policy is called: small letters, digits and `_`, a letter first,
-        at most 32 characters.
-    folder : str or pathlib.Path, default "."
-        Where the files go; it is made if it is missing.
-
-    Returns
-    -------
-    NewPolicy
-        The three files, `NAME.bpf.c`, `NAME_test.toml` and `test_NAME.py`, and
-        the commands that use them.
-
-    Raises
-    ------
-    UsageError
-        If the name will not do, a file of that name is there already, or the
-        folder cannot be written. Nothing has been written then.
-    """
+    """Write a policy that works, a workload that shows it, and its test."""
     check_name(name)
     folder = Path(folder)
     files = {
@@ -102,16 +81,6 @@ def new_policy(name: str, *, folder: str | Path = ".") -> NewPolicy:
 
 def check_name(name: str) -> None:
     """Refuse a name that C, Linux or the command line would stumble over.
-
-    Parameters
-    ----------
-    name : str
-        What a policy is to be called.
-
-    Raises
-    ------
-    UsageError
-        With the reason and a name that would do, where one is near.
 
     Examples
     --------

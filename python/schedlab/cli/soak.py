@@ -14,13 +14,7 @@ from ..errors import EXIT_CHECK_FAILED
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command()(soak)
 
 

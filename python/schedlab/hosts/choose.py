@@ -75,17 +75,6 @@ ON_ALL = frozenset({"cpus", "host", "scale", "timeout_seconds"})
 def why_no_option(machine: Machine, execution: Execution) -> list[str]:
     """Why options cannot be given for a host: what it ignored would be believed.
 
-    Parameters
-    ----------
-    machine, execution : Machine, Execution
-        All options of a run.
-
-    Returns
-    -------
-    list of str
-        A refusal for each that the host lacks, with the hosts that have it; empty for an unknown host, which
-        opening it says.
-
     Examples
     --------
     >>> why_no_option(Machine(costs={"switch_ns": 2000}), Execution(host="linux"))
@@ -132,48 +121,14 @@ def engine_here() -> tuple[str, str]:
 
 
 def unavailable_reason(name: str) -> str | None:
-    """Why a host cannot be used here.
-
-    Parameters
-    ----------
-    name : str
-        One of `HOST_NAMES`.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy, or None when the host can be used.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no host of that name; the message has the nearest one.
-    """
+    """Why a host cannot be used here."""
     if name in _BUILT:
         return _BUILT[name]().unavailable()
     raise NotFoundError(f"unknown host '{name}'{did_you_mean(name, HOST_NAMES)}")
 
 
 def open_host(name: str) -> Host:
-    """Get a host that can be used here.
-
-    Parameters
-    ----------
-    name : str
-        One of `HOST_NAMES`.
-
-    Returns
-    -------
-    Host
-        Ready for sessions.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no host of that name.
-    UnavailableError
-        If it cannot be used here; the message has the reason and the remedy.
-    """
+    """Get a host that can be used here."""
     reason = unavailable_reason(name)
     if reason is not None:
         raise UnavailableError(f"host '{name}' is unavailable here: {reason}")

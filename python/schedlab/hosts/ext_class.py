@@ -61,61 +61,19 @@ class ThrownOutError(PolicyError):
 
 
 def class_of(built: BuiltPolicy) -> PolicyClass:
-    """Make a class of a policy.
-
-    Parameters
-    ----------
-    built : BuiltPolicy
-        Policy and knobs.
-
-    Returns
-    -------
-    PolicyClass
-        What the launcher is told, and what is loaded.
-    """
+    """Make a class of a policy."""
     return PolicyClass(built.policy.name, SCHED_EXT, built=built)
 
 
 def refuse_policies(name: str) -> None:
-    """Refuse a policy where this machine's kernel cannot load any.
-
-    Parameters
-    ----------
-    name : str
-        As the user has given it.
-
-    Raises
-    ------
-    UnavailableError
-        With the reason and the remedy.
-    """
+    """Refuse a policy where this machine's kernel cannot load any."""
     reason = unavailable_reason()
     if reason:
         raise UnavailableError(f"{name}: {reason}")
 
 
 def parse_policy(name: str) -> PolicyClass:
-    """Read a name that is no class of Linux.
-
-    Parameters
-    ----------
-    name : str
-        Name or file of a policy.
-
-    Returns
-    -------
-    PolicyClass
-        What the launcher is told, and what is loaded.
-
-    Raises
-    ------
-    UnavailableError
-        If this machine's kernel cannot load policies; with the remedy.
-    UsageError
-        If there is no such policy.
-    PolicyError
-        If it does not compile.
-    """
+    """Read a name that is no class of Linux."""
     policy = load_policy(name)
     refuse_policies(name)
     return class_of(build_policy(policy))
@@ -123,23 +81,7 @@ def parse_policy(name: str) -> PolicyClass:
 
 @contextmanager
 def under(each: LinuxClass) -> Iterator[Answer | None]:
-    """Have a class's policy in the kernel, where it has one.
-
-    Parameters
-    ----------
-    each : LinuxClass
-        Of the runs inside.
-
-    Yields
-    ------
-    Answer or None
-        What the loader has said, when the kernel asks the policy; None: it has none.
-
-    Raises
-    ------
-    ThrownOutError
-        If the kernel refuses the policy, or has thrown it out by the end.
-    """
+    """Have a class's policy in the kernel, where it has one."""
     if not isinstance(each, PolicyClass):
         yield None
         return

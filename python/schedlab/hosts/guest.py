@@ -78,13 +78,7 @@ class GuestTask:
 
 
 def unavailable_reason() -> str | None:
-    """Why the guest cannot be used here, without fetching anything.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy, or None.
-    """
+    """Why the guest cannot be used here, without fetching anything."""
     if shutil.which(QEMU) is None:
         return f"{QEMU} is missing; to have it: ./lab setup, or sudo apt-get install qemu-system-x86"
     try:
@@ -97,31 +91,7 @@ def unavailable_reason() -> str | None:
 def guest_system(
     *, kernel: Path | None = None, nr_cpus: int = 1, is_counted: bool = True
 ) -> tuple[GuestSystem, GuestParts]:
-    """Find or fetch what is booted.
-
-    Parameters
-    ----------
-    kernel : pathlib.Path, optional
-        A kernel image; default: Debian's.
-    nr_cpus : int, default 1
-        CPUs of the machine.
-    is_counted : bool, default True
-        Count instructions instead of time.
-
-    Returns
-    -------
-    GuestSystem
-        For `GuestRunner.run`.
-    GuestParts
-        Where it came from.
-
-    Raises
-    ------
-    UnavailableError
-        If QEMU, clang or the kernel cannot be had; with the remedy.
-    UsageError
-        If `kernel` is none that policies can run in.
-    """
+    """Find or fetch what is booted."""
     reason = unavailable_reason()
     if reason:
         raise UnavailableError(reason)
@@ -135,32 +105,7 @@ def guest_system(
 def run_guest(
     tasks: list[GuestTask], *, cpus: int = 1, timeout_s: float = 240.0, files: dict[str, bytes] | None = None
 ) -> list[Answer]:
-    """Have one machine do all tasks.
-
-    Parameters
-    ----------
-    tasks : list of GuestTask
-        In order.
-    cpus : int, default 1
-        CPUs of the guest, 1 to 8. Times are meaningful with one CPU only.
-    timeout_s : float, default 240
-        Longest time on the wall clock; then QEMU is ended.
-    files : dict of str to bytes, optional
-        More files for the guest, by path; programs may be run.
-
-    Returns
-    -------
-    list of Answer
-        One per task, in order; those that the guest did not come to are not
-        loaded and say so in `fatal`.
-
-    Raises
-    ------
-    UnavailableError
-        If QEMU, clang or the kernel cannot be had; with the remedy.
-    HostError
-        If the kernel did not boot; with the end of its messages.
-    """
+    """Have one machine do all tasks."""
     system, _ = guest_system(nr_cpus=cpus)
     if cpus > 1:
         tasks = [replace(task, lead_ms=LEAD_MS_LONG) for task in tasks]
@@ -169,18 +114,7 @@ def run_guest(
 
 
 def job_files(tasks: list[GuestTask]) -> dict[str, bytes]:
-    """Write down what the guest is to do.
-
-    Parameters
-    ----------
-    tasks : list of GuestTask
-        In order.
-
-    Returns
-    -------
-    dict of str to bytes
-        Files of the guest, by path.
-    """
+    """Write down what the guest is to do."""
     files, lines = {}, []
     for index, task in enumerate(tasks):
         path = f"/{index}.bpf.o"
@@ -202,27 +136,7 @@ def job_files(tasks: list[GuestTask]) -> dict[str, bytes]:
 
 
 def read_answers(tasks: list[GuestTask], said: Said, *, timeout_s: float) -> list[Answer]:
-    """Sort what a machine said by task.
-
-    Parameters
-    ----------
-    tasks : list of GuestTask
-        What it was to do.
-    said : Said
-        What came of it.
-    timeout_s : float
-        How long it was given, in seconds; for the message.
-
-    Returns
-    -------
-    list of Answer
-        One per task, in order.
-
-    Raises
-    ------
-    HostError
-        If nothing came.
-    """
+    """Sort what a machine said by task."""
     frames = read_frames(said.frames)
     end = f"the end of the kernel's messages:\n{said.console[-2000:]}"
     if not frames and not said.has_timed_out:

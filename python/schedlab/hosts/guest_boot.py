@@ -142,27 +142,7 @@ class GuestRunner:
         self._qemu: _Qemu | None = None
 
     def run(self, system: GuestSystem, files: Mapping[str, bytes], *, timeout_s: float) -> Said:
-        """Have a copy of the saved machine do a job.
-
-        Parameters
-        ----------
-        system : GuestSystem
-            Which machine; it is booted and saved if it never was.
-        files : mapping of str to bytes
-            Files to be made in the guest, by path; `/job` is what it does.
-        timeout_s : float
-            Longest time on the wall clock in seconds, without the boot.
-
-        Returns
-        -------
-        Said
-            Its answers.
-
-        Raises
-        ------
-        HostError
-            If QEMU cannot be started, or the machine does not boot.
-        """
+        """Have a copy of the saved machine do a job."""
         said = self._go_on(system, saved_machine(system, self), files, timeout_s)
         if said is None:
             # What was saved is not whole: as after a disk was full, or the power gone.
@@ -217,25 +197,7 @@ class GuestRunner:
 
 
 def saved_machine(system: GuestSystem, runner: GuestRunner | None = None) -> Path:
-    """Return the saved machine, booting it on the first call.
-
-    Parameters
-    ----------
-    system : GuestSystem
-        Which machine.
-    runner : GuestRunner, optional
-        Who can interrupt the boot.
-
-    Returns
-    -------
-    pathlib.Path
-        A file in the cache.
-
-    Raises
-    ------
-    HostError
-        If it does not boot; with the end of the kernel's messages.
-    """
+    """Return the saved machine, booting it on the first call."""
     place = cache_folder("guest")
     saved = place / f"machine-{system.hash[:16]}"
     if not saved.exists():

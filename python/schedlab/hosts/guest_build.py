@@ -31,27 +31,7 @@ INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")
 
 
 def compile_for_bpf(source: Path, *, defines: tuple[str, ...] = ()) -> bytes:
-    """Compile one policy for Linux.
-
-    Parameters
-    ----------
-    source : pathlib.Path
-        A `NAME.bpf.c`.
-    defines : tuple of str, default ()
-        Macros, such as `"TASK_ATTRS_MAX=100"`.
-
-    Returns
-    -------
-    bytes
-        The object file, which libbpf loads.
-
-    Raises
-    ------
-    PolicyError
-        With the compiler's message on the user's line.
-    UnavailableError
-        If there is no clang.
-    """
+    """Compile one policy for Linux."""
     compiler = find_bpf_compiler()
     folder = os.path.abspath(source.parent)
     with tempfile.TemporaryDirectory(prefix="schedlab-bpf-") as name:
@@ -90,26 +70,7 @@ _HEADERS = ("hosts/linux/*/*.h", "player/*.h", "include/*/*.h")
 
 
 def build_program(name: str, libbpf: Path) -> Path:
-    """Compile a program that loads policies, or find it in the cache.
-
-    Parameters
-    ----------
-    name : str
-        `"guest"`, the guest's init, or `"load"`, schedlab-load.
-    libbpf : pathlib.Path
-        Folder with libbpf, as `guest_image` unpacks it.
-
-    Returns
-    -------
-    pathlib.Path
-        A static executable.
-
-    Raises
-    ------
-    UnavailableError
-        With the compiler's message, if it cannot be built: most often because
-        libelf-dev or zlib1g-dev is missing.
-    """
+    """Compile a program that loads policies, or find it in the cache."""
     root = resource_root()
     sources = sorted(path for pattern in _PROGRAMS[name] for path in root.glob(pattern))
     if not sources:
@@ -163,16 +124,6 @@ def _libelf() -> list[str]:
 
 def make_initramfs(files: dict[str, bytes]) -> bytes:
     """Pack files the way the kernel unpacks them at boot.
-
-    Parameters
-    ----------
-    files : dict of str to bytes
-        Contents by path without a leading slash; `init` is what is run.
-
-    Returns
-    -------
-    bytes
-        A gzip-compressed cpio archive ("newc").
 
     Notes
     -----

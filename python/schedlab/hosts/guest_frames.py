@@ -41,16 +41,6 @@ ERROR_KINDS = {"runnable task stall": "stall", "runtime error": "policy", "scx_b
 def write_frames(frames: Mapping[str, bytes]) -> bytes:
     """Put frames into a row.
 
-    Parameters
-    ----------
-    frames : mapping of str to bytes
-        Contents by name.
-
-    Returns
-    -------
-    bytes
-        What `read_frames` takes apart.
-
     Examples
     --------
     >>> write_frames({"/job": b"hold 3"})
@@ -63,21 +53,6 @@ def write_frames(frames: Mapping[str, bytes]) -> bytes:
 
 def read_frames(data: bytes) -> list[tuple[str, bytes]]:
     """Take a row of frames apart.
-
-    Parameters
-    ----------
-    data : bytes
-        All that came; may end in the middle of a frame.
-
-    Returns
-    -------
-    list of (str, bytes)
-        Name and contents of each whole frame.
-
-    Raises
-    ------
-    HostError
-        If it is no such row.
 
     Examples
     --------
@@ -194,13 +169,7 @@ class Answer:
         return what + (f"\n{self.line}" if self.line else "")
 
     def read(self, frames: Iterable[tuple[str, bytes]]) -> None:
-        """Add what frames say.
-
-        Parameters
-        ----------
-        frames : iterable of (str, bytes)
-            In order.
-        """
+        """Add what frames say."""
         for name, contents in frames:
             self._read(name, contents)
 

@@ -63,26 +63,7 @@ class GuestParts:
 
 
 def fetch_guest_parts(*, kernel: Path | None = None, refresh: bool = False) -> GuestParts:
-    """Return the kernel and libbpf, fetching them on the first call.
-
-    Parameters
-    ----------
-    kernel : pathlib.Path, optional
-        A kernel image to use instead of Debian's; guest_vmlinux.py has looked at it.
-    refresh : bool, default False
-        Ask the mirror for a newer kernel even though there is one here.
-
-    Returns
-    -------
-    GuestParts
-        Paths into the cache.
-
-    Raises
-    ------
-    UnavailableError
-        With reason and remedy: not Debian's amd64, apt is missing or knows no
-        Debian mirror yet, the mirror cannot be reached or has no such kernel.
-    """
+    """Return the kernel and libbpf, fetching them on the first call."""
     if kernel is not None:
         libbpf, libbpf_version = _fetched(refresh, "libbpf")["libbpf"]
         return GuestParts(kernel.resolve(), str(kernel), libbpf, libbpf_version)
@@ -94,18 +75,7 @@ def fetch_guest_parts(*, kernel: Path | None = None, refresh: bool = False) -> G
 
 
 def fetch_libbpf() -> Path:
-    """Return libbpf alone, fetching it on the first call.
-
-    Returns
-    -------
-    pathlib.Path
-        Folder with `usr/include/bpf` and a static `libbpf.a` below `usr/lib`.
-
-    Raises
-    ------
-    UnavailableError
-        As `fetch_guest_parts`.
-    """
+    """Return libbpf alone, fetching it on the first call."""
     return _fetched(False, "libbpf")["libbpf"][0]
 
 
@@ -159,18 +129,7 @@ def _version_key(name: str) -> list[Any]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock file, so that no two processes fetch the same at once.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file; made where it is missing, and left behind.
-
-    Yields
-    ------
-    None
-        While the lock is held.
-    """
+    """Hold a lock file, so that no two processes fetch the same at once."""
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -206,18 +165,7 @@ def _fetch(folder: Path, kinds: list[str]) -> None:
 
 
 def debian_mirror() -> str:
-    """Address of the Debian mirror that this machine uses.
-
-    Returns
-    -------
-    str
-        As apt has it.
-
-    Raises
-    ------
-    UnavailableError
-        If apt has never read a package list; the message has the remedy.
-    """
+    """Address of the Debian mirror that this machine uses."""
     done = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)|$(LABEL)|$(COMPONENT)", "Identifier: Packages"],
         capture_output=True,
@@ -280,25 +228,7 @@ class PrivateApt:
         self.options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
     def run(self, tool: str, *words: str) -> str:
-        """Run an apt tool in `folder`.
-
-        Parameters
-        ----------
-        tool : str
-            `"apt-get"` or `"apt-cache"`.
-        *words : str
-            Its arguments.
-
-        Returns
-        -------
-        str
-            What it printed.
-
-        Raises
-        ------
-        UnavailableError
-            If it fails, or gives no answer within `FETCH_TIMEOUT_S`.
-        """
+        """Run an apt tool in `folder`."""
         try:
             done = subprocess.run(
                 [tool, *self.options, *words],
@@ -323,25 +253,7 @@ class PrivateApt:
         return done.stdout
 
     def dependency(self, package: str, pattern: str) -> str:
-        """Find the package behind one that only names it.
-
-        Parameters
-        ----------
-        package : str
-            Such as `"linux-image-cloud-amd64"`.
-        pattern : str
-            Regular expression of the name that is wanted.
-
-        Returns
-        -------
-        str
-            The first dependency that fits.
-
-        Raises
-        ------
-        UnavailableError
-            If there is none.
-        """
+        """Find the package behind one that only names it."""
         said = self.run("apt-cache", "depends", package)
         found = re.search(rf"Depends: ({pattern})\s*$", said, re.MULTILINE)
         if not found:
@@ -351,20 +263,7 @@ class PrivateApt:
         return found[1]
 
     def unpack(self, package: str) -> tuple[Path, str]:
-        """Download a package and unpack it.
-
-        Parameters
-        ----------
-        package : str
-            Its name, with `/SUITE` where that matters.
-
-        Returns
-        -------
-        pathlib.Path
-            Folder with its files.
-        str
-            Its version; colons are underscores, so that it can be a file name.
-        """
+        """Download a package and unpack it."""
         before = set(self.folder.glob("*.deb"))
         self.run("apt-get", "download", package)
         (archive,) = set(self.folder.glob("*.deb")) - before

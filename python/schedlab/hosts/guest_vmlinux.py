@@ -74,23 +74,7 @@ KEPT_MAX = 2
 
 
 def unpacked(image: Path) -> Path:
-    """Return a file that QEMU boots faster than an image, if there can be one.
-
-    Parameters
-    ----------
-    image : pathlib.Path
-        What a distribution ships.
-
-    Returns
-    -------
-    pathlib.Path
-        The kernel in it, in the cache; or `image` itself.
-
-    Raises
-    ------
-    HostError
-        If what is packed in it is damaged: it would not boot, and not end either.
-    """
+    """Return a file that QEMU boots faster than an image, if there can be one."""
     return _unpacked(image, image.stat().st_mtime_ns)
 
 
@@ -121,23 +105,7 @@ def _unpacked(image: Path, _mtime_ns: int) -> Path:
 
 
 def kernel_in(image: bytes) -> bytes | None:
-    """Unpack what is in an image.
-
-    Parameters
-    ----------
-    image : bytes
-        A `bzImage`.
-
-    Returns
-    -------
-    bytes or None
-        What was compressed; None if this is no such image, or packed in another way.
-
-    Raises
-    ------
-    ValueError
-        If what is packed is damaged, or not all there.
-    """
+    """Unpack what is in an image."""
     if len(image) < PAYLOAD_OFFSET + 8 or image[MAGIC_OFFSET:][:4] != MAGIC:
         return None
     (version,) = struct.unpack_from("<H", image, VERSION_OFFSET)
@@ -189,19 +157,7 @@ def _decompress_zstd(payload: bytes) -> bytes | None:
 
 
 def refuse_unusable(image: Path) -> None:
-    """Refuse a file that is no kernel in which policies can run.
-
-    Parameters
-    ----------
-    image : pathlib.Path
-        What a user has named.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read, is no Linux kernel for x86_64, is cut short, or was
-        built without what a policy needs; with what would do.
-    """
+    """Refuse a file that is no kernel in which policies can run."""
     try:
         status = image.stat()
         if stat.S_ISREG(status.st_mode) and status.st_size <= IMAGE_BYTES_MAX:
@@ -296,18 +252,7 @@ def _is_cut(kernel: Path) -> bool:
 
 
 def can_be_entered(elf: bytes) -> bool:
-    """Whether a kernel says where it can be entered directly.
-
-    Parameters
-    ----------
-    elf : bytes
-        A file.
-
-    Returns
-    -------
-    bool
-        Whether it is ELF for 64 bits with the note that QEMU looks for.
-    """
+    """Whether a kernel says where it can be entered directly."""
     if elf[:6] != b"\x7fELF\x02\x01" or len(elf) < 64:
         return False
     return any(

@@ -161,33 +161,12 @@ def rounds_ns(job: Job) -> int:
     """Longest time that other CPUs' turns take within one moment of a counted CPU.
 
     A turn ends with the tick of whoever has it, if nothing ends it before.
-
-    Parameters
-    ----------
-    job : Job
-        What is run.
-
-    Returns
-    -------
-    int
-        Time in ns; 0 with one CPU.
     """
     return ROUNDS_MAX * (job.nr_cpus - 1) * job.tick_ns
 
 
 def image_for(policy: Path) -> kernel_build.KernelImage:
-    """Build the kernel for a policy, or find it in the cache.
-
-    Parameters
-    ----------
-    policy : pathlib.Path
-        A file of `policies/`, which are linked in all together, or another one.
-
-    Returns
-    -------
-    kernel_build.KernelImage
-        What to boot.
-    """
+    """Build the kernel for a policy, or find it in the cache."""
     is_ours = policy.resolve().parent == policies_folder().resolve()
     return kernel_build.build_kernel([] if is_ours else [policy])
 
@@ -206,22 +185,7 @@ def _refusal(job: Job) -> str | None:
 
 
 def write_initrd(path: Path, program: bytes, disk: bytes) -> int:
-    """Write what the machine is given beside the kernel: the job, then the disk.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        File to make.
-    program : bytes
-        What the device file `job` shows.
-    disk : bytes
-        Image of the file system.
-
-    Returns
-    -------
-    int
-        Where in the file the disk begins, for the boot argument `ramdisk`.
-    """
+    """Write what the machine is given beside the kernel: the job, then the disk."""
     at = (len(program) + 4095) // 4096 * 4096
     path.write_bytes(program.ljust(at, b"\0") + disk)
     return at
@@ -254,26 +218,7 @@ def job_command(
     arguments: dict[str, str],
     is_parallel: bool = False,
 ) -> list[str]:
-    """Write QEMU's command line for a machine that does a job.
-
-    Parameters
-    ----------
-    image : kernel_build.KernelImage
-        What is booted.
-    folder : pathlib.Path
-        Holds `initrd`; `console` and `channel` are written there.
-    nr_cpus : int
-        Number of CPUs, 1 to 8.
-    arguments : dict of str to str
-        The kernel's boot arguments.
-    is_parallel : bool, default False
-        A thread for each CPU, and real time; otherwise instructions are counted.
-
-    Returns
-    -------
-    list of str
-        Program and arguments.
-    """
+    """Write QEMU's command line for a machine that does a job."""
     channel = (
         "-seed",
         "1",
@@ -299,24 +244,7 @@ def job_command(
 
 
 def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | None = None) -> Outcome:
-    """Make an outcome, and the record file, of what a machine left.
-
-    Parameters
-    ----------
-    job : Job
-        What it was to do.
-    sent : Sent
-        What came through the channel.
-    console : str
-        What stood on the console.
-    ended_badly : Outcome, optional
-        How the machine ended, unless well.
-
-    Returns
-    -------
-    Outcome
-        With `overhead`, `counted` and `lines` in its answer.
-    """
+    """Make an outcome, and the record file, of what a machine left."""
     answer: dict[str, Any] = {
         "overhead": read_overhead(sent.said("overhead")),
         "counted": _counts(sent.said("counted")),

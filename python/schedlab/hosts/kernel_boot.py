@@ -63,13 +63,7 @@ class Machine:
 
 
 def unavailable() -> str | None:
-    """Say why the kernel cannot be built or booted here.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy; None when it can.
-    """
+    """Say why the kernel cannot be built or booted here."""
     reason = kernel_build.unavailable()
     if reason is None and shutil.which(QEMU) is None:
         reason = (
@@ -91,21 +85,6 @@ def qemu_version(program: str = QEMU) -> str:
 def boot_arguments(arguments: Mapping[str, str]) -> str:
     """Write the kernel's command line.
 
-    Parameters
-    ----------
-    arguments : mapping of str to str
-        By name; only the value of `run` may hold blanks.
-
-    Returns
-    -------
-    str
-        For QEMU's `-append`.
-
-    Raises
-    ------
-    UsageError
-        If another value holds a blank: the kernel would read it as two.
-
     Examples
     --------
     >>> boot_arguments({"run": "/checks -q", "policy": "rr"})
@@ -119,26 +98,7 @@ def boot_arguments(arguments: Mapping[str, str]) -> str:
 
 
 def machine_command(machine: Machine, *, console: str = "stdio") -> list[str]:
-    """Write QEMU's command line.
-
-    Parameters
-    ----------
-    machine : Machine
-        What to boot.
-    console : str, default "stdio"
-        Where its serial line goes, in the words of QEMU's `-serial`.
-
-    Returns
-    -------
-    list of str
-        For `subprocess`. Where there is a `setpriv` (util-linux), the machine goes
-        with the thread that starts it.
-
-    Raises
-    ------
-    UsageError
-        If the number of CPUs is not 1 to 8, or a boot argument holds a blank.
-    """
+    """Write QEMU's command line."""
     if not 1 <= machine.nr_cpus <= CPUS_MAX:
         raise UsageError(f"cpus={machine.nr_cpus}: the teaching kernel has 1 to {CPUS_MAX}")
     time = (

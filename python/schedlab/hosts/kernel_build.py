@@ -81,13 +81,7 @@ class KernelImage:
 
 
 def unavailable() -> str | None:
-    """Say why the kernel cannot be built here.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy; None when it can be built.
-    """
+    """Say why the kernel cannot be built here."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         return (
@@ -106,34 +100,7 @@ def build_kernel(
     files: Sequence[Path] = (),
     has_lab: bool = True,
 ) -> KernelImage:
-    """Build kernel and file system, or find them in the cache.
-
-    Parameters
-    ----------
-    policies : sequence of pathlib.Path, default ()
-        Policy files beside those of `policies/`; one of the same name takes
-        that one's place.
-    programs : sequence of pathlib.Path, default ()
-        Sources of user programs beside those of the project, one each; the
-        program is called like its file.
-    files : sequence of pathlib.Path, default ()
-        Put into the root folder of the file system under their own names.
-    has_lab : bool, default True
-        With `hosts/kernel/lab`, which measures and plays workloads; without
-        it, the kernel boots, runs programs and schedules all the same.
-
-    Returns
-    -------
-    KernelImage
-        Paths into the cache.
-
-    Raises
-    ------
-    PolicyError
-        If a policy does not compile or link; with the compiler's message.
-    UnavailableError
-        If a tool is missing, or the kernel itself does not compile.
-    """
+    """Build kernel and file system, or find them in the cache."""
     reason = unavailable()
     if reason:
         raise UnavailableError(reason)

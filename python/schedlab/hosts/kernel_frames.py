@@ -63,22 +63,6 @@ class Sent:
 def read_frames(data: bytes) -> Sent:
     """Take apart what came through the channel.
 
-    Parameters
-    ----------
-    data : bytes
-        From the first frame on; it may end in the middle of one, when the
-        machine was stopped.
-
-    Returns
-    -------
-    Sent
-        Everything in whole frames.
-
-    Raises
-    ------
-    HostError
-        If a frame does not begin where it should; with its place.
-
     Examples
     --------
     >>> head = FRAME.pack(MAGIC, TEXT, 0, 4, 0, 0)
@@ -117,19 +101,7 @@ def read_frames(data: bytes) -> Sent:
 
 
 def merge_harts(records: list[Any]) -> np.ndarray:
-    """Put the records of all harts into one order of time.
-
-    Parameters
-    ----------
-    records : list of numpy.ndarray of RECORD_DTYPE
-        One per hart, each in order of time.
-
-    Returns
-    -------
-    numpy.ndarray of RECORD_DTYPE
-        All of them. A hart's own order is kept; where harts meet at one instant
-        of the clock, leaving a CPU comes before waking, and waking before running.
-    """
+    """Put the records of all harts into one order of time."""
     if len(records) == 1:
         return records[0]
     merged = np.concatenate(records) if records else np.zeros(0, RECORD_DTYPE)
@@ -180,25 +152,7 @@ class Played:
 
 
 def played_records(sent: Sent, parents: np.ndarray) -> Played:
-    """Make a workload's records of the kernel's.
-
-    Parameters
-    ----------
-    sent : Sent
-        What came through the channel.
-    parents : numpy.ndarray of int, shape (n_tasks,)
-        Pid, in the program, of the task that starts each task; 0 where none does.
-
-    Returns
-    -------
-    Played
-        What the tasks did from time 0 to the end.
-
-    Raises
-    ------
-    HostError
-        If the kernel never came to time 0.
-    """
+    """Make a workload's records of the kernel's."""
     start = [line.split() for line in sent.said("start")]
     if not start:
         raise HostError("the kernel never started the workload")
@@ -277,16 +231,6 @@ def _cut(events: np.ndarray, end_ns: int) -> np.ndarray:
 
 def read_overhead(lines: list[str]) -> dict[str, Any]:
     """Read what the instructions were spent on.
-
-    Parameters
-    ----------
-    lines : list of str
-        Such as `"rr user=10/1 sched=90/3"`: policy, then instructions/times.
-
-    Returns
-    -------
-    dict
-        By policy, then by purpose: `instructions` and `times`.
 
     Examples
     --------

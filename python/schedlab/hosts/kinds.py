@@ -90,20 +90,7 @@ class EmulatedHost:
 
 
 def job_arguments(job: Job, options: Container[str] | None = None) -> list[str]:
-    """Say a job as the programs `schedlab-sim` and `schedlab-uthreads` take it.
-
-    Parameters
-    ----------
-    job : Job
-        What to run.
-    options : container of str, optional
-        Options of the job that the program knows; None: all.
-
-    Returns
-    -------
-    list of str
-        Arguments, all but the policy's file.
-    """
+    """Say a job as the programs `schedlab-sim` and `schedlab-uthreads` take it."""
     arguments = [
         "--program", str(job.program),
         "--cpus", str(job.nr_cpus),
@@ -120,36 +107,14 @@ def job_arguments(job: Job, options: Container[str] | None = None) -> list[str]:
 
 
 def settings_of(job: Job) -> dict[str, int]:
-    """Values that the policy's variables get before it is loaded.
-
-    Parameters
-    ----------
-    job : Job
-        What is run.
-
-    Returns
-    -------
-    dict of str to int
-        Knobs and the constants of a launch file, in each variable's unit.
-    """
+    """Values that the policy's variables get before it is loaded."""
     topology = dict(job.options).get("--topology", "")
     sizes = {key: int(size) for key, _, size in (part.partition("=") for part in topology.split(",") if part)}
     return for_machine(job.policy.launch, job.nr_cpus, sizes) | job.policy.values
 
 
 def device_of(job: Job) -> tuple[int, ...]:
-    """Say what `read` and `write` wait for: the simulator's device, or what `--io` says.
-
-    Parameters
-    ----------
-    job : Job
-        What is run.
-
-    Returns
-    -------
-    tuple of int
-        The values of `DEVICE`, in its order.
-    """
+    """Say what `read` and `write` wait for: the simulator's device, or what `--io` says."""
     device = dict(DEVICE)
     for option, value in job.options:
         if option == "--io":
@@ -160,42 +125,13 @@ def device_of(job: Job) -> tuple[int, ...]:
 
 
 def cost_ns(job: Job, name: str) -> int:
-    """Say what one of the simulator's costs is.
-
-    Parameters
-    ----------
-    job : Job
-        What is run.
-    name : str
-        Such as `wakeup_ns`.
-
-    Returns
-    -------
-    int
-        Nanoseconds, 0 where no `--cost` names it.
-    """
+    """Say what one of the simulator's costs is."""
     costs = [value.partition("=") for option, value in job.options if option == "--cost"]
     return {key: int(value) for key, _, value in costs}.get(name, 0)
 
 
 def with_program_pids(text: str, pids: dict[int, int], names: list[str]) -> tuple[str, int | None]:
     """Name tasks as the program does: `b[57]` of the kernel's is `b[3]` of the program's.
-
-    Parameters
-    ----------
-    text : str
-        What a kernel said.
-    pids : dict of int to int
-        Pid in the kernel to pid in the program.
-    names : list of str
-        Of the program's tasks.
-
-    Returns
-    -------
-    str
-        The same with the program's pids.
-    int or None
-        Pid of the last task that it is about.
 
     Examples
     --------

@@ -102,34 +102,7 @@ class Launcher:
         self._process.kill()
 
     def run(self, commands: Sequence[Command], *, timeout_ns: int, is_trial: bool = False) -> dict[str, Any]:
-        """Run a command, and others beside it.
-
-        Parameters
-        ----------
-        commands : sequence of Command
-            The first is measured; the others start with it and are ended when
-            it has ended.
-        timeout_ns : int
-            After so many nanoseconds all are ended.
-        is_trial : bool, default False
-            Only find out whether the first starts a child or a thread; it is
-            ended when it does.
-
-        Returns
-        -------
-        dict
-            `is_realtime`: whether the launcher could put itself above real-time
-            commands; `commands`: a report each, see hosts/linux/launch/launch.h.
-
-        Raises
-        ------
-        UsageError
-            If a command cannot be started as asked.
-        UnavailableError
-            If its class needs a privilege that we do not have.
-        HostError
-            If the launcher itself has ended.
-        """
+        """Run a command, and others beside it."""
         raw = b"".join(os.fsencode(word) + b"\0" for word in _words(commands, timeout_ns, is_trial))
         try:
             assert self._process.stdin

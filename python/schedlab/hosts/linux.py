@@ -91,18 +91,7 @@ class Played:
 
 
 def read_played(path: Path) -> Played:
-    """Read what a runner wrote down, as far as it came.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Its `tasks.jsonl`.
-
-    Returns
-    -------
-    Played
-        Tasks in order of their numbers; a line that was cut short is left out.
-    """
+    """Read what a runner wrote down, as far as it came."""
     tasks, run = [], None
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     for line in lines:
@@ -121,23 +110,7 @@ def read_played(path: Path) -> Played:
 
 
 def run_cpus(nr_cpus: int) -> tuple[int, ...]:
-    """Choose the CPUs of a run: the first that we may use.
-
-    Parameters
-    ----------
-    nr_cpus : int
-        How many.
-
-    Returns
-    -------
-    tuple of int
-        Ascending.
-
-    Raises
-    ------
-    UnavailableError
-        If this machine has not so many, or none below 64.
-    """
+    """Choose the CPUs of a run: the first that we may use."""
     allowed = sorted(cpu for cpu in os.sched_getaffinity(0) if cpu < 64)
     if len(allowed) < nr_cpus:
         raise UnavailableError(
@@ -306,21 +279,7 @@ class LinuxSession:
 
 
 def usage_of(run: dict[str, Any], nr_cpus: int) -> dict[str, Any]:
-    """The reports' six columns, of all tasks of a run.
-
-    Parameters
-    ----------
-    run : dict
-        The runner's last line.
-    nr_cpus : int
-        CPUs that it had.
-
-    Returns
-    -------
-    dict
-        `wall_ns` from time 0 to the last end, `user_ns`, `system_ns`, `cpu_percent`,
-        `switches_involuntary`, `switches_voluntary`; and `cpus`, `file_system`.
-    """
+    """The reports' six columns, of all tasks of a run."""
     wall_ns, user_ns, system_ns = run["end_ns"], 1000 * run["user_us"], 1000 * run["system_us"]
     return {
         "wall_ns": wall_ns,
@@ -335,18 +294,7 @@ def usage_of(run: dict[str, Any], nr_cpus: int) -> dict[str, Any]:
 
 
 def refuse_class(linux_class: LinuxClass) -> None:
-    """Refuse the class whose tasks may not fork.
-
-    Parameters
-    ----------
-    linux_class : LinuxClass
-        Under which a workload is to be played.
-
-    Raises
-    ------
-    UsageError
-        If it is SCHED_DEADLINE.
-    """
+    """Refuse the class whose tasks may not fork."""
     if linux_class.runtime_ns or any(own.runtime_ns for _, own in linux_class.of_tasks):
         raise UsageError(
             f"{linux_class.name}: a workload's tasks are forked, which Linux refuses under SCHED_DEADLINE "
@@ -355,29 +303,7 @@ def refuse_class(linux_class: LinuxClass) -> None:
 
 
 def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured: Any) -> dict[str, Any]:
-    """Convert what was recorded, and name tasks and CPUs as the program does.
-
-    Parameters
-    ----------
-    job : Job
-        The run.
-    played : Played
-        Which task had which number in the kernel.
-    cpus : tuple of int
-        The n-th is the program's CPU n.
-    captured : Captured
-        What the recorder said.
-
-    Returns
-    -------
-    dict
-        `events`, `lost`, `repairs`, `inferred`, and `recorder_cpu_ns`: what recording took.
-
-    Raises
-    ------
-    RecordError
-        If events were lost, or could not be written or read.
-    """
+    """Convert what was recorded, and name tasks and CPUs as the program does."""
     events = job.records.parent / EVENTS_FILE
     if captured.write_error:
         raise RecordError(f"{events}: cannot be written: {captured.write_error}; make room and run again")
@@ -427,22 +353,7 @@ def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted: 
 
 
 def rename(events: np.ndarray, numbers: np.ndarray, cpus: tuple[int, ...]) -> np.ndarray:
-    """Put the program's numbers for those of a recording.
-
-    Parameters
-    ----------
-    events : numpy.ndarray of RECORD_DTYPE, shape (n_records,)
-        Records with the recording's numbers of tasks, and the machine's of CPUs.
-    numbers : numpy.ndarray of uint32, shape (n_recorded_tasks + 1,)
-        The program's number by the recording's; 0: it is none of the program's.
-    cpus : tuple of int
-        The n-th is the program's CPU n.
-
-    Returns
-    -------
-    numpy.ndarray of RECORD_DTYPE, shape (n_kept,)
-        Without tasks and CPUs that the program does not have.
-    """
+    """Put the program's numbers for those of a recording."""
     made = np.array(events)
     place = np.full(1 << 16, -1, np.int64)
     place[list(cpus)] = np.arange(len(cpus))
@@ -459,22 +370,7 @@ def rename(events: np.ndarray, numbers: np.ndarray, cpus: tuple[int, ...]) -> np
 
 
 def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
-    """Refuse records in which a task has less CPU time than by its own clock.
-
-    Parameters
-    ----------
-    events : numpy.ndarray of RECORD_DTYPE, shape (n_records,)
-        Records with the program's numbers of tasks.
-    played : Played
-        What the tasks noted.
-    nr_mended : int
-        How often a switch was missing.
-
-    Raises
-    ------
-    RecordError
-        If too much was.
-    """
+    """Refuse records in which a task has less CPU time than by its own clock."""
     stops = events[events["kind"] == Kind.STOP]
     for task in played.tasks:
         stints = stops["arg"][stops["task"] == task["task"]]

@@ -26,13 +26,7 @@ LOAD_MAX = 0.3
 
 
 def processor_name() -> str:
-    """Name of the processor as the kernel tells it; of its kind where it does not.
-
-    Returns
-    -------
-    str
-        Such as `"AMD EPYC"`, or `"aarch64"`.
-    """
+    """Name of the processor as the kernel tells it; of its kind where it does not."""
     model = re.search(r"^model name\s*:\s*(.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
     return model[1] if model else platform.machine()
 
@@ -72,20 +66,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def warn_of_machine(machine: dict[str, Any], classes: list[LinuxClass]) -> list[dict[str, Any]]:
-    """Say what about this machine may mislead a reader.
-
-    Parameters
-    ----------
-    machine : dict
-        What `describe_machine` returned.
-    classes : list of LinuxClass
-        What is to be compared.
-
-    Returns
-    -------
-    list of dict
-        `kind`, `text` and `hint` of each warning.
-    """
+    """Say what about this machine may mislead a reader."""
     found = []
 
     def warning(kind: str, text: str, hint: str) -> None:
@@ -126,7 +107,9 @@ def warn_of_machine(machine: dict[str, Any], classes: list[LinuxClass]) -> list[
     return found
 
 
-def _warn_of_realtime(machine: dict[str, Any], classes: list[LinuxClass], warning: Callable[..., None]) -> None:
+def _warn_of_realtime(
+    machine: dict[str, Any], classes: list[LinuxClass], warning: Callable[..., None]
+) -> None:
     """What Linux takes from real-time tasks."""
     if not any(each.priority for each in classes):
         return
@@ -201,24 +184,12 @@ _BUSY, _STEAL = (1, 2, 3, 6, 7), (8,)
 
 
 def busy_by_cpu() -> dict[int, int]:
-    """Read what processes and interrupts have had of each CPU since the machine's start.
-
-    Returns
-    -------
-    dict of int to int
-        Nanoseconds by CPU, as exact as the kernel's ticks are; empty where it is not told.
-    """
+    """Read what processes and interrupts have had of each CPU since the machine's start."""
     return _ticks_by_cpu(_BUSY)
 
 
 def steal_by_cpu() -> dict[int, int]:
-    """Read what the hypervisor has taken of each CPU since the machine's start.
-
-    Returns
-    -------
-    dict of int to int
-        Nanoseconds by CPU, as exact as the kernel's ticks are; empty where it is not told.
-    """
+    """Read what the hypervisor has taken of each CPU since the machine's start."""
     return _ticks_by_cpu(_STEAL)
 
 
@@ -234,18 +205,7 @@ def _ticks_by_cpu(columns: tuple[int, ...]) -> dict[int, int]:
 
 
 def steal_since(before: dict[int, int]) -> dict[int, int]:
-    """What the hypervisor has taken of each CPU since `steal_by_cpu` was asked.
-
-    Parameters
-    ----------
-    before : dict of int to int
-        What it said then, in nanoseconds.
-
-    Returns
-    -------
-    dict of int to int
-        Nanoseconds by CPU.
-    """
+    """What the hypervisor has taken of each CPU since `steal_by_cpu` was asked."""
     return time_since(before, steal_by_cpu())
 
 

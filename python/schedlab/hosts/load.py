@@ -33,18 +33,7 @@ CAP_SYS_ADMIN = 21
 
 
 def unavailable_reason(*, system: Path = Path("/")) -> str | None:
-    """Why policies cannot be loaded into this machine's kernel.
-
-    Parameters
-    ----------
-    system : pathlib.Path, default /
-        Where its files are looked for; another folder in tests.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy; None: they can.
-    """
+    """Why policies cannot be loaded into this machine's kernel."""
     if not sys.platform.startswith("linux"):
         return "policies are loaded into Linux only; run a workload: schedlab run mixed --policy NAME"
     release = platform.release()
@@ -84,18 +73,7 @@ def _has_capability(system: Path, number: int) -> bool:
 
 
 def prepare_loader() -> Path:
-    """Build the loader, or find it in the cache.
-
-    Returns
-    -------
-    pathlib.Path
-        A static executable.
-
-    Raises
-    ------
-    UnavailableError
-        If this machine cannot load policies, or the loader cannot be built.
-    """
+    """Build the loader, or find it in the cache."""
     reason = unavailable_reason()
     if reason:
         raise UnavailableError(reason)
@@ -178,13 +156,7 @@ class LoadedPolicy:
         return (name, contents[:-1]) if len(contents) == int(count) + 1 else None
 
     def frames(self) -> Iterator[str]:
-        """Read what the loader says, as it comes, until its end.
-
-        Yields
-        ------
-        str
-            The name of each frame, once `answer` has it.
-        """
+        """Read what the loader says, as it comes, until its end."""
         while True:
             frame = self._next_frame()
             if frame is None:
@@ -193,23 +165,11 @@ class LoadedPolicy:
             yield frame[0]
 
     def wait_until_attached(self) -> bool:
-        """Read until the kernel has given it the CPUs, or has refused it.
-
-        Returns
-        -------
-        bool
-            Whether it has them; otherwise `answer.error` says why not.
-        """
+        """Read until the kernel has given it the CPUs, or has refused it."""
         return any(name == "attached" for name in self.frames())
 
     def close(self) -> Answer:
-        """Unload the policy, if it is not yet.
-
-        Returns
-        -------
-        Answer
-            With what the kernel said about its end.
-        """
+        """Unload the policy, if it is not yet."""
         assert self._process.stdin
         if not self._process.stdin.closed:
             with suppress(BrokenPipeError):

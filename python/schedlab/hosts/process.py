@@ -40,18 +40,7 @@ NO_EXEC = 127
 
 
 def timed_out(timeout_seconds: float) -> Outcome:
-    """Say that a job took too long.
-
-    Parameters
-    ----------
-    timeout_seconds : float
-        How long it was given.
-
-    Returns
-    -------
-    Outcome
-        Of kind `timeout`.
-    """
+    """Say that a job took too long."""
     return Outcome(
         error=f"stopped: no result after {timeout_seconds:g} s; give more with --timeout",
         error_kind="timeout",
@@ -59,18 +48,7 @@ def timed_out(timeout_seconds: float) -> Outcome:
 
 
 def not_done(error: SchedlabError | OSError) -> Outcome:
-    """Say why a job could not be done.
-
-    Parameters
-    ----------
-    error : SchedlabError or OSError
-        What stood in its way.
-
-    Returns
-    -------
-    Outcome
-        Of kind `compile` where it was the policy, else `host`.
-    """
+    """Say why a job could not be done."""
     if isinstance(error, OSError):
         return Outcome(error=f"{error.filename}: {error.strerror}", error_kind="host")
     kind = "compile" if isinstance(error, PolicyError) else "host"
@@ -189,27 +167,7 @@ class Supervised:
             left = left[self._process.stdin.write(left) :]
 
     def read_until(self, is_done: Callable[[], bool], deadline: float) -> int | None:
-        """Read what it prints until that is enough, or it has ended.
-
-        Parameters
-        ----------
-        is_done : callable
-            Whether `stdout` is all that is waited for.
-        deadline : float
-            By `time.monotonic()`.
-
-        Returns
-        -------
-        int or None
-            Its exit status, negative for a signal; None: it has not ended.
-
-        Raises
-        ------
-        TimeoutError
-            If neither has happened by then.
-        OSError
-            If the answer never ends.
-        """
+        """Read what it prints until that is enough, or it has ended."""
         with selectors.DefaultSelector() as selector:
             assert self._process.stdout and self._process.stderr
             for file in (self._process.stdout.fileno(), self._process.stderr.fileno(), self._ended):

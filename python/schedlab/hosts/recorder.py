@@ -157,58 +157,15 @@ class Recorder:
         return self._process.pid
 
     def follow(self, path: Path, *, pid: int, generation: int = 0) -> None:
-        """Begin to record a process and what it forks.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            File for the events; replaced.
-        pid : int
-            The process.
-        generation : int, default 0
-            Who of them is meant: 0 with the process itself, 1 from its children
-            on, 2 from theirs.
-
-        Raises
-        ------
-        UsageError
-            If the file cannot be written.
-        HostError
-            If the recorder has ended.
-        """
+        """Begin to record a process and what it forks."""
         self._begin(f"tree {pid} {generation} {path}", path)
 
     def record_all(self, path: Path) -> None:
-        """Begin to record whoever runs.
-
-        Parameters
-        ----------
-        path : pathlib.Path
-            File for the events; replaced.
-
-        Raises
-        ------
-        UsageError
-            If the file cannot be written.
-        HostError
-            If the recorder has ended.
-        """
+        """Begin to record whoever runs."""
         self._begin(f"all {path}", path)
 
     def stop(self) -> Captured:
-        """End the recording.
-
-        Returns
-        -------
-        Captured
-            How it went.
-
-        Raises
-        ------
-        HostError
-            If the recorder has ended by itself; its file can be converted all
-            the same.
-        """
+        """End the recording."""
         said = self._ask("stop")
         if "begin_ns" in said:  # Ctrl-C came while the recording began, before this was heard
             self._begin_ns, said = said["begin_ns"], self._hear()
@@ -269,32 +226,7 @@ class Recorder:
 def convert_events(
     events: Path, records: Path, *, origin_ns: int | None = None, end_ns: int | None = None
 ) -> Converted:
-    """Make records of recorded events.
-
-    Parameters
-    ----------
-    events : pathlib.Path
-        What a recorder wrote; one that was killed, too.
-    records : pathlib.Path
-        Record file to write; replaced.
-    origin_ns : int, optional
-        Time 0 on CLOCK_MONOTONIC; default: when the recording began, or the
-        first command did that was to be followed.
-    end_ns : int, optional
-        End, on CLOCK_MONOTONIC; default: of the recording.
-
-    Returns
-    -------
-    Converted
-        Tasks and counts.
-
-    Raises
-    ------
-    UnavailableError
-        If the program is not built.
-    RecordError
-        If the file is none of ours or damaged, or the records cannot be written.
-    """
+    """Make records of recorded events."""
     with tempfile.NamedTemporaryFile(prefix="schedlab-tasks-", suffix=".json") as listed:
         words = [_program(), "convert", str(events), str(records), listed.name]
         for option, value in (("--origin", origin_ns), ("--end", end_ns)):
@@ -327,31 +259,13 @@ def convert_events(
 
 
 def probe() -> dict[str, str | None]:
-    """Find out what of recording this machine allows to this user.
-
-    Returns
-    -------
-    dict of str to (str or None)
-        `tracefs` and `perf_event_open`: the reason with its remedy, or None
-        where it works.
-
-    Raises
-    ------
-    UnavailableError
-        If the program is not built.
-    """
+    """Find out what of recording this machine allows to this user."""
     done = subprocess.run([_program(), "probe"], capture_output=True, check=False)
     return json.loads(done.stdout)
 
 
 def unavailable_reason() -> str | None:
-    """Why nothing can be recorded here.
-
-    Returns
-    -------
-    str or None
-        The reason with its remedy, or None when recording works.
-    """
+    """Why nothing can be recorded here."""
     try:
         found = probe()
     except UnavailableError as error:

@@ -27,23 +27,7 @@ _RESTORE = 'trap "" HUP INT TERM; cat >/dev/null; printf "%s\\n" "$1" >"$2"'
 
 @contextmanager
 def no_rt_throttling(file: Path = RUNTIME_FILE) -> Iterator[None]:
-    """Let real-time tasks use all of each CPU, and restore the limit at the end.
-
-    Parameters
-    ----------
-    file : pathlib.Path
-        Where the kernel keeps the limit.
-
-    Yields
-    ------
-    None
-        While there is no limit.
-
-    Raises
-    ------
-    UnavailableError
-        If the limit cannot be changed here.
-    """
+    """Let real-time tasks use all of each CPU, and restore the limit at the end."""
     try:
         before = file.read_text().strip()
     except OSError as error:

@@ -81,18 +81,7 @@ def _run_clock() -> str:
 
 
 def command(job: Job) -> list[str]:
-    """Command line of one run.
-
-    Parameters
-    ----------
-    job : Job
-        What to run.
-
-    Returns
-    -------
-    list of str
-        The runner and its arguments.
-    """
+    """Command line of one run."""
     runner = [str(paths.uthreads_runner()), "--policy", str(job.policy.shared_object)]
     return runner + job_arguments(job, OPTIONS)
 

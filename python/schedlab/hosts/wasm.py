@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from ..policy.build import BuiltPolicy
 from ..policy.wasm_build import find_tools, simulator_module, unbuildable
@@ -42,7 +43,7 @@ class WasmHost(SimHost):
             return "wasmtime is not installed: pip install 'schedlab[anywhere]', or pip install wasmtime"
         return unbuildable()
 
-    def environment(self) -> dict:
+    def environment(self) -> dict[str, Any]:
         """Hash of the simulator's module, its engine, and the compiler of policies."""
         return {
             "simulator_hash": file_hash(str(simulator_module())),

@@ -110,20 +110,7 @@ class Engine:
         return module
 
     def run(self, request: str, limits: Limits | None = None) -> Run:
-        """Do one run.
-
-        Parameters
-        ----------
-        request : str
-            Options as `schedlab-sim` takes them, separated by tabs.
-        limits : Limits, optional
-            What it may use.
-
-        Returns
-        -------
-        Run
-            Its answer, and what the policy printed.
-        """
+        """Do one run."""
         run = Run(self, wasmtime.Store(self._engine), limits or Limits())
         run.do(request)
         return run

@@ -172,25 +172,7 @@ class BenchResult:
 
 
 def parse_policies(names: Sequence[str]) -> tuple[LinuxClass, ...]:
-    """Read what stands after `--policy`.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Classes of Linux, and names or files of policies.
-
-    Returns
-    -------
-    tuple of LinuxClass
-        One per name.
-
-    Raises
-    ------
-    UsageError
-        If a class is wrong or named twice.
-    UnavailableError
-        If a policy of ours is named, and this kernel cannot load it.
-    """
+    """Read what stands after `--policy`."""
     classes = []
     for name in names:
         classes.append(parse_class(name) if is_class(name) else parse_policy(name))
@@ -209,33 +191,7 @@ def measure(
     on_sample: Callable[[dict[str, Any], int], None] | None = None,
     confidence: float = CONFIDENCE,
 ) -> BenchResult:
-    """Run a plan, or what is left of it.
-
-    Parameters
-    ----------
-    plan : BenchPlan
-        What to measure.
-    folder : pathlib.Path, optional
-        Where samples are kept; one that holds samples of the same plan is
-        gone on with.
-    on_sample : callable, optional
-        Called with each sample and the number of all, as it is taken.
-    confidence : float, default 0.95
-        Coverage of the intervals.
-
-    Returns
-    -------
-    BenchResult
-        Samples, summaries, comparisons and warnings.
-
-    Raises
-    ------
-    UsageError
-        If a command cannot be started, forks under SCHED_DEADLINE, or the
-        folder belongs to another plan.
-    UnavailableError
-        If a class needs a privilege that we do not have.
-    """
+    """Run a plan, or what is left of it."""
     result = BenchResult(plan, describe_machine())
     result.warnings = warn_of_machine(result.machine, list(plan.classes))
     done = _open_folder(plan, folder)

@@ -29,23 +29,7 @@ LINES_SHOWN, TAIL_BYTES = 5, 16_384
 
 @contextlib.contextmanager
 def stderr_files(folder: Path | None) -> Iterator[Path]:
-    """Where the files of a measurement go.
-
-    Parameters
-    ----------
-    folder : pathlib.Path or None
-        Folder of the samples; None: nothing is kept.
-
-    Yields
-    ------
-    pathlib.Path
-        A folder that exists.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be made.
-    """
+    """Where the files of a measurement go."""
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as name:
             yield Path(name)
@@ -62,22 +46,7 @@ def stderr_files(folder: Path | None) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def stderr_file(folder: Path, run: str, policy: str) -> Iterator[Path]:
-    """Where one run's stderr goes.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        From `stderr_files`.
-    run : str
-        Such as `"round-3"`.
-    policy : str
-        What it runs under.
-
-    Yields
-    ------
-    pathlib.Path
-        A file for this run; removed afterwards where nothing is in it.
-    """
+    """Where one run's stderr goes."""
     path = folder / f"{run}-{folder_name(policy).replace('/', '_')}.txt"
     path.unlink(missing_ok=True)  # of a run that was cut short
     try:
@@ -89,18 +58,7 @@ def stderr_file(folder: Path, run: str, policy: str) -> Iterator[Path]:
 
 
 def last_lines(path: Path) -> list[str]:
-    """Read the end of what a run wrote.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        From `stderr_file`; need not exist.
-
-    Returns
-    -------
-    list of str
-        At most `LINES_SHOWN` lines without control characters.
-    """
+    """Read the end of what a run wrote."""
     try:
         with open(path, "rb") as file:
             file.seek(max(path.stat().st_size - TAIL_BYTES, 0))

@@ -115,16 +115,6 @@ READERS: dict[str, Reader] = {
 def tool_of(argv: Sequence[str]) -> str | None:
     """Name the benchmark that a command is.
 
-    Parameters
-    ----------
-    argv : sequence of str
-        Program and arguments.
-
-    Returns
-    -------
-    str or None
-        A key of `READERS`; None for any other program.
-
     Examples
     --------
     >>> tool_of(["/usr/bin/hackbench", "-g", "2"])
@@ -136,20 +126,6 @@ def tool_of(argv: Sequence[str]) -> str | None:
 
 def read_figures(argv: Sequence[str], text: str, *, since: float) -> dict[str, float]:
     """Read what a benchmark said about its run.
-
-    Parameters
-    ----------
-    argv : sequence of str
-        Program and arguments.
-    text : str
-        What it printed, both streams.
-    since : float
-        When it was started, in seconds since 1970: older log files are not its.
-
-    Returns
-    -------
-    dict of str to float
-        By name, in the unit that `describe_figure` says; empty where nothing was found.
 
     Examples
     --------
@@ -163,16 +139,6 @@ def read_figures(argv: Sequence[str], text: str, *, since: float) -> dict[str, f
 def describe_figure(name: str) -> tuple[str, int]:
     """Say what a benchmark's own figure is.
 
-    Parameters
-    ----------
-    name : str
-        What `read_figures` called it.
-
-    Returns
-    -------
-    tuple of (str, int)
-        Its unit, and which way is better: -1 less, 1 more.
-
     Examples
     --------
     >>> describe_figure("stress_ng_cpu_per_s")
@@ -185,16 +151,6 @@ def describe_figure(name: str) -> tuple[str, int]:
 
 def tool_of_figure(name: str) -> str | None:
     """Name the benchmark that prints a figure.
-
-    Parameters
-    ----------
-    name : str
-        Of a figure, whoever's.
-
-    Returns
-    -------
-    str or None
-        A key of `READERS`; None for ours.
 
     Examples
     --------

@@ -82,39 +82,7 @@ def record_command(
     buffer_kib: int = 8192,
     has_yields: bool = False,
 ) -> dict[str, Any]:
-    """Run a command and record its whole tree.
-
-    Parameters
-    ----------
-    argv : sequence of str
-        Program and arguments.
-    out : pathlib.Path
-        Directory of the run; made.
-    linux_class : LinuxClass
-        What it runs under, and its children after it.
-    cpus : tuple of int
-        CPUs that it may use; empty: all.
-    timeout_ns : int
-        After so many nanoseconds its tree is ended.
-    output : pathlib.Path, optional
-        File that gets what it prints; default: it is dropped.
-    buffer_kib : int, default 8192
-        Ring of each CPU.
-    has_yields : bool, default False
-        Whether to record `sched_yield`, too.
-
-    Returns
-    -------
-    dict
-        The run, as `run.json` has it.
-
-    Raises
-    ------
-    UnavailableError
-        If this machine does not let us record, or use the class.
-    UsageError
-        If the command cannot be started, or `out` cannot be written.
-    """
+    """Run a command and record its whole tree."""
     events, steal = _prepare(out), steal_by_cpu()
     command = Command(tuple(argv), linux_class, cpus, output)
     report = None
@@ -150,35 +118,7 @@ def record_command(
 def record_others(
     out: Path, *, pid: int | None, for_ns: int, buffer_kib: int = 8192, has_yields: bool = False
 ) -> dict[str, Any]:
-    """Record processes that run already, for some time.
-
-    Parameters
-    ----------
-    out : pathlib.Path
-        Directory of the run; made.
-    pid : int or None
-        A process, with its threads and what it forks; None: all of the machine.
-    for_ns : int
-        How long, in nanoseconds; Ctrl-C ends it before, which is no fault.
-    buffer_kib : int, default 8192
-        Ring of each CPU.
-    has_yields : bool, default False
-        Whether to record `sched_yield`, too.
-
-    Returns
-    -------
-    dict
-        The run, as `run.json` has it.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no such process.
-    UnavailableError
-        If this machine does not let us record.
-    UsageError
-        If `out` cannot be written.
-    """
+    """Record processes that run already, for some time."""
     if pid is not None:
         _check_process(pid)
     events, steal = _prepare(out), steal_by_cpu()
@@ -199,30 +139,7 @@ def record_others(
 
 
 def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict[str, Any]:
-    """Make a run of a trace: printed by another tool, or left by a recorder.
-
-    Parameters
-    ----------
-    file : pathlib.Path
-        Text of `trace-cmd report`, ftrace or `perf script`; or `events.slev` of a
-        recording that was cut short.
-    out : pathlib.Path
-        Directory of the run; made.
-    name : str, optional
-        In place of a workload's name; default: the file's.
-
-    Returns
-    -------
-    dict
-        The run, as `run.json` has it.
-
-    Raises
-    ------
-    RecordError
-        If the file cannot be read, or is damaged; with the line.
-    UsageError
-        If `out` cannot be written.
-    """
+    """Make a run of a trace: printed by another tool, or left by a recorder."""
     is_ours = is_events(file)
     subject = Subject(name or file.name.split(".")[0], str(file), "Linux")
     scratch = (out / EVENTS).resolve().with_suffix(".part")
@@ -320,35 +237,7 @@ def make_run(
     window: tuple[int | None, int | None] = (None, None),
     steal_ns: dict[int, int] | None = None,
 ) -> dict[str, Any]:
-    """Turn recorded events into the files of a run, and judge it.
-
-    Parameters
-    ----------
-    out : pathlib.Path
-        Directory of the run; exists.
-    events : pathlib.Path
-        The recorded events.
-    subject : Subject
-        What it is about.
-    captured : Captured, optional
-        What the recorder said.
-    complaint : str, optional
-        What is wrong with the recording.
-    window : tuple of (int or None, int or None)
-        Begin and end on CLOCK_MONOTONIC, in nanoseconds; None: of the recording.
-    steal_ns : dict of int to int, optional
-        What a hypervisor took of each CPU meanwhile, in nanoseconds.
-
-    Returns
-    -------
-    dict
-        The run; `run.json` is not written yet.
-
-    Raises
-    ------
-    RecordError
-        If the events cannot be read, or the records not written.
-    """
+    """Turn recorded events into the files of a run, and judge it."""
     try:
         converted = convert_events(events, out / "records.slr", origin_ns=window[0], end_ns=window[1])
     except RecordError as error:

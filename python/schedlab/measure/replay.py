@@ -245,31 +245,7 @@ def _order(tasks: dict[int, _Task]) -> list[int]:
 def program_of(
     records: Records, *, name: str, source: Program | None = None, tasks: list[Any] | None = None
 ) -> Program:
-    """Make a program of records.
-
-    Parameters
-    ----------
-    records : Records
-        A run that passed the consistency check.
-    name : str
-        Of the workload.
-    source : Program, optional
-        What a run of ours was made from: names, attributes and affinities come
-        from there, since records do not have them.
-    tasks : list of dict, optional
-        The same of a recording of Linux: `name` and `priority` of each task, in
-        order of number.
-
-    Returns
-    -------
-    Program
-        To be run by any host.
-
-    Raises
-    ------
-    RecordError
-        If a task would not get the CPU time that was recorded of it.
-    """
+    """Make a program of records."""
     reader = _Reader(records)
     reader.read()
     order = _order(reader.tasks)
@@ -380,25 +356,7 @@ def _bytes(
 
 
 def load_recorded(folder: Path) -> Workload:
-    """Make a workload of the directory of a run.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Holds `records.slr` and `run.json`: a recording, or a run of any host.
-
-    Returns
-    -------
-    Workload
-        Its program is fixed: every seed gives the same.
-
-    Raises
-    ------
-    NotFoundError
-        If it is no such directory.
-    RecordError
-        If its records are damaged, or tell of nothing that can have happened.
-    """
+    """Make a workload of the directory of a run."""
     folder = Path(folder)
     if not (folder / "records.slr").is_file():
         beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
@@ -438,22 +396,7 @@ def load_recorded(folder: Path) -> Workload:
 
 
 def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:
-    """Leave what was recorded beside its replays, for their page.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Directory of the recording, or of any run.
-    out : pathlib.Path
-        Directory of the replays.
-    workload : Workload
-        What `load_recorded` made of it.
-
-    Raises
-    ------
-    RecordError
-        If it cannot be written.
-    """
+    """Leave what was recorded beside its replays, for their page."""
     kept = out / folder_name(workload.name) / RECORDED
     shutil.rmtree(kept, ignore_errors=True)
     run = _read_run(Path(folder) / "run.json")

@@ -48,20 +48,7 @@ _TIME_LABEL = (
 
 
 def samples(rows: Sequence[dict[str, Any]], metric: str) -> alt.LayerChart:
-    """Dots with boxes: one dot per run, one box per policy.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        `policy`, `seed` and `value`, the last in the metric's own unit.
-    metric : str
-        Name in the dictionary of metrics.
-
-    Returns
-    -------
-    altair.LayerChart
-        Boxes span the quartiles, whiskers the extremes; a tick marks the mean.
-    """
+    """Dots with boxes: one dot per run, one box per policy."""
     values = [row["value"] for row in rows]
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     seeds = sorted({row["seed"] for row in rows})
@@ -89,20 +76,7 @@ def samples(rows: Sequence[dict[str, Any]], metric: str) -> alt.LayerChart:
 
 
 def distribution(rows: Sequence[dict[str, Any]], *, title: str) -> alt.Chart:
-    """Draw the part of all values that is at most a time, one curve per policy.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        `policy`, `value` in nanoseconds and `part` from 0 to 1, rising.
-    title : str
-        What the values are.
-
-    Returns
-    -------
-    altair.Chart
-        On a logarithmic axis; what is shorter than a microsecond is drawn there.
-    """
+    """Draw the part of all values that is at most a time, one curve per policy."""
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     data = []
     for policy in policies:
@@ -117,18 +91,7 @@ def distribution(rows: Sequence[dict[str, Any]], *, title: str) -> alt.Chart:
 
 
 def fairness(rows: Sequence[dict[str, Any]]) -> alt.Chart:
-    """Fairness from the start of the run up to each moment.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        `policy`, `t_ns` and `fairness` from 0 to 1.
-
-    Returns
-    -------
-    altair.Chart
-        One curve per policy.
-    """
+    """Fairness from the start of the run up to each moment."""
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     x = alt.X("t_ns:Q", title="time since the start of the run", axis=_axis("ns"))
     y = alt.Y("fairness:Q", title="fairness so far (Jain)", scale=alt.Scale(domain=[0, 1]))
@@ -136,19 +99,7 @@ def fairness(rows: Sequence[dict[str, Any]]) -> alt.Chart:
 
 
 def shares(rows: Sequence[dict[str, Any]]) -> alt.FacetChart:
-    """CPU time received against CPU time deserved, one small chart per policy.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        `policy`, `task` (name), `deserved` and `received`, both as a part of all
-        CPU time, 0 to 1.
-
-    Returns
-    -------
-    altair.FacetChart
-        On the line a task got just what its weight entitles it to; below it, less.
-    """
+    """CPU time received against CPU time deserved, one small chart per policy."""
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     top = max([max(row["deserved"], row["received"]) for row in rows] or [1]) or 1
@@ -179,19 +130,7 @@ def shares(rows: Sequence[dict[str, Any]]) -> alt.FacetChart:
 
 
 def heatmap(rows: Sequence[dict[str, Any]]) -> alt.LayerChart:
-    """Every policy by every metric: the mean as text, the distance from the best as shade.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        `policy`, `metric` (label), `text` (the mean, written) and `worse`, how
-        many times worse than the best policy, from 1 on.
-
-    Returns
-    -------
-    altair.LayerChart
-        White is the best of its column; the darkest is ten times worse, or more.
-    """
+    """Every policy by every metric: the mean as text, the distance from the best as shade."""
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
     base = alt.Chart(alt.Data(values=list(rows)), width=alt.Step(96), height=alt.Step(26)).encode(
@@ -312,21 +251,7 @@ def _finished(chart: Any) -> Any:
 
 
 def to_svg(chart: Any, *, has_variables: bool = False) -> str:
-    """Draw a chart.
-
-    Parameters
-    ----------
-    chart : altair.Chart
-        Any of this module's.
-    has_variables : bool, default False
-        Replace colours by variables of the page's style sheet (`--s0`, `--text`,
-        `--grid`), so that they follow light and dark.
-
-    Returns
-    -------
-    str
-        An SVG element; names in it are escaped.
-    """
+    """Draw a chart."""
     import vl_convert
 
     svg = vl_convert.vegalite_to_svg(chart.to_dict(validate=False))
@@ -338,20 +263,7 @@ def to_svg(chart: Any, *, has_variables: bool = False) -> str:
 
 
 def save(chart: Any, path: Path) -> list[Path]:
-    """Write a chart as SVG and as PDF.
-
-    Parameters
-    ----------
-    chart : altair.Chart
-        Any of this module's.
-    path : pathlib.Path
-        Where, without a suffix.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The two files.
-    """
+    """Write a chart as SVG and as PDF."""
     import vl_convert
 
     files = [path.with_name(path.name + suffix) for suffix in (".svg", ".pdf")]
@@ -362,16 +274,6 @@ def save(chart: Any, path: Path) -> list[Path]:
 
 def heading(metric: str) -> str:
     """Title of a metric's chart: its label, and which way is better.
-
-    Parameters
-    ----------
-    metric : str
-        Name in the dictionary.
-
-    Returns
-    -------
-    str
-        Such as `"Longest wait (lower is better)"`.
 
     Examples
     --------

@@ -56,27 +56,7 @@ class Intervals:
 
 
 def intervals(records: Records, *, begin_ns: int = 0, end_ns: int | None = None) -> Intervals:
-    """Cut a window out of a run.
-
-    Parameters
-    ----------
-    records : Records
-        A run that passed the consistency check.
-    begin_ns : int, default 0
-        Start of the window in nanoseconds since the run began.
-    end_ns : int, optional
-        Its end; default: the end of the run.
-
-    Returns
-    -------
-    Intervals
-        Runs of zero length are kept; waits of zero length are not.
-
-    Raises
-    ------
-    UsageError
-        If the window is empty or lies outside the run.
-    """
+    """Cut a window out of a run."""
     end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
     if not 0 <= begin_ns < end_ns:
         raise UsageError(
@@ -115,32 +95,7 @@ def draw_text(
     width: int = 100,
     nr_tasks_max: int = 40,
 ) -> str:
-    """Chart for a terminal.
-
-    Parameters
-    ----------
-    records : Records
-        A run that passed the consistency check.
-    names : mapping of int to str
-        Names of the tasks by pid.
-    begin_ns, end_ns : int
-        The window; see `intervals`.
-    width : int, default 100
-        Columns of the whole chart, at least 40.
-    nr_tasks_max : int, default 40
-        Rows; the tasks beyond are counted in the last line.
-
-    Returns
-    -------
-    str
-        Lines without colours. A full block: ran all the time; half a block: ran
-        for a part of it; a dot: waited for a CPU; blank: wanted none.
-
-    Raises
-    ------
-    UsageError
-        If the window is empty or `width` is too small.
-    """
+    """Chart for a terminal."""
     if width < 40:
         raise UsageError(f"a chart needs at least 40 columns, not {width}")
     found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
@@ -200,32 +155,7 @@ def draw_svg(
     width_px: int = 1000,
     title: str = "",
 ) -> str:
-    """Chart as SVG, for a paper or a page.
-
-    Parameters
-    ----------
-    records : Records
-        A run that passed the consistency check.
-    names : mapping of int to str
-        Names of the tasks by pid.
-    begin_ns, end_ns : int
-        The window; see `intervals`.
-    width_px : int, default 1000
-        Width of the whole chart.
-    title : str, default ""
-        Drawn on top, and read out by screen readers.
-
-    Returns
-    -------
-    str
-        An SVG document. Bars carry a tooltip with task, CPU and times; grey is
-        waiting for a CPU. At most 500 tasks.
-
-    Raises
-    ------
-    UsageError
-        If the window is empty or holds more tasks.
-    """
+    """Chart as SVG, for a paper or a page."""
     found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
     end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
     pids, nr_more = _rows(found, TASKS_MAX)

@@ -43,16 +43,6 @@ def _varint(value: int) -> bytes:
 def message(fields: Mapping[int, int | str | bytes]) -> bytes:
     """Encode a protobuf message.
 
-    Parameters
-    ----------
-    fields : mapping of int to (int, str or bytes)
-        By number: an integer from -2**63 to 2**64 - 1, a string, or an encoded message.
-
-    Returns
-    -------
-    bytes
-        In the order given.
-
     Examples
     --------
     >>> message({1: 150, 2: "ok"}).hex()
@@ -126,20 +116,7 @@ def _count_change(event: Switch | Wakeup) -> int:
 
 
 def perfetto_trace(records: Records, names: Mapping[int, str]) -> bytes:
-    """Encode a run.
-
-    Parameters
-    ----------
-    records : Records
-        The run.
-    names : mapping of int to str
-        Names of the tasks by pid.
-
-    Returns
-    -------
-    bytes
-        A file that Perfetto opens.
-    """
+    """Encode a run."""
     packets = _Packets()
     # The bits of `prev_state` have changed over time: without a release they are
     # read as before Linux 4.14, where 0x100 was not "preempted". There is no

@@ -31,22 +31,7 @@ PRIO = 120
 
 
 def task_names(names: Mapping[int, str], pid: int, cpu: int = 0) -> str:
-    """Name of a task as Linux's `comm`: at most 15 bytes, no spaces.
-
-    Parameters
-    ----------
-    names : mapping of int to str
-        Names by pid.
-    pid : int
-        The task; 0 is idle.
-    cpu : int, default 0
-        Whose idle task.
-
-    Returns
-    -------
-    str
-        Never empty.
-    """
+    """Name of a task as Linux's `comm`: at most 15 bytes, no spaces."""
     if pid == 0:
         return f"swapper/{cpu}"
     name = names.get(pid) or f"task-{pid}"
@@ -122,20 +107,7 @@ class Note:
 
 
 def linux_events(records: Records) -> Iterator[Switch | Wakeup | Note]:
-    """Walk a run in order of time.
-
-    Parameters
-    ----------
-    records : Records
-        The run. RUN and STOP must alternate on each CPU, which `metrics.consistency.check`
-        establishes.
-
-    Yields
-    ------
-    Switch or Wakeup or Note
-        A STOP and the RUN that follows it on its CPU at the same instant are
-        one switch; otherwise the idle task stands between them.
-    """
+    """Walk a run in order of time."""
     open_stop: dict[int, tuple[int, int, int | None]] = {}
     rows = records.events[["t_ns", "task", "cpu", "kind", "flags", "arg"]].tolist()
     for t_ns, task, cpu, kind, flags, arg in rows:

@@ -23,30 +23,7 @@ FORMATS = ("perfetto", "ftrace", "csv")
 
 
 def write_trace(records: Records, path: Path, *, names: Mapping[int, str], form: str = "perfetto") -> int:
-    """Write a run to a file.
-
-    Parameters
-    ----------
-    records : Records
-        The run.
-    path : str or pathlib.Path
-        Where to write; replaced if it exists.
-    names : mapping of int to str
-        Names of the tasks by pid; a task without one is called `task-PID`.
-    form : {"perfetto", "ftrace", "csv"}
-        Perfetto protobuf, the text of Linux's `trace` file, or one line per
-        record.
-
-    Returns
-    -------
-    int
-        Bytes written.
-
-    Raises
-    ------
-    UsageError
-        If `form` is none of these.
-    """
+    """Write a run to a file."""
     writers = {"perfetto": perfetto_trace, "ftrace": _ftrace_text, "csv": _csv}
     if form not in writers:
         raise UsageError(

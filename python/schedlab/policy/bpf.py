@@ -37,18 +37,7 @@ _NOISE = re.compile(r"0x[0-9a-f]+: .* (?=too many arguments)| For non-kernel use
 
 
 def find_bpf_compiler() -> str:
-    """Path of a clang that can compile for BPF.
-
-    Returns
-    -------
-    str
-        Absolute path.
-
-    Raises
-    ------
-    UnavailableError
-        If there is none; the message has the remedy.
-    """
+    """Path of a clang that can compile for BPF."""
     for name in BPF_COMPILERS:
         path = shutil.which(name)
         if path:
@@ -60,18 +49,7 @@ def find_bpf_compiler() -> str:
 
 
 def second_opinion_compiler() -> str:
-    """Path of a clang that knows BPF as Linux 6.12 has it.
-
-    Returns
-    -------
-    str
-        Absolute path.
-
-    Raises
-    ------
-    UnavailableError
-        If there is none; what that means, and the remedy.
-    """
+    """Path of a clang that knows BPF as Linux 6.12 has it."""
     for path in filter(None, map(shutil.which, BPF_COMPILERS)):
         if _knows_bpf(path, os.stat(path).st_mtime_ns):
             return path
@@ -150,20 +128,7 @@ def compile_object(path: Path, content_hash: str) -> Path:
 
 
 def check_for_linux(path: Path, content_hash: str) -> None:
-    """Have clang compile a policy for BPF, unless it has done so before.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The policy; compiles for this machine.
-    content_hash : str
-        Of the file and all that it includes.
-
-    Raises
-    ------
-    PolicyError
-        With the lines that it does not accept.
-    """
+    """Have clang compile a policy for BPF, unless it has done so before."""
     compiler = next(filter(None, map(shutil.which, BPF_COMPILERS)), None)
     if compiler is None:
         return

@@ -103,30 +103,7 @@ ENGINES = ("native", "wasm", "bpf")
 def build_policy(
     policy: Policy, values: Mapping[str, int] | None = None, *, engine: str = "native"
 ) -> BuiltPolicy:
-    """Compile a policy, or find it in the cache, and settle its knobs.
-
-    Parameters
-    ----------
-    policy : Policy
-        What `load_policy` returned.
-    values : mapping of str to int, optional
-        Knobs that differ from their defaults, checked by `parse_settings`.
-    engine : str, default "native"
-        One of `ENGINES`.
-
-    Returns
-    -------
-    BuiltPolicy
-        Ready to be loaded.
-
-    Raises
-    ------
-    PolicyError
-        If it does not compile (the compiler's messages, on the user's lines), here or,
-        where clang is there, for Linux; defines no operations, or declares a knob that it does not have.
-    UnavailableError
-        If there is no C compiler.
-    """
+    """Compile a policy, or find it in the cache, and settle its knobs."""
     if engine == "wasm":
         from .wasm_build import compile_wasm
         from .wasm_file import read_module
@@ -216,18 +193,7 @@ def _check_range(policy: Policy, knob: Knob, nr_bytes: int) -> None:
 
 @lru_cache(maxsize=1)
 def find_compiler() -> tuple[str, str]:
-    """Command and version of the C compiler.
-
-    Returns
-    -------
-    tuple of str
-        The command, and the first line it prints about its version.
-
-    Raises
-    ------
-    UnavailableError
-        If neither `$CC` nor cc, gcc, clang or clang-19 can be started.
-    """
+    """Command and version of the C compiler."""
     given = os.environ.get("CC")
     for command in [given] if given else ["cc", "gcc", "clang", "clang-19"]:
         found = shutil.which(command)
@@ -273,27 +239,7 @@ def need_compiler(policies: Iterable[Policy], engine: str = "native") -> None:
 
 
 def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
-    """Compile a policy's file, unless it came compiled or its result is cached.
-
-    Parameters
-    ----------
-    policy : Policy
-        What to compile.
-    more_flags : sequence of str, optional
-        For the compiler, after `FLAGS`.
-
-    Returns
-    -------
-    pathlib.Path
-        A shared object.
-
-    Raises
-    ------
-    PolicyError
-        With the compiler's messages.
-    UnavailableError
-        If there is no C compiler.
-    """
+    """Compile a policy's file, unless it came compiled or its result is cached."""
     if not more_flags and (brought := came_compiled(policy)):
         return brought
     if is_object(policy.path):

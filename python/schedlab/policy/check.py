@@ -133,20 +133,7 @@ def callback_names(text: str) -> dict[str, str]:
 
 
 def check_callbacks(path: Path, text: str) -> None:
-    """Hold the callbacks of a policy against `struct sched_ext_ops`.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        For messages.
-    text : str
-        Its source.
-
-    Raises
-    ------
-    PolicyError
-        At the first one that Linux would not accept, with its line.
-    """
+    """Hold the callbacks of a policy against `struct sched_ext_ops`."""
     plain = _plain(text)
     defined = {
         name: Prototype(result, _arguments(given), plain.count("\n", 0, match.start(2)) + 1)
@@ -180,23 +167,7 @@ def _licence(path: Path) -> str:
 
 
 def check_object(path: Path, text: str, compiled: Compiled) -> None:
-    """Hold what a policy calls, and its licence, against what Linux accepts.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        For messages.
-    text : str
-        Its source.
-    compiled : Compiled
-        What was made of it.
-
-    Raises
-    ------
-    PolicyError
-        If it calls what is not in `include/scx`, or its licence is missing or not
-        compatible with the GPL.
-    """
+    """Hold what a policy calls, and its licence, against what Linux accepts."""
     plain = _plain(text)
     for name in compiled.undefined():
         if name in _offered() or name in COMPILER_CALLS | KCONFIG:

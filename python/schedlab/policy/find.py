@@ -144,24 +144,7 @@ def list_policies() -> list[str]:
 
 
 def find_policy(name_or_path: str) -> Path:
-    """Find the file of a policy.
-
-    Parameters
-    ----------
-    name_or_path : str
-        A name such as `"rr"`, or the path of a C file, which contains a `/` or
-        ends in `.c`; or the path of a folder that has a scheduler of several files.
-
-    Returns
-    -------
-    pathlib.Path
-        An existing file.
-
-    Raises
-    ------
-    NotFoundError
-        If there is none; the message has the nearest name.
-    """
+    """Find the file of a policy."""
     if "/" in name_or_path or name_or_path.endswith((".c", ".bpf.o")):
         path = Path(name_or_path)
         if path.is_file():
@@ -184,19 +167,7 @@ def find_policy(name_or_path: str) -> Path:
 
 
 def policy_name(path: Path) -> str:
-    """Name of a policy.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Its file.
-
-    Returns
-    -------
-    str
-        The name of the file without `.bpf.c`; of a published scheduler, whose file is
-        `scx_NAME/src/bpf/main.bpf.c`, `scx_NAME`.
-    """
+    """Name of a policy."""
     name = re.sub(r"(\.bpf)?\.[co]$", "", path.name)
     places = [folder.name for folder in path.resolve().parents if folder.name.startswith("scx_")]
     is_inside = places and (name == "main" or f"scx_{name}" == places[0])
@@ -206,28 +177,7 @@ def policy_name(path: Path) -> str:
 
 
 def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
-    """Find a policy and read its header comment.
-
-    Parameters
-    ----------
-    name_or_path : str
-        As for `find_policy`.
-    is_inside : bool, default False
-        Whether it may not include files of other folders, as in the sandbox.
-
-    Returns
-    -------
-    Policy
-        What the file declares.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no such policy.
-    PolicyError
-        With file and line, if the file cannot be read or a declaration in its
-        header comment is malformed.
-    """
+    """Find a policy and read its header comment."""
     path = find_policy(name_or_path)
     if is_inside:
         source_files(path, is_inside=True)
@@ -359,26 +309,7 @@ def _summary(path: Path, header: list[tuple[int, str]]) -> str:
 
 
 def source_files(path: Path, *, is_inside: bool = False) -> dict[str, Path]:
-    """Find a policy's source and, transitively, the headers that it includes.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The policy's file.
-    is_inside : bool, default False
-        Whether all but the headers of include/scx are to be in the policy's folder.
-
-    Returns
-    -------
-    dict of str to pathlib.Path
-        Files by the name that they are included by; the policy itself by `""`.
-        Headers of the compiler are not among them.
-
-    Raises
-    ------
-    PolicyError
-        If one is not inside; it has not been read.
-    """
+    """Find a policy's source and, transitively, the headers that it includes."""
     found = {"": path}
     include = paths.include_folder()
     own = path.parent.resolve() if is_inside else None
@@ -419,21 +350,7 @@ def source_files(path: Path, *, is_inside: bool = False) -> dict[str, Path]:
 
 
 def own_files(path: Path) -> tuple[Path, dict[str, bytes]]:
-    """Read the files of a policy that are not schedlab's own, which are everywhere the same.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The policy's file.
-
-    Returns
-    -------
-    pathlib.Path
-        The folder that all of them are in.
-    dict of str to bytes
-        Contents by their paths below it, so that each `#include` still finds its file where
-        they are copied: the policy itself, then its headers.
-    """
+    """Read the files of a policy that are not schedlab's own, which are everywhere the same."""
     include = os.path.abspath(paths.include_folder()) + os.sep
     files = dict.fromkeys(os.path.abspath(file) for file in source_files(path).values())
     own = [Path(file) for file in files if not file.startswith(include)]
@@ -472,20 +389,7 @@ def _in_unit(text: str, unit: str) -> int:
 
 
 def show_value(knob: Knob, value: int) -> str:
-    """Write a knob's value as people do.
-
-    Parameters
-    ----------
-    knob : Knob
-        Whose value it is.
-    value : int
-        In the knob's unit.
-
-    Returns
-    -------
-    str
-        Such as `"20ms"`, `"yes"`, `"cumulative"` or `"4"`; `--set` reads it back.
-    """
+    """Write a knob's value as people do."""
     for name, its in knob.names.items():
         if its == value:
             return name
@@ -501,18 +405,7 @@ def show_value(knob: Knob, value: int) -> str:
 
 
 def show_range(knob: Knob) -> str:
-    """Write what a knob may be set to.
-
-    Parameters
-    ----------
-    knob : Knob
-        The knob.
-
-    Returns
-    -------
-    str
-        Such as `"100us .. 10s"` or `"report, xen"`.
-    """
+    """Write what a knob may be set to."""
     if knob.names:
         return ", ".join(knob.names)
     return f"{show_value(knob, knob.minimum)} .. {show_value(knob, knob.maximum)}"
@@ -524,27 +417,6 @@ def parse_settings(settings: Sequence[str], policies: Mapping[str, Policy]) -> d
     Several values with commas between them make a variant of the policy for each,
     and several such knobs one for each combination. A variant is compared like a
     policy of its own; its name shows what was set.
-
-    Parameters
-    ----------
-    settings : sequence of str
-        Such as `"mlfq.boost_ns=100ms"` or `"rr.slice_ns=1ms,10ms"`; later ones win.
-    policies : mapping of str to Policy
-        The policies of this run, by name.
-
-    Returns
-    -------
-    dict of str to Variant
-        By name: the policy's own, or such as `"rr:slice_ns=1ms"` where there are
-        several; in the order of the policies and of the values.
-
-    Raises
-    ------
-    UsageError
-        All mistakes at once, one per line: a wrong form, an unknown policy or
-        knob (with the nearest name), a value that is no number of the right
-        kind, is out of range or is given twice; more than 1,000 variants of a
-        policy.
     """
     chosen: dict[str, dict[str, list[int]]] = {name: {} for name in policies}
     problems = []
@@ -628,20 +500,6 @@ def _parse_value(knob: Knob, text: str) -> int:
 
 
 def policy_hash(policy: Policy, values: Mapping[str, int | str]) -> str:
-    """Identify what decides in a run: source, headers and knob values.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    values : mapping of str to int
-        Every knob's value, defaults included, in the knob's unit.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits. Neither the compiler nor the place of the file
-        takes part, since they do not change what the policy decides.
-    """
+    """Identify what decides in a run: source, headers and knob values."""
     content = json.dumps({"content": policy.content_hash, "knobs": dict(values)}, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()

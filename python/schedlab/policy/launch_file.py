@@ -62,38 +62,12 @@ _MAP_END = r"\}}(?=\s*{}\s*SEC\(\"\.maps\"\))"
 
 
 def launch_file(name: str, source: Path) -> Path | None:
-    """Find the launch file of a scheduler.
-
-    Parameters
-    ----------
-    name : str
-        The policy's name.
-    source : pathlib.Path
-        Its file.
-
-    Returns
-    -------
-    pathlib.Path or None
-        The one beside the source, else the one that comes with schedlab.
-    """
+    """Find the launch file of a scheduler."""
     return _find(name + SUFFIX, source)
 
 
 def launch_code(name: str, source: Path) -> Path | None:
-    """Find what of a scheduler's user half is written in C.
-
-    Parameters
-    ----------
-    name : str
-        The policy's name.
-    source : pathlib.Path
-        Its file.
-
-    Returns
-    -------
-    pathlib.Path or None
-        `NAME.launch.c`, in the same places.
-    """
+    """Find what of a scheduler's user half is written in C."""
     return _find(name + CODE_SUFFIX, source)
 
 
@@ -103,23 +77,7 @@ def _find(file: str, source: Path) -> Path | None:
 
 
 def read_launch_file(path: Path) -> dict[str, int | str]:
-    """Read the constants.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        A launch file.
-
-    Returns
-    -------
-    dict of str to int or str
-        By variable, `FLAGS_NAME`, or `CALL` with number and program; a string is one of `MACHINE`.
-
-    Raises
-    ------
-    PolicyError
-        With file, table and name of what cannot be read.
-    """
+    """Read the constants."""
     tables = _read_tables(path)
     found = {name: _read_value(path, name, value) for name, value in tables.get("rodata", {}).items()}
     for name, value in tables.get("ops", {}).items():
@@ -215,20 +173,6 @@ def for_machine(
     values: Mapping[str, int | str], n_cpus: int, topology: Mapping[str, int] | None = None
 ) -> dict[str, int]:
     """Put numbers in the place of the words for the machine.
-
-    Parameters
-    ----------
-    values : mapping of str to int or str
-        What `BuiltPolicy.launch` has.
-    n_cpus : int
-        CPUs of the machine.
-    topology : mapping of str to int, optional
-        CPUs per core (`smt`), cache (`llc`) and node (`node`); without: one cache, one node.
-
-    Returns
-    -------
-    dict of str to int
-        Values as they are written into the policy.
 
     Examples
     --------

@@ -93,38 +93,12 @@ class LinuxClass:
 
 
 def is_class(text: str) -> bool:
-    """Whether a name is meant as a class of Linux, and not as a policy of ours.
-
-    Parameters
-    ----------
-    text : str
-        What stands after `--policy`.
-
-    Returns
-    -------
-    bool
-        Whether it begins with `SCHED_`.
-    """
+    """Whether a name is meant as a class of Linux, and not as a policy of ours."""
     return text.upper().startswith("SCHED_")
 
 
 def parse_workload_class(text: str) -> LinuxClass:
     """Read the class of a workload's tasks, some of which may have one of their own.
-
-    Parameters
-    ----------
-    text : str
-        Such as `"SCHED_FIFO:10"`, or `"SCHED_OTHER+editor=SCHED_FIFO:10"`.
-
-    Returns
-    -------
-    LinuxClass
-        What it says, with `of_tasks`.
-
-    Raises
-    ------
-    UsageError
-        As `parse_class`; or if what follows a `+` is no TASK=CLASS.
 
     Examples
     --------
@@ -145,22 +119,6 @@ def parse_workload_class(text: str) -> LinuxClass:
 
 def parse_class(text: str) -> LinuxClass:
     """Read a class with its parameters.
-
-    Parameters
-    ----------
-    text : str
-        Such as `"SCHED_FIFO:10"`.
-
-    Returns
-    -------
-    LinuxClass
-        What it says.
-
-    Raises
-    ------
-    UsageError
-        If there is no such class, or a parameter is missing, not wanted or out
-        of its range.
 
     Examples
     --------
@@ -235,19 +193,7 @@ def _deadline(text: str, parameter: str) -> LinuxClass:
 
 
 def class_as_policy(linux_class: LinuxClass) -> BuiltPolicy:
-    """Make of a class what a host is handed as a policy; there is nothing to compile.
-
-    Parameters
-    ----------
-    linux_class : LinuxClass
-        What `parse_class` returned.
-
-    Returns
-    -------
-    BuiltPolicy
-        Its knobs are the class's parameters; its file is the kernel, so the hash is
-        of the class alone.
-    """
+    """Make of a class what a host is handed as a policy; there is nothing to compile."""
     digest = hashlib.sha256(f"{linux_class.name} {sorted(linux_class.settings.items())}".encode()).hexdigest()
     policy = Policy(
         name=linux_class.name,

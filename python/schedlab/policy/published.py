@@ -54,18 +54,7 @@ class Published:
 
 
 def main_file(folder: Path) -> Path | None:
-    """Find the file that a scheduler's folder is compiled from.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Such as `scheds/rust/scx_lavd`, or one with `main.bpf.c`.
-
-    Returns
-    -------
-    pathlib.Path or None
-        An existing file; None: there is none.
-    """
+    """Find the file that a scheduler's folder is compiled from."""
     build = folder / "build.rs"
     named = _MAIN.search(build.read_text("utf-8", "replace")) if build.is_file() else None
     places = [folder / named[1]] if named else []
@@ -74,18 +63,7 @@ def main_file(folder: Path) -> Path | None:
 
 
 def published(path: Path) -> Published:
-    """Find what belongs to a policy's file.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file that has its operations.
-
-    Returns
-    -------
-    Published
-        Empty for a policy of one file.
-    """
+    """Find what belongs to a policy's file."""
     path = path.absolute()
     root = next((folder for folder in path.parents if (folder / "scheds" / "include").is_dir()), None)
     if root is None:
@@ -123,20 +101,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def compiler_flags(found: Published, scratch: Path) -> list[str]:
-    """Options for the compiler of a published scheduler, natively.
-
-    Parameters
-    ----------
-    found : Published
-        What `published` returned.
-    scratch : pathlib.Path
-        An empty folder, where links are made that are missing.
-
-    Returns
-    -------
-    list of str
-        Include folders, and what upstream's own build defines; empty for other policies.
-    """
+    """Options for the compiler of a published scheduler, natively."""
     if not found.is_published:
         return []
     ours = paths.include_folder() / "published"

@@ -134,18 +134,7 @@ def environment() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def find_tools() -> Tools:
-    """Compiler and linker for WebAssembly.
-
-    Returns
-    -------
-    Tools
-        clang with wasm-ld where they are, else ziglang.
-
-    Raises
-    ------
-    UnavailableError
-        If neither is here.
-    """
+    """Compiler and linker for WebAssembly."""
     for suffix in ("-19", "", "-20", "-21"):
         compiler, linker = shutil.which(f"clang{suffix}"), shutil.which(f"wasm-ld{suffix}")
         if compiler and linker and (version := _version_of([compiler])):
@@ -224,20 +213,7 @@ def exported_names() -> list[str]:
 
 @lru_cache(maxsize=1)
 def simulator_module() -> Path:
-    """The simulator as a module: the wheel's, or one that is built from the checkout.
-
-    Returns
-    -------
-    pathlib.Path
-        A file.
-
-    Raises
-    ------
-    UnavailableError
-        If it has to be built and there is no compiler with a C library.
-    SchedlabError
-        If it does not compile.
-    """
+    """The simulator as a module: the wheel's, or one that is built from the checkout."""
     if _brought().is_file() or not paths.in_checkout():
         return _brought()
     tools = find_tools()
@@ -292,25 +268,7 @@ def _run(command: list[str]) -> None:
 
 
 def compile_wasm(policy: Policy) -> Path:
-    """Compile a policy to a module, or find it in the cache.
-
-    Parameters
-    ----------
-    policy : Policy
-        What to compile.
-
-    Returns
-    -------
-    pathlib.Path
-        A module that counts its instructions.
-
-    Raises
-    ------
-    PolicyError
-        With the compiler's messages, or what the module may not have.
-    UnavailableError
-        If there is no compiler.
-    """
+    """Compile a policy to a module, or find it in the cache."""
     tools = find_tools()
     support = paths.resource_root() / "hosts/sim/policy_wasm.c"
     key = repr((policy.content_hash, tools, POLICY_FLAGS, support.read_bytes(), _own_code()))

@@ -184,23 +184,7 @@ class Module:
 
 
 def read_module(path: Path) -> Module:
-    """Take a linked module apart.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        A file that `wasm-ld` has written.
-
-    Returns
-    -------
-    Module
-        Its parts.
-
-    Raises
-    ------
-    PolicyError
-        If it is no such module, or is cut short.
-    """
+    """Take a linked module apart."""
     try:
         return parse_module(path.read_bytes())
     except (IndexError, ValueError) as error:

@@ -198,28 +198,7 @@ def _element_functions(content: bytes) -> tuple[list[tuple[bytes, list[int]]], s
 
 
 def metered(data: bytes, names: Mapping[int, str], called_as: Mapping[int, Signature]) -> bytes:
-    """Rewrite a policy's module.
-
-    Parameters
-    ----------
-    data : bytes
-        A linked module.
-    names : dict of int to str
-        What to call functions by their index in what is counted; others are `fN`.
-    called_as : dict of int to (bytes, bytes)
-        Types of parameters and results that the simulator calls them with, where that is known: a
-        function may leave out its last arguments, and have others of a different width.
-
-    Returns
-    -------
-    bytes
-        The module that counts.
-
-    Raises
-    ------
-    PolicyError
-        If it has what a policy may not have.
-    """
+    """Rewrite a policy's module."""
     try:
         return _metered(parse_module(data), names, called_as)
     except (IndexError, ValueError) as error:

@@ -39,23 +39,7 @@ _COLUMNS = {
 
 
 def read_recorded(folder: Path) -> dict[str, Any] | None:
-    """Read what `schedlab replay` left of the run that it replayed.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Directory of the workload, below that of the runs.
-
-    Returns
-    -------
-    dict or None
-        The run, as its `run.json` had it, with its new `directory`; None where nothing is there.
-
-    Raises
-    ------
-    UsageError
-        If the file is damaged.
-    """
+    """Read what `schedlab replay` left of the run that it replayed."""
     path = folder / RECORDED / "recorded.json"
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
@@ -85,18 +69,7 @@ def is_disturbed(run: dict[str, Any]) -> bool:
 
 
 def task_tables(section: Section) -> Iterator[tuple[str, str]]:
-    """Tables by task of a recording, or of a replay and what was recorded.
-
-    Parameters
-    ----------
-    section : Section
-        The runs; of others there are no tables.
-
-    Yields
-    ------
-    tuple of (str, str)
-        Title, and HTML.
-    """
+    """Tables by task of a recording, or of a replay and what was recorded."""
     import polars as pl
 
     runs = section.at_shown_seed()

@@ -164,25 +164,7 @@ class Section:
 
 
 def read_sections(folder: Path, *, baseline: str | None = None) -> list[Section]:
-    """Read all runs of a folder.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        What `schedlab run --out` wrote.
-    baseline : str, optional
-        The policy that all others are compared with; default: as they were run.
-
-    Returns
-    -------
-    list of Section
-        In the order of the runs.
-
-    Raises
-    ------
-    NotFoundError, UsageError
-        If there is no run, no run of the baseline, or a file is damaged.
-    """
+    """Read all runs of a folder."""
     runs = read_run_folder(folder)
     policies = list(dict.fromkeys(run["policy"] for run in runs))
     if baseline is not None and baseline not in policies:
@@ -245,19 +227,7 @@ def heat_rows(section: Section) -> list[dict[str, Any]]:
 
 
 def curve(values: np.ndarray) -> list[tuple[float, float]]:
-    """Points of an empirical distribution function.
-
-    Parameters
-    ----------
-    values : numpy.ndarray of int or float, shape (n,)
-        The sample.
-
-    Returns
-    -------
-    list of (float, float)
-        Value, and the part of the sample that is at most that value; at most
-        160 points, the smallest and the largest value among them.
-    """
+    """Points of an empirical distribution function."""
     ordered = np.sort(values)
     n = len(ordered)
     if n == 0:
@@ -322,19 +292,7 @@ def _curves(section: Section, values_of: Callable[[Path], np.ndarray]) -> list[d
 
 
 def share_rows(section: Section) -> list[dict[str, Any]]:
-    """CPU time deserved and received by tasks of a name.
-
-    Parameters
-    ----------
-    section : Section
-        The runs.
-
-    Returns
-    -------
-    list of dict
-        Rows for `plots.charts.shares`, one per policy and name: means over its tasks and
-        over the seeds, as a part of all CPU time that the tasks of the run received.
-    """
+    """CPU time deserved and received by tasks of a name."""
     import polars as pl
 
     rows = []
@@ -358,19 +316,7 @@ def share_rows(section: Section) -> list[dict[str, Any]]:
 
 
 def time_charts(section: Section) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the shown seed's runs did in time.
-
-    Parameters
-    ----------
-    section : Section
-        The runs; what is missing is noted there.
-
-    Returns
-    -------
-    tuple of (list of dict, list of dict)
-        Rows for `plots.charts.fairness`, and per policy what the Gantt chart needs (see
-        `over_time.chart_of`) with `policy` and `seed`.
-    """
+    """What the shown seed's runs did in time."""
     chosen = section.at_shown_seed()
     nr_max = min(SLICES_MAX, PAGE_SLICES_MAX // max(1, len(chosen)))
     rows, charts = [], []

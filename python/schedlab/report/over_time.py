@@ -66,20 +66,7 @@ class Slices:
 
 
 def slices_of(timeline: Timeline, *, nr_max: int = SLICES_MAX) -> Slices:
-    """Cut every task's life into stretches.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        A run that passed the consistency check.
-    nr_max : int, default 250,000
-        How many stretches to keep, the earliest ones.
-
-    Returns
-    -------
-    Slices
-        Runs of zero length are kept, other stretches of zero length are not.
-    """
+    """Cut every task's life into stretches."""
     tasks, length = timeline.by_task, timeline.duration_ns
     ran = tasks.kind == Kind.RUN
     waited = timeline.is_runnable_after
@@ -108,16 +95,6 @@ def slices_of(timeline: Timeline, *, nr_max: int = SLICES_MAX) -> Slices:
 def pack_numbers(values: np.ndarray) -> bytes:
     """Write whole numbers as LEB128: seven bits a byte, the low ones first.
 
-    Parameters
-    ----------
-    values : numpy.ndarray of int, shape (n,)
-        From 0 to 2**63 - 1.
-
-    Returns
-    -------
-    bytes
-        One to nine bytes per number.
-
     Examples
     --------
     >>> pack_numbers(np.array([1, 300])).hex()
@@ -138,16 +115,6 @@ def pack_numbers(values: np.ndarray) -> bytes:
 
 def unpack_numbers(data: bytes) -> list[int]:
     """Read what `pack_numbers` wrote.
-
-    Parameters
-    ----------
-    data : bytes
-        Any number of LEB128 numbers.
-
-    Returns
-    -------
-    list of int
-        The numbers.
 
     Examples
     --------
@@ -190,18 +157,7 @@ def pack_slices(slices: Slices) -> str:
 
 
 def unpack_slices(text: str) -> list[tuple[int, int, int, int, int, int]]:
-    """Read what `pack_slices` wrote.
-
-    Parameters
-    ----------
-    text : str
-        Base64.
-
-    Returns
-    -------
-    list of tuple of int
-        `(pid, begin_ns, end_ns, state, reason, cpu)` of each slice.
-    """
+    """Read what `pack_slices` wrote."""
     numbers = unpack_numbers(zlib.decompress(base64.b64decode(text)))
     nr = numbers[0]
     pids, counts = numbers[1 : 1 + nr], numbers[1 + nr : 1 + 2 * nr]
@@ -222,23 +178,6 @@ def weights_of(folder: Path, run: dict[str, Any]) -> np.ndarray:
     """Weights of a run's tasks, from the program that `schedlab run` left beside it.
 
     A recording of Linux has no program, but its tasks' priorities.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Directory of the run.
-    run : dict
-        As `schedlab run --json` lists it.
-
-    Returns
-    -------
-    numpy.ndarray of int, shape (n_program_tasks,)
-        Weight of the task with pid i + 1.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the program is gone; equal weights in its stead would be a wrong answer.
     """
     if not run["program_hash"] and run.get("tasks"):
         return np.array([layout.weight_of_priority(task["priority"]) for task in run["tasks"]], np.int64)
@@ -255,21 +194,6 @@ def fairness_so_far(
     timeline: Timeline, *, weight: ArrayLike | None = None, nr_steps: int
 ) -> list[tuple[int, float]]:
     """Fairness from the start of a run up to each of some moments.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        A run that passed the consistency check.
-    weight : array_like of int, shape (n_program_tasks,), optional
-        Weight of the task with pid i + 1; default: all equal.
-    nr_steps : int
-        How many moments, the last at the end of the run.
-
-    Returns
-    -------
-    list of (int, float)
-        Time in nanoseconds and Jain's index, of the moments at which it is
-        defined.
 
     Notes
     -----
@@ -310,23 +234,7 @@ def _by_pid(pids: np.ndarray, pid: np.ndarray, amount: np.ndarray) -> np.ndarray
 
 
 def chart_of(timeline: Timeline, names: Mapping[int, str], *, nr_max: int) -> dict[str, Any]:
-    """All that the page's Gantt chart needs of one run.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        A run that passed the consistency check.
-    names : mapping of int to str
-        Names of tasks by pid.
-    nr_max : int
-        How many slices to keep.
-
-    Returns
-    -------
-    dict
-        `end_ns`, `shown_until_ns`, `cpus`, `nr_slices`, `names` (pid to name)
-        and `packed`, the text of `pack_slices`.
-    """
+    """All that the page's Gantt chart needs of one run."""
     slices = slices_of(timeline, nr_max=nr_max)
     return {
         "end_ns": timeline.records.end_ns,

@@ -51,18 +51,6 @@ def prose(text: str) -> str:
 def nr(count: int, word: str) -> str:
     """Write a count with its noun.
 
-    Parameters
-    ----------
-    count : int
-        How many.
-    word : str
-        Of what, one of them.
-
-    Returns
-    -------
-    str
-        Plain text.
-
     Examples
     --------
     >>> nr(1, "seed"), nr(1200, "run")
@@ -75,18 +63,7 @@ def nr(count: int, word: str) -> str:
 
 
 def verdict(sections: Sequence[Section]) -> str:
-    """Say first whether the numbers may be believed: consistency, failures, warnings, notes.
-
-    Parameters
-    ----------
-    sections : sequence of Section
-        All of the page.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Say first whether the numbers may be believed: consistency, failures, warnings, notes."""
     total = sum(len(s.runs) for s in sections)
     failed = [run for s in sections for run in s.failed]
     good = total - len(failed)
@@ -178,18 +155,7 @@ def _places(names: Sequence[str]) -> str:
 
 
 def setting(section: Section) -> str:
-    """What was run, in a sentence.
-
-    Parameters
-    ----------
-    section : Section
-        The runs.
-
-    Returns
-    -------
-    str
-        Plain text.
-    """
+    """What was run, in a sentence."""
     runs = [run for runs in section.good.values() for run in runs]
     host = HOSTS.get(section.host, section.host)
     total, good = len(section.policies), len(section.good)
@@ -215,22 +181,7 @@ def setting(section: Section) -> str:
 
 
 def table(section: Section, names: Sequence[str], *, caption: str) -> str:
-    """One row per policy, one column per metric: the mean, and its interval below.
-
-    Parameters
-    ----------
-    section : Section
-        The runs.
-    names : sequence of str
-        Metrics.
-    caption : str
-        Plain text above the table.
-
-    Returns
-    -------
-    str
-        HTML; each cell carries the unrounded mean as `data-mean`.
-    """
+    """One row per policy, one column per metric: the mean, and its interval below."""
     heads = "".join(
         f'<th scope="col" title="{escape(DICTIONARY[n].formula)}">{escape(_heading(n))}</th>' for n in names
     )
@@ -324,20 +275,7 @@ def figure(svg: str, *, key: str, title: str, text: str = "", label: str = "", i
 
 
 def gantt(charts: Sequence[dict[str, Any]], key: str) -> str:
-    """The Gantt viewer of a section: controls, two lanes, data.
-
-    Parameters
-    ----------
-    charts : sequence of dict
-        Of `data.time_charts`.
-    key : str
-        Unique in the page; a word.
-
-    Returns
-    -------
-    str
-        HTML; empty without charts.
-    """
+    """The Gantt viewer of a section: controls, two lanes, data."""
     if not charts:
         return ""
     metas = [{k: v for k, v in chart.items() if k != "packed"} for chart in charts]
@@ -381,20 +319,7 @@ With the keyboard, in a chart: <kbd>&#8592;</kbd> <kbd>&#8594;</kbd> move, <kbd>
 
 
 def provenance(section: Section, shown: set[str]) -> str:
-    """What is needed to repeat the runs: the command, every option, knobs, each policy's source.
-
-    Parameters
-    ----------
-    section : Section
-        The runs.
-    shown : set of str
-        Hashes of the sources that stand further up in the page; added to.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """What is needed to repeat the runs: the command, every option, knobs, each policy's source."""
     first = section.runs[0]
     environment = "; ".join(f"{k} {v}" for k, v in first.get("environment", {}).items() if v)
     facts = [("command", first["command_line"])] if first.get("command_line") else []

@@ -83,34 +83,7 @@ def write_report(
     workload: str | None = None,
     baseline: str | None = None,
 ) -> Report:
-    """Write the page of a folder of runs.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        What `schedlab run --out` wrote, or a part of it.
-    out : pathlib.Path
-        The HTML file to write.
-    figures : pathlib.Path, optional
-        Folder for the charts as SVG and PDF; made where needed.
-    workload : str, optional
-        Only this one; default: all.
-    baseline : str, optional
-        The policy that all others are compared with; default: as they were run.
-
-    Returns
-    -------
-    Report
-        What was written.
-
-    Raises
-    ------
-    NotFoundError, UsageError
-        If there is no run in `folder`, a file is damaged, or `out` or `figures`
-        cannot be written.
-    UnavailableError
-        If `figures` are asked for and nothing that draws is installed.
-    """
+    """Write the page of a folder of runs."""
     lacking = why_no_charts()
     if figures is not None and lacking:
         raise UnavailableError(f"--figures {figures}: {lacking}")
@@ -139,20 +112,7 @@ def write_report(
 
 
 def drawings(section: Section, fairness_rows: Sequence[dict[str, Any]]) -> Iterator[Drawing]:
-    """Make the charts of a section.
-
-    Parameters
-    ----------
-    section : Section
-        The runs.
-    fairness_rows : sequence of dict
-        Of `data.time_charts`.
-
-    Yields
-    ------
-    Drawing
-        In the order of the page; charts without data are left out.
-    """
+    """Make the charts of a section."""
     from ..plots import charts as plots
 
     if rows := heat_rows(section):

@@ -168,23 +168,7 @@ class Audit:
 
 
 def audit_report(folder: Path) -> Audit:
-    """Hold a report against its own tables.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        `experiments/report-N`, with `audit.toml` and `published/`.
-
-    Returns
-    -------
-    Audit
-        A finding per check and place.
-
-    Raises
-    ------
-    SpecError
-        With the place of what `audit.toml` says wrong.
-    """
+    """Hold a report against its own tables."""
     path = folder / AUDIT_FILE
     number = int(folder.name.rpartition("-")[2])
     try:
@@ -227,18 +211,7 @@ def audit_report(folder: Path) -> Audit:
 
 
 def mean_groups(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read which tables are means of which.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        `experiments/report-N`.
-
-    Returns
-    -------
-    dict of str to dict
-        The `[[groups]]` of its `audit.toml`, by the table that holds the means.
-    """
+    """Read which tables are means of which."""
     spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
     return {entry["table"]: entry for entry in spec.get("groups", [])}
 
@@ -246,22 +219,7 @@ def mean_groups(folder: Path) -> dict[str, dict[str, Any]]:
 def samples_behind(
     groups: Mapping[str, dict[str, Any]], tables: Mapping[str, Table], formula: str
 ) -> list[float]:
-    """Find the rows that a published mean was computed from.
-
-    Parameters
-    ----------
-    groups : mapping of str to dict
-        What `mean_groups` returned.
-    tables : mapping of str to Table
-        The report's own.
-    formula : str
-        A cell, such as `means["FIFO", "cpu", 5, "wall_s"]`.
-
-    Returns
-    -------
-    list of float
-        In the cell's unit; empty where the report does not publish them.
-    """
+    """Find the rows that a published mean was computed from."""
     cell = Formula(formula).cell
     return _behind(groups, tables, *cell) if cell and cell[0] in groups else []
 

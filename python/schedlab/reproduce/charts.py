@@ -60,20 +60,6 @@ class Axis:
 def axes(values: Mapping[str, Sequence[float]], *, is_log: bool, is_shared: bool) -> dict[str, Axis]:
     """Choose the axis of each source.
 
-    Parameters
-    ----------
-    values : mapping of str to sequence of float
-        All that is drawn, by source.
-    is_log : bool
-        Whether a logarithmic axis is asked for.
-    is_shared : bool
-        Whether all sources must have one axis.
-
-    Returns
-    -------
-    dict of str to Axis
-        By source; all the same where the greatest values are near each other.
-
     Examples
     --------
     >>> axes({"a": [1, 3], "b": [2]}, is_log=False, is_shared=False)["b"].high
@@ -210,24 +196,7 @@ def _colour(index: int) -> str:
 
 
 def boxes(rows: Sequence[dict[str, Any]], axis: Axis, *, names: Sequence[str], unit: str) -> Any:
-    """Draw the distributions of one source as boxes.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        `row`, and `low`, `q1`, `median`, `q3`, `high`.
-    axis : Axis
-        Of the values.
-    names : sequence of str
-        Of all rows, in their order.
-    unit : str
-        Title of the axis.
-
-    Returns
-    -------
-    altair.Chart
-        Boxes span the quartiles, whiskers the extremes.
-    """
+    """Draw the distributions of one source as boxes."""
     scale = alt.Scale(domain=[axis.low, axis.high], nice=True)
     base = alt.Chart(alt.Data(values=list(rows)), width=WIDTH_PX, height=alt.Step(BOX_PX)).encode(
         y=alt.Y("row:N", sort=list(names), title=None, scale=alt.Scale(domain=list(names)))

@@ -76,19 +76,7 @@ class Decision:
     resolution: float = 0.0
 
     def as_json(self, report: int) -> dict[str, Any]:
-        """One entry of `--json`.
-
-        Parameters
-        ----------
-        report : int
-            1 to 5.
-
-        Returns
-        -------
-        dict
-            `published`, `ours` and `interval` are numbers in the unit of the
-            claim, or None; `run` is a run's directory, `runs` are all.
-        """
+        """One entry of `--json`."""
         directories = list(self.sample.directories) if self.sample else []
         has_interval = self.ours is not None and self.ours.method != "single"
         return {
@@ -108,25 +96,7 @@ class Decision:
 
 
 def published_value(claim: Claim, tables: Mapping[str, Table]) -> Range | None:
-    """What a claim's published figure may have been before it was rounded.
-
-    Parameters
-    ----------
-    claim : Claim
-        The claim.
-    tables : mapping of str to Table
-        The report's own.
-
-    Returns
-    -------
-    Range or None
-        None where the report gives no figure.
-
-    Raises
-    ------
-    ValueError
-        If the formula means nothing.
-    """
+    """What a claim's published figure may have been before it was rounded."""
     if not claim.published:
         return None
     try:
@@ -136,20 +106,7 @@ def published_value(claim: Claim, tables: Mapping[str, Table]) -> Range | None:
 
 
 def side_of(claim: Claim, published: Range | None) -> str:
-    """Which way a claim points.
-
-    Parameters
-    ----------
-    claim : Claim
-        The claim; what it says counts first.
-    published : Range or None
-        Its figure.
-
-    Returns
-    -------
-    str
-        `"above"`, `"below"` or `"equal"`, against its `null`; empty without one.
-    """
+    """Which way a claim points."""
     if claim.null is None:
         return ""
     return claim.says or _figure_side(claim, published)
@@ -167,18 +124,6 @@ def _figure_side(claim: Claim, published: Range | None) -> str:
 def contradicts_itself(claim: Claim, published: Range | None) -> bool:
     """Whether the report's text says one thing and its own figure another.
 
-    Parameters
-    ----------
-    claim : Claim
-        The claim.
-    published : Range or None
-        Its figure.
-
-    Returns
-    -------
-    bool
-        False where one of them is missing.
-
     Examples
     --------
     >>> claim = Claim("c", "", "", "", None, (), null=1.0, says="below")
@@ -194,22 +139,6 @@ def contradicts_itself(claim: Claim, published: Range | None) -> bool:
 
 def decide(claim: Claim, published: Range | None, ours: Interval, resolution: float = 0.0) -> tuple[str, str]:
     """Decide a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        With its test.
-    published : Range or None
-        Its figure.
-    ours : Interval
-        What we measured, in the same unit.
-    resolution : float, default 0
-        Smallest step of the report's instrument, in the same unit; 0: not stated.
-
-    Returns
-    -------
-    tuple of (str, str)
-        One of `VERDICTS`, and the reason.
 
     Examples
     --------
@@ -349,18 +278,7 @@ def _reaches(claim: Claim, published: Range, ours: Interval, resolution: float =
 
 
 def rule_text(claim: Claim) -> str:
-    """Say what decides a claim, for those who would decide it otherwise.
-
-    Parameters
-    ----------
-    claim : Claim
-        The claim.
-
-    Returns
-    -------
-    str
-        The rule in words.
-    """
+    """Say what decides a claim, for those who would decide it otherwise."""
     if claim.lacks:
         return ""
     near = f"the whole interval within {claim.within:.0%} of the figure"
@@ -374,22 +292,7 @@ def rule_text(claim: Claim) -> str:
 
 
 def decide_all(claims: Sequence[Claim], tables: Mapping[str, Table], samples: Samples) -> list[Decision]:
-    """Decide every claim on every set of runs that it names.
-
-    Parameters
-    ----------
-    claims : iterable of Claim
-        In their order.
-    tables : mapping of str to Table
-        The report's own.
-    samples : Samples
-        What was run; sets that were left out are not in it.
-
-    Returns
-    -------
-    list of Decision
-        One per claim and set that was run; one for a claim that lacks something.
-    """
+    """Decide every claim on every set of runs that it names."""
     decisions = []
     for claim in claims:
         published = published_value(claim, tables)
@@ -418,54 +321,14 @@ def _decide_on(claim: Claim, on: str, published: Range | None, samples: Samples)
 
 
 def resolution_on(claim: Claim, on: str, samples: Samples) -> float:
-    """Smallest step of the report's instrument, in the unit of a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        The claim.
-    on : str
-        The set of runs that an expression is evaluated on.
-    samples : Samples
-        What was run.
-
-    Returns
-    -------
-    float
-        The largest of all seeds; 0 where the claim states none.
-
-    Raises
-    ------
-    MissingError
-        If an expression has no number.
-    """
+    """Smallest step of the report's instrument, in the unit of a claim."""
     if not isinstance(claim.resolution, Measure):
         return claim.resolution
     return max(measure_on(claim.resolution, on, samples).values)
 
 
 def measure_on(measure: Measure, on: str, samples: Samples) -> Sample:
-    """Compute an expression where `run` stands for a set of runs.
-
-    Parameters
-    ----------
-    measure : Measure
-        The expression.
-    on : str
-        The set.
-    samples : Samples
-        What was run.
-
-    Returns
-    -------
-    Sample
-        Seed by seed.
-
-    Raises
-    ------
-    MissingError
-        If a number is missing, with the reason.
-    """
+    """Compute an expression where `run` stands for a set of runs."""
 
     def look_up(name: str, keys: tuple[str, ...]) -> Any:
         name = on if name == HERE else name

@@ -32,19 +32,7 @@ _LARGE = {"host_answer", "environment"}
 
 
 def save_finished(done: Done, size: Size, out: Path, *, today: date) -> None:
-    """Write down a set that was run; not one whose host is not here.
-
-    Parameters
-    ----------
-    done : Done
-        The set.
-    size : Size
-        How much of it was run.
-    out : pathlib.Path
-        Folder of the report's runs.
-    today : datetime.date
-        When.
-    """
+    """Write down a set that was run; not one whose host is not here."""
     if done.problem or not done.nr_runs:
         return
     content = {
@@ -56,20 +44,7 @@ def save_finished(done: Done, size: Size, out: Path, *, today: date) -> None:
 
 
 def load_finished(runs: Runs, out: Path) -> tuple[Done, Size, str] | None:
-    """Read back a set that an earlier call has finished.
-
-    Parameters
-    ----------
-    runs : Runs
-        The set as the experiment has it now.
-    out : pathlib.Path
-        Folder of the report's runs.
-
-    Returns
-    -------
-    tuple of (Done, Size, str) or None
-        With the day it was made on; None where there is none, or another one.
-    """
+    """Read back a set that an earlier call has finished."""
     try:
         content = json.loads((out / runs.name / SET_FILE).read_text(encoding="utf-8"))
         if content["set"] != _identity(runs):

@@ -51,20 +51,6 @@ class Fit:
 def fit(experiment: Experiment, tables: Mapping[str, Table], samples: Samples) -> list[Fit]:
     """Measure how near each candidate comes to the published tables.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        Its `candidates` are compared, on the tables that all of them are drawn in.
-    tables : mapping of str to Table
-        The report's own.
-    samples : Samples
-        What was run; candidates that were left out are not in it.
-
-    Returns
-    -------
-    list of Fit
-        The nearest first; empty where no candidate was run or no cell is common to all.
-
     Notes
     -----
     A cell counts if it is above 0 in the report and in the mean over the seeds of every

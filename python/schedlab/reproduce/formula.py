@@ -176,23 +176,7 @@ class Measure:
         return self._names[name], keys
 
     def sample(self, look_up: Callable[[str, tuple[str, ...]], Cell]) -> Sample:
-        """Compute it for every seed.
-
-        Parameters
-        ----------
-        look_up : callable
-            Given the name of a set, or `"run"`, and a cell's keys, returns its numbers.
-
-        Returns
-        -------
-        Sample
-            Over the seeds that all cells have.
-
-        Raises
-        ------
-        MissingError
-            If a cell has no numbers, no seed has all, or a result is not finite.
-        """
+        """Compute it for every seed."""
         cells = {cell: look_up(*cell) for cell in dict.fromkeys(self.cells)}
         common = set.intersection(*({*cell.values} for cell in cells.values()))
         every = set.union(*({*cell.values} for cell in cells.values()))

@@ -46,18 +46,7 @@ SHORT = {DIRECTION: "direction only", FAILS: "does not", UNDECIDABLE: "not decid
 
 
 def page_text(made: Reproduction) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    made : Reproduction
-        A report, reproduced.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Write the page."""
     from .. import __version__
 
     folder = files("schedlab") / "report" / "page"

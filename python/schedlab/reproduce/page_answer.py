@@ -26,18 +26,7 @@ from .text import count_sentences, number_text
 
 
 def answer_section(made: Reproduction) -> str:
-    """Answer, picture, what is good and what to change.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The report, with its runs.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Answer, picture, what is good and what to change."""
     sentences, nr_missing = sentences_of(made, "answer")
     said = "".join(f"<p>{page.prose(sentence)}</p>" for sentence in sentences or count_sentences(made))
     if nr_missing:
@@ -59,20 +48,7 @@ def answer_section(made: Reproduction) -> str:
 
 
 def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict[str, Any]]]:
-    """Compute the bars of the picture.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The report, with its runs.
-    picture : Picture
-        What is drawn.
-
-    Returns
-    -------
-    dict of str to list of dict
-        By source, `draw.PUBLISHED` first: cells as `charts.panel` draws them.
-    """
+    """Compute the bars of the picture."""
     found: dict[str, list[dict[str, Any]]] = {}
     for bar in picture.bars:
         if bar.published:

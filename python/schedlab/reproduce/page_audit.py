@@ -25,18 +25,7 @@ MANY = 3
 
 
 def audit_section(made: Reproduction) -> str:
-    """What does not follow from the report's own rows, by kind of check; the rest on demand.
-
-    Parameters
-    ----------
-    made : Reproduction
-        With its audit.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """What does not follow from the report's own rows, by kind of check; the rest on demand."""
     audit = made.audit
     right = [finding for finding in audit.findings if finding.follows]
     text = (
@@ -130,20 +119,7 @@ def _note(text: str) -> str:
 
 
 def place_text(finding: Finding, tables: dict[str, Table]) -> str:
-    """Say where a finding is, with the names of numbers.
-
-    Parameters
-    ----------
-    finding : Finding
-        One of an audit.
-    tables : dict of str to Table
-        The report's own.
-
-    Returns
-    -------
-    str
-        Such as `"appendix A, FIFO, cpu, processes 5, run 3"`.
-    """
+    """Say where a finding is, with the names of numbers."""
     if not finding.key:
         return finding.where
     words = [
@@ -166,18 +142,7 @@ def _recomputed(finding: Finding) -> str:
 
 
 def rows_section(made: Reproduction) -> str:
-    """All tables of the report as it prints them, to be unfolded.
-
-    Parameters
-    ----------
-    made : Reproduction
-        With its tables.
-
-    Returns
-    -------
-    str
-        HTML; rows that an audit found something in are marked, and say what.
-    """
+    """All tables of the report as it prints them, to be unfolded."""
     doubts: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for finding in made.audit.wrong:
         if finding.key:

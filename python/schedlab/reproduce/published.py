@@ -78,23 +78,6 @@ class Range:
 def published_range(text: str, *, rounding: str = "nearest") -> Range:
     """What a printed number may have been before it was rounded.
 
-    Parameters
-    ----------
-    text : str
-        As printed, without its unit.
-    rounding : str, default "nearest"
-        `"nearest"`; `"down"` where a program cuts digits off; `"any"`.
-
-    Returns
-    -------
-    Range
-        In the unit of the text; not below 0 where no sign is printed.
-
-    Raises
-    ------
-    ValueError
-        If it is no number, or there is no such rounding.
-
     Examples
     --------
     >>> published_range("1.26")
@@ -147,25 +130,7 @@ class Table:
 
 
 def read_table(folder: Path, entry: Mapping[str, Any]) -> Table:
-    """Read a published table.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where its CSV file is.
-    entry : mapping
-        `name`, `keys`, and `exact`, the columns that are counts.
-
-    Returns
-    -------
-    Table
-        Its cells as printed.
-
-    Raises
-    ------
-    ValueError
-        If two rows have one key.
-    """
+    """Read a published table."""
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     with open(folder / f"{entry['name']}.csv", newline="", encoding="utf-8") as file:
         for line in csv.DictReader(file):
@@ -251,20 +216,7 @@ class Formula:
             raise ValueError(f"'{text}' is no formula: {error.msg}") from error
 
     def value(self, tables: Mapping[str, Table], row: Mapping[str, Range] | None = None) -> Range:
-        """The formula's value.
-
-        Parameters
-        ----------
-        tables : mapping of str to Table
-            What names before `[` mean.
-        row : mapping of str to Range, optional
-            What other names mean.
-
-        Returns
-        -------
-        Range
-            With all that rounding leaves open.
-        """
+        """The formula's value."""
         return self._value(self._tree, tables, row or {})
 
     @property
@@ -316,21 +268,7 @@ class Formula:
         return isinstance(self._tree, ast.Compare | ast.BoolOp)
 
     def compared(self, tables: Mapping[str, Table], row: Mapping[str, Range] | None = None) -> str:
-        """Write a comparison with its numbers in place of its cells.
-
-        Parameters
-        ----------
-        tables : mapping of str to Table
-            What names before `[` mean.
-        row : mapping of str to Range, optional
-            What other names mean.
-
-        Returns
-        -------
-        str
-            Such as `"MLFQ 0.01899 < RR 0.01236, Lottery 2.120"`: each cell as printed, with
-            what tells it from the others.
-        """
+        """Write a comparison with its numbers in place of its cells."""
         cells = [
             cell
             for node in ast.walk(self._tree)

@@ -70,22 +70,7 @@ class Row:
 
 
 def write_replication(made: Sequence[Reproduction], path: Path, *, today: date) -> None:
-    """Put reports that were reproduced into the page.
-
-    Parameters
-    ----------
-    made : sequence of Reproduction
-        The reports.
-    path : pathlib.Path
-        The page; made where it is missing.
-    today : datetime.date
-        When it was made.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be written.
-    """
+    """Put reports that were reproduced into the page."""
     text = path.read_text(encoding="utf-8") if path.is_file() else HEAD
     for each in made:
         number = each.experiment.report
@@ -118,18 +103,7 @@ def _in_order(text: str) -> str:
 
 
 def summary_text(made: Reproduction) -> str:
-    """Write what a report's main conclusion came to, and why, with its counts.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The report.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Write what a report's main conclusion came to, and why, with its counts."""
     experiment = made.experiment
     sentences = sentences_of(made, "main")[0] or sentences_of(made, "answer")[0][:2]
     on = (
@@ -145,20 +119,7 @@ def summary_text(made: Reproduction) -> str:
 
 
 def section_text(made: Reproduction, *, today: date) -> str:
-    """Write the section of a report.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The report.
-    today : datetime.date
-        When it was made.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Write the section of a report."""
     experiment, audit = made.experiment, made.audit
     titles = "; ".join(
         f"`{name}` is {runs.title}" for name, runs in experiment.runs.items() if name in made.samples.done
@@ -209,23 +170,7 @@ def step_text(decision: Decision) -> str:
 
 
 def read_replication(path: Path) -> list[Row]:
-    """Read the rows of the page.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The page.
-
-    Returns
-    -------
-    list of Row
-        In their order.
-
-    Raises
-    ------
-    UsageError
-        If a row is damaged.
-    """
+    """Read the rows of the page."""
     rows, report = [], 0
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if match := re.fullmatch(r"<!-- report (\d+) -->", line):

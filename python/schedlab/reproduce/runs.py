@@ -69,36 +69,7 @@ def do_runs(
     on_start: Callable[[int], None] | None = None,
     on_result: Callable[[dict[str, Any]], None] | None = None,
 ) -> Done:
-    """Do a set of runs.
-
-    Parameters
-    ----------
-    runs : Runs
-        The set.
-    size : Size
-        How much of it.
-    out : pathlib.Path
-        Folder of the experiment's runs.
-    needed : collection of (str, str), optional
-        Workloads and policies, as the experiment calls them, that something asks
-        for; default: all combinations. A program does all of its work anyway.
-    on_start : callable, optional
-        Called with the number of runs that are still to be done, once per policy.
-    on_result : callable, optional
-        Called with each run when it is done.
-
-    Returns
-    -------
-    Done
-        Every run, failed ones included; without any where the host cannot be used.
-
-    Raises
-    ------
-    Interrupted
-        After Ctrl-C.
-    UsageError, SpecError
-        If a workload, policy or option is wrong.
-    """
+    """Do a set of runs."""
     done = Done(runs)
     started = time.monotonic()
 
@@ -121,45 +92,13 @@ def do_runs(
 
 
 def workload_of(text: str, runs: Runs, size: Size) -> str:
-    """Put the scaled numbers into a workload's name.
-
-    Parameters
-    ----------
-    text : str
-        Such as `"report-4/pi:compute={compute}ms"`.
-    runs : Runs
-        With `scaled`.
-    size : Size
-        With `scale`.
-
-    Returns
-    -------
-    str
-        As `schedlab run` takes it.
-    """
+    """Put the scaled numbers into a workload's name."""
     numbers = {name: max(1, round(value * size.scale)) for name, value in runs.scaled.items()}
     return re.sub(r"\{(\w+)\}", lambda match: str(numbers.get(match[1], match[0])), text)
 
 
 def plan_of(runs: Runs, size: Size, out: Path, label: str) -> Plan:
-    """Write down the runs under one policy as `schedlab run` would.
-
-    Parameters
-    ----------
-    runs : Runs
-        The set.
-    size : Size
-        How much of it.
-    out : pathlib.Path
-        Folder of the experiment's runs.
-    label : str
-        The policy, as the experiment calls it.
-
-    Returns
-    -------
-    Plan
-        For `run_plan`.
-    """
+    """Write down the runs under one policy as `schedlab run` would."""
     policy, *knobs = runs.policies[label].split()
     name = Path(policy).name.removesuffix(".bpf.c")
     return Plan(
@@ -228,20 +167,7 @@ def _is_repeatable(runs: Runs) -> bool:
 
 
 def known_run(ready: Ready, case: Case) -> dict[str, Any] | None:
-    """Find a run that an earlier call has done.
-
-    Parameters
-    ----------
-    ready : Ready
-        What the runs of the plan share.
-    case : Case
-        The run.
-
-    Returns
-    -------
-    dict or None
-        The run, as `--json` lists it; None if it has to be done.
-    """
+    """Find a run that an earlier call has done."""
     directory = directory_of(ready.plan, case)
     built = ready.built[case.policy_name]
     try:
@@ -494,16 +420,6 @@ def _numbers(policy: str, knobs: list[str]) -> list[str]:
 
 def read_samples(console: str) -> list[dict[str, str]]:
     """Read lines of `WORD name=VALUE ...`, as programs print them with `--raw`.
-
-    Parameters
-    ----------
-    console : str
-        All that a machine printed.
-
-    Returns
-    -------
-    list of dict of str to str
-        The values by name; lines that have no `name` and `run` are left out.
 
     Examples
     --------

@@ -80,23 +80,7 @@ class Done:
         return sum(map(len, self.found.values()))
 
     def good(self, workload: str, policy: str) -> list[dict[str, Any]]:
-        """Good runs of a workload under a policy.
-
-        Parameters
-        ----------
-        workload, policy : str
-            As the experiment calls them.
-
-        Returns
-        -------
-        list of dict
-            At least one.
-
-        Raises
-        ------
-        MissingError
-            With the reason.
-        """
+        """Good runs of a workload under a policy."""
         if self.problem:
             raise MissingError(self.problem)
         runs = self.found.get((workload, policy))
@@ -124,54 +108,14 @@ class Samples:
         self.done = done
 
     def look_up(self, name: str, keys: tuple[str, ...]) -> Cell:
-        """Find the numbers of a cell.
-
-        Parameters
-        ----------
-        name : str
-            Of the set of runs.
-        keys : tuple of str
-            Workload, policy, metric and, of tasks, a pattern of their names.
-
-        Returns
-        -------
-        Cell
-            By seed.
-
-        Raises
-        ------
-        MissingError
-            If there are none.
-        """
+        """Find the numbers of a cell."""
         workload, policy, metric, *pattern = keys
         runs = self.done[name].good(workload, policy)
         values = {run["seed"]: _number(run, metric, pattern[0] if pattern else "*") for run in runs}
         return Cell(values, {run["seed"]: run["directory"] for run in runs})
 
     def all_values(self, name: str, workload: str, policy: str, column: str, pattern: str) -> np.ndarray:
-        """Return a column of all tasks of all seeds, for a box plot.
-
-        Parameters
-        ----------
-        name : str
-            Of the set of runs.
-        workload, policy : str
-            As the experiment calls them.
-        column : str
-            Of tasks.parquet.
-        pattern : str
-            Names of tasks.
-
-        Returns
-        -------
-        numpy.ndarray of float64, shape (n_tasks,)
-            In the column's unit.
-
-        Raises
-        ------
-        MissingError
-            If there are none.
-        """
+        """Return a column of all tasks of all seeds, for a box plot."""
         runs = self.done[name].good(workload, policy)
         return np.concatenate([_of_tasks(run["directory"], column, pattern) for run in runs])
 

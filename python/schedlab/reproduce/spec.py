@@ -332,23 +332,7 @@ class _Entry:
 
 
 def read_experiment(folder: Path) -> Experiment:
-    """Read a report's experiment and its claims.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        `experiments/report-N`.
-
-    Returns
-    -------
-    Experiment
-        All of it.
-
-    Raises
-    ------
-    SpecError
-        With every mistake in both files.
-    """
+    """Read a report's experiment and its claims."""
     faults: list[SpecFault] = []
     file = folder / EXPERIMENT_FILE
     spec, claims = _load(file), _load(folder / CLAIMS_FILE)
@@ -658,18 +642,6 @@ def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs], names: tup
 
 def fill(text: str, row: str, column: str) -> str:
     """Put a row and a column into an expression.
-
-    Parameters
-    ----------
-    text : str
-        With `{row}` and `{column}`.
-    row, column : str
-        What they stand for.
-
-    Returns
-    -------
-    str
-        The expression of one cell.
 
     Examples
     --------

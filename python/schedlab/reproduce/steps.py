@@ -44,37 +44,7 @@ def reproduce_report(
     on_result: Callable[[dict[str, Any]], None] | None = None,
     on_done: Callable[[Done], None] | None = None,
 ) -> Reproduction:
-    """Reproduce a report.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        `experiments/report-N`.
-    wanted : Wanted
-        How much, and where.
-    on_set : callable, optional
-        Called with each set of runs before it is done.
-    on_start : callable, optional
-        Called with the number of runs before each part of a set.
-    on_result : callable, optional
-        Called with each run.
-    on_done : callable, optional
-        Called with each set when it is done.
-
-    Returns
-    -------
-    Reproduction
-        All of it; page and JSON are written.
-
-    Raises
-    ------
-    SpecError
-        If a file of the experiment is wrong; nothing has run then.
-    UsageError
-        If a host has no part in it, or `out` cannot be written.
-    runs.Interrupted
-        After Ctrl-C; the same call goes on from there.
-    """
+    """Reproduce a report."""
     # What is wrong with a file, or with the folder, is said before hours go into runs.
     experiment, audit = read_experiment(folder), audit_report(folder)
     tables = published_tables(folder)
@@ -124,20 +94,7 @@ def reproduce_report(
 
 
 def check_published(experiment: Experiment, tables: Mapping[str, Table]) -> None:
-    """See that each claim's published figure is one.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        With its claims.
-    tables : mapping of str to Table
-        The report's own.
-
-    Raises
-    ------
-    SpecError
-        With every claim whose figure means nothing.
-    """
+    """See that each claim's published figure is one."""
     faults = []
     for number, claim in enumerate(experiment.claims, 1):
         try:
@@ -150,20 +107,7 @@ def check_published(experiment: Experiment, tables: Mapping[str, Table]) -> None
 
 
 def needed_pairs(experiment: Experiment, summary: Summary | None = None) -> dict[str, set[tuple[str, str]]]:
-    """Find which workloads are asked for under which policies.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        With its claims and tables.
-    summary : Summary, optional
-        With its numbers and its picture.
-
-    Returns
-    -------
-    dict of str to set of (str, str)
-        By set of runs: workload and policy.
-    """
+    """Find which workloads are asked for under which policies."""
     needed: dict[str, set[tuple[str, str]]] = {name: set() for name in experiment.runs}
 
     def add(measure: Measure | None, on: Sequence[str]) -> None:
@@ -184,36 +128,14 @@ def needed_pairs(experiment: Experiment, summary: Summary | None = None) -> dict
 
 
 def published_tables(folder: Path) -> dict[str, Table]:
-    """Read a report's own tables.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        `experiments/report-N`, whose `audit.toml` names them.
-
-    Returns
-    -------
-    dict of str to Table
-        By name.
-    """
+    """Read a report's own tables."""
     spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
     tables = [read_table(folder / "published", entry) for entry in spec.get("table", [])]
     return {table.name: table for table in tables}
 
 
 def claims_json(made: Sequence[Reproduction]) -> dict[str, Any]:
-    """The object that `--json` prints.
-
-    Parameters
-    ----------
-    made : sequence of Reproduction
-        One per report.
-
-    Returns
-    -------
-    dict
-        `claims`, with an entry per claim and set of runs.
-    """
+    """The object that `--json` prints."""
     return {"claims": [entry for each in made for entry in each.as_json()]}
 
 

@@ -129,27 +129,7 @@ class Summary:
 
 
 def read_summary(folder: Path, runs: Mapping[str, Runs], tables: Mapping[str, Table]) -> Summary:
-    """Read the summary of an experiment.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        `experiments/report-N`.
-    runs : mapping of str to Runs
-        Its sets of runs.
-    tables : mapping of str to Table
-        The report's own.
-
-    Returns
-    -------
-    Summary
-        Empty where there is no such file.
-
-    Raises
-    ------
-    SpecError
-        With every mistake in it.
-    """
+    """Read the summary of an experiment."""
     file = folder / SUMMARY_FILE
     if not file.is_file():
         return Summary({}, {}, None)
@@ -252,22 +232,7 @@ def _picture(entry: _Entry, runs: Mapping[str, Runs], tables: Mapping[str, Table
 
 
 def sentences_of(made: Reproduction, kind: str) -> tuple[list[str], int]:
-    """The sentences of a kind that the numbers of a reproduction allow.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The report, with its runs.
-    kind : str
-        One of `KINDS`.
-
-    Returns
-    -------
-    list of str
-        With all numbers filled in.
-    int
-        How many more lack a number, since its set was not run.
-    """
+    """The sentences of a kind that the numbers of a reproduction allow."""
     summary, found, nr_missing = summary_of(made), [], 0
     for sentence in summary.sentences.get(kind, ()):
         names = {name for name, *_ in sentence.when} | {name for name, _ in _NAME.findall(sentence.text)}

@@ -91,18 +91,7 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict[str, An
 
 
 def tables_section(made: Reproduction) -> str:
-    """All tables and charts of the report, with ours.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The runs.
-
-    Returns
-    -------
-    str
-        HTML; empty where the experiment has none.
-    """
+    """All tables and charts of the report, with ours."""
     parts, before = [], None
     for number, redrawn in enumerate(made.experiment.redrawn):
         # Hundreds of charts of two shapes, which tests draw: to check each anew takes longer than to draw it.
@@ -131,20 +120,7 @@ all charts of a row have one axis; else each has its own, and shapes are to be c
 
 
 def link(made: Reproduction, directory: str) -> str:
-    """Where a run's own file is, from where the page is.
-
-    Parameters
-    ----------
-    made : Reproduction
-        Whose page it is.
-    directory : str
-        Of the run.
-
-    Returns
-    -------
-    str
-        For an attribute.
-    """
+    """Where a run's own file is, from where the page is."""
     return escape(os.path.relpath(os.path.join(directory, "run.json"), made.folder), quote=True)
 
 
@@ -224,20 +200,7 @@ def _every_run(made: Reproduction, cells: list[dict[str, Any]], sources: dict[st
 
 
 def values_text(made: Reproduction, sample: Sample) -> str:
-    """Write down a sample: the number of each seed, linked to its run, or to all runs that it compares.
-
-    Parameters
-    ----------
-    made : Reproduction
-        Whose page it is.
-    sample : Sample
-        Ours.
-
-    Returns
-    -------
-    str
-        HTML, in as many digits as tell the numbers apart, if seven do.
-    """
+    """Write down a sample: the number of each seed, linked to its run, or to all runs that it compares."""
     digits = 4 if len({*map(number_text, sample.values)}) == len({*sample.values}) else 7
     parts = []
     for seed, value, runs in zip(sample.seeds, sample.values, sample.runs, strict=True):

@@ -16,18 +16,6 @@ from .reproduction import Reproduction
 def number_text(value: float, digits: int = 4) -> str:
     """Write a number in few digits.
 
-    Parameters
-    ----------
-    value : float
-        Any.
-    digits : int, default 4
-        How many, from the first that is not 0.
-
-    Returns
-    -------
-    str
-        Without an exponent where people would not write one.
-
     Examples
     --------
     >>> number_text(0.059257), number_text(12345.5), number_text(27.0)
@@ -37,18 +25,7 @@ def number_text(value: float, digits: int = 4) -> str:
 
 
 def digits_of(decision: Decision) -> int:
-    """How many digits tell a decision's interval from no effect, and still give its verdict.
-
-    Parameters
-    ----------
-    decision : Decision
-        With an interval.
-
-    Returns
-    -------
-    int
-        4 to 7.
-    """
+    """How many digits tell a decision's interval from no effect, and still give its verdict."""
     ours, null = decision.ours, decision.claim.null
     if ours is None or ours.method == "single":
         return 4
@@ -70,18 +47,7 @@ def digits_of(decision: Decision) -> int:
 
 
 def published_text(decision: Decision) -> str:
-    """Write the published figure of a claim.
-
-    Parameters
-    ----------
-    decision : Decision
-        The claim.
-
-    Returns
-    -------
-    str
-        As the report prints it, where that is known; `"-"` without a figure.
-    """
+    """Write the published figure of a claim."""
     if decision.published is None:
         return decision.claim.stated or "-"
     text = f"{number_text(decision.published.middle, 5)} {decision.claim.unit}".strip()
@@ -107,19 +73,7 @@ def interval_text(decision: Decision) -> str:
 
 
 def count_sentences(made: Reproduction) -> list[str]:
-    """Say how many claims hold: one result per claim.
-
-    Parameters
-    ----------
-    made : Reproduction
-        What `reproduce_report` returned.
-
-    Returns
-    -------
-    list of str
-        A sentence for what the report claims, one for what it left out, and one for
-        how many results are others on further sets.
-    """
+    """Say how many claims hold: one result per claim."""
     sentences = []
     for part, what in (("claim", "claim"), ("left-out", "further question")):
         counts = Counter(each.verdict for each in made.chosen if each.claim.part == part)
@@ -140,18 +94,7 @@ def count_sentences(made: Reproduction) -> list[str]:
 
 
 def command_text(made: Reproduction) -> str:
-    """Write the command that does the same again.
-
-    Parameters
-    ----------
-    made : Reproduction
-        What `reproduce_report` returned.
-
-    Returns
-    -------
-    str
-        Without the folder, which is a matter of taste.
-    """
+    """Write the command that does the same again."""
     wanted = made.wanted
     words = ["./lab reproduce", str(made.experiment.report), "--quick" if wanted.is_quick else "--full"]
     words += [f"--host {','.join(wanted.hosts)}"] if wanted.hosts else []

@@ -155,18 +155,7 @@ def compare_pairs(
 
 
 def decide_together(comparisons: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Decide the comparisons of each workload together, in place; see `stats.decide.decide`.
-
-    Parameters
-    ----------
-    comparisons : list of dict
-        What `compare_pairs` returned, for all pairs that a reader sees together.
-
-    Returns
-    -------
-    list of dict
-        The same; those of policies under different conditions stay "not tested".
-    """
+    """Decide the comparisons of each workload together, in place; see `stats.decide.decide`."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for each in comparisons:
         if all(warning["kind"] != "confounded" for warning in each["warnings"]):
@@ -181,18 +170,7 @@ def decide_together(comparisons: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def different_work(pairs: Pairs) -> str | None:
-    """Say which pair did not do the same work.
-
-    Parameters
-    ----------
-    pairs : sequence of (dict, dict), shape (n_pairs,)
-        Runs, as `schedlab run --json` lists them.
-
-    Returns
-    -------
-    str or None
-        The refusal, with the hashes of both programs; None where all is well.
-    """
+    """Say which pair did not do the same work."""
     for a, b in pairs:
         if a["program_hash"] != b["program_hash"]:
             return (
@@ -204,18 +182,7 @@ def different_work(pairs: Pairs) -> str | None:
 
 
 def is_confounded(pairs: Pairs) -> bool:
-    """Whether policy and conditions differ at once, so that a difference has two possible causes.
-
-    Parameters
-    ----------
-    pairs : sequence of (dict, dict), shape (n_pairs,)
-        Runs, as `schedlab run --json` lists them.
-
-    Returns
-    -------
-    bool
-        True where no verdict about the policies can be given.
-    """
+    """Whether policy and conditions differ at once, so that a difference has two possible causes."""
     is_same_policy = all(a.get("policy_hash") == b.get("policy_hash") is not None for a, b in pairs)
     return bool(differences(pairs, conditions=True)) and not is_same_policy
 

@@ -157,24 +157,7 @@ class Sent:
 def send(
     ready: Ready, cases: list[Case], executor: Executor, *, wanted: tuple[str, ...] | None = None
 ) -> Sent:
-    """Hand runs to an executor.
-
-    Parameters
-    ----------
-    ready : Ready
-        What they share.
-    cases : list of Case
-        The runs.
-    executor : concurrent.futures.Executor
-        Anything with its `submit`.
-    wanted : tuple of str, optional
-        Files of each run's directory that shall come back; default: all.
-
-    Returns
-    -------
-    Sent
-        For `collect`.
-    """
+    """Hand runs to an executor."""
     from .. import __version__
 
     sent = Sent(ready, cases)
@@ -208,22 +191,7 @@ def _put(sent: Sent, case: Case, future: Future[Any]) -> None:
 def collect(
     sent: Sent, on_result: Callable[[dict[str, Any]], None] | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Wait for runs, and write their directories as they come.
-
-    Parameters
-    ----------
-    sent : Sent
-        What `send` returned.
-    on_result : callable, optional
-        Called with each run's dict when it is done.
-
-    Returns
-    -------
-    list of dict
-        The runs, in the order of the plan.
-    bool
-        Whether Ctrl-C kept some from being done; these are cancelled.
-    """
+    """Wait for runs, and write their directories as they come."""
     results: dict[int, dict[str, Any]] = {}
     is_interrupted = False
     try:
@@ -239,13 +207,7 @@ def collect(
 
 
 def cancel(sent: Sent) -> None:
-    """Let go of what has not begun.
-
-    Parameters
-    ----------
-    sent : Sent
-        What `send` returned.
-    """
+    """Let go of what has not begun."""
     for future in sent.futures:
         future.cancel()
 
@@ -312,23 +274,7 @@ def _why(error: Exception) -> str:
 
 
 def do_errand(errand: Errand) -> Answer:
-    """Do one run in a folder of its own.
-
-    Parameters
-    ----------
-    errand : Errand
-        All that it needs.
-
-    Returns
-    -------
-    Answer
-        The run, failed or not, with its files.
-
-    Raises
-    ------
-    UnavailableError
-        If this machine cannot do it, or has another schedlab.
-    """
+    """Do one run in a folder of its own."""
     from .. import __version__
 
     if errand.version != __version__:
@@ -386,29 +332,7 @@ def _unpack(source: Source, folder: Path, engine: str) -> BuiltPolicy:
 
 @contextmanager
 def open_executor(given: Any, *, host: str = "sim") -> Iterator[Any]:
-    """Use an executor, or open the one that an address names.
-
-    Parameters
-    ----------
-    given : concurrent.futures.Executor, str or None
-        An executor, which is left open; or `"dask://HOST:PORT"`, the address of a
-        Dask scheduler; or `"dask://local"`, a worker here for each CPU; or None.
-    host : str, default "sim"
-        Where runs will take place; workers of Dask are asked whether they can.
-
-    Yields
-    ------
-    concurrent.futures.Executor or None
-        What was given, or the client of a Dask cluster.
-
-    Raises
-    ------
-    UsageError
-        If it is no executor and no such address, or a pool that forks.
-    UnavailableError
-        If Dask is not installed, nobody answers at the address, there are no
-        workers, or one cannot do runs; with the remedy.
-    """
+    """Use an executor, or open the one that an address names."""
     if not isinstance(given, str):
         _check_executor(given)
         yield given
@@ -513,18 +437,7 @@ def _check_workers(client: Any, given: str, host: str) -> None:
 
 
 def describe_worker(host: str) -> dict[str, Any]:
-    """Say whether this process could do runs; asked of each worker.
-
-    Parameters
-    ----------
-    host : str
-        Where the runs will take place.
-
-    Returns
-    -------
-    dict
-        `schedlab`, its version, and `problem`, with the remedy, or None.
-    """
+    """Say whether this process could do runs; asked of each worker."""
     from .. import __version__
 
     problem = unavailable_reason(host)

@@ -22,26 +22,7 @@ _FILES_MAX = 1_000_000
 
 
 def read_run_folder(path: str | Path) -> list[RunResult]:
-    """Read the runs of a folder.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        A folder that `schedlab run --out` wrote, a folder inside it, or one of
-        its `runs.json` and `run.json`.
-
-    Returns
-    -------
-    list of dict
-        As `schedlab run --json` lists them, failed ones included.
-
-    Raises
-    ------
-    NotFoundError
-        If there is nothing of that name, or no run in it.
-    UsageError
-        If a file is damaged, or one seed has two different runs.
-    """
+    """Read the runs of a folder."""
     path = Path(path)
     if path.is_dir():
         whole = path / "runs.json"
@@ -85,18 +66,7 @@ def _without_copies(path: Path, runs: list[RunResult]) -> list[RunResult]:
 
 
 def fresh_folder() -> Path:
-    """Find a folder below `out/` that does not exist yet.
-
-    Returns
-    -------
-    pathlib.Path
-        Named after the time; not made.
-
-    Raises
-    ------
-    UsageError
-        If there are a thousand of this second.
-    """
+    """Find a folder below `out/` that does not exist yet."""
     from datetime import datetime
 
     stem = datetime.now().strftime("%Y%m%d-%H%M%S")

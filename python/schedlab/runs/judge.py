@@ -256,34 +256,12 @@ def _clock_ns(noted: list[Any], nr_tasks: int) -> np.ndarray:
 
 
 def has_host_work(program: Program) -> np.ndarray:
-    """Find the tasks with a phase whose CPU time is the host's to say.
-
-    Parameters
-    ----------
-    program : Program
-        What ran.
-
-    Returns
-    -------
-    numpy.ndarray of bool, shape (nr_tasks,)
-        True where a task reads or writes: each call costs what the host says.
-    """
+    """Find the tasks with a phase whose CPU time is the host's to say."""
     return _have_any(program, _ARE_HOSTS[program.ops["verb"]])
 
 
 def is_capped(program: Program) -> np.ndarray:
-    """Find the tasks that a policy may keep waiting beside an idle CPU.
-
-    Parameters
-    ----------
-    program : Program
-        What ran.
-
-    Returns
-    -------
-    numpy.ndarray of bool, shape (nr_tasks,)
-        True where a task has a cap from the start, or sets one later.
-    """
+    """Find the tasks that a policy may keep waiting beside an idle CPU."""
     ops = program.ops
     sets_cap = (ops["verb"] == layout.VERB_NUMBER["set"]) & (ops["a"] == ATTRIBUTES["cap"][0])
     return (program.task_rows["cap_percent"] > 0) | _have_any(program, sets_cap)

@@ -98,25 +98,7 @@ class Prepared:
     cases: list[Any]
 
     def for_seed(self, seed: int, out: Path) -> Prepared:
-        """A plan of one seed for another seed, in another folder, which is made.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-        out : pathlib.Path
-            The folder of its runs.
-
-        Returns
-        -------
-        Prepared
-            What `prepare` returns of that plan.
-
-        Raises
-        ------
-        UsageError
-            If the seed is out of range, or the folder cannot be made.
-        """
+        """A plan of one seed for another seed, in another folder, which is made."""
         if problem := wrong_seed(seed):
             raise UsageError(problem)
         make_folder(out)
@@ -254,27 +236,7 @@ def prepare(plan: Plan) -> Prepared:
 
 
 def finish(prepared: Prepared, runs: list[dict[str, Any]], *, is_interrupted: bool = False) -> RunSet:
-    """Compare the runs of a plan, and write the list of them where they are kept.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        What they were made from.
-    runs : list of dict
-        What came of them.
-    is_interrupted : bool, default False
-        Whether some are missing.
-
-    Returns
-    -------
-    RunSet
-        The same runs, with comparisons.
-
-    Raises
-    ------
-    UsageError
-        If all is well but the list cannot be written.
-    """
+    """Compare the runs of a plan, and write the list of them where they are kept."""
     result = RunSet(runs=runs, out=prepared.ready.plan.out, is_interrupted=is_interrupted)
     result.comparisons = compare_runs(runs, baseline=prepared.ready.plan.baseline)
     if prepared.ready.plan.is_kept:
@@ -458,20 +420,7 @@ def _run_cases(
 
 
 def in_order(ready: Ready, cases: list[Case]) -> list[Case]:
-    """Put the runs of a plan in the order in which they are done.
-
-    Parameters
-    ----------
-    ready : Ready
-        What they share.
-    cases : list of Case
-        The runs.
-
-    Returns
-    -------
-    list of Case
-        In real time an order drawn from the first seed; in virtual time the plan's.
-    """
+    """Put the runs of a plan in the order in which they are done."""
     if ready.host.is_deterministic:
         return cases
     return sorted(cases, key=lambda case: _shuffle_key(ready.plan.first_seed, case.position))

@@ -16,15 +16,7 @@ from .tables import _console, _plain_table
 
 
 def show_audit(audit: Audit, *, show_all: bool) -> None:
-    """Print an audit.
-
-    Parameters
-    ----------
-    audit : Audit
-        What `audit_report` returned.
-    show_all : bool
-        What follows as well.
-    """
+    """Print an audit."""
     console = _console()
     console.print(f"[bold]Report {audit.report}[/]. {audit.sentence}", highlight=False)
     for kind, (number, total) in audit.counts.items():
@@ -74,16 +66,6 @@ def _show_kind(console: Console, title: str, findings: list[Finding], *, show_al
 
 def recomputed_text(finding: Finding) -> str:
     """What follows from the report's rows, in as many digits as they allow.
-
-    Parameters
-    ----------
-    finding : Finding
-        One figure.
-
-    Returns
-    -------
-    str
-        A number, two where rounding leaves more open, or `"-"`.
 
     Examples
     --------

@@ -39,15 +39,7 @@ def _conditions(plan: BenchPlan) -> list[str]:
 
 
 def show_bench(result: BenchResult, *, is_plain: bool) -> None:
-    """Print a measurement.
-
-    Parameters
-    ----------
-    result : BenchResult
-        What `measure.bench.measure` returned.
-    is_plain : bool
-        As text of at most 78 columns without colour, for a mailing list.
-    """
+    """Print a measurement."""
     if is_plain:
         print(plain_text(result))
         return
@@ -181,18 +173,7 @@ def _note(text: str) -> list[str]:
 
 
 def plain_text(result: BenchResult) -> str:
-    """A measurement as plain text.
-
-    Parameters
-    ----------
-    result : BenchResult
-        What `measure.bench.measure` returned.
-
-    Returns
-    -------
-    str
-        Lines of at most 78 columns, but for the command's own words.
-    """
+    """A measurement as plain text."""
     machine, plan = result.machine, result.plan
     lines = [
         f"Command: {shlex.join(plan.argv)}",

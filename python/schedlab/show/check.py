@@ -33,17 +33,7 @@ WINDOW_NS = 100 * MS
 
 
 def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
-    """Print what a search has found.
-
-    Parameters
-    ----------
-    report : Report
-        What it did.
-    task : Task
-        The policy.
-    saved : list of Saved
-        The files of each failure.
-    """
+    """Print what a search has found."""
     console = _console()
     name = escape(task.built.policy.name)
     for found, files in zip(report.found, saved, strict=True):
@@ -128,20 +118,7 @@ def _chart(run: Path, text: str) -> str:
 
 
 def as_junit(report: Report, task: Task) -> str:
-    """Write a report as JUnit XML: a case for each property.
-
-    Parameters
-    ----------
-    report : Report
-        What was found.
-    task : Task
-        The policy.
-
-    Returns
-    -------
-    str
-        The file.
-    """
+    """Write a report as JUnit XML: a case for each property."""
     failed = {found.smallest.finding.broken: found for found in report.found}
     suite = xml.Element("testsuite", name=f"schedlab check {task.built.policy.name}", tests=str(len(task.held)),
                         failures=str(len(failed)), errors="0", time=f"{report.seconds:.3f}")  # fmt: skip

@@ -29,13 +29,7 @@ _SHOWN = {
 
 
 def show_recording(run: dict[str, Any]) -> None:
-    """Print a recording.
-
-    Parameters
-    ----------
-    run : dict
-        As `run.json` has it.
-    """
+    """Print a recording."""
     console = _console()
     recording = run["recording"]
     console.print(
@@ -101,13 +95,7 @@ def _disturbed(run: dict[str, Any]) -> list[str]:
 
 
 def show_recorded(folder: Path) -> None:
-    """Print what a run did when it was recorded, before what others make of it.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Directory of the run; one without numbers prints nothing.
-    """
+    """Print what a run did when it was recorded, before what others make of it."""
     try:
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         metrics = run["metrics"]
@@ -133,13 +121,7 @@ def show_recorded(folder: Path) -> None:
 
 
 def show_replayed(runs: list[dict[str, Any]]) -> None:
-    """Print how much of what was recorded each replay has done, before what it predicts.
-
-    Parameters
-    ----------
-    runs : list of dict
-        As `--json` lists them.
-    """
+    """Print how much of what was recorded each replay has done, before what it predicts."""
     said = {}
     for run in runs:
         part = run.get("replay")

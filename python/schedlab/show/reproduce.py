@@ -96,13 +96,7 @@ class Watch:
 
 
 def show_reproduction(made: Reproduction) -> None:
-    """Print a reproduction: its audit, its claims, and where the page is.
-
-    Parameters
-    ----------
-    made : Reproduction
-        What `reproduce_report` returned.
-    """
+    """Print a reproduction: its audit, its claims, and where the page is."""
     console = _console()
     experiment = made.experiment
     console.print(f"\n[bold]{escape(experiment.title)}[/]\n{escape(experiment.question)}", highlight=False)

@@ -81,24 +81,12 @@ class Progress:
             self._bar.stop()
 
     def expect(self, nr_runs: int) -> None:
-        """Say how many runs there will be.
-
-        Parameters
-        ----------
-        nr_runs : int
-            All of them.
-        """
+        """Say how many runs there will be."""
         if self._bar:
             self._bar.update(self._task, total=nr_runs, description="running")
 
     def advance(self, run: dict[str, Any]) -> None:
-        """Count one run.
-
-        Parameters
-        ----------
-        run : dict
-            The run that is done.
-        """
+        """Count one run."""
         if self._bar:
             self._bar.update(self._task, advance=1, description=f"{run['workload']} {run['policy']}")
 
@@ -114,15 +102,7 @@ def _is_measured() -> bool:
 
 
 def say(console: Console, markup: str) -> None:
-    """Print a sentence: broken between words where the width is known, in one line where it is not.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where.
-    markup : str
-        Rich's; what begins with blanks goes on below its first word.
-    """
+    """Print a sentence: broken between words where the width is known, in one line where it is not."""
     if not _is_measured():
         console.print(markup, highlight=False, soft_wrap=True)
         return
@@ -137,13 +117,7 @@ def _mean(runs: list[dict[str, Any]], name: str) -> float | None:
 
 
 def show_runs(result: RunSet) -> None:
-    """Print what came of a plan: the verdict, a table per workload, the failures.
-
-    Parameters
-    ----------
-    result : RunSet
-        What `run_plan` returned.
-    """
+    """Print what came of a plan: the verdict, a table per workload, the failures."""
     console = _console()
     _show_verdict(console, result)
     groups: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = {}
@@ -285,17 +259,7 @@ def _plain_table(console: Console, title: str) -> Table:
 
 
 def show_table(console: Console, title: str, columns: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Print a table; one that is too wide in several parts, each with the first column.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where.
-    title : str
-        Above it; no markup.
-    columns : sequence of (str, sequence of str)
-        Heading and cells, which are markup; the first says what a row is.
-    """
+    """Print a table; one that is too wide in several parts, each with the first column."""
     for number, part in enumerate(_parts(columns, console.width)):
         table = _plain_table(console, title if number == 0 else "continued")
         for heading, _ in part:
@@ -376,13 +340,7 @@ def _cell(name: str, values: dict[str, float | None], policy: str) -> str:
 
 
 def show_demo(result: RunSet) -> None:
-    """Print the demo's tables and how to go on.
-
-    Parameters
-    ----------
-    result : RunSet
-        What `run_plan` returned.
-    """
+    """Print the demo's tables and how to go on."""
     console = _console()
     _show_verdict(console, result)
     lab = own_command()
@@ -414,13 +372,7 @@ def show_demo(result: RunSet) -> None:
 
 
 def show_policies(entries: list[dict[str, Any]]) -> None:
-    """Print the policies with their knobs.
-
-    Parameters
-    ----------
-    entries : list of dict
-        As `schedlab policies --json` prints them.
-    """
+    """Print the policies with their knobs."""
     console = _console()
     for entry in entries:
         if entry["error"]:
@@ -466,13 +418,7 @@ def _show_rows(console: Console, rows: list[dict[str, Any]], columns: tuple[str,
 
 
 def show_workloads(entries: list[dict[str, Any]]) -> None:
-    """Print the workloads.
-
-    Parameters
-    ----------
-    entries : list of dict
-        As `schedlab workloads --json` prints them.
-    """
+    """Print the workloads."""
     _show_rows(_console(), entries, ("name", "tasks", "cpus", "title", "question"))
 
 
@@ -493,13 +439,7 @@ def show_workload(entry: dict[str, Any]) -> None:
 
 
 def show_metrics(entries: list[dict[str, Any]]) -> None:
-    """Print the metric dictionary.
-
-    Parameters
-    ----------
-    entries : list of dict
-        As `schedlab metrics --json` prints them.
-    """
+    """Print the metric dictionary."""
     rows = [
         entry | {"better": "" if entry["direction"] == "none" else entry["direction"]} for entry in entries
     ]
@@ -508,13 +448,7 @@ def show_metrics(entries: list[dict[str, Any]]) -> None:
 
 
 def show_findings(findings: list[dict[str, Any]]) -> None:
-    """Print what `doctor` found.
-
-    Parameters
-    ----------
-    findings : list of dict
-        As `schedlab doctor --json` prints them.
-    """
+    """Print what `doctor` found."""
     console = _console()
     for finding in findings:
         style = "green" if finding["status"] == "ok" else "red" if finding["needed"] else "yellow"
@@ -525,13 +459,7 @@ def show_findings(findings: list[dict[str, Any]]) -> None:
 
 
 def show_benchmarks(result: dict[str, Any]) -> None:
-    """Print what `selfbench` measured.
-
-    Parameters
-    ----------
-    result : dict
-        As `schedlab selfbench --json` prints it.
-    """
+    """Print what `selfbench` measured."""
     rows = []
     for entry in result["benchmarks"]:
         row = dict(entry)
@@ -550,13 +478,7 @@ def show_benchmarks(result: dict[str, Any]) -> None:
 
 
 def show_comparison(result: dict[str, Any]) -> None:
-    """Print what `schedlab compare` found.
-
-    Parameters
-    ----------
-    result : dict
-        As `schedlab compare --json` prints it.
-    """
+    """Print what `schedlab compare` found."""
     console = _console()
     for run in result["failed_runs"]:
         console.print(

@@ -26,20 +26,7 @@ COLUMNS = {
 
 
 def usage_rows(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The six columns of each workload under each class, as a report's table has them.
-
-    Parameters
-    ----------
-    runs : list of dict
-        As `schedlab run --json` lists them; those that failed, and those of other
-        hosts than Linux, are left out.
-
-    Returns
-    -------
-    list of dict
-        In the order of the runs: `workload`, `policy`, `cpus`, `n`, and by name of
-        `COLUMNS` its `mean`, `low` and `high` (None of one run); times in nanoseconds.
-    """
+    """The six columns of each workload under each class, as a report's table has them."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in runs:
         if run["status"] == "ok" and run.get("usage"):
@@ -60,18 +47,7 @@ def usage_rows(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def usage_columns(runs: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Headings and cells of the six columns of one workload's runs.
-
-    Parameters
-    ----------
-    runs : list of dict
-        Of one workload.
-
-    Returns
-    -------
-    list of (str, list of str)
-        For `tables.show_table`; empty where no run has such figures.
-    """
+    """Headings and cells of the six columns of one workload's runs."""
     rows = usage_rows(runs)
     if not rows:
         return []
@@ -98,18 +74,7 @@ def _cell(name: str, value: float) -> str:
 
 
 def machine_warnings(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What about this machine may mislead a reader of runs on Linux.
-
-    Parameters
-    ----------
-    runs : list of dict
-        As `schedlab run --json` lists them; those of other hosts say nothing.
-
-    Returns
-    -------
-    list of dict
-        `kind`, `text` and `hint` of each warning, once for all runs.
-    """
+    """What about this machine may mislead a reader of runs on Linux."""
     ours = [run for run in runs if run["host"] == "linux" and "linux" in run["environment"]]
     if not ours:
         return []

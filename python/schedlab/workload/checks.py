@@ -37,23 +37,7 @@ def check_workload(
     horizon_ns: int,
     broken: Set[str] = frozenset(),
 ) -> None:
-    """Check a workload as a whole, and fill in what follows from the rest.
-
-    Parameters
-    ----------
-    source : Source
-        Mistakes are noted in it.
-    tasks : list of Task
-        All classes. `count` and `parent` of spawned ones are filled in.
-    objects : list of SyncObject
-        All objects. `param` of a barrier that does not state its parties is
-        filled in.
-    horizon_ns : int
-        End of the run in ns, 0 for none.
-    broken : set of str
-        Tasks with mistakes already noted. They are not looked at again, and
-        nothing is said about what several tasks share: it could be wrong.
-    """
+    """Check a workload as a whole, and fill in what follows from the rest."""
     for task in tasks:
         if task.name not in broken:
             _check_flow(source, task, horizon_ns)
@@ -224,18 +208,7 @@ def _check_reached(source: Source, task: Task, phases: tuple[Phase, ...], *, is_
 
 
 def loop_depth(phases: tuple[Phase, ...]) -> int:
-    """Deepest nesting of loops.
-
-    Parameters
-    ----------
-    phases : tuple of Phase
-        The phases of a task.
-
-    Returns
-    -------
-    int
-        0 where there is no loop.
-    """
+    """Deepest nesting of loops."""
     depths = [1 + loop_depth(phase.body) for phase in phases if phase.verb == "loop"]
     return max(depths, default=0)
 

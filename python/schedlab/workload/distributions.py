@@ -77,18 +77,7 @@ class Distribution:
 
 
 def looks_like_distribution(value: object) -> bool:
-    """Tell a distribution from a plain value, before reading either.
-
-    Parameters
-    ----------
-    value : object
-        What stands in the file.
-
-    Returns
-    -------
-    bool
-        True for ``name(...)`` and for a table with the key `dist`.
-    """
+    """Tell a distribution from a plain value, before reading either."""
     if isinstance(value, dict):
         return "dist" in value
     return isinstance(value, str) and _CALL.fullmatch(value) is not None
@@ -96,25 +85,6 @@ def looks_like_distribution(value: object) -> bool:
 
 def parse_distribution(value: object, *, read: Callable[[object], int], minimum: int = 0) -> Distribution:
     """Read a distribution in either form.
-
-    Parameters
-    ----------
-    value : str or dict
-        ``"normal(5ms, 1ms, max=9ms)"`` or the table with the same names.
-    read : callable
-        Reads one value of the drawn kind (`units.parse_duration`, say).
-    minimum : int, default 0
-        The least value that makes sense here; the default of `min`.
-
-    Returns
-    -------
-    Distribution
-        Checked: all parameters present, in range, and bounds in order.
-
-    Raises
-    ------
-    UnitError
-        If the name, a parameter or a bound is unknown, missing or out of range.
 
     Examples
     --------

@@ -49,13 +49,7 @@ class WorkloadInfo:
 
 
 def workloads_folder() -> Path:
-    """Find the folder of the workloads that come with schedlab.
-
-    Returns
-    -------
-    pathlib.Path
-        In the checkout, or inside the installed package.
-    """
+    """Find the folder of the workloads that come with schedlab."""
     return paths.resource_root() / "workloads"
 
 
@@ -151,28 +145,7 @@ def load_workload(path_or_name: str | Path, *, params: Mapping[str, object] | No
 
 
 def load_scaled(path_or_name: str | Path, factor: float) -> Workload:
-    """Read a workload with less work in it, or more.
-
-    Parameters
-    ----------
-    path_or_name : str or pathlib.Path
-        As for `load_workload`.
-    factor : float
-        What the params with `scales = true` are multiplied by, above 0.
-
-    Returns
-    -------
-    Workload
-        Its name shows the params that have changed; by that name it can be read
-        again.
-
-    Raises
-    ------
-    UsageError
-        If none of its params says how much work there is.
-    NotFoundError, SpecError
-        As `load_workload` does.
-    """
+    """Read a workload with less work in it, or more."""
     workload = load_workload(path_or_name)
     if factor == 1:
         return workload

@@ -86,23 +86,6 @@ class Pairs(tuple[Pair, ...]):
 def parse_json(text: str, *, name: str) -> Node:
     """Read a whole file.
 
-    Parameters
-    ----------
-    text : str
-        Its contents.
-    name : str
-        What to call it in messages.
-
-    Returns
-    -------
-    Node
-        The value it consists of.
-
-    Raises
-    ------
-    SpecError
-        If it cannot be read, with the line where reading ended.
-
     Examples
     --------
     >>> node = parse_json('{"run": 10, "sleep": 5, "run": 20,} // twice', name="x.json")

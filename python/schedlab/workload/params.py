@@ -64,18 +64,7 @@ class Param:
     scales: bool = False
 
     def scaled(self, factor: float) -> str:
-        """Write the value for so much of the work.
-
-        Parameters
-        ----------
-        factor : float
-            What it is multiplied by, above 0.
-
-        Returns
-        -------
-        str
-            A whole number of ns, bytes or things, at least 1 of them.
-        """
+        """Write the value for so much of the work."""
         assert isinstance(self.value, Quantity)
         whole = max(1, round(self.value.value * Fraction(factor)))
         return str(whole) + {"time": "ns", "size": "B"}.get(self.value.dimension, "")
@@ -93,22 +82,7 @@ class Param:
 
 
 def read_params(source: Source, overrides: Mapping[str, object], *, tick_ns: int) -> dict[str, Param]:
-    """Read `[params]` and apply the user's choices.
-
-    Parameters
-    ----------
-    source : Source
-        The file; mistakes are noted in it.
-    overrides : mapping of str to object
-        Values by name, as the user gave them.
-    tick_ns : int
-        Length of a tick in nanoseconds.
-
-    Returns
-    -------
-    dict of str to Param
-        In the order of the file; what could not be read is left out.
-    """
+    """Read `[params]` and apply the user's choices."""
     table = source.values.get("params", {})
     if not isinstance(table, dict):
         source.fault(("params",), "params", "must be a table: [params]")
@@ -165,25 +139,7 @@ def _read_param(name: str, declared: object, given: object, tick_ns: int) -> Par
 def substitute(
     value: object, params: Mapping[str, Param], source: Source, at: tuple[str | int, ...]
 ) -> object:
-    """Replace every ``{expression}`` inside a value, however deep.
-
-    Parameters
-    ----------
-    value : object
-        A value of the file.
-    params : mapping of str to Param
-        The names that may be used.
-    source : Source
-        Mistakes are noted in it; the text is then left as it is.
-    at : tuple of str or int
-        Path of the value.
-
-    Returns
-    -------
-    object
-        The value with numbers and text in place of expressions. A string that
-        is nothing but one expression becomes a number where it can.
-    """
+    """Replace every ``{expression}`` inside a value, however deep."""
     if isinstance(value, dict):
         return {key: substitute(item, params, source, (*at, key)) for key, item in value.items()}
     if isinstance(value, list):
@@ -216,24 +172,6 @@ def _text(value: Quantity | str) -> str:
 
 def evaluate(expression: str, params: Mapping[str, Param]) -> Quantity | str:
     """Calculate one expression.
-
-    Parameters
-    ----------
-    expression : str
-        The text between the braces.
-    params : mapping of str to Param
-        The names that may be used.
-
-    Returns
-    -------
-    Quantity or str
-        The exact result; a word where the expression is the name of a choice.
-
-    Raises
-    ------
-    UnitError
-        If a name is unknown, the grammar is broken, dimensions do not fit
-        (a time plus a size), or something is divided by zero.
 
     Examples
     --------

@@ -87,20 +87,7 @@ class Phase:
 
 
 def walk(phases: tuple[Phase, ...], times: int | None = 1) -> Iterator[tuple[Phase, int | None]]:
-    """Visit every phase once, with how often one instance executes it.
-
-    Parameters
-    ----------
-    phases : tuple of Phase
-        The phases of a task, or the body of a loop.
-    times : int or None, default 1
-        How often they are executed; None means without end.
-
-    Yields
-    ------
-    tuple of Phase and (int or None)
-        The phase, and its number of executions; a loop before its body.
-    """
+    """Visit every phase once, with how often one instance executes it."""
     for phase in phases:
         yield phase, times
         if phase.verb == "loop":
@@ -138,22 +125,7 @@ class PhaseReader:
         self.is_wanted = is_wanted
 
     def read(self, values: object, at: Place, prefix: str = "") -> tuple[Phase, ...]:
-        """Read a list of phases.
-
-        Parameters
-        ----------
-        values : list
-            What stands in the file.
-        at : tuple
-            Path of the list.
-        prefix : str, default ""
-            Number of the enclosing loop with a point, such as ``"3."``.
-
-        Returns
-        -------
-        tuple of Phase
-            Those that could be read.
-        """
+        """Read a list of phases."""
         if not isinstance(values, list) or not values:
             place = f"task {self.task!r}" + (f", phase {prefix[:-1]}" if prefix else "")
             self.source.fault(at, place, f"{at[-1]!r} must be a list with at least one phase")
@@ -356,25 +328,6 @@ class PhaseReader:
 
 def read_attribute(name: str, value: object, *, tick_ns: int) -> int:
     """Read the value of a task attribute.
-
-    Parameters
-    ----------
-    name : str
-        A key of `ATTRIBUTES`.
-    value : object
-        What stands in the file.
-    tick_ns : int
-        Length of a tick in nanoseconds.
-
-    Returns
-    -------
-    int
-        In ns for deadline and burst, in percent for cap, otherwise as it stands.
-
-    Raises
-    ------
-    UnitError
-        If there is no such attribute or the value does not fit it.
 
     Examples
     --------

@@ -53,26 +53,7 @@ _TICK = "4ms"
 
 
 def load_rtapp(path: Path, *, params: Mapping[str, object] | None = None) -> Workload:
-    """Read a workload from an rt-app file.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The JSON file.
-    params : mapping of str to object, optional
-        Values for the params that the conversion makes.
-
-    Returns
-    -------
-    Workload
-        Checked; not yet compiled.
-
-    Raises
-    ------
-    SpecError
-        If the file has mistakes or asks for what a workload cannot express; it
-        lists all of them, with lines.
-    """
+    """Read a workload from an rt-app file."""
     overrides = dict(params or {})
     duration = overrides.get("duration")
     source = convert_rtapp(_text_of(path), name=str(path), duration=duration)
@@ -80,26 +61,7 @@ def load_rtapp(path: Path, *, params: Mapping[str, object] | None = None) -> Wor
 
 
 def rtapp_as_toml(path: Path, *, duration: object = None) -> Converted:
-    """Turn an rt-app file into TOML.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The JSON file.
-    duration : str, optional
-        When the run ends, such as ``"5s"``, where the file does not say.
-
-    Returns
-    -------
-    Converted
-        A workload file. Reading it gives what reading the JSON gives. Its notes
-        stand in the file, too.
-
-    Raises
-    ------
-    SpecError
-        As `load_rtapp`.
-    """
+    """Turn an rt-app file into TOML."""
     given = {} if duration is None else {"duration": duration}
     load_rtapp(path, params=given)  # what is written must be good
     source = convert_rtapp(_text_of(path), name=str(path), duration=duration)
@@ -141,27 +103,7 @@ class RtappSource(Source):
 
 
 def convert_rtapp(text: str, *, name: str, duration: object = None) -> RtappSource:
-    """Convert the text of an rt-app file.
-
-    Parameters
-    ----------
-    text : str
-        JSON, as tolerantly read as rt-app and workgen do.
-    name : str
-        What to call it in messages.
-    duration : str, optional
-        When the run ends, where the file does not say.
-
-    Returns
-    -------
-    RtappSource
-        What `spec.read_workload` reads.
-
-    Raises
-    ------
-    SpecError
-        If the file has mistakes or asks for what a workload cannot express.
-    """
+    """Convert the text of an rt-app file."""
     root = parse_json(text, name=name)
     source = RtappSource(name)
     context = Context(source, duration=_given_duration(name, duration))

@@ -239,21 +239,7 @@ def fork_name(context: Context, key: str, parent: str) -> str:
 
 
 def read_task(context: Context, pair: Pair) -> Lined | None:
-    """Read one task.
-
-    Parameters
-    ----------
-    context : Context
-        Of the file; mistakes are noted in it.
-    pair : Pair
-        Its name and its object.
-
-    Returns
-    -------
-    Lined or None
-        The ``[[task]]``, with `instance` and `policy` still in it; None where it
-        is too wrong to go on.
-    """
+    """Read one task."""
     return _TaskReader(context, pair).read()
 
 

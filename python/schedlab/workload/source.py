@@ -65,18 +65,7 @@ class Source:
         self.lines = _Scanner(text.replace("\r\n", "\n")).scan()
 
     def fault(self, at: Sequence[str | int], place: str, message: str) -> None:
-        """Note a mistake and go on.
-
-        Parameters
-        ----------
-        at : sequence of str or int
-            Path of the value in the file; the line of the nearest enclosing
-            value is used where the value itself has none.
-        place : str
-            The place in words, such as ``task 'web', phase 3``.
-        message : str
-            What is wrong, the value, and what would be right.
-        """
+        """Note a mistake and go on."""
         path = tuple(at)
         while path and path not in self.lines:
             path = path[:-1]
@@ -85,37 +74,13 @@ class Source:
             self.faults.append(fault)
 
     def check(self) -> None:
-        """End here if anything was wrong.
-
-        Raises
-        ------
-        SpecError
-            With all faults so far, in the order of the file.
-        """
+        """End here if anything was wrong."""
         if self.faults:
             raise SpecError(sorted(self.faults, key=lambda fault: fault.line or 0))
 
 
 def read_source(path: Path, *, name: str | None = None) -> Source:
-    """Read a workload file.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    name : str, optional
-        What to call it in messages; the path itself by default.
-
-    Returns
-    -------
-    Source
-        Parsed, not yet checked.
-
-    Raises
-    ------
-    SpecError
-        If the file cannot be read, is not UTF-8 or is not TOML.
-    """
+    """Read a workload file."""
     shown = name or str(path)
     try:
         return Source(shown, path.read_bytes().decode("utf-8"))

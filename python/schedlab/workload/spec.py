@@ -43,56 +43,14 @@ TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition
 def parse_workload(
     text: str, *, name: str = "workload.toml", params: Mapping[str, object] | None = None
 ) -> Workload:
-    """Read a workload from text.
-
-    Parameters
-    ----------
-    text : str
-        TOML.
-    name : str
-        What to call it in messages; its stem is the default name.
-    params : mapping of str to object, optional
-        Values for its `[params]`.
-
-    Returns
-    -------
-    Workload
-        Checked; not yet compiled.
-
-    Raises
-    ------
-    SpecError
-        If it has mistakes; it lists all of them.
-    """
+    """Read a workload from text."""
     return read_workload(Source(name, text), params or {}, name=Path(name).stem, path=None)
 
 
 def read_workload(
     source: Source, overrides: Mapping[str, object], *, name: str, path: Path | None
 ) -> Workload:
-    """Read a whole file from its values; the order matters, each step uses the one before.
-
-    Parameters
-    ----------
-    source : Source
-        A TOML file, or another one converted to such values.
-    overrides : mapping of str to object
-        Params as the user set them.
-    name : str
-        Name of the workload where the file states none.
-    path : pathlib.Path or None
-        The file.
-
-    Returns
-    -------
-    Workload
-        Checked; not yet compiled.
-
-    Raises
-    ------
-    SpecError
-        If the file has mistakes; it lists all of them.
-    """
+    """Read a whole file from its values; the order matters, each step uses the one before."""
     for key in source.values:
         if key not in TOP_LEVEL:
             source.fault((key,), "", f"unknown table {key!r}{did_you_mean(key, TOP_LEVEL)}")

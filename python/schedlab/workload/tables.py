@@ -178,28 +178,7 @@ Model = TypeVar("Model", bound=Table)
 def read_table(
     model: type[Model], value: object, source: Source, *, at: Place, place: str, tick_ns: int
 ) -> Model | None:
-    """Read one table.
-
-    Parameters
-    ----------
-    model : type of Table
-        What the table should be.
-    value : object
-        What stands in the file.
-    source : Source
-        Mistakes are noted in it.
-    at : tuple
-        Path of the table.
-    place : str
-        The table in words, such as ``task 'web'``.
-    tick_ns : int
-        Length of a tick in nanoseconds.
-
-    Returns
-    -------
-    Table or None
-        None where anything was wrong.
-    """
+    """Read one table."""
     if not isinstance(value, dict):
         source.fault(at, place, f"must be a table (got {value!r})")
         return None

@@ -33,23 +33,7 @@ COLUMNS = (*REQUIRED, *(name for name in ATTRIBUTES if name != "burst"))
 
 
 def load_textbook(path: Path) -> Workload:
-    """Read a CSV file of tasks.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file; its first line names the columns.
-
-    Returns
-    -------
-    Workload
-        Every task runs once, for its burst, and declares it.
-
-    Raises
-    ------
-    SpecError
-        If the file has mistakes; it lists all of them, with lines.
-    """
+    """Read a CSV file of tasks."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -166,23 +150,6 @@ def _task(
 def export_textbook(workload: Workload) -> Converted:
     """Write a workload as a textbook's table.
 
-    Parameters
-    ----------
-    workload : Workload
-        Each of its tasks must do nothing but run once, for a fixed time, and
-        arrive at a fixed one.
-
-    Returns
-    -------
-    Converted
-        CSV; `load_textbook` reads the same tasks from it. Notes say what a table
-        cannot hold but the comparison of policies may depend on.
-
-    Raises
-    ------
-    SpecError
-        If a task does more than a table can say; it lists all of that.
-
     Examples
     --------
     >>> from schedlab.workload.find import load_workload
@@ -266,23 +233,7 @@ def _lost(workload: Workload) -> list[str]:
 
 
 def textbook_as_toml(path: Path) -> Converted:
-    """Turn a textbook's table into a workload file, to go on from.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The CSV file.
-
-    Returns
-    -------
-    Converted
-        TOML; reading it gives the same tasks.
-
-    Raises
-    ------
-    SpecError
-        As `load_textbook`.
-    """
+    """Turn a textbook's table into a workload file, to go on from."""
     workload = load_textbook(path)
     tasks: list[dict[str, object]] = []
     for task in workload.tasks:

@@ -19,18 +19,6 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def write_toml(values: Mapping[str, Any], *, comment: str = "") -> str:
     """Write a workload.
 
-    Parameters
-    ----------
-    values : mapping of str to object
-        As `tomllib` would read it: tables, and lists of tables.
-    comment : str
-        Lines to stand above all else.
-
-    Returns
-    -------
-    str
-        TOML; reading it gives `values` again.
-
     Examples
     --------
     >>> print(write_toml({"task": [{"name": "a", "phases": [{"run": "5ms"}]}]}), end="")
@@ -111,16 +99,6 @@ def _escaped(text: str, keep: str = "") -> str:
 def clean_name(name: str) -> str:
     """Turn any text into a name that a workload may hold.
 
-    Parameters
-    ----------
-    name : str
-        Any text.
-
-    Returns
-    -------
-    str
-        Letters, digits and ``_ . -``, at most 48, so that a suffix fits.
-
     Examples
     --------
     >>> clean_name("event thread [1]")
@@ -132,20 +110,6 @@ def clean_name(name: str) -> str:
 
 def unique(name: str, taken: set[str], suffix: str) -> str:
     """Change a name that is taken.
-
-    Parameters
-    ----------
-    name : str
-        The name wanted.
-    taken : set of str
-        Names that others have.
-    suffix : str
-        A word that tells it apart.
-
-    Returns
-    -------
-    str
-        One that is free.
 
     Examples
     --------
