@@ -246,7 +246,7 @@ def test_altering_a_published_figure_flips_its_verdict(tmp_path):
         ('value = \'100 * (', 'value = \'100 * ((', "is no formula"),
         ('name = "fairness"', 'name = "unfairness"', "unfairness.csv"),
         ('where = "section 5.3"\n', "", "'where' is missing"),
-        ("[[figure]]", "[[figures]]", "unknown sections"),
+        ("[[figure]]", "[[figures]]", "unknown section 'figures' (did you mean 'figure'?)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_the_file_is_said_with_its_place(tmp_path, old, new, problem):

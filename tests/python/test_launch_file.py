@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,7 @@ def test_a_mistake_is_named(policy, launch, words):
     with pytest.raises(PolicyError) as error:
         build_policy(policy(launch))
     assert all(word in str(error.value) for word in words), str(error.value)
+    assert re.search(r"mine\.launch\.toml:\d+: |no number of that name", str(error.value))
 
 
 def test_those_that_come_with_schedlab_can_be_read(root):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -189,3 +190,25 @@ def test_a_direction_without_a_figure_is_decided_by_the_whole_interval():
     )
     assert decide(says, None, interval(0.995, 1.18))[0] == FAILS
     assert decide(says, None, interval(0.53, 0.98))[0] == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("run['w', 'a', 'm'] / run['w', 'b', 'm']", 0),
+        ("max(run['w', 'a', 'm'], 2) * 3 / 1e6", 0),
+        ("abs(run['w', 'a', 'm'] - run['w', 'b', 'm'])", 0),
+        ("run['w', 'a', 'm'] - run['w', 'b', 'm']", -math.inf),
+        ("mean(run['w', 'a', 'm'] / run['w', 'b', 'm'] - 1)", -math.inf),
+        ("-run['w', 'a', 'm'] / 2", -math.inf),
+    ],
+)
+def test_what_cannot_be_negative_has_no_interval_below_0(text, least):
+    """Student's interval of few seeds would reach there, and be printed."""
+    cells = {"a": Cell({1: 1.0, 2: 20.0}, {1: "", 2: ""}), "b": Cell({1: 1.0, 2: 1.0}, {1: "", 2: ""})}
+    runs = Runs("s", "simulator", {}, Size(), Size())
+    samples = Samples({"s": Done(runs)})
+    samples.look_up = lambda name, keys: cells[keys[1]]
+    (decided,) = decide_all([replace(claim(published="5"), ours=Measure(text, sets=["s"]))], {}, samples)
+    assert decided.sample.least == least
+    assert decided.ours.low == 0 if least == 0 else decided.ours.low < 0

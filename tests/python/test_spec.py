@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from schedlab import units
 from schedlab.errors import NotFoundError, SpecError, UnitError, UsageError
 from schedlab.program.compiler import compile_workload
+from schedlab.toml_file import Source
 from schedlab.workload.find import list_workloads, load_workload
 from schedlab.workload.params import evaluate
 from schedlab.workload.phases import walk
-from schedlab.workload.source import Source
 from schedlab.workload.spec import parse_workload
 
 HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\n'

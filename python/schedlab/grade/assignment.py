@@ -20,10 +20,10 @@ from pydantic import BeforeValidator
 from ..errors import NotFoundError, SchedlabError, SpecError, UnitError, did_you_mean
 from ..metrics.dictionary import find_metric
 from ..policy.find import find_policy
+from ..toml_file import Place, Source, read_source
 from ..units import parse_count, parse_duration
 from ..workload.find import load_workload
 from ..workload.model import Workload
-from ..workload.source import Place, Source, read_source
 from ..workload.tables import CPUS_MAX, Duration, Name, Table, Text, read_table
 
 #: Rules by their key: the key of the limit, for rules that have one, and what is held.

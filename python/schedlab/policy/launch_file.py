@@ -30,13 +30,13 @@ Read next: build.py.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import PolicyError, UnitError, did_you_mean
+from ..errors import PolicyError, SpecError, UnitError, did_you_mean
 from ..paths import policies_folder
+from ..toml_file import Source, read_source
 from ..units import parse_quantity
 
 SUFFIX = ".launch.toml"
@@ -78,82 +78,78 @@ def _find(file: str, source: Path) -> Path | None:
 
 def read_launch_file(path: Path) -> dict[str, int | str]:
     """Read the constants."""
-    tables = _read_tables(path)
-    found = {name: _read_value(path, name, value) for name, value in tables.get("rodata", {}).items()}
+    source = _read_tables(path)
+    tables = source.values
+
+    def place(*at: str | int) -> str:
+        return f"{path}:{source.line_of(at)}"
+
+    found = {
+        name: _read_value(place("rodata", name), name, value)
+        for name, value in tables.get("rodata", {}).items()
+    }
     for name, value in tables.get("ops", {}).items():
         if name != "flags":
-            raise PolicyError(f"{path}: ops.{name} cannot be set; of [ops] there is flags")
-        found[FLAGS_NAME] = _read_flags(path, value)
+            raise PolicyError(f"{place('ops', name)}: ops.{name} cannot be set; of [ops] there is flags")
+        found[FLAGS_NAME] = _read_flags(place("ops", name), value)
     for number, call in enumerate(tables.get("call", [])):
-        name, value = _read_call(path, call)
+        name, value = _read_call(place("call", number), call)
         found[f"{CALL}{number}.{name}"] = value
     return found
 
 
-def _read_tables(path: Path) -> dict[str, Any]:
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PolicyError(f"{path}: {error}") from error
-    for table in tables:
-        if table not in _TABLES:
-            raise PolicyError(f"{path}: '{table}' is not known{did_you_mean(table, _TABLES)}")
-        if not isinstance(tables[table], _TABLES[table]):
-            begin = "[[call]]" if table == "call" else f"[{table}]"
-            raise PolicyError(f"{path}: {table} must be a table; begin it with {begin}")
-    return tables
-
-
 def with_map_sizes(path: Path | None, text: str) -> str:
-    """Give maps the numbers of entries that a launch file has for them.
-
-    Parameters
-    ----------
-    path : pathlib.Path or None
-        The launch file, if there is one.
-    text : str
-        A scheduler's source; its lines keep their numbers.
-
-    Returns
-    -------
-    str
-        The source with `max_entries` at the end of each such map's declaration.
-
-    Raises
-    ------
-    PolicyError
-        If there is no such map, or its size is not a positive integer.
-    """
-    for name, size in (_read_tables(path).get("maps", {}) if path else {}).items():
+    """Give maps of a source, whose lines keep their numbers, the entries that a launch file has for them."""
+    if path is None:
+        return text
+    source = _read_tables(path)
+    for name, size in source.values.get("maps", {}).items():
+        place = f"{path}:{source.line_of(('maps', name))}: maps.{name}"
         if type(size) is not int or not 0 < size < 1 << 31:
-            raise PolicyError(f"{path}: maps.{name}: '{size}' is not a positive integer")
+            raise PolicyError(f"{place}: '{size}' is not a positive integer")
         text, n_found = re.subn(_MAP_END.format(re.escape(name)), f"__uint(max_entries, {size}); }}", text)
         if not n_found:
-            raise PolicyError(f"{path}: maps.{name}: there is no map of that name")
+            raise PolicyError(f"{place}: there is no map of that name")
     return text
 
 
-def _read_call(path: Path, call: Any) -> tuple[str, int]:
+def _read_tables(path: Path) -> Source:
+    """The file with the line of each value; it has no other tables than those that are known."""
+    try:
+        source = read_source(path)
+    except SpecError as error:
+        raise PolicyError(str(error)) from error
+    for table, value in source.values.items():
+        place = f"{path}:{source.line_of((table,))}"
+        if table not in _TABLES:
+            raise PolicyError(f"{place}: '{table}' is not known{did_you_mean(table, _TABLES)}")
+        if not isinstance(value, _TABLES[table]):
+            begin = "[[call]]" if table == "call" else f"[{table}]"
+            raise PolicyError(f"{place}: {table} must be a table; begin it with {begin}")
+    return source
+
+
+def _read_call(place: str, call: Any) -> tuple[str, int]:
     """The program, and its input as one number."""
     match call:
         case {"program": str(name), "input": [*numbers]} if len(call) == 2 and len(numbers) in (1, 2):
             if all(type(number) is int and -(1 << 31) <= number < 1 << 31 for number in numbers):
                 return name, sum((number % 2**32) << 32 * i for i, number in enumerate(numbers))
-    raise PolicyError(f"{path}: [[call]] {call}: expected program = 'NAME' and input = [0], one s32 or two")
+    raise PolicyError(f"{place}: [[call]] {call}: expected program = 'NAME' and input = [0], one s32 or two")
 
 
-def _read_flags(path: Path, names: object) -> int:
+def _read_flags(place: str, names: object) -> int:
     """Names of flags as one number."""
     known = ", ".join(OPS_FLAGS)
     if not isinstance(names, list):
-        raise PolicyError(f"{path}: ops.flags must be a list, of {known}")
+        raise PolicyError(f"{place}: ops.flags must be a list, of {known}")
     for name in names:
         if name not in OPS_FLAGS:
-            raise PolicyError(f"{path}: ops.flags has no '{name}'; there are {known}")
+            raise PolicyError(f"{place}: ops.flags has no '{name}'; there are {known}")
     return sum(OPS_FLAGS[name] for name in {*names})
 
 
-def _read_value(path: Path, name: str, value: object) -> int | str:
+def _read_value(place: str, name: str, value: object) -> int | str:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, str) and value in MACHINE:
@@ -162,10 +158,10 @@ def _read_value(path: Path, name: str, value: object) -> int | str:
         quantity = parse_quantity(value)
     except UnitError as error:
         raise PolicyError(
-            f"{path}: rodata.{name}: {error}; or one of {', '.join(MACHINE)}, or true or false"
+            f"{place}: rodata.{name}: {error}; or one of {', '.join(MACHINE)}, or true or false"
         ) from error
     if quantity.value.denominator != 1:
-        raise PolicyError(f"{path}: rodata.{name}: '{value}' is not a whole number of nanoseconds")
+        raise PolicyError(f"{place}: rodata.{name}: '{value}' is not a whole number of nanoseconds")
     return int(quantity.value)
 
 

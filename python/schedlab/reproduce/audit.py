@@ -34,15 +34,15 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..errors import SpecError, SpecFault
+from ..errors import SpecError
 from .published import Formula, Range, Table, is_number, mean_of, published_range, read_table
+from .spec import read_experiment_file, take_misshapen
 
 AUDIT_FILE = "audit.toml"
 #: Kinds of checks; what one and what several of them are called.
@@ -171,22 +171,10 @@ def audit_report(folder: Path) -> Audit:
     """Hold a report against its own tables."""
     path = folder / AUDIT_FILE
     number = int(folder.name.rpartition("-")[2])
-    try:
-        spec = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # not there, not UTF-8, or no TOML
-        raise SpecError([SpecFault(str(path), None, "", str(error))]) from error
-    unknown = set(spec) - set(SECTIONS)
-    if unknown:
-        raise SpecError([SpecFault(str(path), None, "", f"unknown sections {sorted(unknown)}")])
-    misshapen = [
-        kind
-        for kind, entries in spec.items()
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries)
-    ]
-    if misshapen:
-        raise SpecError(
-            [SpecFault(str(path), None, kind, f"must be written as [[{kind}]]") for kind in misshapen]
-        )
+    source = read_experiment_file(path)
+    take_misshapen(source, SECTIONS)
+    source.check()
+    spec = source.values
     result = Audit(number)
     tables: dict[str, Table] = {}
     for kind in SECTIONS:
@@ -206,13 +194,14 @@ def audit_report(folder: Path) -> Audit:
                 ]
             except (KeyError, ValueError, OSError, ArithmeticError, TypeError) as error:
                 problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-                raise SpecError([SpecFault(str(path), None, f"{kind} {i}", problem)]) from error
+                source.fault((kind, i - 1), f"{kind} {i}", problem)
+                raise SpecError(source.faults) from error
     return result
 
 
 def mean_groups(folder: Path) -> dict[str, dict[str, Any]]:
     """Read which tables are means of which."""
-    spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
+    spec = read_experiment_file(folder / AUDIT_FILE).values
     return {entry["table"]: entry for entry in spec.get("groups", [])}
 
 

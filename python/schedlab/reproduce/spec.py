@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import SpecError, SpecFault, did_you_mean
+from ..errors import SpecError, did_you_mean
 from ..hosts.choose import HOST_NAMES, why_no_option
 from ..model import OPTIONS, Execution, Machine, read_options
+from ..toml_file import Source, read_source
 from .formula import HERE, Measure
 
 EXPERIMENT_FILE, CLAIMS_FILE = "experiment.toml", "claims.toml"
@@ -262,31 +262,33 @@ class Experiment:
 
 
 class _Entry:
-    """One TOML table that is read key by key; what is left over is a mistake.
+    """One TOML table that is read key by key; what is left over is an error.
 
     Parameters
     ----------
-    file : pathlib.Path
-        Where it stands.
+    source : Source
+        The file.
+    at : sequence of (str or int)
+        Where in it, such as `("runs", 0)`.
     place : str
-        Which of the file's tables it is.
+        The same in words.
     values : mapping
         Its keys and values.
-    faults : list of SpecFault
-        Where its mistakes go.
     """
 
-    def __init__(self, file: Path, place: str, values: Mapping[str, Any], faults: list[SpecFault]):
-        self._file, self.place, self._values, self._faults = file, place, dict(values), faults
+    def __init__(self, source: Source, at: Sequence[str | int], place: str, values: Mapping[str, Any]):
+        self._source, self._at, self.place, self._values = source, tuple(at), place, dict(values)
         self._known: list[str] = []
 
-    def fault(self, problem: str) -> None:
-        """Note a mistake."""
-        self._faults.append(SpecFault(str(self._file), None, self.place, problem))
+    def fault(self, problem: str, key: str | None = None) -> None:
+        """Note an error; its line is that of `key`, by default the word that the text begins with."""
+        word = re.match(r"[\w.-]+", problem)
+        path = [key] if key is not None else word[0].split(".") if word else []
+        self._source.fault((*self._at, *path), self.place, problem)
 
-    def below(self, place: str, values: Mapping[str, Any]) -> _Entry:
+    def below(self, place: str, values: Mapping[str, Any], *at: str | int) -> _Entry:
         """A table within this one."""
-        return _Entry(self._file, place, values, self._faults)
+        return _Entry(self._source, (*self._at, *at), place, values)
 
     def take(self, key: str, kind: type, default: Any = None) -> Any:
         """Value of a key; without a default it must be there."""
@@ -328,31 +330,25 @@ class _Entry:
     def done(self) -> None:
         """Complain about keys that nobody asked for."""
         for key in self._values:
-            self.fault(f"unknown key '{key}'{did_you_mean(key, self._known)}")
+            self.fault(f"unknown key '{key}'{did_you_mean(key, self._known)}", key)
 
 
 def read_experiment(folder: Path) -> Experiment:
     """Read a report's experiment and its claims."""
-    faults: list[SpecFault] = []
-    file = folder / EXPERIMENT_FILE
-    spec, claims = _load(file), _load(folder / CLAIMS_FILE)
-    for name, sections in ((file, spec), (folder / CLAIMS_FILE, claims)):
-        faults += _take_misshapen(name, sections)
-    for name, known, given in (
-        (file, ("experiment", "runs", "table", "box"), spec),
-        (folder / CLAIMS_FILE, ("claim",), claims),
-    ):
-        faults += [
-            SpecFault(str(name), None, "", f"unknown section '{key}'{did_you_mean(key, known)}")
-            for key in given
-            if key not in known
-        ]
-    head = _Entry(file, "[experiment]", spec.get("experiment", {}), faults)
+    source, claims = (
+        read_experiment_file(folder / EXPERIMENT_FILE),
+        read_experiment_file(folder / CLAIMS_FILE),
+    )
+    take_misshapen(source, ("experiment", "runs", "table", "box"), single=("experiment",))
+    take_misshapen(claims, ("claim",))
+    spec = source.values
+    head = _Entry(source, ("experiment",), "[experiment]", spec.get("experiment", {}))
     runs: dict[str, Runs] = {}
     for number, values in enumerate(spec.get("runs", []), 1):
-        each = _read_runs(_Entry(file, f"[[runs]] {number} ({values.get('name', '?')})", values, faults))
+        entry = _Entry(source, ("runs", number - 1), f"[[runs]] {number} ({values.get('name', '?')})", values)
+        each = _read_runs(entry)
         if each.name in runs:
-            faults.append(SpecFault(str(file), None, f"[[runs]] {number}", f"'{each.name}' is there twice"))
+            entry.fault(f"'{each.name}' is there twice", "name")
         runs[each.name] = each
     names = (head.take("rows_are", str, ""), head.take("columns_are", str, ""))
     experiment = Experiment(
@@ -366,50 +362,43 @@ def read_experiment(folder: Path) -> Experiment:
         runs=runs,
         concludes=" ".join(head.take("concludes", str, "").split()),
         **_read_primary(head, runs),
-        claims=_read_claims(folder / CLAIMS_FILE, claims.get("claim", []), runs, faults),
+        claims=_read_claims(claims, runs),
         redrawn=tuple(
-            _read_redrawn(kind, _Entry(file, f"[[{kind}]] {number}", values, faults), runs, names)
+            _read_redrawn(
+                kind, _Entry(source, (kind, number - 1), f"[[{kind}]] {number}", values), runs, names
+            )
             for kind in ("table", "box")
             for number, values in enumerate(spec.get(kind, []), 1)
         ),
     )
     head.done()
-    if faults:
-        raise SpecError(faults)
+    if faults := source.faults + claims.faults:
+        raise SpecError(sorted(faults, key=lambda fault: (fault.file != source.name, fault.line or 0)))
     return experiment
 
 
-def _load(file: Path) -> dict[str, Any]:
-    """A TOML file."""
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}; experiments/README.md says what it must hold"
-        raise SpecError([SpecFault(str(file), None, "", problem)]) from error
-    except UnicodeDecodeError as error:
-        raise SpecError(
-            [SpecFault(str(file), None, f"byte {error.start}", "is not UTF-8, as TOML must be")]
-        ) from error
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError([SpecFault(str(file), None, "", str(error))]) from error
+def read_experiment_file(file: Path) -> Source:
+    """A TOML file of an experiment."""
+    return read_source(file, parse_float=float, hint="experiments/README.md says what it must hold")
 
 
-def _take_misshapen(file: Path, sections: dict[str, Any]) -> list[SpecFault]:
-    """Remove sections that are no TOML tables, such as `runs = 3`; they are faults."""
-    faults = []
-    for key, value in list(sections.items()):
-        is_one = key == "experiment"
-        if (
+def take_misshapen(source: Source, known: Collection[str], *, single: Collection[str] = ()) -> None:
+    """Remove sections that are not known, or no TOML tables, such as `runs = 3`; they are faults."""
+    for key, value in list(source.values.items()):
+        is_one = key in single
+        is_table = (
             isinstance(value, dict)
             if is_one
             else isinstance(value, list) and all(isinstance(v, dict) for v in value)
-        ):
-            continue
-        heading = f"[{key}]" if is_one else f"[[{key}]]"
-        faults.append(
-            SpecFault(str(file), None, key, f"must be written as {heading} (got {sections.pop(key)!r:.60})")
         )
-    return faults
+        if key not in known:
+            source.fault((key,), "", f"unknown section '{key}'{did_you_mean(key, known)}")
+        elif not is_table:
+            heading = f"[{key}]" if is_one else f"[[{key}]]"
+            source.fault((key,), key, f"must be written as {heading} (got {value!r:.60})")
+        else:
+            continue
+        del source.values[key]
 
 
 def _paragraphs(text: str) -> tuple[str, ...]:
@@ -458,8 +447,9 @@ def _read_options(entry: _Entry) -> dict[str, Any]:
     """Options of `schedlab run`, by their words in Python; a set without a host has none to run on."""
     words = entry.given(option.word for option in OPTIONS.values() if option.word != "host")
     machine, execution, problems = read_options(words | {"host": entry.one_of("host", HOST_NAMES) or "sim"})
+    flags = {option.flag: option.word for option in OPTIONS.values()}
     for problem in problems + why_no_option(machine, execution):
-        entry.fault(problem)
+        entry.fault(problem, flags.get(problem.split()[0].rstrip(":"), "host"))
     return {"machine": machine, "execution": execution}
 
 
@@ -474,7 +464,7 @@ def _text_table(entry: _Entry, key: str, default: Any = None) -> dict[str, str]:
 
 def _read_size(entry: _Entry, key: str) -> Size:
     """`quick` or `full` of a set."""
-    inner = _Entry(entry._file, f"{entry.place}.{key}", entry.take(key, dict), entry._faults)
+    inner = entry.below(f"{entry.place}.{key}", entry.take(key, dict), key)
     size = Size(
         seeds=inner.take("seeds", int, 1),
         scale=inner.take("scale", float, 1.0),
@@ -543,13 +533,11 @@ def _read_also(entry: _Entry) -> tuple[Mapping[str, str], ...]:
     return tuple(found)
 
 
-def _read_claims(
-    file: Path, entries: list[Any], runs: Mapping[str, Runs], faults: list[Any]
-) -> tuple[Claim, ...]:
+def _read_claims(source: Source, runs: Mapping[str, Runs]) -> tuple[Claim, ...]:
     """All rows of `claims.toml`."""
     claims: dict[str, Claim] = {}
-    for number, values in enumerate(entries, 1):
-        entry = _Entry(file, f"[[claim]] {number} ({values.get('id', '?')})", values, faults)
+    for number, values in enumerate(source.values.get("claim", []), 1):
+        entry = _Entry(source, ("claim", number - 1), f"[[claim]] {number} ({values.get('id', '?')})", values)
         lacks = entry.take("lacks", str, "")
         needed = "" if lacks else None
         text = entry.take("ours", str, needed)

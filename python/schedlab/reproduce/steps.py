@@ -14,13 +14,12 @@ Read next: spec.py for what is asked, claims.py for the verdicts; reproduction.p
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import SpecError, SpecFault, UsageError
+from ..errors import UsageError
 from ..runs.case import make_folder, write_text
 from .audit import AUDIT_FILE, audit_report
 from .claims import decide_all, published_value
@@ -31,7 +30,7 @@ from .published import Table, read_table
 from .reproduction import Reproduction, Wanted
 from .runs import do_runs
 from .samples import Done, Samples
-from .spec import CLAIMS_FILE, Experiment, Runs, fill, read_experiment
+from .spec import CLAIMS_FILE, Experiment, Runs, fill, read_experiment, read_experiment_file
 from .summary import Summary, read_summary
 
 
@@ -95,15 +94,14 @@ def reproduce_report(
 
 def check_published(experiment: Experiment, tables: Mapping[str, Table]) -> None:
     """See that each claim's published figure is one."""
-    faults = []
+    claims = read_experiment_file(experiment.folder / CLAIMS_FILE)
     for number, claim in enumerate(experiment.claims, 1):
         try:
             published_value(claim, tables)
         except (ValueError, ArithmeticError) as error:
-            place = f"[[claim]] {number} ({claim.name})"
-            faults.append(SpecFault(str(experiment.folder / CLAIMS_FILE), None, place, f"published: {error}"))
-    if faults:
-        raise SpecError(faults)
+            at = ("claim", number - 1, "published")
+            claims.fault(at, f"[[claim]] {number} ({claim.name})", f"published: {error}")
+    claims.check()
 
 
 def needed_pairs(experiment: Experiment, summary: Summary | None = None) -> dict[str, set[tuple[str, str]]]:
@@ -129,7 +127,7 @@ def needed_pairs(experiment: Experiment, summary: Summary | None = None) -> dict
 
 def published_tables(folder: Path) -> dict[str, Table]:
     """Read a report's own tables."""
-    spec = tomllib.loads((folder / AUDIT_FILE).read_text(encoding="utf-8"))
+    spec = read_experiment_file(folder / AUDIT_FILE).values
     tables = [read_table(folder / "published", entry) for entry in spec.get("table", [])]
     return {table.name: table for table in tables}
 

@@ -25,13 +25,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import SpecError
 from ..stats.inference import Interval, mean_interval
 from .claims import measure_on
 from .formula import HERE, Measure, MissingError
 from .published import Formula, Range, Table
 from .reproduction import Reproduction
-from .spec import Runs, _Entry, _load
+from .spec import Runs, _Entry, read_experiment_file
 from .text import number_text
 
 SUMMARY_FILE = "summary.toml"
@@ -133,21 +132,23 @@ def read_summary(folder: Path, runs: Mapping[str, Runs], tables: Mapping[str, Ta
     file = folder / SUMMARY_FILE
     if not file.is_file():
         return Summary({}, {}, None)
-    faults: list[Any] = []
-    entry = _Entry(file, "", _load(file), faults)
+    source = read_experiment_file(file)
+    entry = _Entry(source, (), "", source.values)
     numbers: dict[str, Measure | Formula] = {}
     for name, text in entry.take("numbers", dict, {}).items():
         if number := _number(entry, f"numbers.{name}", text, runs, tables):
             numbers[name] = number
     sentences = {
-        kind: tuple(_sentence(entry, kind, each, numbers) for each in entry.take(kind, list, []))
+        kind: tuple(
+            _sentence(entry, kind, index, each, numbers)
+            for index, each in enumerate(entry.take(kind, list, []))
+        )
         for kind in KINDS
     }
     spec = entry.take("picture", dict, {})
-    picture = _picture(_Entry(file, "[picture]", spec, faults), runs, tables) if spec else None
+    picture = _picture(entry.below("[picture]", spec, "picture"), runs, tables) if spec else None
     entry.done()
-    if faults:
-        raise SpecError(faults)
+    source.check()
     return Summary(sentences, numbers, picture)
 
 
@@ -171,12 +172,12 @@ def _number(
         return None
 
 
-def _sentence(entry: _Entry, kind: str, given: Any, numbers: Mapping[str, Any]) -> Sentence:
+def _sentence(entry: _Entry, kind: str, index: int, given: Any, numbers: Mapping[str, Any]) -> Sentence:
     """A sentence: a text, or `{text = ..., when = [...]}`."""
     if not isinstance(given, str | dict):
         entry.fault(f"{kind}: a sentence must be a text or {{text = ..., when = [...]}} (got {given!r})")
         given = ""
-    spec = entry.below(kind, {"text": given} if isinstance(given, str) else given)
+    spec = entry.below(kind, {"text": given} if isinstance(given, str) else given, kind, index)
     text, when = spec.take("text", str), spec.texts("when", [])
     spec.done()
     conditions = []

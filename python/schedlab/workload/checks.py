@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ..errors import did_you_mean
+from ..toml_file import Source
 from ..units import TIME_MAX_NS
 from .model import SyncObject, Task
 from .phases import Phase, walk
-from .source import Source
 
 #: Limits of program.h.
 SLOTS_MAX = 16

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from .. import paths
 from ..errors import NotFoundError, UsageError, did_you_mean
+from ..toml_file import read_source
 from .model import Workload
-from .source import read_source
 from .spec import read_workload
 
 

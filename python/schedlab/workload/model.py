@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..toml_file import Place
 from .distributions import Distribution
 from .params import Param
 from .phases import Phase
-from .source import Place
 
 OBJECT_KINDS = ("lock", "pipe", "barrier", "condition")
 

@@ -19,8 +19,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ..errors import UnitError, did_you_mean
+from ..toml_file import Source
 from ..units import Quantity, format_duration, format_size, parse_quantity
-from .source import Source
 
 _KEYS = ("default", "choices", "min", "max", "about", "scales")
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")

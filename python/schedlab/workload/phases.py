@@ -17,9 +17,9 @@ from typing import Any
 
 from ..calibration import WORK_KERNELS
 from ..errors import UnitError, did_you_mean
+from ..toml_file import Place, Source
 from ..units import TIME_MAX_NS, U32_MAX, parse_count, parse_duration, parse_size
 from .distributions import Distribution, looks_like_distribution, parse_distribution
-from .source import Place, Source
 
 #: Bytes per read or write call where a phase does not say.
 CHUNK_BYTES_DEFAULT = 4096

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import SpecError, SpecFault, UnitError, did_you_mean
+from ..toml_file import Place, Source
 from ..units import parse_duration
 from .json_text import Node, Pair, Pairs, parse_json
 from .model import Converted, Workload
 from .rtapp_events import POLICIES, US_MAX, Context, Lined, read_task
-from .source import Place, Source
 from .spec import read_workload
 from .toml_text import write_toml
 

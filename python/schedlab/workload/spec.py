@@ -18,13 +18,13 @@ from typing import Any
 
 from ..errors import UnitError, did_you_mean
 from ..model import TICK_NS_MAX, TICK_NS_MIN
+from ..toml_file import Place, Source
 from ..units import parse_duration
 from .checks import check_workload
 from .distributions import Distribution, looks_like_distribution, parse_distribution
 from .model import Arrival, Expected, SyncObject, Task, Workload
 from .params import Param, read_params, substitute
 from .phases import Phase, PhaseReader
-from .source import Place, Source
 from .tables import (
     BarrierTable,
     ConditionTable,

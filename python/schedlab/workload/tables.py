@@ -15,9 +15,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from ..errors import UnitError, did_you_mean
+from ..toml_file import Place, Source
 from ..units import parse_count, parse_duration, parse_size
 from .phases import ATTRIBUTES, read_attribute
-from .source import Place, Source
 
 CPUS_MAX = 1024
 LIST_MAX = 65_536

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""A workload file as text: its values, the line of each, and its mistakes.
+"""A TOML file that a person edits: its values, the line of each, and its errors.
+
+Workloads, launch files, experiments, claims, summaries and audits are read here.
 
 Python's own TOML reader gives values without positions. The scanner here runs
 after it, over text that is known to be valid TOML, and notes on which line each
 key and each array element begins; so an error can name its line.
 
-Read next: spec.py, which reads the values.
+Read next: workload/spec.py, which reads the values.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
-from ..errors import SpecError, SpecFault
+from .errors import SpecError, SpecFault
 
 Place = tuple[str | int, ...]
 
@@ -26,7 +29,7 @@ _SCALAR = re.compile(r"[^,\]}#\n]*")
 
 
 class Source:
-    """A workload file, its values, and the faults found in it so far.
+    """A TOML file, its values, and the faults found in it so far.
 
     Parameters
     ----------
@@ -34,11 +37,13 @@ class Source:
         The file as the user named it; it begins every fault.
     text : str
         Its contents.
+    parse_float : callable, default decimal.Decimal
+        What makes a number of the text of a decimal fraction.
 
     Attributes
     ----------
     values : dict
-        What `tomllib` reads, with decimal fractions kept exact.
+        What `tomllib` reads.
     faults : list of SpecFault
         Grows as checks find mistakes.
 
@@ -48,12 +53,12 @@ class Source:
         If the text is not TOML.
     """
 
-    def __init__(self, name: str, text: str):
+    def __init__(self, name: str, text: str, *, parse_float: Callable[[str], Any] = Decimal):
         self.name = name
         self.faults: list[SpecFault] = []
         self.lines: dict[Place, int] = {}
         try:
-            self.values = tomllib.loads(text, parse_float=Decimal)
+            self.values = tomllib.loads(text, parse_float=parse_float)
         except tomllib.TOMLDecodeError as error:
             where = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
             line = int(where[1]) if where else None
@@ -65,13 +70,17 @@ class Source:
         self.lines = _Scanner(text.replace("\r\n", "\n")).scan()
 
     def fault(self, at: Sequence[str | int], place: str, message: str) -> None:
-        """Note a mistake and go on."""
+        """Note an error and go on; its line is that of the value at the path `at`, or of what is around it."""
+        fault = SpecFault(self.name, self.line_of(at), place, message)
+        if fault not in self.faults:
+            self.faults.append(fault)
+
+    def line_of(self, at: Sequence[str | int]) -> int | None:
+        """Line of a value, or of the nearest one around it."""
         path = tuple(at)
         while path and path not in self.lines:
             path = path[:-1]
-        fault = SpecFault(self.name, self.lines.get(path), place, message)
-        if fault not in self.faults:
-            self.faults.append(fault)
+        return self.lines.get(path)
 
     def check(self) -> None:
         """End here if anything was wrong."""
@@ -79,13 +88,16 @@ class Source:
             raise SpecError(sorted(self.faults, key=lambda fault: fault.line or 0))
 
 
-def read_source(path: Path, *, name: str | None = None) -> Source:
-    """Read a workload file."""
+def read_source(
+    path: Path, *, name: str | None = None, parse_float: Callable[[str], Any] = Decimal, hint: str = ""
+) -> Source:
+    """Read a TOML file; `hint` is what to do if it cannot be."""
     shown = name or str(path)
     try:
-        return Source(shown, path.read_bytes().decode("utf-8"))
+        return Source(shown, path.read_bytes().decode("utf-8"), parse_float=parse_float)
     except OSError as error:
-        raise SpecError([SpecFault(shown, None, "", error.strerror or str(error))]) from None
+        message = f"cannot be read: {error.strerror or error}" + (f"; {hint}" if hint else "")
+        raise SpecError([SpecFault(shown, None, "", message)]) from None
     except UnicodeDecodeError as error:
         message = f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}"
         raise SpecError([SpecFault(shown, None, "", message)]) from None
