@@ -295,7 +295,15 @@ POINTS = {
         "compile": (0, "expected ';'"),
         "hang": (5, "did not return in ops.enqueue()"),
         "attack": (0, "it includes /etc/hostname, which is outside"),
-    }
+    },
+    "share": {
+        "exact": (100, "Score: 100/100"),
+        "owed": (85, "first waits"),
+        "drawn": (58, "% off, allowed is 4 %"),
+        "crash": (5, "divided by zero in ops.enqueue()"),
+        "lost": (7, "runnable task stall"),
+        "forged": (5, "has damaged what the simulator would say"),
+    },
 }
 
 
@@ -409,7 +417,10 @@ def test_the_bench_notes_what_tests_ask(tmp_path):
 @needs_sandbox
 def test_a_counter_example_is_small_and_its_command_repeats_it(graded, tmp_path):
     name, out, _ = graded
-    student, lines, said = {"mlfq": ("levels", 25, "backup waits")}[name]
+    student, lines, said, least_ns = {
+        "mlfq": ("levels", 25, "backup waits", 500_000_000),
+        "share": ("lost", 20, "large gets 0 of CPU time", 1_000_000_000),
+    }[name]
     folder = out / "students" / student
     text = (folder / "example-1.toml").read_text()
     assert said in text.splitlines()[0] and len(text.splitlines()) <= lines
@@ -422,7 +433,7 @@ def test_a_counter_example_is_small_and_its_command_repeats_it(graded, tmp_path)
         [sys.executable, "-m", "schedlab", *words[1:], "--json"], cwd=folder, capture_output=True, text=True
     )
     (run,) = json.loads(done.stdout)["runs"]
-    assert run["metrics"]["starvation_ns"] > 500_000_000
+    assert run["metrics"]["starvation_ns"] > least_ns
 
 
 @needs_sandbox

@@ -38,7 +38,7 @@ from .variants import TRIAL
 #: Rules whose failure one run can show.
 SHOWN = ("runs", "wait_max", "work_conserving", "shares", "finish")
 TRIALS_MAX = 80
-HORIZON_NS_MIN = 20_000_000
+HORIZON_NS_MIN, HORIZON_STEP_NS = 20_000_000, 5_000_000
 WINDOW_NS = 200_000_000
 _DRAWN = re.compile(r"^\w+\(([^,)]+)[,)].*$")
 _KEPT = ("name", "phases", "count", "tickets", "weight")
@@ -125,7 +125,7 @@ class _Shrinker:
         is_smaller = has_seed = self.test.rule != "finish"
         while is_smaller and self.nr_trials < TRIALS_MAX:
             is_smaller = False
-            for simpler in simpler_values(values):
+            for simpler in simpler_values(values, keeps_time=self.test.rule == "shares"):
                 found = self.fails(simpler, seed)
                 if found is not None:
                     values, text, is_smaller = simpler, found, True
@@ -191,13 +191,15 @@ def _head(head: dict[str, Any], test: Test) -> dict[str, Any]:
     return kept | {"title": f"Counter-example: {test.name}", "question": "Why does it fail?"}
 
 
-def simpler_values(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def simpler_values(values: dict[str, Any], *, keeps_time: bool = False) -> Iterator[dict[str, Any]]:
     """List workloads that are simpler by one step, those that save most first.
 
     Parameters
     ----------
     values : dict
         A workload as `tomllib` reads it.
+    keeps_time : bool, default False
+        Whether it has to last as long: over a few slices no policy keeps shares.
 
     Yields
     ------
@@ -206,8 +208,9 @@ def simpler_values(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """
     horizon = values.get("workload", {}).get("horizon")
     horizon_ns = parse_duration(horizon) if isinstance(horizon, str) else 4_000_000_000
-    if horizon_ns // 2 >= HORIZON_NS_MIN:
-        yield _changed(values, ("workload", "horizon"), format_duration(horizon_ns // 2))
+    shorter_ns = horizon_ns // 2 // HORIZON_STEP_NS * HORIZON_STEP_NS
+    if shorter_ns >= HORIZON_NS_MIN and not keeps_time:
+        yield _changed(values, ("workload", "horizon"), format_duration(shorter_ns))
     tasks = values.get("task", [])
     for index in range(len(tasks)):
         if len(tasks) > 1:

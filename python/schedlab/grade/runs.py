@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from ..check.trial import broken_by
 from ..errors import SchedlabError
 from ..hosts.choose import engine_here
 from ..hosts.host import Job, Outcome
@@ -248,7 +249,7 @@ class Bench:
         fact = Fact(graded.name, variant)
         columns: list[dict[str, Any]] = []
         found = self._judged(program, job, outcome, columns, is_idle_held=needs.has_idle)
-        if found["error_kind"] == "consistency" and " beside " in found["error"] and needs.has_idle:
+        if needs.has_idle and broken_by(found["error_kind"], found["error"] or "") == "work":
             fact.idle = found["error"].partition("withheld: ")[2]
             found = self._judged(program, job, outcome, columns, is_idle_held=False)
         if found["error"] is not None:
