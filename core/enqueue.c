@@ -52,6 +52,12 @@ sl_inline void record_enqueue(const struct sl_task *t, u64 dsq_id)
 		sl_host_record(SL_RECORD_ENQUEUE, t->p.pid, t->cpu, 0, dsq_id);
 }
 
+/* S2: the error of a policy that wants vtime order where there is none. */
+static sl_cold void refuse_vtime(const struct sl_task *t)
+{
+	sl_policy_error(SCX_EXIT_ERROR, t->p.pid, "cannot use vtime ordering for built-in DSQs");
+}
+
 /**
  * local_dsq_enqueue - put a task on a CPU's local queue
  * @cpu: whose queue; its lock is held
@@ -70,6 +76,8 @@ static void local_dsq_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_fla
 	record_enqueue(t, cpu->local.id);
 	dsq_insert(&cpu->local, t, enq_flags & ~SCX_ENQ_DSQ_PRIQ);
 	set_ops_state(t, SL_OPSS_NONE);
+	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
+		refuse_vtime(t);
 	if (cpu->is_scheduling)
 		return;
 	if (!curr) {
@@ -129,8 +137,7 @@ static __noinline void global_enqueue(struct sl_task *t, u64 enq_flags)
 	set_ops_state(t, SL_OPSS_NONE);
 	sl_unlock(&q->lock);
 	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"cannot use vtime ordering for built-in DSQs");
+		refuse_vtime(t);
 }
 
 /* Set @t aside for the local queue of @cpu, another CPU; flush() puts it there. */

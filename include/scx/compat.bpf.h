@@ -41,6 +41,21 @@
 #define __COMPAT_scx_bpf_pick_any_cpu_node(allowed, node, flags) \
 	scx_bpf_pick_any_cpu_node((allowed), (node), (flags))
 
+/* Linux 6.12 had these under other names. */
+#define scx_bpf_dispatch(p, dsq_id, slice, enq_flags) \
+	scx_bpf_dsq_insert((p), (dsq_id), (slice), (enq_flags))
+#define scx_bpf_dispatch_vtime(p, dsq_id, slice, vtime, enq_flags) \
+	scx_bpf_dsq_insert_vtime((p), (dsq_id), (slice), (vtime), (enq_flags))
+#define scx_bpf_consume(dsq_id) scx_bpf_dsq_move_to_local(dsq_id)
+#define scx_bpf_dispatch_from_dsq(it, p, dsq_id, enq_flags) \
+	scx_bpf_dsq_move((it), (p), (dsq_id), (enq_flags))
+#define scx_bpf_dispatch_vtime_from_dsq(it, p, dsq_id, enq_flags) \
+	scx_bpf_dsq_move_vtime((it), (p), (dsq_id), (enq_flags))
+#define scx_bpf_dispatch_from_dsq_set_slice(it, slice) \
+	scx_bpf_dsq_move_set_slice((it), (slice))
+#define scx_bpf_dispatch_from_dsq_set_vtime(it, vtime) \
+	scx_bpf_dsq_move_set_vtime((it), (vtime))
+
 /*
  * An array that the loader would give one element for each CPU. It has room for as
  * many CPUs as there can be, so that no loader has to.
