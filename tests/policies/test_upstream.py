@@ -2,8 +2,7 @@
 """Upstream's schedulers, as published, compile and run here without an edit.
 
 They are fetched when the test runs and never kept in the repository: scx_simple
-and scx_cpu0 from Debian's package of Linux 7.2's source (164 MB, cached as two
-small files). No package carries scx_prev; a folder that has it, named by
+and scx_cpu0 from the source of Linux 7.2 (linux_source.py). No package carries scx_prev; a folder that has it, named by
 SCHEDLAB_UPSTREAM, is used for any of the three. A whole checkout of sched-ext/scx,
 named so, is used for those that need a launch file.
 """
@@ -13,16 +12,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tarfile
-import tempfile
 from pathlib import Path
 
 import pytest
 
 import schedlab
+from policies.linux_source import linux_source
 from schedlab.errors import UnavailableError
 from schedlab.hosts import guest, guest_build
-from schedlab.hosts.guest_image import PrivateApt, debian_mirror, locked
 from schedlab.paths import cache_folder
 from schedlab.policy.build import find_compiler
 from schedlab.program.compiler import compile_workload
@@ -32,7 +29,6 @@ from schedlab.workload.find import load_workload
 
 pytestmark = pytest.mark.full
 
-PACKAGE = "linux-source-7.2"
 IN_PACKAGE = ("scx_simple", "scx_cpu0")
 ELSEWHERE = ("scx_prev",)
 HOGS = """
@@ -64,40 +60,17 @@ LIGHT, HEAVY = (1, 2, 3), (4, 5)
 SHARE_POINTS = 0.02
 
 
-def fetch(folder: Path) -> None:
-    """Take the schedulers out of the package of Linux's source."""
-    wanted = {f"tools/sched_ext/{name}.bpf.c" for name in IN_PACKAGE}
-    with tempfile.TemporaryDirectory(dir=folder, prefix="fetch-") as name:
-        apt = PrivateApt(Path(name), debian_mirror())
-        apt.run("apt-get", "update")
-        unpacked, _ = apt.unpack(PACKAGE)
-        with tarfile.open(unpacked / "usr" / "src" / f"{PACKAGE}.tar.xz") as archive:
-            for member in archive:
-                path = member.name.partition("/")[2]
-                if path in wanted:
-                    target = folder / Path(path).name
-                    target.write_bytes(archive.extractfile(member).read())
-                    wanted.remove(path)
-                    if not wanted:
-                        return
-
-
 @pytest.fixture(scope="session")
 def upstream():
     """Function that returns the path of a scheduler's source, or skips."""
 
     def find(name: str) -> Path:
         given = os.environ.get("SCHEDLAB_UPSTREAM")
+        if not given and name in IN_PACKAGE:
+            return linux_source() / "tools" / "sched_ext" / f"{name}.bpf.c"
         folder = Path(given) if given else cache_folder("upstream")
         places = (folder / f"{name}.bpf.c", folder / "scheds" / "c" / f"{name}.bpf.c")
         path = next((place for place in places if place.exists()), places[0])
-        if not path.exists() and not given and name in IN_PACKAGE:
-            try:
-                with locked(folder / "lock"):
-                    if not path.exists():
-                        fetch(folder)
-            except UnavailableError as error:
-                pytest.skip(f"{name}: {error}")
         if not path.exists():
             pytest.skip(
                 f"no Debian package carries {name}.bpf.c; to test it, put it into a folder "

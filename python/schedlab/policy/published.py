@@ -65,6 +65,10 @@ def main_file(folder: Path) -> Path | None:
 def published(path: Path) -> Published:
     """Find what belongs to a policy's file."""
     path = path.absolute()
+    # The sources of Linux have schedulers, and tests of sched_ext.
+    linux = next((f for f in path.parents if (f / "tools" / "sched_ext" / "include").is_dir()), None)
+    if linux is not None:
+        return Published(includes=(linux / "tools" / "sched_ext" / "include", path.parent), is_published=True)
     root = next((folder for folder in path.parents if (folder / "scheds" / "include").is_dir()), None)
     if root is None:
         others = sorted(path.parent.glob("*" + SUFFIX)) if path.name == f"main{SUFFIX}" else []
