@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 import signal
@@ -165,6 +166,12 @@ def _group(nodeid: str) -> str:
     if path.name.startswith("test_guest"):
         return "guest"
     return "linux" if path.parent.name == "linux" else str(path)
+
+
+def first_is_quick(*axes) -> list:
+    """All combinations, to parametrize with; the quick suite has the first alone, since each is many random samples."""
+    rows = list(itertools.product(*axes))
+    return [rows[0], *(pytest.param(*row, marks=pytest.mark.full) for row in rows[1:])]
 
 
 def missing(what: str, remedy: str) -> None:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import first_is_quick
 from schedlab.stats.inference import (
     TooFewSamplesError,
     compare_paired,
@@ -107,8 +108,7 @@ def test_vargha_delaney_refuses():
 # ---- coverage and false alarms ----------------------------------------------
 
 
-@pytest.mark.parametrize("n", [6, 10, 20, 50])
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize(("name", "n"), first_is_quick(DISTRIBUTIONS, [6, 10, 20, 50]))
 def test_coverage_of_the_mean(name, n):
     x, mean, _ = draw(name, n, seed=n)
     found = mean_intervals(x, nr_resamples=1999)
@@ -118,7 +118,7 @@ def test_coverage_of_the_mean(name, n):
     assert {i.method for i in found} <= {"bca", "deterministic"}
 
 
-@pytest.mark.parametrize("name", ["normal", "exponential", "lognormal"])
+@pytest.mark.parametrize(("name",), first_is_quick(["normal", "exponential", "lognormal"]))
 def test_the_plain_bootstrap_covers_less(name):
     """Why the intervals are widened: at n = 6 the plain BCa misses twice as often."""
     x, mean, _ = draw(name, 6, seed=1)
@@ -155,8 +155,7 @@ def test_coverage_of_many_lognormal_values():
     assert percent(i.low <= mean <= i.high for i in found) >= 92
 
 
-@pytest.mark.parametrize("n", [6, 20])
-@pytest.mark.parametrize("name", ["exponential", "lognormal"])
+@pytest.mark.parametrize(("name", "n"), first_is_quick(["exponential", "lognormal"], [6, 20]))
 def test_coverage_of_the_ratio(name, n):
     a, _, _ = draw(name, n, seed=n)
     b, _, _ = draw(name, n, seed=n + 1)
@@ -164,8 +163,7 @@ def test_coverage_of_the_ratio(name, n):
     assert percent(r.low <= 3 <= r.high for r in ratios) >= COVERAGE[name][n]
 
 
-@pytest.mark.parametrize("n", [6, 10, 20, 50])
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize(("name", "n"), first_is_quick(DISTRIBUTIONS, [6, 10, 20, 50]))
 def test_false_alarms_between_equal_policies(name, n):
     """Both sides from one distribution: at 5 % at most 7 %, at 0.15 % at most 0.5 %."""
     a, _, _ = draw(name, n, seed=2 * n)
@@ -175,8 +173,7 @@ def test_false_alarms_between_equal_policies(name, n):
     assert percent(p <= 0.0015) <= 0.5
 
 
-@pytest.mark.parametrize("values", [(0, 1), (-1, 0, 1), (0, 0, 0, 1)])
-@pytest.mark.parametrize("n", [3, 4, 6, 10])
+@pytest.mark.parametrize(("values", "n"), first_is_quick([(0, 1), (-1, 0, 1), (0, 0, 0, 1)], [3, 4, 6, 10]))
 def test_false_alarms_on_few_values(values, n):
     """Counts that differ by chance: ties must not pass for certainty."""
     rng = np.random.default_rng(n)
@@ -204,8 +201,7 @@ def test_real_differences_are_found():
     assert percent(r.p_value <= 0.05 and r.difference.low > 0 for r in found) >= 95
 
 
-@pytest.mark.parametrize("q", [0.25, 0.5, 0.9])
-@pytest.mark.parametrize("n", [40, 100])
+@pytest.mark.parametrize(("q", "n"), first_is_quick([0.25, 0.5, 0.9], [40, 100]))
 def test_coverage_of_quantiles(n, q):
     rng = np.random.default_rng(n)
     truth = -math.log(1 - q)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import first_is_quick
 from schedlab.stats import dip as dip_module
 from schedlab.stats.dip import CRITICAL, critical_dip, dip, simulate_critical
 from schedlab.stats.warnings import (
@@ -139,11 +140,14 @@ def test_critical_values_agree_with_many_fresh_draws(n):
 # ---- false alarms and what is found -----------------------------------------
 
 
-@pytest.mark.parametrize("n", [8, 20, 50])
 @pytest.mark.parametrize(
-    ("name", "most"), [("uniform", 2.0), ("normal", 0.6), ("exponential", 0.6), ("lognormal", 0.6)]
+    ("limit", "n"),
+    first_is_quick(
+        [("uniform", 2.0), ("normal", 0.6), ("exponential", 0.6), ("lognormal", 0.6)], [8, 20, 50]
+    ),
 )
-def test_false_alarms_of_the_dip_test(name, most, n):
+def test_false_alarms_of_the_dip_test(limit, n):
+    name, most = limit
     assert rate(is_bimodal, DRAWS[name], n) <= most
 
 
@@ -160,9 +164,12 @@ def test_the_lattice_of_counts_is_not_taken_for_peaks():
         assert rate(is_bimodal, lambda rng, n: rng.poisson(3, n).astype(float), n, nr=400) <= 1
 
 
-@pytest.mark.parametrize("n", [6, 7, 10, 20, 50])
-@pytest.mark.parametrize(("name", "most"), [("normal", 1.8), ("exponential", 1), ("lognormal", 1.2)])
-def test_false_alarms_of_outliers(name, most, n):
+@pytest.mark.parametrize(
+    ("limit", "n"),
+    first_is_quick([("normal", 1.8), ("exponential", 1), ("lognormal", 1.2)], [6, 7, 10, 20, 50]),
+)
+def test_false_alarms_of_outliers(limit, n):
+    name, most = limit
     assert rate(outliers, DRAWS[name], n) <= most
 
 
@@ -181,8 +188,7 @@ def test_an_outlier_is_found_and_named(n):
         assert outliers(x) == [3]
 
 
-@pytest.mark.parametrize("n", [8, 20, 50])
-@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize(("name", "n"), first_is_quick(DRAWS, [8, 20, 50]))
 def test_false_alarms_of_drift(name, n):
     assert rate(lambda x: drift_p_value(x) <= 0.01, DRAWS[name], n) <= 1.9
 
