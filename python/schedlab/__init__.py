@@ -13,7 +13,7 @@ A package per stage, in the order of the data; each imports earlier ones only:
     metrics, stats          what it means, and what may be concluded
     plots                   what it looks like
     runs                    all of it together; api.py is the same from a program
-    report, measure, reproduce    a page; commands on Linux; reports done again
+    report, measure         a page; commands on Linux
     check, grade            what breaks a policy; what students' policies are worth
     show, cli               by hand
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from checkout.reproduce.spec import read_experiment
 from conftest import missing
 from schedlab.hosts import kernel_boot
 from schedlab.hosts.choose import unavailable_reason
 from schedlab.policy.find import find_policy
 from schedlab.policy.linux_class import is_class
-from schedlab.reproduce.spec import read_experiment
 from schedlab.workload.find import load_workload
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,9 +11,9 @@ from functools import cache
 
 import pytest
 
+from checkout.reproduce.runs import read_samples
 from kernel.machine import Console
 from schedlab.hosts.kernel_boot import Machine
-from schedlab.reproduce.runs import read_samples
 
 pytestmark = pytest.mark.full
 

@@ -12,7 +12,7 @@ from numpydoc.validate import validate
 import schedlab
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGE = ROOT / "python" / "schedlab"
+PYTHON = ROOT / "python"
 
 #: Of numpydoc's checks, those whose failure misleads a reader.
 ERRORS = {
@@ -35,11 +35,11 @@ ERRORS = {
 
 
 def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
+    return sorted(PYTHON.rglob("*.py"))
 
 
 def name_of(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    parts = path.relative_to(PYTHON).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -49,7 +49,7 @@ def public_functions(path: Path) -> list[str]:
     What `schedlab` itself offers has to; elsewhere a sentence is enough. Commands document
     themselves to typer instead.
     """
-    if path.relative_to(PACKAGE).as_posix() in ("cli/app.py", "__main__.py"):
+    if path.relative_to(PYTHON).as_posix() in ("schedlab/cli/app.py", "schedlab/__main__.py"):
         return []
     tree = ast.parse(path.read_text())
     return [
@@ -68,12 +68,12 @@ def problems(function: str) -> list[str]:
     return [f"{function}: {code}: {text}" for code, text in errors if code in ERRORS]
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PYTHON)))
 def test_functions_are_documented(path):
     assert [text for function in public_functions(path) for text in problems(function)] == []
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PYTHON)))
 def test_every_public_name_has_a_docstring(path):
     tree = ast.parse(path.read_text())
     definitions = ast.FunctionDef | ast.ClassDef

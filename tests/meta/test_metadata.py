@@ -70,6 +70,6 @@ def test_contributing_has_a_row_for_each_package_and_names_tests_that_are_there(
             path = name if "/" in name else f"{folder}/{name}"
             if name.startswith("test") and not list(root.glob(path)):
                 lost.append(name)
-    packages = [path.parent.name for path in (root / "python/schedlab").glob("*/__init__.py")]
+    packages = [path.parent.name for path in (root / "python").glob("*/*/__init__.py")]
     first = " ".join(row.split("|")[1] for row in rows)
     assert lost == [] and [name for name in packages if not re.search(rf"\b{name}\b", first)] == []

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from checkout.reproduce.page import page_text
 from page.test_page import browser  # noqa: F401
 from python.pretended_reports import pretend
-from schedlab.reproduce.page import page_text
 
 
 @pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 3, 4, 5))])

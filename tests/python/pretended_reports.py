@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from schedlab.reproduce.audit import audit_report
-from schedlab.reproduce.claims import decide_all
-from schedlab.reproduce.formula import Cell
-from schedlab.reproduce.reproduction import Reproduction, Wanted
-from schedlab.reproduce.samples import Done, Samples
-from schedlab.reproduce.spec import read_experiment
-from schedlab.reproduce.steps import published_tables
+from checkout.reproduce.audit import audit_report
+from checkout.reproduce.claims import decide_all
+from checkout.reproduce.formula import Cell
+from checkout.reproduce.reproduction import Reproduction, Wanted
+from checkout.reproduce.samples import Done, Samples
+from checkout.reproduce.spec import read_experiment
+from checkout.reproduce.steps import published_tables
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 SEEDS = (1, 2, 3)

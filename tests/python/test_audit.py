@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkout.reproduce.audit import KINDS, _two_groups, audit_report
+from checkout.reproduce.published import Formula, Range, Table, published_range
 from schedlab.errors import SpecError
-from schedlab.reproduce.audit import KINDS, _two_groups, audit_report
-from schedlab.reproduce.published import Formula, Range, Table, published_range
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXPERIMENTS = ROOT / "experiments"

@@ -401,11 +401,11 @@ def test_ctrl_c_is_said_and_a_program_gets_one_document(monkeypatch, capsys, com
         raise KeyboardInterrupt
 
     for name in (
-        "measure.recording.record_others",
-        "measure.bench.measure",
-        "reproduce.steps.reproduce_report",
+        "schedlab.measure.recording.record_others",
+        "schedlab.measure.bench.measure",
+        "checkout.reproduce.steps.reproduce_report",
     ):
-        monkeypatch.setattr(f"schedlab.{name}", interrupt)
+        monkeypatch.setattr(name, interrupt)
     monkeypatch.setattr(folders, "fresh_folder", lambda: Path("unused"))
     words = command.split()
     monkeypatch.setattr(sys, "argv", ["schedlab", words[0], "--json", *words[1:]])

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from typer.main import get_command
 
 import schedlab
+from checkout.reproduce.spec import Runs
 from schedlab.api import run as api_run
 from schedlab.api import sweep as api_sweep
 from schedlab.cli.app import app
@@ -32,7 +33,6 @@ from schedlab.model import (
     json_schema,
     read_options,
 )
-from schedlab.reproduce.spec import Runs
 from schedlab.runs.cells import Cell
 from schedlab.runs.far import Errand
 from schedlab.runs.folders import read_run_folder

@@ -16,22 +16,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from checkout.reproduce import runs as reproduce_runs
+from checkout.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide_all, measure_on
+from checkout.reproduce.finished import load_finished
+from checkout.reproduce.formula import Cell, Measure, MissingError
+from checkout.reproduce.reproduction import Wanted
+from checkout.reproduce.runs import _identity, _Machines, do_runs, read_samples, workload_of
+from checkout.reproduce.samples import Done, Samples
+from checkout.reproduce.spec import Claim, Runs, Size, read_experiment
+from checkout.reproduce.steps import needed_pairs, published_tables, reproduce_report
+from checkout.reproduce.summary import read_summary
 from conftest import missing
 from schedlab.cli.app import app
 from schedlab.errors import SpecError, UsageError
 from schedlab.hosts import kernel_boot
 from schedlab.hosts.kernel_build import KernelImage
 from schedlab.model import Execution, Machine
-from schedlab.reproduce import runs as reproduce_runs
-from schedlab.reproduce.claims import DIRECTION, FAILS, HOLDS, UNTESTED, decide_all, measure_on
-from schedlab.reproduce.finished import load_finished
-from schedlab.reproduce.formula import Cell, Measure, MissingError
-from schedlab.reproduce.reproduction import Wanted
-from schedlab.reproduce.runs import _identity, _Machines, do_runs, read_samples, workload_of
-from schedlab.reproduce.samples import Done, Samples
-from schedlab.reproduce.spec import Claim, Runs, Size, read_experiment
-from schedlab.reproduce.steps import needed_pairs, published_tables, reproduce_report
-from schedlab.reproduce.summary import read_summary
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 WRITTEN = sorted(path.parent for path in EXPERIMENTS.glob("*/experiment.toml"))
@@ -47,10 +47,10 @@ def claim(**more):
 @pytest.mark.parametrize("folder", WRITTEN, ids=lambda folder: folder.name)
 def test_every_written_report_is_whole(folder):
     """Its expressions are readable, its formulas give numbers, its workloads and policies exist."""
+    from checkout.reproduce.claims import published_value
+    from checkout.reproduce.spec import fill
     from schedlab.policy.find import find_policy
     from schedlab.policy.linux_class import is_class
-    from schedlab.reproduce.claims import published_value
-    from schedlab.reproduce.spec import fill
     from schedlab.workload.find import load_workload
 
     experiment = read_experiment(folder)
@@ -626,7 +626,7 @@ def test_several_reports_in_one_command_say_where_it_is_and_the_total(
     """And what is done is written down although a later report fails."""
     from typer.testing import CliRunner
 
-    from schedlab.cli import reproduce as command
+    from checkout.reproduce import command
 
     second = tmp_path / "report-8"
     shutil.copytree(miniature, second)

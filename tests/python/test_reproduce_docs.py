@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from checkout.reproduce.claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
+from checkout.reproduce.published import Range
+from checkout.reproduce.replication import HEAD, SUMMARY_HEADING, Row, read_replication, write_replication
+from checkout.reproduce.runs import do_runs
+from checkout.reproduce.samples import Samples
+from checkout.reproduce.spec import read_experiment
+from checkout.reproduce.steps import needed_pairs, published_tables
 from schedlab.errors import UsageError
-from schedlab.reproduce.claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
-from schedlab.reproduce.published import Range
-from schedlab.reproduce.replication import HEAD, SUMMARY_HEADING, Row, read_replication, write_replication
-from schedlab.reproduce.runs import do_runs
-from schedlab.reproduce.samples import Samples
-from schedlab.reproduce.spec import read_experiment
-from schedlab.reproduce.steps import needed_pairs, published_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "replication.md"
@@ -151,8 +151,8 @@ def test_verdicts_of_the_page_follow_from_its_rows():
 
 def test_a_row_that_says_the_other_direction_is_found():
     """The comparison itself can fail."""
+    from checkout.reproduce.claims import Decision
     from python.test_reproduce_rule import claim, interval
-    from schedlab.reproduce.claims import Decision
 
     row = Row(5, "c", "sim-1", 0.5, 0.4, 0.6, "holds")
     same = Decision(claim(null=1.0), "sim-1", "sim", "holds", "", None, interval(0.7, 0.8))

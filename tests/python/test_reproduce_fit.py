@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from checkout.reproduce.fit import fit
+from checkout.reproduce.formula import Cell, MissingError
+from checkout.reproduce.published import Table
+from checkout.reproduce.samples import Done, Samples
+from checkout.reproduce.spec import Claim, read_experiment
 from schedlab.errors import SpecError
-from schedlab.reproduce.fit import fit
-from schedlab.reproduce.formula import Cell, MissingError
-from schedlab.reproduce.published import Table
-from schedlab.reproduce.samples import Done, Samples
-from schedlab.reproduce.spec import Claim, read_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 
 import pytest
 
+from checkout.reproduce.audit import mean_groups, samples_behind
+from checkout.reproduce.charts import axes
+from checkout.reproduce.page import page_text
+from checkout.reproduce.tables import redrawn_cells
+from checkout.reproduce.text import ours_text
 from python.pretended_reports import pretend
-from schedlab.reproduce.audit import mean_groups, samples_behind
-from schedlab.reproduce.charts import axes
-from schedlab.reproduce.page import page_text
-from schedlab.reproduce.tables import redrawn_cells
-from schedlab.reproduce.text import ours_text
 
 pytestmark = pytest.mark.full
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from schedlab.model import Execution
-from schedlab.reproduce.claims import (
+from checkout.reproduce.claims import (
     DIRECTION,
     FAILS,
     HOLDS,
@@ -19,11 +18,12 @@ from schedlab.reproduce.claims import (
     decide,
     decide_all,
 )
-from schedlab.reproduce.formula import Cell, Measure
-from schedlab.reproduce.published import Range
-from schedlab.reproduce.samples import Done, Samples
-from schedlab.reproduce.spec import Claim, Runs, Size
-from schedlab.reproduce.text import digits_of
+from checkout.reproduce.formula import Cell, Measure
+from checkout.reproduce.published import Range
+from checkout.reproduce.samples import Done, Samples
+from checkout.reproduce.spec import Claim, Runs, Size
+from checkout.reproduce.text import digits_of
+from schedlab.model import Execution
 from schedlab.stats.inference import Interval
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from schedlab.cli import evidence as soak
+from checkout import soak
 from schedlab.errors import NotFoundError
 
 

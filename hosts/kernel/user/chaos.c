@@ -16,7 +16,7 @@
  * `print_metrics`, whose output could not be read, and kill of others.
  *
  * Must stay true: main() opens and allocates nothing between the two counts.
- * Read next: python/schedlab/cli/evidence.py, which runs this for an hour.
+ * Read next: python/checkout/soak.py, which runs this for an hour.
  */
 #include "kernel/types.h"
 #include "kernel/fcntl.h"

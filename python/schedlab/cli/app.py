@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabError, SpecError, UsageError
-from ..paths import command_line
+from ..paths import command_line, in_checkout
 from ..runs.folders import fresh_folder
 from .bench import register as register_bench
 from .check import register as register_check
 from .complete import complete_policy, complete_workload
 from .formats import register as register_formats
 from .grade import register as register_grade
-from .group import OF_CHECKOUT, Group
+from .group import Group
 from .load import register as register_load
 from .new import register as register_new
 from .options import with_options
@@ -378,9 +378,8 @@ register_new(app)
 register_pictures(app)
 register_record(app)
 register_report(app)
-for _name in OF_CHECKOUT:
-    if importlib.util.find_spec(f"{__package__}.{_name}"):
-        importlib.import_module(f".{_name}", __package__).register(app)
+if in_checkout() and importlib.util.find_spec("checkout"):
+    importlib.import_module("checkout.commands").register(app)
 
 if __name__ == "__main__":
     main()

@@ -50,7 +50,7 @@ GROUPS = {
     },
 }
 EXAMPLES = {name: example for group in GROUPS.values() for name, example in group.items()}
-#: The wheel has no module for these.
+#: Those of python/checkout, which the wheel does not have.
 OF_CHECKOUT = tuple(GROUPS["In a checkout"])
 
 

@@ -4,7 +4,7 @@
 Must stay true: the image in the cache is never written to. A machine writes to a
 snapshot that goes with it, or to a disk of its own. And no machine outlives the
 program that started it, however that ends.
-Read next: kernel.py, which plays workloads; cli/kernel.py, the shell.
+Read next: kernel.py, which runs workloads; checkout/kernel.py, the shell.
 """
 
 from __future__ import annotations

@@ -19,8 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
-from ..runs.case import make_folder, write_text
+from schedlab.errors import UsageError
+from schedlab.runs.case import make_folder, write_text
+
 from .audit import AUDIT_FILE, audit_report
 from .claims import decide_all, published_value
 from .finished import load_finished, save_finished

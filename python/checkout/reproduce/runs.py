@@ -31,18 +31,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SchedlabError, UnavailableError
-from ..hosts.choose import open_host
-from ..hosts.rt_throttling import no_rt_throttling
-from ..policy.find import find_policy
-from ..runs.case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
-from ..runs.plan import host_of
-from ..runs.run import Plan, run_plan
+from schedlab.errors import SchedlabError, UnavailableError
+from schedlab.hosts.choose import open_host
+from schedlab.hosts.rt_throttling import no_rt_throttling
+from schedlab.policy.find import find_policy
+from schedlab.runs.case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
+from schedlab.runs.plan import host_of
+from schedlab.runs.run import Plan, run_plan
+
 from .samples import Done
 from .spec import Runs, Size
 
 if TYPE_CHECKING:
-    from ..hosts.kernel_build import KernelImage
+    from schedlab.hosts.kernel_build import KernelImage
 
 #: What a run says of itself that another one of the same may say otherwise.
 _MAY_DIFFER = {"schema", "status", "error", "error_kind", "record_hash", "consistency", "physics", "metrics", "directory",
@@ -283,7 +284,7 @@ def _run_programs(
     on_result: Callable[[dict[str, Any]], None],
 ) -> None:
     """A program of the kernel, in machines that it has to itself."""
-    from ..hosts.kernel import image_for
+    from schedlab.hosts.kernel import image_for
 
     runs = done.runs
     environment = environment_of(open_host(runs.host))
@@ -374,7 +375,7 @@ def _boot(
     machines: _Machines,
 ) -> list[dict[str, Any]]:
     """Boot a machine, one of `machines`, and read what the program says."""
-    from ..hosts.kernel_boot import Machine, machine_command
+    from schedlab.hosts.kernel_boot import Machine, machine_command
 
     policy, *knobs = runs.policies[boot.label].split()
     arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")} | dict(
@@ -411,7 +412,7 @@ def _boot(
 
 def _numbers(policy: str, knobs: list[str]) -> list[str]:
     """Settings as the kernel's boot arguments take them: plain numbers."""
-    from ..policy.find import load_policy, parse_settings
+    from schedlab.policy.find import load_policy, parse_settings
 
     loaded = load_policy(policy)
     variants = parse_settings([f"{loaded.name}.{knob}" for knob in knobs], {loaded.name: loaded})

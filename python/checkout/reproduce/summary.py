@@ -25,7 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..stats.inference import Interval, mean_interval
+from schedlab.stats.inference import Interval, mean_interval
+
 from .claims import measure_on
 from .formula import HERE, Measure, MissingError
 from .published import Formula, Range, Table

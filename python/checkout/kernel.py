@@ -16,13 +16,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import UnavailableError
-from ..hosts.kernel_build import KernelImage
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(kernel)
+from schedlab.errors import UnavailableError
+from schedlab.hosts.kernel_build import KernelImage
 
 
 def kernel(
@@ -52,8 +47,8 @@ def kernel(
     ] = None,
 ) -> None:
     """Open the teaching kernel's shell; ctrl-A x leaves it."""
-    from ..hosts.kernel_boot import Machine, machine_command, unavailable
-    from ..hosts.kernel_build import build_kernel
+    from schedlab.hosts.kernel_boot import Machine, machine_command, unavailable
+    from schedlab.hosts.kernel_build import build_kernel
 
     reason = unavailable()
     if reason:
@@ -103,7 +98,7 @@ def _call_through_file(command: list[str]) -> int:
 
 def _policy(given: str) -> tuple[str, list[Path]]:
     """Name of a policy, and its file if that is not one of ours."""
-    from ..policy.find import find_policy, list_policies, policy_name
+    from schedlab.policy.find import find_policy, list_policies, policy_name
 
     if given == "builtin":
         return given, []
@@ -113,7 +108,7 @@ def _policy(given: str) -> tuple[str, list[Path]]:
 
 def _boot_arguments(policy: str, given: list[str], run: str | None) -> dict[str, str]:
     """What the kernel is told, by name."""
-    from ..errors import UsageError
+    from schedlab.errors import UsageError
 
     arguments = {"policy": policy}
     for words in given:

@@ -27,7 +27,7 @@ A check fails only where no rounding explains the difference.
 
 Invariant: a finding is computed from the report's own numbers; no result is written down.
 Read next: published.py, the tables and formulas; experiments/report-5/audit.toml;
-cli/audit.py, which shows the result.
+show_audit.py, which shows the result.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..errors import SpecError
+from schedlab.errors import SpecError
+
 from .published import Formula, Range, Table, is_number, mean_of, published_range, read_table
 from .spec import read_experiment_file, take_misshapen
 

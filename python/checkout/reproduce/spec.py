@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import SpecError, did_you_mean
-from ..hosts.choose import HOST_NAMES, why_no_option
-from ..model import OPTIONS, Execution, Machine, read_options
-from ..toml_file import Source, read_source
+from schedlab.errors import SpecError, did_you_mean
+from schedlab.hosts.choose import HOST_NAMES, why_no_option
+from schedlab.model import OPTIONS, Execution, Machine, read_options
+from schedlab.toml_file import Source, read_source
+
 from .formula import HERE, Measure
 
 EXPERIMENT_FILE, CLAIMS_FILE = "experiment.toml", "claims.toml"

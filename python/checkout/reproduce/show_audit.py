@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """An audit in the terminal: what does not follow, by kind of check, and why.
 
-Read next: reproduce/audit.py.
+Read next: audit.py.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from ..reproduce.audit import KINDS, Audit, Finding
-from ..reproduce.published import Range
-from ..reproduce.text import number_text
-from .tables import _console, _plain_table
+from schedlab.show.tables import _console, _plain_table
+
+from .audit import KINDS, Audit, Finding
+from .published import Range
+from .text import number_text
 
 
 def show_audit(audit: Audit, *, show_all: bool) -> None:

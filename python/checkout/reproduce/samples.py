@@ -26,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError, did_you_mean
-from ..metrics.dictionary import DICTIONARY
-from ..metrics.fairness import jain
+from schedlab.errors import UsageError, did_you_mean
+from schedlab.metrics.dictionary import DICTIONARY
+from schedlab.metrics.fairness import jain
+
 from .formula import Cell, MissingError
 from .spec import Runs
 

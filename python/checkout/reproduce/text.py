@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Figures, intervals and counts of a reproduction in words, for terminal and page.
 
-Read next: show/reproduce.py, page.py.
+Read next: show.py, page.py.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 
-from ..report import pieces as page
+from schedlab.report import pieces as page
+
 from .claims import (
     DIRECTION,
     FAILS,
@@ -47,10 +48,10 @@ SHORT = {DIRECTION: "direction only", FAILS: "does not", UNDECIDABLE: "not decid
 
 def page_text(made: Reproduction) -> str:
     """Write the page."""
-    from .. import __version__
+    from schedlab import __version__
 
-    folder = files("schedlab") / "report" / "page"
-    style = "".join((folder / name).read_text(encoding="utf-8") for name in ("report.css", "reproduce.css"))
+    sheets = files("schedlab") / "report" / "page" / "report.css", files(__package__) / "page.css"
+    style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     experiment = made.experiment
     return f"""<!DOCTYPE html>
 <html lang="en">

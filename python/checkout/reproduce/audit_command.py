@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`schedlab audit`: does what a report derives and says follow from its own rows?
 
-Read next: reproduce/audit.py.
+Read next: audit.py.
 """
 
 from __future__ import annotations
@@ -12,15 +12,10 @@ from typing import Annotated
 
 import typer
 
-from ..errors import UnavailableError, UsageError
-from ..paths import resource_root
+from schedlab.errors import UnavailableError, UsageError
+from schedlab.paths import resource_root
 
 REPORTS = (1, 2, 3, 4, 5)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(audit)
 
 
 def audit(
@@ -31,7 +26,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Hold the five reports against their own tables: numbers, comparisons, relations."""
-    from ..reproduce.audit import audit_report
+    from .audit import audit_report
 
     for number in reports or ():
         if number not in REPORTS:
@@ -45,7 +40,7 @@ def audit(
             for each in found
         ]}, allow_nan=False))  # fmt: skip
         return
-    from ..show.audit import show_audit
+    from .show_audit import show_audit
 
     for each in found:
         show_audit(each, show_all=show_all)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Long runs of evidence: the tests of CI, for as long as a question deserves.
+"""`schedlab soak`: long runs of evidence: the tests of CI, for as long as a question deserves.
 
 A soak runs some of the tests with larger numbers and adds one dated line to
 `docs/soaks.md`, which is committed: commit, command, how long, what came of it.
@@ -17,9 +17,12 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
-from .. import paths
-from ..errors import NotFoundError, UnavailableError, did_you_mean
+import typer
+
+from schedlab import paths
+from schedlab.errors import EXIT_CHECK_FAILED, NotFoundError, UnavailableError, did_you_mean
 
 LOG = "docs/soaks.md"
 HEAD = """# Soaks
@@ -180,3 +183,16 @@ def write_down(log: Path, name: str, setting: str, *, commit: str, minutes: floa
     row = f"| {date} | {name} | {commit} | {minutes:.1f} | {result} | `{setting} ./lab soak {name}` |\n"
     with open(log, "a") as file:
         file.write(row)
+
+
+def soak(
+    name: Annotated[str | None, typer.Argument(help="Which; without a name they are listed.")] = None,
+    amount: Annotated[int | None, typer.Option(min=1, help="How many examples or rounds.")] = None,
+) -> None:
+    """Run long tests, and add a dated line to docs/soaks.md."""
+    if name is None:
+        for known, its in SOAKS.items():
+            print(f"{known:<12} {its.about} ({its.variable}={its.default})")
+        return
+    if not run_soak(name, amount=amount):
+        raise typer.Exit(EXIT_CHECK_FAILED)

@@ -13,13 +13,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import UnavailableError
-from ..paths import resource_root
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the program `schedlab`."""
-    app.command()(selfbench)
+from schedlab.errors import UnavailableError
+from schedlab.paths import resource_root
 
 
 def selfbench(
@@ -43,6 +38,6 @@ def selfbench(
     if as_json:
         print(json.dumps(result, allow_nan=False))
     else:
-        from ..show.tables import show_benchmarks
+        from schedlab.show.tables import show_benchmarks
 
         show_benchmarks(result)

@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ..report import pieces as page
+from schedlab.report import pieces as page
+
 from .audit import KINDS, Finding
 from .published import Table
 from .reproduction import Reproduction

@@ -19,7 +19,7 @@ from typing import Any
 
 import altair as alt
 
-from ..plots.charts import PALETTE, SHAPES, TEXT, _finished
+from schedlab.plots.charts import PALETTE, SHAPES, TEXT, _finished
 
 #: What the first source of a chart is called.
 PUBLISHED = "the report"

@@ -13,9 +13,10 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ..plots import charts
-from ..report import pieces as page
-from ..stats.inference import mean_interval
+from schedlab.plots import charts
+from schedlab.report import pieces as page
+from schedlab.stats.inference import mean_interval
+
 from . import charts as draw
 from .claims import measure_on
 from .formula import MissingError

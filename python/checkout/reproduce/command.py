@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`schedlab reproduce`: which of a report's conclusions hold?
 
-Read next: reproduce/steps.py; experiments/README.md.
+Read next: steps.py; experiments/README.md.
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ from typing import Annotated
 
 import typer
 
-from ..errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
-from .audit import REPORTS, report_folder
+from schedlab.errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(reproduce)
+from .audit_command import REPORTS, report_folder
 
 
 def reproduce(
@@ -51,14 +47,14 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Run the experiments of the five reports again, and decide their claims."""
-    from ..plots.installed import why_no_charts
+    from schedlab.plots.installed import why_no_charts
 
     if lacking := why_no_charts():
         raise UnavailableError(f"reproduce: {lacking}")
-    from ..reproduce.replication import write_replication
-    from ..reproduce.reproduction import Wanted
-    from ..reproduce.steps import claims_json, reproduce_report
-    from ..show.reproduce import Watch, show_reproduction
+    from .replication import write_replication
+    from .reproduction import Wanted
+    from .show import Watch, show_reproduction
+    from .steps import claims_json, reproduce_report
 
     folders = _folders(reports or [])
     wanted = Wanted(out=out, hosts=_hosts(host or [], folders), is_quick=quick, scale=_checked(scale))
@@ -93,7 +89,7 @@ def reproduce(
 
 def _folders(numbers: list[int]) -> list[Path]:
     """Folders of the reports that were asked for; of all that have an experiment."""
-    from ..reproduce.spec import EXPERIMENT_FILE
+    from .spec import EXPERIMENT_FILE
 
     for number in numbers:
         if number not in REPORTS:
@@ -109,8 +105,9 @@ def _folders(numbers: list[int]) -> list[Path]:
 
 def _hosts(given: list[str], folders: list[Path]) -> tuple[str, ...]:
     """Names of hosts or of sets of runs, given apart or with commas."""
-    from ..hosts.choose import HOST_NAMES
-    from ..reproduce.spec import read_experiment
+    from schedlab.hosts.choose import HOST_NAMES
+
+    from .spec import read_experiment
 
     names = [part.strip() for value in given for part in value.split(",") if part.strip()]
     if given and not names:

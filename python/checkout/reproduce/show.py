@@ -2,7 +2,7 @@
 """What a person sees of a reproduction: progress, and a table of claims.
 
 Must stay true: nothing here computes a number or a verdict.
-Read next: reproduce/reproduction.py; reproduce/page.py, which says the same at length.
+Read next: reproduction.py; page.py, which says the same at length.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 
 from rich.markup import escape
 
-from ..reproduce.claims import FAILS, HOLDS, UNDECIDABLE, UNTESTED
-from ..reproduce.reproduction import Reproduction
-from ..reproduce.samples import Done
-from ..reproduce.spec import Runs
-from ..reproduce.text import count_sentences, interval_text, ours_text, published_text
-from .audit import show_audit
-from .tables import Progress, _console, _plain_table
+from schedlab.show.tables import Progress, _console, _plain_table
+
+from .claims import FAILS, HOLDS, UNDECIDABLE, UNTESTED
+from .reproduction import Reproduction
+from .samples import Done
+from .show_audit import show_audit
+from .spec import Runs
+from .text import count_sentences, interval_text, ours_text, published_text
 
 STYLES = {HOLDS: "green", FAILS: "red", UNDECIDABLE: "dim", UNTESTED: "dim"}
 

@@ -23,7 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..stats.inference import Interval, mean_interval
+from schedlab.stats.inference import Interval, mean_interval
+
 from .formula import HERE, Measure, MissingError, Sample
 from .published import Formula, Range, Table, published_range
 from .samples import Samples

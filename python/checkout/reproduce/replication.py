@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from ..errors import UsageError
+from schedlab.errors import UsageError
+
 from .claims import Decision
 from .fit import fit
 from .reproduction import Reproduction

@@ -19,10 +19,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ..errors import SchedlabError
-from ..policy.find import find_policy
-from ..policy.linux_class import is_class
-from ..runs.case import write_text
+from schedlab.errors import SchedlabError
+from schedlab.policy.find import find_policy
+from schedlab.policy.linux_class import is_class
+from schedlab.runs.case import write_text
+
 from .samples import Done
 from .spec import Runs, Size
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SchedlabError, did_you_mean
+from schedlab.errors import SchedlabError, did_you_mean
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,

@@ -19,10 +19,11 @@ from typing import Any
 
 from altair.utils.schemapi import debug_mode
 
-from ..errors import SpecError, SpecFault
-from ..plots import charts
-from ..report import pieces as page
-from ..stats.inference import mean_interval
+from schedlab.errors import SpecError, SpecFault
+from schedlab.plots import charts
+from schedlab.report import pieces as page
+from schedlab.stats.inference import mean_interval
+
 from . import charts as draw
 from .audit import mean_groups, samples_behind
 from .claims import measure_on
