@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from schedlab.errors import SpecError, UsageError
+from schedlab.grade import grade as grading
 from schedlab.grade import runs
 from schedlab.grade.assignment import read_assignment
 from schedlab.grade.decide import decide_all
@@ -458,6 +459,72 @@ def test_decisions_are_held_against_each_other():
     assert similarity(marked(1, 2, 3), marked(1, 2, 3)) == 1
     assert similarity(marked(1, 2), marked(2, 3)) == pytest.approx(1 / 3)
     assert similarity(marked(1), [Fact("w", COMMON, error="stall")]) is None
+
+
+FLOOD = """
+#include <scx/common.bpf.h>
+#include <scx/policy/percpu.h>
+
+char _license[] SEC("license") = "GPL";
+
+static int on_period(void *map, u32 *key, struct period_timer *t)
+{
+	scx_bpf_kick_cpu(0, SCX_KICK_PREEMPT);
+	return set_period_timer(t, 100) ? 0 : 0;
+}
+
+void BPF_STRUCT_OPS(flood_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(flood_init)
+{
+	return start_periods(100);
+}
+
+SCX_OPS_DEFINE(flood_ops, .enqueue = (void *)flood_enqueue, .init = (void *)flood_init, .name = "flood");
+"""
+
+
+@needs_sandbox
+def test_a_policy_that_fills_the_disk_is_ended(tmp_path, monkeypatch, build):
+    asked = assignment(
+        tmp_path,
+        "[[test]]\nname = 't'\npoints = 1\nruns = true\nworkloads = ['two']\n",
+        HEAD.replace("seeds = 3", "seeds = 1"),
+    )
+    (tmp_path / "flood.bpf.c").write_text(FLOOD)
+    monkeypatch.setattr(runs, "LIMITS", (10**8, 2 * 10**9, 1 << 30, 100_000))
+    bench = runs.Bench(asked, SECRET)
+    try:
+        built = bench.build(str(tmp_path / "flood.bpf.c"), is_trusted=False)
+        (fact,) = bench.run_all(built, "two", [0])
+    finally:
+        bench.close()
+    assert fact.error is not None and "File too large" in fact.error
+
+
+@needs_sandbox
+def test_a_process_that_dies_takes_no_other_submission_with_it(tmp_path, monkeypatch, build):
+    asked = assignment(
+        tmp_path,
+        "[[test]]\nname = 't'\npoints = 1\nruns = true\nworkloads = ['two']\n",
+        HEAD.replace("seeds = 3", "seeds = 1"),
+    )
+    for name in ("rr", "fifo"):
+        shutil.copy(ROOT / f"policies/{name}.bpf.c", tmp_path)
+    real = grading._Pool.submit
+
+    def submit(pool, policy, works, *, is_trusted):
+        if policy.endswith("fifo.bpf.c"):
+            return pool._start().submit(os._exit, 1)
+        return real(pool, policy, works, is_trusted=is_trusted)
+
+    monkeypatch.setattr(grading._Pool, "submit", submit)
+    found = read_submissions([tmp_path / "fifo.bpf.c", tmp_path / "rr.bpf.c"])
+    fifo, rr = grade(asked, found, SECRET, tmp_path / "out", has_examples=False).reports
+    assert (fifo.points, rr.points) == (0, 1) and "has died" in fifo.facts[0].error
 
 
 # ---- Gradescope -------------------------------------------------------------------

@@ -20,7 +20,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +33,15 @@ from ..runs.case import write_text
 from .assignment import Assignment
 from .decide import Outcome, decide_all
 from .runs import LIMITS, Fact, do_examples, do_work, needs_of, start_worker
-from .variants import variants_of
+from .variants import COMMON, variants_of
 
 if TYPE_CHECKING:
     from .example import Example
 
 SUFFIX = ".bpf.c"
 SUBMISSION_BYTES_MAX = 1 << 20
+#: Workloads with their variants.
+_Unit = Sequence[tuple[str, Sequence[int]]]
 #: Counter-examples of one submission: the first failures say most.
 EXAMPLES_MAX = 2
 #: Variants of a baseline that one process does at a time.
@@ -322,6 +325,12 @@ class _Pool:
         """Have a policy run on variants of workloads."""
         return self._start().submit(do_work, policy, works, is_trusted)
 
+    def restart(self) -> None:
+        """Start new processes for what comes."""
+        if self._executor is not None:
+            self._executor.shutdown()
+        self._executor = None
+
     def submit_examples(self, policy: str, failures: Sequence[tuple[int, str, int]]) -> Future[Any]:
         """Have counter-examples looked for."""
         return self._start().submit(do_examples, policy, failures)
@@ -373,7 +382,7 @@ def _run_submissions(
     # A process that keeps a submission compiles it once; few submissions are split instead.
     is_split = len(todo) < 2 * pool.nr_workers
     parts: dict[str, list[dict[str, Any]]] = {each.student: [] for each in todo}
-    waiting: dict[Future[Any], Submission] = {}
+    waiting: dict[Future[Any], tuple[Submission, _Unit]] = {}
     for each in todo:
         folder = work / each.student
         folder.mkdir(exist_ok=True)
@@ -381,16 +390,37 @@ def _run_submissions(
         alone.write_bytes(each.text)
         works = [(name, variants[each.student]) for name in names]
         for unit in [[one] for one in works] if is_split else [works]:
-            waiting[pool.submit(str(alone), unit, is_trusted=False)] = each
+            waiting[pool.submit(str(alone), unit, is_trusted=False)] = each, unit
     nr_units = len(names) if is_split else 1
+    for each, result in _as_they_end(pool, waiting, work):
+        found = parts[each.student]
+        found.append(result)
+        if len(found) == nr_units:
+            yield each.student, _joined(found, work / each.student, names)
+
+
+def _as_they_end(
+    pool: _Pool, waiting: dict[Future[Any], tuple[Submission, _Unit]], work: Path
+) -> Iterator[tuple[Submission, dict[str, Any]]]:
+    """What `do_work` returns, with the submission that it is of."""
+    lost: list[tuple[Submission, _Unit]] = []
     while waiting:
-        done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-        for future in done:
-            each = waiting.pop(future)
-            found = parts[each.student]
-            found.append(future.result())
-            if len(found) == nr_units:
-                yield each.student, _joined(found, work / each.student, names)
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            each, unit = waiting.pop(future)
+            try:
+                yield each, future.result()
+            except BrokenProcessPool:
+                lost.append((each, unit))
+    # When a process dies, all that the others had to do is lost, too: alone, each shows whether it was to blame.
+    for each, unit in lost:
+        pool.restart()
+        alone = work / each.student / f"{each.student}{SUFFIX}"
+        try:
+            yield each, pool.submit(str(alone), unit, is_trusted=False).result()
+        except BrokenProcessPool:
+            error = "the process that ran it has died, as for want of memory"
+            facts = [asdict(Fact(name, COMMON, error, "host")) for name, _ in unit]
+            yield each, {"error": None, "facts": facts, "seconds": 0.0}
 
 
 def _without_paths(text: str, folder: Path) -> str:
@@ -422,7 +452,10 @@ def _with_examples(
         else:
             futures[student] = pool.submit_examples(str(work / student / f"{student}{SUFFIX}"), failures)
     for student, future in futures.items():
-        found[student] = future.result()
+        try:
+            found[student] = future.result()
+        except BrokenProcessPool:
+            continue  # a page without one
         _keep(kept[student][0], key, kept[student][1], {"examples": found[student]})
     return [
         replace(report, examples=tuple(Example(**each) for each in found.get(report.student, ())))

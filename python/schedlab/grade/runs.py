@@ -45,9 +45,9 @@ from ..runs.judge import Judge
 from .assignment import Assignment, Graded, Test
 from .variants import COMMON, EXACT, make_variant, seed_of
 
-#: Instructions of a submission in one callback and in one run, and memory. A policy takes
-#: some hundred in a callback; at the limit, a run takes seconds.
-LIMITS = (10**8, 2 * 10**9, 1 << 30)
+#: Instructions of a submission in one callback and in one run, memory, and records. A policy takes
+#: some hundred in a callback; at a limit, a run takes seconds.
+LIMITS = (10**8, 2 * 10**9, 1 << 30, 32 << 20)
 #: A submission that has used up so much in one run is not tried on other workloads.
 ENDLESS = ("spin", "timeout", "host", "skipped")
 #: Decisions of a run that are kept for comparison with others'.

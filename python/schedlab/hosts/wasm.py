@@ -28,8 +28,8 @@ class WasmHost(SimHost):
     Parameters
     ----------
     limits : sequence of int, optional
-        Instructions of a callback and of a run, and bytes of memory, as `wasm_run.Limits` has them;
-        default: its own.
+        Instructions of a callback and of a run, bytes of memory and of records, as
+        `wasm_run.Limits` has them; default: its own.
     """
 
     name = "wasm"

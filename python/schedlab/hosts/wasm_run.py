@@ -42,12 +42,13 @@ from ..policy.wasm_meter import CALLBACK_LIMIT, COUNTS, FUEL, RUN_LEFT
 CALLBACK_FUEL = 10**9
 RUN_FUEL = 10**12
 MEMORY_BYTES = 1 << 30
+RECORDS_BYTES = 1 << 36
 #: Of the simulator's table, free for functions that are called by name.
 SPARE_SLOTS = 64
 #: Of WebAssembly.
 PAGE_BYTES = 65536
 STREAM_RECORDS, STREAM_RESULT, STREAM_LOG = range(3)
-_ENOSPC = 28
+_EFBIG = 27
 #: What Linux would have said of the same, in hosts/sim/posix.c's words.
 _WHAT = {
     wasmtime.TrapCode.STACK_OVERFLOW: "accessed invalid memory",
@@ -71,11 +72,14 @@ class Limits:
         Instructions of the policy's own code.
     memory_bytes : int
         Memory of simulator and policy together.
+    records_bytes : int
+        What a run may write: a policy that preempts for ever fills a disk.
     """
 
     callback_fuel: int = CALLBACK_FUEL
     run_fuel: int = RUN_FUEL
     memory_bytes: int = MEMORY_BYTES
+    records_bytes: int = RECORDS_BYTES
 
 
 class Engine:
@@ -134,6 +138,7 @@ class Run:
         self._records: int | None = None
         self._store = store
         self._limits = limits
+        self._records_left = limits.records_bytes
         self._parts: Module = engine.parts
         store.set_limits(memory_size=limits.memory_bytes)
         i32 = wasmtime.ValType.i32()
@@ -199,6 +204,9 @@ class Run:
         elif stream == STREAM_RESULT:
             self._result += data
         elif self._records is not None:
+            self._records_left -= len(data)
+            if self._records_left < 0:
+                return -_EFBIG
             view = memoryview(data)
             try:
                 while view:
@@ -311,7 +319,7 @@ def main() -> None:
         engine = Engine(Path(sys.argv[1]))
     except Exception as error:
         failure = f"policy {sys.argv[1]}: {error}"
-    limits = Limits(*(int(word) for word in sys.argv[2:5]))
+    limits = Limits(*(int(word) for word in sys.argv[2:6]))
     for line in sys.stdin:
         request = line.rstrip("\n")
         if not request:
