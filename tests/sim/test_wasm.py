@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import schedlab
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import list_policies, load_policy
 from schedlab.policy.wasm_build import compile_wasm, find_tools, simulator_module
@@ -262,3 +263,16 @@ def test_soak_all_policies_and_workloads(simulator, tmp_path):
                 assert native == wasm, (policy, name, n_cpus, seed)
                 n_compared += 1
     print(f"{n_compared} runs are the same byte for byte")
+
+
+def test_what_a_policy_costs_is_a_metric_where_it_is_counted():
+    """Exact, and nothing else differs from the native run."""
+    native, sandboxed = (
+        schedlab.run("textbook/rr", "rr", seeds=1, sandbox=is_sandboxed).runs.row(0, named=True)
+        for is_sandboxed in (False, True)
+    )
+    assert native["policy_cost"] is None and 10 < sandboxed["policy_cost"] < 1000
+    again = schedlab.run("textbook/rr", "rr", seeds=1, sandbox=True).runs.row(0, named=True)
+    assert again["policy_cost"] == sandboxed["policy_cost"]
+    for name in ("turnaround_ns_mean", "switches", "fairness_jain", "record_hash"):
+        assert native[name] == sandboxed[name]

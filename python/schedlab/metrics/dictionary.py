@@ -206,6 +206,13 @@ _ENTRIES = [
         "run",
         "getrusage(2), ru_stime",
     ),
+    Metric(
+        "policy_cost",
+        "1",
+        "instructions of the policy's own code / switches: exact, and the same on each machine; in the sandbox only",
+        "lower",
+        "run",
+    ),
     # ---- one value per task
     Metric("task_arrival_ns", "ns", "when the task arrived", "none", "task"),
     Metric("task_first_run_ns", "ns", "when it first ran", "none", "task"),

@@ -178,6 +178,9 @@ class Judge:
         metrics.run.update(
             {name: value for name, value in (outcome.usage or {}).items() if name in _FROM_USAGE}
         )
+        cost = outcome.answer.get("policy_cost")
+        if cost and metrics.run.get("switches"):
+            metrics.run["policy_cost"] = sum(each["sum"] for each in cost.values()) / metrics.run["switches"]
         if self.tables_folder is not None or self.on_tasks:
             columns = task_columns(metrics, names=tasks["name"].tolist(), classes=tasks["class_idx"].tolist())
         if self.tables_folder is not None:

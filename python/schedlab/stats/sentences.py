@@ -41,6 +41,7 @@ _LABELS = {
     "overhead_ns": "time in the scheduler",
     "user_ns": "user time",
     "system_ns": "system time",
+    "policy_cost": "instructions of the policy per switch",
     "fairness_jain": "fairness",
     "switches_involuntary": "number of preemptions",
     "switches": "number of switches",
