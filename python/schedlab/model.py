@@ -510,20 +510,7 @@ def show_value(name: str, value: Any) -> str:
 def differences(
     pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], *, conditions: bool
 ) -> list[str]:
-    """What differs between the sides besides workload, policy and seed.
-
-    Parameters
-    ----------
-    pairs : sequence of (mapping, mapping), shape (n_pairs,)
-        Runs, as `run.json` has them.
-    conditions : bool
-        Whether options are wanted under which a run is another one, or the rest, such as time limits.
-
-    Returns
-    -------
-    list of str
-        Such as `"--io differs: none and latency_ns=5000000"`, one for each option.
-    """
+    """What differs between the sides besides workload, policy and seed."""
     found = []
     for name, option in OPTIONS.items():
         if option.is_condition != conditions:
@@ -592,25 +579,7 @@ class RunResult(_Named, total=False):
 
 
 def check_results(runs: list[Any], place: str) -> list[RunResult]:
-    """Hold the runs of a file against `RunResult`.
-
-    Parameters
-    ----------
-    runs : list
-        What the file holds.
-    place : str
-        The file, for messages.
-
-    Returns
-    -------
-    list of RunResult
-        The same, with keys that this version does not know.
-
-    Raises
-    ------
-    UsageError
-        If one is of a later version, lacks a key or has a value that no run has; with file, run and key.
-    """
+    """Hold the runs of a file against `RunResult`."""
     from pydantic import TypeAdapter, ValidationError
 
     for number, run in enumerate(runs, 1):

@@ -109,20 +109,7 @@ def why_unusable(program: Path) -> str | None:
 
 
 def cache_folder(name: str) -> Path:
-    """Folder for what can be made again, created when missing.
-
-    Parameters
-    ----------
-    name : str
-        Sub-folder: one per kind of content, such as `"policies"`.
-
-    Returns
-    -------
-    pathlib.Path
-        Below `$XDG_CACHE_HOME/schedlab` when that is set, else below the
-        checkout's `.cache`, else below `~/.cache/schedlab`; a private
-        temporary folder when none of these can be written.
-    """
+    """Folder for what can be made again, created when missing."""
     given = os.environ.get("XDG_CACHE_HOME")
     if given:
         base = Path(given) / "schedlab"

@@ -16,22 +16,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def announced(text: str, *, after_seconds: float = 1.0, every_seconds: float = 5.0) -> Iterator[None]:
-    """Say on standard error what is being done, and for how long already.
-
-    Parameters
-    ----------
-    text : str
-        What is done, such as `"building the teaching kernel"`.
-    after_seconds : float, default 1
-        Nothing is printed before.
-    every_seconds : float, default 5
-        How often the time is printed then.
-
-    Yields
-    ------
-    None
-        While it is done.
-    """
+    """Say on standard error what is being done, and for how long already."""
     has_ended = threading.Event()
     start_s = time.monotonic()
 

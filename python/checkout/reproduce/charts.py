@@ -96,29 +96,7 @@ def panel(
     unit: str,
     width_px: int = WIDTH_PX,
 ) -> Any:
-    """Draw the values of one source.
-
-    Parameters
-    ----------
-    cells : sequence of dict
-        `group`, `series`, `value`, `low` and `high`, which may be None, and
-        `values`, the samples.
-    axis : Axis
-        Of the values.
-    groups, series : sequence of str
-        In the order of their places; a colour and a shape per series.
-    groups_are, unit : str
-        Titles of the axes.
-    width_px : int, default 165
-        Width of the axis of values where bars lie down.
-
-    Returns
-    -------
-    altair.Chart
-        Columns from 0; on a logarithmic axis, which has no 0, shapes. Long names of
-        groups lie beside bars instead of below columns. Dots are samples, lines are
-        intervals.
-    """
+    """Draw the values of one source."""
     size = max(120, len(groups) * (len(series) * BAR_PX + 10))
     is_flat = max(map(len, groups)) > 8 or size > SIZE_PX_MAX
     place, offset, length, end = ("y", "yOffset", "x", "x2") if is_flat else ("x", "xOffset", "y", "y2")

@@ -42,20 +42,7 @@ class Wanted:
     scale: float | None = None
 
     def sizes(self, experiment: Experiment) -> dict[str, Size]:
-        """Decide how much of each set is run.
-
-        Parameters
-        ----------
-        experiment : Experiment
-            With its sets.
-
-        Returns
-        -------
-        dict of str to Size
-            By name, without the sets that are left out: those of other hosts than
-            asked for, and those that this size skips. A set that was asked for by
-            name is not, nor a host of which everything would be skipped.
-        """
+        """Decide how much of each set is run."""
         sizes = {name: runs.size(is_quick=self.is_quick) for name, runs in experiment.runs.items()}
         quick_hosts = {experiment.runs[name].host for name, size in sizes.items() if not size.skip}
         chosen = {}

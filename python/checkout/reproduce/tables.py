@@ -40,22 +40,7 @@ SIGNS = "\u25cf\u25a0\u25b2\u25c6\u271a\u25bc\u25b6\u25c0"
 
 
 def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict[str, Any]]:
-    """Compute a table of the report: its own cells, and ours.
-
-    Parameters
-    ----------
-    made : Reproduction
-        The runs.
-    redrawn : Redrawn
-        The table.
-
-    Yields
-    ------
-    dict
-        `row`, `column`, `on` (empty: the report), `published` (Range) or `ours`
-        (Interval) with `sample`, and `values`, the samples; `reason` where there is
-        no number.
-    """
+    """Compute a table of the report: its own cells, and ours."""
     groups = mean_groups(made.experiment.folder)
     for row in redrawn.rows:
         for column in redrawn.columns:

@@ -40,28 +40,7 @@ def describe_workload(name: str) -> dict[str, Any]:
 
 
 def describe_policy(name: str) -> dict[str, Any]:
-    """Look a policy up, compile it, and list its knobs.
-
-    Parameters
-    ----------
-    name : str
-        A name, or the path of a C file.
-
-    Returns
-    -------
-    dict
-        `name`, `path`, `summary`, `work_conserving`, `work_conserving_reason`,
-        `source`, `policy_hash`, `knobs` and `error`: what keeps it from being
-        used, or None. A policy with an error has no knobs and no hash, so that
-        one mistake does not hide the other policies.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no such policy.
-    UnavailableError
-        If there is no C compiler.
-    """
+    """Look a policy up, compile it, and list its knobs."""
     entry: dict[str, Any] = {
         "name": Path(name).name.removesuffix(".c").removesuffix(".bpf"), "path": "", "summary": "",
         "work_conserving": None, "work_conserving_reason": "", "source": "", "policy_hash": None,

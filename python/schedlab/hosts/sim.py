@@ -59,18 +59,7 @@ class SimHost:
         return {"simulator_hash": file_hash(str(paths.simulator()))}
 
     def latency_ns(self, job: Job) -> int:
-        """Longest time from the moment a task may run on an idle CPU until it runs there.
-
-        Parameters
-        ----------
-        job : Job
-            Its `--cost` options are all that takes time in this host.
-
-        Returns
-        -------
-        int
-            Nanoseconds: the interrupts that tell two CPUs, and the dearest switch.
-        """
+        """Longest time from the moment a task may run on an idle CPU until it runs there."""
         costs = [value.partition("=") for option, value in job.options if option == "--cost"]
         ns = {name: int(value) for name, _, value in costs}
         # A CPU on its way to one task may find a more urgent one that woke later;
@@ -98,23 +87,7 @@ def file_hash(path: str) -> str:
 
 
 def request_line(job: Job) -> str:
-    """Write a job as a request to the server.
-
-    Parameters
-    ----------
-    job : Job
-        What to run.
-
-    Returns
-    -------
-    str
-        Arguments separated by tabs, with the end of the line.
-
-    Raises
-    ------
-    ValueError
-        If an argument contains a tab or an end of line.
-    """
+    """Write a job as a request to the server."""
     arguments = job_arguments(job)
     for argument in arguments:
         if any(mark in argument for mark in "\t\n\r\0"):

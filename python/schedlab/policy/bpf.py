@@ -89,27 +89,7 @@ def is_object(path: Path) -> bool:
 
 
 def compile_object(path: Path, content_hash: str) -> Path:
-    """Compile a policy for BPF, or find the result in the cache: to read its variables.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The policy's source.
-    content_hash : str
-        Of the file and all that it includes.
-
-    Returns
-    -------
-    pathlib.Path
-        An object file. What Linux loads is compiled by guest_build.py, for older BPF, too.
-
-    Raises
-    ------
-    PolicyError
-        With clang's messages, on the user's lines.
-    UnavailableError
-        If there is no clang.
-    """
+    """Compile a policy for BPF, or find the result in the cache: to read its variables."""
     compiler = find_bpf_compiler()
     key = "\0".join([content_hash, compiler, str(os.stat(compiler).st_mtime_ns), *_OPINION])
     folder = paths.cache_folder("policies")

@@ -49,27 +49,6 @@ _FOR_ARRIVAL, _FOR_JITTER, _FOR_PHASE = 1, 2, 3
 def compile_workload(workload: Workload, *, seed: int) -> Program:
     """Draw everything that is random and write the program.
 
-    Parameters
-    ----------
-    workload : Workload
-        From `workload.find.load_workload`; already checked.
-    seed : int
-        0 to 2**64 - 1. Seed 0 leaves start times as written; all others move
-        each by less than the workload's jitter. Distributions are drawn from
-        every seed, 0 included.
-
-    Returns
-    -------
-    Program
-        The bytes and views of them.
-
-    Raises
-    ------
-    UsageError
-        If the seed is out of range.
-    SpecError
-        If arrival times overflow, or the program would be too large.
-
     Examples
     --------
     >>> from schedlab.workload.find import load_workload

@@ -48,29 +48,7 @@ def program_bytes(
     strings: StringTable,
     **more: int,
 ) -> bytes:
-    """Write a program: its header, then its tables.
-
-    Parameters
-    ----------
-    tasks : numpy.ndarray of layout.TASK_DTYPE, shape (n_tasks,)
-        Their names, ops, values and parents are places in the other tables.
-    ops : numpy.ndarray of layout.OP_DTYPE, shape (n_ops,)
-        Of all tasks, one after the other.
-    objects : numpy.ndarray of layout.OBJECT_DTYPE, shape (n_objects,)
-        What tasks share.
-    values : numpy.ndarray of uint64, shape (n_values,)
-        What was drawn.
-    strings : StringTable
-        All names.
-    **more : int
-        Further fields of the header: `name` (a place in `strings`), `seed`,
-        `horizon_ns`, `nr_cpus_min`; default: 0.
-
-    Returns
-    -------
-    bytes
-        The file; whether it makes sense is for `Program` to say.
-    """
+    """Write a program: its header, then its tables."""
     tables = {"tasks": tasks, "ops": ops, "objects": objects, "values": values.astype("<u8")}
     parts = {name: table.tobytes() for name, table in tables.items()} | {"strings": bytes(strings.bytes)}
     header = np.zeros((), dtype=layout.HEADER_DTYPE)
@@ -244,19 +222,7 @@ class Program:
         return columns
 
     def work_ns(self, calibration: Calibration = DEFAULT_CALIBRATION) -> np.ndarray:
-        """CPU time that each task declares: all its `run` and `work` phases.
-
-        Parameters
-        ----------
-        calibration : Calibration
-            Cost of a unit of `work`.
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (nr_tasks,)
-            Nanoseconds; -1 where a task never ends by itself. What `read`,
-            `write` and the scheduler cost is the host's and not included.
-        """
+        """CPU time that each task declares: all its `run` and `work` phases."""
         from .work import declared_work_ns
 
         return declared_work_ns(self, calibration)
@@ -389,23 +355,7 @@ def _header(data: bytes) -> np.void:
 
 
 def read_program(source: bytes | str | Path) -> Program:
-    """Read a program from bytes or from a file.
-
-    Parameters
-    ----------
-    source : bytes, str or pathlib.Path
-        The bytes, or the path of a file that holds them.
-
-    Returns
-    -------
-    Program
-        Checked.
-
-    Raises
-    ------
-    ProgramError
-        If it is damaged or cannot be read; the text names file and offset.
-    """
+    """Read a program from bytes or from a file."""
     if isinstance(source, bytes | bytearray | memoryview):
         return Program(bytes(source))
     try:
@@ -417,20 +367,7 @@ def read_program(source: bytes | str | Path) -> Program:
 
 
 def find_program(folder: Path, program_hash: str | None) -> Program | None:
-    """The program of a run, where `schedlab run` put it: beside the run's folder, or above.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Directory of the run.
-    program_hash : str or None
-        Of its `run.json`.
-
-    Returns
-    -------
-    Program or None
-        None where it is gone, or was never there.
-    """
+    """The program of a run, where `schedlab run` put it: beside the run's folder, or above."""
     if not program_hash:
         return None
     for parent in list(folder.resolve().parents)[:4]:

@@ -44,18 +44,7 @@ VERB_NUMBER = {name: number for number, name in enumerate(VERBS)}
 
 
 def which_verbs(*verbs: str) -> np.ndarray:
-    """Table by which an array of verbs is looked up.
-
-    Parameters
-    ----------
-    *verbs : str
-        Names.
-
-    Returns
-    -------
-    numpy.ndarray of bool, shape (256,)
-        True at the numbers of these verbs.
-    """
+    """Table by which an array of verbs is looked up."""
     table = np.zeros(256, bool)
     table[[VERB_NUMBER[verb] for verb in verbs]] = True
     return table
@@ -182,17 +171,6 @@ PRIORITY_NICE_0, PRIORITY_FAIR = 120, 100
 def weight_of_nice(nice: int) -> int:
     """Weight that sched_ext shows for a nice value.
 
-    Parameters
-    ----------
-    nice : int
-        -20 to 19.
-
-    Returns
-    -------
-    int
-        1 to 10,000, where 100 is nice 0: Linux rescales its load weight by
-        100 / 1,024, to the nearest whole number.
-
     Examples
     --------
     >>> weight_of_nice(0), weight_of_nice(-20), weight_of_nice(19)
@@ -204,16 +182,6 @@ def weight_of_nice(nice: int) -> int:
 
 def nice_of(priority: int) -> int:
     """Nice value of the kernel's priority.
-
-    Parameters
-    ----------
-    priority : int
-        0 to 139, as `sched_switch` has it.
-
-    Returns
-    -------
-    int
-        -20 to 19; 0 for a real-time task, which has none.
 
     Examples
     --------

@@ -76,31 +76,6 @@ def export_rtapp(
 ) -> Converted:
     """Write a workload as a file of rt-app.
 
-    Parameters
-    ----------
-    workload : Workload
-        From `workload.find.load_workload`.
-    seed : int, default 0
-        Of everything that is drawn; with 0 start times are without jitter.
-    policy : {"SCHED_OTHER", "SCHED_FIFO", "SCHED_RR"}
-        Under which rt-app shall run it. The first takes nice values, the others
-        the priorities of the workload.
-    calibration : Calibration
-        Turns `work` into time.
-
-    Returns
-    -------
-    Converted
-        The text, which rt-app 1.0 accepts on a machine that has the CPUs that
-        the workload names, and notes.
-
-    Raises
-    ------
-    UsageError
-        If there is no such policy.
-    SpecError
-        If the workload does what rt-app cannot; it lists all of that.
-
     Examples
     --------
     >>> from schedlab.workload.find import load_workload

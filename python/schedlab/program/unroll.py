@@ -58,25 +58,7 @@ def unroll(
     nr_stops: np.ndarray,
     cells_max: int,
 ) -> Iterator[Unrolled]:
-    """Unroll every task as far as a run may have got.
-
-    Parameters
-    ----------
-    program : Program
-        The program.
-    calibration : Calibration
-        Cost of a unit of `work`.
-    received_ns, nr_stops : numpy.ndarray of int64, shape (nr_tasks,)
-        CPU time of each task in the run, in nanoseconds, and how often it stopped:
-        an endless loop is unrolled until its task has had more than that.
-    cells_max : int
-        Most executions to have at a time. A group whose tasks need more each is left out.
-
-    Yields
-    ------
-    Unrolled
-        One per shape of ops.
-    """
+    """Unroll every task as far as a run may have got."""
     rows = program.task_rows
     for members in program.shapes:
         nr_ops = int(rows["nr_ops"][members[0]])

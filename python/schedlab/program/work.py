@@ -26,20 +26,7 @@ _LOOP, _END = layout.VERB_NUMBER["loop"], layout.VERB_NUMBER["end"]
 
 
 def declared_work_ns(program: Program, calibration: Calibration) -> np.ndarray:
-    """Sum the `run` and `work` phases of every task.
-
-    Parameters
-    ----------
-    program : Program
-        The program.
-    calibration : Calibration
-        Cost of a unit of `work`.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (nr_tasks,)
-        Nanoseconds; -1 where a loop never ends. Sums are at most 2**63 - 1.
-    """
+    """Sum the `run` and `work` phases of every task."""
     rows = program.task_rows
     work_ns = np.zeros(len(rows), dtype=np.int64)
     for members in program.shapes:
@@ -53,18 +40,7 @@ def declared_work_ns(program: Program, calibration: Calibration) -> np.ndarray:
 
 
 def same_shape(rows: np.ndarray, ops: np.ndarray) -> list[np.ndarray]:
-    """Group tasks whose ops are alike but for their operands.
-
-    Parameters
-    ----------
-    rows, ops : numpy.ndarray
-        The tables of a program, of the types in `layout`.
-
-    Returns
-    -------
-    list of numpy.ndarray of int64
-        Indices of the tasks of each group; verbs, flags and rounds of loops are equal within one.
-    """
+    """Group tasks whose ops are alike but for their operands."""
     # What one op must have in common, side by side, so that a task's ops are one piece of bytes.
     common = np.zeros(
         len(ops), [("verb", "u1"), ("flags", "u1"), ("slot", "<u2"), ("a", "<u4"), ("b", "<u8")]

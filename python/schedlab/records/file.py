@@ -93,22 +93,7 @@ class Overhead(IntEnum):
 
 
 def damaged(path: str | os.PathLike[str], offset_bytes: int, problem: str) -> RecordError:
-    """Make the error that says what is wrong in a record file, and where.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file.
-    offset_bytes : int
-        Where the first wrong structure starts; kept as `offset_bytes`.
-    problem : str
-        What is wrong there, and the remedy.
-
-    Returns
-    -------
-    RecordError
-        To be raised by the caller.
-    """
+    """Make the error that says what is wrong in a record file, and where."""
     error = RecordError(f"{path}: at byte {int(offset_bytes)}: {problem}")
     error.offset_bytes = int(offset_bytes)
     return error
@@ -144,25 +129,7 @@ class Records:
 
 
 def read_records(path: str | os.PathLike[str]) -> Records:
-    """Open a record file and check its form.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        A file that a host wrote.
-
-    Returns
-    -------
-    Records
-        The events, of a long run as a memory map, and what the header and END say.
-
-    Raises
-    ------
-    RecordError
-        With the byte offset, if the file is missing, truncated, of another
-        version, holds an unknown kind or flag or a CPU outside the run, goes
-        back in time, or does not end in an END record with the right count.
-    """
+    """Open a record file and check its form."""
     path = Path(path)
     header = _read_header(path)
     events = _map_records(path)
@@ -308,19 +275,6 @@ def write_records(
 ) -> None:
     """Write a record file; what hosts do, for tests and for importers.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        File to make or replace.
-    events : numpy.ndarray of RECORD_DTYPE, shape (n_records,), or sequence of tuples
-        `(t_ns, task, cpu, kind, flags, arg)` in file order, without END.
-    nr_cpus : int
-        CPUs of the run, at least 1.
-    tick_ns : int, default 0
-        Time between ticks in nanoseconds.
-    end_ns : int, optional
-        When the run ended, in nanoseconds; default: time of the last event.
-
     Notes
     -----
     Nothing is checked, so that tests can write files that are wrong.
@@ -344,35 +298,13 @@ def write_records(
 
 
 def hash_file(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        Any file; read in pieces, so its size does not matter.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
+    """SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def record_columns(records: Records) -> dict[str, Column]:
-    """The records as columns for people's tools.
-
-    Parameters
-    ----------
-    records : Records
-        A checked record file.
-
-    Returns
-    -------
-    dict of str to Column
-        `t_ns`, `task`, `cpu`, `kind` (name), `flags`, `arg`, one row per record, in file order.
-    """
+    """The records as columns for people's tools."""
     columns = {name: Column(np.ascontiguousarray(records.events[name])) for name in RECORD_DTYPE.fields or ()}
     return columns | {"kind": Column(_POSITION[records.events["kind"]], names=tuple(Kind.__members__))}
 
@@ -383,16 +315,5 @@ _POSITION[[kind.value for kind in Kind]] = np.arange(len(Kind))
 
 
 def records_table(records: Records) -> pl.DataFrame:
-    """The records as a table; see `record_columns`.
-
-    Parameters
-    ----------
-    records : Records
-        A checked record file.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per record.
-    """
+    """The records as a table; see `record_columns`."""
     return table(record_columns(records))

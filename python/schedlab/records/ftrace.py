@@ -105,23 +105,7 @@ class EventFormat:
 
 
 def read_format(text: str) -> EventFormat:
-    """Read one of the kernel's `format` files.
-
-    Parameters
-    ----------
-    text : str
-        The file.
-
-    Returns
-    -------
-    EventFormat
-        Number and fields.
-
-    Raises
-    ------
-    RecordError
-        If it is no such file.
-    """
+    """Read one of the kernel's `format` files."""
     name = re.search(r"^name: (\w+)$", text, re.MULTILINE)
     number = re.search(r"^ID: (\d+)$", text, re.MULTILINE)
     if not name or not number:
@@ -134,23 +118,7 @@ def read_format(text: str) -> EventFormat:
 
 
 def page_events(page: bytes) -> Iterator[tuple[int, bytes]]:
-    """Walk the events of one ring page.
-
-    Parameters
-    ----------
-    page : bytes
-        As read from `trace_pipe_raw`.
-
-    Yields
-    ------
-    (int, bytes)
-        Time in nanoseconds on the trace's clock, and the event.
-
-    Raises
-    ------
-    RecordError
-        If an event leaves the page.
-    """
+    """Walk the events of one ring page."""
     if len(page) < PAGE_HEADER.size:
         raise RecordError(f"a trace page of {len(page)} bytes has no header")
     time_ns, commit = PAGE_HEADER.unpack_from(page)
@@ -316,27 +284,6 @@ _HANDLERS = {
 def trace_records(trace: Trace) -> tuple[np.ndarray, int]:
     """Convert a trace into records.
 
-    Parameters
-    ----------
-    trace : Trace
-        What the kernel recorded.
-
-    Returns
-    -------
-    numpy.ndarray of RECORD_DTYPE, shape (n_records,)
-        In order of time, without END, which `file.write_records` adds.
-        Times in nanoseconds since time 0 of the program; what happened before
-        it, or after `trace.end_ns`, is left out. A LOST record ends an
-        incomplete trace.
-    int
-        When the run ended, in nanoseconds: with its last task, or at
-        `trace.end_ns` if some task had not ended by then.
-
-    Raises
-    ------
-    RecordError
-        If a page or a format file is damaged, or a format is missing.
-
     Notes
     -----
     The arrival of a task is when its timer, or its parent, wakes it. DSQs are
@@ -362,23 +309,7 @@ def trace_records(trace: Trace) -> tuple[np.ndarray, int]:
 
 
 def printed_lines(trace: Trace) -> list[str]:
-    """What policies printed by `bpf_printk()` while the run was recorded.
-
-    Parameters
-    ----------
-    trace : Trace
-        What the kernel recorded.
-
-    Returns
-    -------
-    list of str
-        A line each, in order of time.
-
-    Raises
-    ------
-    RecordError
-        If a page is damaged.
-    """
+    """What policies printed by `bpf_printk()` while the run was recorded."""
     # Of a kernel without that event nothing is printed, and nothing need be decoded.
     if not any(path.rpartition("/")[2] == PRINTK for path in trace.formats):
         return []
@@ -388,24 +319,7 @@ def printed_lines(trace: Trace) -> list[str]:
 
 
 def sorted_events(trace: Trace) -> list[tuple[int, int, str, dict[str, Any]]]:
-    """All events that make records, of all CPUs, in order of time.
-
-    Parameters
-    ----------
-    trace : Trace
-        What the kernel recorded.
-
-    Returns
-    -------
-    list of (int, int, str, dict)
-        Time in nanoseconds on the trace's clock, CPU, name of the event, and
-        its numeric fields by name; of `PRINTK`, its text.
-
-    Raises
-    ------
-    RecordError
-        If something is damaged.
-    """
+    """All events that make records, of all CPUs, in order of time."""
     by_number = {}
     for path, text in trace.formats.items():
         if path.rpartition("/")[2] in (*_HANDLERS, PRINTK):

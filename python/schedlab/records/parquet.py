@@ -93,40 +93,14 @@ def _enum(names: tuple[str, ...]) -> pl.Series:
 
 
 def table(columns: Mapping[str, Column]) -> pl.DataFrame:
-    """Make a table of columns.
-
-    Parameters
-    ----------
-    columns : mapping of str to Column
-        By name, in order, all of one length.
-
-    Returns
-    -------
-    polars.DataFrame
-        Null where a column is not valid.
-    """
+    """Make a table of columns."""
     import polars as pl
 
     return pl.DataFrame([column.series(name) for name, column in columns.items()])
 
 
 def write(path: Path, columns: Mapping[str, Column], *, compression: Literal["lz4", "zstd"] = "zstd") -> None:
-    """Write a table of any size.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file, made or replaced.
-    columns : mapping of str to Column
-        By name, in order, all of one length.
-    compression : {"zstd", "lz4"}
-        Of a table of more than `ROWS_MAX` rows.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written, whatever Polars calls it.
-    """
+    """Write a table of any size."""
     if len(next(iter(columns.values())).values) <= ROWS_MAX:
         path.write_bytes(file_bytes(columns))
         return
@@ -139,18 +113,7 @@ def write(path: Path, columns: Mapping[str, Column], *, compression: Literal["lz
 
 
 def file_bytes(columns: Mapping[str, Column]) -> bytes:
-    """Write a small table.
-
-    Parameters
-    ----------
-    columns : mapping of str to Column
-        By name, in order, all of one length.
-
-    Returns
-    -------
-    bytes
-        A Parquet file.
-    """
+    """Write a small table."""
     schema = _schema(tuple((name, column.kind, column.names) for name, column in columns.items()))
     n_rows = len(next(iter(columns.values())).values)
     parts, offset, chunks = [_MAGIC], len(_MAGIC), []

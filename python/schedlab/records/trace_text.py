@@ -187,24 +187,6 @@ def _state(letters: str) -> int:
 def read_trace(text: str, *, file: str = "trace") -> bytes:
     """Turn printed events into the recorder's own file.
 
-    Parameters
-    ----------
-    text : str
-        Output of `trace-cmd report`, of ftrace's `trace`, or of `perf script`.
-    file : str, default "trace"
-        For messages.
-
-    Returns
-    -------
-    bytes
-        What `hosts.recorder.convert_events` reads. Everybody in it is meant.
-
-    Raises
-    ------
-    RecordError
-        If a line about the scheduler cannot be read, with its number; or if
-        nothing tells who ran.
-
     Notes
     -----
     `trace-cmd` and `perf` print microseconds unless told otherwise (`-t`, `--ns`):
@@ -232,23 +214,7 @@ def read_trace(text: str, *, file: str = "trace") -> bytes:
 
 
 def is_events(path: Path) -> bool:
-    """Whether a file is the recorder's own.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Any file.
-
-    Returns
-    -------
-    bool
-        By its first bytes.
-
-    Raises
-    ------
-    RecordError
-        If it cannot be read.
-    """
+    """Whether a file is the recorder's own."""
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -257,20 +223,7 @@ def is_events(path: Path) -> bool:
 
 
 def write_events(trace: Path, events: Path) -> None:
-    """Turn a file of printed events into one of the recorder's.
-
-    Parameters
-    ----------
-    trace : pathlib.Path
-        Text.
-    events : pathlib.Path
-        File to write; replaced.
-
-    Raises
-    ------
-    RecordError
-        If the text cannot be read, or the file not be written.
-    """
+    """Turn a file of printed events into one of the recorder's."""
     try:
         raw = trace.read_bytes()
         for mark, tool in _BINARY.items():

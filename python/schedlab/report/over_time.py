@@ -132,20 +132,7 @@ def unpack_numbers(data: bytes) -> list[int]:
 
 
 def pack_slices(slices: Slices) -> str:
-    """Slices as the text that stands in a page.
-
-    Parameters
-    ----------
-    slices : Slices
-        By task, then by time.
-
-    Returns
-    -------
-    str
-        Base64 of a zlib stream of numbers: tasks; of each its pid; of each its
-        number of slices; then of all slices the gap after the one before, the
-        length, and state, reason and CPU in one number.
-    """
+    """Slices as the text that stands in a page."""
     pids, first, counts = np.unique(slices.pid, return_index=True, return_counts=True)
     before = np.zeros(len(slices.pid), np.int64)
     before[1:] = slices.end_ns[:-1]

@@ -148,18 +148,7 @@ class Programs:
 
 
 def environment_of(host: Host) -> dict[str, Any]:
-    """Collect what a reader must know to repeat the runs.
-
-    Parameters
-    ----------
-    host : Host
-        Where they run.
-
-    Returns
-    -------
-    dict
-        Versions, machine, compiler, and what the host adds.
-    """
+    """Collect what a reader must know to repeat the runs."""
     from .. import __version__
 
     try:
@@ -189,16 +178,6 @@ def _compiler_of_wheel() -> dict[str, str]:
 def folder_name(name: str) -> str:
     """Turn a workload's or policy's name into a relative path that stays below its parent.
 
-    Parameters
-    ----------
-    name : str
-        Such as `"report-1/mixed"`.
-
-    Returns
-    -------
-    str
-        The name, with everything replaced that a path cannot safely hold.
-
     Examples
     --------
     >>> folder_name("report-1/mixed"), folder_name("../x")
@@ -209,20 +188,7 @@ def folder_name(name: str) -> str:
 
 
 def directory_of(plan: Plan, case: Case) -> Path:
-    """Find the directory of a run.
-
-    Parameters
-    ----------
-    plan : Plan
-        Which it belongs to.
-    case : Case
-        The run.
-
-    Returns
-    -------
-    pathlib.Path
-        Below the plan's folder.
-    """
+    """Find the directory of a run."""
     names = (folder_name(case.workload.name), folder_name(case.policy_name), f"seed-{case.seed}")
     return plan.out.joinpath(*names)
 
@@ -251,26 +217,7 @@ def run_case(
     stop: threading.Event,
     on_tasks: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any] | None:
-    """Do one run, judge it, and write its directory.
-
-    Parameters
-    ----------
-    ready : Ready
-        What it shares with others.
-    case : Case
-        The run.
-    session : Session
-        The worker's connection to the host.
-    stop : threading.Event
-        Set when Ctrl-C ended the host under us.
-    on_tasks : callable, optional
-        As for `Judge`.
-
-    Returns
-    -------
-    dict or None
-        As `--json` lists it; None if `stop` cut it short.
-    """
+    """Do one run, judge it, and write its directory."""
     directory = _work_directory(ready.plan, case)
     run = blank_run(ready, case)
     try:
@@ -290,48 +237,18 @@ def run_case(
 
 
 def listed(run: dict[str, Any]) -> dict[str, Any]:
-    """Leave out of a run what only its own file holds.
-
-    Parameters
-    ----------
-    run : dict
-        As `run.json` has it.
-
-    Returns
-    -------
-    dict
-        As `--json` lists it.
-    """
+    """Leave out of a run what only its own file holds."""
     return {name: value for name, value in run.items() if name != "host_answer"}
 
 
 def write_run(run: dict[str, Any]) -> None:
-    """Write `run.json`, the last file of a run.
-
-    Parameters
-    ----------
-    run : dict
-        All that is known of it.
-
-    Raises
-    ------
-    OSError
-        If that fails; there is no such file then.
-    """
+    """Write `run.json`, the last file of a run."""
     path = Path(run["directory"]) / "run.json"
     write_text(path, json.dumps(run, indent=1, allow_nan=False) + "\n")
 
 
 def spoil(run: dict[str, Any], error: OSError) -> None:
-    """Make a run a failed one: a disk that is full fails this run, another may be smaller.
-
-    Parameters
-    ----------
-    run : dict
-        The run; changed in place.
-    error : OSError
-        What happened to its files.
-    """
+    """Make a run a failed one: a disk that is full fails this run, another may be smaller."""
     where = error.filename or run["directory"]
     run |= {"status": "failed", "consistency": None, "physics": None, "metrics": {}, "error_kind": "host",
             "error": f"{where}: cannot be written: {error.strerror or error}"}  # fmt: skip
@@ -349,20 +266,7 @@ def spec_of(plan: Plan, case: Case) -> RunSpec:
 
 
 def blank_run(ready: Ready, case: Case) -> dict[str, Any]:
-    """List what is known of a run before it is done.
-
-    Parameters
-    ----------
-    ready : Ready
-        What it shares with others.
-    case : Case
-        The run.
-
-    Returns
-    -------
-    dict
-        All keys of `run.json` but `host_answer`; its status is `"failed"`.
-    """
+    """List what is known of a run before it is done."""
     plan = ready.plan
     return {
         "schema": SCHEMA,
@@ -394,31 +298,7 @@ def do_case(
     session: Session | None,
     on_tasks: Callable[[dict[str, Any]], None] | None = None,
 ) -> bool:
-    """Do a run in a new directory, and judge it.
-
-    Parameters
-    ----------
-    run : dict
-        What `blank_run` listed; filled in.
-    ready : Ready
-        What it shares with others.
-    case : Case
-        The run.
-    session : Session
-        The worker's connection to the host.
-    on_tasks : callable, optional
-        As for `Judge`.
-
-    Returns
-    -------
-    bool
-        Whether its host was lost.
-
-    Raises
-    ------
-    OSError
-        If its files cannot be written.
-    """
+    """Do a run in a new directory, and judge it."""
     plan, directory = ready.plan, _work_directory(ready.plan, case)
     if plan.is_kept:
         shutil.rmtree(directory, ignore_errors=True)
@@ -518,20 +398,7 @@ def work_options(workload: Workload, *, is_virtual: bool) -> tuple[tuple[str, st
 
 
 def make_folder(folder: Path, *, out: Path | None = None) -> None:
-    """Make the folder into which runs go, before anything is done for them.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        What is made, with the folders above it.
-    out : pathlib.Path, optional
-        What the user has named with `--out`; default: `folder`.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be made, or may not be written; with the reason.
-    """
+    """Make the folder into which runs go, before anything is done for them."""
     named = out or folder
     str(named).encode()  # the command line says what is wrong with a name that is not UTF-8
     try:
@@ -543,20 +410,7 @@ def make_folder(folder: Path, *, out: Path | None = None) -> None:
 
 
 def write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write files, with the folders that they are in.
-
-    Parameters
-    ----------
-    files : mapping of str to bytes
-        Contents by path below `folder`.
-    folder : pathlib.Path
-        Made where it is missing.
-
-    Raises
-    ------
-    OSError
-        If one cannot be written.
-    """
+    """Write files, with the folders that they are in."""
     for name, content in files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -564,20 +418,7 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Where.
-    text : str
-        What.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a file whole or not at all."""
     _write_whole(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
 
 

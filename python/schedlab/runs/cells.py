@@ -79,20 +79,7 @@ def _plan(cell: Cell, out: str | Path, *, is_kept: bool = False) -> Any:
 
 
 def do_cell(cell: Cell, executor: Executor | str | None = None) -> Done:
-    """Run a cell alone.
-
-    Parameters
-    ----------
-    cell : Cell
-        What to run.
-    executor : concurrent.futures.Executor or str, optional
-        As for `api.run`.
-
-    Returns
-    -------
-    Done
-        With comparisons. Whatever `run_plan` raises is raised.
-    """
+    """Run a cell alone."""
     from .far import open_executor
     from .run import run_plan
 
@@ -146,20 +133,7 @@ def _failed(cell: Cell, error: SchedlabError) -> Done:
 
 
 def do_cells(cells: list[Cell], executor: Executor | str | None) -> list[Done]:
-    """Run all cells of a sweep.
-
-    Parameters
-    ----------
-    cells : list of Cell
-        In order; those that differ in their seed alone follow on one another.
-    executor : concurrent.futures.Executor or str, optional
-        As for `api.sweep`.
-
-    Returns
-    -------
-    list of Done
-        In the order of the cells, without comparisons, which are made over all seeds.
-    """
+    """Run all cells of a sweep."""
     from .far import open_executor
 
     if executor is None:
@@ -270,18 +244,7 @@ def _do_far(cells: list[Cell], executor: Executor) -> list[Done]:
 
 
 def compare_within(done: list[Done]) -> list[dict[str, Any]]:
-    """Compare policies within each combination of settings, over all its seeds.
-
-    Parameters
-    ----------
-    done : list of Done
-        All cells of a sweep.
-
-    Returns
-    -------
-    list of dict
-        As `compare_runs` lists them, with `settings`.
-    """
+    """Compare policies within each combination of settings, over all its seeds."""
     from .compare import compare_runs
 
     groups: dict[str, list[dict[str, Any]]] = {}

@@ -73,25 +73,6 @@ class Condition:
 def parse_condition(text: str) -> Condition:
     """Read a condition.
 
-    Parameters
-    ----------
-    text : str
-        `METRIC > +5%` (the mean grew by more than 5 %), `METRIC > +2ms` (by more
-        than 2 ms), `METRIC > 5ms` (the second side's mean is above 5 ms); also
-        `>=`, `<`, `<=`, and `-` for a decrease.
-
-    Returns
-    -------
-    Condition
-        With the metric's full name.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no such metric; the message has the nearest name.
-    UsageError
-        If it cannot be read.
-
     Examples
     --------
     >>> parse_condition("wakeup_p99 > +5%").threshold
@@ -146,33 +127,7 @@ def compare_folders(
     confidence: float = CONFIDENCE,
     seed: int = SEED,
 ) -> dict[str, Any]:
-    """Compare two folders of runs.
-
-    Parameters
-    ----------
-    folder_a, folder_b : str or pathlib.Path
-        What was before, and what is now; see `folders.read_run_folder`.
-    conditions : sequence of str
-        What must not be; see `parse_condition`.
-    confidence : float, default 0.95
-        Of the verdicts and of all conditions together. No unit.
-    seed : int, default 1
-        Of the bootstrap.
-
-    Returns
-    -------
-    dict
-        `comparisons` (see `compare.compare_pairs`; `directory_a` and
-        `directory_b` besides), `gates` (one per condition and comparison),
-        `failed_runs`, `notes` (what differs besides the policy, what has no
-        counterpart) and `is_failed`: whether a condition holds or a run failed.
-
-    Raises
-    ------
-    UsageError
-        If a condition or folder is wrong, no runs pair, a pair did different
-        work, a condition can be decided nowhere, or is about two policies under different options.
-    """
+    """Compare two folders of runs."""
     wanted = [parse_condition(text) for text in conditions]
     if not 0.5 <= confidence < 1:
         raise UsageError(f"--confidence must be from 0.5 to below 1 (got {confidence:g})")

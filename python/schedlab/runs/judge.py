@@ -82,25 +82,7 @@ class Judge:
     on_tasks: Callable[[dict[str, Any]], None] | None = None
 
     def verdict(self, program: Program, records_path: Path, outcome: Outcome) -> dict[str, Any]:
-        """Judge a run.
-
-        Parameters
-        ----------
-        program : Program
-            What ran.
-        records_path : pathlib.Path
-            What the host wrote.
-        outcome : Outcome
-            What the host said.
-
-        Returns
-        -------
-        dict
-            `error`, `error_kind` (`"void"`: the work was not as long as stated, or others had most of the CPUs),
-            `record_hash`, `consistency` and `metrics` of the run. `consistency` is None when there
-            was nothing to check, `metrics` is empty unless all is well. Of a replay also
-            `replay`, as `conservation.replayed_part` returns it.
-        """
+        """Judge a run."""
         result: dict[str, Any] = {
             "error": None,
             "error_kind": None,

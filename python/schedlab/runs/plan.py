@@ -84,30 +84,7 @@ class Plan:
 
 
 def make_plan(workloads: Sequence[str | Workload], policies: Sequence[str], out: Path, **given: Any) -> Plan:
-    """Make a plan of what a user has written.
-
-    Parameters
-    ----------
-    workloads : sequence of (str or Workload)
-        As in `Plan`.
-    policies : sequence of str
-        As in `Plan`.
-    out : pathlib.Path
-        As in `Plan`.
-    **given : object
-        Other fields of `Plan`, where `nr_seeds` may be None: `default_seeds`; and options by their words, such as
-        `cpus=2` and `tick="1ms"`: those of `Machine` and `Execution`.
-
-    Returns
-    -------
-    Plan
-        Without faults; names of workloads and policies are not looked up yet.
-
-    Raises
-    ------
-    UsageError
-        All mistakes at once, one per line.
-    """
+    """Make a plan of what a user has written."""
     words = {name: given.pop(name) for name in list(given) if name in _WORDS or name not in _FIELDS}
     machine, execution, problems = read_options(words)
     if given.get("nr_seeds", 1) is None:

@@ -118,36 +118,6 @@ def run_plan(
 ) -> RunSet:
     """Do every run of a plan.
 
-    Parameters
-    ----------
-    plan : Plan
-        What to run.
-    executor : concurrent.futures.Executor, optional
-        Who does the runs; default: a thread here for each CPU.
-    on_start : callable, optional
-        Called with the number of runs before the first.
-    on_result : callable, optional
-        Called with each run's dict when it is done, in the caller's thread.
-    known : callable, optional
-        Asked for each run before it is done: its dict, where an earlier call has
-        done the very same; that run is not done again.
-    on_tasks : callable, optional
-        Called with each good run that is done here, not by an executor, and its
-        task-level metrics, as `metrics.tables.task_columns` gives them.
-
-    Returns
-    -------
-    RunSet
-        Every run, failed ones included; those that Ctrl-C left undone are not
-        in it.
-
-    Raises
-    ------
-    UsageError, NotFoundError, SpecError
-        Before anything is run, if the plan itself is wrong.
-    UnavailableError
-        If the host cannot be used here or there is no C compiler.
-
     Notes
     -----
     Ctrl-C ends the runs under way and returns what is finished.
@@ -172,25 +142,7 @@ def run_plan(
 
 
 def prepare(plan: Plan) -> Prepared:
-    """Check a plan, load what it names and compile its policies.
-
-    Parameters
-    ----------
-    plan : Plan
-        What is to be run.
-
-    Returns
-    -------
-    Prepared
-        The runs to be done; the folder of the plan exists.
-
-    Raises
-    ------
-    UsageError, NotFoundError, SpecError
-        If the plan is wrong.
-    UnavailableError
-        If the host cannot be used here or there is no C compiler.
-    """
+    """Check a plan, load what it names and compile its policies."""
     if problems := plan.problems():
         raise UsageError("\n".join(problems))
     workloads = _load_workloads(plan)

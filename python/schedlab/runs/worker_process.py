@@ -56,21 +56,7 @@ class WorkerProcess:
                 )
 
     def do(self, ready: Ready, case: Case) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
-        """Have a run done.
-
-        Parameters
-        ----------
-        ready : Ready
-            What it shares with others.
-        case : Case
-            The run.
-
-        Returns
-        -------
-        tuple of (dict, dict or None), or None
-            What `run_case` returns, and the run's tasks; None if there is no such process, it
-            has died, or these objects cannot be sent: the run is still to be done.
-        """
+        """Have a run done."""
         if self._process is None:
             return None
         try:

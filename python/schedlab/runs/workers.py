@@ -65,26 +65,7 @@ def do_runs(
     nr_runs: int,
     nr_workers: int,
 ) -> list[Finished] | None:
-    """Do runs and wait for them.
-
-    Parameters
-    ----------
-    work : iterable of (object, Ready, Case)
-        The runs in the order in which they begin, each with a key of the caller's; all on one
-        host. It is iterated by the workers, one at a time.
-    on_done : callable
-        Called in the caller's thread with each run.
-    nr_runs : int
-        How many there will be, or a few more.
-    nr_workers : int
-        How many may be under way at a time.
-
-    Returns
-    -------
-    list of Finished or None
-        None if all are done. If Ctrl-C kept some from that, the runs that have ended since, with
-        which `on_done` was not called.
-    """
+    """Do runs and wait for them."""
     feed = _Feed(work, nr_runs, nr_workers)
     workers = [_Worker(feed, may_have_process=i > 0) for i in range(max(1, min(nr_workers, nr_runs)))]
     is_interrupted = False
@@ -226,16 +207,5 @@ class _Worker:
 
 
 def nr_workers_of(host: Any) -> int:
-    """How many runs a host may have under way here at a time.
-
-    Parameters
-    ----------
-    host : Host
-        Where runs take place.
-
-    Returns
-    -------
-    int
-        One per CPU; one where they take real time, since each needs the machine.
-    """
+    """How many runs a host may have under way here at a time."""
     return (os.cpu_count() or 1) if host.is_deterministic else 1

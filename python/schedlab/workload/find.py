@@ -93,29 +93,6 @@ def list_workloads() -> list[WorkloadInfo]:
 def load_workload(path_or_name: str | Path, *, params: Mapping[str, object] | None = None) -> Workload:
     """Read a workload by name or from a file.
 
-    Parameters
-    ----------
-    path_or_name : str or pathlib.Path
-        A name from `list_workloads`, or a path of a ``.toml`` file, of a
-        textbook's ``.csv`` or of an rt-app ``.json``;
-        either may end in params: ``"poisson:rho=0.9,count=500"``.
-    params : mapping of str to object, optional
-        More params; they win over those in `path_or_name`.
-
-    Returns
-    -------
-    Workload
-        Checked; not yet compiled.
-
-    Raises
-    ------
-    NotFoundError
-        If there is neither a file nor a workload of that name.
-    UsageError
-        If the params in `path_or_name` are not ``name=value``.
-    SpecError
-        If the file has mistakes; it lists all of them.
-
     Examples
     --------
     >>> load_workload("poisson:rho=0.5").params["rho"].text
