@@ -88,7 +88,7 @@ static int check_header(const void *data, u64 bytes, struct report *r)
 		if (h->magic[i] != magic[i])
 			return fail_plain(r, "program: not a workload program "
 					  "(its first bytes are others)");
-	if (h->version != SL_PROGRAM_VERSION)
+	if (h->version < SL_PROGRAM_VERSION_MIN || h->version > SL_PROGRAM_VERSION)
 		return fail(r, "program: version this build cannot read",
 			    h->version, SL_PROGRAM_VERSION);
 	if (h->header_bytes != sizeof(*h))
@@ -126,6 +126,30 @@ static bool string_fits(const struct sl_program_header *h, u32 off)
 	return off == SL_PROGRAM_NONE || off < h->strings_bytes;
 }
 
+static int check_group(const void *data, u32 i, struct report *r)
+{
+	const struct sl_program_header *h = data;
+	const struct sl_program_object *objects = sl_program_objects(data);
+	u64 first = objects[i].param;
+	const u64 *group = sl_program_values(data) + first;
+
+	if (h->version < 2)
+		return fail(r, "a group in a program of a version without", h->version, 2);
+	if (first > h->nr_values || h->nr_values - first < SL_NR_GROUP_VALUES)
+		return fail(r, "group leaves the values", first, h->nr_values);
+	if (group[SL_GROUP_PARENT] > i)
+		return fail(r, "parent must stand before its child",
+			    group[SL_GROUP_PARENT], i);
+	if (group[SL_GROUP_PARENT] &&
+	    objects[group[SL_GROUP_PARENT] - 1].kind != SL_OBJECT_GROUP)
+		return fail_plain(r, "its parent is no group");
+	if (!group[SL_GROUP_WEIGHT] || group[SL_GROUP_WEIGHT] > 10000)
+		return fail(r, "weight", group[SL_GROUP_WEIGHT], 10000);
+	if (!group[SL_GROUP_PERIOD_US] || !group[SL_GROUP_QUOTA_US])
+		return fail_plain(r, "a period or quota of 0");
+	return 0;
+}
+
 static int check_objects(const void *data, struct report *r)
 {
 	const struct sl_program_header *h = data;
@@ -136,8 +160,10 @@ static int check_objects(const void *data, struct report *r)
 		if (!string_fits(h, o->name))
 			return fail(r, "name leaves the strings", o->name,
 				    h->strings_bytes);
-		if (o->kind < SL_OBJECT_LOCK || o->kind > SL_OBJECT_CONDITION)
-			return fail(r, "unknown kind", o->kind, SL_OBJECT_CONDITION);
+		if (o->kind < SL_OBJECT_LOCK || o->kind > SL_OBJECT_GROUP)
+			return fail(r, "unknown kind", o->kind, SL_OBJECT_GROUP);
+		if (o->kind == SL_OBJECT_GROUP && check_group(data, i, r))
+			return -1;
 		if (o->kind == SL_OBJECT_PIPE && !o->param)
 			return fail_plain(r, "a pipe that holds 0 bytes");
 		if (o->kind == SL_OBJECT_BARRIER &&
@@ -437,6 +463,11 @@ static int check_task(const void *data, u32 i, struct report *r)
 		return fail(r, "nice is outside -20..19; plus 20", t->nice + 20U, 39);
 	if (!t->weight || t->weight > 10000)
 		return fail(r, "weight", t->weight, 10000);
+	if (t->group_object > h->nr_objects)
+		return fail(r, "group", t->group_object, h->nr_objects);
+	if (t->group_object && (is_spawned || sl_program_objects(data)
+				[t->group_object - 1].kind != SL_OBJECT_GROUP))
+		return fail_plain(r, "is in what is no group, or spawned and in another than its parent");
 	return check_affinity(data, t, r);
 }
 

@@ -79,6 +79,8 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 	};
 
 	t->parent = parent;
+	if (parent)
+		sl_task_set_cgroup(&t->core, parent->core.p.cgroups->dfl_cgrp);
 	t->player.arrival_ns = sim_now_ns;
 	sim.nr_started++;
 	if (sim_start(t, &attr, parent))

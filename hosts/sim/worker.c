@@ -137,10 +137,42 @@ static u64 *create_slots(void)
 	return slots;
 }
 
+/* By object; NULL where it is no group. Return: NULL with a setup failure noted. */
+static struct cgroup **create_groups(void)
+{
+	u32 nr = sl_program_header(sim.program)->nr_objects;
+	struct cgroup **groups = calloc(nr + 1ULL, sizeof(*groups));
+	int err = 0;
+
+	SL_ASSERT(groups);
+	for (u32 i = 0; i < nr && !err; i++) {
+		const struct sl_program_object *o = &sl_program_objects(sim.program)[i];
+		const u64 *group = sl_program_values(sim.program) + o->param;
+
+		if (o->kind != SL_OBJECT_GROUP)
+			continue;
+		err = sl_cgroup_create(group[SL_GROUP_PARENT] ? groups[group[SL_GROUP_PARENT] - 1] : NULL,
+				       sl_program_string(sim.program, o->name),
+				       (u32)group[SL_GROUP_WEIGHT], &groups[i]);
+		if (!err)
+			sl_cgroup_set_bandwidth(groups[i], group[SL_GROUP_PERIOD_US],
+						group[SL_GROUP_QUOTA_US], 0);
+	}
+	if (!err)
+		return groups;
+	free(groups);
+	fail_setup("usage", "the program has too many groups, or nests them too deeply");
+	return NULL;
+}
+
 static int create_tasks(void)
 {
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
 	u64 *slots = create_slots();
+	struct cgroup **groups = create_groups();
+
+	if (!groups)
+		return -1;
 
 	sim.tasks = sl_host_alloc((sim.nr_tasks + 1ULL) * sizeof(struct sim_task));
 	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
@@ -158,12 +190,15 @@ static int create_tasks(void)
 		t->waiter.task = t;
 		sl_task_set_weight(&t->core, pts[i].weight);
 		sl_task_set_nice(&t->core, pts[i].nice);
+		if (pts[i].group_object)
+			sl_task_set_cgroup(&t->core, groups[pts[i].group_object - 1]);
 		if (pts[i].affinity != SL_PROGRAM_NONE &&
 		    set_affinity(t, &pts[i]))
 			return -1;
 		if (pts[i].parent == SL_PROGRAM_NONE)
 			sim.arrivals[sim.nr_arrivals++] = i;
 	}
+	free(groups);
 	qsort(sim.arrivals, sim.nr_arrivals, sizeof(u32), by_arrival);
 	return 0;
 }

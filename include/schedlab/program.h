@@ -20,7 +20,8 @@
 #include <scx/ops.h>
 
 #define SL_PROGRAM_MAGIC "SLPROG\0\1"
-#define SL_PROGRAM_VERSION 1
+#define SL_PROGRAM_VERSION 2
+#define SL_PROGRAM_VERSION_MIN 1		/* without groups; those keep it */
 #define SL_PROGRAM_SLOTS_MAX 16		/* loop counters and cursors per task */
 #define SL_PROGRAM_NONE 0xffffffffU
 #define SL_PROGRAM_TASKS_MAX 1000000
@@ -67,7 +68,7 @@ struct sl_program_task {
 	u32 cap_percent;
 	u32 group;
 	u32 weight;		/* 1..10000; from nice where not given */
-	u32 reserved;
+	u32 group_object;	/* 1 + that of its cgroup; 0: the root, or its parent's */
 };
 
 enum sl_verb {
@@ -127,6 +128,15 @@ enum sl_object_kind {
 	SL_OBJECT_PIPE,		/* param: capacity in bytes */
 	SL_OBJECT_BARRIER,	/* param: number of parties */
 	SL_OBJECT_CONDITION,	/* a signal without a waiter is lost */
+	SL_OBJECT_GROUP,	/* a cgroup; param: the first of its values: */
+};
+
+enum sl_group_value {
+	SL_GROUP_PARENT,	/* 1 + that object, which stands before; 0: the root */
+	SL_GROUP_WEIGHT,	/* 1..10000 */
+	SL_GROUP_PERIOD_US,
+	SL_GROUP_QUOTA_US,	/* of each period; ~0: no limit */
+	SL_NR_GROUP_VALUES,
 };
 
 struct sl_program_object {

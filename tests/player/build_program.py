@@ -54,6 +54,7 @@ class Task:
     nice: int = 0
     weight: int = 100
     name: int = 0
+    group_object: int = 0
 
 
 @dataclass
@@ -64,6 +65,7 @@ class Program:
     objects: list[tuple[int, int]] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
     strings: bytes = b"test\0"
+    version: int = 1
 
     def pack(self) -> bytes:
         """Bytes of the file, shape (total_bytes,)."""
@@ -93,7 +95,7 @@ class Program:
                 0,
                 0,
                 task.weight,
-                0,
+                task.group_object,
             )
         objects = b"".join(OBJECT.pack(kind, 0, param) for kind, param in self.objects)
         values = struct.pack(f"<{len(self.values)}Q", *self.values)
@@ -104,7 +106,7 @@ class Program:
             at += len(part)
         header = HEADER.pack(
             b"SLPROG\0\1",
-            1,
+            self.version,
             HEADER.size,
             at,
             0,

@@ -45,6 +45,13 @@ def one(*ops, **fields):
     return Program([Task(list(ops), **fields)], [(1, 0)], [4, 0])
 
 
+GROUP, ROOT_GROUP = (5, 0), [0, 100, 100_000, 2**64 - 1]
+
+
+def grouped(objects, values, **task) -> Program:
+    return Program([Task([EXIT], **task)], objects, values, version=2)
+
+
 BAD = {
     "no task": (Program([]), "number of tasks"),
     "no exit": (one(RUN), "the last op is not exit"),
@@ -94,7 +101,7 @@ BAD = {
         "an await lets go of what is no lock",
     ),
     "signal": (Program([Task([("signal", 0, 2), EXIT])], [(4, 0)]), "how many a signal wakes"),
-    "kind of object": (Program([Task([EXIT])], [(5, 0)]), "unknown kind (got 5, limit 4)"),
+    "kind of object": (Program([Task([EXIT])], [(6, 0)]), "unknown kind (got 6, limit 5)"),
     "children": (one(("spawn", 1, 1), EXIT), "children leave the tasks"),
     "parent": (
         Program([Task([("spawn", 1, 1), EXIT]), Task([EXIT])]),
@@ -128,7 +135,22 @@ BAD = {
     "string": (dataclasses.replace(one(EXIT), strings=b"x"), "string has no end"),
     "barrier": (Program([Task([EXIT])], [(3, 9)]), "object 0: parties of the barrier"),
     "pipe": (Program([Task([EXIT])], [(2, 0)]), "object 0: a pipe that holds 0 bytes"),
+    "group of old": (Program([Task([EXIT])], [GROUP], ROOT_GROUP), "object 0: a group in a program of"),
+    "group values": (grouped([GROUP], ROOT_GROUP[:3]), "object 0: group leaves the values"),
+    "group parent": (grouped([GROUP], [1, 100, 1, 1]), "object 0: parent must stand before"),
+    "parent a lock": (grouped([(1, 0), GROUP], [1, 100, 1, 1]), "object 1: its parent is no group"),
+    "group weight": (grouped([GROUP], [0, 0, 1, 1]), "object 0: weight"),
+    "group period": (grouped([GROUP], [0, 100, 0, 1]), "object 0: a period or quota of 0"),
+    "no such group": (grouped([GROUP], ROOT_GROUP, group_object=2), "task 0: group (got 2, limit 1)"),
+    "in a lock": (grouped([(1, 0), GROUP], ROOT_GROUP, group_object=1), "task 0: is in what is no group"),
 }
+
+
+def test_accepts_groups(tool):
+    assert (
+        tool("check", grouped([GROUP, (5, 4)], [*ROOT_GROUP, 1, 1, 1, 2**64 - 1], group_object=2).pack())
+        == "ok"
+    )
 
 
 def test_spawns_of_the_same_children_share_a_slot(tool):
@@ -154,7 +176,7 @@ def test_refuses_other_bytes(tool):
     assert "truncated" in tool("check", good[:-1])
     assert "bytes behind it" in tool("check", good + b"\0")
     assert "not a workload program" in tool("check", b"x" * 200)
-    assert "version" in tool("check", good[:8] + b"\2" + good[9:])
+    assert "version" in tool("check", good[:8] + b"\3" + good[9:])
 
 
 def test_accepts_tasks_that_share_their_ops(tool):

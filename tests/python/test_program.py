@@ -63,7 +63,9 @@ def test_layout_is_that_of_the_header(root, need, tmp_path):
         "SL_OP_TABLE": layout.OP_TABLE,
         "SL_OP_SYNC": layout.OP_SYNC,
         "SL_OP_DIRECT": layout.OP_DIRECT,
-        "SL_PROGRAM_VERSION": layout.VERSION,
+        "SL_PROGRAM_VERSION_MIN": layout.VERSION,
+        "SL_PROGRAM_VERSION": layout.VERSION_WITH_GROUPS,
+        "SL_NR_GROUP_VALUES": layout.N_GROUP_VALUES,
         "SL_PROGRAM_SLOTS_MAX": SLOTS_MAX,
         "SL_PROGRAM_TASKS_MAX": TASKS_MAX,
         "SL_PROGRAM_NONE": layout.NONE,
@@ -338,7 +340,7 @@ def test_damaged_programs_name_the_offset(tmp_path):
     cases = [
         (good[:50], "offset 50: cut short"),
         (b"x" + good[1:], "offset 0: not a workload program"),
-        (broken(8, b"\2"), "offset 8: version 2; this schedlab reads 1"),
+        (broken(8, b"\3"), "offset 8: version 3; this schedlab reads 1 to 2"),
         (broken(12, b"\0"), "offset 12: header of 0 bytes"),
         (good[:-1], f"should have {len(good)} bytes"),
         (broken(40, b"\xff\xff"), "offset 112: the 65535 tasks end at byte"),
@@ -397,3 +399,72 @@ def test_work_of_equal_shape_may_be_of_another_kernel():
     )
     found = compile_workload(workload, seed=0).work_ns(Calibration(pi_ps=9000, matmul_ps=1, spin_ps=500))
     assert found.tolist() == [9000, 500]
+
+
+GROUPS = """
+[workload]
+title = "Groups"
+question = "Who is where?"
+
+[[group]]
+name = "outer"
+weight = 300
+
+[[group]]
+name = "inner"
+parent = "outer"
+quota = "20ms"
+period = "50ms"
+
+[[lock]]
+name = "l"
+
+[[task]]
+name = "a"
+group = "inner"
+phases = [{lock = "l"}, {run = "1ms"}, {unlock = "l"}]
+
+[[task]]
+name = "b"
+group = 7
+phases = [{run = "1ms"}]
+"""
+
+
+def test_groups_are_in_a_version_of_their_own():
+    """So that a reader without them refuses; a program without them keeps its bytes."""
+    program = compile_workload(parse_workload(GROUPS, name="groups.toml"), seed=1)
+    assert (program.header["version"], program.has_groups) == (2, True)
+    assert program.task_rows["group_object"].tolist() == [3, 0]
+    assert program.tasks["group"].tolist() == [0, 7]
+    lines = program.describe().splitlines()
+    assert "group outer weight 300" in lines
+    assert "group inner in outer, weight 100, 20000 us of each 50000 us" in lines
+    without = GROUPS[: GROUPS.index("[[group]]")] + GROUPS[GROUPS.index("[[lock]]") :].replace('"inner"', "1")
+    program = compile_workload(parse_workload(without, name="groups.toml"), seed=1)
+    assert (program.header["version"], program.has_groups) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('parent = "outer"', 'parent = "later"', "parent: no group 'later' comes before this one"),
+        ('name = "inner"\nparent', 'name = "outer"\nparent', "there is another group of that name"),
+        ('group = "inner"', 'group = "iner"', "group: unknown group 'iner' (did you mean 'inner'?)"),
+        ('quota = "20ms"', 'quota = "20ns"', "quota: must be microseconds, 1 or more (got 20ns)"),
+        ("weight = 300", "weight = 0", "weight: "),
+        ("group = 7", 'group = "inner"\narrival = "spawned"', "group: a spawned task is in its parent's"),
+    ],
+)
+def test_wrong_groups_are_refused(old, new, message):
+    with pytest.raises(SpecError) as caught:
+        parse_workload(GROUPS.replace(old, new), name="groups.toml")
+    assert message in str(caught.value)
+
+
+def test_a_host_without_groups_refuses_them(tmp_path):
+    import schedlab
+
+    (tmp_path / "groups.toml").write_text(GROUPS)
+    with pytest.raises(UsageError, match="workload 'groups' has groups, which --host uthreads lacks"):
+        schedlab.run(str(tmp_path / "groups.toml"), "rr", host="uthreads", out=tmp_path / "out")

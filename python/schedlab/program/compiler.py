@@ -88,8 +88,16 @@ class _Compiler:
         by_name = {task.name: task for task in self.workload.tasks}
         tables = [self.task_rows(task, by_name.get(task.parent)) for task in self.order]
         tasks = _joined(tables, layout.TASK_DTYPE)
-        objects = np.zeros(len(self.workload.objects), dtype=layout.OBJECT_DTYPE)
-        for row, item in zip(objects, self.workload.objects, strict=True):
+        groups = self.workload.groups
+        objects = np.zeros(len(self.workload.objects) + len(groups), dtype=layout.OBJECT_DTYPE)
+        for row, group in zip(objects[len(self.workload.objects) :], groups, strict=True):
+            row["kind"] = layout.OBJECT_NUMBER["group"]
+            row["name"] = self.strings.add(group.name)
+            parent = self.group_number(group.parent)
+            row["param"] = self.add_values(
+                np.array([parent, group.weight, group.period_us, group.quota_us], np.uint64)
+            )
+        for row, item in zip(objects, self.workload.objects, strict=False):
             row["kind"] = layout.OBJECT_NUMBER[item.kind]
             row["name"] = self.strings.add(item.name)
             row["param"] = item.param
@@ -106,8 +114,14 @@ class _Compiler:
                 horizon_ns=self.workload.horizon_ns,
                 nr_cpus_min=self.workload.cpus_min,
                 name=name,
+                version=layout.VERSION_WITH_GROUPS if groups else layout.VERSION,
             )
         )
+
+    def group_number(self, name: str) -> int:
+        """One more than its object; 0 for the root, which has no name."""
+        names = [group.name for group in self.workload.groups]
+        return len(self.workload.objects) + names.index(name) + 1 if name else 0
 
     def fault(self, task: Task, message: str) -> SpecError:
         return SpecError([SpecFault(self.workload.name, None, f"task {task.name!r}", message)])
@@ -135,6 +149,7 @@ class _Compiler:
             if name == "nice":
                 weights = np.array([layout.weight_of_nice(nice) for nice in range(-20, 20)])
                 rows["weight"] = weights[taken + 20]
+        rows["group_object"] = self.group_number(task.group)
         rows["affinity"] = layout.NONE
         if task.affinity:
             mask = np.zeros(max(task.affinity) // 64 + 1, dtype=np.uint64)

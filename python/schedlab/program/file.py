@@ -18,6 +18,7 @@ import numpy as np
 from ..calibration import DEFAULT_CALIBRATION, WORK_KERNELS, Calibration
 from ..errors import ProgramError
 from ..units import format_duration, format_size
+from ..workload.model import NO_QUOTA
 from ..workload.phases import ATTRIBUTES
 from . import layout
 
@@ -170,6 +171,11 @@ class Program:
         return int(self.header["horizon_ns"])
 
     @property
+    def has_groups(self) -> bool:
+        """Whether tasks are in cgroups."""
+        return int(self.header["version"]) >= layout.VERSION_WITH_GROUPS
+
+    @property
     def nr_tasks(self) -> int:
         """Number of tasks, spawned ones included."""
         return len(self.task_rows)
@@ -252,7 +258,8 @@ class Program:
             lines.append(f"needs {header['nr_cpus_min']} CPUs")
         for item in self.objects:
             kind = layout.OBJECT_NAME.get(int(item["kind"]), "object")
-            lines.append(f"{kind} {self.string(int(item['name']))} {item['param']}")
+            name, param = self.string(int(item["name"])), int(item["param"])
+            lines.append(f"{kind} {name} {self._group_text(param) if kind == 'group' else param}")
         classes, firsts, counts = np.unique(
             self.task_rows["class_idx"], return_index=True, return_counts=True
         )
@@ -265,6 +272,12 @@ class Program:
                 lines.append(f"  {attributes}")
             lines += [f"  {line}" for line in self._op_lines(rows[0])]
         return "\n".join(lines)
+
+    def _group_text(self, first: int) -> str:
+        parent, weight, period_us, quota_us = map(int, self.values[first : first + layout.N_GROUP_VALUES])
+        within = f"in {self._object_name(parent - 1)}, " if parent else ""
+        limit = "" if quota_us == NO_QUOTA else f", {quota_us} us of each {period_us} us"
+        return f"{within}weight {weight}{limit}"
 
     def _op_lines(self, row: np.void) -> list[str]:
         lines, indent = [], 0
@@ -345,8 +358,11 @@ def _header(data: bytes) -> np.void:
     if data[:8] != layout.MAGIC:
         raise ProgramError("offset 0: not a workload program (its first bytes are others)")
     header = np.frombuffer(data, dtype=layout.HEADER_DTYPE, count=1)[0]
-    if header["version"] != layout.VERSION:
-        raise ProgramError(f"offset 8: version {header['version']}; this schedlab reads {layout.VERSION}")
+    if not layout.VERSION <= header["version"] <= layout.VERSION_WITH_GROUPS:
+        raise ProgramError(
+            f"offset 8: version {header['version']}; this schedlab reads {layout.VERSION} to "
+            f"{layout.VERSION_WITH_GROUPS}"
+        )
     if header["header_bytes"] != size:
         raise ProgramError(f"offset 12: header of {header['header_bytes']} bytes, not {size}")
     if header["total_bytes"] != len(data):

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 MAGIC = b"SLPROG\0\1"
-VERSION = 1
+#: That without groups, and that of a program that has some.
+VERSION, VERSION_WITH_GROUPS = 1, 2
 NONE = 0xFFFFFFFF
 ARRIVAL_SPAWNED = 2**64 - 1
 
@@ -53,8 +54,11 @@ def which_verbs(*verbs: str) -> np.ndarray:
 OP_TABLE, OP_SYNC, OP_DIRECT = 1, 2, 4
 
 #: enum sl_object_kind.
-OBJECT_NUMBER = {"lock": 1, "pipe": 2, "barrier": 3, "condition": 4}
+OBJECT_NUMBER = {"lock": 1, "pipe": 2, "barrier": 3, "condition": 4, "group": 5}
 OBJECT_NAME = {number: name for name, number in OBJECT_NUMBER.items()}
+
+#: Values of a group: parent, weight, period and quota in microseconds (enum sl_group_value).
+N_GROUP_VALUES = 4
 
 HEADER_DTYPE = np.dtype(
     [
@@ -99,7 +103,7 @@ TASK_DTYPE = np.dtype(
         ("cap_percent", "<u4"),
         ("group", "<u4"),
         ("weight", "<u4"),
-        ("reserved", "<u4"),
+        ("group_object", "<u4"),
     ]
 )
 OP_DTYPE = np.dtype([("verb", "u1"), ("flags", "u1"), ("slot", "<u2"), ("a", "<u4"), ("b", "<u8")])

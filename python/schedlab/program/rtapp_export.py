@@ -116,6 +116,8 @@ class _Exporter:
         else:
             tasks = self.tasks()
             self.check_barriers()
+        if self.program.has_groups:
+            self.notes["groups: left out"] = None
         settings = self.settings()
         if self.faults:
             raise SpecError(list(self.faults.values()))

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PolicyError, SpecError, SpecFault, UsageError
-from ..hosts.choose import engine_of
+from ..hosts.choose import VIRTUAL, engine_of
 from ..policy.build import BuiltPolicy, build_policy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
@@ -226,6 +226,11 @@ def _load_workloads(plan: Plan) -> list[Any]:
             if workload.name in workloads:
                 problems.append(f"workload '{workload.name}' is given twice")
             workloads[workload.name] = workload
+            if workload.groups and plan.execution.host not in VIRTUAL:
+                problems.append(
+                    f"workload '{workload.name}' has groups, which --host {plan.execution.host} lacks; "
+                    f"hosts that have them: {', '.join(VIRTUAL)}"
+                )
             if plan.machine.cpus is not None and plan.machine.cpus < workload.cpus_min:
                 problems.append(
                     f"workload '{workload.name}' needs at least {workload.cpus_min} CPUs "

@@ -17,6 +17,8 @@ from .distributions import Distribution
 from .params import Param
 from .phases import Phase
 
+#: Quota of a group that has none.
+NO_QUOTA = 2**64 - 1
 OBJECT_KINDS = ("lock", "pipe", "barrier", "condition")
 
 
@@ -70,6 +72,8 @@ class Task:
         What each instance does.
     parent : str
         The class that spawns it, or empty.
+    group : str
+        The `[[group]]` that it is in, or empty.
     at : tuple
         Path in the file.
     """
@@ -83,7 +87,31 @@ class Task:
     affinity: tuple[int, ...]
     phases: tuple[Phase, ...]
     parent: str = ""
+    group: str = ""
     at: Place = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """A `[[group]]`: a cgroup.
+
+    Attributes
+    ----------
+    name : str
+        Unique among groups.
+    parent : str
+        The group that it is in, which comes before it; empty: the root.
+    weight : int
+        1 to 10,000.
+    period_us, quota_us : int
+        CPU time that its tasks may have in each period; `NO_QUOTA`: as they like.
+    """
+
+    name: str
+    parent: str
+    weight: int
+    period_us: int
+    quota_us: int
 
 
 @dataclass
@@ -174,6 +202,8 @@ class Workload:
         In the order of the file.
     objects : tuple of SyncObject
         Locks, then pipes, barriers, conditions.
+    groups : tuple of Group
+        Cgroups, a parent before its children.
     expected : tuple of Expected
         Known schedules.
     program : bytes
@@ -197,6 +227,7 @@ class Workload:
     params: Mapping[str, Param] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()
     objects: tuple[SyncObject, ...] = ()
+    groups: tuple[Group, ...] = ()
     expected: tuple[Expected, ...] = ()
     program: bytes = b""
     are_roots_woken: bool = False

@@ -22,13 +22,14 @@ from ..toml_file import Place, Source
 from ..units import parse_duration
 from .checks import check_workload
 from .distributions import Distribution, looks_like_distribution, parse_distribution
-from .model import Arrival, Expected, SyncObject, Task, Workload
+from .model import NO_QUOTA, Arrival, Expected, Group, SyncObject, Task, Workload
 from .params import Param, read_params, substitute
 from .phases import Phase, PhaseReader
 from .tables import (
     BarrierTable,
     ConditionTable,
     ExpectedTable,
+    GroupTable,
     LockTable,
     PipeTable,
     TaskTable,
@@ -37,7 +38,7 @@ from .tables import (
 )
 
 _ObjectTable = LockTable | PipeTable | BarrierTable | ConditionTable
-TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "expected")
+TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "group", "expected")
 
 
 def parse_workload(
@@ -69,6 +70,8 @@ def read_workload(
     # A table that could not be read may be what a task refers to.
     broken = {"?"} if source.faults else set()
     tasks = _read_tasks(source, values, params, tick_ns, broken)
+    groups = _read_groups(source, values, params, tick_ns)
+    _check_groups(source, tasks, [group.name for group in groups], broken)
     # Without a readable [workload] there may be a horizon nobody knows of.
     horizon_ns = head.horizon if head else 1
     check_workload(source, tasks, objects, horizon_ns=horizon_ns, broken=broken)
@@ -89,6 +92,7 @@ def read_workload(
         params=params,
         tasks=tuple(tasks),
         objects=tuple(objects),
+        groups=tuple(groups),
         expected=tuple(expected),
     )
     return replace(workload, name=workload.name + _changed(params))
@@ -190,6 +194,7 @@ def _read_tasks(
                 is_burst_from_run=table.burst == "run",
                 affinity=table.affinity,
                 phases=phases,
+                group=table.group if isinstance(table.group, str) else "",
                 at=at,
             )
         )
@@ -266,6 +271,47 @@ def _read_objects(
             param = getattr(table, "capacity", 0) or getattr(table, "parties", 0)
             objects.append(SyncObject(kind, table.name, param, at))
     return objects
+
+
+def _read_groups(
+    source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int
+) -> list[Group]:
+    groups: list[Group] = []
+    for number, (at, value) in enumerate(_entries(source, values, "group"), start=1):
+        name = value.get("name") if isinstance(value, dict) else None
+        place = f"group {name!r}" if isinstance(name, str) else f"group number {number}"
+        if not _is_wanted(source, value, at, place, params):
+            continue
+        table = read_table(GroupTable, value, source, at=at, place=place, tick_ns=tick_ns)
+        if table is None:
+            continue
+        names = [group.name for group in groups]
+        if table.name in names:
+            source.fault((*at, "name"), place, "there is another group of that name")
+        if table.parent and table.parent not in names:
+            hint = did_you_mean(table.parent, names)
+            source.fault(
+                (*at, "parent"), place, f"parent: no group {table.parent!r} comes before this one{hint}"
+            )
+        for key, time_ns in (("quota", table.quota), ("period", table.period)):
+            if time_ns is not None and (time_ns < 1000 or time_ns % 1000):
+                source.fault((*at, key), place, f"{key}: must be microseconds, 1 or more (got {time_ns}ns)")
+        quota_us = NO_QUOTA if table.quota is None else table.quota // 1000
+        groups.append(Group(table.name, table.parent or "", table.weight, table.period // 1000, quota_us))
+    return groups
+
+
+def _check_groups(source: Source, tasks: list[Task], groups: list[str], broken: set[str]) -> None:
+    """A task is in a group that exists; a child, as on Linux, in its parent's."""
+    for task in tasks:
+        if not task.group or task.name in broken:
+            continue
+        place = f"task {task.name!r}"
+        if task.group not in groups:
+            hint = did_you_mean(task.group, groups)
+            source.fault((*task.at, "group"), place, f"group: unknown group {task.group!r}{hint}")
+        elif task.arrival.is_spawned:
+            source.fault((*task.at, "group"), place, "group: a spawned task is in its parent's; leave it out")
 
 
 def _read_expected(

@@ -49,6 +49,11 @@ def _burst(value: object, info: ValidationInfo) -> tuple[int, ...] | str:
     return "run" if value == "run" else _attribute(value, info)
 
 
+def _group(value: object, info: ValidationInfo) -> tuple[int, ...] | str:
+    """Read the attribute, or the name of a `[[group]]`."""
+    return _name(value) if isinstance(value, str) else _attribute(value, info)
+
+
 def _cpus(value: object) -> tuple[int, ...]:
     """Read CPUs: a list of numbers, or text such as ``"0-3,6"``."""
     parts = value if isinstance(value, list) else str(value).split(",")
@@ -124,7 +129,7 @@ class TaskTable(Table):
     tickets: Values = None
     credits: Values = None
     cap: Values = None
-    group: Values = None
+    group: Annotated[tuple[int, ...] | str | None, BeforeValidator(_group)] = None
     deadline: Values = None
     burst: Annotated[tuple[int, ...] | str | None, BeforeValidator(_burst)] = None
 
@@ -161,6 +166,17 @@ class ConditionTable(Table):
     """``[[condition]]``."""
 
     name: Name
+    when: Any = None
+
+
+class GroupTable(Table):
+    """``[[group]]``: a cgroup."""
+
+    name: Name
+    parent: Name | None = None
+    weight: Annotated[int, _counted(1, 10_000)] = 100
+    quota: Duration | None = None
+    period: Duration = 100_000_000
     when: Any = None
 
 
