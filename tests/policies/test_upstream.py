@@ -152,6 +152,41 @@ def test_a_checkout_runs_as_published(name, compiler, need, simulator, tmp_path,
     ] * 2
 
 
+GROUPS = """
+[workload]
+title = "Two groups"
+question = "Does a group of three times the weight get three times the CPU time?"
+horizon = "4s"
+tick = "1ms"
+[[group]]
+name = "light"
+[[group]]
+name = "heavy"
+weight = 300
+[[task]]
+name = "few"
+group = "heavy"
+count = 3
+phases = [{run = "60s"}]
+[[task]]
+name = "many"
+group = "light"
+count = 5
+phases = [{run = "60s"}]
+"""
+
+
+def test_groups_get_their_shares(need, simulator, tmp_path):
+    source = Path(os.environ.get("SCHEDLAB_UPSTREAM", tmp_path)) / "scheds" / "c" / "scx_flatcg.bpf.c"
+    if not source.exists():
+        pytest.skip("no checkout of sched-ext/scx; set SCHEDLAB_UPSTREAM to its folder")
+    (tmp_path / "groups.toml").write_text(GROUPS)
+    result = schedlab.run(str(tmp_path / "groups.toml"), str(source), cpus=2, out=tmp_path / "out")
+    assert [run["error"] for run in result.runs.to_dicts()] == [None]
+    heavy_ns = sum(task["run_ns"] for task in result.tasks.to_dicts() if task["name"] == "few")
+    assert heavy_ns / result.tasks["run_ns"].sum() == pytest.approx(0.75, abs=SHARE_POINTS)
+
+
 def heavy_share(events) -> float:
     """Part of the hogs' CPU time that the heavy ones got, 0 to 1."""
     stops = events[events["kind"] == Kind.STOP]
