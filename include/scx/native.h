@@ -181,7 +181,7 @@ struct sl_unknown_map {
 		static struct sl_map_site ___site			\
 			__attribute__((section("sl_map_sites"), used, aligned(8))) = { \
 			.map = __builtin_choose_expr(			\
-				__builtin_constant_p(!(m)), (m), (void *)0), \
+				__builtin_constant_p(!(__UINTPTR_TYPE__)(m)), (m), (void *)0), \
 			.name = #m,					\
 			.type = sizeof(*SL_MAP_TYPED(m)->type) / sizeof(int), \
 			.value_bytes = sizeof(*SL_MAP_TYPED(m)->value),	\
