@@ -38,6 +38,7 @@ from .pictures import register as register_pictures
 from .record import register as register_record
 from .report import register as register_report
 from .report import show_page
+from .verify import register as register_verify
 
 if TYPE_CHECKING:
     from ..runs.run import RunSet
@@ -374,6 +375,7 @@ register_check(app)
 register_formats(app)
 register_grade(app)
 register_load(app)
+register_verify(app)
 register_new(app)
 register_pictures(app)
 register_record(app)

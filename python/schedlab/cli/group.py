@@ -35,6 +35,7 @@ GROUPS = {
         "record": "schedlab record --out out/build -- make -j4",
         "replay": "schedlab replay out/build -p eevdf,mlfq",
         "bench": "schedlab bench -p SCHED_OTHER,SCHED_FIFO:10 --runs 10 -- make -j4",
+        "verify": "schedlab verify ./mine.bpf.c",
         "load": "sudo schedlab load mlfq --set quantum_ns=3ms --for 30s",
     },
     "Files of other tools": {

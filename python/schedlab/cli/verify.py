@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab verify`: does Linux take a policy? The kernel of the guest is asked.
+
+Read next: hosts/verify.py.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from ..errors import EXIT_CHECK_FAILED
+from .complete import complete_policy
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        The program `schedlab`.
+    """
+    app.command()(verify)
+
+
+def verify(
+    policies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="POLICY", help="Names, C files or objects of BPF.", autocompletion=complete_policy
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Ask the verifier of a real kernel about policies; a refusal comes with its line."""
+    from ..hosts.verify import verify_policies
+
+    answers = verify_policies(policies)
+    if as_json:
+        print(json.dumps({"policies": answers}))
+    else:
+        for answer in answers:
+            if answer["is_accepted"]:
+                count = sum(answer["instructions"].values())
+                print(f"{answer['policy']}: accepted by {answer['kernel']} ({count:,} instructions verified)")
+            else:
+                print(f"{answer['policy']}: refused by {answer['kernel']}\n{answer['reason']}")
+    if not all(answer["is_accepted"] for answer in answers):
+        raise typer.Exit(EXIT_CHECK_FAILED)
