@@ -123,6 +123,16 @@ def test_a_bug_of_its_kind_is_found_and_made_small(path, simulator):
         assert again.finding == small.finding
 
 
+def test_the_page_has_a_row_for_each_of_them():
+    """`bench/check_bugs.py --docs` writes the rows."""
+    page = (BUGS.parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (\d+) of ", page, re.MULTILINE)
+    assert [(name, what) for name, what, _ in rows] == [
+        (path.name.removesuffix(".bpf.c"), breaks(path)) for path in FILES
+    ]
+    assert all((nr == "0") == (what == "nothing") for _, what, nr in rows)
+
+
 def test_declarations_decide_what_is_held_against_a_policy(simulator):
     task = task_of("fifo")
     assert task.held == {"error", "work", "consistency"}
