@@ -228,7 +228,8 @@ def test_a_run_from_before_versions_is_read_and_compares(before, tmp_path):
     changed = {
         key for a, b in zip(old, new, strict=True) for key in a.keys() | b.keys() if a.get(key) != b.get(key)
     }
-    of_headers, newer = {"policy_hash", "source"}, {"is_sandboxed"}
+    of_headers, newer = {"policy_hash", "source"}, {"is_sandboxed", "metrics"}
+    assert all(a["metrics"].items() <= b["metrics"].items() for a, b in zip(old, new, strict=True))
     assert changed <= {"schema", "directory", "command_line", "environment"} | of_headers | newer
     found = compare_folders(before, tmp_path)
     assert not found["is_failed"] and found["comparisons"][0]["differs"] == []
