@@ -174,9 +174,9 @@ def first_is_quick(*axes) -> list:
     return [rows[0], *(pytest.param(*row, marks=pytest.mark.full) for row in rows[1:])]
 
 
-def missing(what: str, remedy: str) -> None:
+def missing(what: str, hint: str) -> None:
     """Skip the calling test because `what` is not here; fail where it must be."""
-    reason = f"{what} is missing; to have it: {remedy}"
+    reason = f"{what} is missing; to have it: {hint}"
     if os.environ.get("SCHEDLAB_TOOLS_REQUIRED"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
@@ -184,12 +184,12 @@ def missing(what: str, remedy: str) -> None:
 
 @pytest.fixture(scope="session")
 def need():
-    """Function that returns a tool's path, or skips the test with the remedy."""
+    """Function that returns a tool's path, or skips the test with the hint."""
 
-    def find(tool: str, remedy: str = "./lab setup, as root or with sudo") -> str:
+    def find(tool: str, hint: str = "./lab setup, as root or with sudo") -> str:
         path = shutil.which(tool)
         if path is None:
-            missing(tool, remedy)
+            missing(tool, hint)
         return path
 
     return find

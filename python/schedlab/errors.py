@@ -69,7 +69,7 @@ class HostError(SchedlabError):
 
 
 class UnavailableError(SchedlabError):
-    """A host or tool is missing here; the text gives the reason and the remedy."""
+    """A host or tool is missing here; the text gives the reason and the hint."""
 
     exit_code = EXIT_UNAVAILABLE
 

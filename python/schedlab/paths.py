@@ -101,8 +101,8 @@ uthreads_runner = partial(_program, "uthreads", "schedlab-uthreads")
 def why_unusable(program: Path) -> str | None:
     """Say why a program of ours cannot be started."""
     if not program.is_file():
-        remedy = "run ./lab once, which builds it" if in_checkout() else "reinstall schedlab"
-        return f"{program} does not exist; {remedy}"
+        hint = "run ./lab once, which builds it" if in_checkout() else "reinstall schedlab"
+        return f"{program} does not exist; {hint}"
     if not os.access(program, os.X_OK):
         return f"{program} may not be executed; chmod +x it"
     return None

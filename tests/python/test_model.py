@@ -34,10 +34,10 @@ from schedlab.model import (
     read_options,
 )
 from schedlab.runs.cells import Cell
-from schedlab.runs.far import Errand
 from schedlab.runs.folders import read_run_folder
 from schedlab.runs.gate import compare_folders
 from schedlab.runs.plan import Plan
+from schedlab.runs.remote import WorkItem
 from schedlab.runs.run import make_plan, run_plan
 
 #: A value of each option that is not its default, as a user writes it; and as a field has it.
@@ -85,7 +85,7 @@ def test_plans_cells_sets_and_remote_work_carry_the_types_themselves():
     for kind in (Plan, Cell, Runs, RunSpec):
         fields = {each.name: each.type for each in dataclasses.fields(kind)}
         assert (fields["machine"], fields["execution"]) == ("Machine", "Execution"), kind
-    assert {each.name: each.type for each in dataclasses.fields(Errand)}["plan"] == "Plan"
+    assert {each.name: each.type for each in dataclasses.fields(WorkItem)}["plan"] == "Plan"
 
 
 def test_a_run_json_has_each_option_and_each_field_of_its_spec():

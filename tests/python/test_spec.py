@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reading workloads: every mistake has its place, its value and a remedy."""
+"""Reading workloads: every mistake has its place, its value and a hint."""
 
 from __future__ import annotations
 

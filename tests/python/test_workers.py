@@ -30,8 +30,8 @@ def processes(monkeypatch):
             self.answers: list = []
             made.append(self)
 
-        def do(self, ready, case):
-            self.answers.append(super().do(ready, case))
+        def do(self, context, case):
+            self.answers.append(super().do(context, case))
             return self.answers[-1]
 
     monkeypatch.setattr(workers, "WorkerProcess", Noted)

@@ -35,7 +35,15 @@ from schedlab.errors import SchedlabError, UnavailableError
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.rt_throttling import no_rt_throttling
 from schedlab.policy.find import find_policy
-from schedlab.runs.case import Case, Ready, blank_run, directory_of, environment_of, folder_name, write_text
+from schedlab.runs.case import (
+    Case,
+    RunContext,
+    blank_run,
+    directory_of,
+    environment_of,
+    folder_name,
+    write_text,
+)
 from schedlab.runs.plan import host_of
 from schedlab.runs.run import Plan, run_plan
 
@@ -141,7 +149,9 @@ def _run_workloads(
                 found |= {run["directory"]: run for run in _do_plan(plan, known_run, on_start, on_result)}
     for label, runs in chosen.items():
         plan = plan_of(runs, size, out, label)
-        known = (lambda ready, case: found.get(str(directory_of(ready.plan, case)))) if found else known_run
+        known = (
+            (lambda context, case: found.get(str(directory_of(context.plan, case)))) if found else known_run
+        )
         mine = _do_plan(plan, known, on_start, on_result)
         # Names of workloads may come shorter than they went in; their order stays.
         names = dict.fromkeys(run["workload"] for run in mine)
@@ -151,7 +161,7 @@ def _run_workloads(
 
 def _do_plan(
     plan: Plan,
-    known: Callable[[Ready, Case], dict[str, Any] | None],
+    known: Callable[[RunContext, Case], dict[str, Any] | None],
     on_start: Callable[[int], None] | None,
     on_result: Callable[[dict[str, Any]], None],
 ) -> list[dict[str, Any]]:
@@ -167,18 +177,18 @@ def _is_repeatable(runs: Runs) -> bool:
     return host_of(runs.execution).is_deterministic
 
 
-def known_run(ready: Ready, case: Case) -> dict[str, Any] | None:
+def known_run(context: RunContext, case: Case) -> dict[str, Any] | None:
     """Find a run that an earlier call has done."""
-    directory = directory_of(ready.plan, case)
-    built = ready.built[case.policy_name]
+    directory = directory_of(context.plan, case)
+    built = context.built[case.policy_name]
     try:
         run = json.loads((directory / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if isinstance(built, SchedlabError) or not isinstance(run, dict) or run.get("status") != "ok":
         return None
-    wanted = blank_run(ready, case) | {
-        "program_hash": ready.programs.get(case.workload, case.seed)[0].program_hash,
+    wanted = blank_run(context, case) | {
+        "program_hash": context.programs.get(case.workload, case.seed)[0].program_hash,
         "policy_hash": built.policy_hash,
         "knobs": built.values,
     }

@@ -176,7 +176,7 @@ def run(
 ) -> None:
     """Run workloads under policies and compare the results."""
     from ..policy.find import list_policies
-    from ..runs.far import open_executor
+    from ..runs.remote import open_executor
     from ..runs.run import make_plan, run_plan
 
     policies = [name for given in _split(policy) for name in (list_policies() if given == "all" else [given])]

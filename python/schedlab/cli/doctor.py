@@ -27,7 +27,7 @@ def examine() -> list[dict[str, Any]]:
     -------
     list of dict
         `name`, `status` (`"ok"` or `"missing"`), `detail` (what was found, or
-        the reason and the remedy) and `needed` (whether the simulator, and so
+        the reason and the hint) and `needed` (whether the simulator, and so
         the main job, needs it).
     """
     findings = [_finding("files of schedlab", lambda: str(paths.resource_root()), needed=True)]
@@ -80,7 +80,7 @@ _RECORDING = {
 
 
 def _allowed(part: str, what: str) -> str:
-    """What this user may do; raises with the reason and the remedy."""
+    """What this user may do; raises with the reason and the hint."""
     reason = probe()[part]
     if reason is not None:
         raise UnavailableError(reason)

@@ -152,7 +152,7 @@ class Host(Protocol):
         """Fields of `Machine` and `Execution` that it has, besides those that each host has; any other is refused."""
 
     def unavailable(self) -> str | None:
-        """Why it cannot be used here, with the remedy; None: it can."""
+        """Why it cannot be used here, with the hint; None: it can."""
 
     def environment(self) -> dict[str, Any]:
         """What a reader must know to repeat a run; goes into `run.json`."""

@@ -144,7 +144,7 @@ def _words(commands: Sequence[Command], timeout_ns: int, is_trial: bool) -> list
 
 
 def _raise_failure(command: Command, report: dict[str, Any]) -> None:
-    """Turn what kept a command from starting into an error with a remedy."""
+    """Turn what kept a command from starting into an error with a hint."""
     kind, number = report["failure"], report["error"]
     if kind == "none":
         return

@@ -2,7 +2,7 @@
 """What a reader must know about the Linux machine that a measurement was made on.
 
 Reads and never changes anything. What may disturb a measurement comes
-back as a warning with its remedy.
+back as a warning with its hint.
 
 Must stay true: a file that is not there, or may not be read, is no error.
 Read next: measure/bench.py, which reports both.

@@ -127,7 +127,7 @@ class Recorder:
     Raises
     ------
     UnavailableError
-        If the program is not built, or the kernel refuses; with the remedy.
+        If the program is not built, or the kernel refuses; with the hint.
     """
 
     def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False):

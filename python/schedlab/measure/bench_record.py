@@ -43,7 +43,7 @@ class BenchRecorder:
     Raises
     ------
     UnavailableError
-        If this machine or user may not record; with the remedy.
+        If this machine or user may not record; with the hint.
     """
 
     def __init__(self, launcher: Launcher):

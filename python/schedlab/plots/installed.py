@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 
 def why_no_charts() -> str | None:
-    """Reason and remedy where charts cannot be drawn; the names are those of any package index."""
+    """Reason and hint where charts cannot be drawn; the names are those of any package index."""
     if all(find_spec(name) for name in ("altair", "vl_convert")):
         return None
     return "charts need Altair and vl-convert: pip install altair vl-convert-python"

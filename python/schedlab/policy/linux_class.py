@@ -6,7 +6,7 @@
     SCHED_OTHER+editor=SCHED_FIFO:10  a workload whose tasks 'editor' have another class
 
 Must stay true: everything that Linux would refuse for its form is refused here,
-with the value and the remedy.
+with the value and the hint.
 Read next: hosts/launch.py, which runs commands under these classes.
 """
 

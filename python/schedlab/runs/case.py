@@ -70,7 +70,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Ready:
+class RunContext:
     """All that the runs of a plan share.
 
     Attributes
@@ -96,7 +96,7 @@ class Ready:
     environment: dict[str, Any]
     sources: dict[Path, dict[str, bytes]] = field(default_factory=dict)
 
-    def moved(self, out: Path, *, first_seed: int) -> Ready:
+    def moved(self, out: Path, *, first_seed: int) -> RunContext:
         """The same for the runs of a plan that differs in its folder and seeds alone."""
         return replace(
             self,
@@ -211,27 +211,27 @@ def _empty(directory: Path) -> None:
 
 
 def run_case(
-    ready: Ready,
+    context: RunContext,
     case: Case,
     session: Session | None,
     stop: threading.Event,
     on_tasks: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any] | None:
     """Do one run, judge it, and write its directory."""
-    directory = _work_directory(ready.plan, case)
-    run = blank_run(ready, case)
+    directory = _work_directory(context.plan, case)
+    run = blank_run(context, case)
     try:
-        is_lost = do_case(run, ready, case, session, on_tasks)
+        is_lost = do_case(run, context, case, session, on_tasks)
         if is_lost and stop.is_set():
             # We ended its host ourselves: no policy is to blame, and nothing is kept.
             shutil.rmtree(directory, ignore_errors=True)
             return None
-        if ready.plan.is_kept:
+        if context.plan.is_kept:
             write_run(run)
     except OSError as error:
-        spoil(run, error)
+        mark_failed(run, error)
     finally:
-        if not ready.plan.is_kept:
+        if not context.plan.is_kept:
             _empty(directory)
     return listed(run)
 
@@ -247,7 +247,7 @@ def write_run(run: dict[str, Any]) -> None:
     write_text(path, json.dumps(run, indent=1, allow_nan=False) + "\n")
 
 
-def spoil(run: dict[str, Any], error: OSError) -> None:
+def mark_failed(run: dict[str, Any], error: OSError) -> None:
     """Make a run a failed one: a disk that is full fails this run, another may be smaller."""
     where = error.filename or run["directory"]
     run |= {"status": "failed", "consistency": None, "physics": None, "metrics": {}, "error_kind": "host",
@@ -265,9 +265,9 @@ def spec_of(plan: Plan, case: Case) -> RunSpec:
     )
 
 
-def blank_run(ready: Ready, case: Case) -> dict[str, Any]:
+def blank_run(context: RunContext, case: Case) -> dict[str, Any]:
     """List what is known of a run before it is done."""
-    plan = ready.plan
+    plan = context.plan
     return {
         "schema": SCHEMA,
         **spec_of(plan, case).as_json(),
@@ -281,9 +281,9 @@ def blank_run(ready: Ready, case: Case) -> dict[str, Any]:
         "record_hash": None,
         "consistency": None,
         "physics": None,
-        "environment": ready.environment,
+        "environment": context.environment,
         # For warnings about drift; in virtual time no run is before another.
-        "started_ns": None if ready.host.is_deterministic else time.time_ns(),
+        "started_ns": None if context.host.is_deterministic else time.time_ns(),
         "command_line": plan.command_line,
         "directory": str(directory_of(plan, case)),
         "metrics": {},
@@ -293,26 +293,26 @@ def blank_run(ready: Ready, case: Case) -> dict[str, Any]:
 
 def do_case(
     run: dict[str, Any],
-    ready: Ready,
+    context: RunContext,
     case: Case,
     session: Session | None,
     on_tasks: Callable[[dict[str, Any]], None] | None = None,
 ) -> bool:
     """Do a run in a new directory, and judge it."""
-    plan, directory = ready.plan, _work_directory(ready.plan, case)
+    plan, directory = context.plan, _work_directory(context.plan, case)
     if plan.is_kept:
         shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True, exist_ok=not plan.is_kept)
-    program, program_path = ready.programs.get(case.workload, case.seed, directory)
+    program, program_path = context.programs.get(case.workload, case.seed, directory)
     run["program_hash"] = program.program_hash
-    built = ready.built[case.policy_name]
+    built = context.built[case.policy_name]
     is_lost = False
     if isinstance(built, SchedlabError):
         run["error"], run["error_kind"] = str(built), "compile"
     else:
         run["policy_hash"], run["knobs"] = built.policy_hash, built.values
         if plan.is_kept:
-            run["source"] = _copy_source(ready, built.policy, directory)
+            run["source"] = _copy_source(context, built.policy, directory)
         job = Job(
             label=f"{case.workload.name}, {case.policy_name}, seed {case.seed}",
             policy=built,
@@ -328,7 +328,7 @@ def do_case(
         is_lost = outcome.error_kind == "host"
         run["host_answer"] = outcome.answer
         if outcome.environment:
-            run["environment"] = ready.environment | outcome.environment
+            run["environment"] = context.environment | outcome.environment
         if outcome.log:
             run["log"] = _last_lines(outcome.log)
             if plan.is_kept:
@@ -338,14 +338,14 @@ def do_case(
         if outcome.usage is not None:
             run["usage"], run["no_records"] = outcome.usage, outcome.no_records
         judge = Judge(
-            latency_ns=ready.host.latency_ns(job),
+            latency_ns=context.host.latency_ns(job),
             work_conserving=bool(built.policy.work_conserving),
             tables_folder=directory if plan.keep_parquet and plan.is_kept else None,
-            tolerance_ns=ready.host.tolerance_ns(job),
-            has_exact_work=ready.host.has_exact_work and not plan.machine.charges_tasks,
-            calibration=ready.host.calibration(job),
+            tolerance_ns=context.host.tolerance_ns(job),
+            has_exact_work=context.host.has_exact_work and not plan.machine.charges_tasks,
+            calibration=context.host.calibration(job),
             is_replay=bool(case.workload.program),
-            device=device_of(job) if ready.host.has_exact_work else None,
+            device=device_of(job) if context.host.has_exact_work else None,
             wakeup_ns=cost_ns(job, "wakeup_ns"),
             on_tasks=on_tasks,
         )
@@ -364,16 +364,16 @@ def _last_lines(log: str) -> list[str]:
     ]
 
 
-def _copy_source(ready: Ready, policy: Policy, directory: Path) -> dict[str, Any] | None:
+def _copy_source(context: RunContext, policy: Policy, directory: Path) -> dict[str, Any] | None:
     """Copy a policy's files beside its run: who repeats it need not have kept them.
 
     The first is the policy itself; a scheduling class of Linux has none.
     """
     if not policy.path.name.endswith(".bpf.c"):
         return None
-    files = ready.sources.get(policy.path)
+    files = context.sources.get(policy.path)
     if files is None:
-        files = ready.sources.setdefault(policy.path, own_files(policy.path)[1])
+        files = context.sources.setdefault(policy.path, own_files(policy.path)[1])
     write_files(files, directory)
     return {"files": [*files], "hash": policy.content_hash}
 

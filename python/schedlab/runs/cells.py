@@ -5,7 +5,7 @@ Cells that differ in their seed alone are prepared together, and the runs of all
 share this machine's workers, or an executor.
 
 Must stay true: a cell that fails is an answer, and takes no other with it.
-Read next: run.py, which prepares; workers.py and far.py, which do the runs.
+Read next: run.py, which prepares; workers.py and remote.py, which do the runs.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _plan(cell: Cell, out: str | Path, *, is_kept: bool = False) -> Any:
 
 def do_cell(cell: Cell, executor: Executor | str | None = None) -> Done:
     """Run a cell alone."""
-    from .far import open_executor
+    from .remote import open_executor
     from .run import run_plan
 
     started = time.monotonic()
@@ -134,7 +134,7 @@ def _failed(cell: Cell, error: SchedlabError) -> Done:
 
 def do_cells(cells: list[Cell], executor: Executor | str | None) -> list[Done]:
     """Run all cells of a sweep."""
-    from .far import open_executor
+    from .remote import open_executor
 
     if executor is None:
         return _do_here(cells)
@@ -156,8 +156,8 @@ def _do_here(cells: list[Cell]) -> list[Done]:
                 done[cell.number] = _failed(cell, prepared)
                 continue
             under_way[cell.number] = cell, prepared, {}
-            for case in in_order(prepared.ready, prepared.cases):
-                yield (cell.number, case.position), prepared.ready, case
+            for case in in_order(prepared.context, prepared.cases):
+                yield (cell.number, case.position), prepared.context, case
 
     def keep(found: Any) -> None:
         number, position = found.key
@@ -211,7 +211,7 @@ def _prepare_all(cells: list[Cell], scratch: str) -> Iterator[tuple[Cell, Any]]:
 
 def _do_far(cells: list[Cell], executor: Executor) -> list[Done]:
     """Send all runs of all cells, then wait for them."""
-    from .far import cancel, collect, send
+    from .remote import cancel, collect, send
     from .run import finish, prepare
 
     sent: list[Any] = []
@@ -221,7 +221,7 @@ def _do_far(cells: list[Cell], executor: Executor) -> list[Done]:
                 wanted = ("tasks.parquet",) if cell.out is None else None
                 try:
                     prepared = prepare(_plan(cell, Path(scratch, str(cell.number)), is_kept=True))
-                    sent.append((prepared, send(prepared.ready, prepared.cases, executor, wanted=wanted)))
+                    sent.append((prepared, send(prepared.context, prepared.cases, executor, wanted=wanted)))
                 except SchedlabError as error:
                     sent.append(error)
             done = []

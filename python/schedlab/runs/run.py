@@ -14,7 +14,7 @@ deterministic host the same seed gives the same run, bit by bit. A run's `run.js
 written last, so a directory that has one is whole, whatever interrupted the rest.
 
 With an executor, the runs are done by its workers, which share no folder with us
-(far.py), and what they leave is put into the same directories.
+(remote.py), and what they leave is put into the same directories.
 
 Must stay true: no run's failure keeps another from being done; numbers appear
 only beside `consistency: "ok"`.
@@ -38,10 +38,19 @@ from ..hosts.choose import VIRTUAL, engine_of
 from ..policy.build import BuiltPolicy, build_policy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
-from .case import Case, Programs, Ready, directory_of, environment_of, folder_name, make_folder, write_text
+from .case import (
+    Case,
+    Programs,
+    RunContext,
+    directory_of,
+    environment_of,
+    folder_name,
+    make_folder,
+    write_text,
+)
 from .compare import compare_runs
-from .far import collect, send
 from .plan import Plan, host_of, make_plan, wrong_seed
+from .remote import collect, send
 from .workers import Finished, do_runs, nr_workers_of
 
 __all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "make_plan", "prepare", "run_plan"]
@@ -88,13 +97,13 @@ class Prepared:
 
     Attributes
     ----------
-    ready : Ready
+    context : RunContext
         What all runs share.
     cases : list of Case
         The runs, in the order of the plan.
     """
 
-    ready: Ready
+    context: RunContext
     cases: list[Any]
 
     def for_seed(self, seed: int, out: Path) -> Prepared:
@@ -103,7 +112,7 @@ class Prepared:
             raise UsageError(problem)
         make_folder(out)
         return Prepared(
-            self.ready.moved(out, first_seed=seed), [replace(case, seed=seed) for case in self.cases]
+            self.context.moved(out, first_seed=seed), [replace(case, seed=seed) for case in self.cases]
         )
 
 
@@ -113,7 +122,7 @@ def run_plan(
     executor: Executor | None = None,
     on_start: Callable[[int], None] | None = None,
     on_result: Callable[[dict[str, Any]], None] | None = None,
-    known: Callable[[Ready, Case], dict[str, Any] | None] | None = None,
+    known: Callable[[RunContext, Case], dict[str, Any] | None] | None = None,
     on_tasks: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
 ) -> RunSet:
     """Do every run of a plan.
@@ -127,16 +136,16 @@ def run_plan(
             f"--kernel {plan.execution.kernel} stays on this machine, and --executor's workers boot another: leave one out"
         )
     prepared = prepare(plan)
-    found = {case.position: known(prepared.ready, case) for case in prepared.cases} if known else {}
+    found = {case.position: known(prepared.context, case) for case in prepared.cases} if known else {}
     todo = [case for case in prepared.cases if not found.get(case.position)]
     if on_start:
         on_start(len(todo))
     if executor is None:
-        runs, is_interrupted = _run_cases(prepared.ready, todo, on_result, on_tasks)
+        runs, is_interrupted = _run_cases(prepared.context, todo, on_result, on_tasks)
     else:
-        runs, is_interrupted = collect(send(prepared.ready, todo, executor), on_result)
+        runs, is_interrupted = collect(send(prepared.context, todo, executor), on_result)
     if len(todo) < len(prepared.cases):
-        order = {str(directory_of(prepared.ready.plan, case)): case.position for case in prepared.cases}
+        order = {str(directory_of(prepared.context.plan, case)): case.position for case in prepared.cases}
         runs = sorted(runs + [run for run in found.values() if run], key=lambda run: order[run["directory"]])
     return finish(prepared, runs, is_interrupted=is_interrupted)
 
@@ -177,21 +186,21 @@ def prepare(plan: Plan) -> Prepared:
         )
     cases = _cases(plan, workloads, names)
     make_folder(plan.out)
-    ready = Ready(
+    context = RunContext(
         plan=plan,
         host=host,
         built=broken | built,
         programs=Programs(plan.out if plan.is_kept else None),
         environment=environment_of(host),
     )
-    return Prepared(ready, cases)
+    return Prepared(context, cases)
 
 
 def finish(prepared: Prepared, runs: list[dict[str, Any]], *, is_interrupted: bool = False) -> RunSet:
     """Compare the runs of a plan, and write the list of them where they are kept."""
-    result = RunSet(runs=runs, out=prepared.ready.plan.out, is_interrupted=is_interrupted)
-    result.comparisons = compare_runs(runs, baseline=prepared.ready.plan.baseline)
-    if prepared.ready.plan.is_kept:
+    result = RunSet(runs=runs, out=prepared.context.plan.out, is_interrupted=is_interrupted)
+    result.comparisons = compare_runs(runs, baseline=prepared.context.plan.baseline)
+    if prepared.context.plan.is_kept:
         _write_list(result)
     return result
 
@@ -351,7 +360,7 @@ def _cases(plan: Plan, workloads: list[Any], policies: list[str]) -> list[Case]:
 
 
 def _run_cases(
-    ready: Ready,
+    context: RunContext,
     cases: list[Case],
     on_result: Callable[[dict[str, Any]], None] | None,
     on_tasks: Callable[[dict[str, Any], dict[str, Any]], None] | None,
@@ -367,20 +376,20 @@ def _run_cases(
             on_result(found.run)
 
     late = do_runs(
-        ((case.position, ready, case) for case in in_order(ready, cases)),
+        ((case.position, context, case) for case in in_order(context, cases)),
         keep,
         nr_runs=len(cases),
-        nr_workers=nr_workers_of(ready.host),
+        nr_workers=nr_workers_of(context.host),
     )
     results |= {found.key: found.run for found in late or ()}
     return [results[position] for position in sorted(results)], late is not None
 
 
-def in_order(ready: Ready, cases: list[Case]) -> list[Case]:
+def in_order(context: RunContext, cases: list[Case]) -> list[Case]:
     """Put the runs of a plan in the order in which they are done."""
-    if ready.host.is_deterministic:
+    if context.host.is_deterministic:
         return cases
-    return sorted(cases, key=lambda case: _shuffle_key(ready.plan.first_seed, case.position))
+    return sorted(cases, key=lambda case: _shuffle_key(context.plan.first_seed, case.position))
 
 
 def _shuffle_key(seed: int, position: int) -> bytes:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A process that does runs for a thread of ours: what is sent to it, and what it answers.
 
-        here:  WorkerProcess.do --- (Ready, Case), pickled --->  serve: run_case
+        here:  WorkerProcess.do --- (RunContext, Case), pickled --->  serve: run_case
                <--- length, then (run, tasks) or an exception, pickled ---
 
 What runs share is sent once: sender and receiver each keep a memo of the objects so far,
@@ -26,7 +26,7 @@ from typing import Any
 
 from ..errors import SchedlabError
 from ..hosts.process import Supervised
-from .case import Case, Ready, run_case
+from .case import Case, RunContext, run_case
 
 #: Runs after which both sides forget what they have sent: memory stays bounded.
 RUNS_PER_MEMO = 100
@@ -55,12 +55,12 @@ class WorkerProcess:
                     stdout_bytes_max=None,
                 )
 
-    def do(self, ready: Ready, case: Case) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
+    def do(self, context: RunContext, case: Case) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
         """Have a run done."""
         if self._process is None:
             return None
         try:
-            self._process.write(self._message(ready, case))
+            self._process.write(self._message(context, case))
             self._process.read_until(self._is_whole, time.monotonic() + _ANSWER_SECONDS)
         except (OSError, pickle.PicklingError, AttributeError, TypeError):
             return None
@@ -72,8 +72,8 @@ class WorkerProcess:
         if isinstance(answer, BaseException):
             raise answer
         run, tasks = answer
-        if run["environment"] == ready.environment:
-            run["environment"] = ready.environment
+        if run["environment"] == context.environment:
+            run["environment"] = context.environment
         return run, tasks
 
     def interrupt(self) -> None:
@@ -86,7 +86,7 @@ class WorkerProcess:
         if self._process is not None:
             self._process.close()
 
-    def _message(self, ready: Ready, case: Case) -> bytes:
+    def _message(self, context: RunContext, case: Case) -> bytes:
         """What is sent for a run."""
         is_new = self._nr_sent % RUNS_PER_MEMO == 0
         if is_new:
@@ -94,7 +94,7 @@ class WorkerProcess:
         self._nr_sent += 1
         self._buffer.seek(0)
         self._buffer.truncate()
-        self._pickler.dump((ready, case))
+        self._pickler.dump((context, case))
         return bytes([is_new]) + self._buffer.getvalue()
 
     def _length(self) -> int:
@@ -117,12 +117,12 @@ def serve() -> None:
     while is_new := requests.read(1):
         if is_new != b"\0":
             unpickler = pickle.Unpickler(requests)
-        ready, case = unpickler.load()
+        context, case = unpickler.load()
         try:
             if session is None:
-                session = ready.host.session(timeout_seconds=ready.plan.execution.timeout_seconds)
+                session = context.host.session(timeout_seconds=context.plan.execution.timeout_seconds)
             tasks: list[dict[str, Any]] = []
-            run = run_case(ready, case, session, stop, tasks.append)
+            run = run_case(context, case, session, stop, tasks.append)
             answer = pickle.dumps((run, tasks[0] if tasks else None), pickle.HIGHEST_PROTOCOL)
         except Exception as error:
             answer = pickle.dumps(_sendable(error))

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .case import Case, Ready, directory_of, run_case
+from .case import Case, RunContext, directory_of, run_case
 from .worker_process import WorkerProcess
 
 #: With less than this left to do, on the wall clock, no worker process is started.
@@ -59,7 +59,7 @@ class Finished:
 
 
 def do_runs(
-    work: Iterable[tuple[Any, Ready, Case]],
+    work: Iterable[tuple[Any, RunContext, Case]],
     on_done: Callable[[Finished], None],
     *,
     nr_runs: int,
@@ -114,7 +114,7 @@ class _Feed:
         self._nr_untimed = nr_workers * _RUNS_TIMED
         self._timed: tuple[float, int] | None = None
 
-    def take(self) -> tuple[Any, Ready, Case] | None:
+    def take(self) -> tuple[Any, RunContext, Case] | None:
         """The next run; None if there is none."""
         with self._lock:
             item = None if self.stop.is_set() else next(self._work, None)
@@ -170,33 +170,34 @@ class _Worker:
                     each.close()
             self._feed.done.put(None)
 
-    def _do(self, ready: Ready, case: Case) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
+    def _do(self, context: RunContext, case: Case) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
         """One run and its tasks; None where an interrupt cut it short."""
         if (
             self._may_have_process
             and self._process is None
-            and ready.host.is_deterministic
+            and context.host.is_deterministic
             and self._feed.is_much_left()
         ):
             self._open("_process", WorkerProcess)
         if self._process is not None:
-            found = self._process.do(ready, case)
+            found = self._process.do(context, case)
             if found is not None:
                 return found
             self._may_have_process = False
             self._process.close()
             self._process = None
             if self._feed.stop.is_set():
-                shutil.rmtree(directory_of(ready.plan, case), ignore_errors=True)
+                shutil.rmtree(directory_of(context.plan, case), ignore_errors=True)
                 return None
         if self._session is None:
             self._open(
-                "_session", lambda: ready.host.session(timeout_seconds=ready.plan.execution.timeout_seconds)
+                "_session",
+                lambda: context.host.session(timeout_seconds=context.plan.execution.timeout_seconds),
             )
         if self._feed.stop.is_set():
             return None
         tasks: list[dict[str, Any]] = []
-        run = run_case(ready, case, self._session, self._feed.stop, tasks.append)
+        run = run_case(context, case, self._session, self._feed.stop, tasks.append)
         return None if run is None else (run, tasks[0] if tasks else None)
 
     def _open(self, name: str, make: Callable[[], Any]) -> None:

@@ -19,7 +19,7 @@ import schedlab
 from schedlab.errors import UnavailableError, UsageError
 from schedlab.hosts.kernel import KernelHost
 from schedlab.model import Execution
-from schedlab.runs import far
+from schedlab.runs import remote
 from schedlab.runs.case import Case
 from schedlab.runs.run import make_plan, prepare, run_plan
 
@@ -89,7 +89,7 @@ def test_the_same_folder_as_a_run_here(address, own, tmp_path):
     }
     here = run_plan(make_plan(out=tmp_path / "here", **plan))
     seen = []
-    with far.open_executor(address) as executor:
+    with remote.open_executor(address) as executor:
         there = run_plan(
             make_plan(out=tmp_path / "there", **plan),
             executor=executor,
@@ -107,9 +107,9 @@ def test_a_worker_that_is_killed_half_way_loses_nothing(address, tmp_path):
     here = run_plan(make_plan(out=tmp_path / "here", **plan))
     killed = []
 
-    with far.open_executor(address) as executor:
+    with remote.open_executor(address) as executor:
         prepared = prepare(make_plan(out=tmp_path / "there", **plan))
-        sent = far.send(prepared.ready, prepared.cases, executor)
+        sent = remote.send(prepared.context, prepared.cases, executor)
 
         def kill_after_five(run):
             if len(killed) < 5:
@@ -120,7 +120,7 @@ def test_a_worker_that_is_killed_half_way_loses_nothing(address, tmp_path):
                 killed.append(pid)
 
         workers = list(executor._client.scheduler_info()["workers"])
-        runs, is_interrupted = far.collect(sent, kill_after_five)
+        runs, is_interrupted = remote.collect(sent, kill_after_five)
     assert len(killed) == 6 and not is_interrupted
     assert [(run["policy"], run["seed"]) for run in runs] == [
         (policy, seed) for policy in ("rr", "mlfq") for seed in range(1, 21)
@@ -172,53 +172,53 @@ def test_the_command_takes_the_address(address, own, root, tmp_path):
 # ---- what a worker may lack -------------------------------------------------
 
 
-def errand_of(own, tmp_path, **changes) -> far.Errand:
+def item_of(own, tmp_path, **changes) -> remote.WorkItem:
     prepared = prepare(make_plan(["textbook/rr"], [str(own)], tmp_path / "out"))
-    source = far._pack(prepared.ready.built["own"])
+    source = remote._pack(prepared.context.built["own"])
     fields = {
         "version": schedlab.__version__,
-        "plan": prepared.ready.plan,
+        "plan": prepared.context.plan,
         "source": source,
         "case": prepared.cases[0],
         "wanted": None,
     }
-    return far.Errand(**fields | changes)
+    return remote.WorkItem(**fields | changes)
 
 
-def test_an_errand_is_refused_by_another_schedlab(own, tmp_path):
+def test_a_work_item_is_refused_by_another_schedlab(own, tmp_path):
     with pytest.raises(UnavailableError, match="schedlab .*, but 0.0.7 is asked for"):
-        far.do_errand(errand_of(own, tmp_path, version="0.0.7"))
-    errand = errand_of(own, tmp_path)
-    changed = far.Source(**vars(errand.source) | {"content_hash": "0" * 64})
+        remote.do_item(item_of(own, tmp_path, version="0.0.7"))
+    item = item_of(own, tmp_path)
+    changed = remote.Source(**vars(item.source) | {"content_hash": "0" * 64})
     with pytest.raises(UnavailableError, match="include/scx/ differs"):
-        far.do_errand(errand_of(own, tmp_path, source=changed))
+        remote.do_item(item_of(own, tmp_path, source=changed))
 
 
-def test_an_errand_brings_its_own_files_and_no_others(own, tmp_path):
-    source = errand_of(own, tmp_path).source
+def test_a_work_item_brings_its_own_files_and_no_others(own, tmp_path):
+    source = item_of(own, tmp_path).source
     assert set(source.files) == {"mine/own.bpf.c", "shared/turn.h"}
     assert (source.main, source.root) == ("mine/own.bpf.c", str(tmp_path))
     broken = POLICY.replace("TURN_NS", "TURN_MS").encode()
-    errand = errand_of(own, tmp_path)
-    errand.source.files["mine/own.bpf.c"] = broken
+    item = item_of(own, tmp_path)
+    item.source.files["mine/own.bpf.c"] = broken
     with pytest.raises(UnavailableError, match="differs"):
-        far.do_errand(errand)
+        remote.do_item(item)
 
 
 def test_only_what_is_wanted_comes_back(own, tmp_path):
-    answer = far.do_errand(errand_of(own, tmp_path, wanted=("tasks.parquet",)))
+    answer = remote.do_item(item_of(own, tmp_path, wanted=("tasks.parquet",)))
     assert set(answer.files) == {"tasks.parquet"}
     assert answer.run["status"] == "ok"
 
 
 def test_other_work_than_asked_for_is_no_result(own, tmp_path):
     class Other:
-        def submit(self, function, errand):
+        def submit(self, function, item):
             from concurrent.futures import Future
 
-            answer = function(errand)
+            answer = function(item)
             future = Future()
-            future.set_result(far.Answer(answer.run | {"program_hash": "0" * 64}, answer.files, 0.1))
+            future.set_result(remote.Answer(answer.run | {"program_hash": "0" * 64}, answer.files, 0.1))
             return future
 
     result = run_plan(make_plan(["textbook/rr"], [str(own)], tmp_path / "out"), executor=Other())
@@ -238,16 +238,16 @@ def test_other_work_than_asked_for_is_no_result(own, tmp_path):
     ],
 )
 def test_what_is_no_executor_is_refused(given, error, match):
-    with pytest.raises(error, match=match), far.open_executor(given):
+    with pytest.raises(error, match=match), remote.open_executor(given):
         pass
 
 
 def test_where_nobody_answers_the_remedy_is_said(monkeypatch):
     dask()
-    monkeypatch.setattr(far, "_CONNECT_SECONDS", 1)
+    monkeypatch.setattr(remote, "_CONNECT_SECONDS", 1)
     with (
         pytest.raises(UnavailableError, match="start one with `dask scheduler`"),
-        far.open_executor("dask://127.0.0.1:9"),
+        remote.open_executor("dask://127.0.0.1:9"),
     ):
         pass
 
@@ -256,7 +256,7 @@ def test_without_dask_the_remedy_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
         pytest.raises(UnavailableError, match="Dask is not installed: ./lab setup"),
-        far.open_executor("dask://local"),
+        remote.open_executor("dask://local"),
     ):
         pass
 
@@ -270,12 +270,12 @@ def test_workers_that_cannot_do_runs_are_named(monkeypatch):
                 raise TimeoutError
 
         def run(self, function, host, on_error):
-            assert function is far.describe_worker and function(host)["problem"] is None
+            assert function is remote.describe_worker and function(host)["problem"] is None
             return self.answers
 
     client = Client()
     with pytest.raises(UnavailableError, match="has no workers after .* `dask worker tcp://h:1`"):
-        far._check_workers(client, "dask://h:1", "sim")
+        remote._check_workers(client, "dask://h:1", "sim")
     version = schedlab.__version__
     client.answers = {
         "tcp://a:1": {"schedlab": version, "problem": None},
@@ -284,7 +284,7 @@ def test_workers_that_cannot_do_runs_are_named(monkeypatch):
         "tcp://d:1": ModuleNotFoundError("No module named 'schedlab'"),
     }
     with pytest.raises(UnavailableError) as caught:
-        far._check_workers(client, "dask://h:1", "sim")
+        remote._check_workers(client, "dask://h:1", "sim")
     text = str(caught.value)
     assert len(text.splitlines()) == 3 and "tcp://a:1" not in text
     for words in ("b:1: has schedlab 0.0.7", "c:1: no C compiler", "d:1: cannot use schedlab"):
@@ -307,12 +307,12 @@ class StandIn(KernelHost):
 def test_a_worker_opens_the_host_as_the_plan_says(is_parallel, tmp_path, monkeypatch):
     prepared = prepare(make_plan(["textbook/rr"], ["rr"], tmp_path / "out"))
     case = prepared.cases[0]
-    plan = replace(prepared.ready.plan, execution=Execution(host="kernel", is_parallel=is_parallel))
-    source = far._pack(prepared.ready.built[case.policy_name])
+    plan = replace(prepared.context.plan, execution=Execution(host="kernel", is_parallel=is_parallel))
+    source = remote._pack(prepared.context.built[case.policy_name])
     monkeypatch.setattr("schedlab.runs.plan.open_host", lambda name: StandIn())
-    monkeypatch.setattr(far, "environment_of", lambda host: {})
+    monkeypatch.setattr(remote, "environment_of", lambda host: {})
     with pytest.raises(Opened) as opened:
-        far.do_errand(far.Errand(schedlab.__version__, plan, case, source, None))
+        remote.do_item(remote.WorkItem(schedlab.__version__, plan, case, source, None))
     assert opened.value.args == (is_parallel,)
 
 

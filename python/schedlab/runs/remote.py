@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Runs that are done by an executor: other processes, or other machines.
 
-        here:    prepare, send --- errand: workload, policy's source, knobs, seed --->
+        here:    prepare, send --- work item: workload, policy, knobs, seed ---->
         worker:                       compile, run, judge, in a folder of its own
         here:    collect, write  <--- the run, and all files of its directory -------
 
 A worker needs this version of schedlab and a C compiler, but no folder of ours:
-all else travels. An errand depends on nothing but what is in it, so one that was
+all else travels. A work item depends on nothing but what is in it, so one that was
 lost with its worker may be done again, by another one, with the same result.
 
-Must stay true: a worker's death fails the runs that nobody could do, and no other.
+Must stay true: a worker's death fails only the runs that no other worker could do.
 Read next: case.py, which does a run; run.py and api.py, which call this.
 """
 
@@ -38,14 +38,14 @@ from ..policy.find import load_policy, own_files
 from .case import (
     Case,
     Programs,
-    Ready,
+    RunContext,
     blank_run,
     directory_of,
     do_case,
     environment_of,
     listed,
+    mark_failed,
     run_case,
-    spoil,
     write_files,
     write_run,
 )
@@ -83,7 +83,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Errand:
+class WorkItem:
     """One run for a worker, whole: it can be pickled.
 
     Attributes
@@ -132,7 +132,7 @@ class Sent:
 
     Attributes
     ----------
-    ready : Ready
+    context : RunContext
         What they share.
     cases : list of Case
         All of them.
@@ -144,7 +144,7 @@ class Sent:
         How long each answered run took.
     """
 
-    ready: Ready
+    context: RunContext
     cases: list[Any]
     futures: list[Any] = field(default_factory=list)
     done: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
@@ -155,13 +155,13 @@ class Sent:
 
 
 def send(
-    ready: Ready, cases: list[Case], executor: Executor, *, wanted: tuple[str, ...] | None = None
+    context: RunContext, cases: list[Case], executor: Executor, *, wanted: tuple[str, ...] | None = None
 ) -> Sent:
     """Hand runs to an executor."""
     from .. import __version__
 
-    sent = Sent(ready, cases)
-    sources = {name: _pack(built) for name, built in ready.built.items() if isinstance(built, BuiltPolicy)}
+    sent = Sent(context, cases)
+    sources = {name: _pack(built) for name, built in context.built.items() if isinstance(built, BuiltPolicy)}
     try:
         for case in cases:
             source = sources.get(case.policy_name)
@@ -169,9 +169,9 @@ def send(
                 # What does not compile here needs no worker to fail.
                 sent.done.put((case, None))
                 continue
-            errand = Errand(__version__, ready.plan, case, source, wanted)
+            item = WorkItem(__version__, context.plan, case, source, wanted)
             try:
-                future = executor.submit(do_errand, errand)
+                future = executor.submit(do_item, item)
             except (BrokenExecutor, RuntimeError) as error:
                 sent.done.put((case, error))
                 continue
@@ -226,13 +226,13 @@ def _pack(built: BuiltPolicy) -> Source:
 
 def _take(sent: Sent, case: Case, future: Future[Any] | Exception | None) -> dict[str, Any]:
     """One run's answer, written to its directory; a failed run where there is none."""
-    ready = sent.ready
+    context = sent.context
     if future is None:
-        run = run_case(ready, case, None, threading.Event())
+        run = run_case(context, case, None, threading.Event())
         assert run is not None, "nothing cuts it short"
         return run
-    run, files = blank_run(ready, case), {}
-    directory = directory_of(ready.plan, case)
+    run, files = blank_run(context, case), {}
+    directory = directory_of(context.plan, case)
     try:
         if isinstance(future, Exception):
             raise future
@@ -242,9 +242,9 @@ def _take(sent: Sent, case: Case, future: Future[Any] | Exception | None) -> dic
     except Exception as error:
         run["error"], run["error_kind"] = _why(error), "worker"
     try:
-        program, _ = ready.programs.get(case.workload, case.seed)
+        program, _ = context.programs.get(case.workload, case.seed)
         if run["program_hash"] not in ("", program.program_hash):
-            run, files = blank_run(ready, case), {}
+            run, files = blank_run(context, case), {}
             run |= {
                 "error_kind": "worker",
                 "error": "its worker did other work than is asked for here; "
@@ -256,7 +256,7 @@ def _take(sent: Sent, case: Case, future: Future[Any] | Exception | None) -> dic
         write_files(files, directory)
         write_run(run)
     except OSError as error:
-        spoil(run, error)
+        mark_failed(run, error)
     return listed(run)
 
 
@@ -273,45 +273,45 @@ def _why(error: Exception) -> str:
 # ---- in the worker ----------------------------------------------------------
 
 
-def do_errand(errand: Errand) -> Answer:
+def do_item(item: WorkItem) -> Answer:
     """Do one run in a folder of its own."""
     from .. import __version__
 
-    if errand.version != __version__:
+    if item.version != __version__:
         raise UnavailableError(
-            f"a worker has schedlab {__version__}, but {errand.version} is asked for; give all "
+            f"a worker has schedlab {__version__}, but {item.version} is asked for; give all "
             "machines the same"
         )
     started = time.monotonic()
-    host = host_of(errand.plan.execution)
+    host = host_of(item.plan.execution)
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
         folder = Path(scratch, "source")
-        ready = Ready(
-            plan=replace(errand.plan, out=Path(scratch, "out")),
+        context = RunContext(
+            plan=replace(item.plan, out=Path(scratch, "out")),
             host=host,
-            built={errand.case.policy_name: _unpack(errand.source, folder, engine_of(errand.plan.execution))},
+            built={item.case.policy_name: _unpack(item.source, folder, engine_of(item.plan.execution))},
             programs=Programs(Path(scratch, "programs")),
             environment=environment_of(host),
         )
-        run = blank_run(ready, errand.case)
-        session = host.session(timeout_seconds=errand.plan.execution.timeout_seconds)
+        run = blank_run(context, item.case)
+        session = host.session(timeout_seconds=item.plan.execution.timeout_seconds)
         try:
-            do_case(run, ready, errand.case, session)
+            do_case(run, context, item.case, session)
         except OSError as error:
-            spoil(run, error)
+            mark_failed(run, error)
         finally:
             session.close()
         directory = Path(run["directory"])
         files = {
             str(file.relative_to(directory)): file.read_bytes()
             for file in directory.rglob("*")
-            if file.is_file() and (errand.wanted is None or file.name in errand.wanted)
+            if file.is_file() and (item.wanted is None or file.name in item.wanted)
         }
         if run["error"]:
             run["error"] = (
                 run["error"]
-                .replace(str(folder), errand.source.root)
-                .replace(str(ready.plan.out), str(errand.plan.out))
+                .replace(str(folder), item.source.root)
+                .replace(str(context.plan.out), str(item.plan.out))
             )
     return Answer(run, files, time.monotonic() - started)
 
@@ -346,7 +346,7 @@ def open_executor(given: Any, *, host: str = "sim") -> Iterator[Any]:
         )
     with _dask_client(place) as client:
         _check_workers(client, given, host)
-        # Equal errands are two errands: none may stand in for the other.
+        # Equal work items are two work items: none may stand in for the other.
         yield client.get_executor(pure=False)
 
 
@@ -384,14 +384,14 @@ def _dask_client(place: str) -> Iterator[Any]:
             yield client
         return
     try:
-        remote: Any = Client(f"tcp://{place}", timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+        connected: Any = Client(f"tcp://{place}", timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise UnavailableError(
             f"executor {_SCHEME}{place}: no Dask scheduler answers there ({error}); start one with "
             f"`dask scheduler`, and workers with `dask worker tcp://{place}`"
         ) from error
-    with remote:
-        yield remote
+    with connected:
+        yield connected
 
 
 @contextmanager
