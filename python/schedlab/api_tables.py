@@ -28,7 +28,7 @@ _RUN_COLUMNS = {
 }  # fmt: skip
 _TASK_COLUMNS: Any = {
     **dict.fromkeys(_RUN_TEXTS, pl.String), "cpus": pl.Int64, "seed": pl.Int64,
-    "task": pl.UInt32, "class": pl.UInt32, "name": pl.String,
+    "task": pl.UInt32, "class": pl.Int64, "name": pl.String,
     **dict.fromkeys(("arrival_ns", "first_run_ns", "end_ns", "turnaround_ns", "response_ns",
                      "wait_ns", "wait_ns_max", "run_ns", "blocked_ns"), pl.Int64),
     **dict.fromkeys(("deserved_ns", "share", "slowdown"), pl.Float64),
