@@ -232,6 +232,11 @@ static void access_atomically(const void *at, u32 nr_bytes, const void *pc)
 
 /* ---- what the compiler calls --------------------------------------------------- */
 
+/* With -fsanitize gcc has built-in functions of these names, whose pointers are volatile void *. */
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wbuiltin-declaration-mismatch"
+#endif
+
 #define CALLER __builtin_return_address(0)
 #define EXPORT __attribute__((visibility("default")))
 
