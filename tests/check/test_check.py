@@ -135,7 +135,7 @@ def test_the_page_has_a_row_for_each_of_them():
 
 def test_declarations_decide_what_is_held_against_a_policy(simulator):
     task = task_of("fifo")
-    assert task.held == {"error", "work", "consistency"}
+    assert task.held == {"error", "work", "consistency", "race"}
     assert "stall" in replace(task, are_chosen=True).held
     assert "work" not in task_of("o1").held
 
@@ -172,6 +172,7 @@ def test_search_of_a_policy_without_a_bug_ends_after_its_worlds(simulator):
 
 def test_command_writes_a_workload_that_fails_in_run_and_replay(found):
     folder, answer = found
+    assert "race" not in answer["properties"], "no CPUs have interleaved"
     (stall,) = answer["found"]
     assert stall["property"] == "stall" and stall["size"] < stall["size_first"]
     assert stall["tasks"] <= 4 and "on DSQ 0x1" in stall["text"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,6 +82,8 @@ def check(
         raise UnavailableError(f"--on-linux: {reason}")
     paths = [*replay, *(sorted(corpus.glob("*.toml")) if corpus else [])]
     known = [check_settings(read_world(path), built) for path in paths]
+    if not (races or task.are_chosen or any(world.interleaving for world in known)):
+        task = replace(task, properties=task.properties - {"race"})
     seconds = parse_duration(budget, place="--budget") / 1e9
     report = search(
         task,
