@@ -17,6 +17,7 @@ from pathlib import Path
 
 from schedlab.errors import PolicyError
 from schedlab.hosts.wasm_run import Engine, Limits
+from schedlab.paths import include_folder
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
@@ -67,6 +68,8 @@ def _calls(prototype: str, call: str) -> dict[str, str]:
 
 NOT_THERE = "is not there: Linux gives a policy what include/scx declares"
 NOT_FOUND = "file not found"
+#: Folders from that of the headers up to the root.
+DEPTH = len(include_folder().resolve().parts) - 1
 ATTACKS = {
     # ---- the system ----------------------------------------------------------
     "open": Attack("read /etc/passwd", NOT_THERE, **_calls("int open(const char *, int);", 'open("/etc/passwd", 0);')),
@@ -171,6 +174,9 @@ ATTACKS = {
     # ---- the compiler --------------------------------------------------------
     "include": Attack("have a file's first line in a message", "outside of", '#include "/etc/hostname"'),
     "include above": Attack("the same by a relative path", "outside of", '#include "../../../../etc/passwd"'),
+    "include above our headers": Attack(
+        "the same from schedlab's own folder", "outside of", f"#include <{'../' * DEPTH}etc/passwd>"
+    ),
     "include by a macro": Attack("the same past a look at the text", NOT_FOUND,
                                  '#define WHERE "/etc/hostname"\n#include WHERE'),
     "include of a device": Attack("have the compiler read for ever", NOT_FOUND,

@@ -338,7 +338,8 @@ def source_files(path: Path, *, is_inside: bool = False) -> dict[str, Path]:
             header = next((place for place in places if place.is_file()), None)
             if header is None:
                 continue
-            if own and not header.resolve().is_relative_to(own) and not header.is_relative_to(include):
+            # Where it leads, not how it is written: a name with `..` begins with our folder, too.
+            if own and not any(map(header.resolve().is_relative_to, (own, include.resolve()))):
                 raise PolicyError(f"{file}: it includes {name}, which is outside of {path.parent}")
             # Two headers of one name in two folders: the second by its place.
             is_other = os.path.abspath(found.get(name, header)) != os.path.abspath(header)
