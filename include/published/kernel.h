@@ -58,6 +58,11 @@ static inline int bpf_in_hardirq(void)
 	return !bpf_in_task();
 }
 
+static inline int bpf_in_nmi(void)
+{
+	return 0;
+}
+
 static inline int bpf_in_serving_softirq(void)
 {
 	return 0;

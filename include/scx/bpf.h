@@ -57,6 +57,7 @@ sl_inner_##name(u64 *sl_args __maybe_unused, ##__VA_ARGS__)
 
 /* ---- maps -------------------------------------------------------------- */
 
+struct bpf_map;
 #define __uint(name, val) int (*name)[val]
 #define __type(name, val) __typeof__(val) *name
 #define __array(name, val) __typeof__(val) *name[]
@@ -79,6 +80,7 @@ SL_HELPER(3, long, bpf_map_delete_elem, void *map, const void *key);
 SL_HELPER(5, u64, bpf_ktime_get_ns, void);
 SL_HELPER(7, u32, bpf_get_prandom_u32, void);
 SL_HELPER(8, u32, bpf_get_smp_processor_id, void);
+SL_HELPER(14, u64, bpf_get_current_pid_tgid, void);
 SL_HELPER(55, long, bpf_perf_event_read_value, void *map, u64 flags,
 	  struct bpf_perf_event_value *value, u32 bytes);
 SL_HELPER(87, long, bpf_map_push_elem, void *map, const void *value, u64 flags);
@@ -90,7 +92,11 @@ SL_HELPER(113, long, bpf_probe_read_kernel, void *dst, u32 bytes,
 	  const void *src);
 SL_HELPER(115, long, bpf_probe_read_kernel_str, void *dst, u32 bytes,
 	  const void *src);
+/* Linux's own of this name is not for sched_ext, and reads users' addresses, too. */
+#define bpf_probe_read_str bpf_probe_read_kernel_str
 SL_HELPER(118, u64, bpf_jiffies64, void);
+SL_HELPER(131, void *, bpf_ringbuf_reserve, void *map, u64 bytes, u64 flags);
+SL_HELPER(132, void, bpf_ringbuf_submit, void *record, u64 flags);
 SL_HELPER(153, void *, bpf_per_cpu_ptr, const void *per_cpu, u32 cpu);
 SL_HELPER(182, long, bpf_strncmp, const char *text, u32 bytes,
 	  const char *other);
@@ -99,6 +105,8 @@ SL_HELPER(156, void *, bpf_task_storage_get, void *map, struct task_struct *p,
 	  void *value, u64 flags);
 SL_HELPER(157, long, bpf_task_storage_delete, void *map, struct task_struct *p);
 SL_HELPER(158, struct task_struct *, bpf_get_current_task_btf, void);
+SL_HELPER(165, long, bpf_snprintf, char *to, u32 bytes, const char *fmt,
+	  const u64 *data, u32 data_bytes);
 SL_HELPER(169, long, bpf_timer_init, struct bpf_timer *timer, void *map,
 	  u64 flags);
 SL_HELPER(170, long, bpf_timer_set_callback, struct bpf_timer *timer,

@@ -340,7 +340,6 @@ long bpf_snprintf(char *to, u32 bytes, const char *fmt, const u64 *data, u32 dat
 struct task_struct *bpf_get_current_task_btf(void);
 /* Whether the current task runs, and is not interrupted. (S39) */
 bool bpf_in_task(void);
-static inline int bpf_in_nmi(void) { return 0; }
 static inline u64 bpf_get_current_pid_tgid(void)
 {
 	const struct task_struct *p = bpf_get_current_task_btf();

@@ -54,6 +54,18 @@ struct {
 	__type(value, struct timed);
 } timed_map SEC(".maps");
 
+struct told {
+	u64 pid_tgid;
+	char text[16];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} ring SEC(".maps");
+
+static const char nr_tasks_text[] = "%llu tasks";
+
 struct owner {
 	struct bpf_cpumask __kptr *mask;
 };
@@ -254,6 +266,21 @@ static s32 keep_a_mask(void)
 	return 0;
 }
 
+static s32 tell(void)
+{
+	struct told *told = bpf_ringbuf_reserve(&ring, sizeof(*told), 0);
+	char text[16] = "";
+	u64 data[] = { total };
+
+	if (!told)
+		return -12;
+	bpf_snprintf(text, sizeof(text), nr_tasks_text, data, sizeof(data));
+	bpf_probe_read_str(told->text, sizeof(told->text), text);
+	told->pid_tgid = bpf_get_current_pid_tgid();
+	bpf_ringbuf_submit(told, 0);
+	return 0;
+}
+
 s32 BPF_STRUCT_OPS_SLEEPABLE(everything_init)
 {
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
@@ -269,6 +296,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(everything_init)
 	bpf_timer_set_callback(&timed->timer, on_timer);
 	bpf_timer_start(&timed->timer, 1000000, 0);
 	failed = keep_a_mask();
+	if (!failed)
+		failed = tell();
 	if (failed)
 		return failed;
 	failed = scx_bpf_create_dsq(VTIME_DSQ, -1);
