@@ -172,7 +172,10 @@ def offered(root) -> list[str]:
         for kind, body in re.findall(r"^```(\w*)\n(.*?)^```$", document.read_text(), re.M | re.S):
             lines = body.splitlines() if kind == "console" else []
             found += [line[2:] for line in lines if line.startswith("$ ")]
-    wanted = [command for command in found if not command.startswith(NOT_OF_A_USER)]
+    # What names a file of tests/ is for a checkout, as its page says.
+    wanted = [
+        command for command in found if not command.startswith(NOT_OF_A_USER) and " tests/" not in command
+    ]
     return list(dict.fromkeys(re.sub(r"^\./lab\b", "schedlab", command) for command in wanted))
 
 
