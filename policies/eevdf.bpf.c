@@ -37,7 +37,7 @@
  * @knob preempt enum never=0,linux=1,any=2  what a wake-up preempts: nothing, as Linux
  *       does, or also a task with a later deadline (default linux)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
- * @starvation-free yes  lag makes each task eligible in the end
+ * @starvation-free no  lag outlives a sleep: tasks that change weights meanwhile gain what others lose
  * @source I. Stoica and H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995;
  *         Linux since 6.6, kernel/sched/fair.c
  *
