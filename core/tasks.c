@@ -114,6 +114,8 @@ int sl_core_init(const struct sl_config *config)
 	sl_lock_init(&sl_core.tables_lock);
 	bpf_init();
 	CONFIG_HZ = 1000000000 / (config->tick_ns ? config->tick_ns : 1000000);
+	/* Of a tick longer than a second, too, a policy may divide by it. */
+	CONFIG_HZ = CONFIG_HZ ? CONFIG_HZ : 1;
 	sl_core.ticks_per_1024ns = (1ULL << 44) / (1000000000 / CONFIG_HZ) + 1;
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
 	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));

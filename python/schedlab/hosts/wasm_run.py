@@ -285,7 +285,7 @@ class Run:
         """CONFIG_HZ, which a policy has as its own variable."""
         address = self._parts.address("CONFIG_HZ")
         if address is not None:
-            self._memory.write(self._store, (10**9 // tick_ns).to_bytes(8, "little"), address)
+            self._memory.write(self._store, max(1, 10**9 // tick_ns).to_bytes(8, "little"), address)
 
     def _reason(self, trap: Exception) -> tuple[str, str]:
         """Kind and words of the report about a trap."""
