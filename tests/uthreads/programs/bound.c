@@ -27,14 +27,18 @@ static void *hold(void *arg)
 	return arg;
 }
 
+/* It sleeps now and then, so that a CPU runs dry: some policies move a thread only then. */
 static void *hold_nothing(void *arg)
 {
 	int last = ut_cpu();
+	unsigned long n = 0;
 
 	while (!__atomic_load_n(&must_end, __ATOMIC_RELAXED)) {
 		if (ut_cpu() != last)
 			__atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);
 		last = ut_cpu();
+		if (++n % 1000000 == 0)
+			ut_sleep_ns(1000000 + n % 7 * 3000000);
 	}
 	return arg;
 }
