@@ -86,13 +86,9 @@ def check(
         task = replace(task, properties=task.properties - {"race"})
     seconds = parse_duration(budget, place="--budget") / 1e9
     report = search(
-        task,
-        budget_seconds=0 if replay else seconds,
-        nr_worlds_max=worlds,
-        finds_all=is_all,
-        corpus=known,
-        on_progress=_progress(as_json, seconds),
-    )
+        task, budget_seconds=0 if replay else seconds, nr_worlds_max=worlds, finds_all=is_all,
+        corpus=known, on_progress=_progress(as_json, seconds),
+    )  # fmt: skip
     given_name = workload or (str(paths[0]) if paths else "")
     linux = try_on_linux if on_linux else None
     saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, given_name, linux)
