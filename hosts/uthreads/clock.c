@@ -188,7 +188,8 @@ static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
 {
 	u64 settled_ns = cpu->k->settled_ns;
 
-	look(cpu, now_ns);
+	if (now_ns - READ_ONCE(cpu->hot.looked_ns) >= UT_STOLEN_FROM_NS)
+		look(cpu, now_ns);
 	cpu->k->settled_ns = READ_ONCE(cpu->k->stolen_ns);
 	return cpu->k->settled_ns - settled_ns;
 }
@@ -196,8 +197,7 @@ static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
 /* The caller's CPU was idle, and awake, until @now_ns. */
 void ut_stolen_idle(struct ut_cpu *cpu, u64 now_ns)
 {
-	bool is_long = now_ns - READ_ONCE(cpu->hot.looked_ns) >= UT_STOLEN_FROM_NS;
-	u64 stolen_ns = is_long ? look_without_task(cpu, now_ns) : 0;
+	u64 stolen_ns = look_without_task(cpu, now_ns);
 	u64 idle_ns = now_ns - cpu->k->idle_since_ns;
 
 	cpu->k->idle_ns += idle_ns > stolen_ns ? idle_ns - stolen_ns : 0;
@@ -212,8 +212,11 @@ void ut_stolen_idle(struct ut_cpu *cpu, u64 now_ns)
 void ut_stolen_switch(u64 from_ns, u64 now_ns)
 {
 	struct ut_cpu *cpu = ut_this_cpu();
-	u64 stolen_ns = look_without_task(cpu, now_ns);
 	u64 switch_ns = now_ns - from_ns;
+	u64 stolen_ns;
+
+	look(cpu, now_ns);
+	stolen_ns = look_without_task(cpu, now_ns);
 
 	cpu->hot.switch_ns -= stolen_ns < switch_ns ? stolen_ns : switch_ns;
 }
