@@ -181,15 +181,13 @@ void ut_stolen_look(u64 now_ns)
 }
 
 /*
- * No task ran on the caller's CPU until now: no task has lost what others had.
+ * No task ran on @cpu, the caller's: no task has lost what others are known to have had.
  * Return: for how long others had it, as this CPU or another has found.
  */
-static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
+static u64 settle_without_task(struct ut_cpu *cpu)
 {
 	u64 settled_ns = cpu->k->settled_ns;
 
-	if (now_ns - READ_ONCE(cpu->hot.looked_ns) >= UT_STOLEN_FROM_NS)
-		look(cpu, now_ns);
 	cpu->k->settled_ns = READ_ONCE(cpu->k->stolen_ns);
 	return cpu->k->settled_ns - settled_ns;
 }
@@ -197,9 +195,12 @@ static u64 look_without_task(struct ut_cpu *cpu, u64 now_ns)
 /* The caller's CPU was idle, and awake, until @now_ns. */
 void ut_stolen_idle(struct ut_cpu *cpu, u64 now_ns)
 {
-	u64 stolen_ns = look_without_task(cpu, now_ns);
 	u64 idle_ns = now_ns - cpu->k->idle_since_ns;
+	u64 stolen_ns;
 
+	if (now_ns - READ_ONCE(cpu->hot.looked_ns) >= UT_STOLEN_FROM_NS)
+		look(cpu, now_ns);
+	stolen_ns = settle_without_task(cpu);
 	cpu->k->idle_ns += idle_ns > stolen_ns ? idle_ns - stolen_ns : 0;
 	cpu->k->idle_since_ns = now_ns;
 }
@@ -216,8 +217,7 @@ void ut_stolen_switch(u64 from_ns, u64 now_ns)
 	u64 stolen_ns;
 
 	look(cpu, now_ns);
-	stolen_ns = look_without_task(cpu, now_ns);
-
+	stolen_ns = settle_without_task(cpu);
 	cpu->hot.switch_ns -= stolen_ns < switch_ns ? stolen_ns : switch_ns;
 }
 
