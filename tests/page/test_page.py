@@ -17,16 +17,6 @@ from schedlab.report.pieces import prose
 from schedlab.report.write import write_report
 from schedlab.runs.run import make_plan, run_plan
 
-#: No sandbox, since tests may run as root; nothing in the background that calls home.
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 FILLED = """canvas => {
   const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
   let filled = 0;
@@ -34,17 +24,6 @@ FILLED = """canvas => {
   return filled;
 }"""
 PAGE_BYTES_MAX, OPEN_SECONDS_MAX = 5_000_000, 2.0
-
-
-@pytest.fixture(scope="module")
-def browser(need):
-    path = need("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

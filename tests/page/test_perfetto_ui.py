@@ -25,16 +25,6 @@ from schedlab.records.file import Kind, Stop, read_records
 
 pytestmark = pytest.mark.full
 
-#: No sandbox, since tests may run as root; nothing in the background that calls home.
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 TRACE = "exported.pftrace"
 LOAD_MS_MAX = 120_000
 NR_CPUS = 2
@@ -87,25 +77,18 @@ def address(records, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(need, address):
+def page(browser, address):
     """The UI with the trace open."""
-    path = need("chromium")
-    if find_spec("playwright") is None:
-        missing("the Python package playwright", "pip install '.[test]'")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
-        # The UI looks for its makers' servers; it works without.
-        page.route(lambda url: not url.startswith(address), lambda route: route.abort())
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.goto(f"{address}/#!/?url={address}/{TRACE}")
-        page.wait_for_function("() => window.app?.trace && !app.isLoadingTrace", timeout=LOAD_MS_MAX)
-        page.get_by_text("CPU 0 Scheduling").first.wait_for(timeout=LOAD_MS_MAX)
-        yield page
-        browser.close()
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    # The UI looks for its makers' servers; it works without.
+    page.route(lambda url: not url.startswith(address), lambda route: route.abort())
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.goto(f"{address}/#!/?url={address}/{TRACE}")
+    page.wait_for_function("() => window.app?.trace && !app.isLoadingTrace", timeout=LOAD_MS_MAX)
+    page.get_by_text("CPU 0 Scheduling").first.wait_for(timeout=LOAD_MS_MAX)
+    yield page
+    page.close()
 
 
 @pytest.fixture(scope="module")

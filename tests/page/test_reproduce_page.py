@@ -6,12 +6,11 @@ from __future__ import annotations
 import pytest
 
 from checkout.reproduce.page import page_text
-from page.test_page import browser  # noqa: F401
 from python.pretended_reports import pretend
 
 
 @pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 3, 4, 5))])
-def test_a_report_fits_screens_and_paper(browser, tmp_path, number):  # noqa: F811
+def test_a_report_fits_screens_and_paper(browser, tmp_path, number):
     path = tmp_path / "report.html"
     path.write_text(page_text(pretend(number, tmp_path)))
     page = browser.new_page()

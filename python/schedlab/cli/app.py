@@ -35,6 +35,7 @@ from .load import register as register_load
 from .new import register as register_new
 from .options import with_options
 from .pictures import register as register_pictures
+from .playground import register as register_playground
 from .record import register as register_record
 from .report import register as register_report
 from .report import show_page
@@ -378,6 +379,7 @@ register_load(app)
 register_verify(app)
 register_new(app)
 register_pictures(app)
+register_playground(app)
 register_record(app)
 register_report(app)
 if in_checkout() and importlib.util.find_spec("checkout"):

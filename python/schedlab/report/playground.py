@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""One page in which a reader runs policies: no server, no network, nothing to install.
+
+        index.html    simulator and policies as WebAssembly, programs, scripts: all of it
+
+A program is what its workload is for one seed, so those of some seeds are compiled here: to
+do it in the browser would be a second compiler of workloads, with a second generator of
+random numbers, for a page that has to give the same record hash.
+
+Must stay true: a run of the page has the record hash of the command that it shows.
+Read next: page/playground.js; page/simulate.js, which runs the modules.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shlex
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..metrics.dictionary import DICTIONARY, HEADLINES
+from ..policy.build import build_policy
+from ..policy.find import load_policy
+from ..policy.wasm_build import simulator_module
+from ..program.compiler import compile_workload
+from ..runs.case import make_folder, work_options, write_text
+from ..stats.sentences import is_share, label
+from ..stats.warnings import SURVIVAL, SurvivorsWarning
+from ..workload.find import load_workload
+from ..workload.model import Workload
+from . import pieces
+from .over_time import Slices, pack_slices
+
+PAGE = "index.html"
+SEEDS = 5
+SCRIPTS = ("slices.js", "gantt.js", "viewer.js", "playground.js")
+WORKER = ("measure.js", "simulate.js")
+#: Compared at first.
+POLICIES_SHOWN = ("rr", "mlfq")
+_ERRORS = 134
+
+
+@dataclass(frozen=True)
+class Playground:
+    """What `write_playground` wrote.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The page.
+    n_bytes : int
+        Its size.
+    """
+
+    path: Path
+    n_bytes: int
+
+
+class _Archive:
+    """Files in one deflated piece; equal ones are there once."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._known: dict[bytes, tuple[int, int]] = {}
+        self.index: dict[str, tuple[int, int]] = {}
+
+    def add(self, name: str, content: bytes) -> None:
+        """Add a file."""
+        if content not in self._known:
+            self._known[content] = (len(self._data), len(content))
+            self._data += content
+        self.index[name] = self._known[content]
+
+    def packed(self) -> str:
+        """All of it, as slices.js unpacks it."""
+        return base64.b64encode(zlib.compress(bytes(self._data), 9)).decode("ascii")
+
+
+def write_playground(
+    out: Path, *, workloads: Sequence[str], policies: Sequence[str], n_seeds: int = SEEDS
+) -> Playground:
+    """Write the page into a folder."""
+    archive = _Archive()
+    archive.add("simulator", simulator_module().read_bytes())
+    about = {
+        "policies": [_add_policy(archive, name) for name in policies],
+        "workloads": [_add_workload(archive, name, n_seeds) for name in workloads],
+        "seeds": list(range(1, n_seeds + 1)),
+        "metrics": [
+            {"name": name, "label": label(name), "unit": DICTIONARY[name].unit, "is_share": is_share(name),
+             "direction": DICTIONARY[name].direction, "formula": DICTIONARY[name].formula}
+            for name in HEADLINES
+        ],
+        "survival": [[count, words] for count, words, _ in SURVIVAL],
+        "survival_hint": SurvivorsWarning.hint,
+        "errors": {n: os.strerror(n) for n in range(1, _ERRORS)},
+        "shown": [name for name in POLICIES_SHOWN if name in policies],
+    }  # fmt: skip
+    make_folder(out)
+    text = _document(about | {"files": archive.index}, archive.packed())
+    write_text(out / PAGE, text)
+    return Playground(out / PAGE, len(text.encode()))
+
+
+def _add_policy(archive: _Archive, name: str) -> dict[str, Any]:
+    """A policy's module, and what the page says of it."""
+    policy = load_policy(name)
+    built = build_policy(policy, engine="wasm")
+    if built.launch:
+        raise UsageError(
+            f"-p {name}: it has a launch file, which needs the number of CPUs; the page has no place for one"
+        )
+    archive.add(f"policy/{policy.name}", built.shared_object.read_bytes())
+    archive.add(f"source/{policy.name}", policy.path.read_bytes())
+    knobs = [
+        {"name": knob.name, "unit": knob.unit, "minimum": knob.minimum, "maximum": knob.maximum,
+         "default": built.values[knob.name], "names": knob.names, "text": knob.text}
+        for knob in policy.knobs.values()
+    ]  # fmt: skip
+    return {"name": policy.name, "given": shlex.quote(name), "summary": policy.summary, "knobs": knobs}
+
+
+def _add_workload(archive: _Archive, name: str, n_seeds: int) -> dict[str, Any]:
+    """A workload's programs, and what the page says of it."""
+    workload = load_workload(name)
+    for seed in range(1, n_seeds + 1):
+        program = compile_workload(workload, seed=seed)
+        tasks = {"names": program.tasks["name"].tolist(), "weights": program.tasks["weight"].tolist()}
+        archive.add(f"program/{workload.name}/{seed}", program.data)
+        archive.add(f"tasks/{workload.name}/{seed}", json.dumps(tasks, separators=(",", ":")).encode())
+    return {
+        "name": workload.name, "given": shlex.quote(name), "title": workload.title, "question": workload.question, "tasks": workload.nr_tasks,
+        "cpus": max(workload.cpus, workload.cpus_min, 1), "cpus_min": max(workload.cpus_min, 1),
+        "tick_ns": workload.tick_ns, "options": _options(workload),
+    }  # fmt: skip
+
+
+def _options(workload: Workload) -> list[str]:
+    """Further words of a request to the simulator."""
+    return [word for option in work_options(workload, is_virtual=True) for word in option]
+
+
+def _empty_chart(side: str) -> dict[str, Any]:
+    """A chart without slices, to be filled by the first run."""
+    import numpy as np
+
+    none = np.zeros(0, np.int64)
+    packed = pack_slices(Slices(none, none, none, none, none, none, 1))
+    return {"policy": side, "seed": 1, "end_ns": 1, "shown_until_ns": 1, "cpus": 1, "nr_slices": 0,
+            "names": {}, "packed": packed}  # fmt: skip
+
+
+def _side(side: str) -> str:
+    """The form of one policy."""
+    return (
+        f'<fieldset data-side="{side}"><legend>policy {side.upper()}</legend>'
+        f'<select name="policy" aria-label="policy {side.upper()}"></select>'
+        '<p class="small soft summary"></p><div class="knobs"></div></fieldset>'
+    )
+
+
+def _document(about: dict[str, Any], packed: str) -> str:
+    """The whole page."""
+    from .. import __version__
+
+    folder = files("schedlab") / "report" / "page"
+    read = {name: (folder / name).read_text(encoding="utf-8") for name in (*SCRIPTS, *WORKER)}
+    style = "\n".join(
+        (folder / name).read_text(encoding="utf-8") for name in ("report.css", "playground.css")
+    )
+    script = "\n".join(read[name] for name in SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    worker = pieces.in_script("\n".join(read[name] for name in WORKER))
+    gantt = pieces.gantt([_empty_chart("A"), _empty_chart("B")], "playground")
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; worker-src blob:; script-src 'sha256-{digest}' 'wasm-unsafe-eval'">
+<meta name="generator" content="schedlab {escape(__version__)}">
+<title>schedlab: a playground of CPU schedulers</title>
+<style>
+{style}</style>
+</head>
+<body>
+<a class="skip" href="#numbers">Skip to the numbers</a>
+<div class="page playground">
+<header>
+<h1>A playground of CPU schedulers</h1>
+<p class="question" id="question"></p>
+</header>
+<main>
+<noscript><p>This page needs JavaScript, which is switched off.</p></noscript>
+<form id="setup" class="controls" aria-label="What runs">
+<label>workload<select name="workload"></select></label>
+<label>CPUs<input name="cpus" type="number" min="1" max="64" step="1"></label>
+<label>seed<select name="seed"></select></label>
+<span class="buttons"><button type="button" id="run">Run</button><button type="button" id="stop" disabled>Stop</button></span>
+</form>
+<div class="sides">{_side("a")}{_side("b")}</div>
+<p id="state" class="small soft" role="status"></p>
+<div id="problems" aria-live="polite"></div>
+<h2 id="numbers-title">The numbers</h2>
+<div class="scroll"><table id="numbers" aria-labelledby="numbers-title"></table></div>
+<h2>Who had the CPU when</h2>
+{gantt}
+<h2>The same on the command line</h2>
+<p>These commands give the same records. Beside that they check them for consistency, which this page does not,
+and compare policies over many seeds.</p>
+<dl id="commands"></dl>
+</main>
+<footer class="small soft"><p>Made with schedlab {escape(__version__)}. This page holds all it needs and loads nothing; its address has
+all that was chosen, so that a copy of it shows the same.</p></footer>
+</div>
+<script type="application/json" id="about">{pieces.in_script(about)}</script>
+<script type="application/json" id="worker">{worker}</script>
+<script type="text/plain" id="files">{packed}</script>
+<script>{script}</script>
+</body>
+</html>
+"""

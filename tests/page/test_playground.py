@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""The playground as its reader sees it: from a folder, with the network off."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from conftest import missing
+from schedlab.cli.playground import folder_server
+from schedlab.errors import UsageError
+from schedlab.metrics.dictionary import HEADLINES
+from schedlab.metrics.timeline import Timeline
+from schedlab.records.file import read_records
+from schedlab.report.over_time import slices_of
+from schedlab.report.playground import write_playground
+from schedlab.runs.run import make_plan, run_plan
+
+WORKLOADS = ("mixed", "classics/messages", "report-3/shares", "report-5/tickets", "textbook/srtf")
+POLICIES = ("rr", "mlfq", "cfs", "lottery", "fifo")
+#: An hour of slices of a microsecond: nobody waits for its end.
+ENDLESS = """
+[workload]
+title = "<b>Endless</b>"
+question = "Does it stop?"
+[[task]]
+name = "hog"
+count = 2
+phases = [{run = "3600s"}]
+"""
+CRASH = """// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* crash - follows a pointer that is none. */
+#include <scx/common.bpf.h>
+
+char _license[] SEC("license") = "GPL";
+
+void BPF_STRUCT_OPS(crash_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	*(volatile u64 *)0xfffffff0UL = p->pid;
+}
+
+SCX_OPS_DEFINE(crash_ops, .enqueue = (void *)crash_enqueue, .name = "crash");
+"""
+ANSWER_MS_MAX = 100
+CHOOSE = """address => {
+  const before = schedlab.playground.settled;
+  location.hash = address;
+  return new Promise(done => setTimeout(done)).then(() => schedlab.playground.settled);
+}"""
+RESULTS = """async () => Promise.all(schedlab.playground.results.map(async r =>
+  ({policy: r.policy, metrics: r.metrics, hash: await r.hash, error: r.answer.error, kind: r.answer.error_kind})))"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    if find_spec("wasmtime") is None:
+        missing("the Python package wasmtime", "pip install '.[anywhere]'")
+    folder = tmp_path_factory.mktemp("playground")
+    (folder / "endless.toml").write_text(ENDLESS)
+    (folder / "crash.bpf.c").write_text(CRASH)
+    workloads = [*WORKLOADS, str(folder / "endless.toml")]
+    policies = [*POLICIES, str(folder / "crash.bpf.c")]
+    write_playground(folder, workloads=workloads, policies=policies, n_seeds=2)
+    return folder
+
+
+@pytest.fixture
+def visit(browser, folder):
+    """Function that opens the page; at the end of the test it had no errors and asked for nothing."""
+    contexts, complaints = [], []
+
+    def open_page(address="", **options):
+        context = browser.new_context(**options)
+        context.set_offline(True)
+        contexts.append(context)
+        page = context.new_page()
+        start = (folder / "index.html").as_uri()
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith((start, "data:", "blob:")) else complaints.append(request.url)
+            ),
+        )
+        page.goto(f"{start}#{address}")
+        page.wait_for_function("schedlab.playground.settled")
+        page.evaluate("schedlab.playground.settled")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def choose(page, address):
+    page.evaluate(CHOOSE, address)
+    return page.evaluate(RESULTS)
+
+
+@pytest.mark.parametrize(
+    "workload", [WORKLOADS[0], *(pytest.param(name, marks=pytest.mark.full) for name in WORKLOADS[1:])]
+)
+def test_numbers_slices_and_hashes_are_those_of_the_command_line(visit, simulator, tmp_path, workload):
+    page = visit()
+    for cpus in (1, 3):
+        out = tmp_path / f"{cpus}"
+        plan = make_plan([workload], POLICIES, out, nr_seeds=1, first_seed=2, cpus=cpus)
+        for run in run_plan(plan).runs:
+            name = run["policy"]
+            (found,) = choose(page, f"workload={workload}&cpus={cpus}&seed=2&a={name}&b=")
+            assert (found["policy"], found["hash"]) == (name, run["record_hash"]), (workload, cpus, found)
+            for metric in HEADLINES:
+                expected, value = run["metrics"][metric], found["metrics"][metric]
+                near = None if expected is None else pytest.approx(expected, rel=1e-9)
+                assert value == near, (workload, cpus, name, metric)
+            if name == "cfs":
+                _compare_slices(page, next(out.rglob(f"{name}/seed-2/records.slr")))
+
+
+def _compare_slices(page, records):
+    shown = page.evaluate(
+        """() => Object.fromEntries(Object.entries(schedlab.playground.sides[0].result.slices)
+             .map(([name, column]) => [name, column.length === undefined ? column : [...column]]))"""
+    )
+    expected = slices_of(Timeline(read_records(records)))
+    for name, column in (("pid", "pid"), ("begin", "begin_ns"), ("end", "end_ns"), ("state", "state"),
+                         ("reason", "reason"), ("cpu", "cpu")):  # fmt: skip
+        assert np.array_equal(shown[name], getattr(expected, column)), (records, name)
+    assert shown["shown_until_ns"] == expected.shown_until_ns
+
+
+def test_a_slider_answers_at_once_and_the_command_is_the_same_run(visit, simulator, tmp_path):
+    page = visit("workload=mixed&seed=1&a=rr&b=mlfq")
+    slider = page.locator("#b-quantum_ns")
+    slider.focus()
+    times = []
+    for _ in range(8):
+        slider.press("ArrowLeft")
+        page.evaluate("schedlab.playground.settled")
+        times.append(page.evaluate("schedlab.playground.milliseconds"))
+    # Of a machine that has other work, the quickest: what else it does is not the page's.
+    assert min(times) < ANSWER_MS_MAX, times
+    _, found = page.evaluate(RESULTS)
+    command = page.locator("#commands dd code").nth(1).inner_text()
+    assert " --set mlfq.quantum_ns=" in command
+    setting = command.partition(" --set ")[2].split()[0]
+    (run,) = run_plan(make_plan(["mixed"], ["mlfq"], tmp_path, nr_seeds=1, settings=[setting])).runs
+    assert found["hash"] == run["record_hash"]
+    assert run["record_hash"] in page.locator("#commands").inner_text()
+    assert page.locator("#numbers td[data-metric='switches']").nth(1).inner_text().strip("★\u00a0 ") == (
+        f"{run['metrics']['switches']:,}"
+    )
+
+
+def test_an_exact_value_an_enum_a_truth_and_a_wrong_value(visit, simulator, tmp_path):
+    page = visit("workload=mixed&seed=1&a=rr&b=mlfq")
+    page.get_by_label("boost_ns, exact").fill("100ms")
+    page.get_by_label("boost_ns, exact").press("Tab")
+    page.locator("#b-allotment").select_option(label="cumulative")
+    page.locator("#b-rotate").check()
+    page.get_by_label("quantum_ns, exact").fill("7 parsecs")
+    page.get_by_label("quantum_ns, exact").press("Tab")
+    page.evaluate("schedlab.playground.settled")
+    assert page.get_by_label("quantum_ns, exact").get_attribute("aria-invalid") == "true"
+    command = page.locator("#commands dd code").nth(1).inner_text()
+    settings = [part.split()[0] for part in command.split(" --set ")[1:]]
+    assert settings == ["mlfq.boost_ns=100ms", "mlfq.allotment=cumulative", "mlfq.rotate=yes"]
+    (run,) = run_plan(make_plan(["mixed"], ["mlfq"], tmp_path, nr_seeds=1, settings=settings)).runs
+    assert page.evaluate(RESULTS)[1]["hash"] == run["record_hash"]
+
+
+def test_the_address_is_the_whole_state(visit):
+    page = visit("workload=classics/messages&cpus=3&seed=2&a=cfs&b=rr&b.slice_ns=2000000")
+    first = page.evaluate(RESULTS)
+    assert page.locator("select[name='workload']").input_value() == "classics/messages"
+    assert page.get_by_label("slice_ns, exact").input_value() == "2ms"
+    other = visit(page.evaluate("location.hash.slice(1)"))
+    assert other.evaluate(RESULTS) == first
+    assert other.locator("#numbers").inner_text() == page.locator("#numbers").inner_text()
+    # What an address cannot say is left out, and no error.
+    bad = visit("workload=nosuch&cpus=-3&seed=9&a=nosuch&a.x=1&b.slice_ns=junk")
+    assert bad.evaluate("location.hash") == "#workload=mixed&cpus=1&seed=1&a=rr&b=mlfq"
+
+
+def test_a_run_can_be_stopped_and_the_next_one_is_whole(visit):
+    page = visit("workload=mixed&a=rr&b=")
+    before = page.evaluate(RESULTS)
+    page.evaluate("location.hash = 'workload=endless&cpus=1&seed=1&a=rr&a.slice_ns=1000&b='")
+    page.wait_for_function("schedlab.playground.sides[0].job?.workload.name === 'endless'")
+    page.wait_for_timeout(200)
+    page.get_by_role("button", name="Stop").click()
+    assert page.locator("#state").inner_text() == "Stopped."
+    assert page.get_by_role("button", name="Stop").is_disabled()
+    assert choose(page, "workload=mixed&cpus=1&seed=1&a=rr&b=") == before
+    assert page.evaluate("document.querySelector('#question b')") is None
+
+
+def test_a_policy_that_fails_says_what_it_says_on_the_command_line(visit, folder, tmp_path):
+    page = visit("workload=mixed&seed=1&a=crash&b=fifo")
+    plan = make_plan(["mixed"], [str(folder / "crash.bpf.c")], tmp_path, nr_seeds=1, host="wasm")
+    (run,) = run_plan(plan).runs
+    failed, good = page.evaluate(RESULTS)
+    assert (failed["error"], failed["kind"]) == (run["error"], run["error_kind"])
+    assert run["error"] in page.locator("#problems .bad").inner_text()
+    assert good["error"] is None and good["metrics"]["tasks"] == 28
+    # Side by side only where both are there.
+    assert page.evaluate("schedlab.viewers[0].lanes.map(lane => lane.run !== null)") == [False, True]
+
+
+def test_tasks_that_one_side_does_not_end_are_a_warning(visit):
+    page = visit("workload=report-3/shares&cpus=2&seed=1&a=fifo&b=rr")
+    counts = [r["metrics"]["tasks_started"] for r in page.evaluate(RESULTS)]
+    text = page.locator("#problems").inner_text()
+    assert (f"{counts[0]} of" in text and "ran at all" in text) == (counts[0] != counts[1])
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_width_scrolls_sideways(visit, width, scheme):
+    page = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    choose(page, "workload=mixed&cpus=1&seed=1&a=cfs&b=mlfq&b.boost_ns=100000000&b.quantum_ns=3000000")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_folder_can_be_served(folder):
+    with folder_server(folder, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        port = server.server_address[1]
+        with pytest.raises(UsageError, match=f"--port {port}: .*in use"):
+            folder_server(folder, port)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+            assert answer.read() == (folder / "index.html").read_bytes()
+        server.shutdown()
+        thread.join()
+
+
+def test_the_page_has_what_was_asked_for(folder):
+    text = (folder / "index.html").read_text()
+    about = json.loads(text.partition('id="about">')[2].partition("</script>")[0])
+    assert [policy["name"] for policy in about["policies"]] == [*POLICIES, "crash"]
+    assert about["seeds"] == [1, 2]
+    assert [workload["name"] for workload in about["workloads"]] == [*WORKLOADS, "endless"]
