@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import os
 import re
@@ -255,7 +256,7 @@ def test_runs_whose_files_are_gone_are_named(simulator, tmp_path):
     write_report(runs, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert re.search(r"rr, seed 1: [^<]*records.slr: at byte 0: cannot be read", text)
-    assert "and with it the tasks&#x27; weights" in text
+    assert "and with it the tasks' weights" in html.unescape(text)
     # The other policy is still drawn in time.
     assert text.count("data-chart=") == 1 + text.count("script[data-chart=")
 

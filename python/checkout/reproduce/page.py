@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 
-from schedlab.report import pieces as page
+from schedlab import html as page
 
 from .claims import (
     DIRECTION,
@@ -109,7 +109,7 @@ def _head(made: Reproduction) -> str:
     if made.failed:
         first = made.failed[0]
         boxes += (
-            f'<div class="box bad"><p><strong>{page.nr(len(made.failed), "run")} failed.</strong> The first: '
+            f'<div class="box bad"><p><strong>{page.counted(len(made.failed), "run")} failed.</strong> The first: '
             f"{escape(first['workload'])} under {escape(first['policy'])}: {escape(str(first['error']))}</p></div>"
         )
     places = {"answer": "Answer", "summary": "Claims", "audit": "Audit", "tables": "Tables and charts",
@@ -267,14 +267,14 @@ def _setup(made: Reproduction) -> str:
             if done is None or size is None
             else done.problem
             or (
-                f"{done.nr_runs} runs, {page.nr(size.seeds, 'run' if runs.program else 'seed')} of each"
+                f"{done.nr_runs} runs, {page.counted(size.seeds, 'run' if runs.program else 'seed')} of each"
                 + (f", scale {size.scale:g}" if runs.scaled else "")
                 + (f", of {made.earlier[name]}" if name in made.earlier else "")
             )
         )
-        machine = page.nr(runs.machine.cpus, "CPU") if runs.machine.cpus else "as each workload says"
+        machine = page.counted(runs.machine.cpus, "CPU") if runs.machine.cpus else "as each workload says"
         if runs.execution.is_parallel:
-            machine += f", in real time, on {page.nr(os.cpu_count() or 1, 'CPU')} of this machine"
+            machine += f", in real time, on {page.counted(os.cpu_count() or 1, 'CPU')} of this machine"
         if not runs.rt_throttling:
             machine += ", real-time throttling off"
         options = runs.machine.as_json()

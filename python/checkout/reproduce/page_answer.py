@@ -13,8 +13,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from schedlab import html as page
 from schedlab.plots import charts
-from schedlab.report import pieces as page
 from schedlab.stats.inference import mean_interval
 
 from . import charts as draw
@@ -32,7 +32,7 @@ def answer_section(made: Reproduction) -> str:
     said = "".join(f"<p>{page.prose(sentence)}</p>" for sentence in sentences or count_sentences(made))
     if nr_missing:
         said += (
-            f'<p class="soft small">{page.nr(nr_missing, "more sentence")} of this answer need'
+            f'<p class="soft small">{page.counted(nr_missing, "more sentence")} of this answer need'
             f"{'s' if nr_missing == 1 else ''} runs that were not done yet: see the set-up at the end.</p>"
         )
     halves = "".join(

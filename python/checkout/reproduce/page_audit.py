@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from schedlab.report import pieces as page
+from schedlab import html as page
 
 from .audit import KINDS, Finding
 from .published import Table
@@ -170,7 +170,7 @@ def _rows(table: Table, doubts: Mapping[tuple[str, tuple[str, ...]], list[str]])
         numbers = "".join(f"<td>{escape(cells.get(column, ''))}</td>" for column in columns)
         lines.append(f"<tr{' class=doubted' if said else ''}>{names}{numbers}{note}</tr>")
     nr_doubted = sum((table.name, key) in doubts for key in table.rows)
-    summary = f"{table.name.replace('_', ' ')}: {page.nr(len(table.rows), 'row')}" + (
+    summary = f"{table.name.replace('_', ' ')}: {page.counted(len(table.rows), 'row')}" + (
         f", {nr_doubted} in doubt" if nr_doubted else ""
     )
     return (

@@ -19,9 +19,9 @@ from typing import Any
 
 from altair.utils.schemapi import debug_mode
 
+from schedlab import html as page
 from schedlab.errors import SpecError, SpecFault
 from schedlab.plots import charts
-from schedlab.report import pieces as page
 from schedlab.stats.inference import mean_interval
 
 from . import charts as draw

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..html import Table
 from ..metrics.disturbance import DISTURBED_MAX, describe_disturbance
 from ..stats.sentences import show_time
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from .data import Section
-
 #: Tasks of one table; of more, those with the most CPU time.
 TASKS_MAX = 100
 RECORDED = "recorded"
@@ -68,7 +67,7 @@ def is_disturbed(run: dict[str, Any]) -> bool:
     return bool(found and found["share"] > DISTURBED_MAX)
 
 
-def task_tables(section: Section) -> Iterator[tuple[str, str]]:
+def task_tables(section: Section) -> Iterator[tuple[str, Table]]:
     """Tables by task of a recording, or of a replay and what was recorded."""
     import polars as pl
 
@@ -86,30 +85,24 @@ def task_tables(section: Section) -> Iterator[tuple[str, str]]:
         yield title, _table(pl.read_parquet(path))
 
 
-def _table(tasks: pl.DataFrame) -> str:
+def _table(tasks: pl.DataFrame) -> Table:
     """A row per task."""
     chosen = tasks.sort("run_ns", descending=True).head(TASKS_MAX).sort("task")
     names = [name for name in _COLUMNS if name in tasks.columns]
-    heads = "".join(f'<th scope="col">{_COLUMNS[name]}</th>' for name in names)
-    rows = []
-    for row in chosen.iter_rows(named=True):
-        cells = "".join(f"<td>{_cell(name, row[name])}</td>" for name in names)
-        rows.append(f'<tr><th scope="row">{escape(str(row["name"]))}</th>{cells}</tr>')
     left = len(tasks) - len(chosen)
     caption = (
         f"The {TASKS_MAX} tasks with the most CPU time; {left:,} more are in tasks.parquet."
         if left
         else "Every task."
     )
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Tasks, scrolls sideways">'
-        f'<table><caption>{caption}</caption><thead><tr><th scope="col">task</th>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    rows = [
+        (str(row["name"]), [_cell(name, row[name]) for name in names]) for row in chosen.iter_rows(named=True)
+    ]
+    return Table("Tasks", caption, [("task", ""), *((_COLUMNS[name], "") for name in names)], rows)
 
 
 def _cell(name: str, value: Any) -> str:
     """A time with its unit, a count, or `-`."""
     if value is None:
         return "-"
-    return escape(show_time(value) if name.endswith("_ns") or name == "wait_ns_max" else str(value))
+    return show_time(value) if name.endswith("_ns") or name == "wait_ns_max" else str(value)

@@ -5,7 +5,7 @@ The page is one file: style, scripts, charts and slices are inside, and a conten
 policy keeps it from loading or sending anything.
 
 Must stay true: the verdict stands above every number; a run that failed is shown.
-Read next: data.py for the content, pieces.py for the pieces.
+Read next: data.py for the content, pieces.py for the pieces, templates/report.html for the page.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from ..errors import UnavailableError, UsageError
+from ..html import figure, render
 from ..metrics.dictionary import DICTIONARY
 from ..plots.installed import why_no_charts
-from ..stats.sentences import findings
-from . import pieces as page
-from .by_task import task_tables
+from ..stats.sentences import findings, label
+from . import pieces
+from .by_task import disturbed_text, task_tables
 from .data import (
     Section,
     heat_rows,
@@ -94,15 +96,15 @@ def write_report(
         if not sections:
             raise UsageError(f"--workload {workload}: not in {folder}, which has {', '.join(known)}")
     written: list[Path] = []
-    bodies: list[str] = []
+    bodies: list[dict[str, Any]] = []
     shown: set[str] = set()
     for number, section in enumerate(sections):
         rows, charts = time_charts(section)
         drawn = list(drawings(section, rows)) if not lacking else []
-        bodies.append(_body(section, drawn, charts, f"w{number}", shown))
+        bodies.append(_section(section, drawn, charts, f"w{number}", shown))
         if figures is not None:
             written += _save_figures(section, drawn, Path(figures))
-    text = _document(sections, bodies)
+    text = _page(sections, bodies, lacking)
     try:
         Path(out).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -181,15 +183,11 @@ def _about(section: Section) -> tuple[str, str]:
     return first.get("title") or "", first.get("question") or ""
 
 
-def _body(
+def _section(
     section: Section, drawn: Sequence[Drawing], charts: Sequence[dict[str, Any]], key: str, shown: set[str]
-) -> str:
+) -> dict[str, Any]:
     """One section of the page."""
     title, question = _about(section)
-    found = "".join(f"<li>{page.prose(line)}</li>" for line in findings(section.comparisons))
-    figures = "".join(_figure(each, f"{key}-{each.name}") for each in drawn)
-    if lacking := why_no_charts():
-        figures = f'<p class="soft">Not drawn: {escape(lacking)}. No number depends on them.</p>'
     every = [
         n
         for n, m in DICTIONARY.items()
@@ -203,22 +201,28 @@ def _body(
     )
     if section.recorded is not None:
         caption += " The first row is what was recorded, and takes no part in that."
-    cpus = page.nr(section.cpus, "CPU")
-    return f"""<section id="{key}">
-<h2>{escape(section.workload)}{f": {escape(title)}" if title else ""} <span class="soft small">({escape(section.host)}, {cpus})</span></h2>
-{f'<p class="question">{escape(question)}</p>' if question else ""}
-<p>{page.prose(page.setting(section))}</p>
-{f'<h3>What the numbers say</h3><ul class="findings">{found}</ul>' if found else ""}
-<h3>The numbers</h3>
-{page.table(section, section.metrics, caption=caption)}
-<details><summary>What the columns mean</summary>{page.glossary(section.metrics)}</details>
-<details><summary>All {len(every)} metrics</summary>{page.table(section, every, caption=caption)}</details>
-{_tasks(section)}
-{f'<h3>Charts</h3><div class="charts">{figures}</div>' if figures else ""}
-{"<h3>Who had the CPU when</h3>" if charts else ""}
-{page.gantt(charts, key)}
-<details><summary>How to repeat this</summary>{page.provenance(section, shown)}</details>
-</section>"""
+    facts, sources = pieces.provenance(section, shown)
+    known = [(label(n), DICTIONARY[n]) for n in section.metrics]
+    return {
+        "key": key,
+        "workload": section.workload,
+        "title": title,
+        "host": section.host,
+        "cpus": section.cpus,
+        "question": question,
+        "setting": pieces.setting(section),
+        "findings": findings(section.comparisons),
+        "main": pieces.table(section, section.metrics, caption=caption),
+        "glossary": [(name, m.formula, m.direction, m.reference) for name, m in known],
+        "n_metrics": len(every),
+        "all": pieces.table(section, every, caption=caption),
+        "tasks": list(task_tables(section)),
+        "figures": [_figure(each, f"{key}-{each.name}") for each in drawn],
+        "charts": charts,
+        "metas": [{k: v for k, v in chart.items() if k != "packed"} for chart in charts],
+        "facts": facts,
+        "sources": sources,
+    }
 
 
 def _figure(drawing: Drawing, key: str) -> str:
@@ -226,68 +230,40 @@ def _figure(drawing: Drawing, key: str) -> str:
     from ..plots import charts as plots
 
     svg = plots.to_svg(drawing.chart, has_variables=True)
-    return page.figure(svg, key=key, title=drawing.title, text=drawing.text, is_wide=drawing.is_wide)
+    return figure(svg, key=key, title=drawing.title, text=drawing.text, is_wide=drawing.is_wide)
 
 
-def _tasks(section: Section) -> str:
-    """What each task of a recording, and of its replays, did; a single run's is open."""
-    tables = list(task_tables(section))
-    is_open = " open" if len(tables) == 1 else ""
-    found = "".join(
-        f"<details{is_open}><summary>{escape(title)}</summary>{text}</details>" for title, text in tables
-    )
-    return f"<h3>Task by task</h3>{found}" if found else ""
-
-
-def _document(sections: Sequence[Section], bodies: Sequence[str]) -> str:
+def _page(sections: Sequence[Section], bodies: Sequence[dict[str, Any]], lacking: str | None) -> str:
     """The whole page."""
     from .. import __version__
 
     folder = files("schedlab") / "report" / "page"
-    style = (folder / "report.css").read_text(encoding="utf-8")
     script = "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     names = list(dict.fromkeys(s.workload for s in sections))
     policies = list(dict.fromkeys(p for s in sections for p in s.policies))
-    title = f"{_few(names, 'workloads')} under {_few(policies, 'policies')}"
-    nav = ""
-    if len(sections) > 1:
-        links = "".join(
-            f'<li><a href="#w{i}">{escape(s.workload)} ({page.nr(s.cpus, "CPU")})</a></li>'
-            for i, s in enumerate(sections)
-        )
-        nav = f'<nav aria-label="Workloads"><ul>{links}</ul></nav>'
-    body = "\n".join(bodies)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'">
-<meta name="generator" content="schedlab {escape(__version__)}">
-<title>{escape(title)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the numbers</a>
-<div class="page">
-<header>
-<p class="soft small">A comparison of CPU schedulers, made with schedlab {escape(__version__)}</p>
-<h1>{escape(title)}</h1>
-{page.verdict(sections)}
-{nav}
-</header>
-<main id="main">
-{body}
-</main>
-<footer class="small soft"><p>Sentences are written from the numbers; intervals and verdicts follow
-docs/statistics.md of schedlab. This page holds all it needs and loads nothing.</p></footer>
-</div>
-<script>{script}</script>
-</body>
-</html>
-"""
+    recordings = [run for s in sections for run in [s.recorded, *s.runs] if run is not None]
+    return render(
+        "report.html",
+        version=__version__,
+        title=f"{_few(names, 'workloads')} under {_few(policies, 'policies')}",
+        style=Markup((folder / "report.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        n_runs=sum(len(s.runs) for s in sections),
+        n_good=sum(len(s.runs) - len(s.failed) for s in sections),
+        failures=pieces.failures(sections),
+        refused=[
+            f"{c['workload']}, {c['policy_a']} against {c['policy_b']}: {c['error']}"
+            for s in sections
+            for c in s.comparisons
+            if c["error"]
+        ],
+        warnings=pieces.warnings(sections),
+        disturbed=list(dict.fromkeys(filter(None, map(disturbed_text, recordings)))),
+        notes=list(dict.fromkeys(note for s in sections for note in s.notes)),
+        sections=bodies,
+        lacking=lacking,
+    )
 
 
 def _few(names: Sequence[str], word: str) -> str:
