@@ -171,6 +171,9 @@ VIOLATIONS = {
         "python/schedlab/units.py", PYTHON + "from .program.file import read\n",
         ":2: units imports program, a later stage",
     ),
+    "a second reader of TOML": (
+        "python/schedlab/program/work.py", PYTHON + "import tomllib\n", ":2: tomllib is for toml_file.py alone",
+    ),
     "a module beside the packages": (
         "python/schedlab/helpers.py", PYTHON, "helpers has no stage; put it into a package",
     ),

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from ..plots.gantt import WAITED, draw_svg, intervals
 from ..policy.build import BuiltPolicy
 from ..program.compiler import compile_workload
 from ..records.file import Records, read_records
+from ..toml_file import read_source
 from ..units import format_duration, parse_duration
 from ..workload.spec import parse_workload
 from ..workload.toml_text import write_toml
@@ -164,7 +163,7 @@ def find_example(bench: Bench, built: BuiltPolicy, number: int, name: str, varia
     path = graded.workload.path
     if test.rule not in SHOWN or path is None or path.suffix != ".toml":
         return None
-    values = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    values = read_source(path).values
     for name, param in graded.workload.params.items():
         values["params"][name]["default"] = param.text
     values.pop("expected", None)
@@ -197,7 +196,7 @@ def simpler_values(values: dict[str, Any], *, keeps_time: bool = False) -> Itera
     Parameters
     ----------
     values : dict
-        A workload as `tomllib` reads it.
+        A workload as `toml_file.py` reads it.
     keeps_time : bool, default False
         Whether it has to last as long: over a few slices no policy keeps shares.
 
