@@ -21,12 +21,14 @@ import shlex
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from ..errors import UsageError
+from ..html import render
 from ..metrics.dictionary import DICTIONARY, HEADLINES
 from ..policy.build import build_policy
 from ..policy.find import load_policy
@@ -37,12 +39,12 @@ from ..stats.sentences import is_share, label
 from ..stats.warnings import SURVIVAL, SurvivorsWarning
 from ..workload.find import load_workload
 from ..workload.model import Workload
-from . import pieces
 from .over_time import Slices, pack_slices
 
 PAGE = "index.html"
 SEEDS = 5
 SCRIPTS = ("slices.js", "gantt.js", "viewer.js", "playground.js")
+STYLES = ("report.css", "playground.css")
 WORKER = ("measure.js", "simulate.js")
 #: Compared at first.
 POLICIES_SHOWN = ("rr", "mlfq")
@@ -159,73 +161,23 @@ def _empty_chart(side: str) -> dict[str, Any]:
             "names": {}, "packed": packed}  # fmt: skip
 
 
-def _side(side: str) -> str:
-    """The form of one policy."""
-    return (
-        f'<fieldset data-side="{side}"><legend>policy {side.upper()}</legend>'
-        f'<select name="policy" aria-label="policy {side.upper()}"></select>'
-        '<p class="small soft summary"></p><div class="knobs"></div></fieldset>'
-    )
-
-
 def _document(about: dict[str, Any], packed: str) -> str:
     """The whole page."""
     from .. import __version__
 
     folder = files("schedlab") / "report" / "page"
-    read = {name: (folder / name).read_text(encoding="utf-8") for name in (*SCRIPTS, *WORKER)}
-    style = "\n".join(
-        (folder / name).read_text(encoding="utf-8") for name in ("report.css", "playground.css")
-    )
+    read = {name: (folder / name).read_text(encoding="utf-8") for name in (*SCRIPTS, *WORKER, *STYLES)}
     script = "\n".join(read[name] for name in SCRIPTS)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    worker = pieces.in_script("\n".join(read[name] for name in WORKER))
-    gantt = pieces.gantt([_empty_chart("A"), _empty_chart("B")], "playground")
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; worker-src blob:; script-src 'sha256-{digest}' 'wasm-unsafe-eval'">
-<meta name="generator" content="schedlab {escape(__version__)}">
-<title>schedlab: a playground of CPU schedulers</title>
-<style>
-{style}</style>
-</head>
-<body>
-<a class="skip" href="#numbers">Skip to the numbers</a>
-<div class="page playground">
-<header>
-<h1>A playground of CPU schedulers</h1>
-<p class="question" id="question"></p>
-</header>
-<main>
-<noscript><p>This page needs JavaScript, which is switched off.</p></noscript>
-<form id="setup" class="controls" aria-label="What runs">
-<label>workload<select name="workload"></select></label>
-<label>CPUs<input name="cpus" type="number" min="1" max="64" step="1"></label>
-<label>seed<select name="seed"></select></label>
-<span class="buttons"><button type="button" id="run">Run</button><button type="button" id="stop" disabled>Stop</button></span>
-</form>
-<div class="sides">{_side("a")}{_side("b")}</div>
-<p id="state" class="small soft" role="status"></p>
-<div id="problems" aria-live="polite"></div>
-<h2 id="numbers-title">The numbers</h2>
-<div class="scroll"><table id="numbers" aria-labelledby="numbers-title"></table></div>
-<h2>Who had the CPU when</h2>
-{gantt}
-<h2>The same on the command line</h2>
-<p>These commands give the same records. Beside that they check them for consistency, which this page does not,
-and compare policies over many seeds.</p>
-<dl id="commands"></dl>
-</main>
-<footer class="small soft"><p>Made with schedlab {escape(__version__)}. This page holds all it needs and loads nothing; its address has
-all that was chosen, so that a copy of it shows the same.</p></footer>
-</div>
-<script type="application/json" id="about">{pieces.in_script(about)}</script>
-<script type="application/json" id="worker">{worker}</script>
-<script type="text/plain" id="files">{packed}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+    charts = [_empty_chart("A"), _empty_chart("B")]
+    return render(
+        "playground.html",
+        version=__version__,
+        style=Markup("\n".join(read[name] for name in STYLES)),
+        script=Markup(script),
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        worker="\n".join(read[name] for name in WORKER),
+        charts=charts,
+        metas=[{k: v for k, v in chart.items() if k != "packed"} for chart in charts],
+        about=about,
+        packed=packed,
+    )
