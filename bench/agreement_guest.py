@@ -45,8 +45,10 @@ from agreement_bounds import (
 )
 from schedlab import paths
 from schedlab.hosts.guest import TICK_NS, guest_system
+from schedlab.hosts.guest_build import toolchain
 from schedlab.hosts.guest_host import GuestHost
 from schedlab.hosts.host import Job
+from schedlab.hosts.kinds import settings_of
 from schedlab.hosts.sim import SimHost
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
@@ -89,11 +91,14 @@ class Run:
         Names or paths.
     seed : int
         Of the program, and of the policy's random numbers.
+    nr_cpus : int, default 1
+        Of both machines.
     """
 
     workload: str
     policy: str
     seed: int
+    nr_cpus: int = 1
 
     @cached_property
     def program(self):
@@ -101,16 +106,18 @@ class Run:
         own = WORKLOADS_FOLDER / f"{self.workload}.toml"
         return compile_workload(load_workload(str(own) if own.exists() else self.workload), seed=self.seed)
 
-    def job(self, folder: Path) -> Job:
+    def job(self, folder: Path, *, engine: str = "native") -> Job:
         """The same for a host; its program is written."""
         (folder / "program").write_bytes(bytes(self.program.data))
-        policy = build_policy(load_policy(self.policy), KNOBS.get(self.policy))
+        policy = build_policy(
+            load_policy(self.policy), KNOBS.get(self.policy), engine=engine, toolchain=toolchain
+        )
         return Job(
             label=self.policy,
             policy=policy,
             program=folder / "program",
             records=folder / "records.slr",
-            nr_cpus=1,
+            nr_cpus=self.nr_cpus,
             seed=self.seed,
             tick_ns=TICK_NS,
         )
@@ -135,7 +142,7 @@ def in_guest(run: Run):
         If it fails.
     """
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
-        job = run.job(Path(folder))
+        job = run.job(Path(folder), engine="bpf")
         kept = _kept(job)
         if not kept.exists():
             _done(GuestHost().session(timeout_seconds=TIMEOUT_SECONDS), job)
@@ -185,14 +192,14 @@ def _done(session, job: Job) -> None:
 def _kept(job: Job) -> Path:
     """Where the records of a job of the guest are kept."""
     what = hashlib.sha256(guest_system()[0].hash.encode())
-    for source in sorted(paths.include_folder().glob("scx/*")):
-        what.update(source.read_bytes())
-    what.update(job.policy.policy.path.read_bytes() + repr(sorted(job.policy.values.items())).encode())
+    what.update(
+        job.policy.shared_object.read_bytes() + repr((job.nr_cpus, sorted(settings_of(job).items()))).encode()
+    )
     what.update(job.program.read_bytes())
     return paths.cache_folder("agreement") / f"guest-{what.hexdigest()[:24]}.slr"
 
 
-def compare(workload: str, policy: str, seeds) -> Cell:
+def compare(workload: str, policy: str, seeds, *, costs: dict[str, int] = COSTS) -> Cell:
     """Compare guest and simulator on one workload under one policy.
 
     Parameters
@@ -201,6 +208,8 @@ def compare(workload: str, policy: str, seeds) -> Cell:
         Names or paths.
     seeds : sequence of int
         Of the program, and of the policy.
+    costs : dict of str to int
+        What the simulator charges.
 
     Returns
     -------
@@ -210,21 +219,21 @@ def compare(workload: str, policy: str, seeds) -> Cell:
     cell = Cell(Pair(workload, policy), Pair(workload, policy))
     runs = [Run(workload, policy, seed) for seed in seeds]
 
-    def hold(costs: dict[str, int], seed_more: int = 0) -> Pair:
+    def hold(charged: dict[str, int], seed_more: int = 0) -> Pair:
         pairs = []
         for run, records in zip(runs, real, strict=True):
             pairs.append(Pair(workload, policy))
-            simulated = in_simulator(run, session, seed_more=seed_more, costs=costs)
+            simulated = in_simulator(run, session, seed_more=seed_more, costs=charged)
             measure(pairs[-1], run.program, (records, simulated), TICK_NS)
         return over_seeds(pairs, TICK_NS)
 
     with closing(SimHost().session(timeout_seconds=TIMEOUT_SECONDS)) as session:
         try:
             real = [in_guest(run) for run in runs]
-            cell.costly, cell.free = hold(COSTS), hold({})
+            cell.costly, cell.free = hold(costs), hold({})
             if cell.costly.beyond:
                 cell.has_like = any(
-                    not hold(costs, len(runs) * seed).beyond for seed, costs in variations(COSTS, 0)
+                    not hold(varied, len(runs) * seed).beyond for seed, varied in variations(costs, 0)
                 )
         except RuntimeError as error:
             cell.costly.error = str(error)

@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from schedlab import paths
-from schedlab.hosts import guest, guest_boot, guest_build
+from schedlab.hosts import guest, guest_boot
+from schedlab.policy.bpf import compile_object
 from schedlab.program.compiler import compile_workload
 from schedlab.workload.spec import parse_workload
 
@@ -41,7 +42,7 @@ def _used_seconds() -> float:
 def _task() -> guest.GuestTask:
     """One task under fifo; the policy is attached at once."""
     program = compile_workload(parse_workload(WORKLOAD, name="one.toml"), seed=1)
-    policy = guest_build.compile_for_bpf(paths.policies_folder() / "fifo.bpf.c")
+    policy = compile_object(paths.policies_folder() / "fifo.bpf.c").read_bytes()
     return guest.GuestTask("one", policy, program=bytes(program.data), lead_ms=guest.LEAD_MS_LONG)
 
 

@@ -30,10 +30,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from schedlab.hosts import guest, guest_build, kernel, kernel_build
+from schedlab.hosts import guest, kernel, kernel_build
 from schedlab.hosts.host import Job
 from schedlab.metrics.consistency import Expectations, check
 from schedlab.metrics.timeline import Timeline
+from schedlab.policy.bpf import compile_object
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Records, Stop, read_records, write_records
 from schedlab.records.ftrace import trace_records
@@ -403,7 +404,7 @@ def guest_task(case: Case) -> guest.GuestTask:
     workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
     return guest.GuestTask(
         case.name,
-        guest_build.compile_for_bpf(case.policy_source),
+        compile_object(case.policy_source).read_bytes(),
         knobs=case.head.get("set", {}),
         program=compile_workload(workload, seed=0).data,
     )

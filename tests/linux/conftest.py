@@ -11,6 +11,7 @@ import pytest
 from linux import verifier_counts
 from schedlab.errors import UnavailableError
 from schedlab.hosts import guest, guest_build, guest_image
+from schedlab.policy.bpf import compile_object
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,7 +44,7 @@ def load_answers(guest_parts, bad_policies):
     tasks = verifier_counts.load_tasks() + [
         guest.GuestTask(
             name=source.name.removesuffix(".bpf.c"),
-            policy=guest_build.compile_for_bpf(source),
+            policy=compile_object(source).read_bytes(),
             # Long enough for the watchdog, which looks twice per timeout of 1 s.
             hold_ms=4000 if source.name == "stalls.bpf.c" else 100,
         )

@@ -13,11 +13,12 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from schedlab.hosts import guest, guest_build
+from schedlab.hosts import guest
 from schedlab.hosts.sim import SimHost
 from schedlab.metrics import consistency
 from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.timeline import Timeline
+from schedlab.policy.bpf import compile_object
 from schedlab.records.file import Kind, Stop, read_records, write_records
 from schedlab.records.ftrace import trace_records
 
@@ -57,7 +58,7 @@ def play(root, agreement, runs, *, cpus=1):
         [
             guest.GuestTask(
                 name=run.workload + run.policy,
-                policy=guest_build.compile_for_bpf(root / "policies" / f"{run.policy}.bpf.c"),
+                policy=compile_object(root / "policies" / f"{run.policy}.bpf.c").read_bytes(),
                 knobs=agreement.KNOBS.get(run.policy, {}),
                 program=bytes(run.program.data),
             )

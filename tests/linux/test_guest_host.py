@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import HostError, UnavailableError, UsageError
-from schedlab.hosts import guest, guest_boot, guest_build
+from schedlab.hosts import guest, guest_boot
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.kinds import with_program_pids
+from schedlab.policy.bpf import compile_object
 from schedlab.runs.run import make_plan, run_plan
 
 #: Each verb once: what tasks share, real work, a device, a child, a change of weight.
@@ -114,7 +115,7 @@ SCX_OPS_DEFINE(t_ops, .enqueue = (void *)t_enqueue, .name = "t");
 @pytest.mark.full
 def test_what_only_linux_takes_runs(runs, root, workload, tmp_path):
     (tmp_path / "linux.bpf.c").write_text(ONLY_LINUX)
-    (tmp_path / "round.bpf.o").write_bytes(guest_build.compile_for_bpf(root / "policies" / "rr.bpf.c"))
+    (tmp_path / "round.bpf.o").write_bytes(compile_object(root / "policies" / "rr.bpf.c").read_bytes())
     policies = [str(tmp_path / name) for name in ("linux.bpf.c", "round.bpf.o")]
     done = do(tmp_path / "out", workload, policies)
     assert [(run["status"], run["error"], run["consistency"]) for run in done.values()] == [

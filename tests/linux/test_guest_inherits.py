@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import pytest
 
-from schedlab.hosts import guest, guest_build
+from schedlab.hosts import guest
+from schedlab.policy.bpf import compile_object
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop
 from schedlab.records.ftrace import trace_records
@@ -44,7 +45,7 @@ def text_of(root, name):
 @pytest.fixture(scope="module")
 def waits_ms(guest_parts, root):
     """Waits of the urgent task, by workload and whether it lends."""
-    policy = guest_build.compile_for_bpf(root / "policies" / "priority.bpf.c")
+    policy = compile_object(root / "policies" / "priority.bpf.c").read_bytes()
     programs = {
         name: compile_workload(parse_workload(text_of(root, name)), seed=seed)
         for name, (seed, _, _) in RUNS.items()

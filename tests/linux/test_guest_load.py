@@ -13,7 +13,8 @@ import pytest
 from linux import verifier_counts
 from linux.verifier_counts import KNOB_VARIANTS
 from schedlab.errors import PolicyError
-from schedlab.hosts import guest, guest_build
+from schedlab.hosts import guest
+from schedlab.policy.bpf import compile_object
 
 pytestmark = pytest.mark.full
 
@@ -94,7 +95,7 @@ def test_refusal_shows_the_line_of_the_source(load_answers):
 
 @pytest.mark.full
 def test_knobs_are_set_by_name_and_unknown_ones_refused(guest_parts, bad_policies):
-    policy = guest_build.compile_for_bpf(bad_policies / "gives_up.bpf.c")
+    policy = compile_object(bad_policies / "gives_up.bpf.c").read_bytes()
     patient, wrong = guest.run_guest(
         [
             guest.GuestTask("patient", policy, knobs={"patience": 5}),
@@ -107,7 +108,7 @@ def test_knobs_are_set_by_name_and_unknown_ones_refused(guest_parts, bad_policie
 
 @pytest.mark.full
 def test_guest_that_never_ends_is_stopped(guest_parts, root):
-    policy = guest_build.compile_for_bpf(root / "policies" / "fifo.bpf.c")
+    policy = compile_object(root / "policies" / "fifo.bpf.c").read_bytes()
     (answer,) = guest.run_guest([guest.GuestTask("endless", policy, hold_ms=10**9)], timeout_s=2)
     assert "no end after 2 s" in answer.fatal[0]
 
@@ -116,20 +117,22 @@ def test_error_of_the_compiler_names_the_users_line(guest_parts, tmp_path):
     wrong = tmp_path / "wrong.bpf.c"
     wrong.write_text("#include <scx/common.bpf.h>\nint x = nothing;\n")
     with pytest.raises(PolicyError, match=r"wrong\.bpf\.c:2:9.*\n?.*nothing"):
-        guest_build.compile_for_bpf(wrong)
+        compile_object(wrong)
 
 
 def test_object_is_the_same_wherever_it_is_compiled(root, tmp_path, monkeypatch):
     """Its length counts in the guest: in another folder mlfq's run was another one."""
     if guest.unavailable_reason():
         pytest.skip(guest.unavailable_reason())
-    here = guest_build.compile_for_bpf(root / "policies" / "mlfq.bpf.c")
+    here = compile_object(root / "policies" / "mlfq.bpf.c").read_bytes()
     for name in ("policies", "include"):
         shutil.copytree(root / name, tmp_path / "elsewhere" / name)
-    monkeypatch.setattr(guest_build, "include_folder", lambda: tmp_path / "elsewhere" / "include")
-    assert guest_build.compile_for_bpf(tmp_path / "elsewhere" / "policies" / "mlfq.bpf.c") == here
+    monkeypatch.setenv("SCHEDLAB_ROOT", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "first"))
+    assert compile_object(tmp_path / "elsewhere" / "policies" / "mlfq.bpf.c").read_bytes() == here
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "second"))
     monkeypatch.chdir(tmp_path / "elsewhere" / "policies")
-    assert guest_build.compile_for_bpf(Path("../policies/mlfq.bpf.c")) == here
+    assert compile_object(Path("../policies/mlfq.bpf.c")).read_bytes() == here
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang-19"])

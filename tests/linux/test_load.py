@@ -22,6 +22,7 @@ import pytest
 
 from schedlab.hosts import guest, guest_build, load
 from schedlab.hosts.guest_frames import Answer, read_frames, write_frames
+from schedlab.policy.bpf import compile_object
 
 #: What is run in the guest: policy, words after the object, how long.
 RUNS = {
@@ -45,7 +46,7 @@ def in_guest(guest_parts, root, bad_policies):
     tasks = [
         guest.GuestTask(
             run,
-            guest_build.compile_for_bpf(places[name] / f"{name}.bpf.c"),
+            compile_object(places[name] / f"{name}.bpf.c").read_bytes(),
             command=("/load", "POLICY", *words),
             hold_ms=hold_ms,
         )

@@ -14,7 +14,8 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from schedlab.hosts import guest, guest_build, guest_image
+from schedlab.hosts import guest, guest_image
+from schedlab.policy.bpf import compile_object, find_bpf_compiler
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -50,7 +51,7 @@ KNOB_VARIANTS = {
 def load_tasks() -> list[guest.GuestTask]:
     """Each policy of ours, and each variant, to be loaded and held for a moment."""
     objects = {
-        path.name.removesuffix(".bpf.c"): guest_build.compile_for_bpf(path)
+        path.name.removesuffix(".bpf.c"): compile_object(path).read_bytes()
         for path in sorted((ROOT / "policies").glob("*.bpf.c"))
     }
     tasks = [guest.GuestTask(name, policy, hold_ms=100) for name, policy in objects.items()]
@@ -62,9 +63,7 @@ def load_tasks() -> list[guest.GuestTask]:
 
 def versions() -> dict[str, str]:
     """Kernel and compiler that the counts depend on."""
-    done = subprocess.run(
-        [guest_build.find_bpf_compiler(), "--version"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([find_bpf_compiler(), "--version"], capture_output=True, text=True, check=True)
     return {
         "kernel": guest_image.fetch_guest_parts().kernel_version,
         "clang": done.stdout.partition("\n")[0].strip(),

@@ -59,6 +59,7 @@ def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
                 "workloads/",
                 "hosts/linux/load/",
                 "hosts/linux/guest/",
+                "hosts/linux/object/",
                 "hosts/linux/tasks/",
                 "player/",
             )

@@ -19,8 +19,9 @@ import pytest
 import schedlab
 from policies.linux_source import linux_source
 from schedlab.errors import UnavailableError
-from schedlab.hosts import guest, guest_build
+from schedlab.hosts import guest
 from schedlab.paths import cache_folder
+from schedlab.policy.bpf import compile_object
 from schedlab.policy.build import find_compiler
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, read_records
@@ -109,7 +110,7 @@ def test_simulator_and_kernel_run_it_alike(upstream, need, simulator, root, tmp_
     assert json.loads(done.stdout)["error"] is None
     simulated = heavy_share(read_records(tmp_path / "run.slr").events)
     try:
-        policy = guest_build.compile_for_bpf(source)
+        policy = compile_object(source).read_bytes()
         (answer,) = guest.run_guest([guest.GuestTask(name, policy, program=bytes(program.data))])
     except UnavailableError as error:
         pytest.skip(str(error))

@@ -608,8 +608,17 @@ def asked_of_clang(monkeypatch) -> list:
     except UnavailableError as error:
         pytest.skip(str(error))
     asked, run = [], bpf._run
-    monkeypatch.setattr(bpf, "_run", lambda command: asked.append(command) or run(command))
+    monkeypatch.setattr(bpf, "_run", lambda command, **named: asked.append(command) or run(command, **named))
     return asked
+
+
+def test_a_run_in_the_guest_compiles_a_policy_once(write, monkeypatch):
+    """It did so twice: once to read the variables, and again for what was loaded."""
+    asked = asked_of_clang(monkeypatch)
+    policy = load_policy(write())
+    built = build_policy(policy, engine="bpf")
+    assert len(asked) == 1
+    assert bpf.compile_object(policy.path) == built.shared_object and len(asked) == 1
 
 
 SIX = "static __attribute__((noinline)) int six(int a, int b, int c, int d, int e, int f) { return a + b * c - d * e + f; }"

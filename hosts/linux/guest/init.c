@@ -176,6 +176,30 @@ static void name_bpf_functions(void)
 	close(fd);
 }
 
+/*
+ * What policies ask of the kernel's configuration (`__kconfig`) and the machine can tell, for
+ * a kernel that has no /proc/config.gz: libbpf looks here first.
+ */
+static void write_config(const char *release)
+{
+	char path[128];
+	u32 cpu_max = 0;
+	FILE *file = fopen("/sys/devices/system/cpu/kernel_max", "r");
+
+	if (file && fscanf(file, "%u", &cpu_max) != 1)
+		cpu_max = 0;
+	if (file)
+		fclose(file);
+	mkdir("/boot", 0755);
+	snprintf(path, sizeof(path), "/boot/config-%s", release);
+	file = fopen(path, "w");
+	if (!file)
+		return;
+	fprintf(file, "CONFIG_X86_64=y\nCONFIG_HZ=%llu\nCONFIG_NR_CPUS=%u\n",
+		1000000000ULL / tick_ns(), cpu_max + 1);
+	fclose(file);
+}
+
 /* The resolution of the clock that a tick moves on. */
 u64 tick_ns(void)
 {
@@ -206,6 +230,7 @@ int main(void)
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 65536, 65536 });
 	setrlimit(RLIMIT_MEMLOCK, &no_limit);
 	uname(&name);
+	write_config(name.release);
 	name_bpf_functions();
 	input_init();
 	trace_init();

@@ -7,6 +7,7 @@
  *
  *	main.c     schedlab-load: loads, reports, unloads
  *	policy.c   one policy: its object, its knobs, its life in the kernel
+ *	launch.c   what the user half of a published scheduler does
  *	lines.c    which line of the policy's source an error came from
  *	count.c    how often its callbacks were called
  *	frame.c    the answers
@@ -44,7 +45,12 @@ struct bpf_object;
  * Return: NULL then.
  */
 struct policy *policy_open(const char *path);
-/* Set a knob, by the name of its global. Return: 0, or -1 after a frame. */
+/* Set a global before it is loaded. Return: 0, or -1: there is no number of that name. */
+int policy_write(struct policy *policy, const char *name, u64 value);
+/*
+ * The same for a knob; `ops.flags` adds flags, and call.NUMBER.NAME calls a program with
+ * that input when the policy is loaded. Return: 0, or -1 after a frame.
+ */
 int policy_set(struct policy *policy, const char *knob, u64 value);
 /*
  * Let it have only the tasks that ask for it (SCHED_EXT), not all.
@@ -63,6 +69,12 @@ int policy_map(struct policy *policy, const char *name, u32 *value_bytes);
 struct bpf_object *policy_object(struct policy *policy);
 /* Detach, report what the kernel said meanwhile, and free everything. */
 void policy_close(struct policy *policy);
+
+/* ---- launch.c: what published schedulers expect ------------------------ */
+
+void launch_constants(struct policy *policy);
+/* Return: 0, or -1 after a frame. */
+int launch_call(struct bpf_object *object, const char *name, u64 input);
 
 /* ---- lines.c, count.c: looks into a loaded policy ---------------------- */
 

@@ -28,6 +28,7 @@
 #define LINES_INSNS_MAX 50000	/* beyond, writing them all takes minutes */
 #define PROGRAMS_MAX 64
 #define KNOBS_MAX 64
+#define CALL "call."		/* as python/schedlab/policy/launch_file.py has it */
 #define STATE_PATH "/sys/kernel/sched_ext/state"
 #define DETACH_TRIES 500	/* of 10 ms */
 
@@ -97,17 +98,16 @@ struct policy *policy_open(const char *path)
 		policy_close(policy);
 		return NULL;
 	}
+	launch_constants(policy);
 	return policy;
 }
 
-#define KNOBS ".rodata"	/* where `const volatile` globals are */
-
-/* Where a knob lies among the constants, by the type information. */
-static const struct btf_var_secinfo *find_knob(const struct bpf_object *object,
-					       const char *name)
+/* Where a variable lies in a section of data, by the type information. */
+static const struct btf_var_secinfo *find_variable(const struct bpf_object *object,
+						   const char *in, const char *name)
 {
 	const struct btf *btf = bpf_object__btf(object);
-	s32 id = btf ? btf__find_by_name_kind(btf, KNOBS, BTF_KIND_DATASEC) : -1;
+	s32 id = btf ? btf__find_by_name_kind(btf, in, BTF_KIND_DATASEC) : -1;
 	const struct btf_type *section;
 	const struct btf_var_secinfo *var;
 	int i;
@@ -125,6 +125,28 @@ static const struct btf_var_secinfo *find_knob(const struct bpf_object *object,
 	return NULL;
 }
 
+int policy_write(struct policy *policy, const char *name, u64 value)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, policy->object) {
+		const char *section = strchr(bpf_map__name(map), '.');
+		const struct btf_var_secinfo *var;
+		size_t bytes = 0;
+		char *data;
+
+		if (!section || !bpf_map__is_internal(map))
+			continue;
+		var = find_variable(policy->object, section, name);
+		data = var ? bpf_map__initial_value(map, &bytes) : NULL;
+		if (!data || var->size > sizeof(value) || var->offset + var->size > bytes)
+			continue;
+		memcpy(data + var->offset, &value, var->size);
+		return 0;
+	}
+	return -1;
+}
+
 static void remember(struct policy *policy, const char *knob, u64 value)
 {
 	struct knob *k = &policy->knobs[policy->nr_knobs];
@@ -134,30 +156,6 @@ static void remember(struct policy *policy, const char *knob, u64 value)
 	snprintf(k->name, sizeof(k->name), "%s", knob);
 	k->value = value;
 	policy->nr_knobs++;
-}
-
-int policy_set(struct policy *policy, const char *knob, u64 value)
-{
-	const struct btf_var_secinfo *var = find_knob(policy->object, knob);
-	struct bpf_map *map;
-
-	bpf_object__for_each_map(map, policy->object) {
-		const char *dot = strchr(bpf_map__name(map), '.');
-		size_t bytes = 0;
-		char *data;
-
-		if (!var || !dot || strcmp(dot, KNOBS))
-			continue;
-		data = bpf_map__initial_value(map, &bytes);
-		if (!data || var->size > sizeof(value) ||
-		    var->offset + var->size > bytes)
-			break;
-		memcpy(data + var->offset, &value, var->size);
-		remember(policy, knob, value);
-		return 0;
-	}
-	frame_text("refused", "the policy has no knob %s\n", knob);
-	return -1;
 }
 
 /* SCX_OPS_SWITCH_PARTIAL of the kernel. */
@@ -195,6 +193,39 @@ int policy_take_partly(struct policy *policy)
 	}
 	*flags |= SWITCH_PARTIAL;
 	policy->is_partial = true;
+	return 0;
+}
+
+int policy_set(struct policy *policy, const char *knob, u64 value)
+{
+	bool is_flags = !strcmp(knob, "ops.flags");
+	u64 *flags = is_flags ? find_flags(policy->object, policy->ops) : NULL;
+
+	if (flags) {
+		*flags |= value;
+	} else if (strncmp(knob, CALL, strlen(CALL)) &&
+		   (is_flags || policy_write(policy, knob, value))) {
+		frame_text("refused", "the policy has no knob %s\n", knob);
+		return -1;
+	}
+	remember(policy, knob, value);
+	return 0;
+}
+
+/* SEC("syscall") programs, each as call.NUMBER.NAME with its input. */
+static int make_calls(const struct policy *policy)
+{
+	u32 i;
+
+	for (i = 0; i < policy->nr_knobs; i++) {
+		const char *name = policy->knobs[i].name;
+
+		if (strncmp(name, CALL, strlen(CALL)))
+			continue;
+		name = strchr(name + strlen(CALL), '.');
+		if (name && launch_call(policy->object, name + 1, policy->knobs[i].value))
+			return -1;
+	}
 	return 0;
 }
 
@@ -269,6 +300,8 @@ int policy_load(struct policy *policy)
 		return refuse("the kernel refuses the policy", failed);
 	}
 	report_programs(policy->object);
+	if (make_calls(policy))
+		return -1;
 	policy->is_loaded = true;
 	frame_text("loaded", "%s", "");
 	return 0;

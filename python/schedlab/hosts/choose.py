@@ -7,12 +7,14 @@ Read next: sim.py, the first of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from .. import paths
 from ..errors import NotFoundError, UnavailableError, did_you_mean
 from ..model import Execution, Machine, given_options
-from ..policy.build import find_compiler
+from ..policy.bpf import Toolchain
+from ..policy.build import BuiltPolicy, build_policy, find_compiler
+from ..policy.find import Policy
 from .host import Host
 
 #: What a user may write after `--host`.
@@ -97,6 +99,17 @@ def engine_of(execution: Execution) -> str:
         return "bpf"
     is_asked_for = execution.is_sandboxed or execution.host == "wasm"
     return "wasm" if is_asked_for or (execution.host == "sim" and engine_here()[0] == "wasm") else "native"
+
+
+def build_for(execution: Execution, policy: Policy, values: Mapping[str, int] | None = None) -> BuiltPolicy:
+    """Compile a policy as a host wants it."""
+
+    def tools() -> Toolchain:
+        from .guest_build import toolchain
+
+        return toolchain(execution.kernel)
+
+    return build_policy(policy, values, engine=engine_of(execution), toolchain=tools)
 
 
 def engine_here() -> tuple[str, str]:

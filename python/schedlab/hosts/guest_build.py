@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Build what loads policies and what is loaded: two programs, BPF, an initramfs.
+"""Build what compiles and loads policies: programs, the kernel's types, an initramfs.
 
 Must stay true: equal inputs give an equal initramfs, bit by bit, or a guest run
 could not be repeated; so files have no times and no owners in it.
@@ -17,38 +17,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import PolicyError, UnavailableError
+from ..errors import UnavailableError
 from ..paths import cache_folder, include_folder, resource_root
-from ..policy.bpf import find_bpf_compiler
+from ..policy.bpf import Toolchain
 from ..waiting import announced
-from .guest_image import locked
+from .guest_image import fetch_guest_parts, locked
+from .guest_vmlinux import unpacked
 
-#: -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
-BPF_OPTIONS = ("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-ffreestanding", "-O2", "-g", "-Wall")
-#: Name of a policy's folder in what is made of it.
-POLICY_LINK = "policy-folder"
 INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")
-
-
-def compile_for_bpf(source: Path, *, defines: tuple[str, ...] = ()) -> bytes:
-    """Compile one policy for Linux."""
-    compiler = find_bpf_compiler()
-    folder = os.path.abspath(source.parent)
-    with tempfile.TemporaryDirectory(prefix="schedlab-bpf-") as name:
-        # The object has the names of the files in it, and its length is time in the guest:
-        # under their real names a run was another one in another folder.
-        place = Path(name)
-        (place / POLICY_LINK).symlink_to(folder)
-        (place / "include").symlink_to(include_folder())
-        done = subprocess.run(
-            [compiler, *BPF_OPTIONS, *(f"-D{define}" for define in defines), "-fdebug-compilation-dir=.",
-             "-Iinclude", "-c", f"{POLICY_LINK}/{source.name}", "-o", "policy.bpf.o"],
-            cwd=place, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            said = done.stderr.strip().replace(f"{POLICY_LINK}/", f"{folder}/")
-            raise PolicyError(f"{source} does not compile for Linux:\n{said}")
-        return (place / "policy.bpf.o").read_bytes()
 
 
 #: Folders and files, below hosts/linux or the root, that each program is made of.
@@ -56,6 +32,7 @@ _PROGRAMS = {
     "guest": (
         "hosts/linux/guest/*.c",
         "hosts/linux/load/frame.c",
+        "hosts/linux/load/launch.c",
         "hosts/linux/load/lines.c",
         "hosts/linux/load/policy.c",
         "hosts/linux/tasks/*.c",
@@ -65,6 +42,7 @@ _PROGRAMS = {
         "player/work.c",
     ),
     "load": ("hosts/linux/load/*.c",),
+    "object": ("hosts/linux/object/*.c",),
 }
 _HEADERS = ("hosts/linux/*/*.h", "player/*.h", "include/*/*.h")
 
@@ -89,6 +67,23 @@ def build_program(name: str, libbpf: Path) -> Path:
             ):
                 _compile_program(compiler, sources, libbpf, target)
     return target
+
+
+def toolchain(kernel: Path | None = None) -> Toolchain:
+    """Find or make what published schedulers are compiled with for a kernel; None: Debian's."""
+    parts = fetch_guest_parts(kernel=kernel)
+    tool, image = build_program("object", parts.libbpf), unpacked(parts.kernel)
+    folder = cache_folder("guest") / f"types-{image.name}"
+    with locked(folder.parent / "types-lock"):
+        if not folder.exists():
+            done = subprocess.run([tool, "types", image], capture_output=True, check=False)
+            if done.returncode:
+                raise UnavailableError(done.stderr.decode(errors="replace").strip())
+            with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+                (Path(made) / "types").mkdir()
+                (Path(made) / "types" / "vmlinux.h").write_bytes(done.stdout)
+                os.replace(f"{made}/types", folder)
+    return Toolchain((folder, parts.libbpf / "usr" / "include"), tool)
 
 
 def _compile_program(compiler: Sequence[str], sources: Sequence[Path], libbpf: Path, target: Path) -> None:

@@ -18,18 +18,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SchedlabError
-from ..policy.bpf import is_object
 from ..program.file import read_program
 from ..records.file import write_records
 from ..records.ftrace import printed_lines, trace_records
 from .guest import LEAD_MS, LEAD_MS_LONG, GuestTask, guest_system, job_files, read_answers, unavailable_reason
 from .guest_boot import CPUS_MAX, QEMU, GuestRunner
-from .guest_build import compile_for_bpf
 from .guest_frames import Answer
 from .host import Job, Outcome
 from .kernel_boot import qemu_version
@@ -110,10 +107,9 @@ class GuestSession:
         if problem:
             return Outcome(error=problem, error_kind="usage")
         program = job.program.read_bytes()
-        path = job.policy.policy.path
         task = GuestTask(
             job.label,
-            _compiled(path, path.stat().st_mtime_ns),
+            job.policy.shared_object.read_bytes(),
             knobs=settings_of(job),
             program=program,
             device=device_of(job),
@@ -129,12 +125,6 @@ class GuestSession:
         if said.has_timed_out:
             return timed_out(self.timeout_seconds)
         return _outcome(job, answer, read_program(program))
-
-
-@lru_cache(maxsize=64)
-def _compiled(path: Path, _mtime_ns: int) -> bytes:
-    """A policy for Linux; several runs share one."""
-    return path.read_bytes() if is_object(path) else compile_for_bpf(path)
 
 
 def _refusal(job: Job) -> str | None:

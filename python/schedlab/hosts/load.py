@@ -22,8 +22,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import HostError, UnavailableError
+from ..policy.bpf import compile_object
 from ..policy.build import BuiltPolicy
-from .guest_build import build_program, compile_for_bpf
+from .guest_build import build_program, toolchain
 from .guest_frames import Answer
 from .guest_image import fetch_libbpf
 
@@ -113,7 +114,9 @@ class LoadedPolicy:
         self._folder = tempfile.TemporaryDirectory(prefix="schedlab-load-")
         try:
             object_file = Path(self._folder.name) / "policy.bpf.o"
-            object_file.write_bytes(compile_for_bpf(Path(built.policy.path)))
+            policy = built.policy
+            made = compile_object(policy.path, policy.content_hash, toolchain=toolchain)
+            object_file.write_bytes(made.read_bytes())
             self._process = self._start(loader, object_file, built, is_partial, every_ms)
         except BaseException:
             self._folder.cleanup()

@@ -16,11 +16,11 @@ from typing import Any
 
 from ..errors import HostError
 from ..paths import cache_folder
-from ..policy.bpf import is_object
+from ..policy.bpf import compile_object
 from ..policy.find import load_policy
 from .guest import GuestTask, guest_system, job_files, read_answers
 from .guest_boot import GuestRunner
-from .guest_build import compile_for_bpf
+from .guest_build import toolchain
 from .guest_frames import Answer
 
 #: How long a policy has the CPUs, in milliseconds: it need only be taken.
@@ -56,7 +56,7 @@ def verify_policies(names: Sequence[str]) -> list[dict[str, Any]]:
     """
     policies = [load_policy(name) for name in names]
     objects = [
-        policy.path.read_bytes() if is_object(policy.path) else compile_for_bpf(policy.path)
+        compile_object(policy.path, policy.content_hash, toolchain=toolchain).read_bytes()
         for policy in policies
     ]
     system, parts = guest_system()

@@ -8,7 +8,7 @@ is asked once for each content of a file, which a note in the cache remembers.
 Invariant: a refusal is an error of clang's on a line of the policy. Its warnings, its own
 crash and its absence refuse nothing. BPF is taken as Linux 6.12 has it, the first with
 sched_ext (-mcpu=v4), though what schedlab loads is made for older ones as well.
-Read next: build.py, which asks; hosts/guest_build.py, which compiles for Linux.
+Read next: build.py, which asks; hosts/guest.py, which loads the objects.
 """
 
 from __future__ import annotations
@@ -19,15 +19,28 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError
+from .find import hash_content, policy_name
+from .launch_file import launch_file, with_map_sizes
+from .published import FLAGS_FOR_LINUX, Published, published
 
 BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
 #: Of the compiler's options, those that decide what it accepts.
 _OPINION = ("-target", "bpf", "-mcpu=v4", "-std=gnu11", "-ffreestanding", "-O2", "-g", "-w")
+#: What is loaded. -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
+_FOR_LINUX = ("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-ffreestanding", "-O2", "-g", "-Wall")
+#: Name of a policy's folder in what is made of it.
+POLICY_LINK = "policy-folder"
+#: An array that a user half gives one entry per CPU, and its form with as many as there can be: libbpf 1.4
+#: loses the operations when it resizes one.
+_SIZED_BY_CPUS, _ENTRIES = re.compile(r"\bRESIZABLE_ARRAY\((\w+), (\w+)\)"), r'\2[1024] SEC(".\1.\2")'
 SECONDS_MAX = 60
 ERRORS_MAX = 10
 #: Of what another target has made; "fatal error" and "error" alike.
@@ -65,11 +78,12 @@ def _knows_bpf(compiler: str, _mtime_ns: int) -> bool:
     return _run([compiler, *_OPINION, "-x", "c", "-c", "/dev/null", "-o", "/dev/null"]) == ""
 
 
-def _run(command: list[str]) -> str | None:
+def _run(command: list[str], *, folder: str | None = None) -> str | None:
     """What it wrote, empty where it succeeded; None where it could not be asked."""
     try:
         done = subprocess.run(
             command,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -88,35 +102,99 @@ def is_object(path: Path) -> bool:
     return path.name.endswith(".bpf.o")
 
 
-def compile_object(path: Path, content_hash: str) -> Path:
-    """Compile a policy for BPF, or find the result in the cache: to read its variables."""
-    compiler = find_bpf_compiler()
-    key = "\0".join([content_hash, compiler, str(os.stat(compiler).st_mtime_ns), *_OPINION])
-    folder = paths.cache_folder("policies")
-    result = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.bpf.o"
+@dataclass(frozen=True)
+class Toolchain:
+    """What a published scheduler needs to be compiled for a kernel.
+
+    Attributes
+    ----------
+    includes : tuple of pathlib.Path
+        Folders with the kernel's types (vmlinux.h) and libbpf's headers, called by their versions.
+    linker : pathlib.Path
+        hosts/linux/object.
+    """
+
+    includes: tuple[Path, ...]
+    linker: Path
+
+
+def compile_object(
+    path: Path, content_hash: str | None = None, *, toolchain: Callable[[], Toolchain] | None = None
+) -> Path:
+    """Compile a policy for Linux, or find the result in the cache; a published one where there are tools."""
+    if is_object(path):
+        return path
+    found = published(path)
+    tools = toolchain() if toolchain and found.is_published else None
+    versions = map(str, tools.includes) if tools else ()
+    result = _kept([content_hash or hash_content(path), path.name, *_FOR_LINUX, *versions], ".bpf.o")
     if result.is_file():
         return result
-    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch:
-        made = Path(scratch) / "policy.o"
-        said = _run(
-            [compiler, *_OPINION, "-I", str(paths.include_folder()), "-c", str(path), "-o", str(made)]
-        )
+    with tempfile.TemporaryDirectory(prefix="build-", dir=result.parent) as scratch:
+        said = _make_published(path, found, tools, scratch) if tools else _make_own(path, scratch)
         if said != "":
             raise PolicyError(f"{path} does not compile for Linux:\n{said or 'clang could not be asked'}")
-        os.replace(made, result)
+        os.replace(f"{scratch}/policy.bpf.o", result)
     return result
+
+
+def _make_own(path: Path, scratch: str) -> str | None:
+    """Compile one file with the headers of this project."""
+    folder = os.path.abspath(path.parent)
+    # The object has the names of the files in it, and its length is time in the guest:
+    # under their real names a run was another one in another folder.
+    (Path(scratch) / POLICY_LINK).symlink_to(folder)
+    (Path(scratch) / "include").symlink_to(paths.include_folder())
+    said = _run(
+        [find_bpf_compiler(), *_FOR_LINUX, "-fdebug-compilation-dir=.", "-Iinclude", "-c",
+         f"{POLICY_LINK}/{path.name}", "-o", "policy.bpf.o"], folder=scratch,
+    )  # fmt: skip
+    return said and said.strip().replace(f"{POLICY_LINK}/", f"{folder}/")
+
+
+def _make_published(path: Path, found: Published, tools: Toolchain, scratch: str) -> str | None:
+    """Compile all files of a scheduler with its own headers, and the kernel's types."""
+    path = path.absolute()
+    text = path.read_text("utf-8", errors="replace")
+    text = _SIZED_BY_CPUS.sub(_ENTRIES, with_map_sizes(launch_file(policy_name(path), path), text))
+    main = Path(scratch) / path.name
+    main.write_text(f'#line 1 "{path}"\n{text}')
+    for name, target in found.links.items():
+        (Path(scratch) / name).symlink_to(target)
+    folders = [*found.includes, *(folder / "bpf-compat" for folder in found.includes), *tools.includes]
+    flags = [
+        *_FOR_LINUX,
+        *FLAGS_FOR_LINUX,
+        f"-iquote{path.parent}",
+        *(f"-I{folder}" for folder in folders),
+        "-I.",
+    ]
+    compiler = find_bpf_compiler()
+    sources = [str(main), *map(str, found.sources)]
+    objects = [f"{number}.o" for number in range(len(sources))]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        errors = pool.map(
+            lambda source, made: _run([compiler, *flags, "-c", source, "-o", made], folder=scratch),
+            sources,
+            objects,
+        )
+    said = next((error for error in errors if error != ""), "")
+    return said or _run([str(tools.linker), "link", "policy.bpf.o", *objects], folder=scratch)
+
+
+def _kept(content: Sequence[str], suffix: str) -> Path:
+    """Place in the cache of what clang makes, or says, of some content."""
+    compiler = find_bpf_compiler()
+    key = "\0".join([*content, compiler, str(os.stat(compiler).st_mtime_ns)])
+    return paths.cache_folder("policies") / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}{suffix}"
 
 
 def check_for_linux(path: Path, content_hash: str) -> None:
     """Have clang compile a policy for BPF, unless it has done so before."""
-    compiler = next(filter(None, map(shutil.which, BPF_COMPILERS)), None)
-    if compiler is None:
-        return
-    key = "\0".join([content_hash, compiler, str(os.stat(compiler).st_mtime_ns), *_OPINION])
-    note = paths.cache_folder("policies") / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.linux"
-    if note.exists():
-        return
     try:
+        note = _kept([content_hash, *_OPINION], ".linux")
+        if note.exists():
+            return
         compiler = second_opinion_compiler()
     except UnavailableError:
         return

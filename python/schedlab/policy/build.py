@@ -18,7 +18,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Any
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
 from ..waiting import announced
-from .bpf import check_for_linux, compile_object, find_bpf_compiler, is_object
+from .bpf import Toolchain, check_for_linux, compile_object, find_bpf_compiler, is_object
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Knob, Policy, policy_hash
@@ -101,7 +101,11 @@ ENGINES = ("native", "wasm", "bpf")
 
 
 def build_policy(
-    policy: Policy, values: Mapping[str, int] | None = None, *, engine: str = "native"
+    policy: Policy,
+    values: Mapping[str, int] | None = None,
+    *,
+    engine: str = "native",
+    toolchain: Callable[[], Toolchain] | None = None,
 ) -> BuiltPolicy:
     """Compile a policy, or find it in the cache, and settle its knobs."""
     if engine == "wasm":
@@ -111,7 +115,7 @@ def build_policy(
         shared_object = compile_wasm(policy)
         symbols = read_module(shared_object).objects()
     elif engine == "bpf":
-        shared_object = _object_for_linux(policy)
+        shared_object = _object_for_linux(policy, toolchain)
         symbols = ElfFile(shared_object).objects()
     else:
         shared_object = compile_policy(policy)
@@ -143,13 +147,14 @@ def build_policy(
     return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, launch | settled), launch)
 
 
-def _object_for_linux(policy: Policy) -> Path:
+def _object_for_linux(policy: Policy, toolchain: Callable[[], Toolchain] | None) -> Path:
     """An object that Linux alone has to take: nothing else is said of the policy but what clang says."""
-    if is_object(policy.path):
-        return policy.path
-    if came_compiled(policy) is None:
+    code = launch_code(policy.name, policy.path)
+    if code:
+        raise PolicyError(f"{policy.path}: no kernel runs its user half, {code}; use --host sim or uthreads")
+    if not is_object(policy.path) and came_compiled(policy) is None:
         check_callbacks(policy.path, policy.path.read_text("utf-8", errors="replace"))
-    return compile_object(policy.path, policy.content_hash)
+    return compile_object(policy.path, policy.content_hash, toolchain=toolchain)
 
 
 def _launch_values(policy: Policy, symbols: Mapping[str, bytes]) -> dict[str, int | str]:

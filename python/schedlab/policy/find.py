@@ -208,7 +208,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
         work_conserving=conserving,
         work_conserving_reason=reason,
         source_text=source,
-        content_hash=_content_hash(path),
+        content_hash=hash_content(path),
         starvation_free=starvation_free,
     )
 
@@ -359,7 +359,7 @@ def own_files(path: Path) -> tuple[Path, dict[str, bytes]]:
     return folder, {str(file.relative_to(folder)): file.read_bytes() for file in own}
 
 
-def _content_hash(path: Path) -> str:
+def hash_content(path: Path) -> str:
     """Hash a source and, transitively, the project's headers that it names."""
     contents = {
         name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in source_files(path).items()

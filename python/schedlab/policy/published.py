@@ -26,6 +26,8 @@ SUFFIX = ".bpf.c"
 #: For the compiler. Its warnings are its authors' to see. Linux keeps what is a kernel's pointer in a map
 #: where a value is copied over it: here it becomes what the rest of an uninitialised variable is, 0.
 FLAGS = ("-w", "-D__BPF__", "-ftrivial-auto-var-init=zero", "-include", "kernel.h")
+#: The same for Linux, whose 7.2 has no such flag.
+FLAGS_FOR_LINUX = ("-w", "-D__TARGET_ARCH_x86", "-DSCX_OPS_HAS_CGROUP_WEIGHT=0")
 
 
 @dataclass(frozen=True)

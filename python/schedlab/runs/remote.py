@@ -32,8 +32,9 @@ from typing import Any
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError, UsageError
-from ..hosts.choose import engine_of, unavailable_reason
-from ..policy.build import BuiltPolicy, build_policy, find_compiler
+from ..hosts.choose import build_for, unavailable_reason
+from ..model import Execution
+from ..policy.build import BuiltPolicy, find_compiler
 from ..policy.find import load_policy, own_files
 from .case import (
     Case,
@@ -289,7 +290,7 @@ def do_item(item: WorkItem) -> Answer:
         context = RunContext(
             plan=replace(item.plan, out=Path(scratch, "out")),
             host=host,
-            built={item.case.policy_name: _unpack(item.source, folder, engine_of(item.plan.execution))},
+            built={item.case.policy_name: _unpack(item.source, folder, item.plan.execution)},
             programs=Programs(Path(scratch, "programs")),
             environment=environment_of(host),
         )
@@ -316,7 +317,7 @@ def do_item(item: WorkItem) -> Answer:
     return Answer(run, files, time.monotonic() - started)
 
 
-def _unpack(source: Source, folder: Path, engine: str) -> BuiltPolicy:
+def _unpack(source: Source, folder: Path, execution: Execution) -> BuiltPolicy:
     """Compile a policy that has travelled."""
     write_files(source.files, folder)
     policy = load_policy(str(folder / source.main))
@@ -324,7 +325,7 @@ def _unpack(source: Source, folder: Path, engine: str) -> BuiltPolicy:
         raise UnavailableError(
             "a worker's include/scx/ differs from the one here; give all machines the same schedlab"
         )
-    return build_policy(policy, source.values, engine=engine)
+    return build_for(execution, policy, source.values)
 
 
 # ---- opening an executor ----------------------------------------------------

@@ -34,8 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PolicyError, SpecError, SpecFault, UsageError
-from ..hosts.choose import VIRTUAL, engine_of
-from ..policy.build import BuiltPolicy, build_policy, need_compiler
+from ..hosts.choose import VIRTUAL, build_for, engine_of
+from ..model import Execution
+from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
 from .case import (
@@ -166,9 +167,8 @@ def prepare(plan: Plan) -> Prepared:
         plan.settings, {name: policy for name, policy in policies.items() if policy is not None}
     )
     host = host_of(plan.execution)
-    engine = engine_of(plan.execution)
-    need_compiler((variant.policy for variant in variants.values()), engine)
-    built = classes | _build_all(variants, engine)
+    need_compiler((variant.policy for variant in variants.values()), engine_of(plan.execution))
+    built = classes | _build_all(variants, plan.execution)
     # A damaged policy fails in its place, between the others; so does a class of Linux.
     labels = iter(policies)
     names = [
@@ -320,12 +320,12 @@ def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
     return made
 
 
-def _build_all(variants: dict[str, Variant], engine: str) -> dict[str, BuiltPolicy | PolicyError]:
+def _build_all(variants: dict[str, Variant], execution: Execution) -> dict[str, BuiltPolicy | PolicyError]:
     """Compile all policies, several at once; a failure takes the policy's place."""
 
     def build(variant: Variant) -> BuiltPolicy | PolicyError:
         try:
-            return build_policy(variant.policy, variant.values, engine=engine)
+            return build_for(execution, variant.policy, variant.values)
         except PolicyError as error:
             return error
 
