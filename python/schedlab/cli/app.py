@@ -36,6 +36,7 @@ from .new import register as register_new
 from .options import with_options
 from .pictures import register as register_pictures
 from .playground import register as register_playground
+from .quiz import register as register_quiz
 from .record import register as register_record
 from .report import register as register_report
 from .report import show_page
@@ -380,6 +381,7 @@ register_verify(app)
 register_new(app)
 register_pictures(app)
 register_playground(app)
+register_quiz(app)
 register_record(app)
 register_report(app)
 if in_checkout() and importlib.util.find_spec("checkout"):

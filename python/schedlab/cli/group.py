@@ -22,6 +22,7 @@ GROUPS = {
         "report": "schedlab report out/mixed",
         "check": "schedlab check ./mine.bpf.c --budget 60s",
         "grade": "schedlab grade assignment.toml submissions/*.bpf.c --out out/grades",
+        "quiz": "schedlab quiz --questions 8 --format moodle --out quiz.xml",
         "gantt": "schedlab gantt out/mixed/mixed/rr/seed-1 --from 0ms --to 50ms",
         "playground": "schedlab playground mixed -p rr,mlfq --serve",
         "trace": "schedlab trace out/mixed/mixed/rr/seed-1 --format perfetto",
