@@ -41,6 +41,7 @@ from .record import register as register_record
 from .report import register as register_report
 from .report import show_page
 from .verify import register as register_verify
+from .whatif import register as register_whatif
 
 if TYPE_CHECKING:
     from ..runs.run import RunSet
@@ -384,6 +385,7 @@ register_playground(app)
 register_quiz(app)
 register_record(app)
 register_report(app)
+register_whatif(app)
 if in_checkout() and importlib.util.find_spec("checkout"):
     importlib.import_module("checkout.commands").register(app)
 

@@ -36,6 +36,8 @@ GROUPS = {
     "On Linux": {
         "record": "schedlab record --out out/build -- make -j4",
         "replay": "schedlab replay out/build -p eevdf,mlfq",
+        "whatif": "schedlab whatif out/build -p eevdf,mlfq,rr --cpus 2,4",
+        "recommend": "schedlab recommend out/build --metric wakeup_p99",
         "bench": "schedlab bench -p SCHED_OTHER,SCHED_FIFO:10 --runs 10 -- make -j4",
         "verify": "schedlab verify ./mine.bpf.c",
         "load": "sudo schedlab load mlfq --set quantum_ns=3ms --for 30s",

@@ -23,10 +23,10 @@ _KINDS: dict[str, Any] = {"int": int | None, "text": str | None, "texts": list[s
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command every option of a run; it gets those that were given, by their words in Python."""
+    """Give a command every option of a run that it has not itself; it gets those that were given, by their words."""
     given = inspect.signature(command, eval_str=True)
     mine = [each for each in given.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    options = [_parameter(option) for option in OPTIONS.values()]
+    options = [_parameter(option) for option in OPTIONS.values() if option.word not in given.parameters]
     early, late = ([each for each in mine if (each.name in _LATE) == is_late] for is_late in (False, True))
     parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in (*early, *options, *late)]
 

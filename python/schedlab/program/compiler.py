@@ -26,6 +26,7 @@ from ..workload.phases import ATTRIBUTES, Phase, walk
 from . import layout
 from .draws import draw_for_seed, name_key
 from .file import Program, StringTable, program_bytes, read_program
+from .vary import varied
 
 __all__ = ["Program", "compile_workload", "read_program"]
 
@@ -59,7 +60,7 @@ def compile_workload(workload: Workload, *, seed: int) -> Program:
     if not 0 <= seed < 2**64:
         raise UsageError(f"seed must be from 0 to 2**64 - 1 (got {seed})")
     if workload.program:
-        return read_program(workload.program)
+        return varied(read_program(workload.program), share=workload.vary_share, seed=seed)
     return _Compiler(workload, seed).program()
 
 

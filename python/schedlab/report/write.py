@@ -38,6 +38,7 @@ from .data import (
     time_charts,
     wakeup_rows,
 )
+from .what_if import what_if_section
 
 #: Said once, below the first of its kind.
 DOTS = "In these charts each dot is one run, the box holds the middle half, the diamond is the mean."
@@ -104,7 +105,7 @@ def write_report(
         bodies.append(_section(section, drawn, charts, f"w{number}", shown))
         if figures is not None:
             written += _save_figures(section, drawn, Path(figures))
-    text = _page(sections, bodies, lacking)
+    text = _page(sections, bodies, what_if_section(Path(folder)), lacking)
     try:
         Path(out).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -233,8 +234,13 @@ def _figure(drawing: Drawing, key: str) -> str:
     return figure(svg, key=key, title=drawing.title, text=drawing.text, is_wide=drawing.is_wide)
 
 
-def _page(sections: Sequence[Section], bodies: Sequence[dict[str, Any]], lacking: str | None) -> str:
-    """The whole page."""
+def _page(
+    sections: Sequence[Section],
+    bodies: Sequence[dict[str, Any]],
+    asked: dict[str, Any] | None,
+    lacking: str | None,
+) -> str:
+    """The whole page; what `schedlab whatif` was asked stands before the numbers of all runs."""
     from .. import __version__
 
     folder = files("schedlab") / "report" / "page"
@@ -261,6 +267,7 @@ def _page(sections: Sequence[Section], bodies: Sequence[dict[str, Any]], lacking
         warnings=pieces.warnings(sections),
         disturbed=list(dict.fromkeys(filter(None, map(disturbed_text, recordings)))),
         notes=list(dict.fromkeys(note for s in sections for note in s.notes)),
+        asked=asked,
         sections=bodies,
         lacking=lacking,
     )

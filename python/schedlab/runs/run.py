@@ -54,7 +54,17 @@ from .plan import Plan, host_of, make_plan, wrong_seed
 from .remote import collect, send
 from .workers import Finished, do_runs, nr_workers_of
 
-__all__ = ["Plan", "Prepared", "RunSet", "finish", "folder_name", "make_plan", "prepare", "run_plan"]
+__all__ = [
+    "Plan",
+    "Prepared",
+    "RunSet",
+    "finish",
+    "folder_name",
+    "make_plan",
+    "prepare",
+    "run_plan",
+    "write_list",
+]
 
 
 @dataclass
@@ -201,7 +211,7 @@ def finish(prepared: Prepared, runs: list[dict[str, Any]], *, is_interrupted: bo
     result = RunSet(runs=runs, out=prepared.context.plan.out, is_interrupted=is_interrupted)
     result.comparisons = compare_runs(runs, baseline=prepared.context.plan.baseline)
     if prepared.context.plan.is_kept:
-        _write_list(result)
+        write_list(result)
     return result
 
 
@@ -397,7 +407,7 @@ def _shuffle_key(seed: int, position: int) -> bytes:
     return hashlib.sha256(f"{seed} {position}".encode()).digest()
 
 
-def _write_list(result: RunSet) -> None:
+def write_list(result: RunSet) -> None:
     """Write `runs.json`, or leave none: each run's own file says the same."""
     path = result.out / "runs.json"
     try:

@@ -212,6 +212,9 @@ class Workload:
     are_roots_woken : bool
         Whether tasks that none spawns were there before, asleep, as in a recording
         of Linux: in the simulator their arrival is a wake-up.
+    vary_share : float
+        Of a `program`: by how much of itself each burst and sleep may vary with
+        seeds above 1, 0 to below 1.
     """
 
     name: str
@@ -231,6 +234,7 @@ class Workload:
     expected: tuple[Expected, ...] = ()
     program: bytes = b""
     are_roots_woken: bool = False
+    vary_share: float = 0.0
 
     @property
     def nr_tasks(self) -> int:

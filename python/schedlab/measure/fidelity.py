@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""How far a replay may be trusted: what was recorded, beside a replay under what it was recorded under.
+
+A replay that cannot reproduce what happened has nothing to say about what would have happened. Each metric gets a
+grade by its error, and the replay as a whole that of the first metric asked for, by which alternatives are ranked.
+The ranking rests on varied replays too, so that the larger of the two errors counts.
+
+Invariant: the times of a disturbed recording are graded by no comparison, since a replay has the machine for itself.
+Read next: replay.py, which says what a replay cannot know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..metrics.dictionary import DICTIONARY
+from ..policy.find import load_policy, show_value
+from ..policy.linux_class import is_class
+from ..program import layout
+from ..report.by_task import disturbed_text, is_disturbed
+from ..stats.sentences import show_change
+
+GOOD, ROUGH, TOO_FAR = "good", "rough", "not to be trusted"
+#: Largest error of each grade, as a share of what was recorded.
+GRADES = ((0.10, GOOD), (0.30, ROUGH))
+#: Counts that differ by no more are equal: a switch at the beginning, one at the end.
+COUNT_SLACK = 2
+#: Shown of every recording, after the metrics asked for.
+_ALWAYS = ("makespan_ns", "turnaround_ns_mean", "response_ns_mean", "wait_ns_mean", "wakeup_ns_p50", "wakeup_ns_p99",
+           "switches_involuntary", "switches_voluntary", "migrations")  # fmt: skip
+#: Groups of tasks in the table, those that waited longest; a group that waited less than this share is left out.
+GROUPS_MAX, GROUP_SHARE_MIN = 8, 0.01
+#: The policy that stands for each of Linux's classes.
+_OF_CLASS = {"SCHED_OTHER": "eevdf", "SCHED_BATCH": "eevdf", "SCHED_IDLE": "eevdf", "SCHED_FIFO": "rt_fifo",
+             "SCHED_RR": "rt_rr"}  # fmt: skip
+#: Linux's slice of its fair class on one CPU; it grows with 1 + log2 of the CPUs, of which up to 8 count.
+_FAIR_SLICE_NS, _FAIR_CPUS_MAX = 700_000, 8
+
+
+@dataclass(frozen=True)
+class Under:
+    """What a recording was made under, in words of this project.
+
+    Attributes
+    ----------
+    policy : str
+        The policy that stands for it.
+    settings : tuple of str
+        Its knobs, as `--set` takes them.
+    options : dict
+        The machine's, by their words.
+    note : str
+        What it does not stand for, or empty.
+    """
+
+    policy: str
+    settings: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+def recorded_under(run: Mapping[str, Any], folder: Path | None = None) -> Under:
+    """Find the policy and the knobs that stand for what a run was made under."""
+    given = str(run.get("policy") or "Linux")
+    if run.get("host") == "linux" and (given == "Linux" or is_class(given)):
+        name = given.partition(":")[0]
+        policy = _OF_CLASS.get(name, "eevdf")
+        note = "" if name in _OF_CLASS else _mixed(run) if name == "Linux" else f"no policy stands for {name}"
+        return Under(policy, fair_slice(run) if policy == "eevdf" else (), note=note)
+    policy = given.partition(":")[0]
+    files = (run.get("source") or {}).get("files") or []
+    own = folder / files[0] if folder is not None and files else None
+    if own is not None and own.is_file():
+        policy = str(own)
+    known = load_policy(policy).knobs
+    values = {
+        name: show_value(known[name], value)
+        for name, value in (run.get("knobs") or {}).items()
+        if name in known
+    }
+    settings = tuple(f"{given.partition(':')[0]}.{name}={value}" for name, value in values.items())
+    machine = {word: run[word] for word in ("costs", "io", "topology") if run.get(word)}
+    return Under(policy, settings, machine)
+
+
+def fair_slice(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """The slice of the recorded machine's fair class: as it was read there, or by Linux's rule."""
+    slice_ns = (run.get("recording") or {}).get("slice_ns")
+    if not slice_ns:
+        cpus = int((run.get("environment") or {}).get("cpus") or run.get("cpus") or 1)
+        slice_ns = _FAIR_SLICE_NS * min(cpus, _FAIR_CPUS_MAX).bit_length()
+    return (f"eevdf.slice_ns={slice_ns // 1000}us",)
+
+
+def _mixed(run: Mapping[str, Any]) -> str:
+    """Say it where tasks of several classes were recorded, which no policy here has at once."""
+    tasks = run.get("tasks") or []
+    nr = sum(task.get("priority", layout.PRIORITY_FAIR) < layout.PRIORITY_FAIR for task in tasks)
+    return (
+        f"{nr} of {len(tasks)} recorded tasks were real-time ones, which eevdf takes as ordinary"
+        if nr
+        else ""
+    )
+
+
+def grade_of(recorded: float, replayed: float, *, is_count: bool) -> str:
+    """Grade one value.
+
+    Examples
+    --------
+    >>> grade_of(100, 109, is_count=False), grade_of(100, 75, is_count=False), grade_of(3, 5, is_count=True)
+    ('good', 'rough', 'good')
+    """
+    if recorded == replayed or (is_count and abs(recorded - replayed) <= COUNT_SLACK):
+        return GOOD
+    error = abs(replayed - recorded)
+    return next((grade for limit, grade in GRADES if recorded and error <= limit * recorded), TOO_FAR)
+
+
+def fidelity_of(
+    run: dict[str, Any],
+    folder: Path | None,
+    under: Under,
+    replayed: Mapping[str, Any],
+    varied: Sequence[Mapping[str, Any]],
+    waits: Mapping[str, tuple[int, int, int]],
+    asked: Sequence[str],
+    group_of: Callable[[str], str],
+) -> dict[str, Any]:
+    """Hold a replay, and those of varied lengths, against the recording: metrics, and what groups of tasks waited."""
+    found: dict[str, Any] = {
+        "recorded_under": run.get("policy"), "replayed_under": replayed["policy"], "knobs": list(under.settings),
+        "note": under.note, "disturbed": disturbed_text(run), "rows": [], "groups": [], "grade": TOO_FAR, "reason": "",
+    }  # fmt: skip
+    if is_disturbed(run):
+        found["reason"] = "other programs had the CPUs for too long while it was recorded"
+        return found
+    metrics = run.get("metrics") or {}
+    for name in dict.fromkeys((*asked, *_ALWAYS)):
+        before, after = metrics.get(name), replayed["metrics"].get(name)
+        if before is not None and after is not None:
+            is_count = DICTIONARY[name].unit == "1" and float(before).is_integer()
+            others = [run["metrics"][name] for run in varied if run["metrics"].get(name) is not None]
+            mean = sum(others) / len(others) if others else after
+            worst = max(after, mean, key=lambda value: abs(value - before))
+            found["rows"].append({
+                "metric": name, "recorded": before, "replayed": after, "varied": mean,
+                "ratio": worst / before if before else None, "grade": grade_of(before, worst, is_count=is_count),
+            })  # fmt: skip
+    grades = {row["metric"]: row for row in found["rows"]}
+    first = next((grades[name] for name in asked if name in grades), None)
+    if first is None:
+        found["reason"] = f"the recording has no {' and no '.join(asked)}"
+    else:
+        found["grade"], found["metric"] = first["grade"], first["metric"]
+        found["reason"] = "" if first["ratio"] is None else f"off by {show_change(first['ratio'])}"
+    found["groups"] = _groups(folder, waits, group_of)
+    return found
+
+
+def _groups(
+    folder: Path | None, waits: Mapping[str, tuple[int, int, int]], group_of: Callable[[str], str]
+) -> list[dict[str, Any]]:
+    """How long the tasks of each group waited, then and now."""
+    import polars as pl
+
+    path = folder / "tasks.parquet" if folder is not None else None
+    if path is None or not path.is_file():
+        return []
+    recorded: dict[str, list[int]] = {}
+    for name, wait_ns in pl.read_parquet(path, columns=["name", "wait_ns"]).iter_rows():
+        recorded.setdefault(group_of(str(name)), []).append(wait_ns)
+    total = sum(map(sum, recorded.values()))
+    found = []
+    for name, values in sorted(recorded.items(), key=lambda item: -sum(item[1]))[:GROUPS_MAX]:
+        after = waits.get(name, (0, 0, 0))[1]
+        before = sum(values)
+        if before >= GROUP_SHARE_MIN * total and before:
+            row = {
+                "group": name,
+                "tasks": len(values),
+                "recorded": before,
+                "replayed": after,
+                "ratio": after / before,
+            }
+            found.append(row | {"grade": grade_of(before, after, is_count=False)})
+    return found

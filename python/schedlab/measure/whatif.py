@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: MIT
+"""Rank policies, and machines with other numbers of CPUs, on a recording or a workload.
+
+        subject -> replay as recorded -> fidelity -> all alternatives, seed by seed -> ranking -> who pays
+
+An alternative is a policy with its knobs on a number of CPUs. The baseline is the policy that stands for what the
+recording was made under, on as many CPUs; every alternative is held against it, seed by seed. Seed 1 is the recording
+as it is; others vary its lengths (program/vary.py). DIR/whatif.json holds what was found, and the page shows it.
+
+Invariant: fidelity comes before the ranking; where it is not to be trusted, or nothing is better, nothing is advised.
+Read next: fidelity.py; report/what_if.py and show/whatif.py, which draw it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotFoundError, UsageError
+from ..hosts.choose import engine_of
+from ..metrics.dictionary import DICTIONARY, find_metric
+from ..model import CPUS_MAX
+from ..policy.build import build_policy
+from ..policy.find import list_policies, load_policy, show_value
+from ..runs.case import write_text
+from ..runs.compare import compare_runs
+from ..runs.plan import Plan
+from ..runs.run import RunSet, make_plan, run_plan, write_list
+from ..stats.decide import HEADLINE, are_apart, decide, entry
+from ..stats.inference import CONFIDENCE, compare_paired
+from ..workload.find import load_workload
+from ..workload.model import Workload
+from .fidelity import TOO_FAR, fair_slice, fidelity_of, recorded_under
+from .recording import import_trace
+from .replay import keep_recorded, load_recorded
+
+WHATIF_FILE = "whatif.json"
+#: By how much of itself each recorded burst and sleep varies with seeds above 1.
+VARY_SHARE = 0.03
+SEEDS = 10
+#: An improvement of the mean by less than this is told apart by enough seeds, and matters to no user.
+MATTERS_MIN = 0.02
+#: What stands for the scheduler that a machine has anyway: the baseline where nothing was recorded.
+LINUX_DEFAULT = "eevdf"
+METRICS = ("wakeup_ns_p99", "turnaround_ns_mean", "makespan_ns")
+_WORKLOAD_FILES = (".toml", ".csv", ".json")
+
+#: Of each run: group of tasks to how many they are, and what they waited in total and at most.
+Waits = dict[str, tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is asked about.
+
+    Attributes
+    ----------
+    workload : Workload
+        What runs; of a recording its replay.
+    run : dict
+        `run.json` of the recording; empty for a workload.
+    folder : pathlib.Path or None
+        The recording.
+    """
+
+    workload: Workload
+    run: dict[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A policy on a number of CPUs, and its good runs by seed."""
+
+    policy: str
+    cpus: int
+    runs: dict[int, dict[str, Any]]
+    waits: dict[int, Waits]
+    error: str | None = None
+
+
+def open_subject(name: str, out: Path) -> Subject:
+    """Find what a user names: the directory of a run, a trace, or a workload."""
+    path = Path(name)
+    if path.is_file() and path.suffix not in _WORKLOAD_FILES:
+        path = out / "recording"
+        run = import_trace(Path(name), path)
+        if run["status"] != "ok":
+            raise UsageError(f"{name}: cannot be replayed: {run['error']}")
+    elif not path.is_dir():
+        try:
+            return Subject(load_workload(name))
+        except NotFoundError as error:
+            raise NotFoundError(f"{name}: no directory of a run, no trace, no workload: {error}") from error
+    workload = replace(load_recorded(path), vary_share=VARY_SHARE)
+    file = path / "run.json"
+    run = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return Subject(workload, run, path)
+
+
+def read_metrics(names: Iterable[str]) -> list[str]:
+    """Look metrics up that alternatives can be ranked by, of whole runs."""
+    found = [find_metric(name) for name in names]
+    for metric in found:
+        if metric.level != "run" or metric.direction == "none":
+            raise UsageError(
+                f"--metric {metric.name}: no ranking by it: {metric.formula}; neither way is better"
+            )
+    return list(dict.fromkeys(metric.name for metric in found))
+
+
+def read_cpus(text: str, workload: Workload) -> list[int]:
+    """Read the numbers of CPUs to try, besides the subject's own, which is the first."""
+    own = max(workload.cpus, workload.cpus_min, 1)
+    found = [own]
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        number = int(part) if part.isascii() and part.isdecimal() else 0
+        if not max(1, workload.cpus_min) <= number <= CPUS_MAX:
+            raise UsageError(
+                f"--cpus {text}: '{part}' must be a number of CPUs from {max(1, workload.cpus_min)} to {CPUS_MAX}"
+            )
+        found.append(number)
+    return list(dict.fromkeys(found))
+
+
+def what_if(
+    subject: Subject,
+    policies: Sequence[str],
+    out: Path,
+    *,
+    metrics: Sequence[str] = METRICS,
+    cpus: str = "",
+    settings: Sequence[str] = (),
+    nr_seeds: int = SEEDS,
+    command_line: str = "",
+    on_start: Callable[[int], None] | None = None,
+    on_result: Callable[[dict[str, Any]], None] | None = None,
+    **options: Any,
+) -> tuple[dict[str, Any], RunSet]:
+    """Rank alternatives; returns what `whatif.json` has, and the runs."""
+    asked = read_metrics(metrics)
+    under = recorded_under(subject.run, subject.folder) if subject.run else None
+    names = list(policies) or sorted(list_policies(), key=lambda name: name != LINUX_DEFAULT)
+    if under is not None:
+        names = [under.policy, *(name for name in names if not _is_same(name, under.policy))]
+        # Linux's fair class has the recorded machine's slice, as baseline and as an alternative.
+        fair = fair_slice(subject.run) if "eevdf" in names and subject.run.get("host") == "linux" else ()
+        settings = _with_defaults(settings, under.settings or fair)
+        for word, values in under.options.items():
+            options.setdefault(word, values)
+    sizes = read_cpus(cpus, subject.workload)
+    workloads = [_on(subject.workload, nr, is_own=nr == sizes[0]) for nr in sizes]
+    plan = make_plan(
+        workloads, names, out, nr_seeds=nr_seeds, settings=settings, command_line=command_line, **options
+    )
+    runs, waits = _run_all(plan, on_start, on_result)
+    if subject.folder is not None:
+        keep_recorded(subject.folder, out, subject.workload)
+    alternatives = _alternatives(runs.runs, waits, nr_seeds)
+    baseline = alternatives[0]
+    found = {
+        "subject": subject.workload.name, "is_recording": subject.folder is not None, "cpus": sizes[0],
+        "metrics": asked, "seeds": nr_seeds, "vary_share": subject.workload.vary_share,
+        "baseline": baseline.policy, "confidence": CONFIDENCE, "fidelity": None, "ranking": [],
+        "failed": [{"policy": each.policy, "cpus": each.cpus, "error": each.error} for each in alternatives if each.error],
+        "warnings": _warnings(runs.comparisons, asked), "winner": None, "load": None, "advice": "",
+    }  # fmt: skip
+    if baseline.error:
+        found["advice"] = f"none: under {baseline.policy}, which all others are held against, runs failed"
+    else:
+        if under is not None:
+            exact, *varied = baseline.runs.values()
+            found["fidelity"] = fidelity_of(
+                subject.run, subject.folder, under, exact, varied, baseline.waits[1], asked, group_of
+            )
+        _rank(found, [each for each in alternatives if not each.error])
+        _advise(found, plan)
+    write_text(out / WHATIF_FILE, json.dumps(found, indent=1, allow_nan=False) + "\n")
+    return found, runs
+
+
+def _is_same(name: str, other: str) -> bool:
+    return name == other or Path(name).resolve() == Path(other).resolve()
+
+
+def _with_defaults(settings: Sequence[str], defaults: Sequence[str]) -> list[str]:
+    """Settings with the recording's own value of each knob first: the baseline is the first variant."""
+    mine = dict(text.partition("=")[::2] for text in settings)
+    for name, value in (text.partition("=")[::2] for text in defaults):
+        values = [each.strip() for each in mine.get(name, "").split(",") if each.strip()]
+        mine[name] = ",".join(dict.fromkeys([value, *values]))
+    return [f"{name}={value}" for name, value in mine.items()]
+
+
+def _on(workload: Workload, nr_cpus: int, *, is_own: bool) -> Workload:
+    """The same work on so many CPUs; a name of its own, since it is another directory."""
+    if is_own:
+        return workload
+    return replace(workload, name=f"{workload.name}-on-{nr_cpus}-cpus", cpus=nr_cpus)
+
+
+# ---- the runs ----------------------------------------------------------------
+
+
+def _run_all(
+    plan: Plan, on_start: Callable[[int], None] | None, on_result: Callable[[dict[str, Any]], None] | None
+) -> tuple[RunSet, dict[Any, Waits]]:
+    """Do the runs of seed 1, which are kept to be looked at, and those of the others, of which numbers are kept."""
+    waits: dict[Any, Waits] = {}
+
+    def keep(run: dict[str, Any], columns: dict[str, Any]) -> None:
+        waits[run["policy"], run["cpus"], run["seed"]] = waits_of(columns)
+
+    total = len(plan.policies) * len(plan.workloads) * plan.nr_seeds
+    if on_start:
+        on_start(total)
+    first = run_plan(replace(plan, nr_seeds=1), on_result=on_result, on_tasks=keep)
+    if plan.nr_seeds == 1 or first.is_interrupted:
+        return first, waits
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
+        others = replace(plan, first_seed=2, nr_seeds=plan.nr_seeds - 1, is_kept=False, out=Path(scratch))
+        rest = run_plan(others, on_result=on_result, on_tasks=keep)
+    for run in rest.runs:
+        run["directory"] = str(plan.out)
+    place = {key: i for i, key in enumerate(dict.fromkeys((r["workload"], r["policy"]) for r in first.runs))}
+    runs = sorted(first.runs + rest.runs, key=lambda r: (place[r["workload"], r["policy"]], r["seed"]))
+    result = RunSet(runs, compare_runs(runs), plan.out, rest.is_interrupted)
+    write_list(result)
+    return result, waits
+
+
+def group_of(name: str) -> str:
+    """Name of the group that a task belongs to: its own without numbers at the end.
+
+    Examples
+    --------
+    >>> group_of("worker-12"), group_of("kworker/u8:3"), group_of("cc1"), group_of("7")
+    ('worker', 'kworker/u', 'cc', '7')
+    """
+    return re.sub(r"[-_:#./]*\d+(?:[-_:#./]+\d+)*[A-Z]?$", "", name) or name
+
+
+def waits_of(columns: dict[str, Any]) -> Waits:
+    """How long the tasks of each group waited for a CPU."""
+    found: Waits = {}
+    waited, longest = columns["wait_ns"].tolist(), columns["wait_ns_max"].tolist()
+    for name, wait_ns, max_ns in zip(columns["name"], waited, longest, strict=True):
+        group = group_of(str(name))
+        nr, total_ns, most_ns = found.get(group, (0, 0, 0))
+        found[group] = nr + 1, total_ns + wait_ns, max(most_ns, max_ns)
+    return found
+
+
+def _alternatives(runs: list[dict[str, Any]], waits: dict[Any, Waits], nr_seeds: int) -> list[Alternative]:
+    """Runs by policy and CPUs, in the order of the plan: the baseline is the first."""
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for run in runs:
+        groups.setdefault((run["policy"], run["cpus"]), []).append(run)
+    found = []
+    for (policy, cpus), mine in groups.items():
+        bad = [run for run in mine if run["status"] != "ok"]
+        error = bad[0]["error"] if bad else None
+        if bad and bad[0]["error_kind"] != "compile":
+            error = f"{len(bad)} of {nr_seeds} runs failed, with seed {bad[0]['seed']}: {error}"
+        by_seed = {run["seed"]: run for run in mine if run["status"] == "ok"}
+        theirs = {seed: waits[policy, cpus, seed] for seed in by_seed if (policy, cpus, seed) in waits}
+        found.append(Alternative(policy, cpus, by_seed, theirs, error))
+    return found
+
+
+# ---- what they mean ------------------------------------------------------------
+
+
+def _rank(found: dict[str, Any], alternatives: Sequence[Alternative]) -> None:
+    """Order the alternatives by the first metric that all have; hold each against the baseline."""
+    baseline = alternatives[0]
+    has = {n: all(r["metrics"].get(n) is not None for a in alternatives for r in a.runs.values())
+           for n in found["metrics"]}  # fmt: skip
+    names = [name for name in found["metrics"] if has[name]]
+    found["not_measured"] = [name for name in found["metrics"] if not has[name]]
+    found["metrics"] = names
+    if not names:
+        return
+    values = {
+        id(a): np.array([[r["metrics"][n] for r in a.runs.values()] for n in names], float)
+        for a in alternatives
+    }
+    sign = 1 if DICTIONARY[names[0]].direction == "lower" else -1
+    order = sorted(alternatives, key=lambda a: (sign * values[id(a)][0].mean(), a is not baseline))
+    best = values[id(order[0])]
+    for each in order:
+        mine = values[id(each)]
+        to_best = compare_paired(best[:1], mine[:1], confidence=CONFIDENCE)[0].difference
+        found["ranking"].append({
+            "policy": each.policy, "cpus": each.cpus, "is_baseline": each is baseline,
+            # The interval of its difference to the first has 0 in it, or there is no interval.
+            "is_tied": each is not order[0] and not (to_best.low > 0 or to_best.high < 0),
+            "knobs": next(iter(each.runs.values()))["knobs"],
+            "metrics": _compared(values[id(baseline)], mine, names),
+            "groups": _groups(baseline.waits, each.waits),
+        })  # fmt: skip
+    decide(
+        (m for row in found["ranking"] if not row["is_baseline"] for m in row["metrics"].values()),
+        confidence=CONFIDENCE,
+    )
+
+
+def _compared(before: np.ndarray, after: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
+    """Each metric of an alternative against the baseline; all that were asked for are one family."""
+    paired = compare_paired(before, after, confidence=CONFIDENCE)
+    apart = are_apart(before, after)
+    return {
+        name: entry(each, family=HEADLINE, direction=DICTIONARY[name].direction, is_apart=bool(is_apart))
+        for name, each, is_apart in zip(names, paired, apart, strict=True)
+    }
+
+
+def _groups(before: dict[int, Waits], after: dict[int, Waits]) -> list[dict[str, Any]]:
+    """How long each group of tasks waits for a CPU, against the baseline; what changes most first."""
+    seeds = sorted(before.keys() & after.keys())
+    names = sorted({name for seed in seeds for name in before[seed].keys() & after[seed].keys()})
+    if not names:
+        return []
+    sides = [
+        np.array([[side[s].get(n, (0, 0, 0))[1] for s in seeds] for n in names], float)
+        for side in (before, after)
+    ]
+    found = []
+    for name, each in zip(names, compare_paired(*sides, confidence=CONFIDENCE), strict=True):
+        longest = [max(side[s].get(name, (0, 0, 0))[2] for s in seeds) for side in (before, after)]
+        one = entry(each, family=HEADLINE, direction="lower")
+        found.append(
+            {"group": name, "tasks": after[seeds[0]].get(name, (0, 0, 0))[0]}
+            | {key: one[key] for key in ("mean_a", "mean_b", "difference", "low", "high", "ratio")}
+            | {"longest_a": longest[0], "longest_b": longest[1]}
+        )
+    return sorted(found, key=lambda group: -abs(group["difference"]))
+
+
+def _warnings(comparisons: Sequence[dict[str, Any]], asked: Sequence[str]) -> list[str]:
+    """Where a metric is not of the same tasks on both sides."""
+    grave = (w for each in comparisons for w in each["warnings"] if w["kind"] == "survivors")
+    return list(dict.fromkeys(f"{w['policy']}: {w['text']}" for w in grave if {*asked} & {*w["metrics"]}))
+
+
+def _advise(found: dict[str, Any], plan: Plan) -> None:
+    """Name the best policy for this machine, if one is better, and how to load it; or why none is named."""
+    if not found["ranking"]:
+        found["advice"] = f"no ranking: no run has {', '.join(found['not_measured'])}; give another --metric"
+        return
+    first, base = found["metrics"][0], found["baseline"]
+    here = [row for row in found["ranking"] if row["cpus"] == found["cpus"]]
+    best = here[0]
+    found["winner"] = best["policy"]
+    fidelity = found["fidelity"]
+    if best["is_baseline"]:
+        found["advice"] = f"keep {base}: no other policy has a better {first}"
+    elif abs((best["metrics"][first]["ratio"] or 0) - 1) < MATTERS_MIN:
+        found["advice"] = (
+            f"keep {base}: {best['policy']} has the best {first}, by less than {MATTERS_MIN:.0%}"
+        )
+    elif best["metrics"][first]["better"] != "b":
+        found["advice"] = (
+            f"keep {base}: {best['policy']} has the best {first}, but these {found['seeds']} seeds do not tell the two apart"
+        )
+    elif fidelity and fidelity["grade"] == TOO_FAR:
+        found["advice"] = (
+            f"none: {best['policy']} ranks first, but the replay's {first} is not to be trusted: {fidelity['reason']}"
+        )
+    else:
+        found["load"] = _load_command(best, plan)
+        found["advice"] = f"{best['policy']}: try it, and measure {first} again"
+
+
+def _load_command(row: dict[str, Any], plan: Plan) -> str:
+    """The command that loads a policy with its knobs into a machine's own kernel."""
+    label = row["policy"].partition(":")[0]
+    given = next((n for n in plan.policies if load_policy(n).name == label), label)
+    policy = load_policy(given)
+    defaults = build_policy(policy, {}, engine=engine_of(plan.execution)).values
+    words = ["sudo", "schedlab", "load", given]
+    for name, value in row["knobs"].items():
+        if name in policy.knobs and value != defaults[name]:
+            words += ["--set", f"{name}={show_value(policy.knobs[name], value)}".replace(" ", "")]
+    return shlex.join(words)

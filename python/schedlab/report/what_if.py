@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""What `schedlab whatif` found, as the first section of its page: fidelity, ranking, who pays.
+
+`whatif.json` beside `runs.json` has it; where there is none, the page has no such section.
+
+Read next: measure/whatif.py, which writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..html import Cell, Table
+from ..stats.sentences import label, show_change, show_number, show_time, signed
+
+WHATIF_FILE = "whatif.json"
+GROUPS_SHOWN = 8
+_GRADE_STYLE = {"good": "good", "rough": "warning"}
+
+
+def read_what_if(folder: Path) -> dict[str, Any] | None:
+    """Read what was found; None where nothing was asked."""
+    path = folder / WHATIF_FILE
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"{path}: damaged ({error}); ask again to replace it") from error
+
+
+def change_text(name: str, entry: dict[str, Any]) -> str:
+    """A change with its interval: `-42 % (-45 .. -40 %)`; as a difference where a ratio has no sense."""
+    if entry["ratio"] is None:
+        middle, ends = (
+            signed(name, entry["difference"]),
+            [signed(name, entry[end]) for end in ("low", "high")],
+        )
+    else:
+        middle = show_change(entry["ratio"])
+        ends = [show_change(entry[end]) for end in ("ratio_low", "ratio_high")]
+    if "-" in ends or entry["difference"] == 0:
+        return middle
+    if all(end.endswith(" %") for end in ends):
+        ends[0] = ends[0].removesuffix(" %")
+    return f"{middle} ({' .. '.join(ends)})"
+
+
+def fidelity_sentence(found: dict[str, Any]) -> str:
+    """How far the replay may be trusted, in one sentence."""
+    fidelity = found["fidelity"]
+    if fidelity is None:
+        reason = (
+            "its replay failed"
+            if found["is_recording"]
+            else "nothing was recorded, the work is what its file says"
+        )
+        return f"not known: {reason}."
+    knobs = f" with {', '.join(fidelity['knobs'])}" if fidelity["knobs"] else ""
+    text = f"Recorded under {fidelity['recorded_under']}, replayed under {fidelity['replayed_under']}{knobs}"
+    what = f" for {fidelity['metric']}" if fidelity.get("metric") else ""
+    reason = f" ({fidelity['reason']})" if fidelity["reason"] else ""
+    note = f"; {fidelity['note']}" if fidelity["note"] else ""
+    return f"{text}: {fidelity['grade']}{what}{reason}{note}."
+
+
+def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table whose first column names its rows; what follows a comma in a cell stands below it."""
+    cells = [(first, [Cell(*text.partition(", ")[::2]) for text in rest]) for first, *rest in rows]
+    return Table(caption, caption, [(head, "") for head in heads], cells)
+
+
+def ratio_rows(rows: Sequence[dict[str, Any]], *, is_short: bool = False) -> list[list[str]]:
+    """Recorded and replayed values, the error and its grade: metrics, or what groups of tasks waited."""
+    found = []
+    for row in rows:
+        name = row.get("metric")
+        keys = ("recorded", "replayed", "varied") if name else ("recorded", "replayed")
+        values = [show_number(name, row[key]) if name else show_time(row[key]) for key in keys]
+        first = row["group"] if not name else name if is_short else label(name)
+        found.append([first, *values, show_change(row["ratio"]), row["grade"]])
+    return found
+
+
+def name_of(row: dict[str, Any], found: dict[str, Any]) -> str:
+    """An alternative by its policy, and its CPUs where they are others than the recording's."""
+    return row["policy"] if row["cpus"] == found["cpus"] else f"{row['policy']} on {cpus_text(row['cpus'])}"
+
+
+def best_other(found: dict[str, Any]) -> dict[str, Any] | None:
+    """The best alternative on the recording's CPUs besides the baseline."""
+    here = [row for row in found["ranking"] if row["cpus"] == found["cpus"] and not row["is_baseline"]]
+    return here[0] if here else None
+
+
+def ranking_rows(found: dict[str, Any]) -> list[list[str]]:
+    """Each alternative with its mean of each metric, and the change from the baseline with its interval."""
+    rows = []
+    for row in found["ranking"]:
+        cells = [name_of(row, found) + " =" * row["is_tied"]]
+        for metric, entry in row["metrics"].items():
+            mean = show_number(metric, entry["mean_b"])
+            unsure = "" if entry["better"] or entry["verdict"] == "no difference" else " ?"
+            cells.append(
+                f"{mean}, baseline" if row["is_baseline"] else f"{mean}, {change_text(metric, entry)}{unsure}"
+            )
+        rows.append(cells)
+    return rows
+
+
+def group_rows(row: dict[str, Any]) -> list[list[str]]:
+    """Groups of tasks by how much longer, or less long, they wait."""
+    return [
+        [g["group"], str(g["tasks"]), show_time(g["mean_a"]), show_time(g["mean_b"]), show_change(g["ratio"]),
+         f"{show_time(g['longest_a'])}, {show_time(g['longest_b'])}"]
+        for g in row["groups"][:GROUPS_SHOWN]
+        if g["mean_a"] or g["mean_b"]
+    ]  # fmt: skip
+
+
+GROUP_HEADS = ("group", "tasks", "baseline", "then", "change", "longest")
+
+
+def what_if_section(folder: Path) -> dict[str, Any] | None:
+    """What the page shows of a folder; None where nothing was asked."""
+    found = read_what_if(folder)
+    if found is None:
+        return None
+    fidelity = found["fidelity"] or {"rows": [], "groups": []}
+    metrics = [label(name) for name in found["metrics"]]
+    heads = ("recorded", "replayed", "error", "grade")
+    recorded = [
+        ("The recording, and its replay under what it was recorded under",
+         ("metric", "recorded", "replayed", "varied", "error", "grade"), ratio_rows(fidelity["rows"])),
+        ("Waited for a CPU, by group of tasks", ("group", *heads), ratio_rows(fidelity["groups"])),
+    ]  # fmt: skip
+    caption = (
+        f"Best first; mean of {found['seeds']} seeds, change from {found['baseline']} on {cpus_text(found['cpus'])} with "
+        f"its {found['confidence']:.0%} interval. = is not told apart from the first, ? not from the baseline."
+    )
+    return {
+        "subject": found["subject"],
+        "style": _GRADE_STYLE.get(fidelity["grade"], "bad") if found["fidelity"] else "warning",
+        "fidelity": fidelity_sentence(found),
+        "recorded": [_table(*each) for each in recorded if each[2]],
+        "ranking": _table(caption, ("policy", *metrics), ranking_rows(found)) if found["ranking"] else None,
+        "advice": found["advice"],
+        "load": found["load"],
+        "warnings": [*found["warnings"], *(f"left out: {each['policy']}: {each['error']}" for each in found["failed"])],
+        "who_pays": [
+            (name_of(row, found), row is best_other(found),
+             _table("Waited for a CPU: all tasks of a group; the longest single wait, at the baseline and then",
+                    GROUP_HEADS, rows))
+            for row in found["ranking"]
+            if not row["is_baseline"] and (rows := group_rows(row))
+        ],
+    }  # fmt: skip
+
+
+def cpus_text(number: int) -> str:
+    """A number of CPUs.
+
+    Examples
+    --------
+    >>> cpus_text(1), cpus_text(4)
+    ('1 CPU', '4 CPUs')
+    """
+    return f"{number} CPU{'s' * (number > 1)}"

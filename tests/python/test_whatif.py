@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""What if: the replay is held against the recording before anything is ranked or advised."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from schedlab.cli.app import app
+from schedlab.errors import NotFoundError, UsageError
+from schedlab.measure.fidelity import TOO_FAR, grade_of, recorded_under
+from schedlab.measure.whatif import open_subject, read_cpus, read_metrics, waits_of, what_if
+from schedlab.program import layout
+from schedlab.program.compiler import compile_workload
+from schedlab.runs.run import make_plan, run_plan
+from schedlab.workload.find import load_workload
+
+TRACE = Path(__file__).resolve().parent / "traces" / "trace-cmd.txt"
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def recording(simulator, tmp_path_factory):
+    """A run of `mixed` under `rr`, which stands for a recording: its replay is known to be exact."""
+    out = tmp_path_factory.mktemp("recorded")
+    run_plan(make_plan(["mixed"], ["rr"], out, settings=["rr.slice_ns=20ms"]))
+    return out / "mixed" / "rr" / "seed-1"
+
+
+@pytest.fixture
+def copy(recording, tmp_path):
+    """The recording, of which a test may change what it says."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for file in recording.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    program = next((recording.parents[1] / "programs").iterdir())
+    (folder / "programs").mkdir()
+    (folder / "programs" / program.name).write_bytes(program.read_bytes())
+    return folder
+
+
+def change(folder: Path, **metrics: float) -> None:
+    run = json.loads((folder / "run.json").read_text())
+    run["metrics"] |= metrics
+    (folder / "run.json").write_text(json.dumps(run))
+
+
+def ask(folder: Path, policies, out: Path, **more):
+    return what_if(open_subject(str(folder), out), policies, out, **{"nr_seeds": 3} | more)[0]
+
+
+# ---- the program varies with the seed --------------------------------------------
+
+
+def test_lengths_vary_within_their_share_and_seed_1_is_as_recorded(recording, tmp_path):
+    workload = open_subject(str(recording), tmp_path).workload
+    first, again, other, third = (compile_workload(workload, seed=seed) for seed in (1, 2, 2, 3))
+    assert first.data == workload.program
+    assert again.data == other.data != third.data, "a seed gives the same program each time"
+    verbs = [layout.VERB_NUMBER[name] for name in ("run", "sleep")]
+    is_length = np.isin(first.ops["verb"], verbs) & (first.ops["b"] < 1 << 59)
+    is_long = is_length & (first.ops["b"] > 1000)
+    ratio = again.ops["b"][is_long] / first.ops["b"][is_long]
+    assert 0.969 < ratio.min() < 0.98 and 1.02 < ratio.max() < 1.031
+    assert (again.ops["b"][~is_length] == first.ops["b"][~is_length]).all(), "all else is left alone"
+    assert compile_workload(replace(workload, vary_share=0.0), seed=2).data == workload.program
+
+
+# ---- fidelity --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recorded, replayed, is_count, grade", [
+    (100, 110, False, "good"), (100, 90, False, "good"), (100, 111, False, "rough"), (100, 130, False, "rough"),
+    (100, 131, False, TOO_FAR), (100, 0, False, TOO_FAR), (0, 5, False, TOO_FAR), (0, 0, False, "good"),
+    (0, 2, True, "good"), (0, 3, True, TOO_FAR),
+])  # fmt: skip
+def test_grades(recorded, replayed, is_count, grade):
+    assert grade_of(recorded, replayed, is_count=is_count) == grade
+
+
+@pytest.mark.parametrize("given, policy, settings", [
+    ("SCHED_OTHER", "eevdf", ("eevdf.slice_ns=2100us",)), ("SCHED_BATCH", "eevdf", ("eevdf.slice_ns=2100us",)),
+    ("SCHED_FIFO:10", "rt_fifo", ()), ("SCHED_RR:10", "rt_rr", ()), ("Linux", "eevdf", ("eevdf.slice_ns=2100us",)),
+])  # fmt: skip
+def test_a_class_of_linux_is_replayed_under_the_policy_that_stands_for_it(given, policy, settings):
+    under = recorded_under({"host": "linux", "policy": given, "environment": {"cpus": 4}})
+    assert (under.policy, under.settings, under.note) == (policy, settings, "")
+
+
+def test_what_no_policy_stands_for_is_said():
+    run = {"host": "linux", "policy": "SCHED_DEADLINE:1ms/2ms/2ms", "cpus": 1}
+    assert recorded_under(run).note == "no policy stands for SCHED_DEADLINE"
+    run = {"host": "linux", "policy": "Linux", "cpus": 1, "tasks": [{"priority": 120}, {"priority": 89}]}
+    assert recorded_under(run).note.startswith("1 of 2 recorded tasks were real-time")
+
+
+def test_a_replay_under_its_own_policy_is_exact_and_its_knobs_are_kept(recording, tmp_path):
+    found = ask(recording, ["fifo"], tmp_path)
+    fidelity = found["fidelity"]
+    assert "rr.slice_ns=20ms" in fidelity["knobs"]
+    assert [row["metric"] for row in fidelity["rows"]][:2] == ["wakeup_ns_p99", "turnaround_ns_mean"]
+    assert all(row["recorded"] == row["replayed"] for row in fidelity["rows"])
+    assert {row["grade"] for row in fidelity["groups"]} == {"good"}
+    assert fidelity["grade"] == "good" and found["baseline"] == "rr"
+
+
+def test_where_the_replay_is_not_what_was_recorded_nothing_is_advised(copy, tmp_path):
+    """The same question, the same ranking; but the recording says something else."""
+    good = ask(copy, ["rr", "mlfq"], tmp_path / "a", metrics=["response_mean"])
+    assert good["load"] == "sudo schedlab load mlfq" and good["winner"] == "mlfq", good["advice"]
+    recorded = next(
+        row["recorded"] for row in good["fidelity"]["rows"] if row["metric"] == "response_ns_mean"
+    )
+    change(copy, response_ns_mean=recorded * 2)
+    bad = ask(copy, ["rr", "mlfq"], tmp_path / "b", metrics=["response_mean"])
+    assert [row["policy"] for row in bad["ranking"]] == [row["policy"] for row in good["ranking"]]
+    assert bad["fidelity"]["grade"] == TOO_FAR and bad["load"] is None
+    assert "not to be trusted" in bad["advice"] and "off by -5" in bad["advice"]
+
+
+def test_a_disturbed_recording_is_held_against_nothing(copy, tmp_path):
+    run = json.loads((copy / "run.json").read_text())
+    run["recording"] = {"disturbance": {"others_ns": 9 * MS, "lost_ns": 5 * MS, "steal_ns": 0, "share": 0.4}}
+    (copy / "run.json").write_text(json.dumps(run))
+    found = ask(copy, ["mlfq"], tmp_path, metrics=["response_mean"])
+    assert found["fidelity"]["rows"] == [] and found["fidelity"]["grade"] == TOO_FAR
+    assert found["load"] is None and "other programs" in found["advice"]
+
+
+# ---- the ranking ------------------------------------------------------------------
+
+
+def test_the_ranking_is_that_of_the_runs(recording, tmp_path):
+    """Means and order are those of `schedlab run` on the same programs; the baseline is one of the rows."""
+    found = ask(recording, ["fifo", "mlfq", "cfs"], tmp_path, metrics=["response_mean", "makespan"])
+    runs = json.loads((tmp_path / "runs.json").read_text())["runs"]
+    assert len(runs) == 4 * 3
+    means = {
+        name: np.mean([run["metrics"]["response_ns_mean"] for run in runs if run["policy"] == name])
+        for name in ("rr", "fifo", "mlfq", "cfs")
+    }
+    order = [row["policy"] for row in found["ranking"]]
+    assert order == sorted(means, key=means.get)
+    for row in found["ranking"]:
+        entry = row["metrics"]["response_ns_mean"]
+        assert entry["mean_b"] == pytest.approx(means[row["policy"]])
+        assert entry["ratio"] == pytest.approx(means[row["policy"]] / means["rr"])
+        assert row["is_baseline"] == (row["policy"] == "rr")
+    assert list((tmp_path / "mixed-replayed").glob("*/seed-*")), (
+        "the first seed's runs are there to be looked at"
+    )
+    assert not list((tmp_path / "mixed-replayed").glob("*/seed-2"))
+
+
+def test_fewer_cpus_are_alternatives_too(simulator, tmp_path):
+    found = ask("classics/requests", ["fifo", "rr"], tmp_path, cpus="1", metrics=["turnaround_mean"])
+    own = load_workload("classics/requests").cpus
+    assert own > 1 and found["cpus"] == own
+    rows = {(row["policy"], row["cpus"]): row["metrics"]["turnaround_ns_mean"] for row in found["ranking"]}
+    assert set(rows) == {(policy, cpus) for policy in ("fifo", "rr") for cpus in (own, 1)}
+    assert rows["fifo", 1]["ratio"] > 1 and rows["fifo", own]["ratio"] == 1
+    assert found["winner"] in ("fifo", "rr") and found["ranking"][0]["cpus"] == own
+
+
+def test_who_pays_is_who_waits_longer(recording, tmp_path):
+    found = ask(recording, ["mlfq"], tmp_path, metrics=["response_mean"])
+    row = next(row for row in found["ranking"] if row["policy"] == "mlfq")
+    change_of = {group["group"]: group["ratio"] for group in row["groups"]}
+    assert change_of["hog-large"] > 1 > change_of["job"], "mlfq puts tasks that run long behind the others"
+
+
+def test_a_policy_that_fails_is_left_out_by_name(recording, tmp_path):
+    bad = tmp_path / "bad.bpf.c"
+    bad.write_text("/* SPDX-License-Identifier: MIT */\n/*\n * bad.bpf.c - does not compile.\n */\nint x(;\n")
+    found = ask(recording, [str(bad), "fifo"], tmp_path / "out", metrics=["response_mean"])
+    assert [each["policy"] for each in found["failed"]] == ["bad"]
+    assert {row["policy"] for row in found["ranking"]} == {"rr", "fifo"}
+
+
+def test_waits_are_summed_by_group():
+    columns = {
+        "name": ["web-1", "web-2", "db"],
+        "wait_ns": np.array([5, 7, 1]),
+        "wait_ns_max": np.array([3, 6, 1]),
+    }
+    assert waits_of(columns) == {"web": (2, 12, 6), "db": (1, 1, 1)}
+
+
+# ---- bad input --------------------------------------------------------------------
+
+
+def test_wrong_words_are_refused_with_the_remedy(recording, tmp_path):
+    with pytest.raises(NotFoundError, match="unknown metric 'wakeup_p98' .did you mean 'wakeup_ns_p99'"):
+        read_metrics(["wakeup_p98"])
+    with pytest.raises(UsageError, match="--metric switches_voluntary: no ranking by it"):
+        read_metrics(["switches_voluntary"])
+    for text in ("0", "x", "2000", "-1"):
+        with pytest.raises(
+            UsageError, match=f"--cpus {text}: '{text}' must be a number of CPUs from 1 to 1024"
+        ):
+            read_cpus(text, load_workload("mixed"))
+    with pytest.raises(
+        NotFoundError, match="mixde: no directory of a run, no trace, no workload: unknown workload"
+    ):
+        open_subject("mixde", tmp_path)
+    with pytest.raises(NotFoundError, match="it has no records.slr"):
+        open_subject(str(tmp_path), tmp_path)
+
+
+# ---- what a person sees --------------------------------------------------------------
+
+
+def test_a_trace_of_another_tool_in_a_terminal_of_80_columns(simulator, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = [
+        str(TRACE),
+        "--policy",
+        "rr,mlfq",
+        "--metric",
+        "wakeup_p99,turnaround_mean,makespan",
+        "--seeds",
+        "3",
+    ]
+    done = CliRunner().invoke(app, ["whatif", *words, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    # A path and a command are to be copied, whatever their length.
+    assert [
+        line for line in lines if len(line) > 80 and "report.html" not in line and "schedlab load" not in line
+    ] == []
+    text = done.stdout
+    assert text.startswith("Fidelity: Recorded under Linux, replayed under eevdf")
+    assert text.index("Fidelity") < text.index("Ranking by wakeup_ns_p99") < text.index("Advice")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.index("<strong>Fidelity.") < page.index("<h3>Ranking") < page.index("The numbers</h3>")
+    assert "<h3>Who pays</h3>" in page
+
+
+def test_recommend_is_the_same_over_all_policies(simulator, tmp_path):
+    out = str(tmp_path / "out")
+    done = CliRunner().invoke(
+        app, ["recommend", "textbook/rr", "--seeds", "2", "-m", "makespan", "--json", "--out", out]
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["baseline"] == "eevdf" and found["fidelity"] is None
+    assert {"fifo", "rr", "mlfq", "cfs"} < {row["policy"] for row in found["ranking"]}
+    assert re.search("^keep eevdf", found["advice"]) and found["load"] is None
