@@ -10,10 +10,10 @@ import statistics
 import pytest
 
 from python.report_folders import EVIL, make_runs, many_slices, rename_tasks
+from schedlab.html import prose
 from schedlab.policy.find import list_policies
 from schedlab.report import over_time as report_time
 from schedlab.report.data import read_sections
-from schedlab.report.pieces import prose
 from schedlab.report.write import write_report
 from schedlab.runs.run import make_plan, run_plan
 
