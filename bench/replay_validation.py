@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Is a replay right about what it has not seen? `.venv/bin/python bench/replay_validation.py`.
 
-    replay_validation.py [--repeats N] [--workloads A,B] [--write]
+    replay_validation.py [--repeats N] [--workloads A,B | --programs] [--write]
 
 Records each workload on one CPU under SCHED_OTHER, replays the recording in the
 simulator under policies that are SCHED_FIFO, SCHED_RR and SCHED_OTHER, and holds
@@ -10,7 +10,8 @@ that of predicting that nothing changes, so that a reader sees what a replay add
 Where the class that is predicted was recorded, too, that is what another real run
 differs by: no prediction can be much better. So SCHED_OTHER is predicted from
 recordings under SCHED_FIFO as well. With `--write` the table in docs/record.md is
-replaced.
+replaced. With `--programs` it is real programs instead, recorded with and without
+`--causes`, which has a table of its own.
 
 A replay does not know what other programs take, so they are kept small: what is
 recorded is a session of its own, with the best nice value that a session can have.
@@ -43,14 +44,23 @@ from schedlab.workload.spec import parse_workload
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "record.md"
-BEGIN, END = "<!-- replay table -->", "<!-- end of replay table -->"
+#: Around each table in the document.
+MARKS = {
+    False: ("<!-- replay table -->", "<!-- end of replay table -->"),
+    True: ("<!-- programs table -->", "<!-- end of programs table -->"),
+}
 TIMEOUT_NS = 30 * 10**9
 FIFO, RR, OTHER = "SCHED_FIFO:10", "SCHED_RR:10", "SCHED_OTHER"
+#: Recorded with the system calls by which tasks wait for each other.
+CAUSES = "SCHED_OTHER, --causes"
 #: What was recorded, what is predicted, and the policy that is it in the simulator.
 PREDICTIONS = ((OTHER, FIFO, "rt_fifo"), (OTHER, RR, "rt_rr"), (FIFO, OTHER, "eevdf"), (FIFO, OTHER, "cfs"),
                (OTHER, OTHER, "eevdf"), (OTHER, OTHER, "cfs"))  # fmt: skip
 #: Runs of each class: one that is recorded, or held against; of SCHED_OTHER both.
 CLASSES = (OTHER, FIFO, RR, OTHER)
+#: The same of programs; the last is what another real run differs by.
+PROGRAM_PREDICTIONS = ((OTHER, FIFO, "rt_fifo"), (CAUSES, FIFO, "rt_fifo"))
+PROGRAM_CLASSES = (OTHER, CAUSES, FIFO)
 METRICS = {"makespan_ns": "makespan", "turnaround_ns_mean": "mean turnaround", "response_ns_mean": "mean response",
            "switches_involuntary": "preemptions", "wakeup_ns_p99": "wake-up p99"}  # fmt: skip
 #: Below these a relative error says nothing: two ticks, and a few switches.
@@ -114,6 +124,18 @@ phases = [{run = "uniform(20ms, 60ms)"}, {sleep = "10ms"}, {run = "20ms"}]
 HEAD = '[workload]\ntitle = "x"\nquestion = "x"\njitter = "0ms"\n'
 #: A program of many processes that knows nothing of us.
 COMMANDS = {"shell": "for i in 1 2 3 4; do (seq 40000 | sort -r | sort -n | tail -1) & done; wait"}
+#: Programs of kinds that the model was not made with; each on one CPU for less than a second of CPU time.
+PROGRAMS = {
+    "TCP server": f"{sys.executable} bench/programs/tcp_server.py",
+    "seq, gzip, xz": "seq 400000 | gzip | xz -1 > /dev/null",
+    "Redis": "cd $(mktemp -d) && { redis-server --port 7391 --save '' --loglevel warning > log & "
+    "until redis-cli -p 7391 ping > ping 2>&1; do sleep 0.02; done; "
+    "redis-benchmark -p 7391 -n 4000 -c 20 -t set,get -q > speed; redis-cli -p 7391 shutdown nosave; wait; rm -r $PWD; }",
+    "SQLite": f"{sys.executable} bench/programs/sqlite.py",
+    "make -j4": "d=$(mktemp -d); for i in 1 2 3 4 5 6 7 8; do cp player/program.c $d/f$i.c; done; "
+    "printf 'all: %s\n%%.o: %%.c\n\tcc -O1 -c -Iinclude -Iplayer -o $@ $<\n' \"$(echo $d/f[1-8].c | sed s/[.]c/.o/g)\" > $d/makefile; "
+    "make -s -j4 -f $d/makefile; rm -r $d",
+}
 
 
 @dataclass
@@ -162,14 +184,18 @@ def record(name: str, linux_class: str, folder: Path) -> tuple[Path, dict]:
 
 
 def _record_once(name: str, linux_class: str, folder: Path) -> dict:
-    if name in COMMANDS:
-        return record_command(
-            ["sh", "-c", COMMANDS[name]],
+    if name in COMMANDS or name in PROGRAMS:
+        run = record_command(
+            ["sh", "-c", (COMMANDS | PROGRAMS)[name]],
             folder,
-            linux_class=parse_class(linux_class),
+            linux_class=parse_class(OTHER if linux_class == CAUSES else linux_class),
             cpus=(min(os.sched_getaffinity(0)),),
             timeout_ns=TIMEOUT_NS,
+            has_causes=linux_class == CAUSES,
         )
+        if run["command"] and run["command"]["exit_code"]:
+            raise SystemExit(f"{name}: ended with {run['command']['exit_code']}")
+        return run
     workload = parse_workload(HEAD + WORKLOADS[name], name=f"{name.replace(' ', '-')}.toml")
     plan = make_plan([workload], [linux_class], folder, host="linux", cpus=1, keep_parquet=False)
     return run_plan(plan).runs[0]
@@ -207,7 +233,7 @@ def predict(folder: Path, policies: list[str], out: Path) -> dict[str, dict]:
         cpus=1,
         costs=COSTS,
         keep_parquet=False,
-        settings=knobs_of_linux(),
+        settings=knobs_of_linux() if "eevdf" in policies else [],
     )
     result = run_plan(plan)
     for run in result.runs:
@@ -218,12 +244,15 @@ def predict(folder: Path, policies: list[str], out: Path) -> dict[str, dict]:
 
 def validate(name: str, repeats: int, folder: Path, decided: Counter) -> list[Prediction]:
     """Predict and compare one workload; adds up what the real SCHED_OTHER decided."""
-    runs: dict[str, list] = {each: [] for each in CLASSES}
-    for number, each in enumerate(CLASSES * repeats):
+    classes, predictions = (
+        (PROGRAM_CLASSES, PROGRAM_PREDICTIONS) if name in PROGRAMS else (CLASSES, PREDICTIONS)
+    )
+    runs: dict[str, list] = {each: [] for each in classes}
+    for number, each in enumerate(classes * repeats):
         runs[each].append(record(name, each, folder / f"{name.replace(' ', '-')}-{number}"))
-    for run, _ in runs[OTHER]:
+    for run, _ in runs[OTHER] if name not in PROGRAMS else []:
         decided += decisions(run, slice_ns=slice_of_linux() or SLICE_NS)
-    found = [Prediction(name, *prediction) for prediction in PREDICTIONS]
+    found = [Prediction(name, *prediction) for prediction in predictions]
     for recorded in dict.fromkeys(each.recorded for each in found):
         mine = [each for each in found if each.recorded == recorded]
         for run, before in runs[recorded]:
@@ -257,11 +286,13 @@ def table(found: list[Prediction], decided: Counter, repeats: int, *, are_others
     """The section of the document."""
     machine = describe_machine()
     others = "each session of which counts an 86th of ours; " if are_others_small else ""
+    option = "" if decided else " --programs"
     lines = [
-        f"Made on {datetime.now(UTC):%Y-%m-%d} by `.venv/bin/python bench/replay_validation.py --write`: Linux "
+        f"Made on {datetime.now(UTC):%Y-%m-%d} by `.venv/bin/python bench/replay_validation.py{option} --write`: Linux "
         f"{machine['kernel']}, {machine['cpu']}, one of {machine['cpus']} CPUs, load {machine['load_1min']:.1f} by other "
-        f"programs, {others}medians over {CLASSES.count(OTHER) * repeats} runs under SCHED_OTHER and {repeats} under each "
-        f"other class, each recording against each other run, replayed with `{' '.join(knobs_of_linux()) or 'no knobs'}`. "
+        f"programs, {others}medians over {(CLASSES if decided else PROGRAM_CLASSES).count(OTHER) * repeats} runs under "
+        f"SCHED_OTHER and {repeats} of each other kind, each recording against each other run, replayed with "
+        f"`{' '.join(knobs_of_linux()) or 'no knobs'}`. "
         "First the error of the replay, in brackets that of predicting that nothing changes.",
         "",
         "| workload | recorded | predicted | by | " + " | ".join(METRICS.values()) + " |",
@@ -270,18 +301,16 @@ def table(found: list[Prediction], decided: Counter, repeats: int, *, are_others
     for each in found:
         cells = " | ".join(cell(each, metric) for metric in METRICS)
         lines.append(f"| {each.workload} | {each.recorded} | {each.name} | `{each.policy}` | {cells} |")
-    lines += [
-        "",
-        *summary(found),
-        f"- Decisions of the real SCHED_OTHER (`bench/fair_decisions.py`): {sentence(decided)}.",
-    ]
+    lines += ["", *summary(found)]
+    if decided:
+        lines.append(f"- Decisions of the real SCHED_OTHER (`bench/fair_decisions.py`): {sentence(decided)}.")
     return "\n".join(lines)
 
 
 def summary(found: list[Prediction]) -> list[str]:
     """The median of the sizes of all errors, per prediction."""
     lines = []
-    for recorded, name, policy in PREDICTIONS:
+    for recorded, name, policy in dict.fromkeys((each.recorded, each.name, each.policy) for each in found):
         mine = [each for each in found if (each.recorded, each.name, each.policy) == (recorded, name, policy)]
         parts = []
         for metric, heading in METRICS.items():
@@ -297,11 +326,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Hold replays against real runs under other classes.")
     parser.add_argument("--repeats", type=int, default=3, help="recordings of each workload")
     parser.add_argument("--workloads", default="", help="with commas between; default: all")
+    parser.add_argument("--programs", action="store_true", help="real programs, with and without --causes")
     parser.add_argument("--write", action="store_true", help="replace the table in docs/record.md")
     options = parser.parse_args()
     names = [
         name
-        for name in (*WORKLOADS, *COMMANDS)
+        for name in (PROGRAMS if options.programs else (*WORKLOADS, *COMMANDS))
         if not options.workloads or name in options.workloads.split(",")
     ]
     are_small = keep_others_small()
@@ -315,8 +345,9 @@ def main() -> int:
     print(text)
     if options.write:
         document = DOCUMENT.read_text(encoding="utf-8")
-        pattern = re.compile(re.escape(BEGIN) + ".*" + re.escape(END), re.S)
-        DOCUMENT.write_text(pattern.sub(lambda _: f"{BEGIN}\n{text}\n{END}", document), encoding="utf-8")
+        begin, end = MARKS[options.programs]
+        pattern = re.compile(re.escape(begin) + ".*" + re.escape(end), re.S)
+        DOCUMENT.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", document), encoding="utf-8")
     return 0
 
 

@@ -38,6 +38,8 @@ struct sl_record_header {
  * ATTR       where           key           new value of the attribute
  * END        0               0             number of records before this one
  * LOST       where           0             number of records lost here
+ * CALL       where           SL_CALL_*     process << 32 | descriptor or address
+ * RETURN     where           SL_CALL_*     what it returned, signed
  *
  * Times never go backward within the file. RUN and STOP alternate per task and
  * per CPU. The time between a STOP and the next RUN on a CPU is overhead if an
@@ -55,6 +57,8 @@ enum sl_record_kind {
 	SL_RECORD_ATTR,
 	SL_RECORD_OVERHEAD,
 	SL_RECORD_LOST,
+	SL_RECORD_CALL,
+	SL_RECORD_RETURN,
 	SL_RECORD_END = 255,
 };
 
@@ -65,6 +69,17 @@ enum sl_stop {
 	SL_STOP_BLOCKED,
 	SL_STOP_EXITED,
 	SL_STOP_HORIZON,	/* the run ended while it was on the CPU */
+};
+
+/* System calls of Linux by which tasks wait for each other. */
+enum sl_call {
+	SL_CALL_READ = 1,	/* read, recv, accept: from a descriptor */
+	SL_CALL_WRITE,		/* write, send */
+	SL_CALL_POLL,		/* poll, select, epoll_wait: on several */
+	SL_CALL_CONNECT,
+	SL_CALL_CLOSE,		/* has no RETURN */
+	SL_CALL_FUTEX_WAIT,
+	SL_CALL_FUTEX_WAKE,
 };
 
 enum sl_overhead {

@@ -24,7 +24,7 @@ from schedlab.metrics import consistency
 from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.timeline import Timeline
 from schedlab.policy.linux_class import parse_class
-from schedlab.records.file import Kind, Stop, read_records
+from schedlab.records.file import Call, Kind, Stop, read_records
 
 TIMEOUT_NS = 30 * 10**9
 #: Two processes that wake each other by turns: at least 4,000 switches.
@@ -299,6 +299,38 @@ def test_a_yield_is_told_from_a_preemption(convert):
     assert [row[4] for row in rows(records, Kind.STOP)] == [Stop.YIELDED, Stop.PREEMPTED]
 
 
+def test_calls_are_recorded_and_tell_whose_doing_a_soft_interrupt_was(convert):
+    """11 is a thread of 10; it waits in a read, and 10 wakes it over loopback, in a soft interrupt of its write."""
+    events = [
+        ev.event(ev.MEMBER, 900, 10, 1, 0, flags=1),
+        ev.event(ev.SWITCH, 1010, 0, 10, 0, flags=120),
+        ev.event(ev.THREAD, 1020, 11),
+        ev.event(ev.FORK, 1021, 11, 10),
+        ev.event(ev.NEW, 1022, 11, 10, 1),
+        ev.event(ev.SWITCH, 1030, 0, 11, 0, cpu=1, flags=120),
+        ev.event(ev.CALL, 1040, 11, 5, flags=Call.READ, cpu=1),
+        ev.event(ev.SWITCH, 1050, 11, 0, ev.BLOCKED, cpu=1),
+        ev.event(ev.CALL, 1100, 10, 3, flags=Call.WRITE),
+        ev.event(ev.WAKING, 1110, 11, 10, 1, flags=ev.IN_INTERRUPT | ev.IN_SOFTIRQ),
+        ev.event(ev.RETURN, 1120, 10, 0, 40, flags=Call.WRITE),
+        ev.event(ev.SWITCH, 1130, 0, 11, 0, cpu=1, flags=120),
+        ev.event(ev.RETURN, 1140, 11, 0, -11, flags=Call.READ, cpu=1),
+        ev.event(ev.SWITCH, 1150, 11, 0, ev.BLOCKED, cpu=1),
+        ev.event(ev.WAKING, 1160, 11, 10, 1, flags=ev.IN_INTERRUPT | ev.IN_SOFTIRQ),
+        ev.event(ev.END, 1200),
+    ]
+    _, records = convert(events)
+    process = 1 << 32
+    assert rows(records, Kind.CALL, Kind.RETURN) == [
+        ("CALL", 40, 2, 1, Call.READ, process | 5),
+        ("CALL", 100, 1, 0, Call.WRITE, process | 3),
+        ("RETURN", 120, 1, 0, Call.WRITE, 40),
+        ("RETURN", 140, 2, 1, Call.READ, (1 << 64) - 11),
+    ]
+    assert [row[5] for row in rows(records, Kind.WAKE)] == [1, 0], "outside of a call it may be any packet"
+    assert consistency.check(Timeline(records), consistency.Expectations(horizon_ns=records.end_ns)) == "ok"
+
+
 def test_everybody_but_the_recorder(convert):
     events = [
         ev.event(ev.SWITCH, 1010, 99, 10, ev.BLOCKED, flags=120),
@@ -319,7 +351,7 @@ def test_lost_events_are_counted_and_spoil_the_numbers(convert):
 EVENTS = st.builds(
     lambda kind, gap, pid, other, value, cpu, flags: (kind, gap, pid, other, value, cpu, flags),
     st.sampled_from([ev.SWITCH] * 6 + [ev.WAKING, ev.WAKEUP, ev.NEW, ev.MIGRATE, ev.FORK, ev.EXIT,
-                     ev.EXEC, ev.YIELD, ev.RUNTIME, ev.MEMBER]),
+                     ev.EXEC, ev.YIELD, ev.RUNTIME, ev.MEMBER, ev.CALL, ev.RETURN, ev.THREAD]),
     st.integers(-3, 40), st.integers(0, 6), st.integers(0, 6),
     st.sampled_from([0, 0, 1, 1, ev.DEAD, 0x100, -1, 77]), st.integers(0, 2), st.integers(0, 255),
 )  # fmt: skip

@@ -22,7 +22,9 @@ from schedlab.measure.recording import EVENTS, import_trace, record_command, rec
 from schedlab.measure.replay import load_recorded
 from schedlab.plots.gantt import draw_text
 from schedlab.policy.linux_class import parse_class
-from schedlab.records.file import read_records
+from schedlab.program.file import read_program
+from schedlab.program.layout import VERB_NUMBER
+from schedlab.records.file import Call, Kind, read_records
 from schedlab.runs.folders import read_run_folder
 from schedlab.runs.run import make_plan, run_plan
 from schedlab.show.record import show_recording
@@ -99,6 +101,39 @@ def test_it_is_replayed_on_as_many_cpus_as_it_used(recorded, simulator, tmp_path
     # With nobody in between, it takes at most as long as it did, and at least its work.
     makespan_ns = result.runs[0]["metrics"]["makespan_ns"]
     assert run["metrics"]["busy_ns"] <= makespan_ns <= run["metrics"]["makespan_ns"] + 60_000_000
+
+
+PIPE = """
+import os
+out, into = os.pipe()
+if os.fork() == 0:
+    os.close(into)
+    while os.read(out, 1000):
+        pass
+    os._exit(0)
+os.close(out)
+for _ in range(200):
+    os.write(into, bytes(1000))
+os.close(into)
+os.wait()
+"""
+
+
+def test_with_causes_a_read_that_did_not_block_is_in_the_replay(simulator, tmp_path):
+    """The writer is ahead: most reads find something. Without causes those would be CPU time only."""
+    argv = [sys.executable, "-S", "-c", PIPE]
+    run = record_command(
+        argv, tmp_path / "run", linux_class=OTHER, cpus=(0,), timeout_ns=TIMEOUT_NS, has_causes=True
+    )
+    assert run["status"] == "ok", run["error"]
+    events = read_records(tmp_path / "run" / "records.slr").events
+    reads = events[(events["kind"] == Kind.RETURN) & (events["flags"] == Call.READ) & (events["task"] == 2)]
+    assert reads["arg"][-1] == 0 and (reads["arg"] == 1000).sum() >= 200
+    program = load_recorded(tmp_path / "run").program
+    ops = [op for op in read_program(program).ops.tolist() if op[0] == VERB_NUMBER["recv"] and op[4] >= 1000]
+    assert sum(op[4] for op in ops) == 200_000, "all that was written is waited for"
+    result = run_plan(make_plan([load_recorded(tmp_path / "run")], ["rt_fifo"], tmp_path / "again"))
+    assert result.is_good, result.runs[0]["error"]
 
 
 def test_a_process_that_runs_already_is_recorded(busy_process, tmp_path):

@@ -2,7 +2,7 @@
 /*
  * capture.c - copies what the kernel's rings hold into a file, while told to.
  *
- *	schedlab-record capture [--buffer KIB] [--yields] < orders > answers
+ *	schedlab-record capture [--buffer KIB] [--yields] [--calls] < orders > answers
  *
  * Orders, a line each; the answer to each is a line of JSON:
  *
@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +39,9 @@
 #define ROUND_MS 200
 #define BUFFER_KIB_DEFAULT 8192
 #define ORDER_BYTES_MAX 8192
+/* By which the cost of recording a system call is measured. */
+#define PROBE_CALLS 256
+#define PROBE_BATCHES 6
 
 struct capture {
 	struct ring rings[RECORD_CPUS_MAX];
@@ -337,6 +341,42 @@ static void open_rings(uint64_t buffer_bytes)
 		refuse("%s", failed ? failed : "no CPU can be recorded");
 }
 
+static uint64_t batch_ns(void)
+{
+	uint64_t from_ns = now_ns();
+
+	for (int i = 0; i < PROBE_CALLS; i++)
+		syscall(SYS_read, -1, NULL, 0);
+	return now_ns() - from_ns;
+}
+
+/*
+ * What recording one system call adds to it: the fastest of some batches with
+ * the events on, less the fastest without. What was seen meanwhile is dropped,
+ * since there is no file yet.
+ */
+static uint64_t measure_call(void)
+{
+	uint64_t fastest[2] = { UINT64_MAX, UINT64_MAX };
+
+	for (int i = 0; i < 2 * PROBE_BATCHES; i++) {
+		bool is_on = i & 1;
+		uint64_t ns;
+
+		for (int r = 0; r < capture.nr_rings; r++)
+			ring_enable(&capture.rings[r], is_on);
+		ns = batch_ns();
+		if (ns < fastest[is_on])
+			fastest[is_on] = ns;
+	}
+	for (int r = 0; r < capture.nr_rings; r++) {
+		ring_enable(&capture.rings[r], false);
+		ring_drain(&capture.rings[r]);
+	}
+	return fastest[1] > fastest[0] ?
+		       (fastest[1] - fastest[0]) / PROBE_CALLS : 0;
+}
+
 /* Several descriptors per CPU; the soft limit is often 1024. */
 static void raise_limits(void)
 {
@@ -365,12 +405,14 @@ int capture_main(int argc, char **argv)
 	struct sigaction end = { .sa_handler = end_soon };
 	struct sched_param highest = { .sched_priority = RECORD_PRIORITY };
 	uint64_t bytes = (uint64_t)BUFFER_KIB_DEFAULT << 10;
-	bool with_yields = false;
+	bool with_yields = false, with_calls = false;
 	const char *failed;
 
 	for (int i = 0; i < argc; i++) {
 		if (!strcmp(argv[i], "--yields"))
 			with_yields = true;
+		else if (!strcmp(argv[i], "--calls"))
+			with_yields = with_calls = true;
 		else if (!strcmp(argv[i], "--buffer") && i + 1 < argc)
 			bytes = buffer_bytes(argv[++i]);
 		else
@@ -383,15 +425,16 @@ int capture_main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	prctl(PR_SET_NAME, "schedlab-record");
 	raise_limits();
-	failed = tracepoints_find(with_yields);
+	failed = tracepoints_find(with_yields, with_calls);
 	if (!failed)
 		failed = tracepoints_try();
 	if (failed)
 		refuse("%s", failed);
 	open_rings(bytes);
 	capture.is_realtime = !sched_setscheduler(0, SCHED_FIFO, &highest);
-	printf("{\"cpus\":%d,\"is_realtime\":%s}\n", capture.nr_rings,
-	       capture.is_realtime ? "true" : "false");
+	printf("{\"cpus\":%d,\"is_realtime\":%s,\"call_ns\":%llu}\n",
+	       capture.nr_rings, capture.is_realtime ? "true" : "false",
+	       with_calls ? (unsigned long long)measure_call() : 0);
 	fflush(stdout);
 	serve();
 	return 0;

@@ -44,11 +44,13 @@ struct life {
 	u32 parent;		/* its number; 0: none of ours */
 	u32 root;		/* which tree of those followed, from 1; 0: none */
 	s32 depth;
+	u32 process;		/* index of that of its first thread */
 	u16 cpu;		/* where it runs, or ran last */
 	u8 state;		/* enum state */
 	u8 priority;		/* the kernel's: 100 + 20 + nice, or real-time */
 	bool is_meant;
 	bool is_exiting;
+	u8 call;		/* SL_CALL_*: it is in that system call; 0 */
 	u64 since_ns;		/* it is in this state */
 	u64 started_ns;		/* it has run unseen since then; 0: it has not */
 	u64 yielded_ns;
@@ -61,6 +63,7 @@ struct processor {
 	u32 outsider;		/* pid; 0: none */
 	u64 since_ns;		/* the outsider, and those before it, have been */
 	u64 switched_ns;	/* last switch */
+	u32 thread;		/* pid that is forked next, as a thread; 0 */
 	bool is_known;		/* a switch has been seen */
 };
 
@@ -99,6 +102,7 @@ static struct life *add_life(u32 pid, s32 depth)
 	*l = (struct life){
 		.pid = pid,
 		.depth = depth,
+		.process = c.nr_lives,
 		.is_meant = depth >= (s32)c.header->depth_min &&
 			    pid != c.header->recorder_pid,
 		.priority = 120,
@@ -151,9 +155,10 @@ static void run(struct life *l, u64 t_ns, u16 cpu)
 	l->since_ns = t_ns;
 	l->started_ns = 0;
 	l->yielded_ns = 0;
-	c.cpus[cpu] = (struct processor){ .life = (u32)(l - c.lives),
-					  .is_known = true,
-					  .switched_ns = t_ns };
+	c.cpus[cpu].life = (u32)(l - c.lives);
+	c.cpus[cpu].outsider = 0;
+	c.cpus[cpu].is_known = true;
+	c.cpus[cpu].switched_ns = t_ns;
 	if (c.has_begun)
 		output_put(t_ns, l->number, cpu, SL_RECORD_RUN, 0, 0);
 }
@@ -326,6 +331,19 @@ static bool is_cpu(int32_t value)
 	return value >= 0 && value < (int32_t)c.header->nr_cpus;
 }
 
+/*
+ * An interrupt is the doing of no task, unless it is the soft one in which data
+ * that a task sends over loopback arrive before its call returns.
+ */
+static struct life *waker_of(const struct event *e)
+{
+	struct life *l = meant(e->other);
+
+	if (!(e->flags & EVENT_IN_INTERRUPT))
+		return l;
+	return e->flags & EVENT_IN_SOFTIRQ && l && l->call ? l : NULL;
+}
+
 static void waking(const struct event *e)
 {
 	struct life *l = meant(e->pid);
@@ -340,7 +358,7 @@ static void waking(const struct event *e)
 	}
 	if (l->state != NEW && l->state != BLOCKED)
 		return;
-	waker = e->flags & EVENT_IN_INTERRUPT ? NULL : meant(e->other);
+	waker = waker_of(e);
 	if (l->state == NEW)
 		by = l->parent;
 	else if (waker && waker->state == RUNNING && l->number)
@@ -373,7 +391,34 @@ static void fork_task(const struct event *e)
 		if (c.origin_ns == UNKNOWN)
 			c.origin_ns = e->t_ns;
 	}
+	if (parent && c.cpus[e->cpu].thread == e->pid)
+		l->process = c.lives[parent].process;
 	memcpy(l->name, c.lives[parent].name, NAME_BYTES);
+}
+
+/* Where a task may wait for others: which calls it makes, and what they return. */
+static void call(const struct event *e)
+{
+	struct life *l = meant(e->pid);
+
+	if (!l)
+		return;
+	l->call = e->flags == SL_CALL_CLOSE ? 0 : e->flags;
+	if (l->number && c.has_begun)
+		put(l->number, e->cpu, SL_RECORD_CALL, e->flags,
+		    (u64)l->process << 32 | e->other);
+}
+
+static void return_from(const struct event *e)
+{
+	struct life *l = meant(e->pid);
+
+	if (!l)
+		return;
+	if (l->number && c.has_begun)
+		put(l->number, e->cpu, SL_RECORD_RETURN,
+		    l->call ? l->call : e->flags, (u64)(s64)e->value);
+	l->call = 0;
 }
 
 /* A thread that executes a program becomes the first of its process. */
@@ -394,9 +439,12 @@ static void member(const struct event *e)
 		return;
 	l = add_life(e->pid, e->value);
 	l->state = BLOCKED;
+	if (e->flags & EVENT_IS_THREAD && e->other < PIDS_MAX &&
+	    c.life_of[e->other])
+		l->process = c.lives[c.life_of[e->other]].process;
 	if (!l->is_meant)
 		return;
-	if (e->flags)
+	if (e->flags & 1)
 		arrive_or_wake(l, c.now_ns, e->cpu, 0);
 	for (u32 cpu = 0; cpu < c.header->nr_cpus; cpu++) {
 		if (c.cpus[cpu].outsider != e->pid)
@@ -469,6 +517,15 @@ static void handle(const struct event *e)
 		break;
 	case EVENT_RUNTIME:
 		runtime(e);
+		break;
+	case EVENT_CALL:
+		call(e);
+		break;
+	case EVENT_RETURN:
+		return_from(e);
+		break;
+	case EVENT_THREAD:
+		c.cpus[e->cpu].thread = e->pid;
 		break;
 	case EVENT_EXIT:
 	case EVENT_YIELD:

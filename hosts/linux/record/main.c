@@ -15,7 +15,7 @@
 
 static int probe(void)
 {
-	const char *failed = tracepoints_find(false);
+	const char *failed = tracepoints_find(false, false);
 
 	printf("{\"tracefs\":");
 	if (failed)

@@ -45,16 +45,17 @@ static bool read_stat(const char *path, uint32_t *parent, char *state,
 	return is_good;
 }
 
-static void put_thread(uint32_t pid, uint32_t parent, int32_t depth, char state,
-		       const char name[NAME_BYTES])
+static void put_thread(uint32_t pid, uint32_t process, uint32_t parent,
+		       int32_t depth, char state, const char name[NAME_BYTES])
 {
 	struct event named = { .pid = pid, .kind = EVENT_NAME };
 	struct event member = {
 		.pid = pid,
 		.kind = EVENT_MEMBER,
-		.flags = state == 'R',
+		.flags = (uint8_t)((state == 'R') |
+				   (pid == process ? 0 : EVENT_IS_THREAD)),
 		.t_ns = now_ns(),
-		.other = parent,
+		.other = pid == process ? parent : process,
 		.value = depth,
 	};
 
@@ -80,7 +81,8 @@ static void put_threads(const struct process *p)
 		snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", p->pid, pid);
 		if (pid && pid != (uint32_t)getpid() &&
 		    read_stat(path, &parent, &state, name))
-			put_thread(pid, parent, p->depth, state, name);
+			put_thread(pid, p->pid, parent, p->depth, state,
+				   name);
 	}
 	closedir(folder);
 }

@@ -60,11 +60,16 @@ struct events_header {
  *                    since its last; none where a switch has told of it
  * NAME     task      (16 bytes of name instead of time, other and value); the
  *                    event that follows on the same CPU had it
- * MEMBER   task      its parent    generation       1: runnable or running
+ * MEMBER   task      its parent,   generation       1: runnable or running,
+ *                    or process                     EVENT_IS_THREAD
  * LOST     0         how many      0                0
  * SYNC     0         0             0                0; all of every CPU up to
  *                    this time stands before it
  * END      0         0             0                0; the recording ended well
+ * CALL     task      descriptor,   0                SL_CALL_*
+ *                    or address
+ * RETURN   task      0             what it returned SL_CALL_*
+ * THREAD   task      0             0                0; before the FORK of a thread
  */
 enum event_kind {
 	EVENT_SWITCH = 1,
@@ -82,10 +87,16 @@ enum event_kind {
 	EVENT_LOST,
 	EVENT_SYNC,
 	EVENT_END,
+	EVENT_CALL,
+	EVENT_RETURN,
+	EVENT_THREAD,
 	NR_EVENT_KINDS,
 };
 
 #define EVENT_IN_INTERRUPT 1
+/* ... and in a soft one, which may be the task's own: loopback has no other. */
+#define EVENT_IN_SOFTIRQ 4
+#define EVENT_IS_THREAD 2
 /* It runs on another CPU than the one that tells of it. */
 #define EVENT_ELSEWHERE 2
 
@@ -126,7 +137,7 @@ struct tracepoint {
 	uint16_t size[FIELDS_MAX];
 };
 
-#define NR_TRACEPOINTS 10
+#define NR_TRACEPOINTS 13
 
 extern struct tracepoint tracepoints[NR_TRACEPOINTS];
 
@@ -134,13 +145,22 @@ extern struct tracepoint tracepoints[NR_TRACEPOINTS];
  * Fill in what the kernel says. Return: NULL, or what is missing and the
  * remedy. Where tracefs is not mounted, it is, for this process alone.
  */
-const char *tracepoints_find(bool with_yields);
+const char *tracepoints_find(bool with_yields, bool with_calls);
 
 /* Whether one of them may be recorded on all CPUs; NULL or why not. */
 const char *tracepoints_try(void);
 
 /* perf_event_open(2) of a tracepoint on a CPU, not enabled. Return: -errno. */
 int tracepoint_open(int id, int cpu, uint32_t watermark_bytes);
+
+/* ---- calls.c: system calls by which tasks wait for each other --------------- */
+
+/* The filter of the calls that are recorded, for the kernel. */
+const char *calls_filter(void);
+/* What system call @id is; 0: none that is recorded. @args: NULL at its return. */
+uint8_t call_of(uint64_t id, const uint64_t *args);
+/* What @call is about: a descriptor, or an address made shorter. */
+uint32_t call_object(uint8_t call, const uint64_t *args);
 
 /* ---- ring.c: one CPU's ring ------------------------------------------------ */
 

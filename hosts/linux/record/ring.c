@@ -19,6 +19,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -29,6 +30,7 @@
 
 /* Bits of common_flags: the event came from an interrupt, not from the task. */
 #define COMMON_FLAG_INTERRUPT 0x18
+#define COMMON_FLAG_HARDIRQ 0x08
 /* Longest sample that is looked at; a longer one is of no event of ours. */
 #define SAMPLE_BYTES_MAX 512
 
@@ -98,6 +100,9 @@ static void put_name(const struct tracepoint *t, int i, const uint8_t *raw,
 static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw,
 		 const struct common *common)
 {
+	uint64_t args[6];
+	int64_t result;
+
 	switch (t->kind) {
 	case EVENT_SWITCH:
 		e->pid = (uint32_t)field(t, 0, raw);
@@ -116,7 +121,9 @@ static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw
 		e->other = (uint32_t)common->pid;
 		e->value = (int32_t)field(t, 1, raw);
 		if (common->flags & COMMON_FLAG_INTERRUPT)
-			e->flags = EVENT_IN_INTERRUPT;
+			e->flags = EVENT_IN_INTERRUPT |
+				   (common->flags & COMMON_FLAG_HARDIRQ ?
+					    0 : EVENT_IN_SOFTIRQ);
 		break;
 	case EVENT_MIGRATE:
 		e->pid = (uint32_t)field(t, 0, raw);
@@ -139,6 +146,22 @@ static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw
 		if (e->pid != (uint32_t)common->pid)
 			e->flags = EVENT_ELSEWHERE;
 		break;
+	case EVENT_CALL:
+		memcpy(args, raw + t->offset[1], sizeof(args));
+		e->pid = (uint32_t)common->pid;
+		e->flags = call_of(field(t, 0, raw), args);
+		e->other = call_object(e->flags, args);
+		break;
+	case EVENT_RETURN:
+		e->pid = (uint32_t)common->pid;
+		e->flags = call_of(field(t, 0, raw), NULL);
+		result = (int64_t)field(t, 1, raw);
+		e->value = result > INT32_MAX ? INT32_MAX : (int32_t)result;
+		break;
+	case EVENT_THREAD:
+		e->pid = (uint32_t)field(t, 0, raw);
+		e->flags = !!(field(t, 1, raw) & CLONE_THREAD);
+		break;
 	default:
 		e->pid = (uint32_t)common->pid;
 	}
@@ -153,6 +176,8 @@ static bool follow_current(struct ring *r, const struct event *e)
 		if (r->is_current_known && r->current == e->pid)
 			return false;
 		r->current = e->pid;
+	} else if (e->kind >= EVENT_CALL) {
+		return e->flags;
 	} else {
 		return true;
 	}
@@ -300,6 +325,11 @@ const char *ring_open(struct ring *r, int cpu, uint64_t data_bytes)
 					    (uint32_t)(data_bytes / 4));
 		if (r->fds[i] < 0)
 			failed = strerror(-r->fds[i]);
+		else if ((tracepoints[i].kind == EVENT_CALL ||
+			  tracepoints[i].kind == EVENT_RETURN) &&
+			 ioctl(r->fds[i], PERF_EVENT_IOC_SET_FILTER,
+			       calls_filter()))
+			failed = strerror(errno);
 		else if (i == 0)
 			failed = map_ring(r);
 		else if (ioctl(r->fds[i], PERF_EVENT_IOC_SET_OUTPUT, r->fds[0]))

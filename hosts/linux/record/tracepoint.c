@@ -44,6 +44,10 @@ struct tracepoint tracepoints[NR_TRACEPOINTS] = {
 	EVENT("sched/sched_process_exec", EVENT_EXEC, "pid", "old_pid"),
 	/* Makes every system call of the machine slower: only where asked for. */
 	EVENT("syscalls/sys_enter_sched_yield", EVENT_YIELD, NULL),
+	/* These three, too: where the causes of waits are asked for. */
+	EVENT("raw_syscalls/sys_enter", EVENT_CALL, "id", "args"),
+	EVENT("raw_syscalls/sys_exit", EVENT_RETURN, "id", "ret"),
+	EVENT("task/task_newtask", EVENT_THREAD, "pid", "clone_flags"),
 	/* Tells of those from which the kernel has hidden a switch. */
 	EVENT("sched/sched_stat_runtime", EVENT_RUNTIME, "pid", "runtime"),
 };
@@ -134,7 +138,14 @@ static const char *read_tracepoint(const char *tracefs, struct tracepoint *t)
 	return NULL;
 }
 
-const char *tracepoints_find(bool with_yields)
+static bool is_wanted(uint8_t kind, bool with_yields, bool with_calls)
+{
+	if (kind == EVENT_CALL || kind == EVENT_RETURN || kind == EVENT_THREAD)
+		return with_calls;
+	return kind != EVENT_YIELD || with_yields;
+}
+
+const char *tracepoints_find(bool with_yields, bool with_calls)
 {
 	const char *tracefs = find_tracefs();
 
@@ -149,7 +160,7 @@ const char *tracepoints_find(bool with_yields)
 		const char *failed;
 
 		tracepoints[i].id = -1;
-		if (tracepoints[i].kind == EVENT_YIELD && !with_yields)
+		if (!is_wanted(tracepoints[i].kind, with_yields, with_calls))
 			continue;
 		failed = read_tracepoint(tracefs, &tracepoints[i]);
 		if (failed)

@@ -51,6 +51,13 @@ def record(
     yields: Annotated[
         bool, typer.Option("--yields", help="Tell sched_yield from preemption; slows every system call down.")
     ] = False,
+    causes: Annotated[
+        bool,
+        typer.Option(
+            "--causes",
+            help="Record reads, writes, polls and futexes, too, so that a replay keeps what waits for what.",
+        ),
+    ] = False,
     buffer_kib: Annotated[
         int,
         typer.Option("--buffer", min=16, max=1 << 20, metavar="KIB", help="Memory for events, of each CPU."),
@@ -72,7 +79,7 @@ def record(
             + (f" (got {' and '.join(chosen)})" if chosen else "")
         )
     folder = out or fresh_folder()
-    options: dict[str, Any] = {"buffer_kib": buffer_kib, "has_yields": yields}
+    options: dict[str, Any] = {"buffer_kib": buffer_kib, "has_yields": yields, "has_causes": causes}
     if command:
         run = _record_command(command, folder, policy, cpus, timeout, options, as_json=as_json)
     else:

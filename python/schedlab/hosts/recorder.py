@@ -50,6 +50,8 @@ class Captured:
         When that was, on CLOCK_MONOTONIC, in nanoseconds; 0: it was not.
     is_realtime : bool
         Whether the recorder could put itself above all that it records.
+    call_ns : int
+        What recording a system call adds to it, in nanoseconds; 0 where none was.
     """
 
     nr_events: int
@@ -60,6 +62,7 @@ class Captured:
     write_error: str | None
     write_error_ns: int
     is_realtime: bool
+    call_ns: int
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,9 @@ class Recorder:
     has_yields : bool, default False
         Whether to record `sched_yield`, too, which makes every system call of
         the machine slower.
+    has_causes : bool, default False
+        Whether to record the system calls, too, by which tasks wait for each other,
+        and yields with them.
 
     Raises
     ------
@@ -130,17 +136,18 @@ class Recorder:
         If the program is not built, or the kernel refuses; with the hint.
     """
 
-    def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False):
+    def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False, has_causes: bool = False):
         words = [_program(), "capture", "--buffer", str(buffer_kib)]
         self._process = subprocess.Popen(
-            words + ["--yields"] * has_yields,
+            words + ["--yields"] * has_yields + ["--calls"] * has_causes,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
         self._begin_ns = 0
         try:
-            self.is_realtime = self._hear()["is_realtime"]
+            started = self._hear()
+            self.is_realtime, self._call_ns = started["is_realtime"], started["call_ns"]
         except BaseException:
             self.close()
             raise
@@ -180,6 +187,7 @@ class Recorder:
             write_error=said["write_error"],
             write_error_ns=said["write_error_ns"],
             is_realtime=self.is_realtime,
+            call_ns=self._call_ns,
         )
 
     def close(self) -> None:

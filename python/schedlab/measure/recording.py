@@ -79,14 +79,13 @@ def record_command(
     cpus: tuple[int, ...] = (),
     timeout_ns: int,
     output: Path | None = None,
-    buffer_kib: int = 8192,
-    has_yields: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Run a command and record its whole tree."""
+    """Run a command and record its whole tree; `options` are those of `Recorder`."""
     events, steal = _prepare(out), steal_by_cpu()
     command = Command(tuple(argv), linux_class, cpus, output)
     report = None
-    with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
+    with _all_or_nothing(out, events), Recorder(**options) as recorder:
         try:
             with Launcher() as launcher:
                 recorder.follow(events, pid=launcher.pid, generation=GENERATION_OF_COMMANDS)
@@ -115,14 +114,12 @@ def record_command(
     return _finish(out, events, run)
 
 
-def record_others(
-    out: Path, *, pid: int | None, for_ns: int, buffer_kib: int = 8192, has_yields: bool = False
-) -> dict[str, Any]:
+def record_others(out: Path, *, pid: int | None, for_ns: int, **options: Any) -> dict[str, Any]:
     """Record processes that run already, for some time."""
     if pid is not None:
         _check_process(pid)
     events, steal = _prepare(out), steal_by_cpu()
-    with _all_or_nothing(out, events), Recorder(buffer_kib=buffer_kib, has_yields=has_yields) as recorder:
+    with _all_or_nothing(out, events), Recorder(**options) as recorder:
         try:
             if pid is None:
                 recorder.record_all(events)
@@ -255,6 +252,7 @@ def make_run(
         "repairs": converted.nr_repairs,
         "recorder_cpu_ns": captured.cpu_ns if captured else None,
         "is_realtime": captured.is_realtime if captured else None,
+        "call_ns": captured.call_ns if captured else 0,
     }
     _judge(run, out, converted, steal_ns)
     if run["error"] is None and not converted.tasks:

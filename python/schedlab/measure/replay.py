@@ -7,6 +7,8 @@ what ended a block decides what the block becomes:
     woken by a task of the run      recv from a pipe into which that task sends a
                                     byte at that point of its own CPU time
     woken by anything else          sleep, as long as it was blocked
+    read what another had written   recv of as many bytes, which that task sends; where
+                                    system calls were recorded (causes.py)
     started by a task of the run    spawn, at that point of its CPU time
     sched_yield                     yield
     not ended                       sleep, until the window ends with the recording
@@ -41,6 +43,7 @@ from ..records.file import Kind, Records, Stop, read_records
 from ..report.by_task import RECORDED
 from ..runs.case import folder_name, write_text
 from ..workload.model import Workload
+from .causes import Op, find_causes
 
 #: Sleep of a task that had not ended, after all that was recorded of it; the horizon comes before.
 PAST_THE_END_NS = 1 << 60
@@ -66,11 +69,16 @@ class _Task:
     blocked_ns: int | None = None
     is_fresh: bool = False  # it was preempted, and has had no CPU time since
     has_ended: bool = False
+    recorder_ns: int = 0  # CPU time so far that the recorder added, and that is not taken off yet
     recorded_ns: int = 0  # CPU time, as its stops have it
     children: list[Any] = field(default_factory=list)
 
     def add(self, verb: str, a: int = 0, b: int = 0) -> None:
         """Append an op, after the CPU time that came before it."""
+        added_ns = min(self.pending_ns, self.recorder_ns)
+        self.pending_ns -= added_ns
+        self.recorder_ns -= added_ns
+        self.recorded_ns -= added_ns
         if self.pending_ns:
             self.ops.append([_VERB["run"], 0, 0, self.pending_ns])
             if self.is_fresh:
@@ -113,18 +121,25 @@ class _Task:
 class _Reader:
     """Walks records in order and writes down what each task did."""
 
-    def __init__(self, records: Records):
+    def __init__(self, records: Records, call_ns: int):
         self.records = records
+        #: What recording a system call added to it.
+        self.call_ns = call_ns
         self.tasks: dict[int, _Task] = {}
         self.on_cpu: dict[int, _Task] = {}
-        #: Object of the pipe between two tasks, and how often it is used.
-        self.pipes: dict[tuple[int, int], int] = {}
+        self.causes = find_causes(records)
+        self.row = 0
+        #: Object of the pipe between two tasks, or of an inbox, and the bytes through it.
+        self.pipes: dict[Any, int] = {}
         self.nr_sent: dict[int, int] = {}
 
     def read(self) -> None:
         handlers = {Kind.ARRIVE: self.arrive, Kind.WAKE: self.wake, Kind.RUN: self.run, Kind.STOP: self.stop,
-                    Kind.ATTR: self.attribute, Kind.OVERHEAD: self.overhead}  # fmt: skip
-        for t_ns, task, cpu, kind, flags, arg in self.records.events.tolist():
+                    Kind.ATTR: self.attribute, Kind.OVERHEAD: self.overhead, Kind.RETURN: self.end_call}  # fmt: skip
+        for row, (t_ns, task, cpu, kind, flags, arg) in enumerate(self.records.events.tolist()):
+            self.row = row
+            for op in self.causes.ops.get(row, ()):
+                self.act(op, t_ns)
             handler = handlers.get(kind)
             if handler is not None:
                 handler(t_ns, task, cpu, flags, arg)
@@ -138,6 +153,20 @@ class _Reader:
             return None
         by.catch_up(t_ns)
         return by
+
+    def act(self, op: Op, t_ns: int) -> None:
+        """Send or receive what a system call did."""
+        task = self.tasks[op.pid]
+        if task.since_ns is not None:
+            task.catch_up(t_ns)
+        self.pass_bytes(task, op.verb, op.inbox, op.n_bytes)
+
+    def pass_bytes(self, task: _Task, verb: str, pipe: Any, n_bytes: int) -> None:
+        """Add a send to, or a recv from, the pipe of that key."""
+        number = self.pipes.setdefault(pipe, NOBODY_WAITS + 1 + len(self.pipes))
+        if verb == "send":
+            self.nr_sent[number] = self.nr_sent.get(number, 0) + n_bytes
+        task.add(verb, number, n_bytes)
 
     def arrive(self, t_ns: int, pid: int, _cpu: int, _flags: int, by_pid: int) -> None:
         task = self.tasks[pid] = _Task()
@@ -154,13 +183,13 @@ class _Reader:
         if task.blocked_ns is None:
             return  # it only completes an arrival
         by = self._by(by_pid, t_ns)
-        if by is None:
+        if self.row in self.causes.absorbed:
+            pass
+        elif by is None:
             task.add("sleep", 0, t_ns - task.blocked_ns)
         else:
-            number = self.pipes.setdefault((by_pid, pid), NOBODY_WAITS + 1 + len(self.pipes))
-            self.nr_sent[number] = self.nr_sent.get(number, 0) + 1
-            by.add("send", number, 1)
-            task.add("recv", number, 1)
+            self.pass_bytes(by, "send", f"{by_pid}-wakes-{pid}", 1)
+            self.pass_bytes(task, "recv", f"{by_pid}-wakes-{pid}", 1)
         task.blocked_ns = None
 
     def run(self, t_ns: int, pid: int, cpu: int, _flags: int, _arg: int) -> None:
@@ -183,6 +212,9 @@ class _Reader:
         elif flags == Stop.EXITED:
             task.add("exit")
             task.has_ended = True
+
+    def end_call(self, _t_ns: int, pid: int, *_: int) -> None:
+        self.tasks[pid].recorder_ns += self.call_ns
 
     def attribute(self, t_ns: int, pid: int, _cpu: int, key: int, value: int) -> None:
         task = self._by(pid, t_ns)
@@ -243,10 +275,15 @@ def _order(tasks: dict[int, _Task]) -> list[int]:
 
 
 def program_of(
-    records: Records, *, name: str, source: Program | None = None, tasks: list[Any] | None = None
+    records: Records,
+    *,
+    name: str,
+    source: Program | None = None,
+    tasks: list[Any] | None = None,
+    call_ns: int = 0,
 ) -> Program:
-    """Make a program of records."""
-    reader = _Reader(records)
+    """Make a program of records, without what recording each system call has cost."""
+    reader = _Reader(records, call_ns)
     reader.read()
     order = _order(reader.tasks)
     index = {pid: position for position, pid in enumerate(order)}
@@ -263,9 +300,10 @@ def program_of(
         ops += _with_spawns(task, index)
     objects = np.zeros(len(reader.pipes) + 1, layout.OBJECT_DTYPE)
     objects[NOBODY_WAITS] = (layout.OBJECT_NUMBER["condition"], strings.add("nobody-waits"), 0)
-    for (by, to), number in reader.pipes.items():
-        kind = layout.OBJECT_NUMBER["pipe"]
-        objects[number] = (kind, strings.add(f"{by}-wakes-{to}"), reader.nr_sent[number])
+    for pipe, number in reader.pipes.items():
+        label = pipe if isinstance(pipe, str) else f"inbox-{pipe[0]}-{number}"
+        capacity = reader.causes.capacity.get(pipe, reader.nr_sent[number])
+        objects[number] = (layout.OBJECT_NUMBER["pipe"], strings.add(label), capacity)
     have_all_ended = all(task.has_ended for task in reader.tasks.values())
     values = source.values if source is not None else np.zeros(0, "<u8")
     program = read_program(
@@ -375,7 +413,11 @@ def load_recorded(folder: Path) -> Workload:
         raise RecordError(f"{folder}: cannot be replayed: nobody ran in it")
     name = f"{run.get('workload') or folder.name}-replayed"
     program = program_of(
-        records, name=name, source=find_program(folder, run.get("program_hash")), tasks=run.get("tasks")
+        records,
+        name=name,
+        source=find_program(folder, run.get("program_hash")),
+        tasks=run.get("tasks"),
+        call_ns=(run.get("recording") or {}).get("call_ns", 0),
     )
     events = records.events
     used = np.unique(events["cpu"][events["kind"] == Kind.RUN])

@@ -68,7 +68,21 @@ class Kind(IntEnum):
     ATTR = 8
     OVERHEAD = 9
     LOST = 10
+    CALL = 11
+    RETURN = 12
     END = 255
+
+
+class Call(IntEnum):
+    """System calls of Linux by which tasks wait for each other (`enum sl_call`), in the flags of a CALL."""
+
+    READ = 1
+    WRITE = 2
+    POLL = 3
+    CONNECT = 4
+    CLOSE = 5
+    FUTEX_WAIT = 6
+    FUTEX_WAKE = 7
 
 
 class Stop(IntEnum):
