@@ -28,6 +28,28 @@ spec.loader.exec_module(module)
 print(json.dumps(module.measure(sys.argv[2], is_quick=sys.argv[3] == "quick")))
 """
 
+#: The sweep of selfbench, for a commit whose own has none: as it is called, and with a process per CPU.
+SWEEP = """
+import concurrent.futures, json, multiprocessing, os, sys, tempfile, time
+import schedlab
+
+def main():
+    schedlab.sweep("mixed", "rr", seeds=2)
+    n_runs, seconds = int(sys.argv[1]), []
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
+        schedlab.sweep("mixed", "rr", seeds=8, executor=pool)
+        for executor in (None, pool):
+            with tempfile.TemporaryDirectory() as out:
+                begin = time.perf_counter()
+                schedlab.sweep("mixed", "rr", seeds=n_runs, out=out, executor=executor)
+                seconds.append(time.perf_counter() - begin)
+    print(json.dumps([n_runs / s for s in seconds]))
+
+if __name__ == "__main__":
+    main()
+"""
+
 
 def figures(commit: str, host: str, *, is_quick: bool, root: Path | None = None) -> dict[str, float]:
     """Measure a host at another commit.
@@ -56,15 +78,29 @@ def figures(commit: str, host: str, *, is_quick: bool, root: Path | None = None)
         If that commit cannot be built or measured here.
     """
     folder = _build(root or paths.resource_root(), commit)
+    text = _python(
+        folder, "-c", MEASURE, folder / "bench" / "selfbench.py", host, "quick" if is_quick else "whole"
+    )
+    rows = json.loads(text)["benchmarks"]
+    found = {row["name"]: row["value"] for row in rows if row["value"] is not None}
+    if host == "sim" and "sweep_runs_per_s" not in found:
+        # A file, since the processes of a pool import it.
+        script = folder / "sweep.py"
+        script.write_text(SWEEP)
+        found["sweep_runs_per_s"] = max(json.loads(_python(folder, script, "100" if is_quick else "1000")))
+    return found
+
+
+def _python(folder: Path, *words: str | Path) -> str:
+    """The last line that Python prints with that commit's package."""
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE, folder / "bench" / "selfbench.py", host, "quick" if is_quick else "whole"],
+        [sys.executable, *words],
         capture_output=True, text=True, check=False, cwd=folder,
         env=dict(os.environ, PYTHONPATH=str(folder / "python")),
     )  # fmt: skip
     if done.returncode:
-        raise UnavailableError(f"--beside {commit}: its selfbench failed: {_last_line(done.stderr)}")
-    rows = json.loads(done.stdout.splitlines()[-1])["benchmarks"]
-    return {row["name"]: row["value"] for row in rows if row["value"] is not None}
+        raise UnavailableError(f"{folder.name}: its benchmark failed: {_last_line(done.stderr)}")
+    return done.stdout.splitlines()[-1]
 
 
 def _build(root: Path, commit: str) -> Path:
