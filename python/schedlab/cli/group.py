@@ -25,6 +25,7 @@ GROUPS = {
         "quiz": "schedlab quiz --questions 8 --format moodle --out quiz.xml",
         "gantt": "schedlab gantt out/mixed/mixed/rr/seed-1 --from 0ms --to 50ms",
         "playground": "schedlab playground mixed -p rr,mlfq --serve",
+        "explain": "schedlab explain out/mixed/mixed/rr/seed-1 --task 6",
         "trace": "schedlab trace out/mixed/mixed/rr/seed-1 --format perfetto",
     },
     "What there is": {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`schedlab gantt` and `schedlab trace`: pictures and exports of one run.
+"""`schedlab gantt`, `schedlab trace` and `schedlab explain`: pictures, exports and causes of one run.
 
 Must stay true: nothing but the run directory is needed, wherever it was made.
 Read next: plots/gantt.py, plots/trace.py.
@@ -10,12 +10,15 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import NotFoundError, UsageError, did_you_mean
+from ..errors import NotFoundError, RecordError, UsageError, did_you_mean
 from ..units import parse_duration
+
+if TYPE_CHECKING:
+    from ..program.file import Program
 
 RunArgument = Annotated[Path, typer.Argument(help="Directory of one run, as `schedlab run` leaves it.")]
 FromOption = Annotated[str, typer.Option("--from", help="Start of the window, such as 20ms.")]
@@ -26,6 +29,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command()(gantt)
     app.command()(trace)
+    app.command()(explain)
 
 
 def open_run(folder: Path) -> Any:
@@ -51,13 +55,19 @@ def _task_names(folder: Path) -> dict[int, str]:
 
         tasks = pl.read_parquet(table, columns=["task", "name"])
         return dict(zip(tasks["task"].to_list(), tasks["name"].cast(str).to_list(), strict=True))
+    program = _program_of(folder)
+    if program is None:
+        return {}
+    return {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
+
+
+def _program_of(folder: Path) -> Program | None:
+    """The program of a run; None where it is not there any more."""
     from ..program.file import find_program
 
     with contextlib.suppress(OSError, ValueError):
-        program = find_program(folder, json.loads((folder / "run.json").read_text()).get("program_hash"))
-        if program is not None:
-            return {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
-    return {}
+        return find_program(folder, json.loads((folder / "run.json").read_text()).get("program_hash"))
+    return None
 
 
 def gantt(
@@ -106,3 +116,86 @@ def trace(
     print(f"wrote {target}, {nr_bytes:,} bytes")
     if form == FORMATS[0]:
         print("open it at ui.perfetto.dev, or with any copy of that viewer")
+
+
+def explain(
+    run: RunArgument,
+    task: Annotated[
+        str | None, typer.Option(help="Its number or name; default: the one with the longest wait for a CPU.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="A time, such as 20ms; default: in the task's longest wait.")
+    ] = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Say why a task waited at a time: who had the CPUs, in what order, and what was idle."""
+    import shutil
+
+    from rich.markup import escape
+
+    from ..metrics.cause import longest_wait, stretch_at
+    from ..metrics.consistency import check
+    from ..metrics.timeline import Timeline
+    from ..plots.gantt import draw_text
+    from ..show.explain import as_lines
+    from ..show.explain import explain as explain_stretch
+    from ..show.tables import _console, say
+
+    records, names = open_run(run)
+    timeline = Timeline(records)
+    if (verdict := check(timeline)) != "ok":
+        raise RecordError(f"{run}: these records contradict themselves, and explain nothing: {verdict}")
+    pid = None if task is None else _pid_of(task, names, timeline.by_task.keys.tolist())
+    if at is None:
+        stretch = longest_wait(timeline, pid)
+        if stretch is None:
+            raise NotFoundError(
+                f"{run}: {'no task' if task is None else task} waited for a CPU; give a time, --at"
+            )
+    elif pid is None:
+        raise UsageError("--at says when, but not of which task: add --task")
+    else:
+        at_ns = parse_duration(at, place="--at")
+        stretch = stretch_at(timeline, pid, at_ns)
+        if stretch is None:
+            raise NotFoundError(f"--at {at}: then task {task} had not arrived, or had ended")
+    rows, cpus_of = (program.task_rows, program.cpus_of) if (program := _program_of(run)) else ((), None)
+    found = explain_stretch(
+        timeline, stretch, lambda each: cpus_of(rows[each - 1]) if cpus_of and 0 < each <= len(rows) else None
+    )
+    if is_json:
+        print(json.dumps(found.as_json()))
+        return
+    console = _console()
+    for line in as_lines(found, names):
+        if line.startswith("    ") or not line:
+            print(line)
+        else:
+            say(console, escape(line))
+    margin_ns = (stretch.end_ns - stretch.begin_ns) // 20 + 1
+    print()
+    print(
+        draw_text(
+            records,
+            names=names,
+            width=max(40, min(100, shutil.get_terminal_size((80, 24)).columns)),
+            nr_tasks_max=20,
+            begin_ns=max(0, stretch.begin_ns - margin_ns),
+            end_ns=stretch.end_ns + margin_ns,
+        )
+    )
+
+
+def _pid_of(task: str, names: dict[int, str], pids: list[int]) -> int:
+    """Number of the task that a person means."""
+    if task.isdecimal():
+        return int(task)
+    named = [pid for pid in pids if names.get(pid) == task]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise UsageError(
+            f"--task {task}: {len(named)} tasks have that name: {', '.join(map(str, named[:8]))}"
+        )
+    known = sorted({name for pid, name in names.items() if pid in set(pids)})
+    raise NotFoundError(f"--task {task}: no such task{did_you_mean(task, known)}")

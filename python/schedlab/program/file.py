@@ -187,6 +187,14 @@ class Program:
         end = self._strings.index(b"\0", offset)
         return self._strings[offset:end].decode("utf-8", "replace")
 
+    def cpus_of(self, row: np.void) -> tuple[int, ...] | None:
+        """CPUs on which the task of this row may run, ascending; None: on all."""
+        if row["affinity"] == layout.NONE:
+            return None
+        first = int(row["affinity"])
+        words = self.values[first : first + int(row["affinity_words"])].tolist()
+        return tuple(64 * i + bit for i, word in enumerate(words) for bit in range(64) if word >> bit & 1)
+
     @cached_property
     def tasks(self) -> dict[str, np.ndarray]:
         """The tasks as columns, ready for `polars.DataFrame`.

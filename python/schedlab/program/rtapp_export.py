@@ -170,14 +170,7 @@ class _Exporter:
     def identity(self, row: np.void) -> tuple[Any, ...]:
         """All that tells one task of rt-app from another."""
         fields = [row[key].tobytes() for key in row.dtype.fields or () if key not in ("op_first", "affinity")]
-        return (*fields, self.cpus(row), self.tree(row))
-
-    def cpus(self, row: np.void) -> tuple[int, ...]:
-        if row["affinity"] == layout.NONE:
-            return ()
-        first = int(row["affinity"])
-        words = self.program.values[first : first + int(row["affinity_words"])].tolist()
-        return tuple(64 * i + bit for i, word in enumerate(words) for bit in range(64) if word >> bit & 1)
+        return (*fields, self.program.cpus_of(row), self.tree(row))
 
     def task(self, name: str, row: np.void, instances: int) -> dict[str, object]:
         table: dict[str, object] = {}
@@ -187,7 +180,7 @@ class _Exporter:
         if delay_us:
             table["delay"] = delay_us
         table |= self.attributes(name, row)
-        if cpus := self.cpus(row):
+        if cpus := self.program.cpus_of(row):
             table["cpus"] = list(cpus)
         loop, phases = self.phases(name, self.tree(row), instances)
         if not any(phase.events for phase in phases):

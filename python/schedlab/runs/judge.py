@@ -254,20 +254,5 @@ def is_capped(program: Program) -> np.ndarray:
 
 def _affinity(program: Program) -> list[Any]:
     """CPUs that each task may run on, None where it may run on all."""
-    cache: dict[tuple[int, int], tuple[int, ...]] = {}
-
-    def cpus(first: int, nr_words: int) -> tuple[int, ...]:
-        if (first, nr_words) not in cache:
-            words = program.values[first : first + nr_words].tolist()
-            cache[first, nr_words] = tuple(
-                64 * i + bit for i, word in enumerate(words) for bit in range(64) if word >> bit & 1
-            )
-        return cache[first, nr_words]
-
     rows = program.task_rows
-    if (rows["affinity"] == layout.NONE).all():
-        return []
-    return [
-        None if first == layout.NONE else cpus(first, nr_words)
-        for first, nr_words in zip(rows["affinity"].tolist(), rows["affinity_words"].tolist(), strict=True)
-    ]
+    return [] if (rows["affinity"] == layout.NONE).all() else [program.cpus_of(row) for row in rows]
