@@ -19,32 +19,22 @@
 
 static void refresh_key(const struct sim_cpu *c)
 {
-	u64 key = SIM_NEVER;
-	u64 other;
+	u64 burst = sim_key(c->burst_at_ns, SIM_CLASS_BURST);
+	u64 resched = sim_key(c->resched_at_ns, SIM_CLASS_RESCHED);
+	u64 tick = sim_key(c->tick_at_ns, SIM_CLASS_TICK);
+	u64 first = resched < burst ? resched : burst;
 
-	if (c->burst_at_ns != SIM_NEVER)
-		key = sim_key(c->burst_at_ns, SIM_CLASS_BURST);
-	if (c->resched_at_ns != SIM_NEVER) {
-		other = sim_key(c->resched_at_ns, SIM_CLASS_RESCHED);
-		key = other < key ? other : key;
-	}
-	if (c->tick_at_ns != SIM_NEVER) {
-		other = sim_key(c->tick_at_ns, SIM_CLASS_TICK);
-		key = other < key ? other : key;
-	}
-	sim_tree_update((u32)c->idx, key);
+	sim_tree_update((u32)c->idx, tick < first ? tick : first);
 }
 
 /* First tick strictly after now, at or after @t_ns. */
 static u64 tick_at_or_after(u64 t_ns)
 {
 	u64 tick_ns = sim.options->tick_ns;
-	u64 at_ns;
 
 	if (t_ns <= sim_now_ns)
 		t_ns = sim_now_ns + 1;
-	at_ns = (t_ns + tick_ns - 1) / tick_ns * tick_ns;
-	return at_ns;
+	return sim_instant((t_ns + tick_ns - 1) / tick_ns * tick_ns);
 }
 
 /*
@@ -53,7 +43,7 @@ static u64 tick_at_or_after(u64 t_ns)
  * burst ends before the slice does, this is called again before that tick. A
  * tick that is due at this very instant stays due.
  */
-static void set_tick(struct sim_cpu *c)
+sl_inline void set_tick(struct sim_cpu *c)
 {
 	const struct sl_task *t = &c->running->core;
 
@@ -103,23 +93,29 @@ static void count_down(struct sim_cpu *c)
 sl_inline void go_on(struct sim_cpu *c, enum sim_next next)
 {
 	while (next != SIM_NEXT_NOTHING && !sim.is_over) {
-		struct sim_task *t = c->running;
-
 		if (next != SIM_NEXT_RUN) {
 			bool is_running = sim_schedule(c, (enum sl_why)next);
 
 			if (unlikely(next == SIM_NEXT_EXIT) && !--sim.nr_left)
 				sim.is_over = true;
-			next = is_running ? SIM_NEXT_RUN : SIM_NEXT_NOTHING;
-		} else if (t->remaining_ns) {
-			c->burst_at_ns = sim_now_ns + t->remaining_ns;
-			set_tick(c);
-			next = SIM_NEXT_NOTHING;
-		} else {
+			if (!is_running || sim.is_over)
+				return;
+		}
+		if (!c->running->remaining_ns) {
 			/* What brought it here was not spurious. */
 			c->nr_kicks = 0;
-			next = sim_interpret(t);
+			next = sim_interpret(c->running);
+			if (next != SIM_NEXT_RUN)
+				continue;
+			if (sim.is_over)
+				return;
 		}
+		if (c->running->remaining_ns) {
+			c->burst_at_ns = sim_instant(sim_now_ns + c->running->remaining_ns);
+			set_tick(c);
+			return;
+		}
+		next = SIM_NEXT_RUN;
 	}
 }
 
@@ -138,7 +134,7 @@ static void steal_tick(struct sim_cpu *c)
 	c->overhead_ns += cost_ns;
 	c->stolen_ns += cost_ns;
 	c->run_from_ns += cost_ns;
-	c->burst_at_ns += cost_ns;
+	c->burst_at_ns = sim_instant(c->burst_at_ns + cost_ns);
 	sl_task_steal(&c->running->core, cost_ns);
 }
 
@@ -172,7 +168,7 @@ static enum sim_next handle_resched(struct sim_cpu *c)
 {
 	/* A kick during a switch or a stolen tick waits for its end. */
 	if (c->incoming || (c->running && c->run_from_ns > sim_now_ns)) {
-		c->resched_at_ns = c->incoming ? c->burst_at_ns : c->run_from_ns;
+		c->resched_at_ns = c->incoming ? c->burst_at_ns : sim_instant(c->run_from_ns);
 		return SIM_NEXT_NOTHING;
 	}
 	if (c->kicked_at_ns != sim_now_ns)
@@ -211,6 +207,7 @@ void sim_cpu_set_resched(u32 idx, u64 t_ns)
 {
 	struct sim_cpu *c = &sim.cpus[idx];
 
+	t_ns = sim_instant(t_ns);
 	if (c->resched_at_ns <= t_ns)
 		return;
 	c->resched_at_ns = t_ns;

@@ -23,7 +23,6 @@ static void start(struct sim_task *t)
 	nr_active++;
 	sim_heap_push(sim_now_ns + took_ns + sim.options->costs.wakeup_ns,
 		      SIM_EVENT_DEVICE, t);
-	sim.nr_wakes++;
 }
 
 /* The running task asks for @bytes; it blocks until loop.c wakes it. */

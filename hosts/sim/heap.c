@@ -33,7 +33,8 @@ struct events {
 };
 static struct events heap, run;
 static u64 run_first;		/* where the ring begins */
-static u64 run_last_key;	/* 0: it is empty */
+static u64 run_last_key;	/* of what was put in last: once that is over, not later than now */
+static bool is_first_in_run;	/* the earliest event */
 #define SEQ_ONE (1ULL << (TASK_BITS + KIND_BITS))
 static u64 next_seq = SEQ_ONE;	/* the upper 41 bits: 2.2e12 events, days of computing */
 u64 sim_heap_first_key = SIM_NEVER;
@@ -126,19 +127,25 @@ static u64 run_pop(void)
 	u64 order = run.orders[run_first];
 
 	run_first = run_at(1);
-	if (!--run.nr)
-		run_last_key = 0;
+	run.nr--;
 	return order;
+}
+
+/* After each change: which event is first now. The heap has the run's end, once that has begun. */
+static void find_first(void)
+{
+	is_first_in_run = run.nr && (unlikely(!heap.nr) ||
+				     comes_before(run.keys[run_first], run.orders[run_first], &heap, 0));
+	sim_heap_first_key = is_first_in_run ? run.keys[run_first] : heap.keys[0];
 }
 
 /* What comes before all else of its time: SIM_EVENT_END or, of task @number, ARRIVE. */
 void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 number)
 {
-	u64 key = sim_key(t_ns, SIM_CLASS_WAKE);
+	u64 key = sim_key(sim_instant(t_ns), SIM_CLASS_WAKE);
 
 	heap_push(key, (u64)number << KIND_BITS | kind);
-	if (key < sim_heap_first_key)
-		sim_heap_first_key = key;
+	find_first();
 }
 
 /* @task: NULL where @kind has none. */
@@ -146,29 +153,24 @@ void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task)
 {
 	u64 number = task ? (u32)task->core.p.pid - 1 : 0;
 	u64 order = next_seq | number << KIND_BITS | kind;
-	u64 key = sim_key(t_ns, SIM_CLASS_WAKE);
+	u64 key = sim_key(sim_instant(t_ns), SIM_CLASS_WAKE);
 
 	SL_ASSERT(t_ns >= sim_now_ns);
 	next_seq += SEQ_ONE;
-	if (key < sim_heap_first_key)
-		sim_heap_first_key = key;
 	if (likely(key >= run_last_key)) {
 		run_push(key, order);
-		return;
-	}
-	if (run.nr > 1) {
+		/* It is last in the run: it may come first only where it is alone there. */
+		if (likely(key >= sim_heap_first_key))
+			return;
+	} else if (run.nr > 1) {
 		heap_push(key, order);
-		return;
+	} else {
+		/* A late one, alone, would keep the others out of the run. */
+		heap_push(run.keys[run_first], run.orders[run_first]);
+		run_pop();
+		run_push(key, order);
 	}
-	/* A late one, alone, would keep the others out of the run. */
-	heap_push(run.keys[run_first], run.orders[run_first]);
-	run_pop();
-	run_push(key, order);
-}
-
-static bool is_first_in_run(void)
-{
-	return run.nr && comes_before(run.keys[run_first], run.orders[run_first], &heap, 0);
+	find_first();
 }
 
 static enum sim_event_kind kind_of(u64 order, struct sim_task **task)
@@ -180,17 +182,33 @@ static enum sim_event_kind kind_of(u64 order, struct sim_task **task)
 /* What the first event is; @task is only right for a kind that has one. */
 enum sim_event_kind sim_heap_first(struct sim_task **task)
 {
-	return kind_of(is_first_in_run() ? run.orders[run_first] : heap.orders[0], task);
+	return kind_of(is_first_in_run ? run.orders[run_first] : heap.orders[0], task);
 }
 
 /* Take the first event out. */
 enum sim_event_kind sim_heap_pop(struct sim_task **task)
 {
-	u64 first = is_first_in_run() ? run_pop() : heap_pop();
-	u64 key = heap.keys[0];
+	u64 first = is_first_in_run ? run_pop() : heap_pop();
 
-	if (run.nr && run.keys[run_first] < key)
-		key = run.keys[run_first];
-	sim_heap_first_key = key;
+	find_first();
 	return kind_of(first, task);
+}
+
+static bool will_wake(const struct events *events, u64 at)
+{
+	return (events->orders[at] & ((1U << KIND_BITS) - 1)) >= SIM_EVENT_WAKE;
+}
+
+/* Is there an event that will wake a task? */
+bool sim_heap_will_wake(void)
+{
+	for (u64 i = 0; i < run.nr; i++) {
+		if (will_wake(&run, run_at(i)))
+			return true;
+	}
+	for (u64 i = 0; i < heap.nr; i++) {
+		if (will_wake(&heap, i))
+			return true;
+	}
+	return false;
 }

@@ -29,7 +29,6 @@ static enum sim_next sleep_until(struct sim_task *t, u64 at_ns)
 	enum sim_next next = block(t, "sleep");
 
 	sim_heap_push(at_ns + sim.options->costs.wakeup_ns, SIM_EVENT_WAKE, t);
-	sim.nr_wakes++;
 	return next;
 }
 
@@ -394,17 +393,18 @@ enum sim_next sim_interpret(struct sim_task *t)
 	enum sim_next next;
 
 	do {
+		const struct sl_program_op *op;
+
 		if (unlikely(t->io_left_bytes)) {
 			if (is_spinning(t))
 				return SIM_NEXT_YIELD;
 			next = t == sim.user_half ? play_user_half(t) : transfer(t);
-		} else {
-			const struct sl_program_op *op = sl_player_peek(&t->player);
-
-			if (unlikely(!sim.are_calls_free) && must_pay(t, op))
-				return SIM_NEXT_RUN;
-			next = do_op(t, op);
+			continue;
 		}
+		op = sl_player_peek(&t->player);
+		if (unlikely(!sim.are_calls_free) && must_pay(t, op))
+			return SIM_NEXT_RUN;
+		next = do_op(t, op);
 	} while (next == SIM_NEXT_RUN && !t->remaining_ns);
 	return next;
 }

@@ -68,17 +68,17 @@ static void arrive(struct sim_task *task)
 void sim_handle_heap(void)
 {
 	struct sim_task *task;
+	enum sim_event_kind kind = sim_heap_pop(&task);
 
-	switch (sim_heap_pop(&task)) {
-	case SIM_EVENT_DEVICE:
-		sim_device_done();
-		/* fall through */
-	case SIM_EVENT_WAKE:
-		sim.nr_wakes--;
+	if (likely(kind >= SIM_EVENT_WAKE)) {
+		if (kind == SIM_EVENT_DEVICE)
+			sim_device_done();
 		/* A timer interrupts the CPU on which its task went to sleep. */
 		sim_set_cpu(task->core.cpu);
 		sim_wake(task, 0, 0);
-		break;
+		return;
+	}
+	switch (kind) {
 	case SIM_EVENT_TIMER:
 		sim_set_cpu(0);
 		if (sim.timer_at_ns == sim_now_ns)
@@ -90,9 +90,8 @@ void sim_handle_heap(void)
 	case SIM_EVENT_DUMP:
 		sl_dump();
 		break;
-	case SIM_EVENT_END:
+	default:
 		end_here();
-		break;
 	}
 }
 
@@ -121,11 +120,10 @@ static void report_deadlock(void)
 		 nr, nr ? text : "none");
 }
 
-/* Has the run come to a point where only timers would continue? */
+/* No CPU has anything to do. Is this a point where only timers would continue? */
 static bool is_stuck(void)
 {
-	if (sim_tree_keys[sim_tree[0]] != SIM_NEVER || sim.nr_wakes ||
-	    sim.next_arrival < sim.nr_arrivals)
+	if (sim.next_arrival < sim.nr_arrivals || sim_heap_will_wake())
 		return false;
 	for (u32 i = 0; i < sim.nr_tasks; i++) {
 		u8 state = sim.tasks[i].core.state;
@@ -179,13 +177,12 @@ static void end_without_events(void)
 
 static void step(void)
 {
-	u32 cpu = sim_tree[0];
-	u64 key = sim_tree_keys[cpu];
+	u64 key = sim_tree_first_key;
 
 	if (key < sim_heap_first_key) {
 		if (move_to(key / 4))
-			sim_begin_cpu((s32)cpu, key % 4);
-	} else if (unlikely(key == SIM_NEVER) && is_stuck()) {
+			sim_begin_cpu((s32)sim_tree_first, key % 4);
+	} else if (unlikely(key >= SIM_KEY_NEVER) && is_stuck()) {
 		end_without_events();
 	} else if (move_to(sim_heap_first_key / 4)) {
 		sim_begin_heap();

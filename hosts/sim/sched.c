@@ -31,9 +31,12 @@ static u64 switch_cost_ns(const struct sim_task *t, s32 cpu, enum sl_why why)
 
 static void end_run(struct sim_cpu *c)
 {
-	u64 *ns = unlikely(c->running == sim.user_half) ? &c->overhead_ns : &c->busy_ns;
+	u64 ran_ns = sim_now_ns - c->run_start_ns - c->stolen_ns;
 
-	*ns += sim_now_ns - c->run_start_ns - c->stolen_ns;
+	if (unlikely(c->running == sim.user_half))
+		c->overhead_ns += ran_ns;
+	else
+		c->busy_ns += ran_ns;
 	c->running = NULL;
 }
 
@@ -68,7 +71,7 @@ bool sim_schedule(struct sim_cpu *c, enum sl_why why)
 	if (cost_ns) {
 		c->incoming = next;
 		c->switch_ns = cost_ns;
-		c->burst_at_ns = sim_now_ns + cost_ns;
+		c->burst_at_ns = sim_instant(sim_now_ns + cost_ns);
 		c->overhead_ns += cost_ns;
 		return false;
 	}

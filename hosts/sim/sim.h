@@ -43,11 +43,18 @@ enum sim_class {
 /* 146 years. Later times have no key; a run that comes so far ends (loop.c). */
 #define SIM_TIME_MAX ((1ULL << 62) - 2)
 
-/* Sort key of an event: time first. What lies behind the end of time is there. */
+/* What lies behind the end of time is there. */
+static inline u64 sim_instant(u64 t_ns)
+{
+	return t_ns < SIM_TIME_MAX ? t_ns : SIM_TIME_MAX;
+}
+
+/* Sort key of an event: its instant first. Keys of SIM_NEVER are the last four. */
 static inline u64 sim_key(u64 t_ns, enum sim_class class)
 {
-	return (t_ns < SIM_TIME_MAX ? t_ns : SIM_TIME_MAX) * 4 + class;
+	return t_ns * 4 + class;
 }
+#define SIM_KEY_NEVER (SIM_NEVER - 3)
 
 /* A product of program and options as a time: what does not fit is never over. */
 static inline u64 sim_time(unsigned __int128 ns)
@@ -133,10 +140,10 @@ struct sim_task {
 enum sim_event_kind {
 	SIM_EVENT_END,			/* of the run: before all else, */
 	SIM_EVENT_ARRIVE,		/* then the next task of the program */
-	SIM_EVENT_WAKE,			/* task: wake it */
-	SIM_EVENT_DEVICE,		/* task: its request is done */
 	SIM_EVENT_TIMER,		/* the core's timers */
 	SIM_EVENT_DUMP,
+	SIM_EVENT_WAKE,			/* task: wake it */
+	SIM_EVENT_DEVICE,		/* task: its request is done */
 };
 
 struct sim_cpu {
@@ -148,7 +155,7 @@ struct sim_cpu {
 	u64		wait_until_ns;	/* no task begins before: SCX_KICK_WAIT */
 	u64		run_from_ns;	/* remaining_ns was right at this time */
 	u64		run_start_ns;	/* since when it has been on the CPU */
-	u64		burst_at_ns;	/* end of the burst, or of the switch */
+	u64		burst_at_ns;	/* instants: end of the burst, or of the switch */
 	u64		resched_at_ns;
 	u64		tick_at_ns;	/* next tick that matters */
 	u64		stolen_ns;	/* by ticks, since run_start_ns */
@@ -179,7 +186,6 @@ struct sim {
 	u64		timers_ran_at_ns;	/* last, and how often */
 	u32		nr_timer_runs;	/* at that instant */
 	u64		random;
-	u32		nr_wakes;	/* events that will wake a task */
 	bool		has_ticks;	/* every tick matters */
 	bool		is_switch_free;	/* switches and migrations take no time */
 	bool		are_calls_free;	/* nor do the calls of a program, its begin and exit */
@@ -206,12 +212,14 @@ void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 number);
 extern u64 sim_heap_first_key;	/* SIM_NEVER: nothing has been put in yet */
 enum sim_event_kind sim_heap_pop(struct sim_task **task);
 enum sim_event_kind sim_heap_first(struct sim_task **task);
+bool sim_heap_will_wake(void);
 
 /* tree.c: which CPU is next */
 int sim_tree_init(u32 nr_cpus);
 void sim_tree_update(u32 cpu, u64 key);
 extern u64 *sim_tree_keys;		/* by CPU */
-extern u32 *sim_tree;			/* [0]: the CPU that is first */
+extern u32 sim_tree_first;		/* the CPU that is first, */
+extern u64 sim_tree_first_key;		/* and its key */
 
 /* sched.c */
 bool sim_schedule(struct sim_cpu *c, enum sl_why why);

@@ -18,7 +18,9 @@
 #include "sim.h"
 
 u64 *sim_tree_keys;
-u32 *sim_tree;
+u32 sim_tree_first;
+u64 sim_tree_first_key = SIM_NEVER;
+static u32 *nodes;
 static u32 nr_nodes;
 
 static u32 earlier(u32 a, u32 b)
@@ -28,19 +30,25 @@ static u32 earlier(u32 a, u32 b)
 
 static void play(u32 at)
 {
-	const u32 *four = &sim_tree[4 * at + 1];
+	const u32 *four = &nodes[4 * at + 1];
 
-	sim_tree[at] = earlier(earlier(four[0], four[1]), earlier(four[2], four[3]));
+	nodes[at] = earlier(earlier(four[0], four[1]), earlier(four[2], four[3]));
 }
 
-/* The first of four CPUs that follow on one another. */
-static u32 first_of_four(u32 cpu)
+/* The first of four CPUs that follow on one another, and its key. */
+sl_inline u32 first_of_four(u32 cpu, u64 *key)
 {
-	const u64 *keys = &sim_tree_keys[cpu];
-	u64 low = keys[1] < keys[0] ? keys[1] : keys[0];
-	u64 high = keys[3] < keys[2] ? keys[3] : keys[2];
+	u64 first_key = sim_tree_keys[cpu];
+	u32 first = cpu;
 
-	return high < low ? cpu + 2 + (keys[3] < keys[2]) : cpu + (keys[1] < keys[0]);
+	for (u32 i = cpu + 1; i < cpu + 4; i++) {
+		u64 other = sim_tree_keys[i];
+
+		first = other < first_key ? i : first;
+		first_key = other < first_key ? other : first_key;
+	}
+	*key = first_key;
+	return first;
 }
 
 int sim_tree_init(u32 nr_cpus)
@@ -52,39 +60,47 @@ int sim_tree_init(u32 nr_cpus)
 		nr_leaves *= 4;
 	nr_nodes = (nr_leaves - 1) / 3;
 	sim_tree_keys = calloc(nr_leaves, sizeof(*sim_tree_keys));
-	sim_tree = calloc(nr_nodes, sizeof(*sim_tree));
-	if (!sim_tree_keys || !sim_tree)
+	nodes = calloc(nr_nodes, sizeof(*nodes));
+	if (!sim_tree_keys || !nodes)
 		return -ENOMEM;
 	for (u32 i = 0; i < nr_leaves; i++)
 		sim_tree_keys[i] = SIM_NEVER;
 	for (u32 i = 0; i < nr_leaves / 4; i++)
-		sim_tree[nr_nodes - nr_leaves / 4 + i] = 4 * i;
+		nodes[nr_nodes - nr_leaves / 4 + i] = 4 * i;
 	for (u32 i = nr_nodes - nr_leaves / 4; i > 0; i--)
 		play(i - 1);
 	return 0;
 }
 
-/* The first below @at was @before and may be another one, or have another key: play on. */
-static __noinline void play_up(u32 at, u32 before, u32 cpu)
+/* The leaves' first of four, with @cpu among them, is @first now: play on above. */
+static __noinline void play_up(u32 cpu, u32 first)
 {
+	u32 at = (nr_nodes + cpu - 1) / 4;
+	u32 before = nodes[at];
+
+	nodes[at] = first;
 	/* While another CPU was first, and still is, nothing above has changed. */
-	while (at > 0 && (before == cpu || sim_tree[at] != before)) {
+	while (at > 0 && (before == cpu || nodes[at] != before)) {
 		at = (at - 1) / 4;
-		before = sim_tree[at];
+		before = nodes[at];
 		play(at);
 	}
+	sim_tree_first = nodes[0];
+	sim_tree_first_key = sim_tree_keys[nodes[0]];
 }
 
 void sim_tree_update(u32 cpu, u64 key)
 {
-	u32 at = (nr_nodes + cpu - 1) / 4;
-	u32 before;
+	u32 first;
 
 	if (sim_tree_keys[cpu] == key)
 		return;
 	sim_tree_keys[cpu] = key;
-	before = sim_tree[at];
-	sim_tree[at] = first_of_four(cpu & ~3U);
-	if (unlikely(at > 0))
-		play_up(at, before, cpu);
+	first = first_of_four(cpu & ~3U, &key);
+	if (likely(nr_nodes == 1)) {
+		sim_tree_first = first;
+		sim_tree_first_key = key;
+	} else {
+		play_up(cpu, first);
+	}
 }
