@@ -38,6 +38,7 @@ GROUPS = {
         "record": "schedlab record --out out/build -- make -j4",
         "replay": "schedlab replay out/build -p eevdf,mlfq",
         "whatif": "schedlab whatif out/build -p eevdf,mlfq,rr --cpus 2,4",
+        "tune": "schedlab tune mixed -p mlfq --minimise wakeup_p99 --subject-to 'throughput > -2%'",
         "recommend": "schedlab recommend out/build --metric wakeup_p99",
         "bench": "schedlab bench -p SCHED_OTHER,SCHED_FIFO:10 --runs 10 -- make -j4",
         "verify": "schedlab verify ./mine.bpf.c",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """`schedlab whatif`: which policy, on how many CPUs, for a recording or a workload.
 
-`schedlab recommend` is the same command.
+`schedlab recommend` is the same command; `schedlab tune` asks which knobs.
 
-Read next: measure/whatif.py.
+Read next: measure/whatif.py, measure/tune.py.
 """
 
 from __future__ import annotations
@@ -17,25 +17,36 @@ import typer
 from ..errors import EXIT_CHECK_FAILED
 from .options import with_options
 
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+SubjectArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRACE|RUN|WORKLOAD", help="A trace to import, the directory of a run, or a workload."
+    ),
+]
+SettingsOption = Annotated[list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="As for run.")]
+MetricsOption = typer.Option(metavar="METRIC", help="Such as wakeup_p99, throughput; several give a front.")
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     command = with_options(whatif)
     app.command()(command)
     app.command("recommend")(command)
+    app.command()(with_options(tune))
+
+
+def _names(given: list[str]) -> list[str]:
+    """Names given apart, or together with commas."""
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]
 
 
 def whatif(
-    subject: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRACE|RUN|WORKLOAD", help="A trace to import, the directory of a run, or a workload."
-        ),
-    ],
+    subject: SubjectArgument,
     policy: Annotated[
         list[str],
         typer.Option("--policy", "-p", help="Names or C files, with commas between; default: all there are."),
-    ] = [],  # noqa: B006, Typer copies it
+    ] = [],  # noqa: B006
     metric: Annotated[
         list[str],
         typer.Option(
@@ -43,12 +54,10 @@ def whatif(
         ),
     ] = [],  # noqa: B006
     cpus: Annotated[str, typer.Option(metavar="4,8", help="Other numbers of CPUs to try.")] = "",
-    settings: Annotated[
-        list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="As for run.")
-    ] = [],  # noqa: B006
+    settings: SettingsOption = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Variations of the work; the first is as it was recorded.")] = 10,
     out: Annotated[Path | None, typer.Option(help="Folder for page and runs; default: out/<time>.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
     **options: Any,
 ) -> None:
     """Rank policies and machines on a recording, once its replay is held against it."""
@@ -58,18 +67,15 @@ def whatif(
     from ..runs.folders import fresh_folder
     from ..show.tables import Progress
 
-    def names(given: list[str]) -> list[str]:
-        return [name.strip() for text in given for name in text.split(",") if name.strip()]
-
     folder = out or fresh_folder()
     asked = open_subject(subject, folder)
     given: dict[str, Any] = {"cpus": cpus, "settings": settings, "nr_seeds": seeds}
     with Progress() as progress:
         found, result = what_if(
             asked,
-            [name for name in names(policy) if name != "all"],
+            [name for name in _names(policy) if name != "all"],
             folder,
-            metrics=names(metric) or METRICS,
+            metrics=_names(metric) or METRICS,
             command_line=command_line(),
             on_start=progress.expect,
             on_result=progress.advance,
@@ -86,3 +92,75 @@ def whatif(
         print(f"Page: {page}; open it in any browser.")
     if result.is_interrupted or not found["ranking"]:
         raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def tune(
+    subject: SubjectArgument,
+    policy: Annotated[str, typer.Option("--policy", "-p", help="Whose knobs to search; a name or a C file.")],
+    minimise: Annotated[list[str], MetricsOption] = [],  # noqa: B006
+    maximise: Annotated[list[str], MetricsOption] = [],  # noqa: B006
+    subject_to: Annotated[
+        list[str],
+        typer.Option(
+            "--subject-to", metavar="CONDITION", help="'throughput > -2%', against the default knobs."
+        ),
+    ] = [],  # noqa: B006
+    trials: Annotated[int, typer.Option(min=1, max=100_000, help="Settings to try.")] = 64,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds of each setting.")] = 5,
+    held_out: Annotated[
+        int, typer.Option(min=2, max=1000, help="Seeds for the answer, which the search has not seen.")
+    ] = 10,
+    knob: Annotated[
+        list[str],
+        typer.Option(
+            "--knob", metavar="KNOB[=LOW..HIGH]", help="Search these only, such as slice_ns=1ms..20ms."
+        ),
+    ] = [],  # noqa: B006
+    settings: SettingsOption = [],  # noqa: B006
+    seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; the same command goes on there. Default: out/<time>.")
+    ] = None,
+    as_json: JsonOption = False,
+    **options: Any,
+) -> None:
+    """Search the knobs of a policy, and test the best with seeds that the search has not seen."""
+    from ..measure import tune as search
+    from ..measure.whatif import open_subject
+    from ..paths import command_line
+    from ..report.write import write_report
+    from ..runs.folders import fresh_folder
+    from ..show.tables import Progress
+
+    search.need_optuna()
+    question = search.read_question(
+        _names(minimise),
+        _names(maximise),
+        subject_to,
+        trials=trials,
+        seeds=seeds,
+        held_out=held_out,
+        seed=seed,
+    )
+    folder = out or fresh_folder()
+    given: dict[str, Any] = {"settings": settings, "knobs": _names(knob), "command_line": command_line()}
+    with Progress() as progress:
+        found, _ = search.tune(
+            open_subject(subject, folder),
+            policy,
+            folder,
+            question,
+            on_start=progress.expect,
+            on_result=progress.advance,
+            **given,
+            **options,
+        )
+    page = write_report(folder, folder / "report.html").path if found["front"] else None
+    if as_json:
+        print(json.dumps(found | {"page": page and str(page)}, allow_nan=False))
+    else:
+        from ..show.tune import show_tuned
+
+        show_tuned(found)
+        if page:
+            print(f"Page of the held-out runs: {page}; open it in any browser.")

@@ -17,7 +17,7 @@ import json
 import re
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -376,18 +376,20 @@ def _advise(found: dict[str, Any], plan: Plan) -> None:
             f"none: {best['policy']} ranks first, but the replay's {first} is not to be trusted: {fidelity['reason']}"
         )
     else:
-        found["load"] = _load_command(best, plan)
+        given = next(
+            (n for n in plan.policies if load_policy(n).name == best["policy"].partition(":")[0]),
+            best["policy"],
+        )
+        found["load"] = load_command(given, best["knobs"], engine=engine_of(plan.execution))
         found["advice"] = f"{best['policy']}: try it, and measure {first} again"
 
 
-def _load_command(row: dict[str, Any], plan: Plan) -> str:
+def load_command(given: str, knobs: Mapping[str, Any], *, engine: str) -> str:
     """The command that loads a policy with its knobs into a machine's own kernel."""
-    label = row["policy"].partition(":")[0]
-    given = next((n for n in plan.policies if load_policy(n).name == label), label)
     policy = load_policy(given)
-    defaults = build_policy(policy, {}, engine=engine_of(plan.execution)).values
+    defaults = build_policy(policy, {}, engine=engine).values
     words = ["sudo", "schedlab", "load", given]
-    for name, value in row["knobs"].items():
+    for name, value in knobs.items():
         if name in policy.knobs and value != defaults[name]:
-            words += ["--set", f"{name}={show_value(policy.knobs[name], value)}".replace(" ", "")]
+            words += ["--set", f"{name}={show_value(policy.knobs[name], value)}"]
     return shlex.join(words)

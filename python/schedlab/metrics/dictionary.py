@@ -292,11 +292,13 @@ def find_metric(name: str) -> Metric:
     --------
     >>> find_metric("wakeup_p99").name
     'wakeup_ns_p99'
+    >>> find_metric("throughput").name
+    'throughput_per_s'
     """
     if name in DICTIONARY:
         return DICTIONARY[name]
     for metric in DICTIONARY.values():
-        if name == metric.name.replace("_ns", "", 1):
+        if name in (metric.name.replace("_ns", "", 1), metric.name.removesuffix("_per_s")):
             return metric
     raise NotFoundError(
         f"unknown metric '{name}'{did_you_mean(name, DICTIONARY)}; `schedlab metrics` lists them"

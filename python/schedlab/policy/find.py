@@ -469,14 +469,14 @@ def _parse_setting(setting: str, policies: Mapping[str, Policy]) -> tuple[str, s
     if knob_name not in knobs:
         known = did_you_mean(knob_name, knobs) if knobs else "; it has no knobs"
         raise UsageError(f"policy '{name}' has no knob '{knob_name}'{known}")
-    values = [_parse_value(knobs[knob_name], text) for text in texts]
+    values = [parse_value(knobs[knob_name], text) for text in texts]
     if len({*values}) < len(values):
         raise UsageError("one value is given twice")
     return name, knob_name, values
 
 
-def _parse_value(knob: Knob, text: str) -> int:
-    """Read one value of a knob."""
+def parse_value(knob: Knob, text: str) -> int:
+    """Read one value of a knob, as a user writes it."""
     if text in knob.names:
         return knob.names[text]
     try:

@@ -70,8 +70,8 @@ class Condition:
         }[self.operator]
 
 
-def parse_condition(text: str) -> Condition:
-    """Read a condition.
+def parse_condition(text: str, *, option: str = "--fail-if") -> Condition:
+    """Read a condition; `option` is what messages name.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def parse_condition(text: str) -> Condition:
     """
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise UsageError(f"--fail-if '{text}': should read METRIC > +5%, METRIC > +2ms or METRIC < 0.9")
+        raise UsageError(f"{option} '{text}': should read METRIC > +5%, METRIC > +2ms or METRIC < 0.9")
     name, operator, sign, number, unit = match.groups()
-    metric = _run_metric(text, name)
+    metric = _run_metric(f"{option} '{text}'", name)
     is_time = DICTIONARY[metric].unit == "ns"
     value = float(number)
     kind = "change" if sign else "value"
@@ -92,29 +92,29 @@ def parse_condition(text: str) -> Condition:
         if sign:
             kind = "relative"
         elif is_time or not is_share(metric):
-            raise UsageError(f"--fail-if '{text}': a change needs its sign: +{number}% or -{number}%")
+            raise UsageError(f"{option} '{text}': a change needs its sign: +{number}% or -{number}%")
         value /= 100
     elif is_time:
         try:
             value = float(parse_duration(number + unit))
         except UnitError as error:
-            raise UsageError(f"--fail-if '{text}': {error}") from error
+            raise UsageError(f"{option} '{text}': {error}") from error
     elif unit:
         raise UsageError(
-            f"--fail-if '{text}': {metric} has no unit '{unit}'; write a number, or {sign or '+'}"
+            f"{option} '{text}': {metric} has no unit '{unit}'; write a number, or {sign or '+'}"
             f"{number}% for a change"
         )
     return Condition(text.strip(), metric, operator, kind, -value if sign == "-" else value)
 
 
-def _run_metric(text: str, name: str) -> str:
+def _run_metric(place: str, name: str) -> str:
     """Full name of a metric that a run has one value of."""
     of_runs = [n for n, metric in DICTIONARY.items() if metric.level == "run"]
     metric = find_metric(name)
     if metric.level != "run":
         hint = did_you_mean(metric.name.removeprefix(f"{metric.level}_"), of_runs)
         raise UsageError(
-            f"--fail-if '{text}': {metric.name} has one value per {metric.level}; name a metric of runs{hint}"
+            f"{place}: {metric.name} has one value per {metric.level}; name a metric of runs{hint}"
         )
     return metric.name
 

@@ -45,7 +45,7 @@ COLUMNS = (
 )
 
 #: Headings of columns of words; all others are of numbers, which stand to the right.
-OF_WORDS = ("policy", "workload", "group", "metric", "check", "verdict")
+OF_WORDS = ("policy", "workload", "group", "knob", "searched", "metric", "check", "verdict")
 #: Below it six columns of words would be broken in words.
 TABLE_WIDTH_MIN = 100
 #: A width at which lines stay whole where nobody measures it, such as in a file.

@@ -29,18 +29,18 @@ def show_what_if(found: dict[str, Any]) -> None:
         say(console, escape(f"{fidelity['disturbed']}."))
     heads = ("recorded", "replayed", "error", "grade")
     if fidelity:
-        _show(
+        show_rows(
             console,
             "",
             ("metric", "recorded", "replayed", "varied", "error", "grade"),
             ratio_rows(fidelity["rows"], is_short=True),
         )
-        _show(
+        show_rows(
             console, "Waited for a CPU, by group of tasks", ("group", *heads), ratio_rows(fidelity["groups"])
         )
     if found["ranking"]:
         title = f"Ranking by {found['metrics'][0]}, {found['seeds']} seeds"
-        _show(console, title, ("policy", *found["metrics"]), ranking_rows(found))
+        show_rows(console, title, ("policy", *found["metrics"]), ranking_rows(found))
         say(
             console,
             f"  Change from {escape(found['baseline'])} on {found['cpus']} CPU{'s' * (found['cpus'] > 1)}, {found['confidence']:.0%} interval; "
@@ -53,13 +53,13 @@ def show_what_if(found: dict[str, Any]) -> None:
     best = best_other(found)
     if best is not None:
         title = f"Who pays: waited for a CPU under {best['policy']}, by group of tasks"
-        _show(console, title, ("group", *GROUP_HEADS[1:]), group_rows(best))
+        show_rows(console, title, ("group", *GROUP_HEADS[1:]), group_rows(best))
     say(console, f"[bold]Advice[/]: {escape(found['advice'])}.")
     if found["load"]:
         console.print(f"  {found['load']}", markup=False, soft_wrap=True, highlight=False)
 
 
-def _show(console: Console, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def show_rows(console: Console, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table by rows; none where there are no rows."""
     if rows:
         console.print()
