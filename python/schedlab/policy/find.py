@@ -335,12 +335,17 @@ def source_files(path: Path, *, is_inside: bool = False) -> dict[str, Path]:
             places = [folder / name for folder in ([file.parent] if quote == '"' else []) + folders]
             places += [more.links[link] / rest] if link in more.links else []
             # A header that is in neither place is the compiler's own.
-            header = next((place for place in places if place.is_file()), None)
+            header = None
+            for place in places:
+                # Where it leads, not how it is written: a name with `..` begins with our folder, too.
+                # Nor whether it is there: that would be known by the answer.
+                if own and not any(map(place.resolve().is_relative_to, (own, include.resolve()))):
+                    raise PolicyError(f"{file}: it includes {name}, which is outside of {path.parent}")
+                if place.is_file():
+                    header = place
+                    break
             if header is None:
                 continue
-            # Where it leads, not how it is written: a name with `..` begins with our folder, too.
-            if own and not any(map(header.resolve().is_relative_to, (own, include.resolve()))):
-                raise PolicyError(f"{file}: it includes {name}, which is outside of {path.parent}")
             # Two headers of one name in two folders: the second by its place.
             is_other = os.path.abspath(found.get(name, header)) != os.path.abspath(header)
             key = os.path.relpath(header, path.parent) if is_other else name

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -36,7 +37,6 @@ from ..waiting import announced
 from .build import compiler_messages, struct_ops_flags
 from .check import Prototype, callback_names, check_callbacks, check_object, operations
 from .find import Policy, source_files
-from .jail import unavailable
 from .wasm_file import CUSTOM, SIZES, Module, name, object_symbols, parse_module, unsigned
 from .wasm_meter import I32, I64, Signature, metered
 
@@ -83,7 +83,6 @@ POLICY_FLAGS = (
 #: For clang: the whole simulator at once, as natively, is a seventh faster.
 LTO_FLAGS = ("-flto", "-mllvm", "-inline-threshold=600")
 COMPILE_SECONDS_MAX = 60
-_FORBIDDEN = re.compile(r"cannot open file ('[^'\n]*'): Permission denied")
 #: Functions that bpf_loop() and a timer call.
 _LOOP = re.compile(r"\bbpf_loop\s*\((?:[^,()]|\([^()]*\))*,\s*&?(\w+)\s*,")
 _TIMER = re.compile(r"\bbpf_timer_set_callback\s*\((?:[^,()]|\([^()]*\))*,\s*&?(\w+)\s*\)")
@@ -334,33 +333,20 @@ def _linked(policy: Policy, tools: Tools, support: Path, scratch: Path) -> tuple
     objects = [scratch / "policy.o", scratch / "support.o"]
     flags = [*tools.compiler, target, *POLICY_FLAGS, "-I", str(paths.include_folder())]
     confined = _confined(policy, tools, support, scratch)
-    # What it includes is looked at first: the compiler's words could be those of another file.
-    listed = scratch / "policy.d"
-    answer = _start(
-        [
-            *confined,
-            *flags,
-            "-E",
-            "-MD",
-            "-MF",
-            str(listed),
-            "-o",
-            str(scratch / "policy.i"),
-            str(policy.path),
-        ],
-        policy,
-        scratch,
-    )
-    _check_included(policy, listed, is_good=not answer.returncode)
-    if not answer.returncode:
-        named = struct_ops_flags(policy.path)
-        answer = _start(
-            [*confined, *flags, *named, "-c", str(policy.path), "-o", str(objects[0])], policy, scratch
-        )
+    overlay = scratch / "files.json"
+    overlay.write_text(json.dumps(_only_files(policy, tools)), encoding="utf-8")
+    command = [
+        *confined,
+        *flags,
+        *struct_ops_flags(policy.path),
+        "-Xclang",
+        "-ivfsoverlay",
+        "-Xclang",
+        str(overlay),
+    ]
+    answer = _start([*command, "-c", str(policy.path), "-o", str(objects[0])], policy, scratch)
     if answer.returncode:
-        # Whether a file exists that may not be opened is nobody's business either.
-        words = _FORBIDDEN.sub(r"\1 file not found", compiler_messages(answer))
-        raise PolicyError(f"{policy.path} does not compile:\n{words}")
+        raise PolicyError(f"{policy.path} does not compile:\n{compiler_messages(answer)}")
     _run([*flags, "-fno-builtin", "-fno-sanitize=all", "-c", str(support), "-o", str(objects[1])])
     module = scratch / "policy.wasm"
     answer = _start(
@@ -417,26 +403,24 @@ def _start(command: list[str], policy: Policy, scratch: Path) -> subprocess.Comp
         ) from error
 
 
-def _check_included(policy: Policy, listed: Path, *, is_good: bool) -> None:
-    """Refuse a policy that includes what is neither its own nor a header of schedlab or the compiler.
+def _only_files(policy: Policy, tools: Tools) -> dict[str, object]:
+    """A file system for clang that has the policy's files, and headers of schedlab and of the compiler.
 
-    Without landlock a compiler can open such files, and its messages about them would be their
-    text: then only the list of a preprocessor that found no error is believed.
+    Of any other file clang cannot even say whether it exists: not by an include, by a macro
+    such as `__has_include`, or by a pragma.
     """
-    own = [str(path.resolve()) for path in source_files(policy.path, is_inside=True).values()]
-    folders = [str(paths.include_folder().resolve()), *_files_of(find_tools())]
-    text = listed.read_text(errors="replace") if listed.is_file() else ""
-    for word in text.replace("\\\n", " ").partition(":")[2].split():
-        path = os.path.realpath(word)
-        if path not in own and not any(path.startswith(folder + os.sep) for folder in folders):
-            raise PolicyError(
-                f"{policy.path}: it includes {word}, which is neither its own nor in include/scx"
-            )
-    if not is_good and unavailable():
-        raise PolicyError(
-            f"{policy.path} does not get through the preprocessor; what it says is not shown, since "
-            f"{unavailable()}, and the words could be those of another file"
-        )
+    own = [str(path) for path in source_files(policy.path, is_inside=True).values()]
+    found = dict.fromkeys(map(os.path.abspath, [*own, str(paths.include_folder()), *_files_of(tools)]))
+    roots = [
+        {
+            "type": "directory-remap" if os.path.isdir(path) else "file",
+            "name": path,
+            "external-contents": path,
+        }
+        for path in found
+        if os.path.isdir(path) or path in map(os.path.abspath, own)
+    ]
+    return {"version": 0, "redirecting-with": "redirect-only", "use-external-names": False, "roots": roots}
 
 
 def _check_imports(policy: Policy, module: Module) -> None:
