@@ -70,33 +70,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def visit(browser, folder):
-    """Function that opens the page; at the end of the test it had no errors and asked for nothing."""
-    contexts, complaints = [], []
-
-    def open_page(address="", **options):
-        context = browser.new_context(**options)
-        context.set_offline(True)
-        contexts.append(context)
-        page = context.new_page()
-        start = (folder / "index.html").as_uri()
-        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "request",
-            lambda request: (
-                None if request.url.startswith((start, "data:", "blob:")) else complaints.append(request.url)
-            ),
-        )
-        page.goto(f"{start}#{address}")
-        page.wait_for_function("schedlab.playground.settled")
-        page.evaluate("schedlab.playground.settled")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
+def visit(playground, folder):
+    return lambda address="", **options: playground(folder, address, **options)
 
 
 def choose(page, address):
@@ -193,7 +168,11 @@ def test_a_run_can_be_stopped_and_the_next_one_is_whole(visit):
     page = visit("workload=mixed&a=rr&b=")
     before = page.evaluate(RESULTS)
     page.evaluate("location.hash = 'workload=endless&cpus=1&seed=1&a=rr&a.slice_ns=1000&b='")
-    page.wait_for_function("schedlab.playground.sides[0].job?.workload.name === 'endless'")
+    page.evaluate(
+        """async () => {
+          while (schedlab.playground.sides[0].job?.workload.name !== "endless") await new Promise(done => setTimeout(done, 10));
+        }"""
+    )
     page.wait_for_timeout(200)
     page.get_by_role("button", name="Stop").click()
     assert page.locator("#state").inner_text() == "Stopped."

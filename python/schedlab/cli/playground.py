@@ -41,6 +41,9 @@ def playground(
     ] = [],  # noqa: B006, Typer copies it
     out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("out/playground"),
     seeds: Annotated[int, typer.Option(min=1, max=100, help="Of each workload, from 1 on.")] = 5,
+    has_compiler: Annotated[
+        bool, typer.Option("--with-compiler", help="Put clang beside the page, from npm: 36 MB.")
+    ] = False,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the folder to this machine until Ctrl-C.")
     ] = False,
@@ -54,7 +57,11 @@ def playground(
 
     policies = [name.strip() for given in policy for name in given.split(",") if name.strip()]
     made = write_playground(
-        out, workloads=workloads or workload_names(), policies=policies or list_policies(), n_seeds=seeds
+        out,
+        workloads=workloads or workload_names(),
+        policies=policies or list_policies(),
+        n_seeds=seeds,
+        has_compiler=has_compiler,
     )
     if as_json:
         print(json.dumps({"path": str(made.path), "bytes": made.n_bytes}))

@@ -80,6 +80,13 @@ POLICY_FLAGS = (
     "-fno-sanitize-recover=null",
     "-fsanitize-minimal-runtime",
 )
+#: What is linked to each policy, and how; then how a policy is linked.
+SUPPORT = "hosts/sim/policy_wasm.c"
+SUPPORT_FLAGS = ("-fno-builtin", "-fno-sanitize=all")
+LINK_FLAGS = (
+    "--no-entry", "--import-memory", "--import-table", f"--table-base={TABLE_BASE}", "--stack-first",
+    f"-zstack-size={STACK_BYTES}", "--export-dynamic", "--allow-undefined",
+)  # fmt: skip
 #: For clang: the whole simulator at once, as natively, is a seventh faster.
 LTO_FLAGS = ("-flto", "-mllvm", "-inline-threshold=600")
 COMPILE_SECONDS_MAX = 60
@@ -269,7 +276,7 @@ def _run(command: list[str]) -> None:
 def compile_wasm(policy: Policy) -> Path:
     """Compile a policy to a module, or find it in the cache."""
     tools = find_tools()
-    support = paths.resource_root() / "hosts/sim/policy_wasm.c"
+    support = paths.resource_root() / SUPPORT
     key = repr((policy.content_hash, tools, POLICY_FLAGS, support.read_bytes(), _own_code()))
     result = (
         paths.cache_folder("wasm") / f"{policy.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.wasm"
@@ -347,13 +354,11 @@ def _linked(policy: Policy, tools: Tools, support: Path, scratch: Path) -> tuple
     answer = _start([*command, "-c", str(policy.path), "-o", str(objects[0])], policy, scratch)
     if answer.returncode:
         raise PolicyError(f"{policy.path} does not compile:\n{compiler_messages(answer)}")
-    _run([*flags, "-fno-builtin", "-fno-sanitize=all", "-c", str(support), "-o", str(objects[1])])
+    _run([*flags, *SUPPORT_FLAGS, "-c", str(support), "-o", str(objects[1])])
     module = scratch / "policy.wasm"
     answer = _start(
-        [*confined, *tools.linker, "--no-entry", "--import-memory", "--import-table", f"--table-base={TABLE_BASE}",
-         "--stack-first", f"-zstack-size={STACK_BYTES}", "--export-dynamic", "--allow-undefined",
-         *map(str, objects), "-o", str(module)], policy, scratch,
-    )  # fmt: skip
+        [*confined, *tools.linker, *LINK_FLAGS, *map(str, objects), "-o", str(module)], policy, scratch
+    )
     if answer.returncode:
         raise PolicyError(f"{policy.path} cannot be linked:\n{compiler_messages(answer)}")
     return module.read_bytes(), object_symbols(objects[0].read_bytes()).sizes

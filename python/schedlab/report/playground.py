@@ -30,9 +30,10 @@ from markupsafe import Markup
 from ..errors import UsageError
 from ..html import render
 from ..metrics.dictionary import DICTIONARY, HEADLINES
+from ..paths import include_folder, resource_root
 from ..policy.build import build_policy
 from ..policy.find import load_policy
-from ..policy.wasm_build import simulator_module
+from ..policy.wasm_build import LINK_FLAGS, POLICY_FLAGS, SUPPORT, SUPPORT_FLAGS, simulator_module
 from ..program.compiler import compile_workload
 from ..runs.case import make_folder, work_options, write_text
 from ..stats.sentences import is_share, label
@@ -43,9 +44,12 @@ from .over_time import Slices, pack_slices
 
 PAGE = "index.html"
 SEEDS = 5
-SCRIPTS = ("slices.js", "gantt.js", "viewer.js", "playground.js")
+SCRIPTS = ("slices.js", "gantt.js", "viewer.js", "editor.js", "playground.js")
 STYLES = ("report.css", "playground.css")
+COMPILER = "compile.js"
 WORKER = ("measure.js", "simulate.js")
+#: Of the compiler, which is a row of scripts.
+PART_BYTES = 3 << 20
 #: Compared at first.
 POLICIES_SHOWN = ("rr", "mlfq")
 _ERRORS = 134
@@ -71,24 +75,29 @@ class _Archive:
     """Files in one deflated piece; equal ones are there once."""
 
     def __init__(self) -> None:
-        self._data = bytearray()
+        self.data = bytearray()
         self._known: dict[bytes, tuple[int, int]] = {}
         self.index: dict[str, tuple[int, int]] = {}
 
     def add(self, name: str, content: bytes) -> None:
         """Add a file."""
         if content not in self._known:
-            self._known[content] = (len(self._data), len(content))
-            self._data += content
+            self._known[content] = (len(self.data), len(content))
+            self.data += content
         self.index[name] = self._known[content]
 
     def packed(self) -> str:
         """All of it, as slices.js unpacks it."""
-        return base64.b64encode(zlib.compress(bytes(self._data), 9)).decode("ascii")
+        return base64.b64encode(zlib.compress(bytes(self.data), 9)).decode("ascii")
 
 
 def write_playground(
-    out: Path, *, workloads: Sequence[str], policies: Sequence[str], n_seeds: int = SEEDS
+    out: Path,
+    *,
+    workloads: Sequence[str],
+    policies: Sequence[str],
+    n_seeds: int = SEEDS,
+    has_compiler: bool = False,
 ) -> Playground:
     """Write the page into a folder."""
     archive = _Archive()
@@ -108,6 +117,8 @@ def write_playground(
         "shown": [name for name in POLICIES_SHOWN if name in policies],
     }  # fmt: skip
     make_folder(out)
+    if has_compiler:
+        about["compiler"] = _add_compiler(archive, out)
     text = _document(about | {"files": archive.index}, archive.packed())
     write_text(out / PAGE, text)
     return Playground(out / PAGE, len(text.encode()))
@@ -134,6 +145,9 @@ def _add_policy(archive: _Archive, name: str) -> dict[str, Any]:
 def _add_workload(archive: _Archive, name: str, n_seeds: int) -> dict[str, Any]:
     """A workload's programs, and what the page says of it."""
     workload = load_workload(name)
+    # With params the file alone is another workload.
+    if workload.path.suffix == ".toml" and ":" not in name:
+        archive.add(f"toml/{workload.name}", workload.path.read_bytes())
     for seed in range(1, n_seeds + 1):
         program = compile_workload(workload, seed=seed)
         tasks = {"names": program.tasks["name"].tolist(), "weights": program.tasks["weight"].tolist()}
@@ -144,6 +158,33 @@ def _add_workload(archive: _Archive, name: str, n_seeds: int) -> dict[str, Any]:
         "cpus": max(workload.cpus, workload.cpus_min, 1), "cpus_min": max(workload.cpus_min, 1),
         "tick_ns": workload.tick_ns, "options": _options(workload),
     }  # fmt: skip
+
+
+def _add_compiler(archive: _Archive, out: Path) -> dict[str, Any]:
+    """Put the compiler beside the page, and what it needs into the page."""
+    from .clang import compiler_files
+
+    for path in sorted(include_folder().rglob("*.h")):
+        archive.add(f"include/{path.relative_to(include_folder()).as_posix()}", path.read_bytes())
+    archive.add("support", (resource_root() / SUPPORT).read_bytes())
+    packed = _Archive()
+    for name, content in compiler_files().items():
+        packed.add(name, content)
+    data = zlib.compress(bytes(packed.data), 6)
+    folder = out / "compiler"
+    make_folder(folder)
+    parts = []
+    for start in range(0, len(data), PART_BYTES):
+        parts.append(f"compiler/{len(parts):02}.js")
+        text = base64.b64encode(data[start : start + PART_BYTES]).decode("ascii")
+        write_text(out / parts[-1], f'schedlab.piece("{text}");\n')
+    return {
+        "parts": parts,
+        "index": packed.index,
+        "flags": POLICY_FLAGS,
+        "support_flags": SUPPORT_FLAGS,
+        "link": LINK_FLAGS,
+    }
 
 
 def _options(workload: Workload) -> list[str]:
@@ -166,7 +207,9 @@ def _document(about: dict[str, Any], packed: str) -> str:
     from .. import __version__
 
     folder = files("schedlab") / "report" / "page"
-    read = {name: (folder / name).read_text(encoding="utf-8") for name in (*SCRIPTS, *WORKER, *STYLES)}
+    read = {
+        name: (folder / name).read_text(encoding="utf-8") for name in (*SCRIPTS, *WORKER, *STYLES, COMPILER)
+    }
     script = "\n".join(read[name] for name in SCRIPTS)
     charts = [_empty_chart("A"), _empty_chart("B")]
     return render(
@@ -176,6 +219,9 @@ def _document(about: dict[str, Any], packed: str) -> str:
         script=Markup(script),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         worker="\n".join(read[name] for name in WORKER),
+        compile=read[COMPILER],
+        # A page from a file may read other files as scripts alone.
+        trusted=Markup(" 'strict-dynamic'") if "compiler" in about else "",
         charts=charts,
         metas=[{k: v for k, v in chart.items() if k != "packed"} for chart in charts],
         about=about,

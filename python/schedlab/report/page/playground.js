@@ -78,7 +78,7 @@ function nearest(values, value) {
 
 class Side {
   constructor(key, page) {
-    Object.assign(this, { key, page, policy: "", knobs: {}, job: null, waiting: null, worker: null, result: null });
+    Object.assign(this, { key, page, policy: "", source: null, knobs: {}, defaults: {}, job: null, waiting: null, worker: null, result: null });
     this.element = document.querySelector(`fieldset[data-side="${key}"]`);
     this.chooser = this.element.querySelector("select");
     const names = about.policies.map((policy) => policy.name);
@@ -87,20 +87,39 @@ class Side {
       this.set(this.chooser.value, {});
       page.changed();
     });
+    this.element.querySelector(".edit").addEventListener("click", () => page.editor.open(this));
   }
 
+  // What is declared of the policy; a changed one has its own defaults, and maybe fewer knobs.
   get entry() {
-    return byName(about.policies, this.policy);
+    const entry = byName(about.policies, this.policy);
+    if (this.source === null || !entry) return entry;
+    const knobs = entry.knobs.filter((knob) => new RegExp(`@knob\\s+${knob.name}\\s`).test(this.source));
+    return { ...entry, knobs: knobs.map((knob) => ({ ...knob, default: this.defaults[knob.name] ?? knob.default })) };
+  }
+
+  // Nothing of a policy is changed as long as its text is the one that came with the page.
+  edit(source) {
+    this.source = source;
+    this.defaults = {};
+    this.fill(this.knobs);
   }
 
   set(policy, knobs) {
     this.policy = this.chooser.value = policy;
+    this.source = null;
+    this.fill(knobs);
+  }
+
+  // The form, for these values.
+  fill(knobs) {
     this.knobs = {};
+    this.element.querySelector(".edit").hidden = !this.policy;
     for (const knob of this.entry?.knobs ?? []) {
       const given = Number(knobs[knob.name] ?? NaN);
       if (given >= knob.minimum && given <= knob.maximum && given !== knob.default) this.knobs[knob.name] = given;
     }
-    this.element.querySelector(".summary").textContent = this.entry?.summary ?? "";
+    this.element.querySelector(".summary").textContent = (this.source === null ? "" : "changed: ") + (this.entry?.summary ?? "");
     this.element.querySelector(".knobs").replaceChildren(...(this.entry?.knobs ?? []).map((knob) => this.row(knob)));
   }
 
@@ -171,16 +190,22 @@ class Side {
     if (!this.policy) return this.finish(job, null);
     const { workload, seed } = choice, key = `${workload.name}/${seed}`;
     try {
-      const [simulator, policy, program, tasks] = await Promise.all([moduleOf("simulator"),
-        moduleOf(`policy/${this.policy}`), fileOf(`program/${key}`), fileOf(`tasks/${key}`)]);
+      const [simulator, policy, program, tasks] = await Promise.all([moduleOf("simulator"), this.module(job),
+        fileOf(`program/${key}`), fileOf(`tasks/${key}`)]);
       if (this.job !== job) return;
       job.tasks = JSON.parse(new TextDecoder().decode(tasks));
       this.worker ??= this.newWorker();
-      this.worker.postMessage({ simulator, policy, program, tasks: job.tasks, seed, cpus: choice.cpus,
-        tick_ns: workload.tick_ns, options: workload.options, knobs: job.knobs, errors: about.errors });
+      this.worker.postMessage({ simulator, policy: policy.module, sizes: policy.sizes, program, tasks: job.tasks, seed, cpus: choice.cpus,
+        tick_ns: workload.tick_ns, options: workload.options, knobs: job.knobs, errors: about.errors,
+        wanted: job.source === null ? [] : this.entry.knobs.map((knob) => knob.name) });
     } catch (error) {
-      this.finish(job, { answer: { status: "failed", error: `this browser: ${error.message}` }, log: "" });
+      this.finish(job, { answer: { status: "failed", error: error.message }, log: "" });
     }
+  }
+
+  async module(job) {
+    if (job.source === null) return { module: await moduleOf(`policy/${job.policy}`) };
+    return this.page.compiler.build(`${job.policy}.bpf.c`, job.source);
   }
 
   newWorker() {
@@ -200,8 +225,20 @@ class Side {
     }
     const { waiting } = this;
     this.waiting = null;
+    if (result && !waiting) this.learn(result);
     this.page.show(this);
     if (waiting) this.start(waiting);
+  }
+
+  // After a run of a changed policy: its defaults, and what the compiler said.
+  learn({ values = {}, answer }) {
+    const isNew = Object.keys(values).some((name) => values[name] !== this.defaults[name]);
+    if (isNew) {
+      this.defaults = values;
+      this.fill(this.knobs);
+      this.page.write();
+    }
+    this.page.editor.show(this, answer.error ?? "");
   }
 
   stop() {
@@ -218,6 +255,8 @@ class Playground {
     this.form = document.getElementById("setup").elements;
     this.form.workload.append(...about.workloads.map((each) => new Option(each.name)));
     this.form.seed.append(...about.seeds.map((seed) => new Option(seed)));
+    this.compiler = new Compiler(this);
+    this.editor = new Editor(this);
     this.sides = SIDES.map((key) => new Side(key, this));
     this.form.workload.addEventListener("change", () => {
       this.form.cpus.value = this.workload.cpus;
@@ -246,7 +285,7 @@ class Playground {
 
   // ---- the address
 
-  read() {
+  async read() {
     const given = new URLSearchParams(location.hash.slice(1));
     const known = (list, name) => (byName(list, name) ? name : null);
     this.form.workload.value = known(about.workloads, given.get("workload")) ??
@@ -254,20 +293,25 @@ class Playground {
     this.form.cpus.value = given.get("cpus") ?? this.workload.cpus;
     this.form.seed.value = about.seeds.includes(Number(given.get("seed"))) ? given.get("seed") : about.seeds[0];
     const shown = [about.shown[0] ?? about.policies[0].name, about.shown[1] ?? ""];
-    this.sides.forEach((side, i) => {
-      const name = given.get(side.key);
+    for (const [i, side] of this.sides.entries()) {
+      const name = given.get(side.key), source = given.get(`${side.key}.source`);
       const policy = known(about.policies, name) ?? (name === "" && i > 0 ? "" : shown[i]);
       const knobs = [...given].filter(([key]) => key.startsWith(`${side.key}.`)).map(([key, value]) => [key.slice(2), value]);
       side.set(policy, Object.fromEntries(knobs));
-    });
+      if (source && policy) {
+        side.source = await fromAddress(source);
+        side.fill(Object.fromEntries(knobs));
+      }
+    }
     this.changed();
   }
 
-  write() {
+  async write() {
     const words = new URLSearchParams({ workload: this.workload.name, cpus: this.cpus, seed: this.form.seed.value });
     for (const side of this.sides) {
       words.set(side.key, side.policy);
       for (const [knob, value] of Object.entries(side.knobs)) words.set(`${side.key}.${knob}`, value);
+      if (side.source !== null) words.set(`${side.key}.source`, await toAddress(side.source));
     }
     this.address = words.toString();
     history.replaceState(null, "", `#${this.address}`);
@@ -294,7 +338,7 @@ class Playground {
     this.say("Running.");
     for (const side of this.sides) {
       const choice = { workload: this.workload, cpus: this.cpus, seed: Number(this.form.seed.value),
-        policy: side.policy, knobs: { ...side.knobs } };
+        policy: side.policy, source: side.source, knobs: { ...side.knobs } };
       const last = side.result?.job, isSame = last && JSON.stringify(sameOf(last)) === JSON.stringify(sameOf(choice));
       if (isSame && !side.job) side.finish(side.job = last, side.result);
       else side.start(choice);
@@ -340,7 +384,7 @@ class Playground {
     const table = document.getElementById("numbers"), results = this.results;
     const head = table.ownerDocument.createElement("tr");
     head.append(cell("th", "metric"), ...this.sides.filter((side) => side.result)
-      .map((side) => cell("th", `${side.key.toUpperCase()}: ${side.result.policy}`)));
+      .map((side) => cell("th", `${side.key.toUpperCase()}: ${side.result.policy}${side.result.job.source === null ? "" : ", changed"}`)));
     const rows = about.metrics.map((metric) => {
       const row = document.createElement("tr"), values = results.map((result) => result.metrics?.[metric.name] ?? null);
       const name = cell("th", metric.label);
@@ -386,28 +430,46 @@ class Playground {
       const { job } = result, { knobs, given } = byName(about.policies, job.policy);
       const settings = Object.entries(job.knobs).map(([name, value]) =>
         ` --set ${job.policy}.${name}=${showValue(byName(knobs, name), value)}`);
-      const command = `schedlab run ${job.workload.given} -p ${given}${settings.join("")} --cpus ${job.cpus} --seed ${job.seed}`;
+      const isOwn = job.source !== null;
+      const command = `schedlab run ${job.workload.given} -p ${isOwn ? `./${job.policy}.bpf.c` : given}${settings.join("")} --cpus ${job.cpus} --seed ${job.seed}`;
       const code = document.createElement("code"), hash = document.createElement("span");
       code.textContent = command;
       hash.className = "small soft hash";
       const digest = await result.hash ?? (result.records ? "not computed: the page is neither a file nor from https or localhost" : "none");
       hash.textContent = `record hash ${digest}`;
       const text = document.createElement("dd");
-      text.append(code, document.createElement("br"), hash);
+      const source = isOwn ? new TextEncoder().encode(job.source) : await fileOf(`source/${job.policy}`);
+      const toml = about.files[`toml/${job.workload.name}`] ? await fileOf(`toml/${job.workload.name}`) : null;
+      const links = [download(`${job.policy}.bpf.c`, source), ...(toml ? [download(tomlName(job), toml)] : [])];
+      text.append(code, document.createElement("br"), hash, document.createElement("br"), ...links);
       return [cell("dt", nameOf(result)), text];
     }));
     document.getElementById("commands").replaceChildren(...entries.flat());
   }
 }
 
+function tomlName(job) {
+  return `${job.workload.name.split("/").pop()}.toml`;
+}
+
+function download(name, bytes) {
+  const link = document.createElement("a");
+  link.download = name;
+  link.href = URL.createObjectURL(new Blob([bytes], { type: "text/plain" }));
+  link.textContent = `download ${name}`;
+  link.className = "small download";
+  return link;
+}
+
 function sameOf(job) {
-  return [job.workload.name, job.cpus, job.seed, job.policy, job.knobs];
+  return [job.source, job.workload.name, job.cpus, job.seed, job.policy, job.knobs];
 }
 
 function nameOf(result) {
   const knobs = byName(about.policies, result.policy)?.knobs ?? [];
   const shown = Object.entries(result.job.knobs).map(([name, value]) => `${name}=${showValue(byName(knobs, name), value)}`);
-  return shown.length ? `${result.policy}:${shown.join(",")}` : result.policy;
+  const name = result.job.source === null ? result.policy : `${result.policy}, changed`;
+  return shown.length ? `${name}:${shown.join(",")}` : name;
 }
 
 function chartOf(result) {

@@ -29,7 +29,7 @@ class Simulation {
     this.table = this.simulator.__indirect_function_table;
     this.slot = POLICY_SLOTS_END;
     this.table.grow(Math.max(0, this.slot + NAMED_SLOTS - this.table.length));
-    this.sizes = sizesOf(job.policy);
+    this.sizes = job.sizes ?? sizesOf(job.policy);
     this.policy = new WebAssembly.Instance(job.policy, { env: this.simulator }).exports;
   }
 
@@ -69,7 +69,7 @@ class Simulation {
   }
 
   run() {
-    const { job, simulator, policy } = this;
+    const { job, simulator, policy } = this, values = this.values(job.wanted);
     const program = this.room(job.program.length);
     this.view(program, job.program.length).set(job.program);
     simulator.sim_wasm_program(program, job.program.length);
@@ -94,8 +94,17 @@ class Simulation {
       simulator.__stack_pointer.value = top;
       this.report(trap);
     }
-    return { answer: JSON.parse(this.joined(STREAM_RESULT).text), log: this.joined(2).text,
+    return { values, answer: JSON.parse(this.joined(STREAM_RESULT).text), log: this.joined(2).text,
       records: this.joined(STREAM_RECORDS).bytes };
+  }
+
+  // What variables are before the run: a changed policy may have other defaults.
+  values(names) {
+    const there = names.filter((name) => this.policy[name] instanceof WebAssembly.Global && this.sizes[name]);
+    return Object.fromEntries(there.map((name) => {
+      const bytes = this.view(this.policy[name].value, Math.min(8, this.sizes[name]));
+      return [name, bytes.reduceRight((sum, byte) => sum * 256 + byte, 0)];
+    }));
   }
 
   joined(stream) {

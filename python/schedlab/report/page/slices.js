@@ -9,10 +9,17 @@
 const RAN = 0, WAITED = 1, BLOCKED = 2;
 const ENDED = ["was preempted", "yielded", "blocked", "ended", "still running", "", "", "still running"];
 
-async function inflate(text) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+}
+
+async function inflateBytes(blob) {
+  const stream = blob.stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+function inflate(text) {
+  return inflateBytes(new Blob([bytesOf(text)]));
 }
 
 // Numbers in LEB128. Times pass 2^32, so they are added up and not shifted.
