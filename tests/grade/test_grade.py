@@ -24,7 +24,7 @@ from schedlab.grade import runs
 from schedlab.grade.assignment import read_assignment
 from schedlab.grade.decide import decide_all
 from schedlab.grade.grade import count_lines, grade, read_submissions
-from schedlab.grade.gradescope import write_zip
+from schedlab.grade.gradescope import nothing_to_grade, write_zip
 from schedlab.grade.outputs import as_gradescope, as_text
 from schedlab.grade.pages import similarity
 from schedlab.grade.runs import Fact
@@ -369,6 +369,86 @@ def test_junit_has_a_suite_per_student(graded):
         )
         assert {*suite.attrib} >= {"name", "tests", "failures", "errors", "skipped", "time"}
         assert all(case.get("classname") and case.get("name") for case in cases)
+
+
+#: Of each object of Gradescope's results.json, as its autograder specification lists them: keys and
+#: what a value may be, a type or one of some words.
+VISIBILITY = {"hidden", "after_due_date", "after_published", "visible"}
+FORMATS = {"text", "html", "simple_format", "md", "ansi"}
+RESULT = {
+    "score": (int, float), "execution_time": (int, float), "output": str, "output_format": FORMATS,
+    "test_output_format": FORMATS, "test_name_format": FORMATS, "visibility": VISIBILITY,
+    "stdout_visibility": VISIBILITY, "extra_data": dict, "tests": list, "leaderboard": list,
+}  # fmt: skip
+RESULT_TEST = {
+    "score": (int, float), "max_score": (int, float), "status": {"passed", "failed"}, "name": str,
+    "name_format": FORMATS, "number": str, "output": str, "output_format": FORMATS, "tags": list,
+    "visibility": VISIBILITY, "extra_data": dict,
+}  # fmt: skip
+RESULT_COLUMN = {"name": str, "value": (int, float, str), "order": {"asc", "desc"}}
+
+
+def obey(found: dict, rule: dict) -> None:
+    for key, value in found.items():
+        assert key in rule, key
+        allowed = rule[key]
+        fits = value in allowed if isinstance(allowed, set) else isinstance(value, allowed)
+        assert fits and not isinstance(value, bool), (key, value)
+
+
+def obey_gradescope(result: dict) -> None:
+    obey(result, RESULT)
+    # A score of the whole may be missing where each test has one.
+    assert "score" in result or all("score" in test for test in result["tests"])
+    for test in result.get("tests", []):
+        obey(test, RESULT_TEST)
+    for column in result.get("leaderboard", []):
+        obey(column, RESULT_COLUMN)
+        assert column.keys() >= {"name", "value"}
+
+
+@needs_sandbox
+def test_gradescope_gets_what_its_specification_lists(graded):
+    name, out, _ = graded
+    for student in POINTS[name]:
+        obey_gradescope(json.loads((out / "results" / f"{student}.json").read_text()))
+    asked = read_assignment(EXAMPLES / name / "assignment.toml")
+    for n_files in (0, 2):
+        obey_gradescope(json.loads(json.dumps(nothing_to_grade(asked, n_files))))
+
+
+#: Of Jenkins' junit-10.xsd, the strictest that is published: by element its attributes, those that
+#: must be there, and its children. Times are Surefire's.
+JUNIT = {
+    "testsuites": ({"name", "time", "tests", "failures", "errors", "disabled"}, set(), {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors", "group", "time", "skipped", "timestamp", "hostname", "id",
+         "package", "file", "log", "url", "version"},
+        {"name", "tests", "failures", "errors"},
+        {"testsuite", "properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name", "time", "classname", "group"},
+        {"name"},
+        {"skipped", "error", "failure", "rerunFailure", "rerunError", "flakyFailure", "flakyError", "system-out", "system-err"},
+    ),
+    "failure": ({"type", "message"}, set(), set()),
+}  # fmt: skip
+SUREFIRE_TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]{0,3})?")
+
+
+@needs_sandbox
+def test_junit_is_what_its_published_schema_has(graded):
+    _, out, _ = graded
+    root = xml.parse(out / "junit.xml").getroot()
+    assert root.tag == "testsuites"
+    for element in root.iter():
+        allowed, needed, children = JUNIT[element.tag]
+        assert needed <= element.attrib.keys() <= allowed, element.tag
+        assert {child.tag for child in element} <= children
+        assert SUREFIRE_TIME.fullmatch(element.get("time", "0"))
+        for count in ("tests", "failures", "errors", "skipped"):
+            assert element.get(count, "0").isdigit()
 
 
 @needs_sandbox
