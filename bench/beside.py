@@ -83,7 +83,7 @@ def figures(commit: str, host: str, *, is_quick: bool, root: Path | None = None)
     )
     rows = json.loads(text)["benchmarks"]
     found = {row["name"]: row["value"] for row in rows if row["value"] is not None}
-    if host == "sim" and "sweep_runs_per_s" not in found:
+    if host == "sim" and "sweep_runs_per_s" not in found and (folder / "python").is_dir():
         # A file, since the processes of a pool import it.
         script = folder / "sweep.py"
         script.write_text(SWEEP)

@@ -345,7 +345,7 @@ def test_a_recording_with_holes_gives_way_to_what_tasks_noted(plan, monkeypatch)
             path.write_bytes(b"")
 
         def stop(self):
-            return recorder.Captured(1, 7, 0, 0, 0, None, 0, True)
+            return recorder.Captured(1, 7, 0, 0, 0, None, 0, True, 0)
 
         def close(self):
             self.ended = True

@@ -146,7 +146,7 @@ def _add_workload(archive: _Archive, name: str, n_seeds: int) -> dict[str, Any]:
     """A workload's programs, and what the page says of it."""
     workload = load_workload(name)
     # With params the file alone is another workload.
-    if workload.path.suffix == ".toml" and ":" not in name:
+    if workload.path is not None and workload.path.suffix == ".toml" and ":" not in name:
         archive.add(f"toml/{workload.name}", workload.path.read_bytes())
     for seed in range(1, n_seeds + 1):
         program = compile_workload(workload, seed=seed)
@@ -173,7 +173,7 @@ def _add_compiler(archive: _Archive, out: Path) -> dict[str, Any]:
     data = zlib.compress(bytes(packed.data), 6)
     folder = out / "compiler"
     make_folder(folder)
-    parts = []
+    parts: list[str] = []
     for start in range(0, len(data), PART_BYTES):
         parts.append(f"compiler/{len(parts):02}.js")
         text = base64.b64encode(data[start : start + PART_BYTES]).decode("ascii")
