@@ -114,7 +114,7 @@ class Sweep(Result):
         `tasks` also have `cell`, the number of the cell they come from.
         Comparisons are made within one combination, over all its seeds.
     directory : pathlib.Path or None
-        Holds a folder per cell; None if nothing was kept.
+        Holds a folder per combination, as `run` makes it; None if nothing was kept.
     cells : polars.DataFrame
         One row per cell, in order, whatever order they were done in: `cell`
         (from 0), `seed`, `cpus`, one column of text per swept setting,
@@ -329,7 +329,8 @@ def sweep(
     timeout : str or float, default "300s"
         Longest time on the wall clock for one run; a number is in seconds.
     out : str or pathlib.Path, optional
-        Folder with a folder per cell. Default: only the tables are kept.
+        Folder with a folder per combination, in which its seeds are. Default: only the
+        tables are kept.
     executor : concurrent.futures.Executor or str, optional
         Anything with its `submit`, which is not shut down; or `"dask://HOST:PORT"`,
         a Dask scheduler; default: one cell after the other, here. Each run is a
@@ -534,7 +535,8 @@ def _cells(
                 )
                 if folder is not None:
                     label = folder_name(cell.label.replace("/", "_"))[:_LABEL_LENGTH_MAX]
-                    name = "-".join(part for part in (f"{cell.number:05}", label) if part)
+                    # Seeds of one combination share a folder, as those of `run` do.
+                    name = "-".join(part for part in (f"{cell.number // len(seeds):05}", label) if part)
                     cell = replace(cell, out=str(folder / name))
                 cells.append(cell)
                 if len(cells) > CELLS_MAX:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import pickle
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -245,6 +247,28 @@ def test_each_cell_keeps_its_own_folder(tmp_path):
     folders = sorted(path.name for path in (tmp_path / "s").iterdir())
     assert folders == ["00000-rr.slice_ns=1ms", "00001-rr.slice_ns=2ms"]
     assert all(map(os.path.isdir, result.runs["directory"]))
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
+def test_seeds_of_one_combination_share_a_folder_and_its_list(tmp_path, executor):
+    swept = schedlab.sweep(
+        "textbook/rr",
+        ["rr", "fifo"],
+        set={"rr.slice_ns": ["1ms", "0s", "2ms"]},
+        seeds=3,
+        out=tmp_path / "s",
+        executor=executor,
+    )
+    assert swept.failures.height == 3
+    names = ["00000-rr.slice_ns=1ms", "00002-rr.slice_ns=2ms"]
+    assert sorted(path.name for path in (tmp_path / "s").glob("*") if (path / "runs.json").exists()) == names
+    for name in names:
+        listed = json.loads((tmp_path / "s" / name / "runs.json").read_text())
+        assert [(run["policy"], run["seed"]) for run in listed["runs"]] == [
+            (policy, seed) for policy in ("rr", "fifo") for seed in (1, 2, 3)
+        ]
+        assert [comparison["seeds"] for comparison in listed["comparisons"]] == [[1, 2, 3]]
+        assert all(Path(run["directory"]).is_relative_to(tmp_path / "s" / name) for run in listed["runs"])
 
 
 def test_ctrl_c_is_not_a_failed_cell(monkeypatch):

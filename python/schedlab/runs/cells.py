@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,41 @@ def _failed(cell: Cell, error: SchedlabError) -> Done:
     return Done(cell, [], None, error=str(error), error_kind=type(error).__name__)
 
 
+class _Lists:
+    """The list of a folder's runs: written when all cells whose runs go there are done."""
+
+    def __init__(self, cells: list[Cell]):
+        self._n_left = Counter(cell.out for cell in cells)
+        self._found: dict[str, dict[int, tuple[Any, list[dict[str, Any]]]]] = defaultdict(dict)
+
+    def add(self, cell: Cell, prepared: Any = None, runs: Sequence[dict[str, Any]] = ()) -> None:
+        """A cell is done; `prepared` is None where it could not begin."""
+        if cell.out is None:
+            return
+        self._n_left[cell.out] -= 1
+        if prepared is not None:
+            self._found[cell.out][cell.number] = prepared, list(runs)
+        if not self._n_left[cell.out]:
+            self._write(cell.out)
+
+    def write_rest(self) -> None:
+        """After Ctrl-C: what is there."""
+        for out in list(self._found):
+            self._write(out, is_interrupted=True)
+
+    def _write(self, out: str, *, is_interrupted: bool = False) -> None:
+        from .run import finish
+
+        found = self._found.pop(out, {})
+        if found:
+            in_order = [found[number] for number in sorted(found)]
+            # As `run` lists them: by workload, policy, and seed.
+            runs = [
+                run for same in itertools.zip_longest(*(runs for _, runs in in_order)) for run in same if run
+            ]
+            finish(in_order[0][0], runs, is_interrupted=is_interrupted)
+
+
 def do_cells(cells: list[Cell], executor: Executor | str | None) -> list[Done]:
     """Run all cells of a sweep."""
     from .remote import open_executor
@@ -144,16 +180,18 @@ def do_cells(cells: list[Cell], executor: Executor | str | None) -> list[Done]:
 
 def _do_here(cells: list[Cell]) -> list[Done]:
     """Do all cells with the CPUs of this machine, several at a time."""
-    from .run import finish, in_order
+    from .run import in_order
     from .workers import do_runs, nr_workers_of
 
     done: dict[int, Done] = {}
     under_way: dict[int, tuple[Any, ...]] = {}
+    lists = _Lists(cells)
 
     def work() -> Iterator[tuple[Any, ...]]:
         for cell, prepared in _prepare_all(cells, scratch):
             if isinstance(prepared, SchedlabError):
                 done[cell.number] = _failed(cell, prepared)
+                lists.add(cell)
                 continue
             under_way[cell.number] = cell, prepared, {}
             for case in in_order(prepared.context, prepared.cases):
@@ -169,8 +207,7 @@ def _do_here(cells: list[Cell]) -> list[Done]:
         in_place = [results[position] for position in sorted(results)]
         runs = [each.run for each in in_place]
         try:
-            if cell.out is not None:
-                finish(prepared, runs)
+            lists.add(cell, prepared, runs)
         except SchedlabError as error:
             done[number] = _failed(cell, error)
             return
@@ -185,6 +222,7 @@ def _do_here(cells: list[Cell]) -> list[Done]:
                 itertools.chain([first], runs), keep, nr_runs=nr_runs, nr_workers=nr_workers_of(first[1].host)
             )
             if late is not None:
+                lists.write_rest()
                 raise KeyboardInterrupt
     return [done[cell.number] for cell in cells]
 
@@ -212,8 +250,9 @@ def _prepare_all(cells: list[Cell], scratch: str) -> Iterator[tuple[Cell, Any]]:
 def _do_far(cells: list[Cell], executor: Executor) -> list[Done]:
     """Send all runs of all cells, then wait for them."""
     from .remote import cancel, collect, send
-    from .run import finish, prepare
+    from .run import prepare
 
+    lists = _Lists(cells)
     sent: list[Any] = []
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
         try:
@@ -228,12 +267,13 @@ def _do_far(cells: list[Cell], executor: Executor) -> list[Done]:
             for cell, each in zip(cells, sent, strict=True):
                 if isinstance(each, SchedlabError):
                     done.append(_failed(cell, each))
+                    lists.add(cell)
                     continue
                 runs, is_interrupted = collect(each[1])
                 if is_interrupted:
+                    lists.write_rest()
                     raise KeyboardInterrupt
-                if cell.out is not None:
-                    finish(each[0], runs)
+                lists.add(cell, each[0], runs)
                 done.append(replace(_read(cell, runs), seconds=sum(each[1].seconds)))
             return done
         except BaseException:
