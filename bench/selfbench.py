@@ -8,7 +8,7 @@ alone is of the wall clock, since using all CPUs is what it is about: compare it
 another commit's in the same minutes. Nothing here is a test; figures are compared by people.
 
 Read next: synthetic.py, the records that the metrics are timed on; simso_peer.py;
-uthreads_bench.py, linux_bench.py, record_bench.py.
+uthreads_bench.py, linux_bench.py, record_bench.py, import_bench.py.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ def _measure_here(host: str, is_quick: bool) -> dict:
     if host == "kernel":
         return _load("kernel_bench").measure(entry, is_quick=is_quick)
     if host == "linux":
-        found = [_load(name).measure(entry, is_quick=is_quick) for name in ("linux_bench", "record_bench")]
+        found = [
+            _load(name).measure(entry, is_quick=is_quick)
+            for name in ("linux_bench", "record_bench", "import_bench")
+        ]
         return {key: [row for each in found for row in each[key]] for key in ("benchmarks", "skipped")}
     if host == "uthreads":
         with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder:

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from linux import event_files as ev
-from schedlab.errors import RecordError
+from schedlab.errors import RecordError, UnavailableError
 from schedlab.hosts.host import Job
-from schedlab.hosts.recorder import convert_events
+from schedlab.hosts.recorder import convert_events, import_events
 from schedlab.hosts.sim import SimHost
 from schedlab.measure.recording import import_trace
 from schedlab.metrics import consistency
@@ -24,7 +24,7 @@ from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop, read_records
-from schedlab.records.trace_text import is_events, read_trace, write_events
+from schedlab.records.foreign import find_source
 from schedlab.show.record import show_recording
 from schedlab.workload.find import load_workload
 
@@ -66,10 +66,16 @@ def program(build):
     return build / "hosts" / "linux" / "schedlab-record"
 
 
+def read_trace(text, folder):
+    """Make x.slev of a text."""
+    (folder / "trace.txt").write_text(text)
+    return import_events(find_source(folder / "trace.txt"), folder / "x.slev")
+
+
 @pytest.fixture
 def convert(tmp_path):
     def do(text):
-        (tmp_path / "x.slev").write_bytes(read_trace(text, file="trace.txt"))
+        read_trace(text, tmp_path)
         converted = convert_events(tmp_path / "x.slev", tmp_path / "x.slr")
         return converted, read_records(tmp_path / "x.slr")
 
@@ -149,7 +155,7 @@ def test_what_we_export_comes_back(simulator, convert, tmp_path, workload, polic
     ("text", "message"),
     [
         ("", "no sched_switch in it"),
-        ("hello\nworld\n", "no sched_switch in it.*trace-cmd record -e sched_switch"),
+        ("hello\nworld\n", "no sched_switch in it.*trace-cmd record .*-e sched_switch"),
         (FTRACE.replace("prev_pid=812", "prev_pid="), "trace.txt:8: sched_switch without its fields"),
         (
             FTRACE.replace("pid=900 prio=120 target", "pid=99999999 prio=120 target"),
@@ -157,17 +163,30 @@ def test_what_we_export_comes_back(simulator, convert, tmp_path, workload, polic
         ),
         (FTRACE.replace("[000]", "[99999]"), "trace.txt:9: CPU 99999"),
         (PERF.replace("100.000050", "99999999999999.000050"), "trace.txt:4: the time"),
+        (PERF.replace(" S ==>", " Q ==>"), "trace.txt:4: sched_switch with a state that is unknown"),
+        (
+            PERF.replace("812 [001]   100.000050", "100.000050"),
+            "trace.txt:4: an event without task, CPU and time",
+        ),
+        (
+            FTRACE.replace("_pid=812 next", "_pid=99999999999999999999 next"),
+            "trace.txt:5: pid 4294967295 is more",
+        ),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_line(text, message):
+def test_what_cannot_be_read_is_refused_with_its_line(tmp_path, text, message):
+    (tmp_path / "trace.txt").write_text(text)
     with pytest.raises(RecordError, match=message):
-        read_trace(text, file="trace.txt")
+        import_trace(tmp_path / "trace.txt", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_last_line_that_is_cut_off_is_left_out(convert):
-    _, whole = convert("\n".join(FTRACE.splitlines()[:-1]))
-    _, cut = convert(FTRACE.rstrip("\n")[:-40])
-    assert cut.events.tolist() == whole.events.tolist()
+    _, whole = convert("\n".join(FTRACE.splitlines()[:-1]) + "\n")
+    # Also where it could be read: a number may have lost digits.
+    for nr_bytes in (1, 2, 40):
+        _, cut = convert(FTRACE[:-nr_bytes])
+        assert cut.events.tolist() == whole.events.tolist()
 
 
 @pytest.mark.parametrize("line", ["CPU:1 [LOST 12 EVENTS]", "CPU:1 [12 EVENTS DROPPED]"])
@@ -255,12 +274,10 @@ def test_whatever_is_read_is_possible_or_refused(folder, lines, damage):
         if text:
             text[at % len(text)] = character
     try:
-        raw = read_trace("".join(text))
+        read_trace("".join(text), folder)
     except RecordError as error:
-        assert "trace:" in str(error) and len(str(error)) < 900
+        assert "trace.txt:" in str(error) and len(str(error)) < 900
         return
-    (folder / "x.slev").write_bytes(raw)
-    assert is_events(folder / "x.slev")
     convert_events(folder / "x.slev", folder / "x.slr")
     records = read_records(folder / "x.slr")
     expected = consistency.Expectations(horizon_ns=max(records.end_ns, 1))
@@ -276,16 +293,22 @@ def folder(tmp_path_factory):
 def test_a_file_that_is_no_text_is_refused_and_not_a_traceback(tmp_path):
     (tmp_path / "x").write_bytes(bytes(range(256)) * 4)
     with pytest.raises(RecordError, match="no sched_switch"):
-        write_events(tmp_path / "x", tmp_path / "y")
+        import_trace(tmp_path / "x", tmp_path / "y")
 
 
 @pytest.mark.parametrize(
-    ("raw", "command"),
-    [(b"PERFILE2\x68\0", "perf script --ns -i"), (b"\x17\x08\x44tracing6\0", "trace-cmd report -t")],
+    ("raw", "tool", "package"),
+    [
+        (b"PERFILE2\x68\0", "perf", "linux-perf"),
+        (b"2ELIFREP\x68\0", "perf", "linux-perf"),
+        (b"\x17\x08\x44tracing6\0", "trace-cmd", "trace-cmd"),
+    ],
 )
-def test_a_tools_own_file_is_told_from_its_text(tmp_path, raw, command):
+def test_a_tools_own_file_needs_the_tool(tmp_path, monkeypatch, raw, tool, package):
     (tmp_path / "my trace").write_bytes(raw + bytes(100))
-    with pytest.raises(RecordError, match=f"not text; .*: {command} '.*my trace' > trace.txt"):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    hint = f"{tool} is not installed: apt-get install {package}; .*: {tool} .* 'my trace' > trace.txt"
+    with pytest.raises(UnavailableError, match=hint):
         import_trace(tmp_path / "my trace", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -127,7 +127,10 @@ static void name(const struct event *e)
 {
 	struct life *l = &c.lives[c.life_of[e->pid]];
 
-	if (c.life_of[e->pid] || (l = meant(e->pid)))
+	/* A pid that is used again names a new task. */
+	if (!c.life_of[e->pid] || (c.header->is_all && l->state == DEAD))
+		l = meant(e->pid);
+	if (l)
 		memcpy(l->name, e->name, NAME_BYTES);
 }
 

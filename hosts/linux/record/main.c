@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - the recorder's three jobs: try what is allowed, capture, convert.
+ * main.c - the recorder's four jobs: try what is allowed, capture, convert, import.
  *
  *	schedlab-record probe
  *	schedlab-record capture ...    (capture.c)
  *	schedlab-record convert ...    (lives.c)
+ *	schedlab-record import ...     (../import/main.c)
  *
  * Read next: capture.c.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "import.h"
 #include "record.h"
 
 static int probe(void)
@@ -44,5 +46,7 @@ int main(int argc, char **argv)
 		return capture_main(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "convert"))
 		return convert_main(argc - 2, argv + 2);
-	refuse("a job is probe, capture or convert");
+	if (argc >= 2 && !strcmp(argv[1], "import"))
+		return import_main(argc - 2, argv + 2);
+	refuse("a job is probe, capture, convert or import");
 }

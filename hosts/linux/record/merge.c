@@ -4,7 +4,7 @@
  *
  * The events of one CPU stand in the order in which its ring had them, which is
  * that of time but for an interrupt that came between the reading of the clock
- * and the writing. So each CPU's are put right by swapping neighbours, and then
+ * and the writing. So each CPU's are put right first, and then
  * all are merged. What was read from /proc is a stream of its own.
  *
  * Called by lives.c.
@@ -128,17 +128,41 @@ static uint32_t stream_of(const struct events *events, const struct event *e)
 	return e->kind == EVENT_MEMBER ? events->header->nr_cpus : e->cpu;
 }
 
-/* Append an event; an earlier one goes before those that it came after. */
-static void append(const struct events *events, struct stream *s, uint32_t row)
+static int compare_rows(const void *a, const void *b, void *first)
 {
-	uint64_t at = s->nr++;
+	const struct event *events = first;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	while (at && events->first[s->rows[at - 1]].t_ns >
-			     events->first[row].t_ns) {
-		s->rows[at] = s->rows[at - 1];
-		at--;
+	if (events[x].t_ns != events[y].t_ns)
+		return events[x].t_ns < events[y].t_ns ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Put a stream in order of time, events of one instant in that of the file. A few that are
+ * late change places with their neighbours; a file with more is no recorder's.
+ */
+static void put_right(const struct events *events, struct stream *s)
+{
+	uint64_t nr_moves = 0;
+
+	for (uint64_t i = 1; i < s->nr; i++) {
+		uint32_t row = s->rows[i];
+		uint64_t at = i;
+
+		while (at && events->first[s->rows[at - 1]].t_ns >
+				     events->first[row].t_ns) {
+			s->rows[at] = s->rows[at - 1];
+			at--;
+		}
+		s->rows[at] = row;
+		nr_moves += i - at;
+		if (nr_moves > 16 * s->nr) {
+			qsort_r(s->rows, s->nr, sizeof(*s->rows), compare_rows,
+				(void *)(uintptr_t)events->first);
+			return;
+		}
 	}
-	s->rows[at] = row;
 }
 
 static const char *split(const struct events *events, struct stream *streams,
@@ -160,10 +184,13 @@ static const char *split(const struct events *events, struct stream *streams,
 	for (uint64_t i = 0; i < events->nr; i++) {
 		const struct event *e = &events->first[i];
 
+		struct stream *s = &streams[stream_of(events, e)];
+
 		if (is_timed(e))
-			append(events, &streams[stream_of(events, e)],
-			       (uint32_t)i);
+			s->rows[s->nr++] = (uint32_t)i;
 	}
+	for (uint32_t i = 0; i < nr_streams; i++)
+		put_right(events, &streams[i]);
 	return NULL;
 }
 

@@ -34,8 +34,8 @@ def import_file(
         list[str],
         typer.Argument(
             metavar="[FORMAT] FILE",
-            help="rt-app's JSON, a textbook's csv; or a trace: text "
-            "of trace-cmd report, ftrace or perf script, or what `record` left.",
+            help="rt-app's JSON, a textbook's csv; or a trace: text of trace-cmd report, ftrace or perf script, "
+            "perf.data, trace.dat, Perfetto's, or what `record` left.",
         ),
     ],
     out: Annotated[
@@ -45,6 +45,10 @@ def import_file(
     duration: Annotated[
         str | None, typer.Option(help="End of the run, such as 5s, for rt-app's JSON that has none.")
     ] = None,
+    is_anonymous: Annotated[
+        bool,
+        typer.Option("--anonymise", help="Of a trace: names become hashes, processes are numbered anew."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Of a trace: print one JSON object.")] = False,
 ) -> None:
     """Turn another tool's file into a workload in TOML, or its trace into a run."""
@@ -53,8 +57,10 @@ def import_file(
     form = words[0] if len(words) == 2 else _form_of(Path(words[0]))
     _check_format(form, IMPORTS)
     if form == "trace":
-        _import_trace(Path(words[-1]), out, as_json=as_json)
+        _import_trace(Path(words[-1]), out, is_anonymous=is_anonymous, as_json=as_json)
         return
+    if is_anonymous:
+        raise UsageError(f"--anonymise is of traces, and {words[-1]} is read as {form}")
     from ..workload.rtapp import rtapp_as_toml
     from ..workload.textbook import textbook_as_toml
 
@@ -70,12 +76,12 @@ def _form_of(file: Path) -> str:
     return {".json": "rt-app", ".csv": "csv"}.get(file.suffix, "trace")
 
 
-def _import_trace(file: Path, out: Path | None, *, as_json: bool) -> None:
+def _import_trace(file: Path, out: Path | None, *, is_anonymous: bool, as_json: bool) -> None:
     from ..measure.recording import import_trace
     from ..runs.folders import fresh_folder
     from .record import tell
 
-    tell(import_trace(file, out or fresh_folder()), as_json=as_json)
+    tell(import_trace(file, out or fresh_folder(), is_anonymous=is_anonymous), as_json=as_json)
 
 
 def export_workload(

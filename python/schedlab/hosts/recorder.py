@@ -21,12 +21,14 @@ import contextlib
 import json
 import subprocess
 import tempfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import HostError, RecordError, UnavailableError, UsageError
 from ..paths import recorder, why_unusable
+from ..records.foreign import Source
 
 #: How long a recorder may take to end, once asked to.
 CLOSE_SECONDS = 10.0
@@ -241,14 +243,9 @@ def convert_events(
             if value is not None:
                 words += [option, str(value)]
         done = subprocess.run(words, capture_output=True, check=False)
-        try:
-            said = json.loads(done.stdout)
-        except ValueError:
-            raise RecordError(
-                f"{events}: schedlab-record ended with {done.returncode} while it converted the file"
-            ) from None
-        if "wrong" in said:
-            raise RecordError(said["wrong"])
+        said = _answer(
+            done.stdout, f"{events}: schedlab-record ended with {done.returncode} while it converted the file"
+        )
         tasks = [json.loads(line) for line in Path(listed.name).read_bytes().splitlines()]
     return Converted(
         tasks=tasks,
@@ -264,6 +261,75 @@ def convert_events(
         is_whole=said["is_whole"],
         have_all_ended=said["have_all_ended"],
     )
+
+
+def import_events(source: Source, events: Path, *, is_anonymous: bool = False) -> dict[str, Any]:
+    """Make events of another tool's trace, as a recorder would have written them.
+
+    Returns
+    -------
+    dict
+        What `schedlab-record import` found (hosts/linux/import/main.c), and `complaint`: why the tool that
+        printed the trace ended early, or None.
+    """
+    is_piped = bool(source.command) or source.is_gzip or source.is_packed
+    words = [
+        _program(),
+        "import",
+        source.form,
+        "-" if is_piped else str(source.file),
+        str(events),
+        source.name,
+    ]
+    words += ["--anonymise"] * is_anonymous
+    with tempfile.TemporaryFile() as stderr, contextlib.ExitStack() as stack:
+        tool = None
+        if source.command:
+            tool = stack.enter_context(
+                subprocess.Popen(
+                    source.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
+                )
+            )
+        stdin = tool.stdout if tool else subprocess.PIPE if is_piped else subprocess.DEVNULL
+        reader = stack.enter_context(subprocess.Popen(words, stdin=stdin, stdout=subprocess.PIPE))
+        if tool:
+            assert tool.stdout
+            tool.stdout.close()  # the tool is told when the reader ends
+        elif is_piped:
+            _feed(source, reader)
+        assert reader.stdout
+        said = reader.stdout.read()
+        tool_code = tool.wait() if tool else 0
+        stderr.seek(0)
+        last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
+    found = _answer(said, f"schedlab-record ended with {reader.returncode} while it read {source.name}")
+    found["complaint"] = None
+    if tool_code:
+        found["complaint"] = f"{source.name} ended with {tool_code}: {''.join(last)}"
+    return found
+
+
+def _feed(source: Source, reader: subprocess.Popen[bytes]) -> None:
+    """Write what is unpacked to a reader, as far as it wants it."""
+    assert reader.stdin
+    try:
+        with contextlib.suppress(BrokenPipeError), reader.stdin:
+            for chunk in source.chunks():
+                reader.stdin.write(chunk)
+    except (OSError, EOFError, zlib.error) as error:
+        reader.kill()
+        raise RecordError(f"{source.file}: cannot be unpacked: {error}; the file is damaged") from error
+
+
+def _answer(said: bytes, silence: str) -> dict[str, Any]:
+    """A line of JSON, unless it says what is wrong."""
+    try:
+        answer: dict[str, Any] = json.loads(said)
+    except ValueError:
+        raise RecordError(silence) from None
+    if "wrong" in answer:
+        raise RecordError(answer["wrong"])
+    return answer
 
 
 def probe() -> dict[str, str | None]:

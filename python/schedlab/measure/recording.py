@@ -30,7 +30,7 @@ from .. import __version__
 from ..errors import NotFoundError, RecordError, SchedlabError, UsageError
 from ..hosts.launch import Command, Launcher
 from ..hosts.linux_machine import describe_machine, steal_by_cpu, steal_since
-from ..hosts.recorder import Captured, Converted, Recorder, convert_events
+from ..hosts.recorder import Captured, Converted, Recorder, convert_events, import_events
 from ..metrics import consistency
 from ..metrics.dictionary import compute_metrics
 from ..metrics.disturbance import disturbance
@@ -38,8 +38,8 @@ from ..metrics.tables import metrics_table, tasks_table
 from ..metrics.timeline import Timeline
 from ..policy.linux_class import LinuxClass
 from ..program import layout
-from ..records.file import hash_file, read_records, records_table
-from ..records.trace_text import is_events, write_events
+from ..records.file import hash_file, read_records, records_table, release
+from ..records.foreign import REMEDY, Source, find_missing, find_source
 from ..runs.case import make_folder, write_text
 
 if TYPE_CHECKING:
@@ -135,24 +135,46 @@ def record_others(out: Path, *, pid: int | None, for_ns: int, **options: Any) ->
     return _finish(out, events, run)
 
 
-def import_trace(file: Path, out: Path, *, name: str | None = None) -> dict[str, Any]:
-    """Make a run of a trace: printed by another tool, or left by a recorder."""
-    is_ours = is_events(file)
+def import_trace(
+    file: Path, out: Path, *, name: str | None = None, is_anonymous: bool = False
+) -> dict[str, Any]:
+    """Make a run of a trace: of another tool, or left by a recorder."""
+    source = find_source(file)
     subject = Subject(name or file.name.split(".")[0], str(file), "Linux")
+    if is_anonymous:
+        subject = Subject(name or "anonymous", "an imported trace, anonymous", "Linux")
     scratch = (out / EVENTS).resolve().with_suffix(".part")
     make_folder(out)
     try:
         # What cannot be read replaces nothing.
-        if not is_ours:
-            write_events(file, scratch)
+        found = None
+        if source.form != "events" or is_anonymous:
+            found = _read_foreign(source, scratch, is_anonymous=is_anonymous)
         _clear(out)
-        run = _finish(out, None, make_run(out, file if is_ours else scratch, subject))
+        complaint = found["complaint"] if found else None
+        run = make_run(out, scratch if found else file, subject, complaint=complaint)
+        run["recording"]["missing"] = find_missing(found) if found and source.form != "events" else []
+        run = _finish(out, None, run)
     finally:
         _drop(out, scratch)
     # Events that stay are those of the run that is there.
     if (out / EVENTS).exists() and not (out / EVENTS).samefile(file):
         (out / EVENTS).unlink()
     return run
+
+
+def _read_foreign(source: Source, events: Path, *, is_anonymous: bool) -> dict[str, Any]:
+    """Make events of a trace; a trace in which nobody knows what ran is refused."""
+    try:
+        found = import_events(source, events, is_anonymous=is_anonymous)
+    except RecordError as error:
+        if source.form != "text":
+            raise
+        raise RecordError(f"{error}; correct or delete the line, or {REMEDY}") from error
+    if not found["events"]["sched_switch"] and source.form != "events":
+        why = f" ({found['complaint']})" if found["complaint"] else ""
+        raise RecordError(f"{source.name}: no sched_switch in it, so nobody knows who ran{why}; {REMEDY}")
+    return found
 
 
 def _clear(out: Path) -> None:
@@ -306,7 +328,9 @@ def _judge(run: dict[str, Any], out: Path, converted: Converted, steal_ns: dict[
     horizon_ns = 0 if converted.have_all_ended else records.end_ns
     run["consistency"] = consistency.check(timeline, consistency.Expectations(horizon_ns=horizon_ns))
     run["physics"] = run["consistency"]  # deprecated
+    timeline.forget_spans()
     _write_table(records_table(records), out / "records.parquet", "lz4")
+    release(records.events)
     names = np.array([task["name"] or f"pid-{task['pid']}" for task in converted.tasks])
     classes = np.unique(names, return_inverse=True)[1] if len(names) else names
     if run["consistency"] != "ok":

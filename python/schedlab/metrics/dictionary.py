@@ -402,11 +402,15 @@ def _task_level(timeline: Timeline, weight: ArrayLike | None) -> dict[str, Any]:
     """Compute the task-level metrics; see `RunMetrics.tasks`."""
     tasks = timeline.by_task
     first, kind = tasks.first, tasks.kind
+    # First, since it needs most memory beside what is kept.
+    deserved = deserved_ns(timeline, weight=weight)
     duration = timeline.duration_ns
     is_stop = kind == Kind.STOP
     left = is_stop & ~_stays(timeline)[tasks.row]
     runnable = timeline.is_runnable_after
     wait = np.where(runnable, duration, 0)
+    wait_sum, wait_max = _sum_per_group(wait, first), _max_per_group(wait, first)
+    del wait
 
     runs_next = np.zeros(len(kind), bool)
     runs_next[:-1] = kind[1:] == Kind.RUN
@@ -418,10 +422,8 @@ def _task_level(timeline: Timeline, weight: ArrayLike | None) -> dict[str, Any]:
     first_run = _first_time(tasks, kind == Kind.RUN)
     end = _first_time(tasks, is_stop & (tasks.flags == Stop.EXITED))
     turnaround = np.where(end >= 0, end - arrival, -1)
-    wait_sum = _sum_per_group(wait, first)
-    run = _sum_per_group(np.where(is_stop, tasks.arg, 0).astype(np.int64), first)
-    wakeups = _sum_per_group(woken.astype(np.int64), first)
-    deserved = deserved_ns(timeline, weight=weight)
+    run = _sum_per_group(np.where(is_stop, tasks.arg, 0).view(np.int64), first)
+    wakeups = _count(woken, first)
     moved = np.bincount(np.searchsorted(tasks.keys, _tasks_of(timeline, Kind.MIGRATE)), minlength=len(first))
     return {
         "task": tasks.keys,
@@ -431,7 +433,7 @@ def _task_level(timeline: Timeline, weight: ArrayLike | None) -> dict[str, Any]:
         "turnaround_ns": turnaround,
         "response_ns": np.where(first_run >= 0, first_run - arrival, -1),
         "wait_ns": wait_sum,
-        "wait_ns_max": _max_per_group(wait, first),
+        "wait_ns_max": wait_max,
         "run_ns": run,
         "blocked_ns": _sum_per_group(np.where(is_stop & (tasks.flags == Stop.BLOCKED), duration, 0), first),
         "deserved_ns": deserved,

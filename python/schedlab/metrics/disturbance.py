@@ -52,11 +52,12 @@ def disturbance(timeline: Timeline, *, steal_ns: Mapping[int, int] | None = None
     end_ns = taken["t_ns"].astype(np.int64)
     others_ns = taken["arg"].astype(np.int64)
     tasks = timeline.by_task
-    waits = np.flatnonzero(timeline.is_runnable_after & (timeline.duration_ns > 0))
-    wait_ns = tasks.t_ns[waits]
-    lost_ns = _overlap((end_ns - others_ns, end_ns), (wait_ns, wait_ns + timeline.duration_ns[waits]))
-    spans = timeline.spans
-    asked_ns = int(spans.ran_ns[spans.is_run].sum()) + lost_ns
+    lost_ns = 0
+    if len(taken):
+        waits = np.flatnonzero(timeline.is_runnable_after & (timeline.duration_ns > 0))
+        wait_ns = tasks.t_ns[waits]
+        lost_ns = _overlap((end_ns - others_ns, end_ns), (wait_ns, wait_ns + timeline.duration_ns[waits]))
+    asked_ns = int(tasks.arg[tasks.kind == Kind.STOP].sum()) + lost_ns
     return {
         "others_ns": int(others_ns.sum()),
         "lost_ns": lost_ns,

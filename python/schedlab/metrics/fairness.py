@@ -88,22 +88,24 @@ def deserved_ns(timeline: Timeline, *, weight: ArrayLike | None = None) -> np.nd
     classes, class_weight = _weight_classes(tasks.keys, weight, timeline.records.nr_cpus)
     change = _changes_of_demand(timeline)
     # Back to the order of time: by writing each to its row, which sorts for free.
-    position = np.full(len(timeline.kind), -1, np.int64)
+    position: np.ndarray = np.full(len(timeline.kind), -1, np.int32 if len(change) < 1 << 31 else np.int64)
     wanted = np.flatnonzero(change)
     position[tasks.row[wanted]] = wanted
     where = position[position >= 0]
+    del position, wanted
     task_of = tasks.group.take(where)
+    change = change.take(where)
     service = _service_ns(
         t_ns=tasks.t_ns.take(where),
-        change=change.take(where),
+        change=change,
         class_of=classes.take(task_of),
         class_weight=class_weight,
         nr_cpus=timeline.records.nr_cpus,
         end_ns=timeline.records.end_ns,
     )
-    signed = -change.take(where).astype(float) * service.at_change
+    signed = -change.astype(float) * service.at_change
     result = np.bincount(task_of, weights=signed, minlength=n_tasks)
-    still_there = np.bincount(task_of, weights=change.take(where), minlength=n_tasks)
+    still_there = np.bincount(task_of, weights=change, minlength=n_tasks)
     return result + still_there * service.at_end[classes]
 
 

@@ -16,7 +16,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..records.file import Kind, Records, Stop
+from ..records.file import RECORD_DTYPE, Kind, Records, Stop, release
+
+#: Records put in order at a time: few enough for a cache.
+GATHERED = 1 << 16
 
 
 def stable_order(keys: np.ndarray) -> np.ndarray:
@@ -176,9 +179,16 @@ def order_by(events: np.ndarray, rows: np.ndarray, key: str) -> Ordered:
         keys = keys[rows]
     row = rows.take(stable_order(keys))
     # One gather of whole records touches each cache line once; take() copies
-    # structures eight times faster than indexing does.
-    chosen = np.asarray(events).take(row)
-    columns = {name: np.ascontiguousarray(chosen[name]) for name in chosen.dtype.fields or ()}
+    # structures eight times faster than indexing does. By parts, so that the
+    # records themselves are never copied all at once.
+    names = RECORD_DTYPE.names or ()
+    columns: dict[str, np.ndarray] = {name: np.empty(len(row), RECORD_DTYPE[name]) for name in names}
+    for start in range(0, len(row), GATHERED):
+        part = slice(start, start + GATHERED)
+        chosen = np.asarray(events).take(row[part])
+        for name, column in columns.items():
+            column[part] = chosen[name]
+    release(events)
     columns["t_ns"] = columns["t_ns"].view(np.int64)
     sorted_keys = columns[key]
     n = len(row)
@@ -197,11 +207,11 @@ class Spans:
     ----------
     begin_ns, end_ns : numpy.ndarray of int64, shape (n_spans,)
         When each begins and ends; those of a CPU follow each other.
-    cpu : numpy.ndarray of int64, shape (n_spans,)
+    cpu : numpy.ndarray of int32, shape (n_spans,)
         Where; ascending.
     is_run : numpy.ndarray of bool, shape (n_spans,)
         Whether a STOP ends it; otherwise no task runs in it.
-    task : numpy.ndarray of int64, shape (n_spans,)
+    task : numpy.ndarray of uint32, shape (n_spans,)
         Pid of the event that ends it, 0 for the end of the run.
     ran_ns : numpy.ndarray of int64, shape (n_spans,)
         CPU time of the task as its STOP says, in nanoseconds; of runs only.
@@ -240,23 +250,24 @@ def cut_spans(cpus: Ordered, *, nr_cpus: int, end_ns: int) -> Spans:
     Valid only when RUN and STOP alternate on each CPU, which consistency.py checks.
     """
     is_overhead = cpus.kind == Kind.OVERHEAD
-    spent = np.cumsum(np.where(is_overhead, cpus.arg, 0).astype(np.int64))
-    base = np.concatenate(([0], spent))[cpus.first]
+    within = np.cumsum(np.where(is_overhead, cpus.arg, 0).view(np.int64))
+    base = np.where(cpus.first > 0, within[cpus.first - 1], 0)
     total = np.zeros(nr_cpus, np.int64)
-    total[cpus.keys] = spent[cpus.last] - base
-    within = spent - np.repeat(base, cpus.last - cpus.first + 1)
+    total[cpus.keys] = within[cpus.last] - base
+    for begin, end, before in zip(cpus.first, cpus.last + 1, base, strict=True):
+        within[begin:end] -= before
 
     chosen = np.flatnonzero(~is_overhead)
-    cpu = cpus.cpu[chosen].astype(np.int64)
+    cpu = cpus.cpu[chosen]
     # One event closes each span; the end of the run closes the last of each CPU.
     every = np.arange(nr_cpus)
-    last = np.searchsorted(cpu, every, side="right") + every
+    last = np.searchsorted(cpu, every.astype(cpu.dtype), side="right") + every
     n = len(chosen) + nr_cpus
     is_event = np.ones(n, bool)
     is_event[last] = False
 
-    def with_end(values: np.ndarray, at_end: np.ndarray | int) -> np.ndarray:
-        result = np.empty(n, np.int64)
+    def with_end(values: np.ndarray, at_end: np.ndarray | int, kind: type = np.int64) -> np.ndarray:
+        result: np.ndarray = np.empty(n, kind)
         result[is_event] = values
         result[last] = at_end
         return result
@@ -270,10 +281,10 @@ def cut_spans(cpus: Ordered, *, nr_cpus: int, end_ns: int) -> Spans:
     return Spans(
         begin_ns=opens_ns,
         end_ns=closes_ns,
-        cpu=with_end(cpu, every),
-        is_run=with_end(cpus.kind[chosen] == Kind.STOP, 0).astype(bool),
-        task=with_end(cpus.task[chosen], 0),
-        ran_ns=with_end(cpus.arg[chosen].astype(np.int64), 0),
+        cpu=with_end(cpu, every, np.int32),
+        is_run=with_end(cpus.kind[chosen] == Kind.STOP, 0, bool),
+        task=with_end(cpus.task[chosen], 0, np.uint32),
+        ran_ns=with_end(cpus.arg[chosen].view(np.int64), 0),
         overhead_ns=overhead - earlier,
     )
 
@@ -313,6 +324,10 @@ class Timeline:
         """Runs and gaps of every CPU."""
         records = self.records
         return cut_spans(self.by_cpu, nr_cpus=records.nr_cpus, end_ns=records.end_ns)
+
+    def forget_spans(self) -> None:
+        """Free the spans, which need most memory; they are cut again where they are needed."""
+        self.__dict__.pop("spans", None)
 
     @cached_property
     def duration_ns(self) -> np.ndarray:

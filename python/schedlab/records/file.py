@@ -13,6 +13,7 @@ Read next: metrics/timeline.py, which orders the events by task and by CPU.
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -213,6 +214,13 @@ def _map_records(path: Path) -> np.ndarray:
         events.flags.writeable = False
         return events
     return np.memmap(path, RECORD_DTYPE, mode="r", offset=HEADER_DTYPE.itemsize, shape=(whole,))
+
+
+def release(events: np.ndarray) -> None:
+    """Take the pages of mapped records out of this process; where they are needed again, they are read again."""
+    mapped = getattr(events, "_mmap", None)
+    if mapped is not None:
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 _KNOWN = np.zeros(256, bool)

@@ -72,6 +72,7 @@ def _remarks(run: dict[str, Any]) -> list[str]:
         )
     if recording["repairs"]:
         found.append(f"states corrected where events contradict others: {recording['repairs']:,}")
+    found += [f"missing: {line}" for line in recording.get("missing", ())]
     if recording["is_realtime"] is False:
         found.append(
             "the recorder had no real-time priority (CAP_SYS_NICE), so busy CPUs may keep it waiting"
