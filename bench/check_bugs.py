@@ -29,7 +29,7 @@ from schedlab.policy.find import load_policy  # noqa: E402
 DOCS = ROOT / "docs" / "check.md"
 BEGIN, END = "<!-- bench/check_bugs.py -->\n", "<!-- end -->\n"
 SEED = 1
-NR_BATCHES = 3
+NR_BATCHES = 10
 HEAD = (
     "| policy | property | fails in worlds | search, s | size, first | size, smallest | trials | shrinking, s |\n"
     "|---|---|---|---|---|---|---|---|\n"

@@ -8,7 +8,7 @@ alone is of the wall clock, since using all CPUs is what it is about: compare it
 another commit's in the same minutes. Nothing here is a test; figures are compared by people.
 
 Read next: synthetic.py, the records that the metrics are timed on; simso_peer.py;
-uthreads_bench.py, linux_bench.py, record_bench.py, import_bench.py.
+check_bench.py, uthreads_bench.py, linux_bench.py, record_bench.py, import_bench.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ name = "worker"
 count = {nr_tasks}
 phases = [{{loop = "forever", do = [{{run = "1ms"}}, {{sleep = "1ms"}}]}}]
 """
-HOSTS = ("sim", "uthreads", "kernel", "linux", "guest")
+HOSTS = ("sim", "check", "uthreads", "kernel", "linux", "guest")
 HERE = Path(__file__).resolve().parent
 TASK_COUNTS = (10, 100, 1_000, 10_000, 100_000)
 CPU_COUNTS = (1, 4, 16, 64, 256)
@@ -58,7 +58,7 @@ def measure(host: str, *, is_quick: bool = False, beside: str | None = None) -> 
     Parameters
     ----------
     host : str
-        `"sim"`, `"uthreads"`, `"kernel"`, `"linux"` or `"guest"`.
+        `"sim"`, `"check"`, `"uthreads"`, `"kernel"`, `"linux"` or `"guest"`.
     is_quick : bool, default False
         Work a tenth as long, which is less exact.
     beside : str, optional
@@ -81,7 +81,7 @@ def measure(host: str, *, is_quick: bool = False, beside: str | None = None) -> 
     """
     if host not in HOSTS:
         raise NotFoundError(f"selfbench has nothing for '{host}'{did_you_mean(host, HOSTS)}")
-    open_host(host)
+    open_host("sim" if host == "check" else host)
     result = _measure_here(host, is_quick)
     if beside is not None:
         values = _load("beside").figures(beside, host, is_quick=is_quick)
@@ -102,6 +102,8 @@ def measure(host: str, *, is_quick: bool = False, beside: str | None = None) -> 
 
 def _measure_here(host: str, is_quick: bool) -> dict:
     """`measure()` of this checkout alone."""
+    if host == "check":
+        return _load("check_bench").measure(entry, is_quick=is_quick)
     if host == "guest":
         return _load("guest_bench").measure(entry, is_quick=is_quick)
     if host == "kernel":

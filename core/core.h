@@ -60,7 +60,8 @@ struct sl_dsq {
 	struct bpf_iter_scx_dsq *iterators;	/* iterators standing on a task */
 
 	s32		cpu;	/* whose local queue; -1: none's */
-	struct sl_dsq	*next_free;	/* tables_lock protects it */
+	struct sl_dsq	*next_free;	/* tables_lock protects them */
+	struct sl_dsq	*next_created;
 };
 
 /*
@@ -166,6 +167,7 @@ struct sl_core {
 	struct sl_dsq	**dsqs;		/* open addressing by id; read without lock */
 	u32		nr_dsqs;
 	struct sl_dsq	*free_dsqs;	/* destroyed; another CPU may look at one */
+	struct sl_dsq	*created_dsqs;	/* all of a policy's, those too */
 
 	/* Every switch reads this; only a CPU that goes idle, or ends that, writes it. */
 	struct cpumask	idle ____cacheline_aligned;	/* atomic bits */

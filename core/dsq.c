@@ -346,6 +346,8 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 		enter_dsq(old);
 	} else {
 		enter_dsq(q);
+		q->next_created = sl_core.created_dsqs;
+		sl_core.created_dsqs = q;
 		q = NULL;
 	}
 	sl_unlock(&sl_core.tables_lock);

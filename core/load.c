@@ -116,22 +116,15 @@ static void destroy_dsqs(void)
 {
 	struct sl_dsq *q;
 
-	for (u32 i = 0; sl_core.nr_dsqs; i++) {
-		SL_ASSERT(i < 2 * SL_DSQS_MAX);
-		q = sl_core.dsqs[i];
-		if (!q)
-			continue;
+	while ((q = sl_core.created_dsqs)) {
 		SL_ASSERT(!q->first);
-		WRITE_ONCE(sl_core.dsqs[i], NULL);
-		sl_core.nr_dsqs--;
+		sl_core.created_dsqs = q->next_created;
+		if (!q->is_dead)
+			leave_dsq(q);
 		wait_for_dumps();
 		sl_host_free(q, sizeof(*q));
 	}
-	while ((q = sl_core.free_dsqs)) {
-		sl_core.free_dsqs = q->next_free;
-		wait_for_dumps();
-		sl_host_free(q, sizeof(*q));
-	}
+	sl_core.free_dsqs = NULL;
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		WRITE_ONCE(sl_core.cpus[i].last_dsq, &sl_core.no_dsq);
 }

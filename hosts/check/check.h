@@ -6,7 +6,10 @@
  *	  one event           this one and others               points: back to
  *	                      of the same instant               interleave.c
  *
- * Read next: interleave.c, then updates.c.
+ *	worlds.c -> reset.c -> hosts/sim/worker.c -> laws.c
+ *	  many worlds in one process                   what its records show
+ *
+ * Read next: interleave.c, then updates.c; worlds.c.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -19,7 +22,28 @@ bool check_is_on_stack(const void *at);
 /* How many events have begun on @cpu. */
 u64 check_event_number(s32 cpu);
 
+/* Reserve what all worlds of this process use. Context: before check_remember(). */
+void check_prepare_cpus(void);
+void check_prepare_updates(void);
+
 /* updates.c: this CPU has done what it announced last. */
 void check_settle(void);
+/* A run begins: what the one before has accessed is no more. */
+void check_forget_accesses(void);
+
+/* reset.c: what has changed since check_remember() is as it was then. */
+int check_remember(void);
+void check_reset(bool has_settings);
+/* Mapped memory that outlives a world; as sim_map(). */
+void *check_map_kept(u64 bytes);
+
+/* laws.c */
+struct check_shown {
+	u64	longest_wait_ns;
+	u64	hash;		/* of the records */
+	bool	is_suspect;	/* python/schedlab has to look at it; */
+	bool	is_wasteful;	/* at this, if no CPU may be idle beside a task */
+};
+struct check_shown check_laws(const struct sl_record *records, u64 nr);
 
 #endif

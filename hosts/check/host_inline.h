@@ -81,11 +81,9 @@ sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 
 #define sl_host_fence() ((void)0)
 
-/* Each tick comes, and finds what is left of the slice. */
-sl_inline void sl_host_slice_changed(struct sl_task *t)
-{
-	(void)t;
-}
+void sim_slice_changed(struct sl_task *t);
+void check_slice_changed(struct sl_task *t);
+#define sl_host_slice_changed(t) check_slice_changed(t)
 
 /* An event begins on a CPU, and others of the same instant may interleave with it. */
 #define SIM_INTERLEAVES 1
@@ -95,5 +93,8 @@ const char *check_switches(void);
 #define sim_begin_cpu(cpu, class) check_begin_cpu(cpu, class)
 #define sim_begin_heap() check_begin_heap()
 #define sim_switches() check_switches()
+struct sim_options;
+bool check_serve_worlds(struct sim_options *defaults);
+#define sim_serve_worlds(options) check_serve_worlds(options)
 
 #endif

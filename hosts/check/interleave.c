@@ -23,6 +23,9 @@
  *
  * Read next: updates.c, the points in the policy's own code.
  */
+/* A CPU leaves its stack for another one by _longjmp(). */
+#undef _FORTIFY_SOURCE
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +43,13 @@
 
 enum cpu_state { CPU_OUTSIDE, CPU_READY, CPU_RELAXES, CPU_WAITS };
 
-struct cpu {
-	ucontext_t	context;
+/* Where the events of a CPU are handled: until the end of the process, in all worlds. */
+struct coroutine {
 	void		*stack;
+	jmp_buf		left_at;
+};
+
+struct cpu {
 	enum cpu_state	state;
 	enum sim_class	class;		/* of its event; WAKE: the first of the heap */
 	u64		nr_events;
@@ -54,7 +61,8 @@ struct cpu {
 };
 
 static struct cpu *cpus;
-static ucontext_t loop;		/* where events begin and end */
+static struct coroutine *coroutines;
+static jmp_buf loop;		/* where events begin and end */
 static s32 current = -1;	/* CPU in whose event we are */
 static s32 chosen = -1;		/* that continues, where the point has decided it */
 static u32 nr_in_a_row, nr_relaxes;
@@ -63,18 +71,19 @@ static u32 nr_in_a_row, nr_relaxes;
 static bool is_random, is_by_priority;
 static u64 random_state;
 static u32 nr_random_max, rarity;
-static struct entry {
+struct entry {
 	u64	event, point;
 	s32	from, to;
-} list[SWITCHES_MAX];		/* to be repeated */
+};
+static struct entry *list;	/* to be repeated */
 static u32 nr_listed;
 
-static char switches[SWITCHES_MAX * SWITCH_BYTES_MAX];
+static char *switches;
 static u32 nr_switches, switches_used;
 
 const char *check_switches(void)
 {
-	return nr_switches <= SWITCHES_MAX ? switches : NULL;
+	return cpus && nr_switches <= SWITCHES_MAX ? switches : NULL;
 }
 
 bool check_is_in_event(void)
@@ -89,7 +98,7 @@ u64 check_event_number(s32 cpu)
 
 bool check_is_on_stack(const void *at)
 {
-	u64 offset = (u64)((const char *)at - (const char *)cpus[current].stack);
+	u64 offset = (u64)((const char *)at - (const char *)coroutines[current].stack);
 
 	return offset < STACK_BYTES;
 }
@@ -268,26 +277,50 @@ static void handle_event(void)
 	c->state = CPU_OUTSIDE;
 	c->nr_points++;
 	chosen = -1;
-	setcontext(&loop);
+}
+
+static void handle_events(void)
+{
+	for (;;) {
+		handle_event();
+		if (!_setjmp(coroutines[current].left_at))
+			_longjmp(loop, 1);
+	}
+}
+
+/* Only this function is returned to twice: no variable of it may change meanwhile. */
+static __noinline void enter(struct coroutine *c)
+{
+	static ucontext_t first;
+
+	if (_setjmp(loop))
+		return;
+	if (c->stack)
+		_longjmp(c->left_at, 1);
+	c->stack = check_map_kept(STACK_BYTES);
+	SL_ASSERT(c->stack);
+	getcontext(&first);
+	first.uc_stack.ss_sp = c->stack;
+	first.uc_stack.ss_size = STACK_BYTES;
+	makecontext(&first, handle_events, 0);
+	setcontext(&first);
+}
+
+static __noinline void go_to_loop(struct coroutine *c)
+{
+	if (!_setjmp(c->left_at))
+		_longjmp(loop, 1);
 }
 
 static void begin(s32 cpu)
 {
 	struct cpu *c = &cpus[cpu];
 
-	if (!c->stack) {
-		c->stack = sim_map(STACK_BYTES);
-		SL_ASSERT(c->stack);
-	}
 	SL_ASSERT(c->state == CPU_OUTSIDE);
 	c->class = cpu == heap_cpu() ? SIM_CLASS_WAKE : sim_tree_keys[cpu] % 4;
 	c->nr_events++;
 	c->nr_points = 0;
 	c->state = CPU_READY;
-	getcontext(&c->context);
-	c->context.uc_stack.ss_sp = c->stack;
-	c->context.uc_stack.ss_size = STACK_BYTES;
-	makecontext(&c->context, handle_event, 0);
 }
 
 /* Leave the current CPU as it is; the loop decides, or @next continues. */
@@ -297,7 +330,7 @@ static void leave(s32 next)
 
 	chosen = next;
 	nr_in_a_row = 0;
-	swapcontext(&cpus[from].context, &loop);
+	go_to_loop(&coroutines[from]);
 	sim_set_cpu(from);
 	cpus[from].state = CPU_READY;
 }
@@ -362,7 +395,7 @@ static void run(s32 cpu)
 		if (cpus[cpu].state == CPU_OUTSIDE)
 			begin(cpu);
 		current = cpu;
-		swapcontext(&loop, &cpus[cpu].context);
+		enter(&coroutines[cpu]);
 		cpu = chosen >= 0 ? chosen : choose_next(current);
 	}
 	current = -1;
@@ -370,29 +403,51 @@ static void run(s32 cpu)
 
 /* ---- what hosts/sim and the core call ------------------------------------------ */
 
-static void set_up(void)
+void check_prepare_cpus(void)
 {
-	if (cpus)
+	if (coroutines)
 		return;
+	coroutines = calloc(SCX_CPUS_MAX, sizeof(*coroutines));
+	list = calloc(SWITCHES_MAX, sizeof(*list));
+	switches = calloc(SWITCHES_MAX, SWITCH_BYTES_MAX);
+	SL_ASSERT(coroutines && list && switches);
+}
+
+/* Return: false: the CPUs do not interleave, as in hosts/sim. */
+static bool set_up(void)
+{
+	if (!sim.options->interleave || cpus)
+		return cpus;
+	check_prepare_cpus();
+	check_prepare_updates();
+	switches[0] = 0;
 	cpus = calloc(sim.options->nr_cpus, sizeof(*cpus));
 	SL_ASSERT(cpus);
-	sim.has_ticks = true;	/* see sl_host_slice_changed() */
-	if (sim.options->interleave)
-		read_option(sim.options->interleave);
+	sim.has_ticks = true;	/* see check_slice_changed() */
+	check_forget_accesses();
+	read_option(sim.options->interleave);
+	return true;
+}
+
+/* Where CPUs interleave each tick comes, and finds what is left of the slice. */
+void check_slice_changed(struct sl_task *t)
+{
+	if (!sim.options->interleave)
+		sim_slice_changed(t);
 }
 
 void check_begin_cpu(s32 cpu, u32 class)
 {
-	(void)class;	/* begin() finds the same */
-	set_up();
-	run(cpu);
+	if (set_up())
+		run(cpu);	/* begin() finds the same class */
+	else
+		sim_cpu_handle(cpu, class);
 }
 
 void check_begin_heap(void)
 {
-	s32 cpu = heap_cpu();
+	s32 cpu = set_up() ? heap_cpu() : -1;
 
-	set_up();
 	if (cpu < 0)
 		sim_handle_heap();
 	else
@@ -422,8 +477,11 @@ void check_point(const void *at, bool is_write)
 
 void check_lock(sl_lock_t *lock)
 {
+	/* Outside of events nothing interleaves, and locks are as empty as in hosts/sim. */
+	if (current < 0)
+		return;
 	check_point(lock, true);
-	while (lock->holder && current >= 0) {
+	while (lock->holder) {
 		struct cpu *c = &cpus[current];
 
 		c->nr_points++;
@@ -437,12 +495,11 @@ void check_lock(sl_lock_t *lock)
 
 void check_unlock(sl_lock_t *lock)
 {
-	if (current >= 0)
-		check_settle();
-	SL_ASSERT(lock->holder);
-	lock->holder = 0;
 	if (current < 0)
 		return;
+	check_settle();
+	SL_ASSERT(lock->holder);
+	lock->holder = 0;
 	for (u32 i = 0; i < sim.options->nr_cpus; i++) {
 		if (cpus[i].state == CPU_WAITS && cpus[i].lock == lock)
 			cpus[i].state = CPU_READY;

@@ -24,6 +24,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -46,13 +47,16 @@ struct access {
 struct place {
 	struct access	write;
 	s32		cpu;
+	u32		run;		/* of which it is */
 };
 
-static struct place places[NR_PLACES];
+static struct place *places;
+static u32 *nr_runs;
 static struct {
-	struct access	reads[READS_MAX];
-	u32		next;
-} by_cpu[SCX_CPUS_MAX];
+	struct access	reads[READS_MAX];	/* of this event */
+	u64		event;
+	u32		nr_reads;	/* the last of them, if they are more than there is room */
+} *by_cpu;
 
 /* A write that loses another one, which has still to happen. */
 static struct {
@@ -73,7 +77,27 @@ static u64 value_at(const void *at, u32 nr_bytes)
 
 static struct place *place_of(const void *at)
 {
-	return &places[((u64)at * 0x9e3779b97f4a7c15ULL) >> 52];
+	struct place *place = &places[((u64)at * 0x9e3779b97f4a7c15ULL) >> 52];
+
+	if (place->run != *nr_runs)
+		*place = (struct place){ .run = *nr_runs };
+	return place;
+}
+
+void check_prepare_updates(void)
+{
+	if (places)
+		return;
+	places = calloc(NR_PLACES, sizeof(*places));
+	nr_runs = calloc(1, sizeof(*nr_runs));
+	SL_ASSERT(places && nr_runs);
+}
+
+void check_forget_accesses(void)
+{
+	++*nr_runs;
+	by_cpu = calloc(sim.options->nr_cpus, sizeof(*by_cpu));
+	SL_ASSERT(by_cpu);
 }
 
 /* ---- what is said ------------------------------------------------------------- */
@@ -155,10 +179,16 @@ static bool is_of_a_task(const void *at)
 static struct access *own_read(const struct access *of)
 {
 	struct access *reads = by_cpu[sim_cpu_idx].reads;
+	u32 nr = by_cpu[sim_cpu_idx].nr_reads;
 
-	for (u32 i = 0; i < READS_MAX; i++) {
-		if (reads[i].at == of->at && reads[i].event == of->event &&
-		    reads[i].callback == of->callback && reads[i].task == of->task)
+	if (by_cpu[sim_cpu_idx].event != of->event) {
+		by_cpu[sim_cpu_idx].event = of->event;
+		by_cpu[sim_cpu_idx].nr_reads = 0;
+		return NULL;
+	}
+	for (u32 i = 0; i < nr && i < READS_MAX; i++) {
+		if (reads[i].at == of->at && reads[i].callback == of->callback &&
+		    reads[i].task == of->task)
 			return &reads[i];
 	}
 	return NULL;
@@ -171,7 +201,7 @@ static void note_read(struct access *a)
 
 	a->version = place->write.at == a->at ? place->write.version : 0;
 	if (!read)
-		read = &by_cpu[sim_cpu_idx].reads[by_cpu[sim_cpu_idx].next++ % READS_MAX];
+		read = &by_cpu[sim_cpu_idx].reads[by_cpu[sim_cpu_idx].nr_reads++ % READS_MAX];
 	*read = *a;
 }
 

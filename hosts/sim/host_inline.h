@@ -91,5 +91,6 @@ sl_inline void sl_host_slice_changed(struct sl_task *t)
 #define sim_begin_cpu(cpu, class) sim_cpu_handle(cpu, class)
 #define sim_begin_heap() sim_handle_heap()
 #define sim_switches() NULL
+#define sim_serve_worlds(options) false
 
 #endif

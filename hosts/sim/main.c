@@ -68,6 +68,8 @@ int main(int argc, char **argv)
 		return usage_error("--policy is missing");
 	if (is_server)
 		return sim_serve(&o);
+	if (sim_serve_worlds(&o))
+		return 0;
 	if (!o.program_path)
 		return usage_error("--program is missing");
 	if (sim_policy_load(o.policy_path, why, sizeof(why)))

@@ -142,6 +142,10 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 			o->no_fork = true;
 			continue;
 		}
+		if (SIM_INTERLEAVES && !strcmp(argv[i], "--worlds")) {
+			o->serves_worlds = true;
+			continue;
+		}
 		if (i + 1 == argc) {
 			snprintf(why, why_bytes, "'%.80s' is unknown or lacks a value",
 				 argv[i]);

@@ -130,7 +130,7 @@ _Noreturn static void report_and_end(const char *kind, const char *what,
 				     const void *context)
 {
 	sim_worker_report(kind, what, policy_offset(interrupted_at(context)));
-	_exit(0);
+	_exit(SIM_EXIT_REPORTED);
 }
 
 static void on_crash(int sig, siginfo_t *info, void *context)

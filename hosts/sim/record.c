@@ -12,19 +12,18 @@
 
 #include "sim.h"
 
-#define BUFFER_RECORDS 32768
-
 struct sl_record *sim_record_at;
 struct sl_record *sim_record_end;
 
-static struct sl_record buffer[BUFFER_RECORDS];
+struct sl_record sim_records_buffer[SIM_RECORDS_BUFFER];
+static struct sl_record *buffer = sim_records_buffer;
 static int fd = -1;
 static int write_error;
 static u64 nr_written;
 
 static void write_all(const void *data, u64 bytes)
 {
-	if (!write_error)
+	if (fd >= 0 && !write_error)
 		write_error = sim_file_write(fd, data, bytes);
 }
 
@@ -81,8 +80,16 @@ int sim_records_open(const char *path)
 		return fd;
 	write_all(&h, sizeof(h));
 	sim_record_at = buffer;
-	sim_record_end = buffer + BUFFER_RECORDS;
+	sim_record_end = buffer + SIM_RECORDS_BUFFER;
 	return write_error;
+}
+
+/* Keep the records in memory: @nr at @at; what is more overwrites them. */
+void sim_records_keep(struct sl_record *at, u64 nr)
+{
+	buffer = at;
+	sim_record_at = at;
+	sim_record_end = at + nr;
 }
 
 u64 sim_records_count(void)
@@ -101,6 +108,6 @@ int sim_records_close(void)
 	sl_host_record(SL_RECORD_END, 0, 0, 0, nr);
 	sim_records_flush();
 	sim_record_at = NULL;
-	err = sim_file_close(fd);
+	err = fd >= 0 ? sim_file_close(fd) : 0;
 	return write_error ? write_error : err;
 }

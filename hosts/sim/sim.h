@@ -32,6 +32,8 @@
  */
 #define SIM_PER_INSTANT_MAX 20000
 
+#define SIM_RECORDS_BUFFER 32768
+
 /* The kinds of instant, in the order they are handled; part of an event's key. */
 enum sim_class {
 	SIM_CLASS_WAKE,
@@ -86,6 +88,7 @@ struct sim_device_config {
 struct sim_options {
 	const char *policy_path;
 	const char *program_path;
+	const void *program;		/* in memory, checked: in place of a path */
 	const char *records_path;	/* NULL: none are kept */
 	const char *id;
 	u32 nr_cpus;
@@ -103,6 +106,7 @@ struct sim_options {
 	struct sim_device_config device;
 	u64 work_ps[SL_NR_WORKS];	/* per unit */
 	const char *interleave;		/* hosts/check; NULL: no CPU preempts another */
+	bool serves_worlds;		/* hosts/check */
 	const char *sets[64];		/* NAME=VALUE of knobs */
 	u32 nr_sets;
 };
@@ -178,6 +182,7 @@ struct sim {
 	u32		nr_arrivals;
 	u32		next_arrival;
 	struct sl_object *objects;
+	struct cgroup	**groups;	/* by object; NULL where it is no group */
 	struct sim_cpu	*cpus;
 	const u16	*llc, *node;	/* numbers by CPU; NULL: one for all */
 	u64		end_ns;		/* the run ends here, whatever is left */
@@ -265,6 +270,8 @@ void sim_print_failure(int fd, const struct sim_options *options, const char *ki
 
 /* record.c */
 int sim_records_open(const char *path);
+void sim_records_keep(struct sl_record *buffer, u64 nr);
+extern struct sl_record sim_records_buffer[SIM_RECORDS_BUFFER];
 int sim_records_close(void);
 u64 sim_records_count(void);
 
@@ -280,6 +287,9 @@ int sim_parse(struct sim_options *options, int argc, char **argv, char *why,
 	      u32 why_bytes);
 int sim_parse_request(struct sim_options *options, char *line, char *why, u32 why_bytes);
 
+/* Exit code of a process that has reported its policy's end, and printed the result. */
+#define SIM_EXIT_REPORTED 113
+
 /* What SIGILL, and a trap of WebAssembly that has no other name, mean. */
 #define SIM_TRAPPED "used an index outside of its array, or reached another trap,"
 
@@ -287,6 +297,7 @@ int sim_parse_request(struct sim_options *options, char *line, char *why, u32 wh
 int sim_run_forked(struct sim_options *options);
 int sim_serve(const struct sim_options *defaults);
 int sim_worker(struct sim_options *options, int out_fd);
+const struct sim_result *sim_simulate(struct sim_options *options, int out_fd);
 void sim_worker_report(const char *kind, const char *what, u64 policy_offset);
 
 #endif

@@ -62,7 +62,7 @@ static int read_program(const char *path)
 {
 	char why[512];
 
-	sim.program = sim_program_open(path, why, sizeof(why));
+	sim.program = worker_options->program ?: sim_program_open(path, why, sizeof(why));
 	if (!sim.program)
 		fail_setup("usage", why);
 	return sim.program ? 0 : -1;
@@ -169,11 +169,10 @@ static int create_tasks(void)
 {
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
 	u64 *slots = create_slots();
-	struct cgroup **groups = create_groups();
 
-	if (!groups)
+	sim.groups = create_groups();
+	if (!sim.groups)
 		return -1;
-
 	sim.tasks = sl_host_alloc((sim.nr_tasks + 1ULL) * sizeof(struct sim_task));
 	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
 	SL_ASSERT(sim.tasks && sim.arrivals);
@@ -191,14 +190,13 @@ static int create_tasks(void)
 		sl_task_set_weight(&t->core, pts[i].weight);
 		sl_task_set_nice(&t->core, pts[i].nice);
 		if (pts[i].group_object)
-			sl_task_set_cgroup(&t->core, groups[pts[i].group_object - 1]);
+			sl_task_set_cgroup(&t->core, sim.groups[pts[i].group_object - 1]);
 		if (pts[i].affinity != SL_PROGRAM_NONE &&
 		    set_affinity(t, &pts[i]))
 			return -1;
 		if (pts[i].parent == SL_PROGRAM_NONE)
 			sim.arrivals[sim.nr_arrivals++] = i;
 	}
-	free(groups);
 	qsort(sim.arrivals, sim.nr_arrivals, sizeof(u32), by_arrival);
 	return 0;
 }
@@ -332,20 +330,27 @@ static int set_up(struct sim_options *o)
 	return start_policy(o) ? -1 : start_user_half();
 }
 
-/* Run one simulation and write its result to @out_fd. Return: 0. */
-int sim_worker(struct sim_options *o, int out_fd)
+/* Run one simulation; records stay open. @out_fd: for a policy that is stopped. */
+const struct sim_result *sim_simulate(struct sim_options *o, int out_fd)
 {
-	int err;
-
 	result_fd = out_fd;
 	worker_options = o;
 	worker_result.status = "ok";
-	sim_catch_policy(o);
 	if (!set_up(o)) {
 		sim_loop();
 		worker_result.nr_records = sim_records_count();
 		sl_policy_disable(false);
 	}
+	return &worker_result;
+}
+
+/* Run one simulation and write its result to @out_fd. Return: 0. */
+int sim_worker(struct sim_options *o, int out_fd)
+{
+	int err;
+
+	sim_catch_policy(o);
+	sim_simulate(o, out_fd);
 	err = sim_records_close();
 	if (err && !worker_result.error_kind) {
 		char why[512];

@@ -106,10 +106,9 @@ class InterleavingSession(SimSession):
     def run(self, job: Job) -> Outcome:
         """What it said, with source lines."""
         outcome = super().run(job)
-        if outcome.error is None or not _ADDRESS.search(outcome.error):
+        if outcome.error is None:
             return outcome
-        places = _Places(job.policy.shared_object)
-        return replace(outcome, error=_ADDRESS.sub(lambda found: places.name(found[1]), outcome.error))
+        return replace(outcome, error=Places(job.policy.shared_object).in_text(outcome.error))
 
     def _start(self, policy: BuiltPolicy) -> Supervised:
         """A server that has this policy; SchedlabError where it cannot be started."""
@@ -117,16 +116,32 @@ class InterleavingSession(SimSession):
         return Supervised(words, has_input=True)
 
 
-class _Places:
-    """Names of a compiled policy's addresses."""
+class Places:
+    """Names of a compiled policy's addresses; each is looked for once.
+
+    Parameters
+    ----------
+    shared_object : pathlib.Path
+        The compiled policy.
+    """
 
     def __init__(self, shared_object: Path):
         self._file = shared_object
-        self._elf = ElfFile(shared_object)
+        self._known: dict[str, str] = {}
 
-    def name(self, address: str) -> str:
+    def in_text(self, text: str) -> str:
+        """A text with names in place of `<0x...>`."""
+        return _ADDRESS.sub(lambda found: self._name(found[1]), text)
+
+    def _name(self, address: str) -> str:
         """A variable, or the source line of an instruction; the address where neither is known."""
-        if variable := self._elf.object_at(int(address, 16)):
+        if address not in self._known:
+            self._known[address] = self._find(address)
+        return self._known[address]
+
+    def _find(self, address: str) -> str:
+        """Ask the file's tables."""
+        if variable := ElfFile(self._file).object_at(int(address, 16)):
             return variable
         reader = shutil.which("addr2line") or shutil.which("llvm-addr2line-19")
         if reader is None:

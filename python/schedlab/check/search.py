@@ -14,24 +14,30 @@ Read next: world.py; cli/check.py, which prints the report.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from ..errors import SchedlabError
 from ..policy.build import BuiltPolicy
 from .shrink import Shrunk, shrink
-from .trial import Finding, Laboratory, NeverWorse
+from .trial import Finding, Laboratory, NeverWorse, Trial
 from .world import World, change_world, draw_world, interleaved, slice_of
 
 #: Worlds of a batch: a second's worth, so that Ctrl-C and the budget are kept.
 BATCH_WORLDS = 100
-#: One world in so many is run twice, to see that both runs are equal.
+#: Worlds that are run at once; those after them know which of them came nearest to a stall.
+CHUNK_WORLDS = 25
+#: One world in so many is run twice, to see that both runs are equal, ...
 REPEATED_ONE_IN = 50
+#: ... and one in so many also alone, with its records judged in full.
+ALONE_ONE_IN = 500
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,14 @@ class Batch:
     roles: set[str] = field(default_factory=set)
     cpus: set[int] = field(default_factory=set)
     error: str | None = None
+
+    def add(self, world: World, trial: Trial) -> None:
+        """Count a world, and keep it where it has failed."""
+        self.nr_worlds += 1
+        self.roles |= {group.role for group in world.groups}
+        self.cpus.add(world.nr_cpus)
+        if trial.finding is not None:
+            self.failed.append((replace(world, interleaving=trial.interleaving), trial.finding))
 
 
 @dataclass(frozen=True)
@@ -126,7 +140,21 @@ class Report:
         self.cpus |= batch.cpus
 
 
-def do_batch(task: Task, number: int, nr_worlds: int = BATCH_WORLDS) -> Batch:
+_laboratory: Laboratory | None = None
+
+
+def _do_batch_in_process(task: Task, number: int) -> Batch:
+    """In a process of the search, which has one laboratory for all its batches; it ends with it."""
+    global _laboratory
+    if _laboratory is None:
+        _laboratory = task.laboratory()
+        atexit.register(_laboratory.close)
+    return do_batch(task, number, laboratory=_laboratory)
+
+
+def do_batch(
+    task: Task, number: int, nr_worlds: int = BATCH_WORLDS, laboratory: Laboratory | None = None
+) -> Batch:
     """Try the worlds of one batch.
 
     Parameters
@@ -137,6 +165,8 @@ def do_batch(task: Task, number: int, nr_worlds: int = BATCH_WORLDS) -> Batch:
         Of the batch, from 0.
     nr_worlds : int, default 100
         How many.
+    laboratory : Laboratory, optional
+        Of this task; default: a new one.
 
     Returns
     -------
@@ -147,35 +177,48 @@ def do_batch(task: Task, number: int, nr_worlds: int = BATCH_WORLDS) -> Batch:
     policy, values = task.built.policy, task.built.values
     batch = Batch()
     nearest: tuple[int, World] | None = None
-    with task.laboratory() as laboratory:
-        for at in range(nr_worlds):
-            if nearest is not None and rng.random() < 0.5:
-                world = change_world(rng, nearest[1], policy, values)
-            else:
-                world = draw_world(rng, policy, values, task.given)
-            if task.races:
-                world = interleaved(rng, world)
+    with nullcontext(laboratory) if laboratory else task.laboratory() as own:
+        for begin in range(0, nr_worlds, CHUNK_WORLDS):
+            worlds = []
+            for _ in range(min(CHUNK_WORLDS, nr_worlds - begin)):
+                if nearest is not None and rng.random() < 0.5:
+                    world = change_world(rng, nearest[1], policy, values)
+                else:
+                    world = draw_world(rng, policy, values, task.given)
+                worlds.append(interleaved(rng, world) if task.races else world)
             try:
-                trial = laboratory.try_world(world)
-                if at % REPEATED_ONE_IN == 0:
-                    again = laboratory.try_world(world)
-                    if again.record_hash != trial.record_hash:
-                        raise SchedlabError(
-                            f"two runs of one world differ (seed {task.seed}, batch {number}, {at})"
-                        )
-                    batch.nr_repeated += 1
+                trials = own.try_worlds(worlds)
+                _repeat(task, own, worlds, trials, number * BATCH_WORLDS + begin, batch)
             except SchedlabError as error:
                 batch.error = str(error)
                 break
-            batch.nr_worlds += 1
-            batch.roles |= {group.role for group in world.groups}
-            batch.cpus.add(world.nr_cpus)
-            if trial.finding is not None:
-                batch.failed.append((replace(world, interleaving=trial.interleaving), trial.finding))
-            elif nearest is None or trial.longest_wait_ns > nearest[0]:
-                nearest = (trial.longest_wait_ns, world)
-                batch.longest_wait_ns = trial.longest_wait_ns
+            for world, trial in zip(worlds, trials, strict=True):
+                batch.add(world, trial)
+                if trial.finding is None and (nearest is None or trial.longest_wait_ns > nearest[0]):
+                    nearest = (trial.longest_wait_ns, world)
+                    batch.longest_wait_ns = trial.longest_wait_ns
     return batch
+
+
+def _repeat(
+    task: Task, laboratory: Laboratory, worlds: Sequence[World], trials: list[Trial], first: int, batch: Batch
+) -> None:
+    """Run some worlds again, which may show nothing else; SchedlabError where one does.
+
+    Where a world that is run alone shows more, that is what is taken.
+    """
+    for at, world in enumerate(worlds):
+        if (first + at) % REPEATED_ONE_IN == 0:
+            if laboratory.try_world(world).record_hash != trials[at].record_hash:
+                raise SchedlabError(f"two runs of one world differ (seed {task.seed}, world {first + at})")
+            batch.nr_repeated += 1
+        if (first + at) % ALONE_ONE_IN == 0 and trials[at].finding is None:
+            alone = laboratory.try_alone(world)
+            if alone.longest_wait_ns != trials[at].longest_wait_ns:
+                raise SchedlabError(
+                    f"a world alone differs from one among others (seed {task.seed}, world {first + at})"
+                )
+            trials[at] = replace(trials[at], finding=alone.finding)
 
 
 def search(
@@ -273,7 +316,7 @@ def _search_in_processes(
         try:
             while not is_over():
                 while len(pending) < 2 * nr_processes and (last is None or next_out < last):
-                    pending[next_out] = pool.submit(do_batch, task, next_out)
+                    pending[next_out] = pool.submit(_do_batch_in_process, task, next_out)
                     next_out += 1
                 if not pending:
                     break
@@ -296,7 +339,7 @@ def _search_in_processes(
 def _confirm(task: Task, world: World, finding: Finding) -> None:
     """Have a failure fail again in a new process; raise where it does not."""
     with task.laboratory() as laboratory:
-        again = laboratory.try_world(world).finding
+        again = laboratory.try_alone(world).finding
     if again is None or again.signature != finding.signature:
         what = "does not fail" if again is None else f"fails otherwise ({again.text})"
         raise SchedlabError(

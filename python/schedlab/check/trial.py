@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Run a policy in a world and hold it against what it promises.
 
-        World -> to_toml() -> program -> simulator -> records -> properties
-                                             |
-                   a wait of half a second: the same world for a minute
+        World -> quick.py: one process for all   -> nothing, or an error of the policy's
+                    | what its records show is to be looked at
+                    v
+                 program -> simulator -> records -> properties
 
 A property is decided, not guessed: a task that waits for long is only a suspect, and the
 same world goes on until Linux's watchdog would end the policy, or would not.
@@ -18,7 +19,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -29,12 +30,12 @@ from ..hosts.host import Job, Outcome
 from ..hosts.sim import SimHost
 from ..metrics.dictionary import find_metric
 from ..policy.build import BuiltPolicy
-from ..program.compiler import compile_workload
+from ..program.file import read_program
 from ..records.file import hash_file
 from ..runs.judge import Judge
-from ..workload.spec import parse_workload
+from .quick import Answer, Worlds, program_of
 from .races import InterleavingSession, compile_for_races
-from .world import MS, World, to_toml
+from .world import MS, World
 
 #: Properties by name, each with what breaks it.
 PROPERTIES = {
@@ -166,6 +167,8 @@ class Laboratory:
         self._session = self._host.session(timeout_seconds=RUN_SECONDS)
         self._others = self._host.session(timeout_seconds=RUN_SECONDS)
         self._interleaving = InterleavingSession(timeout_seconds=RUN_SECONDS)
+        self._quick: dict[bool, Worlds] = {}
+        self._compiled_for_races: Path | None = None
 
     def __enter__(self) -> Laboratory:
         return self
@@ -180,35 +183,108 @@ class Laboratory:
         self._session.close()
         self._others.close()
         self._interleaving.close()
+        for each in self._quick.values():
+            each.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def try_world(self, world: World) -> Trial:
-        """Run the policy in a world.
+        """Run the policy in a world; see `try_worlds`."""
+        return self.try_worlds([world])[0]
+
+    def try_worlds(self, worlds: Sequence[World]) -> list[Trial]:
+        """Run the policy in worlds.
+
+        Parameters
+        ----------
+        worlds : sequence of World
+            As drawn or shrunk.
+
+        Returns
+        -------
+        list of Trial
+            What each has shown.
+
+        Raises
+        ------
+        SpecError
+            If one is no valid workload.
+        """
+        if self.never_worse is not None:
+            return [self.try_alone(world) for world in worlds]
+        trials: list[Trial | None] = [None] * len(worlds)
+        for is_interleaved in (False, True):
+            chosen = [at for at, world in enumerate(worlds) if bool(world.interleaving) is is_interleaved]
+            if chosen:
+                answers = self._worlds(is_interleaved).run([worlds[at] for at in chosen])
+                for at, answer in zip(chosen, answers, strict=True):
+                    trials[at] = self._of_answer(worlds[at], answer)
+        return [trial or self.try_alone(world) for trial, world in zip(trials, worlds, strict=True)]
+
+    def _worlds(self, is_interleaved: bool) -> Worlds:
+        """The process for many worlds, with the policy compiled as it needs it."""
+        if is_interleaved not in self._quick:
+            built = self.built
+            if is_interleaved:
+                built = replace(built, shared_object=self._for_races())
+            self._quick[is_interleaved] = Worlds(built, timeout_seconds=RUN_SECONDS)
+        return self._quick[is_interleaved]
+
+    def _of_answer(self, world: World, answer: Answer | None) -> Trial | None:
+        """What an answer shows; None: the world is to be run alone."""
+        if answer is None:
+            return None
+        if answer["status"] != "ok":
+            return self._of_failure(world, answer)
+        if answer["is_suspect"] or (answer["is_wasteful"] and "work" in self.properties):
+            return None
+        finding = None
+        if self._is_long(world, answer["longest_wait_ns"]):
+            longer = replace(world, horizon_ns=STALL_HORIZON_NS)
+            (answer_long,) = self._worlds(bool(world.interleaving)).run([longer])
+            if answer_long is None:
+                return None
+            if answer_long["status"] != "ok":
+                trial = self._of_failure(longer, answer_long)
+                return trial and replace(
+                    trial, record_hash=answer["hash"], longest_wait_ns=answer["longest_wait_ns"]
+                )
+        return Trial(finding, answer["hash"], answer["longest_wait_ns"], world.interleaving)
+
+    def _of_failure(self, world: World, answer: Answer) -> Trial | None:
+        """What a failed run shows; None: its source line, or who is at fault, is still to be found."""
+        if answer["error_kind"] not in ("policy", "stall", "race"):
+            return None
+        finding = Finding(_OF_POLICY[answer["error_kind"]], answer["error"], world.horizon_ns)
+        if finding.broken not in self.properties:
+            return Trial(None, None, 0, world.interleaving)
+        return Trial(finding, None, 0, answer.get("switches") or world.interleaving)
+
+    def _is_long(self, world: World, wait_ns: int) -> bool:
+        """Whether a task has waited for so long that the world is to go on for a minute."""
+        return (
+            wait_ns > SUSPECT_NS and "stall" in self.properties
+            and world.horizon_ns not in (0, STALL_HORIZON_NS)
+        )  # fmt: skip
+
+    def try_alone(self, world: World) -> Trial:
+        """Run the policy in a world in a process of its own, and judge its records.
 
         Parameters
         ----------
         world : World
-            As drawn or shrunk.
+            As for `try_worlds`.
 
         Returns
         -------
         Trial
             What it has shown.
-
-        Raises
-        ------
-        SpecError
-            If it is no valid workload.
         """
         outcome, verdict = self._run(world)
         records = self._folder / "records.slr"
         record_hash = hash_file(records) if records.is_file() else None
         finding = self._of_outcome(outcome, world.horizon_ns) or self._of_verdict(verdict, world.horizon_ns)
         longest_wait_ns = int(verdict["metrics"].get("starvation_ns") or 0)
-        if (
-            finding is None and longest_wait_ns > SUSPECT_NS and "stall" in self.properties
-            and world.horizon_ns not in (0, STALL_HORIZON_NS)
-        ):  # fmt: skip
+        if finding is None and self._is_long(world, longest_wait_ns):
             outcome, _ = self._run(replace(world, horizon_ns=STALL_HORIZON_NS), is_judged=False)
             finding = self._of_outcome(outcome, STALL_HORIZON_NS)
         # With other knobs it is another policy, which may do worse.
@@ -223,10 +299,7 @@ class Laboratory:
         self, world: World, *, is_judged: bool = True, other: BuiltPolicy | None = None
     ) -> tuple[Outcome, dict[str, Any]]:
         """What the simulator said, and what its records say."""
-        workload = world.given or parse_workload(to_toml(world), name="world.toml")
-        if world.horizon_ns:
-            workload = replace(workload, horizon_ns=world.horizon_ns)
-        program = compile_workload(workload, seed=world.seed)
+        program = read_program(program_of(world))
         (self._folder / "program").write_bytes(program.data)
         built = other or replace(self.built, values=self.built.values | dict(world.settings))
         job = Job(
@@ -244,7 +317,9 @@ class Laboratory:
             ),
         )
         if world.interleaving and other is None:
-            outcome = self._interleaving.run(replace(job, policy=compile_for_races(built)))
+            outcome = self._interleaving.run(
+                replace(job, policy=replace(built, shared_object=self._for_races()))
+            )
         else:
             outcome = (self._session if other is None else self._others).run(job)
         verdict: dict[str, Any] = {"error": None, "error_kind": None, "metrics": {}}
@@ -252,6 +327,12 @@ class Laboratory:
             judge = Judge(latency_ns=0, work_conserving="work" in self.properties, tables_folder=None)
             verdict = judge.verdict(program, job.records, outcome)
         return outcome, verdict
+
+    def _for_races(self) -> Path:
+        """The policy, compiled so that its accesses are seen."""
+        if self._compiled_for_races is None:
+            self._compiled_for_races = compile_for_races(self.built).shared_object
+        return self._compiled_for_races
 
     def _of_outcome(self, outcome: Outcome, horizon_ns: int) -> Finding | None:
         """What the simulator has found."""

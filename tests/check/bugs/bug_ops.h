@@ -7,10 +7,14 @@
  * or OWN_INIT, and the function, before it includes this. MORE_OPS are further members.
  */
 #ifndef OWN_SELECT_CPU
+/*
+ * Without SCX_WAKE_SYNC: two tasks that wake each other would stay in one CPU's local queue,
+ * and one in the shared queue that may run only there would never be taken.
+ */
 s32 BPF_STRUCT_OPS(bug_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
 	if (is_idle)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);

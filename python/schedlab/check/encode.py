@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""Write a world as a program, without its way through TOML: in microseconds, not in a millisecond.
+
+        World -> encode() -> bytes = compile_workload(parse_workload(to_toml(world))).data
+
+Invariant: what is written is that, byte for byte; a world for which that is not
+certain is not written here.
+Read next: program/compiler.py.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from ..program import layout
+from ..workload.phases import ATTRIBUTES
+from .world import Group, Phase, World
+
+_HEADER = struct.Struct("<8sIIQQQIIIIIIQQQQQII")
+_TASK = struct.Struct("<QQQIIIIIIIIiiIiIIII")
+_OP = struct.Struct("<BBHIQ")
+_OBJECT = struct.Struct("<IIQ")
+_VERB = layout.VERB_NUMBER
+_EXIT = _OP.pack(_VERB["exit"], 0, 0, 0, 0)
+#: What a pipe holds, where its workload does not say.
+PIPE_BYTES = 512
+_WORD = struct.Struct("<Q")
+#: In which order a task's row has the attributes that worlds have, and their defaults.
+_FIELDS = {"deadline": 0, "burst": 0, "priority": 0, "tickets": 0, "credits": 0, "group": 0, "weight": 100}
+
+
+class _Writer:
+    """The tables of one program."""
+
+    def __init__(self, world: World):
+        self.world = world
+        self.strings = bytearray(b"world\0")
+        self.tasks: list[bytes] = []
+        self.ops: list[bytes] = []
+        self.values: list[int] = []
+        self.objects: dict[str, int] = {}
+        self.nr_cpus_min = 0
+
+    def string(self, text: str) -> int:
+        """Add a text, of which there is only this one; return its place."""
+        offset = len(self.strings)
+        self.strings += text.encode() + b"\0"
+        return offset
+
+    def row(self, group: Group, *, name: str, class_idx: int, nr_ops: int, parents: list[int] | None = None,
+            each_has_own: bool = False) -> None:  # fmt: skip
+        """Add the tasks of a class, whose ops come next."""
+        given, fields = 0, dict(_FIELDS)
+        affinity, nr_words, arrival_ns = layout.NONE, 0, group.arrival_ns
+        if parents is None:
+            for key, value in group.attributes:
+                fields[key] = value
+                given |= 1 << ATTRIBUTES[key][0]
+            if group.affinity:
+                affinity, nr_words = len(self.values), 1
+                self.values.append(sum(1 << cpu for cpu in set(group.affinity)))
+                self.nr_cpus_min = max(self.nr_cpus_min, max(group.affinity) + 1)
+        else:
+            arrival_ns = layout.ARRIVAL_SPAWNED
+        place, first = self.string(name), len(self.ops)
+        for number in range(group.count if parents is None else len(parents)):
+            self.tasks.append(
+                _TASK.pack(
+                    arrival_ns, fields["deadline"], fields["burst"], place, class_idx,
+                    layout.NONE if parents is None else parents[number],
+                    first + number * nr_ops * each_has_own, nr_ops, affinity, nr_words, given,
+                    0, fields["priority"], fields["tickets"], fields["credits"], 0, fields["group"],
+                    fields["weight"], 0,
+                )
+            )  # fmt: skip
+
+    def op(self, verb: str, *, slot: int = 0, a: int = 0, b: int = 0) -> None:
+        """Add an op."""
+        self.ops.append(_OP.pack(_VERB[verb], 0, slot, a, b))
+
+    def phase(self, phase: Phase) -> None:
+        """Add the ops of a phase."""
+        if phase.verb == "locked":
+            lock = self.objects["m"]
+            self.op("lock", a=lock)
+            self.op("run", b=phase.time_ns)
+            self.op("unlock", a=lock)
+        elif phase.verb == "set":
+            self.op("set", a=ATTRIBUTES[phase.name][0], b=phase.value)
+        else:
+            self.op(phase.verb, b=phase.time_ns)
+
+    def data(self) -> bytes:
+        """The program."""
+        parts = [
+            b"".join(self.tasks), b"".join(self.ops),
+            b"".join(_OBJECT.pack(kind, self.string(name), kind == layout.OBJECT_NUMBER["pipe"] and PIPE_BYTES)
+                     for name, kind in self.objects_in_order()),
+            b"".join(map(_WORD.pack, self.values)),
+        ]  # fmt: skip
+        offsets = [_HEADER.size]
+        for part in parts:
+            offsets.append(offsets[-1] + len(part))
+        return (
+            _HEADER.pack(
+                layout.MAGIC, layout.VERSION, _HEADER.size, offsets[-1] + len(self.strings), self.world.seed,
+                self.world.horizon_ns, len(self.tasks), len(self.ops), len(self.objects), len(self.values),
+                len(self.strings), self.nr_cpus_min, *offsets, 0, 0,
+            )
+            + b"".join(parts)
+            + self.strings
+        )  # fmt: skip
+
+    def objects_in_order(self) -> list[tuple[str, int]]:
+        """Names and kinds."""
+        kinds = layout.OBJECT_NUMBER
+        return [(name, kinds["lock" if name == "m" else "pipe"]) for name in self.objects]
+
+
+def encode(world: World) -> bytes | None:
+    """Write a world as a program.
+
+    Parameters
+    ----------
+    world : World
+        As drawn or shrunk.
+
+    Returns
+    -------
+    bytes or None
+        None: it has to go the long way.
+    """
+    if world.given or not world.horizon_ns or not all(map(_takes_time, world.groups)):
+        return None
+    writer = _Writer(world)
+    names = [chr(ord("a") + number) for number in range(len(world.groups))]
+    objects = [f"{name}-{way}" for name, group in zip(names, world.groups, strict=True) if group.role == "pair"
+               for way in ("there", "back")]  # fmt: skip
+    if any(phase.verb == "locked" for group in world.groups for phase in group.phases):
+        objects.insert(0, "m")
+    writer.objects = {name: number for number, name in enumerate(objects)}
+    return _write(writer, world, names)
+
+
+def _takes_time(group: Group) -> bool:
+    """Whether each round of a group's tasks takes some, so that the workload is surely a valid one."""
+    return any(phase.verb in ("run", "locked") and phase.time_ns for phase in group.phases)
+
+
+def _write(writer: _Writer, world: World, names: list[str]) -> bytes:
+    """Those that arrive, then their children."""
+    class_idx, first, forkers = 0, 0, []
+    nr_first = world.nr_tasks
+    for name, group in zip(names, world.groups, strict=True):
+        is_loop = group.rounds != 1
+        nr_steps = sum(3 if phase.verb == "locked" else 1 for phase in group.phases)
+        if group.role == "pair":
+            for half in (1, 2):
+                writer.row(
+                    group, name=f"{name}-{half}", class_idx=class_idx, nr_ops=nr_steps + 2 + 2 * is_loop + 1
+                )
+                _body(writer, group, nr_steps + 2, pipe=name, half=half)
+                class_idx, first = class_idx + 1, first + group.count
+        elif group.role == "forker":
+            nr_inside = nr_steps + 1 + group.is_awaited
+            nr_ops = nr_inside + 2 * is_loop + 1
+            writer.row(group, name=name, class_idx=class_idx, nr_ops=nr_ops, each_has_own=group.count > 1)
+            for number in range(group.count):
+                _body(writer, group, nr_inside, children=nr_first + number * group.rounds)
+            forkers.append((name, group, first, class_idx + 1))
+            nr_first += group.count * group.rounds
+            class_idx, first = class_idx + 2, first + group.count
+        else:
+            writer.row(group, name=name, class_idx=class_idx, nr_ops=nr_steps + 2 * is_loop + 1)
+            _body(writer, group, nr_steps)
+            class_idx, first = class_idx + 1, first + group.count
+    for name, group, parent, idx in forkers:
+        parents = [parent + number for number in range(group.count) for _ in range(group.rounds)]
+        writer.row(group, name=f"{name}-child", class_idx=idx, nr_ops=2, parents=parents)
+        writer.op("run", b=group.child_ns)
+        writer.ops.append(_EXIT)
+    return writer.data()
+
+
+def _body(
+    writer: _Writer, group: Group, nr_inside: int, *, pipe: str = "", half: int = 0, children: int = -1
+) -> None:
+    """The ops of a task: its loop, what its role adds, its phases, the end."""
+    is_loop = group.rounds != 1
+    if is_loop:
+        writer.op("loop", a=nr_inside + 1, b=group.rounds)
+    if half == 2:
+        writer.op("recv", a=writer.objects[f"{pipe}-there"], b=1)
+    if children >= 0:
+        writer.op("spawn", slot=int(is_loop), a=children, b=group.rounds)
+    for phase in group.phases:
+        writer.phase(phase)
+    if half:
+        writer.op("send", a=writer.objects[f"{pipe}-{('there', 'back')[half - 1]}"], b=1)
+    if half == 1:
+        writer.op("recv", a=writer.objects[f"{pipe}-back"], b=1)
+    if children >= 0 and group.is_awaited:
+        writer.op("wait")
+    if is_loop:
+        writer.op("end")
+    writer.ops.append(_EXIT)

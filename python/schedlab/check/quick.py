@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Run many worlds in one process, which is put back to its beginning after each.
+
+        worlds -> words and programs -> schedlab-sim-check --worlds -> a line of JSON each
+
+An answer decides nothing: it says that the policy has failed, or that the records are to be
+looked at, or that there is nothing in them; see hosts/check/laws.c.
+
+Invariant: a world that ends the process, or keeps it busy for too long, has no answer;
+all others have theirs.
+Read next: trial.py, the caller; hosts/check/worlds.c, the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .. import paths
+from ..errors import SchedlabError
+from ..hosts.process import Supervised
+from ..policy.build import BuiltPolicy
+from ..policy.launch_file import for_machine
+from ..program.compiler import compile_workload
+from ..workload.spec import parse_workload
+from .encode import encode
+from .races import Places
+from .world import World, to_toml
+
+#: What is sent at once has to fit into a pipe, so that neither side waits for the other.
+CHUNK_BYTES_MAX = 60_000
+_SIZES = struct.Struct("<II")
+Answer = dict[str, Any]
+
+
+def program_of(world: World) -> bytes:
+    """The program of a world; SpecError where it has none."""
+    data = encode(world)
+    if data is not None:
+        return data
+    workload = world.given or parse_workload(to_toml(world), name="world.toml")
+    if world.horizon_ns:
+        workload = replace(workload, horizon_ns=world.horizon_ns)
+    return compile_workload(workload, seed=world.seed).data
+
+
+class Worlds:
+    """The process with one policy; to be closed.
+
+    Parameters
+    ----------
+    built : BuiltPolicy
+        As it is to run: for interleaved worlds compiled so.
+    timeout_seconds : float
+        Longest time on the wall clock for what is sent at once.
+    """
+
+    def __init__(self, built: BuiltPolicy, *, timeout_seconds: float):
+        self.built = built
+        self.timeout_seconds = timeout_seconds
+        self._process: Supervised | None = None
+        self._places = Places(built.shared_object)
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def run(self, worlds: Sequence[World]) -> list[Answer | None]:
+        """Run worlds, each from the same beginning.
+
+        Parameters
+        ----------
+        worlds : sequence of World
+            All interleaved, or none.
+
+        Returns
+        -------
+        list of dict or None
+            What the process said of each; None: it has said nothing.
+        """
+        answers: list[Answer | None] = []
+        for chunk in _chunks([self._request(world) for world in worlds]):
+            while chunk:
+                said = self._ask(chunk)
+                answers += said
+                chunk = chunk[len(said) :]
+                if chunk:
+                    # The one that was next has ended it, or takes too long.
+                    answers.append(None)
+                    del chunk[0]
+                    self.close()
+        return answers
+
+    def _request(self, world: World) -> bytes:
+        """A world as the process takes it."""
+        words = ["--cpus", str(world.nr_cpus), "--seed", str(world.seed), "--tick-ns", str(world.tick_ns)]
+        settings = dict(world.settings)
+        if self.built.launch:
+            parts = (part.partition("=") for part in world.topology.split(",") if part)
+            sizes = {key: int(size) for key, _, size in parts}
+            settings = for_machine(self.built.launch, world.nr_cpus, sizes) | self.built.values | settings
+        for name, value in settings.items():
+            words += ["--set", f"{name}={value}"]
+        if world.topology:
+            words += ["--topology", world.topology]
+        if world.interleaving:
+            words += ["--interleave", world.interleaving]
+        line, program = "\t".join(words).encode(), program_of(world)
+        return _SIZES.pack(len(line), len(program)) + line + program
+
+    def _ask(self, requests: list[bytes]) -> list[Answer]:
+        """The answers that come; fewer than requests where the process ends or is late."""
+        try:
+            if self._process is None:
+                self._process = self._start()
+            process = self._process
+            process.write(b"".join(requests))
+            process.read_until(
+                lambda: process.stdout.count(b"\n") >= len(requests), time.monotonic() + self.timeout_seconds
+            )
+        except TimeoutError:
+            pass
+        except (SchedlabError, OSError):
+            return []
+        *lines, rest = bytes(process.stdout).split(b"\n")
+        process.stdout[:] = rest
+        process.log.take()
+        return [self._read(line) for line in lines]
+
+    def _start(self) -> Supervised:
+        """A process that has this policy."""
+        words = [str(paths.interleaver()), "--worlds", "--policy", str(self.built.shared_object)]
+        if not self.built.launch:
+            for name, value in self.built.values.items():
+                words += ["--set", f"{name}={value}"]
+        return Supervised(words, has_input=True)
+
+    def _read(self, line: bytes) -> Answer:
+        """An answer, with source lines."""
+        answer: Answer = json.loads(line)
+        if answer.get("error"):
+            answer["error"] = self._places.in_text(answer["error"])
+        return answer
+
+
+def _chunks(requests: list[bytes]) -> Iterator[list[bytes]]:
+    """Put requests together as far as they fit into a pipe; a larger one alone is sent, too."""
+    chunk: list[bytes] = []
+    nr_bytes = 0
+    for request in requests:
+        if chunk and nr_bytes + len(request) > CHUNK_BYTES_MAX:
+            yield chunk
+            chunk, nr_bytes = [], 0
+        chunk.append(request)
+        nr_bytes += len(request)
+    if chunk:
+        yield chunk
