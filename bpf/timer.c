@@ -142,15 +142,38 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 	return err;
 }
 
+/* Whether Linux has interrupts on in an operation: it holds no lock of a CPU or task there. */
+static bool has_interrupts(enum sl_callback callback)
+{
+	switch (callback) {
+	case SL_IN_NOTHING:
+	case SL_IN_timer:
+	case SL_IN_init:
+	case SL_IN_exit:
+	case SL_IN_init_task:
+	case SL_IN_cgroup_init:
+	case SL_IN_cgroup_exit:
+	case SL_IN_cgroup_prep_move:
+	case SL_IN_cgroup_set_weight:
+	case SL_IN_cgroup_set_bandwidth:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /*
  * Its callback is dropped with it, as on Linux. Return: 1 if it was armed, 0 if not,
- * -EINVAL if it was never initialised, -EDEADLK in its own callback.
+ * -EINVAL if it was never initialised, -EDEADLK in its own callback, -EOPNOTSUPP where
+ * Linux has interrupts off, since it waits for a callback that runs on another CPU.
  */
 long bpf_timer_cancel(struct bpf_timer *timer)
 {
 	struct sl_timer *s;
 	long was_armed = -EINVAL;
 
+	if (!has_interrupts(sl_this_cpu()->callback))
+		return -EOPNOTSUPP;
 	if (sl_this_cpu()->timer == timer)
 		return -EDEADLK;
 	sl_lock(&sl_bpf.timers_lock);

@@ -25,7 +25,7 @@ struct sl_player;
  * What a host does for each verb. Every function is called by the task itself
  * and returns when the verb is done: 0, or a negative number that ends the task
  * and comes back from sl_player_run(). None may be absent but await and signal,
- * on a host that has no conditions; a task that needs one ends there.
+ * on a host that has no conditions, and join, on one without groups; a task that needs one ends there.
  */
 struct sl_player_ops {
 	u64 (*now_ns)(struct sl_player *player);
@@ -53,6 +53,8 @@ struct sl_player_ops {
 	int (*await)(struct sl_player *player, u32 object, u32 lock);
 	/* Wake the task that has waited longest, or all; without waiters: no effect. */
 	int (*signal)(struct sl_player *player, u32 object, bool all);
+	/* Move to the group @object. */
+	int (*join)(struct sl_player *player, u32 object);
 	/* Start task @task of the program. */
 	int (*spawn)(struct sl_player *player, u32 task);
 	/* Wait until @children more of the task's own children have ended. */

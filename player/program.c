@@ -192,6 +192,7 @@ static const struct {
 	[SL_VERB_BARRIER] = { PAUSE, SL_OBJECT_BARRIER },
 	[SL_VERB_AWAIT] = { PAUSE, SL_OBJECT_CONDITION },
 	[SL_VERB_SIGNAL] = { 0, SL_OBJECT_CONDITION },
+	[SL_VERB_JOIN] = { 0, SL_OBJECT_GROUP },
 };
 
 /* The lock that an AWAIT lets go of. */

@@ -48,6 +48,12 @@ sl_program_header(const void *data)
 	return data;
 }
 
+/* A host that has no cgroups refuses such a program: its policy would see other ones. */
+static inline bool sl_program_has_groups(const void *data)
+{
+	return sl_program_header(data)->version >= 2;
+}
+
 static inline const struct sl_program_task *sl_program_tasks(const void *data)
 {
 	return (const void *)((const u8 *)data +

@@ -269,6 +269,18 @@ static void set_attr(struct sim_task *t, const struct sl_program_op *step)
 			 t->core.p.comm, t->core.p.pid, step->a);
 }
 
+static void join_group(struct sim_task *t, u32 object)
+{
+	int err = sl_task_set_cgroup(&t->core, sim.groups[object]);
+
+	if (err)
+		sim_fail("program", t->core.p.pid,
+			 "%s[%d] cannot join group %s: cgroup_prep_move() returned %d",
+			 t->core.p.comm, t->core.p.pid,
+			 sl_program_string(sim.program,
+					   sl_program_objects(sim.program)[object].name), err);
+}
+
 /* A loop of ops that take no time would hold virtual time still indefinitely. */
 static bool is_spinning(struct sim_task *t)
 {
@@ -297,6 +309,9 @@ static bool act(struct sim_task *t, const struct sl_program_op *step)
 		return false;
 	case SL_VERB_SET:
 		set_attr(t, step);
+		return true;
+	case SL_VERB_JOIN:
+		join_group(t, step->a);
 		return true;
 	default:
 		return use_object(t, step);

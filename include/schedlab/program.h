@@ -98,6 +98,7 @@ enum sl_verb {
 	SL_VERB_TIMER,		/* b: ns; sleep until that long after the slot's */
 				/* last time, which is then the new one; when it */
 				/* has passed: a 0 takes now instead, a 1 keeps it */
+	SL_VERB_JOIN,		/* a: object (group); the task moves there */
 	SL_NR_VERBS,
 };
 

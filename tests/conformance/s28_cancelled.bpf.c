@@ -13,7 +13,7 @@ struct {
 	__type(value, struct timer_value);
 } timers SEC(".maps");
 
-static u64 nr_period, nr_cancelled;
+static u64 nr_period, nr_cancelled, nr_refused;
 
 #define EXPECT(number, call)						\
 	({								\
@@ -36,6 +36,34 @@ static int on_period(void *map, int *key, struct timer_value *value)
 	EXPECT(-35, bpf_timer_cancel(&value->timer));
 	EXPECT(0, bpf_timer_start(&value->timer, 1000000, 0));
 	return 0;
+}
+
+/* Where interrupts are off, it could not wait for a callback that runs. */
+static void refused(void)
+{
+	u32 period = 1;
+	struct timer_value *p = bpf_map_lookup_elem(&timers, &period);
+
+	if (p)
+		EXPECT(-95, bpf_timer_cancel(&p->timer));
+	nr_refused++;
+}
+
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	refused();
+	return prev_cpu;
+}
+
+void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	refused();
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+
+void BPF_STRUCT_OPS(t_running, struct task_struct *p)
+{
+	refused();
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(t_init)
@@ -68,7 +96,9 @@ void BPF_STRUCT_OPS(t_exit, struct scx_exit_info *ei)
 {
 	TELL(nr_period);
 	TELL(nr_cancelled);
+	TELL(nr_refused);
 }
 
-SCX_OPS_DEFINE(t_ops, .init = (void *)t_init, .exit = (void *)t_exit,
-	       .name = "t");
+SCX_OPS_DEFINE(t_ops, .select_cpu = (void *)t_select_cpu, .enqueue = (void *)t_enqueue,
+	       .running = (void *)t_running, .init = (void *)t_init,
+	       .exit = (void *)t_exit, .name = "t");

@@ -373,3 +373,10 @@ def test_the_horizon_ends_the_run_whoever_has_the_cpu(play):
 def test_what_the_kernel_cannot_do_is_refused(play):
     outcome, _, _ = play(MIXED, cpus=9)
     assert (outcome.error_kind, "at most 8 CPUs" in outcome.error) == ("usage", True)
+
+
+def test_a_program_with_groups_is_refused(play):
+    """It ran as if all its tasks were in one."""
+    text = '[[group]]\nname = "g"\n[[task]]\nname = "a"\ngroup = "g"\nphases = [{run = "1ms"}]\n'
+    outcome, *_ = play(text)
+    assert "has groups, which this kernel lacks" in (outcome.error or "")

@@ -80,7 +80,8 @@ def test_another_event_gives_another_program(events, expected, tmp_path):
 
 def test_an_anonymous_trace_keeps_the_work_and_loses_names_and_numbers(events, tmp_path):
     shifted = [
-        (t, cpu, pid and pid + 3_141_000, name, _shifted(name, fields)) for t, cpu, pid, name, fields in events[0]
+        (t, cpu, pid and pid + 3_141_000, name, _shifted(name, fields))
+        for t, cpu, pid, name, fields in events[0]
     ]
     (tmp_path / "secret-name.txt").write_text(writers.ftrace(shifted))
     run = import_trace(tmp_path / "secret-name.txt", tmp_path / "run", is_anonymous=True)

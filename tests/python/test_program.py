@@ -7,6 +7,7 @@ import hashlib
 import re
 import struct
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 from schedlab.calibration import WORK_KERNELS, Calibration
 from schedlab.errors import ProgramError, SpecError, UsageError
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
 from schedlab.program import layout
 from schedlab.program.compiler import compile_workload, read_program
 from schedlab.workload.checks import SLOTS_MAX, TASKS_MAX
@@ -454,12 +457,37 @@ def test_groups_are_in_a_version_of_their_own():
         ('quota = "20ms"', 'quota = "20ns"', "quota: must be microseconds, 1 or more (got 20ns)"),
         ("weight = 300", "weight = 0", "weight: "),
         ("group = 7", 'group = "inner"\narrival = "spawned"', "group: a spawned task is in its parent's"),
+        (
+            'group = "inner"',
+            'group = "outer"',
+            "group: 'outer' has groups in it, and Linux has tasks in the innermost",
+        ),
+        ("{run =", '{join = "outer"}, {run =', "join: 'outer' has groups in it"),
+        ("{run =", '{join = "iner"}, {run =', "join: unknown group 'iner' (did you mean 'inner'?)"),
     ],
 )
 def test_wrong_groups_are_refused(old, new, message):
     with pytest.raises(SpecError) as caught:
         parse_workload(GROUPS.replace(old, new), name="groups.toml")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("runner", ["hosts/uthreads/schedlab-uthreads", "hosts/linux/schedlab-play"])
+def test_a_runner_without_groups_refuses_them_by_itself(runner, root, tmp_path):
+    """A program may come to it without schedlab; it ran as if all tasks were in the root."""
+    (tmp_path / "groups").write_bytes(
+        compile_workload(parse_workload(GROUPS, name="groups.toml"), seed=1).data
+    )
+    options = {
+        "schedlab-uthreads": ["--policy", build_policy(load_policy("rr")).shared_object, "--cpus", "1"],
+        "schedlab-play": ["--result", tmp_path / "result"],
+    }[Path(runner).name]
+    said = subprocess.run(
+        [root / "build" / runner, "--program", tmp_path / "groups", *options],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    result = (tmp_path / "result").read_text() if (tmp_path / "result").exists() else ""
+    assert "has groups, which this host lacks" in said.stdout + said.stderr + result
 
 
 def test_a_host_without_groups_refuses_them(tmp_path):

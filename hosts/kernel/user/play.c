@@ -148,6 +148,8 @@ static const void *read_program(const char *file)
 	close(fd);
 	if (sl_program_check(data, head.total_bytes, why, sizeof(why)))
 		fail("play: %s: %s", file, why);
+	if (sl_program_has_groups(data))
+		fail("play: %s has groups, which this kernel lacks", file);
 	return data;
 }
 

@@ -11,6 +11,7 @@
  *	verbs.c   what each verb is on Linux, with ../tasks
  *	handover.c  locks and pipes
  *	device.c  what `read` and `write` wait for
+ *	groups.c  its cgroups
  *	trace.c   records what the scheduler did, through tracefs
  *
  * Read next: init.c.
@@ -53,6 +54,7 @@ struct shared_task {
 	u32 started;		/* futex: 1 when its parent has spawned it */
 	u32 children_ended;	/* futex: counts up; woken at children_needed */
 	u32 children_needed;
+	u32 group;		/* 1 + the object of its cgroup; 0: the root */
 	s32 result;		/* what sl_player_run() returned */
 	/* handover.c: */
 	u32 is_served;		/* futex: 1 when its lock or its bytes are its own */
@@ -73,6 +75,17 @@ struct shared {
 	struct handover *handovers;	/* one for each object */
 	struct shared_device *device;
 };
+
+/* ---- groups.c: the cgroups of a program ---------------------------------- */
+
+/* Return: 0, or -errno after a frame. */
+int groups_make(const void *program);
+/* When all tasks are gone. */
+void groups_remove(const void *program);
+/* Where @task begins: its own group or that of its parent, as 1 + an object; 0: the root. */
+u32 groups_first(const void *program, u32 task);
+/* Return: 0, or -errno, which may be what the policy says. */
+int groups_join(const void *program, u32 group, s32 pid);
 
 /* How much shared memory an object needs. */
 u64 handover_bytes(void);

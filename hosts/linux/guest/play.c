@@ -212,6 +212,9 @@ static int give_attributes(struct run *run, u32 i, pid_t pid)
 	if (setpriority(PRIO_PROCESS, pid, nice_of_weight(task->weight)))
 		return -1;
 	failed = attrs_write(run->shared->attrs_fd, pid, task);
+	run->shared->tasks[i].group = groups_first(run->program, i);
+	if (!failed && run->shared->tasks[i].group)
+		failed = groups_join(run->program, run->shared->tasks[i].group, pid);
 	errno = -failed;
 	return failed ? -1 : 0;
 }
@@ -378,9 +381,10 @@ void play(struct policy *policy, const char *path)
 			   "version of scx/task_attr.h", value_bytes,
 			   sizeof(struct task_attr));
 	} else {
-		if (!fork_tasks(&run))
+		if (!groups_make(run.program) && !fork_tasks(&run))
 			play_attached(policy, &run);
 		kill_tasks(&run);
+		groups_remove(run.program);
 		trace_send();
 	}
 	munmap(run.shared, run.shared_bytes);

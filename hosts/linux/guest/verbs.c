@@ -83,8 +83,16 @@ static int sleep_until(struct sl_player *p, u64 at_ns)
 /* The process is there already; see play.c for why. */
 static int spawn(struct sl_player *p, u32 task)
 {
-	u32 *started = &shared_of(p)->tasks[task].started;
+	struct shared_task *tasks = shared_of(p)->tasks;
+	u32 *started = &tasks[task].started;
+	int failed = 0;
 
+	if (tasks[task].group != tasks[p->task].group) {
+		tasks[task].group = tasks[p->task].group;
+		failed = groups_join(p->program, tasks[task].group, tasks[task].pid);
+	}
+	if (failed)
+		return failed;
 	__atomic_store_n(started, 1, __ATOMIC_RELEASE);
 	futex_wake(started, 1);
 	return 0;
@@ -113,6 +121,12 @@ void verbs_end(struct shared_task *parent)
 		futex_wake(&parent->children_ended, 1);
 }
 
+static int join(struct sl_player *p, u32 object)
+{
+	shared_of(p)->tasks[p->task].group = object + 1;
+	return groups_join(p->program, object + 1, getpid());
+}
+
 static int set(struct sl_player *p, u32 key, u64 value)
 {
 	if (key == TASK_ATTR_WEIGHT)
@@ -136,6 +150,7 @@ const struct sl_player_ops verbs = {
 	.barrier = sync_barrier,
 	.await = sync_await,
 	.signal = sync_signal,
+	.join = join,
 	.spawn = spawn,
 	.wait = wait_children,
 	.set = set,

@@ -78,6 +78,10 @@ static int open_program(const char *path)
 		run_fail("usage", 0, "%s", why);
 		return -1;
 	}
+	if (sl_program_has_groups(run.program)) {
+		run_fail("usage", 0, "program %s has groups, which this host lacks", path);
+		return -1;
+	}
 	run.nr_tasks = sl_program_header(run.program)->nr_tasks;
 	return 0;
 }

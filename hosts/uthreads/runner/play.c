@@ -260,7 +260,11 @@ static int open_program(const char *path)
 	run.program = sl_program_file_map(path, why, sizeof(why));
 	if (!run.program)
 		run_fail("usage", 0, "%s", why);
-	return run.program ? 0 : -1;
+	else if (sl_program_has_groups(run.program))
+		run_fail("usage", 0, "program %s has groups, which this host lacks", path);
+	else
+		return 0;
+	return -1;
 }
 
 /* Return: 0; -1 when a task may run nowhere, or there is no memory. */

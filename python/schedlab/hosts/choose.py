@@ -21,6 +21,8 @@ from .host import Host
 HOST_NAMES = ("sim", "wasm", "uthreads", "kernel", "linux", "guest")
 #: Those in virtual time: the simulator, natively and as WebAssembly.
 VIRTUAL = ("sim", "wasm")
+#: Those where tasks may be in cgroups.
+WITH_GROUPS = (*VIRTUAL, "guest")
 
 
 def _sim() -> Host:

@@ -126,12 +126,14 @@ def compile_object(
         return path
     found = published(path)
     tools = toolchain() if toolchain and found.is_published else None
-    versions = map(str, tools.includes) if tools else ()
-    result = _kept([content_hash or hash_content(path), path.name, *_FOR_LINUX, *versions], ".bpf.o")
+    text = _with_sizes(path) if tools else ""
+    versions = (*map(str, tools.includes), *FLAGS_FOR_LINUX) if tools else ()
+    key = [content_hash or hash_content(path), path.name, *_FOR_LINUX, *versions, *filter(None, [text])]
+    result = _kept(key, ".bpf.o")
     if result.is_file():
         return result
     with tempfile.TemporaryDirectory(prefix="build-", dir=result.parent) as scratch:
-        said = _make_published(path, found, tools, scratch) if tools else _make_own(path, scratch)
+        said = _make_published(path, text, found, tools, scratch) if tools else _make_own(path, scratch)
         if said != "":
             raise PolicyError(f"{path} does not compile for Linux:\n{said or 'clang could not be asked'}")
         os.replace(f"{scratch}/policy.bpf.o", result)
@@ -152,13 +154,18 @@ def _make_own(path: Path, scratch: str) -> str | None:
     return said and said.strip().replace(f"{POLICY_LINK}/", f"{folder}/")
 
 
-def _make_published(path: Path, found: Published, tools: Toolchain, scratch: str) -> str | None:
+def _with_sizes(path: Path) -> str:
+    """The main file, with the sizes that its maps and arrays get from its launch file and from this project."""
+    text = path.read_text("utf-8", errors="replace")
+    sized = with_map_sizes(launch_file(policy_name(path), path), text)
+    return f'#line 1 "{path.absolute()}"\n{_SIZED_BY_CPUS.sub(_ENTRIES, sized)}'
+
+
+def _make_published(path: Path, text: str, found: Published, tools: Toolchain, scratch: str) -> str | None:
     """Compile all files of a scheduler with its own headers, and the kernel's types."""
     path = path.absolute()
-    text = path.read_text("utf-8", errors="replace")
-    text = _SIZED_BY_CPUS.sub(_ENTRIES, with_map_sizes(launch_file(policy_name(path), path), text))
     main = Path(scratch) / path.name
-    main.write_text(f'#line 1 "{path}"\n{text}')
+    main.write_text(text)
     for name, target in found.links.items():
         (Path(scratch) / name).symlink_to(target)
     folders = [*found.includes, *(folder / "bpf-compat" for folder in found.includes), *tools.includes]

@@ -318,6 +318,8 @@ class _OpWriter:
         flags, a, slot = 0, 0, 0
         if phase.verb in _ON_OBJECTS:
             a = self.compiler.object_idx[phase.name]
+        elif phase.verb == "join":
+            a = self.compiler.group_number(phase.name) - 1
         elif phase.verb == "timer":
             slot = self.timer_slots.setdefault(phase.name, self.next_slot)
             self.next_slot += slot == self.next_slot

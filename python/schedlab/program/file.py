@@ -315,9 +315,10 @@ class Program:
             shown = str(b)
         if verb == "work":
             return f"{WORK_KERNELS[a] if a < len(WORK_KERNELS) else a} {shown}"
-        if verb in ("lock", "unlock", "barrier", "send", "recv"):
-            name = self._object_name(a)
-            return name if verb in ("lock", "unlock", "barrier") else f"{name} {shown}"
+        if verb in ("lock", "unlock", "barrier", "join"):
+            return self._object_name(a)
+        if verb in ("send", "recv"):
+            return f"{self._object_name(a)} {shown}"
         if verb == "await":
             return f"{self._object_name(a)} without {self._object_name(b - 1)}" if b else self._object_name(a)
         if verb == "signal":

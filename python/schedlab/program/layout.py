@@ -40,6 +40,7 @@ VERBS = (
     "await",
     "signal",
     "timer",
+    "join",
 )
 VERB_NUMBER = {name: number for number, name in enumerate(VERBS)}
 

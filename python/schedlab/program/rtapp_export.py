@@ -394,6 +394,7 @@ _NO_EVENT = {
     "recv": "rt-app has no pipes",
     "spawn": "rt-app 1.0 starts all tasks at once; give the child an arrival of its own",
     "wait": "rt-app 1.0 has no children to wait for",
+    "join": "its task groups do not change",
     "set": "inside a loop within loops, where rt-app changes nothing",
 }
 

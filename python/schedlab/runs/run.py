@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PolicyError, SpecError, SpecFault, UsageError
-from ..hosts.choose import VIRTUAL, build_for, engine_of
+from ..hosts.choose import WITH_GROUPS, build_for, engine_of
 from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
@@ -245,10 +245,10 @@ def _load_workloads(plan: Plan) -> list[Any]:
             if workload.name in workloads:
                 problems.append(f"workload '{workload.name}' is given twice")
             workloads[workload.name] = workload
-            if workload.groups and plan.execution.host not in VIRTUAL:
+            if workload.groups and plan.execution.host not in WITH_GROUPS:
                 problems.append(
                     f"workload '{workload.name}' has groups, which --host {plan.execution.host} lacks; "
-                    f"hosts that have them: {', '.join(VIRTUAL)}"
+                    f"hosts that have them: {', '.join(WITH_GROUPS)}"
                 )
             if plan.machine.cpus is not None and plan.machine.cpus < workload.cpus_min:
                 problems.append(

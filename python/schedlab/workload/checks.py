@@ -33,6 +33,7 @@ def check_workload(
     source: Source,
     tasks: list[Task],
     objects: list[SyncObject],
+    groups: list[str],
     *,
     horizon_ns: int,
     broken: Set[str] = frozenset(),
@@ -50,7 +51,7 @@ def check_workload(
     _check_spawns(source, tasks, by_name)
     _check_total(source, tasks)
     for task in tasks:
-        _check_names(source, task, objects)
+        _check_names(source, task, objects, groups)
     for item in objects:
         if item.kind == "barrier":
             _check_barrier(source, item, tasks)
@@ -312,7 +313,7 @@ def _follow_waits(source: Source, task: Task, phases: tuple[Phase, ...], childre
     return children
 
 
-def _check_names(source: Source, task: Task, objects: list[SyncObject]) -> None:
+def _check_names(source: Source, task: Task, objects: list[SyncObject], groups: list[str]) -> None:
     kind_of = {
         "lock": "lock",
         "unlock": "lock",
@@ -321,6 +322,7 @@ def _check_names(source: Source, task: Task, objects: list[SyncObject]) -> None:
         "barrier": "barrier",
         "await": "condition",
         "signal": "condition",
+        "join": "group",
     }
     for phase, _ in walk(task.phases):
         kind = kind_of.get(phase.verb)
@@ -330,7 +332,7 @@ def _check_names(source: Source, task: Task, objects: list[SyncObject]) -> None:
         if phase.lock and phase.lock not in locks:
             hint = did_you_mean(phase.lock, locks) if locks else " (there is no [[lock]])"
             _fault(source, task, phase, f"{phase.verb}: unknown lock {phase.lock!r}{hint}")
-        names = [item.name for item in objects if item.kind == kind]
+        names = groups if kind == "group" else [item.name for item in objects if item.kind == kind]
         if phase.name not in names:
             hint = did_you_mean(phase.name, names) if names else f" (there is no [[{kind}]])"
             _fault(source, task, phase, f"{phase.verb}: unknown {kind} {phase.name!r}{hint}")

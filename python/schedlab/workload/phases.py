@@ -239,7 +239,7 @@ class PhaseReader:
         return [replace(blank, name=self._word(table["pipe"]), amount=amount)]
 
     def named(self, value: object, blank: Phase) -> list[Phase]:
-        """Read lock, unlock, barrier: a name."""
+        """Read lock, unlock, barrier, join: a name."""
         return [replace(blank, name=self._word(value))]
 
     def wait_for(self, value: object, blank: Phase) -> list[Phase]:
@@ -366,6 +366,7 @@ VERBS: dict[str, Callable[[PhaseReader, object, Phase], list[Phase]]] = {
     "spawn": PhaseReader.spawn,
     "wait": PhaseReader.wait,
     "set": PhaseReader.set,
+    "join": PhaseReader.named,
     "loop": PhaseReader.flag,  # read by _loop, which also needs `do`
     "exit": PhaseReader.flag,
 }
@@ -387,5 +388,6 @@ EXAMPLES = {
     "timer": '{timer = "10ms"}',
     "spawn": '{spawn = "child"}',
     "set": "{set = {tickets = 200}}",
+    "join": '{join = "g"}',
     "loop": "{loop = 10, do = [...]}",
 }

@@ -24,7 +24,7 @@ from .checks import check_workload
 from .distributions import Distribution, looks_like_distribution, parse_distribution
 from .model import NO_QUOTA, Arrival, Expected, Group, SyncObject, Task, Workload
 from .params import Param, read_params, substitute
-from .phases import Phase, PhaseReader
+from .phases import Phase, PhaseReader, walk
 from .tables import (
     BarrierTable,
     ConditionTable,
@@ -71,10 +71,11 @@ def read_workload(
     broken = {"?"} if source.faults else set()
     tasks = _read_tasks(source, values, params, tick_ns, broken)
     groups = _read_groups(source, values, params, tick_ns)
-    _check_groups(source, tasks, [group.name for group in groups], broken)
+    group_names = [group.name for group in groups]
+    _check_groups(source, tasks, groups, broken)
     # Without a readable [workload] there may be a horizon nobody knows of.
     horizon_ns = head.horizon if head else 1
-    check_workload(source, tasks, objects, horizon_ns=horizon_ns, broken=broken)
+    check_workload(source, tasks, objects, group_names, horizon_ns=horizon_ns, broken=broken)
     expected = _read_expected(source, values, tasks, tick_ns)
     source.check()
     assert head, "a table that could not be read is a mistake"
@@ -301,14 +302,24 @@ def _read_groups(
     return groups
 
 
-def _check_groups(source: Source, tasks: list[Task], groups: list[str], broken: set[str]) -> None:
+def _check_groups(source: Source, tasks: list[Task], groups: list[Group], broken: set[str]) -> None:
     """A task is in a group that exists; a child, as on Linux, in its parent's."""
+    names, parents = [group.name for group in groups], {group.parent for group in groups}
+    rule = "has groups in it, and Linux has tasks in the innermost alone"
     for task in tasks:
-        if not task.group or task.name in broken:
+        if task.name in broken:
+            continue
+        for phase, _ in walk(task.phases):
+            if phase.verb == "join" and phase.name in parents:
+                place = f"task {task.name!r}, phase {phase.number}"
+                source.fault(phase.at, place, f"join: {phase.name!r} {rule}")
+        if not task.group:
             continue
         place = f"task {task.name!r}"
-        if task.group not in groups:
-            hint = did_you_mean(task.group, groups)
+        if task.group in parents:
+            source.fault((*task.at, "group"), place, f"group: {task.group!r} {rule}")
+        elif task.group not in names:
+            hint = did_you_mean(task.group, names)
             source.fault((*task.at, "group"), place, f"group: unknown group {task.group!r}{hint}")
         elif task.arrival.is_spawned:
             source.fault((*task.at, "group"), place, "group: a spawned task is in its parent's; leave it out")
