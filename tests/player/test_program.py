@@ -56,7 +56,7 @@ BAD = {
     "no task": (Program([]), "number of tasks"),
     "no exit": (one(RUN), "the last op is not exit"),
     "early exit": (one(EXIT, EXIT), "exit before the last op"),
-    "unknown verb": (one((21, 0, 0), EXIT), "task 0: op 0: unknown verb (got 21"),
+    "unknown verb": (one((22, 0, 0), EXIT), "task 0: op 0: unknown verb (got 22"),
     "unknown flag": (one(("run", 0, 1, 8, 0), EXIT), "unknown flags"),
     "device flag": (one(("run", 0, 1, 2, 0), EXIT), "a device flag on an op"),
     "object": (one(("lock", 1, 0), EXIT), "object (got 1, limit 1)"),
