@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -48,30 +47,13 @@ static struct {
 	struct events_header header;
 } sink;
 
-/* Zeroed memory; pages that are not touched cost nothing. */
-static void *reserve(size_t bytes)
-{
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (memory == MAP_FAILED)
-		refuse("no memory");
-	return memory;
-}
-
 static void write_all(const void *data, size_t bytes)
 {
-	while (bytes) {
-		ssize_t n = write(sink.fd, data, bytes);
+	int error = write_whole(sink.fd, data, bytes);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			refuse("%s: cannot be written: %s; make room and import "
-			       "again", sink.path, strerror(n ? errno : ENOSPC));
-		data = (const char *)data + n;
-		bytes -= (size_t)n;
-	}
+	if (error)
+		refuse("%s: cannot be written: %s; make room and import again",
+		       sink.path, strerror(error));
 }
 
 static void append(const struct event *e)

@@ -67,22 +67,14 @@ static void end_soon(int number)
 	was_ended = 1;
 }
 
-static bool write_whole(const void *data, size_t bytes)
+static void write_events(const void *data, size_t bytes)
 {
-	while (bytes) {
-		ssize_t n = write(capture.fd, data, bytes);
+	int error = write_whole(capture.fd, data, bytes);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			capture.error = n ? errno : ENOSPC;
-			capture.error_ns = now_ns();
-			return false;
-		}
-		data = (const char *)data + n;
-		bytes -= (size_t)n;
-	}
-	return true;
+	if (!error)
+		return;
+	capture.error = error;
+	capture.error_ns = now_ns();
 }
 
 static void flush_events(void)
@@ -91,7 +83,7 @@ static void flush_events(void)
 
 	/* After a failure rings are still emptied, so that no task is held up. */
 	if (!capture.error)
-		write_whole(capture.buffer, bytes);
+		write_events(capture.buffer, bytes);
 	capture.nr_buffered = 0;
 }
 
@@ -182,7 +174,7 @@ static void begin(const char *path, bool is_all, uint32_t root, uint32_t depth)
 	visit_cpus();
 	header.begin_ns = now_ns();
 	header.begin_wall_ns = time_of(CLOCK_REALTIME);
-	write_whole(&header, sizeof(header));
+	write_events(&header, sizeof(header));
 	members_put(root, is_all);
 	/* Only now is it known which tasks were there. */
 	header.begin_ns = now_ns();

@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <schedlab/record.h>
@@ -588,17 +587,6 @@ static bool write_tasks(const char *path)
 	}
 	free(by_number);
 	return have_all_ended;
-}
-
-/* Zeroed memory; pages that are not touched cost nothing. */
-static void *reserve(size_t bytes)
-{
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (memory == MAP_FAILED)
-		refuse("no memory");
-	return memory;
 }
 
 static void allocate(void)

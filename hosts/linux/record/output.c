@@ -31,18 +31,12 @@ static struct {
 
 static void write_out(const void *data, size_t bytes)
 {
-	while (bytes) {
-		ssize_t n = write(out.fd, data, bytes);
+	int error = write_whole(out.fd, data, bytes);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			refuse("the records cannot be written: %s; the recorded "
-			       "events are kept: make room, then schedlab import",
-			       strerror(n ? errno : ENOSPC));
-		data = (const char *)data + n;
-		bytes -= (size_t)n;
-	}
+	if (error)
+		refuse("the records cannot be written: %s; the recorded events "
+		       "are kept: make room, then schedlab import",
+		       strerror(error));
 }
 
 /* The younger half stays, so that it can be changed. */

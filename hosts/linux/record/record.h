@@ -227,6 +227,13 @@ void output_set_wake_cpu(uint32_t task, uint16_t cpu);
 /* Return: how many records there are, without the one that ends the file. */
 uint64_t output_close(uint64_t end_ns);
 
+/* ---- memory.c ------------------------------------------------------------------- */
+
+/* Zeroed memory, or the end of the program; pages that are not touched cost nothing. */
+void *reserve(size_t bytes);
+/* Return: 0, or errno of what kept it from being written whole. */
+int write_whole(int fd, const void *data, size_t bytes);
+
 /* ---- say.c ---------------------------------------------------------------------- */
 
 uint64_t now_ns(void);
